@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each rule of tools/check_layers.py trips on what it forbids, and lets pass what it allows."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+import check_layers  # noqa: E402
+
+SPDX = "// SPDX-License-Identifier: Apache-2.0\n"
+HEADER = "include/baton/"
+
+
+@pytest.fixture
+def tree(tmp_path):
+    """A function that writes files {path: text after the SPDX line} and returns the breaches as (path, line, rule)."""
+
+    def write(files, *, readmes=True, spdx=True):
+        for path, text in files.items():
+            target = tmp_path / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            first = SPDX if path.endswith((".h", ".cpp")) and spdx else "# " + SPDX[3:] if path.endswith(".py") and spdx else ""
+            target.write_text(first + text)
+            for folder in target.relative_to(tmp_path).parents:
+                if readmes and str(folder) != ".":
+                    (tmp_path / folder / "README.md").write_text("What is here.\n")
+        return [(b.path, b.line, b.rule) for b in check_layers.check(tmp_path)]
+
+    return write
+
+
+ALL = ["support", "runtime", "ir", "tir", "arith", "te", "topi", "relay", "relay/op", "relay/transform", "codegen",
+       "frontend", "driver"]
+
+
+@pytest.mark.parametrize("lower, higher", list(zip(ALL, ALL[1:])))
+def test_each_border_lets_only_one_direction_pass(tree, lower, higher):
+    down = tree({f"{HEADER}{lower}/low.h": "", f"src/{higher}/high.cpp": f'#include "baton/{lower}/low.h"\n'})
+    assert down == []
+    up = tree({f"{HEADER}{higher}/high.h": "", f"src/{lower}/low.cpp": f"#include <baton/{higher}/high.h>\n"})
+    assert up == [(f"src/{lower}/low.cpp", 2, "layer")]
+
+
+def test_headers_beside_the_source_and_below_src_count_too(tree):
+    found = tree({
+        "src/relay/detail.h": "",
+        "src/tir/one.cpp": '#include "relay/detail.h"\n',
+        "src/tir/two.cpp": '\n#include "../relay/detail.h"\n',
+        "src/relay/three.cpp": '#include "detail.h"\n',
+    })
+    assert found == [("src/tir/one.cpp", 2, "layer"), ("src/tir/two.cpp", 3, "layer")]
+
+
+def test_both_transforms_are_one_layer_above_ops(tree):
+    found = tree({
+        f"{HEADER}relay/op/nn.h": "",
+        "src/tir/transform/shared.h": "",
+        "src/relay/transform/a.cpp": '#include "baton/relay/op/nn.h"\n#include "tir/transform/shared.h"\n',
+        "src/relay/op/nn/b.cpp": '#include "tir/transform/shared.h"\n',
+    })
+    assert found == [("src/relay/op/nn/b.cpp", 2, "layer")]
+
+
+def test_the_extension_sees_the_runtime_alone(tree):
+    found = tree({
+        f"{HEADER}runtime/object.h": "",
+        f"{HEADER}ir/expr.h": "",
+        "src/python/core.cpp": '#include "baton/runtime/object.h"\n#include "baton/ir/expr.h"\n',
+    })
+    assert found == [("src/python/core.cpp", 3, "layer")]
+
+
+def test_a_header_for_everything_is_for_users_only(tree):
+    found = tree({f"{HEADER}all.h": "", "src/ir/a.cpp": "#include <baton/all.h>\n", "examples/a.cpp": "#include <baton/all.h>\n"})
+    assert found == [("src/ir/a.cpp", 2, "layer")]
+
+
+def test_an_unknown_folder_is_no_layer(tree):
+    assert tree({"src/utils/a.cpp": ""}) == [("src/utils/a.cpp", 0, "layer")]
+
+
+@pytest.mark.parametrize("header", ["llvm/IR/Module.h", "llvm-c/Core.h", "lld/Common/Driver.h"])
+def test_llvm_stays_in_its_room(tree, header):
+    found = tree({"src/codegen/llvm/a.cpp": f"#include <{header}>\n", "src/codegen/c/b.cpp": f'#include "{header}"\n'})
+    assert found == [("src/codegen/c/b.cpp", 2, "llvm")]
+
+
+@pytest.mark.parametrize("header", ["Python.h", "nanobind/nanobind.h"])
+def test_python_stays_in_its_room(tree, header):
+    found = tree({"src/python/a.cpp": f"#include <{header}>\n", "src/driver/b.cpp": f"#include <{header}>\n"})
+    assert found == [("src/driver/b.cpp", 2, "python")]
+
+
+@pytest.mark.parametrize("header", sorted(check_layers.HEAVY))
+def test_heavy_headers_stay_out_of_public_ones(tree, header):
+    found = tree({f"{HEADER}ir/a.h": f"#include <{header}>\n", "src/ir/a.cpp": f"#include <{header}>\n"})
+    assert found == [(f"{HEADER}ir/a.h", 2, "heavy")]
+
+
+def test_fmt_stays_in_the_compilers_sources(tree):
+    line = "#include <fmt/format.h>\n"
+    found = tree({"src/ir/a.cpp": line, "src/ir/a.h": line, "src/runtime/b.cpp": line, f"{HEADER}ir/c.h": line})
+    assert sorted(found) == [(f"{HEADER}ir/c.h", 2, "fmt"), ("src/ir/a.h", 2, "fmt"), ("src/runtime/b.cpp", 2, "fmt")]
+
+
+def test_the_c_header_includes_c_alone(tree):
+    found = tree({f"{HEADER}runtime/c_runtime_api.h": "#include <stdint.h>\n#include <dlpack/dlpack.h>\n#include <vector>\n"})
+    assert found == [(f"{HEADER}runtime/c_runtime_api.h", 4, "c-header")]
+
+
+def test_tests_of_the_runtime_do_without_the_compiler(tree):
+    found = tree({
+        f"{HEADER}ir/expr.h": "",
+        "tests/runtime/a.cpp": '#include "baton/ir/expr.h"\n',
+        "tests/ir/b.cpp": '#include "baton/ir/expr.h"\n',
+    })
+    assert found == [("tests/runtime/a.cpp", 2, "tests")]
+
+
+def test_folders_need_a_readme(tree, tmp_path):
+    files = {"src/ir/a.cpp": "", f"{HEADER}ir/a.h": "", "tests/onnx/data/x.py": "", "tests/ir/a.py": ""}
+    assert tree(files, readmes=False) == [("src/ir", 0, "readme"), ("tests/ir", 0, "readme")]
+    for folder in ("src/ir", "tests/ir"):
+        (tmp_path / folder / "README.md").write_text(" \n")
+    assert {b.rule for b in check_layers.check(tmp_path)} == {"readme"}, "an empty one does not count"
+
+
+def test_sources_need_an_spdx_line(tree, tmp_path):
+    found = tree({"src/ir/a.cpp": "int x;\n", "python/baton/a.py": "x = 1\n", "src/ir/empty.cpp": ""}, spdx=False)
+    assert found == [("python/baton/a.py", 1, "spdx"), ("src/ir/a.cpp", 1, "spdx")]
+    (tmp_path / "src/ir/a.cpp").write_text("\n\n" + SPDX)
+    assert ("src/ir/a.cpp", 1, "spdx") in [b[:3] for b in check_layers.check(tmp_path)], "too late in the file"
+    (tmp_path / "tool.sh").write_text("#!/bin/sh\n# " + SPDX[3:])
+    assert not any(b.path == "tool.sh" for b in check_layers.check(tmp_path)), "second line, after the interpreter"
+
+
+@pytest.mark.parametrize("place", ["work", "root", "home"])
+def test_no_machine_paths(tree, place):
+    found = tree({"docs/a.md": f"See /{place}/me/thing.\n", "docs/b.md": f"See $HOME/{place}/x, a/{place}/x, net{place}/x and /{place}.\n"})
+    assert found == [("docs/a.md", 1, "path")]
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="no g++")
+def test_public_headers_compile_alone(tree, tmp_path):
+    tree({
+        f"{HEADER}ir/good.h": "#include <cstdint>\ninline int64_t One() { return 1; }\n",
+        f"{HEADER}ir/bad.h": "inline std::size_t One() { return 1; }\n",
+        f"{HEADER}runtime/c_runtime_api.h": "class NotC;\n",
+    })
+    found = check_layers.check_headers(tmp_path)
+    assert [(b.path, b.rule) for b in found] == [(f"{HEADER}ir/bad.h", "alone"), (f"{HEADER}runtime/c_runtime_api.h", "alone")]
+
+
+def test_command_line_says_where_and_which_rule(tree, tmp_path):
+    tree({"src/ir/a.cpp": "#include <Python.h>\n"})
+    run = subprocess.run([sys.executable, ROOT / "tools/check_layers.py", "--root", tmp_path], capture_output=True, text=True, check=False)
+    assert run.returncode == 1
+    assert run.stdout.startswith("src/ir/a.cpp:2: python: ")
+    assert "rule python: " in run.stderr
+    (tmp_path / "src/ir/a.cpp").write_text(SPDX)
+    run = subprocess.run([sys.executable, ROOT / "tools/check_layers.py", "--root", tmp_path], capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stdout) == (0, "")
+
+
+def test_every_rule_is_tried_here():
+    tried = {"layer", "llvm", "python", "heavy", "fmt", "c-header", "tests", "readme", "spdx", "path", "alone"}
+    assert tried == set(check_layers.RULES)

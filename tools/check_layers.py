@@ -1,0 +1,215 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Checks that the tree keeps its rules; prints `file:line: rule: what` for each breach. Standard library only.
+
+  python3 tools/check_layers.py             all rules that need no compiler
+  python3 tools/check_layers.py --headers   also compiles every public header alone
+  python3 tools/check_layers.py --rules     lists the rules
+"""
+
+import argparse
+import concurrent.futures
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[1]
+
+RULES = {
+    "layer": "includes point one way: support <- runtime <- ir <- tir <- arith <- te <- topi <- relay <- relay/op <- "
+             "*/transform <- codegen <- frontend <- driver; src/python includes support and runtime alone",
+    "llvm": "LLVM and lld headers are included in src/codegen/llvm alone",
+    "python": "Python headers are included in src/python alone",
+    "heavy": "public headers include none of <iostream>, <ranges>, <functional>, <sstream>, <algorithm>, <regex>",
+    "fmt": "{fmt} is included in the compiler's .cpp files alone: it would double the runtime's size and headers' cost",
+    "c-header": "c_runtime_api.h is plain C and includes only C standard headers and dlpack.h",
+    "tests": "tests of support and runtime include those layers alone: they are built without the compiler",
+    "readme": "each folder has a README.md that is not empty",
+    "spdx": "each source file has `SPDX-License-Identifier: Apache-2.0` in its first two lines",
+    "path": "no absolute path of somebody's machine in a tracked file",
+    "alone": "each public header compiles when it is the only one included",
+}
+
+ORDER = ["support", "runtime", "ir", "tir", "arith", "te", "topi", "relay", "relay/op", "transform", "codegen",
+         "frontend", "driver"]
+RANK = {layer: rank for rank, layer in enumerate(ORDER)}
+CPP = (".h", ".hpp", ".c", ".cc", ".cpp", ".cu", ".mm")
+SOURCE = (*CPP, ".py", ".pyi", ".sh", ".cmake", ".in", ".toml")
+HEAVY = {"iostream", "ranges", "functional", "sstream", "algorithm", "regex"}
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+# Written in pieces, so that this file keeps the rule it checks.
+MACHINE_PATH = re.compile("(?<![\\w.$}~-])/(?:wo" + "rk|ro" + "ot|ho" + "me)/[\\w.-]")
+# include/baton/x mirrors src/x, whose README speaks for both; the others hold files for machines to read.
+NO_README = re.compile(r"^(include/baton(/.*)?|.*/(data|corpus|templates)(/.*)?|\.[^/]+(/.*)?|third_party/.*|)$")
+
+
+class Breach(NamedTuple):
+    """One place that breaks a rule. line is 1-based, 0 for the whole file."""
+
+    path: str
+    line: int
+    rule: str
+    what: str
+
+    def __str__(self):
+        return f"{self.path}:{self.line}: {self.rule}: {self.what}"
+
+
+def files_of(root):
+    """Tracked and new files below `root`, sorted, as relative POSIX paths; without git, all but build output."""
+    try:
+        listed = subprocess.run(["git", "-C", str(root), "ls-files", "-co", "--exclude-standard"], check=True,
+                                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout.splitlines()
+        return sorted(f for f in set(listed) if (root / f).is_file())
+    except (OSError, subprocess.CalledProcessError):
+        skip = re.compile(r"^(build[^/]*|\.venv|\.git)(/|$)|__pycache__|\.so$")
+        found = (p.relative_to(root).as_posix() for p in root.rglob("*") if p.is_file())
+        return sorted(f for f in found if not skip.search(f))
+
+
+def layer_of(path):
+    """Layer of a file below src/ or include/baton/; "python" for the extension; None for anything else."""
+    parts = path.split("/")
+    if parts[0] == "src":
+        parts = parts[1:]
+    elif parts[:2] == ["include", "baton"]:
+        parts = parts[2:]
+    else:
+        return None
+    folders = parts[:-1]
+    if "transform" in folders:
+        return "transform"
+    if folders[:2] == ["relay", "op"]:
+        return "relay/op"
+    return folders[0] if folders else None
+
+
+def resolve(root, path, spelt):
+    """The file of the tree that `path` means by including `spelt`, or None."""
+    for base in ((root / path).parent, root / "include", root / "src"):
+        candidate = base / spelt
+        if candidate.is_file():
+            return Path(os.path.normpath(candidate)).relative_to(root).as_posix()
+    return None
+
+
+def check_include(root, path, line, spelt):
+    """Breaches of one include directive."""
+    own = layer_of(path)
+    public = path.startswith("include/")
+    head = spelt.split("/")[0]
+    if head in ("llvm", "llvm-c", "lld", "clang", "clang-c") and not path.startswith("src/codegen/llvm/"):
+        yield Breach(path, line, "llvm", f"<{spelt}> belongs in src/codegen/llvm")
+    if (spelt == "Python.h" or head in ("nanobind", "pybind11")) and not path.startswith("src/python/"):
+        yield Breach(path, line, "python", f"<{spelt}> belongs in src/python")
+    if public and spelt in HEAVY:
+        yield Breach(path, line, "heavy", f"<{spelt}> in a public header")
+    if head == "fmt" and (not path.endswith(".cpp") or own in ("support", "runtime", "python")):
+        yield Breach(path, line, "fmt", f"<{spelt}> outside the compiler's .cpp files")
+    if path.endswith("/c_runtime_api.h") and not (re.fullmatch(r"std\w+\.h|string\.h|.*dlpack\.h", spelt)):
+        yield Breach(path, line, "c-header", f"<{spelt}> in the C header")
+    target = resolve(root, path, spelt)
+    other = layer_of(target) if target else None
+    if target and own is not None:
+        if own == "python":
+            allowed = other in ("support", "runtime", "python")
+        elif other is None:
+            # A header at the top of include/baton gathers all layers.
+            allowed = not target.startswith("include/baton/")
+        else:
+            allowed = own in RANK and other in RANK and RANK[other] <= RANK[own]
+        if not allowed:
+            yield Breach(path, line, "layer", f"{own} includes {target} of {other or 'all layers'}")
+    if target and path.startswith(("tests/support/", "tests/runtime/")) and other not in ("support", "runtime"):
+        if target.startswith(("include/baton/", "src/")):
+            yield Breach(path, line, "tests", f"a test of libbaton_runtime includes {target}")
+
+
+def check_file(root, path):
+    """Breaches of the rules that are about one file's text."""
+    try:
+        text = (root / path).read_text(encoding="utf-8")
+    except (UnicodeDecodeError, OSError):
+        return  # not text
+    lines = text.splitlines()
+    name = path.rsplit("/", 1)[-1]
+    if (name.endswith(SOURCE) or name in ("CMakeLists.txt", "dev", "run")) and not path.startswith("third_party/"):
+        if text.strip() and not any("SPDX-License-Identifier: Apache-2.0" in one for one in lines[:2]):
+            yield Breach(path, 1, "spdx", "no SPDX line")
+    for number, content in enumerate(lines, 1):
+        if MACHINE_PATH.search(content):
+            yield Breach(path, number, "path", content.strip()[:100])
+    if name.endswith(CPP):
+        if path.startswith(("src/", "include/baton/")) and layer_of(path) not in (*ORDER, "python", None):
+            yield Breach(path, 0, "layer", f"`{layer_of(path)}` is no layer")
+        for number, content in enumerate(lines, 1):
+            found = INCLUDE.match(content)
+            if found:
+                yield from check_include(root, path, number, found[2])
+
+
+def check_readmes(root, paths):
+    """Breaches of the README rule: folders that hold a file themselves."""
+    for folder in sorted({p.rsplit("/", 1)[0] for p in paths if "/" in p}):
+        if NO_README.match(folder):
+            continue
+        readme = root / folder / "README.md"
+        if not readme.is_file() or not readme.read_text(encoding="utf-8").strip():
+            yield Breach(folder, 0, "readme", "no README.md, or an empty one")
+
+
+def compile_alone(root, path, compiler):
+    """Breach of a header that does not compile alone, or None."""
+    plain_c = path.endswith("c_runtime_api.h")
+    language = ["-x", "c", "-std=c11"] if plain_c else ["-x", "c++", "-std=c++20"]
+    run = subprocess.run([compiler, *language, "-fsyntax-only", "-Wall", "-Wextra", "-Wno-missing-field-initializers",
+                          "-Wno-pragma-once-outside-header", "-Iinclude", "-"], cwd=root, text=True,
+                         input=f'#include "{path.removeprefix("include/")}"\n', capture_output=True, check=False)
+    if run.returncode == 0:
+        return None
+    first = next((one for one in run.stderr.splitlines() if "error" in one), run.stderr.strip()[:200])
+    return Breach(path, 1, "alone", first)
+
+
+def check(root=ROOT):
+    """All breaches of the rules that need no compiler."""
+    paths = files_of(root)
+    found = [breach for path in paths for breach in check_file(root, path)]
+    return found + list(check_readmes(root, paths))
+
+
+def check_headers(root=ROOT, jobs=1, compiler="g++"):
+    """Breaches of the rule that each public header compiles alone."""
+    headers = [p for p in files_of(root) if p.startswith("include/") and p.endswith(".h")]
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        return [b for b in pool.map(lambda p: compile_alone(root, p, compiler), headers) if b]
+
+
+def main(argv):
+    """Prints the breaches. Returns 1 if there is one."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--headers", action="store_true", help="also compile every public header alone")
+    parser.add_argument("--rules", action="store_true", help="list the rules and stop")
+    parser.add_argument("--jobs", type=int, default=1, help="compilers at once for --headers")
+    parser.add_argument("--root", type=Path, default=ROOT, help=argparse.SUPPRESS)
+    args = parser.parse_args(argv)
+    if args.rules:
+        for name, text in RULES.items():
+            print(f"{name:9} {text}")
+        return 0
+    found = check(args.root)
+    if args.headers:
+        found += check_headers(args.root, args.jobs)
+    for breach in found:
+        print(breach)
+    for rule in sorted({b.rule for b in found}):
+        print(f"rule {rule}: {RULES[rule]}", file=sys.stderr)
+    print(f"layer check: {len(files_of(args.root))} files, {len(found) or 'no'} breaches", file=sys.stderr)
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

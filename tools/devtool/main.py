@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The commands of `./dev`."""
+
+import argparse
+import os
+import subprocess
+import sys
+
+from . import doctor, machine, scaffold
+from .build import build, build_dir, python_environment, run_tests_of
+from .step import ROOT, StepFailed, as_typed, run, say, shown
+
+EXAMPLES = """examples:
+  ./dev demo "how do I parse dates?"     set-up, build, then the demo with your own question
+  ./dev test                             set-up, build, all tests
+  ./dev test tests/relay -k conv2d       only these Python tests; what follows is pytest's
+  ./dev test src/runtime/ndarray.cpp     the tests of this file
+  ./dev build --sanitize address,undefined
+  ./dev bless tests/relay/transform      accept new output in golden files
+
+variables:
+  BATON_VENV=DIR   virtual environment to use instead of .venv
+  BATON_JOBS=N     compilers to run at once (default: by processors and memory)
+"""
+
+
+def parser():
+    """The argument parser of `./dev`."""
+    top = argparse.ArgumentParser(prog="./dev", description="One command for everything a developer of Baton does.",
+                                  epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
+
+    def command(name, text, function):
+        sub = commands.add_parser(name, help=text, description=text)
+        sub.set_defaults(run=function)
+        return sub
+
+    def sanitize(sub):
+        sub.add_argument("--sanitize", default="", metavar="LIST", help="address, undefined, thread, leak; comma-separated")
+
+    command("demo", "set up, build, and run the main job on real input", demo).add_argument("question", nargs="*")
+    command("setup", "install system packages (as root), the virtual environment and Python packages", setup)
+    sub = command("build", "set up and build the libraries, the extension and the C++ tests", build_all)
+    sanitize(sub)
+    sub.add_argument("--runtime-only", action="store_true", help="leave the compiler out (needs no LLVM)")
+    sub = command("test", "set up, build, and run layer check, C++ tests and Python tests; or only those of the paths", test)
+    sub.add_argument("paths", nargs="*", metavar="PATH", help="test files or folders, or source files whose tests to run")
+    sanitize(sub)
+    sub = command("bless", "rewrite the expectations of golden files to what is printed now", bless)
+    sub.add_argument("path", nargs="?", default="tests")
+    command("lint", "layers, lone headers, format", lint)
+    command("format", "format C++ and Python files in place", format_files)
+    sub = command("bench", "run a benchmark of bench/; without a name, list them", bench)
+    sub.add_argument("name", nargs="?")
+    sub = command("fuzz", "feed mutated files to the readers; what follows goes to tests/fuzz/run.py", fuzz)
+    sanitize(sub)
+    sub = command("new", "write the files of a new operator or pass, with a test that passes", new)
+    sub.add_argument("kind", choices=["op", "pass"])
+    sub.add_argument("name", help="for an operator like nn.leaky_relu, for a pass like FoldReshape")
+    command("doctor", "show what this machine and checkout have and lack", lambda args, rest: doctor.main())
+    return top
+
+
+TAKES_MORE = ("test", "bench", "fuzz", "demo")
+
+
+def split(argv):
+    """(arguments of ./dev, arguments of the program it runs): the latter begin at the first option that is not ours."""
+    if not argv or argv[0] not in TAKES_MORE:
+        return argv, []
+    skip = False
+    for at, word in enumerate(argv):
+        if word.startswith("-") and not skip and word not in ("-h", "--help") and not word.startswith("--sanitize"):
+            return argv[:at], argv[at + (word == "--"):]
+        skip = word == "--sanitize"
+    return argv, []
+
+
+def main(argv):
+    """Runs one command. Returns the exit code: 0 done, 1 failed, 2 wrong usage."""
+    own, rest = split(argv)
+    args = parser().parse_args(own)
+    try:
+        return args.run(args, rest) or 0
+    except StepFailed as failure:
+        sys.stdout.flush()
+        failure.report()
+        return 1
+    except KeyboardInterrupt:
+        print("\ninterrupted; run the same command again to go on where it stopped", file=sys.stderr)
+        return 130
+
+
+def python(argv, env):
+    """Runs the virtual environment's Python with the tree's `baton` on its path; returns the exit code."""
+    command = [str(machine.venv_python()), *argv]
+    sys.stdout.flush()
+    return subprocess.run(command, cwd=ROOT, env={**os.environ, **env}, stdin=subprocess.DEVNULL, check=False).returncode
+
+
+def needs(path, what):
+    """Raises StepFailed where the tree lacks `path`."""
+    if not (ROOT / path).exists():
+        raise StepFailed(f"{what}: {path} is not in this checkout", None, "update to a revision that has it")
+
+
+def demo(args, rest):
+    """Builds what the demo needs, no tests, and runs it."""
+    needs("python/baton/demo", "demo")
+    machine.setup()
+    build(targets=("baton_runtime", "baton", "_core"))
+    say("demo", "python -m baton.demo")
+    return python(["-m", "baton.demo", *args.question, *rest], python_environment())
+
+
+def setup(args, rest):
+    """System packages, virtual environment, Python packages."""
+    machine.setup()
+
+
+def build_all(args, rest):
+    """Everything, or a runtime or sanitizer build."""
+    machine.setup()
+    build(args.sanitize, args.runtime_only)
+
+
+def tests_of(path):
+    """(C++ filters, pytest paths) for a path that the user gave: a test, a folder of tests, or a source file."""
+    given = (ROOT / path).resolve() if not os.path.isabs(path) else os.path.realpath(path)
+    given = type(ROOT)(str(given).split("::")[0])
+    if not given.exists():
+        raise StepFailed(f"test: {path} does not exist", None, "give a path under tests/, or a source file that has tests there")
+    relative = given.relative_to(ROOT) if given.is_relative_to(ROOT) else given
+    parts = relative.parts
+    for prefix in (("src",), ("include", "baton"), ("python", "baton")):
+        if parts[:len(prefix)] == prefix:
+            mirrored = ROOT.joinpath("tests", *parts[len(prefix):])
+            stem = mirrored.with_suffix("")
+            found = [mirrored] if mirrored.is_dir() else sorted(
+                p for p in stem.parent.glob("*") if p.is_file() and p.stem in (stem.name, "test_" + stem.name, stem.name + "_test"))
+            if not found:
+                raise StepFailed(f"test: {path} has no tests in {shown(stem.parent)}", None,
+                                 f"tests mirror sources: write {shown(stem)}.cpp, .py or .relay")
+            break
+    else:
+        found = [given]
+    filters, files = [], []
+    for one in found:
+        if one.suffix == ".cpp":
+            filters.append(f"--source-file=*{one.relative_to(ROOT)}")
+        elif one.is_dir():
+            if any(one.rglob("*.cpp")):
+                filters.append(f"--source-file=*{one.relative_to(ROOT)}/*")
+            if any(p for p in one.rglob("*") if p.suffix in (".py", ".relay") and p.is_file()):
+                files.append(str(one.relative_to(ROOT)))
+        else:
+            files.append(path if "::" in path else str(one.relative_to(ROOT)))
+    return filters, files
+
+
+def test(args, rest):
+    """Layer check, C++ tests, Python tests; goes on after a failure so that one run shows all."""
+    filters, files = [], []
+    for path in args.paths:
+        more_filters, more_files = tests_of(path)
+        filters += more_filters
+        files += more_files
+    machine.setup()
+    folder = build(args.sanitize)
+    failed = []
+    if not args.paths:
+        say("layers", "tools/check_layers.py")
+        if python(["tools/check_layers.py"], {}) != 0:
+            failed.append(("the layer check found something", "python3 tools/check_layers.py"))
+    if filters or not args.paths:
+        # doctest takes one list for a filter that occurs more than once.
+        joined = "--source-file=" + ",".join(f.split("=", 1)[1] for f in filters)
+        failed += run_tests_of(folder, [joined] if filters else [])
+    if files or not args.paths:
+        argv = ["-m", "pytest", *(files or ["tests"]), "-n", str(max(1, min(machine.cpus(), 8)) if not files else 0), *rest]
+        env = python_environment(args.sanitize)
+        say("python tests", as_typed(["pytest", *argv[2:]]))
+        code = python(argv, env)
+        if code != 0:
+            why = "found no test" if code == 5 else f"ended with exit code {code}"
+            failed.append((f"pytest {why}", as_typed([machine.venv_python(), *argv], env)))
+    for what, command in failed:
+        StepFailed(f"test: {what}", command, "the first failure above is the cause").report()
+    return 1 if failed else 0
+
+
+def bless(args, rest):
+    """Lets the golden-test runner rewrite expectations; the diff is to be read like code."""
+    machine.setup()
+    build()
+    code = python(["-m", "pytest", args.path, "--bless", "-q"], python_environment())
+    say("bless", "read `git diff` of the golden files as carefully as code")
+    return code
+
+
+def lint(args, rest):
+    """The checks that need no build: layers, headers alone, format."""
+    machine.setup()
+    machine.lint_packages()
+    from . import style
+    say("layers", "tools/check_layers.py --headers")
+    bad = python(["tools/check_layers.py", "--headers", "--jobs", str(machine.jobs())], {})
+    return 1 if style.check() or bad else 0
+
+
+def format_files(args, rest):
+    """Formats in place."""
+    machine.setup()
+    machine.lint_packages()
+    from . import style
+    style.format_in_place()
+
+
+def bench(args, rest):
+    """Runs one benchmark, or lists them."""
+    found = sorted(p for p in (ROOT / "bench").glob("*.py") if not p.name.startswith("_"))
+    names = {p.stem: p for p in found}
+    if args.name is None:
+        for path in found:
+            lines = [line for line in path.read_text(encoding="utf-8").splitlines() if line.startswith('"""')]
+            print(f"{path.stem:24} {lines[0].strip(chr(34)) if lines else ''}")
+        if not found:
+            print("no benchmark in bench/ yet")
+        return 0
+    if args.name not in names:
+        raise StepFailed(f"bench: no benchmark {args.name}", None, f"one of: {', '.join(names) or '(none yet)'}")
+    machine.setup()
+    build(targets=("baton_runtime", "baton", "_core"))
+    return python([str(names[args.name]), *rest], python_environment())
+
+
+def fuzz(args, rest):
+    """Runs the mutator of tests/fuzz on a plain or sanitized build."""
+    needs("tests/fuzz/run.py", "fuzz")
+    machine.setup()
+    build(args.sanitize)
+    return python(["tests/fuzz/run.py", *rest], python_environment(args.sanitize))
+
+
+def new(args, rest):
+    """Writes an operator or a pass and its test from templates."""
+    scaffold.new(args.kind, args.name)
