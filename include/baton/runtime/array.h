@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// Array<T>: an immutable-by-convention sequence object, copied on write. Elements are 16-byte values of any kind.
+#pragma once
+
+#include <baton/runtime/any.h>
+
+#include <initializer_list>
+#include <vector>
+
+namespace baton::runtime {
+
+class ArrayObj : public Object {
+ public:
+  static constexpr const char* _type_key = "runtime.Array";
+  static constexpr uint32_t _type_index = TypeIndex::kRuntimeArray;
+  std::vector<Any> items;
+  BATON_DECLARE_FINAL_OBJECT_INFO(ArrayObj, Object)
+};
+
+[[noreturn]] BATON_DLL void ThrowIndex(int64_t index, size_t size);
+
+/// A value of type T out of an owned slot; references to objects cost no count.
+template <class T>
+inline decltype(auto) SlotAs(const Any& a) {
+  if constexpr (std::is_base_of_v<ObjectRef, T>) {
+    // A reference is one pointer, and so is the payload of an object or null value.
+    static_assert(sizeof(T) == sizeof(void*));
+    return reinterpret_cast<const T&>(a.raw().v_obj);
+  } else {
+    return a.As<T>();
+  }
+}
+
+template <class T = Any>
+class Array : public ObjectRef {
+ public:
+  using ContainerType = ArrayObj;
+  using value_type = T;
+  Array() : ObjectRef(make_object<ArrayObj>()) {}
+  Array(std::initializer_list<T> init) : Array(init.begin(), init.end()) {}
+  Array(const std::vector<T>& v) : Array(v.begin(), v.end()) {}  // NOLINT
+  explicit Array(size_t n, const T& x) : Array() { items().assign(n, Any(x)); }
+  template <class It>
+  Array(It begin, It end) : Array() {
+    for (; begin != end; ++begin) items().emplace_back(T(*begin));
+  }
+  explicit Array(ObjectPtr<Object> n) : ObjectRef(std::move(n)) {}
+  /// An array of a derived kind serves where one of its base is wanted.
+  template <class U, class = std::enable_if_t<std::is_base_of_v<T, U> && !std::is_same_v<T, U>>>
+  Array(const Array<U>& o) : ObjectRef(o) {}  // NOLINT
+
+  size_t size() const { return get() ? vec().size() : 0; }
+  bool empty() const { return size() == 0; }
+  decltype(auto) operator[](int64_t i) const {
+    if (static_cast<uint64_t>(i) >= size()) ThrowIndex(i, size());
+    return SlotAs<T>(vec()[i]);
+  }
+  decltype(auto) front() const { return (*this)[0]; }
+  decltype(auto) back() const { return (*this)[static_cast<int64_t>(size()) - 1]; }
+  struct iterator {
+    using difference_type = std::ptrdiff_t;
+    using value_type = T;
+    using pointer = const T*;
+    using reference = decltype(SlotAs<T>(std::declval<const Any&>()));
+    using iterator_category = std::random_access_iterator_tag;
+    const Any* p;
+    reference operator*() const { return SlotAs<T>(*p); }
+    iterator& operator++() { ++p; return *this; }
+    iterator operator++(int) { return {p++}; }
+    iterator& operator--() { --p; return *this; }
+    iterator operator+(difference_type n) const { return {p + n}; }
+    iterator operator-(difference_type n) const { return {p - n}; }
+    difference_type operator-(const iterator& o) const { return p - o.p; }
+    bool operator==(const iterator& o) const { return p == o.p; }
+    bool operator!=(const iterator& o) const { return p != o.p; }
+    bool operator<(const iterator& o) const { return p < o.p; }
+  };
+  iterator begin() const { return {get() ? vec().data() : nullptr}; }
+  iterator end() const { return {get() ? vec().data() + vec().size() : nullptr}; }
+  std::vector<T> ToVector() const { return std::vector<T>(begin(), end()); }
+
+  void push_back(const T& x) { CopyOnWrite()->items.emplace_back(x); }
+  void pop_back() { CopyOnWrite()->items.pop_back(); }
+  void Set(int64_t i, const T& x) {
+    if (static_cast<uint64_t>(i) >= size()) ThrowIndex(i, size());
+    CopyOnWrite()->items[i] = Any(x);
+  }
+  void resize(size_t n) { CopyOnWrite()->items.resize(n); }
+  void reserve(size_t n) { CopyOnWrite()->items.reserve(n); }
+  void insert(int64_t at, const T& x) {
+    auto* n = CopyOnWrite();
+    n->items.insert(n->items.begin() + at, Any(x));
+  }
+  ArrayObj* CopyOnWrite() {
+    if (!get()) {
+      data_ = make_object<ArrayObj>();
+    } else if (!data_.unique()) {
+      auto n = make_object<ArrayObj>();
+      n->items = vec();
+      data_ = std::move(n);
+    }
+    return static_cast<ArrayObj*>(data_.get());
+  }
+  const ArrayObj* get() const { return static_cast<const ArrayObj*>(data_.get()); }
+  const ArrayObj* operator->() const { return get(); }
+  const std::vector<Any>& vec() const { return get()->items; }
+
+ private:
+  std::vector<Any>& items() { return static_cast<ArrayObj*>(data_.get())->items; }
+};
+
+template <class T>
+struct HasOwnTraits<Array<T>> : std::true_type {};
+
+template <class T>
+struct ValueTraits<Array<T>> {
+  static std::string Name() { return "Array"; }
+  static bool Is(const BatonValue& v) {
+    if (v.type_code == kBatonNull) return true;
+    if (v.type_code != kBatonObject || !reinterpret_cast<Object*>(v.v_obj)->IsInstance<ArrayObj>()) return false;
+    if constexpr (!std::is_same_v<T, Any> && !std::is_same_v<T, ObjectRef>) {
+      for (const Any& a : reinterpret_cast<ArrayObj*>(v.v_obj)->items) {
+        if (!ValueTraits<T>::Is(a.raw())) return false;
+      }
+    }
+    return true;
+  }
+  static Array<T> From(const BatonValue& v) {
+    if (v.type_code == kBatonNull) return Array<T>(ObjectPtr<Object>());
+    if (v.type_code != kBatonObject || !reinterpret_cast<Object*>(v.v_obj)->IsInstance<ArrayObj>()) {
+      ThrowValueMismatch("Array", v);
+    }
+    auto* obj = reinterpret_cast<ArrayObj*>(reinterpret_cast<Object*>(v.v_obj));
+    if constexpr (!std::is_same_v<T, Any>) {
+      bool exact = true;
+      for (const Any& a : obj->items) exact = exact && ValueTraits<T>::Is(a.raw());
+      if (!exact || std::is_same_v<T, std::string>) {  // elements that convert: numbers to PrimExpr and the like
+        Array<T> out;
+        for (const Any& a : obj->items) out.push_back(ValueTraits<T>::From(a.raw()));
+        return out;
+      }
+    }
+    return Array<T>(ObjectPtr<Object>(obj));
+  }
+  static void To(const Array<T>& x, BatonValue* v) { ValueTraits<ObjectRef>::To(x, v); }
+};
+
+}  // namespace baton::runtime
+
+namespace baton {
+using runtime::Array;
+}

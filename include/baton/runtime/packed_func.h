@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+// PackedFunc: the one function type that crosses every border, and its typed cover.
+#pragma once
+
+#include <baton/runtime/any.h>
+
+#include <string>
+#include <tuple>
+#include <utility>
+
+namespace baton::runtime {
+
+/// The arguments of a call, borrowed.
+class Args {
+ public:
+  const BatonValue* values;
+  int num_args;
+  Args(const BatonValue* v, int n) : values(v), num_args(n) {}
+  int size() const { return num_args; }
+  ArgValue operator[](int i) const {
+    if (i < 0 || i >= num_args) ThrowMissingArg(i, num_args);
+    return ArgValue(values[i]);
+  }
+  [[noreturn]] BATON_DLL static void ThrowMissingArg(int i, int n);
+};
+using RetValue = Any;
+
+/// A function object: a C function and what it closes over.
+class PackedFuncObj : public Object {
+ public:
+  static constexpr const char* _type_key = "runtime.PackedFunc";
+  static constexpr uint32_t _type_index = TypeIndex::kRuntimePackedFunc;
+  BatonCFunc call = nullptr;
+  void* self = nullptr;
+  BATON_DECLARE_FINAL_OBJECT_INFO(PackedFuncObj, Object)
+};
+
+template <class F>
+struct PackedFuncImpl final : PackedFuncObj {
+  F f;
+  explicit PackedFuncImpl(F fn) : f(std::move(fn)) {
+    self = this;
+    call = [](void* self, const BatonValue* args, int n, BatonValue* ret) -> int {
+      try {
+        Any rv;
+        static_cast<PackedFuncImpl*>(self)->f(Args(args, n), &rv);
+        *ret = rv.Release();
+        return 0;
+      } catch (...) {
+        return CatchToSlot();
+      }
+    };
+  }
+};
+
+class PackedFunc : public ObjectRef {
+ public:
+  BATON_DEFINE_OBJECT_REF_METHODS(PackedFunc, ObjectRef, PackedFuncObj)
+  PackedFunc(std::nullptr_t) {}  // NOLINT
+  /// From anything callable as `void(Args, RetValue*)`.
+  template <class F, class = std::enable_if_t<std::is_invocable_v<std::decay_t<F>&, Args, RetValue*>>>
+  PackedFunc(F&& f) {  // NOLINT
+    using Impl = PackedFuncImpl<std::decay_t<F>>;
+    auto* p = new Impl(std::forward<F>(f));
+    ObjectAccess::Init(p, PackedFuncObj::RuntimeTypeIndex(), [](Object* o) { delete static_cast<Impl*>(o); });
+    data_ = ObjectPtr<Object>(p);
+  }
+  /// Packs the arguments on the stack and calls; throws what the callee throws.
+  template <class... A>
+  Any operator()(A&&... args) const {
+    // Strings that are passed by value need an owner for the time of the call: the temporaries here.
+    BatonValue values[sizeof...(A) + 1];
+    int i = 0;
+    (PackOne(args, &values[i++]), ...);
+    return CallPacked(values, sizeof...(A));
+  }
+  BATON_DLL Any CallPacked(const BatonValue* values, int n) const;
+  bool operator==(std::nullptr_t) const { return !defined(); }
+  bool operator!=(std::nullptr_t) const { return defined(); }
+
+ private:
+  template <class T>
+  static void PackOne(const T& x, BatonValue* v) {
+    using D = std::decay_t<T>;
+    if constexpr (std::is_same_v<D, std::string>) {
+      static_assert(sizeof(BatonByteArray) == 16);
+      ValueTraits<const char*>::To(x.c_str(), v);
+    } else if constexpr (std::is_convertible_v<D, const char*> && !std::is_same_v<D, std::nullptr_t>) {
+      ValueTraits<const char*>::To(x, v);
+    } else if constexpr (std::is_same_v<D, ArgValue>) {
+      *v = x.raw();
+    } else {
+      ValueTraits<D>::To(x, v);
+    }
+  }
+};
+
+[[noreturn]] BATON_DLL void RethrowArg(const Error& e, int index, const char* name);
+[[noreturn]] BATON_DLL void ThrowArity(const char* name, int want, int got);
+
+template <class F>
+struct FuncSig;
+template <class R, class... A>
+struct FuncSig<R(A...)> {
+  using Ret = R;
+  using Params = std::tuple<A...>;
+  static constexpr int arity = sizeof...(A);
+};
+template <class R, class... A>
+struct FuncSig<R (*)(A...)> : FuncSig<R(A...)> {};
+template <class C, class R, class... A>
+struct FuncSig<R (C::*)(A...) const> : FuncSig<R(A...)> {};
+template <class C, class R, class... A>
+struct FuncSig<R (C::*)(A...)> : FuncSig<R(A...)> {};
+template <class F>
+  requires requires { &F::operator(); }
+struct FuncSig<F> : FuncSig<decltype(&F::operator())> {};
+
+template <class T>
+struct DecayTuple;
+template <class... A>
+struct DecayTuple<std::tuple<A...>> {
+  using type = std::tuple<std::decay_t<A>...>;
+};
+
+template <class T>
+T UnpackArg(const Args& args, int i, const char* name) {
+  try {
+    return ValueTraits<T>::From(args.values[i]);
+  } catch (const Error& e) {
+    RethrowArg(e, i, name);
+  }
+}
+
+template <class F, class Ret, class... P, size_t... I>
+void CallTyped(const F& f, const char* name, const Args& args, RetValue* rv, std::tuple<P...>*, std::index_sequence<I...>) {
+  if (args.num_args != static_cast<int>(sizeof...(P))) ThrowArity(name, sizeof...(P), args.num_args);
+  if constexpr (std::is_void_v<Ret>) {
+    f(UnpackArg<std::decay_t<P>>(args, I, name)...);
+  } else {
+    *rv = Any(f(UnpackArg<std::decay_t<P>>(args, I, name)...));
+  }
+  (void)rv;
+}
+
+/// Wraps a typed callable; `name` (kept by the caller for ever) is said in errors.
+template <class F>
+PackedFunc MakeTyped(F f, const char* name = "") {
+  using Sig = FuncSig<F>;
+  return PackedFunc([f = std::move(f), name](Args args, RetValue* rv) {
+    CallTyped<F, typename Sig::Ret>(f, name, args, rv, static_cast<typename DecayTuple<typename Sig::Params>::type*>(nullptr),
+                                    std::make_index_sequence<Sig::arity>());
+  });
+}
+
+template <class F>
+class TypedPackedFunc;
+/// A PackedFunc whose signature is known at compile time.
+template <class R, class... A>
+class TypedPackedFunc<R(A...)> {
+ public:
+  TypedPackedFunc() = default;
+  TypedPackedFunc(std::nullptr_t) {}                        // NOLINT
+  TypedPackedFunc(PackedFunc f) : packed_(std::move(f)) {}  // NOLINT
+  TypedPackedFunc(const ArgValue& v) : packed_(v.As<PackedFunc>()) {}  // NOLINT
+  TypedPackedFunc(const Any& v) : packed_(v.As<PackedFunc>()) {}  // NOLINT
+  template <class F, class = std::enable_if_t<std::is_invocable_r_v<R, std::decay_t<F>&, A...>>>
+  TypedPackedFunc(F&& f, const char* name = "") {  // NOLINT
+    packed_ = PackedFunc([f = std::decay_t<F>(std::forward<F>(f)), name](Args args, RetValue* rv) {
+      CallTyped<std::decay_t<F>, R>(f, name, args, rv, static_cast<std::tuple<std::decay_t<A>...>*>(nullptr),
+                                    std::make_index_sequence<sizeof...(A)>());
+    });
+  }
+  R operator()(A... args) const {
+    if constexpr (std::is_void_v<R>) {
+      packed_(std::forward<A>(args)...);
+    } else {
+      return packed_(std::forward<A>(args)...).template As<R>();
+    }
+  }
+  const PackedFunc& packed() const { return packed_; }
+  operator PackedFunc() const { return packed_; }  // NOLINT
+  bool defined() const { return packed_.defined(); }
+  bool operator==(std::nullptr_t) const { return !defined(); }
+  bool operator!=(std::nullptr_t) const { return defined(); }
+
+ private:
+  PackedFunc packed_;
+};
+template <class R, class... A>
+struct ValueTraits<TypedPackedFunc<R(A...)>> {
+  using T = TypedPackedFunc<R(A...)>;
+  static std::string Name() { return "PackedFunc"; }
+  static bool Is(const BatonValue& v) { return ValueTraits<PackedFunc>::Is(v); }
+  static T From(const BatonValue& v) { return T(ValueTraits<PackedFunc>::From(v)); }
+  static void To(const T& x, BatonValue* v) { ValueTraits<PackedFunc>::To(x.packed(), v); }
+};
+
+}  // namespace baton::runtime
+
+namespace baton {
+using runtime::PackedFunc;
+using runtime::TypedPackedFunc;
+}  // namespace baton

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <baton/runtime/reflection.h>
+
+#include <baton/runtime/registry.h>
+
+#include <cstdio>
+#include <deque>
+#include <mutex>
+#include <shared_mutex>
+
+namespace baton::runtime {
+namespace {
+
+struct InfoTable {
+  std::shared_mutex mutex;
+  std::vector<const TypeInfo*> by_index;
+  std::deque<TypeInfo> storage;
+  static InfoTable& Get() {
+    static auto* t = new InfoTable;
+    return *t;
+  }
+};
+
+std::string Number(double v) {
+  char buf[32];
+  snprintf(buf, sizeof buf, "%.10g", v);
+  return buf;
+}
+
+}  // namespace
+
+const FieldInfo* TypeInfo::Find(std::string_view name) const {
+  for (const FieldInfo& f : fields) {
+    if (name == f.name) return &f;
+  }
+  return nullptr;
+}
+
+const TypeInfo* TypeInfo::Get(uint32_t index) {
+  InfoTable& t = InfoTable::Get();
+  std::shared_lock lock(t.mutex);
+  return index < t.by_index.size() ? t.by_index[index] : nullptr;
+}
+
+const TypeInfo* TypeInfo::FindKey(std::string_view key) {
+  InfoTable& t = InfoTable::Get();
+  std::shared_lock lock(t.mutex);
+  for (const TypeInfo* i : t.by_index) {
+    if (i && i->key == key) return i;
+  }
+  return nullptr;
+}
+
+std::vector<const TypeInfo*> TypeInfo::List() {
+  InfoTable& t = InfoTable::Get();
+  std::shared_lock lock(t.mutex);
+  std::vector<const TypeInfo*> out;
+  for (const TypeInfo* i : t.by_index) {
+    if (i) out.push_back(i);
+  }
+  return out;
+}
+
+void TypeInfo::Put(TypeInfo info) {
+  InfoTable& t = InfoTable::Get();
+  std::unique_lock lock(t.mutex);
+  if (t.by_index.size() <= info.index) t.by_index.resize(info.index + 1);
+  if (t.by_index[info.index]) return;
+  uint32_t index = info.index;
+  t.storage.push_back(std::move(info));
+  t.by_index[index] = &t.storage.back();
+}
+
+Any FieldInfo::Get(const Object* obj) const {
+  const char* p = reinterpret_cast<const char*>(obj) + offset;
+  switch (kind) {
+    case FieldKind::kBool: return Any(*reinterpret_cast<const bool*>(p));
+    case FieldKind::kInt32: return Any(*reinterpret_cast<const int32_t*>(p));
+    case FieldKind::kInt64: return Any(*reinterpret_cast<const int64_t*>(p));
+    case FieldKind::kUInt64: return Any(*reinterpret_cast<const uint64_t*>(p));
+    case FieldKind::kDouble: return Any(*reinterpret_cast<const double*>(p));
+    case FieldKind::kDataType: return Any(*reinterpret_cast<const DataType*>(p));
+    case FieldKind::kStdString: return Any(*reinterpret_cast<const std::string*>(p));
+    case FieldKind::kObject: return Any(*reinterpret_cast<const ObjectRef*>(p));
+  }
+  return Any();
+}
+
+void FieldInfo::Set(Object* obj, const BatonValue& v) const {
+  char* p = reinterpret_cast<char*>(obj) + offset;
+  auto check = [&](double x) {
+    if ((has_lower && !(x >= lower)) || (has_upper && !(x <= upper))) {
+      throw ValueError(std::string("`") + name + "` is " + Number(x) + ", must be " +
+                       (has_lower ? "at least " + Number(lower) : "") + (has_lower && has_upper ? " and " : "") +
+                       (has_upper ? "at most " + Number(upper) : ""));
+    }
+  };
+  try {
+    switch (kind) {
+      case FieldKind::kBool: *reinterpret_cast<bool*>(p) = ValueTraits<bool>::From(v); return;
+      case FieldKind::kInt32: {
+        int32_t x = ValueTraits<int32_t>::From(v);
+        check(x);
+        *reinterpret_cast<int32_t*>(p) = x;
+        return;
+      }
+      case FieldKind::kInt64: {
+        int64_t x = ValueTraits<int64_t>::From(v);
+        check(static_cast<double>(x));
+        *reinterpret_cast<int64_t*>(p) = x;
+        return;
+      }
+      case FieldKind::kUInt64: *reinterpret_cast<uint64_t*>(p) = ValueTraits<uint64_t>::From(v); return;
+      case FieldKind::kDouble: {
+        double x = ValueTraits<double>::From(v);
+        check(x);
+        *reinterpret_cast<double*>(p) = x;
+        return;
+      }
+      case FieldKind::kDataType: *reinterpret_cast<DataType*>(p) = ValueTraits<DataType>::From(v); return;
+      case FieldKind::kStdString: *reinterpret_cast<std::string*>(p) = ValueTraits<std::string>::From(v); return;
+      case FieldKind::kObject: {
+        Any out;
+        convert(v, &out);
+        if ((has_lower || has_upper) && out.object() && out.object()->IsInstance<ArrayObj>()) {
+          for (const Any& a : static_cast<ArrayObj*>(out.object())->items) {
+            if (a.type_code() == kBatonInt || a.type_code() == kBatonFloat) check(a.As<double>());
+          }
+        }
+        ObjectRef r = out.object() ? ObjectRef(ObjectPtr<Object>(out.object())) : ObjectRef();
+        *reinterpret_cast<ObjectRef*>(p) = r;
+        return;
+      }
+    }
+  } catch (const Error& e) {
+    if (e.kind() != "TypeError") throw;
+    throw TypeError(std::string("`") + name + "`: " + e.message());
+  }
+}
+
+void CheckFieldCoverage(const TypeInfo& info, size_t begin, size_t size) {
+  // Each byte of the object belongs to a field of its own class, to the parent, or to padding of at most 7 bytes.
+  std::vector<std::pair<size_t, size_t>> spans;
+  for (const FieldInfo& f : info.fields) {
+    static constexpr size_t kSizes[] = {1, 4, 8, 8, 8, 4, 8, sizeof(std::string)};
+    spans.push_back({f.offset, f.offset + kSizes[static_cast<int>(f.kind)]});
+  }
+  // A polymorphic class has its table pointer before the Object; sizes then differ by 8, which the slack covers.
+  size_t at = begin > 8 ? begin - 8 : begin;
+  bool progress = true;
+  while (progress) {
+    progress = false;
+    for (auto& [b, e] : spans) {
+      if (e > at && b <= at + 8) at = e, progress = true;
+    }
+  }
+  if (size > at + 8) {
+    throw InternalError("type `" + info.key + "`: a field at byte " + std::to_string(at) + " is not in Describe");
+  }
+}
+
+Any GetField(const Object* obj, std::string_view name) {
+  const TypeInfo* info = TypeInfo::Get(obj->type_index());
+  const FieldInfo* f = info ? info->Find(name) : nullptr;
+  if (!f) throw Error("AttributeError", "`" + obj->GetTypeKey() + "` has no attribute `" + std::string(name) + "`");
+  return f->Get(obj);
+}
+
+Array<String> ListFields(const Object* obj) {
+  Array<String> out;
+  if (const TypeInfo* info = TypeInfo::Get(obj->type_index())) {
+    for (const FieldInfo& f : info->fields) out.push_back(f.name);
+  }
+  return out;
+}
+
+ObjectRef MakeNode(std::string_view key, const BatonValue* kv, int n) {
+  const TypeInfo* info = TypeInfo::FindKey(key);
+  if (!info || !info->create) throw TypeError("no type with key `" + std::string(key) + "` can be made by fields");
+  ObjectRef obj(info->create());
+  std::vector<bool> given(info->fields.size());
+  for (int i = 0; i + 1 < n; i += 2) {
+    std::string name = ValueTraits<std::string>::From(kv[i]);
+    const FieldInfo* f = info->Find(name);
+    if (!f) {
+      std::string known;
+      for (const FieldInfo& k : info->fields) known += (known.empty() ? "" : ", ") + std::string(k.name);
+      throw Error("AttributeError", "`" + std::string(key) + "` has no field `" + name + "`; it has " + known);
+    }
+    f->Set(ObjectAccess::Get(obj), kv[i + 1]);
+    given[f - info->fields.data()] = true;
+  }
+  for (size_t i = 0; i < given.size(); ++i) {
+    if (!given[i] && (info->fields[i].flags & kRequired)) {
+      throw TypeError("`" + std::string(key) + "` needs the field `" + info->fields[i].name + "`");
+    }
+  }
+  return obj;
+}
+
+}  // namespace baton::runtime
+
+using namespace baton::runtime;  // NOLINT: the C functions below
+
+extern "C" {
+int BatonObjectGetField(const BatonObject* obj, const char* name, BatonValue* ret) {
+  try {
+    *ret = GetField(reinterpret_cast<const Object*>(obj), name).Release();
+    return 0;
+  } catch (...) {
+    return CatchToSlot();
+  }
+}
+int BatonObjectListFields(const BatonObject* obj, BatonValue* ret) {
+  try {
+    *ret = Any(ListFields(reinterpret_cast<const Object*>(obj))).Release();
+    return 0;
+  } catch (...) {
+    return CatchToSlot();
+  }
+}
+}
+
+BATON_REGISTER_GLOBAL("node.MakeNode").set_body([](Args args, RetValue* rv) {
+  *rv = MakeNode(args[0].As<std::string>(), args.values + 1, args.size() - 1);
+});
+// Table of all types for front ends: [key, parent key, doc, abstract, [[field, type, doc, flags, default]...]] each.
+BATON_REGISTER_GLOBAL("node.ListTypes").set_body_typed([] {
+  Array<Any> out;
+  for (const TypeInfo* info : TypeInfo::List()) {
+    Array<Any> fields;
+    for (const FieldInfo& f : info->fields) {
+      fields.push_back(Array<Any>{Any(f.name), Any(f.type_name), Any(f.doc), Any(static_cast<int>(f.flags)), f.default_value});
+    }
+    out.push_back(Array<Any>{Any(info->key), Any(Object::TypeIndex2Key(info->parent)), Any(info->doc),
+                             Any(info->create == nullptr), Any(fields)});
+  }
+  return out;
+});

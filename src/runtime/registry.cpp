@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <baton/runtime/registry.h>
+
+#include <baton/runtime/array.h>
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <shared_mutex>
+
+namespace baton::runtime {
+
+struct RegistryTable {
+  std::shared_mutex mutex;
+  std::map<std::string, std::unique_ptr<Registry>, std::less<>> entries;
+  // Entries that were removed: pointers to their functions may still be in use.
+  std::vector<std::unique_ptr<Registry>> removed;
+  static RegistryTable& Get() {
+    static auto* table = new RegistryTable;
+    return *table;
+  }
+  static std::unique_ptr<Registry> Make(const std::string& name, bool can_override) {
+    auto r = std::make_unique<Registry>();
+    r->name_ = name;
+    r->can_override_ = can_override;
+    return r;
+  }
+  static const PackedFunc* Func(const Registry& r) { return r.func_.defined() ? &r.func_ : nullptr; }
+};
+
+Registry& Registry::set_body(PackedFunc f) {
+  RegistryTable& t = RegistryTable::Get();
+  std::unique_lock lock(t.mutex);
+  func_ = std::move(f);
+  return *this;
+}
+
+Registry& Registry::Register(const std::string& name, bool can_override) {
+  RegistryTable& t = RegistryTable::Get();
+  std::unique_lock lock(t.mutex);
+  auto it = t.entries.find(name);
+  if (it != t.entries.end()) {
+    if (!can_override && it->second->func_.defined()) {
+      throw ValueError("global function `" + name + "` is registered already; ask for overriding to replace it");
+    }
+    t.removed.push_back(std::move(it->second));
+    it->second = RegistryTable::Make(name, can_override);
+    return *it->second;
+  }
+  return *(t.entries[name] = RegistryTable::Make(name, can_override));
+}
+
+bool Registry::Remove(const std::string& name) {
+  RegistryTable& t = RegistryTable::Get();
+  std::unique_lock lock(t.mutex);
+  auto it = t.entries.find(name);
+  if (it == t.entries.end()) return false;
+  t.removed.push_back(std::move(it->second));
+  t.entries.erase(it);
+  return true;
+}
+
+const PackedFunc* Registry::Get(const std::string& name) {
+  RegistryTable& t = RegistryTable::Get();
+  std::shared_lock lock(t.mutex);
+  auto it = t.entries.find(name);
+  return it == t.entries.end() ? nullptr : RegistryTable::Func(*it->second);
+}
+
+std::vector<std::string> Registry::ListNames() {
+  RegistryTable& t = RegistryTable::Get();
+  std::shared_lock lock(t.mutex);
+  std::vector<std::string> names;
+  for (const auto& [name, r] : t.entries) {
+    if (RegistryTable::Func(*r)) names.push_back(name);
+  }
+  return names;
+}
+
+void Args::ThrowMissingArg(int i, int n) {
+  throw TypeError("argument " + std::to_string(i) + " is missing: the call has " + std::to_string(n));
+}
+
+Any PackedFunc::CallPacked(const BatonValue* values, int n) const {
+  if (!defined()) throw ValueError("call of a null PackedFunc");
+  const PackedFuncObj* f = get();
+  BatonValue ret{kBatonNull, 0, {.v_int64 = 0}};
+  if (f->call(f->self, values, n, &ret) != 0) ThrowFromSlot();
+  return Any::Adopt(ret);
+}
+
+void RethrowArg(const Error& e, int index, const char* name) {
+  if (e.kind() != "TypeError") throw e;
+  throw TypeError("argument " + std::to_string(index) + " of `" + (*name ? name : "function") + "`: " + e.message());
+}
+
+void ThrowArity(const char* name, int want, int got) {
+  throw TypeError(std::string("`") + (*name ? name : "function") + "` takes " + std::to_string(want) +
+                  (want == 1 ? " argument, got " : " arguments, got ") + std::to_string(got));
+}
+
+namespace {
+struct Callback : PackedFuncObj {
+  void (*free_self)(void*) = nullptr;
+  void* outer = nullptr;
+  ~Callback() {
+    if (free_self) free_self(outer);
+  }
+};
+}  // namespace
+
+}  // namespace baton::runtime
+
+using namespace baton::runtime;  // NOLINT: the C functions below
+
+extern "C" {
+int BatonFuncGetGlobal(const char* name, BatonObject** out) {
+  try {
+    const PackedFunc* f = Registry::Get(name);
+    *out = nullptr;
+    if (f) {
+      PackedFunc copy = *f;
+      *out = reinterpret_cast<BatonObject*>(ObjectAccess::Steal(copy));
+    }
+    return 0;
+  } catch (...) {
+    return CatchToSlot();
+  }
+}
+int BatonFuncRegisterGlobal(const char* name, BatonObject* func, int override_existing) {
+  try {
+    BatonValue v{kBatonObject, 0, {.v_obj = func}};
+    Registry::Register(name, override_existing != 0).set_body(ValueTraits<PackedFunc>::From(v));
+    return 0;
+  } catch (...) {
+    return CatchToSlot();
+  }
+}
+int BatonFuncListGlobalNames(BatonValue* ret) {
+  try {
+    Array<String> names;
+    for (const std::string& n : Registry::ListNames()) names.push_back(n);
+    *ret = Any(names).Release();
+    return 0;
+  } catch (...) {
+    return CatchToSlot();
+  }
+}
+int BatonFuncCall(BatonObject* func, const BatonValue* args, int num_args, BatonValue* ret) {
+  auto* o = reinterpret_cast<Object*>(func);
+  if (!o || !o->IsInstance<PackedFuncObj>()) {
+    BatonErrorSet("TypeError", "BatonFuncCall: the callee is not a function");
+    return -1;
+  }
+  auto* f = static_cast<PackedFuncObj*>(o);
+  *ret = BatonValue{kBatonNull, 0, {.v_int64 = 0}};
+  return f->call(f->self, args, num_args, ret);
+}
+int BatonFuncCreate(BatonCFunc call, void* self, void (*free_self)(void*), BatonObject** out) {
+  try {
+    auto* c = new Callback;
+    c->call = call;
+    c->self = c->outer = self;
+    c->free_self = free_self;
+    ObjectAccess::Init(c, PackedFuncObj::RuntimeTypeIndex(), [](Object* o) { delete static_cast<Callback*>(o); });
+    ObjectAccess::IncRef(c);
+    *out = reinterpret_cast<BatonObject*>(static_cast<Object*>(c));
+    return 0;
+  } catch (...) {
+    return CatchToSlot();
+  }
+}
+int BatonStringCreate(const char* data, size_t size, BatonObject** out) {
+  try {
+    Object* o = NewStringObj(data, size);
+    ObjectAccess::IncRef(o);
+    *out = reinterpret_cast<BatonObject*>(o);
+    return 0;
+  } catch (...) {
+    return CatchToSlot();
+  }
+}
+int BatonStringView(const BatonObject* str, const char** data, size_t* size) {
+  auto* o = reinterpret_cast<const Object*>(str);
+  if (!o || !o->IsInstance<StringObj>()) {
+    BatonErrorSet("TypeError", "BatonStringView: not a string");
+    return -1;
+  }
+  *data = static_cast<const StringObj*>(o)->data;
+  *size = static_cast<const StringObj*>(o)->size;
+  return 0;
+}
+}
+
+BATON_REGISTER_GLOBAL("runtime.ListGlobalFuncNames").set_body_typed([] {
+  Array<String> names;
+  for (const std::string& n : Registry::ListNames()) names.push_back(n);
+  return names;
+});
