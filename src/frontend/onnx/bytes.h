@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file bytes.h
+/// Bytes of files: mapped or in memory, and the one door through which a model reaches other files.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+#include "model_error.h"
+
+namespace baton::onnx {
+
+/// Immutable bytes that stay where they are until the last owner lets go.
+class BATON_DLL Bytes {
+ public:
+  Bytes(const Bytes&) = delete;
+  Bytes& operator=(const Bytes&) = delete;
+  ~Bytes();
+
+  const uint8_t* data() const { return data_; }
+  size_t size() const { return size_; }
+  std::string_view view() const { return {reinterpret_cast<const char*>(data_), size_}; }
+
+  /// The contents of a regular file: mapped, or read where it is small.
+  /// \throws CompileError where `path` is missing, a directory, unreadable or not a regular file.
+  static std::shared_ptr<const Bytes> FromFile(const std::string& path);
+  /// A copy of `text`.
+  static std::shared_ptr<const Bytes> Copy(std::string_view text);
+  /// The contents of an open file descriptor; `what` names it in messages. Does not close `fd`.
+  static std::shared_ptr<const Bytes> FromDescriptor(int fd, const std::string& what);
+
+ private:
+  Bytes() = default;
+  const uint8_t* data_ = nullptr;
+  size_t size_ = 0;
+  bool mapped_ = false;
+};
+
+/// Files beside a model. Only relative paths without `..`, resolved beneath the model's folder, through no link of any
+/// kind; only regular files with one name. Each file is opened once. Safe to call from several threads.
+class BATON_DLL ExternalData {
+ public:
+  /// \param folder The folder of the model file; opened at once, so later renames do not matter.
+  explicit ExternalData(const std::string& folder);
+  ~ExternalData();
+  ExternalData(const ExternalData&) = delete;
+  ExternalData& operator=(const ExternalData&) = delete;
+
+  /// `length` bytes at `offset` of the file at `location` (`length` -1: to its end). `keep` gets the owner of the view.
+  std::string_view Read(std::string_view location, int64_t offset, int64_t length, std::shared_ptr<const Bytes>* keep);
+
+ private:
+  std::string folder_;
+  int dir_ = -1;
+  std::mutex mutex_;
+  std::map<std::string, std::shared_ptr<const Bytes>, std::less<>> files_;
+};
+
+}  // namespace baton::onnx
