@@ -729,7 +729,7 @@ void ParseOrExplain(const Bytes& bytes, const std::string& label, Parse&& parse)
   }
   try {
     parse();
-  } catch (const ModelError& error) {
+  } catch (const CompileError& error) {
     std::string looks = LooksLike(bytes.view());
     if (looks.empty()) throw;
     Refuse("`" + Printable(label, 400) + "` is not an ONNX model: it looks like " + looks + " (" + error.what() + ")");

@@ -22,7 +22,7 @@ using namespace testing;  // NOLINT: the writer's short names are the language o
 std::string ErrorOf(std::string_view text, const std::string& folder = "") {
   try {
     ParseModel(text, folder);
-  } catch (const ModelError& e) {
+  } catch (const CompileError& e) {
     return e.what();
   }
   return "";
@@ -59,7 +59,7 @@ struct Folder {
 std::string LoadError(const std::string& path) {
   try {
     LoadModel(path);
-  } catch (const ModelError& e) {
+  } catch (const CompileError& e) {
     return e.what();
   }
   return "";
@@ -148,7 +148,7 @@ TEST_CASE("onnx reader: tensor data of every type and field") {
     std::string what;
     try {
       bytes(tensor);
-    } catch (const ModelError& e) {
+    } catch (const CompileError& e) {
       what = e.what();
     }
     Has(what, part);
@@ -169,7 +169,7 @@ TEST_CASE("onnx reader: tensor data of every type and field") {
 TEST_CASE("onnx reader: a file cut at any byte is a clean error") {
   std::string whole = AddModel().bytes;
   for (size_t n = 0; n < whole.size(); ++n) {
-    CHECK_THROWS_AS(ParseModel(whole.substr(0, n)), ModelError);
+    CHECK_THROWS_AS(ParseModel(whole.substr(0, n)), CompileError);
   }
 }
 
@@ -184,7 +184,7 @@ TEST_CASE("onnx reader: every flipped bit is a clean error or another model") {
       std::string scratch;
       std::shared_ptr<const Bytes> keep;
       for (const Tensor& t : model->graph.initializers) TensorBytes(*model, t, &scratch, &keep);
-    } catch (const ModelError&) {
+    } catch (const CompileError&) {
       ++refused;
     }
   }
@@ -342,7 +342,7 @@ TEST_CASE("onnx external data: read through one door, refused everywhere else") 
     std::string what;
     try {
       read(text);
-    } catch (const ModelError& e) {
+    } catch (const CompileError& e) {
       what = e.what();
     }
     Has(what, part);
@@ -378,7 +378,7 @@ TEST_CASE("onnx external data: read through one door, refused everywhere else") 
   auto model = ParseModel(model_with("w.bin"));
   std::string scratch;
   std::shared_ptr<const Bytes> keep;
-  CHECK_THROWS_AS(TensorBytes(*model, model->graph.initializers[0], &scratch, &keep), ModelError);
+  CHECK_THROWS_AS(TensorBytes(*model, model->graph.initializers[0], &scratch, &keep), CompileError);
 }
 
 TEST_CASE("onnx operator versions") {
