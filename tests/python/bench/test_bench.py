@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The benchmarks count, compare and judge rightly; figures themselves are not tested."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+onnx = pytest.importorskip("onnx")
+BENCH = Path(__file__).resolve().parents[3] / "bench"
+sys.path.insert(0, str(BENCH))
+
+import engines  # noqa: E402
+import flops  # noqa: E402
+import latency  # noqa: E402
+import models  # noqa: E402
+
+
+def test_flops_of_known_networks():
+    counted = {name: flops.count_flops(models.load(name).path, models.load(name).shape) for name in ("light_resnet50", "mlp")}
+    assert counted["mlp"] == 2 * (784 * 512 + 512 * 512 + 512 * 10)
+    # The figure in the literature for ResNet-50 at 224x224 is 4.1 (strides in the 3x3) or 3.9 (in the 1x1) billion multiply-adds.
+    assert 7.5e9 < counted["light_resnet50"] < 8.3e9
+
+
+def test_flops_of_minilm():
+    model = models.load("minilm")
+    hidden, inner, seq, layers = 384, 1536, 128, 6
+    per_layer = seq * (4 * hidden * hidden + 2 * hidden * inner) + 2 * seq * seq * hidden
+    assert flops.count_flops(model.path, model.shape) == 2 * layers * per_layer
+
+
+def test_grouped_convolution(tmp_path):
+    from onnx import TensorProto, helper
+
+    info = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        [helper.make_node("Conv", ["x", "w"], ["y"], group=2)], "g",
+        [info("x", TensorProto.FLOAT, ["n", 4, 8, 8]), info("w", TensorProto.FLOAT, [6, 2, 3, 3])],
+        [info("y", TensorProto.FLOAT, ["n", 6, 6, 6])],
+    )  # fmt: skip
+    onnx.save(helper.make_model(graph), tmp_path / "g.onnx")
+    assert flops.count_flops(tmp_path / "g.onnx", {"x": (3, 4, 8, 8)}) == 2 * 3 * 6 * 6 * 6 * 2 * 3 * 3
+    assert flops.count_flops(tmp_path / "g.onnx", {}) is None
+
+
+def test_difference():
+    a = np.array([1.0, -4.0], np.float32)
+    assert engines.difference([a], [a]) == 0
+    assert engines.difference([a + np.float32(0.4)], [a]) == pytest.approx(0.1)
+    assert np.isnan(engines.difference([a * np.nan], [a]))
+    assert engines.difference([a[:1]], [a]) == np.inf
+    assert np.isnan(engines.difference([a * np.nan, a], [a, a]))  # a good output does not hide a bad one
+
+
+def test_bars(capsys):
+    good = {"ratio_median": 1.0, "ratio_min": 1.0, "difference": 1e-6, "engines": {"baton": {"median_ms": 0.05}}}
+    assert latency.judge([{"model": name, **good} for name in (*models.HEADLINE, "opchain")]) == []
+    assert len(latency.judge([{**good, "model": "minilm", "ratio_median": 1.7}])) == 2  # the mean and the worst
+    assert len(latency.judge([{**good, "model": "mlp", "difference": float("nan")}])) == 1
+    assert len(latency.judge([{**good, "model": "opchain", "engines": {"baton": {"median_ms": 0.07}}}])) == 1
+    assert "geometric mean" in capsys.readouterr().out
+
+
+def test_selection():
+    assert models.selection("mlp, headline,mlp") == ["mlp", *models.HEADLINE]
+    assert len(models.selection("light")) == 9
+    with pytest.raises(SystemExit, match="no model `resnet51`"):
+        models.load("resnet51")
+
+
+def test_random_weights_stay_in_range():
+    ort = pytest.importorskip("onnxruntime")
+    model = models.load("squeezenet")
+    out = ort.InferenceSession(str(model.path), providers=["CPUExecutionProvider"]).run(None, model.inputs)[0]
+    assert np.isfinite(out).all() and out.std() > 0 and not any(n.op_type == "ConstantOfShape" for n in onnx.load(model.path).graph.node)
+
+
+def test_missing_library_is_said(tmp_path):
+    out = subprocess.run([sys.executable, str(BENCH / "size.py"), str(tmp_path / "none.so")], capture_output=True, text=True)
+    assert out.returncode == 1 and "./dev build" in out.stderr
+    (tmp_path / "foreign.so").write_bytes(b"not ELF")
+    out = subprocess.run([sys.executable, str(BENCH / "size.py"), str(tmp_path / "foreign.so")], capture_output=True, text=True)
+    assert out.returncode == 1 and "Traceback" not in out.stderr
