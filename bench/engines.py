@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a model is compiled and run by each engine: `ENGINES[name](model, threads)` gives a callable of no argument -> outputs."""
+"""How a model is compiled and run by each engine: `ENGINES[name](model, threads)` gives a callable of no argument ->
+outputs.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,9 @@ def to_numpy(outputs) -> list[np.ndarray]:
 
 
 def difference(got: list[np.ndarray], wanted: list[np.ndarray]) -> float:
-    """The largest difference, relative to the largest value of the output that it is in; NaN or infinite where either is wrong."""
+    """The largest difference, relative to the largest value of the output that it is in; NaN or infinite where either
+    is wrong.
+    """
     worst = 0.0
     for a, b in zip(got, wanted, strict=True):
         if a.shape != b.shape:

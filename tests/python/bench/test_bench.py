@@ -19,9 +19,12 @@ import models  # noqa: E402
 
 
 def test_flops_of_known_networks():
-    counted = {name: flops.count_flops(models.load(name).path, models.load(name).shape) for name in ("light_resnet50", "mlp")}
+    counted = {
+        name: flops.count_flops(models.load(name).path, models.load(name).shape) for name in ("light_resnet50", "mlp")
+    }
     assert counted["mlp"] == 2 * (784 * 512 + 512 * 512 + 512 * 10)
-    # The figure in the literature for ResNet-50 at 224x224 is 4.1 (strides in the 3x3) or 3.9 (in the 1x1) billion multiply-adds.
+    # The figure in the literature for ResNet-50 at 224x224 is 4.1 (strides in the 3x3) or 3.9 (in the 1x1) billion
+    # multiply-adds.
     assert 7.5e9 < counted["light_resnet50"] < 8.3e9
 
 
@@ -75,12 +78,20 @@ def test_random_weights_stay_in_range():
     ort = pytest.importorskip("onnxruntime")
     model = models.load("squeezenet")
     out = ort.InferenceSession(str(model.path), providers=["CPUExecutionProvider"]).run(None, model.inputs)[0]
-    assert np.isfinite(out).all() and out.std() > 0 and not any(n.op_type == "ConstantOfShape" for n in onnx.load(model.path).graph.node)
+    assert (
+        np.isfinite(out).all()
+        and out.std() > 0
+        and not any(n.op_type == "ConstantOfShape" for n in onnx.load(model.path).graph.node)
+    )
 
 
 def test_missing_library_is_said(tmp_path):
-    out = subprocess.run([sys.executable, str(BENCH / "size.py"), str(tmp_path / "none.so")], capture_output=True, text=True)
+    out = subprocess.run(
+        [sys.executable, str(BENCH / "size.py"), str(tmp_path / "none.so")], capture_output=True, text=True
+    )
     assert out.returncode == 1 and "./dev build" in out.stderr
     (tmp_path / "foreign.so").write_bytes(b"not ELF")
-    out = subprocess.run([sys.executable, str(BENCH / "size.py"), str(tmp_path / "foreign.so")], capture_output=True, text=True)
+    out = subprocess.run(
+        [sys.executable, str(BENCH / "size.py"), str(tmp_path / "foreign.so")], capture_output=True, text=True
+    )
     assert out.returncode == 1 and "Traceback" not in out.stderr

@@ -4,6 +4,7 @@
 import gc
 
 import pytest
+
 from baton.cli.measure import Timing, geometric_mean, interleave
 
 
@@ -15,7 +16,7 @@ def test_turns_alternate():
         progress=lambda done, total: progress.append((done, total)),
     )  # fmt: skip
     # Two calls each to warm up and to see how long one takes; then each turn is an untimed and a timed call.
-    assert seen[:4] == ["a", "a", "b", "b"] and "".join(seen[4:]) == "aabb" "bbaa" "aabb" "bbaa"
+    assert seen[:4] == ["a", "a", "b", "b"] and "".join(seen[4:]) == "aabbbbaaaabbbbaa"
     assert len(out["a"].samples) == len(out["b"].samples) == 4
     assert progress == [(0, 4), (1, 4), (2, 4), (3, 4)] and gc.isenabled()
 

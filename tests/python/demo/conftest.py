@@ -5,6 +5,7 @@ import json
 
 import numpy as np
 import pytest
+
 from baton.demo import DemoError
 from baton.demo.minilm import MiniLM, find_minilm
 
@@ -18,10 +19,16 @@ def write_model(folder, seed=0):
     """Writes config.json and model.safetensors of a small random encoder."""
     rng = np.random.default_rng(seed)
     hidden, inner = SMALL["hidden_size"], SMALL["intermediate_size"]
-    shapes = {"word_embeddings": SMALL["vocab_size"], "position_embeddings": SMALL["max_position_embeddings"], "token_type_embeddings": 2}
+    shapes = {
+        "word_embeddings": SMALL["vocab_size"],
+        "position_embeddings": SMALL["max_position_embeddings"],
+        "token_type_embeddings": 2,
+    }
     shapes = {f"embeddings.{name}.weight": (rows, hidden) for name, rows in shapes.items()}
-    linear = {"attention.self.query": (hidden, hidden), "attention.self.key": (hidden, hidden), "attention.self.value": (hidden, hidden),
-              "attention.output.dense": (hidden, hidden), "intermediate.dense": (inner, hidden), "output.dense": (hidden, inner)}  # fmt: skip
+    linear = {
+        f"attention.{name}": (hidden, hidden) for name in ("self.query", "self.key", "self.value", "output.dense")
+    }
+    linear |= {"intermediate.dense": (inner, hidden), "output.dense": (hidden, inner)}
     norms = ["embeddings.LayerNorm"]
     for i in range(SMALL["num_hidden_layers"]):
         for name, shape in linear.items():

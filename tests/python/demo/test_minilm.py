@@ -5,6 +5,7 @@ import json
 
 import numpy as np
 import pytest
+
 from baton.demo import DemoError, minilm
 from baton.demo.engines import BUCKETS, bucket, pad
 from baton.demo.reference import Reference
@@ -23,9 +24,11 @@ def test_onnx_file_against_reference(small, tmp_path):
     lengths = [1, 2, 7, 16]
     ids = [rng.integers(0, 50, n).tolist() for n in lengths]
     rows = [pad(row, 16) for row in ids]
-    got = run.run(None, {"input_ids": np.vstack([r[0] for r in rows]), "attention_mask": np.vstack([r[1] for r in rows])})[0]
+    got = run.run(
+        None, {"input_ids": np.vstack([r[0] for r in rows]), "attention_mask": np.vstack([r[1] for r in rows])}
+    )[0]
     assert got.shape == (4, 24) and got.dtype == np.float32
-    for row, vector in zip(ids, got):  # padding and batch mates change nothing
+    for row, vector in zip(ids, got, strict=True):  # padding and batch mates change nothing
         np.testing.assert_allclose(vector, reference.embed(row), atol=2e-6)
 
 

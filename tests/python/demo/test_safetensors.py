@@ -5,6 +5,7 @@ import json
 
 import numpy as np
 import pytest
+
 from baton.demo.safetensors import SafetensorsError, read_safetensors
 
 

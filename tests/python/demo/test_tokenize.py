@@ -4,6 +4,7 @@
 import unicodedata
 
 import pytest
+
 from baton.demo import DemoError
 from baton.demo.corpus import standard_library
 from baton.demo.tokenize import WordPiece, load_tokenizer, load_word_piece
