@@ -50,6 +50,7 @@ class BATON_DLL Object {
   static constexpr uint32_t _type_index = TypeIndex::kDynamic;
   static constexpr bool _type_abstract = false;
   static constexpr bool _type_identity = false;
+  static constexpr bool _type_is_var = false;
 
   Object() noexcept : type_index_(0), ref_counter_(0), deleter_(nullptr) {}
   // Count, deleter and type belong to the allocation, not to the value: a copy starts anew.

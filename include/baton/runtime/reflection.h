@@ -56,7 +56,8 @@ struct BATON_DLL TypeInfo {
   uint32_t parent = 0;
   const char* doc = "";
   bool described = false;        ///< has a table (an abstract class may have none of its own)
-  bool identity = false;         ///< values compare by identity: variables, operators
+  bool identity = false;         ///< values compare by identity: operators
+  bool is_var = false;           ///< a variable: equal by where it is bound; a free one by identity or by mapping
   std::vector<FieldInfo> fields;  ///< all, parents' first
   ObjectPtr<Object> (*create)() = nullptr;                      ///< a default instance
   ObjectPtr<Object> (*copy)(const Object* obj) = nullptr;       ///< a shallow copy
@@ -191,6 +192,7 @@ struct Node : B {
   static constexpr bool _type_child_slots_can_overflow = true;
   static constexpr bool _type_abstract = false;  ///< no instances: base classes say true
   static constexpr bool _type_identity = false;  ///< values compare by identity: operators
+  static constexpr bool _type_is_var = false;    ///< a variable: equal by its binding, else by identity
   static uint32_t RuntimeTypeIndex() {
     static const uint32_t index = _GetOrAllocRuntimeTypeIndex();
     return index;
@@ -235,6 +237,7 @@ void RegisterNode() {
   info.described = true;
   info.doc = DocOf<T>();
   info.identity = T::_type_identity;
+  info.is_var = T::_type_is_var;
   if constexpr (!T::_type_abstract) {
     info.create = []() -> ObjectPtr<Object> { return make_object<T>(); };
     info.copy = [](const Object* o) -> ObjectPtr<Object> { return make_object<T>(*static_cast<const T*>(o)); };

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Building expressions: operators that fold constants, casts, and intrinsics.
+#pragma once
+
+#include <baton/tir/expr.h>
+
+namespace baton {
+
+// Operators match dtypes (int64 with narrower ints, a literal with anything, a scalar with a vector) and fold literals.
+BATON_DLL PrimExpr operator+(PrimExpr a, PrimExpr b);
+BATON_DLL PrimExpr operator-(PrimExpr a, PrimExpr b);
+BATON_DLL PrimExpr operator-(PrimExpr a);
+BATON_DLL PrimExpr operator*(PrimExpr a, PrimExpr b);
+/// Floats only; for integers say which: truncdiv, floordiv.
+BATON_DLL PrimExpr operator/(PrimExpr a, PrimExpr b);
+BATON_DLL PrimExpr operator<(PrimExpr a, PrimExpr b);
+BATON_DLL PrimExpr operator<=(PrimExpr a, PrimExpr b);
+BATON_DLL PrimExpr operator>(PrimExpr a, PrimExpr b);
+BATON_DLL PrimExpr operator>=(PrimExpr a, PrimExpr b);
+BATON_DLL PrimExpr equal(PrimExpr a, PrimExpr b);
+BATON_DLL PrimExpr not_equal(PrimExpr a, PrimExpr b);
+BATON_DLL PrimExpr operator&&(PrimExpr a, PrimExpr b);
+BATON_DLL PrimExpr operator||(PrimExpr a, PrimExpr b);
+BATON_DLL PrimExpr operator!(PrimExpr a);
+BATON_DLL PrimExpr truncdiv(PrimExpr a, PrimExpr b);
+BATON_DLL PrimExpr truncmod(PrimExpr a, PrimExpr b);
+BATON_DLL PrimExpr floordiv(PrimExpr a, PrimExpr b);
+BATON_DLL PrimExpr floormod(PrimExpr a, PrimExpr b);
+BATON_DLL PrimExpr ceildiv(PrimExpr a, PrimExpr b);
+BATON_DLL PrimExpr min(PrimExpr a, PrimExpr b);
+BATON_DLL PrimExpr max(PrimExpr a, PrimExpr b);
+BATON_DLL PrimExpr cast(DataType t, PrimExpr value);
+BATON_DLL PrimExpr reinterpret(DataType t, PrimExpr value);
+/// Evaluates only the chosen side: for guarded loads. In vector code the guard may become a mask.
+BATON_DLL PrimExpr if_then_else(PrimExpr cond, PrimExpr t, PrimExpr f);
+
+// Intrinsics by name ("tir.exp", ...). Unary math on floats of any lanes.
+#define BATON_TIR_UNARY_LIST(X)                                                                                        \
+  X(exp) X(exp2) X(log) X(log2) X(log10) X(log1p) X(sqrt) X(rsqrt) X(sin) X(cos) X(tan) X(sinh) X(cosh) X(tanh) X(asin) \
+  X(acos) X(atan) X(asinh) X(acosh) X(atanh) X(erf) X(floor) X(ceil) X(trunc) X(round) X(nearbyint) X(fabs) X(isnan)    \
+  X(isinf) X(isfinite) X(popcount) X(bitwise_not) X(sigmoid) X(abs)
+#define BATON_TIR_DECLARE_UNARY(name) BATON_DLL PrimExpr name(PrimExpr x);
+BATON_TIR_UNARY_LIST(BATON_TIR_DECLARE_UNARY)
+#undef BATON_TIR_DECLARE_UNARY
+BATON_DLL PrimExpr pow(PrimExpr x, PrimExpr y);
+BATON_DLL PrimExpr fmod(PrimExpr x, PrimExpr y);
+BATON_DLL PrimExpr atan2(PrimExpr y, PrimExpr x);
+/// a * b + c in one rounding; vectors too.
+BATON_DLL PrimExpr fma(PrimExpr a, PrimExpr b, PrimExpr c);
+BATON_DLL PrimExpr bitwise_and(PrimExpr a, PrimExpr b);
+BATON_DLL PrimExpr bitwise_or(PrimExpr a, PrimExpr b);
+BATON_DLL PrimExpr bitwise_xor(PrimExpr a, PrimExpr b);
+BATON_DLL PrimExpr shift_left(PrimExpr a, PrimExpr b);
+BATON_DLL PrimExpr shift_right(PrimExpr a, PrimExpr b);
+BATON_DLL PrimExpr min_value(DataType t);
+BATON_DLL PrimExpr max_value(DataType t);
+/// -infinity for floats, the smallest value for integers; the same for infinity.
+BATON_DLL PrimExpr lowest(DataType t);
+BATON_DLL PrimExpr highest(DataType t);
+
+namespace tir {
+BATON_DLL PrimExpr make_const(DataType t, double value);
+BATON_DLL PrimExpr make_int(DataType t, int64_t value);
+/// The literal's value, or null.
+BATON_DLL const int64_t* as_const_int(const PrimExpr& e);
+BATON_DLL bool is_const_int(const PrimExpr& e, int64_t value);
+BATON_DLL bool is_zero(const PrimExpr& e);
+BATON_DLL bool is_one(const PrimExpr& e);
+}  // namespace tir
+}  // namespace baton
