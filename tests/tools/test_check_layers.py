@@ -109,7 +109,8 @@ def test_fmt_stays_in_the_compilers_sources(tree):
 
 
 def test_the_c_header_includes_c_alone(tree):
-    found = tree({f"{HEADER}runtime/c_runtime_api.h": "#include <stdint.h>\n#include <dlpack/dlpack.h>\n#include <vector>\n"})
+    found = tree({f"{HEADER}runtime/c_runtime_api.h": "#include <stdint.h>\n#include <dlpack/dlpack.h>\n#include <vector>\n",
+                  "include/dlpack/dlpack.h": ""})
     assert found == [(f"{HEADER}runtime/c_runtime_api.h", 4, "c-header")]
 
 
@@ -145,6 +146,21 @@ def test_no_machine_paths(tree, place):
     assert found == [("docs/a.md", 1, "path")]
 
 
+def test_only_what_dev_installs_is_included(tree):
+    found = tree({"src/ir/a.cpp": "#include <vector>\n#include <sys/mman.h>\n#include <boost/any.hpp>\n#include <fmt/core.h>\n"})
+    assert found == [("src/ir/a.cpp", 4, "installed")]
+
+
+def test_only_what_dev_installs_is_imported(tree):
+    found = tree({
+        "tools/requirements.txt": "numpy==2.4.6\n",
+        "tests/a.py": "import os.path\nimport numpy as np\nfrom baton import relay\nfrom . import b\nimport scipy.linalg\n",
+        "tests/b.py": "try:\n  import rich\nexcept ImportError:\n  rich = None\ndef f():\n  import torch\nimport a\n",
+        "tests/c.py": "def (\n",
+    })
+    assert found == [("tests/a.py", 6, "installed"), ("tests/c.py", 2, "installed")]
+
+
 @pytest.mark.skipif(shutil.which("g++") is None, reason="no g++")
 def test_public_headers_compile_alone(tree, tmp_path):
     tree({
@@ -168,5 +184,5 @@ def test_command_line_says_where_and_which_rule(tree, tmp_path):
 
 
 def test_every_rule_is_tried_here():
-    tried = {"layer", "llvm", "python", "heavy", "fmt", "c-header", "tests", "readme", "spdx", "path", "alone"}
+    tried = {"layer", "llvm", "python", "heavy", "fmt", "c-header", "tests", "readme", "spdx", "path", "installed", "alone"}
     assert tried == set(check_layers.RULES)

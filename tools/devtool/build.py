@@ -53,7 +53,6 @@ def build(sanitize="", runtime_only=False, targets=()):
     """Steps: configure and build. targets: Ninja targets, all by default; those that do not exist yet are left out.
 
     Returns the build's folder."""
-    check_sanitizers(sanitize)
     folder = build_dir(sanitize)
     configure(folder, sanitize, runtime_only)
     ninja = program("ninja") or "ninja"

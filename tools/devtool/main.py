@@ -7,8 +7,8 @@ import subprocess
 import sys
 
 from . import doctor, machine, scaffold
-from .build import build, build_dir, python_environment, run_tests_of
-from .step import ROOT, StepFailed, as_typed, run, say, shown
+from .build import build, check_sanitizers, python_environment, run_tests_of
+from .step import ROOT, StepFailed, as_typed, say, shown
 
 EXAMPLES = """examples:
   ./dev demo "how do I parse dates?"     set-up, build, then the demo with your own question
@@ -120,6 +120,7 @@ def setup(args, rest):
 
 def build_all(args, rest):
     """Everything, or a runtime or sanitizer build."""
+    check_sanitizers(args.sanitize)
     machine.setup()
     build(args.sanitize, args.runtime_only)
 
@@ -132,12 +133,12 @@ def tests_of(path):
         raise StepFailed(f"test: {path} does not exist", None, "give a path under tests/, or a source file that has tests there")
     relative = given.relative_to(ROOT) if given.is_relative_to(ROOT) else given
     parts = relative.parts
-    for prefix in (("src",), ("include", "baton"), ("python", "baton")):
+    for prefix, room in ((("src",), ()), (("include", "baton"), ()), (("python", "baton"), ("python",)), (("tools",), ("tools",))):
         if parts[:len(prefix)] == prefix:
-            mirrored = ROOT.joinpath("tests", *parts[len(prefix):])
+            mirrored = ROOT.joinpath("tests", *room, *parts[len(prefix):])
             stem = mirrored.with_suffix("")
             found = [mirrored] if mirrored.is_dir() else sorted(
-                p for p in stem.parent.glob("*") if p.is_file() and p.stem in (stem.name, "test_" + stem.name, stem.name + "_test"))
+                p for p in stem.parent.glob("*") if p.suffix in (".cpp", ".py", ".relay") and p.stem in (stem.name, "test_" + stem.name, stem.name + "_test"))
             if not found:
                 raise StepFailed(f"test: {path} has no tests in {shown(stem.parent)}", None,
                                  f"tests mirror sources: write {shown(stem)}.cpp, .py or .relay")
@@ -160,6 +161,7 @@ def tests_of(path):
 
 def test(args, rest):
     """Layer check, C++ tests, Python tests; goes on after a failure so that one run shows all."""
+    check_sanitizers(args.sanitize)
     filters, files = [], []
     for path in args.paths:
         more_filters, more_files = tests_of(path)
@@ -237,6 +239,7 @@ def bench(args, rest):
 def fuzz(args, rest):
     """Runs the mutator of tests/fuzz on a plain or sanitized build."""
     needs("tests/fuzz/run.py", "fuzz")
+    check_sanitizers(args.sanitize)
     machine.setup()
     build(args.sanitize)
     return python(["tests/fuzz/run.py", *rest], python_environment(args.sanitize))
