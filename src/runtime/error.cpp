@@ -6,6 +6,7 @@
 
 #include <cstdio>
 #include <new>
+#include <stdexcept>
 
 namespace baton::runtime {
 namespace {
@@ -37,7 +38,9 @@ int CatchToSlot() noexcept {
     }
   } catch (const std::exception& e) {
     try {
-      tls_error = MakeError("InternalError", e.what());
+      // `support` knows no kinds of errors: what it finds wrong with files and texts are plain runtime errors.
+      const bool plain = dynamic_cast<const std::runtime_error*>(&e) != nullptr;
+      tls_error = MakeError(plain ? "RuntimeError" : "InternalError", e.what());
     } catch (...) {
       tls_error = nullptr;
     }

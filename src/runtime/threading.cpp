@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One caller at a time owns the pool. A fork is one exchange of `word`, a join one decrement of `pending` by each worker
 // that took part. Workers that do not take part never touch the job, so it can be replaced under their eyes.
+#include <baton/runtime/error.h>
 #include <baton/runtime/threading.h>
 #include <baton/support/machine.h>
 #include <linux/futex.h>
@@ -16,7 +17,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
-#include <stdexcept>
+#include <exception>
 #include <string>
 
 namespace baton::runtime::threading {
@@ -86,15 +87,14 @@ struct Job {
 };
 
 thread_local bool in_region = false;
-thread_local std::exception_ptr* pending_error = nullptr;
 
-/// Frees the pending error of a thread that ends with one.
-struct PendingOwner {
-  ~PendingOwner() {
-    delete pending_error;
-    pending_error = nullptr;
-  }
-};
+/// The error in this thread's slot, as an exception that can go to another thread; null if there is none.
+std::exception_ptr TakeSlot() {
+  BatonObject* object = nullptr;
+  BatonErrorTake(&object);
+  if (!object) return nullptr;
+  return std::make_exception_ptr(Error(ObjectAccess::AdoptPtr<ErrorObj>(reinterpret_cast<Object*>(object))));
+}
 
 /// Runs one task; the failure that it gives, if any.
 bool RunTask(const Job& job, int task, Failure* out) {
@@ -103,7 +103,7 @@ bool RunTask(const Job& job, int task, Failure* out) {
   try {
     code = job.fn(task, job.num_tasks, job.closure);
     if (code == 0) return true;
-    error = TakePendingError();
+    error = TakeSlot();
   } catch (...) {
     code = -1;
     error = std::current_exception();
@@ -170,7 +170,7 @@ int FromEnvironment() {
     char* end = nullptr;
     const long n = strtol(text, &end, 10);
     if (*end != '\0' || n < 1 || n > kMaxThreads) {
-      throw std::runtime_error("BATON_NUM_THREADS is `" + std::string(text) +
+      throw RuntimeError("BATON_NUM_THREADS is `" + std::string(text) +
                                "`: expected a whole number from 1 to 1024, or unset it");
     }
     return static_cast<int>(n);
@@ -320,27 +320,13 @@ int NumThreads() { return pool->Threads(); }
 
 void SetNumThreads(int n) {
   if (n < 0 || n > kMaxThreads) {
-    throw std::runtime_error("the number of threads is " + std::to_string(n) + ": expected 1 to 1024, or 0 for the default");
+    throw RuntimeError("the number of threads is " + std::to_string(n) + ": expected 1 to 1024, or 0 for the default");
   }
-  if (in_region) throw std::runtime_error("the number of threads cannot be set within a parallel region");
+  if (in_region) throw RuntimeError("the number of threads cannot be set within a parallel region");
   while (pool->owned.exchange(1, std::memory_order_acquire)) sched_yield();
   pool->requested.store(n, std::memory_order_relaxed);
   pool->num_threads.store(0, std::memory_order_relaxed);
   pool->owned.store(0, std::memory_order_release);
-}
-
-std::exception_ptr TakePendingError() {
-  if (!pending_error) return nullptr;
-  std::exception_ptr e = std::move(*pending_error);
-  *pending_error = nullptr;
-  return e;
-}
-
-void SetPendingError(std::exception_ptr error) {
-  static thread_local PendingOwner owner;
-  (void)owner;
-  if (!pending_error) pending_error = new std::exception_ptr();
-  *pending_error = std::move(error);
 }
 
 int Launch(BatonParallelTask fn, void* closure, int num_tasks) {
@@ -376,7 +362,8 @@ int Launch(BatonParallelTask fn, void* closure, int num_tasks) {
 
 }  // namespace baton::runtime::threading
 
-using namespace baton::runtime::threading;
+using namespace baton::runtime;             // NOLINT: the C functions below
+using namespace baton::runtime::threading;  // NOLINT
 
 extern "C" {
 
@@ -384,8 +371,7 @@ int BatonBackendParallelLaunch(BatonParallelTask fn, void* closure, int num_task
   try {
     return Launch(fn, closure, num_tasks);
   } catch (...) {
-    SetPendingError(std::current_exception());
-    return -1;
+    return CatchToSlot();
   }
 }
 
@@ -398,10 +384,7 @@ int BatonBackendNumThreads(void) {
 }
 
 int BatonBackendSetError(const char* message) {
-  try {
-    SetPendingError(std::make_exception_ptr(std::runtime_error(message ? message : "error in generated code")));
-  } catch (...) {
-  }
+  BatonErrorSet("RuntimeError", message ? message : "error in generated code");
   return -1;
 }
 

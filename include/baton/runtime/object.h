@@ -82,7 +82,11 @@ class BATON_DLL Object {
   void IncRef() noexcept { ref_counter_.fetch_add(1, std::memory_order_relaxed); }
   void DecRef() noexcept {
     if (ref_counter_.fetch_sub(1, std::memory_order_release) == 1) {
+#ifdef __SANITIZE_THREAD__
+      (void)ref_counter_.load(std::memory_order_acquire);  // the sanitizer does not follow fences
+#else
       std::atomic_thread_fence(std::memory_order_acquire);
+#endif
       if (deleter_ != nullptr) Release(this);
     }
   }

@@ -5,28 +5,23 @@
 #include <baton/runtime/c_backend_api.h>
 
 #include <cstdint>
-#include <exception>
 #include <type_traits>
 
 namespace baton::runtime::threading {
 
 /// Threads that a parallel region uses, the calling one included: SetNumThreads, else BATON_NUM_THREADS, else
 /// OMP_NUM_THREADS, else the processors that affinity and control group allow. A BATON_NUM_THREADS that is no number
-/// from 1 to 1,024 is a std::runtime_error.
+/// from 1 to 1,024 is a RuntimeError.
 BATON_DLL int NumThreads();
 /// For the whole process, 1 to 1,024; 0 goes back to what the environment says. Waits for a running region to end.
 BATON_DLL void SetNumThreads(int n);
 
-/// As BatonBackendParallelLaunch, but an exception of a task (the one of the lowest task id) is thrown here, and the
-/// value of the lowest failed task is returned.
+/// As BatonBackendParallelLaunch, but the error of a task (of the lowest that failed), be it an exception or in the error
+/// slot of its thread, is thrown here. A task that failed without an error has its value returned.
 BATON_DLL int Launch(BatonParallelTask fn, void* closure, int num_tasks);
 
 /// True on a thread that runs a task of a parallel region now.
 BATON_DLL bool InParallelRegion();
-
-/// Error of generated code on this thread: an exception that travels as a return value. Null if there is none.
-BATON_DLL std::exception_ptr TakePendingError();
-BATON_DLL void SetPendingError(std::exception_ptr error);
 
 /// Calls `body(begin, end)` on consecutive parts of [0, n), at least `grain` long each, in parallel. The first
 /// exception (by index) comes out. What thread-local state the body needs, the caller hands in.
