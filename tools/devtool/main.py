@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 from . import doctor, machine, scaffold
-from .build import build, check_sanitizers, python_environment, run_tests_of
+from .build import build, ccache_environment, check_sanitizers, python_environment, run_tests_of
 from .step import ROOT, StepFailed, as_typed, say, shown
 
 EXAMPLES = """examples:
@@ -52,8 +52,7 @@ def parser():
     command("format", "format C++ and Python files in place", format_files)
     sub = command("bench", "run a benchmark of bench/; without a name, list them", bench)
     sub.add_argument("name", nargs="?")
-    sub = command("fuzz", "feed mutated files to the readers; what follows goes to tests/fuzz/run.py", fuzz)
-    sanitize(sub)
+    command("fuzz", "feed mutated files to the readers, with sanitizers; what follows goes to tests/fuzz/run.py", fuzz)
     sub = command("new", "write the files of a new operator or pass, with a test that passes", new)
     sub.add_argument("kind", choices=["op", "pass"])
     sub.add_argument("name", help="for an operator like nn.leaky_relu, for a pass like FoldReshape")
@@ -220,7 +219,8 @@ def format_files(args, rest):
 
 def bench(args, rest):
     """Runs one benchmark, or lists them."""
-    found = sorted(p for p in (ROOT / "bench").glob("*.py") if not p.name.startswith("_"))
+    # The others are modules that benchmarks share.
+    found = sorted(p for p in (ROOT / "bench").glob("*.py") if "__main__" in p.read_text(encoding="utf-8"))
     names = {p.stem: p for p in found}
     if args.name is None:
         for path in found:
@@ -237,12 +237,10 @@ def bench(args, rest):
 
 
 def fuzz(args, rest):
-    """Runs the mutator of tests/fuzz on a plain or sanitized build."""
+    """Runs the mutators of tests/fuzz, which build what they need with sanitizers."""
     needs("tests/fuzz/run.py", "fuzz")
-    check_sanitizers(args.sanitize)
     machine.setup()
-    build(args.sanitize)
-    return python(["tests/fuzz/run.py", *rest], python_environment(args.sanitize))
+    return python(["tests/fuzz/run.py", *rest], {**python_environment(), **ccache_environment()})
 
 
 def new(args, rest):
