@@ -8,7 +8,7 @@ import sys
 
 from . import doctor, machine, scaffold
 from .build import build, ccache_environment, check_sanitizers, python_environment, run_tests_of
-from .step import ROOT, StepFailed, as_typed, say, shown
+from .step import ROOT, StepFailed, as_typed, run, say, shown
 
 EXAMPLES = """examples:
   ./dev demo "how do I parse dates?"     set-up, build, then the demo with your own question
@@ -56,6 +56,7 @@ def parser():
     sub = command("new", "write the files of a new operator or pass, with a test that passes", new)
     sub.add_argument("kind", choices=["op", "pass"])
     sub.add_argument("name", help="for an operator like nn.leaky_relu, for a pass like FoldReshape")
+    command("wheel", "build the wheel into dist/ and try it in a virtual environment of its own", wheel)
     command("doctor", "show what this machine and checkout have and lack", lambda args, rest: doctor.main())
     return top
 
@@ -188,6 +189,25 @@ def test(args, rest):
     for what, command in failed:
         StepFailed(f"test: {what}", command, "the first failure above is the cause").report()
     return 1 if failed else 0
+
+
+def wheel(args, rest):
+    """Builds dist/baton_compiler-*.whl from the checkout and tries what a user would do first with it."""
+    machine.setup()
+    dist = ROOT / "dist"
+    for old in dist.glob("baton_compiler-*.whl"):
+        old.unlink()
+    run("wheel", "pip builds the wheel", [machine.venv_python(), "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "-w", dist, "."],
+        env=ccache_environment(), mend="the first `error:` in the log is the cause; `./dev build` shows it sooner")
+    built = next(dist.glob("baton_compiler-*.whl"))
+    trial = ROOT / "build" / "wheel-trial"
+    run("wheel trial", f"makes the virtual environment {shown(trial)}", [machine.base_python(), "-m", "venv", "--clear", trial],
+        mend="remove it and repeat")
+    run("wheel trial", f"installs {shown(built)}", [trial / "bin/pip", "install", "--disable-pip-version-check", "-q", built],
+        mend="see that pip reaches its package index")
+    run("wheel trial", "runs tools/try_wheel.py", [trial / "bin/python", "-I", ROOT / "tools/try_wheel.py"],
+        mend="the log says what the installed package lacks; pyproject.toml and the install rules of CMakeLists.txt decide it")
+    say("wheel", f"{shown(built)}: {built.stat().st_size / 2**20:.1f} MiB")
 
 
 def bless(args, rest):
