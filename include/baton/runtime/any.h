@@ -120,10 +120,10 @@ struct ValueTraits<const char*> {
   static void To(const char* x, BatonValue* v) { *v = BatonValue{kBatonStr, 0, {.v_str = x}}; }
 };
 template <>
-struct ValueTraits<DLTensor*> {
+struct BATON_DLL ValueTraits<DLTensor*> {
   static std::string Name() { return "DLTensor"; }
   static bool Is(const BatonValue& v);
-  BATON_DLL static DLTensor* From(const BatonValue& v);  // an NDArray will do
+  static DLTensor* From(const BatonValue& v);  // an NDArray will do
   static void To(DLTensor* x, BatonValue* v) { *v = BatonValue{kBatonTensor, 0, {.v_tensor = x}}; }
 };
 

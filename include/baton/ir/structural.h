@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Structural equality and hash, from the field tables. Bound variables are equal up to renaming.
+// Linear in the size of the graph; no recursion.
+#pragma once
+
+#include <baton/runtime/reflection.h>
+
+namespace baton {
+
+/// Equal iff all fields are; floats compare by value, NaN equals NaN; NDArrays by content. `map_free_vars` maps free variables to each other
+/// in order of first sight; else a free variable equals itself alone. Where they differ, `*where` (if given) says:
+/// the access path and both sides.
+BATON_DLL bool StructuralEqual(const ObjectRef& a, const ObjectRef& b, bool map_free_vars = false, std::string* where = nullptr);
+/// Equal objects have equal hashes; the same in every process.
+BATON_DLL uint64_t StructuralHash(const ObjectRef& a, bool map_free_vars = false);
+
+/// For hash maps keyed by structure.
+struct StructuralHasher {
+  size_t operator()(const ObjectRef& r) const { return StructuralHash(r); }
+};
+struct StructuralEq {
+  bool operator()(const ObjectRef& a, const ObjectRef& b) const { return StructuralEqual(a, b); }
+};
+
+/// JSON of any object graph, versioned; shared nodes stay shared, constants keep their bits.
+BATON_DLL std::string SaveJSON(const ObjectRef& obj);
+/// Reads it; broken or foreign input is an error with its place.
+BATON_DLL ObjectRef LoadJSON(const std::string& text);
+
+/// Text of any object: Relay text for Relay, TIR text for TIR, else its fields.
+BATON_DLL std::string AsText(const ObjectRef& obj, bool show_meta_data = true);
+
+}  // namespace baton
