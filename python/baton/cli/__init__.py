@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command `baton`, the same as `python -m baton`.
+
+Exit codes: 0 done, 1 failure (the model, a file, a check), 2 wrong usage. Data goes to standard output, everything else
+to standard error. `BATON_DEBUG=1` shows tracebacks.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+
+from . import arguments
+from .errors import Failure, report
+
+VERBS = {  # in the order that help shows them; each is the module of that name here
+    "run": "compile a model in memory, or load a compiled one, and run it once",
+    "compile": "write a compiled model, or a stage on the way to it, to a file",
+    "bench": "time a model, alone or in turns with ONNX Runtime",
+    "opt": "run passes on Relay text: text in, text out",
+    "inspect": "say what is in a model: inputs, outputs, operators, what is not supported",
+    "doctor": "say what this machine offers, what is missing, and how to mend it",
+    "completion": "print the completion script of a shell",
+}
+
+
+def build_parser(only: str | None = None):
+    """The argument parser; with `only`, the options of that verb alone are read in (the others' modules stay
+    unloaded).
+    """
+    parser = arguments.Parser(
+        prog="baton",
+        description="Baton compiles deep-learning models to native code.",
+        epilog="examples:\n"
+        "  baton run model.onnx\n"
+        "  baton compile model.onnx -o model.so && baton run model.so\n"
+        "  baton bench model.onnx --vs onnxruntime\n"
+        "`baton VERB --help` says more about each verb.",
+    )
+    parser.add_argument("--version", action="store_true", help="print the version and stop")
+    verbs = parser.add_subparsers(metavar="VERB", parser_class=arguments.Parser)
+    for verb, text in VERBS.items():
+        if only in (None, verb):
+            importlib.import_module(f".{verb}", __name__).add_parser(verbs, verb, text)
+        else:
+            verbs.add_parser(verb, help=text)
+    return parser
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Runs the command and gives its exit code."""
+    argv = sys.argv[1:] if argv is None else argv
+    verb = next((arg for arg in argv if not arg.startswith("-")), None)
+    try:
+        parser = build_parser(verb if verb in VERBS else None)
+        args = parser.parse_args(argv)
+        if args.version:
+            from .. import __version__
+
+            print(f"baton {__version__}")
+            return 0
+        if not hasattr(args, "run"):
+            parser.error(f"a verb is needed: {', '.join(VERBS)}")
+        arguments.settle(args)
+        code = args.run(args)
+        sys.stdout.flush()  # here, so that a full disk or a closed pipe is reported below
+        return code or 0
+    except SystemExit as stop:  # argparse, after --help or wrong usage
+        return stop.code if isinstance(stop.code, int) else 1
+    except BrokenPipeError:
+        # Whoever read our output has enough. Standard output is pointed elsewhere, else Python complains when it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    except Exception as error:
+        if os.environ.get("BATON_DEBUG") == "1":
+            raise
+        return report(error)
+
+
+__all__ = ["Failure", "VERBS", "build_parser", "main"]

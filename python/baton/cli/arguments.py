@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Options that mean the same in every verb, and how their values are read."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+from .errors import Failure, UsageError, file_error
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse with errors of two lines and no guessing of half-written options."""
+
+    def __init__(self, **kwargs):
+        kwargs.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        super().__init__(allow_abbrev=False, **kwargs)
+
+    def error(self, message):
+        print(f"error: {message}\n  help: `{self.prog} --help` shows the options", file=sys.stderr)
+        raise SystemExit(2)
+
+
+def add_verb(verbs, verb: str, text: str, examples: str) -> Parser:
+    return verbs.add_parser(
+        verb, help=text, description=text[:1].upper() + text[1:] + ".", epilog="examples:\n" + examples
+    )
+
+
+def positive(text: str) -> int:
+    try:
+        value = int(text)
+    except ValueError:
+        value = 0
+    if value < 1 or value > 1 << 20:
+        raise argparse.ArgumentTypeError(f"`{text}` is no whole number from 1 on")
+    return value
+
+
+def named_shape(text: str) -> tuple[str, tuple[int, ...]]:
+    """`name=1,3,224,224`, also `name:[1,3,224,224]` and `name[1,3,224,224]` and `name:1x3x224x224`."""
+    name, sep, dims = text.rpartition("=")
+    if not sep and text.endswith("]"):
+        name, sep, dims = text[:-1].partition("[")
+        name = name.removesuffix(":")
+    elif not sep:
+        name, sep, dims = text.rpartition(":")
+    dims = dims.strip().removeprefix("[").removesuffix("]").removeprefix("(").removesuffix(")")
+    parts = [part for part in dims.replace("x", ",").replace(" ", "").split(",") if part]
+    if not sep or not name or not all(part.isdecimal() for part in parts):
+        raise argparse.ArgumentTypeError(f"`{text}` is no shape; write it as name=1,3,224,224")
+    return name, tuple(map(int, parts))
+
+
+def named_dim(text: str) -> tuple[str, int]:
+    name, sep, size = text.rpartition("=")
+    if not sep or not name or not size.isdecimal():
+        raise argparse.ArgumentTypeError(f"`{text}` is no size of a dimension; write it as batch=8")
+    return name, int(size)
+
+
+def named_value(text: str) -> tuple[str, str]:
+    name, sep, value = text.partition("=")
+    if not sep or not name or not value:
+        raise argparse.ArgumentTypeError(f"`{text}` lacks a part; write it as name=VALUE")
+    return name, value
+
+
+def add_model(
+    parser: Parser, what: str = "ONNX file, Relay text (.relay), or what `baton compile` wrote (.so)"
+) -> None:
+    parser.add_argument("model", metavar="MODEL", help=what).complete = "file"
+
+
+def add_compile_options(parser: Parser) -> None:
+    group = parser.add_argument_group("compiling")
+    group.add_argument(
+        "--target", metavar="TARGET", help='what to compile for, such as "llvm -mcpu=skylake" (default: this machine)'
+    )
+    group.add_argument(
+        "-O", dest="opt_level", type=int, choices=range(4), default=3, help="how hard to optimise (default: 3)"
+    )
+    group.add_argument(
+        "--shape", type=named_shape, action="append", default=[], metavar="NAME=1,3,224,224", help="an input's shape"
+    )
+    group.add_argument(
+        "--dim", type=named_dim, action="append", default=[], metavar="NAME=8", help="a named dimension's size"
+    )
+    group.add_argument(
+        "--pass-config", type=named_value, action="append", default=[], metavar="KEY=VALUE", help="an option of a pass"
+    )
+    group.add_argument("--disable-pass", action="append", default=[], metavar="PASS", help="leave a pass out")
+
+
+def add_input_options(parser: Parser) -> None:
+    group = parser.add_argument_group("inputs")
+    option = group.add_argument(
+        "-i", "--input", type=named_value, action="append", default=[], metavar="NAME=FILE.npy",
+        help="an input's value: a .npy file, zeros, ones, random or random:SEED, range (default: random)",
+    )  # fmt: skip
+    option.complete = "file"
+    group.add_argument("--seed", type=int, default=0, help="where random values start (default: 0)")
+
+
+def add_run_options(parser: Parser) -> None:
+    parser.add_argument(
+        "--threads", type=positive, metavar="N", help="threads to use (default: all this process may use)"
+    )
+
+
+def add_output_options(parser: Parser) -> None:
+    parser.add_argument("--json", action="store_true", help="print the answer as JSON")
+    parser.add_argument("-q", "--quiet", action="store_true", help="print the answer alone")
+
+
+_NAMED = {"input": "--input", "shape": "--shape", "dim": "--dim", "pass_config": "--pass-config", "expect": "--expect"}
+
+
+def settle(args: argparse.Namespace) -> None:
+    """Makes dictionaries of the options that are lists of (name, value); a name given twice is wrong usage."""
+    for attribute, option in _NAMED.items():
+        pairs = getattr(args, attribute, None)
+        if pairs is None:
+            continue
+        out = {}
+        for name, value in pairs:
+            if name in out:
+                raise UsageError(f"{option} names `{name}` twice")
+            out[name] = value
+        setattr(args, attribute, out)
+
+
+def use_threads(threads: int | None) -> None:
+    """Must come before the runtime library starts its pool."""
+    if threads:
+        os.environ["BATON_NUM_THREADS"] = str(threads)
+
+
+def kind_of_file(path: str) -> str:
+    """`artifact`, `relay` or `onnx`, from the first bytes and, for text, the name; errors for what cannot be a model."""
+    try:
+        if os.path.isdir(path):
+            raise Failure(f"`{path}` is a directory; a model file is needed")
+        with open(path, "rb") as file:
+            head = file.read(4096)
+    except OSError as error:
+        raise file_error(error, path) from None
+    if not head:
+        raise Failure(f"`{path}` is empty")
+    if head.startswith(b"\x7fELF"):
+        return "artifact"
+    suffix = os.path.splitext(path)[1]
+    if suffix == ".so":
+        raise Failure(f"`{path}` is no shared library", "compile the model again: baton compile MODEL -o FILE.so")
+    if suffix in (".relay", ".txt") or head.lstrip().startswith((b"#[version", b"def @", b"//")):
+        return "relay"
+    return "onnx"

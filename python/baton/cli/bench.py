@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`baton bench`: latency, compile time and memory, alone or in turns with a peer."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+
+from . import arguments
+from .errors import Failure
+from .measure import interleave
+from .run import obtain, outputs_of, prepare
+from .terminal import Progress
+
+PEERS = ("onnxruntime",)
+_ALARM = 1e-2  # relative difference beyond which a comparison of times means nothing
+
+
+def add_parser(verbs, verb, text):
+    parser = arguments.add_verb(
+        verbs, verb, text,
+        "  baton bench model.onnx\n"
+        "  baton bench model.onnx --vs onnxruntime --threads 2\n"
+        "  baton bench model.onnx --dim batch=1 --dim seq=128 --json",
+    )  # fmt: skip
+    arguments.add_model(parser)
+    parser.add_argument("--vs", choices=PEERS, help="a peer to run in turns with, on the same inputs and threads")
+    parser.add_argument("--rounds", type=arguments.positive, default=10, help="turns each has (default: %(default)s)")
+    arguments.add_run_options(parser)
+    arguments.add_input_options(parser)
+    arguments.add_compile_options(parser)
+    arguments.add_output_options(parser)
+    parser.set_defaults(run=run)
+
+
+def peak_memory() -> float | None:
+    """The largest resident size of this process so far, in MB."""
+    try:
+        with open("/proc/self/status", encoding="ascii") as file:
+            return next(int(line.split()[1]) for line in file if line.startswith("VmHWM")) * 1024 / 1e6
+    except (OSError, StopIteration):
+        return None
+
+
+def peer_session(model: str, threads: int):
+    try:
+        import onnxruntime
+    except ImportError:
+        raise Failure("ONNX Runtime is not installed", "python -m pip install onnxruntime") from None
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.log_severity_level = 3
+    try:
+        return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    except Exception as error:
+        raise Failure(f"ONNX Runtime does not take `{model}`: {str(error).splitlines()[0]}") from None
+
+
+def run(args: argparse.Namespace) -> int:
+    threads = args.threads or len(os.sched_getaffinity(0))
+    args.threads = threads
+    if args.vs and arguments.kind_of_file(args.model) != "onnx":
+        raise Failure(f"--vs {args.vs} needs the ONNX file, `{args.model}` is none")
+    executable, seconds = obtain(args)
+    executable, inputs, more = prepare(args, executable, args.quiet)
+    seconds += more
+    start = time.perf_counter()
+    ours = outputs_of(executable, executable(**inputs))
+    first = time.perf_counter() - start
+    memory = peak_memory()  # before the peer adds its own
+    runs = {"baton": lambda: executable(**inputs)}
+    answer = {
+        "model": args.model,
+        "threads": threads,
+        "compile_seconds": seconds,
+        "first_run_ms": first * 1e3,
+        "peak_mb": memory,
+    }
+    if args.vs:
+        import numpy as np
+
+        start = time.perf_counter()
+        session = peer_session(args.model, threads)
+        answer["peer_compile_seconds"] = time.perf_counter() - start
+        theirs = session.run(list(ours), inputs)
+        worst = 0.0
+        for got, want in zip(ours.values(), theirs, strict=True):
+            if got.dtype.kind == "f":
+                apart = np.abs(got.astype(np.float64) - want).max(initial=0)
+                worst = float(np.maximum(worst, apart / max(np.abs(want).max(initial=0), 1e-30)))
+        answer["difference"] = worst
+        runs[args.vs] = lambda: session.run(None, inputs)
+    with Progress("timing", args.quiet) as progress:
+        timings = interleave(runs, args.rounds, progress=lambda done, total: progress.step(done, total, "rounds,"))
+    for name, timing in timings.items():
+        answer[name] = {
+            "min_ms": timing.min,
+            "median_ms": timing.median,
+            "p99_ms": timing.percentile(0.99),
+            "samples": len(timing.samples),
+        }
+    if args.vs:
+        answer["ratio_median"] = timings["baton"].median / timings[args.vs].median
+        answer["ratio_min"] = timings["baton"].min / timings[args.vs].min
+    if args.json:
+        json.dump(answer, sys.stdout, indent=1)
+        print()
+    else:
+        show(answer, list(timings))
+    if args.vs and not answer["difference"] <= _ALARM:
+        raise Failure(f"the outputs differ from {args.vs}'s by {answer['difference']:.1e} of the largest value")
+    return 0
+
+
+def show(answer: dict, names: list[str]) -> None:
+    memory = f", peak memory {answer['peak_mb']:.0f} MB" if answer["peak_mb"] else ""
+    print(
+        f"compiled in {answer['compile_seconds']:.2f} s, first run {answer['first_run_ms']:.2f} ms{memory}, {answer['threads']} threads"
+    )
+    width = max(map(len, names))
+    for name in names:
+        times = answer[name]
+        print(
+            f"{name:<{width}}  min {times['min_ms']:.3f} ms  median {times['median_ms']:.3f} ms  "
+            f"99 % {times['p99_ms']:.3f} ms  ({times['samples']} runs)"
+        )
+    if "ratio_median" in answer:
+        peer = names[1]
+        print(
+            f"baton takes {answer['ratio_median']:.2f} times {peer}'s median, {answer['ratio_min']:.2f} times its minimum"
+        )
+        print(f"largest difference of outputs {answer['difference']:.1e}, relative to the largest value")

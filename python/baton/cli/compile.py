@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`baton compile`: a model to a shared object, or to one of the stages on the way there."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+
+from . import arguments
+from .errors import Failure, UsageError
+from .run import compile_options
+from .terminal import Progress, note
+
+KINDS = ("relay", "tir", "llvm", "asm", "obj", "lib")
+TEXT = ("relay", "tir", "llvm", "asm")
+_BY_SUFFIX = {".so": "lib", ".o": "obj", ".s": "asm", ".ll": "llvm", ".relay": "relay", ".tir": "tir"}
+
+
+def add_parser(verbs, verb, text):
+    parser = arguments.add_verb(
+        verbs, verb, text,
+        "  baton compile model.onnx -o model.so\n"
+        "  baton compile model.onnx --dim batch=1 --dim seq=128 -o model.so\n"
+        "  baton compile model.onnx --emit=llvm | less\n"
+        '  baton compile model.onnx --target "llvm -mcpu=haswell" -o model.so',
+    )  # fmt: skip
+    arguments.add_model(parser, "ONNX file or Relay text (.relay)")
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help="where to write; text goes to standard output without it"
+    ).complete = "file"
+    parser.add_argument("--emit", choices=KINDS, help="what to write (default: by the name of the output, else lib)")
+    parser.add_argument("--threads", type=arguments.positive, metavar="N", help="threads to compile with")
+    arguments.add_compile_options(parser)
+    parser.add_argument("-q", "--quiet", action="store_true", help="say nothing but errors")
+    parser.set_defaults(run=run)
+
+
+def check_output(path: str | None) -> None:
+    """Says before minutes of work what would fail after them."""
+    if path is None or path == "-":
+        return
+    folder = os.path.dirname(os.path.abspath(path))
+    if os.path.isdir(path):
+        raise Failure(f"`{path}` is a directory; a file name is needed")
+    if not os.path.isdir(folder):
+        raise Failure(f"cannot write `{path}`: there is no directory `{folder}`", f"mkdir -p {folder}")
+    if not os.access(folder, os.W_OK):
+        raise Failure(
+            f"cannot write `{path}`: the directory `{folder}` is read-only for you", "choose another place with -o"
+        )
+
+
+def resolved_shapes(executable, shapes: dict, dims: dict) -> dict:
+    """A shape for each input from --shape and --dim; what stays open is wrong usage."""
+    from .values import gather_shapes
+
+    return gather_shapes(executable.inputs, shapes, dims)
+
+
+def run(args: argparse.Namespace) -> int:
+    emit = args.emit or _BY_SUFFIX.get(os.path.splitext(args.output or "")[1], "lib")
+    if emit not in TEXT and args.output in (None, "-"):
+        raise UsageError(f"--emit={emit} writes a binary file and needs -o FILE", "baton compile MODEL -o model.so")
+    check_output(args.output)
+    if arguments.kind_of_file(args.model) == "artifact":
+        raise UsageError(f"`{args.model}` is compiled already", f"baton run {args.model}")
+    arguments.use_threads(args.threads)
+    from ..driver.compiler import compile
+
+    start = time.perf_counter()
+    with Progress("compiling", args.quiet):
+        executable = compile(args.model, **compile_options(args))
+        shapes = resolved_shapes(executable, args.shape, args.dim)
+        executable = executable.specialize(shapes, emit=emit)
+        if emit in TEXT:
+            text = executable.source(emit)
+        else:
+            executable.save(args.output, kind=emit)
+    if emit in TEXT:
+        if args.output in (None, "-"):
+            sys.stdout.write(text)
+            return 0
+        from .values import write_file
+
+        write_file(args.output, text.encode())
+    note(
+        f"wrote {args.output}, {os.path.getsize(args.output)} bytes, in {time.perf_counter() - start:.2f} s", args.quiet
+    )
+    return 0

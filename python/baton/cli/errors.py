@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Turns exceptions into messages of at most six lines, and into exit codes."""
+
+from __future__ import annotations
+
+import sys
+
+MOST_LINES = 6
+
+
+class Failure(Exception):
+    """What was asked for cannot be done; `help` says how to mend it. Exit code 1."""
+
+    def __init__(self, message: str, help: str = ""):
+        super().__init__(message)
+        self.help = help
+
+
+class UsageError(Exception):
+    """The command line itself is wrong, seen only after the model was read. Exit code 2."""
+
+    def __init__(self, message: str, help: str = ""):
+        super().__init__(message)
+        self.help = help
+
+
+def file_error(error: OSError, path: object = None) -> Failure:
+    """An operating system's error as `what: path: why`, without errno and class."""
+    where = path if path is not None else error.filename
+    why = error.strerror or str(error)
+    why = why[:1].lower() + why[1:]
+    return Failure(why if where is None else f"`{where}`: {why}")
+
+
+def _lines(error: BaseException) -> list[str]:
+    text = str(error).strip() or type(error).__name__
+    lines = [line.rstrip() for line in text.splitlines() if line.strip()]
+    return lines[:MOST_LINES]
+
+
+def _is_ours(error: BaseException) -> bool:
+    """An error that Baton raised for its user: its message is meant to be read."""
+    return any(cls.__module__.split(".")[0] == "baton" for cls in type(error).__mro__)
+
+
+def report(error: Exception) -> int:
+    """Prints the error on standard error and gives the exit code."""
+    if isinstance(error, OSError) and not _is_ours(error):
+        error = file_error(error)
+    if isinstance(error, MemoryError) and not _is_ours(error):
+        error = Failure("out of memory", "use smaller shapes, or a machine with more memory")
+    ours = _is_ours(error) and type(error).__name__ != "InternalError"
+    lines = _lines(error)
+    if ours:
+        # Located diagnostics bring their own `file:line: error:`.
+        head = lines[0] if "error:" in lines[0] else f"error: {lines[0]}"
+        lines = [head, *lines[1:]]
+        if getattr(error, "help", ""):
+            lines = [*lines[: MOST_LINES - 1], f"  help: {error.help}"]
+    else:
+        kind = "" if type(error).__name__ == "InternalError" else f"{type(error).__name__}: "
+        lines = [f"internal error: {kind}{lines[0]}", *lines[1 : MOST_LINES - 1]]
+        lines.append("  help: this is a bug in Baton; BATON_DEBUG=1 shows where, please report it with the model")
+    print("\n".join(lines), file=sys.stderr)
+    return 2 if isinstance(error, UsageError) else 1

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`baton run`: one run of a model, from an ONNX file, Relay text, or a compiled artifact (which needs no compiler)."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+
+from . import arguments
+from .errors import Failure, UsageError
+from .terminal import Progress, note
+
+
+def add_parser(verbs, verb, text):
+    parser = arguments.add_verb(
+        verbs, verb, text,
+        "  baton run model.onnx\n"
+        "  baton run model.onnx -i input_ids=ids.npy -i attention_mask=ones --save out.npz\n"
+        "  baton run model.onnx --dim batch=1 --expect y=want.npy --atol 1e-5\n"
+        "  baton run model.so --threads 2",
+    )  # fmt: skip
+    arguments.add_model(parser)
+    arguments.add_input_options(parser)
+    parser.add_argument(
+        "--save", metavar="FILE.npz", help="write the outputs there (.npy where there is one)"
+    ).complete = "file"
+    option = parser.add_argument(
+        "--expect", type=arguments.named_value, action="append", default=[], metavar="NAME=FILE.npy",
+        help="compare an output with a file; exit code 1 where they differ",
+    )  # fmt: skip
+    option.complete = "file"
+    parser.add_argument(
+        "--rtol", type=float, default=1e-3, help="relative tolerance of --expect (default: %(default)g)"
+    )
+    parser.add_argument(
+        "--atol", type=float, default=1e-5, help="absolute tolerance of --expect (default: %(default)g)"
+    )
+    arguments.add_run_options(parser)
+    arguments.add_compile_options(parser)
+    arguments.add_output_options(parser)
+    parser.set_defaults(run=run)
+
+
+def obtain(args: argparse.Namespace):
+    """The executable of the model that was named, compiled or loaded, with the seconds that took."""
+    kind = arguments.kind_of_file(args.model)
+    arguments.use_threads(args.threads)
+    start = time.perf_counter()
+    if kind == "artifact":
+        given = [name for name in ("target", "shape", "dim", "pass_config", "disable_pass") if getattr(args, name)]
+        if given:
+            raise UsageError(
+                f"`{args.model}` is compiled already; --{given[0].replace('_', '-')} comes with `baton compile`"
+            )
+        from ..driver.executable import load
+
+        return load(args.model), time.perf_counter() - start
+    from ..driver.compiler import compile
+
+    with Progress("importing", args.quiet):
+        executable = compile(args.model, **compile_options(args))
+    return executable, time.perf_counter() - start
+
+
+def compile_options(args: argparse.Namespace) -> dict:
+    """The options of `add_compile_options` as keyword arguments of `baton.compile`, shapes left out."""
+    return {
+        "target": args.target,
+        "opt_level": args.opt_level,
+        "config": args.pass_config,
+        "disabled_pass": args.disable_pass,
+    }
+
+
+def prepare(args: argparse.Namespace, executable, quiet: bool):
+    """(executable for these shapes, inputs, seconds): a model with open dimensions is compiled here."""
+    from .values import gather
+
+    inputs = gather(
+        executable.inputs, args.input, args.shape,
+        args.dim, args.seed,
+    )  # fmt: skip
+    start = time.perf_counter()
+    with Progress("compiling", quiet):
+        executable = executable.specialize({name: array.shape for name, array in inputs.items()})
+    return executable, inputs, time.perf_counter() - start
+
+
+def outputs_of(executable, result) -> dict:
+    """An executable's result by output name, as NumPy arrays."""
+    results = result if isinstance(result, (tuple, list)) else (result,)
+    return {info.name: array.numpy() for info, array in zip(executable.outputs, results, strict=True)}
+
+
+def compare(name: str, got, wanted, rtol: float, atol: float) -> str | None:
+    """What is wrong with an output, or None."""
+    import numpy as np
+
+    if got.shape != wanted.shape or got.dtype != wanted.dtype:
+        return f"output `{name}` is {got.dtype}{list(got.shape)}, expected is {wanted.dtype}{list(wanted.shape)}"
+    if got.dtype.kind not in "fiub":
+        return None if (got == wanted).all() else f"output `{name}` differs"
+    a, b = got.astype(np.float64), wanted.astype(np.float64)
+    bad = ~np.isclose(a, b, rtol, atol, equal_nan=True)
+    if not bad.any():
+        return None
+    with np.errstate(invalid="ignore"):
+        apart = np.abs(a - b)
+    place = tuple(
+        int(i) for i in np.unravel_index(np.argmax(np.where(bad, np.nan_to_num(apart, nan=np.inf), -1)), a.shape)
+    )
+    return (
+        f"output `{name}` differs in {int(bad.sum())} of {bad.size} values, "
+        f"most at {list(place)}: {a[place]:.8g}, expected {b[place]:.8g}"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    expected = args.expect
+    executable, seconds = obtain(args)
+    unknown = [name for name in expected if name not in [info.name for info in executable.outputs]]
+    if unknown:
+        names = ", ".join(info.name for info in executable.outputs)
+        raise UsageError(f"--expect: the model has no output `{unknown[0]}`; its outputs are {names}")
+    from .values import as_json, describe, read_array, save_arrays
+
+    wanted = {name: read_array(path) for name, path in expected.items()}
+    executable, inputs, more = prepare(args, executable, args.quiet)
+    start = time.perf_counter()
+    result = executable(**inputs)
+    ran = time.perf_counter() - start
+    outputs = outputs_of(executable, result)
+    if args.save:
+        save_arrays(args.save, outputs)
+    wrong = list(filter(None, (compare(name, outputs[name], wanted[name], args.rtol, args.atol) for name in wanted)))
+    if args.json:
+        answer = {"outputs": {name: as_json(array) for name, array in outputs.items()}}
+        answer |= {"prepare_seconds": seconds + more, "run_seconds": ran}
+        if wanted:
+            answer["mismatches"] = wrong
+        json.dump(answer, sys.stdout, indent=1)
+        print()
+    else:
+        for name, array in outputs.items():
+            print(describe(name, array))
+    verb = "loaded" if executable.artifact else "compiled"
+    note(f"{verb} in {seconds + more:.2f} s, ran in {ran * 1e3:.2f} ms", args.quiet)
+    if wrong:
+        raise Failure("\n".join(wrong[:5]))
+    return 0

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is shown while work goes on: one line that overwrites itself, on a terminal only."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+
+
+class Progress:
+    """`with Progress("compiling"):` shows the words and the seconds gone by; silent where standard error is no
+    terminal.
+    """
+
+    def __init__(self, what: str, quiet: bool = False):
+        self.what, self._detail = what, ""
+        self._shown = not quiet and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+        self._done = threading.Event()
+
+    def __enter__(self) -> Progress:
+        self._start = time.perf_counter()
+        if self._shown:
+            self._thread = threading.Thread(target=self._tick, daemon=True)
+            self._thread.start()
+        return self
+
+    def step(self, done: int, total: int, what: str = "") -> None:
+        self._detail = f" {done} of {total} {what}"
+
+    def _tick(self) -> None:
+        # The first second passes in silence: most work is done by then.
+        while not self._done.wait(1.0 if not self._detail else 0.2):
+            seconds = time.perf_counter() - self._start
+            print(f"\r\x1b[K{self.what}{self._detail} {seconds:.0f} s", end="", file=sys.stderr, flush=True)
+
+    def __exit__(self, *_) -> None:
+        self._done.set()
+        if self._shown:
+            self._thread.join()
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+def note(text: str, quiet: bool = False) -> None:
+    """Something worth knowing that is not the answer."""
+    if not quiet:
+        print(text, file=sys.stderr)
