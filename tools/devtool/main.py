@@ -181,6 +181,8 @@ def test(args, rest):
     if files or not args.paths:
         argv = ["-m", "pytest", *(files or ["tests"]), "-n", str(max(1, min(machine.cpus(), 8)) if not files else 0), *rest]
         env = python_environment(args.sanitize)
+        if args.sanitize:
+            argv += ["-o", f"pythonpath={shown(folder)}"]
         say("python tests", as_typed(["pytest", *argv[2:]]))
         code = python(argv, env)
         if code != 0:
