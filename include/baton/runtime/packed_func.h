@@ -58,7 +58,8 @@ class PackedFunc : public ObjectRef {
   BATON_DEFINE_OBJECT_REF_METHODS(PackedFunc, ObjectRef, PackedFuncObj)
   PackedFunc(std::nullptr_t) {}  // NOLINT
   /// From anything callable as `void(Args, RetValue*)`.
-  template <class F, class = std::enable_if_t<std::is_invocable_v<std::decay_t<F>&, Args, RetValue*>>>
+  template <class F, class = std::enable_if_t<!std::is_base_of_v<ObjectRef, std::decay_t<F>> &&
+                                              std::is_invocable_v<std::decay_t<F>&, Args, RetValue*>>>
   PackedFunc(F&& f) {  // NOLINT
     using Impl = PackedFuncImpl<std::decay_t<F>>;
     auto* p = new Impl(std::forward<F>(f));
@@ -164,7 +165,8 @@ class TypedPackedFunc<R(A...)> {
   TypedPackedFunc(PackedFunc f) : packed_(std::move(f)) {}  // NOLINT
   TypedPackedFunc(const ArgValue& v) : packed_(v.As<PackedFunc>()) {}  // NOLINT
   TypedPackedFunc(const Any& v) : packed_(v.As<PackedFunc>()) {}  // NOLINT
-  template <class F, class = std::enable_if_t<std::is_invocable_r_v<R, std::decay_t<F>&, A...>>>
+  template <class F, class = std::enable_if_t<!std::is_base_of_v<ObjectRef, std::decay_t<F>> &&
+                                              std::is_invocable_r_v<R, std::decay_t<F>&, A...>>>
   TypedPackedFunc(F&& f, const char* name = "") {  // NOLINT
     packed_ = PackedFunc([f = std::decay_t<F>(std::forward<F>(f)), name](Args args, RetValue* rv) {
       CallTyped<std::decay_t<F>, R>(f, name, args, rv, static_cast<std::tuple<std::decay_t<A>...>*>(nullptr),

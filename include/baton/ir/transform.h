@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pass infrastructure: PassInfo, PassContext, passes of every kind, sequences, instruments.
+#pragma once
+
+#include <baton/ir/module.h>
+#include <baton/runtime/packed_func.h>
+#include <baton/support/with.h>
+
+#include <string_view>
+
+namespace baton::transform {
+
+class PassInfo;
+}  // namespace baton::transform
+
+namespace baton::instrument {
+
+/// Watches passes. Hooks may throw; what happens then stands at PassContext.
+class BATON_DLL PassInstrumentNode : public Node<PassInstrumentNode, Object> {
+ public:
+  static constexpr const char* _type_key = "instrument.PassInstrument";
+  static constexpr bool _type_final = false;
+  static constexpr bool _type_abstract = true;
+  static constexpr uint32_t _type_child_slots = 8;
+  String name;
+  static constexpr void Describe(auto& d) { d(F<&PassInstrumentNode::name>, "Name of the instrument."); }
+  virtual ~PassInstrumentNode() = default;
+  virtual void EnterPassContext() const = 0;
+  virtual void ExitPassContext() const = 0;
+  virtual bool ShouldRun(const IRModule& mod, const transform::PassInfo& info) const = 0;
+  virtual void RunBeforePass(const IRModule& mod, const transform::PassInfo& info) const = 0;
+  virtual void RunAfterPass(const IRModule& mod, const transform::PassInfo& info) const = 0;
+};
+class PassInstrument : public ObjectRef {
+ public:
+  BATON_DEFINE_OBJECT_REF_METHODS(PassInstrument, ObjectRef, PassInstrumentNode)
+};
+/// An instrument of functions; a null one does nothing (a null should_run says yes).
+BATON_DLL PassInstrument MakePassInstrument(String name, PackedFunc enter, PackedFunc exit, PackedFunc should_run,
+                                            PackedFunc run_before, PackedFunc run_after);
+
+}  // namespace baton::instrument
+
+namespace baton::transform {
+
+using Module = IRModule;
+
+/// What the framework knows of a pass.
+struct PassInfoNode : Node<PassInfoNode, Object> {
+  static constexpr const char* _type_key = "transform.PassInfo";
+  int32_t opt_level = 0;
+  String name;
+  Array<String> required;
+  static constexpr void Describe(auto& d) {
+    d(F<&PassInfoNode::opt_level>, "The pass is enabled from this level of the context on.");
+    d(F<&PassInfoNode::name>, "Its name.");
+    d(F<&PassInfoNode::required>, "Passes that must run before it.");
+  }
+};
+class PassInfo : public RefTo<PassInfoNode, ObjectRef> {
+ public:
+  using RefTo::RefTo;
+  PassInfo(int opt_level, String name, Array<String> required)
+      : RefTo(PassInfoNode{.opt_level = opt_level, .name = name, .required = required}) {}
+};
+
+/// The environment that passes run in: level, required and disabled passes, options, instruments.
+///
+/// Instruments are called in the order of `instruments` at every point. Enter: if one throws, those that had entered
+/// are exited, `instruments` is cleared and the exception goes on. Exit: if one throws, `instruments` is cleared, later
+/// ones get no exit, the context is left all the same and the exception goes on.
+struct BATON_DLL PassContextNode : Node<PassContextNode, Object> {
+  static constexpr const char* _type_key = "transform.PassContext";
+  int32_t opt_level = 2;
+  Array<String> required_pass;
+  Array<String> disabled_pass;
+  Map<String, Any> config;
+  Array<instrument::PassInstrument> instruments;
+  ObjectRef diag_ctx;
+  static constexpr void Describe(auto& d) {
+    d(F<&PassContextNode::opt_level>, "Passes up to this level run.");
+    d(F<&PassContextNode::required_pass>, "Names of passes that run whatever their level.");
+    d(F<&PassContextNode::disabled_pass>, "Names of passes that do not run; stronger than required.");
+    d(F<&PassContextNode::config>, "Options by registered key.");
+    d(F<&PassContextNode::instruments>, "Called around each pass, in this order.");
+    d(F<&PassContextNode::diag_ctx>, "Collects diagnostics; may be null.");
+  }
+  template <class T>
+  T GetConfig(const char* key, T otherwise = T()) const {
+    const auto* e = config.get() ? config.get()->Find(Any(key)) : nullptr;
+    return e && !e->value.is_null() ? e->value.template As<T>() : otherwise;
+  }
+};
+class BATON_DLL PassContext : public RefTo<PassContextNode, ObjectRef> {
+ public:
+  using RefTo::RefTo;
+  PassContextNode* operator->() const { return const_cast<PassContextNode*>(RefTo::operator->()); }
+  /// A context with the default values.
+  static PassContext Create();
+  /// The innermost context of this thread; a default one if none was entered.
+  static PassContext Current();
+  /// Checks and converts `config`; unknown keys are an error that lists the nearest known ones.
+  static PassContext Make(int opt_level, Array<String> required, Array<String> disabled,
+                          Array<instrument::PassInstrument> instruments, Map<String, Any> config);
+  void EnterWithScope();
+  void ExitWithScope();
+  void InstrumentEnterPassContext();
+  void InstrumentExitPassContext();
+  bool InstrumentBeforePass(const IRModule& mod, const PassInfo& info) const;
+  void InstrumentAfterPass(const IRModule& mod, const PassInfo& info) const;
+  /// Exits the instruments there are, puts these in place, enters them.
+  void OverrideInstruments(Array<instrument::PassInstrument> instruments);
+  /// Disabled: no. Required by the user: yes. Else the context's level must be at least the pass's.
+  bool PassEnabled(const PassInfo& info) const;
+
+  using ConvertFn = Any (*)(const Any& in);
+  static void RegisterConfigOption(const char* key, const char* type_name, ConvertFn convert);
+  template <class T>
+  static int RegisterConfigOption(const char* key) {
+    static std::string name = runtime::ValueTraits<T>::Name();
+    RegisterConfigOption(key, name.c_str(), [](const Any& in) { return Any(ConvertConfig<T>(in)); });
+    return 0;
+  }
+  static Map<String, Any> ListConfigOptions();
+
+ private:
+  template <class T>
+  static T ConvertConfig(const Any& in) {
+    if constexpr (std::is_base_of_v<Attrs, T>) {
+      if (in.Is<Map<String, Any>>() && !in.is_null()) {
+        auto n = make_object<typename T::ContainerType>();
+        FillAttrs(n.get(), in.As<Map<String, Any>>());
+        return T(ObjectPtr<Object>(n));
+      }
+    }
+    return in.As<T>();
+  }
+  static void FillAttrs(BaseAttrsNode* attrs, const Map<String, Any>& values);
+};
+
+#define BATON_REGISTER_PASS_CONFIG_OPTION(Key, ValueType)                  \
+  [[maybe_unused]] static const int BATON_CONCAT(baton_pass_config_, __COUNTER__) = \
+      ::baton::transform::PassContext::RegisterConfigOption<ValueType>(Key)
+
+/// A function from module to module, with a name.
+class BATON_DLL PassNode : public Node<PassNode, Object> {
+ public:
+  static constexpr const char* _type_key = "transform.Pass";
+  static constexpr bool _type_final = false;
+  static constexpr bool _type_abstract = true;
+  static constexpr uint32_t _type_child_slots = 8;
+  static constexpr void Describe(auto&) {}
+  virtual ~PassNode() = default;
+  virtual PassInfo Info() const = 0;
+  IRModule operator()(IRModule mod) const { return (*this)(std::move(mod), PassContext::Current()); }
+  virtual IRModule operator()(IRModule mod, const PassContext& ctx) const = 0;
+};
+class BATON_DLL Pass : public ObjectRef {
+ public:
+  BATON_DEFINE_OBJECT_REF_METHODS(Pass, ObjectRef, PassNode)
+  /// Runs it, instrumented, whatever its level: gating is the sequence's.
+  IRModule operator()(IRModule mod) const;
+  IRModule operator()(IRModule mod, const PassContext& ctx) const;
+};
+
+class BATON_DLL ModulePassNode : public Node<ModulePassNode, PassNode> {
+ public:
+  static constexpr const char* _type_key = "transform.ModulePass";
+  PassInfo pass_info;
+  TypedPackedFunc<IRModule(IRModule, PassContext)> pass_func;
+  static constexpr void Describe(auto& d) { d(F<&ModulePassNode::pass_info>, "Name, level, prerequisites."); }
+  PassInfo Info() const final { return pass_info; }
+  IRModule operator()(IRModule mod, const PassContext& ctx) const final;
+};
+class ModulePass : public Pass {
+ public:
+  BATON_DEFINE_OBJECT_REF_METHODS(ModulePass, Pass, ModulePassNode)
+};
+
+/// Maps functions of one kind (relay::Function or tir::PrimFunc), one at a time; cannot add or delete functions.
+class BATON_DLL FunctionPassNode : public Node<FunctionPassNode, PassNode> {
+ public:
+  static constexpr const char* _type_key = "transform.BaseFunctionPass";
+  static constexpr bool _type_final = false;
+  static constexpr uint32_t _type_child_slots = 2;
+  PassInfo pass_info;
+  PackedFunc pass_func;  ///< (function, module, context) -> function
+  uint32_t function_type = 0;
+  static constexpr void Describe(auto& d) { d(F<&FunctionPassNode::pass_info>, "Name, level, prerequisites."); }
+  PassInfo Info() const final { return pass_info; }
+  IRModule operator()(IRModule mod, const PassContext& ctx) const final;
+  /// Functions annotated SkipOptimization are left alone.
+  bool SkipFunction(const BaseFunc& func) const { return func->HasNonzeroAttr(attr::kSkipOptimization); }
+};
+
+class BATON_DLL SequentialNode : public Node<SequentialNode, PassNode> {
+ public:
+  static constexpr const char* _type_key = "transform.Sequential";
+  PassInfo pass_info;
+  Array<Pass> passes;
+  static constexpr void Describe(auto& d) {
+    d(F<&SequentialNode::pass_info>, "Name, level, prerequisites.");
+    d(F<&SequentialNode::passes>, "Run in this order.");
+  }
+  PassInfo Info() const final { return pass_info; }
+  bool PassEnabled(const PassInfo& info) const { return PassContext::Current().PassEnabled(info); }
+  IRModule operator()(IRModule mod, const PassContext& ctx) const final;
+};
+using SequentialPassNode = SequentialNode;
+class BATON_DLL Sequential : public Pass {
+ public:
+  BATON_DEFINE_OBJECT_REF_METHODS(Sequential, Pass, SequentialNode)
+  Sequential(Array<Pass> passes, PassInfo info);
+  explicit Sequential(Array<Pass> passes, String name = "sequential");
+};
+
+BATON_DLL Pass CreateModulePass(const TypedPackedFunc<IRModule(IRModule, PassContext)>& pass_func, int opt_level, String name,
+                                Array<String> required);
+/// A function pass of the class with this type key ("relay.FunctionPass" or "tir.PrimFuncPass").
+BATON_DLL void InitFunctionPass(FunctionPassNode* n, PackedFunc f, int opt_level, String name, Array<String> required,
+                                uint32_t function_type);
+
+/// The pass registered as relay._transform.NAME, transform.NAME or tir.transform.NAME.
+BATON_DLL Pass GetPass(const String& name);
+/// Prints the module and returns it.
+BATON_DLL Pass PrintIR(String header = "", bool show_meta_data = false);
+
+// ---- One file a pass: MakePass<Name>({.doc, .opt_level, .required, .run}) and RegisterPass<Name>.
+
+/// How a pass is made of a body whose first parameter is T; specialised beside each kind of function.
+template <class T>
+struct PassCreator;
+template <>
+struct PassCreator<IRModule> {
+  static constexpr const char* prefix = "transform.";
+  static Pass Create(PackedFunc f, int opt_level, String name, Array<String> required) {
+    return CreateModulePass(TypedPackedFunc<IRModule(IRModule, PassContext)>(f), opt_level, name, required);
+  }
+};
+class PassBody {
+ public:
+  PassBody() = default;
+  template <class Fn, class Params = typename runtime::FuncSig<Fn>::Params>
+  PassBody(Fn f)  // NOLINT
+      : func_(runtime::MakeTyped(std::move(f), "pass body")),
+        create_(&PassCreator<std::decay_t<std::tuple_element_t<0, Params>>>::Create) {}
+  Pass Create(int opt_level, String name, Array<String> required) const { return create_(func_, opt_level, name, required); }
+
+ private:
+  PackedFunc func_;
+  Pass (*create_)(PackedFunc, int, String, Array<String>) = nullptr;
+};
+struct PassDef {
+  const char* doc = "";
+  int opt_level = 0;
+  Array<String> required = {};
+  PassBody run = {};
+};
+template <auto Fn>
+consteval std::string_view FunctionName() {
+  std::string_view s = __PRETTY_FUNCTION__;
+  size_t end = s.find_first_of(";]", s.find("Fn = "));
+  s = s.substr(0, end);
+  if (size_t p = s.find('(', s.find("Fn = ") + 7); p != std::string_view::npos && s[p - 1] != ' ') s = s.substr(0, p);
+  while (!s.empty() && (s.back() == ')' || s.back() == ' ')) s.remove_suffix(1);
+  return s.substr(s.rfind("::") + 2);
+}
+BATON_DLL void RegisterPassDoc(std::string_view name, const char* doc);
+template <auto Fn>
+Pass MakePass(const PassDef& def) {
+  RegisterPassDoc(FunctionName<Fn>(), def.doc);
+  return def.run.Create(def.opt_level, String(FunctionName<Fn>()), def.required);
+}
+BATON_DLL void RegisterPassGlobal(const std::string& global_name, PackedFunc make);
+/// Registers `Pass Fn(args...)` as relay._transform.Fn, or as another layer's with its prefix.
+template <auto Fn>
+struct RegisterPass {
+  explicit RegisterPass(const char* prefix = "relay._transform.") {
+    RegisterPassGlobal(prefix + std::string(FunctionName<Fn>()), runtime::MakeTyped(Fn, "pass"));
+  }
+};
+
+}  // namespace baton::transform

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Passes over Relay. Each built-in pass is declared here and stands in src/relay/transform/<pass>.cpp.
+#pragma once
+
+#include <baton/ir/transform.h>
+#include <baton/relay/expr.h>
+
+namespace baton::relay::transform {
+
+using baton::transform::MakePass;
+using baton::transform::Pass;
+using baton::transform::PassContext;
+using baton::transform::PassInfo;
+using baton::transform::RegisterPass;
+using baton::transform::Sequential;
+
+/// A pass over the Relay functions of a module.
+class BATON_DLL FunctionPassNode : public Node<FunctionPassNode, baton::transform::FunctionPassNode> {
+ public:
+  static constexpr const char* _type_key = "relay.FunctionPass";
+  static constexpr void Describe(auto&) {}
+};
+class FunctionPass : public Pass {
+ public:
+  BATON_DEFINE_OBJECT_REF_METHODS(FunctionPass, Pass, FunctionPassNode)
+};
+BATON_DLL Pass CreateFunctionPass(const TypedPackedFunc<Function(Function, IRModule, PassContext)>& pass_func, int opt_level,
+                                  String name, Array<String> required);
+
+BATON_DLL Pass InferType();
+BATON_DLL Pass FoldConstant();
+BATON_DLL Pass SimplifyInference();
+BATON_DLL Pass SimplifyExpr();
+BATON_DLL Pass DeadCodeElimination(bool inline_once = false);
+BATON_DLL Pass EliminateCommonSubexpr(PackedFunc fskip = nullptr);
+BATON_DLL Pass FuseOps(int fuse_opt_level = -1);
+BATON_DLL Pass FoldScaleAxis();
+BATON_DLL Pass ForwardFoldScaleAxis();
+BATON_DLL Pass BackwardFoldScaleAxis();
+BATON_DLL Pass AlterOpLayout();
+BATON_DLL Pass RemoveUnusedFunctions(Array<String> entry_functions);
+BATON_DLL Pass ToANormalForm();
+BATON_DLL Pass ToGraphNormalForm();
+BATON_DLL Pass DynamicToStatic();
+BATON_DLL Pass DecomposeOps();
+
+}  // namespace baton::relay::transform
+
+namespace baton::transform {
+template <>
+struct PassCreator<relay::Function> {
+  static Pass Create(PackedFunc f, int opt_level, String name, Array<String> required) {
+    return relay::transform::CreateFunctionPass(TypedPackedFunc<relay::Function(relay::Function, IRModule, PassContext)>(f),
+                                                opt_level, name, required);
+  }
+};
+}  // namespace baton::transform

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <baton/relay/op.h>
+
+#include <baton/runtime/registry.h>
+
+#include <algorithm>
+#include <memory>
+#include <mutex>
+
+namespace baton::relay {
+
+Op DefineOp(OpDef def) {
+  Op op = Op::GetOrCreate(def.name);
+  if (op->def != 0) throw InternalError(std::string("operator `") + def.name + "` is defined twice");
+  // Lives as long as the process: operators are never removed.
+  auto* kept = new OpDef(def);
+  Array<OpArg> args;
+  for (const OpInput& in : def.inputs) args.push_back(OpArg(String(in.name), String("Tensor"), String(in.doc)));
+  if (kept->num_inputs == -2) kept->num_inputs = static_cast<int>(args.size());
+  kept->inputs = std::initializer_list<OpInput>();  // the list's storage ends with this call; the arguments live in the Op
+  const OpNode* n = op.get();
+  n->description = String(def.doc);
+  n->arguments = args;
+  n->attrs_type_key = String(def.attrs ? def.attrs() : "");
+  n->num_inputs = kept->num_inputs;
+  n->support_level = def.support_level;
+  n->def = reinterpret_cast<uint64_t>(kept);
+  op.SetAttrValue("TOpPattern", Any(static_cast<int>(def.pattern)));
+  op.SetAttrValue("TOpIsStateful", Any(def.stateful));
+  if (def.fold == Fold::kNever) op.SetAttrValue("TNonComputational", Any(true));
+  return op;
+}
+
+const OpDef* DefOf(const ObjectRef& op) {
+  const auto* n = op.as<OpNode>();
+  return n ? reinterpret_cast<const OpDef*>(n->def) : nullptr;
+}
+
+int64_t DimOf(const PrimExpr& dim) {
+  const auto* i = dim.as<IntImmNode>();
+  return i ? i->value : -1;
+}
+
+bool StaticShape(const Array<PrimExpr>& shape, std::vector<int64_t>* out) {
+  out->clear();
+  for (const PrimExpr& d : shape) {
+    const auto* i = d.as<IntImmNode>();
+    if (!i) return false;
+    out->push_back(i->value);
+  }
+  return true;
+}
+
+int64_t NormalizeAxis(int64_t axis, int64_t ndim, const char* op_name, const char* what) {
+  if (axis < -ndim || axis >= ndim) {
+    throw CompileError(std::string("[") + op_name + "] `" + what + "` is " + std::to_string(axis) + ", must be in [" +
+                       std::to_string(-ndim) + ", " + std::to_string(ndim) + ") for " + std::to_string(ndim) + " dimensions");
+  }
+  return axis < 0 ? axis + ndim : axis;
+}
+
+bool IdentityRel(const Array<Type>& types, int, const Attrs&, TypeReporter& reporter) {
+  if (!AsTensor(types[0])) return false;
+  reporter.Assign(types.back(), types[0]);
+  return true;
+}
+
+namespace {
+
+std::string ShapeText(const Array<PrimExpr>& shape) {
+  std::string s = "(";
+  for (size_t i = 0; i < shape.size(); ++i) {
+    int64_t d = DimOf(shape[i]);
+    s += (i ? ", " : "") + (d < 0 ? std::string("?") : std::to_string(d));
+  }
+  return s + ")";
+}
+
+bool Broadcast(const Array<Type>& types, TypeReporter& reporter, bool compare) {
+  const auto *a = AsTensor(types[0]), *b = AsTensor(types[1]);
+  if (!a || !b) return false;
+  if (!(a->dtype == b->dtype)) {
+    throw CompileError("[R1] the arguments have dtypes " + DataType2String(a->dtype) + " and " + DataType2String(b->dtype) +
+                       ", must be equal; cast one of them");
+  }
+  size_t na = a->shape.size(), nb = b->shape.size(), n = std::max(na, nb);
+  std::vector<PrimExpr> out(n);
+  for (size_t i = 0; i < n; ++i) {
+    PrimExpr one = IntImm(DataType::Int(64), 1);
+    PrimExpr x = i < na ? a->shape[na - 1 - i] : one, y = i < nb ? b->shape[nb - 1 - i] : one;
+    int64_t dx = DimOf(x), dy = DimOf(y);
+    if (dx == 1) {
+      out[n - 1 - i] = y;
+    } else if (dy == 1) {
+      out[n - 1 - i] = x;
+    } else if (dx >= 0 && dy >= 0) {
+      if (dx != dy) {
+        throw CompileError("[R2] shapes " + ShapeText(a->shape) + " and " + ShapeText(b->shape) +
+                           " do not broadcast: dimensions " + std::to_string(dx) + " and " + std::to_string(dy) +
+                           " differ and neither is 1");
+      }
+      out[n - 1 - i] = x;
+    } else if (x.same_as(y)) {
+      out[n - 1 - i] = x;
+    } else if (dx > 1 || dy > 1) {
+      out[n - 1 - i] = dx > 1 ? x : y;
+    } else {
+      out[n - 1 - i] = tir::AnyDim();
+    }
+  }
+  reporter.Assign(types.back(), TensorType(Array<PrimExpr>(out), compare ? DataType::Bool() : a->dtype));
+  return true;
+}
+
+}  // namespace
+
+bool BroadcastRel(const Array<Type>& types, int, const Attrs&, TypeReporter& r) { return Broadcast(types, r, false); }
+bool BroadcastCompRel(const Array<Type>& types, int, const Attrs&, TypeReporter& r) { return Broadcast(types, r, true); }
+
+}  // namespace baton::relay

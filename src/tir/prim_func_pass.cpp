@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <baton/runtime/registry.h>
+#include <baton/tir/transform.h>
+
+namespace baton::tir::transform {
+
+Pass CreatePrimFuncPass(const TypedPackedFunc<PrimFunc(PrimFunc, IRModule, PassContext)>& pass_func, int opt_level, String name,
+                        Array<String> required) {
+  auto n = make_object<PrimFuncPassNode>();
+  baton::transform::InitFunctionPass(n.get(), pass_func.packed(), opt_level, name, required, PrimFuncNode::RuntimeTypeIndex());
+  return Pass(ObjectPtr<Object>(n));
+}
+
+namespace {
+const RegisterNodes<PrimFuncPassNode> registered;
+}
+
+BATON_REGISTER_GLOBAL("tir.transform.CreatePrimFuncPass")
+    .set_body_typed([](TypedPackedFunc<PrimFunc(PrimFunc, IRModule, PassContext)> f, PassInfo info) {
+      return CreatePrimFuncPass(f, info->opt_level, info->name, info->required);
+    });
+
+}  // namespace baton::tir::transform
