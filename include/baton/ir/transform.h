@@ -4,6 +4,7 @@
 
 #include <baton/ir/module.h>
 #include <baton/runtime/packed_func.h>
+#include <baton/runtime/registry.h>
 #include <baton/support/with.h>
 
 #include <string_view>

@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <baton/relay/functor.h>
+#include <baton/relay/op.h>
+#include <baton/relay/transform.h>
+
+#include <algorithm>
+#include <unordered_map>
+#include <vector>
+
+namespace baton::relay::transform {
+namespace {
+
+// A kernel beyond this many operators gains nothing and costs compile time.
+constexpr size_t kMaxGroup = 64;
+
+/// One expression of the dataflow graph, in post order.
+struct GraphNode {
+  Expr expr;
+  OpPattern pattern = OpPattern::kOpaque;
+  std::vector<int> consumers;
+  bool external = false;  ///< used by something that is not dataflow of this function: its result
+  int ipdom = -1;         ///< nearest node that every path from here to a result passes; -1: none
+  int depth = 0;          ///< in the tree of those
+  int group = -1;
+  bool anchored = false;  ///< at a group's root: the group has a heavy operator
+  size_t size = 1;
+};
+
+bool SameShape(const Expr& a, const Expr& b) {
+  const auto *ta = a->checked_type_.as<TensorTypeNode>(), *tb = b->checked_type_.as<TensorTypeNode>();
+  if (!ta || !tb || ta->shape.size() != tb->shape.size()) return false;
+  for (size_t i = 0; i < ta->shape.size(); ++i) {
+    int64_t x = DimOf(ta->shape[i]), y = DimOf(tb->shape[i]);
+    if (x < 0 || x != y) return false;
+  }
+  return true;
+}
+
+/// Finds groups of operators for one kernel each, by post-dominators: a producer joins its post-dominator when every
+/// operator between them may be fused.
+class Fuser {
+ public:
+  Fuser(int max_pattern) : max_pattern_(max_pattern) {}
+
+  Function Run(const Function& func) {
+    Build(func);
+    Dominators();
+    for (int phase = 0; phase < 2; ++phase) {
+      for (int i = 0; i < static_cast<int>(nodes_.size()); ++i) TryFuse(i, phase);
+    }
+    return Rewrite(func);
+  }
+
+ private:
+  int Find(int i) {
+    while (nodes_[i].group != i) i = nodes_[i].group = nodes_[nodes_[i].group].group;
+    return i;
+  }
+  static bool TensorResult(const Expr& e) { return e->checked_type_.as<TensorTypeNode>() != nullptr; }
+
+  void Build(const Function& func) {
+    PostOrder(func->body, [&](const Expr& e) {
+      index_[e.get()] = static_cast<int>(nodes_.size());
+      GraphNode n;
+      n.expr = e;
+      n.group = static_cast<int>(nodes_.size());
+      if (const auto* call = e.as<CallNode>()) {
+        if (const OpDef* def = DefOf(call->op); def && !def->stateful && def->lower && TensorResult(e)) n.pattern = def->pattern;
+        for (const Expr& a : call->args) Use(a, n.group);
+        if (!call->op.as<OpNode>()) Use(call->op, n.group);
+      } else if (const auto* t = e.as<TupleNode>()) {
+        n.pattern = OpPattern::kTuple;
+        for (const Expr& f : t->fields) Use(f, n.group);
+      } else if (const auto* g = e.as<TupleGetItemNode>()) {
+        Use(g->tuple, n.group);
+      } else {
+        MarkChildren(e);
+      }
+      n.anchored = n.pattern == OpPattern::kOutEWiseFusable;
+      nodes_.push_back(std::move(n));
+    });
+    if (auto it = index_.find(func->body.get()); it != index_.end()) nodes_[it->second].external = true;
+  }
+  void Use(const Expr& e, int by) {
+    if (auto it = index_.find(e.get()); it != index_.end()) nodes_[it->second].consumers.push_back(by);
+  }
+  /// Parts of what is not dataflow (let, if, match, closures) keep their values outside of groups.
+  void MarkChildren(const Expr& e) {
+    auto mark = [&](const Expr& c) {
+      if (auto it = index_.find(c.get()); it != index_.end()) nodes_[it->second].external = true;
+    };
+    if (const auto* l = e.as<LetNode>()) {
+      mark(l->value), mark(l->body);
+    } else if (const auto* i = e.as<IfNode>()) {
+      mark(i->cond), mark(i->true_branch), mark(i->false_branch);
+    } else if (const auto* f = e.as<FunctionNode>()) {
+      mark(f->body);
+    } else if (const auto* m = e.as<MatchNode>()) {
+      mark(m->data);
+      for (const Clause& c : m->clauses) mark(c->rhs);
+    } else if (const auto* r = e.as<RefCreateNode>()) {
+      mark(r->value);
+    } else if (const auto* r = e.as<RefReadNode>()) {
+      mark(r->ref);
+    } else if (const auto* w = e.as<RefWriteNode>()) {
+      mark(w->ref), mark(w->value);
+    }
+  }
+
+  void Dominators() {
+    for (int i = static_cast<int>(nodes_.size()) - 1; i >= 0; --i) {
+      GraphNode& n = nodes_[i];
+      if (n.external || n.consumers.empty()) continue;  // ipdom -1, depth 0
+      int d = n.consumers[0];
+      for (size_t k = 1; k < n.consumers.size() && d >= 0; ++k) d = Common(d, n.consumers[k]);
+      n.ipdom = d;
+      n.depth = d < 0 ? 0 : nodes_[d].depth + 1;
+    }
+  }
+  int Common(int a, int b) {
+    while (a != b) {
+      if (a < 0 || b < 0) return -1;
+      if (nodes_[a].depth >= nodes_[b].depth) {
+        a = nodes_[a].ipdom;
+      } else {
+        b = nodes_[b].ipdom;
+      }
+    }
+    return a;
+  }
+
+  /// Phase 0: a heavy operator takes the elementwise operators that follow. Phase 1: light operators join what follows.
+  void TryFuse(int i, int phase) {
+    GraphNode& n = nodes_[i];
+    if (n.ipdom < 0 || static_cast<int>(n.pattern) > max_pattern_) return;
+    GraphNode& root = nodes_[Find(i)];
+    if (phase == 0 && !root.anchored) return;
+    if (phase == 1 && (root.anchored || n.pattern > OpPattern::kInjective)) return;
+    // The group so far must end here: only its last node has consumers outside.
+    int sink = n.ipdom;
+    std::vector<int> between;
+    if (!Collect(i, sink, phase, &between)) return;
+    size_t size = 0;
+    std::vector<int> roots{Find(i)};
+    for (int b : between) roots.push_back(Find(b));
+    std::sort(roots.begin(), roots.end());
+    roots.erase(std::unique(roots.begin(), roots.end()), roots.end());
+    int anchors = 0;
+    for (int r : roots) size += nodes_[r].size, anchors += nodes_[r].anchored;
+    if (anchors > 1 || size > kMaxGroup) return;
+    int target = Find(sink);
+    for (int r : roots) {
+      if (r == target) continue;
+      nodes_[r].group = target;
+      nodes_[target].size += nodes_[r].size;
+      nodes_[target].anchored |= nodes_[r].anchored;
+    }
+  }
+
+  bool Fusable(int from, int i, int phase, bool is_sink) {
+    const GraphNode& n = nodes_[i];
+    if (phase == 0) {
+      // The epilogue runs in registers at the store: it must write elements of the heavy operator's own shape.
+      return n.pattern <= OpPattern::kBroadcast && SameShape(nodes_[from].expr, n.expr) && !nodes_[Find(i)].anchored;
+    }
+    if (nodes_[Find(i)].anchored) return false;  // heavy kernels read plain buffers
+    if (n.pattern == OpPattern::kTuple) return !is_sink;
+    if (n.pattern <= OpPattern::kInjective) return true;
+    return is_sink && n.pattern == OpPattern::kCommReduce;
+  }
+
+  /// All nodes on paths from `from` to `sink`, the latter included; false if one may not be fused.
+  bool Collect(int from, int sink, int phase, std::vector<int>* out) {
+    std::vector<int> work = nodes_[from].consumers;
+    while (!work.empty()) {
+      int i = work.back();
+      work.pop_back();
+      if (std::find(out->begin(), out->end(), i) != out->end()) continue;
+      bool is_sink = i == sink;
+      if (!Fusable(from, i, phase, is_sink) || out->size() >= kMaxGroup) return false;
+      // A tuple is fused with the operator that takes it, never without.
+      if (nodes_[i].pattern == OpPattern::kTuple) {
+        if (nodes_[i].external) return false;
+      }
+      out->push_back(i);
+      if (!is_sink) {
+        if (nodes_[i].external || nodes_[i].consumers.empty()) return false;
+        for (int c : nodes_[i].consumers) work.push_back(c);
+      }
+    }
+    // A tuple's consumer must be an operator that can be fused: a kTuple whose post-dominator is the sink is on the way.
+    return true;
+  }
+
+  // ---- Rewriting
+
+  struct Group {
+    std::vector<int> members;  // in order
+    Array<Var> params;
+    Array<Expr> args;
+    std::unordered_map<const Object*, Expr> inner;  // node -> its expression inside the function
+  };
+
+  Function Rewrite(const Function& func) {
+    std::unordered_map<int, Group> groups;
+    for (int i = 0; i < static_cast<int>(nodes_.size()); ++i) {
+      if (nodes_[i].expr.as<CallNode>() || nodes_[i].expr.as<TupleNode>()) groups[Find(i)].members.push_back(i);
+    }
+    return Downcast<Function>(Rebuild(func, groups));
+  }
+
+  /// Kernels: groups whose last member is an operator call. Others stay as they are.
+  Expr Rebuild(const Function& func, std::unordered_map<int, Group>& groups) {
+    struct Mut : MixedModeMutator {
+      Fuser* f;
+      std::unordered_map<int, Group>* groups;
+      Expr Rewrite_(const CallNode* pre, const Expr& post) final { return f->Emit(pre, post, *groups, this); }
+      Expr VisitExpr_(const FunctionNode* op) final {
+        // Functions that are kernels already stay.
+        if (op->HasNonzeroAttr(attr::kPrimitive)) return GetRef<Expr>(op);
+        return MixedModeMutator::VisitExpr_(op);
+      }
+    } m;
+    m.f = this;
+    m.groups = &groups;
+    return m.VisitExpr(func);
+  }
+
+  Expr Emit(const CallNode* pre, const Expr& post, std::unordered_map<int, Group>& groups, ExprMutator* mutator) {
+    auto it = index_.find(pre);
+    if (it == index_.end()) return post;
+    const OpDef* def = DefOf(pre->op);
+    if (!def || !def->lower || def->stateful) return post;
+    int i = it->second, root = Find(i);
+    // Inner members are emitted with the last one; what they become here is not used.
+    if (i != root) return post;
+    Group& g = groups[root];
+    // Members in post order: build the body with parameters in place of what comes from outside.
+    std::unordered_map<const Object*, Expr> body;
+    Array<Var> params;
+    Array<Expr> args;
+    std::unordered_map<const Object*, Var> param_of;
+    auto inside = [&](const Expr& e) -> Expr {
+      if (auto b = body.find(e.get()); b != body.end()) return b->second;
+      if (const auto* c = e.as<ConstantNode>(); c && c->is_scalar()) return e;  // immediate operand
+      if (auto p = param_of.find(e.get()); p != param_of.end()) return p->second;
+      Var v("p" + std::to_string(params.size()), Downcast<Type>(e->checked_type_));
+      v->checked_type_ = e->checked_type_;
+      param_of.emplace(e.get(), v);
+      params.push_back(v);
+      args.push_back(mutator->VisitExpr(e));
+      return v;
+    };
+    for (int m : g.members) {
+      const Expr& e = nodes_[m].expr;
+      if (const auto* call = e.as<CallNode>()) {
+        Array<Expr> a;
+        for (const Expr& x : call->args) {
+          // A tuple that only feeds this operator belongs to it.
+          if (const auto* t = x.as<TupleNode>(); t && !body.count(x.get())) {
+            Array<Expr> fields;
+            for (const Expr& f : t->fields) fields.push_back(inside(f));
+            Tuple inner(fields);
+            inner->checked_type_ = x->checked_type_;
+            inner->span = x->span;
+            a.push_back(inner);
+          } else {
+            a.push_back(inside(x));
+          }
+        }
+        Call c(call->op, a, call->attrs, call->type_args);
+        c->checked_type_ = call->checked_type_;
+        c->span = call->span;
+        body[e.get()] = c;
+      } else if (const auto* t = e.as<TupleNode>()) {
+        Array<Expr> fields;
+        for (const Expr& f : t->fields) fields.push_back(inside(f));
+        Tuple c(fields);
+        c->checked_type_ = t->checked_type_;
+        body[e.get()] = c;
+      }
+    }
+    Function f(params, body[pre], Downcast<Type>(pre->checked_type_));
+    f = WithAttr(f, attr::kPrimitive, Any(1));
+    Array<Type> arg_types;
+    for (const Var& p : params) arg_types.push_back(p->type_annotation);
+    f->checked_type_ = FuncType(Array<TypeVar>(), arg_types, Downcast<Type>(pre->checked_type_), Array<TypeConstraint>());
+    f->span = pre->span;
+    Call out(f, args, Attrs(), Array<Type>());
+    out->checked_type_ = pre->checked_type_;
+    out->span = pre->span;
+    return out;
+  }
+
+  int max_pattern_;
+  std::vector<GraphNode> nodes_;
+  std::unordered_map<const Object*, int> index_;
+};
+
+}  // namespace
+
+BATON_REGISTER_PASS_CONFIG_OPTION("relay.FuseOps.max_depth", int64_t);
+
+/// Every operator that has a lowering ends in a function with attribute Primitive, alone or with others.
+Pass FuseOps(int fuse_opt_level) {
+  return MakePass<FuseOps>({
+      .doc = "Groups operators into primitive functions, one kernel each.",
+      .opt_level = 0,
+      .required = {"InferType"},
+      .run =
+          [fuse_opt_level](Function f, IRModule, PassContext ctx) {
+            if (f->HasNonzeroAttr(attr::kPrimitive)) return f;
+            int level = fuse_opt_level < 0 ? ctx->opt_level : fuse_opt_level;
+            return Fuser(level >= 1 ? static_cast<int>(OpPattern::kOutEWiseFusable) : -1).Run(f);
+          },
+  });
+}
+
+namespace {
+const struct Registered {
+  Registered() {
+    baton::transform::RegisterPassGlobal("relay._transform.FuseOps",
+                                         PackedFunc([](runtime::Args args, runtime::RetValue* rv) {
+                                           *rv = FuseOps(args.size() > 0 ? args[0].As<int>() : -1);
+                                         }));
+  }
+} registered;
+}  // namespace
+
+}  // namespace baton::relay::transform
