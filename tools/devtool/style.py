@@ -11,7 +11,7 @@ def tracked(*endings):
     """Tracked and new files of the checkout that end so, without third_party."""
     listed = probe(["git", "-C", ROOT, "ls-files", "-co", "--exclude-standard"]) or ""
     return [f for f in listed.splitlines()
-            if f.endswith(endings) and not f.startswith("third_party/") and (ROOT / f).is_file()]
+            if f.endswith(endings) and not f.startswith(("third_party/", "tools/devtool/templates/")) and (ROOT / f).is_file()]
 
 
 def tools():

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`./dev new op` and `./dev new pass`: what they write, where, and what they refuse."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+from devtool import scaffold, step  # noqa: E402
+
+
+@pytest.fixture
+def tree(tmp_path, monkeypatch):
+    """An empty checkout that scaffold writes into."""
+    monkeypatch.setattr(scaffold, "ROOT", tmp_path)
+    monkeypatch.setattr(scaffold, "shown", str)
+    (tmp_path / "src").mkdir()
+    return tmp_path
+
+
+def written(tree):
+    return sorted(p.relative_to(tree).as_posix() for p in tree.rglob("*") if p.is_file())
+
+
+@pytest.mark.parametrize("name, words", [
+    ("DropNopReshape", "drop_nop_reshape"), ("ToANormalForm", "to_a_normal_form"), ("FoldIRText", "fold_ir_text"), ("Fold2D", "fold2_d")])
+def test_snake_case(name, words):
+    assert scaffold.snake(name) == words
+
+
+def test_operators_go_to_their_family(tree):
+    scaffold.new("op", "nn.foo_bar")
+    scaffold.new("op", "cumfoo")
+    assert written(tree) == [
+        "src/relay/op/nn/README.md", "src/relay/op/nn/foo_bar.cpp", "src/relay/op/tensor/README.md", "src/relay/op/tensor/cumfoo.cpp",
+        "tests/relay/op/nn/README.md", "tests/relay/op/nn/foo_bar.relay", "tests/relay/op/tensor/README.md",
+        "tests/relay/op/tensor/cumfoo.relay"]
+    text = (tree / "src/relay/op/nn/foo_bar.cpp").read_text()
+    assert '.name = "nn.foo_bar"' in text and "struct FooBarAttrs" in text and "@" not in text
+    assert "nn.foo_bar(3f)" in (tree / "tests/relay/op/nn/foo_bar.relay").read_text()
+
+
+def test_passes_go_to_transform(tree):
+    scaffold.new("pass", "FoldFoo")
+    assert "src/relay/transform/fold_foo.cpp" in written(tree) and "tests/relay/transform/fold_foo.relay" in written(tree)
+    assert "Pass FoldFoo() {" in (tree / "src/relay/transform/fold_foo.cpp").read_text()
+    assert (tree / "tests/relay/transform/fold_foo.relay").read_text().startswith("// RUN: InferType, FoldFoo\n")
+
+
+@pytest.mark.parametrize("kind, name", [
+    ("op", "Foo"), ("op", "nn.Foo"), ("op", "a.b.c"), ("op", "../x"), ("op", ""), ("op", "1x"),
+    ("pass", "foldFoo"), ("pass", "fold_foo"), ("pass", "Fold_Foo"), ("pass", "Fold/Foo"), ("pass", "")])
+def test_names_that_will_not_do(tree, kind, name):
+    with pytest.raises(step.StepFailed, match="is no name for"):
+        scaffold.new(kind, name)
+    assert written(tree) == []
+
+
+@pytest.mark.parametrize("kind, name", [("op", "nn.foo"), ("pass", "FoldFoo")])
+def test_nothing_is_overwritten(tree, kind, name):
+    scaffold.new(kind, name)
+    before = {p: (tree / p).read_text() for p in written(tree)}
+    with pytest.raises(step.StepFailed, match="is there already"):
+        scaffold.new(kind, name)
+    assert before == {p: (tree / p).read_text() for p in written(tree)}
+
+
+def test_a_name_that_another_file_defines_is_taken(tree):
+    (tree / "src/many.cpp").write_text('DefineOp({.name = "nn.foo"}); Pass FoldFoo() { return MakePass<FoldFoo>({}); }')
+    for kind, name in (("op", "nn.foo"), ("pass", "FoldFoo")):
+        with pytest.raises(step.StepFailed, match=r"is there already: .*many\.cpp"):
+            scaffold.new(kind, name)
+
+
+@pytest.mark.parametrize("kind, name", [("op", "nn.foo_bar"), ("pass", "FoldFoo")])
+def test_what_is_written_compiles(tree, kind, name):
+    scaffold.new(kind, name)
+    source = next(p for p in written(tree) if p.endswith(".cpp"))
+    run = subprocess.run(["g++", "-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", "-Wno-missing-field-initializers",
+                          "-I", ROOT / "include", "-I", ROOT / "src", tree / source], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
