@@ -17,7 +17,7 @@ Op DefineOp(OpDef def) {
   Array<OpArg> args;
   for (const OpInput& in : def.inputs) args.push_back(OpArg(String(in.name), String("Tensor"), String(in.doc)));
   if (kept->num_inputs == -2) kept->num_inputs = static_cast<int>(args.size());
-  kept->inputs = std::initializer_list<OpInput>();  // the list's storage ends with this call; the arguments live in the Op
+  std::construct_at(&kept->inputs);  // empty: the list's storage ends with this call; the arguments live in the Op
   const OpNode* n = op.get();
   n->description = String(def.doc);
   n->arguments = args;

@@ -166,7 +166,9 @@ class BATON_DLL MixedModeMutator : public ExprMutator {
 /// Calls f on each node, inputs first, once a node.
 BATON_DLL void PostOrderVisit(const Expr& expr, const TypedPackedFunc<void(Expr)>& f);
 template <class F>
-void PostOrder(const Expr& expr, F f);
+void PostOrder(const Expr& expr, F f) {
+  PostOrderVisit(expr, TypedPackedFunc<void(Expr)>([&f](Expr e) { f(e); }));
+}
 
 /// Free variables in order of first use; all variables; bound ones.
 BATON_DLL Array<Var> FreeVars(const Expr& expr);

@@ -70,10 +70,14 @@ class PackedFunc : public ObjectRef {
   template <class... A>
   Any operator()(A&&... args) const {
     // Strings that are passed by value need an owner for the time of the call: the temporaries here.
-    BatonValue values[sizeof...(A) + 1];
-    int i = 0;
-    (PackOne(args, &values[i++]), ...);
-    return CallPacked(values, sizeof...(A));
+    if constexpr (sizeof...(A) == 0) {
+      return CallPacked(nullptr, 0);
+    } else {
+      BatonValue values[sizeof...(A)];
+      int i = 0;
+      (PackOne(args, &values[i++]), ...);
+      return CallPacked(values, sizeof...(A));
+    }
   }
   BATON_DLL Any CallPacked(const BatonValue* values, int n) const;
   bool operator==(std::nullptr_t) const { return !defined(); }
