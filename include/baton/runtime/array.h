@@ -68,6 +68,9 @@ class Array : public ObjectRef {
     iterator& operator++() { ++p; return *this; }
     iterator operator++(int) { return {p++}; }
     iterator& operator--() { --p; return *this; }
+    iterator& operator+=(difference_type n) { p += n; return *this; }
+    iterator& operator-=(difference_type n) { p -= n; return *this; }
+    reference operator[](difference_type n) const { return SlotAs<T>(p[n]); }
     iterator operator+(difference_type n) const { return {p + n}; }
     iterator operator-(difference_type n) const { return {p - n}; }
     difference_type operator-(const iterator& o) const { return p - o.p; }

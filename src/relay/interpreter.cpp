@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+// The interpreter: the meaning of Relay, operator by operator. Dataflow and let chains are walked with an explicit
+// stack; calls of functions nest, each level on a fresh stack when needed.
+#include <baton/relay/evaluator.h>
+#include <baton/relay/op.h>
+#include <baton/runtime/registry.h>
+#include <baton/support/stack.h>
+
+#include <atomic>
+#include <utility>
+#include <vector>
+
+namespace baton::relay {
+namespace {
+
+std::atomic<Evaluator*> g_evaluator{nullptr};
+
+using Env = std::shared_ptr<Environment>;
+
+/// Values of the expressions of one function body; a node evaluated once is not evaluated again in the same scope.
+struct Frame {
+  Env env;
+  std::unordered_map<const Object*, ObjectRef> memo;
+};
+
+class Interpreter {
+ public:
+  explicit Interpreter(IRModule mod) : mod_(std::move(mod)) {}
+
+  ObjectRef Eval(const Expr& root, Frame* frame) {
+    struct Item {
+      const Object* node;
+      Expr expr;  // keeps the node alive
+      bool expanded;
+    };
+    std::vector<Item> stack{{root.get(), root, false}};
+    auto ready = [&](const Expr& e) { return frame->memo.count(e.get()) != 0; };
+    auto need = [&](const Expr& e, bool* all) {
+      if (!ready(e)) {
+        stack.push_back({e.get(), e, false});
+        *all = false;
+      }
+    };
+    while (!stack.empty()) {
+      Expr e = stack.back().expr;
+      if (ready(e)) {
+        stack.pop_back();
+        continue;
+      }
+      bool all = true;
+      if (const auto* c = e.as<CallNode>()) {
+        for (size_t i = c->args.size(); i-- > 0;) need(c->args[i], &all);
+        if (!c->op.as<OpNode>() && !c->op.as<ConstructorNode>() && !IsPrimitive(c->op)) need(c->op, &all);
+        if (all) frame->memo[e.get()] = EvalCall(c, frame);
+      } else if (const auto* t = e.as<TupleNode>()) {
+        for (size_t i = t->fields.size(); i-- > 0;) need(t->fields[i], &all);
+        if (all) {
+          Array<ObjectRef> fields;
+          for (const Expr& f : t->fields) fields.push_back(frame->memo.at(f.get()));
+          frame->memo[e.get()] = fields;
+        }
+      } else if (const auto* g = e.as<TupleGetItemNode>()) {
+        need(g->tuple, &all);
+        if (all) frame->memo[e.get()] = Downcast<Array<ObjectRef>>(frame->memo.at(g->tuple.get()))[g->index];
+      } else if (const auto* l = e.as<LetNode>()) {
+        // A function may call itself: it is bound before it is complete.
+        if (l->value.as<FunctionNode>() && !frame->env->vars.count(l->var.get())) {
+          auto closure = MakeClosure(Downcast<Function>(l->value), frame);
+          frame->env->vars[l->var.get()] = closure;
+        } else if (!frame->env->vars.count(l->var.get())) {
+          need(l->value, &all);
+          if (all) frame->env->vars[l->var.get()] = frame->memo.at(l->value.get());
+        }
+        if (all) need(l->body, &all);
+        if (all) frame->memo[e.get()] = frame->memo.at(l->body.get());
+      } else if (const auto* i = e.as<IfNode>()) {
+        need(i->cond, &all);
+        if (all) {
+          const Expr& branch = Truth(frame->memo.at(i->cond.get())) ? i->true_branch : i->false_branch;
+          need(branch, &all);
+          if (all) frame->memo[e.get()] = frame->memo.at(branch.get());
+        }
+      } else if (const auto* r = e.as<RefCreateNode>()) {
+        need(r->value, &all);
+        if (all) {
+          auto o = make_object<RefValueObj>();
+          o->value = frame->memo.at(r->value.get());
+          frame->memo[e.get()] = ObjectRef(ObjectPtr<Object>(o));
+        }
+      } else if (const auto* r = e.as<RefReadNode>()) {
+        need(r->ref, &all);
+        if (all) frame->memo[e.get()] = Downcast<RefValue>(frame->memo.at(r->ref.get()))->value;
+      } else if (const auto* w = e.as<RefWriteNode>()) {
+        need(w->ref, &all);
+        need(w->value, &all);
+        if (all) {
+          Downcast<RefValue>(frame->memo.at(w->ref.get()))->value = frame->memo.at(w->value.get());
+          frame->memo[e.get()] = Array<ObjectRef>();
+        }
+      } else if (const auto* m = e.as<MatchNode>()) {
+        need(m->data, &all);
+        if (all) {
+          const ObjectRef data = frame->memo.at(m->data.get());
+          const Clause* chosen = nullptr;
+          for (const Clause& c : m->clauses) {
+            if (Matches(c->lhs, data, frame)) {
+              chosen = &c;
+              break;
+            }
+          }
+          if (!chosen) throw RuntimeError("no clause of the match fits the value");
+          need((*chosen)->rhs, &all);
+          if (all) frame->memo[e.get()] = frame->memo.at((*chosen)->rhs.get());
+        }
+      } else {
+        frame->memo[e.get()] = EvalLeaf(e, frame);
+      }
+    }
+    return frame->memo.at(root.get());
+  }
+
+  ObjectRef Apply(const ObjectRef& callee, const Array<ObjectRef>& args) {
+    const auto* closure = callee.as<ClosureObj>();
+    if (!closure) throw RuntimeError("a value of type " + (callee.defined() ? callee.get()->GetTypeKey() : "null") + " was called");
+    const Function& func = closure->func;
+    if (func->HasNonzeroAttr(attr::kPrimitive)) return Evaluator::Get().EvalPrimitive(func, args);
+    if (args.size() != func->params.size()) {
+      throw RuntimeError("a function of " + std::to_string(func->params.size()) + " parameters was called with " +
+                         std::to_string(args.size()));
+    }
+    return support::WithStack([&] {
+      Frame frame;
+      frame.env = std::make_shared<Environment>();
+      frame.env->outer = closure->env;
+      for (size_t i = 0; i < args.size(); ++i) frame.env->vars[func->params[i].get()] = args[i];
+      return Eval(func->body, &frame);
+    });
+  }
+
+  ObjectRef MakeClosure(const Function& f, Frame* frame) {
+    auto o = make_object<ClosureObj>();
+    o->env = frame ? frame->env : nullptr;
+    o->func = f;
+    return ObjectRef(ObjectPtr<Object>(o));
+  }
+
+ private:
+  static bool IsPrimitive(const Expr& op) {
+    const auto* f = op.as<FunctionNode>();
+    return f && f->HasNonzeroAttr(attr::kPrimitive);
+  }
+
+  static bool Truth(const ObjectRef& v) {
+    NDArray a = Downcast<NDArray>(v);
+    if (a.numel() != 1) throw RuntimeError("the condition of an if has " + std::to_string(a.numel()) + " elements, must have one");
+    return a.GetInt(0) != 0;
+  }
+
+  ObjectRef EvalCall(const CallNode* c, Frame* frame) {
+    Array<ObjectRef> args;
+    for (const Expr& a : c->args) args.push_back(frame->memo.at(a.get()));
+    if (const auto* op = c->op.as<OpNode>()) return Evaluator::Get().EvalOp(GetRef<Op>(op), c->attrs, args);
+    if (IsPrimitive(c->op)) return Evaluator::Get().EvalPrimitive(Downcast<Function>(c->op), args);
+    if (const auto* ctor = c->op.as<ConstructorNode>()) {
+      return ConstructorValue(ctor->tag, args, GetRef<Constructor>(ctor));
+    }
+    return Apply(frame->memo.at(c->op.get()), args);
+  }
+
+  ObjectRef EvalLeaf(const Expr& e, Frame* frame) {
+    if (const auto* c = e.as<ConstantNode>()) return c->data;
+    if (e.as<VarNode>()) {
+      if (const ObjectRef* v = frame->env->Find(e.get())) return *v;
+      throw RuntimeError("variable %" + e.as<VarNode>()->name_hint().str() + " has no value");
+    }
+    if (const auto* f = e.as<FunctionNode>()) return MakeClosure(GetRef<Function>(f), frame);
+    if (const auto* g = e.as<GlobalVarNode>()) {
+      return MakeClosure(Downcast<Function>(mod_->Lookup(GetRef<GlobalVar>(g))), nullptr);
+    }
+    if (e.as<ConstructorNode>() || e.as<OpNode>()) {
+      throw UnsupportedError("the interpreter does not take an operator or constructor as a value; wrap it in a function");
+    }
+    throw InternalError("the interpreter does not know expressions of type " + e.get()->GetTypeKey());
+  }
+
+  bool Matches(const Pattern& pattern, const ObjectRef& value, Frame* frame) {
+    std::vector<std::pair<Pattern, ObjectRef>> work{{pattern, value}};
+    while (!work.empty()) {
+      auto [p, v] = work.back();
+      work.pop_back();
+      if (const auto* var = p.as<PatternVarNode>()) {
+        frame->env->vars[var->var.get()] = v;
+      } else if (const auto* c = p.as<PatternConstructorNode>()) {
+        const auto* data = v.as<ConstructorValueObj>();
+        if (!data) throw RuntimeError("a value of type " + v.get()->GetTypeKey() + " was matched with a constructor");
+        bool same = data->constructor.same_as(c->constructor) ||
+                    (data->constructor->name_hint == c->constructor->name_hint &&
+                     data->constructor->belong_to->name_hint == c->constructor->belong_to->name_hint);
+        if (!same) return false;
+        for (size_t i = 0; i < c->patterns.size(); ++i) work.push_back({c->patterns[i], data->fields[i]});
+      } else if (const auto* t = p.as<PatternTupleNode>()) {
+        Array<ObjectRef> fields = Downcast<Array<ObjectRef>>(v);
+        for (size_t i = 0; i < t->patterns.size(); ++i) work.push_back({t->patterns[i], fields[i]});
+      }
+    }
+    return true;
+  }
+
+  IRModule mod_;
+};
+
+const RegisterNodes<ConstructorValueObj> registered;
+
+}  // namespace
+
+Evaluator& Evaluator::Get() {
+  Evaluator* e = g_evaluator.load();
+  if (!e) throw RuntimeError("this build has no evaluator of operators");
+  return *e;
+}
+void Evaluator::Set(Evaluator* e) { g_evaluator.store(e); }
+
+ObjectRef Interpret(const Expr& expr, const IRModule& mod) {
+  Interpreter in(mod);
+  Frame frame;
+  frame.env = std::make_shared<Environment>();
+  if (!expr.defined()) return in.Apply(in.MakeClosure(Downcast<Function>(mod->Lookup("main")), nullptr), {});
+  return in.Eval(expr, &frame);
+}
+
+ObjectRef InterpretCall(const Expr& func, const Array<ObjectRef>& args, const IRModule& mod) {
+  Interpreter in(mod);
+  Function f = func.as<GlobalVarNode>() ? Downcast<Function>(mod->Lookup(Downcast<GlobalVar>(func))) : Downcast<Function>(func);
+  return in.Apply(in.MakeClosure(f, nullptr), args);
+}
+
+Expr ValueToExpr(const ObjectRef& value) {
+  struct Item {
+    Array<ObjectRef> values;
+    Array<Expr> done;
+  };
+  if (value.as<runtime::NDArrayObj>()) {
+    Constant c(Downcast<NDArray>(value));
+    c->checked_type_ = c->tensor_type();
+    return c;
+  }
+  if (!value.as<runtime::ArrayObj>()) return Expr();
+  std::vector<Item> stack{{Downcast<Array<ObjectRef>>(value), {}}};
+  while (true) {
+    Item& top = stack.back();
+    if (top.done.size() == top.values.size()) {
+      Expr tuple = Tuple(top.done);
+      stack.pop_back();
+      if (stack.empty()) return tuple;
+      stack.back().done.push_back(tuple);
+      continue;
+    }
+    ObjectRef v = top.values[static_cast<int64_t>(top.done.size())];
+    if (v.as<runtime::ArrayObj>()) {
+      stack.push_back({Downcast<Array<ObjectRef>>(v), {}});
+    } else if (v.as<runtime::NDArrayObj>()) {
+      Constant c(Downcast<NDArray>(v));
+      c->checked_type_ = c->tensor_type();
+      top.done.push_back(c);
+    } else {
+      return Expr();
+    }
+  }
+}
+
+BATON_REGISTER_GLOBAL("relay.backend.Interpret").set_body_typed([](Expr e, IRModule mod) { return Interpret(e, mod); });
+BATON_REGISTER_GLOBAL("relay.backend.InterpretCall").set_body_typed([](Expr f, Array<ObjectRef> args, IRModule mod) {
+  return InterpretCall(f, args, mod);
+});
+
+}  // namespace baton::relay

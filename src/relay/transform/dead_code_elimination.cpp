@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <baton/relay/functor.h>
+#include <baton/relay/op.h>
+#include <baton/relay/transform.h>
+
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+namespace baton::relay::transform {
+namespace {
+
+/// Whether evaluating an expression may do something besides giving its value: state, references, calls of unknown code.
+class EffectFinder : public MixedModeVisitor {
+ public:
+  bool Find(const Expr& e) {
+    found_ = false;
+    VisitExpr(e);
+    return found_;
+  }
+
+ private:
+  using MixedModeVisitor::VisitExpr_;
+  void VisitExpr_(const CallNode* call) final {
+    if (const OpDef* def = DefOf(call->op)) {
+      found_ |= def->stateful;
+    } else if (!call->op.as<OpNode>() && !call->op.as<ConstructorNode>()) {
+      const auto* f = call->op.as<FunctionNode>();
+      found_ |= !(f && f->HasNonzeroAttr(attr::kPrimitive));  // a callee may loop for ever or write a reference
+    }
+  }
+  void VisitExpr_(const FunctionNode*) final {}  // a closure that is not called has no effect
+  void VisitExpr_(const RefWriteNode*) final { found_ = true; }
+  void VisitExpr_(const RefReadNode* r) final { MixedModeVisitor::VisitExpr(r->ref); }
+  bool found_ = false;
+};
+
+/// Counts uses of variables, then drops bindings that nobody uses and whose value has no effect.
+class Eliminator : public MixedModeMutator {
+ public:
+  Eliminator(std::unordered_map<const Object*, int64_t> uses, bool inline_once) : uses_(std::move(uses)), inline_once_(inline_once) {}
+
+ private:
+  using MixedModeMutator::VisitExpr_;
+  bool Inlined(const LetNode* op) {
+    return inline_once_ && uses_[op->var.get()] == 1 && !op->value.as<FunctionNode>() && !effects_.Find(op->value);
+  }
+  void PreVisitLet_(const LetNode* op) final {
+    if (Inlined(op)) {
+      memo_[op->var] = VisitExpr(op->value);
+    } else {
+      MixedModeMutator::PreVisitLet_(op);
+    }
+  }
+  Expr PostVisitLet_(const LetNode* op, const Expr& value, const Expr& body) final {
+    int64_t n = uses_[op->var.get()];
+    if ((n == 0 && !effects_.Find(op->value)) || (n == 1 && Inlined(op))) return body;
+    return MixedModeMutator::PostVisitLet_(op, value, body);
+  }
+  std::unordered_map<const Object*, int64_t> uses_;
+  EffectFinder effects_;
+  bool inline_once_;
+};
+
+std::unordered_map<const Object*, int64_t> CountUses(const Expr& root) {
+  std::unordered_map<const Object*, int64_t> uses;
+  std::unordered_map<const Object*, Expr> value_of;
+  auto use = [&](const Expr& e) {
+    if (e.as<VarNode>()) ++uses[e.get()];
+  };
+  PostOrder(root, [&](const Expr& e) {
+    if (const auto* c = e.as<CallNode>()) {
+      use(c->op);
+      for (const Expr& a : c->args) use(a);
+    } else if (const auto* t = e.as<TupleNode>()) {
+      for (const Expr& f : t->fields) use(f);
+    } else if (const auto* g = e.as<TupleGetItemNode>()) {
+      use(g->tuple);
+    } else if (const auto* l = e.as<LetNode>()) {
+      use(l->value), use(l->body);
+    } else if (const auto* i = e.as<IfNode>()) {
+      use(i->cond), use(i->true_branch), use(i->false_branch);
+    } else if (const auto* f = e.as<FunctionNode>()) {
+      use(f->body);
+    } else if (const auto* m = e.as<MatchNode>()) {
+      use(m->data);
+      for (const Clause& c : m->clauses) use(c->rhs);
+    } else if (const auto* r = e.as<RefCreateNode>()) {
+      use(r->value);
+    } else if (const auto* r = e.as<RefReadNode>()) {
+      use(r->ref);
+    } else if (const auto* w = e.as<RefWriteNode>()) {
+      use(w->ref), use(w->value);
+    }
+  });
+  return uses;
+}
+
+}  // namespace
+
+Pass DeadCodeElimination(bool inline_once) {
+  return MakePass<DeadCodeElimination>({
+      .doc = "Drops bindings that are never used and have no effect; with inline_once also those used once, into their use.",
+      .opt_level = 1,
+      .run =
+          [inline_once](Function f, IRModule, PassContext) {
+            // Dropping a binding may free others: each round is linear, and few are needed.
+            for (int round = 0; round < 16; ++round) {
+              Function next = Eliminator(CountUses(f), inline_once).Mutate(f);
+              if (next.same_as(f)) break;
+              f = next;
+            }
+            return f;
+          },
+  });
+}
+
+Pass RemoveUnusedFunctions(Array<String> entry_functions) {
+  return MakePass<RemoveUnusedFunctions>({
+      .doc = "Drops functions that no entry function reaches.",
+      .opt_level = 1,
+      .run =
+          [entry_functions](IRModule mod, PassContext) {
+            std::unordered_set<std::string> reached;
+            std::vector<GlobalVar> work;
+            auto reach = [&](const GlobalVar& v) {
+              if (mod->ContainGlobalVar(v->name_hint.view()) && reached.insert(v->name_hint.str()).second) work.push_back(v);
+            };
+            for (const String& n : entry_functions) reach(GlobalVar(n));
+            while (!work.empty()) {
+              BaseFunc f = mod->Lookup(work.back());
+              work.pop_back();
+              if (f.as<FunctionNode>()) {
+                PostOrder(f, [&](const Expr& e) {
+                  if (const auto* g = e.as<GlobalVarNode>()) reach(GetRef<GlobalVar>(g));
+                });
+              }
+            }
+            IRModule out = mod;
+            for (const auto& [var, func] : mod->functions) {
+              if (func.as<FunctionNode>() && !reached.count(var->name_hint.str())) out.CopyOnWrite()->Remove(var);
+            }
+            return out;
+          },
+  });
+}
+
+namespace {
+const struct Registered {
+  Registered() {
+    using runtime::Args;
+    using runtime::RetValue;
+    baton::transform::RegisterPassGlobal("relay._transform.DeadCodeElimination", PackedFunc([](Args a, RetValue* rv) {
+                                           *rv = DeadCodeElimination(a.size() > 0 && a[0].As<bool>());
+                                         }));
+    baton::transform::RegisterPassGlobal("relay._transform.RemoveUnusedFunctions", PackedFunc([](Args a, RetValue* rv) {
+                                           *rv = RemoveUnusedFunctions(a.size() > 0 ? a[0].As<Array<String>>() : Array<String>{"main"});
+                                         }));
+  }
+} registered;
+}  // namespace
+
+}  // namespace baton::relay::transform

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <baton/relay/functor.h>
+#include <baton/relay/op.h>
+#include <baton/relay/transform.h>
+
+#include <unordered_set>
+
+namespace baton::relay::transform {
+namespace {
+
+/// Replaces calls of operators that say themselves in terms of others. `only`: just these, by name; empty: all.
+class Decomposer : public MixedModeMutator {
+ public:
+  explicit Decomposer(std::unordered_set<std::string_view> only, bool without_lowering_only)
+      : only_(std::move(only)), without_lowering_only_(without_lowering_only) {}
+
+ private:
+  using MixedModeMutator::VisitExpr_;
+  Expr Rewrite_(const CallNode* pre, const Expr& post) final {
+    const auto* call = post.as<CallNode>();
+    const OpDef* def = call ? DefOf(call->op) : nullptr;
+    if (!def || !def->decompose || !pre->checked_type_.defined()) return post;
+    if (!only_.empty() && !only_.count(def->name)) return post;
+    if (without_lowering_only_ && def->lower) return post;
+    // The definition reads types off the original call, and uses the rewritten arguments.
+    Expr out = def->decompose(GetRef<Call>(pre), call->args);
+    if (!out.defined()) return post;
+    if (!out->span.defined()) out->span = post->span;
+    return out;
+  }
+  Expr Rewrite_(const TupleGetItemNode*, const Expr& post) final {
+    const auto* g = post.as<TupleGetItemNode>();
+    const auto* t = g->tuple.as<TupleNode>();
+    return t ? Expr(t->fields[g->index]) : post;
+  }
+  Expr VisitExpr_(const FunctionNode* f) final {
+    return f->HasNonzeroAttr(attr::kPrimitive) ? GetRef<Expr>(f) : MixedModeMutator::VisitExpr_(f);
+  }
+  std::unordered_set<std::string_view> only_;
+  bool without_lowering_only_;
+};
+
+}  // namespace
+
+Pass SimplifyInference() {
+  return MakePass<SimplifyInference>({
+      .doc = "Rewrites training-time operators to what they are in inference: batch_norm to scale and shift, dropout to its input.",
+      .opt_level = 0,
+      .required = {"InferType"},
+      .run =
+          [](Function f, IRModule, PassContext) {
+            static const std::unordered_set<std::string_view> ops = {"nn.batch_norm", "nn.dropout"};
+            return Decomposer(ops, false).Mutate(f);
+          },
+  });
+}
+
+Pass DecomposeOps() {
+  return MakePass<DecomposeOps>({
+      .doc = "Replaces operators that have no lowering of their own by what they are defined to be.",
+      .opt_level = 0,
+      .required = {"InferType"},
+      .run = [](Function f, IRModule, PassContext) { return Decomposer({}, true).Mutate(f); },
+  });
+}
+
+namespace {
+const RegisterPass<SimplifyInference> registered_simplify;
+const RegisterPass<DecomposeOps> registered_decompose;
+}  // namespace
+
+}  // namespace baton::relay::transform

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <baton/relay/evaluator.h>
+#include <baton/relay/functor.h>
+#include <baton/relay/op.h>
+#include <baton/relay/transform.h>
+
+namespace baton::relay::transform {
+namespace {
+
+/// Operators whose shape-like operands became constants turn into their static forms.
+class Staticizer : public MixedModeMutator {
+  using MixedModeMutator::VisitExpr_;
+  Expr Rewrite_(const CallNode* pre, const Expr& post) final {
+    const auto* call = post.as<CallNode>();
+    const OpDef* def = call ? DefOf(call->op) : nullptr;
+    if (!def || !def->static_form) return post;
+    Array<NDArray> values;
+    bool any = false;
+    for (const Expr& a : call->args) {
+      const auto* c = a.as<ConstantNode>();
+      values.push_back(c ? c->data : NDArray());
+      any |= c != nullptr;
+    }
+    if (!any) return post;
+    // Types are those of the original arguments.
+    if (pre->checked_type_.defined() && !post->checked_type_.defined()) post->checked_type_ = pre->checked_type_;
+    for (size_t i = 0; i < call->args.size(); ++i) {
+      if (!call->args[i]->checked_type_.defined()) call->args[i]->checked_type_ = pre->args[i]->checked_type_;
+    }
+    Expr out = def->static_form(GetRef<Call>(call), values);
+    if (!out.defined()) return post;
+    if (!out->span.defined()) out->span = post->span;
+    return out;
+  }
+};
+
+}  // namespace
+
+Pass DynamicToStatic() {
+  return MakePass<DynamicToStatic>({
+      .doc = "Replaces dyn.* operators whose shape-like operands are constants by their static forms, as far as that spreads.",
+      .opt_level = 0,
+      .run =
+          [](IRModule mod, PassContext) {
+            // Folding makes operands constant, static forms give shapes to fold: each round reaches one operator further
+            // along a chain of them, and stops when nothing changes.
+            Pass infer = InferType(), fold = FoldConstant();
+            for (int round = 0; round < 64; ++round) {
+              mod = infer(mod);
+              mod = fold(mod);
+              IRModule next = mod.Copy();
+              bool changed = false;
+              for (const auto& [var, func] : mod->functions) {
+                if (!func.as<FunctionNode>()) continue;
+                Function f = Downcast<Function>(func), g = Staticizer().Mutate(f);
+                if (g.same_as(f)) continue;
+                next.CopyOnWrite()->Update(var, g);
+                changed = true;
+              }
+              if (!changed) break;
+              mod = next;
+            }
+            return infer(mod);
+          },
+  });
+}
+
+namespace {
+const RegisterPass<DynamicToStatic> registered;
+}
+
+}  // namespace baton::relay::transform

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <baton/relay/evaluator.h>
+#include <baton/relay/functor.h>
+#include <baton/relay/op.h>
+#include <baton/relay/transform.h>
+
+#include <unordered_set>
+
+namespace baton::relay::transform {
+namespace {
+
+// A result larger than this many times its inputs, plus the slack, is not folded: artifacts must not grow by folding.
+constexpr size_t kGrowth = 16;
+constexpr size_t kSlack = 1 << 20;
+
+/// Whether an expression is a constant: a Constant, or a Tuple of constants. Answers are kept for tuples alone.
+class ConstantChecker : private ExprVisitor {
+ public:
+  bool Check(const Expr& expr) {
+    if (expr.as<ConstantNode>()) return true;
+    auto it = memo_.find(expr.get());
+    if (it != memo_.end()) return it->second;
+    VisitExpr(expr);
+    it = memo_.find(expr.get());
+    return it != memo_.end() && it->second;
+  }
+
+ private:
+  using ExprVisitor::VisitExpr_;
+  void VisitExpr(const Expr& e) final {
+    if (e.as<TupleNode>()) ExprFunctor::VisitExpr(e);
+  }
+  void VisitExpr_(const TupleNode* t) final {
+    bool all = true;
+    for (const Expr& f : t->fields) {
+      if (!Check(f)) {
+        all = false;
+        break;
+      }
+    }
+    memo_[t] = all;
+  }
+  std::unordered_map<const Object*, bool> memo_;
+};
+
+size_t BytesOf(const Type& type) {
+  const auto* t = type.as<TensorTypeNode>();
+  if (!t) return 0;
+  size_t n = t->dtype.bytes();
+  for (const PrimExpr& d : t->shape) n *= static_cast<size_t>(std::max<int64_t>(DimOf(d), 1));
+  return n;
+}
+
+class ConstantFolder : public MixedModeMutator {
+ public:
+  explicit ConstantFolder(IRModule mod) : mod_(std::move(mod)) {}
+
+ private:
+  using MixedModeMutator::VisitExpr_;
+  // The variable of a binding that became a Constant stands for it in the body.
+  Expr PostVisitLet_(const LetNode* op, const Expr& value, const Expr& body) final {
+    return value.as<ConstantNode>() ? body : MixedModeMutator::PostVisitLet_(op, value, body);
+  }
+  void PreVisitLet_(const LetNode* op) final {
+    MixedModeMutator::PreVisitLet_(op);
+    Expr value = VisitExpr(op->value);
+    if (value.as<ConstantNode>()) memo_[op->var] = value;
+  }
+
+  Expr Rewrite_(const TupleGetItemNode*, const Expr& post) final {
+    const auto* g = post.as<TupleGetItemNode>();
+    const auto* t = g->tuple.as<TupleNode>();
+    return t ? Expr(t->fields[g->index]) : post;
+  }
+
+  // Fusion groups are evaluated as a whole or not at all: their bodies stay.
+  Expr VisitExpr_(const FunctionNode* f) final {
+    return f->HasNonzeroAttr(attr::kPrimitive) ? GetRef<Expr>(f) : MixedModeMutator::VisitExpr_(f);
+  }
+
+  Expr Rewrite_(const CallNode* pre, const Expr& post) final {
+    const auto* call = post.as<CallNode>();
+    if (!call || call->args.empty()) return post;
+    const auto* op = call->op.as<OpNode>();
+    if (!op) return post;
+    static const std::unordered_set<std::string_view> skip = {
+        "zeros_like", "ones_like", "full_like", "full",  // cheap to compute, large to keep
+        "on_device", "device_copy", "annotation.on_device",
+        "vm.invoke_tvm_op", "vm.shape_func", "memory.alloc_tensor", "memory.alloc_storage"};
+    if (skip.count(op->name.view())) return post;
+    const OpDef* def = DefOf(call->op);
+    if (!def || def->stateful || def->fold == Fold::kNever) return post;
+    if (op->name == "shape_of" || op->name == "vm.shape_of") {
+      Expr shape = EvaluateShapeOf(pre);
+      if (shape.defined()) return shape;
+    }
+    size_t in_bytes = 0;
+    for (const Expr& a : call->args) {
+      if (!checker_.Check(a)) return post;
+      in_bytes += ConstantBytes(a);
+    }
+    if (pre->checked_type_.defined() && BytesOf(Downcast<Type>(pre->checked_type_)) > kGrowth * in_bytes + kSlack) return post;
+    return ConstEvaluate(call, post);
+  }
+
+  static size_t ConstantBytes(const Expr& e) {
+    size_t n = 0;
+    std::vector<Expr> work{e};
+    while (!work.empty()) {
+      Expr x = work.back();
+      work.pop_back();
+      if (const auto* c = x.as<ConstantNode>()) n += c->data.nbytes();
+      if (const auto* t = x.as<TupleNode>()) work.insert(work.end(), t->fields.begin(), t->fields.end());
+    }
+    return n;
+  }
+
+  /// A vector of the dimensions when the original argument's type has them all.
+  Expr EvaluateShapeOf(const CallNode* call) {
+    const auto* t = call->args[0]->checked_type_.as<TensorTypeNode>();
+    std::vector<int64_t> shape;
+    if (!t || !StaticShape(t->shape, &shape)) return Expr();
+    DataType dtype = DataType::Int(64);
+    if (call->attrs.defined()) {
+      const auto* f = runtime::TypeInfo::Get(call->attrs.type_index())->Find("dtype");
+      if (f) dtype = f->Get(call->attrs.get()).As<DataType>();
+    }
+    NDArray a = NDArray::Empty({static_cast<int64_t>(shape.size())}, dtype);
+    for (size_t i = 0; i < shape.size(); ++i) a.SetDouble(i, static_cast<double>(shape[i]));
+    return ValueToExpr(a);
+  }
+
+  Expr ConstEvaluate(const CallNode* call, const Expr& post) {
+    // Under a fresh context: the user's instruments neither see nor block it.
+    With<PassContext> scope(PassContext::Create());
+    Array<ObjectRef> args;
+    for (const Expr& a : call->args) args.push_back(Interpret(a, mod_));
+    ObjectRef value;
+    try {
+      value = Evaluator::Get().EvalOp(Downcast<Op>(call->op), call->attrs, args);
+    } catch (const UnsupportedError&) {
+      return post;
+    }
+    Expr folded = ValueToExpr(value);
+    if (!folded.defined()) return post;
+    folded->span = post->span;
+    return folded;
+  }
+
+  IRModule mod_;
+  ConstantChecker checker_;
+};
+
+}  // namespace
+
+/// Folds an expression; globals are resolved in `mod`.
+Expr FoldConstant(const Expr& expr, const IRModule& mod) { return ConstantFolder(mod).Mutate(expr); }
+/// The early form: without a module.
+Expr FoldConstant(const Expr& expr) { return FoldConstant(expr, IRModule(Map<GlobalVar, BaseFunc>())); }
+
+Pass FoldConstant() {
+  return baton::transform::PassCreator<Function>::Create(
+      runtime::MakeTyped([](Function f, IRModule m, PassContext) { return Downcast<Function>(FoldConstant(f, m)); }), 2,
+      "FoldConstant", {});
+}
+
+BATON_REGISTER_GLOBAL("relay._transform.FoldConstant").set_body_typed([] { return FoldConstant(); });
+BATON_REGISTER_GLOBAL("relay._transform.FoldConstantExpr").set_body_typed([](Expr e, IRModule m) { return FoldConstant(e, m); });
+BATON_REGISTER_GLOBAL("relay._ir_pass.FoldConstant").set_body_typed([](Expr e) { return FoldConstant(e); });
+
+}  // namespace baton::relay::transform
