@@ -1,96 +1,371 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <baton/runtime/array.h>
 #include <baton/runtime/ndarray.h>
-
 #include <baton/runtime/registry.h>
+#include <baton/runtime/scalar.h>
+#include <baton/runtime/string.h>
 
+#include <charconv>
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
+#include <limits>
 #include <new>
 
 namespace baton::runtime {
 namespace {
 
-float HalfToFloat(uint16_t h) {
-  uint32_t sign = static_cast<uint32_t>(h & 0x8000) << 16, exp = (h >> 10) & 31, frac = h & 1023, bits;
-  if (exp == 31) {
-    bits = sign | 0x7f800000 | (frac << 13);
-  } else if (exp != 0) {
-    bits = sign | ((exp + 112) << 23) | (frac << 13);
+constexpr int kMaxRank = 64;
+constexpr size_t kAlignment = 64;
+
+char* Begin(const DLTensor* t) { return static_cast<char*>(t->data) + t->byte_offset; }
+
+std::string Same(const DLTensor* a, const DLTensor* b) {
+  bool same = a->ndim == b->ndim && DataType(a->dtype) == DataType(b->dtype);
+  for (int i = 0; same && i < a->ndim; ++i) same = a->shape[i] == b->shape[i];
+  if (same) return "";
+  return TensorTypeString(a->shape, a->ndim, a->dtype) + " into " + TensorTypeString(b->shape, b->ndim, b->dtype);
+}
+
+/// What must hold of a tensor before anything is done with it.
+void CheckTensor(const DLTensor* t) {
+  if (t->ndim < 0 || t->ndim > kMaxRank) {
+    throw ValueError("a tensor of rank " + std::to_string(t->ndim) + ": expected 0 to " + std::to_string(kMaxRank));
+  }
+  if (t->ndim && !t->shape) throw ValueError("a tensor without a shape");
+  const DataType type = t->dtype;
+  if (type.bits() == 0 || type.lanes() == 0) throw ValueError("a tensor of dtype " + DataType2String(type));
+  const int64_t n = ShapeProduct(t->shape, static_cast<size_t>(t->ndim));
+  TensorBytes(t->shape, t->ndim, type);
+  if (n && !t->data) throw ValueError("a tensor of " + std::to_string(n) + " elements without data");
+}
+
+/// Frees the block that holds object, shape and strides.
+void FreeBlock(Object* o) {
+  auto* n = static_cast<NDArrayObj*>(o);
+  n->~NDArrayObj();
+  free(n);
+}
+
+}  // namespace
+
+int64_t ShapeProduct(const int64_t* shape, size_t ndim) {
+  int64_t n = 1;
+  bool zero = false, overflow = false;
+  for (size_t i = 0; i < ndim; ++i) {
+    if (shape[i] < 0) {
+      throw ValueError("negative extent " + std::to_string(shape[i]) + " in dimension " + std::to_string(i));
+    }
+    zero = zero || shape[i] == 0;
+    overflow = overflow || __builtin_mul_overflow(n, shape[i] ? shape[i] : 1, &n);
+  }
+  if (zero) return 0;
+  if (overflow) throw ValueError("a shape of more than 2^63 elements");
+  return n;
+}
+
+size_t TensorBytes(const int64_t* shape, int ndim, DataType dtype) {
+  const int64_t n = ShapeProduct(shape, static_cast<size_t>(ndim));
+  int64_t total = 0;
+  if (__builtin_mul_overflow(n, int64_t((dtype.bits() + 7) / 8) * dtype.lanes(), &total)) {
+    throw ValueError("a tensor of more than 2^63 bytes");
+  }
+  return static_cast<size_t>(total);
+}
+
+bool IsContiguous(const DLTensor* t) {
+  if (!t->strides) return true;
+  int64_t expected = 1;
+  for (int i = t->ndim - 1; i >= 0; --i) {
+    if (t->shape[i] == 0) return true;
+  }
+  for (int i = t->ndim - 1; i >= 0; --i) {
+    // The stride of an extent of 1 is never used.
+    if (t->shape[i] == 1) continue;
+    if (t->strides[i] != expected) return false;
+    expected *= t->shape[i];
+  }
+  return true;
+}
+
+std::string TensorTypeString(const int64_t* shape, int ndim, DataType dtype) {
+  std::string s = DataType2String(dtype) + "[";
+  for (int i = 0; i < ndim; ++i) s += (i ? ", " : "") + std::to_string(shape[i]);
+  return s + "]";
+}
+
+void CopyTensor(const DLTensor* from, DLTensor* to) {
+  const std::string difference = Same(from, to);
+  if (!difference.empty()) throw ValueError("cannot copy " + difference);
+  const size_t bytes = TensorBytes(from->shape, from->ndim, from->dtype);
+  if (bytes == 0) return;
+  if (IsContiguous(from) && IsContiguous(to)) {
+    std::memmove(Begin(to), Begin(from), bytes);
+    return;
+  }
+  // Byte strides of both; trailing dimensions that are dense in both make one block.
+  const int64_t width = int64_t((from->dtype.bits + 7) / 8) * from->dtype.lanes;
+  int64_t extent[kMaxRank], step_from[kMaxRank], step_to[kMaxRank], block = width;
+  int rank = 0;
+  int64_t dense = 1;
+  for (int i = from->ndim - 1; i >= 0; --i) {
+    const int64_t sf = from->strides ? from->strides[i] : dense, st = to->strides ? to->strides[i] : dense;
+    dense *= from->shape[i];
+    if (from->shape[i] == 1) continue;
+    if (rank == 0 && sf * width == block && st * width == block) {
+      block *= from->shape[i];
+      continue;
+    }
+    extent[rank] = from->shape[i], step_from[rank] = sf * width, step_to[rank] = st * width;
+    ++rank;
+  }
+  const char* f = Begin(from);
+  char* t = Begin(to);
+  if (rank == 0) {
+    std::memmove(t, f, static_cast<size_t>(block));
+    return;
+  }
+  // Rank 0 here is the innermost; the others count like an odometer.
+  int64_t at[kMaxRank] = {};
+  for (;;) {
+    const char* p = f;
+    char* q = t;
+    switch (block) {
+      case 4:
+        for (int64_t i = 0; i < extent[0]; ++i, p += step_from[0], q += step_to[0]) std::memcpy(q, p, 4);
+        break;
+      case 1:
+        for (int64_t i = 0; i < extent[0]; ++i, p += step_from[0], q += step_to[0]) *q = *p;
+        break;
+      default:
+        for (int64_t i = 0; i < extent[0]; ++i, p += step_from[0], q += step_to[0]) {
+          std::memcpy(q, p, static_cast<size_t>(block));
+        }
+    }
+    int d = 1;
+    for (; d < rank; ++d) {
+      f += step_from[d], t += step_to[d];
+      if (++at[d] < extent[d]) break;
+      f -= step_from[d] * extent[d], t -= step_to[d] * extent[d];
+      at[d] = 0;
+    }
+    if (d == rank) return;
+  }
+}
+
+NDArray NDArray::Allocate(int ndim, const int64_t* shape, const int64_t* strides, DataType dtype,
+                          Device device) {
+  if (ndim > kMaxRank) {
+    throw ValueError("a tensor of rank " + std::to_string(ndim) + ": expected 0 to " + std::to_string(kMaxRank));
+  }
+  void* block = malloc(sizeof(NDArrayObj) + 2 * sizeof(int64_t) * static_cast<size_t>(ndim));
+  if (!block) throw std::bad_alloc();
+  NDArrayObj* n = new (block) NDArrayObj();
+  int64_t* dims = reinterpret_cast<int64_t*>(n + 1);
+  if (ndim) std::memcpy(dims, shape, sizeof(int64_t) * static_cast<size_t>(ndim));
+  int64_t dense = 1;
+  for (int i = ndim - 1; i >= 0; --i) {
+    dims[ndim + i] = strides ? strides[i] : dense;
+    // Beyond the range only where another extent is 0, and no stride is used.
+    if (__builtin_mul_overflow(dense, shape[i] ? shape[i] : 1, &dense)) dense = 0;
+  }
+  n->dl_tensor = DLTensor{nullptr, device, ndim, dtype, dims, dims + ndim, 0};
+  ObjectAccess::Init(n, NDArrayObj::RuntimeTypeIndex(), [](Object* o) {
+    auto* self = static_cast<NDArrayObj*>(o);
+    if (self->release_) self->release_(self);
+    FreeBlock(self);
+  });
+  return NDArray(ObjectPtr<Object>(n));
+}
+
+NDArray NDArray::Empty(const std::vector<int64_t>& shape, DataType dtype, Device device) {
+  if (dtype.bits() == 0 || dtype.lanes() == 0) throw ValueError("an array cannot have dtype " + DataType2String(dtype));
+  const size_t bytes = TensorBytes(shape, dtype);
+  DeviceAPI* api = DeviceAPI::Get(device);
+  NDArray a = Allocate(static_cast<int>(shape.size()), shape.data(), nullptr, dtype, device);
+  NDArrayObj* n = a.obj();
+  // A line more than asked for, so that a vector load at the very end stays inside.
+  n->dl_tensor.data = api->Alloc(device, bytes + kAlignment, kAlignment);
+  n->owner_ = api;
+  n->release_ = [](NDArrayObj* self) {
+    static_cast<DeviceAPI*>(self->owner_)->Free(self->dl_tensor.device, self->dl_tensor.data);
+  };
+  return a;
+}
+
+NDArray NDArray::Zeros(const std::vector<int64_t>& shape, DataType dtype, Device device) {
+  NDArray a = Empty(shape, dtype, device);
+  if (device.device_type == kDLCPU) {
+    std::memset(a.data(), 0, a.nbytes());
   } else {
-    float f = std::ldexp(static_cast<float>(frac), -24);
-    return sign ? -f : f;
+    const std::string zeros(a.nbytes(), '\0');
+    a.CopyFromBytes(zeros.data(), zeros.size());
   }
-  float f;
-  memcpy(&f, &bits, 4);
-  return f;
+  return a;
 }
 
-uint16_t FloatToHalf(float f) {
-  uint32_t b;
-  memcpy(&b, &f, 4);
-  uint32_t sign = (b >> 16) & 0x8000, rest = b & 0x7fffffff;
-  if (rest > 0x7f800000) return sign | 0x7e00;
-  if (rest >= 0x477ff000) return sign | 0x7c00;  // rounds beyond the largest half
-  if (rest < 0x38800000) {                       // subnormal: let the adder round
-    float a;
-    memcpy(&a, &rest, 4);
-    return sign | static_cast<uint16_t>(std::nearbyint(std::ldexp(a, 24)));
+NDArray NDArray::FromBytes(const void* data, const std::vector<int64_t>& shape, DataType dtype) {
+  NDArray a = Empty(shape, dtype);
+  if (const size_t n = a.nbytes()) std::memcpy(a.data(), data, n);
+  return a;
+}
+
+NDArray NDArray::Wrap(void* data, const std::vector<int64_t>& shape, DataType dtype, ObjectRef owner,
+                      bool read_only) {
+  if (TensorBytes(shape, dtype) && !data) throw ValueError("a view of null");
+  NDArray a = Allocate(static_cast<int>(shape.size()), shape.data(), nullptr, dtype, Cpu());
+  NDArrayObj* n = a.obj();
+  n->dl_tensor.data = data;
+  n->read_only = read_only;
+  n->owner_ = ObjectAccess::Steal(owner);
+  n->release_ = [](NDArrayObj* self) {
+    if (self->owner_) ObjectAccess::DecRef(static_cast<Object*>(self->owner_));
+  };
+  return a;
+}
+
+NDArray NDArray::ScalarDouble(double value, DataType dtype) {
+  NDArray a = Empty({}, dtype);
+  StoreDouble(a.data(), dtype, 0, value);
+  return a;
+}
+
+NDArray NDArray::ScalarInt(int64_t value, DataType dtype) {
+  NDArray a = Empty({}, dtype);
+  StoreInt(a.data(), dtype, 0, value);
+  return a;
+}
+
+int64_t NDArray::numel() const { return ShapeProduct(tensor()->shape, static_cast<size_t>(ndim())); }
+size_t NDArray::nbytes() const { return TensorBytes(tensor()->shape, ndim(), dtype()); }
+bool NDArray::contiguous() const { return runtime::IsContiguous(tensor()); }
+
+void NDArray::CopyFrom(const DLTensor* other) const {
+  if (obj()->read_only) throw ValueError("copy into a read-only array");
+  CheckTensor(other);
+  const std::string difference = Same(other, tensor());
+  if (!difference.empty()) throw ValueError("cannot copy " + difference);
+  const Device from = other->device, to = device();
+  if (from.device_type == kDLCPU && to.device_type == kDLCPU) return CopyTensor(other, tensor());
+  if (!runtime::IsContiguous(other) || !contiguous()) {
+    throw UnsupportedError("copy between " + Device2String(from) + " and " + Device2String(to) +
+                           " of an array with strides; make it contiguous first");
   }
-  uint32_t odd = (rest >> 13) & 1;
-  return sign | static_cast<uint16_t>((rest - 0x38000000 + 0xfff + odd) >> 13);
+  DeviceAPI* api = DeviceAPI::Get(to.device_type == kDLCPU ? from : to);
+  api->Copy(Begin(other), from, Begin(tensor()), to, nbytes());
 }
 
-float BFloatToFloat(uint16_t h) {
-  uint32_t bits = static_cast<uint32_t>(h) << 16;
-  float f;
-  memcpy(&f, &bits, 4);
-  return f;
+void NDArray::CopyTo(const DLTensor* dst) const {
+  DLTensor view = *dst;
+  DLTensor* other = &view;
+  CheckTensor(other);
+  const std::string difference = Same(tensor(), other);
+  if (!difference.empty()) throw ValueError("cannot copy " + difference);
+  if (device().device_type == kDLCPU && other->device.device_type == kDLCPU) return CopyTensor(tensor(), other);
+  if (!runtime::IsContiguous(other) || !contiguous()) {
+    throw UnsupportedError("copy between devices of an array with strides; make it contiguous first");
+  }
+  DeviceAPI* api = DeviceAPI::Get(other->device.device_type == kDLCPU ? device() : other->device);
+  api->Copy(Begin(tensor()), device(), Begin(other), other->device, nbytes());
 }
 
-uint16_t FloatToBFloat(float f) {
-  uint32_t b;
-  memcpy(&b, &f, 4);
-  if ((b & 0x7fffffff) > 0x7f800000) return (b >> 16) | 0x40;
-  return (b + 0x7fff + ((b >> 16) & 1)) >> 16;
+NDArray NDArray::Copy(Device to) const {
+  NDArray a = Empty(shape(), dtype(), to);
+  a.CopyFrom(tensor());
+  return a;
 }
 
-void FreeAligned(NDArrayObj* o) { free(o->tensor.data); }
+void NDArray::CopyFromBytes(const void* data, size_t bytes) const {
+  if (obj()->read_only) throw ValueError("copy into a read-only array");
+  if (bytes != nbytes()) {
+    throw ValueError(std::to_string(bytes) + " bytes for " + TensorTypeString(tensor()->shape, ndim(), dtype()) +
+                     ", which takes " + std::to_string(nbytes()));
+  }
+  if (!contiguous()) throw ValueError("copy of bytes into an array with strides");
+  DeviceAPI::Get(device())->Copy(data, Cpu(), Begin(tensor()), device(), bytes);
+}
 
-ObjectPtr<NDArrayObj> NewArray(const std::vector<int64_t>& shape, DataType dtype, DLDevice dev) {
-  auto o = make_object<NDArrayObj>();
-  o->shape_ = shape;
-  o->tensor.ndim = static_cast<int32_t>(shape.size());
-  o->tensor.shape = o->shape_.data();
-  o->tensor.dtype = dtype;
-  o->tensor.device = dev;
-  return o;
+void NDArray::CopyToBytes(void* data, size_t bytes) const {
+  if (bytes != nbytes()) {
+    throw ValueError("room of " + std::to_string(bytes) + " bytes for " +
+                     TensorTypeString(tensor()->shape, ndim(), dtype()) + ", which takes " + std::to_string(nbytes()));
+  }
+  if (device().device_type == kDLCPU) {
+    DLTensor to = *tensor();
+    to.data = data, to.byte_offset = 0, to.strides = nullptr;
+    return CopyTensor(tensor(), &to);
+  }
+  if (!contiguous()) throw ValueError("copy of bytes from an array with strides");
+  DeviceAPI::Get(device())->Copy(Begin(tensor()), device(), data, Cpu(), bytes);
+}
+
+NDArray NDArray::Contiguous() const { return contiguous() && device().device_type == kDLCPU ? *this : Copy(Cpu()); }
+
+NDArray NDArray::View(const std::vector<int64_t>& shape, DataType dtype) const {
+  if (TensorBytes(shape, dtype) != nbytes()) {
+    throw ValueError("a view as " + TensorTypeString(shape.data(), static_cast<int>(shape.size()), dtype) + " of " +
+                     TensorTypeString(tensor()->shape, ndim(), this->dtype()) + ", which has another size");
+  }
+  return CreateView(shape, dtype);
+}
+
+NDArray NDArray::CreateView(const std::vector<int64_t>& shape, DataType dtype) const {
+  if (!contiguous()) throw ValueError("a view of an array with strides; make it contiguous first");
+  if (TensorBytes(shape, dtype) > nbytes()) {
+    throw ValueError("a view as " + TensorTypeString(shape.data(), static_cast<int>(shape.size()), dtype) + " of " +
+                     TensorTypeString(tensor()->shape, ndim(), this->dtype()) + " would go beyond its end");
+  }
+  NDArray a = Wrap(Begin(tensor()), shape, dtype, *this, obj()->read_only);
+  a.tensor()->device = device();
+  return a;
 }
 
 template <class M>
-NDArray Adopt(M* m) {
-  const DLTensor& t = m->dl_tensor;
-  if (t.ndim < 0 || t.ndim > 64) throw ValueError("DLPack tensor with " + std::to_string(t.ndim) + " dimensions");
-  auto o = NewArray({t.shape, t.shape + t.ndim}, t.dtype, t.device);
-  o->tensor.data = t.data;
-  o->tensor.byte_offset = t.byte_offset;
-  if (t.strides) {
-    o->strides_.assign(t.strides, t.strides + t.ndim);
-    o->tensor.strides = o->strides_.data();
+NDArray NDArray::Import(M* managed, uint64_t flags) {
+  const DLTensor& t = managed->dl_tensor;
+  CheckTensor(&t);
+  if (t.dtype.bits < 8 && !(flags & DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED)) {
+    throw UnsupportedError("a DLPack tensor of packed " + DataType2String(t.dtype) + "; give it padded to bytes");
   }
-  o->manager_ctx = m;
-  o->free_memory = [](NDArrayObj* self) {
-    auto* m = static_cast<M*>(self->manager_ctx);
+  NDArray a = Allocate(t.ndim, t.shape, t.strides, t.dtype, t.device);
+  NDArrayObj* n = a.obj();
+  n->dl_tensor.data = t.data;
+  n->dl_tensor.byte_offset = t.byte_offset;
+  if (t.device.device_type == kDLCPU) {
+    n->dl_tensor.data = Begin(&t);
+    n->dl_tensor.byte_offset = 0;
+  }
+  n->read_only = (flags & DLPACK_FLAG_BITMASK_READ_ONLY) != 0;
+  n->owner_ = managed;
+  n->release_ = [](NDArrayObj* self) {
+    M* m = static_cast<M*>(self->owner_);
     if (m->deleter) m->deleter(m);
   };
-  return NDArray(ObjectPtr<Object>(o));
+  return a;
 }
+
+NDArray NDArray::FromDLPack(DLManagedTensor* tensor) {
+  if (!tensor) throw ValueError("a DLPack tensor that is null");
+  return Import(tensor, 0);
+}
+
+NDArray NDArray::FromDLPackVersioned(DLManagedTensorVersioned* tensor) {
+  if (!tensor) throw ValueError("a DLPack tensor that is null");
+  if (tensor->version.major != DLPACK_MAJOR_VERSION) {
+    throw ValueError("DLPack version " + std::to_string(tensor->version.major) + "." +
+                     std::to_string(tensor->version.minor) + "; expected " + std::to_string(DLPACK_MAJOR_VERSION) + ".x");
+  }
+  return Import(tensor, tensor->flags);
+}
+
+namespace {
 
 template <class M>
 M* Export(const NDArray& a) {
-  auto* m = new M{};
-  m->dl_tensor = *a.operator->();
-  ObjectRef keep = a;
-  m->manager_ctx = ObjectAccess::Steal(keep);
+  M* m = new M();
+  NDArray copy = a;
+  m->dl_tensor = *a.tensor();
+  m->manager_ctx = ObjectAccess::Steal(copy);
   m->deleter = [](M* self) {
     ObjectAccess::DecRef(static_cast<Object*>(self->manager_ctx));
     delete self;
@@ -98,219 +373,208 @@ M* Export(const NDArray& a) {
   return m;
 }
 
-/// Copies between dense or strided CPU tensors, element by element where need be. No recursion: one counter a dimension.
-void CopyStrided(const DLTensor* src, const DLTensor* dst) {
-  size_t item = DataType(src->dtype).bytes();
-  int64_t n = ShapeProduct(src->shape, src->ndim);
-  std::vector<int64_t> index(src->ndim, 0), ss(src->ndim), ds(src->ndim);
-  int64_t sdense = 1, ddense = 1;
-  for (int d = src->ndim - 1; d >= 0; --d) {
-    ss[d] = src->strides ? src->strides[d] : sdense;
-    ds[d] = dst->strides ? dst->strides[d] : ddense;
-    sdense *= src->shape[d];
-    ddense *= src->shape[d];
+}  // namespace
+
+DLManagedTensor* NDArray::ToDLPack() const {
+  if (obj()->read_only) throw ValueError("a read-only array cannot be given away in DLPack's old form; copy it first");
+  return Export<DLManagedTensor>(*this);
+}
+
+DLManagedTensorVersioned* NDArray::ToDLPackVersioned() const {
+  DLManagedTensorVersioned* m = Export<DLManagedTensorVersioned>(*this);
+  m->version = {DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION};
+  m->flags = (obj()->read_only ? DLPACK_FLAG_BITMASK_READ_ONLY : 0) |
+             (dtype().bits() < 8 ? DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED : 0);
+  return m;
+}
+
+namespace {
+/// A place within the elements of a dense CPU array, checked.
+void CheckElement(const NDArray& a, int64_t i) {
+  if (a.device().device_type != kDLCPU || !a.contiguous()) throw ValueError("elements are read from dense CPU arrays only");
+  if (i < 0 || i >= a.numel()) {
+    throw Error("IndexError", "element " + std::to_string(i) + " of an array of " + std::to_string(a.numel()));
   }
-  const char* s = static_cast<const char*>(src->data) + src->byte_offset;
-  char* t = static_cast<char*>(dst->data) + dst->byte_offset;
-  int64_t so = 0, to = 0;
-  for (int64_t i = 0; i < n; ++i) {
-    memcpy(t + to * static_cast<int64_t>(item), s + so * static_cast<int64_t>(item), item);
-    for (int d = src->ndim - 1; d >= 0; --d) {
-      so += ss[d], to += ds[d];
-      if (++index[d] < src->shape[d]) break;
-      so -= ss[d] * src->shape[d], to -= ds[d] * src->shape[d];
-      index[d] = 0;
+}
+}  // namespace
+
+double NDArray::GetDouble(int64_t i) const { return CheckElement(*this, i), LoadDouble(data(), dtype(), i); }
+int64_t NDArray::GetInt(int64_t i) const { return CheckElement(*this, i), LoadInt(data(), dtype(), i); }
+void NDArray::SetDouble(int64_t i, double v) const { CheckElement(*this, i), StoreDouble(data(), dtype(), i, v); }
+void NDArray::SetInt(int64_t i, int64_t v) const { CheckElement(*this, i), StoreInt(data(), dtype(), i, v); }
+
+std::vector<int64_t> NDArray::ToInts() const {
+  const NDArray a = Contiguous();
+  std::vector<int64_t> out(static_cast<size_t>(a.numel()));
+  for (size_t i = 0; i < out.size(); ++i) out[i] = LoadInt(a.data(), dtype(), static_cast<int64_t>(i));
+  return out;
+}
+
+std::string NDArray::Summary() const {
+  if (!defined()) return "(null)";
+  return TensorTypeString(tensor()->shape, ndim(), dtype()) + " on " + Device2String(device());
+}
+
+namespace {
+
+void AppendElement(std::string* out, const void* data, DataType t, int64_t i) {
+  char buffer[40];
+  if (t.is_bool()) {
+    out->append(LoadInt(data, t, i) ? "true" : "false");
+  } else if (t.is_uint() && t.bits() == 64) {
+    out->append(buffer, std::to_chars(buffer, buffer + sizeof(buffer), static_cast<uint64_t>(LoadInt(data, t, i))).ptr);
+  } else if (t.is_integral()) {
+    out->append(buffer, std::to_chars(buffer, buffer + sizeof(buffer), LoadInt(data, t, i)).ptr);
+  } else {
+    const double v = LoadDouble(data, t, i);
+    if (std::isnan(v)) {
+      out->append("nan");
+    } else if (t.bits() == 64) {
+      out->append(buffer, std::to_chars(buffer, buffer + sizeof(buffer), v).ptr);
+    } else {
+      out->append(buffer, std::to_chars(buffer, buffer + sizeof(buffer), static_cast<float>(v)).ptr);
     }
   }
-}
-
-bool Dense(const DLTensor* t) {
-  if (!t->strides) return true;
-  int64_t want = 1;
-  for (int d = t->ndim - 1; d >= 0; --d) {
-    if (t->shape[d] != 1 && t->strides[d] != want) return false;
-    want *= t->shape[d];
-  }
-  return true;
-}
-
-size_t BytesOf(const DLTensor* t) {
-  int64_t n = ShapeProduct(t->shape, t->ndim);
-  int64_t bits = t->dtype.bits * t->dtype.lanes;
-  int64_t total;
-  if (__builtin_mul_overflow(n, bits, &total)) throw ValueError("a tensor's size overflows");
-  // Types narrower than a byte are kept one element a byte.
-  return bits < 8 ? n : static_cast<size_t>(total / 8);
 }
 
 }  // namespace
 
-int64_t ShapeProduct(const int64_t* shape, size_t ndim) {
-  int64_t n = 1;
-  bool zero = false;
-  for (size_t i = 0; i < ndim; ++i) {
-    if (shape[i] < 0) throw ValueError("a dimension is " + std::to_string(shape[i]) + ", must not be negative");
-    if (shape[i] == 0) {
-      zero = true;
-    } else if (__builtin_mul_overflow(n, shape[i], &n)) {
-      throw ValueError("the number of elements of a tensor overflows");
+std::string NDArray::ToString() const {
+  if (!defined()) return "(null)";
+  const NDArray a = Contiguous();
+  if (!IsLoadable(dtype())) return "<" + Summary() + ">";
+  const int64_t n = numel();
+  const int rank = ndim();
+  // How many of each dimension are shown at either end.
+  const int64_t edge = n <= 1000 ? std::numeric_limits<int64_t>::max() / 2 : rank <= 2 ? 8 : 3;
+  std::string out;
+  if (rank == 0) {
+    AppendElement(&out, a.data(), dtype(), 0);
+    return out;
+  }
+  if (n == 0) return std::string(static_cast<size_t>(rank), '[') + std::string(static_cast<size_t>(rank), ']');
+  std::vector<int64_t> at(static_cast<size_t>(rank), 0);
+  out.append(static_cast<size_t>(rank), '[');
+  for (;;) {
+    int64_t index = 0;
+    for (int d = 0; d < rank; ++d) index = index * dim(d) + at[static_cast<size_t>(d)];
+    AppendElement(&out, a.data(), dtype(), index);
+    if (out.size() > 64000) return out + " ...";
+    int d = rank - 1;
+    int closed = 0;
+    for (; d >= 0; --d) {
+      int64_t& x = at[static_cast<size_t>(d)];
+      if (++x < dim(d)) break;
+      x = 0;
+      ++closed;
     }
-  }
-  return zero ? 0 : n;
-}
-
-NDArray NDArray::Empty(const std::vector<int64_t>& shape, DataType dtype, DLDevice dev) {
-  if (dev.device_type != kDLCPU) {
-    throw RuntimeError("no device of type " + std::to_string(dev.device_type) + " is available; use cpu(0)");
-  }
-  auto o = NewArray(shape, dtype, dev);
-  size_t bytes = BytesOf(&o->tensor);
-  if (bytes > (size_t{1} << 46)) throw Error("MemoryError", "a tensor of " + std::to_string(bytes) + " bytes is too large");
-  // One line more than asked for, so that a vector load at the end stays inside.
-  void* p = aligned_alloc(64, (bytes + 127) / 64 * 64);
-  if (!p) throw Error("MemoryError", "no memory for a tensor of " + std::to_string(bytes) + " bytes");
-  o->tensor.data = p;
-  o->free_memory = FreeAligned;
-  return NDArray(ObjectPtr<Object>(o));
-}
-
-NDArray NDArray::FromBytes(const void* data, const std::vector<int64_t>& shape, DataType dtype) {
-  NDArray a = Empty(shape, dtype);
-  if (size_t n = a.nbytes()) memcpy(a.data(), data, n);
-  return a;
-}
-
-NDArray NDArray::FromDLPack(DLManagedTensor* t) { return Adopt(t); }
-NDArray NDArray::FromDLPackVersioned(DLManagedTensorVersioned* t) {
-  if (t->version.major != DLPACK_MAJOR_VERSION) {
-    throw ValueError("DLPack version " + std::to_string(t->version.major) + " is not known; version 1 is");
-  }
-  return Adopt(t);
-}
-DLManagedTensor* NDArray::ToDLPack() const { return Export<DLManagedTensor>(*this); }
-DLManagedTensorVersioned* NDArray::ToDLPackVersioned() const {
-  auto* m = Export<DLManagedTensorVersioned>(*this);
-  m->version = {DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION};
-  return m;
-}
-
-int64_t NDArray::numel() const { return ShapeProduct((*this)->shape, (*this)->ndim); }
-size_t NDArray::nbytes() const { return BytesOf(operator->()); }
-bool NDArray::contiguous() const { return Dense(operator->()); }
-
-NDArray NDArray::View(const std::vector<int64_t>& shape, DataType dtype) const {
-  if (!contiguous()) throw ValueError("a view needs a dense tensor; call Contiguous() first");
-  auto o = NewArray(shape, dtype, device());
-  o->tensor.data = (*this)->data;
-  o->tensor.byte_offset = (*this)->byte_offset;
-  if (BytesOf(&o->tensor) != nbytes()) throw ValueError("a view must have as many bytes as the tensor");
-  o->owner = *this;
-  return NDArray(ObjectPtr<Object>(o));
-}
-
-NDArray NDArray::Contiguous() const { return contiguous() ? *this : Copy(); }
-
-NDArray NDArray::Copy(DLDevice dev) const {
-  NDArray a = Empty(shape(), dtype(), dev);
-  a.CopyFrom(operator->());
-  return a;
-}
-
-void NDArray::CopyFrom(const DLTensor* src) const {
-  const DLTensor* dst = operator->();
-  auto text = [](const DLTensor* t) {
-    std::string s = DataType2String(t->dtype) + "(";
-    for (int i = 0; i < t->ndim; ++i) s += (i ? ", " : "") + std::to_string(t->shape[i]);
-    return s + ")";
-  };
-  bool same = src->ndim == dst->ndim && DataType(src->dtype) == DataType(dst->dtype);
-  for (int i = 0; same && i < src->ndim; ++i) same = src->shape[i] == dst->shape[i];
-  if (!same) throw ValueError("cannot copy " + text(src) + " to " + text(dst));
-  if (Dense(src) && Dense(dst)) {
-    if (size_t n = BytesOf(src)) {
-      memmove(static_cast<char*>(dst->data) + dst->byte_offset, static_cast<const char*>(src->data) + src->byte_offset, n);
+    out.append(static_cast<size_t>(closed), ']');
+    if (d < 0) return out;
+    out += closed ? (closed > 1 ? ",\n\n" : ",\n") : ", ";
+    int64_t& x = at[static_cast<size_t>(d)];
+    if (x == edge && dim(d) > 2 * edge) {
+      out += closed ? "...,\n" : "..., ";
+      x = dim(d) - edge;
     }
-  } else {
-    CopyStrided(src, dst);
+    if (closed) out.append(static_cast<size_t>(rank - closed), ' ');
+    out.append(static_cast<size_t>(closed), '[');
   }
-}
-void NDArray::CopyTo(const DLTensor* dst) const {
-  auto o = NewArray({dst->shape, dst->shape + dst->ndim}, dst->dtype, dst->device);
-  o->tensor.data = dst->data;
-  o->tensor.byte_offset = dst->byte_offset;
-  o->tensor.strides = dst->strides;
-  NDArray(ObjectPtr<Object>(o)).CopyFrom(operator->());
-}
-void NDArray::CopyFromBytes(const void* data, size_t n) const {
-  if (n != nbytes()) throw ValueError("got " + std::to_string(n) + " bytes for a tensor of " + std::to_string(nbytes()));
-  if (!contiguous()) throw ValueError("bytes are copied to dense tensors only");
-  if (n) memcpy(this->data(), data, n);
-}
-void NDArray::CopyToBytes(void* data, size_t n) const {
-  NDArray a = Contiguous();
-  if (n != a.nbytes()) throw ValueError("got room for " + std::to_string(n) + " bytes, the tensor has " + std::to_string(nbytes()));
-  if (n) memcpy(data, a.data(), n);
-}
-
-double NDArray::GetDouble(int64_t i) const {
-  DataType t = dtype();
-  if (t.is_float() && t.bits() == 32) return ptr<float>()[i];
-  if (t.is_float() && t.bits() == 64) return ptr<double>()[i];
-  if (t.is_float() && t.bits() == 16) return HalfToFloat(ptr<uint16_t>()[i]);
-  if (t.is_bfloat16()) return BFloatToFloat(ptr<uint16_t>()[i]);
-  if (t.is_uint() && t.bits() == 64) return static_cast<double>(ptr<uint64_t>()[i]);
-  return static_cast<double>(GetInt(i));
-}
-int64_t NDArray::GetInt(int64_t i) const {
-  DataType t = dtype();
-  if (t.is_floating()) return static_cast<int64_t>(GetDouble(i));
-  bool u = t.is_uint() || t.is_bool();
-  switch (t.bits()) {
-    case 1: case 2: case 4: case 8: return u ? ptr<uint8_t>()[i] : ptr<int8_t>()[i];
-    case 16: return u ? ptr<uint16_t>()[i] : ptr<int16_t>()[i];
-    case 32: return u ? static_cast<int64_t>(ptr<uint32_t>()[i]) : ptr<int32_t>()[i];
-    case 64: return ptr<int64_t>()[i];
-  }
-  throw TypeError("elements of " + DataType2String(t) + " cannot be read as numbers");
-}
-void NDArray::SetDouble(int64_t i, double v) const {
-  DataType t = dtype();
-  if (t.is_float() && t.bits() == 32) {
-    ptr<float>()[i] = static_cast<float>(v);
-  } else if (t.is_float() && t.bits() == 64) {
-    ptr<double>()[i] = v;
-  } else if (t.is_float() && t.bits() == 16) {
-    ptr<uint16_t>()[i] = FloatToHalf(static_cast<float>(v));
-  } else if (t.is_bfloat16()) {
-    ptr<uint16_t>()[i] = FloatToBFloat(static_cast<float>(v));
-  } else if (t.is_bool()) {
-    ptr<uint8_t>()[i] = v != 0;
-  } else if (t.is_integral()) {
-    int64_t x = static_cast<int64_t>(v);
-    switch (t.bits()) {
-      case 8: ptr<int8_t>()[i] = static_cast<int8_t>(x); return;
-      case 16: ptr<int16_t>()[i] = static_cast<int16_t>(x); return;
-      case 32: ptr<int32_t>()[i] = static_cast<int32_t>(x); return;
-      case 64: ptr<int64_t>()[i] = x; return;
-    }
-  } else {
-    throw TypeError("elements of " + DataType2String(t) + " cannot be written as numbers");
-  }
-}
-std::vector<int64_t> NDArray::ToInts() const {
-  NDArray a = Contiguous();
-  std::vector<int64_t> out(a.numel());
-  for (size_t i = 0; i < out.size(); ++i) out[i] = a.GetInt(i);
-  return out;
 }
 
 bool ValueTraits<DLTensor*>::Is(const BatonValue& v) {
-  return v.type_code == kBatonTensor || (v.type_code == kBatonObject && ValueTraits<NDArray>::Is(v));
-}
-DLTensor* ValueTraits<DLTensor*>::From(const BatonValue& v) {
-  if (v.type_code == kBatonTensor) return v.v_tensor;
-  if (v.type_code == kBatonObject && ValueTraits<NDArray>::Is(v)) return ValueTraits<NDArray>::From(v).tensor();
-  ThrowValueMismatch("DLTensor", v);
+  return v.type_code == kBatonTensor ||
+         (v.type_code == kBatonObject && reinterpret_cast<Object*>(v.v_obj)->IsInstance<NDArrayObj>());
 }
 
+DLTensor* ValueTraits<DLTensor*>::From(const BatonValue& v) {
+  if (v.type_code == kBatonTensor) return v.v_tensor;
+  if (!Is(v)) ThrowValueMismatch("NDArray", v);
+  return &static_cast<NDArrayObj*>(reinterpret_cast<Object*>(v.v_obj))->dl_tensor;
+}
+
+namespace {
+
+std::vector<int64_t> ToShape(const Array<int64_t>& a) { return a.ToVector(); }
+const NDArray& Given(const NDArray& a) {
+  if (!a.defined()) throw TypeError("expected NDArray, got None");
+  return a;
+}
+
+BATON_REGISTER_GLOBAL("runtime.NDArrayEmpty").set_body_typed([](Array<int64_t> shape, DataType dtype, Device device) {
+  return NDArray::Empty(ToShape(shape), dtype, device);
+});
+BATON_REGISTER_GLOBAL("runtime.NDArrayCopyTo").set_body_typed([](NDArray a, Device d) { return Given(a).Copy(d); });
+BATON_REGISTER_GLOBAL("runtime.NDArrayCopyFrom").set_body_typed([](NDArray a, DLTensor* t) { Given(a).CopyFrom(t); });
+BATON_REGISTER_GLOBAL("runtime.NDArrayCreateView")
+    .set_body_typed([](NDArray a, Array<int64_t> shape, DataType dtype) { return Given(a).CreateView(ToShape(shape), dtype); });
+BATON_REGISTER_GLOBAL("runtime.NDArrayToString").set_body_typed([](NDArray a) { return Given(a).ToString(); });
+BATON_REGISTER_GLOBAL("runtime.NDArraySummary").set_body_typed([](NDArray a) { return Given(a).Summary(); });
+BATON_REGISTER_GLOBAL("runtime.NDArrayShape").set_body_typed([](NDArray a) { return Array<int64_t>(Given(a).shape()); });
+BATON_REGISTER_GLOBAL("runtime.NDArrayDType").set_body_typed([](NDArray a) { return Given(a).dtype(); });
+BATON_REGISTER_GLOBAL("runtime.NDArrayDevice").set_body_typed([](NDArray a) { return Given(a).device(); });
+
+}  // namespace
+
 }  // namespace baton::runtime
+
+using namespace baton::runtime;  // NOLINT: the C functions below
+
+namespace {
+NDArray FromHandle(BatonObject* tensor) {
+  auto* o = reinterpret_cast<Object*>(tensor);
+  if (!o || !o->IsInstance<NDArrayObj>()) throw TypeError("expected a tensor object");
+  return NDArray(ObjectPtr<Object>(o));
+}
+}  // namespace
+
+extern "C" {
+
+int BatonTensorView(BatonObject* tensor, DLTensor** out) {
+  auto* o = reinterpret_cast<Object*>(tensor);
+  if (!o || !o->IsInstance<NDArrayObj>()) {
+    BatonErrorSet("TypeError", "BatonTensorView: not a tensor");
+    return -1;
+  }
+  *out = &static_cast<NDArrayObj*>(o)->dl_tensor;
+  return 0;
+}
+
+int BatonTensorFromDLPack(DLManagedTensorVersioned* tensor, BatonObject** out) {
+  try {
+    NDArray a = NDArray::FromDLPackVersioned(tensor);
+    *out = reinterpret_cast<BatonObject*>(ObjectAccess::Steal(a));
+    return 0;
+  } catch (...) {
+    return CatchToSlot();
+  }
+}
+
+int BatonTensorFromDLPackLegacy(DLManagedTensor* tensor, BatonObject** out) {
+  try {
+    NDArray a = NDArray::FromDLPack(tensor);
+    *out = reinterpret_cast<BatonObject*>(ObjectAccess::Steal(a));
+    return 0;
+  } catch (...) {
+    return CatchToSlot();
+  }
+}
+
+int BatonTensorToDLPack(BatonObject* tensor, DLManagedTensorVersioned** out) {
+  try {
+    *out = FromHandle(tensor).ToDLPackVersioned();
+    return 0;
+  } catch (...) {
+    return CatchToSlot();
+  }
+}
+
+int BatonTensorToDLPackLegacy(BatonObject* tensor, DLManagedTensor** out) {
+  try {
+    *out = FromHandle(tensor).ToDLPack();
+    return 0;
+  } catch (...) {
+    return CatchToSlot();
+  }
+}
+
+}  // extern "C"

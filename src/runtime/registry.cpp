@@ -2,6 +2,7 @@
 #include <baton/runtime/registry.h>
 
 #include <baton/runtime/array.h>
+#include <baton/runtime/bytes.h>
 
 #include <map>
 #include <memory>
@@ -182,8 +183,13 @@ int BatonStringCreate(const char* data, size_t size, BatonObject** out) {
 }
 int BatonStringView(const BatonObject* str, const char** data, size_t* size) {
   auto* o = reinterpret_cast<const Object*>(str);
+  if (o && o->IsInstance<BytesObj>()) {
+    *data = static_cast<const BytesObj*>(o)->data.data();
+    *size = static_cast<const BytesObj*>(o)->data.size();
+    return 0;
+  }
   if (!o || !o->IsInstance<StringObj>()) {
-    BatonErrorSet("TypeError", "BatonStringView: not a string");
+    BatonErrorSet("TypeError", "BatonStringView: neither a string nor bytes");
     return -1;
   }
   *data = static_cast<const StringObj*>(o)->data;

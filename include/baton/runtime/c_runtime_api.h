@@ -84,7 +84,16 @@ BATON_DLL int BatonFuncCreate(BatonCFunc call, void* self, void (*free_self)(voi
 
 /* Strings and bytes: both are objects that own their characters; embedded zero bytes are kept. */
 BATON_DLL int BatonStringCreate(const char* data, size_t size, BatonObject** out);
+BATON_DLL int BatonBytesCreate(const char* data, size_t size, BatonObject** out);
 BATON_DLL int BatonStringView(const BatonObject* str, const char** data, size_t* size);
+
+/* Tensors (NDArray objects). The view lives as long as the object. Importing takes the tensor over: its deleter runs with
+ * the last reference, or, when the call fails, never. Exporting gives a tensor that holds a reference to the object. */
+BATON_DLL int BatonTensorView(BatonObject* tensor, DLTensor** out);
+BATON_DLL int BatonTensorFromDLPack(DLManagedTensorVersioned* tensor, BatonObject** out);
+BATON_DLL int BatonTensorFromDLPackLegacy(DLManagedTensor* tensor, BatonObject** out);
+BATON_DLL int BatonTensorToDLPack(BatonObject* tensor, DLManagedTensorVersioned** out);
+BATON_DLL int BatonTensorToDLPackLegacy(BatonObject* tensor, DLManagedTensor** out);
 
 /* Errors of this thread. Kind is a word as "CompileError", "RuntimeError", "InternalError", "TypeError". */
 BATON_DLL void BatonErrorSet(const char* kind, const char* message);

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// The run side of the ahead-of-time executor: what compiled code has to provide, and how it is called.
+//
+// A model with static shapes is one function
+//     int32_t entry(void** io, const uint8_t* constants, uint8_t* arena)
+// where `io` holds the data pointers of the inputs, then of the outputs, in the order of the description. It returns 0,
+// or another value after BatonBackendSetError. All of `arena` is scratch: uninitialised before, of no value after.
+// `constants` and `arena` are aligned to 64 bytes, each io pointer to `io_alignment`. Inputs are dense in row-major order
+// and must not be written. The code keeps no state, so that executors of one module can run at the same time.
+#pragma once
+
+#include <baton/runtime/data_type.h>
+#include <baton/runtime/device_api.h>
+#include <baton/runtime/object.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+
+namespace baton::runtime {
+
+class Module;
+
+using EntryFunction = int32_t (*)(void** io, const uint8_t* constants, uint8_t* arena);
+
+struct TensorInfo {
+  std::string name;
+  std::vector<int64_t> shape;
+  DataType dtype;
+};
+
+/// A compiled model. The JIT fills it in directly; for an artifact it is read from the manifest.
+struct ExecutableDesc {
+  std::vector<TensorInfo> inputs;
+  std::vector<TensorInfo> outputs;
+  uint64_t arena_bytes = 0;
+  /// Weights, kept alive by the module.
+  const uint8_t* constants = nullptr;
+  uint64_t constants_bytes = 0;
+  /// Symbol of the entry function, found by ModuleNode::GetSymbol.
+  std::string entry = "baton_entry";
+  /// Processor features that the code uses, by LLVM's names; each is checked before anything runs.
+  std::vector<std::string> features;
+  /// Alignment that the code assumes of inputs and outputs, a power of two up to 64. Others are copied.
+  uint32_t io_alignment = 64;
+  /// Target string and similar facts, for people; not interpreted.
+  std::string target;
+};
+
+/// Throws RuntimeError that names the first feature which this processor lacks or nobody knows.
+BATON_DLL void CheckFeatures(const std::vector<std::string>& features, const std::string& what);
+
+/// An executor over the model in `code`, as a module with the functions
+///   set_input(name or index, tensor)     copies; checks name, shape and dtype
+///   set_input_zero_copy(name or index, tensor)   keeps a reference; an array that is not dense and aligned is copied
+///   run()                                all inputs must have been set
+///   get_output(index [, tensor])         the result (or a copy into the tensor); no later run overwrites an array that
+///                                        is still referred to
+///   get_input(name or index)  get_num_inputs()  get_num_outputs()  get_input_index(name)
+///   get_input_name(index)  get_output_name(index)  get_input_info(index)  get_output_info(index): [name, shape, dtype]
+///   run_with(tensors in the order of the inputs...)   run without copies; the array of outputs
+/// A second thread that calls while the executor runs gets a RuntimeError: make an executor for each thread, they share
+/// code and weights.
+BATON_DLL Module CreateExecutor(const Module& code, Device device = Cpu());
+
+/// The artifact file: an ELF shared object, then the constants, then the manifest (JSON), then its length and a digest over
+/// all before it. What is cut or changed anywhere is refused before any of it is loaded.
+/// Writes the file, whole or not at all. `desc.constants` go into the file; `elf` must export `desc.entry` and, if it
+/// calls the runtime, `baton_backend_api` (c_backend_api.h).
+BATON_DLL void WriteArtifact(const std::string& path, const void* elf, size_t elf_bytes, const ExecutableDesc& desc);
+/// The manifest text of an artifact, after all checks but without loading code.
+BATON_DLL std::string ReadManifest(const std::string& path);
+
+}  // namespace baton::runtime

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <baton/runtime/device_api.h>
+#include <baton/runtime/error.h>
+#include <baton/runtime/registry.h>
+#include <sys/mman.h>
+
+#include <atomic>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+
+namespace baton::runtime {
+namespace {
+
+struct Named {
+  int type;
+  const char* name;
+};
+// The first name of a type is the one that is printed.
+constexpr Named kNames[] = {{kDLCPU, "cpu"},         {kDLCUDA, "cuda"},     {kDLCUDAHost, "cuda_host"},
+                            {kDLOpenCL, "opencl"},   {kDLVulkan, "vulkan"}, {kDLMetal, "metal"},
+                            {kDLROCM, "rocm"},       {kDLExtDev, "ext_dev"}, {kDLCUDAManaged, "cuda_managed"},
+                            {kDLHexagon, "hexagon"}, {kDLWebGPU, "webgpu"}, {kDLCPU, "llvm"},
+                            {kDLCUDA, "gpu"},        {kDLOpenCL, "cl"}};
+
+constexpr int kMaxType = 64;
+std::atomic<DeviceAPI*> table[kMaxType];
+
+class CpuApi final : public DeviceAPI {
+ public:
+  bool Exists(Device d) override { return d.device_id >= 0; }
+  void* Alloc(Device, size_t bytes, size_t alignment) override {
+    // Large blocks lie on huge pages where the system has them: fewer misses when kernels stream through them.
+    constexpr size_t kHuge = size_t(2) << 20;
+    const bool large = bytes >= 2 * kHuge;
+    if (large && alignment < kHuge) alignment = kHuge;
+    if (alignment < 64) alignment = 64;
+    void* p = nullptr;
+    if (bytes > SIZE_MAX / 2 || posix_memalign(&p, alignment, bytes ? bytes : 1) != 0) {
+      throw Error("MemoryError", "cannot allocate " + std::to_string(bytes) + " bytes on the CPU");
+    }
+    if (large) madvise(p, bytes & ~(kHuge - 1), MADV_HUGEPAGE);
+    return p;
+  }
+  void Free(Device, void* data) noexcept override { free(data); }
+  void Copy(const void* from, Device, void* to, Device, size_t bytes) override {
+    if (bytes) std::memmove(to, from, bytes);
+  }
+};
+
+}  // namespace
+
+std::string Device2String(Device d) {
+  for (const Named& n : kNames) {
+    if (n.type == d.device_type) return std::string(n.name) + "(" + std::to_string(d.device_id) + ")";
+  }
+  return "device " + std::to_string(d.device_type) + "(" + std::to_string(d.device_id) + ")";
+}
+
+Device String2Device(std::string_view s) {
+  std::string_view name = s, number;
+  if (const size_t open = s.find('('); open != std::string_view::npos && s.back() == ')') {
+    name = s.substr(0, open);
+    number = s.substr(open + 1, s.size() - open - 2);
+  } else if (const size_t colon = s.find(':'); colon != std::string_view::npos) {
+    name = s.substr(0, colon);
+    number = s.substr(colon + 1);
+  }
+  int id = 0;
+  const char* end = number.data() + number.size();
+  const bool good = name.size() == s.size() || (std::from_chars(number.data(), end, id).ptr == end && !number.empty() && id >= 0);
+  for (const Named& n : kNames) {
+    if (good && name == n.name) return {n.type, id};
+  }
+  std::string known;
+  for (const Named& n : kNames) known += (known.empty() ? "" : ", ") + std::string(n.name);
+  throw ValueError("unknown device `" + std::string(s.substr(0, 60)) + "`; known are " + known +
+                   ", each with a number as in cpu(0)");
+}
+
+DeviceAPI* DeviceAPI::Get(Device d) {
+  if (d.device_type == kDLCPU) {
+    static CpuApi cpu;
+    return &cpu;
+  }
+  DeviceAPI* api = d.device_type > 0 && d.device_type < kMaxType ? table[d.device_type].load(std::memory_order_acquire)
+                                                                 : nullptr;
+  if (!api) {
+    throw RuntimeError("device `" + Device2String(d) + "` is not available: this build of Baton has no support for it");
+  }
+  if (!api->Exists(d)) throw RuntimeError("device `" + Device2String(d) + "` does not exist on this machine");
+  return api;
+}
+
+void DeviceAPI::Register(int device_type, DeviceAPI* api) {
+  if (device_type <= 0 || device_type >= kMaxType || device_type == kDLCPU) {
+    throw ValueError("no device can be registered for type " + std::to_string(device_type));
+  }
+  DeviceAPI* none = nullptr;
+  if (!table[device_type].compare_exchange_strong(none, api) && none != api) {
+    throw ValueError("a device is registered already for type " + std::to_string(device_type));
+  }
+}
+
+namespace {
+BATON_REGISTER_GLOBAL("runtime.Device2String").set_body_typed(Device2String);
+BATON_REGISTER_GLOBAL("runtime.String2Device").set_body_typed([](std::string s) { return String2Device(s); });
+BATON_REGISTER_GLOBAL("runtime.DeviceExists").set_body_typed([](Device d) {
+  if (d.device_type == kDLCPU) return d.device_id >= 0;
+  DeviceAPI* api = d.device_type > 0 && d.device_type < kMaxType ? table[d.device_type].load() : nullptr;
+  return api && api->Exists(d);
+});
+BATON_REGISTER_GLOBAL("runtime.DeviceSync").set_body_typed([](Device d) { DeviceAPI::Get(d)->Sync(d); });
+}  // namespace
+
+}  // namespace baton::runtime
