@@ -158,6 +158,7 @@ NDArray NDArray::Allocate(int ndim, const int64_t* shape, const int64_t* strides
   if (ndim > kMaxRank) {
     throw ValueError("a tensor of rank " + std::to_string(ndim) + ": expected 0 to " + std::to_string(kMaxRank));
   }
+  const int64_t elements = ShapeProduct(shape, static_cast<size_t>(ndim));
   void* block = malloc(sizeof(NDArrayObj) + 2 * sizeof(int64_t) * static_cast<size_t>(ndim));
   if (!block) throw std::bad_alloc();
   NDArrayObj* n = new (block) NDArrayObj();
@@ -170,6 +171,8 @@ NDArray NDArray::Allocate(int ndim, const int64_t* shape, const int64_t* strides
     if (__builtin_mul_overflow(dense, shape[i] ? shape[i] : 1, &dense)) dense = 0;
   }
   n->dl_tensor = DLTensor{nullptr, device, ndim, dtype, dims, dims + ndim, 0};
+  n->numel = elements;
+  n->dense = runtime::IsContiguous(&n->dl_tensor);
   ObjectAccess::Init(n, NDArrayObj::RuntimeTypeIndex(), [](Object* o) {
     auto* self = static_cast<NDArrayObj*>(o);
     if (self->release_) self->release_(self);
@@ -236,9 +239,7 @@ NDArray NDArray::ScalarInt(int64_t value, DataType dtype) {
   return a;
 }
 
-int64_t NDArray::numel() const { return ShapeProduct(tensor()->shape, static_cast<size_t>(ndim())); }
 size_t NDArray::nbytes() const { return TensorBytes(tensor()->shape, ndim(), dtype()); }
-bool NDArray::contiguous() const { return runtime::IsContiguous(tensor()); }
 
 void NDArray::CopyFrom(const DLTensor* other) const {
   if (obj()->read_only) throw ValueError("copy into a read-only array");
@@ -391,7 +392,7 @@ DLManagedTensorVersioned* NDArray::ToDLPackVersioned() const {
 namespace {
 /// A place within the elements of a dense CPU array, checked.
 void CheckElement(const NDArray& a, int64_t i) {
-  if (a.device().device_type != kDLCPU || !a.contiguous()) throw ValueError("elements are read from dense CPU arrays only");
+  if (a->device.device_type != kDLCPU || !a.contiguous()) throw ValueError("elements are read from dense CPU arrays only");
   if (i < 0 || i >= a.numel()) {
     throw Error("IndexError", "element " + std::to_string(i) + " of an array of " + std::to_string(a.numel()));
   }

@@ -20,6 +20,8 @@ class BATON_DLL NDArrayObj : public Object {
 
   DLTensor dl_tensor;
   bool read_only = false;
+  bool dense = false;  ///< row-major without gaps
+  int64_t numel = 0;
 
   BATON_DECLARE_FINAL_OBJECT_INFO(NDArrayObj, Object)
 
@@ -64,10 +66,10 @@ class BATON_DLL NDArray : public ObjectRef {
   int64_t dim(int i) const { return (*this)->shape[i]; }
   DataType dtype() const { return (*this)->dtype; }
   Device device() const { return (*this)->device; }
-  int64_t numel() const;
+  int64_t numel() const { return obj()->numel; }
   /// Bytes of the elements without gaps.
   size_t nbytes() const;
-  bool contiguous() const;
+  bool contiguous() const { return obj()->dense; }
   bool IsContiguous() const { return contiguous(); }
   /// First element, with the byte offset applied.
   void* data() const { return static_cast<char*>((*this)->data) + (*this)->byte_offset; }
