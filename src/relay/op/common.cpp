@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common.h"
+
+namespace baton::relay {
+
+std::string ShowShape(const Shape& shape) {
+  std::string s = "(";
+  bool first = true;
+  for (const PrimExpr& d : shape) {
+    if (!first) s += ", ";
+    first = false;
+    if (const auto* v = d.as<tir::VarNode>()) {
+      s += v->name_hint.view();
+    } else {
+      int64_t n = DimOf(d);
+      s += n < 0 ? "?" : Str(n);
+    }
+  }
+  if (shape.size() == 1) s += ",";
+  return s + ")";
+}
+
+std::string ShowType(const Type& type) {
+  if (const auto* t = type.as<TensorTypeNode>()) {
+    return "Tensor[" + ShowShape(t->shape) + ", " + DataType2String(t->dtype) + "]";
+  }
+  if (const auto* t = type.as<TupleTypeNode>()) {
+    std::string s = "(";
+    for (const Type& f : t->fields) s += (s.size() > 1 ? ", " : "") + ShowType(f);
+    return s + ")";
+  }
+  return type.defined() && !type.as<IncompleteTypeNode>() ? "a " + type->GetTypeKey() : "an unknown type";
+}
+
+std::string ShowInts(const Ints& values) {
+  std::string s = "[";
+  for (int64_t v : values) s += (s.size() > 1 ? ", " : "") + Str(v);
+  return s + "]";
+}
+
+namespace {
+bool Known(const Type& t) {
+  if (!t.defined() || t.as<IncompleteTypeNode>()) return false;
+  if (const auto* tuple = t.as<TupleTypeNode>()) {
+    for (const Type& f : tuple->fields) {
+      if (!f.defined() || f.as<IncompleteTypeNode>()) return false;
+    }
+  }
+  return true;
+}
+}  // namespace
+
+bool AllKnown(const Array<Type>& types, int num_inputs) {
+  for (int i = 0; i < num_inputs; ++i) {
+    if (!Known(types[i])) return false;
+  }
+  return true;
+}
+
+std::string TypeArgs::Name(int i) const {
+  if (const Op* op = Op::Find(op_); op && i < static_cast<int>((*op)->arguments.size())) {
+    return (*op)->arguments[i]->name.str();
+  }
+  return "argument " + Str(i);
+}
+
+const TensorTypeNode* TypeArgs::operator[](int i) const {
+  if (i >= n_) Fail("", "is called with " + Str(n_) + " arguments; `" + Name(i) + "` is missing");
+  const auto* t = AsTensor(types_[i]);
+  if (!t) Fail("", "`" + Name(i) + "` is " + ShowType(types_[i]) + ", where a tensor is wanted");
+  return t;
+}
+
+std::vector<const TensorTypeNode*> TypeArgs::Fields(int i) const {
+  const auto* t = types_[i].as<TupleTypeNode>();
+  if (!t) Fail("", "`" + Name(i) + "` is " + ShowType(types_[i]) + ", where a tuple of tensors is wanted");
+  std::vector<const TensorTypeNode*> out;
+  for (size_t k = 0; k < t->fields.size(); ++k) {
+    out.push_back(AsTensor(t->fields[k]));
+    if (!out.back()) Fail("", "part " + Str(k) + " of `" + Name(i) + "` is " + ShowType(t->fields[k]) + ", where a tensor is wanted");
+  }
+  return out;
+}
+
+void TypeArgs::Fail(const char* rule, const std::string& text) const {
+  std::string s = std::string("[") + op_;
+  if (*rule) s += std::string(" ") + rule;
+  throw CompileError(s + "] " + text);
+}
+
+void TypeArgs::Floating(int i, const char* rule) const {
+  if (!dtype(i).is_floating()) {
+    Fail(rule, "`" + Name(i) + "` has dtype " + DataType2String(dtype(i)) + ", where a floating one is wanted; cast it first");
+  }
+}
+void TypeArgs::Number(int i, const char* rule) const {
+  if (!dtype(i).is_floating() && !dtype(i).is_integral()) {
+    Fail(rule, "`" + Name(i) + "` has dtype " + DataType2String(dtype(i)) + ", where numbers are wanted; cast it first");
+  }
+}
+void TypeArgs::Integral(int i, const char* rule) const {
+  if (!dtype(i).is_integral()) {
+    Fail(rule, "`" + Name(i) + "` has dtype " + DataType2String(dtype(i)) + ", where integers are wanted");
+  }
+}
+void TypeArgs::Bool(int i, const char* rule) const {
+  if (!dtype(i).is_bool()) {
+    Fail(rule, "`" + Name(i) + "` has dtype " + DataType2String(dtype(i)) + ", where bool is wanted; compare it with 0 first");
+  }
+}
+void TypeArgs::Rank(int i, int64_t want, const char* rule) const {
+  if (ndim(i) != want) {
+    Fail(rule, "`" + Name(i) + "` has shape " + ShowShape(shape(i)) + ", where rank " + Str(want) + " is wanted");
+  }
+}
+void TypeArgs::MinRank(int i, int64_t want, const char* rule) const {
+  if (ndim(i) < want) {
+    Fail(rule, "`" + Name(i) + "` has shape " + ShowShape(shape(i)) + ", where rank " + Str(want) + " or more is wanted");
+  }
+}
+void TypeArgs::SameDtype(int i, int j, const char* rule) const {
+  if (dtype(i) != dtype(j)) {
+    Fail(rule, "`" + Name(i) + "` has dtype " + DataType2String(dtype(i)) + " and `" + Name(j) + "` has " +
+                   DataType2String(dtype(j)) + ", where they have to agree; cast one of them");
+  }
+}
+
+Ints Dims(const Shape& shape) {
+  Ints out;
+  out.reserve(shape.size());
+  for (const PrimExpr& d : shape) out.push_back(DimOf(d));
+  return out;
+}
+
+int64_t ProductOf(const Ints& dims) {
+  bool unknown = false;
+  int64_t n = 1;
+  for (int64_t d : dims) {
+    if (d == 0) return 0;
+    if (d < 0) {
+      unknown = true;
+    } else if (__builtin_mul_overflow(n, d, &n)) {
+      throw CompileError("a tensor of shape " + ShowInts(dims) + " has more elements than an int64 counts");
+    }
+  }
+  return unknown ? -1 : n;
+}
+
+Shape BroadcastShapes(const TypeArgs& in, const Shape& a, const Shape& b, const char* rule) {
+  const Shape& big = a.size() >= b.size() ? a : b;
+  const Shape& small = a.size() >= b.size() ? b : a;
+  Shape out;
+  out.reserve(big.size());
+  size_t lead = big.size() - small.size();
+  for (size_t i = 0; i < big.size(); ++i) {
+    const PrimExpr& x = big[i];
+    if (i < lead) {
+      out.push_back(x);
+      continue;
+    }
+    const PrimExpr& y = small[i - lead];
+    int64_t m = DimOf(x), n = DimOf(y);
+    if (m == 1) {
+      out.push_back(y);
+    } else if (n == 1 || x.same_as(y)) {
+      out.push_back(x);
+    } else if (m >= 0 && n >= 0) {
+      if (m != n) {
+        in.Fail(rule, "shapes " + ShowShape(a) + " and " + ShowShape(b) + " do not broadcast: extents " + Str(m) + " and " +
+                          Str(n) + " differ and neither is 1");
+      }
+      out.push_back(x);
+    } else if (m >= 0) {
+      out.push_back(x);  // the other is 1 or the same
+    } else if (n >= 0) {
+      out.push_back(y);
+    } else {
+      out.push_back(UnknownDim());  // two unknown extents: equal, or one of them is 1
+    }
+  }
+  return out;
+}
+
+Ints NormalizeAxes(const Array<int64_t>& axes, int64_t ndim, const char* op) {
+  std::vector<bool> on(ndim);
+  for (int64_t a : axes) on[NormalizeAxis(a, ndim, op)] = true;
+  Ints out;
+  for (int64_t i = 0; i < ndim; ++i) {
+    if (on[i]) out.push_back(i);
+  }
+  return out;
+}
+
+}  // namespace baton::relay

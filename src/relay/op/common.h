@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the relations and lowerings of operators share.
+#pragma once
+
+#include <baton/relay/op.h>
+#include <baton/tir/op.h>
+
+#include <string>
+#include <vector>
+
+namespace baton::relay {
+
+using te::Indices;
+using te::Tensor;
+using Tensors = Array<te::Tensor>;
+using Shape = Array<PrimExpr>;
+using Ints = std::vector<int64_t>;
+
+/// An operator's name as a template argument.
+template <size_t N>
+struct OpName {
+  char text[N];
+  consteval OpName(const char (&s)[N]) {  // NOLINT
+    for (size_t i = 0; i < N; ++i) text[i] = s[i];
+  }
+};
+
+/// `Tensor[(1, ?, n), float32]`, as the text form has it.
+std::string ShowType(const Type& type);
+std::string ShowShape(const Shape& shape);
+std::string ShowInts(const Ints& values);
+inline std::string Str(int64_t v) { return std::to_string(v); }
+
+/// The arguments of a call whose types are all known.
+class TypeArgs {
+ public:
+  TypeArgs(const char* op, const Array<Type>& types, int num_inputs, TypeReporter& reporter)
+      : op_(op), types_(types), n_(num_inputs), reporter_(reporter) {}
+  const char* op() const { return op_; }
+  int size() const { return n_; }
+  const Type& type(int i) const { return types_[i]; }
+  /// Argument i, which has to be a tensor.
+  const TensorTypeNode* operator[](int i) const;
+  /// The tensors of argument i, which has to be a tuple.
+  std::vector<const TensorTypeNode*> Fields(int i) const;
+  const Shape& shape(int i) const { return (*this)[i]->shape; }
+  DataType dtype(int i) const { return (*this)[i]->dtype; }
+  int64_t ndim(int i) const { return static_cast<int64_t>((*this)[i]->shape.size()); }
+  /// Extent d of argument i, -1 if it is not known.
+  int64_t dim(int i, int64_t d) const { return DimOf((*this)[i]->shape[d]); }
+  int64_t Axis(int64_t axis, int64_t ndim, const char* what = "axis") const { return NormalizeAxis(axis, ndim, op_, what); }
+  const runtime::NDArray* Constant(int i) const { return reporter_.ConstantArg(i); }
+  bool Same(const PrimExpr& a, const PrimExpr& b) const { return reporter_.AssertEQ(a, b); }
+  /// Name of argument i as the operator declares it.
+  std::string Name(int i) const;
+  /// "`data`: Tensor[(2, 3), float32]"
+  std::string Show(int i) const { return "`" + Name(i) + "`: " + ShowType(types_[i]); }
+  /// The operator's requirement `rule` ("R1") does not hold.
+  [[noreturn]] void Fail(const char* rule, const std::string& text) const;
+  // Common requirements of argument i.
+  void Floating(int i, const char* rule) const;
+  void Number(int i, const char* rule) const;
+  void Integral(int i, const char* rule) const;
+  void Bool(int i, const char* rule) const;
+  void Rank(int i, int64_t ndim, const char* rule) const;
+  void MinRank(int i, int64_t ndim, const char* rule) const;
+  void SameDtype(int i, int j, const char* rule) const;
+
+ private:
+  const char* op_;
+  const Array<Type>& types_;
+  int n_;
+  TypeReporter& reporter_;
+};
+
+/// False where an argument's type is not known yet.
+bool AllKnown(const Array<Type>& types, int num_inputs);
+
+template <class Fn>
+struct TypeFn;
+template <class R, class A>
+struct TypeFn<R (*)(const A&, const TypeArgs&)> {
+  static Type Call(R (*f)(const A&, const TypeArgs&), const Attrs& attrs, const TypeArgs& in) {
+    return f(*static_cast<const A*>(attrs.get()), in);
+  }
+};
+template <class R>
+struct TypeFn<R (*)(const TypeArgs&)> {
+  static Type Call(R (*f)(const TypeArgs&), const Attrs&, const TypeArgs& in) { return f(in); }
+};
+/// A relation from a function that gives the result's type once the arguments' are known: TensorType f(const A& attrs,
+/// const TypeArgs& in), or without attributes. A null result means that it cannot be said yet.
+template <OpName kName, auto kFn>
+bool Rel(const Array<Type>& types, int num_inputs, const Attrs& attrs, TypeReporter& reporter) {
+  if (!AllKnown(types, num_inputs)) return false;
+  TypeArgs in(kName.text, types, num_inputs, reporter);
+  Type out = TypeFn<decltype(kFn)>::Call(kFn, attrs, in);
+  if (!out.defined()) return false;
+  reporter.Assign(types[num_inputs], out);
+  return true;
+}
+
+// ---- Dimensions.
+inline PrimExpr UnknownDim() { return tir::AnyDim(); }
+/// A literal, or unknown if negative.
+inline PrimExpr MakeDim(int64_t v) { return v < 0 ? UnknownDim() : PrimExpr(v); }
+inline Shape MakeShape(const Ints& v) {
+  Shape s;
+  s.reserve(v.size());
+  for (int64_t d : v) s.push_back(MakeDim(d));
+  return s;
+}
+/// Extents, -1 where not known.
+Ints Dims(const Shape& shape);
+/// The shape that NumPy's broadcasting gives; fails with `rule`.
+Shape BroadcastShapes(const TypeArgs& in, const Shape& a, const Shape& b, const char* rule);
+/// Product; -1 if an extent is not known (and none is 0). Throws for one beyond int64.
+int64_t ProductOf(const Ints& dims);
+inline Ints ToInts(const Array<int64_t>& a) { return Ints(a.begin(), a.end()); }
+inline Array<int64_t> ToArray(const Ints& v) { return Array<int64_t>(v.begin(), v.end()); }
+/// The literal in an attribute that may be None.
+inline bool HasValue(const PrimExpr& e) { return e.defined(); }
+inline int64_t ValueOf(const PrimExpr& e) { return DimOf(e); }
+
+// ---- For lowering.
+/// Arithmetic of narrow floats is done in float32 and rounded once.
+inline DataType Wide(DataType t) { return t.is_floating() && t.bits() < 32 ? DataType::Float(32) : t; }
+inline PrimExpr Widen(const PrimExpr& e) { return cast(Wide(e.dtype()), e); }
+/// Axes in [0, ndim), sorted, without repetition.
+Ints NormalizeAxes(const Array<int64_t>& axes, int64_t ndim, const char* op);
+
+/// The attributes of a call.
+template <class A>
+const A& AttrsOf(const Call& call) {
+  return *static_cast<const A*>(call->attrs.get());
+}
+
+}  // namespace baton::relay
