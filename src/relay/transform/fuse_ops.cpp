@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <baton/relay/functor.h>
+#include <baton/relay/lower.h>
 #include <baton/relay/op.h>
 #include <baton/relay/transform.h>
 
@@ -65,7 +66,9 @@ class Fuser {
       n.expr = e;
       n.group = static_cast<int>(nodes_.size());
       if (const auto* call = e.as<CallNode>()) {
-        if (const OpDef* def = DefOf(call->op); def && !def->stateful && def->lower && TensorResult(e)) n.pattern = def->pattern;
+        const OpDef* def = DefOf(call->op);
+        // Views cost nothing by themselves; inside a kernel they would cost index arithmetic.
+        if (def && !def->stateful && def->lower && TensorResult(e) && !IsView(call->op)) n.pattern = def->pattern;
         for (const Expr& a : call->args) Use(a, n.group);
         if (!call->op.as<OpNode>()) Use(call->op, n.group);
       } else if (const auto* t = e.as<TupleNode>()) {
@@ -230,7 +233,7 @@ class Fuser {
     auto it = index_.find(pre);
     if (it == index_.end()) return post;
     const OpDef* def = DefOf(pre->op);
-    if (!def || !def->lower || def->stateful) return post;
+    if (!def || !def->lower || def->stateful || IsView(pre->op)) return post;
     int i = it->second, root = Find(i);
     // Inner members are emitted with the last one; what they become here is not used.
     if (i != root) return post;

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// What code is generated for: "llvm -mcpu=sapphirerapids -mattr=+avx512f,-amx-tile -mtriple=... -opt-level=2".
+#pragma once
+
+#include <baton/ir/attrs.h>
+
+namespace baton {
+
+struct BATON_DLL TargetNode : Node<TargetNode, Object> {
+  static constexpr const char* _type_key = "Target";
+  String kind = "llvm";
+  String mcpu;
+  String mtriple;
+  String mattr;
+  int64_t opt_level = 2;
+  int64_t num_cores = 0;
+  Array<String> features;
+  static constexpr void Describe(auto& d) {
+    d(F<&TargetNode::kind>, "Code generator: \"llvm\", \"c\".");
+    d(F<&TargetNode::mcpu>, "Processor by LLVM's name; \"\" is this machine's.");
+    d(F<&TargetNode::mtriple>, "LLVM triple; \"\" is this machine's.");
+    d(F<&TargetNode::mattr>, "Further features, as \"+avx512f,-amx-tile\".");
+    d(F<&TargetNode::opt_level>, "LLVM's optimisation level, 0 to 3.", AtLeast(0), AtMost(3));
+    d(F<&TargetNode::num_cores>, "Cores to plan parallel loops for; 0 is this machine's.", AtLeast(0));
+    d(F<&TargetNode::features>, "Features it has, by LLVM's names, sorted; filled by Make.", runtime::kIgnored);
+  }
+  bool Has(std::string_view feature) const;
+  /// Width of the vectors to use, in bits: 512, 256 or 128.
+  int64_t vector_bits() const;
+  /// Lanes of one vector of `dtype`.
+  int64_t Lanes(DataType dtype) const { return vector_bits() / dtype.bits(); }
+  /// Vector registers there are: 32 or 16.
+  int64_t vector_registers() const { return vector_bits() == 512 ? 32 : 16; }
+  bool is_host() const { return mcpu.empty() && mtriple.empty(); }
+};
+class BATON_DLL Target : public RefTo<TargetNode, ObjectRef> {
+ public:
+  using RefTo::RefTo;
+  /// Reads a target string; unknown kinds and options are errors that list the known ones. "llvm" is this machine.
+  static Target Make(std::string_view text);
+  static Target Host() { return Make("llvm"); }
+  /// The text that Make reads.
+  std::string str() const;
+  /// The innermost target entered on this thread, else the host.
+  static Target Current();
+  void EnterWithScope();
+  void ExitWithScope();
+};
+
+}  // namespace baton

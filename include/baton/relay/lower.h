@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a primitive function (a fusion group) to one loop program.
+#pragma once
+
+#include <baton/ir/target.h>
+#include <baton/relay/expr.h>
+#include <baton/te/tensor.h>
+#include <baton/tir/stmt.h>
+
+namespace baton::relay {
+
+/// Writes the loops of a group whose heavy operator is `anchor`, or gives null when it does not take this case.
+/// Parameters of the result: the buffers of the group's parameters in order, then of its results.
+using KernelGenerator = tir::PrimFunc (*)(const Function& func, const Call& anchor, const String& name, const Target& target);
+
+/// Generators are asked in the order of registration before the general schedule. `op_name`: the anchor's operator.
+BATON_DLL void RegisterKernelGenerator(const char* op_name, KernelGenerator generator);
+
+/// The body of a primitive function as tensor expressions. `inputs` receives a placeholder for each parameter.
+/// Outputs are the leaves of the result, in order.
+BATON_DLL Array<te::Tensor> ToTensorExpressions(const Function& func, Array<te::Tensor>* inputs);
+
+/// The loop program of a primitive function, by a kernel generator or by the general schedule; not yet lowered further.
+BATON_DLL tir::PrimFunc LowerPrimitive(const Function& func, const String& name, const Target& target);
+
+/// The operator call that decides how a group is computed: its heavy one, else its last.
+BATON_DLL Call AnchorOf(const Function& func);
+
+/// True for operators that only change how the elements of a dense tensor are numbered: no kernel is needed.
+BATON_DLL bool IsView(const ObjectRef& op);
+
+}  // namespace baton::relay

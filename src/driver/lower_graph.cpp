@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "driver/lower_graph.h"
+
+#include <baton/ir/structural.h>
+#include <baton/relay/functor.h>
+#include <baton/relay/lower.h>
+#include <baton/relay/op.h>
+#include <baton/tir/op.h>
+
+#include <set>
+#include <unordered_map>
+
+#include "driver/plan_memory.h"
+
+namespace baton::driver {
+
+using relay::CallNode;
+using relay::ConstantNode;
+using relay::Expr;
+using relay::Function;
+using relay::FunctionNode;
+using relay::TupleGetItemNode;
+using relay::TupleNode;
+using relay::VarNode;
+
+namespace {
+
+/// Where a tensor lies.
+struct Place {
+  enum Kind { kIo, kConstant, kArena } kind = kArena;
+  int index = 0;  // io slot, constant, or planned buffer
+};
+struct Leaf {
+  Place place;
+  TensorType type;
+};
+using Leaves = std::vector<Leaf>;
+
+/// Tensor types of a value, tuples flattened; false for other types or shapes that are not static.
+bool FlattenType(const Type& type, std::vector<TensorType>* out) {
+  std::vector<Type> work{type};
+  while (!work.empty()) {
+    Type t = work.back();
+    work.pop_back();
+    if (const auto* tensor = t.as<TensorTypeNode>()) {
+      std::vector<int64_t> shape;
+      if (!relay::StaticShape(tensor->shape, &shape)) return false;
+      out->push_back(GetRef<TensorType>(tensor));
+    } else if (const auto* tuple = t.as<TupleTypeNode>()) {
+      for (size_t i = tuple->fields.size(); i-- > 0;) work.push_back(tuple->fields[static_cast<int64_t>(i)]);
+    } else {
+      return false;
+    }
+  }
+  return true;
+}
+
+uint64_t BytesOf(const TensorType& t) {
+  uint64_t n = t->dtype.bytes();
+  for (const PrimExpr& d : t->shape) n *= static_cast<uint64_t>(relay::DimOf(d));
+  return n;
+}
+
+std::vector<int64_t> ShapeOf(const TensorType& t) {
+  std::vector<int64_t> shape;
+  relay::StaticShape(t->shape, &shape);
+  return shape;
+}
+
+/// "fused_nn_conv2d_add_nn_relu": the operators in order, shortened.
+std::string KernelName(const Function& func) {
+  std::string name = "fused";
+  relay::PostOrder(func->body, [&](const Expr& e) {
+    const auto* call = e.as<CallNode>();
+    const auto* op = call ? call->op.as<OpNode>() : nullptr;
+    if (op && name.size() < 80) name += "_" + op->name.str();
+  });
+  for (char& c : name) {
+    if (!isalnum(static_cast<unsigned char>(c))) c = '_';
+  }
+  return name;
+}
+
+PrimExpr Handle(const tir::Var& base, uint64_t offset) {
+  static const Op op = Op::GetOrCreate("tir.ptr_offset");
+  return tir::Call(DataType::Handle(), op, {base, PrimExpr(static_cast<int64_t>(offset))});
+}
+PrimExpr IoHandle(const tir::Var& io, int index) {
+  static const Op op = Op::GetOrCreate("tir.load_handle");
+  return tir::Call(DataType::Handle(), op, {io, PrimExpr(static_cast<int64_t>(index))});
+}
+
+/// Dataflow of a body in order, inputs first; functions that are called are not entered.
+std::vector<Expr> DataflowOrder(const Expr& body) {
+  std::vector<Expr> order;
+  std::unordered_map<const Object*, bool> done;
+  std::vector<std::pair<Expr, bool>> stack{{body, false}};
+  while (!stack.empty()) {
+    auto [e, expanded] = stack.back();
+    stack.pop_back();
+    bool& d = done[e.get()];
+    if (d) continue;
+    if (expanded) {
+      d = true;
+      order.push_back(e);
+      continue;
+    }
+    stack.push_back({e, true});
+    auto push = [&](const Expr& c) {
+      auto it = done.find(c.get());
+      if (it == done.end() || !it->second) stack.push_back({c, false});
+    };
+    if (const auto* call = e.as<CallNode>()) {
+      for (size_t i = call->args.size(); i-- > 0;) push(call->args[static_cast<int64_t>(i)]);
+    } else if (const auto* t = e.as<TupleNode>()) {
+      for (size_t i = t->fields.size(); i-- > 0;) push(t->fields[static_cast<int64_t>(i)]);
+    } else if (const auto* g = e.as<TupleGetItemNode>()) {
+      push(g->tuple);
+    }
+  }
+  return order;
+}
+
+class GraphLowerer {
+ public:
+  explicit GraphLowerer(const Target& target) : target_(target) {}
+
+  LoweredModel Run(const Function& main) {
+    for (const relay::Var& p : main->params) {
+      std::vector<TensorType> types;
+      FlattenType(p->checked_type(), &types);
+      Leaves leaves;
+      for (size_t i = 0; i < types.size(); ++i) {
+        std::string name = p->name_hint().str() + (types.size() > 1 ? "." + std::to_string(i) : "");
+        leaves.push_back({{Place::kIo, static_cast<int>(out_.desc.inputs.size())}, types[i]});
+        out_.desc.inputs.push_back({name, ShapeOf(types[i]), types[i]->dtype});
+      }
+      value_[p.get()] = leaves;
+    }
+    for (const Expr& e : DataflowOrder(main->body)) Visit(e);
+    Outputs(main);
+    Plan();
+    Entry();
+    out_.num_calls = static_cast<int>(steps_.size());
+    out_.num_kernels = static_cast<int>(kernels_.size());
+    return std::move(out_);
+  }
+
+ private:
+  struct Step {
+    GlobalVar kernel;  // null: copy `in` to `out`
+    std::vector<Place> in, out;
+    uint64_t bytes = 0;
+    Span span;
+  };
+
+  void Visit(const Expr& e) {
+    if (value_.count(e.get())) return;
+    if (const auto* c = e.as<ConstantNode>()) {
+      value_[e.get()] = {{{Place::kConstant, static_cast<int>(constants_.size())}, c->tensor_type()}};
+      constants_.push_back(c->data);
+    } else if (const auto* t = e.as<TupleNode>()) {
+      Leaves all;
+      for (const Expr& f : t->fields) {
+        const Leaves& l = value_.at(f.get());
+        all.insert(all.end(), l.begin(), l.end());
+      }
+      value_[e.get()] = all;
+    } else if (const auto* g = e.as<TupleGetItemNode>()) {
+      // The fields before it may be tuples themselves.
+      const auto* type = g->tuple->checked_type_.as<TupleTypeNode>();
+      size_t begin = 0;
+      for (int64_t i = 0; i < g->index; ++i) {
+        std::vector<TensorType> types;
+        FlattenType(type->fields[i], &types);
+        begin += types.size();
+      }
+      std::vector<TensorType> types;
+      FlattenType(type->fields[g->index], &types);
+      const Leaves& l = value_.at(g->tuple.get());
+      value_[e.get()] = Leaves(l.begin() + begin, l.begin() + begin + types.size());
+    } else if (const auto* call = e.as<CallNode>()) {
+      std::vector<TensorType> types;
+      FlattenType(e->checked_type(), &types);
+      if (relay::IsView(call->op)) {
+        value_[e.get()] = {{value_.at(call->args[0].get())[0].place, types[0]}};
+        return;
+      }
+      Step s;
+      s.kernel = Kernel(Downcast<Function>(call->op));
+      s.span = call->span;
+      for (const Expr& a : call->args) {
+        for (const Leaf& l : value_.at(a.get())) s.in.push_back(l.place);
+      }
+      Leaves leaves;
+      for (const TensorType& t : types) {
+        Place p{Place::kArena, static_cast<int>(buffers_.size())};
+        buffers_.push_back({BytesOf(t), static_cast<int>(steps_.size()), static_cast<int>(steps_.size()), 0});
+        s.out.push_back(p);
+        leaves.push_back({p, t});
+      }
+      steps_.push_back(s);
+      value_[e.get()] = leaves;
+    }
+  }
+
+  GlobalVar Kernel(const Function& func) {
+    uint64_t h = StructuralHash(func);
+    for (auto& [f, var] : kernels_[h]) {
+      if (StructuralEqual(f, func)) return var;
+    }
+    std::string base = KernelName(func), name = base;
+    for (int i = 1; !names_.insert(name).second; ++i) name = base + "_" + std::to_string(i);
+    GlobalVar var{String(name)};
+    kernels_[h].push_back({func, var});
+    functions_.push_back({var, func});
+    return var;
+  }
+
+  void Outputs(const Function& main) {
+    Leaves results = value_.at(main->body.get());
+    std::vector<bool> taken(buffers_.size());
+    int base = static_cast<int>(out_.desc.inputs.size());
+    auto names = main->GetAttr<Array<String>>("output_names", Array<String>());
+    for (size_t i = 0; i < results.size(); ++i) {
+      Place& p = results[i].place;
+      Place slot{Place::kIo, base + static_cast<int>(i)};
+      std::string name = i < names.size() ? names[static_cast<int64_t>(i)].str() : "output" + std::to_string(i);
+      out_.desc.outputs.push_back({name, ShapeOf(results[i].type), results[i].type->dtype});
+      if (p.kind == Place::kArena && !taken[p.index]) {
+        // Written in place; everyone who reads it reads the output.
+        taken[p.index] = true;
+        redirect_[p.index] = slot.index;
+      } else {
+        Step copy;
+        copy.in.push_back(p);
+        copy.out.push_back(slot);
+        copy.bytes = BytesOf(results[i].type);
+        copies_.push_back(copy);
+      }
+    }
+    for (Step& c : copies_) steps_.push_back(c);
+  }
+
+  Place Final(Place p) const {
+    if (p.kind != Place::kArena) return p;
+    auto it = redirect_.find(p.index);
+    return it == redirect_.end() ? p : Place{Place::kIo, it->second};
+  }
+
+  void Plan() {
+    for (size_t i = 0; i < steps_.size(); ++i) {
+      for (const Place& p : steps_[i].in) {
+        if (p.kind == Place::kArena) buffers_[p.index].last = static_cast<int>(i);
+      }
+    }
+    std::vector<PlannedBuffer> planned;
+    std::vector<int> index(buffers_.size(), -1);
+    for (size_t i = 0; i < buffers_.size(); ++i) {
+      if (redirect_.count(static_cast<int>(i))) continue;
+      index[i] = static_cast<int>(planned.size());
+      planned.push_back(buffers_[i]);
+    }
+    out_.desc.arena_bytes = PlanMemory(&planned);
+    for (size_t i = 0; i < buffers_.size(); ++i) {
+      if (index[i] >= 0) buffers_[i].offset = planned[index[i]].offset;
+    }
+    uint64_t at = 0;
+    for (const NDArray& c : constants_) {
+      out_.constants.push_back({at, c});
+      // A line of slack, so that a vector load at the end stays inside.
+      at += (c.nbytes() + 127) / 64 * 64;
+    }
+    out_.desc.constants_bytes = at;
+  }
+
+  void Entry() {
+    tir::Var io("io", DataType::Handle()), constants("constants", DataType::Handle()), arena("arena", DataType::Handle());
+    auto pointer = [&](Place p) {
+      p = Final(p);
+      switch (p.kind) {
+        case Place::kIo: return IoHandle(io, p.index);
+        case Place::kConstant: return Handle(constants, out_.constants[p.index].first);
+        default: return Handle(arena, buffers_[p.index].offset);
+      }
+    };
+    static const Op copy = Op::GetOrCreate("tir.memcpy");
+    Array<tir::Stmt> seq;
+    for (const Step& s : steps_) {
+      Array<PrimExpr> args;
+      tir::Stmt stmt;
+      if (s.kernel.defined()) {
+        for (const Place& p : s.in) args.push_back(pointer(p));
+        for (const Place& p : s.out) args.push_back(pointer(p));
+        stmt = tir::Evaluate(PrimExpr(tir::Call(DataType::Int(32), s.kernel, args)));
+      } else {
+        stmt = tir::Evaluate(PrimExpr(tir::Call(DataType::Int(32), copy,
+                                                {pointer(s.out[0]), pointer(s.in[0]), PrimExpr(static_cast<int64_t>(s.bytes))})));
+      }
+      stmt->span = s.span;
+      seq.push_back(stmt);
+    }
+    tir::PrimFunc entry({io, constants, arena}, tir::SeqStmt::Flatten(seq));
+    entry = WithAttr(entry, attr::kGlobalSymbol, Any(out_.desc.entry));
+    entry = WithAttr(entry, "model_entry", Any(1));
+    Map<GlobalVar, BaseFunc> functions;
+    for (const auto& [var, func] : functions_) {
+      functions.Set(var, relay::LowerPrimitive(func, var->name_hint, target_));
+    }
+    functions.Set(GlobalVar(String(out_.desc.entry)), entry);
+    out_.mod = IRModule(functions);
+  }
+
+  Target target_;
+  LoweredModel out_;
+  std::unordered_map<const Object*, Leaves> value_;
+  std::vector<NDArray> constants_;
+  std::vector<PlannedBuffer> buffers_;
+  std::vector<Step> steps_, copies_;
+  std::unordered_map<int, int> redirect_;
+  std::unordered_map<uint64_t, std::vector<std::pair<Function, GlobalVar>>> kernels_;
+  std::vector<std::pair<GlobalVar, Function>> functions_;
+  std::set<std::string> names_;
+};
+
+}  // namespace
+
+bool CanLowerGraph(const Function& main, std::string* why) {
+  std::vector<TensorType> types;
+  auto no = [&](std::string text) {
+    if (why->empty()) *why = std::move(text);
+    return false;
+  };
+  for (const relay::Var& p : main->params) {
+    if (!p->checked_type_.defined() || !FlattenType(p->checked_type(), &types)) {
+      return no("input `" + p->name_hint().str() + "` has a dynamic shape");
+    }
+  }
+  for (const Expr& e : DataflowOrder(main->body)) {
+    types.clear();
+    if (!e->checked_type_.defined() || !FlattenType(e->checked_type(), &types)) {
+      return no("a value of the program has a dynamic shape or is no tensor" +
+              (e->span.defined() && e->span->source_name.defined() ? " (" + e->span->source_name->name.str() + ")" : ""));
+    } else if (const auto* call = e.as<CallNode>()) {
+      const auto* f = call->op.as<FunctionNode>();
+      if (!relay::IsView(call->op) && !(f && f->HasNonzeroAttr(attr::kPrimitive))) {
+        const auto* op = call->op.as<OpNode>();
+        return no(op ? "operator `" + op->name.str() + "` runs on the host" : "a function is called");
+      }
+    } else if (!e.as<TupleNode>() && !e.as<TupleGetItemNode>() && !e.as<ConstantNode>() && !e.as<VarNode>()) {
+      return no("the program has control flow or closures (" + e.get()->GetTypeKey() + ")");
+    }
+  }
+  return true;
+}
+
+LoweredModel LowerGraph(const Function& main, const Target& target) { return GraphLowerer(target).Run(main); }
+
+}  // namespace baton::driver

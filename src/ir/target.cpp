@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <baton/ir/target.h>
+
+#include <baton/runtime/registry.h>
+#include <baton/support/machine.h>
+#include <baton/support/nearest.h>
+
+#include <algorithm>
+#include <charconv>
+#include <vector>
+
+namespace baton {
+namespace {
+
+std::vector<Target>& Stack() {
+  static thread_local std::vector<Target> s;
+  return s;
+}
+
+// Features of processors that a target string may name, as far as schedules ask for them.
+struct Cpu {
+  std::string_view name;
+  std::vector<std::string_view> features;
+};
+const std::vector<std::string_view> kAvx2 = {"avx", "avx2", "f16c", "fma"};
+const std::vector<std::string_view> kAvx512 = {"avx", "avx2", "avx512bw", "avx512dq", "avx512f", "avx512vl", "f16c", "fma"};
+std::vector<std::string_view> More(std::vector<std::string_view> base, std::initializer_list<std::string_view> more) {
+  base.insert(base.end(), more);
+  return base;
+}
+const std::vector<Cpu>& Cpus() {
+  static const std::vector<Cpu> cpus = {
+      {"x86-64", {}},
+      {"x86-64-v2", {}},
+      {"x86-64-v3", kAvx2},
+      {"x86-64-v4", kAvx512},
+      {"haswell", kAvx2},
+      {"broadwell", kAvx2},
+      {"skylake", kAvx2},
+      {"core-avx2", kAvx2},
+      {"znver2", kAvx2},
+      {"znver3", kAvx2},
+      {"skylake-avx512", kAvx512},
+      {"cascadelake", More(kAvx512, {"avx512vnni"})},
+      {"icelake-server", More(kAvx512, {"avx512vnni"})},
+      {"znver4", More(kAvx512, {"avx512vnni", "avx512bf16"})},
+      {"sapphirerapids", More(kAvx512, {"avx512vnni", "avx512bf16", "avx512fp16", "amx-tile", "amx-bf16", "amx-int8"})},
+      {"generic", {}},
+  };
+  return cpus;
+}
+
+const RegisterNodes<TargetNode> registered;
+
+}  // namespace
+
+bool TargetNode::Has(std::string_view feature) const {
+  for (const String& f : features) {
+    if (f == feature) return true;
+  }
+  return false;
+}
+
+int64_t TargetNode::vector_bits() const { return Has("avx512f") ? 512 : Has("avx2") ? 256 : 128; }
+
+Target Target::Make(std::string_view text) {
+  TargetNode n;
+  size_t at = 0;
+  auto word = [&]() -> std::string_view {
+    while (at < text.size() && text[at] == ' ') ++at;
+    size_t end = std::min(text.find(' ', at), text.size());
+    std::string_view w = text.substr(at, end - at);
+    at = end;
+    return w;
+  };
+  std::string_view kind = word();
+  static const std::vector<std::string> kinds = {"llvm", "c"};
+  if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) {
+    throw runtime::ValueError("unknown target kind \"" + std::string(kind.substr(0, 40)) + "\"" + support::DidYouMean(kind, kinds) +
+                              "; there are llvm and c, with options as in \"llvm -mcpu=skylake-avx512\"");
+  }
+  n.kind = String(kind);
+  for (std::string_view w = word(); !w.empty(); w = word()) {
+    std::string_view body = w;
+    while (!body.empty() && body[0] == '-') body.remove_prefix(1);
+    size_t eq = body.find('=');
+    std::string_view key = body.substr(0, eq), value = eq == std::string_view::npos ? "" : body.substr(eq + 1);
+    auto number = [&](int64_t lo, int64_t hi) {
+      int64_t v = 0;
+      auto [p, ec] = std::from_chars(value.data(), value.data() + value.size(), v);
+      if (ec != std::errc() || p != value.data() + value.size() || v < lo || v > hi) {
+        throw runtime::ValueError("target option -" + std::string(key) + " is a number from " + std::to_string(lo) + " to " +
+                                  std::to_string(hi) + ", got \"" + std::string(value) + "\"");
+      }
+      return v;
+    };
+    if (w[0] != '-' || (eq == std::string_view::npos && key != "keys")) {
+      throw runtime::ValueError("target options are written -name=value, got \"" + std::string(w) + "\"");
+    }
+    if (key == "mcpu") {
+      n.mcpu = String(value);
+    } else if (key == "mtriple" || key == "target") {
+      n.mtriple = String(value);
+    } else if (key == "mattr") {
+      n.mattr = String(value);
+    } else if (key == "opt-level") {
+      n.opt_level = number(0, 3);
+    } else if (key == "num-cores") {
+      n.num_cores = number(0, 4096);
+    } else {
+      throw runtime::ValueError("unknown target option -" + std::string(key) +
+                                support::DidYouMean(key, {"mcpu", "mtriple", "mattr", "opt-level", "num-cores"}) +
+                                "; there are -mcpu, -mtriple, -mattr, -opt-level, -num-cores");
+    }
+  }
+  std::vector<std::string> features;
+  if (n.mcpu.empty() && n.mtriple.empty()) {
+    for (const std::string& f : support::CpuFeatures()) features.push_back(f);
+  } else {
+    const Cpu* cpu = nullptr;
+    for (const Cpu& c : Cpus()) {
+      if (n.mcpu == c.name) cpu = &c;
+    }
+    // LLVM refuses names that it does not know; schedules of others use the base features.
+    if (cpu) {
+      for (std::string_view f : cpu->features) features.push_back(std::string(f));
+    }
+  }
+  std::string_view attr = n.mattr.view();
+  while (!attr.empty()) {
+    std::string_view one = attr.substr(0, attr.find(','));
+    attr.remove_prefix(std::min(one.size() + 1, attr.size()));
+    if (one.size() < 2 || (one[0] != '+' && one[0] != '-')) {
+      throw runtime::ValueError("target option -mattr lists features as +name or -name, got \"" + std::string(one) + "\"");
+    }
+    std::string name(one.substr(1));
+    features.erase(std::remove(features.begin(), features.end(), name), features.end());
+    if (one[0] == '+') features.push_back(name);
+  }
+  std::sort(features.begin(), features.end());
+  for (const std::string& f : features) n.features.push_back(f);
+  return Target(std::move(n));
+}
+
+std::string Target::str() const {
+  const TargetNode* n = get();
+  std::string s = n->kind.str();
+  if (!n->mcpu.empty()) s += " -mcpu=" + n->mcpu.str();
+  if (!n->mtriple.empty()) s += " -mtriple=" + n->mtriple.str();
+  if (!n->mattr.empty()) s += " -mattr=" + n->mattr.str();
+  if (n->opt_level != 2) s += " -opt-level=" + std::to_string(n->opt_level);
+  if (n->num_cores != 0) s += " -num-cores=" + std::to_string(n->num_cores);
+  return s;
+}
+
+Target Target::Current() { return Stack().empty() ? Host() : Stack().back(); }
+void Target::EnterWithScope() { Stack().push_back(*this); }
+void Target::ExitWithScope() {
+  if (Stack().empty() || !Stack().back().same_as(*this)) throw runtime::ValueError("this target is not the innermost one of this thread");
+  Stack().pop_back();
+}
+
+BATON_REGISTER_GLOBAL("target.Target").set_body_typed([](String text) { return Target::Make(text.view()); });
+BATON_REGISTER_GLOBAL("target.TargetStr").set_body_typed([](Target t) { return String(t.str()); });
+BATON_REGISTER_GLOBAL("target.TargetCurrent").set_body_typed([](bool allow_none) {
+  return allow_none && Stack().empty() ? Target(ObjectPtr<Object>()) : Target::Current();
+});
+BATON_REGISTER_GLOBAL("target.TargetEnterScope").set_body_typed([](Target t) { t.EnterWithScope(); });
+BATON_REGISTER_GLOBAL("target.TargetExitScope").set_body_typed([](Target t) { t.ExitWithScope(); });
+BATON_REGISTER_GLOBAL("target.VectorBits").set_body_typed([](Target t) { return t->vector_bits(); });
+
+}  // namespace baton

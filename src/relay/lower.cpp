@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <baton/relay/lower.h>
+
+#include <baton/relay/functor.h>
+#include <baton/relay/op.h>
+#include <baton/te/lower.h>
+#include <baton/tir/op.h>
+
+#include <map>
+#include <mutex>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+namespace baton::relay {
+namespace {
+
+struct GeneratorTable {
+  std::mutex mutex;
+  std::map<std::string, std::vector<KernelGenerator>, std::less<>> by_op;
+  static GeneratorTable& Get() {
+    static auto* t = new GeneratorTable;
+    return *t;
+  }
+};
+
+PrimExpr ScalarLiteral(const Constant& c) {
+  DataType t = c->data.dtype();
+  if (t.is_floating()) return FloatImm(t, c->data.GetDouble(0));
+  return IntImm(t, c->data.GetInt(0));
+}
+
+const TensorTypeNode* TensorOf(const Expr& e) {
+  const auto* t = e->checked_type_.as<TensorTypeNode>();
+  if (!t) throw InternalError("a tensor was expected in a primitive function, not " + (e->checked_type_.defined() ? e->checked_type_.get()->GetTypeKey() : "an untyped expression"));
+  return t;
+}
+
+}  // namespace
+
+void RegisterKernelGenerator(const char* op_name, KernelGenerator generator) {
+  GeneratorTable& t = GeneratorTable::Get();
+  std::lock_guard lock(t.mutex);
+  t.by_op[op_name].push_back(generator);
+}
+
+bool IsView(const ObjectRef& op) {
+  static const std::unordered_set<std::string_view> views = {"reshape", "squeeze", "expand_dims", "nn.batch_flatten",
+                                                             "reshape_like", "reverse_reshape", "contrib_reverse_reshape"};
+  const auto* n = op.as<OpNode>();
+  return n && views.count(n->name.view());
+}
+
+Call AnchorOf(const Function& func) {
+  Call last, heavy;
+  PostOrder(func->body, [&](const Expr& e) {
+    const auto* call = e.as<CallNode>();
+    if (!call) return;
+    last = GetRef<Call>(call);
+    const OpDef* def = DefOf(call->op);
+    if (def && def->pattern == OpPattern::kOutEWiseFusable && !heavy.defined()) heavy = last;
+  });
+  return heavy.defined() ? heavy : last;
+}
+
+Array<te::Tensor> ToTensorExpressions(const Function& func, Array<te::Tensor>* inputs) {
+  std::unordered_map<const Object*, Array<te::Tensor>> value;
+  for (const Var& p : func->params) {
+    const auto* t = TensorOf(p);
+    te::Tensor x = te::placeholder(t->shape, t->dtype, p->name_hint());
+    inputs->push_back(x);
+    value[p.get()] = {x};
+  }
+  PostOrder(func->body, [&](const Expr& e) {
+    if (const auto* c = e.as<ConstantNode>()) {
+      PrimExpr literal = ScalarLiteral(GetRef<Constant>(c));
+      if (!c->is_scalar()) throw InternalError("a primitive function holds a constant that is not a scalar");
+      value[e.get()] = {te::Compute(Array<PrimExpr>(), [&](te::Indices) { return literal; }, "literal")};
+    } else if (const auto* t = e.as<TupleNode>()) {
+      Array<te::Tensor> all;
+      for (const Expr& f : t->fields) {
+        for (const te::Tensor& x : value.at(f.get())) all.push_back(x);
+      }
+      value[e.get()] = all;
+    } else if (const auto* g = e.as<TupleGetItemNode>()) {
+      value[e.get()] = {value.at(g->tuple.get())[g->index]};
+    } else if (const auto* call = e.as<CallNode>()) {
+      const OpDef* def = DefOf(call->op);
+      if (!def || !def->lower) throw InternalError("no lowering for an operator of a primitive function");
+      Array<te::Tensor> args;
+      for (const Expr& a : call->args) {
+        for (const te::Tensor& x : value.at(a.get())) args.push_back(x);
+      }
+      value[e.get()] = def->lower(call->attrs, args, Downcast<Type>(e->checked_type_));
+    }
+  });
+  return value.at(func->body.get());
+}
+
+tir::PrimFunc LowerPrimitive(const Function& func, const String& name, const Target& target) {
+  Call anchor = AnchorOf(func);
+  if (anchor.defined()) {
+    std::vector<KernelGenerator> generators;
+    {
+      GeneratorTable& t = GeneratorTable::Get();
+      std::lock_guard lock(t.mutex);
+      if (const auto* op = anchor->op.as<OpNode>()) {
+        auto it = t.by_op.find(op->name.view());
+        if (it != t.by_op.end()) generators = it->second;
+      }
+    }
+    for (KernelGenerator g : generators) {
+      tir::PrimFunc f = g(func, anchor, name, target);
+      if (f.defined()) return f;
+    }
+  }
+  Array<te::Tensor> inputs;
+  Array<te::Tensor> outputs = ToTensorExpressions(func, &inputs);
+  return te::LowerToPrimFunc(inputs, outputs, name, target);
+}
+
+}  // namespace baton::relay
