@@ -71,7 +71,8 @@ class ExprFunctor<R(const Expr& n, Args...)> {
   }
 };
 
-/// Read-only traversal. Shared nodes are handled once by the default visits; If: cond, true, false; Let: value, var, body.
+/// Read-only traversal. A visit handles shared nodes once (and forgets them at its end, so that a visitor can be used
+/// again); an override of VisitExpr sees every edge. If: cond, true, false; Let: value, var, body.
 class BATON_DLL ExprVisitor : public ExprFunctor<void(const Expr&)> {
  public:
   void VisitExpr(const Expr& expr) override;
@@ -96,6 +97,7 @@ class BATON_DLL ExprVisitor : public ExprFunctor<void(const Expr&)> {
 
  protected:
   std::unordered_map<const Object*, size_t> visit_counter_;
+  size_t depth_ = 0;  ///< of VisitExpr within each other
 };
 
 /// Rewriting traversal. A node none of whose parts changed is returned as it is; shared nodes are rewritten once.
@@ -165,9 +167,12 @@ class BATON_DLL MixedModeMutator : public ExprMutator {
 
 /// Calls f on each node, inputs first, once a node.
 BATON_DLL void PostOrderVisit(const Expr& expr, const TypedPackedFunc<void(Expr)>& f);
+/// The same as a list; `expr` keeps the nodes alive.
+BATON_DLL std::vector<const ExprNode*> PostOrderNodes(const Expr& expr);
+/// The same with any callable.
 template <class F>
 void PostOrder(const Expr& expr, F f) {
-  PostOrderVisit(expr, TypedPackedFunc<void(Expr)>([&f](Expr e) { f(e); }));
+  for (const ExprNode* n : PostOrderNodes(expr)) f(GetRef<Expr>(n));
 }
 
 /// Free variables in order of first use; all variables; bound ones.

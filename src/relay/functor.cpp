@@ -1,0 +1,542 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <baton/relay/functor.h>
+#include <ir/pointer_map.h>
+#include <relay/children.h>
+
+namespace baton::relay {
+namespace {
+
+/// Maps the elements of an array; the same array if none changed.
+template <class T, class F>
+Array<T> MapArray(const Array<T>& in, F f) {
+  Array<T> out;
+  bool changed = false;
+  for (size_t i = 0; i < in.size(); ++i) {
+    T x = f(in[i]);
+    if (!changed && !x.same_as(in[i])) {
+      changed = true;
+      out.reserve(in.size());
+      for (size_t j = 0; j < i; ++j) out.push_back(in[j]);
+    }
+    if (changed) out.push_back(x);
+  }
+  return changed ? out : in;
+}
+
+/// A copy of the node to change, without the type that inference gave the old one.
+template <class R>
+auto Fresh(const typename R::ContainerType* op) {
+  auto n = make_object<typename R::ContainerType>(*op);
+  n->checked_type_ = ObjectRef();
+  return n;
+}
+
+bool IsDataflow(const Object* n) {
+  return n->IsInstance<CallNode>() || n->IsInstance<TupleNode>() || n->IsInstance<TupleGetItemNode>();
+}
+
+/// Hands each call, tuple and tuple access that `root` needs and that is not `done` to `leaf`, inputs first;
+/// other kinds too, as they come. `done` is asked again before `leaf`.
+template <class Done, class Leaf>
+void ExpandDataflow(const Expr& root, Done done, Leaf leaf) {
+  if (done(root)) return;
+  if (!root.defined() || !IsDataflow(root.get())) {
+    leaf(root);
+    return;
+  }
+  struct Item {
+    const Expr* expr;  // lives in its parent, which the root keeps
+    bool expanded;
+  };
+  std::vector<Item> stack{{&root, false}};
+  while (!stack.empty()) {
+    Item& top = stack.back();
+    const Expr& e = *top.expr;
+    if (done(e)) {
+      stack.pop_back();
+    } else if (top.expanded || !e.defined() || !IsDataflow(e.get())) {
+      leaf(e);
+      stack.pop_back();
+    } else {
+      top.expanded = true;
+      if (const auto* call = e.as<CallNode>()) {
+        for (size_t i = call->args.size(); i-- > 0;) stack.push_back({&call->args[i], false});
+        stack.push_back({&call->op, false});
+      } else if (const auto* tuple = e.as<TupleNode>()) {
+        for (size_t i = tuple->fields.size(); i-- > 0;) stack.push_back({&tuple->fields[i], false});
+      } else {
+        stack.push_back({&static_cast<const TupleGetItemNode*>(e.get())->tuple, false});
+      }
+    }
+  }
+}
+
+}  // namespace
+
+// ---- ExprVisitor
+
+namespace {
+/// Forgets what was visited when the outermost visit ends: the next visit starts anew, and no address outlives its node.
+struct VisitScope {
+  size_t* depth;
+  std::unordered_map<const Object*, size_t>* visited;
+  VisitScope(size_t* d, std::unordered_map<const Object*, size_t>* v) : depth(d), visited(v) { ++*depth; }
+  ~VisitScope() {
+    if (--*depth == 0) visited->clear();
+  }
+};
+}  // namespace
+
+void ExprVisitor::VisitExpr(const Expr& expr) {
+  VisitScope scope(&depth_, &visit_counter_);
+  if (++visit_counter_[expr.get()] == 1) ExprFunctor::VisitExpr(expr);
+}
+
+void ExprVisitor::VisitExpr_(const ConstantNode* op) { VisitSpan(op->span); }
+void ExprVisitor::VisitExpr_(const GlobalVarNode* op) { VisitSpan(op->span); }
+void ExprVisitor::VisitExpr_(const OpNode*) {}
+
+void ExprVisitor::VisitExpr_(const VarNode* op) {
+  VisitSpan(op->span);
+  if (op->type_annotation.defined()) VisitType(op->type_annotation);
+}
+
+void ExprVisitor::VisitExpr_(const TupleNode* op) {
+  VisitSpan(op->span);
+  for (const Expr& f : op->fields) VisitExpr(f);
+}
+
+void ExprVisitor::VisitExpr_(const FunctionNode* op) {
+  VisitSpan(op->span);
+  for (const Var& p : op->params) VisitExpr(p);
+  VisitExpr(op->body);
+  if (op->ret_type.defined()) VisitType(op->ret_type);
+}
+
+void ExprVisitor::VisitExpr_(const CallNode* op) {
+  VisitSpan(op->span);
+  VisitExpr(op->op);
+  for (const Type& t : op->type_args) VisitType(t);
+  for (const Expr& a : op->args) VisitExpr(a);
+}
+
+void ExprVisitor::VisitExpr_(const LetNode* op) {
+  VisitSpan(op->span);
+  VisitExpr(op->value);
+  VisitExpr(op->var);
+  VisitExpr(op->body);
+}
+
+void ExprVisitor::VisitExpr_(const IfNode* op) {
+  VisitSpan(op->span);
+  VisitExpr(op->cond);
+  VisitExpr(op->true_branch);
+  VisitExpr(op->false_branch);
+}
+
+void ExprVisitor::VisitExpr_(const TupleGetItemNode* op) {
+  VisitSpan(op->span);
+  VisitExpr(op->tuple);
+}
+
+void ExprVisitor::VisitExpr_(const RefCreateNode* op) {
+  VisitSpan(op->span);
+  VisitExpr(op->value);
+}
+
+void ExprVisitor::VisitExpr_(const RefReadNode* op) {
+  VisitSpan(op->span);
+  VisitExpr(op->ref);
+}
+
+void ExprVisitor::VisitExpr_(const RefWriteNode* op) {
+  VisitSpan(op->span);
+  VisitExpr(op->ref);
+  VisitExpr(op->value);
+}
+
+void ExprVisitor::VisitExpr_(const ConstructorNode* op) {
+  for (const Type& t : op->inputs) VisitType(t);
+  if (op->belong_to.defined()) VisitType(op->belong_to);
+}
+
+void ExprVisitor::VisitExpr_(const MatchNode* op) {
+  VisitSpan(op->span);
+  VisitExpr(op->data);
+  for (const Clause& c : op->clauses) {
+    VisitPattern(c->lhs);
+    VisitExpr(c->rhs);
+  }
+}
+
+void ExprVisitor::VisitPattern(const Pattern& p) {
+  ForEachPatternPart(
+      p.get(), [&](const Var& v) { VisitExpr(v); }, [&](const Constructor& c) { VisitExpr(c); });
+}
+
+// ---- ExprMutator
+
+Expr ExprMutator::VisitExpr(const Expr& expr) {
+  auto it = memo_.find(expr);
+  if (it != memo_.end()) return it->second;
+  Expr out = ExprFunctor::VisitExpr(expr);
+  memo_[expr] = out;
+  return out;
+}
+
+Expr ExprMutator::VisitExpr_(const ConstantNode* op) { return GetRef<Expr>(op); }
+Expr ExprMutator::VisitExpr_(const GlobalVarNode* op) { return GetRef<Expr>(op); }
+Expr ExprMutator::VisitExpr_(const OpNode* op) { return GetRef<Expr>(op); }
+Expr ExprMutator::VisitExpr_(const ConstructorNode* op) { return GetRef<Expr>(op); }
+
+Expr ExprMutator::VisitExpr_(const VarNode* op) {
+  if (!op->type_annotation.defined()) return GetRef<Expr>(op);
+  Type t = VisitType(op->type_annotation);
+  if (t.same_as(op->type_annotation)) return GetRef<Expr>(op);
+  auto n = Fresh<Var>(op);
+  n->type_annotation = t;
+  return Var(n);
+}
+
+Expr ExprMutator::VisitExpr_(const TupleNode* op) {
+  Array<Expr> fields = MapArray(op->fields, [&](const Expr& f) { return VisitExpr(f); });
+  if (fields.same_as(op->fields)) return GetRef<Expr>(op);
+  auto n = Fresh<Tuple>(op);
+  n->fields = fields;
+  return Tuple(n);
+}
+
+Expr ExprMutator::VisitExpr_(const FunctionNode* op) {
+  Array<TypeVar> type_params =
+      MapArray(op->type_params, [&](const TypeVar& v) { return Downcast<TypeVar>(VisitType(v)); });
+  Array<Var> params = MapArray(op->params, [&](const Var& v) { return Downcast<Var>(VisitExpr(v)); });
+  Type ret_type = op->ret_type.defined() ? VisitType(op->ret_type) : op->ret_type;
+  Expr body = VisitExpr(op->body);
+  if (type_params.same_as(op->type_params) && params.same_as(op->params) && ret_type.same_as(op->ret_type) &&
+      body.same_as(op->body)) {
+    return GetRef<Expr>(op);
+  }
+  auto n = Fresh<Function>(op);
+  n->type_params = type_params;
+  n->params = params;
+  n->ret_type = ret_type;
+  n->body = body;
+  return Function(n);
+}
+
+Expr ExprMutator::VisitExpr_(const CallNode* op) {
+  Expr callee = VisitExpr(op->op);
+  Array<Type> type_args = MapArray(op->type_args, [&](const Type& t) { return VisitType(t); });
+  Array<Expr> args = MapArray(op->args, [&](const Expr& a) { return VisitExpr(a); });
+  if (callee.same_as(op->op) && type_args.same_as(op->type_args) && args.same_as(op->args)) return GetRef<Expr>(op);
+  auto n = Fresh<Call>(op);
+  n->op = callee;
+  n->type_args = type_args;
+  n->args = args;
+  return Call(n);
+}
+
+namespace {
+Expr RebuildLet(const LetNode* op, const Expr& var, const Expr& value, const Expr& body) {
+  if (var.same_as(op->var) && value.same_as(op->value) && body.same_as(op->body)) return GetRef<Expr>(op);
+  auto n = Fresh<Let>(op);
+  n->var = Downcast<Var>(var);
+  n->value = value;
+  n->body = body;
+  return Let(n);
+}
+}  // namespace
+
+Expr ExprMutator::VisitExpr_(const LetNode* op) {
+  Expr value = VisitExpr(op->value);
+  Expr var = VisitExpr(op->var);
+  return RebuildLet(op, var, value, VisitExpr(op->body));
+}
+
+Expr ExprMutator::VisitExpr_(const IfNode* op) {
+  Expr cond = VisitExpr(op->cond);
+  Expr t = VisitExpr(op->true_branch);
+  Expr f = VisitExpr(op->false_branch);
+  if (cond.same_as(op->cond) && t.same_as(op->true_branch) && f.same_as(op->false_branch)) return GetRef<Expr>(op);
+  auto n = Fresh<If>(op);
+  n->cond = cond;
+  n->true_branch = t;
+  n->false_branch = f;
+  return If(n);
+}
+
+Expr ExprMutator::VisitExpr_(const TupleGetItemNode* op) {
+  Expr tuple = VisitExpr(op->tuple);
+  if (tuple.same_as(op->tuple)) return GetRef<Expr>(op);
+  auto n = Fresh<TupleGetItem>(op);
+  n->tuple = tuple;
+  return TupleGetItem(n);
+}
+
+Expr ExprMutator::VisitExpr_(const RefCreateNode* op) {
+  Expr value = VisitExpr(op->value);
+  if (value.same_as(op->value)) return GetRef<Expr>(op);
+  auto n = Fresh<RefCreate>(op);
+  n->value = value;
+  return RefCreate(n);
+}
+
+Expr ExprMutator::VisitExpr_(const RefReadNode* op) {
+  Expr ref = VisitExpr(op->ref);
+  if (ref.same_as(op->ref)) return GetRef<Expr>(op);
+  auto n = Fresh<RefRead>(op);
+  n->ref = ref;
+  return RefRead(n);
+}
+
+Expr ExprMutator::VisitExpr_(const RefWriteNode* op) {
+  Expr ref = VisitExpr(op->ref);
+  Expr value = VisitExpr(op->value);
+  if (ref.same_as(op->ref) && value.same_as(op->value)) return GetRef<Expr>(op);
+  auto n = Fresh<RefWrite>(op);
+  n->ref = ref;
+  n->value = value;
+  return RefWrite(n);
+}
+
+Expr ExprMutator::VisitExpr_(const MatchNode* op) {
+  Expr data = VisitExpr(op->data);
+  Array<Clause> clauses = MapArray(op->clauses, [&](const Clause& c) { return VisitClause(c); });
+  if (data.same_as(op->data) && clauses.same_as(op->clauses)) return GetRef<Expr>(op);
+  auto n = Fresh<Match>(op);
+  n->data = data;
+  n->clauses = clauses;
+  return Match(n);
+}
+
+Clause ExprMutator::VisitClause(const Clause& c) {
+  Pattern lhs = VisitPattern(c->lhs);
+  Expr rhs = VisitExpr(c->rhs);
+  return lhs.same_as(c->lhs) && rhs.same_as(c->rhs) ? c : Clause(lhs, rhs);
+}
+
+Pattern ExprMutator::VisitPattern(const Pattern& p) {
+  return support::WithStack([&]() -> Pattern {
+    if (const auto* v = p.as<PatternVarNode>()) {
+      Expr var = VisitExpr(v->var);
+      if (var.same_as(v->var)) return p;
+      auto n = make_object<PatternVarNode>(*v);
+      n->var = Downcast<Var>(var);
+      return PatternVar(n);
+    }
+    if (const auto* c = p.as<PatternConstructorNode>()) {
+      Expr constructor = VisitExpr(c->constructor);
+      Array<Pattern> parts = MapArray(c->patterns, [&](const Pattern& x) { return VisitPattern(x); });
+      if (constructor.same_as(c->constructor) && parts.same_as(c->patterns)) return p;
+      auto n = make_object<PatternConstructorNode>(*c);
+      n->constructor = Downcast<Constructor>(constructor);
+      n->patterns = parts;
+      return PatternConstructor(n);
+    }
+    if (const auto* t = p.as<PatternTupleNode>()) {
+      Array<Pattern> parts = MapArray(t->patterns, [&](const Pattern& x) { return VisitPattern(x); });
+      if (parts.same_as(t->patterns)) return p;
+      auto n = make_object<PatternTupleNode>(*t);
+      n->patterns = parts;
+      return PatternTuple(n);
+    }
+    return p;
+  });
+}
+
+// ---- Mixed mode
+
+void MixedModeVisitor::VisitExpr(const Expr& root) {
+  VisitScope scope(&depth_, &visit_counter_);
+  ExpandDataflow(
+      root, [&](const Expr& e) { return visit_counter_.count(e.get()) != 0; },
+      [&](const Expr& e) {
+        visit_counter_[e.get()] = 1;
+        VisitLeaf(e);
+      });
+}
+
+void MixedModeVisitor::VisitExpr_(const CallNode* op) {
+  VisitSpan(op->span);
+  for (const Type& t : op->type_args) VisitType(t);
+}
+void MixedModeVisitor::VisitExpr_(const TupleNode* op) { VisitSpan(op->span); }
+void MixedModeVisitor::VisitExpr_(const TupleGetItemNode* op) { VisitSpan(op->span); }
+
+void MixedModeVisitor::VisitExpr_(const LetNode* op) {
+  for (;;) {
+    VisitSpan(op->span);
+    VisitExpr(op->value);
+    VisitExpr(op->var);
+    const auto* next = op->body.as<LetNode>();
+    if (!next || visit_counter_.count(next)) {
+      VisitExpr(op->body);
+      return;
+    }
+    visit_counter_[next] = 1;
+    op = next;
+  }
+}
+
+Expr MixedModeMutator::VisitExpr(const Expr& root) {
+  ExpandDataflow(
+      root, [&](const Expr& e) { return memo_.count(e) != 0; },
+      [&](const Expr& e) {
+        Expr out = ExprFunctor::VisitExpr(e);
+        memo_[e] = out;
+      });
+  return memo_.at(root);
+}
+
+template <class N>
+Expr MixedModeMutator::RewriteCore(const N* op) {
+  return Rewrite_(op, ExprMutator::VisitExpr_(op));
+}
+template Expr MixedModeMutator::RewriteCore(const TupleNode*);
+template Expr MixedModeMutator::RewriteCore(const CallNode*);
+template Expr MixedModeMutator::RewriteCore(const TupleGetItemNode*);
+
+void MixedModeMutator::PreVisitLet_(const LetNode* op) {
+  VisitExpr(op->value);
+  VisitExpr(op->var);
+}
+
+Expr MixedModeMutator::PostVisitLet_(const LetNode* op, const Expr& value, const Expr& body) {
+  return RebuildLet(op, VisitExpr(op->var), value, body);
+}
+
+Expr MixedModeMutator::VisitExpr_(const LetNode* op) {
+  std::vector<std::pair<const LetNode*, Expr>> chain;
+  for (;;) {
+    PreVisitLet_(op);
+    // In the memo by now, unless an override of PreVisitLet_ left it to us; what it put there is what gets bound.
+    chain.emplace_back(op, VisitExpr(op->value));
+    const auto* next = op->body.as<LetNode>();
+    if (!next || memo_.count(op->body)) break;
+    op = next;
+  }
+  Expr body = VisitExpr(op->body);
+  while (!chain.empty()) {
+    auto& [let, value] = chain.back();
+    body = PostVisitLet_(let, value, body);
+    memo_[GetRef<Expr>(let)] = body;
+    chain.pop_back();
+  }
+  return body;
+}
+
+// ---- Lists of nodes and variables
+
+std::vector<const ExprNode*> PostOrderNodes(const Expr& expr) {
+  std::vector<const ExprNode*> out;
+  if (!expr.defined()) return out;
+  PointerMap<bool> seen;  // false: waits for its parts; true: listed
+  std::vector<const ExprNode*> stack{expr.get()}, parts;
+  while (!stack.empty()) {
+    const ExprNode* n = stack.back();
+    bool fresh = false;
+    bool& listed = seen.Insert(n, &fresh);
+    if (!fresh) {
+      stack.pop_back();
+      if (!listed) {
+        listed = true;
+        out.push_back(n);
+      }
+      continue;
+    }
+    parts.clear();
+    ForEachPart(n, [&](const ExprNode* part) { parts.push_back(part); });
+    if (parts.empty()) {
+      listed = true;
+      out.push_back(n);
+      stack.pop_back();
+      continue;
+    }
+    for (size_t i = parts.size(); i-- > 0;) {
+      if (parts[i] && !seen.Has(parts[i])) stack.push_back(parts[i]);
+    }
+  }
+  return out;
+}
+
+void PostOrderVisit(const Expr& expr, const TypedPackedFunc<void(Expr)>& f) {
+  for (const ExprNode* n : PostOrderNodes(expr)) f(GetRef<Expr>(n));
+}
+
+namespace {
+/// Variables in order of first sight: those bound somewhere, and all.
+void CollectVars(const Expr& expr, std::vector<Var>* all, std::vector<Var>* bound, PointerSet* is_bound) {
+  // In the order of the text, which lists the parameters of a function before what its body uses.
+  auto bind = [&](const Var& v) {
+    if (is_bound->Add(v.get())) bound->push_back(v);
+  };
+  for (const ExprNode* n : PostOrderNodes(expr)) {
+    if (n->IsInstance<VarNode>()) {
+      all->push_back(GetRef<Var>(static_cast<const VarNode*>(n)));
+    } else {
+      ForEachBoundVar(n, bind);
+    }
+  }
+}
+}  // namespace
+
+Array<Var> FreeVars(const Expr& expr) {
+  std::vector<Var> all, bound, free;
+  PointerSet is_bound;
+  CollectVars(expr, &all, &bound, &is_bound);
+  for (const Var& v : all) {
+    if (!is_bound.Has(v.get())) free.push_back(v);
+  }
+  return Array<Var>(free);
+}
+
+Array<Var> BoundVars(const Expr& expr) {
+  std::vector<Var> all, bound, out;
+  PointerSet is_bound;
+  CollectVars(expr, &all, &bound, &is_bound);
+  for (const Var& v : all) {
+    if (is_bound.Has(v.get())) out.push_back(v);
+  }
+  return Array<Var>(out);
+}
+
+Array<Var> AllVars(const Expr& expr) {
+  std::vector<Var> all, bound;
+  PointerSet is_bound;
+  CollectVars(expr, &all, &bound, &is_bound);
+  return Array<Var>(all);
+}
+
+namespace {
+class Binder : public MixedModeMutator {
+ public:
+  explicit Binder(const Map<Var, Expr>& binds) {
+    for (const auto& [v, e] : binds) memo_[v] = e;
+  }
+};
+}  // namespace
+
+Expr Bind(const Expr& expr, const Map<Var, Expr>& binds) {
+  if (binds.empty()) return expr;
+  const auto* func = expr.as<FunctionNode>();
+  if (!func) return Binder(binds).VisitExpr(expr);
+  // Parameters that get a value go; variables that the values bring in become parameters.
+  Expr body = Binder(binds).VisitExpr(func->body);
+  Array<Var> params;
+  for (const Var& p : func->params) {
+    if (!binds.count(p)) params.push_back(p);
+  }
+  if (body.same_as(func->body) && params.size() == func->params.size()) return expr;
+  PointerSet before;
+  for (const Var& v : FreeVars(expr)) before.Add(v.get());
+  auto n = Fresh<Function>(func);
+  n->params = params;
+  n->body = body;
+  for (const Var& v : FreeVars(Function(n))) {
+    if (!before.Has(v.get())) params.push_back(v);
+  }
+  n->params = params;
+  return Function(n);
+}
+
+}  // namespace baton::relay
