@@ -153,7 +153,7 @@ std::string Brief(const Object* o) {
   } else if (p.shape == Shape::kMap) {
     return "a map of " + std::to_string(static_cast<const MapObj*>(o)->entries.size());
   } else if (p.shape == Shape::kNDArray) {
-    const auto& t = static_cast<const NDArrayObj*>(o)->tensor;
+    const auto& t = static_cast<const NDArrayObj*>(o)->dl_tensor;
     std::string s = "an NDArray " + runtime::DataType2String(t.dtype) + "[";
     for (int i = 0; i < t.ndim; ++i) s += (i ? ", " : "") + std::to_string(t.shape[i]);
     return s + "]";
@@ -212,7 +212,7 @@ bool SameScalar(const Any& a, const Any& b) {
 
 bool SameArray(const NDArrayObj* a, const NDArrayObj* b) {
   if (a == b) return true;
-  const DLTensor &x = a->tensor, &y = b->tensor;
+  const DLTensor &x = a->dl_tensor, &y = b->dl_tensor;
   if (!(DataType(x.dtype) == DataType(y.dtype)) || x.ndim != y.ndim || !std::equal(x.shape, x.shape + x.ndim, y.shape)) return false;
   NDArray p = GetRef<NDArray>(a).Contiguous(), q = GetRef<NDArray>(b).Contiguous();
   return p.nbytes() == q.nbytes() && (p.nbytes() == 0 || std::memcmp(p.data(), q.data(), p.nbytes()) == 0);
@@ -652,7 +652,7 @@ class Hasher {
   }
 
   static uint64_t HashArray(const NDArrayObj* o) {
-    const DLTensor& t = o->tensor;
+    const DLTensor& t = o->dl_tensor;
     uint64_t h = HashCombine(13, (uint64_t(t.dtype.code) << 32) | (uint64_t(t.dtype.bits) << 16) | t.dtype.lanes);
     for (int i = 0; i < t.ndim; ++i) h = HashCombine(h, static_cast<uint64_t>(t.shape[i]));
     NDArray dense = GetRef<NDArray>(o).Contiguous();
