@@ -68,3 +68,30 @@ BATON_DLL bool is_zero(const PrimExpr& e);
 BATON_DLL bool is_one(const PrimExpr& e);
 }  // namespace tir
 }  // namespace baton
+
+// Further intrinsics, for generators of code.
+namespace baton::tir {
+/// `load` (a BufferLoad) in the lanes where `mask` is true, zero in the others; nothing is read there.
+BATON_DLL PrimExpr masked_load(PrimExpr load, PrimExpr mask);
+/// Stores `value` at the place that `address` (a BufferLoad) names, in the lanes where `mask` is true. For Evaluate.
+BATON_DLL PrimExpr masked_store(PrimExpr address, PrimExpr value, PrimExpr mask);
+/// Sum, product, minimum, maximum of the lanes, in a fixed order: halves are combined until one is left.
+BATON_DLL PrimExpr vector_sum(PrimExpr v);
+BATON_DLL PrimExpr vector_prod(PrimExpr v);
+BATON_DLL PrimExpr vector_min(PrimExpr v);
+BATON_DLL PrimExpr vector_max(PrimExpr v);
+/// Asks for the cache line of a BufferLoad's place; locality 0 (none) to 3 (all levels). For Evaluate.
+BATON_DLL PrimExpr prefetch(PrimExpr address, int64_t locality = 3);
+/// The lanes of `v` from `begin` on, `count` of them.
+BATON_DLL PrimExpr vector_slice(PrimExpr v, int64_t begin, int64_t count);
+/// Address of a BufferLoad's place, as a handle.
+BATON_DLL PrimExpr address_of(PrimExpr load);
+/// A C function of the process or the runtime, by name: for Evaluate, or as a value.
+BATON_DLL PrimExpr call_extern(DataType ret, String name, Array<PrimExpr> args);
+/// A call of an intrinsic by name; the Op is made when it is not there.
+BATON_DLL PrimExpr call_intrin(DataType ret, const char* name, Array<PrimExpr> args);
+/// The scalar in each of `lanes` lanes; a vector of that many stays itself.
+BATON_DLL PrimExpr broadcast_to(PrimExpr e, int lanes);
+/// Name of the called intrinsic ("tir.exp"), or "" if it calls something else.
+BATON_DLL std::string_view IntrinName(const CallNode* call);
+}  // namespace baton::tir
