@@ -226,7 +226,7 @@ class Printer : public ExprFunctor<void(const PrimExpr&, int)>, public StmtFunct
   }
   void VisitExpr_(const RampNode* op, int) final {
     if (is_const_int(op->stride, 1)) {
-      Expr(op->base, kAddPrec);
+      Expr(op->base, kMulPrec);
       out += ":" + std::to_string(op->lanes);
     } else {
       out += "ramp(";

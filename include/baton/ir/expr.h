@@ -31,7 +31,7 @@ struct PrimExprNode : Node<PrimExprNode, BaseExprNode> {
   DataType dtype;
   static constexpr void Describe(auto& d) { d(F<&PrimExprNode::dtype>, "Type of the value, with its lanes."); }
 };
-class PrimExpr : public BaseExpr {
+class BATON_DLL PrimExpr : public BaseExpr {
  public:
   PrimExpr() = default;
   PrimExpr(int32_t value);      // NOLINT: an int64 literal, the one index width

@@ -6,6 +6,12 @@
 
 namespace baton::tir {
 
+// What RefTo gives, without its constructor from all fields: that one would win over the checking one.
+#define BATON_TIR_REF(Name, Node)                                            \
+  Name() = default;                                                          \
+  explicit Name(ObjectPtr<Object> n) : RefTo(std::move(n)) {}                \
+  explicit Name(Node&& node) : RefTo(std::move(node)) {}
+
 struct VarNode : Node<VarNode, PrimExprNode> {
   static constexpr const char* _type_key = "tir.Var";
   static constexpr bool _type_final = false;
@@ -20,8 +26,9 @@ struct VarNode : Node<VarNode, PrimExprNode> {
 };
 class BATON_DLL Var : public RefTo<VarNode, PrimExpr> {
  public:
-  using RefTo::RefTo;
+  BATON_TIR_REF(Var, VarNode)
   explicit Var(String name, DataType dtype = DataType::Int(64));
+  explicit Var(const char* name, DataType dtype = DataType::Int(64)) : Var(String(name), dtype) {}
   Var(String name, Type type);
 };
 /// A dimension: a variable that is not negative.
@@ -54,7 +61,7 @@ struct StringImmNode : Node<StringImmNode, PrimExprNode> {
 };
 class BATON_DLL StringImm : public RefTo<StringImmNode, PrimExpr> {
  public:
-  using RefTo::RefTo;
+  BATON_TIR_REF(StringImm, StringImmNode)
   explicit StringImm(String value);
 };
 
@@ -65,7 +72,7 @@ struct CastNode : Node<CastNode, PrimExprNode> {
 };
 class BATON_DLL Cast : public RefTo<CastNode, PrimExpr> {
  public:
-  using RefTo::RefTo;
+  BATON_TIR_REF(Cast, CastNode)
   Cast(DataType dtype, PrimExpr value);
 };
 
@@ -83,7 +90,7 @@ class BATON_DLL Cast : public RefTo<CastNode, PrimExpr> {
   };                                                                                         \
   class BATON_DLL Name : public RefTo<Name##Node, PrimExpr> {                                \
    public:                                                                                   \
-    using RefTo::RefTo;                                                                      \
+    BATON_TIR_REF(Name, Name##Node)                                                          \
     Name(PrimExpr a, PrimExpr b);                                                            \
   };
 BATON_TIR_BINARY(Add, "a + b")
@@ -112,7 +119,7 @@ struct NotNode : Node<NotNode, PrimExprNode> {
 };
 class BATON_DLL Not : public RefTo<NotNode, PrimExpr> {
  public:
-  using RefTo::RefTo;
+  BATON_TIR_REF(Not, NotNode)
   explicit Not(PrimExpr a);
 };
 
@@ -130,7 +137,7 @@ struct SelectNode : Node<SelectNode, PrimExprNode> {
 };
 class BATON_DLL Select : public RefTo<SelectNode, PrimExpr> {
  public:
-  using RefTo::RefTo;
+  BATON_TIR_REF(Select, SelectNode)
   Select(PrimExpr condition, PrimExpr true_value, PrimExpr false_value);
 };
 
@@ -172,7 +179,7 @@ struct BufferLoadNode : Node<BufferLoadNode, PrimExprNode> {
 };
 class BATON_DLL BufferLoad : public RefTo<BufferLoadNode, PrimExpr> {
  public:
-  using RefTo::RefTo;
+  BATON_TIR_REF(BufferLoad, BufferLoadNode)
   BufferLoad(Buffer buffer, Array<PrimExpr> indices);
 };
 
@@ -190,7 +197,7 @@ struct RampNode : Node<RampNode, PrimExprNode> {
 };
 class BATON_DLL Ramp : public RefTo<RampNode, PrimExpr> {
  public:
-  using RefTo::RefTo;
+  BATON_TIR_REF(Ramp, RampNode)
   Ramp(PrimExpr base, PrimExpr stride, int64_t lanes);
 };
 struct BroadcastNode : Node<BroadcastNode, PrimExprNode> {
@@ -204,7 +211,7 @@ struct BroadcastNode : Node<BroadcastNode, PrimExprNode> {
 };
 class BATON_DLL Broadcast : public RefTo<BroadcastNode, PrimExpr> {
  public:
-  using RefTo::RefTo;
+  BATON_TIR_REF(Broadcast, BroadcastNode)
   Broadcast(PrimExpr value, int64_t lanes);
 };
 
@@ -220,7 +227,7 @@ struct ShuffleNode : Node<ShuffleNode, PrimExprNode> {
 };
 class BATON_DLL Shuffle : public RefTo<ShuffleNode, PrimExpr> {
  public:
-  using RefTo::RefTo;
+  BATON_TIR_REF(Shuffle, ShuffleNode)
   Shuffle(Array<PrimExpr> vectors, Array<int64_t> indices);
 };
 
@@ -237,7 +244,7 @@ struct LetNode : Node<LetNode, PrimExprNode> {
 };
 class BATON_DLL Let : public RefTo<LetNode, PrimExpr> {
  public:
-  using RefTo::RefTo;
+  BATON_TIR_REF(Let, LetNode)
   Let(Var var, PrimExpr value, PrimExpr body);
 };
 
@@ -253,7 +260,7 @@ struct CallNode : Node<CallNode, PrimExprNode> {
 };
 class BATON_DLL Call : public RefTo<CallNode, PrimExpr> {
  public:
-  using RefTo::RefTo;
+  BATON_TIR_REF(Call, CallNode)
   Call(DataType dtype, RelayExpr op, Array<PrimExpr> args);
 };
 

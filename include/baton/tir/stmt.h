@@ -182,7 +182,7 @@ struct PrimFuncNode : Node<PrimFuncNode, BaseFuncNode> {
 };
 class BATON_DLL PrimFunc : public RefTo<PrimFuncNode, BaseFunc> {
  public:
-  using RefTo::RefTo;
+  BATON_TIR_REF(PrimFunc, PrimFuncNode)
   PrimFunc(Array<Var> params, Stmt body, Map<Var, Buffer> buffer_map = {}, DictAttrs attrs = DictAttrs(nullptr));
 };
 
