@@ -1,0 +1,414 @@
+// SPDX-License-Identifier: Apache-2.0
+// Elementwise operators with one input: a row each. `f` sees float32 for narrower floats; its result is rounded once.
+#include "../common.h"
+
+#include <baton/relay/op/tensor.h>
+#include <baton/topi/elemwise.h>
+
+#include <cmath>
+
+namespace baton::relay {
+namespace {
+
+enum class Domain { kFloat, kNumber, kAny, kBool, kBits };
+
+void CheckDomain(Domain domain, const TypeArgs& in) {
+  switch (domain) {
+    case Domain::kFloat: return in.Floating(0, "R1");
+    case Domain::kNumber: return in.Number(0, "R1");
+    case Domain::kBool: return in.Bool(0, "R1");
+    case Domain::kBits:
+      if (!in.dtype(0).is_bool()) in.Integral(0, "R1");
+      return;
+    case Domain::kAny: in[0]; return;
+  }
+}
+constexpr const char* DomainDoc(Domain domain) {
+  switch (domain) {
+    case Domain::kFloat: return "Any shape. R1: floating dtype.";
+    case Domain::kNumber: return "Any shape. R1: floating or integer dtype.";
+    case Domain::kBool: return "Any shape. R1: bool.";
+    case Domain::kBits: return "Any shape. R1: integer or bool.";
+    case Domain::kAny: return "Any shape and dtype.";
+  }
+  return "";
+}
+
+PrimExpr Lit(double v, const PrimExpr& like) { return tir::make_const(like.dtype(), v); }
+bool IsFloat(const PrimExpr& x) { return x.dtype().is_floating(); }
+
+using UnaryFn = PrimExpr (*)(PrimExpr);
+struct UnaryRow {
+  const char* name;
+  const char* doc;
+  Domain domain;
+  UnaryFn f;
+  const char* source = "NumPy";
+  bool to_bool = false;
+};
+
+Type UnaryType(const UnaryRow& row, const TypeArgs& in) {
+  CheckDomain(row.domain, in);
+  return row.to_bool ? Type(TensorType(in.shape(0), DataType::Bool())) : in.type(0);
+}
+Tensor LowerUnary(const UnaryRow& row, const Tensor& x) {
+  return topi::Map(x, [&](PrimExpr v) {
+    PrimExpr y = row.f(Widen(v));
+    return row.to_bool ? y : cast(x.dtype(), y);
+  }, row.name);
+}
+template <const UnaryRow& kRow>
+bool UnaryRel(const Array<Type>& types, int num_inputs, const Attrs&, TypeReporter& reporter) {
+  if (!AllKnown(types, num_inputs)) return false;
+  reporter.Assign(types[1], UnaryType(kRow, TypeArgs(kRow.name, types, num_inputs, reporter)));
+  return true;
+}
+template <const UnaryRow& kRow>
+Tensor LowerRow(const Tensors& in) {
+  return LowerUnary(kRow, in[0]);
+}
+Op DefineRow(const UnaryRow& row, TypeRelationFn rel, LowerFn lower) {
+  return DefineOp({.name = row.name,
+                   .doc = row.doc,
+                   .inputs = {{"data", DomainDoc(row.domain)}},
+                   .output = row.to_bool ? "Shape of `data`, bool." : "Shape and dtype of `data`.",
+                   .type_rel = rel,
+                   .lower = lower,
+                   .pattern = OpPattern::kElemWise,
+                   .source = row.source});
+}
+template <const UnaryRow& kRow>
+Op Row() {
+  return DefineRow(kRow, UnaryRel<kRow>, LowerRow<kRow>);
+}
+
+PrimExpr Expm1(PrimExpr x) {
+  // exp(x) - 1 loses the digits of a small x; tanh(x / 2) * (exp(x) + 1) is the same number and keeps them.
+  PrimExpr small = tanh(x * Lit(0.5, x)) * (exp(x) + Lit(1, x));
+  return te::Select(fabs(x) < Lit(1, x), small, exp(x) - Lit(1, x));
+}
+PrimExpr Softplus(PrimExpr x) { return log1p(exp(-fabs(x))) + max(x, Lit(0, x)); }
+PrimExpr Sign(PrimExpr x) {
+  PrimExpr zero = Lit(0, x), one = Lit(1, x);
+  if (x.dtype().is_uint()) return te::Select(x > zero, one, zero);
+  PrimExpr rest = IsFloat(x) ? te::Select(equal(x, zero), zero, x) : zero;  // NaN stays
+  return te::Select(x > zero, one, te::Select(x < zero, Lit(-1, x), rest));
+}
+PrimExpr False() { return tir::make_int(DataType::Bool(), 0); }
+PrimExpr True() { return tir::make_int(DataType::Bool(), 1); }
+
+template <UnaryFn kF>
+PrimExpr OfFloat(PrimExpr x) {  // integers are as they are
+  return IsFloat(x) ? kF(x) : x;
+}
+
+constexpr auto kF = Domain::kFloat;
+constexpr auto kN = Domain::kNumber;
+
+constexpr UnaryRow kAbs{"abs", "|data|. The smallest integer stays itself.", kN,
+                        [](PrimExpr x) { return x.dtype().is_uint() ? x : IsFloat(x) ? baton::fabs(x) : baton::abs(x); }};
+constexpr UnaryRow kNegative{"negative", "-data; unsigned integers wrap around.", kN,
+                             [](PrimExpr x) { return IsFloat(x) ? -x : Lit(0, x) - x; }};
+constexpr UnaryRow kSign{"sign", "-1, 0 or 1; NaN for NaN.", kN, Sign};
+constexpr UnaryRow kExp{"exp", "e ** data.", kF, baton::exp};
+constexpr UnaryRow kExp2{"exp2", "2 ** data.", kF, baton::exp2};
+constexpr UnaryRow kExpm1{"expm1", "e ** data - 1, exact near 0.", kF, Expm1};
+constexpr UnaryRow kLog{"log", "Natural logarithm; -inf for 0, NaN below.", kF, baton::log};
+constexpr UnaryRow kLog2{"log2", "Logarithm to base 2.", kF, baton::log2};
+constexpr UnaryRow kLog10{"log10", "Logarithm to base 10.", kF, baton::log10};
+constexpr UnaryRow kLog1p{"log1p", "log(1 + data), exact near 0.", kF, baton::log1p};
+constexpr UnaryRow kSqrt{"sqrt", "Square root; NaN below 0.", kF, baton::sqrt};
+constexpr UnaryRow kRsqrt{"rsqrt", "1 / sqrt(data).", kF, [](PrimExpr x) { return Lit(1, x) / baton::sqrt(x); }};
+constexpr UnaryRow kSigmoid{"sigmoid", "1 / (1 + exp(-data)).", kF, baton::sigmoid, "ONNX Sigmoid-13"};
+constexpr UnaryRow kTanh{"tanh", "Hyperbolic tangent.", kF, baton::tanh};
+constexpr UnaryRow kErf{"erf", "Error function.", kF, baton::erf, "ONNX Erf-13"};
+constexpr UnaryRow kSin{"sin", "Sine of an angle in radians.", kF, baton::sin};
+constexpr UnaryRow kCos{"cos", "Cosine of an angle in radians.", kF, baton::cos};
+constexpr UnaryRow kTan{"tan", "Tangent of an angle in radians.", kF, baton::tan};
+constexpr UnaryRow kSinh{"sinh", "Hyperbolic sine.", kF, baton::sinh};
+constexpr UnaryRow kCosh{"cosh", "Hyperbolic cosine.", kF, baton::cosh};
+constexpr UnaryRow kAsin{"asin", "Arc sine, in radians.", kF, baton::asin};
+constexpr UnaryRow kAcos{"acos", "Arc cosine, in radians.", kF, baton::acos};
+constexpr UnaryRow kAtan{"atan", "Arc tangent, in radians.", kF, baton::atan};
+constexpr UnaryRow kAsinh{"asinh", "Inverse hyperbolic sine.", kF, baton::asinh};
+constexpr UnaryRow kAcosh{"acosh", "Inverse hyperbolic cosine.", kF, baton::acosh};
+constexpr UnaryRow kAtanh{"atanh", "Inverse hyperbolic tangent.", kF, baton::atanh};
+constexpr UnaryRow kFloor{"floor", "Largest whole number <= data.", kN, OfFloat<baton::floor>};
+constexpr UnaryRow kCeil{"ceil", "Smallest whole number >= data.", kN, OfFloat<baton::ceil>};
+constexpr UnaryRow kTrunc{"trunc", "data without its fraction.", kN, OfFloat<baton::trunc>};
+constexpr UnaryRow kRound{"round", "Nearest whole number, halves to the even one.", kN, OfFloat<baton::nearbyint>, "ONNX Round-11"};
+constexpr UnaryRow kIsNan{"isnan", "Whether data is NaN.", kN, [](PrimExpr x) { return IsFloat(x) ? baton::isnan(x) : False(); },
+                          "NumPy", true};
+constexpr UnaryRow kIsFinite{"isfinite", "Whether data is neither infinite nor NaN.", kN,
+                             [](PrimExpr x) { return IsFloat(x) ? baton::isfinite(x) : True(); }, "NumPy", true};
+constexpr UnaryRow kLogicalNot{"logical_not", "not data.", Domain::kBool, [](PrimExpr x) { return !x; }};
+constexpr UnaryRow kBitwiseNot{"bitwise_not", "All bits turned round.", Domain::kBits,
+                               [](PrimExpr x) { return x.dtype().is_bool() ? !x : baton::bitwise_not(x); }};
+constexpr UnaryRow kPopcount{"popcount", "Number of bits that are 1.", Domain::kBits,
+                             [](PrimExpr x) { return x.dtype().is_bool() ? x : baton::popcount(x); }};
+constexpr UnaryRow kReciprocal{"reciprocal", "1 / data.", kF, [](PrimExpr x) { return Lit(1, x) / x; }, "ONNX Reciprocal-13"};
+constexpr UnaryRow kRelu{"nn.relu", "max(data, 0).", kN, [](PrimExpr x) { return max(x, Lit(0, x)); }, "ONNX Relu-14"};
+constexpr UnaryRow kSoftplus{"nn.softplus", "log(exp(data) + 1).", kF, Softplus, "ONNX Softplus-1"};
+constexpr UnaryRow kSoftsign{"nn.softsign", "data / (1 + |data|).", kF, [](PrimExpr x) { return x / (Lit(1, x) + fabs(x)); },
+                             "ONNX Softsign-1"};
+constexpr UnaryRow kSilu{"nn.silu", "data * sigmoid(data).", kF, [](PrimExpr x) { return x * baton::sigmoid(x); }, "ONNX Swish-24"};
+constexpr UnaryRow kMish{"nn.mish", "data * tanh(softplus(data)).", kF, [](PrimExpr x) { return x * baton::tanh(Softplus(x)); },
+                         "ONNX Mish-18"};
+constexpr UnaryRow kHardSwish{"nn.hard_swish", "data * max(0, min(1, data / 6 + 1 / 2)).", kF,
+                              [](PrimExpr x) { return x * max(Lit(0, x), min(Lit(1, x), x * Lit(1.0 / 6, x) + Lit(0.5, x))); },
+                              "ONNX HardSwish-14"};
+
+Tensor LowerCopy(const Tensors& in) { return topi::Map(in[0], [](PrimExpr v) { return v; }, "copy"); }
+Op DefineCopy(const char* name) {
+  return DefineOp({.name = name,
+                   .doc = "data itself.",
+                   .inputs = {{"data", "Any shape and dtype."}},
+                   .output = "Shape and dtype of `data`.",
+                   .type_rel = IdentityRel,
+                   .lower = LowerCopy,
+                   .pattern = OpPattern::kElemWise,
+                   .source = "ONNX Identity-14"});
+}
+
+// ---- With attributes.
+template <class A>
+using AttrFn = PrimExpr (*)(const A&, PrimExpr);
+template <OpName kName, class A, Domain kDomain, AttrFn<A> kFn>
+struct WithAttrs {
+  static Type TypeOfCall(const TypeArgs& in) {
+    CheckDomain(kDomain, in);
+    return in.type(0);
+  }
+  static Tensor Lower(const A& attrs, const Tensors& in) {
+    return topi::Map(in[0], [&](PrimExpr v) { return cast(in[0].dtype(), kFn(attrs, Widen(v))); }, kName.text);
+  }
+  static Op Define(const char* doc, const char* source) {
+    return DefineOp({.name = kName.text,
+                     .doc = doc,
+                     .inputs = {{"data", DomainDoc(kDomain)}},
+                     .output = "Shape and dtype of `data`.",
+                     .attrs = TypeOf<A>,
+                     .type_rel = Rel<kName, &TypeOfCall>,
+                     .lower = Lower,
+                     .pattern = OpPattern::kElemWise,
+                     .source = source});
+  }
+};
+
+PrimExpr LeakyRelu(const LeakyReluAttrs& a, PrimExpr x) { return te::Select(x > Lit(0, x), x, x * Lit(a.alpha, x)); }
+PrimExpr Elu(const AlphaAttrs& a, PrimExpr x) { return te::Select(x > Lit(0, x), x, Lit(a.alpha, x) * Expm1(x)); }
+PrimExpr Celu(const AlphaAttrs& a, PrimExpr x) {
+  return te::Select(x > Lit(0, x), x, Lit(a.alpha, x) * Expm1(x / Lit(a.alpha, x)));
+}
+PrimExpr Selu(const SeluAttrs& a, PrimExpr x) {
+  return Lit(a.gamma, x) * te::Select(x > Lit(0, x), x, Lit(a.alpha, x) * Expm1(x));
+}
+PrimExpr HardSigmoid(const HardSigmoidAttrs& a, PrimExpr x) {
+  return max(Lit(0, x), min(Lit(1, x), Lit(a.alpha, x) * x + Lit(a.beta, x)));
+}
+PrimExpr ThresholdedRelu(const AlphaAttrs& a, PrimExpr x) {
+  return te::Select(x <= Lit(a.alpha, x), Lit(0, x), x);  // NaN stays
+}
+PrimExpr Swish(const AlphaAttrs& a, PrimExpr x) { return x * sigmoid(Lit(a.alpha, x) * x); }
+PrimExpr Shrink(const ShrinkAttrs& a, PrimExpr x) {
+  PrimExpr v = IsFloat(x) ? x : cast(DataType::Float(x.dtype().bits() > 16 ? 64 : 32), x);
+  PrimExpr y = te::Select(v < Lit(-a.lambd, v), v + Lit(a.bias, v),
+                          te::Select(v > Lit(a.lambd, v), v - Lit(a.bias, v), Lit(0, v)));
+  return cast(x.dtype(), y);
+}
+PrimExpr Gelu(const GeluAttrs& a, PrimExpr x) {
+  PrimExpr half = Lit(0.5, x) * x;
+  if (a.approximate == "tanh") {
+    return half * (Lit(1, x) + tanh(Lit(0.7978845608028654, x) * (x + Lit(0.044715, x) * x * x * x)));
+  }
+  return half * (Lit(1, x) + erf(x * Lit(0.7071067811865476, x)));
+}
+Type GeluType(const GeluAttrs& a, const TypeArgs& in) {
+  in.Floating(0, "R1");
+  if (a.approximate != "none" && a.approximate != "tanh") {
+    in.Fail("R2", "approximate is \"" + a.approximate.str() + "\"; it is \"none\" or \"tanh\"");
+  }
+  return in.type(0);
+}
+/// A bound as the dtype has it: for integers the nearest one inside.
+PrimExpr Bound(double v, DataType t, bool low) {
+  if (t.is_floating()) return tir::make_const(t, v);
+  v = low ? std::ceil(v) : std::floor(v);
+  int bits = t.is_int() ? t.bits() - 1 : t.bits();
+  double top = std::ldexp(1.0, bits), bottom = t.is_int() ? -top : 0;
+  if (v >= top) return max_value(t);
+  if (!(v > bottom)) return min_value(t);
+  return tir::make_int(t, v < 9e18 ? static_cast<int64_t>(v) : INT64_MAX);
+}
+PrimExpr Clip(const ClipAttrs& a, PrimExpr x) {
+  return min(max(x, Bound(a.a_min, x.dtype(), true)), Bound(a.a_max, x.dtype(), false));
+}
+
+Type IsInfType(const TypeArgs& in) {
+  in.Number(0, "R1");
+  return TensorType(in.shape(0), DataType::Bool());
+}
+Tensor LowerIsInf(const IsInfAttrs& a, const Tensors& in) {
+  return topi::Map(in[0], [&](PrimExpr v) {
+    PrimExpr x = Widen(v);
+    if (!IsFloat(x) || (!a.detect_negative && !a.detect_positive)) return False();
+    PrimExpr inf = isinf(x);
+    if (a.detect_negative && a.detect_positive) return inf;
+    return inf && (a.detect_positive ? x > Lit(0, x) : x < Lit(0, x));
+  }, "isinf");
+}
+
+Type CastType(const CastAttrs& a, const TypeArgs& in) {
+  if (a.dtype.is_void() || a.dtype.is_handle() || !a.dtype.is_scalar()) {
+    in.Fail("R1", "dtype is " + DataType2String(a.dtype) + ", which no tensor has");
+  }
+  return TensorType(in.shape(0), a.dtype);
+}
+Tensor LowerCast(const CastAttrs& a, const Tensors& in) {
+  return topi::Map(in[0], [&](PrimExpr v) { return topi::Convert(a.dtype, v); }, "cast");
+}
+Type CastLikeType(const TypeArgs& in) { return TensorType(in.shape(0), in.dtype(1)); }
+Tensor LowerCastLike(const Tensors& in) {
+  return topi::Map(in[0], [&](PrimExpr v) { return topi::Convert(in[1].dtype(), v); }, "cast_like");
+}
+Type ReinterpretType(const CastAttrs& a, const TypeArgs& in) {
+  if (a.dtype.bits() != in.dtype(0).bits() || !a.dtype.is_scalar()) {
+    in.Fail("R1", "`data` has dtype " + DataType2String(in.dtype(0)) + " and the result " + DataType2String(a.dtype) +
+                      ", where both need the same number of bits");
+  }
+  return TensorType(in.shape(0), a.dtype);
+}
+Tensor LowerReinterpret(const CastAttrs& a, const Tensors& in) {
+  return topi::Map(in[0], [&](PrimExpr v) { return v.dtype() == a.dtype ? v : baton::reinterpret(a.dtype, v); }, "reinterpret");
+}
+
+Type PReluType(const PReluAttrs& a, const TypeArgs& in) {
+  in.Number(0, "R1");
+  in.SameDtype(0, 1, "R2");
+  if (!HasValue(a.axis)) {
+    Shape s = BroadcastShapes(in, in.shape(0), in.shape(1), "R3");
+    if (s.size() != in.shape(0).size()) in.Fail("R3", in.Show(1) + " has more dimensions than " + in.Show(0));
+    return in.type(0);
+  }
+  in.Rank(1, 1, "R3");
+  if (in.ndim(0) == 0) in.Fail("R3", "`data` is a scalar; use axis=None");
+  int64_t axis = in.Axis(ValueOf(a.axis), in.ndim(0)), n = in.dim(0, axis), m = in.dim(1, 0);
+  if (n >= 0 && m >= 0 && m != 1 && m != n) {
+    in.Fail("R3", "`alpha` has " + Str(m) + " elements and `data` has extent " + Str(n) + " on axis " + Str(axis));
+  }
+  return in.type(0);
+}
+Tensor LowerPRelu(const PReluAttrs& a, const Tensors& in) {
+  const Tensor& x = in[0];
+  return te::Compute(x.shape(), [&](Indices i) {
+    PrimExpr slope;
+    if (HasValue(a.axis)) {
+      int64_t axis = NormalizeAxis(ValueOf(a.axis), x.ndim(), "nn.prelu");
+      slope = in[1](tir::is_one(in[1].shape()[0]) ? PrimExpr(0) : PrimExpr(i[axis]));
+    } else {
+      slope = topi::BroadcastAt(in[1], i);
+    }
+    PrimExpr v = Widen(x(i));
+    return cast(x.dtype(), te::Select(v < Lit(0, v), v * Widen(slope), v));
+  }, "prelu");
+}
+
+}  // namespace
+
+const Op op::abs = Row<kAbs>(), op::negative = Row<kNegative>(), op::sign = Row<kSign>(), op::exp = Row<kExp>(),
+         op::exp2 = Row<kExp2>(), op::expm1 = Row<kExpm1>(), op::log = Row<kLog>(), op::log2 = Row<kLog2>(), op::log10 = Row<kLog10>(),
+         op::log1p = Row<kLog1p>(), op::sqrt = Row<kSqrt>(), op::rsqrt = Row<kRsqrt>(), op::sigmoid = Row<kSigmoid>(),
+         op::tanh = Row<kTanh>(), op::erf = Row<kErf>(), op::sin = Row<kSin>(), op::cos = Row<kCos>(), op::tan = Row<kTan>(),
+         op::sinh = Row<kSinh>(), op::cosh = Row<kCosh>(), op::asin = Row<kAsin>(), op::acos = Row<kAcos>(), op::atan = Row<kAtan>(),
+         op::asinh = Row<kAsinh>(), op::acosh = Row<kAcosh>(), op::atanh = Row<kAtanh>(), op::floor = Row<kFloor>(),
+         op::ceil = Row<kCeil>(), op::trunc = Row<kTrunc>(), op::round = Row<kRound>(), op::isnan = Row<kIsNan>(),
+         op::isfinite = Row<kIsFinite>(), op::logical_not = Row<kLogicalNot>(), op::bitwise_not = Row<kBitwiseNot>(),
+         op::popcount = Row<kPopcount>(), op::reciprocal = Row<kReciprocal>(), op::relu = Row<kRelu>(),
+         op::softplus = Row<kSoftplus>(), op::softsign = Row<kSoftsign>(), op::silu = Row<kSilu>(), op::mish = Row<kMish>(),
+         op::hard_swish = Row<kHardSwish>();
+const Op op::copy = DefineCopy("copy"), op::identity = DefineCopy("identity");
+
+const Op op::leaky_relu = WithAttrs<"nn.leaky_relu", LeakyReluAttrs, kF, LeakyRelu>::Define(
+    "data > 0 ? data : alpha * data", "ONNX LeakyRelu-16");
+const Op op::elu = WithAttrs<"nn.elu", AlphaAttrs, kF, Elu>::Define("data > 0 ? data : alpha * (exp(data) - 1)", "ONNX Elu-6");
+const Op op::celu = WithAttrs<"nn.celu", AlphaAttrs, kF, Celu>::Define(
+    "max(0, data) + min(0, alpha * (exp(data / alpha) - 1))", "ONNX Celu-12");
+const Op op::selu = WithAttrs<"nn.selu", SeluAttrs, kF, Selu>::Define(
+    "gamma * (data > 0 ? data : alpha * (exp(data) - 1))", "ONNX Selu-6");
+const Op op::hard_sigmoid = WithAttrs<"nn.hard_sigmoid", HardSigmoidAttrs, kF, HardSigmoid>::Define(
+    "max(0, min(1, alpha * data + beta))", "ONNX HardSigmoid-6");
+const Op op::thresholded_relu = WithAttrs<"nn.thresholded_relu", AlphaAttrs, kF, ThresholdedRelu>::Define(
+    "data > alpha ? data : 0", "ONNX ThresholdedRelu-10");
+const Op op::swish = WithAttrs<"nn.swish", AlphaAttrs, kF, Swish>::Define("data * sigmoid(alpha * data)", "ONNX Swish-24");
+const Op op::shrink = WithAttrs<"nn.shrink", ShrinkAttrs, kN, Shrink>::Define(
+    "data < -lambd ? data + bias : data > lambd ? data - bias : 0", "ONNX Shrink-9");
+const Op op::clip = WithAttrs<"clip", ClipAttrs, kN, Clip>::Define("min(max(data, a_min), a_max); NaN stays", "NumPy");
+
+const Op op::gelu = DefineOp({
+    .name = "nn.gelu",
+    .doc = "data * (1 + erf(data / sqrt(2))) / 2, or its approximation by tanh.",
+    .inputs = {{"data", "Any shape. R1: floating dtype."}},
+    .output = "Shape and dtype of `data`.",
+    .attrs = TypeOf<GeluAttrs>,
+    .type_rel = Rel<"nn.gelu", GeluType>,
+    .lower = WithAttrs<"nn.gelu", GeluAttrs, kF, Gelu>::Lower,
+    .pattern = OpPattern::kElemWise,
+    .source = "ONNX Gelu-20",
+});
+const Op op::isinf = DefineOp({
+    .name = "isinf",
+    .doc = "Whether data is infinite.",
+    .inputs = {{"data", "Any shape. R1: floating or integer dtype."}},
+    .output = "Shape of `data`, bool.",
+    .attrs = TypeOf<IsInfAttrs>,
+    .type_rel = Rel<"isinf", IsInfType>,
+    .lower = LowerIsInf,
+    .pattern = OpPattern::kElemWise,
+    .source = "ONNX IsInf-20",
+});
+const Op op::cast = DefineOp({
+    .name = "cast",
+    .doc = "data in another dtype: floats lose their fraction on the way to integers, bool is `!= 0`.",
+    .inputs = {{"data", "Any shape and dtype."}},
+    .output = "Shape of `data`, dtype `dtype`. R1: a dtype of tensors.",
+    .attrs = TypeOf<CastAttrs>,
+    .type_rel = Rel<"cast", CastType>,
+    .lower = LowerCast,
+    .pattern = OpPattern::kElemWise,
+    .source = "NumPy astype; ONNX Cast-21",
+});
+const Op op::cast_like = DefineOp({
+    .name = "cast_like",
+    .doc = "data in the dtype of another tensor.",
+    .inputs = {{"data", "Any shape and dtype."}, {"dtype_like", "Its dtype counts alone."}},
+    .output = "Shape of `data`, dtype of `dtype_like`.",
+    .type_rel = Rel<"cast_like", CastLikeType>,
+    .lower = LowerCastLike,
+    .pattern = OpPattern::kElemWise,
+    .source = "ONNX CastLike-15",
+});
+const Op op::reinterpret = DefineOp({
+    .name = "reinterpret",
+    .doc = "The same bits read as another dtype.",
+    .inputs = {{"data", "Any shape and dtype."}},
+    .output = "Shape of `data`, dtype `dtype`. R1: as many bits as data's.",
+    .attrs = TypeOf<CastAttrs>,
+    .type_rel = Rel<"reinterpret", ReinterpretType>,
+    .lower = LowerReinterpret,
+    .pattern = OpPattern::kElemWise,
+    .source = "ONNX BitCast-26",
+});
+const Op op::prelu = DefineOp({
+    .name = "nn.prelu",
+    .doc = "data < 0 ? alpha * data : data, with a slope for each channel.",
+    .inputs = {{"data", "Any shape. R1: floating or integer dtype."},
+               {"alpha", "R2: dtype of data. R3: data's extent on `axis`, or 1; with axis=None a shape that broadcasts to data's."}},
+    .output = "Shape and dtype of `data`.",
+    .attrs = TypeOf<PReluAttrs>,
+    .type_rel = Rel<"nn.prelu", PReluType>,
+    .lower = LowerPRelu,
+    .pattern = OpPattern::kBroadcast,
+    .source = "ONNX PRelu-16",
+});
+
+}  // namespace baton::relay
