@@ -44,7 +44,7 @@ const Type& RelayExprNode::checked_type() const {
   if (!checked_type_.defined()) {
     throw CompileError("the type of this expression is not known yet; run InferType first");
   }
-  return static_cast<const Type&>(checked_type_);
+  return static_cast<const Type&>(static_cast<const ObjectRef&>(checked_type_));
 }
 
 bool BaseFuncNode::HasNonzeroAttr(const char* key) const {

@@ -23,12 +23,10 @@ Array<T> MapArray(const Array<T>& in, F f) {
   return changed ? out : in;
 }
 
-/// A copy of the node to change, without the type that inference gave the old one.
+/// A copy of the node to change; like every copy it has no type yet.
 template <class R>
 auto Fresh(const typename R::ContainerType* op) {
-  auto n = make_object<typename R::ContainerType>(*op);
-  n->checked_type_ = ObjectRef();
-  return n;
+  return make_object<typename R::ContainerType>(*op);
 }
 
 bool IsDataflow(const Object* n) {

@@ -85,13 +85,28 @@ class Range : public RefTo<RangeNode, ObjectRef> {
   using RefTo::RefTo;
 };
 
+/// The type that inference found for one node. A copy of the node, which is made to be changed, starts without one: so a
+/// type that is there is the type of this very node.
+class CheckedType : public ObjectRef {
+ public:
+  CheckedType() = default;
+  explicit CheckedType(ObjectPtr<Object> n) : ObjectRef(std::move(n)) {}
+  CheckedType(const CheckedType&) : ObjectRef() {}
+  CheckedType(CheckedType&&) = default;
+  CheckedType& operator=(const CheckedType&) = default;
+  CheckedType& operator=(const ObjectRef& type) {
+    ObjectRef::operator=(type);
+    return *this;
+  }
+};
+
 /// A Relay expression: carries the type that inference found.
 struct RelayExprNode : Node<RelayExprNode, BaseExprNode> {
   static constexpr const char* _type_key = "RelayExpr";
   static constexpr bool _type_final = false;
   static constexpr bool _type_abstract = true;
   static constexpr uint32_t _type_child_slots = 80;
-  mutable ObjectRef checked_type_;
+  mutable CheckedType checked_type_;
   static constexpr void Describe(auto& d) {
     d(F<&RelayExprNode::checked_type_>, "Type that inference found; null before.", runtime::kIgnored);
   }

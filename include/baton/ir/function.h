@@ -43,7 +43,9 @@ class BaseFunc : public RelayExpr {
 /// The function with one attribute more.
 template <class Fn>
 inline Fn WithAttr(Fn func, const char* key, Any value) {
+  ObjectRef type = func->checked_type_;  // attributes do not bear on it
   auto* n = func.CopyOnWrite();
+  n->checked_type_ = type;
   Map<String, Any> dict = n->attrs.defined() ? n->attrs->dict : Map<String, Any>();
   dict.Set(key, value);
   n->attrs = DictAttrs(dict);

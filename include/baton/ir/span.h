@@ -10,7 +10,11 @@ namespace baton {
 struct SourceNameNode : Node<SourceNameNode, Object> {
   static constexpr const char* _type_key = "SourceName";
   String name;
-  static constexpr void Describe(auto& d) { d(F<&SourceNameNode::name>, "File, or node of the imported model."); }
+  String text;
+  static constexpr void Describe(auto& d) {
+    d(F<&SourceNameNode::name>, "File, or node of the imported model.");
+    d(F<&SourceNameNode::text>, "Its text, for messages that quote it; may be empty.", runtime::kIgnored);
+  }
 };
 class SourceName : public RefTo<SourceNameNode, ObjectRef> {
  public:

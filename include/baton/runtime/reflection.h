@@ -272,7 +272,10 @@ class RefTo : public B {
   /// For in-place change: the node itself if this is its only reference, else a copy that this then refers to.
   N* CopyOnWrite() {
     if (!this->data_.unique()) this->data_ = make_object<N>(*get());
-    return static_cast<N*>(this->data_.get());
+    N* n = static_cast<N*>(this->data_.get());
+    // What was inferred of the old value need not hold of the new one.
+    if constexpr (requires { n->checked_type_; }) n->checked_type_ = ObjectRef();
+    return n;
   }
 };
 
