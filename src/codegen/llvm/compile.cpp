@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+// LLVM's passes and object emission; functions are spread over compile threads.
+#include <baton/codegen/codegen.h>
+#include <baton/tir/functor.h>
+#include <llvm-c/Analysis.h>
+#include <llvm-c/Core.h>
+#include <llvm-c/Target.h>
+#include <llvm-c/TargetMachine.h>
+#include <llvm-c/Transforms/PassBuilder.h>
+
+#include <algorithm>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "codegen/llvm/emitter.h"
+
+namespace baton::codegen {
+namespace {
+
+std::string TakeMessage(char* text) {
+  std::string s = text ? text : "";
+  LLVMDisposeMessage(text);
+  return s;
+}
+
+void InitLLVM() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    LLVMInitializeAllTargetInfos();
+    LLVMInitializeAllTargets();
+    LLVMInitializeAllTargetMCs();
+    LLVMInitializeAllAsmPrinters();
+    LLVMInitializeAllAsmParsers();
+  });
+}
+
+struct Machine {
+  LLVMTargetMachineRef tm = nullptr;
+  std::string cpu, features, triple;
+  explicit Machine(const Target& target) {
+    InitLLVM();
+    triple = target->mtriple.empty() ? TakeMessage(LLVMGetDefaultTargetTriple()) : target->mtriple.str();
+    if (target.get()->is_host()) {
+      cpu = TakeMessage(LLVMGetHostCPUName());
+      features = TakeMessage(LLVMGetHostCPUFeatures());
+      if (!target->mattr.empty()) features += "," + target->mattr.str();
+    } else {
+      cpu = target->mcpu.str();
+      features = target->mattr.str();
+    }
+    LLVMTargetRef t = nullptr;
+    char* error = nullptr;
+    if (LLVMGetTargetFromTriple(triple.c_str(), &t, &error)) {
+      throw runtime::ValueError("LLVM has no target \"" + triple + "\": " + TakeMessage(error));
+    }
+    LLVMCodeGenOptLevel level = target->opt_level == 0   ? LLVMCodeGenLevelNone
+                                : target->opt_level >= 3 ? LLVMCodeGenLevelAggressive
+                                                         : LLVMCodeGenLevelDefault;
+    tm = LLVMCreateTargetMachine(t, triple.c_str(), cpu.c_str(), features.c_str(), level, LLVMRelocPIC, LLVMCodeModelDefault);
+    if (!tm) throw runtime::ValueError("LLVM cannot make code for " + target.str());
+  }
+  Machine(const Machine&) = delete;
+  ~Machine() { LLVMDisposeTargetMachine(tm); }
+};
+
+using Named = std::pair<GlobalVar, tir::PrimFunc>;
+
+struct CompiledModule {
+  LLVMContextRef ctx = LLVMContextCreate();
+  LLVMModuleRef module = nullptr;
+  CompiledModule() = default;
+  CompiledModule(const CompiledModule&) = delete;
+  ~CompiledModule() {
+    if (module) LLVMDisposeModule(module);
+    LLVMContextDispose(ctx);
+  }
+};
+
+void Emit(CompiledModule* m, const Machine& machine, const Target& target, const IRModule& mod, const std::vector<Named>& functions,
+          bool define_api) {
+  m->module = LLVMModuleCreateWithNameInContext("baton", m->ctx);
+  LLVMSetTarget(m->module, machine.triple.c_str());
+  LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(machine.tm);
+  LLVMSetModuleDataLayout(m->module, layout);
+  LLVMDisposeTargetData(layout);
+  LLVMTypeRef ptr = LLVMPointerTypeInContext(m->ctx, 0);
+  LLVMValueRef api = LLVMAddGlobal(m->module, ptr, kBackendApiSymbol);
+  if (define_api) LLVMSetInitializer(api, LLVMConstNull(ptr));
+  for (const auto& [var, func] : functions) {
+    EmitFunction(m->module, target, mod, SymbolOf(var, func), func, machine.cpu, machine.features);
+  }
+  char* error = nullptr;
+  if (LLVMVerifyModule(m->module, LLVMReturnStatusAction, &error)) {
+    throw InternalError("LLVM refuses the generated code: " + TakeMessage(error).substr(0, 2000));
+  }
+  LLVMDisposeMessage(error);
+}
+
+void Optimize(CompiledModule* m, const Machine& machine, const Target& target) {
+  // Loops are vectorised and unrolled before; LLVM's own vectorisers only cost time here.
+  LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
+  LLVMPassBuilderOptionsSetLoopVectorization(options, 0);
+  LLVMPassBuilderOptionsSetSLPVectorization(options, 0);
+  LLVMPassBuilderOptionsSetLoopInterleaving(options, 0);
+  std::string pipeline = "default<O" + std::to_string(target->opt_level) + ">";
+  LLVMErrorRef err = LLVMRunPasses(m->module, pipeline.c_str(), machine.tm, options);
+  LLVMDisposePassBuilderOptions(options);
+  if (err) {
+    char* text = LLVMGetErrorMessage(err);
+    std::string s = text;
+    LLVMDisposeErrorMessage(text);
+    throw InternalError("LLVM's passes failed: " + s);
+  }
+}
+
+std::string Write(CompiledModule* m, const Machine& machine, LLVMCodeGenFileType type) {
+  char* error = nullptr;
+  LLVMMemoryBufferRef buffer = nullptr;
+  if (LLVMTargetMachineEmitToMemoryBuffer(machine.tm, m->module, type, &error, &buffer)) {
+    throw InternalError("LLVM cannot write code: " + TakeMessage(error));
+  }
+  std::string out(LLVMGetBufferStart(buffer), LLVMGetBufferSize(buffer));
+  LLVMDisposeMemoryBuffer(buffer);
+  return out;
+}
+
+/// The functions of a module in order; a rough size of each decides on which thread it goes.
+std::vector<Named> PrimFuncs(const IRModule& mod) {
+  std::vector<Named> out;
+  for (const auto& [var, func] : mod->functions) {
+    if (func.as<tir::PrimFuncNode>()) out.push_back({var, Downcast<tir::PrimFunc>(func)});
+  }
+  return out;
+}
+
+struct SizeCounter : tir::StmtExprVisitor {
+  int64_t n = 0;
+  void VisitExpr(const PrimExpr& e) override {
+    ++n;
+    tir::StmtExprVisitor::VisitExpr(e);
+  }
+  void VisitStmt(const tir::Stmt& s) override {
+    ++n;
+    tir::StmtExprVisitor::VisitStmt(s);
+  }
+};
+
+}  // namespace
+
+ObjectCode CompileToObjects(const IRModule& mod, const Target& target, int num_threads) {
+  std::vector<Named> all = PrimFuncs(mod);
+  size_t parts = std::max<size_t>(1, std::min<size_t>(static_cast<size_t>(num_threads), all.size() / 4));
+  // Largest first, each to the part with the least so far: the same split every time.
+  std::vector<std::pair<int64_t, size_t>> order;
+  for (size_t i = 0; i < all.size(); ++i) {
+    SizeCounter c;
+    c.VisitStmt(all[i].second->body);
+    order.push_back({c.n, i});
+  }
+  std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::vector<std::vector<size_t>> split(parts);
+  std::vector<int64_t> load(parts);
+  for (const auto& [n, i] : order) {
+    size_t p = std::min_element(load.begin(), load.end()) - load.begin();
+    split[p].push_back(i);
+    load[p] += n;
+  }
+  ObjectCode code;
+  code.objects.resize(parts);
+  std::vector<std::exception_ptr> errors(parts);
+  auto work = [&](size_t p) {
+    try {
+      std::sort(split[p].begin(), split[p].end());
+      std::vector<Named> functions;
+      for (size_t i : split[p]) functions.push_back(all[i]);
+      Machine machine(target);
+      CompiledModule m;
+      Emit(&m, machine, target, mod, functions, p == 0);
+      Optimize(&m, machine, target);
+      code.objects[p] = Write(&m, machine, LLVMObjectFile);
+    } catch (...) {
+      errors[p] = std::current_exception();
+    }
+  };
+  std::vector<std::thread> threads;
+  for (size_t p = 1; p < parts; ++p) threads.emplace_back(work, p);
+  work(0);
+  for (std::thread& t : threads) t.join();
+  for (const std::exception_ptr& e : errors) {
+    if (e) std::rethrow_exception(e);
+  }
+  // What the schedules rely on; LLVM's finer choices follow from the processor.
+  for (const char* f : {"avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512vnni", "avx512bf16", "avx512fp16",
+                        "amx-tile", "amx-bf16", "amx-int8"}) {
+    if (target->Has(f)) code.features.push_back(f);
+  }
+  return code;
+}
+
+std::string CompileToText(const IRModule& mod, const Target& target, const std::string& format) {
+  Machine machine(target);
+  CompiledModule m;
+  Emit(&m, machine, target, mod, PrimFuncs(mod), true);
+  if (format == "ll-raw") return TakeMessage(LLVMPrintModuleToString(m.module));
+  Optimize(&m, machine, target);
+  if (format == "ll") return TakeMessage(LLVMPrintModuleToString(m.module));
+  if (format == "asm") return Write(&m, machine, LLVMAssemblyFile);
+  throw runtime::ValueError("no text format \"" + format + "\"; there are ll, ll-raw, asm");
+}
+
+Map<String, String> Describe() {
+  InitLLVM();
+  unsigned major = 0, minor = 0, patch = 0;
+  LLVMGetVersion(&major, &minor, &patch);
+  Map<String, String> out;
+  out.Set("llvm", String(std::to_string(major) + "." + std::to_string(minor) + "." + std::to_string(patch)));
+  out.Set("triple", String(TakeMessage(LLVMGetDefaultTargetTriple())));
+  out.Set("cpu", String(TakeMessage(LLVMGetHostCPUName())));
+#ifdef BATON_HAVE_LLD
+  out.Set("linker", "lld, built in");
+#else
+  out.Set("linker", "ld.lld or cc, found at run time");
+#endif
+  return out;
+}
+
+}  // namespace baton::codegen

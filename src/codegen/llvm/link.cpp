@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Object files to a shared object: lld inside this process, else a linker of the system.
+#include <baton/codegen/codegen.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <mutex>
+#include <vector>
+
+#ifdef BATON_HAVE_LLD
+#include <lld/Common/Driver.h>
+#include <llvm/Support/raw_ostream.h>
+LLD_HAS_DRIVER(elf)
+#endif
+
+namespace baton::codegen {
+namespace {
+
+/// A folder of our own that goes when this goes.
+struct TempDir {
+  std::string path;
+  TempDir() {
+    const char* base = getenv("TMPDIR");
+    path = std::string(base && *base ? base : "/tmp") + "/baton-XXXXXX";
+    if (!mkdtemp(path.data())) throw RuntimeError("cannot make a temporary folder " + path + "; set TMPDIR to one that can be written");
+  }
+  ~TempDir() {
+    for (const std::string& f : files) unlink(f.c_str());
+    rmdir(path.c_str());
+  }
+  std::string File(const std::string& name) {
+    files.push_back(path + "/" + name);
+    return files.back();
+  }
+  std::vector<std::string> files;
+};
+
+void WriteFile(const std::string& path, const std::string& bytes) {
+  std::ofstream f(path, std::ios::binary);
+  f.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  f.close();
+  if (!f) throw RuntimeError("cannot write " + path + "; is the disk full?");
+}
+
+/// Runs a program; true if it ended with 0.
+bool Run(const std::vector<std::string>& args) {
+  std::vector<char*> argv;
+  for (const std::string& a : args) argv.push_back(const_cast<char*>(a.c_str()));
+  argv.push_back(nullptr);
+  pid_t pid = fork();
+  if (pid == 0) {
+    execvp(argv[0], argv.data());
+    _exit(127);
+  }
+  int status = 0;
+  if (pid < 0 || waitpid(pid, &status, 0) != pid) return false;
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+bool LinkInProcess(const std::vector<std::string>& args, std::string* error) {
+#ifdef BATON_HAVE_LLD
+  static std::mutex mutex;
+  static bool usable = true;
+  std::lock_guard lock(mutex);
+  if (!usable) return false;
+  std::vector<const char*> argv{"ld.lld"};
+  for (const std::string& a : args) argv.push_back(a.c_str());
+  std::string out;
+  llvm::raw_string_ostream os(out);
+  lld::Result r = lld::lldMain(argv, os, os, {{lld::Gnu, &lld::elf::link}});
+  usable = r.canRunAgain;
+  *error = os.str();
+  return r.retCode == 0;
+#else
+  (void)args;
+  (void)error;
+  return false;
+#endif
+}
+
+}  // namespace
+
+std::string LinkShared(const ObjectCode& code, const Target&) {
+  TempDir dir;
+  std::string out = dir.File("model.so");
+  std::vector<std::string> args{"-shared", "-o", out, "--gc-sections", "-z", "relro", "-z", "now", "--hash-style=gnu",
+                                "--build-id=none", "-s", "-soname", "model.so"};
+  for (size_t i = 0; i < code.objects.size(); ++i) {
+    std::string path = dir.File("part" + std::to_string(i) + ".o");
+    WriteFile(path, code.objects[i]);
+    args.push_back(path);
+  }
+  for (const char* libm : {"/lib/x86_64-linux-gnu/libm.so.6", "/usr/lib/x86_64-linux-gnu/libm.so.6", "/lib64/libm.so.6"}) {
+    if (access(libm, R_OK) == 0) {
+      args.insert(args.end(), {"--as-needed", libm});
+      break;
+    }
+  }
+  std::string error;
+  bool linked = LinkInProcess(args, &error);
+  if (!linked) {
+    for (const char* linker : {"ld.lld-19", "ld.lld", "ld"}) {
+      std::vector<std::string> command{linker};
+      command.insert(command.end(), args.begin(), args.end());
+      linked = linked || Run(command);
+    }
+  }
+  if (!linked) {
+    throw RuntimeError("cannot link the compiled code: no linker works" + (error.empty() ? "" : " (" + error + ")") +
+                       "; install lld (on Debian: apt-get install lld-19)");
+  }
+  std::ifstream f(out, std::ios::binary);
+  std::string bytes((std::istreambuf_iterator<char>(f)), std::istreambuf_iterator<char>());
+  if (bytes.empty()) throw RuntimeError("the linker wrote nothing");
+  return bytes;
+}
+
+}  // namespace baton::codegen
