@@ -2,6 +2,7 @@
 #include <baton/runtime/any.h>
 
 #include <baton/runtime/array.h>
+#include <baton/runtime/bytes.h>
 #include <baton/runtime/map.h>
 #include <baton/runtime/string.h>
 
@@ -51,11 +52,34 @@ Object* NewStringObj(const char* data, size_t size) {
   return s;
 }
 
+namespace {
+const BytesObj* AsBytes(const BatonValue& v) {
+  if (v.type_code != kBatonObject) return nullptr;
+  auto* o = reinterpret_cast<const Object*>(v.v_obj);
+  return o->IsInstance<BytesObj>() ? static_cast<const BytesObj*>(o) : nullptr;
+}
+}  // namespace
+
 Object* OwnRawString(const BatonValue& v) {
   Object* o = nullptr;
   if (v.type_code == kBatonStr) o = NewStringObj(v.v_str, strlen(v.v_str));
   if (v.type_code == kBatonBytes) o = NewStringObj(v.v_bytes->data, v.v_bytes->size);
+  if (v.type_code == kBatonDType) {
+    std::string s = DataType2String(v.v_dtype);
+    o = NewStringObj(s.data(), s.size());
+  }
+  if (const BytesObj* b = AsBytes(v)) o = NewStringObj(b->data.data(), b->data.size());
   if (o) ObjectAccess::IncRef(o);
+  return o;
+}
+
+Object* OwnRaw(const BatonValue& v) {
+  if (v.type_code == kBatonBytes) {
+    Bytes b(std::string(v.v_bytes->data, v.v_bytes->size));
+    return ObjectAccess::Steal(b);
+  }
+  Object* o = NewStringObj(v.v_str, strlen(v.v_str));
+  ObjectAccess::IncRef(o);
   return o;
 }
 
@@ -75,12 +99,14 @@ uint64_t Mix(uint64_t x) {
 }  // namespace
 
 bool ValueTraits<std::string>::Is(const BatonValue& v) {
-  return v.type_code == kBatonStr || v.type_code == kBatonBytes || AsString(v);
+  return v.type_code == kBatonStr || v.type_code == kBatonBytes || AsString(v) || AsBytes(v);
 }
 std::string ValueTraits<std::string>::From(const BatonValue& v) {
   if (v.type_code == kBatonStr) return v.v_str;
   if (v.type_code == kBatonBytes) return std::string(v.v_bytes->data, v.v_bytes->size);
   if (const StringObj* s = AsString(v)) return std::string(s->data, s->size);
+  if (const BytesObj* b = AsBytes(v)) return b->data;
+  if (v.type_code == kBatonDType) return DataType2String(v.v_dtype);
   ThrowValueMismatch("str", v);
 }
 
@@ -95,15 +121,21 @@ bool Any::Same(const Any& o) const {
     const StringObj* b = AsString(o.v_);
     return b && (a == b || std::string_view(a->data, a->size) == std::string_view(b->data, b->size));
   }
+  if (const BytesObj* a = AsBytes(v_)) {
+    const BytesObj* b = AsBytes(o.v_);
+    return b && a->data == b->data;
+  }
   return v_.type_code == o.v_.type_code && v_.v_int64 == o.v_.v_int64;
 }
 
 uint64_t Any::Hash() const {
-  if (const StringObj* a = AsString(v_)) {
-    uint64_t h = 0x9e3779b97f4a7c15ull ^ a->size;
-    for (uint64_t i = 0; i < a->size; ++i) h = (h ^ static_cast<unsigned char>(a->data[i])) * 0x100000001b3ull;
+  auto chars = [](const char* s, uint64_t n) {
+    uint64_t h = 0x9e3779b97f4a7c15ull ^ n;
+    for (uint64_t i = 0; i < n; ++i) h = (h ^ static_cast<unsigned char>(s[i])) * 0x100000001b3ull;
     return Mix(h);
-  }
+  };
+  if (const StringObj* a = AsString(v_)) return chars(a->data, a->size);
+  if (const BytesObj* a = AsBytes(v_)) return chars(a->data.data(), a->data.size());
   return Mix(static_cast<uint64_t>(v_.v_int64) + v_.type_code);
 }
 
@@ -167,6 +199,7 @@ namespace {
 // Containers have no field table, but their keys must be known to look-ups by key.
 const bool registered = [] {
   baton::runtime::StringObj::RuntimeTypeIndex();
+  baton::runtime::BytesObj::RuntimeTypeIndex();
   baton::runtime::ArrayObj::RuntimeTypeIndex();
   baton::runtime::MapObj::RuntimeTypeIndex();
   baton::runtime::ErrorObj::RuntimeTypeIndex();

@@ -94,6 +94,15 @@ uint32_t Object::TypeKey2Index(const std::string& key) {
   return it->second;
 }
 
+uint32_t Object::TypeIndex2Parent(uint32_t tindex) {
+  TypeTable& t = TypeTable::Get();
+  std::shared_lock lock(t.mutex);
+  if (tindex >= t.entries.size() || !t.entries[tindex].taken) {
+    throw InternalError("unknown type index " + std::to_string(tindex));
+  }
+  return t.entries[tindex].parent;
+}
+
 namespace {
 // Nested releases up to here recurse, which is fast; deeper ones queue.
 constexpr int kMaxNestedRelease = 16;

@@ -127,8 +127,10 @@ struct BATON_DLL ValueTraits<DLTensor*> {
   static void To(DLTensor* x, BatonValue* v) { *v = BatonValue{kBatonTensor, 0, {.v_tensor = x}}; }
 };
 
-/// A raw string or bytes argument as an owned object; null otherwise.
+/// What can stand for a string (raw string or bytes, dtype, Bytes) as an owned String; null otherwise.
 BATON_DLL Object* OwnRawString(const BatonValue& v);
+/// A raw string as an owned String, raw bytes as owned Bytes.
+BATON_DLL Object* OwnRaw(const BatonValue& v);
 
 /// True for references with a specialisation of their own (containers).
 template <class T>
@@ -148,7 +150,8 @@ struct ValueTraits<T, std::enable_if_t<std::is_base_of_v<ObjectRef, T> && !HasOw
       if (o->IsInstance<N>()) return T(ObjectPtr<Object>(o));
     } else if (v.type_code == kBatonNull) {
       return T(ObjectPtr<Object>());
-    } else if (Object* s = OwnRawString(v)) {
+    }
+    if (Object* s = OwnRawString(v)) {
       auto ref = ObjectAccess::Adopt<ObjectRef>(s);
       if (s->IsInstance<N>()) return T(ObjectPtr<Object>(s));
     }
@@ -222,7 +225,7 @@ class Any {
   static Any FromRaw(const BatonValue& v) {
     Any a;
     if (v.type_code == kBatonStr || v.type_code == kBatonBytes) {
-      a.v_ = BatonValue{kBatonObject, 0, {.v_obj = reinterpret_cast<BatonObject*>(OwnRawString(v))}};
+      a.v_ = BatonValue{kBatonObject, 0, {.v_obj = reinterpret_cast<BatonObject*>(OwnRaw(v))}};
     } else {
       a.v_ = v;
       a.Retain();

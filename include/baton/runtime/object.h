@@ -72,6 +72,8 @@ class BATON_DLL Object {
   static std::string TypeIndex2Key(uint32_t tindex);
   static size_t TypeIndex2KeyHash(uint32_t tindex);
   static uint32_t TypeKey2Index(const std::string& key);
+  /// Index of the parent type; the root is its own parent.
+  static uint32_t TypeIndex2Parent(uint32_t tindex);
   static uint32_t _GetOrAllocRuntimeTypeIndex() { return TypeIndex::kRoot; }
   static uint32_t RuntimeTypeIndex() { return TypeIndex::kRoot; }
   static uint32_t GetOrAllocRuntimeTypeIndex(const std::string& key, uint32_t static_tindex, uint32_t parent_tindex,
