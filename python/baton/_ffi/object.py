@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which Python class an object of C++ arrives as.
+
+A class is written by hand only for behaviour. All others are made from the reflection tables when the first object of the
+type arrives, or when somebody asks a module for the name.
+"""
+
+import importlib
+import importlib.util
+import sys
+
+from .. import _core
+from . import base
+
+# Classes whose type C++ does not know (yet): a library that is loaded later may bring it.
+_pending = {}
+# Modules with hand-written classes, imported before the first class is made from reflection.
+_SUGAR = ("baton.ir", "baton.tir", "baton.te", "baton.relay", "baton.transform", "baton.instrument", "baton.target")
+_sugar_state = "none"
+
+# Where a generated class says it lives, by the first part of its key.
+_HOME = {"relay": "baton.relay", "tir": "baton.tir", "te": "baton.te", "transform": "baton.transform",
+         "instrument": "baton.instrument", "runtime": "baton.runtime", "target": "baton.target"}
+
+
+def _register(cls, key):
+    if _core.register_class(key, cls):
+        _pending.pop(key, None)
+    else:
+        _pending[key] = cls
+
+
+def register_object(type_key=None):
+    """Class decorator: objects of the type key arrive as this class.
+
+        @baton._ffi.register_object("relay.Let")
+        class Let(Expr): ...
+
+    The class holds behaviour alone; fields come from C++. `class Let(Expr, key="relay.Let")` does the same. Types without
+    a class of their own arrive as the nearest registered parent's, or as one made from reflection.
+    """
+    if isinstance(type_key, type):
+        _register(type_key, type_key.__name__)
+        return type_key
+
+    def register(cls):
+        _register(cls, type_key or cls.__name__)
+        return cls
+
+    return register
+
+
+def _import_sugar():
+    global _sugar_state
+    if _sugar_state == "none" and base.compiler_loaded():
+        _sugar_state = "busy"
+        for name in _SUGAR:
+            if importlib.util.find_spec(name) is not None:
+                importlib.import_module(name)
+        _sugar_state = "done"
+
+
+def _class_name(key):
+    name = key.rsplit(".", 1)[-1]
+    return name if name.isidentifier() else "".join(c if c.isalnum() else "_" for c in name)
+
+
+def _resolve(key):
+    """The class of a key that was not seen before: what waits for it, else one made from reflection, else None."""
+    _import_sugar()
+    found = _core.registered_class(key)
+    if found is not None:
+        return found
+    waiting = _pending.get(key)
+    if waiting is not None:
+        _register(waiting, key)
+        return waiting
+    described = _core.describe_type(key)
+    if described is None:
+        return None
+    parent = _core.parent_key(key)
+    base_class = _core.registered_class(parent) or _resolve(parent) or _core.Object
+    doc, _, fields = described
+    lines = [doc] if doc else []
+    if fields:
+        lines += ["", "Fields:"] + [f"    {name} ({kind}): {text}" for name, kind, text, _, _ in fields]
+    home = _HOME.get(key.split(".", 1)[0], "baton.ir")
+    cls = type(base_class)(_class_name(key), (base_class,), {"__slots__": (), "__doc__": "\n".join(lines), "__module__": home})
+    _core.register_class(key, cls)
+    return cls
+
+
+def generated_class(key):
+    """The class of a type key, made from reflection where nobody wrote one; None for a key that C++ does not know."""
+    if not _core.type_known(key):
+        return None
+    return _core.registered_class(key) or _resolve(key)
+
+
+def attach_classes(module_name, prefix, names=None):
+    """Gives a module a `__getattr__` that finds classes by type key: `baton.relay.Let` is "relay.Let"."""
+    module = sys.modules[module_name]
+    before = getattr(module, "__getattr__", None)
+
+    def __getattr__(name):
+        if not name.startswith("_"):
+            for key in ((names or {}).get(name), prefix + name):
+                cls = generated_class(key) if key else None
+                if cls is not None:
+                    setattr(module, name, cls)
+                    return cls
+        if before is not None:
+            return before(name)
+        raise AttributeError(f"module {module_name!r} has no attribute {name!r}")
+
+    module.__getattr__ = __getattr__
+
+
+_core.set_class_resolver(_resolve)
+_core.set_subclass_hook(_register)
+_core.register_class("runtime.PackedFunc", _core.PackedFunc)
+_core.register_class("runtime.Array", _core.Array)
+_core.register_class("runtime.Map", _core.Map)

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The errors that Baton raises. Each is a `baton.Error`; where Python has a class for the fault, it is that too."""
+
+import builtins
+
+from ._ffi.base import BatonError, Error, TVMError, register_error
+
+
+@register_error
+class CompileError(BatonError):
+    """The program that was given is wrong: a model, a Relay text, a pass's input."""
+
+
+@register_error
+class ParseError(CompileError, SyntaxError):
+    """A text that does not follow the grammar."""
+
+
+@register_error
+class TypeInferenceError(CompileError, builtins.TypeError):
+    """A program whose types do not fit."""
+
+
+DiagnosticError = CompileError
+
+
+@register_error
+class ShapeError(CompileError, builtins.ValueError):
+    """Shapes that do not fit."""
+
+
+@register_error
+class PassError(CompileError):
+    """A pass failed. `reproducer` is the path of a file that replays it, or None."""
+
+    reproducer = None
+
+
+@register_error
+class CodegenError(CompileError):
+    """No code could be made."""
+
+
+@register_error
+class RuntimeError(BatonError, builtins.RuntimeError):  # noqa: A001 - the name that C++ has
+    """The call is wrong, or the machine: shapes, devices, files."""
+
+
+@register_error
+class DeviceError(RuntimeError):
+    """A device is missing or failed."""
+
+
+@register_error
+class RPCError(RuntimeError, ConnectionError):
+    """A remote session failed."""
+
+
+@register_error
+class InternalError(BatonError, builtins.RuntimeError):
+    """Baton's own mistake; please report it with its `trace`."""
+
+
+@register_error
+class UnsupportedError(BatonError, NotImplementedError):
+    """Something that is not there was asked for. `ops` names the operators, where it is about operators."""
+
+    @property
+    def ops(self):
+        names = self.payload
+        if names is None or isinstance(names, str):
+            return []
+        try:
+            return list(names)
+        except builtins.TypeError:
+            return []
+
+
+OpNotImplemented = UnsupportedError
+
+
+def _both(name, builtin, doc):
+    def __str__(self):
+        # KeyError quotes its argument and OSError looks for a number; ours say the message.
+        return builtins.str(self.args[0]) if len(self.args) == 1 else builtin.__str__(self)
+
+    cls = type(name, (BatonError, builtin), {"__doc__": doc, "__module__": __name__, "__str__": __str__})
+    return register_error(name, cls)
+
+
+TypeError = _both("TypeError", builtins.TypeError, "A value of the wrong kind.")  # noqa: A001
+ValueError = _both("ValueError", builtins.ValueError, "A value of the right kind that cannot be.")  # noqa: A001
+KeyError = _both("KeyError", builtins.KeyError, "A name that is not there.")  # noqa: A001
+IndexError = _both("IndexError", builtins.IndexError, "A place outside.")  # noqa: A001
+AttributeError = _both("AttributeError", builtins.AttributeError, "A field or attribute that is not there.")  # noqa: A001
+MemoryError = _both("MemoryError", builtins.MemoryError, "No memory was left.")  # noqa: A001
+OSError = _both("OSError", builtins.OSError, "A file or the system failed.")  # noqa: A001
+FileNotFoundError = _both("FileNotFoundError", builtins.FileNotFoundError, "A file that is not there.")  # noqa: A001
+OverflowError = _both("OverflowError", builtins.OverflowError, "A number that does not fit.")  # noqa: A001
+register_error("Error", BatonError)
+
+__all__ = ["BatonError", "CodegenError", "CompileError", "DeviceError", "DiagnosticError", "Error", "InternalError",
+           "OpNotImplemented", "ParseError", "PassError", "RPCError", "RuntimeError", "ShapeError", "TVMError",
+           "TypeInferenceError", "UnsupportedError", "register_error"]

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Objects, functions, arrays, devices and modules of the runtime; no compiler."""
+
+from .._core import Device, Handle, Object, PackedFunc
+from .._ffi import convert
+from .._ffi.object import generated_class
+from . import container, data_type, devices, module, ndarray, object
+from .container import ADT, Array, Map, ShapeTuple, String, tuple_object
+from .data_type import DataType, DataTypeCode
+from .devices import cpu, cuda, device, gpu, metal, opencl, rocm, vulkan
+from .module import BenchmarkResult, Module, enabled, load_module, system_lib
+from .ndarray import NDArray
+from .params import load_param_dict, save_param_dict
+
+ObjectGeneric = Object
+
+
+def __getattr__(name):
+    cls = None if name.startswith("_") else generated_class("runtime." + name)
+    if cls is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return cls
+
+
+__all__ = ["ADT", "Array", "BenchmarkResult", "DataType", "DataTypeCode", "Device", "Handle", "Map", "Module", "NDArray",
+           "Object", "ObjectGeneric", "PackedFunc", "ShapeTuple", "String", "container", "convert", "cpu", "cuda",
+           "data_type", "device", "enabled", "load_module", "load_param_dict", "metal", "module", "ndarray", "object",
+           "opencl", "rocm", "save_param_dict", "system_lib", "tuple_object", "vulkan"]

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Modules: compiled code, loaded from a file or made in memory."""
+
+import collections
+
+from .._core import Object, PackedFunc
+from .._ffi import get_global_func, register_object
+
+# Functions of modules run code of any length, so they do not hold Python's lock.
+
+
+@register_object("runtime.Module")
+class Module(Object):
+    """Compiled code. `mod["name"]` and `mod.get_function("name")` give its functions."""
+
+    __slots__ = ()
+
+    def get_function(self, name, query_imports=False):
+        """The function of this name. Raises AttributeError if there is none."""
+        func = get_global_func("runtime.ModuleGetFunction")(self, name, bool(query_imports))
+        if func is None:
+            raise AttributeError(f"the module has no function `{name}`")
+        if isinstance(func, PackedFunc):
+            func.release_gil = True
+        return func
+
+    def __getitem__(self, name):
+        if not isinstance(name, str):
+            raise ValueError("a module is indexed by the name of a function")
+        return self.get_function(name)
+
+    @property
+    def entry_func(self):
+        """The function "main"."""
+        return self.get_function("main", True)
+
+    entry_name = "main"
+
+    def __call__(self, *args):
+        return self.entry_func(*args)
+
+    @property
+    def type_key_of_module(self):
+        """Kind of the module, as "library" or "llvm"."""
+        return get_global_func("runtime.ModuleGetTypeKey")(self)
+
+    def get_source(self, fmt=""):
+        """Source or text of the code in a format, as "ll" or "asm"."""
+        return get_global_func("runtime.ModuleGetSource")(self, fmt)
+
+    @property
+    def imported_modules(self):
+        """Modules that this one calls."""
+        return list(get_global_func("runtime.ModuleImports")(self))
+
+    def import_module(self, module):
+        """Lets this module's code call another's."""
+        get_global_func("runtime.ModuleImport")(self, module)
+
+    def save(self, file_name, fmt=""):
+        """Writes the module to a file, whole or not at all."""
+        get_global_func("runtime.ModuleSaveToFile")(self, str(file_name), fmt)
+
+    def export_library(self, file_name, *, fmt="", **_):
+        """Writes a shared library that the runtime alone can load."""
+        self.save(file_name, fmt)
+
+    def time_evaluator(self, func_name, dev=None, number=10, repeat=1, min_repeat_ms=0, cooldown_interval_ms=0,
+                       repeats_to_cooldown=1, f_preproc=""):
+        """A function that times `func_name` on its arguments: seconds a call, averaged over `number` calls, `repeat` times.
+        With `min_repeat_ms`, `number` grows until a round takes that long."""
+        import time
+        func = self.get_function(func_name)
+
+        def evaluate(*args):
+            count = number
+            func(*args)  # the first call pays for what is made once
+            while min_repeat_ms:
+                begin = time.perf_counter()
+                for _ in range(count):
+                    func(*args)
+                spent = (time.perf_counter() - begin) * 1e3
+                if spent >= min_repeat_ms:
+                    break
+                count = max(count + 1, int(count * min(10, 1.2 * min_repeat_ms / max(spent, 1e-3))))
+            results = []
+            for i in range(repeat):
+                if cooldown_interval_ms and i and i % repeats_to_cooldown == 0:
+                    time.sleep(cooldown_interval_ms / 1e3)
+                begin = time.perf_counter()
+                for _ in range(count):
+                    func(*args)
+                results.append((time.perf_counter() - begin) / count)
+            return BenchmarkResult(results)
+
+        return evaluate
+
+
+class BenchmarkResult:
+    """Times of a benchmark, in seconds."""
+
+    def __init__(self, results):
+        self.results = tuple(results)
+        ordered = sorted(self.results)
+        n = len(ordered)
+        self.mean = sum(ordered) / n
+        self.median = (ordered[(n - 1) // 2] + ordered[n // 2]) / 2
+        self.min, self.max = ordered[0], ordered[-1]
+        self.std = (sum((x - self.mean) ** 2 for x in ordered) / n) ** 0.5
+
+    def __repr__(self):
+        return (f"BenchmarkResult(min={self.min * 1e3:.4f} ms, median={self.median * 1e3:.4f} ms, mean={self.mean * 1e3:.4f} ms, "
+                f"max={self.max * 1e3:.4f} ms, std={self.std * 1e3:.4f} ms)")
+
+    __str__ = __repr__
+
+
+ProfileResult = collections.namedtuple("ProfileResult", ["mean", "results"])
+
+
+def load_module(path, fmt=""):
+    """Loads what `export_library` wrote."""
+    return get_global_func("runtime.ModuleLoadFromFile")(str(path))
+
+
+def system_lib(symbol_prefix=""):
+    """The module of the functions that are linked into the program."""
+    return get_global_func("runtime.SystemLib")(symbol_prefix)
+
+
+def enabled(target):
+    """Whether code for a target can be run here, as "llvm", "cpu", "cuda"."""
+    from .devices import exists
+    name = str(target).split(" ", 1)[0]
+    if name == "llvm":
+        import os
+
+        from .._ffi import base
+        return os.path.exists(os.path.join(base._LIB, "libbaton.so"))
+    try:
+        from .._core import Device
+        return exists(Device(name, 0))
+    except ValueError:
+        return False

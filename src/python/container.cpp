@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+// Array as a sequence and Map as a mapping.
+#include "core.h"
+
+#include <baton/runtime/array.h>
+#include <baton/runtime/map.h>
+
+namespace baton::python {
+
+using namespace runtime;  // NOLINT
+
+PyTypeObject* array_type;
+PyTypeObject* map_type;
+
+namespace {
+
+ArrayObj* ArrayOf(PyObject* x) { return static_cast<ArrayObj*>(CheckedObjectOf(x)); }
+MapObj* MapOf(PyObject* x) { return static_cast<MapObj*>(CheckedObjectOf(x)); }
+
+// ---- Array
+int ArrayInit(PyObject* self, PyObject* args, PyObject* kwargs) {
+  PyObject* items = nullptr;
+  static const char* names[] = {"items", nullptr};
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O", const_cast<char**>(names), &items)) return -1;
+  PyObject* list = items ? PySequence_List(items) : PyList_New(0);
+  if (!list) return -1;
+  Any a;
+  bool ok = ToAny(list, &a);
+  Py_DECREF(list);
+  if (!ok) return -1;
+  Object* old = ObjectOf(self);
+  reinterpret_cast<PyObj*>(self)->obj = reinterpret_cast<Object*>(a.Release().v_obj);
+  if (old) ObjectAccess::DecRef(old);
+  return 0;
+}
+
+Py_ssize_t ArrayLen(PyObject* self) {
+  ArrayObj* a = ArrayOf(self);
+  return a ? static_cast<Py_ssize_t>(a->items.size()) : -1;
+}
+PyObject* ArrayItem(PyObject* self, Py_ssize_t i) {
+  ArrayObj* a = ArrayOf(self);
+  if (!a) return nullptr;
+  if (i < 0 || static_cast<size_t>(i) >= a->items.size()) {
+    PyErr_Format(PyExc_IndexError, "index %zd is outside an Array of %zu", i, a->items.size());
+    return nullptr;
+  }
+  return FromBorrowed(a->items[i].raw());
+}
+/// Items [start, start + step, ...) as a new Array.
+PyObject* ArraySubscript(PyObject* self, PyObject* key) {
+  ArrayObj* a = ArrayOf(self);
+  if (!a) return nullptr;
+  auto n = static_cast<Py_ssize_t>(a->items.size());
+  if (PyIndex_Check(key)) {
+    Py_ssize_t i = PyNumber_AsSsize_t(key, PyExc_IndexError);
+    if (i == -1 && PyErr_Occurred()) return nullptr;
+    if (i < -n || i >= n) {
+      PyErr_Format(PyExc_IndexError, "index %zd is outside an Array of %zd", i, n);
+      return nullptr;
+    }
+    return FromBorrowed(a->items[i < 0 ? i + n : i].raw());
+  }
+  if (PySlice_Check(key)) {
+    Py_ssize_t start, stop, step;
+    if (PySlice_Unpack(key, &start, &stop, &step)) return nullptr;
+    Py_ssize_t count = PySlice_AdjustIndices(n, &start, &stop, step);
+    return Guard([&]() -> PyObject* {
+      auto out = make_object<ArrayObj>();
+      out->items.reserve(count);
+      for (Py_ssize_t k = 0; k < count; ++k) out->items.push_back(a->items[start + k * step]);
+      return FromOwned(Any(ObjectRef(std::move(out))).Release());
+    });
+  }
+  PyErr_Format(PyExc_TypeError, "an Array is indexed by int or slice, not %s", Py_TYPE(key)->tp_name);
+  return nullptr;
+}
+PyObject* ArrayToList(PyObject* self) {
+  ArrayObj* a = ArrayOf(self);
+  PyObject* list = a ? PyList_New(a->items.size()) : nullptr;
+  if (!list) return nullptr;
+  for (size_t i = 0; i < a->items.size(); ++i) {
+    PyObject* x = FromBorrowed(a->items[i].raw());
+    if (!x) {
+      Py_DECREF(list);
+      return nullptr;
+    }
+    PyList_SET_ITEM(list, i, x);
+  }
+  return list;
+}
+PyObject* ArrayIter(PyObject* self) {
+  PyObject* list = ArrayToList(self);
+  PyObject* it = list ? PyObject_GetIter(list) : nullptr;
+  Py_XDECREF(list);
+  return it;
+}
+PyObject* ArrayConcat(PyObject* a, PyObject* b) {
+  PyObject* x = PySequence_List(a);
+  PyObject* y = x ? PySequence_List(b) : nullptr;
+  PyObject* both = y ? PySequence_Concat(x, y) : nullptr;
+  Py_XDECREF(x);
+  Py_XDECREF(y);
+  Any out;
+  bool ok = both && ToAny(both, &out);
+  Py_XDECREF(both);
+  return ok ? FromOwned(out.Release()) : nullptr;
+}
+PyObject* ArrayCompare(PyObject* a, PyObject* b, int op) {
+  bool array = PyObject_TypeCheck(b, array_type);
+  if ((op != Py_EQ && op != Py_NE) || !(array || PyList_Check(b) || PyTuple_Check(b))) Py_RETURN_NOTIMPLEMENTED;
+  if (array && ObjectOf(a) == ObjectOf(b)) return PyBool_FromLong(op == Py_EQ);
+  PyObject* x = ArrayToList(a);
+  PyObject* y = x ? PySequence_List(b) : nullptr;
+  PyObject* r = y ? PyObject_RichCompare(x, y, op) : nullptr;
+  Py_XDECREF(x);
+  Py_XDECREF(y);
+  return r;
+}
+Py_hash_t ArrayHash(PyObject* self) {
+  PyObject* list = ArrayToList(self);
+  PyObject* tuple = list ? PyList_AsTuple(list) : nullptr;
+  Py_XDECREF(list);
+  Py_hash_t h = tuple ? PyObject_Hash(tuple) : -1;
+  Py_XDECREF(tuple);
+  return h;
+}
+PyObject* ArrayRepr(PyObject* self) {
+  if (!ObjectOf(self)) return PyUnicode_FromString("<Array, not initialised>");
+  if (Py_EnterRecursiveCall(" in the repr of an Array")) return nullptr;
+  PyObject* list = ArrayToList(self);
+  PyObject* r = list ? PyObject_Repr(list) : nullptr;
+  Py_XDECREF(list);
+  Py_LeaveRecursiveCall();
+  return r;
+}
+PyObject* ViaList(PyObject* self, const char* method, PyObject* arg) {
+  PyObject* list = ArrayToList(self);
+  PyObject* r = list ? PyObject_CallMethod(list, method, "O", arg) : nullptr;
+  Py_XDECREF(list);
+  return r;
+}
+PyObject* ArrayIndex(PyObject* self, PyObject* x) { return ViaList(self, "index", x); }
+PyObject* ArrayCount(PyObject* self, PyObject* x) { return ViaList(self, "count", x); }
+PyObject* DirPlain(PyObject* self, PyObject*) {
+  return PyObject_CallMethod(reinterpret_cast<PyObject*>(&PyBaseObject_Type), "__dir__", "O", self);
+}
+
+PyMethodDef array_methods[] = {
+    {"index", ArrayIndex, METH_O, "index(x): place of the first item equal to x."},
+    {"count", ArrayCount, METH_O, "count(x): how many items equal x."},
+    {"__dir__", DirPlain, METH_NOARGS, nullptr},
+    {},
+};
+PyType_Slot array_slots[] = {
+    {Py_tp_doc, const_cast<char*>("Array(items=())\n--\n\nA sequence object of C++. Reads as a list; equal to any list of equal items.")},
+    {Py_tp_init, reinterpret_cast<void*>(ArrayInit)},
+    {Py_sq_length, reinterpret_cast<void*>(ArrayLen)},
+    {Py_sq_item, reinterpret_cast<void*>(ArrayItem)},
+    {Py_sq_concat, reinterpret_cast<void*>(ArrayConcat)},
+    {Py_mp_length, reinterpret_cast<void*>(ArrayLen)},
+    {Py_mp_subscript, reinterpret_cast<void*>(ArraySubscript)},
+    {Py_tp_iter, reinterpret_cast<void*>(ArrayIter)},
+    {Py_tp_richcompare, reinterpret_cast<void*>(ArrayCompare)},
+    {Py_tp_hash, reinterpret_cast<void*>(ArrayHash)},
+    {Py_tp_repr, reinterpret_cast<void*>(ArrayRepr)},
+    {Py_tp_methods, array_methods},
+    {0, nullptr},
+};
+PyType_Spec array_spec = {"baton.ir.container.Array", sizeof(PyObj), 0,
+                          Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_SEQUENCE, array_slots};
+
+// ---- Map
+int MapInit(PyObject* self, PyObject* args, PyObject* kwargs) {
+  PyObject* dict = PyObject_Call(reinterpret_cast<PyObject*>(&PyDict_Type), args, kwargs);
+  if (!dict) return -1;
+  Any a;
+  bool ok = ToAny(dict, &a);
+  Py_DECREF(dict);
+  if (!ok) return -1;
+  Object* old = ObjectOf(self);
+  reinterpret_cast<PyObj*>(self)->obj = reinterpret_cast<Object*>(a.Release().v_obj);
+  if (old) ObjectAccess::DecRef(old);
+  return 0;
+}
+Py_ssize_t MapLen(PyObject* self) {
+  MapObj* m = MapOf(self);
+  return m ? static_cast<Py_ssize_t>(m->entries.size()) : -1;
+}
+/// 1 found, 0 not, -1 error. A key that cannot be a value of C++ is in no map.
+int MapFind(PyObject* self, PyObject* key, const MapObj::Entry** out) {
+  MapObj* m = MapOf(self);
+  if (!m) return -1;
+  Any k;
+  if (!ToAny(key, &k)) {
+    if (!PyErr_ExceptionMatches(PyExc_TypeError)) return -1;
+    PyErr_Clear();
+    return 0;
+  }
+  *out = m->Find(k);
+  return *out != nullptr;
+}
+PyObject* MapSubscript(PyObject* self, PyObject* key) {
+  const MapObj::Entry* e;
+  int r = MapFind(self, key, &e);
+  if (r > 0) return FromBorrowed(e->value.raw());
+  if (r == 0) PyErr_SetObject(PyExc_KeyError, key);
+  return nullptr;
+}
+int MapContains(PyObject* self, PyObject* key) {
+  const MapObj::Entry* e;
+  return MapFind(self, key, &e);
+}
+PyObject* MapGet(PyObject* self, PyObject* const* args, Py_ssize_t n) {
+  if (n < 1 || n > 2) {
+    PyErr_SetString(PyExc_TypeError, "get takes a key and, if wished, a default");
+    return nullptr;
+  }
+  const MapObj::Entry* e;
+  int r = MapFind(self, args[0], &e);
+  if (r < 0) return nullptr;
+  if (r > 0) return FromBorrowed(e->value.raw());
+  return Py_NewRef(n == 2 ? args[1] : Py_None);
+}
+enum Part { kKeys, kValues, kItems };
+PyObject* MapList(PyObject* self, Part part) {
+  MapObj* m = MapOf(self);
+  PyObject* list = m ? PyList_New(m->entries.size()) : nullptr;
+  if (!list) return nullptr;
+  for (size_t i = 0; i < m->entries.size(); ++i) {
+    const MapObj::Entry& e = m->entries[i];
+    PyObject* x;
+    if (part == kItems) {
+      PyObject* k = FromBorrowed(e.key.raw());
+      PyObject* v = k ? FromBorrowed(e.value.raw()) : nullptr;
+      x = v ? PyTuple_Pack(2, k, v) : nullptr;
+      Py_XDECREF(k);
+      Py_XDECREF(v);
+    } else {
+      x = FromBorrowed((part == kKeys ? e.key : e.value).raw());
+    }
+    if (!x) {
+      Py_DECREF(list);
+      return nullptr;
+    }
+    PyList_SET_ITEM(list, i, x);
+  }
+  return list;
+}
+PyObject* MapKeys(PyObject* self, PyObject*) { return MapList(self, kKeys); }
+PyObject* MapValues(PyObject* self, PyObject*) { return MapList(self, kValues); }
+PyObject* MapItems(PyObject* self, PyObject*) { return MapList(self, kItems); }
+PyObject* MapIter(PyObject* self) {
+  PyObject* list = MapList(self, kKeys);
+  PyObject* it = list ? PyObject_GetIter(list) : nullptr;
+  Py_XDECREF(list);
+  return it;
+}
+PyObject* MapToDict(PyObject* self) {
+  PyObject* items = MapList(self, kItems);
+  PyObject* dict = items ? PyDict_New() : nullptr;
+  if (dict && PyDict_MergeFromSeq2(dict, items, 1)) Py_CLEAR(dict);
+  Py_XDECREF(items);
+  return dict;
+}
+PyObject* MapCompare(PyObject* a, PyObject* b, int op) {
+  bool map = PyObject_TypeCheck(b, map_type);
+  if ((op != Py_EQ && op != Py_NE) || !(map || PyDict_Check(b))) Py_RETURN_NOTIMPLEMENTED;
+  if (map && ObjectOf(a) == ObjectOf(b)) return PyBool_FromLong(op == Py_EQ);
+  PyObject* x = MapToDict(a);
+  PyObject* y = !x ? nullptr : map ? MapToDict(b) : Py_NewRef(b);
+  PyObject* r = y ? PyObject_RichCompare(x, y, op) : nullptr;
+  Py_XDECREF(x);
+  Py_XDECREF(y);
+  return r;
+}
+// Maps of equal content are equal, so the hash may not tell them apart.
+Py_hash_t MapHash(PyObject* self) { return MapLen(self) < 0 ? -1 : 0x4d6170 + MapLen(self); }
+PyObject* MapRepr(PyObject* self) {
+  if (!ObjectOf(self)) return PyUnicode_FromString("<Map, not initialised>");
+  if (Py_EnterRecursiveCall(" in the repr of a Map")) return nullptr;
+  PyObject* items = MapList(self, kItems);
+  PyObject* parts = items ? PyList_New(0) : nullptr;
+  bool ok = parts != nullptr;
+  for (Py_ssize_t i = 0; ok && i < PyList_GET_SIZE(items); ++i) {
+    PyObject* kv = PyList_GET_ITEM(items, i);
+    PyObject* s = PyUnicode_FromFormat("%R: %R", PyTuple_GET_ITEM(kv, 0), PyTuple_GET_ITEM(kv, 1));
+    ok = s && !PyList_Append(parts, s);
+    Py_XDECREF(s);
+  }
+  PyObject* comma = ok ? PyUnicode_FromString(", ") : nullptr;
+  PyObject* inner = comma ? PyUnicode_Join(comma, parts) : nullptr;
+  PyObject* r = inner ? PyUnicode_FromFormat("{%U}", inner) : nullptr;
+  Py_XDECREF(inner);
+  Py_XDECREF(comma);
+  Py_XDECREF(parts);
+  Py_XDECREF(items);
+  Py_LeaveRecursiveCall();
+  return r;
+}
+
+PyMethodDef map_methods[] = {
+    {"get", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(MapGet)), METH_FASTCALL, "get(key, default=None): value of the key."},
+    {"keys", MapKeys, METH_NOARGS, "keys(): list of the keys, in order of insertion."},
+    {"values", MapValues, METH_NOARGS, "values(): list of the values."},
+    {"items", MapItems, METH_NOARGS, "items(): list of (key, value)."},
+    {"__dir__", DirPlain, METH_NOARGS, nullptr},
+    {},
+};
+PyType_Slot map_slots[] = {
+    {Py_tp_doc, const_cast<char*>("Map(dict=())\n--\n\nA mapping object of C++, in order of insertion. Objects as keys go by identity.")},
+    {Py_tp_init, reinterpret_cast<void*>(MapInit)},
+    {Py_mp_length, reinterpret_cast<void*>(MapLen)},
+    {Py_mp_subscript, reinterpret_cast<void*>(MapSubscript)},
+    {Py_sq_contains, reinterpret_cast<void*>(MapContains)},
+    {Py_tp_iter, reinterpret_cast<void*>(MapIter)},
+    {Py_tp_richcompare, reinterpret_cast<void*>(MapCompare)},
+    {Py_tp_hash, reinterpret_cast<void*>(MapHash)},
+    {Py_tp_repr, reinterpret_cast<void*>(MapRepr)},
+    {Py_tp_methods, map_methods},
+    {0, nullptr},
+};
+PyType_Spec map_spec = {"baton.ir.container.Map", sizeof(PyObj), 0,
+                        Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_MAPPING, map_slots};
+
+}  // namespace
+
+void InitContainer(PyObject* module) {
+  array_type = AddType(module, "Array", &array_spec, object_type);
+  map_type = AddType(module, "Map", &map_spec, object_type);
+}
+
+}  // namespace baton::python

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the files of the extension share. Python's own C interface is used for what is called often; nanobind hosts the
+// module and its plain functions.
+#pragma once
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <baton/runtime/any.h>
+#include <baton/runtime/error.h>
+#include <baton/runtime/ndarray.h>
+#include <baton/runtime/packed_func.h>
+
+#include <cxxabi.h>
+
+#include <atomic>
+#include <string_view>
+
+namespace baton::python {
+
+using runtime::Any;
+using runtime::Object;
+using runtime::ObjectAccess;
+using runtime::ObjectPtr;
+using runtime::ObjectRef;
+
+/// An instance of `baton.runtime.Object` or a class derived from it. `obj` is null before `__init__`.
+struct PyObj {
+  PyObject_HEAD
+  Object* obj;
+};
+/// An instance of `baton.runtime.PackedFunc`.
+struct PyFunc {
+  PyObject_HEAD
+  Object* obj;
+  vectorcallfunc vectorcall;
+  char release_gil;  ///< run the call without the lock: for calls that take long
+};
+/// An instance of `baton.runtime.Device`.
+struct PyDevice {
+  PyObject_HEAD
+  DLDevice device;
+};
+/// An instance of `baton.runtime.Handle`: an opaque pointer.
+struct PyHandle {
+  PyObject_HEAD
+  void* pointer;
+};
+
+extern PyTypeObject* object_type;
+extern PyTypeObject* func_type;
+extern PyTypeObject* array_type;
+extern PyTypeObject* map_type;
+extern PyTypeObject* ndarray_type;
+extern PyTypeObject* device_type;
+extern PyTypeObject* handle_type;
+extern PyTypeObject* field_type;
+extern PyTypeObject* dtype_type;  ///< set from Python: a subclass of str
+
+inline bool IsObject(PyObject* x) { return PyObject_TypeCheck(x, object_type); }
+inline Object* ObjectOf(PyObject* x) { return reinterpret_cast<PyObj*>(x)->obj; }
+/// The object behind `x`; sets an error and gives null if there is none (`__init__` did not run).
+Object* CheckedObjectOf(PyObject* x);
+
+/// What an argument needs besides its value for the time of a call: converted objects, tensors, views of bytes.
+/// Plain storage: making and dropping an unused one costs two stores and a compare.
+class Temps {
+ public:
+  Temps() : n_objects_(0), n_tensors_(0), n_bytes_(0), more_(nullptr) {}
+  Temps(const Temps&) = delete;
+  ~Temps() {
+    if (n_objects_ | n_tensors_ | n_bytes_) Drop();
+  }
+  /// Keeps one count of `o` until the end.
+  void Keep(Object* o);
+  struct Tensor {
+    DLTensor view;
+    int64_t strides[8];
+    PyObject* capsule;  ///< owned, or null
+  };
+  Tensor* NewTensor();
+  BatonByteArray* NewBytes(PyObject* buffer_owner, Py_buffer** view);
+
+ private:
+  void Drop();
+  struct Bytes {
+    BatonByteArray span;
+    Py_buffer view;
+  };
+  struct More;
+  int n_objects_, n_tensors_, n_bytes_;
+  More* more_;
+  Object* objects_[4];
+  Tensor tensors_[4];
+  Bytes bytes_[1];
+};
+
+/// Python to value, borrowed from `x` and `temps`. False with a Python error set.
+bool ToValueSlow(PyObject* x, BatonValue* v, Temps& temps);
+bool ToValue(PyObject* x, BatonValue* v, Temps& temps);
+/// Python to an owned value.
+bool ToAny(PyObject* x, Any* out);
+/// Takes over the count in `v`. A new reference, or null with an error set.
+PyObject* FromOwned(const BatonValue& v);
+/// The same for a borrowed value.
+PyObject* FromBorrowed(const BatonValue& v);
+/// A Python object over `o`; takes over one count.
+PyObject* WrapOwned(Object* o);
+PyObject* WrapBorrowed(Object* o);
+PyObject* FromDType(DLDataType t);
+PyObject* FromDevice(DLDevice d);
+
+/// Raises the Python error that the thread's error slot holds. Always gives null.
+PyObject* RaiseFromSlot();
+PyObject* RaiseError(const runtime::ErrorObj* e);
+/// Moves the pending Python error to the thread's error slot, as an error whose payload is the exception itself.
+void StorePythonError();
+/// Runs f, and turns C++ exceptions into Python ones.
+template <class F>
+auto Guard(F f) -> decltype(f()) {
+  try {
+    return f();
+  } catch (...) {
+    runtime::CatchToSlot();
+    RaiseFromSlot();
+    if constexpr (std::is_pointer_v<decltype(f())>) return nullptr;
+    else return static_cast<decltype(f())>(-1);
+  }
+}
+/// Gives a reference up, from any thread; without the lock it is put off to when some thread holds it.
+void DropReference(PyObject* x);
+void FlushDropped();
+extern std::atomic<void*> dropped_head;
+
+/// A function object that calls `callable`. A new count.
+Object* NewCallback(PyObject* callable);
+/// DLTensor view of a NumPy array or a DLPack exporter. 1: done, 0: not a tensor, -1: error set.
+int ToTensor(PyObject* x, BatonValue* v, Temps& temps);
+/// An array that owns a dense copy of `t`.
+runtime::NDArray CopyTensor(const DLTensor* t);
+
+PyTypeObject* ClassOf(uint32_t type_index);
+/// Type index that the class or the nearest of its bases is registered for.
+uint32_t TypeIndexOf(PyTypeObject* cls);
+
+void InitObject(PyObject* module);
+void InitFunction(PyObject* module);
+void InitContainer(PyObject* module);
+void InitTensor(PyObject* module);
+void InitSmall(PyObject* module);
+void InitError(PyObject* module);
+/// Adds a type made from `spec`; the reference that is kept is the module's and the pointer's.
+PyTypeObject* AddType(PyObject* module, const char* name, PyType_Spec* spec, PyTypeObject* base);
+
+/// Stops this thread for good. While Python shuts down it ends other threads that ask for its lock by unwinding them, which
+/// C++ frames between do not survive; a thread that waits does no harm.
+[[noreturn]] void Park();
+/// Takes the lock back after PyEval_SaveThread.
+inline void RestoreThread(PyThreadState* state) {
+  try {
+    PyEval_RestoreThread(state);
+  } catch (abi::__forced_unwind&) {
+    Park();
+  }
+}
+/// The lock, for the time of a scope.
+struct GilGuard {
+  PyGILState_STATE state;
+  GilGuard() {
+    try {
+      state = PyGILState_Ensure();
+    } catch (abi::__forced_unwind&) {
+      Park();
+    }
+  }
+  ~GilGuard() { PyGILState_Release(state); }
+};
+/// False once Python is going away and this thread may not enter it any more.
+bool MayEnterPython();
+
+}  // namespace baton::python

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// The module `baton._core`.
+#include "core.h"
+
+#include <baton/runtime/array.h>
+#include <baton/runtime/map.h>
+#include <baton/runtime/registry.h>
+#include <baton/runtime/string.h>
+#include <dlfcn.h>
+#include <nanobind/nanobind.h>
+
+namespace nb = nanobind;
+
+namespace baton::python {
+namespace {
+
+using namespace runtime;  // NOLINT
+
+nb::object Owned(PyObject* x) {
+  if (!x) throw nb::python_error();
+  return nb::steal(x);
+}
+
+/// A global function as a PackedFunc, or None.
+nb::object GetGlobal(const char* name) {
+  const PackedFunc* f = Registry::Get(name);
+  if (!f) return nb::none();
+  PackedFunc copy = *f;
+  return Owned(WrapOwned(ObjectAccess::Steal(copy)));
+}
+
+void RegisterGlobal(const char* name, nb::handle f, bool override_existing) {
+  if (!PyCallable_Check(f.ptr())) throw nb::type_error("register_global takes a callable");
+  PackedFunc func;
+  if (IsObject(f.ptr())) {
+    func = PackedFunc(ObjectPtr<Object>(ObjectOf(f.ptr())));
+  } else {
+    func = ObjectAccess::Adopt<PackedFunc>(NewCallback(f.ptr()));
+  }
+  Registry::Register(name, override_existing).set_body(func);
+}
+
+/// Names of all global functions that begin with `prefix`.
+nb::list ListGlobals(const char* prefix) {
+  nb::list out;
+  std::string p = prefix;
+  for (const std::string& n : Registry::ListNames()) {
+    if (n.compare(0, p.size(), p) == 0) out.append(nb::str(n.data(), n.size()));
+  }
+  return out;
+}
+
+nb::object Convert(nb::handle x) {
+  Any a;
+  if (!ToAny(x.ptr(), &a)) throw nb::python_error();
+  return Owned(FromOwned(a.Release()));
+}
+
+nb::object MakeByKey(const char* key, nb::args, nb::kwargs kwargs) {
+  std::vector<Any> values;
+  std::vector<BatonValue> raw;
+  for (auto [k, v] : kwargs) {
+    Any name, value;
+    if (!ToAny(k.ptr(), &name) || !ToAny(v.ptr(), &value)) throw nb::python_error();
+    values.push_back(std::move(name));
+    values.push_back(std::move(value));
+  }
+  for (const Any& a : values) raw.push_back(a.raw());
+  const PackedFunc* make = Registry::Get("node.MakeNode");
+  if (!make) throw InternalError("node.MakeNode is not registered");
+  std::vector<BatonValue> all(1);
+  String name(key);
+  ValueTraits<String>::To(name, &all[0]);
+  all.insert(all.end(), raw.begin(), raw.end());
+  return Owned(FromOwned(make->CallPacked(all.data(), static_cast<int>(all.size())).Release()));
+}
+
+/// Loads a library for the time of the process.
+void LoadLibrary(const char* path) {
+  void* handle;
+  {
+    nb::gil_scoped_release release;
+    handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  }
+  if (!handle) throw RuntimeError(std::string("cannot load ") + path + ": " + dlerror());
+}
+
+/// For loops of C++ that take long: raises KeyboardInterrupt and runs signal handlers if there are any.
+void CheckSignals() {
+  if (!MayEnterPython()) return;
+  GilGuard gil;
+  if (PyErr_CheckSignals()) {
+    StorePythonError();
+    ThrowFromSlot();
+  }
+}
+
+}  // namespace
+}  // namespace baton::python
+
+NB_MODULE(_core, m) {
+  using namespace baton::python;  // NOLINT
+  m.doc() = "Objects, functions, containers, arrays and errors of Baton's runtime.";
+  nb::register_exception_translator(
+      [](const std::exception_ptr& p, void*) {
+        try {
+          std::rethrow_exception(p);
+        } catch (const baton::runtime::Error& e) {
+          RaiseError(e.get());
+        }
+      });
+  InitObject(m.ptr());
+  InitFunction(m.ptr());
+  InitContainer(m.ptr());
+  InitSmall(m.ptr());
+  InitTensor(m.ptr());
+  InitError(m.ptr());
+  m.def("get_global", GetGlobal, nb::arg("name"), "The global function, or None.");
+  m.def("register_global", RegisterGlobal, nb::arg("name"), nb::arg("function"), nb::arg("override") = false,
+        "Registers a callable under a name that every language sees.");
+  m.def("remove_global", [](const char* name) { return baton::Registry::Remove(name); }, nb::arg("name"));
+  m.def("list_globals", ListGlobals, nb::arg("prefix") = "", "Names of the global functions.");
+  m.def("convert", Convert, nb::arg("value"), "What the value becomes when it goes to C++ and comes back.");
+  m.def("make_node", MakeByKey, "make_node(key, **fields): an object of a type key.");
+  m.def("load_library", LoadLibrary, nb::arg("path"));
+  m.def("flush_dropped", FlushDropped, "Frees Python objects that C++ dropped without the lock.");
+  baton::Registry::Register("runtime.CheckSignals", true).set_body_typed(CheckSignals);
+}

@@ -1,0 +1,651 @@
+// SPDX-License-Identifier: Apache-2.0
+// `Object`: the base class of every object in Python; which class an object arrives as; fields and construction, both
+// from the reflection tables.
+#include "core.h"
+
+#include <baton/runtime/array.h>
+#include <baton/runtime/bytes.h>
+#include <baton/runtime/reflection.h>
+#include <baton/runtime/registry.h>
+#include <baton/runtime/string.h>
+
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace baton::python {
+
+using namespace runtime;  // NOLINT
+
+PyTypeObject* object_type;
+PyTypeObject* field_type;
+
+namespace {
+
+// ---- Classes by type index.
+struct ClassTable {
+  std::vector<PyTypeObject*> by_index;    // owned; what objects arrive as
+  std::vector<char> registered;           // as against found through a parent
+  std::unordered_map<PyTypeObject*, uint32_t> index_of;
+  PyObject* resolver = nullptr;           // Python: makes the class of a key from reflection, or gives None
+  static ClassTable& Get() {
+    static auto* t = new ClassTable;
+    return *t;
+  }
+  void Grow(uint32_t index) {
+    if (by_index.size() > index) return;
+    by_index.resize(index + 1);
+    registered.resize(index + 1);
+  }
+  void Put(uint32_t index, PyTypeObject* cls) {
+    Grow(index);
+    // A class that was found through a parent may now have a nearer one.
+    for (size_t i = 0; i < by_index.size(); ++i) {
+      if (!registered[i] && by_index[i]) {
+        Py_DECREF(by_index[i]);
+        by_index[i] = nullptr;
+      }
+    }
+    PyTypeObject* old = by_index[index];
+    by_index[index] = reinterpret_cast<PyTypeObject*>(Py_NewRef(reinterpret_cast<PyObject*>(cls)));
+    registered[index] = 1;
+    Py_XDECREF(old);
+    if (!index_of.count(cls)) Py_INCREF(cls);
+    index_of[cls] = index;
+  }
+};
+
+}  // namespace
+
+PyTypeObject* ClassOf(uint32_t index) {
+  ClassTable& t = ClassTable::Get();
+  if (index < t.by_index.size() && t.by_index[index]) return t.by_index[index];
+  const char* key = BatonTypeIndex2Key(index);
+  if (t.resolver && key) {
+    PyObject* cls = PyObject_CallFunction(t.resolver, "s", key);
+    if (!cls) return nullptr;
+    Py_DECREF(cls);  // registration, if there was one, keeps it
+    if (index < t.by_index.size() && t.by_index[index]) return t.by_index[index];
+  }
+  uint32_t up = index;
+  PyTypeObject* found = nullptr;
+  while (!found) {
+    if (up < t.by_index.size() && t.registered[up]) found = t.by_index[up];
+    if (up == 0) break;
+    up = Object::TypeIndex2Parent(up);
+  }
+  if (!found) found = object_type;
+  t.Grow(index);
+  t.by_index[index] = reinterpret_cast<PyTypeObject*>(Py_NewRef(reinterpret_cast<PyObject*>(found)));
+  return found;
+}
+
+uint32_t TypeIndexOf(PyTypeObject* cls) {
+  ClassTable& t = ClassTable::Get();
+  auto it = t.index_of.find(cls);
+  if (it != t.index_of.end()) return it->second;
+  PyObject* mro = cls->tp_mro;
+  for (Py_ssize_t i = 0; mro && i < PyTuple_GET_SIZE(mro); ++i) {
+    it = t.index_of.find(reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(mro, i)));
+    if (it != t.index_of.end()) return it->second;
+  }
+  return 0;
+}
+
+namespace {
+
+std::string KeyOf(const Object* o) { return o->GetTypeKey(); }
+
+// ---- Fields as descriptors.
+struct PyField {
+  PyObject_HEAD
+  uint32_t owner;
+  uint32_t offset;
+  FieldKind kind;
+  const FieldInfo* info;
+  PyObject* name;
+  PyObject* cls;  // borrowed: the class outlives its attributes
+};
+
+PyObject* ReadField(const Object* o, uint32_t offset, FieldKind kind) {
+  const char* p = reinterpret_cast<const char*>(o) + offset;
+  switch (kind) {
+    case FieldKind::kObject: {
+      Object* x = ObjectAccess::Get(*reinterpret_cast<const ObjectRef*>(p));
+      if (!x) Py_RETURN_NONE;
+      return WrapBorrowed(x);
+    }
+    case FieldKind::kInt64: return PyLong_FromLongLong(*reinterpret_cast<const int64_t*>(p));
+    case FieldKind::kInt32: return PyLong_FromLong(*reinterpret_cast<const int32_t*>(p));
+    case FieldKind::kUInt64: return PyLong_FromUnsignedLongLong(*reinterpret_cast<const uint64_t*>(p));
+    case FieldKind::kBool: return PyBool_FromLong(*reinterpret_cast<const bool*>(p));
+    case FieldKind::kDouble: return PyFloat_FromDouble(*reinterpret_cast<const double*>(p));
+    case FieldKind::kDataType: return FromDType(*reinterpret_cast<const DataType*>(p));
+    case FieldKind::kStdString: {
+      auto* s = reinterpret_cast<const std::string*>(p);
+      return PyUnicode_DecodeUTF8(s->data(), s->size(), "surrogateescape");
+    }
+  }
+  Py_UNREACHABLE();
+}
+
+PyObject* FieldGet(PyObject* self, PyObject* obj, PyObject*) {
+  if (!obj) return Py_NewRef(self);
+  auto* f = reinterpret_cast<PyField*>(self);
+  if (!IsObject(obj)) {
+    PyErr_Format(PyExc_TypeError, "field `%U` was asked of a %s", f->name, Py_TYPE(obj)->tp_name);
+    return nullptr;
+  }
+  Object* o = CheckedObjectOf(obj);
+  if (!o) return nullptr;
+  if (o->type_index() != f->owner && !o->DerivedFrom(f->owner)) {
+    PyErr_Format(PyExc_TypeError, "field `%U` of `%s` was asked of a `%s`", f->name, BatonTypeIndex2Key(f->owner),
+                 BatonTypeIndex2Key(o->type_index()));
+    return nullptr;
+  }
+  return ReadField(o, f->offset, f->kind);
+}
+
+int FieldSet(PyObject* self, PyObject* obj, PyObject*) {
+  auto* f = reinterpret_cast<PyField*>(self);
+  PyErr_Format(PyExc_AttributeError, "`%U` of `%s` cannot be set: objects are immutable; make a new one", f->name,
+               IsObject(obj) && ObjectOf(obj) ? BatonTypeIndex2Key(ObjectOf(obj)->type_index()) : Py_TYPE(obj)->tp_name);
+  return -1;
+}
+
+void FieldDealloc(PyObject* self) {
+  PyTypeObject* t = Py_TYPE(self);
+  Py_XDECREF(reinterpret_cast<PyField*>(self)->name);
+  t->tp_free(self);
+  Py_DECREF(t);
+}
+PyObject* FieldName(PyObject* self, void*) { return Py_NewRef(reinterpret_cast<PyField*>(self)->name); }
+PyObject* FieldDoc(PyObject* self, void*) {
+  const FieldInfo* i = reinterpret_cast<PyField*>(self)->info;
+  return PyUnicode_FromFormat("%s: %s", i->type_name.c_str(), i->doc);
+}
+PyObject* FieldClass(PyObject* self, void*) { return Py_NewRef(reinterpret_cast<PyField*>(self)->cls); }
+PyObject* FieldType(PyObject* self, void*) { return PyUnicode_FromString(reinterpret_cast<PyField*>(self)->info->type_name.c_str()); }
+PyObject* FieldRepr(PyObject* self) {
+  auto* f = reinterpret_cast<PyField*>(self);
+  return PyUnicode_FromFormat("<field '%U' of '%s'>", f->name, BatonTypeIndex2Key(f->owner));
+}
+
+PyGetSetDef field_getset[] = {
+    {"__name__", FieldName, nullptr, nullptr, nullptr},
+    {"__doc__", FieldDoc, nullptr, nullptr, nullptr},
+    {"__objclass__", FieldClass, nullptr, nullptr, nullptr},
+    {"type_name", FieldType, nullptr, "Type of the field, in words.", nullptr},
+    {},
+};
+PyType_Slot field_slots[] = {
+    {Py_tp_descr_get, reinterpret_cast<void*>(FieldGet)}, {Py_tp_descr_set, reinterpret_cast<void*>(FieldSet)},
+    {Py_tp_dealloc, reinterpret_cast<void*>(FieldDealloc)}, {Py_tp_getset, field_getset},
+    {Py_tp_repr, reinterpret_cast<void*>(FieldRepr)}, {0, nullptr},
+};
+PyType_Spec field_spec = {"baton.runtime.Field", sizeof(PyField), 0,
+                          Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, field_slots};
+
+// ---- Object.
+void ObjDealloc(PyObject* self) {
+  PyTypeObject* t = Py_TYPE(self);
+  Object* o = ObjectOf(self);
+  if (o) ObjectAccess::DecRef(o);
+  t->tp_free(self);
+  Py_DECREF(t);
+}
+
+PyObject* ObjGetAttr(PyObject* self, PyObject* name) {
+  PyObject* r = PyObject_GenericGetAttr(self, name);
+  if (r || !PyErr_ExceptionMatches(PyExc_AttributeError)) return r;
+  // A property of the class that raised has said why itself.
+  if (_PyType_Lookup(Py_TYPE(self), name)) return nullptr;
+  Object* o = ObjectOf(self);
+  const char* s = PyUnicode_AsUTF8(name);
+  if (!o || !s) return nullptr;
+  PyErr_Clear();
+  // A class that is a parent's does not have all fields.
+  const TypeInfo* info = TypeInfo::Get(o->type_index());
+  if (info) {
+    if (const FieldInfo* f = info->Find(s)) return ReadField(o, f->offset, f->kind);
+  }
+  std::string known;
+  if (s[0] != '_' && info) {
+    for (const FieldInfo& f : info->fields) known += (known.empty() ? "; it has " : ", ") + std::string(f.name);
+  }
+  PyErr_Format(PyExc_AttributeError, "`%s` has no attribute `%s`%s", KeyOf(o).c_str(), s, known.c_str());
+  return nullptr;
+}
+
+PyObject* ObjCompare(PyObject* a, PyObject* b, int op) {
+  if ((op != Py_EQ && op != Py_NE) || !IsObject(b)) Py_RETURN_NOTIMPLEMENTED;
+  bool same = ObjectOf(a) == ObjectOf(b);
+  return PyBool_FromLong(same == (op == Py_EQ));
+}
+Py_hash_t ObjHash(PyObject* self) {
+  auto h = static_cast<Py_hash_t>(reinterpret_cast<uintptr_t>(ObjectOf(self)) >> 4);
+  return h == -1 ? -2 : h;
+}
+
+/// `value`'s field in `obj`, found by name or place. Sets a Python error on failure.
+bool SetField(const TypeInfo& info, const FieldInfo& f, Object* obj, PyObject* value) {
+  Any a;
+  if (!ToAny(value, &a)) return false;
+  try {
+    f.Set(obj, a.raw());
+    return true;
+  } catch (const Error& e) {
+    Error named(e.kind(), info.key + ": " + e.message());
+    RaiseError(named.get());
+    return false;
+  } catch (...) {
+    CatchToSlot();
+    RaiseFromSlot();
+    return false;
+  }
+}
+
+/// Makes the object of a described type: positional arguments are the fields in described order, those that are not part
+/// of the value (spans, inferred types) last.
+Object* Construct(const TypeInfo* info, PyObject* args, PyObject* kwargs) {
+  std::vector<const FieldInfo*> order;
+  for (const FieldInfo& f : info->fields) {
+    if (!(f.flags & kIgnored)) order.push_back(&f);
+  }
+  for (const FieldInfo& f : info->fields) {
+    if (f.flags & kIgnored) order.push_back(&f);
+  }
+  if (PyTuple_GET_SIZE(args) > static_cast<Py_ssize_t>(order.size())) {
+    PyErr_Format(PyExc_TypeError, "%s takes at most %zd arguments, got %zd", info->key.c_str(), order.size(), PyTuple_GET_SIZE(args));
+    return nullptr;
+  }
+  ObjectRef made(info->create());
+  Object* obj = ObjectAccess::Get(made);
+  std::vector<bool> given(info->fields.size());
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) {
+    if (!SetField(*info, *order[i], obj, PyTuple_GET_ITEM(args, i))) return nullptr;
+    given[order[i] - info->fields.data()] = true;
+  }
+  PyObject *key, *value;
+  Py_ssize_t pos = 0;
+  while (kwargs && PyDict_Next(kwargs, &pos, &key, &value)) {
+    const char* s = PyUnicode_AsUTF8(key);
+    if (!s) return nullptr;
+    const FieldInfo* f = info->Find(s);
+    if (!f) {
+      std::string known;
+      for (const FieldInfo* k : order) known += (known.empty() ? "" : ", ") + std::string(k->name);
+      PyErr_Format(PyExc_TypeError, "%s has no field `%s`; it has %s", info->key.c_str(), s, known.c_str());
+      return nullptr;
+    }
+    if (given[f - info->fields.data()]) {
+      PyErr_Format(PyExc_TypeError, "%s got `%s` twice", info->key.c_str(), s);
+      return nullptr;
+    }
+    if (!SetField(*info, *f, obj, value)) return nullptr;
+    given[f - info->fields.data()] = true;
+  }
+  static const uint32_t attrs_index = [] {
+    try {
+      return Object::TypeKey2Index("Attrs");
+    } catch (const Error&) {
+      return 0xffffffffu;
+    }
+  }();
+  bool is_attrs = attrs_index != 0xffffffffu && obj->DerivedFrom(attrs_index);
+  for (size_t i = 0; i < given.size(); ++i) {
+    const FieldInfo& f = info->fields[i];
+    // Outside attrs, a reference that is null by default must be said: IR has no holes but those asked for.
+    bool hole = !is_attrs && f.kind == FieldKind::kObject && f.default_value.is_null() && !(f.flags & kIgnored);
+    if (!given[i] && ((f.flags & kRequired) || hole)) {
+      PyErr_Format(PyExc_TypeError, "%s needs the field `%s` (%s)", info->key.c_str(), f.name, f.doc);
+      return nullptr;
+    }
+  }
+  return ObjectAccess::Steal(made);
+}
+
+int ObjInit(PyObject* self, PyObject* args, PyObject* kwargs) {
+  uint32_t index = TypeIndexOf(Py_TYPE(self));
+  const TypeInfo* info = TypeInfo::Get(index);
+  if (!info || !info->create) {
+    PyErr_Format(PyExc_TypeError, "a %s cannot be made by its fields: `%s` is %s", Py_TYPE(self)->tp_name,
+                 BatonTypeIndex2Key(index), info ? "abstract" : "not described");
+    return -1;
+  }
+  return Guard([&]() -> int {
+    Object* o = Construct(info, args, kwargs);
+    if (!o) return -1;
+    Object* old = ObjectOf(self);
+    reinterpret_cast<PyObj*>(self)->obj = o;
+    if (old) ObjectAccess::DecRef(old);
+    return 0;
+  });
+}
+
+void AppendText(const Any& v, int depth, std::string* out);
+void AppendObject(const Object* o, int depth, std::string* out) {
+  if (o->IsInstance<ArrayObj>()) {
+    *out += '[';
+    const auto& items = static_cast<const ArrayObj*>(o)->items;
+    for (size_t i = 0; i < items.size(); ++i) {
+      if (i) *out += ", ";
+      if (depth <= 0 || i == 16) {
+        *out += "...";
+        break;
+      }
+      AppendText(items[i], depth - 1, out);
+    }
+    *out += ']';
+    return;
+  }
+  *out += KeyOf(o);
+  const TypeInfo* info = TypeInfo::Get(o->type_index());
+  if (!info) return;
+  *out += '(';
+  bool first = true;
+  for (const FieldInfo& f : info->fields) {
+    Any v = f.Get(o);
+    if (v.is_null()) continue;
+    if (!first) *out += ", ";
+    first = false;
+    *out += f.name;
+    *out += '=';
+    if (depth <= 0) *out += "...";
+    else AppendText(v, depth - 1, out);
+  }
+  *out += ')';
+}
+void AppendText(const Any& v, int depth, std::string* out) {
+  if (Object* o = v.object(); o && !o->IsInstance<StringObj>() && !o->IsInstance<BytesObj>()) {
+    AppendObject(o, depth, out);
+    return;
+  }
+  PyObject* x = FromBorrowed(v.raw());
+  PyObject* r = x ? PyObject_Repr(x) : nullptr;
+  const char* s = r ? PyUnicode_AsUTF8(r) : nullptr;
+  *out += s ? s : "?";
+  PyErr_Clear();
+  Py_XDECREF(r);
+  Py_XDECREF(x);
+}
+
+PyObject* ObjRepr(PyObject* self) {
+  Object* o = ObjectOf(self);
+  if (!o) return PyUnicode_FromFormat("<%s, not initialised>", Py_TYPE(self)->tp_name);
+  return Guard([&]() -> PyObject* {
+    if (const PackedFunc* f = TypeInfo::Get(o->type_index()) ? Registry::Get("ir.AsText") : nullptr) {
+      PackedFunc keep = *f;
+      return FromOwned(keep(GetRef<ObjectRef>(o)).Release());
+    }
+    if (!TypeInfo::Get(o->type_index())) return PyUnicode_FromFormat("<%s at %p>", KeyOf(o).c_str(), o);
+    std::string s;
+    AppendObject(o, 3, &s);
+    return PyUnicode_DecodeUTF8(s.data(), s.size(), "replace");
+  });
+}
+
+PyObject* ObjDir(PyObject* self, PyObject*) {
+  PyObject* names = PyObject_CallMethod(reinterpret_cast<PyObject*>(&PyBaseObject_Type), "__dir__", "O", self);
+  PyObject* list = names ? PySequence_List(names) : nullptr;
+  Py_XDECREF(names);
+  Object* o = ObjectOf(self);
+  const TypeInfo* info = o ? TypeInfo::Get(o->type_index()) : nullptr;
+  if (!list || !info) return list;
+  for (const FieldInfo& f : info->fields) {
+    PyObject* s = PyUnicode_FromString(f.name);
+    int known = s ? PySequence_Contains(list, s) : -1;
+    if (known < 0 || (!known && PyList_Append(list, s))) {
+      Py_XDECREF(s);
+      Py_DECREF(list);
+      return nullptr;
+    }
+    Py_DECREF(s);
+  }
+  return list;
+}
+
+PyObject* SameAs(PyObject* self, PyObject* other) { return PyBool_FromLong(IsObject(other) && ObjectOf(self) == ObjectOf(other)); }
+
+PyObject* InitByCall(PyObject* self, PyObject* const* args, Py_ssize_t n) {
+  if (n < 1) {
+    PyErr_SetString(PyExc_TypeError, "__init_handle_by_constructor__ takes a function and its arguments");
+    return nullptr;
+  }
+  PyObject* made = PyObject_Vectorcall(args[0], args + 1, n - 1, nullptr);
+  if (!made) return nullptr;
+  if (!IsObject(made)) {
+    PyErr_Format(PyExc_TypeError, "the constructor of %s gave a %s", Py_TYPE(self)->tp_name, Py_TYPE(made)->tp_name);
+    Py_DECREF(made);
+    return nullptr;
+  }
+  std::swap(reinterpret_cast<PyObj*>(self)->obj, reinterpret_cast<PyObj*>(made)->obj);
+  Py_DECREF(made);
+  Py_RETURN_NONE;
+}
+
+PyObject* GetHandle(PyObject* self, void*) { return PyLong_FromVoidPtr(ObjectOf(self)); }
+PyObject* GetTypeKey(PyObject* self, void*) {
+  Object* o = ObjectOf(self);
+  return PyUnicode_FromString(BatonTypeIndex2Key(o ? o->type_index() : TypeIndexOf(Py_TYPE(self))));
+}
+PyObject* GetTypeIndex(PyObject* self, void*) {
+  Object* o = ObjectOf(self);
+  return PyLong_FromUnsignedLong(o ? o->type_index() : TypeIndexOf(Py_TYPE(self)));
+}
+PyObject* UseCount(PyObject* self, PyObject*) { return PyLong_FromLong(ObjectOf(self) ? ObjectOf(self)->use_count() : 0); }
+PyObject* MoveOut(PyObject* self, PyObject*) {
+  // The object moves to a new Python object; this one is empty afterwards.
+  Object* o = CheckedObjectOf(self);
+  if (!o) return nullptr;
+  reinterpret_cast<PyObj*>(self)->obj = nullptr;
+  return WrapOwned(o);
+}
+PyObject* ObjSetState(PyObject* self, PyObject* text) {
+  return Guard([&]() -> PyObject* {
+    const PackedFunc* f = Registry::Get("node.LoadJSON");
+    const char* s = PyUnicode_AsUTF8(text);
+    if (!s) return nullptr;
+    if (!f) throw Error("RuntimeError", "objects can be unpickled only where the compiler library is loaded");
+    Any made = (*f)(s);
+    Object* o = made.object();
+    if (!o) throw TypeError("the pickled text holds no object");
+    ObjectAccess::IncRef(o);
+    Object* old = ObjectOf(self);
+    reinterpret_cast<PyObj*>(self)->obj = o;
+    if (old) ObjectAccess::DecRef(old);
+    Py_RETURN_NONE;
+  });
+}
+PyObject* ObjGetState(PyObject* self, PyObject*) {
+  return Guard([&]() -> PyObject* {
+    Object* o = CheckedObjectOf(self);
+    if (!o) return nullptr;
+    const PackedFunc* f = Registry::Get("node.SaveJSON");
+    if (!f) throw Error("TypeError", "`" + KeyOf(o) + "` cannot be pickled without the compiler library");
+    return FromOwned((*f)(GetRef<ObjectRef>(o)).Release());
+  });
+}
+
+/// `class X(Object, key="relay.Let")` registers X, by the function that Python set.
+PyObject* subclass_hook;
+PyObject* InitSubclass(PyObject* cls, PyObject* args, PyObject* kwargs) {
+  PyObject* key = nullptr;
+  static const char* names[] = {"key", nullptr};
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$O:__init_subclass__", const_cast<char**>(names), &key)) return nullptr;
+  if (key && subclass_hook) return PyObject_CallFunctionObjArgs(subclass_hook, cls, key, nullptr);
+  Py_RETURN_NONE;
+}
+PyObject* SetSubclassHook(PyObject*, PyObject* f) {
+  Py_XDECREF(subclass_hook);
+  subclass_hook = Py_NewRef(f);
+  Py_RETURN_NONE;
+}
+
+PyMethodDef obj_methods[] = {
+    {"__init_subclass__", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(InitSubclass)), METH_CLASS | METH_VARARGS | METH_KEYWORDS,
+     "Registers the class where `key=` was given."},
+    {"same_as", SameAs, METH_O, "same_as(other)\n--\n\nWhether both are the same object of C++."},
+    {"__init_handle_by_constructor__", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(InitByCall)), METH_FASTCALL,
+     "__init_handle_by_constructor__(function, *args)\n--\n\nMakes this the object that `function(*args)` gives."},
+    {"__dir__", ObjDir, METH_NOARGS, nullptr},
+    {"_use_count", UseCount, METH_NOARGS, "References to the object of C++, this one included."},
+    {"_move", MoveOut, METH_NOARGS, "Gives the reference to a new Python object; this one is empty afterwards."},
+    {"__getstate__", ObjGetState, METH_NOARGS, nullptr},
+    {"__setstate__", ObjSetState, METH_O, nullptr},
+    {},
+};
+PyGetSetDef obj_getset[] = {
+    {"handle", GetHandle, nullptr, "Address of the object of C++.", nullptr},
+    {"type_key", GetTypeKey, nullptr, "Type key, as \"relay.Let\".", nullptr},
+    {"type_index", GetTypeIndex, nullptr, "Number of the type in this process.", nullptr},
+    {},
+};
+PyType_Slot obj_slots[] = {
+    {Py_tp_doc, const_cast<char*>("An object of C++, counted. Its fields read as attributes; it is immutable.")},
+    {Py_tp_new, reinterpret_cast<void*>(PyType_GenericNew)},
+    {Py_tp_init, reinterpret_cast<void*>(ObjInit)},
+    {Py_tp_dealloc, reinterpret_cast<void*>(ObjDealloc)},
+    {Py_tp_getattro, reinterpret_cast<void*>(ObjGetAttr)},
+    {Py_tp_richcompare, reinterpret_cast<void*>(ObjCompare)},
+    {Py_tp_hash, reinterpret_cast<void*>(ObjHash)},
+    {Py_tp_repr, reinterpret_cast<void*>(ObjRepr)},
+    {Py_tp_methods, obj_methods},
+    {Py_tp_getset, obj_getset},
+    {0, nullptr},
+};
+PyType_Spec obj_spec = {"baton.runtime.Object", sizeof(PyObj), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, obj_slots};
+
+// ---- Functions of the module.
+PyObject* RegisterClass(PyObject*, PyObject* args) {
+  const char* key;
+  PyObject* cls;
+  if (!PyArg_ParseTuple(args, "sO:register_class", &key, &cls)) return nullptr;
+  if (!PyType_Check(cls) || !PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(cls), object_type)) {
+    PyErr_Format(PyExc_TypeError, "register_object takes a class derived from baton.runtime.Object, got %R", cls);
+    return nullptr;
+  }
+  uint32_t index;
+  try {
+    index = Object::TypeKey2Index(key);
+  } catch (const Error&) {
+    Py_RETURN_FALSE;  // not registered in C++ (yet)
+  }
+  // The class's instances are laid out as its base is; a class over PyObj must not wrap what needs more, and so on.
+  auto* t = reinterpret_cast<PyTypeObject*>(cls);
+  if ((index == TypeIndex::kRuntimePackedFunc) != (PyType_IsSubtype(t, func_type) != 0)) {
+    PyErr_Format(PyExc_TypeError, "%s cannot stand for `%s`", t->tp_name, key);
+    return nullptr;
+  }
+  ClassTable::Get().Put(index, t);
+  const TypeInfo* info = TypeInfo::Get(index);
+  for (size_t i = 0; info && i < info->fields.size(); ++i) {
+    const FieldInfo& f = info->fields[i];
+    PyObject* name = PyUnicode_InternFromString(f.name);
+    if (!name) return nullptr;
+    // A hand-written attribute wins over the field; what every object has does not.
+    // Inherited fields are stated again: finding the type equal is faster than finding it derived.
+    PyObject* known = _PyType_Lookup(t, name);
+    bool own = PyDict_Contains(t->tp_dict, name) == 1;
+    if (known && !Py_IS_TYPE(known, field_type) && (own || _PyType_Lookup(object_type, name) != known)) {
+      Py_DECREF(name);
+      continue;
+    }
+    auto* d = reinterpret_cast<PyField*>(field_type->tp_alloc(field_type, 0));
+    if (!d) return nullptr;
+    d->owner = index, d->offset = f.offset, d->kind = f.kind, d->info = &f, d->name = name, d->cls = cls;
+    int rc = PyObject_SetAttr(cls, name, reinterpret_cast<PyObject*>(d));
+    Py_DECREF(d);
+    if (rc) return nullptr;
+  }
+  Py_RETURN_TRUE;
+}
+
+PyObject* RegisteredClass(PyObject*, PyObject* arg) {
+  const char* key = PyUnicode_AsUTF8(arg);
+  if (!key) return nullptr;
+  try {
+    uint32_t index = Object::TypeKey2Index(key);
+    ClassTable& t = ClassTable::Get();
+    if (index < t.by_index.size() && t.registered[index]) return Py_NewRef(reinterpret_cast<PyObject*>(t.by_index[index]));
+  } catch (const Error&) {
+  }
+  Py_RETURN_NONE;
+}
+
+PyObject* SetResolver(PyObject*, PyObject* f) {
+  Py_XDECREF(ClassTable::Get().resolver);
+  ClassTable::Get().resolver = Py_NewRef(f);
+  Py_RETURN_NONE;
+}
+
+PyObject* ParentKey(PyObject*, PyObject* arg) {
+  const char* key = PyUnicode_AsUTF8(arg);
+  if (!key) return nullptr;
+  return Guard([&]() -> PyObject* {
+    uint32_t index = Object::TypeKey2Index(key);
+    if (index == 0) Py_RETURN_NONE;
+    return PyUnicode_FromString(BatonTypeIndex2Key(Object::TypeIndex2Parent(index)));
+  });
+}
+
+PyObject* TypeKnown(PyObject*, PyObject* arg) {
+  const char* key = PyUnicode_AsUTF8(arg);
+  if (!key) return nullptr;
+  try {
+    Object::TypeKey2Index(key);
+    Py_RETURN_TRUE;
+  } catch (const Error&) {
+    Py_RETURN_FALSE;
+  }
+}
+
+/// (doc, abstract, [(name, type, doc, flags, default)...]) of a described type, or None.
+PyObject* DescribeType(PyObject*, PyObject* arg) {
+  const char* key = PyUnicode_AsUTF8(arg);
+  if (!key) return nullptr;
+  return Guard([&]() -> PyObject* {
+    const TypeInfo* info = TypeInfo::FindKey(key);
+    if (!info) Py_RETURN_NONE;
+    PyObject* fields = PyList_New(0);
+    for (const FieldInfo& f : info->fields) {
+      PyObject* d = FromBorrowed(f.default_value.raw());
+      PyObject* t = d ? Py_BuildValue("(sssiN)", f.name, f.type_name.c_str(), f.doc, static_cast<int>(f.flags), d) : nullptr;
+      if (!t || PyList_Append(fields, t)) {
+        Py_XDECREF(t);
+        Py_DECREF(fields);
+        return nullptr;
+      }
+      Py_DECREF(t);
+    }
+    return Py_BuildValue("(sON)", info->doc, info->create ? Py_False : Py_True, fields);
+  });
+}
+
+PyMethodDef methods[] = {
+    {"register_class", RegisterClass, METH_VARARGS, "register_class(key, cls) -> bool: objects of `key` arrive as `cls`; False for an unknown key."},
+    {"registered_class", RegisteredClass, METH_O, "registered_class(key): the class registered for exactly this key, or None."},
+    {"set_class_resolver", SetResolver, METH_O, "set_class_resolver(f): `f(key)` may register a class for a key seen for the first time."},
+    {"set_subclass_hook", SetSubclassHook, METH_O, "set_subclass_hook(f): `f(cls, key)` runs for `class X(Object, key=...)`."},
+    {"parent_key", ParentKey, METH_O, "parent_key(key): key of the parent type; None for the root."},
+    {"type_known", TypeKnown, METH_O, "type_known(key): whether C++ has a type of this key."},
+    {"describe_type", DescribeType, METH_O, "describe_type(key): (doc, abstract, fields) or None."},
+    {},
+};
+
+}  // namespace
+
+PyTypeObject* AddType(PyObject* module, const char* name, PyType_Spec* spec, PyTypeObject* base) {
+  PyObject* t = PyType_FromSpecWithBases(spec, reinterpret_cast<PyObject*>(base));
+  if (!t || PyModule_AddObjectRef(module, name, t)) Py_FatalError("baton._core: a type could not be made");
+  return reinterpret_cast<PyTypeObject*>(t);
+}
+
+void InitObject(PyObject* module) {
+  object_type = AddType(module, "Object", &obj_spec, nullptr);
+  field_type = AddType(module, "Field", &field_spec, nullptr);
+  PyModule_AddFunctions(module, methods);
+  ClassTable::Get().Put(TypeIndex::kRoot, object_type);
+}
+
+}  // namespace baton::python
