@@ -2,6 +2,7 @@
 #include <baton/runtime/device_api.h>
 #include <baton/runtime/error.h>
 #include <baton/runtime/registry.h>
+#include <baton/support/text.h>
 #include <sys/mman.h>
 
 #include <atomic>
@@ -10,6 +11,7 @@
 #include <cstring>
 
 namespace baton::runtime {
+using support::Cat;
 namespace {
 
 struct Named {
@@ -37,7 +39,7 @@ class CpuApi final : public DeviceAPI {
     if (alignment < 64) alignment = 64;
     void* p = nullptr;
     if (bytes > SIZE_MAX / 2 || posix_memalign(&p, alignment, bytes ? bytes : 1) != 0) {
-      throw Error("MemoryError", "cannot allocate " + std::to_string(bytes) + " bytes on the CPU");
+      throw Error("MemoryError", Cat("cannot allocate ", bytes, " bytes on the CPU"));
     }
     if (large) madvise(p, bytes & ~(kHuge - 1), MADV_HUGEPAGE);
     return p;
@@ -52,9 +54,9 @@ class CpuApi final : public DeviceAPI {
 
 std::string Device2String(Device d) {
   for (const Named& n : kNames) {
-    if (n.type == d.device_type) return std::string(n.name) + "(" + std::to_string(d.device_id) + ")";
+    if (n.type == d.device_type) return Cat(n.name, "(", d.device_id, ")");
   }
-  return "device " + std::to_string(d.device_type) + "(" + std::to_string(d.device_id) + ")";
+  return Cat("device ", d.device_type, "(", d.device_id, ")");
 }
 
 Device String2Device(std::string_view s) {
@@ -73,9 +75,8 @@ Device String2Device(std::string_view s) {
     if (good && name == n.name) return {n.type, id};
   }
   std::string known;
-  for (const Named& n : kNames) known += (known.empty() ? "" : ", ") + std::string(n.name);
-  throw ValueError("unknown device `" + std::string(s.substr(0, 60)) + "`; known are " + known +
-                   ", each with a number as in cpu(0)");
+  for (const Named& n : kNames) known.append(known.empty() ? "" : ", ").append(n.name);
+  throw ValueError(Cat("unknown device `", s.substr(0, 60), "`; known are ", known, ", each with a number as in cpu(0)"));
 }
 
 DeviceAPI* DeviceAPI::Get(Device d) {
@@ -86,19 +87,19 @@ DeviceAPI* DeviceAPI::Get(Device d) {
   DeviceAPI* api = d.device_type > 0 && d.device_type < kMaxType ? table[d.device_type].load(std::memory_order_acquire)
                                                                  : nullptr;
   if (!api) {
-    throw RuntimeError("device `" + Device2String(d) + "` is not available: this build of Baton has no support for it");
+    throw RuntimeError(Cat("device `", Device2String(d), "` is not available: this build of Baton has no support for it"));
   }
-  if (!api->Exists(d)) throw RuntimeError("device `" + Device2String(d) + "` does not exist on this machine");
+  if (!api->Exists(d)) throw RuntimeError(Cat("device `", Device2String(d), "` does not exist on this machine"));
   return api;
 }
 
 void DeviceAPI::Register(int device_type, DeviceAPI* api) {
   if (device_type <= 0 || device_type >= kMaxType || device_type == kDLCPU) {
-    throw ValueError("no device can be registered for type " + std::to_string(device_type));
+    throw ValueError(Cat("no device can be registered for type ", device_type));
   }
   DeviceAPI* none = nullptr;
   if (!table[device_type].compare_exchange_strong(none, api) && none != api) {
-    throw ValueError("a device is registered already for type " + std::to_string(device_type));
+    throw ValueError(Cat("a device is registered already for type ", device_type));
   }
 }
 

@@ -4,6 +4,7 @@
 #include <baton/runtime/registry.h>
 #include <baton/runtime/scalar.h>
 #include <baton/runtime/string.h>
+#include <baton/support/text.h>
 
 #include <charconv>
 #include <cmath>
@@ -13,6 +14,10 @@
 #include <new>
 
 namespace baton::runtime {
+using support::Cat;
+
+void CopyStrided(const DLTensor* from, DLTensor* to);  // tensor_copy.cpp
+
 namespace {
 
 constexpr int kMaxRank = 64;
@@ -20,24 +25,26 @@ constexpr size_t kAlignment = 64;
 
 char* Begin(const DLTensor* t) { return static_cast<char*>(t->data) + t->byte_offset; }
 
+std::string TypeText(const DLTensor* t) { return TensorTypeString(t->shape, t->ndim, t->dtype); }
+
 std::string Same(const DLTensor* a, const DLTensor* b) {
   bool same = a->ndim == b->ndim && DataType(a->dtype) == DataType(b->dtype);
   for (int i = 0; same && i < a->ndim; ++i) same = a->shape[i] == b->shape[i];
   if (same) return "";
-  return TensorTypeString(a->shape, a->ndim, a->dtype) + " into " + TensorTypeString(b->shape, b->ndim, b->dtype);
+  return Cat(TypeText(a), " into ", TypeText(b));
 }
 
 /// What must hold of a tensor before anything is done with it.
 void CheckTensor(const DLTensor* t) {
   if (t->ndim < 0 || t->ndim > kMaxRank) {
-    throw ValueError("a tensor of rank " + std::to_string(t->ndim) + ": expected 0 to " + std::to_string(kMaxRank));
+    throw ValueError(Cat("a tensor of rank ", t->ndim, ": expected 0 to ", kMaxRank));
   }
   if (t->ndim && !t->shape) throw ValueError("a tensor without a shape");
   const DataType type = t->dtype;
-  if (type.bits() == 0 || type.lanes() == 0) throw ValueError("a tensor of dtype " + DataType2String(type));
+  if (type.bits() == 0 || type.lanes() == 0) throw ValueError(Cat("a tensor of dtype ", DataType2String(type)));
   const int64_t n = ShapeProduct(t->shape, static_cast<size_t>(t->ndim));
   TensorBytes(t->shape, t->ndim, type);
-  if (n && !t->data) throw ValueError("a tensor of " + std::to_string(n) + " elements without data");
+  if (n && !t->data) throw ValueError(Cat("a tensor of ", n, " elements without data"));
 }
 
 /// Frees the block that holds object, shape and strides.
@@ -54,7 +61,7 @@ int64_t ShapeProduct(const int64_t* shape, size_t ndim) {
   bool zero = false, overflow = false;
   for (size_t i = 0; i < ndim; ++i) {
     if (shape[i] < 0) {
-      throw ValueError("negative extent " + std::to_string(shape[i]) + " in dimension " + std::to_string(i));
+      throw ValueError(Cat("negative extent ", shape[i], " in dimension ", i));
     }
     zero = zero || shape[i] == 0;
     overflow = overflow || __builtin_mul_overflow(n, shape[i] ? shape[i] : 1, &n);
@@ -89,74 +96,27 @@ bool IsContiguous(const DLTensor* t) {
 }
 
 std::string TensorTypeString(const int64_t* shape, int ndim, DataType dtype) {
-  std::string s = DataType2String(dtype) + "[";
-  for (int i = 0; i < ndim; ++i) s += (i ? ", " : "") + std::to_string(shape[i]);
-  return s + "]";
+  std::string s = DataType2String(dtype);
+  for (int i = 0; i < ndim; ++i) s += Cat(i ? ", " : "[", shape[i]);
+  return s += ndim ? "]" : "[]";
 }
 
 void CopyTensor(const DLTensor* from, DLTensor* to) {
   const std::string difference = Same(from, to);
-  if (!difference.empty()) throw ValueError("cannot copy " + difference);
+  if (!difference.empty()) throw ValueError(Cat("cannot copy ", difference));
   const size_t bytes = TensorBytes(from->shape, from->ndim, from->dtype);
   if (bytes == 0) return;
   if (IsContiguous(from) && IsContiguous(to)) {
     std::memmove(Begin(to), Begin(from), bytes);
     return;
   }
-  // Byte strides of both; trailing dimensions that are dense in both make one block.
-  const int64_t width = int64_t((from->dtype.bits + 7) / 8) * from->dtype.lanes;
-  int64_t extent[kMaxRank], step_from[kMaxRank], step_to[kMaxRank], block = width;
-  int rank = 0;
-  int64_t dense = 1;
-  for (int i = from->ndim - 1; i >= 0; --i) {
-    const int64_t sf = from->strides ? from->strides[i] : dense, st = to->strides ? to->strides[i] : dense;
-    dense *= from->shape[i];
-    if (from->shape[i] == 1) continue;
-    if (rank == 0 && sf * width == block && st * width == block) {
-      block *= from->shape[i];
-      continue;
-    }
-    extent[rank] = from->shape[i], step_from[rank] = sf * width, step_to[rank] = st * width;
-    ++rank;
-  }
-  const char* f = Begin(from);
-  char* t = Begin(to);
-  if (rank == 0) {
-    std::memmove(t, f, static_cast<size_t>(block));
-    return;
-  }
-  // Rank 0 here is the innermost; the others count like an odometer.
-  int64_t at[kMaxRank] = {};
-  for (;;) {
-    const char* p = f;
-    char* q = t;
-    switch (block) {
-      case 4:
-        for (int64_t i = 0; i < extent[0]; ++i, p += step_from[0], q += step_to[0]) std::memcpy(q, p, 4);
-        break;
-      case 1:
-        for (int64_t i = 0; i < extent[0]; ++i, p += step_from[0], q += step_to[0]) *q = *p;
-        break;
-      default:
-        for (int64_t i = 0; i < extent[0]; ++i, p += step_from[0], q += step_to[0]) {
-          std::memcpy(q, p, static_cast<size_t>(block));
-        }
-    }
-    int d = 1;
-    for (; d < rank; ++d) {
-      f += step_from[d], t += step_to[d];
-      if (++at[d] < extent[d]) break;
-      f -= step_from[d] * extent[d], t -= step_to[d] * extent[d];
-      at[d] = 0;
-    }
-    if (d == rank) return;
-  }
+  CopyStrided(from, to);
 }
 
 NDArray NDArray::Allocate(int ndim, const int64_t* shape, const int64_t* strides, DataType dtype,
                           Device device) {
   if (ndim > kMaxRank) {
-    throw ValueError("a tensor of rank " + std::to_string(ndim) + ": expected 0 to " + std::to_string(kMaxRank));
+    throw ValueError(Cat("a tensor of rank ", ndim, ": expected 0 to ", kMaxRank));
   }
   const int64_t elements = ShapeProduct(shape, static_cast<size_t>(ndim));
   void* block = malloc(sizeof(NDArrayObj) + 2 * sizeof(int64_t) * static_cast<size_t>(ndim));
@@ -182,7 +142,7 @@ NDArray NDArray::Allocate(int ndim, const int64_t* shape, const int64_t* strides
 }
 
 NDArray NDArray::Empty(const std::vector<int64_t>& shape, DataType dtype, Device device) {
-  if (dtype.bits() == 0 || dtype.lanes() == 0) throw ValueError("an array cannot have dtype " + DataType2String(dtype));
+  if (dtype.bits() == 0 || dtype.lanes() == 0) throw ValueError(Cat("an array cannot have dtype ", DataType2String(dtype)));
   const size_t bytes = TensorBytes(shape, dtype);
   DeviceAPI* api = DeviceAPI::Get(device);
   NDArray a = Allocate(static_cast<int>(shape.size()), shape.data(), nullptr, dtype, device);
@@ -245,12 +205,12 @@ void NDArray::CopyFrom(const DLTensor* other) const {
   if (obj()->read_only) throw ValueError("copy into a read-only array");
   CheckTensor(other);
   const std::string difference = Same(other, tensor());
-  if (!difference.empty()) throw ValueError("cannot copy " + difference);
+  if (!difference.empty()) throw ValueError(Cat("cannot copy ", difference));
   const Device from = other->device, to = device();
   if (from.device_type == kDLCPU && to.device_type == kDLCPU) return CopyTensor(other, tensor());
   if (!runtime::IsContiguous(other) || !contiguous()) {
-    throw UnsupportedError("copy between " + Device2String(from) + " and " + Device2String(to) +
-                           " of an array with strides; make it contiguous first");
+    throw UnsupportedError(Cat("copy between ", Device2String(from), " and ", Device2String(to),
+                                 " of an array with strides; make it contiguous first"));
   }
   DeviceAPI* api = DeviceAPI::Get(to.device_type == kDLCPU ? from : to);
   api->Copy(Begin(other), from, Begin(tensor()), to, nbytes());
@@ -261,7 +221,7 @@ void NDArray::CopyTo(const DLTensor* dst) const {
   DLTensor* other = &view;
   CheckTensor(other);
   const std::string difference = Same(tensor(), other);
-  if (!difference.empty()) throw ValueError("cannot copy " + difference);
+  if (!difference.empty()) throw ValueError(Cat("cannot copy ", difference));
   if (device().device_type == kDLCPU && other->device.device_type == kDLCPU) return CopyTensor(tensor(), other);
   if (!runtime::IsContiguous(other) || !contiguous()) {
     throw UnsupportedError("copy between devices of an array with strides; make it contiguous first");
@@ -279,8 +239,7 @@ NDArray NDArray::Copy(Device to) const {
 void NDArray::CopyFromBytes(const void* data, size_t bytes) const {
   if (obj()->read_only) throw ValueError("copy into a read-only array");
   if (bytes != nbytes()) {
-    throw ValueError(std::to_string(bytes) + " bytes for " + TensorTypeString(tensor()->shape, ndim(), dtype()) +
-                     ", which takes " + std::to_string(nbytes()));
+    throw ValueError(Cat(bytes, " bytes for ", TypeText(tensor()), ", which takes ", nbytes()));
   }
   if (!contiguous()) throw ValueError("copy of bytes into an array with strides");
   DeviceAPI::Get(device())->Copy(data, Cpu(), Begin(tensor()), device(), bytes);
@@ -288,8 +247,7 @@ void NDArray::CopyFromBytes(const void* data, size_t bytes) const {
 
 void NDArray::CopyToBytes(void* data, size_t bytes) const {
   if (bytes != nbytes()) {
-    throw ValueError("room of " + std::to_string(bytes) + " bytes for " +
-                     TensorTypeString(tensor()->shape, ndim(), dtype()) + ", which takes " + std::to_string(nbytes()));
+    throw ValueError(Cat("room of ", bytes, " bytes for ", TypeText(tensor()), ", which takes ", nbytes()));
   }
   if (device().device_type == kDLCPU) {
     DLTensor to = *tensor();
@@ -304,8 +262,8 @@ NDArray NDArray::Contiguous() const { return contiguous() && device().device_typ
 
 NDArray NDArray::View(const std::vector<int64_t>& shape, DataType dtype) const {
   if (TensorBytes(shape, dtype) != nbytes()) {
-    throw ValueError("a view as " + TensorTypeString(shape.data(), static_cast<int>(shape.size()), dtype) + " of " +
-                     TensorTypeString(tensor()->shape, ndim(), this->dtype()) + ", which has another size");
+    throw ValueError(Cat("a view as ", TensorTypeString(shape.data(), static_cast<int>(shape.size()), dtype), " of ",
+                         TypeText(tensor()), ", which has another size"));
   }
   return CreateView(shape, dtype);
 }
@@ -313,8 +271,8 @@ NDArray NDArray::View(const std::vector<int64_t>& shape, DataType dtype) const {
 NDArray NDArray::CreateView(const std::vector<int64_t>& shape, DataType dtype) const {
   if (!contiguous()) throw ValueError("a view of an array with strides; make it contiguous first");
   if (TensorBytes(shape, dtype) > nbytes()) {
-    throw ValueError("a view as " + TensorTypeString(shape.data(), static_cast<int>(shape.size()), dtype) + " of " +
-                     TensorTypeString(tensor()->shape, ndim(), this->dtype()) + " would go beyond its end");
+    throw ValueError(Cat("a view as ", TensorTypeString(shape.data(), static_cast<int>(shape.size()), dtype), " of ",
+                         TypeText(tensor()), " would go beyond its end"));
   }
   NDArray a = Wrap(Begin(tensor()), shape, dtype, *this, obj()->read_only);
   a.tensor()->device = device();
@@ -326,7 +284,7 @@ NDArray NDArray::Import(M* managed, uint64_t flags) {
   const DLTensor& t = managed->dl_tensor;
   CheckTensor(&t);
   if (t.dtype.bits < 8 && !(flags & DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED)) {
-    throw UnsupportedError("a DLPack tensor of packed " + DataType2String(t.dtype) + "; give it padded to bytes");
+    throw UnsupportedError(Cat("a DLPack tensor of packed ", DataType2String(t.dtype), "; give it padded to bytes"));
   }
   NDArray a = Allocate(t.ndim, t.shape, t.strides, t.dtype, t.device);
   NDArrayObj* n = a.obj();
@@ -353,8 +311,8 @@ NDArray NDArray::FromDLPack(DLManagedTensor* tensor) {
 NDArray NDArray::FromDLPackVersioned(DLManagedTensorVersioned* tensor) {
   if (!tensor) throw ValueError("a DLPack tensor that is null");
   if (tensor->version.major != DLPACK_MAJOR_VERSION) {
-    throw ValueError("DLPack version " + std::to_string(tensor->version.major) + "." +
-                     std::to_string(tensor->version.minor) + "; expected " + std::to_string(DLPACK_MAJOR_VERSION) + ".x");
+    throw ValueError(Cat("DLPack version ", tensor->version.major, ".", tensor->version.minor, "; expected ",
+                         DLPACK_MAJOR_VERSION, ".x"));
   }
   return Import(tensor, tensor->flags);
 }
@@ -394,7 +352,7 @@ namespace {
 void CheckElement(const NDArray& a, int64_t i) {
   if (a->device.device_type != kDLCPU || !a.contiguous()) throw ValueError("elements are read from dense CPU arrays only");
   if (i < 0 || i >= a.numel()) {
-    throw Error("IndexError", "element " + std::to_string(i) + " of an array of " + std::to_string(a.numel()));
+    throw Error("IndexError", Cat("element ", i, " of an array of ", a.numel()));
   }
 }
 }  // namespace
@@ -413,7 +371,7 @@ std::vector<int64_t> NDArray::ToInts() const {
 
 std::string NDArray::Summary() const {
   if (!defined()) return "(null)";
-  return TensorTypeString(tensor()->shape, ndim(), dtype()) + " on " + Device2String(device());
+  return Cat(TypeText(tensor()), " on ", Device2String(device()));
 }
 
 namespace {
@@ -443,7 +401,7 @@ void AppendElement(std::string* out, const void* data, DataType t, int64_t i) {
 std::string NDArray::ToString() const {
   if (!defined()) return "(null)";
   const NDArray a = Contiguous();
-  if (!IsLoadable(dtype())) return "<" + Summary() + ">";
+  if (!IsLoadable(dtype())) return Cat("<", Summary(), ">");
   const int64_t n = numel();
   const int rank = ndim();
   // How many of each dimension are shown at either end.
@@ -460,7 +418,7 @@ std::string NDArray::ToString() const {
     int64_t index = 0;
     for (int d = 0; d < rank; ++d) index = index * dim(d) + at[static_cast<size_t>(d)];
     AppendElement(&out, a.data(), dtype(), index);
-    if (out.size() > 64000) return out + " ...";
+    if (out.size() > 64000) return out.append(" ...");
     int d = rank - 1;
     int closed = 0;
     for (; d >= 0; --d) {
@@ -495,24 +453,41 @@ DLTensor* ValueTraits<DLTensor*>::From(const BatonValue& v) {
 
 namespace {
 
-std::vector<int64_t> ToShape(const Array<int64_t>& a) { return a.ToVector(); }
-const NDArray& Given(const NDArray& a) {
+NDArray Given(const Args& args) {
+  NDArray a = args[0].As<NDArray>();
   if (!a.defined()) throw TypeError("expected NDArray, got None");
   return a;
 }
+std::vector<int64_t> Shape(const Args& args, int i) { return args[i].As<Array<int64_t>>().ToVector(); }
 
-BATON_REGISTER_GLOBAL("runtime.NDArrayEmpty").set_body_typed([](Array<int64_t> shape, DataType dtype, Device device) {
-  return NDArray::Empty(ToShape(shape), dtype, device);
-});
-BATON_REGISTER_GLOBAL("runtime.NDArrayCopyTo").set_body_typed([](NDArray a, Device d) { return Given(a).Copy(d); });
-BATON_REGISTER_GLOBAL("runtime.NDArrayCopyFrom").set_body_typed([](NDArray a, DLTensor* t) { Given(a).CopyFrom(t); });
-BATON_REGISTER_GLOBAL("runtime.NDArrayCreateView")
-    .set_body_typed([](NDArray a, Array<int64_t> shape, DataType dtype) { return Given(a).CreateView(ToShape(shape), dtype); });
-BATON_REGISTER_GLOBAL("runtime.NDArrayToString").set_body_typed([](NDArray a) { return Given(a).ToString(); });
-BATON_REGISTER_GLOBAL("runtime.NDArraySummary").set_body_typed([](NDArray a) { return Given(a).Summary(); });
-BATON_REGISTER_GLOBAL("runtime.NDArrayShape").set_body_typed([](NDArray a) { return Array<int64_t>(Given(a).shape()); });
-BATON_REGISTER_GLOBAL("runtime.NDArrayDType").set_body_typed([](NDArray a) { return Given(a).dtype(); });
-BATON_REGISTER_GLOBAL("runtime.NDArrayDevice").set_body_typed([](NDArray a) { return Given(a).device(); });
+// Packed by hand: a third of the code of typed covers.
+BATON_REGISTER_GLOBAL("runtime.NDArrayEmpty").set_body(PackedFunc([](Args args, RetValue* rv) {
+  *rv = NDArray::Empty(Shape(args, 0), args[1].As<DataType>(), args[2].As<Device>());
+}));
+BATON_REGISTER_GLOBAL("runtime.NDArrayCopyTo").set_body(PackedFunc([](Args args, RetValue* rv) {
+  *rv = Given(args).Copy(args[1].As<Device>());
+}));
+BATON_REGISTER_GLOBAL("runtime.NDArrayCopyFrom").set_body(PackedFunc([](Args args, RetValue*) {
+  Given(args).CopyFrom(args[1].As<DLTensor*>());
+}));
+BATON_REGISTER_GLOBAL("runtime.NDArrayCreateView").set_body(PackedFunc([](Args args, RetValue* rv) {
+  *rv = Given(args).CreateView(Shape(args, 1), args[2].As<DataType>());
+}));
+BATON_REGISTER_GLOBAL("runtime.NDArrayToString").set_body(PackedFunc([](Args args, RetValue* rv) {
+  *rv = Given(args).ToString();
+}));
+BATON_REGISTER_GLOBAL("runtime.NDArraySummary").set_body(PackedFunc([](Args args, RetValue* rv) {
+  *rv = Given(args).Summary();
+}));
+BATON_REGISTER_GLOBAL("runtime.NDArrayShape").set_body(PackedFunc([](Args args, RetValue* rv) {
+  *rv = Array<int64_t>(Given(args).shape());
+}));
+BATON_REGISTER_GLOBAL("runtime.NDArrayDType").set_body(PackedFunc([](Args args, RetValue* rv) {
+  *rv = Given(args).dtype();
+}));
+BATON_REGISTER_GLOBAL("runtime.NDArrayDevice").set_body(PackedFunc([](Args args, RetValue* rv) {
+  *rv = Given(args).device();
+}));
 
 }  // namespace
 

@@ -4,6 +4,7 @@
 #include <baton/runtime/error.h>
 #include <baton/runtime/threading.h>
 #include <baton/support/machine.h>
+#include <baton/support/text.h>
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
@@ -170,8 +171,8 @@ int FromEnvironment() {
     char* end = nullptr;
     const long n = strtol(text, &end, 10);
     if (*end != '\0' || n < 1 || n > kMaxThreads) {
-      throw RuntimeError("BATON_NUM_THREADS is `" + std::string(text) +
-                               "`: expected a whole number from 1 to 1024, or unset it");
+      throw RuntimeError(support::Cat("BATON_NUM_THREADS is `", text,
+                                      "`: expected a whole number from 1 to 1024, or unset it"));
     }
     return static_cast<int>(n);
   }
@@ -320,7 +321,7 @@ int NumThreads() { return pool->Threads(); }
 
 void SetNumThreads(int n) {
   if (n < 0 || n > kMaxThreads) {
-    throw RuntimeError("the number of threads is " + std::to_string(n) + ": expected 1 to 1024, or 0 for the default");
+    throw RuntimeError(support::Cat("the number of threads is ", n, ": expected 1 to 1024, or 0 for the default"));
   }
   if (in_region) throw RuntimeError("the number of threads cannot be set within a parallel region");
   while (pool->owned.exchange(1, std::memory_order_acquire)) sched_yield();

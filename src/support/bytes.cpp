@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <baton/support/bytes.h>
+#include <baton/support/text.h>
 
 #include <stdexcept>
 
 namespace baton::support {
 
 void ByteReader::Fail(const std::string& message) const {
-  throw std::runtime_error(std::string(what_) + ": " + message + " at byte " + std::to_string(position_));
+  throw std::runtime_error(Cat(what_, ": ", message, " at byte ", position_));
 }
 
 void ByteReader::FailShort(uint64_t size, const char* field) const {
-  throw std::runtime_error(std::string(what_) + ": " + std::to_string(size) + " bytes wanted for `" + field +
-                           "` at byte " + std::to_string(position_) + ", " + std::to_string(remaining()) +
-                           " remain; the file is cut or damaged");
+  throw std::runtime_error(Cat(what_, ": ", size, " bytes wanted for `", field, "` at byte ", position_, ", ", remaining(),
+                               " remain; the file is cut or damaged"));
 }
 
 uint64_t ByteReader::ReadCount(size_t each, const char* field) {
@@ -20,7 +20,7 @@ uint64_t ByteReader::ReadCount(size_t each, const char* field) {
   const uint64_t count = Read<uint64_t>(field);
   if (count > remaining() / (each ? each : 1)) {
     position_ = at;
-    Fail("`" + std::string(field) + "` is " + std::to_string(count) + ", more than the rest of the file can hold");
+    Fail(Cat("`", field, "` is ", count, ", more than the rest of the file can hold"));
   }
   return count;
 }
@@ -31,7 +31,7 @@ std::string_view ByteReader::ReadString(const char* field) {
 }
 
 void ByteReader::ExpectEnd() {
-  if (remaining()) Fail(std::to_string(remaining()) + " bytes follow the end of the data");
+  if (remaining()) Fail(Cat(remaining(), " bytes follow the end of the data"));
 }
 
 }  // namespace baton::support

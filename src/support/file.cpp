@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <baton/support/file.h>
+#include <baton/support/text.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -22,8 +23,8 @@ std::string Reason(int error) {
   return strerror_r(error, buffer, sizeof(buffer));
 }
 
-[[noreturn]] void FailPath(const char* action, const std::string& path, const std::string& reason) {
-  throw std::runtime_error(std::string("cannot ") + action + " `" + path + "`: " + reason);
+[[noreturn]] void FailPath(const char* action, std::string_view path, std::string_view reason) {
+  throw std::runtime_error(Cat("cannot ", action, " `", path, "`: ", reason));
 }
 
 class Fd {
@@ -94,7 +95,7 @@ std::string ReadFile(const std::string& path, size_t limit) {
   size_t size = 0;
   Fd fd(OpenRegular(path, &size));
   if (size > limit) {
-    FailPath("read", path, "it has " + std::to_string(size) + " bytes, the limit is " + std::to_string(limit));
+    FailPath("read", path, Cat("it has ", size, " bytes, the limit is ", limit));
   }
   std::string out;
   out.resize(size);
@@ -133,13 +134,13 @@ AtomicFile::AtomicFile(const std::string& path, bool executable) : path_(path) {
   if (name.empty()) FailPath("write", path, "it names a directory");
   for (;;) {
     // Names may be as long as the file system allows already, so the temporary one does not contain them.
-    temporary_ = folder + ".baton-" + std::to_string(getpid()) + "-" + std::to_string(counter.fetch_add(1)) + ".tmp";
+    temporary_ = Cat(folder, ".baton-", getpid(), "-", counter.fetch_add(1), ".tmp");
     fd_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, executable ? 0777 : 0666);
     if (fd_ >= 0) break;
     if (errno == EINTR || errno == EEXIST) continue;
     const int error = errno;
     temporary_.clear();
-    FailPath("write", path_, error == ENOENT ? "its folder does not exist" : Reason(error));
+    FailPath("write", path_, error == ENOENT ? std::string("its folder does not exist") : Reason(error));
   }
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <baton/support/json.h>
+#include <baton/support/text.h>
 
 #include <algorithm>
 #include <charconv>
@@ -40,8 +41,7 @@ void JsonReader::FailAt(size_t at, const std::string& message) const {
   for (size_t i = 0; i < at && i < text_.size(); ++i) {
     if (text_[i] == '\n') ++line, begin = i + 1;
   }
-  throw std::runtime_error(std::string(what_) + ":" + std::to_string(line) + ":" + std::to_string(at - begin + 1) +
-                           ": " + message);
+  throw std::runtime_error(Cat(what_, ":", line, ":", at - begin + 1, ": ", message));
 }
 
 void JsonReader::Fail(const std::string& message) const { FailAt(last_, message); }
@@ -113,7 +113,7 @@ JsonReader::Event JsonReader::Value() {
   const char c = text_[at_];
   if (c == '[' || c == '{') {
     if (stack_.size() >= limits_.depth) {
-      FailAt(at_, "nested deeper than the limit of " + std::to_string(limits_.depth));
+      FailAt(at_, Cat("nested deeper than the limit of ", limits_.depth));
     }
     ++at_;
     stack_.push_back(c);
@@ -391,7 +391,7 @@ void Json::Require(Kind kind) const {
   static constexpr const char* kNames[] = {"null", "a boolean", "an integer", "a number",
                                            "a string", "an array", "an object"};
   if (kind_ != kind) {
-    throw std::runtime_error(std::string("JSON: expected ") + kNames[kind] + ", got " + kNames[kind_]);
+    throw std::runtime_error(Cat("JSON: expected ", kNames[kind], ", got ", kNames[kind_]));
   }
 }
 
@@ -414,7 +414,7 @@ size_t Json::size() const {
 const Json& Json::operator[](size_t i) const {
   const std::vector<Json>& a = AsArray();
   if (i >= a.size()) {
-    throw std::runtime_error("JSON: element " + std::to_string(i) + " of an array of " + std::to_string(a.size()));
+    throw std::runtime_error(Cat("JSON: element ", i, " of an array of ", a.size()));
   }
   return a[i];
 }
@@ -428,7 +428,7 @@ const Json* Json::Find(std::string_view name) const {
 
 const Json& Json::At(std::string_view name) const {
   const Json* v = Find(name);
-  if (!v) throw std::runtime_error("JSON: the object has no member `" + std::string(name) + "`");
+  if (!v) throw std::runtime_error(Cat("JSON: the object has no member `", name, "`"));
   return *v;
 }
 
@@ -447,7 +447,7 @@ namespace {
 /// Refuses a name that an object has twice; sorted when there are many, so that time stays n log n.
 void CheckRepeated(const JsonReader& reader, const std::vector<Json::Member>& members) {
   const auto fail = [&](std::string_view name) {
-    reader.Fail("the object that ends here has `" + std::string(name) + "` twice");
+    reader.Fail(Cat("the object that ends here has `", name, "` twice"));
   };
   if (members.size() <= 8) {
     for (size_t i = 1; i < members.size(); ++i) {

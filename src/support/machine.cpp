@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <baton/support/machine.h>
+#include <baton/support/text.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/syscall.h>
@@ -136,7 +137,7 @@ int IndexOf(std::string_view name) {
 /// "48K" of the cache with that level which holds data.
 size_t CacheSize(int level) {
   for (int i = 0; i < 8; ++i) {
-    const std::string dir = "/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(i) + "/";
+    const std::string dir = Cat("/sys/devices/system/cpu/cpu0/cache/index", i, "/");
     const std::string l = Slurp(dir + "level");
     if (l.empty()) break;
     if (atoi(l.c_str()) != level || Slurp(dir + "type").compare(0, 1, "I") == 0) continue;
@@ -164,8 +165,8 @@ std::string GroupPath(const char* controller) {
     at = end + 1;
     const size_t a = line.find(':'), b = a == std::string::npos ? a : line.find(':', a + 1);
     if (b == std::string::npos) continue;
-    const std::string names = "," + line.substr(a + 1, b - a - 1) + ",";
-    const bool match = *controller == '\0' ? names == ",," : names.find("," + std::string(controller) + ",") != std::string::npos;
+    const std::string names = Cat(",", line.substr(a + 1, b - a - 1), ",");
+    const bool match = *controller == '\0' ? names == ",," : names.find(Cat(",", controller, ",")) != std::string::npos;
     if (match) return line.substr(b + 1);
   }
   return "/";
