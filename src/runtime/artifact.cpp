@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+// The artifact file: [ELF][padding to 64][constants][padding to 64][manifest][trailer]. The trailer is
+//   u64 offset of the constants, u64 their size, u64 offset of the manifest, u64 its size, u32 format version, u32 zero,
+//   32 bytes SHA-256 of all before, 8 bytes "BATONART"
+// and closes the file, so that a file cut anywhere has none. The system's loader passes over what follows an ELF.
+#include <baton/runtime/c_backend_api.h>
+#include <baton/runtime/module.h>
+#include <baton/runtime/ndarray.h>
+#include <baton/runtime/registry.h>
+#include <baton/support/bytes.h>
+#include <baton/support/file.h>
+#include <baton/support/json.h>
+#include <baton/support/machine.h>
+#include <baton/support/sha256.h>
+#include <baton/support/text.h>
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstring>
+
+namespace baton::runtime {
+using support::Cat;
+using support::Json;
+namespace {
+
+constexpr uint32_t kFormatVersion = 1;
+constexpr char kMagic[] = "BATONART";
+constexpr size_t kDigest = 32, kTrailer = 4 * 8 + 2 * 4 + kDigest + 8;
+constexpr char kElfMagic[] = "\x7f" "ELF";
+
+#if defined(__x86_64__)
+constexpr const char* kArch = "x86_64";
+#elif defined(__aarch64__)
+constexpr const char* kArch = "aarch64";
+#else
+constexpr const char* kArch = "unknown";
+#endif
+
+[[noreturn]] void Refuse(const std::string& path, std::string_view why) {
+  throw RuntimeError(Cat("cannot load `", path, "`: ", why));
+}
+
+// --- manifest -------------------------------------------------------------------------------------------------------
+
+void WriteTensors(support::JsonWriter* w, const std::vector<TensorInfo>& tensors) {
+  w->BeginArray();
+  for (const TensorInfo& t : tensors) {
+    w->BeginObject();
+    w->Key("name");
+    w->String(t.name);
+    w->Key("shape");
+    w->BeginArray();
+    for (int64_t d : t.shape) w->Int(d);
+    w->EndArray();
+    w->Key("dtype");
+    w->String(DataType2String(t.dtype));
+    w->EndObject();
+  }
+  w->EndArray();
+}
+
+std::string Manifest(const ExecutableDesc& desc) {
+  std::string out;
+  support::JsonWriter w(&out);
+  w.BeginObject();
+  w.Key("format");
+  w.Int(kFormatVersion);
+  w.Key("arch");
+  w.String(kArch);
+  w.Key("entry");
+  w.String(desc.entry);
+  w.Key("target");
+  w.String(desc.target);
+  w.Key("features");
+  w.BeginArray();
+  for (const std::string& f : desc.features) w.String(f);
+  w.EndArray();
+  w.Key("inputs");
+  WriteTensors(&w, desc.inputs);
+  w.Key("outputs");
+  WriteTensors(&w, desc.outputs);
+  w.Key("arena_bytes");
+  w.Int(static_cast<int64_t>(desc.arena_bytes));
+  w.Key("constants_bytes");
+  w.Int(static_cast<int64_t>(desc.constants_bytes));
+  w.Key("io_alignment");
+  w.Int(desc.io_alignment);
+  w.EndObject();
+  return out;
+}
+
+std::vector<TensorInfo> ReadTensors(const Json& list) {
+  std::vector<TensorInfo> out;
+  for (const Json& j : list.AsArray()) {
+    TensorInfo t;
+    t.name = j.At("name").AsString();
+    for (const Json& d : j.At("shape").AsArray()) t.shape.push_back(d.AsInt());
+    t.dtype = String2DataType(j.At("dtype").AsString());
+    TensorBytes(t.shape, t.dtype);  // refuses what overflows
+    out.push_back(std::move(t));
+  }
+  return out;
+}
+
+ExecutableDesc ReadDesc(const Json& j) {
+  ExecutableDesc d;
+  d.entry = j.At("entry").AsString();
+  d.target = j.At("target").AsString();
+  for (const Json& f : j.At("features").AsArray()) d.features.push_back(f.AsString());
+  d.inputs = ReadTensors(j.At("inputs"));
+  d.outputs = ReadTensors(j.At("outputs"));
+  const int64_t arena = j.At("arena_bytes").AsInt(), constants = j.At("constants_bytes").AsInt();
+  const int64_t alignment = j.At("io_alignment").AsInt();
+  if (arena < 0 || constants < 0) throw ValueError("a negative size");
+  if (alignment < 1 || alignment > 64 || (alignment & (alignment - 1))) throw ValueError("a wrong alignment");
+  d.arena_bytes = static_cast<uint64_t>(arena);
+  d.constants_bytes = static_cast<uint64_t>(constants);
+  d.io_alignment = static_cast<uint32_t>(alignment);
+  return d;
+}
+
+/// A verified artifact: nothing of it has run yet.
+struct Artifact {
+  support::MappedFile file;
+  std::string_view manifest;
+  ExecutableDesc desc;
+};
+
+Artifact OpenArtifact(const std::string& path) {
+  Artifact a;
+  try {
+    a.file = support::MappedFile(path);
+  } catch (const std::runtime_error& e) {
+    throw RuntimeError(e.what());
+  }
+  const uint8_t* data = a.file.data();
+  const size_t size = a.file.size();
+  if (size == 0) Refuse(path, "the file is empty");
+  const bool elf = size >= 4 && std::memcmp(data, kElfMagic, 4) == 0;
+  if (!elf) Refuse(path, "it is not a compiled model (no ELF file)");
+  if (size < kTrailer || std::memcmp(data + size - 8, kMagic, 8) != 0) {
+    Refuse(path, "the end of a compiled model is missing: the file is cut, was stripped, or is another shared library");
+  }
+  const support::Sha256::Digest digest = support::Sha256Of(data, size - kDigest - 8);
+  if (std::memcmp(digest.data(), data + size - kDigest - 8, kDigest) != 0) {
+    Refuse(path, "its digest does not match its contents: the file is damaged; compile or copy it again");
+  }
+  // From here on the file is what was written, so faults below are of another version, or made on purpose.
+  support::ByteReader trailer(data + size - kTrailer, kTrailer, path.c_str());
+  const uint64_t constants_at = trailer.Read<uint64_t>("constants"), constants_size = trailer.Read<uint64_t>("constants");
+  const uint64_t manifest_at = trailer.Read<uint64_t>("manifest"), manifest_size = trailer.Read<uint64_t>("manifest");
+  const uint32_t version = trailer.Read<uint32_t>("version");
+  if (version != kFormatVersion) {
+    Refuse(path, Cat("its format has version ", version, ", this runtime reads version ", kFormatVersion,
+                     "; compile the model again"));
+  }
+  const uint64_t body = size - kTrailer;
+  if (constants_at > body || constants_size > body - constants_at || constants_at % 64 || manifest_at > body ||
+      manifest_size > body - manifest_at) {
+    Refuse(path, "its sections lie outside of the file");
+  }
+  a.manifest = a.file.text().substr(manifest_at, manifest_size);
+  try {
+    const Json j = Json::Parse(a.manifest, "manifest");
+    if (j.At("format").AsInt() != kFormatVersion) throw ValueError("another format version");
+    const std::string& arch = j.At("arch").AsString();
+    if (arch != kArch) throw ValueError(Cat("compiled for ", arch, ", this machine is ", kArch));
+    a.desc = ReadDesc(j);
+    if (a.desc.constants_bytes != constants_size) throw ValueError("the size of the constants differs");
+  } catch (const std::exception& e) {
+    Refuse(path, e.what());
+  }
+  a.desc.constants = data + constants_at;
+  return a;
+}
+
+// --- module ---------------------------------------------------------------------------------------------------------
+
+class LibraryModule final : public ModuleNode {
+ public:
+  LibraryModule(const std::string& path, Artifact artifact) : artifact_(std::move(artifact)), path_(path) {
+    CheckFeatures(artifact_.desc.features, Cat("`", path, "`"));
+    // Through the descriptor: a path may name another file by now, and the loader knows libraries by path, so that a model
+    // compiled anew under the same name would be answered with the old one. It stays open so that its number is not reused.
+    fd_ = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd_ >= 0) handle_ = dlopen(Cat("/proc/self/fd/", fd_).c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (!handle_) {
+      const char* why = dlerror();
+      const std::string text = why ? why : "it cannot be opened";
+      if (fd_ >= 0) close(fd_);
+      Refuse(path, text);
+    }
+    if (void* api = dlsym(handle_, "baton_backend_api")) {
+      *static_cast<const BatonBackendApi**>(api) = BatonBackendGetApi();
+    }
+    if (!dlsym(handle_, artifact_.desc.entry.c_str())) {
+      const std::string text = Cat("it has no symbol `", artifact_.desc.entry, "`");
+      dlclose(handle_);
+      close(fd_);
+      Refuse(path, text);
+    }
+  }
+  ~LibraryModule() override {
+    dlclose(handle_);
+    close(fd_);
+  }
+  const char* type_key() const override { return "library"; }
+  PackedFunc GetFunction(std::string_view name, const ObjectPtr<Object>&) override {
+    if (name == "get_manifest") {
+      return PackedFunc([text = std::string(artifact_.manifest)](Args, RetValue* rv) { *rv = text; });
+    }
+    return PackedFunc();
+  }
+  void* GetSymbol(const char* name) override { return dlsym(handle_, name); }
+  const ExecutableDesc* GetExecutable() const override { return &artifact_.desc; }
+  std::string GetSource(std::string_view format) override {
+    if (format.empty() || format == "json") return std::string(artifact_.manifest);
+    return ModuleNode::GetSource(format);
+  }
+  void SaveToFile(const std::string& path, std::string_view) override {
+    support::WriteFileAtomic(path, artifact_.file.text(), true);
+  }
+
+ private:
+  Artifact artifact_;
+  std::string path_;
+  int fd_ = -1;
+  void* handle_ = nullptr;
+};
+
+}  // namespace
+
+void CheckFeatures(const std::vector<std::string>& features, const std::string& what) {
+  for (const std::string& f : features) {
+    if (support::HasCpuFeature(f)) {
+      if (f.compare(0, 3, "amx") == 0 && !support::EnableAmx()) {
+        throw RuntimeError(Cat(what, " uses `", f, "`, which the system does not let this process use"));
+      }
+      continue;
+    }
+    throw RuntimeError(Cat(what, " was compiled for a processor with `", f, "`, which this one (",
+                           support::Machine().model_name, ") does not have; compile it for this machine or a common one, "
+                           "as with -mcpu=x86-64-v3"));
+  }
+}
+
+Module LoadArtifact(const std::string& path) { return MakeModule<LibraryModule>(path, OpenArtifact(path)); }
+
+std::string ReadManifest(const std::string& path) { return std::string(OpenArtifact(path).manifest); }
+
+void WriteArtifact(const std::string& path, const void* elf, size_t elf_bytes, const ExecutableDesc& desc) {
+  if (elf_bytes < 4 || std::memcmp(elf, kElfMagic, 4) != 0) throw InternalError("WriteArtifact: not an ELF file");
+  const std::string manifest = Manifest(desc);
+  support::AtomicFile file(path, true);
+  support::Sha256 sha;
+  uint64_t at = 0;
+  const auto put = [&](const void* data, size_t size) {
+    file.Write(data, size);
+    sha.Update(data, size);
+    at += size;
+  };
+  const auto align = [&] {
+    static constexpr char kZeros[64] = {};
+    if (at % 64) put(kZeros, 64 - at % 64);
+  };
+  put(elf, elf_bytes);
+  align();
+  const uint64_t constants_at = at;
+  put(desc.constants, desc.constants_bytes);
+  align();
+  const uint64_t manifest_at = at;
+  put(manifest.data(), manifest.size());
+  support::ByteWriter trailer;
+  trailer.Write<uint64_t>(constants_at);
+  trailer.Write<uint64_t>(desc.constants_bytes);
+  trailer.Write<uint64_t>(manifest_at);
+  trailer.Write<uint64_t>(manifest.size());
+  trailer.Write<uint32_t>(kFormatVersion);
+  trailer.Write<uint32_t>(0);
+  put(trailer.bytes().data(), trailer.size());
+  const support::Sha256::Digest digest = sha.Finish();
+  file.Write(digest.data(), digest.size());
+  file.Write(kMagic, 8);
+  file.Commit();
+}
+
+namespace {
+BATON_REGISTER_GLOBAL("runtime.ReadManifest").set_body(PackedFunc([](Args args, RetValue* rv) {
+  *rv = ReadManifest(args[0].As<std::string>());
+}));
+}  // namespace
+
+}  // namespace baton::runtime

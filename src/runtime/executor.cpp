@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <baton/runtime/array.h>
+#include <baton/runtime/bytes.h>
+#include <baton/runtime/module.h>
+#include <baton/runtime/ndarray.h>
+#include <baton/runtime/params.h>
+#include <baton/support/text.h>
+
+#include <atomic>
+
+namespace baton::runtime {
+using support::Cat;
+namespace {
+
+class Executor final : public ModuleNode {
+ public:
+  Executor(Module code, Device device);
+  ~Executor() override = default;
+  const char* type_key() const override { return "executor"; }
+  PackedFunc GetFunction(std::string_view name, const ObjectPtr<Object>& self) override;
+
+ private:
+  /// One thread at a time: the second one is told, not made to wait, since results would be mixed up all the same.
+  class Exclusive {
+   public:
+    explicit Exclusive(Executor* e) : e_(e) {
+      if (e_->busy_.exchange(true, std::memory_order_acquire)) [[unlikely]] {
+        throw RuntimeError(
+            "this executor is in use by another thread (or by itself, from a callback); make one for each thread, they "
+            "share code and weights");
+      }
+    }
+    ~Exclusive() { e_->busy_.store(false, std::memory_order_release); }
+
+   private:
+    Executor* e_;
+  };
+
+  struct Input {
+    NDArray array;     // what is read; null until it is set
+    NDArray own;       // our buffer for copies, made when first needed
+  };
+
+  [[noreturn]] void FailInput(size_t i, std::string_view what) const {
+    throw ValueError(Cat("input ", i, " `", desc_->inputs[i].name, "`: ", what));
+  }
+  std::string Expected(const TensorInfo& t) const {
+    return TensorTypeString(t.shape.data(), static_cast<int>(t.shape.size()), t.dtype);
+  }
+  void CheckTensor(const TensorInfo& want, size_t i, const DLTensor* t) const;
+  bool Usable(const DLTensor* t) const {
+    const uintptr_t p = reinterpret_cast<uintptr_t>(t->data) + t->byte_offset;
+    return t->device.device_type == kDLCPU && p % desc_->io_alignment == 0 && IsContiguous(t);
+  }
+  size_t Index(const ArgValue& v, const std::vector<TensorInfo>& list, const char* kind) const;
+  void SetCopy(size_t i, const DLTensor* t);
+  /// `for_call`: the value need not outlive the call in which the model runs.
+  void SetShared(size_t i, const ArgValue& v, bool for_call);
+  /// Runs on what is bound. `all_bound`: all inputs have been in this call.
+  void Run(bool all_bound = false);
+  NDArray Output(size_t i) const;
+
+  Module code_;
+  const ExecutableDesc* desc_;
+  EntryFunction entry_;
+  NDArray arena_;
+  std::vector<Input> inputs_;
+  std::vector<NDArray> outputs_;
+  std::vector<void*> io_;
+  size_t unset_;
+  bool ran_ = false;
+  std::atomic<bool> busy_{false};
+};
+
+Executor::Executor(Module code, Device device) : code_(std::move(code)) {
+  desc_ = code_.defined() ? code_->GetExecutable() : nullptr;
+  if (!desc_) {
+    throw ValueError(Cat("a module of kind `", code_.defined() ? code_->type_key() : "None",
+                         "` holds no model that an executor could run"));
+  }
+  if (device.device_type != kDLCPU) {
+    throw RuntimeError(Cat("the model was compiled for the CPU, it cannot run on ", Device2String(device)));
+  }
+  CheckFeatures(desc_->features, "the model");
+  entry_ = reinterpret_cast<EntryFunction>(code_->GetSymbol(desc_->entry.c_str()));
+  if (!entry_) throw InternalError(Cat("the module has no symbol `", desc_->entry, "`"));
+  if (desc_->arena_bytes > (uint64_t(1) << 62)) throw ValueError("the model wants more memory than there is");
+  arena_ = NDArray::Empty({static_cast<int64_t>(desc_->arena_bytes)}, DataType::UInt(8));
+  unset_ = desc_->inputs.size();
+  inputs_.resize(desc_->inputs.size());
+  for (const TensorInfo& t : desc_->outputs) outputs_.push_back(NDArray::Empty(t.shape, t.dtype));
+  io_.resize(inputs_.size() + outputs_.size(), nullptr);
+}
+
+void Executor::CheckTensor(const TensorInfo& want, size_t i, const DLTensor* t) const {
+  bool same = t->ndim == static_cast<int>(want.shape.size()) && DataType(t->dtype) == want.dtype;
+  for (int d = 0; same && d < t->ndim; ++d) same = t->shape[d] == want.shape[static_cast<size_t>(d)];
+  if (same) [[likely]] return;
+  if (t->ndim < 0 || t->ndim > 64) FailInput(i, "not a tensor");
+  FailInput(i, Cat("expected ", Expected(want), ", got ", TensorTypeString(t->shape, t->ndim, t->dtype)));
+}
+
+size_t Executor::Index(const ArgValue& v, const std::vector<TensorInfo>& list, const char* kind) const {
+  if (v.type_code() == kBatonInt) {
+    const int64_t i = v.As<int64_t>();
+    if (i < 0 || i >= static_cast<int64_t>(list.size())) {
+      throw Error("IndexError", Cat("there is no ", kind, " ", i, ": the model has ", list.size()));
+    }
+    return static_cast<size_t>(i);
+  }
+  const std::string name = v.As<std::string>();
+  for (size_t i = 0; i < list.size(); ++i) {
+    if (list[i].name == name) return i;
+  }
+  std::string known;
+  for (size_t i = 0; i < list.size() && i < 20; ++i) known += Cat(i ? ", `" : "`", list[i].name, "`");
+  throw Error("KeyError", Cat("the model has no ", kind, " `", name, "`; it has ", known, list.size() > 20 ? ", ..." : ""));
+}
+
+void Executor::SetCopy(size_t i, const DLTensor* t) {
+  const TensorInfo& want = desc_->inputs[i];
+  CheckTensor(want, i, t);
+  Input& in = inputs_[i];
+  // Somebody may hold what get_input gave; it keeps its value.
+  if (!in.own.defined() || in.own.obj()->use_count() > (in.array.same_as(in.own) ? 2 : 1)) {
+    in.own = NDArray::Empty(want.shape, want.dtype);
+  }
+  in.own.CopyFrom(t);
+  if (!in.array.defined()) --unset_;
+  in.array = in.own;
+  io_[i] = in.own.data();
+}
+
+void Executor::SetShared(size_t i, const ArgValue& v, bool for_call) {
+  if (v.is_null()) FailInput(i, "expected a tensor, got None");
+  if (!v.Is<DLTensor*>()) FailInput(i, Cat("expected a tensor, got ", ValueKindName(v.raw())));
+  const DLTensor* t = v.As<DLTensor*>();
+  CheckTensor(desc_->inputs[i], i, t);
+  const bool counted = v.type_code() == kBatonObject;
+  if (!Usable(t) || !(counted || for_call)) return SetCopy(i, t);
+  Input& in = inputs_[i];
+  if (!counted) {
+    // Borrowed for the time of the call: used in place, and forgotten after it.
+    if (in.array.defined()) ++unset_;
+    in.array = NDArray();
+    io_[i] = static_cast<char*>(t->data) + t->byte_offset;
+    return;
+  }
+  if (!in.array.defined()) --unset_;
+  in.array = v.As<NDArray>();
+  io_[i] = in.array.data();
+}
+
+void Executor::Run(bool all_bound) {
+  if (unset_ && !all_bound) [[unlikely]] {
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      if (!inputs_[i].array.defined()) FailInput(i, Cat("it has not been set; expected ", Expected(desc_->inputs[i])));
+    }
+  }
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    // An output that the caller still holds keeps its value: this run writes into a new one.
+    if (outputs_[i].obj()->use_count() > 1) {
+      outputs_[i] = NDArray::Empty(desc_->outputs[i].shape, desc_->outputs[i].dtype);
+    }
+    io_[inputs_.size() + i] = outputs_[i].data();
+  }
+  ran_ = false;
+  if (entry_(io_.data(), desc_->constants, static_cast<uint8_t*>(arena_.data())) != 0) [[unlikely]] {
+    if (*BatonErrorMessage() == '\0') throw RuntimeError("the model failed without saying why");
+    ThrowFromSlot();
+  }
+  ran_ = true;
+}
+
+NDArray Executor::Output(size_t i) const {
+  if (!ran_) throw RuntimeError("the model has not run yet: call run() before get_output()");
+  return outputs_[i];
+}
+
+Array<Any> InfoOf(const TensorInfo& t) {
+  Array<Any> out;
+  out.push_back(Any(t.name));
+  out.push_back(Any(Array<int64_t>(t.shape)));
+  out.push_back(Any(t.dtype));
+  return out;
+}
+
+PackedFunc Executor::GetFunction(std::string_view name, const ObjectPtr<Object>& self) {
+  // The functions keep the executor alive by `self`.
+  if (name == "run") {
+    return PackedFunc([this, self](Args, RetValue*) {
+      Exclusive lock(this);
+      Run();
+    });
+  }
+  if (name == "run_with") {
+    return PackedFunc([this, self](Args args, RetValue* rv) {
+      Exclusive lock(this);
+      if (args.size() != static_cast<int>(inputs_.size())) {
+        throw TypeError(Cat("the model has ", inputs_.size(), " inputs, got ", args.size()));
+      }
+      for (int i = 0; i < args.size(); ++i) SetShared(static_cast<size_t>(i), args[i], true);
+      Run(true);
+      *rv = Array<NDArray>(outputs_);
+    });
+  }
+  if (name == "set_input" || name == "set_input_zero_copy") {
+    const bool copy = name == "set_input";
+    return PackedFunc([this, self, copy](Args args, RetValue*) {
+      Exclusive lock(this);
+      const size_t i = Index(args[0], desc_->inputs, "input");
+      if (!copy) return SetShared(i, args[1], false);
+      if (!args[1].Is<DLTensor*>()) FailInput(i, Cat("expected a tensor, got ", ValueKindName(args[1].raw())));
+      SetCopy(i, args[1].As<DLTensor*>());
+    });
+  }
+  if (name == "get_output") {
+    return PackedFunc([this, self](Args args, RetValue* rv) {
+      Exclusive lock(this);
+      const NDArray out = Output(Index(args[0], desc_->outputs, "output"));
+      if (args.size() > 1) {
+        out.CopyTo(args[1].As<DLTensor*>());
+        *rv = args[1];
+      } else {
+        *rv = out;
+      }
+    });
+  }
+  if (name == "get_input") {
+    return PackedFunc([this, self](Args args, RetValue* rv) {
+      Exclusive lock(this);
+      *rv = inputs_[Index(args[0], desc_->inputs, "input")].array;
+    });
+  }
+  if (name == "load_params") {
+    return PackedFunc([this, self](Args args, RetValue*) {
+      const Map<String, NDArray> params = LoadParams(args[0].As<Bytes>().view(), "parameters");
+      Exclusive lock(this);
+      for (const auto& [key, value] : params) {
+        SetCopy(Index(ArgValue(Any(key).raw()), desc_->inputs, "input"), value.tensor());
+      }
+    });
+  }
+  if (name == "get_num_inputs" || name == "get_num_outputs") {
+    const size_t n = name == "get_num_inputs" ? inputs_.size() : outputs_.size();
+    return PackedFunc([n](Args, RetValue* rv) { *rv = static_cast<int64_t>(n); });
+  }
+  if (name == "get_input_index") {
+    return PackedFunc([this, self](Args args, RetValue* rv) {
+      const std::string want = args[0].As<std::string>();
+      int64_t found = -1;
+      for (size_t i = 0; i < desc_->inputs.size(); ++i) {
+        if (desc_->inputs[i].name == want) found = static_cast<int64_t>(i);
+      }
+      *rv = found;
+    });
+  }
+  if (name == "get_input_name" || name == "get_output_name" || name == "get_input_info" || name == "get_output_info") {
+    const bool input = name[4] == 'i', info = name.ends_with("_info");
+    return PackedFunc([this, self, input, info](Args args, RetValue* rv) {
+      const std::vector<TensorInfo>& list = input ? desc_->inputs : desc_->outputs;
+      const TensorInfo& t = list[Index(args[0], list, input ? "input" : "output")];
+      if (info) {
+        *rv = InfoOf(t);
+      } else {
+        *rv = t.name;
+      }
+    });
+  }
+  return PackedFunc();
+}
+
+}  // namespace
+
+Module CreateExecutor(const Module& code, Device device) { return MakeModule<Executor>(code, device); }
+
+}  // namespace baton::runtime
