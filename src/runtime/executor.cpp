@@ -20,6 +20,13 @@ class Executor final : public ModuleNode {
   PackedFunc GetFunction(std::string_view name, const ObjectPtr<Object>& self) override;
 
  private:
+  /// The functions, in the order of their names in GetFunction.
+  enum Op {
+    kRun, kRunWith, kSetInput, kSetInputZeroCopy, kGetOutput, kGetInput, kLoadParams, kNumInputs,
+    kNumOutputs, kInputIndex, kInputName, kOutputName, kInputInfo, kOutputInfo
+  };
+  void Call(Op op, Args args, RetValue* rv);
+
   /// One thread at a time: the second one is told, not made to wait, since results would be mixed up all the same.
   class Exclusive {
    public:
@@ -185,87 +192,84 @@ Array<Any> InfoOf(const TensorInfo& t) {
   return out;
 }
 
-PackedFunc Executor::GetFunction(std::string_view name, const ObjectPtr<Object>& self) {
-  // The functions keep the executor alive by `self`.
-  if (name == "run") {
-    return PackedFunc([this, self](Args, RetValue*) {
-      Exclusive lock(this);
-      Run();
-    });
-  }
-  if (name == "run_with") {
-    return PackedFunc([this, self](Args args, RetValue* rv) {
-      Exclusive lock(this);
+void Executor::Call(Op op, Args args, RetValue* rv) {
+  Exclusive lock(this);
+  switch (op) {
+    case kRun:
+      return Run();
+    case kRunWith:
       if (args.size() != static_cast<int>(inputs_.size())) {
         throw TypeError(Cat("the model has ", inputs_.size(), " inputs, got ", args.size()));
       }
       for (int i = 0; i < args.size(); ++i) SetShared(static_cast<size_t>(i), args[i], true);
       Run(true);
       *rv = Array<NDArray>(outputs_);
-    });
-  }
-  if (name == "set_input" || name == "set_input_zero_copy") {
-    const bool copy = name == "set_input";
-    return PackedFunc([this, self, copy](Args args, RetValue*) {
-      Exclusive lock(this);
+      return;
+    case kSetInput: {
       const size_t i = Index(args[0], desc_->inputs, "input");
-      if (!copy) return SetShared(i, args[1], false);
       if (!args[1].Is<DLTensor*>()) FailInput(i, Cat("expected a tensor, got ", ValueKindName(args[1].raw())));
-      SetCopy(i, args[1].As<DLTensor*>());
-    });
-  }
-  if (name == "get_output") {
-    return PackedFunc([this, self](Args args, RetValue* rv) {
-      Exclusive lock(this);
+      return SetCopy(i, args[1].As<DLTensor*>());
+    }
+    case kSetInputZeroCopy:
+      return SetShared(Index(args[0], desc_->inputs, "input"), args[1], false);
+    case kGetOutput: {
       const NDArray out = Output(Index(args[0], desc_->outputs, "output"));
+      *rv = out;
       if (args.size() > 1) {
         out.CopyTo(args[1].As<DLTensor*>());
         *rv = args[1];
-      } else {
-        *rv = out;
       }
-    });
-  }
-  if (name == "get_input") {
-    return PackedFunc([this, self](Args args, RetValue* rv) {
-      Exclusive lock(this);
+      return;
+    }
+    case kGetInput:
       *rv = inputs_[Index(args[0], desc_->inputs, "input")].array;
-    });
-  }
-  if (name == "load_params") {
-    return PackedFunc([this, self](Args args, RetValue*) {
+      return;
+    case kLoadParams: {
       const Map<String, NDArray> params = LoadParams(args[0].As<Bytes>().view(), "parameters");
-      Exclusive lock(this);
       for (const auto& [key, value] : params) {
         SetCopy(Index(ArgValue(Any(key).raw()), desc_->inputs, "input"), value.tensor());
       }
-    });
-  }
-  if (name == "get_num_inputs" || name == "get_num_outputs") {
-    const size_t n = name == "get_num_inputs" ? inputs_.size() : outputs_.size();
-    return PackedFunc([n](Args, RetValue* rv) { *rv = static_cast<int64_t>(n); });
-  }
-  if (name == "get_input_index") {
-    return PackedFunc([this, self](Args args, RetValue* rv) {
+      return;
+    }
+    case kNumInputs:
+      *rv = inputs_.size();
+      return;
+    case kNumOutputs:
+      *rv = outputs_.size();
+      return;
+    case kInputIndex: {
       const std::string want = args[0].As<std::string>();
       int64_t found = -1;
       for (size_t i = 0; i < desc_->inputs.size(); ++i) {
         if (desc_->inputs[i].name == want) found = static_cast<int64_t>(i);
       }
       *rv = found;
-    });
+      return;
+    }
+    case kInputName:
+      *rv = desc_->inputs[Index(args[0], desc_->inputs, "input")].name;
+      return;
+    case kOutputName:
+      *rv = desc_->outputs[Index(args[0], desc_->outputs, "output")].name;
+      return;
+    case kInputInfo:
+      *rv = InfoOf(desc_->inputs[Index(args[0], desc_->inputs, "input")]);
+      return;
+    case kOutputInfo:
+      *rv = InfoOf(desc_->outputs[Index(args[0], desc_->outputs, "output")]);
+      return;
   }
-  if (name == "get_input_name" || name == "get_output_name" || name == "get_input_info" || name == "get_output_info") {
-    const bool input = name[4] == 'i', info = name.ends_with("_info");
-    return PackedFunc([this, self, input, info](Args args, RetValue* rv) {
-      const std::vector<TensorInfo>& list = input ? desc_->inputs : desc_->outputs;
-      const TensorInfo& t = list[Index(args[0], list, input ? "input" : "output")];
-      if (info) {
-        *rv = InfoOf(t);
-      } else {
-        *rv = t.name;
-      }
-    });
+}
+
+PackedFunc Executor::GetFunction(std::string_view name, const ObjectPtr<Object>& self) {
+  static constexpr std::string_view kNames[] = {
+      "run", "run_with", "set_input", "set_input_zero_copy", "get_output", "get_input", "load_params", "get_num_inputs",
+      "get_num_outputs", "get_input_index", "get_input_name", "get_output_name", "get_input_info", "get_output_info"};
+  for (int op = kRun; op <= kOutputInfo; ++op) {
+    // The function keeps the executor alive.
+    if (name == kNames[op]) {
+      return PackedFunc([this, self, op](Args args, RetValue* rv) { Call(static_cast<Op>(op), args, rv); });
+    }
   }
   return PackedFunc();
 }

@@ -82,6 +82,31 @@ void Args::ThrowMissingArg(int i, int n) {
   throw TypeError("argument " + std::to_string(i) + " is missing: the call has " + std::to_string(n));
 }
 
+PackedFunc PackedFunc::FromPlain(void (*f)(Args, RetValue*)) {
+  auto n = make_object<PackedFuncObj>();
+  n->self = reinterpret_cast<void*>(f);
+  n->call = [](void* self, const BatonValue* args, int num, BatonValue* ret) -> int {
+    try {
+      Any rv;
+      reinterpret_cast<void (*)(Args, RetValue*)>(self)(Args(args, num), &rv);
+      *ret = rv.Release();
+      return 0;
+    } catch (...) {
+      return CatchToSlot();
+    }
+  };
+  return PackedFunc(ObjectPtr<Object>(n));
+}
+
+PackedFunc PackedFunc::FromNamed(void (*f)(const char*, Args, RetValue*), const char* name) {
+  struct Named {
+    void (*f)(const char*, Args, RetValue*);
+    const char* name;
+    void operator()(Args args, RetValue* rv) const { f(name, args, rv); }
+  };
+  return PackedFunc(Named{f, name});
+}
+
 Any PackedFunc::CallPacked(const BatonValue* values, int n) const {
   if (!defined()) throw ValueError("call of a null PackedFunc");
   const PackedFuncObj* f = get();

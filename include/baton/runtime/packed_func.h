@@ -61,11 +61,20 @@ class PackedFunc : public ObjectRef {
   template <class F, class = std::enable_if_t<!std::is_base_of_v<ObjectRef, std::decay_t<F>> &&
                                               std::is_invocable_v<std::decay_t<F>&, Args, RetValue*>>>
   PackedFunc(F&& f) {  // NOLINT
-    using Impl = PackedFuncImpl<std::decay_t<F>>;
-    auto* p = new Impl(std::forward<F>(f));
-    ObjectAccess::Init(p, PackedFuncObj::RuntimeTypeIndex(), [](Object* o) { delete static_cast<Impl*>(o); });
-    data_ = ObjectPtr<Object>(p);
+    using D = std::decay_t<F>;
+    if constexpr (std::is_empty_v<D> && std::is_default_constructible_v<D>) {
+      // Closes over nothing: all such functions share their code.
+      *this = FromPlain([](Args args, RetValue* rv) { D{}(args, rv); });
+    } else {
+      using Impl = PackedFuncImpl<D>;
+      auto* p = new Impl(std::forward<F>(f));
+      ObjectAccess::Init(p, PackedFuncObj::RuntimeTypeIndex(), [](Object* o) { delete static_cast<Impl*>(o); });
+      data_ = ObjectPtr<Object>(p);
+    }
   }
+  BATON_DLL static PackedFunc FromPlain(void (*f)(Args, RetValue*));
+  /// The same for a function that is told the name which it was made with.
+  BATON_DLL static PackedFunc FromNamed(void (*f)(const char*, Args, RetValue*), const char* name);
   /// Packs the arguments on the stack and calls; throws what the callee throws.
   template <class... A>
   Any operator()(A&&... args) const {
@@ -152,6 +161,15 @@ void CallTyped(const F& f, const char* name, const Args& args, RetValue* rv, std
 template <class F>
 PackedFunc MakeTyped(F f, const char* name = "") {
   using Sig = FuncSig<F>;
+  if constexpr (std::is_empty_v<F> && std::is_default_constructible_v<F>) {
+    return PackedFunc::FromNamed(
+        [](const char* name, Args args, RetValue* rv) {
+          CallTyped<F, typename Sig::Ret>(F{}, name, args, rv,
+                                          static_cast<typename DecayTuple<typename Sig::Params>::type*>(nullptr),
+                                          std::make_index_sequence<Sig::arity>());
+        },
+        name);
+  }
   return PackedFunc([f = std::move(f), name](Args args, RetValue* rv) {
     CallTyped<F, typename Sig::Ret>(f, name, args, rv, static_cast<typename DecayTuple<typename Sig::Params>::type*>(nullptr),
                                     std::make_index_sequence<Sig::arity>());
