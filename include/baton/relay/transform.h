@@ -28,6 +28,9 @@ BATON_DLL Pass CreateFunctionPass(const TypedPackedFunc<Function(Function, IRMod
                                   String name, Array<String> required);
 
 BATON_DLL Pass InferType();
+/// Type of an expression whose free variables are annotated; stores the types in the nodes.
+BATON_DLL Type InferTypeOf(const Expr& expr);
+BATON_DLL Type InferTypeOf(const Expr& expr, const IRModule& mod);
 BATON_DLL Pass FoldConstant();
 BATON_DLL Pass SimplifyInference();
 BATON_DLL Pass SimplifyExpr();
