@@ -16,13 +16,6 @@
 namespace baton::relay::transform {
 namespace {
 
-bool SameDim(const PrimExpr& a, const PrimExpr& b) {
-  if (a.same_as(b)) return true;
-  const auto *x = a.as<IntImmNode>(), *y = b.as<IntImmNode>();
-  if (x && y) return x->value == y->value;
-  return a.as<tir::AnyNode>() && b.as<tir::AnyNode>();
-}
-
 /// Types with holes (IncompleteType) that fill as facts come in.
 class Unifier {
  public:
