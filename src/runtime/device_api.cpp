@@ -2,6 +2,7 @@
 #include <baton/runtime/device_api.h>
 #include <baton/runtime/error.h>
 #include <baton/runtime/registry.h>
+#include <baton/support/machine.h>
 #include <baton/support/text.h>
 #include <sys/mman.h>
 
@@ -37,6 +38,11 @@ class CpuApi final : public DeviceAPI {
     const bool large = bytes >= 2 * kHuge;
     if (large && alignment < kHuge) alignment = kHuge;
     if (alignment < 64) alignment = 64;
+    // More than the machine can ever give is refused here: the system would promise it, and kill us on touching it.
+    const size_t memory = bytes > (size_t(1) << 30) ? support::Machine().memory : 0;
+    if (memory && bytes / 2 > memory) {
+      throw Error("MemoryError", Cat("cannot allocate ", bytes, " bytes on the CPU: there are ", memory));
+    }
     void* p = nullptr;
     if (bytes > SIZE_MAX / 2 || posix_memalign(&p, alignment, bytes ? bytes : 1) != 0) {
       throw Error("MemoryError", Cat("cannot allocate ", bytes, " bytes on the CPU"));

@@ -22,7 +22,7 @@ using baton::support::WriteFileAtomic;
 namespace {
 
 /// out = x * 2 + constants[0]; counts how often it reads x where the caller has it.
-const void* last_x = nullptr;
+std::atomic<const void*> last_x{nullptr};
 std::atomic<int> hold{0};
 extern "C" int32_t TestEntry(void** io, const uint8_t* constants, uint8_t*) {
   while (hold.load() == 1) std::this_thread::yield();
