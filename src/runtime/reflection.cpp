@@ -145,7 +145,7 @@ void CheckFieldCoverage(const TypeInfo& info, size_t begin, size_t size) {
     static constexpr size_t kSizes[] = {1, 4, 8, 8, 8, 4, 8, sizeof(std::string)};
     spans.push_back({f.offset, f.offset + kSizes[static_cast<int>(f.kind)]});
   }
-  // A polymorphic class has its table pointer before the Object; sizes then differ by 8, which the slack covers.
+  // The parent may end in padding that this class's fields fill.
   size_t at = begin > 8 ? begin - 8 : begin;
   bool progress = true;
   while (progress) {

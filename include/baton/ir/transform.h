@@ -167,6 +167,7 @@ class BATON_DLL Pass : public ObjectRef {
 class BATON_DLL ModulePassNode : public Node<ModulePassNode, PassNode> {
  public:
   static constexpr const char* _type_key = "transform.ModulePass";
+  static constexpr bool _type_has_hidden_members = true;  // the body
   PassInfo pass_info;
   TypedPackedFunc<IRModule(IRModule, PassContext)> pass_func;
   static constexpr void Describe(auto& d) { d(F<&ModulePassNode::pass_info>, "Name, level, prerequisites."); }
@@ -182,6 +183,7 @@ class ModulePass : public Pass {
 class BATON_DLL FunctionPassNode : public Node<FunctionPassNode, PassNode> {
  public:
   static constexpr const char* _type_key = "transform.BaseFunctionPass";
+  static constexpr bool _type_has_hidden_members = true;  // the body
   static constexpr bool _type_final = false;
   static constexpr uint32_t _type_child_slots = 2;
   PassInfo pass_info;

@@ -182,7 +182,8 @@ class FieldCollector {
   const Object* instance_;
 };
 
-/// CRTP base of described nodes: gives the type its index. A class with children says
+/// CRTP base of described nodes: gives the type its index. A class with members that are none of its fields (a function, a
+/// cache) says `static constexpr bool _type_has_hidden_members = true`. A class with children says
 /// `static constexpr bool _type_final = false` and, if the check is hot, `_type_child_slots`.
 template <class D, class B>
 struct Node : B {
@@ -228,6 +229,12 @@ const char* DocOf() {
   else return "";
 }
 
+/// Size from the Object on: the table of a polymorphic class lies before it.
+template <class T>
+constexpr size_t BytesOf() {
+  return sizeof(T) - (std::is_polymorphic_v<T> ? sizeof(void*) : 0);
+}
+
 template <class T>
 void RegisterNode() {
   TypeInfo info;
@@ -244,7 +251,7 @@ void RegisterNode() {
     ObjectPtr<T> instance = make_object<T>();
     FieldCollector c(&info, instance.get());
     DescribeChain<T>(c);
-    CheckFieldCoverage(info, sizeof(typename T::ParentType), sizeof(T));
+    if constexpr (!requires { T::_type_has_hidden_members; }) CheckFieldCoverage(info, BytesOf<typename T::ParentType>(), BytesOf<T>());
   }
   TypeInfo::Put(std::move(info));
 }
