@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a model to something that is called: `baton.compile`, `baton.load`."""
+
+from .executable import Executable, TensorInfo, load
+
+
+def __getattr__(name):
+    # The compiler is loaded by its first use, not by `baton.load`.
+    if name in ("compile", "build", "lower"):
+        from . import compiler
+
+        return getattr(compiler, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+__all__ = ["Executable", "TensorInfo", "build", "compile", "load", "lower"]  # noqa: F822 - made on first use

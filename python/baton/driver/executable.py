@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a compiled model is to Python: inputs by name or place in, arrays out. Needs the runtime library alone."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from ..error import RuntimeError as BatonRuntimeError
+from ..error import UnsupportedError
+from ..runtime import Module, load_module
+
+
+class TensorInfo(NamedTuple):
+    """An input or output: `shape` has an int for each dimension, or where it is open a name (or None)."""
+
+    name: str
+    dtype: str
+    shape: tuple[int | str | None, ...]
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.dtype}[{', '.join('?' if d is None else str(d) for d in self.shape)}]"
+
+
+def shape_of(value) -> tuple[int, ...]:
+    """The shape of an array of any library, or of nested lists."""
+    shape = getattr(value, "shape", None)
+    if shape is None:
+        import numpy as np
+
+        return np.shape(value)
+    return tuple(shape)
+
+
+class Executable:
+    """A model that is called with its inputs.
+
+        y = model(x)                            # in the order of `model.inputs`
+        y = model(input_ids=ids, mask=mask)     # by name
+        y = model({"data:0": x})                # by name, where the name is no Python identifier
+
+    Inputs are NumPy arrays or anything with DLPack, of the dtype and shape that `inputs` says; no copy is made of those
+    that are dense. The result is one NDArray, or a tuple where the model has several outputs. It can be called from
+    several threads at once.
+
+    Attributes: `inputs`, `outputs` (TensorInfo each), `artifact` (the path it was loaded from, or None).
+    """
+
+    def __init__(self, module: Module, artifact: str | None = None):
+        self._module = module
+        self.artifact = artifact
+        try:
+            self._make = module["default"]
+        except AttributeError:
+            raise BatonRuntimeError("the module holds no model that can be run") from None
+        executor = self._make()
+        self.inputs = _infos(executor, "input")
+        self.outputs = _infos(executor, "output")
+        self._order = tuple(info.name for info in self.inputs)
+        self._single = len(self.outputs) == 1
+        # An executor runs one call at a time; each thread that calls takes one from here, or makes one.
+        self._idle = [executor["run_with"]]
+
+    @property
+    def module(self) -> Module:
+        """The runtime module with the code."""
+        return self._module
+
+    @property
+    def dynamic(self) -> bool:
+        """Whether shapes are open, so that code is made at the first call with each set of shapes."""
+        return False
+
+    def __call__(self, *args, **kwargs):
+        arrays = (
+            args if not kwargs and len(args) == len(self._order) and not _is_mapping(args) else self._bind(args, kwargs)
+        )
+        try:
+            run = self._idle.pop()
+        except IndexError:
+            run = self._make()["run_with"]
+        try:
+            out = run(*arrays)
+        except Exception as error:
+            self._explain(arrays, error)
+            raise
+        finally:
+            self._idle.append(run)
+        return out[0] if self._single else tuple(out)
+
+    def _bind(self, args, kwargs) -> list:
+        """Arguments in the order of the inputs; says which are missing, unknown or given twice."""
+        if _is_mapping(args):
+            both = args[0].keys() & kwargs.keys()
+            if both:
+                raise TypeError(f"input `{min(both)}` is given twice")
+            args, kwargs = (), {**args[0], **kwargs}
+        if len(args) > len(self._order):
+            raise TypeError(
+                f"the model takes {len(self._order)} inputs ({', '.join(self._order)}), {len(args)} were given"
+            )
+        values = dict(zip(self._order, args, strict=False))
+        for name, value in kwargs.items():
+            if name in values:
+                raise TypeError(f"input `{name}` is given twice, by place and by name")
+            if name not in self._order:
+                raise TypeError(f"the model has no input `{name}`; its inputs are {', '.join(self._order) or 'none'}")
+            values[name] = value
+        missing = [name for name in self._order if name not in values]
+        if missing:
+            raise TypeError(f"input `{missing[0]}` is missing; the inputs are {', '.join(map(str, self.inputs))}")
+        return [values[name] for name in self._order]
+
+    def _explain(self, arrays, error) -> None:
+        """Raises a better error where an argument does not fit what the model takes."""
+        for info, value in zip(self.inputs, arrays, strict=True):
+            dtype, shape = getattr(value, "dtype", None), shape_of(value)
+            name = str(dtype).removeprefix("torch.")
+            if dtype is not None and name != info.dtype:
+                raise TypeError(f"input `{info.name}` is {info.dtype}, {name} was given") from error
+            if shape != info.shape:
+                raise ValueError(f"input `{info.name}` has shape {info.shape}, {shape} was given") from error
+
+    def specialize(self, shapes: Mapping[str, tuple[int, ...]], emit: str = "lib") -> Executable:
+        """This model for inputs of these shapes: itself, since its shapes are fixed. ValueError where they differ."""
+        for info in self.inputs:
+            if info.name in shapes and tuple(shapes[info.name]) != info.shape:
+                raise ValueError(f"input `{info.name}` has shape {info.shape}, {tuple(shapes[info.name])} was given")
+        return self
+
+    def save(self, path: str | os.PathLike, kind: str = "lib") -> None:
+        """Writes the compiled model, whole or not at all. `kind` is lib (a shared object that `baton.load` reads) or
+        obj.
+        """
+        self._module.save(os.fspath(path), {"lib": "so", "obj": "o"}.get(kind, kind))
+
+    def source(self, kind: str) -> str:
+        """The code as text: relay, tir, llvm or asm. UnsupportedError where it was not kept."""
+        return str(self._module.get_source({"llvm": "ll"}.get(kind, kind)))
+
+    def describe(self) -> dict:
+        """Facts for people: inputs, outputs, and where it is known target and version."""
+        tensors = {
+            key: [{"name": i.name, "dtype": i.dtype, "shape": list(i.shape)} for i in infos]
+            for key, infos in (("inputs", self.inputs), ("outputs", self.outputs))
+        }
+        return {**tensors, **self._manifest()}
+
+    def _manifest(self) -> dict:
+        import json
+
+        try:
+            manifest = json.loads(str(self._module.get_source("json")))
+        except (UnsupportedError, ValueError):
+            return {}
+        known = {key: manifest[key] for key in ("target", "version") if key in manifest}
+        if "constants_bytes" in manifest:
+            known["constant_bytes"] = manifest["constants_bytes"]
+        if "arena_bytes" in manifest:
+            known["workspace_bytes"] = manifest["arena_bytes"]
+        return known
+
+    def __repr__(self) -> str:
+        sides = (", ".join(map(str, infos)) for infos in (self.inputs, self.outputs))
+        return f"<baton.Executable {' -> '.join(sides)}>"
+
+
+def _is_mapping(args) -> bool:
+    return len(args) == 1 and isinstance(args[0], Mapping)
+
+
+def _infos(executor: Module, side: str) -> tuple[TensorInfo, ...]:
+    info = executor[f"get_{side}_info"]
+    rows = [info(i) for i in range(int(executor[f"get_num_{side}s"]()))]
+    return tuple(TensorInfo(str(name), str(dtype), tuple(map(int, shape))) for name, shape, dtype in rows)
+
+
+class DynamicExecutable(Executable):
+    """A model with open dimensions: compiled for each set of input shapes when it is first called with them."""
+
+    def __init__(self, inputs, outputs, specialize: Callable[[dict, str], Executable]):
+        self.inputs, self.outputs, self.artifact = tuple(inputs), tuple(outputs), None
+        self._order = tuple(info.name for info in self.inputs)
+        self._specialize, self._known, self._lock = specialize, {}, threading.Lock()
+
+    @property
+    def dynamic(self) -> bool:
+        return True
+
+    @property
+    def module(self) -> Module:
+        raise UnsupportedError(f"{self!r} has open dimensions: take the module of .specialize(shapes)")
+
+    def __call__(self, *args, **kwargs):
+        arrays = self._bind(args, kwargs)
+        key = tuple(shape_of(array) for array in arrays)
+        made = self._known.get(key) or self.specialize(dict(zip(self._order, key, strict=True)))
+        return made(*arrays)
+
+    def specialize(self, shapes: Mapping[str, tuple[int, ...]], emit: str = "lib") -> Executable:
+        """The executable for these shapes, one for each input; compiled on the first request, the same one after."""
+        sizes: dict = {}
+        for info in self.inputs:
+            if info.name not in shapes:
+                raise ValueError(f"the shape of input `{info.name}` is missing")
+            shape = tuple(shapes[info.name])
+            fits = len(shape) == len(info.shape) and all(
+                size == want if isinstance(want, int) else want is None or sizes.setdefault(want, size) == size
+                for want, size in zip(info.shape, shape, strict=True)
+            )
+            if not fits:
+                wanted = f"({', '.join('?' if d is None else str(d) for d in info.shape)})"
+                known = ", ".join(f"{name} = {size}" for name, size in sizes.items())
+                where = f" where {known}" if known else ""
+                raise ValueError(f"input `{info.name}` has shape {wanted}{where}, {shape} was given")
+        key = tuple(tuple(shapes[name]) for name in self._order)
+        with self._lock:
+            if key not in self._known:
+                self._known[key] = self._specialize(dict(zip(self._order, key, strict=True)), emit)
+            return self._known[key]
+
+    def save(self, path, kind="lib"):
+        raise UnsupportedError(f"{self!r} has open dimensions: save .specialize(shapes), or compile with shape={{...}}")
+
+    def source(self, kind):
+        raise UnsupportedError(f"{self!r} has open dimensions: take the source of .specialize(shapes)")
+
+    def describe(self):
+        return {
+            key: [{"name": i.name, "dtype": i.dtype, "shape": list(i.shape)} for i in infos]
+            for key, infos in (("inputs", self.inputs), ("outputs", self.outputs))
+        }
+
+
+def load(path: str | os.PathLike) -> Executable:
+    """A model that `Executable.save` or `baton compile` wrote. The compiler is neither needed nor loaded."""
+    return Executable(load_module(os.fspath(path)), artifact=os.fspath(path))

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How an executable binds its arguments, specialises itself, and serves several threads; over a stand-in for compiled
+code.
+"""
+
+import threading
+
+import numpy as np
+import pytest
+
+pytest.importorskip("baton._core", reason="the extension is not built")
+from baton.driver.executable import DynamicExecutable, Executable, TensorInfo  # noqa: E402
+from baton.error import UnsupportedError  # noqa: E402
+
+
+class Code:
+    """A module with one model: out[i] = sum of the inputs + i. Refuses to be called by two threads at once."""
+
+    made = 0
+
+    def __init__(self, inputs, outputs):
+        self.tables = {"input": inputs, "output": outputs}
+
+    def __getitem__(self, name):
+        if name != "default":
+            raise AttributeError(name)
+        return self.executor
+
+    def executor(self):
+        self.made += 1
+        busy = threading.Lock()
+
+        def run_with(*arrays):
+            assert busy.acquire(blocking=False), "two calls at once"
+            try:
+                for info, array in zip(self.tables["input"], arrays, strict=True):
+                    if array.shape != tuple(info[1]) or str(array.dtype) != info[2]:
+                        raise RuntimeError("does not fit")
+                if self.gate:
+                    self.gate.wait()
+                return [sum(a.sum() for a in arrays) + i for i in range(len(self.tables["output"]))]
+            finally:
+                busy.release()
+
+        out = {"run_with": run_with}
+        for side, rows in self.tables.items():
+            out[f"get_num_{side}s"] = lambda rows=rows: len(rows)
+            out[f"get_{side}_info"] = lambda i, rows=rows: rows[i]
+        return out
+
+    gate = None
+
+    def get_source(self, fmt):
+        raise UnsupportedError(fmt)
+
+
+def model(outputs=1, shape=(2,)):
+    inputs = [["a", shape, "float32"], ["b:0", shape, "float32"]]
+    return Executable(Code(inputs, [[f"y{i}", (), "float32"] for i in range(outputs)]))
+
+
+A, B = np.float32([1, 2]), np.float32([10, 20])
+
+
+def test_arguments():
+    exe = model()
+    assert exe.inputs == (TensorInfo("a", "float32", (2,)), TensorInfo("b:0", "float32", (2,)))
+    assert exe(A, B) == exe({"a": A, "b:0": B}) == exe(A, **{"b:0": B}) == exe({"b:0": B}, a=A) == 33
+    assert model(2)(A, B) == (33, 34)
+    assert str(exe.inputs[0]) == "a float32[2]" and "a float32[2]" in repr(exe) and not exe.dynamic
+
+
+@pytest.mark.parametrize(
+    "args, kwargs, words",
+    [
+        ([A], {}, "`b:0` is missing"),
+        ([], {}, "`a` is missing"),
+        ([A, B, A], {}, "3 were given"),
+        ([A, B], {"a": A}, "given twice"),
+        ([{"a": A}], {"a": A}, "given twice"),
+        ([A], {"c": B}, "no input `c`; its inputs are a, b:0"),
+        ([A.astype(np.float64), B], {}, "`a` is float32, float64 was given"),
+    ],
+)
+def test_wrong_arguments(args, kwargs, words):
+    with pytest.raises(TypeError, match=words):
+        model()(*args, **kwargs)
+
+
+def test_wrong_shape_and_list():
+    with pytest.raises(ValueError, match=r"`b:0` has shape \(2,\), \(1, 2\) was given"):
+        model()(A, B[None])
+    with pytest.raises(ValueError, match="has shape"):
+        model().specialize({"a": (3,)})
+    exe = model()
+    assert exe.specialize({"a": (2,), "b:0": (2,)}) is exe
+
+
+def test_threads_get_executors_of_their_own():
+    exe = model()
+    code = exe.module
+    code.gate = threading.Barrier(3)
+    results = []
+    threads = [threading.Thread(target=lambda: results.append(exe(A, B))) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == [33, 33, 33] and code.made == 3
+    code.gate = None
+    assert exe(A, B) == 33 and code.made == 3  # those made are used again
+
+
+def test_executor_survives_an_error():
+    exe = model()
+    with pytest.raises(TypeError):
+        exe(A.astype(np.int32), B)
+    assert exe(A, B) == 33 and exe.module.made == 1
+
+
+def dynamic():
+    built = []
+
+    def specialize(shapes, emit):
+        built.append(shapes)
+        return Executable(Code([[name, shape, "float32"] for name, shape in shapes.items()], [["y", (), "float32"]]))
+
+    inputs = [TensorInfo("a", "float32", ("n", 2)), TensorInfo("b", "float32", ("n", None))]
+    return DynamicExecutable(inputs, [TensorInfo("y", "float32", ())], specialize), built
+
+
+def test_dynamic_compiles_once_a_shape():
+    exe, built = dynamic()
+    one = np.ones
+    assert exe(one((3, 2), "f"), one((3, 1), "f")) == 9 and exe(a=one((3, 2), "f"), b=one((3, 1), "f")) == 9
+    assert built == [{"a": (3, 2), "b": (3, 1)}]
+    exe(one((1, 2), "f"), one((1, 1), "f"))
+    assert len(built) == 2 and exe.dynamic and "a float32[n, 2], b float32[n, ?]" in repr(exe)
+
+
+@pytest.mark.parametrize(
+    "a, b, words", [((3, 2), (4, 1), r"where n = 3, \(4, 1\)"), ((3, 5), (3, 1), r"`a`"), ((3,), (3, 1), r"`a`")]
+)
+def test_dynamic_checks_shapes_before_compiling(a, b, words):
+    exe, built = dynamic()
+    with pytest.raises(ValueError, match=words):
+        exe(np.ones(a, "f"), np.ones(b, "f"))
+    assert not built
+
+
+def test_dynamic_has_no_code_of_its_own(tmp_path):
+    exe, _ = dynamic()
+    for attempt in (lambda: exe.save(tmp_path / "m.so"), lambda: exe.source("llvm"), lambda: exe.module):
+        with pytest.raises(UnsupportedError, match="specialize"):
+            attempt()
+    assert exe.describe()["inputs"][0] == {"name": "a", "dtype": "float32", "shape": ["n", 2]}
+    assert not list(tmp_path.iterdir())
+
+
+def test_module_without_a_model():
+    class Empty:
+        def __getitem__(self, name):
+            raise AttributeError(name)
+
+    with pytest.raises(RuntimeError, match="no model"):
+        Executable(Empty())
