@@ -4,8 +4,12 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
+import numpy as np
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))  # for onnx_files
 
 
 def ready(what: str = "compiler") -> bool:
@@ -48,3 +52,14 @@ def baton(tmp_path):
         return done
 
     return run
+
+
+@pytest.fixture
+def good(tmp_path):
+    """The file of y = relu(x @ w + b)."""
+    pytest.importorskip("onnx")
+    from onnx_files import node, write
+
+    weights = [("w", np.eye(4, dtype=np.float32)), ("b", np.float32([0, 1, -1, 0]))]
+    nodes = [node("Gemm", ["x", "w", "b"], ["g"]), node("Relu", ["g"], ["y"])]
+    return write(tmp_path / "good.onnx", nodes, weights)

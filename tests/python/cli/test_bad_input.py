@@ -9,36 +9,11 @@ import numpy as np
 import pytest
 
 onnx = pytest.importorskip("onnx")
-from onnx import TensorProto, helper, numpy_helper  # noqa: E402
+from onnx import helper  # noqa: E402
+from onnx_files import node, write  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("compiler")
 VERBS = (["run"], ["compile", "-o", "out.so"], ["bench"])
-
-
-def value(name, shape, kind=TensorProto.FLOAT):
-    return helper.make_tensor_value_info(name, kind, shape)
-
-
-def write(path, nodes, weights=(), inputs=None, outputs=None, opset=17, domain=""):
-    graph = helper.make_graph(
-        nodes, "g", inputs or [value("x", [1, 4])], outputs or [value("y", [1, 4])],
-        [numpy_helper.from_array(array, name) for name, array in weights],
-    )  # fmt: skip
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid(domain, opset)], ir_version=8)
-    path.write_bytes(model.SerializeToString())
-    return path
-
-
-def node(kind, inputs, outputs, **attrs):
-    return helper.make_node(kind, inputs, outputs, name=f"node_{outputs[0]}", **attrs)
-
-
-@pytest.fixture
-def good(tmp_path):
-    """y = relu(x @ w + b), with a fixed result."""
-    weights = [("w", np.eye(4, dtype=np.float32)), ("b", np.float32([0, 1, -1, 0]))]
-    nodes = [node("Gemm", ["x", "w", "b"], ["g"]), node("Relu", ["g"], ["y"])]
-    return write(tmp_path / "good.onnx", nodes, weights)
 
 
 BAD = {
