@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`baton.compile`: a model from a file, bytes or memory to an executable. Loads the compiler."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+
+from .._ffi import get_global_func
+from .._ffi.base import load_compiler
+from ..error import CompileError, RuntimeError, UnsupportedError
+from .executable import DynamicExecutable, Executable, TensorInfo
+
+load_compiler()
+
+
+class Source:
+    """A model before it is compiled: where it comes from, and how it is read again for other shapes.
+
+    `kind` is onnx, relay or module. `inputs` and `outputs` may have open dimensions.
+    """
+
+    def __init__(self, kind: str, what, folder: str = ""):
+        self.kind, self.what, self.folder = kind, what, folder
+        self.inputs: tuple[TensorInfo, ...] = ()
+        self.outputs: tuple[TensorInfo, ...] = ()
+
+    @staticmethod
+    def of(source) -> Source:
+        """Tells by what it is: a path, bytes or a ModelProto of ONNX, Relay text, an IRModule, a Relay function."""
+        if isinstance(source, (bytes, bytearray, memoryview)):
+            return Source("onnx", bytes(source))
+        if hasattr(source, "SerializeToString"):
+            return Source("onnx", source.SerializeToString())
+        if isinstance(source, str) and ("\n" in source or source.lstrip().startswith(("def @", "#[version"))):
+            return Source("relay", source)
+        if isinstance(source, (str, os.PathLike)):
+            path = os.fspath(source)
+            if os.path.isdir(path):
+                raise RuntimeError(f"`{path}` is a directory; a model file is needed")
+            if os.path.splitext(path)[1] in (".relay", ".txt"):
+                return Source("relay", _read_text(path))
+            return Source("onnx", path)
+        from .. import ir, relay
+
+        if isinstance(source, ir.IRModule):
+            return Source("module", source)
+        if isinstance(source, relay.Function):
+            return Source("module", ir.IRModule.from_expr(source))
+        raise TypeError(
+            f"a model is a path, bytes, an ONNX ModelProto, Relay text, an IRModule or a Relay function, "
+            f"not {type(source).__name__}"
+        )
+
+    def read(self, shapes: Mapping[str, tuple[int, ...]]):
+        """The Relay module with inputs of these shapes, weights in it."""
+        if self.kind == "onnx":
+            given = {name: list(shape) for name, shape in shapes.items()}
+            if isinstance(self.what, bytes):
+                module, _ = get_global_func("relay.frontend.from_onnx_bytes")(self.what, given, True, 0, self.folder)
+            else:
+                module, _ = get_global_func("relay.frontend.from_onnx_file")(self.what, given, True, 0)
+            return module
+        from . import modules
+
+        return modules.with_shapes(modules.parse(self.what) if self.kind == "relay" else self.what, shapes)
+
+    def facts(self) -> dict:
+        """What can be said without importing: for ONNX from the file, for Relay from the types of `main`."""
+        if self.kind == "onnx":
+            if isinstance(self.what, bytes):
+                text = get_global_func("relay.frontend.describe_onnx_bytes")(self.what, self.folder)
+            else:
+                text = get_global_func("relay.frontend.describe_onnx_file")(self.what)
+            return json.loads(str(text))
+        from . import modules
+
+        return modules.describe(modules.parse(self.what) if self.kind == "relay" else self.what)
+
+    def signature(self) -> tuple[tuple[TensorInfo, ...], tuple[TensorInfo, ...]]:
+        """(inputs, outputs), with names or None for open dimensions."""
+        facts = self.facts()
+
+        def info(row):
+            if row["shape"] is None:
+                raise UnsupportedError(f"input `{row['name']}` has no rank; give its shape: shape={{{row['name']!r}: ...}}")
+            return TensorInfo(row["name"], row["dtype"], tuple(row["shape"]))
+
+        return tuple(map(info, facts["inputs"])), tuple(
+            TensorInfo(row["name"], row["dtype"], tuple(row["shape"] or ())) for row in facts["outputs"]
+        )
+
+
+def _read_text(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+    except UnicodeDecodeError as error:
+        raise CompileError(f"`{path}` is no text: byte {error.start} is not UTF-8") from None
+
+
+def compile(  # noqa: A001 - the name users expect
+    source,
+    *,
+    shape: Mapping[str, Sequence[int]] | None = None,
+    target=None,
+    opt_level: int = 3,
+    config: Mapping[str, object] | None = None,
+    disabled_pass: Sequence[str] = (),
+) -> Executable:
+    """Compiles a model for this machine, or for `target`.
+
+        model = baton.compile("model.onnx")
+        y = model(x)
+
+    source: a path of an ONNX file or of Relay text (.relay), the bytes of an ONNX file, a ModelProto, Relay text, an
+    IRModule, or a Relay function. shape: input name to shape, for inputs whose dimensions the model leaves open. Without
+    it such a model compiles itself anew for each set of input shapes that it is called with. target: as
+    "llvm -mcpu=skylake". opt_level: 0 to 3. config, disabled_pass: as in `baton.transform.PassContext`.
+
+    Raises UnsupportedError that lists every operator that is not supported, CompileError for a model that is wrong.
+    """
+    model = Source.of(source)
+    shapes = {name: tuple(int(size) for size in dims) for name, dims in (shape or {}).items()}
+    inputs, outputs = model.signature()
+    _check_shapes(inputs, shapes)
+
+    def specialize(shapes: Mapping[str, tuple[int, ...]], emit: str = "lib") -> Executable:
+        module = model.read(shapes)
+        return Executable(build_module(module, target, opt_level, config, disabled_pass))
+
+    merged = tuple(info._replace(shape=shapes.get(info.name, info.shape)) for info in inputs)
+    if all(isinstance(size, int) for info in merged for size in info.shape):
+        return specialize({info.name: info.shape for info in merged})
+    return DynamicExecutable(merged, outputs, specialize)
+
+
+def _check_shapes(inputs, shapes) -> None:
+    by_name = {info.name: info for info in inputs}
+    for name, shape in shapes.items():
+        if name not in by_name:
+            raise ValueError(f"shape: the model has no input `{name}`; its inputs are {', '.join(by_name) or 'none'}")
+        want = by_name[name].shape
+        fits = len(want) == len(shape) and all(
+            size >= 0 and (not isinstance(dim, int) or dim == size) for dim, size in zip(want, shape, strict=True)
+        )
+        if not fits:
+            raise ValueError(f"shape: input `{by_name[name]}` does not take {shape}")
+
+
+def build_module(module, target=None, opt_level=3, config=None, disabled_pass=()):
+    """A runtime module of a Relay module whose shapes are fixed."""
+    from .. import relay, transform
+
+    with transform.PassContext(opt_level=opt_level, config=dict(config or {}), disabled_pass=list(disabled_pass)):
+        return relay.build(module, target=target or "llvm")
+
+
+def describe(path: str) -> dict:
+    """What `baton inspect` says of a model file; `unsupported` names what an import refuses."""
+    model = Source.of(path)
+    facts = model.facts()
+    if model.kind == "onnx":
+        facts["opset"] = facts.get("opsets", {}).get("ai.onnx")
+        try:
+            model.read({})
+            facts["unsupported"] = []
+        except UnsupportedError as error:
+            facts["unsupported"] = sorted(set(error.ops)) or [str(error).splitlines()[0]]
+    return facts
+
+
+def version_text() -> str:
+    """The versions of the compiler and of LLVM, for `baton doctor`."""
+    return str(get_global_func("driver.VersionText")())
+
+
+def has_linker() -> bool:
+    """Whether shared objects are linked in this process, without a program."""
+    return bool(get_global_func("driver.HasLinker")())
