@@ -31,13 +31,15 @@ class Executor final : public ModuleNode {
   class Exclusive {
    public:
     explicit Exclusive(Executor* e) : e_(e) {
-      if (e_->busy_.exchange(true, std::memory_order_acquire)) [[unlikely]] {
+      if (e_ && e_->busy_.exchange(true, std::memory_order_acquire)) [[unlikely]] {
         throw RuntimeError(
             "this executor is in use by another thread (or by itself, from a callback); make one for each thread, they "
             "share code and weights");
       }
     }
-    ~Exclusive() { e_->busy_.store(false, std::memory_order_release); }
+    ~Exclusive() {
+      if (e_) e_->busy_.store(false, std::memory_order_release);
+    }
 
    private:
     Executor* e_;
@@ -100,10 +102,15 @@ Executor::Executor(Module code, Device device) : code_(std::move(code)) {
 }
 
 void Executor::CheckTensor(const TensorInfo& want, size_t i, const DLTensor* t) const {
-  bool same = t->ndim == static_cast<int>(want.shape.size()) && DataType(t->dtype) == want.dtype;
-  for (int d = 0; same && d < t->ndim; ++d) same = t->shape[d] == want.shape[static_cast<size_t>(d)];
-  if (same) [[likely]] return;
-  if (t->ndim < 0 || t->ndim > 64) FailInput(i, "not a tensor");
+  bool same = t->ndim == static_cast<int>(want.shape.size()) && DataType(t->dtype) == want.dtype && (t->shape || !t->ndim);
+  bool empty = false;
+  for (int d = 0; same && d < t->ndim; ++d) {
+    empty = empty || t->shape[d] == 0;
+    same = t->shape[d] == want.shape[static_cast<size_t>(d)];
+  }
+  if (same && (t->data || empty)) [[likely]] return;
+  if (same) FailInput(i, "a tensor without data");
+  if (t->ndim < 0 || t->ndim > 64 || (t->ndim && !t->shape)) FailInput(i, "not a tensor");
   FailInput(i, Cat("expected ", Expected(want), ", got ", TensorTypeString(t->shape, t->ndim, t->dtype)));
 }
 
@@ -193,7 +200,8 @@ Array<Any> InfoOf(const TensorInfo& t) {
 }
 
 void Executor::Call(Op op, Args args, RetValue* rv) {
-  Exclusive lock(this);
+  // What never changes can be asked at any time.
+  Exclusive lock(op < kNumInputs ? this : nullptr);
   switch (op) {
     case kRun:
       return Run();

@@ -179,6 +179,11 @@ TEST_CASE("wrong inputs are errors that name the input, what is expected and wha
   CHECK(Error_([&] { run_with("text"); }) == "ValueError: input 0 `x`: expected a tensor, got str");
   CHECK(Error_([&] { run_with(Floats({2, 2}, {99, 0, 0, 0})); }) == "RuntimeError: 99 is refused");
   CHECK(Error_([&] { e.GetFunction("get_output")(0); }).find("has not run yet") != std::string::npos);
+  int64_t shape[] = {2, 2};
+  DLTensor bad{nullptr, Cpu(), 2, DataType::Float(32), shape, nullptr, 0};
+  CHECK(Error_([&] { run_with(&bad); }) == "ValueError: input 0 `x`: a tensor without data");
+  bad.shape = nullptr;
+  CHECK(Error_([&] { run_with(&bad); }) == "ValueError: input 0 `x`: not a tensor");
   run_with(Floats({2, 2}, {1, 0, 0, 0}));  // and goes on working
   CHECK(Error_([&] { CreateExecutor(e); }).find("holds no model") != std::string::npos);
   CHECK(Error_([&] { CreateExecutor(Module()); }).find("holds no model") != std::string::npos);
@@ -198,6 +203,7 @@ TEST_CASE("a second thread in the same executor is refused; executors of one mod
   });
   std::string got;
   while (got.empty()) got = Error_([&] { e.GetFunction("get_input")(0); });
+  CHECK(e.GetFunction("get_num_inputs")().As<int>() == 1);  // what never changes can be asked all the same
   hold = 0;
   other.join();
   CHECK(got.find("in use by another thread") != std::string::npos);
