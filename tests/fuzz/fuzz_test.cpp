@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Mutants of the corpus through the readers: an error of ours is an answer, anything else is a defect. A few hundred by
 // default; `python tests/fuzz/run.py` runs many under sanitizers.
+#include <baton/frontend/onnx.h>
 #include <doctest/doctest.h>
 
 #include <cstdlib>
@@ -69,6 +70,7 @@ TEST_CASE("fuzz: onnx files") {
         onnx::TensorBytes(*model, t, &scratch, &keep);
       }
     }
+    frontend::FromOnnxBytes(text);
   });
 }
 

@@ -15,7 +15,7 @@
 namespace baton::onnx {
 
 /// TensorProto.DataType.
-enum DataType : int32_t {
+enum ElemType : int32_t {
   kUndefined = 0,
   kFloat = 1,
   kUInt8 = 2,
@@ -135,6 +135,8 @@ struct Attribute {
   std::vector<Graph> graphs;
   std::vector<SparseTensor> sparse_tensors;
   std::vector<Type> types;
+  /// The message itself.
+  std::string_view source;
 };
 /// Name of an attribute kind as ONNX writes it ("INTS").
 BATON_DLL const char* AttributeKindName(int32_t kind);
@@ -149,6 +151,8 @@ struct Node {
   std::vector<std::string_view> outputs;
   std::vector<Attribute> attributes;
   size_t offset = 0;
+  /// The message itself.
+  std::string_view source;
 
   /// The attribute of that name, or null.
   const Attribute* Find(std::string_view attr) const {

@@ -52,6 +52,7 @@ class Reader {
 
   void ReadModel(Model* m);
   void ReadTensorMessage(Tensor* t) { TensorMsg({base_, base_ + size_}, t, "tensor", -1); }
+  void ReadNodeMessage(Node* n) { NodeMsg({base_, base_ + size_}, n, "node", -1); }
 
  private:
   struct Frame {
@@ -404,6 +405,7 @@ void Reader::ValueInfoMsg(In in, ValueInfo* v, const char* field, int64_t index)
 
 void Reader::AttributeMsg(In in, Attribute* a, const char* field, int64_t index) {
   const uint8_t* at = in.at;
+  a->source = {reinterpret_cast<const char*>(in.at), in.left()};
   // Models older than IR version 2 have no `type`: the field that is filled tells it.
   int32_t filled = Attribute::kUndefined;
   bool mixed = false;
@@ -509,6 +511,7 @@ void Reader::AttributeMsg(In in, Attribute* a, const char* field, int64_t index)
 
 void Reader::NodeMsg(In in, Node* n, const char* field, int64_t index) {
   n->offset = static_cast<size_t>(in.at - base_);
+  n->source = {reinterpret_cast<const char*>(in.at), in.left()};
   const uint8_t* at = in.at;
   Message(in, field, index, &n->name, [&](int number, int wire, In* in) {
     switch (number) {
@@ -844,6 +847,14 @@ std::shared_ptr<Model> ReadTensorFile(std::shared_ptr<const Bytes> bytes, const 
   model->storage = bytes;
   Tensor& t = model->graph.initializers.emplace_back();
   ParseOrExplain(*bytes, label, [&] { Reader(bytes->view(), label).ReadTensorMessage(&t); });
+  return model;
+}
+
+std::shared_ptr<Model> ReadNode(std::shared_ptr<const Bytes> bytes, const std::string& label) {
+  auto model = std::make_shared<Model>();
+  model->label = label;
+  model->storage = bytes;
+  Reader(bytes->view(), label).ReadNodeMessage(&model->graph.nodes.emplace_back());
   return model;
 }
 

@@ -30,6 +30,9 @@ BATON_DLL std::shared_ptr<Model> ParseModel(std::string_view text, const std::st
 /// Reads one serialized TensorProto (the data files of ONNX's test suite).
 BATON_DLL std::shared_ptr<Model> ReadTensorFile(std::shared_ptr<const Bytes> bytes, const std::string& label);
 
+/// Reads one serialized NodeProto.
+BATON_DLL std::shared_ptr<Model> ReadNode(std::shared_ptr<const Bytes> bytes, const std::string& label);
+
 /// Number of elements of `t`. \throws CompileError on a negative length or a product above 2^62 bits.
 BATON_DLL int64_t NumElements(const Tensor& t);
 

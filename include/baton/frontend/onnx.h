@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file onnx.h
+/// From an ONNX model to a Relay module.
+#pragma once
+
+#include <baton/ir/module.h>
+#include <baton/runtime/ndarray.h>
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace baton::frontend {
+
+/// What an input is, where the model leaves it open.
+struct OnnxInput {
+  enum Kind { kTensor, kSequence, kNothing };
+  std::string name;
+  Kind kind = kTensor;
+  /// Shape of the tensor, or of each element of the sequence; -1 for a length that stays open.
+  std::vector<std::vector<int64_t>> shapes;
+};
+
+struct OnnxOptions {
+  std::vector<OnnxInput> inputs;
+  /// Weights become constants of the module; else parameters of `main`, whose values are given beside it.
+  bool freeze_params = true;
+  /// Where external data of a model given as bytes lies; empty: external data is refused.
+  std::string folder;
+  /// Treat the model as of this version of the operator set; 0: of its own.
+  int64_t opset = 0;
+};
+
+struct OnnxModule {
+  IRModule mod;
+  Map<String, NDArray> params;
+};
+
+/// Imports the model file at `path`: operator sets 1 to 28, IR versions 1 to 14.
+/// \throws CompileError where the model is wrong; UnsupportedError that lists every part that is not supported.
+BATON_DLL OnnxModule FromOnnxFile(const std::string& path, const OnnxOptions& options = {});
+/// The same for a serialized ModelProto.
+BATON_DLL OnnxModule FromOnnxBytes(std::string_view model, const OnnxOptions& options = {});
+
+}  // namespace baton::frontend

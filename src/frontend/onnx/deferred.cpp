@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "deferred.h"
+
+#include <baton/relay/op.h>
+#include <baton/runtime/array.h>
+#include <baton/tir/expr.h>
+
+#include "importer_impl.h"
+#include "reader.h"
+
+namespace baton::onnx {
+namespace {
+
+struct DeferredAttrs : AttrsNode<DeferredAttrs> {
+  static constexpr const char* _type_key = "relay.attrs.OnnxNodeAttrs";
+  String op_type;
+  String node;
+  int64_t opset = 0;
+  Array<int64_t> present;
+  Array<Array<int64_t>> shapes;
+  Array<String> dtypes;
+  static constexpr void Describe(auto& d) {
+    d(F<&DeferredAttrs::op_type>, "The ONNX operator, for the reader.", runtime::kRequired);
+    d(F<&DeferredAttrs::node>, "The serialized NodeProto, in hexadecimal digits.", runtime::kRequired);
+    d(F<&DeferredAttrs::opset>, "Version of the operator set.");
+    d(F<&DeferredAttrs::present>, "1 for each operand of the node that the call has, 0 for one left out.");
+    d(F<&DeferredAttrs::shapes>, "Shape of each result; -1 for a length unknown.");
+    d(F<&DeferredAttrs::dtypes>, "Dtype of each result.");
+  }
+};
+
+std::string Hex(std::string_view bytes) {
+  static const char* kDigits = "0123456789abcdef";
+  std::string out;
+  for (char c : bytes) {
+    out += kDigits[static_cast<unsigned char>(c) >> 4];
+    out += kDigits[static_cast<unsigned char>(c) & 15];
+  }
+  return out;
+}
+
+std::string Unhex(std::string_view text) {
+  auto digit = [](char c) { return c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= '0' && c <= '9' ? c - '0' : -1; };
+  std::string out;
+  for (size_t i = 0; i + 1 < text.size(); i += 2) {
+    int high = digit(text[i]), low = digit(text[i + 1]);
+    if (high < 0 || low < 0) throw CompileError("[dyn.onnx R1] `node` must be hexadecimal digits");
+    out += static_cast<char>(high << 4 | low);
+  }
+  return out;
+}
+
+void PutBytes(int field, std::string_view bytes, std::string* out) {
+  auto varint = [&](uint64_t v) {
+    for (; v >= 0x80; v >>= 7) *out += static_cast<char>(v | 0x80);
+    *out += static_cast<char>(v);
+  };
+  varint(static_cast<uint64_t>(field) << 3 | 2);
+  varint(bytes.size());
+  *out += bytes;
+}
+
+/// The node as a message, its attributes resolved: within a message the last name counts.
+std::string Serialize(const Node& node) {
+  std::string out;
+  for (std::string_view i : node.inputs) PutBytes(1, i, &out);
+  for (std::string_view o : node.outputs) PutBytes(2, o, &out);
+  PutBytes(3, node.name, &out);
+  PutBytes(4, node.op_type, &out);
+  for (const Attribute& a : node.attributes) {
+    std::string attribute(a.source);
+    PutBytes(1, a.name, &attribute);
+    PutBytes(5, attribute, &out);
+  }
+  PutBytes(7, node.domain, &out);
+  return out;
+}
+
+baton::Type ResultType(const DeferredAttrs& a, size_t i) {
+  Array<PrimExpr> shape;
+  for (int64_t d : a.shapes[static_cast<int64_t>(i)]) {
+    if (d >= 0) {
+      shape.push_back(IntImm(DataType::Int(64), d));
+    } else {
+      shape.push_back(tir::AnyDim());
+    }
+  }
+  return TensorType(shape, String2DataType(std::string(a.dtypes[static_cast<int64_t>(i)])));
+}
+
+bool DeferredRel(const Array<baton::Type>& types, int, const Attrs& attrs, relay::TypeReporter& reporter) {
+  const auto* a = attrs.as<DeferredAttrs>();
+  if (a->shapes.size() != a->dtypes.size() || a->shapes.empty()) {
+    throw CompileError("[dyn.onnx R2] `shapes` and `dtypes` must have an entry for each result");
+  }
+  Array<baton::Type> results;
+  for (size_t i = 0; i < a->shapes.size(); ++i) results.push_back(ResultType(*a, i));
+  reporter.Assign(types.back(), results.size() == 1 ? results[0] : TupleType(results));
+  return true;
+}
+
+relay::Expr StaticForm(const relay::Call& call, const Array<NDArray>& values) {
+  const auto* a = call->attrs.as<DeferredAttrs>();
+  std::shared_ptr<Model> holder = ReadNode(Bytes::Copy(Unhex(a->node.view())), "dyn.onnx");
+  const Node& node = holder->graph.nodes[0];
+  Values inputs;
+  size_t next = 0;
+  for (int64_t there : a->present) {
+    Value v;
+    if (there != 0) {
+      if (next >= call->args.size()) throw CompileError("[dyn.onnx R3] the call has fewer operands than `present` says");
+      relay::Expr arg = call->args[static_cast<int64_t>(next)];
+      NDArray value = next < values.size() ? values[static_cast<int64_t>(next)] : NDArray();
+      ++next;
+      v.kind = Value::kTensor;
+      v.ranked = true;
+      v.expr = arg;
+      if (value.defined()) {
+        value = value.Contiguous();
+        auto host = std::make_shared<Host>();
+        host->dtype = value.dtype();
+        host->dims = value.shape();
+        host->bytes = {static_cast<const char*>(value.data()), value.nbytes()};
+        host->keep = std::make_shared<NDArray>(value);
+        v.dtype = host->dtype;
+        v.dims = host->dims;
+        v.host = host;
+        // Its type may say less than the value: the static form wants the lengths.
+        if (arg.as<relay::ConstantNode>() == nullptr) v.expr = relay::Expr();
+      } else {
+        const auto* t = arg->checked_type().as<TensorTypeNode>();
+        if (t == nullptr) return relay::Expr();
+        v.dtype = t->dtype;
+        for (const PrimExpr& d : t->shape) v.dims.push_back(relay::DimOf(d));
+      }
+    }
+    inputs.push_back(v);
+  }
+  auto model = std::make_shared<Model>();
+  model->label = "dyn.onnx";
+  Importer importer(model, ImportOptions());
+  Values out;
+  try {
+    out = importer.One(node, inputs, a->opset);
+  } catch (const NeedsValue&) {
+    return relay::Expr();
+  } catch (const NodeUnsupported& e) {
+    throw UnsupportedError(Printable(node.op_type) + ": " + e.why);
+  }
+  Values results;
+  for (size_t i = 0; i < a->shapes.size(); ++i) {
+    if (i < node.outputs.size() && node.outputs[i].empty()) {
+      // An output that nobody reads still has its place.
+      Value zero;
+      zero.kind = Value::kTensor;
+      zero.ranked = true;
+      zero.dtype = DataType::Float(32);
+      zero.host = HostFromFloats(zero.dtype, {}, {0});
+      results.push_back(zero);
+      continue;
+    }
+    if (i >= out.size()) throw UnsupportedError(Printable(node.op_type) + ": output " + std::to_string(i) + " is not computed");
+    results.push_back(out[i]);
+  }
+  if (results.size() == 1) return importer.ExprOf(results[0]);
+  Value all;
+  all.kind = Value::kTuple;
+  all.items = results;
+  return importer.ExprOf(all);
+}
+
+const Op deferred = relay::DefineOp({
+    .name = kDeferredOp,
+    .doc = "An ONNX node whose result's shape follows from values of operands, or from lengths not known yet.",
+    .output = "As `shapes` and `dtypes` say.",
+    .attrs = relay::TypeOf<DeferredAttrs>,
+    .num_inputs = -1,
+    .type_rel = DeferredRel,
+    .static_form = StaticForm,
+    .source = "ONNX operators 1 to 28",
+});
+
+}  // namespace
+
+NamedAttrs DeferredAttributes(const Node& node, int64_t opset, const std::vector<bool>& present, const Values& types) {
+  Dims there;
+  for (bool p : present) there.push_back(p);
+  std::vector<Array<int64_t>> shapes;
+  std::vector<String> dtypes;
+  for (const Value& t : types) {
+    shapes.push_back(Array<int64_t>(t.dims));
+    dtypes.push_back(String(DataType2String(t.kind == Value::kAbsent ? DataType::Float(32) : t.dtype)));
+  }
+  return {{"op_type", String(std::string(node.op_type))}, {"node", String(Hex(Serialize(node)))}, {"opset", opset},
+          {"present", IntsAny(there)}, {"shapes", Array<Array<int64_t>>(shapes)}, {"dtypes", Array<String>(dtypes)}};
+}
+
+}  // namespace baton::onnx

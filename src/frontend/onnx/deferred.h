@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file deferred.h
+/// `dyn.onnx`: an ONNX node that waits for the values or lengths of its operands. Its static form imports the node with
+/// what is known then, so that every operator has its dynamic form without one of its own.
+#pragma once
+
+#include "importer.h"
+
+namespace baton::onnx {
+
+constexpr const char* kDeferredOp = "dyn.onnx";
+
+/// Attributes of the call: the node, the operator set, which operands are there, and the types of the results.
+NamedAttrs DeferredAttributes(const Node& node, int64_t opset, const std::vector<bool>& present, const Values& types);
+
+}  // namespace baton::onnx

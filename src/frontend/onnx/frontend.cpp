@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <baton/frontend/onnx.h>
+#include <baton/runtime/registry.h>
+
+#include "importer.h"
+#include "reader.h"
+
+namespace baton::frontend {
+namespace {
+
+OnnxModule Finish(const std::shared_ptr<onnx::Model>& model, const OnnxOptions& options) {
+  if (options.opset != 0) {
+    for (onnx::OpsetId& id : model->opset_imports) {
+      if (id.domain.empty()) id.version = options.opset;
+    }
+  }
+  onnx::Imported imported = onnx::Import(model, options);
+  return {imported.mod, imported.params};
+}
+
+/// Inputs as Python gives them: by name a shape, a list of shapes (a sequence) or None (an optional without a value).
+OnnxOptions OptionsOf(const Map<String, Any>& inputs, bool freeze, const std::string& folder, int64_t opset) {
+  OnnxOptions options;
+  options.freeze_params = freeze;
+  options.folder = folder;
+  options.opset = opset;
+  auto lengths = [](const Array<Any>& shape) {
+    std::vector<int64_t> out;
+    for (const Any& d : shape) out.push_back(d.As<int64_t>());
+    return out;
+  };
+  for (const auto& [name, value] : inputs) {
+    OnnxInput in;
+    in.name = std::string(name);
+    if (value.is_null()) {
+      in.kind = OnnxInput::kNothing;
+    } else {
+      auto list = value.As<Array<Any>>();
+      bool nested = !list.empty() && list[0].object() != nullptr;
+      // ["sequence", shape, shape...]: so that an empty sequence can be told from a scalar.
+      if (nested && list[0].Is<std::string>()) {
+        in.kind = OnnxInput::kSequence;
+        for (size_t i = 1; i < list.size(); ++i) in.shapes.push_back(lengths(list[static_cast<int64_t>(i)].As<Array<Any>>()));
+      } else {
+        in.shapes.push_back(lengths(list));
+      }
+    }
+    options.inputs.push_back(in);
+  }
+  return options;
+}
+
+Array<ObjectRef> AsArray(const OnnxModule& m) { return Array<ObjectRef>({m.mod, m.params}); }
+
+BATON_REGISTER_GLOBAL("relay.frontend.from_onnx_file")
+    .set_body_typed([](std::string path, Map<String, Any> inputs, bool freeze, int64_t opset) {
+      return AsArray(FromOnnxFile(path, OptionsOf(inputs, freeze, "", opset)));
+    });
+BATON_REGISTER_GLOBAL("relay.frontend.from_onnx_bytes")
+    .set_body_typed([](std::string model, Map<String, Any> inputs, bool freeze, int64_t opset, std::string folder) {
+      return AsArray(FromOnnxBytes(model, OptionsOf(inputs, freeze, folder, opset)));
+    });
+
+}  // namespace
+
+OnnxModule FromOnnxFile(const std::string& path, const OnnxOptions& options) {
+  return Finish(onnx::LoadModel(path), options);
+}
+
+OnnxModule FromOnnxBytes(std::string_view model, const OnnxOptions& options) {
+  return Finish(onnx::ParseModel(model, options.folder), options);
+}
+
+}  // namespace baton::frontend

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file importer.h
+/// What an operator's import function sees: the node with its operands and attributes, and a builder of Relay calls that
+/// knows the type of every value and evaluates what is constant and small.
+#pragma once
+
+#include <baton/frontend/onnx.h>
+#include <baton/relay/expr.h>
+#include <baton/runtime/any.h>
+#include <baton/runtime/data_type.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "host.h"
+#include "proto.h"
+
+namespace baton::onnx {
+
+class Importer;
+
+/// A value of the graph while it is imported. Cheap to copy.
+class Value {
+ public:
+  static constexpr int64_t kUnknown = INT64_MIN;
+  enum Kind : uint8_t {
+    kAbsent,    ///< an optional input or output left out
+    kTensor,
+    kTuple,     ///< a sequence of known length, or several results of a Relay call
+    kNothing,   ///< an ONNX optional without a value
+    kPoison,    ///< the result of a node that could not be imported; errors about it were reported
+    kOpaque,    ///< a Relay value that is none of these (a sequence of unknown length)
+  };
+  Kind kind = kAbsent;
+  DataType dtype;
+  bool ranked = false;
+  /// Lengths; -1 where unknown.
+  std::vector<int64_t> dims;
+  /// Elements of a tuple where they are known one by one.
+  std::vector<Value> items;
+  /// The elements, where they are known now.
+  std::shared_ptr<const Host> host;
+  /// For integers of rank 0 or 1 whose elements are known in part: kUnknown for the others.
+  std::shared_ptr<const std::vector<int64_t>> partial;
+  /// Null for constants not yet asked for.
+  relay::Expr expr;
+
+  explicit operator bool() const { return kind != kAbsent; }
+  bool constant() const { return host != nullptr; }
+  int rank() const { return ranked ? static_cast<int>(dims.size()) : -1; }
+  /// All lengths are known.
+  bool fixed() const {
+    if (!ranked) return false;
+    for (int64_t d : dims) {
+      if (d < 0) return false;
+    }
+    return true;
+  }
+};
+
+using Values = std::vector<Value>;
+using AttrList = std::initializer_list<std::pair<const char*, Any>>;
+using Dims = std::vector<int64_t>;
+
+/// A node on its way into Relay.
+class Ctx {
+ public:
+  Ctx(Importer* importer, const Node& node, int since, Values inputs);
+
+  const Node& node() const { return node_; }
+  /// The version that defined the operator as this model means it.
+  int since() const { return since_; }
+
+  // Operands.
+  size_t num_inputs() const { return inputs_.size(); }
+  bool Has(size_t i) const { return i < inputs_.size() && inputs_[i].kind != Value::kAbsent; }
+  /// Operand `i`; a model without it is refused.
+  const Value& In(size_t i) const;
+  /// Operand `i` as a tensor; other kinds are refused.
+  Value T(size_t i) const;
+  /// Operand `i` or an absent value.
+  Value Opt(size_t i) const;
+  size_t num_outputs() const { return node_.outputs.size(); }
+  bool Wants(size_t i) const { return i < node_.outputs.size() && !node_.outputs[i].empty(); }
+
+  // Attributes. Each one read is marked; one that no importer asked for is an error.
+  bool HasAttr(const char* name) const;
+  int64_t Int(const char* name, int64_t otherwise);
+  int64_t Int(const char* name);
+  double Float(const char* name, double otherwise);
+  std::string Str(const char* name, const char* otherwise);
+  Dims Ints(const char* name);
+  std::vector<float> Floats(const char* name);
+  std::vector<std::string> Strs(const char* name);
+  const Tensor* TensorAttr(const char* name);
+  const SparseTensor* SparseAttr(const char* name);
+  const Graph* GraphAttr(const char* name);
+  const Type* TypeAttr(const char* name);
+  /// Marks an attribute as one that has no meaning for results.
+  void Ignore(const char* name);
+  /// Attributes not yet asked for.
+  std::vector<std::string> Unread() const;
+
+  /// The operator, or this use of it, is not supported.
+  [[noreturn]] void Unsupported(const std::string& why) const;
+  /// The model is wrong here.
+  [[noreturn]] void Wrong(const std::string& why) const;
+
+  // Building.
+  Value Call(const char* op, const Values& args, AttrList attrs = {});
+  Value CallTuple(const char* op, const Values& tuple, AttrList attrs = {});
+  /// A call whose attributes are in a list made at run time of the importer.
+  Value CallWith(const char* op, const Values& args, const std::vector<std::pair<const char*, Any>>& attrs);
+  Value Tuple(const Values& items);
+  Value Item(const Value& tuple, size_t i);
+  Value Constant(std::shared_ptr<const Host> host);
+  Value Scalar(DataType dtype, double value);
+  Value Int64s(const Dims& values);
+  Value Int64(int64_t value);
+  /// The tensor of an attribute or initializer.
+  Value FromTensor(const Tensor& t);
+
+  // What is known of values.
+  bool Known(const Value& v) const { return v.host != nullptr; }
+  /// Elements of a constant integer tensor.
+  Dims KnownInts(const Value& v) const;
+  double KnownScalar(const Value& v) const;
+  /// The same where some elements are known: Value::kUnknown for the others. Needs the value where none is known.
+  Dims PartlyKnownInts(const Value& v) const;
+  /// Rank of `v`; the node is unsupported where it is unknown.
+  int Rank(const Value& v) const;
+  /// Length of axis `i` (negative from the end); the node is unsupported where it is unknown.
+  int64_t Dim(const Value& v, int i) const;
+  /// Lengths of `v`; the node is unsupported where one is unknown.
+  const Dims& Fixed(const Value& v) const;
+  /// 0 <= axis < rank, or the model is wrong.
+  int Axis(int64_t axis, int rank) const;
+
+  // Relay, by short names; each does nothing where nothing is to be done.
+  Value Cast(const Value& v, DataType dtype);
+  Value Reshape(const Value& v, const Dims& shape);
+  Value Transpose(const Value& v, const Dims& perm);
+  Value Unsqueeze(const Value& v, Dims axes);
+  Value Squeeze(const Value& v, Dims axes);
+  Value BroadcastTo(const Value& v, const Dims& shape);
+  Value Slice(const Value& v, int axis, int64_t begin, int64_t end);
+  Value Concat(const Values& v, int axis);
+  Value Add(const Value& a, const Value& b) { return Call("add", {a, b}); }
+  Value Sub(const Value& a, const Value& b) { return Call("subtract", {a, b}); }
+  Value Mul(const Value& a, const Value& b) { return Call("multiply", {a, b}); }
+  Value Div(const Value& a, const Value& b) { return Call("divide", {a, b}); }
+  Value Add(const Value& a, double b) { return Add(a, Scalar(a.dtype, b)); }
+  Value Sub(const Value& a, double b) { return Sub(a, Scalar(a.dtype, b)); }
+  Value Mul(const Value& a, double b) { return Mul(a, Scalar(a.dtype, b)); }
+  Value Div(const Value& a, double b) { return Div(a, Scalar(a.dtype, b)); }
+  Value Where(const Value& c, const Value& a, const Value& b) { return Call("where", {c, a, b}); }
+  Value Full(DataType dtype, double value, const Dims& shape);
+  /// numpy.matmul.
+  Value MatMul(Value a, Value b, DataType out = DataType::Void());
+  /// Lengths as an int64 vector; a constant where they are known.
+  Value ShapeOf(const Value& v);
+
+  Importer* importer() const { return importer_; }
+
+ private:
+  const Attribute* Take(const char* name, Attribute::Kind kind);
+  Importer* importer_;
+  const Node& node_;
+  int since_;
+  Values inputs_;
+  std::vector<bool> read_;
+};
+
+/// Thrown where an importer needs a value or a length that is not known yet; the node is left for run time then.
+struct NeedsValue {
+  std::string what;
+};
+/// Thrown by Ctx::Unsupported; collected over the graph.
+struct NodeUnsupported {
+  std::string why;
+};
+
+using ImportOptions = frontend::OnnxOptions;
+
+/// The module and, where weights are not frozen, their values by name.
+struct Imported {
+  IRModule mod;
+  Map<String, NDArray> params;
+};
+Imported Import(const std::shared_ptr<Model>& model, const ImportOptions& options);
+
+/// Imports one node: its results in the order of the node's outputs (it may give fewer than the operator has).
+using ImportFn = Values (*)(Ctx&);
+
+struct OpRow {
+  const char* domain;
+  const char* op;
+  ImportFn import;
+};
+/// Each file of `ops/` gives its table.
+using OpTable = std::vector<OpRow>;
+
+Any IntsAny(const Dims& v);
+
+}  // namespace baton::onnx

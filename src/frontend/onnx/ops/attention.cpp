@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention and what goes with it.
+#include <cmath>
+#include <limits>
+
+#include "common.h"
+
+namespace baton::onnx {
+namespace {
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+
+/// [batch, sequence, heads * size] to [batch, heads, sequence, size].
+Value SplitHeads(Ctx& c, const Value& v, int64_t heads) {
+  const Dims s = c.Fixed(v);
+  if (heads < 1 || s[2] % heads != 0) c.Wrong("the last axis cannot be cut into " + std::to_string(heads) + " heads");
+  return c.Transpose(c.Reshape(v, {s[0], s[1], heads, s[2] / heads}), {0, 2, 1, 3});
+}
+
+/// Each head `times` times, side by side.
+Value RepeatHeads(Ctx& c, const Value& v, int64_t times) {
+  if (times == 1) return v;
+  const Dims s = c.Fixed(v);
+  return c.Reshape(c.BroadcastTo(c.Unsqueeze(v, {2}), {s[0], s[1], times, s[2], s[3]}), {s[0], s[1] * times, s[2], s[3]});
+}
+
+Values Attention(Ctx& c) {
+  Value q = c.T(0), k = c.T(1), v = c.T(2), mask = c.Opt(3), past_k = c.Opt(4), past_v = c.Opt(5), lengths = c.Opt(6);
+  bool causal = c.Int("is_causal", 0) != 0;
+  int64_t q_heads = c.Int("q_num_heads", 0), kv_heads = c.Int("kv_num_heads", 0), mode = c.Int("qk_matmul_output_mode", 0);
+  double softcap = c.Float("softcap", 0);
+  int64_t precision = c.Int("softmax_precision", 0);
+  int64_t left = c.Int("left_window_size", -1), right = c.Int("right_window_size", -1);
+  bool flat = c.Rank(q) == 3;
+  if (!flat && c.Rank(q) != 4) c.Wrong("`Q` must have three or four axes");
+  if (flat) {
+    q = SplitHeads(c, q, q_heads);
+    k = SplitHeads(c, k, kv_heads);
+    v = SplitHeads(c, v, kv_heads);
+  }
+  const Dims qs = c.Fixed(q);
+  double scale = c.HasAttr("scale") ? c.Float("scale", 0) : 1.0 / std::sqrt(static_cast<double>(qs[3]));
+  if (past_k) k = c.Concat({past_k, k}, 2);
+  if (past_v) v = c.Concat({past_v, v}, 2);
+  Value present_k = k, present_v = v;
+  const Dims ks = c.Fixed(k);
+  int64_t rows = qs[2], columns = ks[2];
+  if (qs[1] != ks[1]) {
+    if (qs[1] % ks[1] != 0) c.Wrong("the heads of `Q` are no multiple of those of `K`");
+    k = RepeatHeads(c, k, qs[1] / ks[1]);
+    v = RepeatHeads(c, v, qs[1] / ks[1]);
+  }
+  DataType t = q.dtype, i64 = DataType::Int(64);
+  // The scale is split over both factors, as the definition has it: products of float16 stay in range.
+  double root = std::sqrt(scale);
+  Value scores = c.MatMul(c.Mul(q, root), c.Transpose(c.Mul(k, root), {0, 1, 3, 2}));
+  Value raw = scores;
+  if (softcap > 0) scores = c.Mul(c.Call("tanh", {c.Div(scores, softcap)}), softcap);
+  Value capped = scores;
+
+  Value bias;
+  auto add = [&](const Value& more) { bias = bias ? c.Add(bias, more) : more; };
+  Value zero = c.Scalar(t, 0), never = c.Scalar(t, -kInf);
+  if (mask) {
+    if (mask.dtype.is_bool()) mask = c.Where(mask, zero, never);
+    int64_t have = c.Dim(mask, -1);
+    if (have < columns) {
+      Dims rest = c.Fixed(mask);
+      rest.back() = columns - have;
+      mask = c.Concat({mask, c.Full(t, -kInf, rest)}, c.Rank(mask) - 1);
+    }
+    add(mask);
+  }
+  if (causal || left >= 0 || right >= 0) {
+    // Query i stands at position i + offset among the keys.
+    Value at = c.Reshape(Arange(c, rows, i64), {rows, 1});
+    Value key = c.Reshape(Arange(c, columns, i64), {1, columns});
+    if (past_k) {
+      at = c.Add(at, static_cast<double>(c.Dim(past_k, 2)));
+    } else if (lengths) {
+      Value offset = c.Sub(c.Cast(lengths, i64), static_cast<double>(rows));
+      at = c.Add(at, c.Reshape(offset, {qs[0], 1, 1, 1}));
+    }
+    Value allowed;
+    auto require = [&](const Value& condition) {
+      allowed = allowed ? c.Call("logical_and", {allowed, condition}) : condition;
+    };
+    if (causal) require(c.Call("less_equal", {key, at}));
+    Value behind = c.Sub(at, key);
+    if (left >= 0) require(c.Call("less_equal", {behind, c.Scalar(i64, static_cast<double>(left))}));
+    if (right >= 0) require(c.Call("greater_equal", {behind, c.Scalar(i64, -static_cast<double>(right))}));
+    add(c.Where(allowed, zero, never));
+  }
+  if (lengths) {
+    Value key = c.Reshape(Arange(c, columns, i64), {1, 1, 1, columns});
+    Value inside = c.Call("less", {key, c.Reshape(c.Cast(lengths, i64), {qs[0], 1, 1, 1})});
+    add(c.Where(inside, zero, never));
+  }
+  if (bias) scores = c.Add(scores, bias);
+  Value biased = scores;
+  DataType in = precision == 0 ? t : FromOnnxType(static_cast<int32_t>(precision));
+  if (in.is_void() || !IsFloat(in)) c.Unsupported("`softmax_precision` " + std::to_string(precision));
+  Value p = c.Cast(scores, in);
+  if (bias) {
+    // A row in which every key is masked has no softmax; it counts for nothing.
+    Value open = c.Call("greater", {Reduce(c, "max", bias, {c.Rank(bias) - 1}, true), never});
+    p = Softmax(c, c.Where(open, p, c.Scalar(in, 0)), 3);
+    p = c.Where(open, p, c.Scalar(in, 0));
+  } else {
+    p = Softmax(c, p, 3);
+  }
+  p = c.Cast(p, t);
+  Value y = c.MatMul(p, v);
+  if (flat) {
+    int64_t size = c.Dim(v, 3);
+    y = c.Reshape(c.Transpose(y, {0, 2, 1, 3}), {qs[0], rows, qs[1] * size});
+  }
+  if (mode < 0 || mode > 3) c.Wrong("`qk_matmul_output_mode` is " + std::to_string(mode));
+  return {y, present_k, present_v, mode == 0 ? capped : mode == 1 ? capped : mode == 2 ? biased : p};
+}
+
+Values RotaryEmbedding(Ctx& c) {
+  Value x = c.T(0), cosine = c.T(1), sine = c.T(2);
+  bool interleaved = c.Int("interleaved", 0) != 0;
+  int64_t part = c.Int("rotary_embedding_dim", 0), heads = c.Int("num_heads", 0);
+  const Dims given = c.Fixed(x);
+  bool flat = given.size() == 3;
+  if (flat) {
+    if (heads < 1 || given[2] % heads != 0) c.Wrong("`num_heads` does not fit the last axis");
+    x = c.Reshape(x, {given[0], given[1], heads, given[2] / heads});
+  } else {
+    x = c.Transpose(x, {0, 2, 1, 3});
+  }
+  const Dims s = c.Fixed(x);
+  if (part == 0) part = s[3];
+  if (part > s[3] || part % 2 != 0) c.Wrong("`rotary_embedding_dim` does not fit the size of a head");
+  if (c.Has(3)) {
+    cosine = Take(c, cosine, c.T(3), 0);
+    sine = Take(c, sine, c.T(3), 0);
+  }
+  int64_t half = part / 2;
+  cosine = c.Unsqueeze(cosine, {2});
+  sine = c.Unsqueeze(sine, {2});
+  Value turned = c.Slice(x, 3, 0, part), a, b;
+  if (interleaved) {
+    Value pairs = c.Reshape(turned, {s[0], s[1], s[2], half, 2});
+    a = c.Reshape(c.Slice(pairs, 4, 0, 1), {s[0], s[1], s[2], half});
+    b = c.Reshape(c.Slice(pairs, 4, 1, 2), {s[0], s[1], s[2], half});
+  } else {
+    a = c.Slice(turned, 3, 0, half);
+    b = c.Slice(turned, 3, half, part);
+  }
+  Value real = c.Sub(c.Mul(cosine, a), c.Mul(sine, b)), imaginary = c.Add(c.Mul(sine, a), c.Mul(cosine, b));
+  if (interleaved) {
+    turned = c.Reshape(c.Concat({c.Unsqueeze(real, {4}), c.Unsqueeze(imaginary, {4})}, 4), {s[0], s[1], s[2], part});
+  } else {
+    turned = c.Concat({real, imaginary}, 3);
+  }
+  if (part < s[3]) turned = c.Concat({turned, c.Slice(x, 3, part, s[3])}, 3);
+  return {flat ? c.Reshape(turned, given) : c.Transpose(turned, {0, 2, 1, 3})};
+}
+
+}  // namespace
+
+void AddAttention(OpTable* table) {
+  for (const OpRow& row : {OpRow{"", "Attention", Attention}, {"", "RotaryEmbedding", RotaryEmbedding}}) table->push_back(row);
+}
+
+}  // namespace baton::onnx

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file common.h
+/// What the importers of several operators share.
+#pragma once
+
+#include "../importer.h"
+
+namespace baton::onnx {
+
+inline bool IsFloat(DataType t) { return t.is_floating(); }
+inline bool IsInt(DataType t) { return t.is_integral() && !t.is_bool(); }
+
+/// The dense tensor that a sparse one stands for.
+HostPtr DenseOf(Ctx& c, const SparseTensor& t);
+
+/// The Relay dtype of an ONNX element type; void where there is none.
+DataType FromOnnxType(int32_t type);
+
+/// Type to compute in: float32 for the narrow floats, else the type itself.
+inline DataType ComputeType(DataType t) {
+  return t.is_bfloat16() || t.is_float8() || t.is_float4() || (t.is_float() && t.bits() < 32) ? DataType::Float(32) : t;
+}
+
+/// Product of `dims[begin..end)`.
+inline int64_t Product(const Dims& dims, size_t begin, size_t end) {
+  int64_t n = 1;
+  for (size_t i = begin; i < end; ++i) n *= dims[i];
+  return n;
+}
+inline int64_t Product(const Dims& dims) { return Product(dims, 0, dims.size()); }
+
+inline Dims Iota(int64_t n, int64_t from = 0) {
+  Dims d;
+  for (int64_t i = 0; i < n; ++i) d.push_back(from + i);
+  return d;
+}
+
+/// Shape both broadcast to; empty optional-like flag where unknown.
+bool BroadcastDims(const Dims& a, const Dims& b, Dims* out);
+
+/// A reduction of `v` over `axes`; handles empty extents. `op` is "sum", "prod", "max", "min", "mean", "all", "any".
+Value Reduce(Ctx& c, const char* op, const Value& v, const Dims& axes, bool keepdims);
+
+/// softmax and log_softmax over one axis.
+Value Softmax(Ctx& c, const Value& v, int axis);
+Value LogSoftmax(Ctx& c, const Value& v, int axis);
+
+Value Sigmoid(Ctx& c, const Value& v);
+/// min(max(v, lo), hi) by constants.
+Value Clip(Ctx& c, const Value& v, double lo, double hi);
+/// Values[i] by index along `axis`; negative indices count from the end.
+Value Take(Ctx& c, const Value& v, const Value& indices, int axis);
+/// Rounds halves to the even neighbour.
+Value RoundEven(Ctx& c, const Value& v);
+/// ONNX's Cast.
+Value CastTo(Ctx& c, const Value& v, DataType to, bool saturate);
+/// 0, 1, ..., n - 1.
+Value Arange(Ctx& c, int64_t n, DataType dtype);
+
+void AddElementwise(OpTable* table);
+void AddReductions(OpTable* table);
+void AddShapes(OpTable* table);
+void AddIndexing(OpTable* table);
+void AddMatrix(OpTable* table);
+void AddConvolutions(OpTable* table);
+void AddNormalization(OpTable* table);
+void AddQuantization(OpTable* table);
+void AddImages(OpTable* table);
+void AddControl(OpTable* table);
+void AddRecurrent(OpTable* table);
+void AddLosses(OpTable* table);
+void AddSignal(OpTable* table);
+void AddAttention(OpTable* table);
+void AddMl(OpTable* table);
+
+}  // namespace baton::onnx

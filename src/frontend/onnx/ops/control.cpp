@@ -1,0 +1,477 @@
+// SPDX-License-Identifier: Apache-2.0
+// Control flow, sequences and optionals. Loops of known length are unrolled; others become a recursive function.
+// Sequences are tuples: their lengths must be known while importing.
+#include <baton/tir/expr.h>
+
+#include <algorithm>
+
+#include "../importer_impl.h"
+#include "common.h"
+
+namespace baton::onnx {
+namespace {
+
+/// A loop is unrolled up to this many rounds.
+constexpr int64_t kMostRounds = 1024;
+
+bool AnyPoison(const Values& v) {
+  return std::any_of(v.begin(), v.end(), [](const Value& x) { return x.kind == Value::kPoison; });
+}
+
+Values Poison(size_t n) {
+  Value v;
+  v.kind = Value::kPoison;
+  return Values(n, v);
+}
+
+Value FromExpr(const relay::Expr& expr, const baton::Type& type) {
+  Value v;
+  v.expr = expr;
+  if (const auto* t = type.as<TensorTypeNode>()) {
+    v.kind = Value::kTensor;
+    v.dtype = t->dtype;
+    v.ranked = true;
+    for (const PrimExpr& d : t->shape) {
+      const auto* i = d.as<IntImmNode>();
+      v.dims.push_back(i ? i->value : -1);
+    }
+  } else if (const auto* tuple = type.as<TupleTypeNode>()) {
+    v.kind = Value::kTuple;
+    for (size_t i = 0; i < tuple->fields.size(); ++i) {
+      const baton::Type& field = tuple->fields[static_cast<int64_t>(i)];
+      relay::TupleGetItem item(expr, static_cast<int64_t>(i));
+      item->checked_type_ = field;
+      v.items.push_back(FromExpr(item, field));
+    }
+  } else {
+    v.kind = Value::kOpaque;
+  }
+  return v;
+}
+
+Value TupleOf(const Values& items) {
+  Value v;
+  v.kind = Value::kTuple;
+  v.items = items;
+  return v;
+}
+
+/// Lengths that differ become unknown; false where the values are of different kinds.
+bool Generalize(const Value& a, const Value& b, Value* out) {
+  *out = a;
+  out->host = nullptr;
+  out->expr = relay::Expr();
+  if (a.kind != b.kind) return false;
+  if (a.kind == Value::kTuple) {
+    if (a.items.size() != b.items.size()) return false;
+    for (size_t i = 0; i < a.items.size(); ++i) {
+      if (!Generalize(a.items[i], b.items[i], &out->items[i])) return false;
+    }
+    return true;
+  }
+  if (a.kind != Value::kTensor || !(a.dtype == b.dtype) || a.rank() != b.rank() || a.rank() < 0) return false;
+  for (size_t i = 0; i < a.dims.size(); ++i) {
+    if (a.dims[i] != b.dims[i]) out->dims[i] = -1;
+  }
+  return true;
+}
+
+bool SameType(const Value& a, const Value& b) {
+  if (a.kind != b.kind) return false;
+  if (a.kind == Value::kTuple) {
+    return a.items.size() == b.items.size() && std::equal(a.items.begin(), a.items.end(), b.items.begin(), SameType);
+  }
+  return a.dtype == b.dtype && a.dims == b.dims;
+}
+
+Value Scalar0(Ctx& c, const Value& v) { return c.Rank(v) == 0 ? v : c.Reshape(v, {}); }
+
+Values If(Ctx& c) {
+  Importer* importer = c.importer();
+  const Graph *then_graph = c.GraphAttr("then_branch"), *else_graph = c.GraphAttr("else_branch");
+  if (then_graph == nullptr || else_graph == nullptr) c.Wrong("a branch is missing");
+  Value cond = c.T(0);
+  const Env* env = importer->env();
+  Surroundings around = importer->around();
+  if (c.Known(cond)) {
+    return importer->Subgraph(c.KnownScalar(cond) != 0 ? *then_graph : *else_graph, env, {}, around);
+  }
+  Values a = importer->Subgraph(*then_graph, env, {}, around), b = importer->Subgraph(*else_graph, env, {}, around);
+  if (AnyPoison(a) || AnyPoison(b)) return Poison(c.num_outputs());
+  if (a.size() != b.size()) c.Wrong("its branches have different numbers of outputs");
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (!SameType(a[i], b[i])) c.Unsupported("branches whose outputs differ in type or shape");
+  }
+  bool one = a.size() == 1;
+  relay::Expr x = importer->ExprOf(one ? a[0] : TupleOf(a)), y = importer->ExprOf(one ? b[0] : TupleOf(b));
+  relay::If made(importer->ExprOf(Scalar0(c, cond)), x, y);
+  made->checked_type_ = x->checked_type_;
+  Value v = FromExpr(made, x->checked_type());
+  return one ? Values{v} : v.items;
+}
+
+/// A loop whose number of rounds is not known: `loop(i, go, state..., collected...)` calls itself.
+Values LoopFunction(Ctx& c, const Graph& body, const Value& most, const Value& go, Values state) {
+  Importer* importer = c.importer();
+  const Env* env = importer->env();
+  Surroundings around = importer->around();
+  DataType i64 = DataType::Int(64);
+  size_t n = state.size(), scans = body.outputs.size() - 1 - n;
+  auto param = [&](const std::string& name, const Value& like) {
+    baton::Type t = importer->TypeOfValue(like);
+    relay::Var var(name, t);
+    var->checked_type_ = t;
+    return FromExpr(var, t);
+  };
+  Value count, flag;
+  count.kind = flag.kind = Value::kTensor;
+  count.ranked = flag.ranked = true;
+  count.dtype = i64;
+  flag.dtype = DataType::Bool();
+  Values types = state, params, out;
+  Value i, goes;
+  // The types of the state are those that the body keeps: where it changes a length, the length is open.
+  for (int round = 0;; ++round) {
+    if (round == 4) c.Unsupported("a loop whose state changes its type");
+    params.clear();
+    i = param("i", count);
+    goes = param("go", flag);
+    Values inputs = {i, goes};
+    for (size_t k = 0; k < n; ++k) {
+      types[k].host = nullptr;
+      params.push_back(param(std::string(body.inputs[k + 2].name), types[k]));
+      inputs.push_back(params.back());
+    }
+    size_t problems = importer->problems();
+    out = importer->Subgraph(body, env, inputs, around);
+    if (AnyPoison(out)) return Poison(c.num_outputs());
+    bool same = true;
+    for (size_t k = 0; k < n; ++k) {
+      Value wide;
+      if (!Generalize(types[k], out[k + 1], &wide)) c.Unsupported("a loop whose state changes its type");
+      same = same && SameType(wide, types[k]);
+      types[k] = wide;
+    }
+    importer->DropProblems(problems);
+    if (same) break;
+  }
+  Values collected, start;
+  for (size_t k = 0; k < scans; ++k) {
+    const Value& v = out[1 + n + k];
+    if (v.kind != Value::kTensor || !v.fixed()) c.Unsupported("a loop that collects tensors of unknown shape");
+    Value t = v;
+    t.host = nullptr;
+    t.dims.insert(t.dims.begin(), -1);
+    collected.push_back(param("collected" + std::to_string(k), t));
+    Dims none = v.dims;
+    none.insert(none.begin(), 0);
+    start.push_back(c.Full(v.dtype, 0, none));
+  }
+  Array<relay::Var> vars;
+  Array<baton::Type> var_types, result_types;
+  auto add = [&](const Value& v) {
+    vars.push_back(Downcast<relay::Var>(v.expr));
+    var_types.push_back(v.expr->checked_type());
+  };
+  add(i);
+  add(goes);
+  Values results;
+  for (const Value& v : params) add(v), results.push_back(v);
+  for (const Value& v : collected) add(v), results.push_back(v);
+  for (const Value& v : results) result_types.push_back(v.expr->checked_type());
+  TupleType result_type(result_types);
+  FuncType func_type(Array<TypeVar>(), var_types, result_type, Array<TypeConstraint>());
+  relay::Var loop("loop", func_type);
+  loop->checked_type_ = func_type;
+  Value more = goes;
+  if (most) more = c.Call("logical_and", {goes, c.Call("less", {i, Scalar0(c, most)})});
+  Array<relay::Expr> next;
+  next.push_back(importer->ExprOf(c.Add(i, 1)));
+  next.push_back(importer->ExprOf(Scalar0(c, out[0])));
+  for (size_t k = 0; k < n; ++k) next.push_back(importer->ExprOf(out[k + 1]));
+  for (size_t k = 0; k < scans; ++k) {
+    next.push_back(importer->ExprOf(c.Concat({collected[k], c.Unsqueeze(out[1 + n + k], {0})}, 0)));
+  }
+  relay::Call again(loop, next, Attrs(), Array<baton::Type>());
+  again->checked_type_ = result_type;
+  relay::Expr done = importer->ExprOf(TupleOf(results));
+  relay::If choice(importer->ExprOf(more), again, done);
+  choice->checked_type_ = result_type;
+  relay::Function func(vars, choice, result_type);
+  func->checked_type_ = func_type;
+  Array<relay::Expr> first;
+  first.push_back(importer->ExprOf(c.Int64(0)));
+  first.push_back(importer->ExprOf(go ? Scalar0(c, go) : c.Scalar(DataType::Bool(), 1)));
+  for (const Value& v : state) first.push_back(importer->ExprOf(v));
+  for (const Value& v : start) first.push_back(importer->ExprOf(v));
+  relay::Call call(loop, first, Attrs(), Array<baton::Type>());
+  call->checked_type_ = result_type;
+  relay::Let let(loop, func, call);
+  let->checked_type_ = result_type;
+  return FromExpr(let, result_type).items;
+}
+
+Values Loop(Ctx& c) {
+  Importer* importer = c.importer();
+  const Graph* body = c.GraphAttr("body");
+  if (body == nullptr) c.Wrong("its body is missing");
+  Value most = c.Opt(0), go = c.Opt(1);
+  Values state;
+  for (size_t i = 2; i < c.num_inputs(); ++i) state.push_back(c.In(i));
+  size_t n = state.size();
+  if (body->inputs.size() != n + 2 || body->outputs.size() < n + 1) c.Wrong("its body does not fit its operands");
+  size_t scans = body->outputs.size() - 1 - n;
+  const Env* env = importer->env();
+  Surroundings around = importer->around();
+  bool counted = !most || c.Known(most), decided = !go || c.Known(go);
+  int64_t rounds = most && c.Known(most) ? most.host->IntAt(0) : kMostRounds + 1;
+  if (counted && decided) {
+    std::vector<Values> kept(scans);
+    bool goes = !go || c.KnownScalar(go) != 0, unrolled = true;
+    Values now = state;
+    Value flag = c.Scalar(DataType::Bool(), 1);
+    size_t problems = importer->problems();
+    for (int64_t i = 0; goes && i < rounds; ++i) {
+      if (i >= kMostRounds) {
+        unrolled = false;
+        break;
+      }
+      Values inputs = {c.Int64(i), flag};
+      inputs.insert(inputs.end(), now.begin(), now.end());
+      Values out = importer->Subgraph(*body, env, inputs, around);
+      if (AnyPoison(out)) return Poison(c.num_outputs());
+      if (!c.Known(out[0])) {
+        unrolled = false;
+        break;
+      }
+      goes = c.KnownScalar(out[0]) != 0;
+      now.assign(out.begin() + 1, out.begin() + 1 + static_cast<std::ptrdiff_t>(n));
+      for (size_t k = 0; k < scans; ++k) kept[k].push_back(c.Unsqueeze(out[1 + n + k], {0}));
+    }
+    if (unrolled) {
+      for (const Values& k : kept) {
+        if (k.empty()) c.Unsupported("a loop of no rounds that collects values");
+        now.push_back(c.Concat(k, 0));
+      }
+      return now;
+    }
+    importer->DropProblems(problems);
+  }
+  return LoopFunction(c, *body, most, go, state);
+}
+
+Values Scan(Ctx& c) {
+  Importer* importer = c.importer();
+  const Graph* body = c.GraphAttr("body");
+  if (body == nullptr) c.Wrong("its body is missing");
+  int64_t scanned = c.Int("num_scan_inputs");
+  bool old = c.since() < 9;
+  size_t first = old ? 1 : 0;
+  if (old && c.Has(0)) c.Unsupported("`sequence_lens`");
+  if (scanned < 1 || static_cast<size_t>(scanned) + first > c.num_inputs()) c.Wrong("`num_scan_inputs` does not fit its operands");
+  size_t n = c.num_inputs() - first - static_cast<size_t>(scanned);
+  if (body->outputs.size() < n) c.Wrong("its body does not fit its operands");
+  size_t scans = body->outputs.size() - n;
+  Dims in_axes = c.Ints("scan_input_axes"), out_axes = c.Ints("scan_output_axes");
+  Dims in_back = old ? c.Ints("directions") : c.Ints("scan_input_directions"), out_back = c.Ints("scan_output_directions");
+  in_axes.resize(static_cast<size_t>(scanned), 0);
+  in_back.resize(static_cast<size_t>(scanned), 0);
+  out_axes.resize(scans, 0);
+  out_back.resize(scans, 0);
+  const Env* env = importer->env();
+  Surroundings around = importer->around();
+  int64_t batch = old ? c.Dim(c.T(first), 0) : 1;
+  if (batch > kMostRounds) c.Unsupported("a batch of more than " + std::to_string(kMostRounds));
+  std::vector<Values> batches;
+  for (int64_t b = 0; b < batch; ++b) {
+    auto of_batch = [&](const Value& v) { return old ? c.Squeeze(c.Slice(v, 0, b, b + 1), {0}) : v; };
+    Values state, inputs;
+    for (size_t i = 0; i < n; ++i) state.push_back(old ? of_batch(c.T(first + i)) : c.In(i));
+    int64_t steps = -1;
+    for (size_t i = 0; i < static_cast<size_t>(scanned); ++i) {
+      inputs.push_back(of_batch(c.T(first + n + i)));
+      in_axes[i] = c.Axis(in_axes[i], c.Rank(inputs[i]));
+      int64_t length = c.Dim(inputs[i], static_cast<int>(in_axes[i]));
+      if (steps >= 0 && steps != length) c.Wrong("its scanned operands differ in length");
+      steps = length;
+    }
+    if (steps > kMostRounds) c.Unsupported("a scan of more than " + std::to_string(kMostRounds) + " steps");
+    std::vector<Values> kept(scans);
+    for (int64_t s = 0; s < steps; ++s) {
+      Values args = state;
+      for (size_t i = 0; i < inputs.size(); ++i) {
+        int64_t at = in_back[i] != 0 ? steps - 1 - s : s;
+        args.push_back(c.Squeeze(c.Slice(inputs[i], static_cast<int>(in_axes[i]), at, at + 1), {in_axes[i]}));
+      }
+      Values out = importer->Subgraph(*body, env, args, around);
+      if (AnyPoison(out)) return Poison(c.num_outputs());
+      state.assign(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(n));
+      for (size_t k = 0; k < scans; ++k) {
+        int axis = c.Axis(out_axes[k], c.Rank(out[n + k]) + 1);
+        Value v = c.Unsqueeze(out[n + k], {axis});
+        kept[k].insert(out_back[k] != 0 ? kept[k].begin() : kept[k].end(), v);
+      }
+    }
+    for (size_t k = 0; k < scans; ++k) {
+      if (kept[k].empty()) c.Unsupported("a scan of no steps");
+      state.push_back(c.Concat(kept[k], c.Axis(out_axes[k], c.Rank(kept[k][0]))));
+    }
+    batches.push_back(state);
+  }
+  if (!old) return batches[0];
+  Values all;
+  for (size_t k = 0; k < batches[0].size(); ++k) {
+    Values parts;
+    for (const Values& b : batches) parts.push_back(c.Unsqueeze(b[k], {0}));
+    all.push_back(c.Concat(parts, 0));
+  }
+  return all;
+}
+
+// ---- sequences -------------------------------------------------------------------------------------------------------
+
+const Value& Sequence(Ctx& c, size_t i) {
+  const Value& v = c.In(i);
+  if (v.kind != Value::kTuple) c.Unsupported("a sequence of unknown length");
+  return v;
+}
+
+/// A position in a sequence, from the start.
+size_t Position(Ctx& c, size_t operand, int64_t size) {
+  Dims at = c.KnownInts(c.T(operand));
+  if (at.size() != 1 || at[0] < -size || at[0] >= size) c.Wrong("the position is outside the sequence");
+  return static_cast<size_t>(at[0] < 0 ? at[0] + size : at[0]);
+}
+
+Values SequenceEmpty(Ctx& c) {
+  c.Ignore("dtype");
+  return {TupleOf({})};
+}
+Values SequenceConstruct(Ctx& c) {
+  Values items;
+  for (size_t i = 0; i < c.num_inputs(); ++i) items.push_back(c.T(i));
+  return {TupleOf(items)};
+}
+Values SequenceAt(Ctx& c) {
+  const Value& s = Sequence(c, 0);
+  return {s.items[Position(c, 1, static_cast<int64_t>(s.items.size()))]};
+}
+Values SequenceInsert(Ctx& c) {
+  Values items = Sequence(c, 0).items;
+  size_t at = items.size();
+  if (c.Has(2)) {
+    Dims given = c.KnownInts(c.T(2));
+    int64_t n = static_cast<int64_t>(items.size());
+    if (given.size() != 1 || given[0] < -n || given[0] > n) c.Wrong("the position is outside the sequence");
+    at = static_cast<size_t>(given[0] < 0 ? given[0] + n : given[0]);
+  }
+  items.insert(items.begin() + static_cast<std::ptrdiff_t>(at), c.T(1));
+  return {TupleOf(items)};
+}
+Values SequenceErase(Ctx& c) {
+  Values items = Sequence(c, 0).items;
+  if (items.empty()) c.Wrong("the sequence is empty");
+  size_t at = c.Has(1) ? Position(c, 1, static_cast<int64_t>(items.size())) : items.size() - 1;
+  items.erase(items.begin() + static_cast<std::ptrdiff_t>(at));
+  return {TupleOf(items)};
+}
+Values SequenceLength(Ctx& c) { return {c.Int64(static_cast<int64_t>(Sequence(c, 0).items.size()))}; }
+
+Values SplitToSequence(Ctx& c) {
+  Value x = c.T(0);
+  int axis = c.Axis(c.Int("axis", 0), c.Rank(x));
+  bool keep = c.Int("keepdims", 1) != 0;
+  int64_t n = c.Dim(x, axis);
+  Dims sizes;
+  bool ones = !c.Has(1);
+  if (ones) {
+    sizes.assign(static_cast<size_t>(n), 1);
+  } else if (c.Rank(c.T(1)) == 0) {
+    int64_t each = c.KnownInts(c.T(1))[0];
+    if (each < 1) c.Wrong("`split` is " + std::to_string(each));
+    for (int64_t at = 0; at < n; at += each) sizes.push_back(std::min(each, n - at));
+  } else {
+    sizes = c.KnownInts(c.T(1));
+  }
+  if (sizes.size() > 4096) c.Unsupported("a sequence of more than 4096 parts");
+  Values items;
+  int64_t begin = 0;
+  for (int64_t s : sizes) {
+    if (s < 0 || begin + s > n) c.Wrong("`split` does not add up to the axis' length");
+    Value part = c.Slice(x, axis, begin, begin + s);
+    items.push_back(ones && !keep ? c.Squeeze(part, {axis}) : part);
+    begin += s;
+  }
+  return {TupleOf(items)};
+}
+
+Values ConcatFromSequence(Ctx& c) {
+  Values items = Sequence(c, 0).items;
+  if (items.empty()) c.Wrong("the sequence is empty");
+  int64_t axis = c.Int("axis");
+  bool fresh = c.Int("new_axis", 0) != 0;
+  int at = c.Axis(axis, c.Rank(items[0]) + (fresh ? 1 : 0));
+  if (fresh) {
+    for (Value& v : items) v = c.Unsqueeze(v, {at});
+  }
+  return {c.Concat(items, at)};
+}
+
+Values SequenceMap(Ctx& c) {
+  const Graph* body = c.GraphAttr("body");
+  if (body == nullptr) c.Wrong("its body is missing");
+  Importer* importer = c.importer();
+  const Env* env = importer->env();
+  Surroundings around = importer->around();
+  size_t length = Sequence(c, 0).items.size();
+  std::vector<Values> results(body->outputs.size());
+  for (size_t i = 0; i < length; ++i) {
+    Values inputs;
+    for (size_t k = 0; k < c.num_inputs(); ++k) {
+      const Value& v = c.In(k);
+      if (v.kind == Value::kTuple && i >= v.items.size()) c.Wrong("its sequences differ in length");
+      inputs.push_back(v.kind == Value::kTuple ? v.items[i] : v);
+    }
+    Values out = importer->Subgraph(*body, env, inputs, around);
+    if (AnyPoison(out)) return Poison(c.num_outputs());
+    for (size_t k = 0; k < out.size(); ++k) results[k].push_back(out[k]);
+  }
+  Values all;
+  for (const Values& r : results) all.push_back(TupleOf(r));
+  return all;
+}
+
+// ---- optionals -------------------------------------------------------------------------------------------------------
+
+Values Optional(Ctx& c) {
+  c.Ignore("type");
+  if (c.Has(0)) return {c.In(0)};
+  Value nothing;
+  nothing.kind = Value::kNothing;
+  return {nothing};
+}
+Values OptionalHasElement(Ctx& c) {
+  bool has = c.Has(0) && c.In(0).kind != Value::kNothing;
+  return {c.Scalar(DataType::Bool(), has)};
+}
+Values OptionalGetElement(Ctx& c) {
+  if (c.In(0).kind == Value::kNothing) c.Wrong("the optional has no value");
+  return {c.In(0)};
+}
+
+}  // namespace
+
+void AddControl(OpTable* table) {
+  for (const OpRow& row : {
+           OpRow{"", "If", If}, {"", "Loop", Loop}, {"", "Scan", Scan}, {"", "SequenceEmpty", SequenceEmpty},
+           {"", "SequenceConstruct", SequenceConstruct}, {"", "SequenceAt", SequenceAt},
+           {"", "SequenceInsert", SequenceInsert}, {"", "SequenceErase", SequenceErase},
+           {"", "SequenceLength", SequenceLength}, {"", "SplitToSequence", SplitToSequence},
+           {"", "ConcatFromSequence", ConcatFromSequence}, {"", "SequenceMap", SequenceMap}, {"", "Optional", Optional},
+           {"", "OptionalHasElement", OptionalHasElement}, {"", "OptionalGetElement", OptionalGetElement},
+       }) {
+    table->push_back(row);
+  }
+}
+
+}  // namespace baton::onnx

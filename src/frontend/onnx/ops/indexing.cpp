@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operators that pick elements by index, or find them.
+#include <algorithm>
+
+#include "common.h"
+
+namespace baton::onnx {
+namespace {
+
+/// Indices from the end become indices from the start.
+Value FromStart(Ctx& c, const Value& index, int64_t n) {
+  if (index.dtype.is_uint()) return index;
+  if (index.host) {
+    bool negative = false;
+    for (int64_t i = 0; i < index.host->size(); ++i) negative = negative || index.host->IntAt(i) < 0;
+    if (!negative) return index;
+  }
+  Value zero = c.Scalar(index.dtype, 0), length = c.Scalar(index.dtype, static_cast<double>(n));
+  return c.Where(c.Call("less", {index, zero}), c.Add(index, length), index);
+}
+
+Values Gather(Ctx& c) {
+  Value x = c.T(0);
+  int axis = c.Axis(c.Int("axis", 0), c.Rank(x));
+  return {Take(c, x, c.T(1), axis)};
+}
+
+Values GatherElements(Ctx& c) {
+  Value x = c.T(0);
+  int axis = c.Axis(c.Int("axis", 0), c.Rank(x));
+  return {c.Call("gather", {x, c.T(1)}, {{"axis", axis}})};
+}
+
+/// Index tuples with each number counted from the start.
+Value IndexTuples(Ctx& c, const Value& indices, const Dims& data, size_t first_axis) {
+  if (c.Rank(indices) == 0) c.Wrong("`indices` must have an axis");
+  int64_t length = c.Dim(indices, -1);
+  if (static_cast<size_t>(length) + first_axis > data.size()) {
+    c.Wrong("the tuples in `indices` have " + std::to_string(length) + " numbers, more than the data has axes");
+  }
+  Dims sizes(data.begin() + static_cast<std::ptrdiff_t>(first_axis),
+             data.begin() + static_cast<std::ptrdiff_t>(first_axis) + length);
+  Value n = c.Cast(c.Int64s(sizes), indices.dtype);
+  return c.Where(c.Call("less", {indices, c.Scalar(indices.dtype, 0)}), c.Add(indices, n), indices);
+}
+
+Values GatherND(Ctx& c) {
+  Value x = c.T(0), indices = c.T(1);
+  int64_t batch = c.Int("batch_dims", 0);
+  if (batch < 0 || batch >= c.Rank(x) || batch >= c.Rank(indices)) c.Wrong("`batch_dims` is out of range");
+  Value at = IndexTuples(c, indices, c.Fixed(x), static_cast<size_t>(batch));
+  return {c.Call("gather_nd", {x, at}, {{"batch_dims", batch}, {"index_last", true}})};
+}
+
+std::string ReductionOf(Ctx& c) {
+  std::string reduction = c.Str("reduction", "none");
+  for (const char* known : {"none", "add", "mul", "min", "max"}) {
+    if (reduction == known) return reduction == "none" ? "update" : reduction;
+  }
+  c.Wrong("`reduction` is `" + reduction + "`");
+}
+
+Values ScatterElements(Ctx& c) {
+  Value x = c.T(0);
+  int axis = c.Axis(c.Int("axis", 0), c.Rank(x));
+  std::string reduction = ReductionOf(c);
+  Value indices = FromStart(c, c.T(1), c.Dim(x, axis));
+  return {c.Call("scatter_elements", {x, indices, c.T(2)}, {{"axis", axis}, {"reduction", reduction}})};
+}
+
+Values ScatterND(Ctx& c) {
+  Value x = c.T(0);
+  std::string reduction = ReductionOf(c);
+  return {c.Call("scatter_nd", {x, IndexTuples(c, c.T(1), c.Fixed(x), 0), c.T(2)}, {{"mode", reduction}, {"index_last", true}})};
+}
+
+Values TensorScatter(Ctx& c) {
+  Value cache = c.T(0), update = c.T(1);
+  int rank = c.Rank(cache);
+  int axis = c.Axis(c.Int("axis", -2), rank);
+  std::string mode = c.Str("mode", "linear");
+  if (mode != "linear" && mode != "circular") c.Wrong("`mode` is `" + mode + "`");
+  const Dims shape = c.Fixed(update);
+  int64_t n = c.Dim(cache, axis);
+  DataType index = DataType::Int(64);
+  Dims line(static_cast<size_t>(rank), 1);
+  line[static_cast<size_t>(axis)] = shape[static_cast<size_t>(axis)];
+  Value at = c.Reshape(Arange(c, shape[static_cast<size_t>(axis)], index), line);
+  if (c.Has(2)) {
+    Dims batch(static_cast<size_t>(rank), 1);
+    batch[0] = shape[0];
+    at = c.Add(at, c.Reshape(c.Cast(c.T(2), index), batch));
+  }
+  if (mode == "circular") at = c.Call("floor_mod", {at, c.Scalar(index, static_cast<double>(n))});
+  at = c.BroadcastTo(at, shape);
+  return {c.Call("scatter_elements", {cache, at, update}, {{"axis", axis}, {"reduction", "update"}})};
+}
+
+Values OneHot(Ctx& c) {
+  Value indices = c.T(0), values = c.T(2);
+  Dims given = c.KnownInts(c.Cast(c.T(1), DataType::Int(64)));
+  if (given.size() != 1) c.Wrong("`depth` must be one number");
+  int64_t depth = given[0];
+  int rank = c.Rank(indices);
+  int axis = c.Axis(c.Int("axis", -1), rank + 1);
+  DataType index = DataType::Int(64);
+  Value at = c.Cast(indices, index);
+  Value limit = c.Scalar(index, static_cast<double>(depth));
+  at = c.Where(c.Call("less", {at, c.Scalar(index, 0)}), c.Add(at, limit), at);
+  Dims line(static_cast<size_t>(rank) + 1, 1);
+  line[static_cast<size_t>(axis)] = depth;
+  Value hit = c.Call("equal", {c.Unsqueeze(at, {axis}), c.Reshape(Arange(c, depth, index), line)});
+  return {c.Where(hit, c.Reshape(c.Slice(values, 0, 1, 2), {}), c.Reshape(c.Slice(values, 0, 0, 1), {}))};
+}
+
+Values NonZero(Ctx& c) {
+  Value x = c.T(0);
+  if (c.Rank(x) == 0) c.Unsupported("a scalar input");
+  return {c.Transpose(c.Call("argwhere", {x}), {1, 0})};
+}
+
+Values Compress(Ctx& c) {
+  Value x = c.T(0);
+  if (!c.HasAttr("axis")) return {c.Call("compress", {x, c.T(1)})};
+  int axis = c.Axis(c.Int("axis"), c.Rank(x));
+  return {c.Call("compress", {x, c.T(1)}, {{"axis", axis}})};
+}
+
+Values ReverseSequence(Ctx& c) {
+  Value x = c.T(0);
+  int rank = c.Rank(x);
+  int batch = c.Axis(c.Int("batch_axis", 1), rank), time = c.Axis(c.Int("time_axis", 0), rank);
+  return {c.Call("reverse_sequence", {x, c.T(1)}, {{"seq_axis", time}, {"batch_axis", batch}})};
+}
+
+Values Unique(Ctx& c) {
+  Value x = c.T(0);
+  bool sorted = c.Int("sorted", 1) != 0;
+  Value all;
+  if (c.HasAttr("axis")) {
+    int axis = c.Axis(c.Int("axis"), c.Rank(x));
+    all = c.Call("unique", {x}, {{"is_sorted", sorted}, {"axis", axis}});
+  } else {
+    all = c.Call("unique", {x}, {{"is_sorted", sorted}});
+  }
+  return {c.Item(all, 0), c.Item(all, 1), c.Item(all, 2), c.Item(all, 3)};
+}
+
+}  // namespace
+
+Value Take(Ctx& c, const Value& v, const Value& indices, int axis) {
+  return c.Call("take", {v, indices}, {{"axis", axis}, {"mode", "negative"}});
+}
+
+void AddIndexing(OpTable* table) {
+  for (const OpRow& row : {
+           OpRow{"", "Gather", Gather}, {"", "GatherElements", GatherElements}, {"", "GatherND", GatherND},
+           {"", "Scatter", ScatterElements}, {"", "ScatterElements", ScatterElements}, {"", "ScatterND", ScatterND},
+           {"", "TensorScatter", TensorScatter}, {"", "OneHot", OneHot}, {"", "NonZero", NonZero},
+           {"", "Compress", Compress}, {"", "ReverseSequence", ReverseSequence}, {"", "Unique", Unique},
+       }) {
+    table->push_back(row);
+  }
+}
+
+}  // namespace baton::onnx

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operators of ai.onnx.ml and of training that are plain arithmetic.
+#include <cmath>
+
+#include "common.h"
+
+namespace baton::onnx {
+namespace {
+
+constexpr const char* kMl = "ai.onnx.ml";
+constexpr const char* kTraining = "ai.onnx.preview.training";
+
+Values ArrayFeatureExtractor(Ctx& c) {
+  Value x = c.T(0), at = c.T(1);
+  int rank = c.Rank(x);
+  Value y = Take(c, x, c.Reshape(at, {Product(c.Fixed(at))}), rank - 1);
+  // A vector gives one row.
+  return {rank == 1 ? c.Unsqueeze(y, {0}) : y};
+}
+
+Values Binarizer(Ctx& c) {
+  Value x = c.T(0);
+  Value threshold = c.Scalar(x.dtype, c.Float("threshold", 0));
+  return {c.Cast(c.Call("greater", {x, threshold}), x.dtype)};
+}
+
+Values Scaler(Ctx& c) {
+  Value x = c.T(0);
+  std::vector<float> offset = c.Floats("offset"), scale = c.Floats("scale");
+  DataType t = DataType::Float(32);
+  auto vector = [&](const std::vector<float>& v) {
+    return c.Constant(HostFromFloats(t, {static_cast<int64_t>(v.size())}, {v.begin(), v.end()}));
+  };
+  Value y = c.Cast(x, t);
+  if (!offset.empty()) y = c.Sub(y, vector(offset));
+  if (!scale.empty()) y = c.Mul(y, vector(scale));
+  return {y};
+}
+
+/// Numbers to numbers only: Relay has no strings.
+Values LabelEncoder(Ctx& c) {
+  Value x = c.T(0);
+  Value keys, values, otherwise;
+  auto ints = [&](const char* name) { return c.Int64s(c.Ints(name)); };
+  auto floats = [&](const char* name) {
+    std::vector<float> v = c.Floats(name);
+    return c.Constant(HostFromFloats(DataType::Float(32), {static_cast<int64_t>(v.size())}, {v.begin(), v.end()}));
+  };
+  if (c.HasAttr("keys_int64s")) keys = ints("keys_int64s");
+  if (c.HasAttr("keys_floats")) keys = floats("keys_floats");
+  if (c.HasAttr("keys_tensor")) keys = c.FromTensor(*c.TensorAttr("keys_tensor"));
+  if (c.HasAttr("values_int64s")) values = ints("values_int64s");
+  if (c.HasAttr("values_floats")) values = floats("values_floats");
+  if (c.HasAttr("values_tensor")) values = c.FromTensor(*c.TensorAttr("values_tensor"));
+  if (!keys || !values || keys.host->is_string || values.host->is_string) c.Unsupported("strings");
+  if (c.HasAttr("default_tensor")) {
+    otherwise = c.Reshape(c.FromTensor(*c.TensorAttr("default_tensor")), {});
+  } else if (IsFloat(values.dtype)) {
+    otherwise = c.Scalar(values.dtype, c.Float("default_float", -0.0));
+  } else {
+    otherwise = c.Scalar(values.dtype, static_cast<double>(c.Int("default_int64", -1)));
+  }
+  for (const char* name : {"default_float", "default_int64", "default_string"}) c.Ignore(name);
+  int64_t n = c.Dim(keys, 0);
+  if (!(keys.dtype == x.dtype) || c.Dim(values, 0) != n) c.Wrong("its keys fit neither the input nor the values");
+  if (n > 4096) c.Unsupported("more than 4096 keys");
+  Value y = c.BroadcastTo(otherwise, c.Fixed(x));
+  for (int64_t i = n - 1; i >= 0; --i) {
+    Value key = c.Reshape(c.Slice(keys, 0, i, i + 1), {});
+    Value hit = c.Call("equal", {x, key});
+    if (IsFloat(x.dtype) && std::isnan(keys.host->FloatAt(i))) hit = c.Call("isnan", {x});
+    y = c.Where(hit, c.Reshape(c.Slice(values, 0, i, i + 1), {}), y);
+  }
+  return {y};
+}
+
+/// Operands are R, T, then the tensors in groups: all X, all G, all states.
+struct Step {
+  Value rate, count;
+  size_t n;
+};
+Step Training(Ctx& c, size_t groups) {
+  Step s;
+  s.rate = c.T(0);
+  s.count = c.Cast(c.T(1), s.rate.dtype);
+  if (c.num_inputs() < 2 || (c.num_inputs() - 2) % groups != 0) c.Wrong("the number of operands does not fit");
+  s.n = (c.num_inputs() - 2) / groups;
+  return s;
+}
+
+Values Adagrad(Ctx& c) {
+  Step s = Training(c, 3);
+  double decay = c.Float("decay_factor", 0), epsilon = c.Float("epsilon", 0), norm = c.Float("norm_coefficient", 0);
+  Values x, h;
+  for (size_t i = 0; i < s.n; ++i) {
+    Value w = c.T(2 + i), g = c.T(2 + s.n + i), state = c.T(2 + 2 * s.n + i);
+    Value rate = c.Div(s.rate, c.Add(c.Mul(s.count, decay), 1));
+    g = c.Add(g, c.Mul(w, norm));
+    state = c.Add(state, c.Mul(g, g));
+    x.push_back(c.Sub(w, c.Div(c.Mul(rate, g), c.Add(c.Call("sqrt", {state}), epsilon))));
+    h.push_back(state);
+  }
+  x.insert(x.end(), h.begin(), h.end());
+  return x;
+}
+
+Values Momentum(Ctx& c) {
+  Step s = Training(c, 3);
+  double alpha = c.Float("alpha", 0), beta = c.Float("beta", 0), norm = c.Float("norm_coefficient", 0);
+  std::string mode = c.Str("mode", "standard");
+  if (mode != "standard" && mode != "nesterov") c.Wrong("`mode` is `" + mode + "`");
+  Values x, v;
+  for (size_t i = 0; i < s.n; ++i) {
+    Value w = c.T(2 + i), g = c.T(2 + s.n + i), state = c.T(2 + 2 * s.n + i);
+    g = c.Add(g, c.Mul(w, norm));
+    // In the first step the gradient counts whole.
+    Value first = c.Call("greater", {s.count, c.Scalar(s.count.dtype, 0)});
+    Value weight = c.Where(first, c.Scalar(g.dtype, beta), c.Scalar(g.dtype, 1));
+    state = c.Add(c.Mul(state, alpha), c.Mul(g, weight));
+    Value move = mode == "standard" ? state : c.Add(g, c.Mul(state, alpha));
+    x.push_back(c.Sub(w, c.Mul(s.rate, move)));
+    v.push_back(state);
+  }
+  x.insert(x.end(), v.begin(), v.end());
+  return x;
+}
+
+Values Adam(Ctx& c) {
+  Step s = Training(c, 4);
+  double alpha = c.Float("alpha", 0.9), beta = c.Float("beta", 0.999), epsilon = c.Float("epsilon", 0);
+  double norm = c.Float("norm_coefficient", 0), post = c.Float("norm_coefficient_post", 0);
+  Values x, v, h;
+  for (size_t i = 0; i < s.n; ++i) {
+    Value w = c.T(2 + i), g = c.T(2 + s.n + i), m = c.T(2 + 2 * s.n + i), square = c.T(2 + 3 * s.n + i);
+    g = c.Add(g, c.Mul(w, norm));
+    m = c.Add(c.Mul(m, alpha), c.Mul(g, 1 - alpha));
+    square = c.Add(c.Mul(square, beta), c.Mul(c.Mul(g, g), 1 - beta));
+    auto one_less = [&](double base) {
+      return c.Sub(c.Scalar(s.rate.dtype, 1), c.Call("power", {c.Scalar(s.rate.dtype, base), s.count}));
+    };
+    Value corrected = c.Div(c.Mul(s.rate, c.Call("sqrt", {one_less(beta)})), one_less(alpha));
+    Value later = c.Call("greater", {s.count, c.Scalar(s.count.dtype, 0)});
+    Value rate = c.Where(later, corrected, s.rate);
+    Value next = c.Sub(w, c.Mul(rate, c.Div(m, c.Add(c.Call("sqrt", {square}), epsilon))));
+    x.push_back(c.Mul(next, 1 - post));
+    v.push_back(m);
+    h.push_back(square);
+  }
+  x.insert(x.end(), v.begin(), v.end());
+  x.insert(x.end(), h.begin(), h.end());
+  return x;
+}
+
+}  // namespace
+
+void AddMl(OpTable* table) {
+  for (const OpRow& row : {
+           OpRow{kMl, "ArrayFeatureExtractor", ArrayFeatureExtractor}, {kMl, "Binarizer", Binarizer}, {kMl, "Scaler", Scaler},
+           {kMl, "LabelEncoder", LabelEncoder}, {kTraining, "Adagrad", Adagrad}, {kTraining, "Momentum", Momentum},
+           {kTraining, "Adam", Adam},
+       }) {
+    table->push_back(row);
+  }
+}
+
+}  // namespace baton::onnx

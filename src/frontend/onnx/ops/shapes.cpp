@@ -1,0 +1,564 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operators that move, cut, join and make tensors.
+#include <algorithm>
+#include <cmath>
+
+#include "common.h"
+
+namespace baton::onnx {
+namespace {
+
+Dims AxesOf(Ctx& c, int input_since, size_t operand, bool* given) {
+  if (c.since() < input_since) {
+    *given = c.HasAttr("axes");
+    return c.Ints("axes");
+  }
+  *given = c.Has(operand);
+  return *given ? c.KnownInts(c.T(operand)) : Dims();
+}
+
+Values Reshape(Ctx& c) {
+  c.Ignore("consumed_inputs");
+  Value x = c.T(0);
+  Dims want;
+  bool allowzero = c.Int("allowzero", 0) != 0;
+  if (c.since() < 5) {
+    want = c.Ints("shape");
+  } else {
+    want = c.PartlyKnownInts(c.T(1));
+  }
+  int64_t infer = -1;
+  for (size_t i = 0; i < want.size(); ++i) {
+    if (want[i] == Value::kUnknown) {
+      // One length that is computed can be inferred, if it is the only one.
+      if (std::count(want.begin(), want.end(), Value::kUnknown) > 1 || std::count(want.begin(), want.end(), -1) > 0 ||
+          (std::count(want.begin(), want.end(), 0) > 0 && allowzero)) {
+        throw NeedsValue{"the shape"};
+      }
+      Dims copied = want;
+      for (size_t k = 0; k < copied.size(); ++k) {
+        if (copied[k] == 0) copied[k] = c.Dim(x, static_cast<int>(k));
+        if (copied[k] == 0) throw NeedsValue{"the shape"};
+      }
+      copied[i] = -1;
+      if (x.fixed()) {
+        want = copied;
+      } else {
+        return {c.Reshape(x, copied)};
+      }
+    }
+    if (want[i] == 0 && !allowzero) {
+      if (static_cast<int>(i) >= c.Rank(x)) c.Wrong("`shape` copies axis " + std::to_string(i) + ", which the data does not have");
+      if (x.dims[i] < 0) {
+        // To Relay, 0 copies too, where the lengths before it are copied as well or it stands at the same place.
+        Dims codes = want;
+        for (size_t k = 0; k < codes.size(); ++k) {
+          if (codes[k] == 0 && x.dims[k] > 0) codes[k] = x.dims[k];
+        }
+        if (std::count(codes.begin(), codes.end(), -1) > 1) c.Wrong("`shape` has two lengths of -1");
+        return {c.Reshape(x, codes)};
+      }
+      want[i] = x.dims[i];
+    }
+    if (want[i] < -1) c.Wrong("`shape` has the length " + std::to_string(want[i]));
+    if (want[i] == -1) {
+      if (infer >= 0) c.Wrong("`shape` has two lengths of -1");
+      infer = static_cast<int64_t>(i);
+    }
+  }
+  if (infer >= 0) {
+    if (!x.fixed() && std::count(want.begin(), want.end(), 0) == 0) return {c.Reshape(x, want)};
+    int64_t all = Product(c.Fixed(x)), rest = 1;
+    for (int64_t d : want) {
+      if (d >= 0) rest *= d;
+    }
+    if (rest == 0 ? all != 0 : all % rest != 0) {
+      c.Wrong("`shape` cannot hold " + std::to_string(all) + " elements");
+    }
+    want[static_cast<size_t>(infer)] = rest == 0 ? 0 : all / rest;
+  }
+  if (x.fixed() && Product(x.dims) != Product(want)) {
+    c.Wrong("`shape` holds " + std::to_string(Product(want)) + " elements, the data " + std::to_string(Product(x.dims)));
+  }
+  return {c.Reshape(x, want)};
+}
+
+Values Flatten(Ctx& c) {
+  Value x = c.T(0);
+  int rank = c.Rank(x);
+  int64_t axis = c.Int("axis", 1);
+  size_t at = static_cast<size_t>(axis == rank ? rank : c.Axis(axis, rank));
+  auto known = [&](size_t begin, size_t end) {
+    return std::all_of(x.dims.begin() + static_cast<std::ptrdiff_t>(begin), x.dims.begin() + static_cast<std::ptrdiff_t>(end),
+                       [](int64_t d) { return d > 0; });
+  };
+  if (!x.fixed() && known(at, x.dims.size())) return {c.Reshape(x, {-1, Product(x.dims, at, x.dims.size())})};
+  if (!x.fixed() && known(0, at)) return {c.Reshape(x, {Product(x.dims, 0, at), -1})};
+  const Dims& shape = c.Fixed(x);
+  return {c.Reshape(x, {Product(shape, 0, at), Product(shape, at, shape.size())})};
+}
+
+Values Transpose(Ctx& c) {
+  Value x = c.T(0);
+  int rank = c.Rank(x);
+  Dims perm = c.Ints("perm");
+  if (perm.empty()) {
+    perm = Iota(rank);
+    std::reverse(perm.begin(), perm.end());
+  }
+  if (static_cast<int>(perm.size()) != rank) c.Wrong("`perm` has " + std::to_string(perm.size()) + " axes, the data " + std::to_string(rank));
+  std::vector<bool> seen(perm.size());
+  for (int64_t& p : perm) {
+    p = c.Axis(p, rank);
+    if (seen[static_cast<size_t>(p)]) c.Wrong("`perm` names axis " + std::to_string(p) + " twice");
+    seen[static_cast<size_t>(p)] = true;
+  }
+  return {c.Transpose(x, perm)};
+}
+
+Values Squeeze(Ctx& c) {
+  Value x = c.T(0);
+  bool given = false;
+  Dims axes = AxesOf(c, 13, 1, &given);
+  int rank = c.Rank(x);
+  if (!given) {
+    const Dims& shape = c.Fixed(x);
+    for (int i = 0; i < rank; ++i) {
+      if (shape[static_cast<size_t>(i)] == 1) axes.push_back(i);
+    }
+  }
+  for (int64_t& a : axes) {
+    a = c.Axis(a, rank);
+    int64_t n = x.dims[static_cast<size_t>(a)];
+    if (n > 1 || n == 0) c.Wrong("axis " + std::to_string(a) + " to squeeze has length " + std::to_string(n));
+  }
+  return {c.Squeeze(x, axes)};
+}
+
+Values Unsqueeze(Ctx& c) {
+  Value x = c.T(0);
+  bool given = false;
+  Dims axes = AxesOf(c, 13, 1, &given);
+  int rank = c.Rank(x) + static_cast<int>(axes.size());
+  for (int64_t& a : axes) a = c.Axis(a, rank);
+  std::sort(axes.begin(), axes.end());
+  if (std::adjacent_find(axes.begin(), axes.end()) != axes.end()) c.Wrong("`axes` names an axis twice");
+  return {c.Unsqueeze(x, axes)};
+}
+
+Values ConcatOp(Ctx& c) {
+  Values parts;
+  for (size_t i = 0; i < c.num_inputs(); ++i) parts.push_back(c.T(i));
+  if (parts.empty()) c.Wrong("there is nothing to join");
+  int64_t axis = c.since() < 4 ? c.Int("axis", 1) : c.Int("axis");
+  return {c.Concat(parts, c.Axis(axis, c.Rank(parts[0])))};
+}
+
+Values SplitOp(Ctx& c) {
+  Value x = c.T(0);
+  int axis = c.Axis(c.Int("axis", 0), c.Rank(x));
+  Dims sizes;
+  int64_t count = static_cast<int64_t>(c.num_outputs());
+  if (c.since() < 13) {
+    sizes = c.Ints("split");
+    if (sizes.empty() && c.since() < 2 && c.Has(1)) sizes = c.KnownInts(c.T(1));
+  } else if (c.Has(1)) {
+    sizes = c.KnownInts(c.T(1));
+  }
+  int64_t parts = c.Int("num_outputs", count);
+  int64_t n = c.Dim(x, axis);
+  if (sizes.empty()) {
+    if (parts < 1) c.Wrong("`num_outputs` is " + std::to_string(parts));
+    // The last part is smaller where the parts cannot be equal.
+    int64_t each = (n + parts - 1) / parts;
+    for (int64_t i = 0; i < parts; ++i) sizes.push_back(std::clamp<int64_t>(n - i * each, 0, each));
+  }
+  if (static_cast<int64_t>(sizes.size()) != count) {
+    c.Wrong("it has " + std::to_string(count) + " outputs for " + std::to_string(sizes.size()) + " parts");
+  }
+  int64_t begin = 0;
+  Values out;
+  for (int64_t size : sizes) {
+    if (size < 0 || begin + size > n) c.Wrong("`split` does not add up to the axis' length " + std::to_string(n));
+    out.push_back(c.Slice(x, axis, begin, begin + size));
+    begin += size;
+  }
+  if (begin != n) c.Wrong("`split` adds up to " + std::to_string(begin) + ", the axis has length " + std::to_string(n));
+  return out;
+}
+
+Values SliceOp(Ctx& c) {
+  Value x = c.T(0);
+  int rank = c.Rank(x);
+  Dims starts, ends, axes, steps;
+  if (c.since() < 10) {
+    starts = c.Ints("starts");
+    ends = c.Ints("ends");
+    axes = c.Ints("axes");
+  } else {
+    starts = c.KnownInts(c.T(1));
+    ends = c.KnownInts(c.T(2));
+    if (c.Has(3)) axes = c.KnownInts(c.T(3));
+    if (c.Has(4)) steps = c.KnownInts(c.T(4));
+  }
+  if (axes.empty()) axes = Iota(static_cast<int64_t>(starts.size()));
+  if (steps.empty()) steps.assign(starts.size(), 1);
+  if (ends.size() != starts.size() || axes.size() != starts.size() || steps.size() != starts.size()) {
+    c.Wrong("`starts`, `ends`, `axes` and `steps` differ in length");
+  }
+  Dims begin(static_cast<size_t>(rank), 0), end, step(static_cast<size_t>(rank), 1);
+  // A length that is unknown and not cut stays as it is.
+  for (int i = 0; i < rank; ++i) end.push_back(x.dims[static_cast<size_t>(i)] < 0 ? INT64_MAX : x.dims[static_cast<size_t>(i)]);
+  bool cut = false;
+  for (size_t k = 0; k < axes.size(); ++k) {
+    size_t a = static_cast<size_t>(c.Axis(axes[k], rank));
+    if (steps[k] == 0) c.Wrong("`steps` holds 0");
+    bool whole = steps[k] == 1 && starts[k] == 0 && ends[k] >= INT32_MAX;
+    if (whole) continue;
+    if (x.dims[a] < 0 && steps[k] > 0 && starts[k] >= 0 && ends[k] > starts[k]) {
+      begin[a] = starts[k];
+      end[a] = ends[k];
+      step[a] = steps[k];
+      cut = true;
+      continue;
+    }
+    int64_t n = c.Dim(x, static_cast<int>(a));
+    int64_t b = starts[k] < 0 ? starts[k] + n : starts[k];
+    int64_t e = ends[k] < 0 ? (ends[k] < -n ? -n - 1 : ends[k]) + n : ends[k];
+    if (steps[k] > 0) {
+      b = std::clamp<int64_t>(b, 0, n);
+      e = std::clamp<int64_t>(e, b, n);
+    } else {
+      b = std::clamp<int64_t>(b, -1, n - 1);
+      e = std::clamp<int64_t>(e, -1, b);
+    }
+    begin[a] = b;
+    end[a] = e;
+    step[a] = steps[k];
+    cut = cut || b != 0 || e != n || steps[k] != 1;
+  }
+  if (!cut) return {x};
+  // An axis cut to nothing, or walked down to the first element, cannot be said by a begin and an end from 0 on.
+  bool empty = false;
+  for (size_t a = 0; a < begin.size(); ++a) empty = empty || begin[a] == end[a];
+  if (empty) {
+    Dims shape = c.Fixed(x);
+    for (size_t a = 0; a < begin.size(); ++a) {
+      int64_t span = step[a] > 0 ? end[a] - begin[a] : begin[a] - end[a];
+      int64_t by = step[a] > 0 ? step[a] : -step[a];
+      shape[a] = (span + by - 1) / by;
+    }
+    return {c.Full(x.dtype, 0, shape)};
+  }
+  for (size_t a = 0; a < begin.size(); ++a) {
+    if (step[a] < 0 && end[a] == -1) end[a] = -x.dims[a] - 1;
+  }
+  return {c.Call("strided_slice", {x}, {{"begin", IntsAny(begin)}, {"end", IntsAny(end)}, {"strides", IntsAny(step)},
+                                        {"slice_mode", "end"}})};
+}
+
+Values ExpandOp(Ctx& c) {
+  Value x = c.T(0);
+  Dims want = c.KnownInts(c.T(1)), shape;
+  if (!BroadcastDims(c.Fixed(x), want, &shape)) c.Wrong("the data cannot be broadcast to `shape`");
+  return {c.BroadcastTo(x, shape)};
+}
+
+Values Tile(Ctx& c) {
+  Value x = c.T(0);
+  Dims reps;
+  if (c.since() < 6) {
+    Dims tiles = c.KnownInts(c.T(1)), axis = c.KnownInts(c.T(2));
+    if (tiles.size() != 1 || axis.size() != 1) c.Wrong("`tiles` and `axis` must be one number each");
+    reps.assign(static_cast<size_t>(c.Rank(x)), 1);
+    reps[static_cast<size_t>(c.Axis(axis[0], c.Rank(x)))] = tiles[0];
+  } else {
+    reps = c.KnownInts(c.T(1));
+  }
+  if (static_cast<int>(reps.size()) != c.Rank(x)) c.Wrong("`repeats` needs a number for each axis");
+  Dims shape = c.Fixed(x);
+  bool none = false, one = true;
+  for (size_t i = 0; i < reps.size(); ++i) {
+    if (reps[i] < 0) c.Wrong("`repeats` holds a negative number");
+    shape[i] *= reps[i];
+    none = none || shape[i] == 0;
+    one = one && reps[i] == 1;
+  }
+  if (one) return {x};
+  if (none) return {c.Full(x.dtype, 0, shape)};
+  return {c.Call("tile", {x}, {{"reps", IntsAny(reps)}})};
+}
+
+Values Pad(Ctx& c) {
+  Value x = c.T(0);
+  int rank = c.Rank(x);
+  std::string mode = c.Str("mode", "constant");
+  Dims pads;
+  Value fill = c.Scalar(x.dtype, 0);
+  Dims axes = Iota(rank);
+  if (c.since() < 11) {
+    pads = c.Ints(c.since() < 2 ? "paddings" : "pads");
+    fill = c.Scalar(x.dtype, c.Float("value", 0));
+  } else {
+    pads = c.KnownInts(c.T(1));
+    if (c.Has(2)) fill = c.T(2);
+    if (c.Has(3)) axes = c.KnownInts(c.T(3));
+  }
+  if (pads.size() != 2 * axes.size()) c.Wrong("`pads` needs two numbers for each axis");
+  Dims before(static_cast<size_t>(rank), 0), after(static_cast<size_t>(rank), 0);
+  for (size_t i = 0; i < axes.size(); ++i) {
+    size_t a = static_cast<size_t>(c.Axis(axes[i], rank));
+    before[a] = pads[i];
+    after[a] = pads[i + axes.size()];
+  }
+  // Negative pads cut.
+  for (int i = 0; i < rank; ++i) {
+    size_t a = static_cast<size_t>(i);
+    if (before[a] >= 0 && after[a] >= 0) continue;
+    int64_t n = c.Dim(x, i);
+    int64_t begin = std::max<int64_t>(0, -before[a]), end = n + std::min<int64_t>(0, after[a]);
+    if (begin > end) c.Wrong("`pads` cuts more than there is");
+    x = c.Slice(x, i, begin, end);
+    before[a] = std::max<int64_t>(0, before[a]);
+    after[a] = std::max<int64_t>(0, after[a]);
+  }
+  if (mode == "constant") {
+    bool any = false;
+    Array<Array<int64_t>> width;
+    std::vector<Array<int64_t>> rows;
+    for (size_t a = 0; a < before.size(); ++a) {
+      any = any || before[a] != 0 || after[a] != 0;
+      rows.push_back(Array<int64_t>({before[a], after[a]}));
+    }
+    if (!any) return {x};
+    Value value = c.Cast(fill.rank() == 0 ? fill : c.Reshape(fill, {}), x.dtype);
+    return {c.Call("nn.pad", {x, value}, {{"pad_width", Array<Array<int64_t>>(rows)}, {"pad_mode", "constant"}})};
+  }
+  if (mode != "edge" && mode != "reflect" && mode != "wrap") c.Wrong("`mode` is `" + mode + "`");
+  // Each new element is one of the old: gather by an index for each axis.
+  for (int i = 0; i < rank; ++i) {
+    size_t a = static_cast<size_t>(i);
+    if (before[a] == 0 && after[a] == 0) continue;
+    int64_t n = c.Dim(x, i);
+    if (n == 0) c.Wrong("an empty axis cannot be padded by its elements");
+    Dims index;
+    for (int64_t k = -before[a]; k < n + after[a]; ++k) {
+      int64_t at = k;
+      if (mode == "edge") at = std::clamp<int64_t>(k, 0, n - 1);
+      if (mode == "wrap") at = ((k % n) + n) % n;
+      if (mode == "reflect") {
+        int64_t period = n == 1 ? 1 : 2 * (n - 1);
+        at = ((k % period) + period) % period;
+        if (at >= n) at = period - at;
+      }
+      index.push_back(at);
+    }
+    x = Take(c, x, c.Int64s(index), i);
+  }
+  return {x};
+}
+
+Values ShapeOp(Ctx& c) {
+  Value x = c.T(0);
+  int64_t rank = c.Rank(x);
+  int64_t start = c.Int("start", 0), end = c.Int("end", rank);
+  auto clamp = [&](int64_t v) { return std::clamp<int64_t>(v < 0 ? v + rank : v, 0, rank); };
+  start = clamp(start);
+  end = std::max(start, clamp(end));
+  Value shape = c.ShapeOf(x);
+  if (start == 0 && end == rank) return {shape};
+  // A part of the shape may be known where the whole is not.
+  Dims part(x.dims.begin() + start, x.dims.begin() + end);
+  if (std::all_of(part.begin(), part.end(), [](int64_t d) { return d >= 0; })) return {c.Int64s(part)};
+  return {c.Slice(shape, 0, start, end)};
+}
+
+Values Size(Ctx& c) {
+  Value x = c.T(0);
+  if (x.fixed()) return {c.Int64(Product(x.dims))};
+  c.Rank(x);
+  return {Reduce(c, "prod", c.ShapeOf(x), {0}, false)};
+}
+
+Values ConstantOp(Ctx& c) {
+  for (const char* name : {"value", "sparse_value", "value_float", "value_floats", "value_int", "value_ints", "value_string",
+                           "value_strings"}) {
+    if (!c.HasAttr(name)) continue;
+    std::string which = name;
+    if (which == "value") return {c.FromTensor(*c.TensorAttr(name))};
+    if (which == "value_float") return {c.Scalar(DataType::Float(32), c.Float(name, 0))};
+    if (which == "value_int") return {c.Int64(c.Int(name))};
+    if (which == "value_ints") return {c.Int64s(c.Ints(name))};
+    if (which == "value_floats") {
+      std::vector<float> v = c.Floats(name);
+      return {c.Constant(HostFromFloats(DataType::Float(32), {static_cast<int64_t>(v.size())}, {v.begin(), v.end()}))};
+    }
+    if (which == "value_string" || which == "value_strings") {
+      auto host = std::make_shared<Host>();
+      host->is_string = true;
+      if (which == "value_string") {
+        host->strings = {c.Str(name, "")};
+      } else {
+        host->strings = c.Strs(name);
+        host->dims = {static_cast<int64_t>(host->strings.size())};
+      }
+      return {c.Constant(host)};
+    }
+    return {c.Constant(DenseOf(c, *c.SparseAttr(name)))};
+  }
+  c.Wrong("it has no value");
+}
+
+Values ConstantOfShape(Ctx& c) {
+  Dims shape = c.KnownInts(c.T(0));
+  for (int64_t d : shape) {
+    if (d < 0) c.Wrong("the shape has a negative length");
+  }
+  Value fill = c.Scalar(DataType::Float(32), 0);
+  if (const Tensor* t = c.TensorAttr("value")) {
+    fill = c.FromTensor(*t);
+    if (!fill.host || fill.host->size() != 1) c.Wrong("`value` must have one element");
+    fill = c.Reshape(fill, {});
+  }
+  return {c.BroadcastTo(fill, shape)};
+}
+
+Values Range(Ctx& c) {
+  Value start = c.T(0), limit = c.T(1), delta = c.T(2);
+  double b = c.KnownScalar(start), e = c.KnownScalar(limit), d = c.KnownScalar(delta);
+  if (d == 0) c.Wrong("`delta` is 0");
+  double count = std::max(0.0, std::ceil((e - b) / d));
+  if (!(count < 1e9)) c.Wrong("the range has " + std::to_string(count) + " elements");
+  int64_t n = static_cast<int64_t>(count);
+  DataType t = start.dtype;
+  if (n <= kMostFolded) {
+    if (IsFloat(t)) {
+      std::vector<double> v;
+      for (int64_t i = 0; i < n; ++i) v.push_back(b + static_cast<double>(i) * d);
+      return {c.Constant(HostFromFloats(t, {n}, v))};
+    }
+    Dims v, first = c.KnownInts(start), by = c.KnownInts(delta);
+    for (int64_t i = 0; i < n; ++i) v.push_back(first[0] + i * by[0]);
+    return {c.Constant(HostFromInts(t, {n}, v))};
+  }
+  return {c.Add(c.Mul(Arange(c, n, t), c.Reshape(delta, {})), c.Reshape(start, {}))};
+}
+
+Values EyeLike(Ctx& c) {
+  Value x = c.T(0);
+  const Dims& shape = c.Fixed(x);
+  if (shape.size() != 2) c.Wrong("the input must have two axes");
+  DataType t = c.HasAttr("dtype") ? FromOnnxType(static_cast<int32_t>(c.Int("dtype"))) : x.dtype;
+  int64_t k = c.Int("k", 0);
+  Value row = c.Add(c.Reshape(Arange(c, shape[0], DataType::Int(64)), {shape[0], 1}), static_cast<double>(k));
+  Value column = c.Reshape(Arange(c, shape[1], DataType::Int(64)), {1, shape[1]});
+  return {c.Cast(c.Call("equal", {row, column}), t)};
+}
+
+Values Trilu(Ctx& c) {
+  Value x = c.T(0);
+  bool upper = c.Int("upper", 1) != 0;
+  int64_t k = 0;
+  if (c.Has(1)) {
+    Dims given = c.KnownInts(c.T(1));
+    if (given.size() != 1) c.Wrong("`k` must be one number");
+    k = given[0];
+  }
+  int rank = c.Rank(x);
+  if (rank < 2) c.Wrong("the input must have two axes at least");
+  int64_t rows = c.Dim(x, -2), columns = c.Dim(x, -1);
+  if (rows == 0 || columns == 0) return {x};
+  // Beyond the matrix a diagonal makes no more difference.
+  k = std::clamp<int64_t>(k, -rows - 1, columns + 1);
+  return {c.Call("trilu", {x}, {{"upper", upper}, {"k", k}})};
+}
+
+Values DepthToSpace(Ctx& c) {
+  Value x = c.T(0);
+  const Dims s = c.Fixed(x);
+  int64_t b = c.Int("blocksize");
+  std::string mode = c.Str("mode", "DCR");
+  if (s.size() != 4 || b < 1 || s[1] % (b * b) != 0) c.Wrong("the channels cannot be cut into blocks of `blocksize`");
+  int64_t n = s[1] / (b * b);
+  Value y;
+  if (mode == "DCR") {
+    y = c.Transpose(c.Reshape(x, {s[0], b, b, n, s[2], s[3]}), {0, 3, 4, 1, 5, 2});
+  } else if (mode == "CRD") {
+    y = c.Transpose(c.Reshape(x, {s[0], n, b, b, s[2], s[3]}), {0, 1, 4, 2, 5, 3});
+  } else {
+    c.Wrong("`mode` is `" + mode + "`, not DCR or CRD");
+  }
+  return {c.Reshape(y, {s[0], n, s[2] * b, s[3] * b})};
+}
+
+Values SpaceToDepth(Ctx& c) {
+  Value x = c.T(0);
+  const Dims s = c.Fixed(x);
+  int64_t b = c.Int("blocksize");
+  std::string mode = c.Str("mode", "DCR");
+  if (s.size() != 4 || b < 1 || s[2] % b != 0 || s[3] % b != 0) c.Wrong("the image cannot be cut into blocks of `blocksize`");
+  if (mode != "DCR" && mode != "CRD") c.Wrong("`mode` is `" + mode + "`, not DCR or CRD");
+  Value y = c.Reshape(x, {s[0], s[1], s[2] / b, b, s[3] / b, b});
+  y = c.Transpose(y, mode == "DCR" ? Dims{0, 3, 5, 1, 2, 4} : Dims{0, 1, 3, 5, 2, 4});
+  return {c.Reshape(y, {s[0], s[1] * b * b, s[2] / b, s[3] / b})};
+}
+
+Values CenterCropPad(Ctx& c) {
+  Value x = c.T(0);
+  int rank = c.Rank(x);
+  Dims want = c.KnownInts(c.T(1));
+  Dims axes = c.HasAttr("axes") ? c.Ints("axes") : Iota(rank);
+  if (axes.size() != want.size()) c.Wrong("`shape` needs a number for each axis");
+  for (size_t k = 0; k < axes.size(); ++k) {
+    int a = c.Axis(axes[k], rank);
+    int64_t n = c.Dim(x, a), w = want[k];
+    if (w < 0) c.Wrong("`shape` has a negative length");
+    if (w < n) {
+      int64_t begin = (n - w) / 2;
+      x = c.Slice(x, a, begin, begin + w);
+    } else if (w > n) {
+      Dims left = c.Fixed(x), right = left;
+      left[static_cast<size_t>(a)] = (w - n) / 2;
+      right[static_cast<size_t>(a)] = w - n - (w - n) / 2;
+      x = c.Concat({c.Full(x.dtype, 0, left), x, c.Full(x.dtype, 0, right)}, a);
+    }
+  }
+  return {x};
+}
+
+}  // namespace
+
+bool BroadcastDims(const Dims& a, const Dims& b, Dims* out) {
+  size_t n = std::max(a.size(), b.size());
+  out->assign(n, 1);
+  for (size_t i = 0; i < n; ++i) {
+    int64_t x = i < a.size() ? a[a.size() - 1 - i] : 1, y = i < b.size() ? b[b.size() - 1 - i] : 1;
+    if (x != y && x != 1 && y != 1) return false;
+    (*out)[n - 1 - i] = x == 1 ? y : x;
+  }
+  return true;
+}
+
+Value Arange(Ctx& c, int64_t n, DataType dtype) {
+  if (n <= kMostFolded) {
+    Dims v = Iota(n);
+    if (IsFloat(dtype)) return c.Constant(HostFromFloats(dtype, {n}, {v.begin(), v.end()}));
+    return c.Constant(HostFromInts(dtype, {n}, v));
+  }
+  return c.Call("arange", {c.Scalar(dtype, 0), c.Scalar(dtype, static_cast<double>(n)), c.Scalar(dtype, 1)}, {{"dtype", dtype}});
+}
+
+void AddShapes(OpTable* table) {
+  for (const OpRow& row : {
+           OpRow{"", "Reshape", Reshape}, {"", "Flatten", Flatten}, {"", "Transpose", Transpose}, {"", "Squeeze", Squeeze},
+           {"", "Unsqueeze", Unsqueeze}, {"", "Concat", ConcatOp}, {"", "Split", SplitOp}, {"", "Slice", SliceOp},
+           {"", "Expand", ExpandOp}, {"", "Tile", Tile}, {"", "Pad", Pad}, {"", "Shape", ShapeOp}, {"", "Size", Size},
+           {"", "Constant", ConstantOp}, {"", "ConstantOfShape", ConstantOfShape}, {"", "Range", Range},
+           {"", "EyeLike", EyeLike}, {"", "Trilu", Trilu}, {"", "DepthToSpace", DepthToSpace},
+           {"", "SpaceToDepth", SpaceToDepth}, {"", "CenterCropPad", CenterCropPad},
+       }) {
+    table->push_back(row);
+  }
+}
+
+}  // namespace baton::onnx

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fourier transforms and windows.
+#include <algorithm>
+#include <cmath>
+
+#include "common.h"
+
+namespace baton::onnx {
+namespace {
+
+constexpr double kPi = 3.14159265358979323846;
+
+Values DFT(Ctx& c) {
+  Value x = c.T(0);
+  bool inverse = c.Int("inverse", 0) != 0, onesided = c.Int("onesided", 0) != 0;
+  int rank = c.Rank(x);
+  int64_t given = c.since() < 20 ? c.Int("axis", 1) : -2;
+  if (c.since() >= 20 && c.Has(2)) {
+    Dims at = c.KnownInts(c.T(2));
+    if (at.size() != 1) c.Wrong("`axis` must be one number");
+    given = at[0];
+  }
+  int axis = c.Axis(given, rank);
+  if (axis == rank - 1) c.Wrong("`axis` is the axis of real and imaginary parts");
+  if (!c.Has(1)) {
+    return {c.Call("dft", {x}, {{"axis", axis}, {"inverse", inverse}, {"onesided", onesided}})};
+  }
+  Dims length = c.KnownInts(c.T(1));
+  if (length.size() != 1) c.Wrong("`dft_length` must be one number");
+  return {c.Call("dft", {x}, {{"axis", axis}, {"inverse", inverse}, {"onesided", onesided}, {"length", length[0]}})};
+}
+
+Values STFT(Ctx& c) {
+  Value x = c.T(0), window = c.Opt(2);
+  bool onesided = c.Int("onesided", 1) != 0;
+  Dims step = c.KnownInts(c.T(1));
+  const Dims s = c.Fixed(x);
+  int64_t size = 0;
+  if (c.Has(3)) {
+    Dims given = c.KnownInts(c.T(3));
+    if (given.size() != 1) c.Wrong("`frame_length` must be one number");
+    size = given[0];
+  } else if (window) {
+    size = c.Dim(window, 0);
+  } else {
+    size = s.size() > 1 ? s[1] : 0;
+  }
+  if (s.size() == 2) x = c.Unsqueeze(x, {2});
+  if (step.size() != 1 || step[0] < 1 || size < 1 || s.size() < 2 || s.size() > 3 || size > s[1]) {
+    c.Wrong("`frame_step` or `frame_length` does not fit the signal");
+  }
+  int64_t frames = (s[1] - size) / step[0] + 1;
+  Dims index;
+  for (int64_t f = 0; f < frames; ++f) {
+    for (int64_t i = 0; i < size; ++i) index.push_back(f * step[0] + i);
+  }
+  Value at = c.Constant(HostFromInts(DataType::Int(64), {frames, size}, index));
+  Value cut = Take(c, x, at, 1);
+  if (window) cut = c.Mul(cut, c.Unsqueeze(window, {1}));
+  return {c.Call("dft", {cut}, {{"axis", 2}, {"inverse", false}, {"onesided", onesided}})};
+}
+
+Values Window(Ctx& c, double a0, double a1, double a2) {
+  Dims size = c.KnownInts(c.T(0));
+  if (size.size() != 1 || size[0] < 0) c.Wrong("`size` must be one number");
+  if (size[0] > (1 << 24)) c.Unsupported("a window of more than 2^24 elements");
+  bool periodic = c.Int("periodic", 1) != 0;
+  int64_t code = c.Int("output_datatype", kFloat);
+  DataType t = FromOnnxType(static_cast<int32_t>(code));
+  if (t.is_void()) c.Unsupported("`output_datatype` " + std::to_string(code));
+  double n = static_cast<double>(periodic ? size[0] : size[0] - 1);
+  std::vector<double> w;
+  for (int64_t i = 0; i < size[0]; ++i) {
+    double x = 2 * kPi * static_cast<double>(i) / n;
+    w.push_back(n == 0 ? 1.0 : a0 - a1 * std::cos(x) + a2 * std::cos(2 * x));
+  }
+  HostPtr host = HostFromFloats(t, size, w);
+  if (host == nullptr) c.Unsupported("`output_datatype` " + std::to_string(code));
+  return {c.Constant(host)};
+}
+Values HannWindow(Ctx& c) { return Window(c, 0.5, 0.5, 0); }
+Values HammingWindow(Ctx& c) { return Window(c, 25.0 / 46, 21.0 / 46, 0); }
+Values BlackmanWindow(Ctx& c) { return Window(c, 0.42, 0.5, 0.08); }
+
+Values MelWeightMatrix(Ctx& c) {
+  auto number = [&](size_t i) { return c.KnownScalar(c.T(i)); };
+  auto bins = static_cast<int64_t>(number(0)), length = static_cast<int64_t>(number(1));
+  double rate = number(2), low = number(3), high = number(4);
+  DataType t = FromOnnxType(static_cast<int32_t>(c.Int("output_datatype", kFloat)));
+  if (t.is_void()) c.Unsupported("`output_datatype`");
+  if (bins < 1 || length < 1 || bins > 65536 || length > (1 << 24) || rate <= 0) c.Wrong("its operands describe no filter bank");
+  int64_t rows = length / 2 + 1;
+  auto mel = [](double f) { return 2595 * std::log10(1 + f / 700); };
+  double step = (mel(high) - mel(low)) / static_cast<double>(bins + 2);
+  std::vector<int64_t> edge;
+  for (int64_t i = 0; i < bins + 2; ++i) {
+    double f = 700 * (std::pow(10.0, (static_cast<double>(i) * step + mel(low)) / 2595) - 1);
+    edge.push_back(static_cast<int64_t>(std::floor(static_cast<double>(length + 1) * f / rate)));
+    if (edge.back() < 0 || edge.back() >= rows) c.Wrong("a band edge lies outside the spectrum");
+  }
+  std::vector<double> out(static_cast<size_t>(rows * bins), 0);
+  auto at = [&](int64_t r, int64_t b) -> double& { return out[static_cast<size_t>(r * bins + b)]; };
+  for (int64_t i = 0; i < bins; ++i) {
+    size_t e = static_cast<size_t>(i);
+    int64_t lower = edge[e], center = edge[e + 1], upper = edge[e + 2];
+    if (center == lower) {
+      at(center, i) = 1;
+    } else {
+      for (int64_t j = lower; j <= center; ++j) at(j, i) = static_cast<double>(j - lower) / static_cast<double>(center - lower);
+    }
+    for (int64_t j = center; j < upper; ++j) at(j, i) = static_cast<double>(upper - j) / static_cast<double>(upper - center);
+  }
+  return {c.Constant(HostFromFloats(t, {rows, bins}, out))};
+}
+
+}  // namespace
+
+void AddSignal(OpTable* table) {
+  for (const OpRow& row : {OpRow{"", "DFT", DFT}, {"", "STFT", STFT}, {"", "HannWindow", HannWindow},
+                           {"", "HammingWindow", HammingWindow}, {"", "BlackmanWindow", BlackmanWindow},
+                           {"", "MelWeightMatrix", MelWeightMatrix}}) {
+    table->push_back(row);
+  }
+}
+
+}  // namespace baton::onnx
