@@ -1,0 +1,693 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operators that give elements another place, and read each where it stands: reshape, transpose, join, cut, repeat.
+#include "../common.h"
+
+#include <baton/relay/op/transform.h>
+#include <baton/topi/elemwise.h>
+#include <baton/topi/reduce.h>
+
+namespace baton::relay {
+namespace {
+
+Op DefineInjective(const char* name, const char* doc, const char* input, const char* output, const char* (*attrs)(), TypeRelationFn rel,
+                   LowerFn lower, const char* source) {
+  return DefineOp({.name = name,
+                   .doc = doc,
+                   .inputs = {{"data", input}},
+                   .output = output,
+                   .attrs = attrs,
+                   .type_rel = rel,
+                   .lower = lower,
+                   .pattern = OpPattern::kInjective,
+                   .source = source});
+}
+
+bool SameExtent(const PrimExpr& a, const PrimExpr& b) { return a.same_as(b) || (DimOf(a) >= 0 && DimOf(a) == DimOf(b)); }
+
+// ---- reshape
+/// The result's shape by the codes of `newshape`. `symbolic`: an extent that is no literal becomes an expression; otherwise it
+/// is unknown. `fail(rule, text)` does not return.
+template <class Fail>
+Shape ReshapeShape(const Shape& in, const Ints& codes, bool allowzero, bool symbolic, Fail fail) {
+  Shape out;
+  std::vector<bool> copied(in.size());     // input dimensions that the result has as they are
+  std::vector<bool> from_input;            // dimensions of the result that are such copies
+  size_t next = 0;                         // input dimension that a code refers to
+  int64_t infer = -1;
+  auto put = [&](PrimExpr d, bool copy) {
+    out.push_back(d);
+    from_input.push_back(copy);
+  };
+  auto take = [&](int64_t code) -> size_t {
+    if (next >= in.size()) fail("R2", "newshape " + ShowInts(codes) + " has code " + Str(code) + " where `data`: " + ShowShape(in) + " has no dimension left");
+    return next++;
+  };
+  for (size_t i = 0; i < codes.size(); ++i) {
+    int64_t c = codes[i];
+    if (c > 0 || (c == 0 && allowzero)) {
+      put(c, false);
+      ++next;
+    } else if (c == 0) {
+      size_t d = take(c);
+      copied[d] = true;
+      put(in[d], true);
+    } else if (c == -1) {
+      if (infer >= 0) fail("R1", "newshape " + ShowInts(codes) + " has more than one -1");
+      infer = static_cast<int64_t>(out.size());
+      put(1, false);
+      ++next;
+    } else if (c == -2) {
+      while (next < in.size()) {
+        copied[next] = true;
+        put(in[next++], true);
+      }
+    } else if (c == -3) {
+      PrimExpr a = in[take(c)], b = in[take(c)];
+      bool known = DimOf(a) >= 0 && DimOf(b) >= 0;
+      put(known || symbolic ? a * b : UnknownDim(), false);
+    } else if (c == -4) {
+      if (i + 2 >= codes.size()) fail("R1", "newshape " + ShowInts(codes) + ": code -4 needs two numbers after it");
+      PrimExpr whole = in[take(c)];
+      int64_t a = codes[++i], b = codes[++i];
+      if (a < -1 || b < -1 || a == 0 || b == 0 || (a == -1 && b == -1)) {
+        fail("R1", "newshape " + ShowInts(codes) + ": -4 is followed by " + Str(a) + ", " + Str(b) + "; they are extents, one of them may be -1");
+      }
+      int64_t n = DimOf(whole), k = a == -1 ? b : a;
+      if (n >= 0 && n % k != 0) fail("R3", "newshape " + ShowInts(codes) + " splits an extent of " + Str(n) + " by " + Str(k));
+      PrimExpr rest = n >= 0 ? PrimExpr(n / k) : symbolic ? floordiv(whole, PrimExpr(k)) : UnknownDim();
+      put(a == -1 ? rest : PrimExpr(a), false);
+      put(b == -1 ? rest : PrimExpr(b), false);
+    } else {
+      fail("R1", "newshape " + ShowInts(codes) + " has " + Str(c) + "; codes are 0, -1, -2, -3, -4 and extents");
+    }
+  }
+  // What is not copied has to agree in number.
+  Ints have, want;
+  PrimExpr have_expr = 1, want_expr = 1;
+  for (size_t d = 0; d < in.size(); ++d) {
+    if (copied[d]) continue;
+    have.push_back(DimOf(in[d]));
+    if (symbolic) have_expr = have_expr * in[d];
+  }
+  bool zero = false;
+  for (size_t d = 0; d < out.size(); ++d) {
+    if (static_cast<int64_t>(d) == infer) continue;
+    zero = zero || DimOf(out[d]) == 0;
+    if (from_input[d]) continue;
+    want.push_back(DimOf(out[d]));
+    if (symbolic) want_expr = want_expr * out[d];
+  }
+  int64_t n = ProductOf(have), m = ProductOf(want);
+  if (infer >= 0) {
+    if (n >= 0 && m > 0) {
+      if (n % m != 0) fail("R3", "`data`: " + ShowShape(in) + " does not divide into newshape " + ShowInts(codes));
+      out.Set(infer, PrimExpr(n / m));
+    } else if (m == 0) {
+      if (allowzero || zero) fail("R3", "newshape " + ShowInts(codes) + " has both 0 and -1: what -1 stands for is not determined");
+      out.Set(infer, PrimExpr(0));
+    } else {
+      out.Set(infer, symbolic ? floordiv(have_expr, want_expr) : UnknownDim());
+    }
+  } else if (n >= 0 && m >= 0 && n != m && !(zero && ProductOf(Dims(in)) == 0)) {
+    fail("R3", "`data`: " + ShowShape(in) + " has " + Str(ProductOf(Dims(in))) + " elements and newshape " + ShowInts(codes) + " another number");
+  }
+  return out;
+}
+Type ReshapeType(const ReshapeAttrs& a, const TypeArgs& in) {
+  return TensorType(ReshapeShape(in.shape(0), ToInts(a.newshape), a.allowzero, false,
+                                 [&](const char* rule, const std::string& text) { in.Fail(rule, text); }),
+                    in.dtype(0));
+}
+Tensor LowerReshape(const ReshapeAttrs& a, const Tensors& in) {
+  return topi::Reshape(in[0], ReshapeShape(in[0].shape(), ToInts(a.newshape), a.allowzero, true,
+                                           [](const char*, const std::string& text) { throw InternalError(text); }));
+}
+
+Shape ReshapeLikeShape(const ReshapeLikeAttrs& a, const Shape& lhs, const Shape& rhs) {
+  auto bound = [](int64_t v, size_t n) {
+    int64_t m = static_cast<int64_t>(n);
+    v = v < 0 ? v + m : v;
+    return v < 0 ? 0 : v > m ? m : v;
+  };
+  int64_t lb = bound(a.lhs_begin, lhs.size()), rb = bound(a.rhs_begin, rhs.size());
+  int64_t le = HasValue(a.lhs_end) ? bound(ValueOf(a.lhs_end), lhs.size()) : lhs.size();
+  int64_t re = HasValue(a.rhs_end) ? bound(ValueOf(a.rhs_end), rhs.size()) : rhs.size();
+  Shape out;
+  for (int64_t d = 0; d < lb; ++d) out.push_back(lhs[d]);
+  for (int64_t d = rb; d < re; ++d) out.push_back(rhs[d]);
+  for (int64_t d = le; d < static_cast<int64_t>(lhs.size()); ++d) out.push_back(lhs[d]);
+  return out;
+}
+Type ReshapeLikeType(const ReshapeLikeAttrs& a, const TypeArgs& in) {
+  Shape out = ReshapeLikeShape(a, in.shape(0), in.shape(1));
+  int64_t n = ProductOf(Dims(in.shape(0))), m = ProductOf(Dims(out));
+  if (n >= 0 && m >= 0 && n != m) {
+    in.Fail("R1", in.Show(0) + " has " + Str(n) + " elements, the shape " + ShowShape(out) + " made from `rhs` has " + Str(m));
+  }
+  return TensorType(out, in.dtype(0));
+}
+Tensor LowerReshapeLike(const ReshapeLikeAttrs& a, const Tensors& in) {
+  return topi::Reshape(in[0], ReshapeLikeShape(a, in[0].shape(), in[1].shape()));
+}
+
+Shape FlatShape(const Shape& in, bool symbolic) {
+  Shape rest(in.begin() + 1, in.end());
+  int64_t n = ProductOf(Dims(rest));
+  return {in[0], n >= 0 ? PrimExpr(n) : symbolic ? topi::Product(rest) : UnknownDim()};
+}
+Type BatchFlattenType(const TypeArgs& in) {
+  in.MinRank(0, 1, "R1");
+  return TensorType(FlatShape(in.shape(0), false), in.dtype(0));
+}
+Tensor LowerBatchFlatten(const Tensors& in) { return topi::Reshape(in[0], FlatShape(in[0].shape(), true)); }
+
+// ---- expand_dims, squeeze
+/// Which dimensions of the result are new.
+std::vector<bool> NewDims(const ExpandDimsAttrs& a, int64_t ndim, const char* op) {
+  int64_t n = a.axes.defined() ? a.axes.size() : a.num_newaxis;
+  if (ndim + n > 64) throw CompileError(std::string("[") + op + " R1] the result would have " + Str(ndim + n) + " dimensions; 64 is the most");
+  std::vector<bool> is_new(ndim + n);
+  if (a.axes.defined()) {
+    for (int64_t x : a.axes) {
+      int64_t d = NormalizeAxis(x, ndim + n, op, "axes");
+      if (is_new[d]) throw CompileError(std::string("[") + op + " R2] axes " + ShowInts(ToInts(a.axes)) + " names dimension " + Str(d) + " twice");
+      is_new[d] = true;
+    }
+  } else {
+    int64_t at = NormalizeAxis(a.axis, ndim + 1, op);
+    for (int64_t k = 0; k < n; ++k) is_new[at + k] = true;
+  }
+  return is_new;
+}
+Shape Expanded(const Shape& in, const std::vector<bool>& is_new) {
+  Shape out;
+  int64_t from = 0;
+  for (bool fresh : is_new) out.push_back(fresh ? PrimExpr(1) : in[from++]);
+  return out;
+}
+Type ExpandDimsType(const ExpandDimsAttrs& a, const TypeArgs& in) {
+  return TensorType(Expanded(in.shape(0), NewDims(a, in.ndim(0), in.op())), in.dtype(0));
+}
+Tensor LowerExpandDims(const ExpandDimsAttrs& a, const Tensors& in) {
+  std::vector<bool> is_new = NewDims(a, in[0].ndim(), "expand_dims");
+  return topi::Pick(Expanded(in[0].shape(), is_new), in[0], [&](Indices i) {
+    Shape at;
+    for (size_t d = 0; d < is_new.size(); ++d) {
+      if (!is_new[d]) at.push_back(i[d]);
+    }
+    return at;
+  }, "expand_dims");
+}
+
+/// Dimensions that stay.
+Ints Kept(const SqueezeAttrs& a, const Shape& in, const char* op) {
+  Ints kept;
+  std::vector<bool> drop(in.size());
+  if (a.axis.defined()) {
+    for (int64_t x : a.axis) drop[NormalizeAxis(x, static_cast<int64_t>(in.size()), op)] = true;
+  }
+  for (size_t d = 0; d < in.size(); ++d) {
+    if (a.axis.defined() ? !drop[d] : DimOf(in[d]) != 1) kept.push_back(d);
+  }
+  return kept;
+}
+Type SqueezeType(const SqueezeAttrs& a, const TypeArgs& in) {
+  if (a.axis.defined()) {
+    for (int64_t x : a.axis) {
+      int64_t d = in.Axis(x, in.ndim(0)), n = in.dim(0, d);
+      if (n >= 0 && n != 1) in.Fail("R1", in.Show(0) + " has extent " + Str(n) + " on axis " + Str(d) + ", where 1 is wanted");
+    }
+  } else {
+    for (const PrimExpr& d : in.shape(0)) {
+      if (DimOf(d) < 0) in.Fail("R2", in.Show(0) + " has an unknown extent: say which axes to drop");
+    }
+  }
+  Shape out;
+  for (int64_t d : Kept(a, in.shape(0), in.op())) out.push_back(in.shape(0)[d]);
+  return TensorType(out, in.dtype(0));
+}
+Tensor LowerSqueeze(const SqueezeAttrs& a, const Tensors& in) {
+  Ints kept = Kept(a, in[0].shape(), "squeeze");
+  Shape out;
+  for (int64_t d : kept) out.push_back(in[0].shape()[d]);
+  return topi::Pick(out, in[0], [&](Indices i) {
+    std::vector<PrimExpr> at(in[0].ndim(), PrimExpr(0));
+    for (size_t k = 0; k < kept.size(); ++k) at[kept[k]] = i[k];
+    return Shape(at);
+  }, "squeeze");
+}
+
+// ---- transpose
+Ints Permutation(const TransposeAttrs& a, int64_t ndim, const char* op) {
+  Ints p;
+  if (!a.axes.defined()) {
+    for (int64_t d = ndim - 1; d >= 0; --d) p.push_back(d);
+    return p;
+  }
+  std::vector<bool> seen(ndim);
+  for (int64_t x : a.axes) {
+    int64_t d = NormalizeAxis(x, ndim, op, "axes");
+    if (seen[d]) break;
+    seen[d] = true;
+    p.push_back(d);
+  }
+  if (static_cast<int64_t>(p.size()) != ndim || static_cast<int64_t>(a.axes.size()) != ndim) {
+    throw CompileError(std::string("[") + op + " R1] axes " + ShowInts(ToInts(a.axes)) + " is no permutation of the " + Str(ndim) + " dimensions of `data`");
+  }
+  return p;
+}
+Tensor TransposeBy(const Tensor& x, const Ints& p) {
+  Shape out;
+  for (int64_t d : p) out.push_back(x.shape()[d]);
+  return topi::Pick(out, x, [&](Indices i) {
+    std::vector<PrimExpr> at(p.size());
+    for (size_t k = 0; k < p.size(); ++k) at[p[k]] = i[k];
+    return Shape(at);
+  }, "transpose");
+}
+Type TransposeType(const TransposeAttrs& a, const TypeArgs& in) {
+  Shape out;
+  for (int64_t d : Permutation(a, in.ndim(0), in.op())) out.push_back(in.shape(0)[d]);
+  return TensorType(out, in.dtype(0));
+}
+Tensor LowerTranspose(const TransposeAttrs& a, const Tensors& in) {
+  return TransposeBy(in[0], Permutation(a, in[0].ndim(), "transpose"));
+}
+Ints Swap(const SwapAxesAttrs& a, int64_t ndim) {
+  Ints p;
+  for (int64_t d = 0; d < ndim; ++d) p.push_back(d);
+  std::swap(p[NormalizeAxis(a.axis1, ndim, "swapaxes", "axis1")], p[NormalizeAxis(a.axis2, ndim, "swapaxes", "axis2")]);
+  return p;
+}
+Type SwapType(const SwapAxesAttrs& a, const TypeArgs& in) {
+  Shape out;
+  for (int64_t d : Swap(a, in.ndim(0))) out.push_back(in.shape(0)[d]);
+  return TensorType(out, in.dtype(0));
+}
+Tensor LowerSwap(const SwapAxesAttrs& a, const Tensors& in) { return TransposeBy(in[0], Swap(a, in[0].ndim())); }
+
+// ---- concatenate, stack, split
+Type ConcatenateType(const ConcatenateAttrs& a, const TypeArgs& in) {
+  std::vector<const TensorTypeNode*> parts = in.Fields(0);
+  if (parts.empty()) in.Fail("R1", "the tuple is empty, where one tensor or more is wanted");
+  int64_t ndim = parts[0]->shape.size();
+  if (ndim == 0) in.Fail("R2", "scalars have no dimension to join along; use stack");
+  int64_t axis = in.Axis(a.axis, ndim), sum = 0;
+  Shape out = parts[0]->shape;
+  for (size_t k = 0; k < parts.size(); ++k) {
+    const TensorTypeNode* t = parts[k];
+    if (t->dtype != parts[0]->dtype) {
+      in.Fail("R3", "part " + Str(k) + " has dtype " + DataType2String(t->dtype) + " and part 0 has " + DataType2String(parts[0]->dtype));
+    }
+    bool fits = static_cast<int64_t>(t->shape.size()) == ndim;
+    for (int64_t d = 0; fits && d < ndim; ++d) {
+      if (d == axis) continue;
+      fits = in.Same(out[d], t->shape[d]);
+      if (DimOf(out[d]) < 0) out.Set(d, t->shape[d]);
+    }
+    if (!fits) {
+      in.Fail("R4", "part " + Str(k) + " has shape " + ShowShape(t->shape) + " and part 0 " + ShowShape(parts[0]->shape) + ": they differ off axis " + Str(axis));
+    }
+    int64_t n = DimOf(t->shape[axis]);
+    sum = n < 0 || sum < 0 ? -1 : sum + n;
+  }
+  if (parts.size() > 1) out.Set(axis, MakeDim(sum));
+  return TensorType(out, parts[0]->dtype);
+}
+Tensor LowerConcatenate(const ConcatenateAttrs& a, const Tensors& in) {
+  int64_t axis = NormalizeAxis(a.axis, in[0].ndim(), "concatenate");
+  Shape out = in[0].shape();
+  std::vector<PrimExpr> begin{PrimExpr(0)};
+  for (const Tensor& t : in) begin.push_back(begin.back() + t.shape()[axis]);
+  out.Set(axis, begin.back());
+  return te::Compute(out, [&](Indices i) {
+    // The first part whose end lies behind the index; parts without elements are left out.
+    PrimExpr v;
+    for (size_t k = in.size(); k-- > 0;) {
+      if (tir::is_zero(in[k].shape()[axis])) continue;
+      Shape at = i;
+      at.Set(axis, i[axis] - begin[k]);
+      v = v.defined() ? if_then_else(i[axis] < begin[k + 1], in[k](at), v) : in[k](at);
+    }
+    return v.defined() ? v : tir::make_const(in[0].dtype(), 0);
+  }, "concatenate");
+}
+
+Type StackType(const StackAttrs& a, const TypeArgs& in) {
+  std::vector<const TensorTypeNode*> parts = in.Fields(0);
+  if (parts.empty()) in.Fail("R1", "the tuple is empty, where one tensor or more is wanted");
+  Shape out = parts[0]->shape;
+  for (size_t k = 1; k < parts.size(); ++k) {
+    bool fits = parts[k]->shape.size() == out.size() && parts[k]->dtype == parts[0]->dtype;
+    for (size_t d = 0; fits && d < out.size(); ++d) fits = in.Same(out[d], parts[k]->shape[d]);
+    if (!fits) {
+      in.Fail("R2", "part " + Str(k) + " is " + ShowType(GetRef<TensorType>(parts[k])) + " and part 0 " + ShowType(GetRef<TensorType>(parts[0])) +
+                        ", where shape and dtype have to agree");
+    }
+  }
+  out.insert(in.Axis(a.axis, static_cast<int64_t>(out.size()) + 1), MakeDim(parts.size()));
+  return TensorType(out, parts[0]->dtype);
+}
+Tensor LowerStack(const StackAttrs& a, const Tensors& in) {
+  int64_t axis = NormalizeAxis(a.axis, in[0].ndim() + 1, "stack");
+  Shape out = in[0].shape();
+  out.insert(axis, MakeDim(in.size()));
+  return te::Compute(out, [&](Indices i) {
+    Shape at;
+    for (int64_t d = 0; d <= in[0].ndim(); ++d) {
+      if (d != axis) at.push_back(i[d]);
+    }
+    PrimExpr v = in.back()(at);
+    for (int64_t k = static_cast<int64_t>(in.size()) - 2; k >= 0; --k) v = if_then_else(i[axis] < PrimExpr(k + 1), in[k](at), v);
+    return v;
+  }, "stack");
+}
+
+/// Where each part begins and ends; -1 for an end that is not known.
+struct Parts {
+  Ints begin, end;
+};
+Parts PartsOf(const SplitAttrs& a, int64_t n, const char* op) {
+  Parts p;
+  auto fail = [&](const std::string& text) { throw CompileError(std::string("[") + op + " R1] " + text); };
+  if (const auto* count = a.indices_or_sections.as<IntImmNode>()) {
+    int64_t k = count->value;
+    if (k < 1 || k > (1 << 20)) fail("indices_or_sections is " + Str(k) + ", where a number of parts, 1 or more, is wanted");
+    if (n >= 0 && n % k != 0) fail("an extent of " + Str(n) + " is not divisible into " + Str(k) + " equal parts; give the positions");
+    for (int64_t i = 0; i < k; ++i) {
+      p.begin.push_back(n < 0 ? -1 : n / k * i);
+      p.end.push_back(n < 0 ? -1 : n / k * (i + 1));
+    }
+    return p;
+  }
+  if (!a.indices_or_sections.as<runtime::ArrayObj>()) fail("indices_or_sections is a number of parts or an array of positions");
+  auto positions = runtime::Any(a.indices_or_sections).As<Array<int64_t>>();
+  p.begin.push_back(0);
+  for (int64_t x : positions) {
+    if (x < p.begin.back() || (n >= 0 && x > n)) {
+      fail("positions " + ShowInts(ToInts(positions)) + " do not rise from 0 to the extent" + (n < 0 ? std::string() : " " + Str(n)));
+    }
+    p.end.push_back(x);
+    p.begin.push_back(x);
+  }
+  p.end.push_back(n);
+  return p;
+}
+Type SplitType(const SplitAttrs& a, const TypeArgs& in) {
+  in.MinRank(0, 1, "R2");
+  int64_t axis = in.Axis(a.axis, in.ndim(0));
+  Parts p = PartsOf(a, in.dim(0, axis), in.op());
+  Array<Type> fields;
+  for (size_t k = 0; k < p.begin.size(); ++k) {
+    Shape out = in.shape(0);
+    out.Set(axis, p.end[k] < 0 ? UnknownDim() : PrimExpr(p.end[k] - p.begin[k]));
+    fields.push_back(TensorType(out, in.dtype(0)));
+  }
+  return TupleType(fields);
+}
+Tensors LowerSplit(const SplitAttrs& a, const Tensors& in) {
+  int64_t axis = NormalizeAxis(a.axis, in[0].ndim(), "split");
+  PrimExpr n = in[0].shape()[axis];
+  Parts p = PartsOf(a, DimOf(n), "split");
+  Tensors out;
+  for (size_t k = 0; k < p.begin.size(); ++k) {
+    PrimExpr part = floordiv(n, PrimExpr(static_cast<int64_t>(p.begin.size())));
+    PrimExpr begin = p.begin[k] >= 0 ? PrimExpr(p.begin[k]) : part * PrimExpr(static_cast<int64_t>(k));
+    PrimExpr extent = p.end[k] >= 0 ? PrimExpr(p.end[k] - p.begin[k]) : p.begin[k] >= 0 ? n - begin : part;
+    Shape shape = in[0].shape();
+    shape.Set(axis, extent);
+    out.push_back(topi::Pick(shape, in[0], [&](Indices i) {
+      Shape at = i;
+      at.Set(axis, i[axis] + begin);
+      return at;
+    }, "split"));
+  }
+  return out;
+}
+
+// ---- tile, repeat, reverse
+Shape TiledShape(const TileAttrs& a, const Shape& in) {
+  size_t n = in.size() > a.reps.size() ? in.size() : a.reps.size();
+  Shape out;
+  for (size_t d = 0; d < n; ++d) {
+    PrimExpr x = d + in.size() >= n ? in[d + in.size() - n] : PrimExpr(1);
+    int64_t r = d + a.reps.size() >= n ? a.reps[d + a.reps.size() - n] : 1;
+    out.push_back(r == 1 ? x : DimOf(x) >= 0 ? x * PrimExpr(r) : x.as<tir::AnyNode>() ? UnknownDim() : x * PrimExpr(r));
+  }
+  return out;
+}
+Shape Literals(const Shape& s) {  // dimensions that are no literals and no variables are unknown in types
+  Shape out;
+  for (const PrimExpr& d : s) out.push_back(DimOf(d) >= 0 || d.as<tir::VarNode>() ? d : UnknownDim());
+  return out;
+}
+Type TileType(const TileAttrs& a, const TypeArgs& in) { return TensorType(Literals(TiledShape(a, in.shape(0))), in.dtype(0)); }
+Tensor LowerTile(const TileAttrs& a, const Tensors& in) {
+  Shape out = TiledShape(a, in[0].shape());
+  return topi::Pick(out, in[0], [&](Indices i) {
+    Shape at;
+    size_t lead = out.size() - in[0].shape().size();
+    for (size_t d = lead; d < out.size(); ++d) {
+      const PrimExpr& n = in[0].shape()[d - lead];
+      at.push_back(SameExtent(n, out[d]) ? PrimExpr(i[d]) : tir::is_one(n) ? PrimExpr(0) : floormod(i[d], n));
+    }
+    return at;
+  }, "tile");
+}
+
+Type RepeatType(const RepeatAttrs& a, const TypeArgs& in) {
+  if (!HasValue(a.axis)) {
+    int64_t n = ProductOf(Dims(in.shape(0)));
+    return TensorType(Shape{MakeDim(n < 0 ? -1 : n * a.repeats)}, in.dtype(0));
+  }
+  in.MinRank(0, 1, "R1");
+  int64_t axis = in.Axis(ValueOf(a.axis), in.ndim(0)), n = in.dim(0, axis);
+  Shape out = in.shape(0);
+  out.Set(axis, MakeDim(n < 0 ? -1 : n * a.repeats));
+  return TensorType(out, in.dtype(0));
+}
+Tensor LowerRepeat(const RepeatAttrs& a, const Tensors& in) {
+  Tensor x = HasValue(a.axis) ? in[0] : topi::Reshape(in[0], {topi::Product(in[0].shape())});
+  int64_t axis = HasValue(a.axis) ? NormalizeAxis(ValueOf(a.axis), x.ndim(), "repeat") : 0;
+  Shape out = x.shape();
+  out.Set(axis, x.shape()[axis] * PrimExpr(a.repeats));
+  return topi::Pick(out, x, [&](Indices i) {
+    Shape at = i;
+    at.Set(axis, floordiv(i[axis], PrimExpr(a.repeats > 0 ? a.repeats : 1)));
+    return at;
+  }, "repeat");
+}
+
+Type ReverseType(const ReverseAttrs& a, const TypeArgs& in) {
+  in.MinRank(0, 1, "R1");
+  in.Axis(a.axis, in.ndim(0));
+  return in.type(0);
+}
+Tensor LowerReverse(const ReverseAttrs& a, const Tensors& in) {
+  int64_t axis = NormalizeAxis(a.axis, in[0].ndim(), "reverse");
+  return topi::Pick(in[0].shape(), in[0], [&](Indices i) {
+    Shape at = i;
+    at.Set(axis, in[0].shape()[axis] - PrimExpr(1) - i[axis]);
+    return at;
+  }, "reverse");
+}
+Type ReverseSequenceType(const ReverseSequenceAttrs& a, const TypeArgs& in) {
+  in.MinRank(0, 2, "R1");
+  in.Rank(1, 1, "R2");
+  in.Integral(1, "R2");
+  int64_t seq = in.Axis(a.seq_axis, in.ndim(0), "seq_axis"), batch = in.Axis(a.batch_axis, in.ndim(0), "batch_axis");
+  if (seq == batch) in.Fail("R3", "seq_axis and batch_axis are both " + Str(seq));
+  if (!in.Same(in.shape(0)[batch], in.shape(1)[0])) {
+    in.Fail("R4", "`seq_lengths` has " + Str(in.dim(1, 0)) + " elements and `data` " + Str(in.dim(0, batch)) + " on batch_axis");
+  }
+  return in.type(0);
+}
+Tensor LowerReverseSequence(const ReverseSequenceAttrs& a, const Tensors& in) {
+  int64_t seq = NormalizeAxis(a.seq_axis, in[0].ndim(), "reverse_sequence");
+  int64_t batch = NormalizeAxis(a.batch_axis, in[0].ndim(), "reverse_sequence");
+  PrimExpr last = in[0].shape()[seq] - PrimExpr(1);
+  return topi::Pick(in[0].shape(), in[0], [&](Indices i) {
+    PrimExpr n = cast(DataType::Int(64), in[1](i[batch]));
+    PrimExpr from = te::Select(PrimExpr(i[seq]) < n, n - PrimExpr(1) - i[seq], i[seq]);
+    Shape at = i;
+    at.Set(seq, max(min(from, last), PrimExpr(0)));
+    return at;
+  }, "reverse_sequence");
+}
+
+// ---- broadcasting
+void CheckBroadcastsTo(const TypeArgs& in, const Shape& from, const Shape& to) {
+  bool fits = from.size() <= to.size();
+  for (size_t d = 0; fits && d < from.size(); ++d) {
+    int64_t n = DimOf(from[d]), m = DimOf(to[to.size() - from.size() + d]);
+    fits = n < 0 || m < 0 || n == 1 || n == m;
+  }
+  if (!fits) in.Fail("R1", "`data`: " + ShowShape(from) + " does not broadcast to " + ShowShape(to));
+}
+Type BroadcastToType(const InitOpAttrs& a, const TypeArgs& in) {
+  if (!a.shape.defined()) in.Fail("R2", "shape is missing");
+  Shape out = MakeShape(ToInts(a.shape));
+  CheckBroadcastsTo(in, in.shape(0), out);
+  return TensorType(out, in.dtype(0));
+}
+Tensor BroadcastTo(const Tensor& x, const Shape& shape) {
+  return te::Compute(shape, [&](Indices i) { return topi::BroadcastAt(x, i); }, "broadcast_to");
+}
+Tensor LowerBroadcastTo(const InitOpAttrs& a, const Tensors& in) { return BroadcastTo(in[0], MakeShape(ToInts(a.shape))); }
+Type BroadcastToLikeType(const TypeArgs& in) {
+  CheckBroadcastsTo(in, in.shape(0), in.shape(1));
+  return TensorType(in.shape(1), in.dtype(0));
+}
+Tensor LowerBroadcastToLike(const Tensors& in) { return BroadcastTo(in[0], in[1].shape()); }
+
+Type CollapseSumLikeType(const TypeArgs& in) {
+  in.Number(0, "R2");
+  CheckBroadcastsTo(in, in.shape(1), in.shape(0));
+  return TensorType(in.shape(1), in.dtype(0));
+}
+Tensor LowerCollapseSumLike(const Tensors& in) {
+  const Tensor& x = in[0];
+  int64_t lead = x.ndim() - in[1].ndim();
+  Ints axes;
+  for (int64_t d = 0; d < x.ndim(); ++d) {
+    if (d < lead || (tir::is_one(in[1].shape()[d - lead]) && !tir::is_one(x.shape()[d]))) axes.push_back(d);
+  }
+  DataType acc = Wide(x.dtype());
+  Array<te::IterVar> k = topi::ReduceAxes(x.shape(), axes);
+  Tensor sum = te::Compute(in[1].shape(), [&](Indices i) {
+    Shape at, ks = topi::VarsOf(k);
+    size_t next = 0;
+    for (int64_t d = 0; d < x.ndim(); ++d) {
+      bool reduced = next < axes.size() && axes[next] == d;
+      at.push_back(reduced ? ks[next++] : PrimExpr(i[d - lead]));
+    }
+    PrimExpr v = cast(acc, x(at));
+    return k.empty() ? v : te::Sum(v, k);
+  }, "collapse_sum");
+  return topi::Cast(sum, x.dtype());
+}
+
+// ---- meshgrid
+void CheckMeshgrid(const MeshgridAttrs& a, const TypeArgs& in) {
+  if (a.indexing != "ij" && a.indexing != "xy") in.Fail("R1", "indexing is \"" + a.indexing.str() + "\"; it is \"ij\" or \"xy\"");
+  for (const TensorTypeNode* t : in.Fields(0)) {
+    if (t->shape.size() > 1) in.Fail("R2", "a part has shape " + ShowShape(t->shape) + ", where scalars and vectors are wanted");
+  }
+}
+Ints MeshOrder(const MeshgridAttrs& a, size_t n) {  // dimension of the result that each part runs along
+  Ints order;
+  for (size_t k = 0; k < n; ++k) order.push_back(k);
+  if (a.indexing == "xy" && n >= 2) std::swap(order[0], order[1]);
+  return order;
+}
+Type MeshgridType(const MeshgridAttrs& a, const TypeArgs& in) {
+  CheckMeshgrid(a, in);
+  std::vector<const TensorTypeNode*> parts = in.Fields(0);
+  Ints order = MeshOrder(a, parts.size());
+  std::vector<PrimExpr> shape(parts.size(), PrimExpr(1));
+  for (size_t k = 0; k < parts.size(); ++k) shape[order[k]] = parts[k]->shape.empty() ? PrimExpr(1) : parts[k]->shape[0];
+  Array<Type> fields;
+  for (const TensorTypeNode* t : parts) fields.push_back(TensorType(Shape(shape), t->dtype));
+  return TupleType(fields);
+}
+Tensors LowerMeshgrid(const MeshgridAttrs& a, const Tensors& in) {
+  Ints order = MeshOrder(a, in.size());
+  std::vector<PrimExpr> shape(in.size(), PrimExpr(1));
+  for (size_t k = 0; k < in.size(); ++k) shape[order[k]] = in[k].shape().empty() ? PrimExpr(1) : in[k].shape()[0];
+  Tensors out;
+  for (size_t k = 0; k < in.size(); ++k) {
+    out.push_back(te::Compute(Shape(shape), [&](Indices i) {
+      return in[k].shape().empty() ? in[k](Shape()) : in[k](Shape{i[order[k]]});
+    }, "meshgrid"));
+  }
+  return out;
+}
+
+}  // namespace
+
+const Op op::reshape = DefineInjective("reshape", "The same elements, row-major, in another shape.", "Any tensor.",
+                                       "R1: the codes are valid. R2: they find their dimensions. R3: as many elements as data has.",
+                                       TypeOf<ReshapeAttrs>, Rel<"reshape", ReshapeType>, LowerReshape, "Relay; ONNX Reshape-21");
+const Op op::reshape_like = DefineOp({
+    .name = "reshape_like",
+    .doc = "lhs with dimensions lhs_begin to lhs_end replaced by rhs_begin to rhs_end of rhs.",
+    .inputs = {{"lhs", "Any tensor."}, {"rhs", "Its shape counts alone. R1: the result has as many elements as lhs."}},
+    .output = "The new shape, dtype of `lhs`.",
+    .attrs = TypeOf<ReshapeLikeAttrs>,
+    .type_rel = Rel<"reshape_like", ReshapeLikeType>,
+    .lower = LowerReshapeLike,
+    .pattern = OpPattern::kInjective,
+    .source = "Relay",
+});
+const Op op::batch_flatten = DefineInjective("nn.batch_flatten", "All dimensions but the first become one.", "R1: rank 1 or more.", "Rank 2.",
+                                             nullptr, Rel<"nn.batch_flatten", BatchFlattenType>, LowerBatchFlatten, "Relay");
+const Op op::expand_dims = DefineInjective("expand_dims", "New dimensions of extent 1.", "Any tensor.", "R1: at most 64 dimensions. R2: no dimension is named twice.",
+                                           TypeOf<ExpandDimsAttrs>, Rel<"expand_dims", ExpandDimsType>, LowerExpandDims, "NumPy; ONNX Unsqueeze-21");
+const Op op::squeeze = DefineInjective("squeeze", "Without dimensions of extent 1.", "R1: extent 1 on `axis`. R2: known extents with axis=None.",
+                                       "The other dimensions.", TypeOf<SqueezeAttrs>, Rel<"squeeze", SqueezeType>, LowerSqueeze, "NumPy; ONNX Squeeze-21");
+const Op op::transpose = DefineInjective("transpose", "Dimensions in another order.", "Any tensor.", "R1: `axes` is a permutation.",
+                                         TypeOf<TransposeAttrs>, Rel<"transpose", TransposeType>, LowerTranspose, "NumPy");
+const Op op::swapaxes = DefineInjective("swapaxes", "Two dimensions change places.", "Any tensor.", "The shape with both swapped.",
+                                        TypeOf<SwapAxesAttrs>, Rel<"swapaxes", SwapType>, LowerSwap, "NumPy");
+const Op op::concatenate = DefineInjective("concatenate", "Tensors joined along a dimension that they have.",
+                                           "A tuple. R1: not empty. R2: rank 1 or more. R3: one dtype. R4: the same shape off `axis`.",
+                                           "Extents on `axis` add up.", TypeOf<ConcatenateAttrs>, Rel<"concatenate", ConcatenateType>,
+                                           LowerConcatenate, "NumPy; ONNX Concat-13");
+const Op op::stack = DefineInjective("stack", "Tensors joined along a new dimension.", "A tuple. R1: not empty. R2: one shape and dtype.",
+                                     "A dimension more.", TypeOf<StackAttrs>, Rel<"stack", StackType>, LowerStack, "NumPy");
+const Op op::split = DefineInjective("split", "Parts of a tensor along a dimension.", "R2: rank 1 or more.",
+                                     "A tuple of the parts. R1: equal parts divide the extent; positions rise within it.", TypeOf<SplitAttrs>,
+                                     Rel<"split", SplitType>, LowerSplit, "NumPy; ONNX Split-18");
+const Op op::tile = DefineInjective("tile", "The tensor repeated as a whole.", "Any tensor.", "Extents times `reps`.", TypeOf<TileAttrs>,
+                                    Rel<"tile", TileType>, LowerTile, "NumPy; ONNX Tile-13");
+const Op op::repeat = DefineInjective("repeat", "Each element several times in a row.", "R1: rank 1 or more, unless axis=None.",
+                                      "The extent on `axis` times `repeats`.", TypeOf<RepeatAttrs>, Rel<"repeat", RepeatType>, LowerRepeat, "NumPy");
+const Op op::reverse = DefineInjective("reverse", "A dimension turned round.", "R1: rank 1 or more.", "Shape and dtype of `data`.",
+                                       TypeOf<ReverseAttrs>, Rel<"reverse", ReverseType>, LowerReverse, "NumPy flip");
+const Op op::reverse_sequence = DefineOp({
+    .name = "reverse_sequence",
+    .doc = "The first seq_lengths[b] elements on seq_axis turned round, for each b on batch_axis.",
+    .inputs = {{"data", "R1: rank 2 or more. R3: the two axes differ."}, {"seq_lengths", "R2: integers, rank 1. R4: data's extent on batch_axis."}},
+    .output = "Shape and dtype of `data`.",
+    .attrs = TypeOf<ReverseSequenceAttrs>,
+    .type_rel = Rel<"reverse_sequence", ReverseSequenceType>,
+    .lower = LowerReverseSequence,
+    .pattern = OpPattern::kInjective,
+    .source = "ONNX ReverseSequence-10",
+});
+const Op op::broadcast_to = DefineOp({
+    .name = "broadcast_to",
+    .doc = "data repeated to a shape, by NumPy's broadcasting.",
+    .inputs = {{"data", "R1: its shape broadcasts to `shape`."}},
+    .output = "Shape `shape`, dtype of `data`. R2: shape is given.",
+    .attrs = TypeOf<InitOpAttrs>,
+    .type_rel = Rel<"broadcast_to", BroadcastToType>,
+    .lower = LowerBroadcastTo,
+    .pattern = OpPattern::kBroadcast,
+    .source = "NumPy",
+});
+const Op op::broadcast_to_like = DefineOp({
+    .name = "broadcast_to_like",
+    .doc = "data repeated to the shape of another tensor.",
+    .inputs = {{"data", "R1: its shape broadcasts to that of `like`."}, {"like", "Its shape counts alone."}},
+    .output = "Shape of `like`, dtype of `data`.",
+    .type_rel = Rel<"broadcast_to_like", BroadcastToLikeType>,
+    .lower = LowerBroadcastToLike,
+    .pattern = OpPattern::kBroadcast,
+    .source = "Relay",
+});
+const Op op::collapse_sum_like = DefineOp({
+    .name = "collapse_sum_like",
+    .doc = "Sums over what broadcasting from like's shape to data's repeats.",
+    .inputs = {{"data", "R2: floating or integer dtype."}, {"like", "R1: its shape broadcasts to data's."}},
+    .output = "Shape of `like`, dtype of `data`.",
+    .type_rel = Rel<"collapse_sum_like", CollapseSumLikeType>,
+    .lower = LowerCollapseSumLike,
+    .pattern = OpPattern::kCommReduce,
+    .source = "Relay",
+});
+const Op op::meshgrid = DefineInjective("meshgrid", "Coordinates: part k repeated along all dimensions but k.", "A tuple. R2: scalars and vectors.",
+                                        "A tuple of tensors of one shape. R1: `indexing` is \"ij\" or \"xy\".", TypeOf<MeshgridAttrs>,
+                                        Rel<"meshgrid", MeshgridType>, LowerMeshgrid, "NumPy");
+
+}  // namespace baton::relay
