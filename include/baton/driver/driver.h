@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a Relay module to something that runs: the built-in pipeline, executors, artifacts.
+#pragma once
+
+#include <baton/ir/target.h>
+#include <baton/ir/transform.h>
+#include <baton/relay/expr.h>
+#include <baton/runtime/module.h>
+
+#include <string>
+
+namespace baton::driver {
+
+/// `main`'s parameters of these names become constants. Unknown names are an error.
+BATON_DLL IRModule BindParams(const IRModule& mod, const Map<String, NDArray>& params);
+/// `main`'s parameters of these names get these shapes.
+BATON_DLL IRModule BindShapes(const IRModule& mod, const Map<String, Array<int64_t>>& shapes);
+
+/// The passes between import and lowering, in order.
+BATON_DLL transform::Pass DefaultPipeline();
+/// Runs them under the current PassContext.
+BATON_DLL IRModule Optimize(const IRModule& mod, const Target& target);
+
+/// Compiles `main`. A static graph becomes one native function ("aot"); a program with dynamic shapes, control flow or
+/// host operators a module that interprets it over compiled kernels ("vm"). Both have the function "default".
+BATON_DLL runtime::Module Compile(const IRModule& mod, const Target& target);
+/// One stage as text: "relay", "tir", "llvm", "asm".
+BATON_DLL std::string EmitText(const IRModule& mod, const Target& target, const std::string& stage);
+
+}  // namespace baton::driver

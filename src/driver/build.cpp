@@ -1,0 +1,447 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <baton/driver/driver.h>
+#include <baton/ir/structural.h>
+#include <baton/relay/evaluator.h>
+#include <baton/relay/functor.h>
+#include <baton/relay/op.h>
+#include <baton/relay/transform.h>
+#include <baton/runtime/registry.h>
+#include <baton/support/file.h>
+#include <baton/support/nearest.h>
+
+#include <algorithm>
+#include <atomic>
+
+#include "driver/compiled_graph.h"
+
+namespace baton::driver {
+
+using relay::Expr;
+using relay::Function;
+using relay::Var;
+
+namespace {
+
+Function MainOf(const IRModule& mod) {
+  BaseFunc f = mod->Lookup("main");
+  if (!f.as<relay::FunctionNode>()) throw CompileError("@main is no Relay function");
+  return Downcast<Function>(f);
+}
+
+std::vector<std::string> ParamNames(const Function& f) {
+  std::vector<std::string> names;
+  for (const Var& p : f->params) names.push_back(p->name_hint().str());
+  return names;
+}
+
+/// A copy of the module with another main.
+IRModule WithMain(const IRModule& mod, const Function& f) {
+  IRModule out = mod.Copy();
+  out.CopyOnWrite()->Update(mod->GetGlobalVar("main"), f);
+  return out;
+}
+
+/// Main with parameters replaced: `replace(p)` gives another variable, a constant, or the parameter itself.
+template <class F>
+IRModule ReplaceParams(const IRModule& mod, F replace) {
+  Function main = MainOf(mod);
+  Map<Var, Expr> binds;
+  Array<Var> params;
+  for (const Var& p : main->params) {
+    Expr e = replace(p);
+    if (e.as<relay::VarNode>()) params.push_back(Downcast<Var>(e));
+    if (!e.same_as(p)) binds.Set(p, e);
+  }
+  if (binds.empty()) return mod;
+  return WithMain(mod, Function(params, relay::Bind(main->body, binds), Type(), main->type_params, main->attrs));
+}
+
+/// A model in code of this process. The executor finds all that it needs here.
+class AotModule : public runtime::ModuleNode {
+ public:
+  AotModule(CompiledGraph graph, IRModule mod, Target target) : graph_(std::move(graph)), mod_(std::move(mod)), target_(std::move(target)) {}
+  const char* type_key() const override { return "aot"; }
+  PackedFunc GetFunction(std::string_view, const ObjectPtr<Object>&) override { return nullptr; }
+  void* GetSymbol(const char* name) override { return graph_.code->GetSymbol(name); }
+  const runtime::ExecutableDesc* GetExecutable() const override { return &graph_.desc; }
+  std::string GetSource(std::string_view format) override {
+    std::string f(format);
+    if (f == "relay") return AsText(mod_);
+    LoweredModel model = LowerGraph(MainOf(mod_), target_);
+    if (f == "tir") return AsText(model.mod);
+    IRModule lowered = LowerTir(model.mod, target_);
+    if (f == "llvm" || f == "ll") return codegen::CompileToText(lowered, target_, "ll");
+    if (f == "asm") return codegen::CompileToText(lowered, target_, "asm");
+    throw UnsupportedError("no source in format \"" + f + "\"; there are relay, tir, llvm, asm");
+  }
+  void SaveToFile(const std::string& path, std::string_view format) override {
+    LoweredModel model = LowerGraph(MainOf(mod_), target_);
+    codegen::ObjectCode code = codegen::CompileToObjects(LowerTir(model.mod, target_), target_);
+    if (format == "obj" || format == "o") {
+      if (code.objects.size() > 1) code = codegen::CompileToObjects(LowerTir(model.mod, target_), target_, 1);
+      support::WriteFileAtomic(path, code.objects[0]);
+      return;
+    }
+    std::string elf = codegen::LinkShared(code, target_);
+    runtime::ExecutableDesc desc = graph_.desc;
+    desc.features = code.features;
+    runtime::WriteArtifact(path, elf.data(), elf.size(), desc);
+  }
+
+ private:
+  CompiledGraph graph_;
+  IRModule mod_;
+  Target target_;
+};
+
+/// The interpreter behind the executor's functions: shapes may differ from run to run.
+class VmExecutor : public runtime::ModuleNode {
+ public:
+  VmExecutor(IRModule mod, Function main) : mod_(std::move(mod)), main_(std::move(main)), inputs_(main_->params.size()) {}
+  const char* type_key() const override { return "vm"; }
+  PackedFunc GetFunction(std::string_view name, const ObjectPtr<Object>& self) override {
+    auto make = [&](auto body) {
+      return PackedFunc([self, this, body](runtime::Args args, runtime::RetValue* rv) {
+        if (busy_.exchange(true)) throw RuntimeError("this executor is in use by another thread; make one for each thread");
+        struct Release {
+          std::atomic<bool>* b;
+          ~Release() { *b = false; }
+        } release{&busy_};
+        body(this, args, rv);
+      });
+    };
+    using Self = VmExecutor*;
+    using runtime::Args;
+    using runtime::RetValue;
+    if (name == "set_input" || name == "set_input_zero_copy") {
+      return make([](Self s, Args a, RetValue*) { s->Set(s->Index(a[0]), a[1]); });
+    }
+    if (name == "run") return make([](Self s, Args, RetValue*) { s->Run(); });
+    if (name == "run_with") {
+      return make([](Self s, Args a, RetValue* rv) {
+        if (a.size() != static_cast<int>(s->inputs_.size())) {
+          throw runtime::ValueError("the model has " + std::to_string(s->inputs_.size()) + " inputs, got " + std::to_string(a.size()));
+        }
+        for (int i = 0; i < a.size(); ++i) s->Set(static_cast<size_t>(i), a[i]);
+        s->Run();
+        *rv = s->outputs_;
+      });
+    }
+    if (name == "get_output") {
+      return make([](Self s, Args a, RetValue* rv) {
+        int64_t i = a[0];
+        if (i < 0 || i >= static_cast<int64_t>(s->outputs_.size())) {
+          throw Error("IndexError", "output " + std::to_string(i) + " of " + std::to_string(s->outputs_.size()) + (s->outputs_.empty() ? "; has the model run?" : ""));
+        }
+        if (a.size() > 1) {
+          Downcast<NDArray>(s->outputs_[i]).CopyTo(a[1].As<DLTensor*>());
+        } else {
+          *rv = s->outputs_[i];
+        }
+      });
+    }
+    if (name == "get_input") return make([](Self s, Args a, RetValue* rv) { *rv = s->inputs_[s->Index(a[0])]; });
+    if (name == "get_num_inputs") return make([](Self s, Args, RetValue* rv) { *rv = static_cast<int64_t>(s->inputs_.size()); });
+    if (name == "get_num_outputs") return make([](Self s, Args, RetValue* rv) { *rv = static_cast<int64_t>(s->NumOutputs()); });
+    if (name == "get_input_index") {
+      return make([](Self s, Args a, RetValue* rv) {
+        std::vector<std::string> names = ParamNames(s->main_);
+        auto it = std::find(names.begin(), names.end(), a[0].As<std::string>());
+        *rv = it == names.end() ? int64_t{-1} : static_cast<int64_t>(it - names.begin());
+      });
+    }
+    if (name == "get_input_name") return make([](Self s, Args a, RetValue* rv) { *rv = s->main_->params[a[0].As<int64_t>()]->name_hint(); });
+    if (name == "get_output_name") return make([](Self s, Args a, RetValue* rv) { *rv = String(s->OutputName(a[0])); });
+    if (name == "get_input_info") {
+      return make([](Self s, Args a, RetValue* rv) {
+        const Var& p = s->main_->params[a[0].As<int64_t>()];
+        *rv = s->Info(p->name_hint().str(), p->checked_type_.defined() ? Downcast<Type>(p->checked_type_) : p->type_annotation);
+      });
+    }
+    if (name == "get_output_info") {
+      return make([](Self s, Args a, RetValue* rv) {
+        int64_t i = a[0];
+        Type t = s->main_->body->checked_type();
+        if (const auto* tuple = t.as<TupleTypeNode>()) t = tuple->fields[i];
+        *rv = s->Info(s->OutputName(i), t);
+      });
+    }
+    return nullptr;
+  }
+
+ private:
+  size_t NumOutputs() {
+    const auto* t = main_->body->checked_type_.as<TupleTypeNode>();
+    return t ? t->fields.size() : 1;
+  }
+  std::string OutputName(int64_t i) {
+    auto names = main_->GetAttr<Array<String>>("output_names", Array<String>());
+    return i < static_cast<int64_t>(names.size()) ? names[i].str() : "output" + std::to_string(i);
+  }
+  /// [name, shape (-1: any), dtype].
+  Array<runtime::Any> Info(const std::string& name, const Type& type) {
+    Array<int64_t> shape;
+    const auto* t = type.as<TensorTypeNode>();
+    if (t) {
+      for (const PrimExpr& d : t->shape) shape.push_back(relay::DimOf(d));
+    }
+    return {runtime::Any(name), runtime::Any(shape), runtime::Any(t ? DataType2String(t->dtype) : std::string("tuple"))};
+  }
+  size_t Index(const runtime::ArgValue& v) {
+    std::vector<std::string> names = ParamNames(main_);
+    if (v.Is<std::string>()) {
+      auto it = std::find(names.begin(), names.end(), v.As<std::string>());
+      if (it == names.end()) {
+        throw runtime::ValueError("the model has no input `" + v.As<std::string>() + "`" + support::DidYouMean(v.As<std::string>(), names));
+      }
+      return static_cast<size_t>(it - names.begin());
+    }
+    int64_t i = v.As<int64_t>();
+    if (i < 0 || i >= static_cast<int64_t>(names.size())) throw Error("IndexError", "input " + std::to_string(i) + " of " + std::to_string(names.size()));
+    return static_cast<size_t>(i);
+  }
+  void Set(size_t i, const runtime::ArgValue& v) {
+    NDArray a = v.Is<NDArray>() && !v.is_null() ? v.As<NDArray>() : FromTensor(v.As<DLTensor*>());
+    const Var& p = main_->params[static_cast<int64_t>(i)];
+    const auto* t = p->checked_type_.defined() ? p->checked_type_.as<TensorTypeNode>() : p->type_annotation.as<TensorTypeNode>();
+    if (t) {
+      bool ok = a.dtype() == t->dtype && a.shape().size() == t->shape.size();
+      for (size_t d = 0; ok && d < t->shape.size(); ++d) {
+        int64_t want = relay::DimOf(t->shape[static_cast<int64_t>(d)]);
+        ok = want < 0 || want == a.shape()[d];
+      }
+      if (!ok) {
+        std::string got = DataType2String(a.dtype()) + "(";
+        for (int64_t d : a.shape()) got += std::to_string(d) + ",";
+        throw runtime::ValueError("input `" + p->name_hint().str() + "` is " + got + "), the model wants " + AsText(GetRef<TensorType>(t)));
+      }
+    }
+    inputs_[i] = a;
+  }
+  static NDArray FromTensor(const DLTensor* t) {
+    NDArray a = NDArray::Empty({t->shape, t->shape + t->ndim}, t->dtype);
+    a.CopyFrom(t);
+    return a;
+  }
+  void Run() {
+    Array<ObjectRef> args;
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      if (!inputs_[i].defined()) {
+        throw runtime::ValueError("input `" + main_->params[static_cast<int64_t>(i)]->name_hint().str() + "` is not set");
+      }
+      args.push_back(inputs_[i]);
+    }
+    ObjectRef value = relay::InterpretCall(main_, args, mod_);
+    Array<ObjectRef> outputs;
+    std::vector<ObjectRef> work{value};
+    while (!work.empty()) {
+      ObjectRef v = work.back();
+      work.pop_back();
+      if (v.as<runtime::ArrayObj>()) {
+        Array<ObjectRef> fields = Downcast<Array<ObjectRef>>(v);
+        for (size_t i = fields.size(); i-- > 0;) work.push_back(fields[static_cast<int64_t>(i)]);
+      } else {
+        outputs.push_back(v);
+      }
+    }
+    outputs_ = outputs;
+  }
+  IRModule mod_;
+  Function main_;
+  std::vector<NDArray> inputs_;
+  Array<ObjectRef> outputs_;
+  std::atomic<bool> busy_{false};
+};
+
+class VmModule : public runtime::ModuleNode {
+ public:
+  VmModule(IRModule mod, std::string why) : mod_(std::move(mod)), why_(std::move(why)) {}
+  const char* type_key() const override { return "vm"; }
+  PackedFunc GetFunction(std::string_view name, const ObjectPtr<Object>& self) override {
+    if (name == "default") {
+      return PackedFunc([self, this](runtime::Args, runtime::RetValue* rv) {
+        *rv = runtime::MakeModule<VmExecutor>(mod_, MainOf(mod_));
+      });
+    }
+    if (name == "why") return PackedFunc([self, this](runtime::Args, runtime::RetValue* rv) { *rv = why_; });
+    return nullptr;
+  }
+  std::string GetSource(std::string_view format) override {
+    if (format == "relay") return AsText(mod_);
+    throw UnsupportedError("this program is interpreted over compiled kernels, because " + why_ + "; only its Relay text can be shown");
+  }
+  void SaveToFile(const std::string&, std::string_view) override {
+    throw UnsupportedError("this program cannot be exported as an artifact, because " + why_ +
+                           "; give all inputs static shapes (--shape, --dim) if that is the cause");
+  }
+
+ private:
+  IRModule mod_;
+  std::string why_;
+};
+
+}  // namespace
+
+IRModule BindParams(const IRModule& mod, const Map<String, NDArray>& params) {
+  if (params.empty()) return mod;
+  std::vector<std::string> names = ParamNames(MainOf(mod));
+  for (const auto& [name, value] : params) {
+    if (std::find(names.begin(), names.end(), name.str()) == names.end()) {
+      throw runtime::ValueError("@main has no parameter `" + name.str() + "`" + support::DidYouMean(name.view(), names));
+    }
+  }
+  return ReplaceParams(mod, [&](const Var& p) -> Expr {
+    if (!params.count(p->name_hint())) return p;
+    relay::Constant c(NDArray(params.at(p->name_hint())));
+    c->span = p->span;
+    return c;
+  });
+}
+
+IRModule BindShapes(const IRModule& mod, const Map<String, Array<int64_t>>& shapes) {
+  if (shapes.empty()) return mod;
+  std::vector<std::string> names = ParamNames(MainOf(mod));
+  for (const auto& [name, value] : shapes) {
+    if (std::find(names.begin(), names.end(), name.str()) == names.end()) {
+      throw runtime::ValueError("@main has no input `" + name.str() + "`" + support::DidYouMean(name.view(), names));
+    }
+  }
+  return ReplaceParams(mod, [&](const Var& p) -> Expr {
+    if (!shapes.count(p->name_hint())) return p;
+    const auto* t = p->type_annotation.as<TensorTypeNode>();
+    Array<int64_t> shape = shapes.at(p->name_hint());
+    if (!t || t->shape.size() != shape.size()) {
+      throw runtime::ValueError("input `" + p->name_hint().str() + "` has " + std::to_string(t ? t->shape.size() : 0) + " dimensions, got " +
+                                std::to_string(shape.size()));
+    }
+    Array<PrimExpr> dims;
+    bool same = true;
+    for (size_t i = 0; i < shape.size(); ++i) {
+      int64_t d = shape[static_cast<int64_t>(i)], have = relay::DimOf(t->shape[static_cast<int64_t>(i)]);
+      if (d < 0) throw runtime::ValueError("a dimension of `" + p->name_hint().str() + "` is " + std::to_string(d));
+      if (have >= 0 && have != d) {
+        throw runtime::ValueError("dimension " + std::to_string(i) + " of input `" + p->name_hint().str() + "` is " + std::to_string(have) +
+                                  " in the model, got " + std::to_string(d));
+      }
+      same &= have == d;
+      dims.push_back(PrimExpr(d));
+    }
+    if (same) return p;
+    Var v(p->name_hint(), TensorType(dims, t->dtype));
+    v->span = p->span;
+    return v;
+  });
+}
+
+namespace {
+
+/// Decomposes until nothing does any more.
+transform::Pass DecomposeAll() {
+  return transform::CreateModulePass(
+      TypedPackedFunc<IRModule(IRModule, transform::PassContext)>([](IRModule mod, transform::PassContext) {
+        transform::Pass infer = relay::transform::InferType(), decompose = relay::transform::DecomposeOps();
+        for (int round = 0; round < 16; ++round) {
+          mod = infer(mod);
+          IRModule next = decompose(mod);
+          if (next.same_as(mod)) break;
+          mod = next;
+        }
+        return mod;
+      }),
+      0, "DecomposeAll", {});
+}
+
+}  // namespace
+
+transform::Pass DefaultPipeline() {
+  using namespace relay::transform;  // NOLINT: passes
+  Array<Pass> passes;
+  auto add = [&](Pass p) { passes.push_back(p); };
+  auto add_if_there = [&](const char* name) {
+    if (Registry::Get(std::string("relay._transform.") + name)) add(baton::transform::GetPass(name));
+  };
+  add(InferType());
+  // From here on operators have static forms where shapes allow it.
+  add(DynamicToStatic());
+  add(SimplifyInference());
+  add(InferType());
+  add(FoldConstant());
+  add(DecomposeAll());
+  add(FoldConstant());
+  add(InferType());
+  add_if_there("FoldScaleAxis");
+  add_if_there("SimplifyExpr");
+  add(FoldConstant());
+  add(EliminateCommonSubexpr());
+  add_if_there("CombineParallelDense");
+  add(InferType());
+  // From here on data flows in the layouts of the kernels.
+  add_if_there("AlterOpLayout");
+  add(InferType());
+  add(FoldConstant());
+  add(InferType());
+  // From here on every operator that has loops is in a primitive function.
+  add(FuseOps(-1));
+  add(InferType());
+  return Sequential(passes, "DefaultPipeline");
+}
+
+IRModule Optimize(const IRModule& mod, const Target& target) {
+  With<Target> scope(target);
+  return DefaultPipeline()(mod);
+}
+
+runtime::Module Compile(const IRModule& mod, const Target& target) {
+  IRModule optimized = Optimize(mod, target);
+  Function main = MainOf(optimized);
+  std::string why;
+  if (!CanLowerGraph(main, &why)) return runtime::MakeModule<VmModule>(optimized, why);
+  With<Target> scope(target);
+  if (!target.get()->is_host()) {
+    // Code for another machine cannot be loaded here; it is for saving.
+    CompiledGraph g;
+    LoweredModel model = LowerGraph(main, target);
+    g.constants = PackConstants(model);
+    g.desc = model.desc;
+    g.desc.constants = g.constants.ptr<uint8_t>();
+    g.desc.target = target.str();
+    g.code = codegen::LoadObjects(codegen::ObjectCode{});
+    return runtime::MakeModule<AotModule>(std::move(g), optimized, target);
+  }
+  return runtime::MakeModule<AotModule>(CompileGraph(main, target, 2), optimized, target);
+}
+
+std::string EmitText(const IRModule& mod, const Target& target, const std::string& stage) {
+  IRModule optimized = Optimize(mod, target);
+  if (stage == "relay") return AsText(optimized);
+  std::string why;
+  Function main = MainOf(optimized);
+  if (!CanLowerGraph(main, &why)) throw UnsupportedError("there is no " + stage + " of this program, because " + why);
+  With<Target> scope(target);
+  LoweredModel model = LowerGraph(main, target);
+  if (stage == "tir") return AsText(model.mod);
+  IRModule lowered = LowerTir(model.mod, target);
+  if (stage == "tir-lowered") return AsText(lowered);
+  if (stage == "llvm") return codegen::CompileToText(lowered, target, "ll");
+  if (stage == "llvm-raw") return codegen::CompileToText(lowered, target, "ll-raw");
+  if (stage == "asm") return codegen::CompileToText(lowered, target, "asm");
+  throw runtime::ValueError("unknown stage \"" + stage + "\"; there are relay, tir, tir-lowered, llvm, asm");
+}
+
+BATON_REGISTER_GLOBAL("driver.BindParams").set_body_typed([](IRModule m, Map<String, NDArray> p) { return BindParams(m, p); });
+BATON_REGISTER_GLOBAL("driver.BindShapes").set_body_typed([](IRModule m, Map<String, Array<int64_t>> s) { return BindShapes(m, s); });
+BATON_REGISTER_GLOBAL("driver.DefaultPipeline").set_body_typed([] { return DefaultPipeline(); });
+BATON_REGISTER_GLOBAL("driver.Optimize").set_body_typed([](IRModule m, Target t) { return Optimize(m, t); });
+BATON_REGISTER_GLOBAL("driver.Compile").set_body_typed([](IRModule m, Target t) { return Compile(m, t); });
+BATON_REGISTER_GLOBAL("driver.EmitText").set_body_typed([](IRModule m, Target t, String stage) { return String(EmitText(m, t, stage.str())); });
+BATON_REGISTER_GLOBAL("driver.SaveModule").set_body_typed([](runtime::Module m, String path, String format) {
+  m->SaveToFile(path.str(), format.view());
+});
+BATON_REGISTER_GLOBAL("driver.ModuleKind").set_body_typed([](runtime::Module m) { return String(m->type_key()); });
+BATON_REGISTER_GLOBAL("driver.Describe").set_body_typed([] { return codegen::Describe(); });
+BATON_REGISTER_GLOBAL("driver.CanLower").set_body_typed([](IRModule m) {
+  std::string why;
+  return String(CanLowerGraph(MainOf(m), &why) ? std::string() : why);
+});
+
+}  // namespace baton::driver

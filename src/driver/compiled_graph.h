@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// A lowered graph as code in this process.
+#pragma once
+
+#include <baton/codegen/codegen.h>
+#include <baton/runtime/module.h>
+#include <baton/runtime/ndarray.h>
+
+#include <vector>
+
+#include "driver/lower_graph.h"
+
+namespace baton::driver {
+
+/// Runs LowerPipeline over each PrimFunc.
+IRModule LowerTir(const IRModule& mod, const Target& target);
+
+/// The constants of a lowered model, in one piece of memory as the code wants them.
+NDArray PackConstants(const LoweredModel& model);
+
+/// Code in this process, with its constants. `entry` may be called from several threads, each with its own arena.
+struct CompiledGraph {
+  runtime::Module code;
+  runtime::EntryFunction entry = nullptr;
+  NDArray constants;
+  runtime::ExecutableDesc desc;
+};
+CompiledGraph CompileGraph(const relay::Function& main, const Target& target, int num_threads);
+
+}  // namespace baton::driver

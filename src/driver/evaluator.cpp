@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs single operators and fusion groups on concrete arrays: by the loop interpreter when they are small, else by
+// code that is compiled once a shape.
+#include <baton/ir/structural.h>
+#include <baton/relay/evaluator.h>
+#include <baton/relay/functor.h>
+#include <baton/relay/lower.h>
+#include <baton/relay/op.h>
+#include <baton/relay/transform.h>
+#include <baton/runtime/c_backend_api.h>
+#include <baton/tir/lower.h>
+
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+
+#include "driver/compiled_graph.h"
+
+namespace baton::driver {
+
+using relay::Call;
+using relay::Constant;
+using relay::Expr;
+using relay::Function;
+using relay::OpDef;
+using relay::Tuple;
+using relay::Var;
+
+namespace {
+
+// Work up to which interpreting beats compiling (which takes some ten milliseconds).
+constexpr int64_t kInterpretElements = 16 << 10;
+constexpr int64_t kInterpretSteps = 400 << 10;
+// A function that comes back this often is compiled, however small.
+constexpr int kCompileAfter = 8;
+
+struct Kernel {
+  std::mutex mutex;
+  Function func;
+  tir::PrimFunc loops;
+  CompiledGraph code;
+  std::vector<TensorType> outputs;
+  bool tuple = false;
+  int runs = 0;
+};
+
+void FlattenValue(const ObjectRef& value, std::vector<NDArray>* out) {
+  std::vector<ObjectRef> work{value};
+  while (!work.empty()) {
+    ObjectRef v = work.back();
+    work.pop_back();
+    if (v.as<runtime::NDArrayObj>()) {
+      out->push_back(Downcast<NDArray>(v));
+    } else if (v.as<runtime::ArrayObj>()) {
+      Array<ObjectRef> fields = Downcast<Array<ObjectRef>>(v);
+      for (size_t i = fields.size(); i-- > 0;) work.push_back(fields[static_cast<int64_t>(i)]);
+    } else {
+      throw RuntimeError("an operator was given a value of type " + (v.defined() ? v.get()->GetTypeKey() : std::string("null")));
+    }
+  }
+}
+
+TensorType TypeOfArray(const NDArray& a) {
+  Array<PrimExpr> shape;
+  for (int64_t d : a.shape()) shape.push_back(PrimExpr(d));
+  return TensorType(shape, a.dtype());
+}
+
+/// The value as an expression of typed parameters, which are appended to `params`.
+Expr ParamsOf(const ObjectRef& value, Array<Var>* params) {
+  if (value.as<runtime::NDArrayObj>()) {
+    Type t = TypeOfArray(Downcast<NDArray>(value));
+    Var v("p" + std::to_string(params->size()), t);
+    v->checked_type_ = t;
+    params->push_back(v);
+    return v;
+  }
+  Array<Expr> fields;
+  Array<Type> types;
+  for (const ObjectRef& f : Downcast<Array<ObjectRef>>(value)) {
+    if (!f.as<runtime::NDArrayObj>()) throw UnsupportedError("an operator was given nested tuples");
+    fields.push_back(ParamsOf(f, params));
+    types.push_back(Downcast<Type>(fields.back()->checked_type_));
+  }
+  Tuple t(fields);
+  t->checked_type_ = TupleType(types);
+  return t;
+}
+
+class DriverEvaluator : public relay::Evaluator {
+ public:
+  ObjectRef EvalOp(const Op& op, const Attrs& attrs, const Array<ObjectRef>& args) override {
+    const OpDef* def = relay::DefOf(op);
+    if (!def) throw UnsupportedError("operator `" + op->name.str() + "` has no definition");
+    if (op->name == "on_device" || op->name == "annotation.on_device" || op->name == "device_copy") return args[0];
+    if (def->host) {
+      std::vector<NDArray> flat;
+      for (const ObjectRef& a : args) FlattenValue(a, &flat);
+      Array<NDArray> in;
+      for (NDArray& a : flat) in.push_back(a.Contiguous());
+      Array<NDArray> out = def->host(attrs, in);
+      if (out.size() == 1) return out[0];
+      return Array<ObjectRef>(out.begin(), out.end());
+    }
+    if (def->static_form) {
+      Array<NDArray> values;
+      Array<Expr> constants;
+      for (const ObjectRef& a : args) {
+        values.push_back(a.as<runtime::NDArrayObj>() ? Downcast<NDArray>(a) : NDArray());
+        constants.push_back(relay::ValueToExpr(a));
+        relay::transform::InferTypeOf(constants.back());
+      }
+      Call call(op, constants, attrs, Array<Type>());
+      Expr e = def->static_form(call, values);
+      if (!e.defined()) throw UnsupportedError("operator `" + op->name.str() + "` cannot be evaluated on these arguments");
+      return relay::Interpret(e, IRModule(Map<GlobalVar, BaseFunc>()));
+    }
+    // The result's type, from the values: operands that decide a shape are seen as constants.
+    Array<Expr> constants;
+    for (const ObjectRef& a : args) constants.push_back(relay::ValueToExpr(a));
+    Call typed(op, constants, attrs, Array<Type>());
+    Type out = relay::transform::InferTypeOf(typed);
+    if (relay::IsView(op)) {
+      const auto* t = out.as<TensorTypeNode>();
+      std::vector<int64_t> shape;
+      if (t && relay::StaticShape(t->shape, &shape)) {
+        NDArray a = Downcast<NDArray>(args[0]).Contiguous();
+        return a.View(shape, a.dtype());
+      }
+    }
+    if (!def->lower) {
+      if (!def->decompose) throw UnsupportedError("operator `" + op->name.str() + "` cannot be run");
+      Expr e = def->decompose(typed, typed->args);
+      return relay::Interpret(e, IRModule(Map<GlobalVar, BaseFunc>()));
+    }
+    Array<Var> params;
+    Array<Expr> call_args;
+    for (const ObjectRef& a : args) call_args.push_back(ParamsOf(a, &params));
+    Call body(op, call_args, attrs, Array<Type>());
+    body->checked_type_ = out;
+    Function f(params, body, out);
+    f = WithAttr(f, attr::kPrimitive, runtime::Any(1));
+    return Run(f, args);
+  }
+
+  ObjectRef EvalPrimitive(const Function& func, const Array<ObjectRef>& args) override { return Run(func, args); }
+
+ private:
+  std::shared_ptr<Kernel> Find(const Function& func) {
+    uint64_t h = StructuralHash(func);
+    std::lock_guard lock(mutex_);
+    for (auto& k : kernels_[h]) {
+      if (StructuralEqual(k->func, func)) return k;
+    }
+    auto k = std::make_shared<Kernel>();
+    k->func = func;
+    Type ret = func->ret_type.defined() ? func->ret_type : func->body->checked_type();
+    if (const auto* t = ret.as<TupleTypeNode>()) {
+      k->tuple = true;
+      for (const Type& f : t->fields) k->outputs.push_back(Downcast<TensorType>(f));
+    } else {
+      k->outputs.push_back(Downcast<TensorType>(ret));
+    }
+    kernels_[h].push_back(k);
+    return k;
+  }
+
+  ObjectRef Run(const Function& func, const Array<ObjectRef>& args) {
+    std::shared_ptr<Kernel> k = Find(func);
+    std::vector<NDArray> buffers;
+    for (const ObjectRef& a : args) FlattenValue(a, &buffers);
+    int64_t elements = 0;
+    for (NDArray& a : buffers) {
+      a = a.Contiguous();
+      if (reinterpret_cast<uintptr_t>(a.data()) % 64) a = a.Copy();
+    }
+    Array<ObjectRef> results;
+    size_t num_inputs = buffers.size();
+    for (const TensorType& t : k->outputs) {
+      std::vector<int64_t> shape;
+      if (!relay::StaticShape(t->shape, &shape)) throw UnsupportedError("a kernel with a dynamic result shape");
+      NDArray out = NDArray::Empty(shape, t->dtype);
+      buffers.push_back(out);
+      results.push_back(out);
+    }
+    for (const NDArray& a : buffers) elements += a.numel();
+    Execute(k.get(), buffers, num_inputs, elements);
+    return k->tuple ? ObjectRef(results) : results[0];
+  }
+
+  void Execute(Kernel* k, const std::vector<NDArray>& buffers, size_t, int64_t elements) {
+    runtime::EntryFunction entry = nullptr;
+    {
+      std::lock_guard lock(k->mutex);
+      ++k->runs;
+      if (!k->code.entry && elements <= kInterpretElements && k->runs < kCompileAfter) {
+        if (!k->loops.defined()) k->loops = relay::LowerPrimitive(k->func, "kernel", Target::Host());
+      } else if (!k->code.entry) {
+        Array<Expr> args(k->func->params.begin(), k->func->params.end());
+        Array<Var> params;
+        Array<Expr> call_args;
+        for (const Var& p : k->func->params) {
+          Var v(p->name_hint(), p->type_annotation);
+          v->checked_type_ = p->checked_type_.defined() ? Downcast<Type>(p->checked_type_) : p->type_annotation;
+          params.push_back(v);
+          call_args.push_back(v);
+        }
+        Call body(k->func, call_args, Attrs(), Array<Type>());
+        body->checked_type_ = k->func->body->checked_type_;
+        k->code = CompileGraph(Function(params, body), Target::Host(), 1);
+      }
+      entry = k->code.entry;
+    }
+    if (!entry) {
+      try {
+        tir::Interpret(k->loops, buffers, kInterpretSteps);
+        return;
+      } catch (const Error& e) {
+        if (e.kind() != "RuntimeError" && e.kind() != "UnsupportedError") throw;
+        std::lock_guard lock(k->mutex);
+        k->runs = kCompileAfter;
+      }
+      Execute(k, buffers, 0, elements);
+      return;
+    }
+    std::vector<void*> io;
+    for (const NDArray& a : buffers) io.push_back(a.data());
+    NDArray arena = NDArray::Empty({static_cast<int64_t>(k->code.desc.arena_bytes)}, DataType::UInt(8));
+    if (entry(io.data(), k->code.desc.constants, arena.ptr<uint8_t>()) != 0) runtime::ThrowFromSlot();
+  }
+
+  std::mutex mutex_;
+  std::unordered_map<uint64_t, std::vector<std::shared_ptr<Kernel>>> kernels_;
+};
+
+const bool registered = [] {
+  relay::Evaluator::Set(new DriverEvaluator);
+  return true;
+}();
+
+}  // namespace
+
+}  // namespace baton::driver
