@@ -438,6 +438,10 @@ BATON_REGISTER_GLOBAL("driver.SaveModule").set_body_typed([](runtime::Module m, 
   m->SaveToFile(path.str(), format.view());
 });
 BATON_REGISTER_GLOBAL("driver.ModuleKind").set_body_typed([](runtime::Module m) { return String(m->type_key()); });
+BATON_REGISTER_GLOBAL("driver.VersionText").set_body_typed([] {
+  return String("Baton 0.1.0, LLVM " + codegen::Describe().at("llvm").str());
+});
+BATON_REGISTER_GLOBAL("driver.HasLinker").set_body_typed([] { return codegen::Describe().at("linker").view().starts_with("lld"); });
 BATON_REGISTER_GLOBAL("driver.Describe").set_body_typed([] { return codegen::Describe(); });
 BATON_REGISTER_GLOBAL("driver.CanLower").set_body_typed([](IRModule m) {
   std::string why;
