@@ -8,7 +8,7 @@
 #include <baton/relay/op.h>
 #include <baton/relay/transform.h>
 #include <baton/runtime/c_backend_api.h>
-#include <baton/tir/lower.h>
+#include <baton/tir/interpreter.h>
 
 #include <memory>
 #include <mutex>
