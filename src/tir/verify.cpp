@@ -39,7 +39,7 @@ class Verifier : public StmtExprVisitor {
     if (error.empty()) StmtExprVisitor::VisitStmt(s);
   }
   void VisitExpr_(const VarNode* op) final {
-    if (!scope_.count(op)) Say(fmt::format("variable `{}` is used where it is not bound", op->name_hint.str()));
+    if (!scope_.count(op) && !data_.count(op)) Say(fmt::format("variable `{}` is used where it is not bound", op->name_hint.str()));
   }
   void VisitExpr_(const BufferLoadNode* op) final {
     Access(op->buffer, op->indices, "read");
@@ -97,7 +97,7 @@ class Verifier : public StmtExprVisitor {
   void Access(const Buffer& b, const Array<PrimExpr>& indices, const char* how) {
     if (!b.defined()) return Say("an access without a buffer");
     // A flat view of a bound buffer shares its data.
-    if (!scope_.count(b.get()) && !data_.count(b->data.get())) Say(fmt::format("buffer `{}` is {} where it is not bound", b->name.str(), how));
+    if (!scope_.count(b.get()) && !data_.count(b->data.get()) && !scope_.count(b->data.get())) Say(fmt::format("buffer `{}` is {} where it is not bound", b->name.str(), how));
     if (indices.size() != b->shape.size()) {
       Say(fmt::format("buffer `{}` has {} dimensions and is {} with {} indices", b->name.str(), b->shape.size(), how, indices.size()));
     }

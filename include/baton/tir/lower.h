@@ -1,13 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
-// The built-in lowering of loop programs, up to what code generators take.
+// The steps from a loop program as written to one that code generators and the interpreter take, as plain functions.
+// Each has a pass of its name in tir/transform.h.
 #pragma once
 
+#include <baton/ir/module.h>
 #include <baton/ir/target.h>
 #include <baton/tir/stmt.h>
 
 namespace baton::tir {
 
-/// Simplify, vectorise, unroll, flatten, lower intrinsics: everything between a schedule and the code generator.
-BATON_DLL PrimFunc LowerPipeline(const PrimFunc& func, const Target& target);
+/// Every buffer becomes one-dimensional; `buffer_map` keeps the shapes of the parameters.
+BATON_DLL PrimFunc FlattenStorage(const PrimFunc& f);
+/// Canonical index arithmetic, branches and loops that cannot run removed.
+BATON_DLL PrimFunc SimplifyFunc(const PrimFunc& f);
+/// kVectorized loops become vector expressions (conditions become masks); what has no vector form becomes a serial loop.
+/// Wants flat storage.
+BATON_DLL PrimFunc VectorizeLoops(const PrimFunc& f);
+/// kUnrolled loops are written out, and short serial ones that index registers ("local" buffers) by their variable.
+BATON_DLL PrimFunc UnrollLoops(const PrimFunc& f, int64_t max_auto_steps = 64);
+/// float16 and bfloat16 are storage only: arithmetic and local buffers are float32, loads and stores convert.
+BATON_DLL PrimFunc ComputeHalfInFloat(const PrimFunc& f);
+/// exp, exp2, log, log2, log10, log1p, tanh, erf, sigmoid of float32 become polynomials (<= 4 ulp, special values as in
+/// IEEE 754), rsqrt a division, pow with a small literal exponent products.
+BATON_DLL PrimFunc LowerIntrinsics(const PrimFunc& f);
+/// The function's workspace allocations share one arena by their life times.
+BATON_DLL PrimFunc PlanStorage(const PrimFunc& f);
+
+/// All of the above, in the order that works. Idempotent.
+BATON_DLL PrimFunc LowerPipeline(const PrimFunc& f, const Target& target);
+/// The same for each PrimFunc of a module.
+BATON_DLL IRModule LowerPipeline(const IRModule& mod, const Target& target);
+
+/// The arena of a planned function as a parameter: a function that allocates nothing, with one more handle parameter (the
+/// last) and the attribute "tir.workspace_bytes". A function without workspace is given back as it is.
+BATON_DLL PrimFunc WorkspaceToParameter(const PrimFunc& f);
+
+namespace attr {
+constexpr const char* kWorkspaceBytes = "tir.workspace_bytes";
+}
 
 }  // namespace baton::tir

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+// Elementary functions of float32 as expressions that run in vector registers. The polynomials are least-squares fits in the
+// maximum norm (Lawson's iteration) of relative error on the reduced range, rounded to float32.
+#include <baton/tir/functor.h>
+#include <baton/tir/lower.h>
+#include <baton/tir/op.h>
+#include <baton/tir/transform.h>
+
+#include <cmath>
+#include <initializer_list>
+#include <limits>
+#include <vector>
+
+namespace baton::tir {
+namespace {
+
+/// Values named once, around a result.
+class Names {
+ public:
+  PrimExpr operator()(const char* name, PrimExpr value) {
+    if (value.as<VarNode>() || value.as<FloatImmNode>()) return value;
+    Var v(name, value.dtype());
+    lets_.push_back({v, std::move(value)});
+    return v;
+  }
+  PrimExpr Close(PrimExpr r) const {
+    for (size_t i = lets_.size(); i-- > 0;) r = Let(lets_[i].first, lets_[i].second, r);
+    return r;
+  }
+
+ private:
+  std::vector<std::pair<Var, PrimExpr>> lets_;
+};
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+const double kLn2 = 0.693147180559945309417;
+// ln2 = high + low, the high part with few enough bits that a small integer times it is exact.
+const double kLn2High = 0.693145751953125;
+const double kLn2Low = kLn2 - kLn2High;
+
+class Float32Math {
+ public:
+  explicit Float32Math(int lanes) : f_(DataType::Float(32, lanes)), i_(DataType::Int(32, lanes)) {}
+
+  PrimExpr C(double v) const { return make_const(f_, v); }
+  PrimExpr I(int64_t v) const { return make_int(i_, v); }
+  PrimExpr Poly(const PrimExpr& x, std::initializer_list<double> low_to_high) const {
+    std::vector<double> c(low_to_high);
+    PrimExpr p = C(c.back());
+    for (size_t k = c.size() - 1; k-- > 0;) p = fma(p, x, C(c[k]));
+    return p;
+  }
+  PrimExpr Bits(const PrimExpr& x) const { return reinterpret(i_, x); }
+  PrimExpr FromBits(const PrimExpr& x) const { return reinterpret(f_, x); }
+  PrimExpr CopySign(const PrimExpr& magnitude, const PrimExpr& sign) const {
+    return FromBits(bitwise_or(Bits(magnitude), bitwise_and(Bits(sign), I(INT32_MIN))));
+  }
+
+  /// 2^(n + r / ln2) for r in [-ln2/2, ln2/2]; `t` is 1.5 * 2^23 + n, whose low bits are n: no conversion that NaN could break.
+  PrimExpr ScaledExp(Names& n, const PrimExpr& t, const PrimExpr& r) const {
+    PrimExpr p = Poly(r, {0.5, 0.1666666567325592, 0.04166628047823906, 0.008333503268659115, 0.0013945754617452621, 0.00019789280486293137});
+    PrimExpr e = fma(n("rr", r * r), p, r) + C(1);
+    // The scale in two halves, so that results below the smallest normal number are rounded once, and those above overflow.
+    PrimExpr k = n("k", Bits(t) - I(0x4B400000));
+    PrimExpr half = n("half", shift_right(k, I(1)));
+    PrimExpr s1 = FromBits(shift_left(half + I(127), I(23))), s2 = FromBits(shift_left(k - half + I(127), I(23)));
+    return e * s1 * s2;
+  }
+  PrimExpr Exp(Names& n, const PrimExpr& x0) const {
+    PrimExpr x = n("x", min(C(89), max(C(-104.5), x0)));
+    PrimExpr t = n("t", fma(x, C(1 / kLn2), C(12582912)));
+    PrimExpr k = n("kf", t - C(12582912));
+    PrimExpr r = n("r", fma(k, C(-kLn2Low), fma(k, C(-kLn2High), x)));
+    return ScaledExp(n, t, r);
+  }
+  PrimExpr Exp2(Names& n, const PrimExpr& x0) const {
+    PrimExpr x = n("x", min(C(129), max(C(-151), x0)));
+    PrimExpr t = n("t", x + C(12582912));
+    PrimExpr r = n("r", (x - (t - C(12582912))) * C(kLn2));
+    return ScaledExp(n, t, r);
+  }
+
+  /// x = 2^k * m with m in [sqrt(1/2), sqrt(2)): gives k as float and log(m). Right for normal and subnormal x > 0.
+  void LogParts(Names& n, const PrimExpr& x, PrimExpr* k, PrimExpr* log_m) const {
+    PrimExpr small = n("small", x < C(1.17549435e-38));
+    PrimExpr scaled = n("scaled", Select(small, x * C(8388608), x));
+    PrimExpr bits = n("bits", Bits(scaled));
+    PrimExpr e = n("e", shift_right(bits - I(0x3F3504F3), I(23)));
+    PrimExpr m = FromBits(bits - shift_left(e, I(23)));
+    *k = n("k", cast(f_, e) - Select(small, C(23), C(0)));
+    PrimExpr f = n("f", m - C(1));
+    PrimExpr s = n("s", f / (C(2) + f));
+    PrimExpr z = n("z", s * s);
+    PrimExpr p = z * Poly(z, {0.6666666269302368, 0.4000035524368286, 0.28535890579223633, 0.23610535264015198});
+    // log(1 + f) = f - f^2/2 + s * (f^2/2 + R)
+    PrimExpr h = n("h", C(0.5) * f * f);
+    *log_m = n("log_m", f - (h - s * (h + p)));
+  }
+  /// What a logarithm gives outside of the positive finite numbers.
+  PrimExpr LogSpecial(const PrimExpr& x, const PrimExpr& r) const {
+    PrimExpr special = Select(x < C(0), C(std::nan("")), Select(equal(x, C(0)), C(-kInf), x));
+    return Select(x > C(0) && x < C(kInf), r, special);
+  }
+  PrimExpr Log(Names& n, const PrimExpr& x) const {
+    PrimExpr k, m;
+    LogParts(n, x, &k, &m);
+    return LogSpecial(x, fma(k, C(kLn2High), fma(k, C(kLn2Low), m)));
+  }
+  PrimExpr Log2(Names& n, const PrimExpr& x) const {
+    PrimExpr k, m;
+    LogParts(n, x, &k, &m);
+    return LogSpecial(x, fma(m, C(1 / kLn2), k));
+  }
+  PrimExpr Log10(Names& n, const PrimExpr& x) const {
+    PrimExpr k, m;
+    LogParts(n, x, &k, &m);
+    const double log10_2 = 0.301029995663981195214, high = 0.30102920532226562, low = log10_2 - high;
+    return LogSpecial(x, fma(k, C(high), fma(m, C(0.434294481903251827651), k * C(low))));
+  }
+  PrimExpr Log1p(Names& n, const PrimExpr& x) const {
+    // log(1 + x) with what 1 + x has rounded away put back; the quotient is of the size of one ulp.
+    PrimExpr u = n("u", x + C(1));
+    PrimExpr k, m;
+    LogParts(n, u, &k, &m);
+    PrimExpr lost = Select(fabs(x) < C(1), x - (u - C(1)), C(1) - (u - x));
+    PrimExpr r = fma(k, C(kLn2High), fma(k, C(kLn2Low), m + lost / u));
+    PrimExpr special = Select(u < C(0), C(std::nan("")), Select(equal(u, C(0)), C(-kInf), u));
+    PrimExpr inside = Select(fabs(x) < C(2.9802322e-8), x, r);  // below half an ulp of 1: x itself, with its sign
+    return Select(u > C(0) && u < C(kInf), inside, special);
+  }
+  PrimExpr Tanh(Names& n, const PrimExpr& x) const {
+    PrimExpr a = n("a", fabs(x));
+    PrimExpr z = n("z", x * x);
+    PrimExpr small = fma(x * z, Poly(z, {-0.3333333134651184, 0.1333318054676056, -0.05394339933991432, 0.021681636571884155, -0.008128984831273556, 0.0020977086387574673}), x);
+    PrimExpr e = Exp(n, n("a2", min(C(20), a + a)));
+    PrimExpr big = CopySign(C(1) - C(2) / (e + C(1)), x);
+    return Select(a < C(0.625), small, big);
+  }
+  PrimExpr Sigmoid(Names& n, const PrimExpr& x) const {
+    PrimExpr e = n("e", Exp(n, n("a", -fabs(x))));
+    PrimExpr d = C(1) + e;
+    return Select(x < C(0), e, C(1)) / d;
+  }
+  PrimExpr Erf(Names& n, const PrimExpr& x) const {
+    PrimExpr a = n("a", fabs(x));
+    PrimExpr z = n("z", x * x);
+    PrimExpr small = fma(x, Poly(z, {0.12837916612625122, -0.37612631916999817, 0.11283687502145767, -0.026858940720558167,
+                                     0.005199906416237354, -0.0008130010101012886, 8.316764433402568e-05}), x);
+    // erf(t) = 1 - exp(-t + t * Q(t)), and 1 from 3.95 on.
+    PrimExpr t = n("t", min(C(3.95), a));
+    PrimExpr q = Poly(t, {-0.12855175137519836, -0.6356252431869507, -0.10526273399591446, 0.02267417684197426, -0.0029301827307790518,
+                          4.9596048484090716e-05, 4.5579319703392684e-05, -4.93805828227778e-06});
+    PrimExpr e = Exp(n, n("q", fma(t, q, -t)));
+    return Select(a < C(0.92), small, CopySign(C(1) - e, x));
+  }
+
+ private:
+  DataType f_, i_;
+};
+
+class IntrinLowerer : public StmtExprMutator {
+ public:
+  using StmtExprMutator::VisitExpr_;
+  PrimExpr VisitExpr_(const CallNode* op) final {
+    PrimExpr e = StmtExprMutator::VisitExpr_(op);
+    const auto* call = e.as<CallNode>();
+    std::string_view name = IntrinName(call);
+    if (call->args.size() == 2 && name == "tir.pow") return Pow(e, call);
+    if (call->args.size() != 1 || !call->dtype.is_floating()) return e;
+    const PrimExpr& arg = call->args[0];
+    if (name == "tir.rsqrt") return make_const(call->dtype, 1) / sqrt(arg);
+    if (!call->dtype.is_float() || call->dtype.bits() != 32) {
+      if (name == "tir.sigmoid") return Sigmoid64(call->dtype, arg);
+      return e;
+    }
+    Float32Math m(call->dtype.lanes());
+    Names n;
+    PrimExpr x = n("x", arg), r;
+    if (name == "tir.exp") r = m.Exp(n, x);
+    else if (name == "tir.exp2") r = m.Exp2(n, x);
+    else if (name == "tir.log") r = m.Log(n, x);
+    else if (name == "tir.log2") r = m.Log2(n, x);
+    else if (name == "tir.log10") r = m.Log10(n, x);
+    else if (name == "tir.log1p") r = m.Log1p(n, x);
+    else if (name == "tir.tanh") r = m.Tanh(n, x);
+    else if (name == "tir.sigmoid") r = m.Sigmoid(n, x);
+    else if (name == "tir.erf") r = m.Erf(n, x);
+    else return e;
+    return n.Close(r);
+  }
+
+ private:
+  static PrimExpr Sigmoid64(DataType t, const PrimExpr& arg) {
+    Names n;
+    PrimExpr x = n("x", arg);
+    PrimExpr e = n("e", exp(-fabs(x)));
+    return n.Close(Select(x < make_const(t, 0), e, make_const(t, 1)) / (make_const(t, 1) + e));
+  }
+  /// Small exponents that are literals: x^2 is what a layer norm's export holds.
+  static PrimExpr Pow(const PrimExpr& e, const CallNode* call) {
+    if (!call->dtype.is_float()) return e;
+    PrimExpr y = call->args[1];
+    if (const auto* b = y.as<BroadcastNode>()) y = b->value;
+    const auto* f = y.as<FloatImmNode>();
+    if (!f) return e;
+    Names n;
+    PrimExpr x = n("x", call->args[0]);
+    DataType t = call->dtype;
+    if (f->value == 1) return call->args[0];
+    if (f->value == 2) return n.Close(x * x);
+    if (f->value == 3) return n.Close(x * x * x);
+    if (f->value == -1) return make_const(t, 1) / call->args[0];
+    // pow(-0, 0.5) is 0 and pow(-inf, 0.5) is inf, where sqrt gives -0 and NaN.
+    if (f->value == 0.5) return n.Close(Select(equal(x, make_const(t, -kInf)), make_const(t, kInf), sqrt(x + make_const(t, 0))));
+    return e;
+  }
+};
+
+}  // namespace
+
+PrimFunc LowerIntrinsics(const PrimFunc& f) {
+  Stmt body = IntrinLowerer()(f->body);
+  if (body.same_as(f->body)) return f;
+  PrimFunc out = f;
+  out.CopyOnWrite()->body = body;
+  return out;
+}
+
+namespace transform {
+Pass LowerIntrin() {
+  return MakePass<LowerIntrin>({
+      .doc = "Elementary functions of float32 become polynomials in vector registers.",
+      .run = [](PrimFunc f, IRModule, PassContext) { return LowerIntrinsics(f); },
+  });
+}
+const RegisterPass<LowerIntrin> registered_intrin("tir.transform.");
+}  // namespace transform
+
+}  // namespace baton::tir

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <baton/arith/analyzer.h>
+#include <baton/tir/lower.h>
+#include <baton/tir/transform.h>
+#include <baton/tir/verify.h>
+
+namespace baton::tir {
+
+PrimFunc SimplifyFunc(const PrimFunc& f) {
+  arith::Analyzer analyzer;
+  Stmt body = arith::SimplifyStmt(f->body, &analyzer);
+  if (body.same_as(f->body)) return f;
+  PrimFunc out = f;
+  out.CopyOnWrite()->body = body;
+  return out;
+}
+
+PrimFunc LowerPipeline(const PrimFunc& func, const Target&) {
+  PrimFunc f = func;
+  f = FlattenStorage(f);       // one index from here on
+  f = SimplifyFunc(f);         // loop bounds are literals where they can be
+  f = ComputeHalfInFloat(f);   // no arithmetic on half floats from here on
+  f = VectorizeLoops(f);       // no kVectorized loops from here on
+  f = UnrollLoops(f);          // no kUnrolled loops; registers have literal indices
+  f = SimplifyFunc(f);
+  f = LowerIntrinsics(f);      // what is left of elementary functions is a call of libm
+  f = PlanStorage(f);
+  return f;
+}
+
+IRModule LowerPipeline(const IRModule& mod, const Target& target) {
+  IRModule out = mod.Copy();
+  for (auto [var, func] : mod->functions) {
+    if (func.as<PrimFuncNode>()) out.CopyOnWrite()->functions.Set(var, LowerPipeline(Downcast<PrimFunc>(func), target));
+  }
+  return out;
+}
+
+namespace transform {
+Pass Simplify() {
+  return MakePass<Simplify>({
+      .doc = "Canonical index arithmetic; branches and loops that cannot run go.",
+      .run = [](PrimFunc f, IRModule, PassContext) { return SimplifyFunc(f); },
+  });
+}
+const RegisterPass<Simplify> registered_simplify("tir.transform.");
+Pass RemoveNoOp() {
+  return MakePass<RemoveNoOp>({
+      .doc = "Statements without effect go. What Simplify does, by TVM's name.",
+      .run = [](PrimFunc f, IRModule, PassContext) { return SimplifyFunc(f); },
+  });
+}
+const RegisterPass<RemoveNoOp> registered_no_op("tir.transform.");
+Pass VerifyTIR() {
+  return MakePass<VerifyTIR>({
+      .doc = "Throws where a function is not well formed.",
+      .run =
+          [](PrimFunc f, IRModule, PassContext) {
+            VerifyWellFormed(f);
+            return f;
+          },
+  });
+}
+const RegisterPass<VerifyTIR> registered_verify("tir.transform.");
+}  // namespace transform
+
+}  // namespace baton::tir
