@@ -172,7 +172,7 @@ class DriverEvaluator : public relay::Evaluator {
     int64_t elements = 0;
     for (NDArray& a : buffers) {
       a = a.Contiguous();
-      if (reinterpret_cast<uintptr_t>(a.data()) % 64) a = a.Copy();
+      if (reinterpret_cast<uintptr_t>(a.data()) % 16) a = a.Copy();
     }
     Array<ObjectRef> results;
     size_t num_inputs = buffers.size();

@@ -126,6 +126,8 @@ class GraphLowerer {
   explicit GraphLowerer(const Target& target) : target_(target) {}
 
   LoweredModel Run(const Function& main) {
+    // Loads and stores assume an element's alignment alone: NumPy's arrays are taken as they are.
+    out_.desc.io_alignment = 16;
     for (const relay::Var& p : main->params) {
       std::vector<TensorType> types;
       FlattenType(p->checked_type(), &types);

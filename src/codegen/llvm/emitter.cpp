@@ -108,7 +108,6 @@ class Emitter : public ExprFunctor<LLVMValueRef(const PrimExpr&)>, public StmtFu
       if (f->buffer_map.count(p)) {
         vars_[f->buffer_map.at(p)->data.get()] = v;
         AddParamAttr(func_, static_cast<unsigned>(i), "noalias", 0);
-        AddParamAttr(func_, static_cast<unsigned>(i), "align", 64);
       }
     }
     VisitStmt(f->body);
