@@ -52,13 +52,6 @@ def check_output(path: str | None) -> None:
         )
 
 
-def resolved_shapes(executable, shapes: dict, dims: dict) -> dict:
-    """A shape for each input from --shape and --dim; what stays open is wrong usage."""
-    from .values import gather_shapes
-
-    return gather_shapes(executable.inputs, shapes, dims)
-
-
 def run(args: argparse.Namespace) -> int:
     emit = args.emit or _BY_SUFFIX.get(os.path.splitext(args.output or "")[1], "lib")
     if emit not in TEXT and args.output in (None, "-"):
@@ -67,25 +60,26 @@ def run(args: argparse.Namespace) -> int:
     if arguments.kind_of_file(args.model) == "artifact":
         raise UsageError(f"`{args.model}` is compiled already", f"baton run {args.model}")
     arguments.use_threads(args.threads)
-    from ..driver.compiler import compile
+    from ..driver import compiler
+    from .values import gather_shapes
 
     start = time.perf_counter()
     with Progress("compiling", args.quiet):
-        executable = compile(args.model, **compile_options(args))
-        shapes = resolved_shapes(executable, args.shape, args.dim)
-        executable = executable.specialize(shapes, emit=emit)
+        model = compiler.Source.of(args.model)
+        options = compiler.Options(**compile_options(args))
+        shapes = gather_shapes(model.signature()[0], args.shape, args.dim)
         if emit in TEXT:
-            text = executable.source(emit)
+            text = compiler.emit_text(model, shapes, options, emit)
         else:
-            executable.save(args.output, kind=emit)
+            compiler.build(model, shapes, options).save(args.output, emit)
     if emit in TEXT:
+        text = text if text.endswith("\n") else text + "\n"
         if args.output in (None, "-"):
             sys.stdout.write(text)
             return 0
         from .values import write_file
 
         write_file(args.output, text.encode())
-    note(
-        f"wrote {args.output}, {os.path.getsize(args.output)} bytes, in {time.perf_counter() - start:.2f} s", args.quiet
-    )
+    size, seconds = os.path.getsize(args.output), time.perf_counter() - start
+    note(f"wrote {args.output}, {size} bytes, in {seconds:.2f} s", args.quiet)
     return 0

@@ -87,7 +87,9 @@ def _compiler() -> Finding:
     library = _PACKAGE / "lib" / "libbaton.so"
     if not library.is_file():
         return Finding("compiler", "missing", f"there is no {library}", _mend_build())
-    good, text = _child("from baton.driver.compiler import version_text; print(version_text())")
+    good, text = _child(
+        "from baton.driver.compiler import machine_facts as f; print(', '.join(f'{k} {v}' for k, v in f().items()))"
+    )
     if good:
         return Finding("compiler", "ok", text)
     mend = "apt-get install libllvm19" if "libLLVM" in text else _mend_build()
@@ -173,9 +175,9 @@ def _cache() -> Finding:
 
 
 def _linker() -> Finding:
-    good, text = _child("from baton.driver.compiler import has_linker; print(has_linker())")
-    if good and text == "True":
-        return Finding("linker", "ok", "built in (lld)")
+    good, text = _child("from baton.driver.compiler import machine_facts; print(machine_facts().get('linker', ''))")
+    if good and "lld" in text:
+        return Finding("linker", "ok", text)
     found = next(filter(None, map(shutil.which, ("ld.lld-19", "ld.lld", "cc", "gcc", "clang", "ld"))), None)
     if found:
         return Finding("linker", "ok", found)

@@ -116,7 +116,7 @@ def run(args: argparse.Namespace) -> int:
             except TypeError as error:
                 raise UsageError(f"--passes: {name}: {error}") from None
             start = time.perf_counter()
-            module = one(module)
+            module = passes.run(one, module)
             if args.timing:
                 note(f"{(time.perf_counter() - start) * 1e3:9.2f} ms  {name}")
             if args.print_after_all:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -18,13 +19,11 @@ load_compiler()
 class Source:
     """A model before it is compiled: where it comes from, and how it is read again for other shapes.
 
-    `kind` is onnx, relay or module. `inputs` and `outputs` may have open dimensions.
+    `kind` is onnx, relay or module; `label` is what messages call it.
     """
 
-    def __init__(self, kind: str, what, folder: str = ""):
-        self.kind, self.what, self.folder = kind, what, folder
-        self.inputs: tuple[TensorInfo, ...] = ()
-        self.outputs: tuple[TensorInfo, ...] = ()
+    def __init__(self, kind: str, what, label: str = "<text>", folder: str = ""):
+        self.kind, self.what, self.label, self.folder = kind, what, label, folder
 
     @staticmethod
     def of(source) -> Source:
@@ -40,8 +39,8 @@ class Source:
             if os.path.isdir(path):
                 raise RuntimeError(f"`{path}` is a directory; a model file is needed")
             if os.path.splitext(path)[1] in (".relay", ".txt"):
-                return Source("relay", _read_text(path))
-            return Source("onnx", path)
+                return Source("relay", _read_text(path), path)
+            return Source("onnx", path, path)
         from .. import ir, relay
 
         if isinstance(source, ir.IRModule):
@@ -55,16 +54,20 @@ class Source:
 
     def read(self, shapes: Mapping[str, tuple[int, ...]]):
         """The Relay module with inputs of these shapes, weights in it."""
+        given = {name: list(shape) for name, shape in shapes.items()}
         if self.kind == "onnx":
-            given = {name: list(shape) for name, shape in shapes.items()}
             if isinstance(self.what, bytes):
                 module, _ = get_global_func("relay.frontend.from_onnx_bytes")(self.what, given, True, 0, self.folder)
             else:
                 module, _ = get_global_func("relay.frontend.from_onnx_file")(self.what, given, True, 0)
             return module
-        from . import modules
+        return get_global_func("driver.BindShapes")(self.module(), given)
 
-        return modules.with_shapes(modules.parse(self.what) if self.kind == "relay" else self.what, shapes)
+    def module(self):
+        """The Relay module of a source that is one, or the text of one."""
+        from . import passes
+
+        return passes.parse(self.what, self.label) if self.kind == "relay" else self.what
 
     def facts(self) -> dict:
         """What can be said without importing: for ONNX from the file, for Relay from the types of `main`."""
@@ -74,9 +77,9 @@ class Source:
             else:
                 text = get_global_func("relay.frontend.describe_onnx_file")(self.what)
             return json.loads(str(text))
-        from . import modules
+        from . import passes
 
-        return modules.describe(modules.parse(self.what) if self.kind == "relay" else self.what)
+        return passes.describe(self.module())
 
     def signature(self) -> tuple[tuple[TensorInfo, ...], tuple[TensorInfo, ...]]:
         """(inputs, outputs), with names or None for open dimensions."""
@@ -84,7 +87,9 @@ class Source:
 
         def info(row):
             if row["shape"] is None:
-                raise UnsupportedError(f"input `{row['name']}` has no rank; give its shape: shape={{{row['name']!r}: ...}}")
+                raise UnsupportedError(
+                    f"input `{row['name']}` has no rank; give its shape: shape={{{row['name']!r}: ...}}"
+                )
             return TensorInfo(row["name"], row["dtype"], tuple(row["shape"]))
 
         return tuple(map(info, facts["inputs"])), tuple(
@@ -115,20 +120,20 @@ def compile(  # noqa: A001 - the name users expect
         y = model(x)
 
     source: a path of an ONNX file or of Relay text (.relay), the bytes of an ONNX file, a ModelProto, Relay text, an
-    IRModule, or a Relay function. shape: input name to shape, for inputs whose dimensions the model leaves open. Without
-    it such a model compiles itself anew for each set of input shapes that it is called with. target: as
-    "llvm -mcpu=skylake". opt_level: 0 to 3. config, disabled_pass: as in `baton.transform.PassContext`.
+    IRModule, or a Relay function. shape: input name to shape, for inputs whose dimensions the model leaves open.
+    Without it such a model compiles itself anew for each set of input shapes that it is called with. target: as "llvm
+    -mcpu=skylake". opt_level: 0 to 3. config, disabled_pass: as in `baton.transform.PassContext`.
 
     Raises UnsupportedError that lists every operator that is not supported, CompileError for a model that is wrong.
     """
     model = Source.of(source)
+    options = Options(target, opt_level, config, disabled_pass)
     shapes = {name: tuple(int(size) for size in dims) for name, dims in (shape or {}).items()}
     inputs, outputs = model.signature()
     _check_shapes(inputs, shapes)
 
-    def specialize(shapes: Mapping[str, tuple[int, ...]], emit: str = "lib") -> Executable:
-        module = model.read(shapes)
-        return Executable(build_module(module, target, opt_level, config, disabled_pass))
+    def specialize(shapes: Mapping[str, tuple[int, ...]]) -> Executable:
+        return Executable(build(model, shapes, options))
 
     merged = tuple(info._replace(shape=shapes.get(info.name, info.shape)) for info in inputs)
     if all(isinstance(size, int) for info in merged for size in info.shape):
@@ -149,12 +154,43 @@ def _check_shapes(inputs, shapes) -> None:
             raise ValueError(f"shape: input `{by_name[name]}` does not take {shape}")
 
 
-def build_module(module, target=None, opt_level=3, config=None, disabled_pass=()):
-    """A runtime module of a Relay module whose shapes are fixed."""
-    from .. import relay, transform
+class Options:
+    """What a model is compiled for and how: the target, and what goes into the pass context."""
 
-    with transform.PassContext(opt_level=opt_level, config=dict(config or {}), disabled_pass=list(disabled_pass)):
-        return relay.build(module, target=target or "llvm")
+    def __init__(self, target=None, opt_level: int = 3, config=None, disabled_pass: Sequence[str] = ()):
+        make = get_global_func("target.Target")
+        self.target = make(target or "llvm") if target is None or isinstance(target, str) else target
+        self.opt_level, self.config, self.disabled_pass = opt_level, dict(config or {}), list(disabled_pass)
+
+    @contextlib.contextmanager
+    def context(self):
+        """The pass context, entered; `baton.transform.PassContext` in two calls."""
+        make = get_global_func("transform.PassContext")
+        context = make(self.opt_level, [], self.disabled_pass, [], self.config)
+        get_global_func("transform.EnterPassContext")(context)
+        try:
+            yield context
+        finally:
+            get_global_func("transform.ExitPassContext")(context)
+
+
+def build(model: Source, shapes: Mapping[str, tuple[int, ...]], options: Options):
+    """The runtime module of a model with inputs of these shapes."""
+    with options.context():
+        return _released("driver.Compile")(model.read(shapes), options.target)
+
+
+def emit_text(model: Source, shapes: Mapping[str, tuple[int, ...]], options: Options, stage: str) -> str:
+    """A stage on the way to code, as text: relay (after all passes), tir, llvm or asm."""
+    with options.context():
+        return str(_released("driver.EmitText")(model.read(shapes), options.target, stage))
+
+
+def _released(name: str):
+    """A function that takes long: other Python threads run meanwhile."""
+    func = get_global_func(name)
+    func.release_gil = True
+    return func
 
 
 def describe(path: str) -> dict:
@@ -171,11 +207,6 @@ def describe(path: str) -> dict:
     return facts
 
 
-def version_text() -> str:
-    """The versions of the compiler and of LLVM, for `baton doctor`."""
-    return str(get_global_func("driver.VersionText")())
-
-
-def has_linker() -> bool:
-    """Whether shared objects are linked in this process, without a program."""
-    return bool(get_global_func("driver.HasLinker")())
+def machine_facts() -> dict[str, str]:
+    """LLVM's version, the default target, how artifacts are linked: for `baton doctor`."""
+    return {str(name): str(value) for name, value in get_global_func("driver.Describe")().items()}

@@ -123,7 +123,7 @@ class Executable:
             if shape != info.shape:
                 raise ValueError(f"input `{info.name}` has shape {info.shape}, {shape} was given") from error
 
-    def specialize(self, shapes: Mapping[str, tuple[int, ...]], emit: str = "lib") -> Executable:
+    def specialize(self, shapes: Mapping[str, tuple[int, ...]]) -> Executable:
         """This model for inputs of these shapes: itself, since its shapes are fixed. ValueError where they differ."""
         for info in self.inputs:
             if info.name in shapes and tuple(shapes[info.name]) != info.shape:
@@ -134,11 +134,11 @@ class Executable:
         """Writes the compiled model, whole or not at all. `kind` is lib (a shared object that `baton.load` reads) or
         obj.
         """
-        self._module.save(os.fspath(path), {"lib": "so", "obj": "o"}.get(kind, kind))
+        self._module.save(os.fspath(path), kind)
 
     def source(self, kind: str) -> str:
         """The code as text: relay, tir, llvm or asm. UnsupportedError where it was not kept."""
-        return str(self._module.get_source({"llvm": "ll"}.get(kind, kind)))
+        return str(self._module.get_source(kind))
 
     def describe(self) -> dict:
         """Facts for people: inputs, outputs, and where it is known target and version."""
@@ -174,13 +174,16 @@ def _is_mapping(args) -> bool:
 def _infos(executor: Module, side: str) -> tuple[TensorInfo, ...]:
     info = executor[f"get_{side}_info"]
     rows = [info(i) for i in range(int(executor[f"get_num_{side}s"]()))]
-    return tuple(TensorInfo(str(name), str(dtype), tuple(map(int, shape))) for name, shape, dtype in rows)
+    return tuple(
+        TensorInfo(str(name), str(dtype), tuple(int(d) if d >= 0 else None for d in shape))
+        for name, shape, dtype in rows
+    )
 
 
 class DynamicExecutable(Executable):
     """A model with open dimensions: compiled for each set of input shapes when it is first called with them."""
 
-    def __init__(self, inputs, outputs, specialize: Callable[[dict, str], Executable]):
+    def __init__(self, inputs, outputs, specialize: Callable[[dict], Executable]):
         self.inputs, self.outputs, self.artifact = tuple(inputs), tuple(outputs), None
         self._order = tuple(info.name for info in self.inputs)
         self._specialize, self._known, self._lock = specialize, {}, threading.Lock()
@@ -199,7 +202,7 @@ class DynamicExecutable(Executable):
         made = self._known.get(key) or self.specialize(dict(zip(self._order, key, strict=True)))
         return made(*arrays)
 
-    def specialize(self, shapes: Mapping[str, tuple[int, ...]], emit: str = "lib") -> Executable:
+    def specialize(self, shapes: Mapping[str, tuple[int, ...]]) -> Executable:
         """The executable for these shapes, one for each input; compiled on the first request, the same one after."""
         sizes: dict = {}
         for info in self.inputs:
@@ -218,7 +221,7 @@ class DynamicExecutable(Executable):
         key = tuple(tuple(shapes[name]) for name in self._order)
         with self._lock:
             if key not in self._known:
-                self._known[key] = self._specialize(dict(zip(self._order, key, strict=True)), emit)
+                self._known[key] = self._specialize(dict(zip(self._order, key, strict=True)))
             return self._known[key]
 
     def save(self, path, kind="lib"):

@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parent))  # for onnx_files
 def ready(what: str = "compiler") -> bool:
     """Whether the runtime, or the compiler, is built and loads."""
     code = "import baton; baton.NDArray" + (
-        "; import baton.driver.compiler as c; c.version_text()" if what == "compiler" else ""
+        "; import baton.driver.compiler as c; c.machine_facts()" if what == "compiler" else ""
     )
     return subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0
 

@@ -121,7 +121,7 @@ def test_executor_survives_an_error():
 def dynamic():
     built = []
 
-    def specialize(shapes, emit):
+    def specialize(shapes):
         built.append(shapes)
         return Executable(Code([[name, shape, "float32"] for name, shape in shapes.items()], [["y", (), "float32"]]))
 
