@@ -142,7 +142,7 @@ TEST_CASE("PI-025 a body that gives no module is an error that names the pass") 
 
 TEST_CASE("PI-024, PI-034, PI-036 function passes: the module handed in, the set of functions, SkipOptimization") {
   using relay::Function;
-  relay::Var x("x", TensorType({PrimExpr(2)}, DataType::Float(32)));
+  relay::Var x("x", TensorType(Array<PrimExpr>{PrimExpr(2)}, DataType::Float(32)));
   Function f({x}, x), skipped = WithAttr(Function({x}, x), attr::kSkipOptimization, Any(1));
   IRModule mod = Empty();
   mod.CopyOnWrite()->Add(GlobalVar("f"), f);
