@@ -28,7 +28,9 @@ BATON_DLL Pass CreateFunctionPass(const TypedPackedFunc<Function(Function, IRMod
                                   String name, Array<String> required);
 
 BATON_DLL Pass InferType();
-/// Type of an expression whose free variables are annotated; stores the types in the nodes.
+/// The type of an expression, which it gets in place together with its parts. Typed parts are taken as they are, so
+/// asking while a graph is built costs what is new. `mod` (may be null) gives the types of globals and data types.
+/// Throws CompileError with all that is wrong.
 BATON_DLL Type InferTypeOf(const Expr& expr);
 BATON_DLL Type InferTypeOf(const Expr& expr, const IRModule& mod);
 BATON_DLL Pass FoldConstant();

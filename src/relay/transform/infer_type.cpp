@@ -1,631 +1,1064 @@
 // SPDX-License-Identifier: Apache-2.0
-// Type inference: operator relations and unification, with an explicit stack. A node that carries a type is trusted,
-// since its parts cannot change: after a rewrite only what is new is inferred.
+// Type inference.
+//
+// One walk over an expression, inputs before users and values before the bodies that see them, gives each node a type
+// that may have holes. Calls of operators ask the operator's relation, at once if it can decide, else when a hole that
+// it waits for gets filled. Functions of a module are taken by groups that call each other, callees first.
+//
+// Types that are there from an earlier run are not found again. A typed node is the root of a typed graph, and nodes do
+// not change, so its type stands as long as that of each variable and global in it does. Hence three ways of work:
+//   kNew      take typed nodes as they are; if a variable or a global turns out to have another type than before: kParts
+//   kParts    go through everything; a node whose parts kept their types keeps its own
+//   kAll      find every type anew; also tried before an error is reported
 #include <baton/ir/diagnostic.h>
 #include <baton/ir/structural.h>
+#include <baton/relay/analysis.h>
 #include <baton/relay/functor.h>
 #include <baton/relay/op.h>
 #include <baton/relay/transform.h>
-#include <baton/support/stack.h>
-#include <baton/tir/op.h>
+#include <baton/runtime/registry.h>
+#include <baton/support/nearest.h>
+#include <fmt/format.h>
+#include <relay/children.h>
+#include <relay/type_solver.h>
+#include <relay/type_text.h>
 
 #include <unordered_map>
-#include <unordered_set>
-#include <vector>
 
-namespace baton::relay::transform {
+namespace baton::relay {
 namespace {
 
-/// Types with holes (IncompleteType) that fill as facts come in.
-class Unifier {
+enum class Mode { kNew, kParts, kAll };
+/// Thrown inside to start again in the next mode.
+struct Again {};
+
+struct Info {
+  Type type;
+  bool changed = false;  ///< differs from the type that the node has, or it has none
+};
+
+std::string Ordinal(size_t i, const OpNode* op) {
+  if (op && i < op->arguments.size()) return fmt::format("`{}`", op->arguments[i]->name.view());
+  return fmt::format("argument {}", i);
+}
+
+/// A callee or value in a few words.
+std::string Name(const ExprNode* e) {
+  if (e->IsInstance<VarNode>()) return fmt::format("%{}", static_cast<const VarNode*>(e)->name_hint().view());
+  if (e->IsInstance<GlobalVarNode>()) return fmt::format("@{}", static_cast<const GlobalVarNode*>(e)->name_hint.view());
+  if (e->IsInstance<OpNode>()) return static_cast<const OpNode*>(e)->name.str();
+  if (e->IsInstance<ConstructorNode>()) return static_cast<const ConstructorNode*>(e)->name_hint.str();
+  if (e->IsInstance<FunctionNode>()) return "fn";
+  return "the callee";
+}
+
+class Inferencer final : private TypeReporter {
  public:
-  /// What a hole stands for so far, at the outermost level.
-  Type Find(Type t) const {
-    while (t.as<IncompleteTypeNode>()) {
-      auto it = bound_.find(t.get());
-      if (it == bound_.end()) break;
-      t = it->second;
+  Inferencer(const IRModule& mod, Mode mode, DiagnosticList* errors) : mod_(mod), mode_(mode), errors_(errors) {
+    scratch_ = solver_.NewHole();
+  }
+
+  /// Types of globals that this run has to go by.
+  std::unordered_map<std::string_view, Type>* globals = nullptr;
+  std::string_view where;  ///< name of the function, for errors without a place
+
+  void Walk(const Expr& root);
+  /// Asks the relations that wait, until none gets further; what is left is an error.
+  void Solve();
+  Type TypeOf(const ExprNode* e) {
+    const Info* i = info_.Find(e);
+    return i ? i->type : Type();
+  }
+  Type FinalType(const Expr& e) { return solver_.Resolve(TypeOf(e.get())); }
+  bool Unify(const Type& a, const Type& b) { return solver_.Unify(a, b); }
+  Type NewHole() { return solver_.NewHole(); }
+  /// Every type is known: an error for those that are not.
+  void CheckComplete();
+  /// Writes the types into the nodes. The expression itself, or a copy where a node had another type.
+  Expr Write(const Expr& root, bool may_copy = true);
+
+ private:
+  struct Frame {
+    const ExprNode* n;
+    uint32_t phase;
+  };
+  struct Wait {
+    const CallNode* call;       ///< a call whose relation waits, or
+    const TupleGetItemNode* item;
+    Type result;
+    bool done = false;
+  };
+
+  void Step();
+  bool Enter(const ExprNode* n);
+  void Done(const ExprNode* n, Type type);
+  void Need(const Expr& part) {
+    if (!part.defined()) throw CompileError("a part of an expression is missing (null)");
+    if (!info_.Has(part.get())) stack_.push_back({part.get(), 0});
+  }
+  bool Changed(const Expr& e) {
+    const Info* i = info_.Find(e.get());
+    return !i || i->changed;
+  }
+  /// The type that the node has, if it may be kept.
+  bool Keep(const ExprNode* n) {
+    if (mode_ == Mode::kAll || !n->checked_type_.defined()) return false;
+    bool kept = true;
+    ForEachPart(n, [&](const ExprNode* p) {
+      if (p->IsInstance<OpNode>()) return;
+      const Info* i = info_.Find(p);
+      kept = kept && i && !i->changed;
+    });
+    if (kept) {
+      info_[n] = {Existing(n), false};
+      order_.push_back(n);
     }
+    return kept;
+  }
+  static Type Existing(const ExprNode* n) { return runtime::RefCast<Type>(n->checked_type_); }
+
+  void DefineVar(const Var& var, const Type& type);
+  Type VarType(const VarNode* var);
+  Type GlobalType(const GlobalVarNode* var);
+  Type ConstructorType(const ConstructorNode* c);
+  const TypeDataNode* DataType_(const GlobalTypeVar& header, const ObjectRef& at);
+  void BindLet(const LetNode* let);
+  void BindPattern(const PatternNode* pattern, const Type& type, const MatchNode* match);
+  void FinishCall(const CallNode* call);
+  bool Relation(const CallNode* call, const Type& result, bool last);
+  void FinishTupleGetItem(const TupleGetItemNode* item);
+  bool Project(const TupleGetItemNode* item, const Type& result);
+  Type Instantiate(const FuncTypeNode* f, const Array<Type>& type_args);
+  void Await(Wait w);
+
+  bool IsPoison(const Type& t) {
+    Type f = solver_.Find(t);
+    return f.defined() && poison_.Has(f.get());
+  }
+  Type Poison() {
+    Type t = solver_.NewHole();
+    poison_.Add(t.get());
     return t;
   }
-
-  /// Makes two types equal; false if they cannot be. `?` agrees with any dimension.
-  bool Unify(const Type& x, const Type& y) {
-    return support::WithStack([&]() -> bool {
-      Type a = Find(x), b = Find(y);
-      if (a.same_as(b)) return true;
-      if (a.as<IncompleteTypeNode>()) return Bind(a, b);
-      if (b.as<IncompleteTypeNode>()) return Bind(b, a);
-      if (a.get()->type_index() != b.get()->type_index()) return false;
-      if (const auto* s = a.as<TensorTypeNode>()) {
-        const auto* t = b.as<TensorTypeNode>();
-        if (!(s->dtype == t->dtype) || s->shape.size() != t->shape.size()) return false;
-        for (size_t i = 0; i < s->shape.size(); ++i) {
-          const auto *m = s->shape[i].as<IntImmNode>(), *n = t->shape[i].as<IntImmNode>();
-          if (m && n && m->value != n->value) return false;
-        }
-        return true;
-      }
-      if (const auto* s = a.as<TupleTypeNode>()) return UnifyAll(s->fields, b.as<TupleTypeNode>()->fields);
-      if (const auto* s = a.as<FuncTypeNode>()) {
-        const auto* t = b.as<FuncTypeNode>();
-        return UnifyAll(s->arg_types, t->arg_types) && Unify(s->ret_type, t->ret_type);
-      }
-      if (const auto* s = a.as<RelayRefTypeNode>()) return Unify(s->value, b.as<RelayRefTypeNode>()->value);
-      if (const auto* s = a.as<TypeCallNode>()) {
-        const auto* t = b.as<TypeCallNode>();
-        return Unify(s->func, t->func) && UnifyAll(s->args, t->args);
-      }
-      if (const auto* s = a.as<GlobalTypeVarNode>()) return s->name_hint == b.as<GlobalTypeVarNode>()->name_hint;
-      return StructuralEqual(a, b);
-    });
-  }
-  bool UnifyAll(const Array<Type>& a, const Array<Type>& b) {
-    if (a.size() != b.size()) return false;
-    for (size_t i = 0; i < a.size(); ++i) {
-      if (!Unify(a[i], b[i])) return false;
+  std::string Text(const Type& t) { return TypeText(solver_.Resolve(t)); }
+  void Error(const BaseExprNode* at, std::string message, std::string label = "", std::string help = "") {
+    Span span = at ? at->span : Span();
+    if ((!span.defined() || span->line == 0) && !where.empty()) {
+      label += fmt::format("{}in @{}", label.empty() ? "" : "; ", where);
     }
-    return true;
+    errors_->Error(span, std::move(message), std::move(label), std::move(help));
+    if (errors_->full()) errors_->ThrowIfAny(baton::transform::PassContext::Current()->diag_ctx);
+  }
+  std::string ArgsLabel(const CallNode* call);
+
+  // TypeReporter
+  void Assign(const Type& dst, const Type& src) override {
+    if (dst.same_as(scratch_) && !scratch_value_.defined()) {
+      scratch_value_ = src;
+    } else if (!solver_.Unify(dst.same_as(scratch_) ? scratch_value_ : dst, src)) {
+      throw CompileError(fmt::format("its type would be {}, where {} is wanted", Text(src), Text(dst)));
+    }
+  }
+  bool AssertEQ(const PrimExpr& a, const PrimExpr& b) override { return TypeSolver::SameDim(a, b); }
+  const runtime::NDArray* ConstantArg(int i) override {
+    if (i < 0 || i >= static_cast<int>(call_->args.size())) return nullptr;
+    const Expr& a = call_->args[i];
+    if (const auto* c = a.as<ConstantNode>()) return &c->data;
+    const ConstantNode* const* bound = let_constants_.Find(a.get());
+    return bound ? &(*bound)->data : nullptr;
   }
 
-  /// The type with its holes filled; holes that are left stay.
-  Type Resolve(const Type& type) {
-    return support::WithStack([&]() -> Type {
-      Type t = Find(type);
-      if (const auto* s = t.as<TupleTypeNode>()) {
-        Array<Type> f = ResolveAll(s->fields);
-        return f.same_as(s->fields) ? t : Type(TupleType(f));
-      }
-      if (const auto* s = t.as<FuncTypeNode>()) {
-        Array<Type> args = ResolveAll(s->arg_types);
-        Type ret = Resolve(s->ret_type);
-        if (args.same_as(s->arg_types) && ret.same_as(s->ret_type)) return t;
-        return FuncType(s->type_params, args, ret, s->type_constraints);
-      }
-      if (const auto* s = t.as<RelayRefTypeNode>()) {
-        Type v = Resolve(s->value);
-        return v.same_as(s->value) ? t : Type(RelayRefType(v));
-      }
-      if (const auto* s = t.as<TypeCallNode>()) {
-        Array<Type> args = ResolveAll(s->args);
-        return args.same_as(s->args) ? t : Type(TypeCall(s->func, args));
-      }
-      return t;
-    });
-  }
-  Array<Type> ResolveAll(const Array<Type>& types) {
-    Array<Type> out;
-    bool same = true;
-    for (const Type& t : types) {
-      out.push_back(Resolve(t));
-      same &= out.back().same_as(t);
-    }
-    return same ? types : out;
-  }
-  bool HasHole(const Type& type) const {
-    std::vector<Type> work{type};
-    while (!work.empty()) {
-      Type t = Find(work.back());
-      work.pop_back();
-      if (!t.defined() || t.as<IncompleteTypeNode>()) return true;
-      if (const auto* s = t.as<TupleTypeNode>()) work.insert(work.end(), s->fields.begin(), s->fields.end());
-      if (const auto* s = t.as<FuncTypeNode>()) {
-        work.insert(work.end(), s->arg_types.begin(), s->arg_types.end());
-        work.push_back(s->ret_type);
-      }
-      if (const auto* s = t.as<RelayRefTypeNode>()) work.push_back(s->value);
-      if (const auto* s = t.as<TypeCallNode>()) work.insert(work.end(), s->args.begin(), s->args.end());
-    }
-    return false;
-  }
-
- private:
-  bool Bind(const Type& hole, const Type& t) {
-    // A hole inside its own value would be an infinite type.
-    std::vector<Type> work{t};
-    while (!work.empty()) {
-      Type x = Find(work.back());
-      work.pop_back();
-      if (x.same_as(hole)) return false;
-      if (const auto* s = x.as<TupleTypeNode>()) work.insert(work.end(), s->fields.begin(), s->fields.end());
-      if (const auto* s = x.as<FuncTypeNode>()) {
-        work.insert(work.end(), s->arg_types.begin(), s->arg_types.end());
-        work.push_back(s->ret_type);
-      }
-      if (const auto* s = x.as<RelayRefTypeNode>()) work.push_back(s->value);
-      if (const auto* s = x.as<TypeCallNode>()) work.insert(work.end(), s->args.begin(), s->args.end());
-    }
-    bound_[hole.get()] = t;
-    keep_.push_back(hole);
-    return true;
-  }
-  std::unordered_map<const Object*, Type> bound_;
-  std::vector<Type> keep_;
+  const IRModule& mod_;
+  Mode mode_;
+  DiagnosticList* errors_;
+  TypeSolver solver_;
+  PointerMap<Info> info_;
+  std::vector<const ExprNode*> order_;
+  std::vector<Frame> stack_;
+  std::vector<Wait> waiting_;
+  PointerMap<std::vector<uint32_t>> watch_;
+  std::vector<uint32_t> ready_;
+  PointerSet poison_;
+  PointerMap<const ConstantNode*> let_constants_;
+  PointerMap<uint32_t> attrs_index_;
+  std::vector<Any> keep_;
+  const CallNode* call_ = nullptr;
+  Type scratch_, scratch_value_;
 };
 
-/// Replaces type parameters.
-Type Substitute(const Type& type, const std::unordered_map<const Object*, Type>& map) {
-  return support::WithStack([&]() -> Type {
-    if (auto it = map.find(type.get()); it != map.end()) return it->second;
-    auto all = [&](const Array<Type>& types) {
-      Array<Type> out;
-      for (const Type& t : types) out.push_back(Substitute(t, map));
-      return out;
-    };
-    if (const auto* s = type.as<TupleTypeNode>()) return TupleType(all(s->fields));
-    if (const auto* s = type.as<FuncTypeNode>()) return FuncType(s->type_params, all(s->arg_types), Substitute(s->ret_type, map), s->type_constraints);
-    if (const auto* s = type.as<RelayRefTypeNode>()) return RelayRefType(Substitute(s->value, map));
-    if (const auto* s = type.as<TypeCallNode>()) return TypeCall(s->func, all(s->args));
-    return type;
-  });
+void Inferencer::Walk(const Expr& root) {
+  Need(root);
+  while (!stack_.empty()) Step();
 }
 
-class Inferencer {
- public:
-  explicit Inferencer(IRModule mod) : mod_(std::move(mod)) {}
-
-  /// Types of global functions known before: annotations, or what inference found.
-  void SetGlobal(const std::string& name, Type type) { globals_[name] = std::move(type); }
-
-  /// Infers and writes the types down; throws with all diagnostics found.
-  Type Infer(const Expr& root) {
-    Visit(root);
-    Solve();
-    if (diags_.empty()) CheckComplete();
-    diags_.ThrowIfAny();
-    for (const Expr& e : order_) e->checked_type_ = solver_.Resolve(types_.at(e.get()));
-    return solver_.Resolve(types_.at(root.get()));
+void Inferencer::Done(const ExprNode* n, Type type) {
+  Info& i = info_[n];
+  i.type = std::move(type);
+  i.changed = true;
+  if (n->checked_type_.defined() &&
+      (n->checked_type_.same_as(i.type) || (!solver_.FirstHole(i.type) && StructuralEqual(n->checked_type_, solver_.Resolve(i.type))))) {
+    i.type = Existing(n);
+    i.changed = false;
   }
+  order_.push_back(n);
+}
 
- private:
-  struct Item {
-    Expr expr;
-    int stage;
-  };
-  struct Relation {
-    Expr call;
-    const OpDef* def;
-    Array<Type> types;  // arguments, result
-  };
-
-  Type Hole() { return IncompleteType(TypeKind::kType); }
-  bool Has(const Expr& e) const { return types_.count(e.get()) != 0; }
-  const Type& TypeOfExpr(const Expr& e) const { return types_.at(e.get()); }
-  void Put(const Expr& e, Type t) {
-    types_[e.get()] = std::move(t);
-    order_.push_back(e);
+/// Handles what has no parts, or is taken as it is; true if that was all.
+bool Inferencer::Enter(const ExprNode* n) {
+  if (n->IsInstance<VarNode>()) {
+    VarType(static_cast<const VarNode*>(n));
+    return true;
   }
-  std::string Text(const Type& t) { return AsText(solver_.Resolve(t)); }
-  void Unify(const Type& a, const Type& b, const Expr& where, const char* what) {
-    if (!solver_.Unify(a, b)) diags_.Error(where->span, std::string(what) + ": " + Text(a) + " and " + Text(b) + " differ");
+  if (n->IsInstance<GlobalVarNode>()) {
+    info_[n] = {GlobalType(static_cast<const GlobalVarNode*>(n)), true};
+    return true;
   }
-
-  void Visit(const Expr& root) {
-    std::vector<Item> stack{{root, 0}};
-    while (!stack.empty()) {
-      Expr e = stack.back().expr;
-      int stage = stack.back().stage++;
-      if (!e.defined()) throw CompileError("a null expression has no type");
-      if (stage == 0 && Has(e)) {
-        stack.pop_back();
-        continue;
-      }
-      // Parts of a typed node are typed, and neither can change.
-      if (stage == 0 && e->checked_type_.defined() && !e.as<GlobalVarNode>()) {
-        types_[e.get()] = Downcast<Type>(e->checked_type_);
-        stack.pop_back();
-        continue;
-      }
-      auto push = [&](const Expr& c) {
-        if (!c.defined()) throw CompileError("an expression of type " + e.get()->GetTypeKey() + " has a null part");
-        if (!Has(c)) stack.push_back({c, 0});
-      };
-      if (const auto* l = e.as<LetNode>()) {
-        if (stage == 0) {
-          if (!Has(l->var)) Put(l->var, l->var->type_annotation.defined() ? l->var->type_annotation : Hole());
-          push(l->value);
-        } else if (stage == 1) {
-          Unify(TypeOfExpr(l->var), TypeOfExpr(l->value), e, "the binding's variable and value");
-          // A function of type parameters keeps them for its uses.
-          if (TypeOfExpr(l->value).as<FuncTypeNode>() && solver_.Find(TypeOfExpr(l->var)).as<IncompleteTypeNode>()) types_[l->var.get()] = TypeOfExpr(l->value);
-          push(l->body);
-        } else {
-          Put(e, TypeOfExpr(l->body));
-          stack.pop_back();
-        }
-      } else if (const auto* f = e.as<FunctionNode>()) {
-        if (stage == 0) {
-          for (const Var& p : f->params) {
-            if (Has(p)) continue;
-            Put(p, p->checked_type_.defined() ? Downcast<Type>(p->checked_type_)
-                                              : p->type_annotation.defined() ? p->type_annotation : Hole());
-          }
-          push(f->body);
-        } else {
-          Type ret = TypeOfExpr(f->body);
-          if (f->ret_type.defined()) Unify(f->ret_type, ret, e, "the function's declared result and its body");
-          Array<Type> args;
-          for (const Var& p : f->params) args.push_back(TypeOfExpr(p));
-          Put(e, FuncType(f->type_params, args, f->ret_type.defined() ? f->ret_type : ret, Array<TypeConstraint>()));
-          stack.pop_back();
-        }
-      } else if (const auto* m = e.as<MatchNode>()) {
-        if (stage == 0) {
-          push(m->data);
-        } else if (stage == 1) {
-          for (const Clause& c : m->clauses) BindPattern(c->lhs, TypeOfExpr(m->data), e);
-          for (size_t i = m->clauses.size(); i-- > 0;) push(m->clauses[static_cast<int64_t>(i)]->rhs);
-        } else {
-          if (m->clauses.empty()) {
-            diags_.Error(e->span, "a match has no clause");
-            Put(e, Hole());
-          } else {
-            Type t = TypeOfExpr(m->clauses[0]->rhs);
-            for (const Clause& c : m->clauses) Unify(t, TypeOfExpr(c->rhs), c->rhs, "the clauses of a match");
-            Put(e, t);
-          }
-          stack.pop_back();
-        }
-      } else if (stage == 0) {
-        if (const auto* c = e.as<CallNode>()) {
-          for (size_t i = c->args.size(); i-- > 0;) push(c->args[static_cast<int64_t>(i)]);
-          if (!c->op.as<OpNode>()) push(c->op);
-        } else if (const auto* t = e.as<TupleNode>()) {
-          for (size_t i = t->fields.size(); i-- > 0;) push(t->fields[static_cast<int64_t>(i)]);
-        } else if (const auto* g = e.as<TupleGetItemNode>()) {
-          push(g->tuple);
-        } else if (const auto* i = e.as<IfNode>()) {
-          push(i->false_branch), push(i->true_branch), push(i->cond);
-        } else if (const auto* r = e.as<RefCreateNode>()) {
-          push(r->value);
-        } else if (const auto* r = e.as<RefReadNode>()) {
-          push(r->ref);
-        } else if (const auto* w = e.as<RefWriteNode>()) {
-          push(w->value), push(w->ref);
-        }
-      } else {
-        Put(e, Compute(e));
-        stack.pop_back();
-      }
-    }
+  if (mode_ == Mode::kNew && n->checked_type_.defined()) {
+    info_[n] = {Existing(n), false};
+    return true;
   }
-
-  Type Compute(const Expr& e) {
-    if (const auto* c = e.as<CallNode>()) return ComputeCall(c, e);
-    if (const auto* c = e.as<ConstantNode>()) return c->tensor_type();
-    if (const auto* t = e.as<TupleNode>()) {
-      Array<Type> fields;
-      for (const Expr& f : t->fields) fields.push_back(TypeOfExpr(f));
-      return TupleType(fields);
+  if (n->IsInstance<ConstantNode>()) {
+    if (mode_ != Mode::kAll && n->checked_type_.defined()) {
+      info_[n] = {Existing(n), false};
+    } else {
+      const auto* c = static_cast<const ConstantNode*>(n);
+      if (!c->data.defined()) throw CompileError("a constant has no data");
+      Done(n, c->tensor_type());
     }
-    if (const auto* v = e.as<VarNode>()) return v->type_annotation.defined() ? v->type_annotation : Hole();
-    if (const auto* g = e.as<TupleGetItemNode>()) {
-      Type t = solver_.Find(TypeOfExpr(g->tuple));
-      if (t.as<IncompleteTypeNode>()) {
-        SolveRound();
-        t = solver_.Find(t);
-      }
-      const auto* tuple = t.as<TupleTypeNode>();
-      if (!tuple) {
-        diags_.Error(e->span, "field " + std::to_string(g->index) + " is taken of a value that is no tuple: " + Text(t));
-        return Hole();
-      }
-      if (g->index < 0 || g->index >= static_cast<int64_t>(tuple->fields.size())) {
-        diags_.Error(e->span, "field " + std::to_string(g->index) + " is taken of a tuple of " + std::to_string(tuple->fields.size()));
-        return Hole();
-      }
-      return tuple->fields[g->index];
-    }
-    if (const auto* i = e.as<IfNode>()) {
-      Unify(TypeOfExpr(i->cond), TensorType::Scalar(DataType::Bool()), i->cond, "the condition of an if is a scalar bool");
-      Unify(TypeOfExpr(i->true_branch), TypeOfExpr(i->false_branch), e, "the branches of an if");
-      return TypeOfExpr(i->true_branch);
-    }
-    if (const auto* r = e.as<RefCreateNode>()) return RelayRefType(TypeOfExpr(r->value));
-    if (const auto* r = e.as<RefReadNode>()) {
-      Type v = Hole();
-      Unify(TypeOfExpr(r->ref), RelayRefType(v), e, "what is read is a reference");
-      return v;
-    }
-    if (const auto* w = e.as<RefWriteNode>()) {
-      Unify(TypeOfExpr(w->ref), RelayRefType(TypeOfExpr(w->value)), e, "what is written is a reference of the value's type");
-      return TupleType::Empty();
-    }
-    if (const auto* g = e.as<GlobalVarNode>()) {
-      auto it = globals_.find(g->name_hint.str());
-      if (it != globals_.end()) return it->second;
-      diags_.Error(e->span, "the module has no function @" + g->name_hint.str());
-      return Hole();
-    }
-    if (const auto* c = e.as<ConstructorNode>()) return ConstructorType(c);
-    if (const auto* o = e.as<OpNode>()) {
-      diags_.Error(e->span, "operator `" + o->name.str() + "` stands as a value; wrap it in a function");
-      return Hole();
-    }
-    throw InternalError("no type rule for " + e.get()->GetTypeKey());
+    return true;
   }
+  if (n->IsInstance<ConstructorNode>()) {
+    Done(n, ConstructorType(static_cast<const ConstructorNode*>(n)));
+    return true;
+  }
+  if (n->IsInstance<OpNode>()) {
+    Error(n, fmt::format("the operator `{}` is used as a value", static_cast<const OpNode*>(n)->name.view()), "",
+          "wrap it in a function: fn (%x) { op(%x) }");
+    info_[n] = {Poison(), true};
+    return true;
+  }
+  return false;
+}
 
-  Type ConstructorType(const ConstructorNode* c) {
-    TypeData data = mod_->LookupTypeDef(c->belong_to);
+void Inferencer::Step() {
+  Frame& f = stack_.back();
+  const ExprNode* n = f.n;
+  const uint32_t phase = f.phase++;
+  if (phase == 0 && (info_.Has(n) || Enter(n))) {
+    stack_.pop_back();
+    return;
+  }
+  if (n->IsInstance<CallNode>()) {
+    const auto* c = static_cast<const CallNode*>(n);
+    if (phase == 0) {
+      for (size_t i = c->args.size(); i-- > 0;) Need(c->args[i]);
+      if (!c->op.as<OpNode>()) Need(c->op);
+      return;
+    }
+    stack_.pop_back();
+    if (!Keep(n)) FinishCall(c);
+  } else if (n->IsInstance<TupleNode>()) {
+    const auto* t = static_cast<const TupleNode*>(n);
+    if (phase == 0) {
+      for (size_t i = t->fields.size(); i-- > 0;) Need(t->fields[i]);
+      return;
+    }
+    stack_.pop_back();
+    if (Keep(n)) return;
+    Array<Type> types;
+    types.reserve(t->fields.size());
+    for (const Expr& e : t->fields) types.push_back(TypeOf(e.get()));
+    Done(n, TupleType(types));
+  } else if (n->IsInstance<TupleGetItemNode>()) {
+    const auto* g = static_cast<const TupleGetItemNode*>(n);
+    if (phase == 0) {
+      Need(g->tuple);
+      return;
+    }
+    stack_.pop_back();
+    if (!Keep(n)) FinishTupleGetItem(g);
+  } else if (n->IsInstance<LetNode>()) {
+    const auto* l = static_cast<const LetNode*>(n);
+    if (phase == 0) {
+      Need(l->value);
+    } else if (phase == 1) {
+      BindLet(l);
+      Need(l->body);
+    } else {
+      stack_.pop_back();
+      if (!Keep(n)) Done(n, TypeOf(l->body.get()));
+    }
+  } else if (n->IsInstance<FunctionNode>()) {
+    const auto* fn = static_cast<const FunctionNode*>(n);
+    if (phase == 0) {
+      for (const Var& p : fn->params) {
+        if (!p.defined()) throw CompileError("a parameter of a function is missing (null)");
+        VarType(p.get());
+      }
+      Need(fn->body);
+      return;
+    }
+    stack_.pop_back();
+    if (Keep(n)) return;
+    Type ret = TypeOf(fn->body.get());
+    if (fn->ret_type.defined()) {
+      if (!IsPoison(ret) && !solver_.Unify(fn->ret_type, ret)) {
+        Error(fn->body.get(), fmt::format("the function is declared to return {}, its body has type {}", Text(fn->ret_type), Text(ret)));
+      }
+      ret = fn->ret_type;
+    }
     Array<Type> params;
-    for (const TypeVar& v : data->type_vars) params.push_back(v);
-    Type result = params.empty() ? Type(TypeCall(c->belong_to, params)) : Type(TypeCall(c->belong_to, params));
-    return FuncType(data->type_vars, c->inputs, result, Array<TypeConstraint>());
-  }
-
-  FuncType Instantiate(const FuncTypeNode* f, const Array<Type>& given) {
-    if (f->type_params.empty()) return GetRef<FuncType>(f);
-    std::unordered_map<const Object*, Type> map;
-    for (size_t i = 0; i < f->type_params.size(); ++i) {
-      map[f->type_params[static_cast<int64_t>(i)].get()] = i < given.size() && given[static_cast<int64_t>(i)].defined() ? given[static_cast<int64_t>(i)] : Hole();
+    for (const Var& p : fn->params) params.push_back(TypeOf(p.get()));
+    Done(n, FuncType(fn->type_params, params, ret, Array<TypeConstraint>()));
+  } else if (n->IsInstance<IfNode>()) {
+    const auto* i = static_cast<const IfNode*>(n);
+    if (phase == 0) {
+      Need(i->false_branch), Need(i->true_branch), Need(i->cond);
+      return;
     }
-    Array<Type> args;
-    for (const Type& t : f->arg_types) args.push_back(Substitute(t, map));
-    return FuncType(Array<TypeVar>(), args, Substitute(f->ret_type, map), f->type_constraints);
-  }
-
-  Type ComputeCall(const CallNode* c, const Expr& e) {
-    if (const auto* op = c->op.as<OpNode>()) {
-      const OpDef* def = DefOf(c->op);
-      if (!def || !def->type_rel) {
-        diags_.Error(e->span, "operator `" + op->name.str() + "` has no type relation");
-        return Hole();
+    stack_.pop_back();
+    if (Keep(n)) return;
+    Type cond = TypeOf(i->cond.get()), t = TypeOf(i->true_branch.get()), e = TypeOf(i->false_branch.get());
+    if (!IsPoison(cond) && !solver_.Unify(cond, TensorType::Scalar(DataType::Bool()))) {
+      Error(i->cond.get(), fmt::format("the condition of `if` has type {}, must be bool", Text(cond)), "",
+            "reduce a tensor with `all` or `any`, compare a number with 0");
+    }
+    if (IsPoison(t) || IsPoison(e)) {
+      Done(n, IsPoison(t) ? e : t);
+    } else if (!solver_.Unify(t, e)) {
+      Error(n, fmt::format("the branches of `if` have types {} and {}, must be equal", Text(t), Text(e)));
+      Done(n, Poison());
+    } else {
+      Done(n, solver_.Join(t, e));
+    }
+  } else if (n->IsInstance<MatchNode>()) {
+    const auto* m = static_cast<const MatchNode*>(n);
+    if (phase == 0) {
+      Need(m->data);
+      return;
+    }
+    if (phase <= m->clauses.size()) {
+      const Clause& c = m->clauses[phase - 1];
+      BindPattern(c->lhs.get(), TypeOf(m->data.get()), m);
+      Need(c->rhs);
+      return;
+    }
+    stack_.pop_back();
+    if (Keep(n)) return;
+    Type type;
+    for (const Clause& c : m->clauses) {
+      Type t = TypeOf(c->rhs.get());
+      if (!type.defined() || IsPoison(type)) {
+        type = t;
+      } else if (!IsPoison(t)) {
+        if (!solver_.Unify(type, t)) {
+          Error(c->rhs.get(), fmt::format("this clause of `match` has type {}, those before have {}", Text(t), Text(type)));
+        } else {
+          type = solver_.Join(type, t);
+        }
       }
-      if (def->num_inputs >= 0 && static_cast<int>(c->args.size()) != def->num_inputs) {
-        diags_.Error(e->span, "[" + op->name.str() + "] takes " + std::to_string(def->num_inputs) + " arguments, got " + std::to_string(c->args.size()));
-        return Hole();
-      }
-      if (def->attrs && !c->attrs.defined()) {
-        diags_.Error(e->span, "[" + op->name.str() + "] needs its attributes (" + std::string(def->attrs()) + ")");
-        return Hole();
-      }
-      Relation r{e, def, {}};
-      for (const Expr& a : c->args) r.types.push_back(TypeOfExpr(a));
-      Type result = Hole();
-      r.types.push_back(result);
-      if (!Try(&r)) pending_.push_back(r);
-      return result;
     }
-    Type callee = solver_.Find(TypeOfExpr(c->op));
-    Array<Type> args;
-    for (const Expr& a : c->args) args.push_back(TypeOfExpr(a));
-    if (callee.as<IncompleteTypeNode>()) {
-      Type result = Hole();
-      Unify(callee, FuncType(Array<TypeVar>(), args, result, Array<TypeConstraint>()), e, "the callee");
-      return result;
+    Done(n, type.defined() ? type : solver_.NewHole());
+  } else if (n->IsInstance<RefCreateNode>()) {
+    const auto* r = static_cast<const RefCreateNode*>(n);
+    if (phase == 0) {
+      Need(r->value);
+      return;
     }
-    const auto* f = callee.as<FuncTypeNode>();
-    if (!f) {
-      diags_.Error(e->span, "a value of type " + Text(callee) + " is called");
-      return Hole();
+    stack_.pop_back();
+    if (!Keep(n)) Done(n, RelayRefType(TypeOf(r->value.get())));
+  } else if (n->IsInstance<RefReadNode>() || n->IsInstance<RefWriteNode>()) {
+    const auto* w = n->IsInstance<RefWriteNode>() ? static_cast<const RefWriteNode*>(n) : nullptr;
+    const Expr& ref = w ? w->ref : static_cast<const RefReadNode*>(n)->ref;
+    if (phase == 0) {
+      if (w) Need(w->value);
+      Need(ref);
+      return;
     }
-    if (f->arg_types.size() != args.size()) {
-      diags_.Error(e->span, "the function takes " + std::to_string(f->arg_types.size()) + " arguments, got " + std::to_string(args.size()));
-      return Hole();
+    stack_.pop_back();
+    if (Keep(n)) return;
+    Type value = w ? TypeOf(w->value.get()) : solver_.NewHole(), type = TypeOf(ref.get());
+    if (IsPoison(type)) {
+      value = type;
+    } else if (!solver_.Unify(type, RelayRefType(value))) {
+      const auto* r = solver_.Find(type).as<RelayRefTypeNode>();
+      Error(n, r ? fmt::format("a value of type {} is written to a reference of {}", Text(value), Text(r->value))
+                 : fmt::format("a reference is wanted, this has type {}", Text(type)));
+      value = Poison();
     }
-    FuncType inst = Instantiate(f, c->type_args);
-    for (size_t i = 0; i < args.size(); ++i) {
-      int64_t k = static_cast<int64_t>(i);
-      Unify(inst->arg_types[k], args[k], c->args[k], ("argument " + std::to_string(i) + " of the call").c_str());
-    }
-    return inst->ret_type;
+    Done(n, w ? Type(TupleType::Empty()) : value);
+  } else {
+    throw CompileError("`" + n->GetTypeKey() + "` is no Relay expression that has a type");
   }
+}
 
-  void BindPattern(const Pattern& pattern, const Type& type, const Expr& where) {
-    std::vector<std::pair<Pattern, Type>> work{{pattern, type}};
-    while (!work.empty()) {
-      auto [p, t] = work.back();
-      work.pop_back();
-      if (const auto* v = p.as<PatternVarNode>()) {
-        if (!Has(v->var)) Put(v->var, v->var->type_annotation.defined() ? v->var->type_annotation : Hole());
-        Unify(TypeOfExpr(v->var), t, where, "a pattern's variable");
-      } else if (const auto* c = p.as<PatternConstructorNode>()) {
-        Type ct = ConstructorType(c->constructor.get());
-        FuncType inst = Instantiate(ct.as<FuncTypeNode>(), {});
-        Unify(inst->ret_type, t, where, "a pattern's constructor and the matched value");
-        if (inst->arg_types.size() != c->patterns.size()) {
-          diags_.Error(where->span, "constructor " + c->constructor->name_hint.str() + " has " + std::to_string(inst->arg_types.size()) +
-                                        " fields, the pattern " + std::to_string(c->patterns.size()));
+// ---- Variables and globals
+
+Type Inferencer::VarType(const VarNode* var) {
+  if (const Info* i = info_.Find(var)) return i->type;
+  Type type = var->type_annotation.defined() ? var->type_annotation
+              : mode_ != Mode::kAll && var->checked_type_.defined() ? Existing(var)
+                                                                    : solver_.NewHole();
+  Done(var, type);
+  return TypeOf(var);
+}
+
+void Inferencer::BindLet(const LetNode* let) {
+  const VarNode* var = let->var.get();
+  if (!var) throw CompileError("a let has no variable");
+  Type value = TypeOf(let->value.get());
+  if (const auto* c = let->value.as<ConstantNode>()) let_constants_[var] = c;
+  if (var->type_annotation.defined()) {
+    Type want = VarType(var);
+    if (!IsPoison(value) && !solver_.Unify(want, value)) {
+      Error(var->span.defined() ? static_cast<const BaseExprNode*>(var) : let->value.get(),
+            fmt::format("`%{}` is declared as {}, its value has type {}", var->name_hint().view(), Text(want), Text(value)));
+    }
+    return;
+  }
+  if (const Info* i = info_.Find(var)) {  // seen in its own value: recursion
+    if (!IsPoison(value) && !solver_.Unify(i->type, value)) {
+      if (mode_ != Mode::kAll) throw Again();
+      Error(let->value.get(), fmt::format("`%{}` is used as {} in its own value, which has type {}", var->name_hint().view(), Text(i->type), Text(value)));
+    }
+    return;
+  }
+  Done(var, value);
+  // Its uses were typed by what it was.
+  if (mode_ == Mode::kNew && var->checked_type_.defined() && info_.Find(var)->changed) throw Again();
+}
+
+Type Inferencer::GlobalType(const GlobalVarNode* var) {
+  if (globals) {
+    auto it = globals->find(var->name_hint.view());
+    if (it != globals->end()) return it->second;
+  }
+  if (mod_.defined() && mod_->ContainGlobalVar(var->name_hint.view())) {
+    // A function of another IR: its callers know what it gives.
+    if (var->checked_type_.defined()) return Existing(var);
+    BaseFunc f = mod_->Lookup(var->name_hint.view());
+    if (f->checked_type_.defined()) return Existing(f.get());
+    Error(var, fmt::format("the type of @{}, a {}, is not known to Relay", var->name_hint.view(), f->GetTypeKey()));
+    return Poison();
+  }
+  if (!mod_.defined() && var->checked_type_.defined()) return Existing(var);
+  std::vector<std::string> names;
+  if (mod_.defined()) {
+    for (const auto& [g, f] : mod_->functions) names.push_back(g->name_hint.str());
+  }
+  Error(var, fmt::format("there is no function @{}{}", var->name_hint.view(), support::DidYouMean(var->name_hint.view(), names)));
+  return Poison();
+}
+
+const TypeDataNode* Inferencer::DataType_(const GlobalTypeVar& header, const ObjectRef& at) {
+  const auto* site = at.as<BaseExprNode>();
+  if (header.defined() && mod_.defined()) {
+    for (const auto& [v, data] : mod_->type_definitions) {
+      if (v->name_hint == header->name_hint) return data.get();
+    }
+  }
+  Error(site, fmt::format("the module has no data type `{}`", header.defined() ? header->name_hint.view() : ""));
+  return nullptr;
+}
+
+Type Inferencer::ConstructorType(const ConstructorNode* c) {
+  const TypeDataNode* data = DataType_(c->belong_to, GetRef<ObjectRef>(c));
+  if (!data) return Poison();
+  for (const Constructor& k : data->constructors) {
+    if (!(k->name_hint == c->name_hint)) continue;
+    Array<Type> params(data->type_vars.begin(), data->type_vars.end());
+    return FuncType(data->type_vars, k->inputs, TypeCall(data->header, params), Array<TypeConstraint>());
+  }
+  Error(c, fmt::format("the data type `{}` has no constructor `{}`", data->header->name_hint.view(), c->name_hint.view()));
+  return Poison();
+}
+
+void Inferencer::BindPattern(const PatternNode* root, const Type& type, const MatchNode* match) {
+  std::vector<std::pair<const PatternNode*, Type>> stack{{root, type}};
+  while (!stack.empty()) {
+    auto [p, t] = stack.back();
+    stack.pop_back();
+    if (!p || p->IsInstance<PatternWildcardNode>()) continue;
+    struct At : BaseExprNode {
+    } at;
+    at.span = p->span.defined() ? p->span : match->span;
+    if (p->IsInstance<PatternVarNode>()) {
+      const VarNode* v = static_cast<const PatternVarNode*>(p)->var.get();
+      if (!v) throw CompileError("a pattern has no variable");
+      if (v->type_annotation.defined()) {
+        Type want = VarType(v);
+        if (!IsPoison(t) && !solver_.Unify(want, t)) {
+          Error(&at, fmt::format("`%{}` is declared as {}, it is matched with {}", v->name_hint().view(), Text(want), Text(t)));
+        }
+      } else if (!info_.Has(v)) {
+        Done(v, t);
+        if (mode_ == Mode::kNew && v->checked_type_.defined() && info_.Find(v)->changed) throw Again();
+      }
+    } else if (p->IsInstance<PatternTupleNode>()) {
+      const auto& parts = static_cast<const PatternTupleNode*>(p)->patterns;
+      Array<Type> types;
+      for (size_t i = 0; i < parts.size(); ++i) types.push_back(IsPoison(t) ? t : solver_.NewHole());
+      if (!IsPoison(t) && !solver_.Unify(t, TupleType(types))) {
+        Error(&at, fmt::format("the pattern is a tuple of {}, it is matched with {}", parts.size(), Text(t)));
+        continue;
+      }
+      for (size_t i = parts.size(); i-- > 0;) stack.push_back({parts[i].get(), types[i]});
+    } else {
+      const auto* k = static_cast<const PatternConstructorNode*>(p);
+      if (!k->constructor.defined()) throw CompileError("a pattern has no constructor");
+      Type ct = ConstructorType(k->constructor.get());
+      std::vector<Type> inputs(k->patterns.size(), t);
+      if (const auto* sig = ct.as<FuncTypeNode>()) {
+        Type inst = Instantiate(sig, {});
+        sig = inst.as<FuncTypeNode>();
+        if (sig->arg_types.size() != k->patterns.size()) {
+          Error(&at, fmt::format("the constructor `{}` has {} fields, the pattern names {}", k->constructor->name_hint.view(),
+                                 sig->arg_types.size(), k->patterns.size()));
           continue;
         }
-        for (size_t i = 0; i < c->patterns.size(); ++i) work.push_back({c->patterns[static_cast<int64_t>(i)], inst->arg_types[static_cast<int64_t>(i)]});
-      } else if (const auto* tp = p.as<PatternTupleNode>()) {
-        Array<Type> fields;
-        for (size_t i = 0; i < tp->patterns.size(); ++i) fields.push_back(Hole());
-        Unify(TupleType(fields), t, where, "a tuple pattern and the matched value");
-        for (size_t i = 0; i < tp->patterns.size(); ++i) work.push_back({tp->patterns[static_cast<int64_t>(i)], fields[static_cast<int64_t>(i)]});
+        if (!IsPoison(t) && !solver_.Unify(t, sig->ret_type)) {
+          Error(&at, fmt::format("the constructor `{}` makes {}, it is matched with {}", k->constructor->name_hint.view(),
+                                 Text(sig->ret_type), Text(t)));
+          continue;
+        }
+        inputs.assign(sig->arg_types.begin(), sig->arg_types.end());
       }
+      for (size_t i = inputs.size(); i-- > 0;) stack.push_back({k->patterns[i].get(), inputs[i]});
     }
   }
-
-  struct Reporter : TypeReporter {
-    Inferencer* self;
-    const Relation* rel;
-    void Assign(const Type& dst, const Type& src) override {
-      if (!self->solver_.Unify(dst, src)) {
-        throw CompileError(std::string("[") + rel->def->name + "] a value of type " + self->Text(dst) + " stands where " +
-                           self->Text(src) + " is needed");
-      }
-    }
-    bool AssertEQ(const PrimExpr& a, const PrimExpr& b) override {
-      const auto *x = a.as<IntImmNode>(), *y = b.as<IntImmNode>();
-      return !(x && y && x->value != y->value);
-    }
-    const NDArray* ConstantArg(int i) override {
-      const auto* call = rel->call.as<CallNode>();
-      if (i < 0 || i >= static_cast<int>(call->args.size())) return nullptr;
-      const auto* c = call->args[i].as<ConstantNode>();
-      return c ? &c->data : nullptr;
-    }
-  };
-
-  /// True if the relation is done with (also when it failed).
-  bool Try(Relation* r) {
-    Array<Type> types = solver_.ResolveAll(r->types);
-    Reporter reporter;
-    reporter.self = this;
-    reporter.rel = r;
-    try {
-      const auto* call = r->call.as<CallNode>();
-      return r->def->type_rel(types, static_cast<int>(types.size()) - 1, call->attrs, reporter);
-    } catch (const Error& err) {
-      if (err.kind() == "InternalError" || err.kind() == "MemoryError") throw;
-      std::string text = err.message();
-      // Relations that several operators share do not know which one they speak of.
-      if (text.rfind("[R", 0) == 0) text = "[" + std::string(r->def->name) + " " + text.substr(1);
-      diags_.Error(r->call->span, text, ArgumentTypes(*r));
-      return true;
-    }
-  }
-  std::string ArgumentTypes(const Relation& r) {
-    std::string s;
-    for (size_t i = 0; i + 1 < r.types.size() && i < 6; ++i) s += (i ? ", " : "") + Text(r.types[static_cast<int64_t>(i)]);
-    return s;
-  }
-
-  /// One look at each open relation; true if one was decided.
-  bool SolveRound() {
-    bool progress = false;
-    std::vector<Relation> open;
-    for (Relation& r : pending_) {
-      if (Try(&r)) {
-        progress = true;
-      } else {
-        open.push_back(r);
-      }
-    }
-    pending_ = std::move(open);
-    return progress;
-  }
-  void Solve() {
-    while (!pending_.empty() && diags_.empty() && SolveRound()) {
-    }
-  }
-
-  void CheckComplete() {
-    for (const Relation& r : pending_) {
-      diags_.Error(r.call->span, std::string("the type of `") + r.def->name + "` cannot be decided from its arguments", ArgumentTypes(r),
-                   "annotate the variables that it uses with their types");
-      if (diags_.full()) return;
-    }
-    if (!diags_.empty()) return;
-    for (const Expr& e : order_) {
-      if (!solver_.HasHole(types_.at(e.get()))) continue;
-      const auto* v = e.as<VarNode>();
-      diags_.Error(e->span, (v ? "the type of %" + v->name_hint().str() : "the type of an expression (" + e.get()->GetTypeKey() + ")") +
-                                " cannot be inferred",
-                   "", "annotate it: %x: Tensor[(1, 3), float32]");
-      if (diags_.size() >= 5) return;
-    }
-  }
-
-  IRModule mod_;
-  Unifier solver_;
-  std::unordered_map<const Object*, Type> types_;
-  std::vector<Expr> order_;
-  std::vector<Relation> pending_;
-  std::unordered_map<std::string, Type> globals_;
-  DiagnosticList diags_;
-};
-
-/// The type that a function's annotations give, if they are complete.
-Type AnnotatedType(const Function& f) {
-  if (!f->ret_type.defined()) return Type();
-  Array<Type> args;
-  for (const Var& p : f->params) {
-    if (!p->type_annotation.defined()) return Type();
-    args.push_back(p->type_annotation);
-  }
-  return FuncType(f->type_params, args, f->ret_type, Array<TypeConstraint>());
 }
 
-IRModule InferModule(IRModule mod) {
-  // Callees before callers where annotations do not say the type; within a cycle annotations must.
-  std::unordered_map<std::string, Type> known;
-  std::vector<std::pair<GlobalVar, Function>> todo;
-  for (const auto& [var, func] : mod->functions) {
-    const auto* f = func.as<FunctionNode>();
-    if (!f) {
-      if (func->checked_type_.defined()) known[var->name_hint.str()] = Downcast<Type>(func->checked_type_);
-      continue;
-    }
-    Function fn = GetRef<Function>(f);
-    if (fn->checked_type_.defined()) {
-      known[var->name_hint.str()] = Downcast<Type>(fn->checked_type_);
-      continue;
-    }
-    if (Type t = AnnotatedType(fn); t.defined()) known[var->name_hint.str()] = t;
-    todo.push_back({var, fn});
+// ---- Calls
+
+Type Inferencer::Instantiate(const FuncTypeNode* f, const Array<Type>& type_args) {
+  if (f->type_params.empty()) return GetRef<Type>(f);
+  std::vector<std::pair<const Object*, Type>> with;
+  for (size_t i = 0; i < f->type_params.size(); ++i) {
+    with.push_back({f->type_params[i].get(), i < type_args.size() ? type_args[i] : solver_.NewHole()});
   }
-  std::unordered_set<std::string> done, open;
-  std::unordered_map<std::string, Function> by_name;
-  for (const auto& [var, fn] : todo) by_name.emplace(var->name_hint.str(), fn);
-  auto callees = [&](const Function& f) {
-    std::vector<std::string> out;
-    PostOrder(f, [&](const Expr& e) {
-      if (const auto* g = e.as<GlobalVarNode>()) out.push_back(g->name_hint.str());
-    });
-    return out;
-  };
-  auto infer = [&](const std::string& name) {
-    Inferencer in(mod);
-    for (const auto& [n, t] : known) in.SetGlobal(n, t);
-    known[name] = in.Infer(by_name.at(name));
-    done.insert(name);
-  };
-  for (const auto& [var, fn] : todo) {
-    std::vector<std::pair<std::string, bool>> stack{{var->name_hint.str(), false}};
-    while (!stack.empty()) {
-      auto [name, ready] = stack.back();
-      stack.pop_back();
-      if (done.count(name)) continue;
-      if (ready) {
-        infer(name);
-        continue;
+  return TypeSolver::Substitute(FuncType(Array<TypeVar>(), f->arg_types, f->ret_type, f->type_constraints), with);
+}
+
+std::string Inferencer::ArgsLabel(const CallNode* call) {
+  std::string s;
+  const auto* op = call->op.as<OpNode>();
+  for (size_t i = 0; i < call->args.size() && i < 6; ++i) {
+    std::string name = op && i < op->arguments.size() ? op->arguments[i]->name.str() : fmt::format("argument {}", i);
+    s += fmt::format("{}{}: {}", s.empty() ? "" : ", ", name, Text(TypeOf(call->args[i].get())));
+  }
+  return call->args.size() > 6 ? s + ", ..." : s;
+}
+
+void Inferencer::FinishCall(const CallNode* call) {
+  for (const Expr& a : call->args) {
+    if (IsPoison(TypeOf(a.get()))) {
+      Done(call, TypeOf(a.get()));
+      return;
+    }
+  }
+  const auto* op = call->op.as<OpNode>();
+  if (op) {
+    const OpDef* def = DefOf(call->op);
+    std::string problem, help;
+    if (!def || !def->type_rel) {
+      problem = fmt::format("the operator `{}` has no type relation, so its result has no type", op->name.view());
+    } else if (def->num_inputs >= 0 && static_cast<size_t>(def->num_inputs) != call->args.size()) {
+      std::string names;
+      for (const OpArg& a : op->arguments) names += fmt::format("{}{}", names.empty() ? "" : ", ", a->name.view());
+      problem = fmt::format("[{}] takes {} argument{} ({}), got {}", op->name.view(), def->num_inputs,
+                            def->num_inputs == 1 ? "" : "s", names, call->args.size());
+    } else if (!op->attrs_type_key.empty()) {
+      bool fresh = false;
+      uint32_t& want = attrs_index_.Insert(op, &fresh);
+      if (fresh) want = Object::TypeKey2Index(op->attrs_type_key.str());
+      if (!call->attrs.defined() || call->attrs->type_index() != want) {
+        problem = fmt::format("[{}] needs attributes of type `{}`, got {}", op->name.view(), op->attrs_type_key.view(),
+                              call->attrs.defined() ? "`" + call->attrs->GetTypeKey() + "`" : "none");
       }
-      if (!open.insert(name).second) continue;
-      stack.push_back({name, true});
-      for (const std::string& c : callees(by_name.at(name))) {
-        if (by_name.count(c) && !known.count(c) && !done.count(c)) {
-          if (open.count(c)) {
-            throw CompileError("@" + c + " calls itself, so its result's type must be written: fn(...) -> T");
-          }
-          stack.push_back({c, false});
+    }
+    if (!problem.empty()) {
+      Error(call, problem, ArgsLabel(call), help);
+      Done(call, Poison());
+      return;
+    }
+    scratch_value_ = Type();
+    const size_t before = errors_->size();
+    if (Relation(call, scratch_, false)) {
+      Done(call, scratch_value_);
+    } else if (errors_->size() != before) {
+      Done(call, Poison());
+    } else {
+      Type result = scratch_value_.defined() ? scratch_value_ : solver_.NewHole();
+      Done(call, result);
+      Await({call, nullptr, result});
+    }
+    return;
+  }
+  Type callee = solver_.Find(TypeOf(call->op.get()));
+  if (IsPoison(callee)) {
+    Done(call, callee);
+    return;
+  }
+  if (callee->IsInstance<IncompleteTypeNode>()) {
+    Array<Type> args;
+    for (const Expr& a : call->args) args.push_back(TypeOf(a.get()));
+    Type result = solver_.NewHole();
+    if (!solver_.Unify(callee, FuncType(Array<TypeVar>(), args, result, Array<TypeConstraint>()))) {
+      Error(call, fmt::format("`{}` is called with itself, which has no type", Name(call->op.get())));
+      result = Poison();
+    }
+    Done(call, result);
+    return;
+  }
+  const auto* sig = callee.as<FuncTypeNode>();
+  if (!sig) {
+    Error(call, fmt::format("`{}` is called but is no function: it has type {}", Name(call->op.get()), Text(callee)));
+    Done(call, Poison());
+    return;
+  }
+  if (!call->type_args.empty() && call->type_args.size() != sig->type_params.size()) {
+    Error(call, fmt::format("`{}` has {} type parameters, got {} type arguments", Name(call->op.get()), sig->type_params.size(), call->type_args.size()));
+    Done(call, Poison());
+    return;
+  }
+  Type inst = Instantiate(sig, call->type_args);
+  sig = inst.as<FuncTypeNode>();
+  if (sig->arg_types.size() != call->args.size()) {
+    Error(call, fmt::format("`{}` takes {} argument{}, got {}", Name(call->op.get()), sig->arg_types.size(),
+                            sig->arg_types.size() == 1 ? "" : "s", call->args.size()));
+    Done(call, sig->ret_type);
+    return;
+  }
+  for (size_t i = 0; i < call->args.size(); ++i) {
+    Type got = TypeOf(call->args[i].get());
+    if (!solver_.Unify(sig->arg_types[i], got)) {
+      const ExprNode* arg = call->args[i].get();
+      Error(arg->span.defined() && !arg->IsInstance<VarNode>() ? arg : call,
+            fmt::format("argument {} of `{}` has type {}, must be {}", i, Name(call->op.get()), Text(got), Text(sig->arg_types[i])));
+    }
+  }
+  Done(call, sig->ret_type);
+}
+
+/// Asks the operator; true if it decided. An error is reported here.
+bool Inferencer::Relation(const CallNode* call, const Type& result, bool last) {
+  const auto* op = call->op.as<OpNode>();
+  const OpDef* def = DefOf(call->op);
+  auto n = make_object<runtime::ArrayObj>();
+  n->items.reserve(call->args.size() + 1);
+  for (const Expr& a : call->args) n->items.push_back(Any(solver_.Resolve(TypeOf(a.get()))));
+  n->items.push_back(Any(result));
+  Array<Type> types{ObjectPtr<Object>(n)};
+  call_ = call;
+  bool decided = false;
+  try {
+    decided = def->type_rel(types, static_cast<int>(call->args.size()), call->attrs, *this);
+  } catch (const runtime::InternalError&) {
+    throw;
+  } catch (const runtime::Error& e) {
+    std::string message = e.message();
+    if (message.rfind("[R", 0) == 0) message = fmt::format("[{} {}", op->name.view(), message.substr(1));
+    else if (message.empty() || message[0] != '[') message = fmt::format("[{}] {}", op->name.view(), message);
+    Error(call, message, ArgsLabel(call));
+    return false;
+  }
+  if (decided && result.same_as(scratch_) && !scratch_value_.defined()) {
+    throw InternalError("the type relation of `" + op->name.str() + "` decided and gave no type");
+  }
+  if (!decided && last) {
+    for (size_t i = 0; i < call->args.size(); ++i) {
+      if (solver_.FirstHole(TypeOf(call->args[i].get()))) return false;  // reported where it comes from
+    }
+    Error(call, fmt::format("[{}] the result's type does not follow from the arguments", op->name.view()), ArgsLabel(call));
+  }
+  return decided;
+}
+
+void Inferencer::FinishTupleGetItem(const TupleGetItemNode* item) {
+  Type result = solver_.NewHole();
+  Type t = solver_.Find(TypeOf(item->tuple.get()));
+  if (const auto* tuple = t.as<TupleTypeNode>(); tuple && item->index >= 0 && item->index < static_cast<int64_t>(tuple->fields.size())) {
+    Done(item, tuple->fields[item->index]);
+    return;
+  }
+  if (IsPoison(t)) {
+    Done(item, t);
+    return;
+  }
+  if (t->IsInstance<IncompleteTypeNode>()) {
+    Done(item, result);
+    Await({nullptr, item, result});
+    return;
+  }
+  Project(item, result);
+  Done(item, Poison());
+}
+
+bool Inferencer::Project(const TupleGetItemNode* item, const Type& result) {
+  Type t = solver_.Find(TypeOf(item->tuple.get()));
+  if (t->IsInstance<IncompleteTypeNode>()) return false;
+  const auto* tuple = t.as<TupleTypeNode>();
+  if (!tuple) {
+    Error(item, fmt::format("part {} is taken of a value that is no tuple: it has type {}", item->index, Text(t)));
+  } else if (item->index < 0 || item->index >= static_cast<int64_t>(tuple->fields.size())) {
+    Error(item, fmt::format("part {} is taken of a tuple of {}", item->index, tuple->fields.size()), Text(t));
+  } else {
+    solver_.Unify(result, tuple->fields[item->index]);
+  }
+  return true;
+}
+
+void Inferencer::Await(Wait w) {
+  const uint32_t i = static_cast<uint32_t>(waiting_.size());
+  auto on = [&](const Expr& e) {
+    // One hole of each argument: when it is filled the next one is looked for.
+    if (const Object* hole = solver_.FirstHole(TypeOf(e.get()))) watch_[hole].push_back(i);
+  };
+  if (w.call) {
+    for (const Expr& a : w.call->args) on(a);
+  } else {
+    on(w.item->tuple);
+  }
+  waiting_.push_back(std::move(w));
+}
+
+void Inferencer::Solve() {
+  for (;;) {
+    for (const Object* hole : solver_.TakeBound()) {
+      if (auto* list = watch_.Find(hole)) {
+        for (uint32_t i : *list) ready_.push_back(i);
+        list->clear();
+      }
+    }
+    if (ready_.empty()) break;
+    std::vector<uint32_t> now = std::move(ready_);
+    ready_.clear();
+    for (uint32_t i : now) {
+      Wait w = waiting_[i];
+      if (w.done) continue;
+      const size_t before = errors_->size();
+      bool done = w.call ? Relation(w.call, w.result, false) : Project(w.item, w.result);
+      if (done || errors_->size() != before) {
+        waiting_[i].done = true;
+      } else {
+        auto on = [&](const Expr& e) {
+          if (const Object* hole = solver_.FirstHole(TypeOf(e.get()))) watch_[hole].push_back(i);
+        };
+        if (w.call) {
+          for (const Expr& a : w.call->args) on(a);
+        } else {
+          on(w.item->tuple);
         }
       }
     }
   }
-  return mod;
+}
+
+void Inferencer::CheckComplete() {
+  if (!errors_->empty()) return;
+  for (const ExprNode* n : order_) {
+    if (!n->IsInstance<VarNode>() || !solver_.FirstHole(TypeOf(n))) continue;
+    Error(n, fmt::format("the type of `%{}` does not follow from its use", static_cast<const VarNode*>(n)->name_hint().view()),
+          "", "write it down: %x: Tensor[(1, 3), float32]");
+  }
+  if (!errors_->empty()) return;
+  for (Wait& w : waiting_) {
+    if (w.done) continue;
+    if (w.call) {
+      Relation(w.call, w.result, true);
+    } else {
+      Error(w.item, "the type of the tuple does not follow from its use");
+    }
+  }
+  if (!errors_->empty()) return;
+  for (const ExprNode* n : order_) {
+    if (solver_.FirstHole(TypeOf(n))) {
+      Error(n, fmt::format("the type of this expression is not fully known: {}", Text(TypeOf(n))));
+      return;
+    }
+  }
+}
+
+// ---- Writing
+
+/// Rebuilds what had another type before, and what contains it.
+class Retyper : public ExprMutator {
+ public:
+  void One(const ExprNode* n, const Type& type) {
+    Expr old = GetRef<Expr>(n);
+    Expr made = ExprFunctor::VisitExpr(old);
+    if (made.same_as(old)) {
+      if (!n->checked_type_.defined()) {
+        n->checked_type_ = type;
+      } else if (!n->checked_type_.same_as(type)) {
+        made = Expr(runtime::TypeInfo::Get(n->type_index())->copy(n));
+        made->checked_type_ = type;
+      }
+    } else {
+      made->checked_type_ = type;
+    }
+    memo_[old] = made;
+  }
+  Expr Get(const Expr& e) {
+    auto it = memo_.find(e);
+    return it == memo_.end() ? e : it->second;
+  }
+  /// Parts that were taken as they are stay so.
+  Expr VisitExpr(const Expr& e) override { return Get(e); }
+};
+
+Expr Inferencer::Write(const Expr& root, bool may_copy) {
+  bool copies = false;
+  for (const ExprNode* n : order_) {
+    Info& i = *info_.Find(n);
+    if (!i.changed) continue;
+    i.type = solver_.Resolve(i.type);
+    if (!n->checked_type_.defined()) continue;
+    if (StructuralEqual(n->checked_type_, i.type)) i.changed = false, i.type = Existing(n);
+    else copies = true;
+  }
+  if (!copies || !may_copy) {
+    for (const ExprNode* n : order_) {
+      const Info& i = *info_.Find(n);
+      if (i.changed && !n->checked_type_.defined()) n->checked_type_ = i.type;
+    }
+    return root;
+  }
+  Retyper retyper;
+  for (const ExprNode* n : order_) {
+    if (n->IsInstance<ConstructorNode>() || n->IsInstance<ConstantNode>()) continue;
+    retyper.One(n, info_.Find(n)->type);
+  }
+  return retyper.Get(root);
+}
+
+// ---- Modules
+
+bool Declared(const FunctionNode* f) {
+  if (!f->ret_type.defined()) return false;
+  for (const Var& p : f->params) {
+    if (!p->type_annotation.defined()) return false;
+  }
+  return true;
+}
+
+Type DeclaredType(const FunctionNode* f, Inferencer* holes) {
+  Array<Type> params;
+  for (const Var& p : f->params) params.push_back(p->type_annotation.defined() || !holes ? p->type_annotation : holes->NewHole());
+  return FuncType(f->type_params, params, f->ret_type.defined() || !holes ? f->ret_type : holes->NewHole(), Array<TypeConstraint>());
+}
+
+/// Groups of functions that call each other, callees before callers (Tarjan's algorithm with a stack of its own).
+std::vector<std::vector<size_t>> Groups(const std::vector<std::vector<size_t>>& calls) {
+  const size_t n = calls.size();
+  std::vector<uint32_t> index(n), low(n);
+  std::vector<bool> open(n);
+  std::vector<size_t> path;
+  std::vector<std::vector<size_t>> out;
+  uint32_t next = 1;
+  struct Visit {
+    size_t v, edge;
+  };
+  for (size_t root = 0; root < n; ++root) {
+    if (index[root]) continue;
+    std::vector<Visit> stack{{root, 0}};
+    while (!stack.empty()) {
+      auto& [v, edge] = stack.back();
+      if (edge == 0 && !index[v]) {
+        index[v] = low[v] = next++;
+        path.push_back(v);
+        open[v] = true;
+      }
+      if (edge < calls[v].size()) {
+        size_t w = calls[v][edge++];
+        if (!index[w]) stack.push_back({w, 0});
+        else if (open[w]) low[v] = std::min(low[v], index[w]);
+        continue;
+      }
+      const size_t done = v;
+      if (low[done] == index[done]) {
+        out.emplace_back();
+        for (;;) {
+          size_t w = path.back();
+          path.pop_back();
+          open[w] = false;
+          out.back().push_back(w);
+          if (w == done) break;
+        }
+      }
+      stack.pop_back();
+      if (!stack.empty()) low[stack.back().v] = std::min(low[stack.back().v], low[done]);
+    }
+  }
+  return out;
+}
+
+struct Func {
+  GlobalVar var;
+  Function func;
+};
+
+/// One attempt over all functions; fills `result` with the typed ones.
+void InferAll(const IRModule& mod, const std::vector<Func>& funcs, Mode mode, DiagnosticList* errors, std::vector<Function>* result) {
+  std::unordered_map<std::string_view, Type> globals;
+  std::unordered_map<std::string_view, size_t> number;
+  std::vector<size_t> todo;
+  bool order_matters = false;
+  for (size_t i = 0; i < funcs.size(); ++i) {
+    const Func& f = funcs[i];
+    std::string_view name = f.var->name_hint.view();
+    number[name] = i;
+    if (mode == Mode::kNew && f.func->checked_type_.defined()) {
+      // Its callers were typed by the variable's type.
+      if (f.var->checked_type_.defined() && !StructuralEqual(f.var->checked_type_, f.func->checked_type_)) throw Again();
+      globals[name] = runtime::RefCast<Type>(f.func->checked_type_);
+      (*result)[i] = f.func;
+    } else {
+      todo.push_back(i);
+      if (Declared(f.func.get())) globals[name] = DeclaredType(f.func.get(), nullptr);
+      else order_matters = true;
+    }
+  }
+  std::vector<std::vector<size_t>> groups;
+  if (order_matters && todo.size() > 1) {
+    std::vector<std::vector<size_t>> calls(todo.size());
+    std::unordered_map<size_t, size_t> local;
+    for (size_t k = 0; k < todo.size(); ++k) local[todo[k]] = k;
+    for (size_t k = 0; k < todo.size(); ++k) {
+      for (const ExprNode* n : PostOrderNodes(funcs[todo[k]].func)) {
+        if (!n->IsInstance<GlobalVarNode>()) continue;
+        std::string_view name = static_cast<const GlobalVarNode*>(n)->name_hint.view();
+        auto it = number.find(name);
+        if (it == number.end() || globals.count(name) || !local.count(it->second)) continue;
+        calls[k].push_back(local[it->second]);
+      }
+    }
+    groups = Groups(calls);
+    for (auto& g : groups) {
+      for (size_t& k : g) k = todo[k];
+    }
+  } else {
+    for (size_t i : todo) groups.push_back({i});
+  }
+  for (const auto& group : groups) {
+    Inferencer infer(mod, mode, errors);
+    infer.globals = &globals;
+    const size_t before = errors->size();
+    for (size_t i : group) {
+      std::string_view name = funcs[i].var->name_hint.view();
+      if (!globals.count(name)) globals[name] = DeclaredType(funcs[i].func.get(), &infer);
+    }
+    for (size_t i : group) {
+      infer.where = funcs[i].var->name_hint.view();
+      infer.Walk(funcs[i].func);
+      Type type = infer.TypeOf(funcs[i].func.get());
+      if (!infer.Unify(globals[infer.where], type)) {
+        errors->Error(funcs[i].func->span, fmt::format("@{} is used as {}, its type is {}", infer.where,
+                                                       TypeText(globals[infer.where]), TypeText(type)));
+      }
+    }
+    infer.Solve();
+    if (errors->size() == before) infer.CheckComplete();
+    if (errors->size() != before) {
+      // Callers go on with what is known.
+      for (size_t i : group) globals[funcs[i].var->name_hint.view()] = infer.FinalType(funcs[i].func);
+      continue;
+    }
+    for (size_t i : group) {
+      const Func& f = funcs[i];
+      Type type = infer.FinalType(f.func);
+      globals[f.var->name_hint.view()] = type;
+      if (mode == Mode::kNew && f.var->checked_type_.defined() && !StructuralEqual(f.var->checked_type_, type)) throw Again();
+    }
+    if (!errors->empty()) continue;
+    for (size_t i : group) (*result)[i] = Downcast<Function>(infer.Write(funcs[i].func));
+  }
+  if (!errors->empty()) return;
+  for (const Func& f : funcs) {
+    const Type& type = globals[f.var->name_hint.view()];
+    // The variable's type is a note of what its module says, not a part of its value: it follows the module.
+    if (!f.var->checked_type_.defined() || !StructuralEqual(f.var->checked_type_, type)) f.var->checked_type_ = type;
+  }
 }
 
 }  // namespace
 
+IRModule InferModuleTypes(const IRModule& mod) {
+  std::vector<Func> funcs;
+  for (const auto& [var, func] : mod->functions) {
+    if (func.as<FunctionNode>()) funcs.push_back({var, Downcast<Function>(func)});
+  }
+  DiagnosticList errors;
+  std::vector<Function> result;
+  for (Mode mode : {Mode::kNew, Mode::kParts, Mode::kAll}) {
+    errors.Clear();
+    result.assign(funcs.size(), Function());
+    try {
+      InferAll(mod, funcs, mode, &errors, &result);
+    } catch (const Again&) {
+      ICHECK(mode != Mode::kAll) << "inference starts over without an end";
+      continue;
+    }
+    if (errors.empty()) break;
+  }
+  errors.ThrowIfAny(baton::transform::PassContext::Current()->diag_ctx);
+  IRModule out = mod;
+  for (size_t i = 0; i < funcs.size(); ++i) {
+    if (result[i].same_as(funcs[i].func)) continue;
+    if (out.same_as(mod)) out = mod.Copy();
+    out.CopyOnWrite()->Update(funcs[i].var, result[i]);
+  }
+  return out;
+}
+
+namespace transform {
+
+Type InferTypeOf(const Expr& expr) { return InferTypeOf(expr, IRModule()); }
+
+Type InferTypeOf(const Expr& expr, const IRModule& mod) {
+  if (!expr.defined()) throw CompileError("a null expression has no type");
+  DiagnosticList errors;
+  for (Mode mode : {Mode::kNew, Mode::kAll}) {
+    errors.Clear();
+    std::unordered_map<std::string_view, Type> globals;
+    if (mod.defined()) {
+      for (const auto& [var, func] : mod->functions) {
+        const auto* f = func.as<FunctionNode>();
+        if (f && func->checked_type_.defined()) globals[var->name_hint.view()] = runtime::RefCast<Type>(func->checked_type_);
+        else if (f && Declared(f)) globals[var->name_hint.view()] = DeclaredType(f, nullptr);
+      }
+    }
+    Inferencer infer(mod, mode, &errors);
+    infer.globals = &globals;
+    try {
+      infer.Walk(expr);
+    } catch (const Again&) {
+      continue;
+    }
+    infer.Solve();
+    infer.CheckComplete();
+    if (!errors.empty()) continue;
+    infer.Write(expr, false);
+    return infer.FinalType(expr);
+  }
+  errors.ThrowIfAny(baton::transform::PassContext::Current()->diag_ctx);
+  throw InternalError("inference ended without a type");
+}
+
 Pass InferType() {
   return MakePass<InferType>({
-      .doc = "Infers and stores the type of each expression; nodes that have one are trusted.",
+      .doc = "Gives every expression its type. Errors name the operator, what it requires and what it got.",
       .opt_level = 0,
-      .run = [](IRModule mod, PassContext) { return InferModule(mod); },
+      .run = [](IRModule mod, PassContext) { return InferModuleTypes(mod); },
   });
 }
 
-/// Type of an expression whose free variables are annotated; also stores the types.
-Type InferTypeOf(const Expr& expr, const IRModule& mod) {
-  if (expr->checked_type_.defined()) return Downcast<Type>(expr->checked_type_);
-  Inferencer in(mod);
-  for (const auto& [var, func] : mod->functions) {
-    if (func->checked_type_.defined()) {
-      in.SetGlobal(var->name_hint.str(), Downcast<Type>(func->checked_type_));
-    } else if (const auto* f = func.as<FunctionNode>()) {
-      if (Type t = AnnotatedType(GetRef<Function>(f)); t.defined()) in.SetGlobal(var->name_hint.str(), t);
-    }
-  }
-  return in.Infer(expr);
-}
-Type InferTypeOf(const Expr& expr) { return InferTypeOf(expr, IRModule(Map<GlobalVar, BaseFunc>())); }
-
 namespace {
 const RegisterPass<InferType> registered;
-}
-BATON_REGISTER_GLOBAL("relay._transform.InferTypeLocal").set_body_typed([](Expr e) { return InferTypeOf(e); });
+}  // namespace
 
-}  // namespace baton::relay::transform
+BATON_REGISTER_GLOBAL("relay._transform.InferTypeLocal").set_body_typed([](Expr expr) { return InferTypeOf(expr); });
+BATON_REGISTER_GLOBAL("relay.analysis.InferTypeOf").set_body_typed([](Expr expr, IRModule mod) { return InferTypeOf(expr, mod); });
+
+}  // namespace transform
+}  // namespace baton::relay

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// What can be asked of Relay programs.
+#pragma once
+
+#include <baton/relay/expr.h>
+
+#include <string>
+
+namespace baton::relay {
+
+/// The module with every expression typed: what the pass InferType does.
+BATON_DLL IRModule InferModuleTypes(const IRModule& mod);
+
+/// Checks what every pass may rely on: each variable is bound once and used in its scope, no part is missing, functions
+/// and data types that are named exist, calls of operators carry their attributes. Adds to `problems` (if given) a line
+/// for each fault.
+BATON_DLL bool WellFormed(const Expr& expr, std::string* problems = nullptr);
+BATON_DLL bool WellFormed(const IRModule& mod, std::string* problems = nullptr);
+
+/// Type variables in an expression and its annotations, in order of first sight: free, bound, all.
+BATON_DLL Array<TypeVar> FreeTypeVars(const ObjectRef& expr_or_type);
+BATON_DLL Array<TypeVar> BoundTypeVars(const ObjectRef& expr_or_type);
+BATON_DLL Array<TypeVar> AllTypeVars(const ObjectRef& expr_or_type);
+/// Number of nodes of an expression; shared ones count once.
+BATON_DLL int64_t CountNodes(const Expr& expr);
+/// Names of the operators that are called, with how often, in order of first call.
+BATON_DLL Map<String, int64_t> CountOps(const IRModule& mod);
+
+}  // namespace baton::relay

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <baton/ir/structural.h>
+#include <baton/support/stack.h>
+#include <baton/tir/expr.h>
+#include <relay/type_solver.h>
+
+namespace baton::relay {
+namespace {
+
+/// Maps the types within a type by `leaf`, which gets those without parts; keeps what does not change. Shared parts of
+/// one type are few, so none are remembered.
+template <class Leaf>
+Type MapType(const Type& t, Leaf leaf) {
+  return support::WithStack([&]() -> Type {
+    auto array = [&](const auto& in) {
+      auto out = in;
+      for (size_t i = 0; i < in.size(); ++i) {
+        Type x = MapType(in[i], leaf);
+        if (!x.same_as(in[i])) out.Set(i, Downcast<std::decay_t<decltype(in[i])>>(x));
+      }
+      return out;
+    };
+    if (const auto* n = t.as<TupleTypeNode>()) {
+      Array<Type> fields = array(n->fields);
+      return fields.same_as(n->fields) ? t : TupleType(fields);
+    }
+    if (const auto* n = t.as<FuncTypeNode>()) {
+      Array<Type> args = array(n->arg_types);
+      Type ret = n->ret_type.defined() ? MapType(n->ret_type, leaf) : n->ret_type;
+      if (args.same_as(n->arg_types) && ret.same_as(n->ret_type)) return t;
+      return FuncType(n->type_params, args, ret, n->type_constraints);
+    }
+    if (const auto* n = t.as<RelayRefTypeNode>()) {
+      Type value = MapType(n->value, leaf);
+      return value.same_as(n->value) ? t : RelayRefType(value);
+    }
+    if (const auto* n = t.as<TypeCallNode>()) {
+      Type func = MapType(n->func, leaf);
+      Array<Type> args = array(n->args);
+      return func.same_as(n->func) && args.same_as(n->args) ? t : TypeCall(func, args);
+    }
+    return leaf(t);
+  });
+}
+
+template <class F>
+void ForEachTypePart(const Object* t, F f) {
+  if (t->IsInstance<TupleTypeNode>()) {
+    for (const Type& x : static_cast<const TupleTypeNode*>(t)->fields) f(x.get());
+  } else if (t->IsInstance<FuncTypeNode>()) {
+    const auto* n = static_cast<const FuncTypeNode*>(t);
+    for (const Type& x : n->arg_types) f(x.get());
+    f(n->ret_type.get());
+  } else if (t->IsInstance<RelayRefTypeNode>()) {
+    f(static_cast<const RelayRefTypeNode*>(t)->value.get());
+  } else if (t->IsInstance<TypeCallNode>()) {
+    for (const Type& x : static_cast<const TypeCallNode*>(t)->args) f(x.get());
+  }
+}
+
+bool HasParts(const Object* t) {
+  return t->IsInstance<TupleTypeNode>() || t->IsInstance<FuncTypeNode>() || t->IsInstance<RelayRefTypeNode>() ||
+         t->IsInstance<TypeCallNode>();
+}
+
+}  // namespace
+
+Type TypeSolver::NewHole() {
+  IncompleteType hole{IncompleteTypeNode()};
+  keep_.push_back(hole);
+  return hole;
+}
+
+Type TypeSolver::Find(const Type& t) {
+  Type cur = t;
+  while (cur.defined() && cur->IsInstance<IncompleteTypeNode>()) {
+    const Type* to = bound_.Find(cur.get());
+    if (!to) break;
+    cur = *to;
+  }
+  return cur;
+}
+
+const Object* TypeSolver::FirstHole(const Type& root) {
+  if (!root.defined() || root->IsInstance<TensorTypeNode>()) return nullptr;
+  std::vector<const Object*> stack{root.get()};
+  PointerSet seen;
+  while (!stack.empty()) {
+    const Object* t = stack.back();
+    stack.pop_back();
+    while (t && t->IsInstance<IncompleteTypeNode>()) {
+      const Type* to = bound_.Find(t);
+      if (!to) return t;
+      t = to->get();
+    }
+    if (!t || !HasParts(t) || !seen.Add(t)) continue;
+    ForEachTypePart(t, [&](const Object* p) { stack.push_back(p); });
+  }
+  return nullptr;
+}
+
+bool TypeSolver::Bind(const Type& hole, const Type& to) {
+  // A type that contains itself has no end.
+  if (HasParts(to.get())) {
+    std::vector<const Object*> stack{to.get()};
+    PointerSet seen;
+    while (!stack.empty()) {
+      const Object* t = stack.back();
+      stack.pop_back();
+      while (t && t->IsInstance<IncompleteTypeNode>()) {
+        if (t == hole.get()) return false;
+        const Type* next = bound_.Find(t);
+        t = next ? next->get() : nullptr;
+      }
+      if (!t || !HasParts(t) || !seen.Add(t)) continue;
+      ForEachTypePart(t, [&](const Object* p) { stack.push_back(p); });
+    }
+  }
+  keep_.push_back(hole);
+  bound_[hole.get()] = to;
+  bound_now_.push_back(hole.get());
+  return true;
+}
+
+bool TypeSolver::SameDim(const PrimExpr& a, const PrimExpr& b) {
+  if (a.same_as(b)) return true;
+  const auto *x = a.as<IntImmNode>(), *y = b.as<IntImmNode>();
+  if (x && y) return x->value == y->value;
+  if (a.as<tir::AnyNode>() || b.as<tir::AnyNode>()) return true;
+  return StructuralEqual(a, b);
+}
+
+bool TypeSolver::Unify(const Type& x, const Type& y) {
+  std::vector<std::pair<Type, Type>> stack{{x, y}};
+  while (!stack.empty()) {
+    Type a = Find(stack.back().first), b = Find(stack.back().second);
+    stack.pop_back();
+    if (a.same_as(b)) continue;
+    if (!a.defined() || !b.defined()) return false;
+    if (a->IsInstance<IncompleteTypeNode>()) {
+      if (!Bind(a, b)) return false;
+      continue;
+    }
+    if (b->IsInstance<IncompleteTypeNode>()) {
+      if (!Bind(b, a)) return false;
+      continue;
+    }
+    if (a.type_index() != b.type_index()) return false;
+    auto all = [&](const Array<Type>& p, const Array<Type>& q) {
+      if (p.size() != q.size()) return false;
+      for (size_t i = p.size(); i-- > 0;) {
+        if (!p[i].same_as(q[i])) stack.push_back({p[i], q[i]});
+      }
+      return true;
+    };
+    if (const auto* p = a.as<TensorTypeNode>()) {
+      const auto* q = b.as<TensorTypeNode>();
+      if (!(p->dtype == q->dtype) || p->shape.size() != q->shape.size()) return false;
+      for (size_t i = 0; i < p->shape.size(); ++i) {
+        if (!SameDim(p->shape[i], q->shape[i])) return false;
+      }
+    } else if (const auto* p = a.as<TupleTypeNode>()) {
+      if (!all(p->fields, b.as<TupleTypeNode>()->fields)) return false;
+    } else if (const auto* p = a.as<FuncTypeNode>()) {
+      const auto* q = b.as<FuncTypeNode>();
+      if (p->type_params.size() != q->type_params.size()) return false;
+      Type other = b;
+      if (!p->type_params.empty()) {
+        std::vector<std::pair<const Object*, Type>> with;
+        for (size_t i = 0; i < p->type_params.size(); ++i) with.push_back({q->type_params[i].get(), p->type_params[i]});
+        other = Substitute(FuncType(Array<TypeVar>(), q->arg_types, q->ret_type, q->type_constraints), with);
+        q = other.as<FuncTypeNode>();
+      }
+      stack.push_back({p->ret_type, q->ret_type});
+      if (!all(p->arg_types, q->arg_types)) return false;
+    } else if (const auto* p = a.as<RelayRefTypeNode>()) {
+      stack.push_back({p->value, b.as<RelayRefTypeNode>()->value});
+    } else if (const auto* p = a.as<TypeCallNode>()) {
+      stack.push_back({p->func, b.as<TypeCallNode>()->func});
+      if (!all(p->args, b.as<TypeCallNode>()->args)) return false;
+    } else if (const auto* p = a.as<GlobalTypeVarNode>()) {
+      if (!(p->name_hint == b.as<GlobalTypeVarNode>()->name_hint)) return false;
+    } else if (!StructuralEqual(a, b)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+Type TypeSolver::Resolve(const Type& t) {
+  if (!t.defined() || t->IsInstance<TensorTypeNode>()) return t;
+  return MapType(t, [this](const Type& leaf) -> Type {
+    if (!leaf->IsInstance<IncompleteTypeNode>()) return leaf;
+    Type to = Find(leaf);
+    // Unbound, or bound to something that may have holes of its own.
+    return to->IsInstance<IncompleteTypeNode>() ? to : Resolve(to);
+  });
+}
+
+Type TypeSolver::Substitute(const Type& t, const std::vector<std::pair<const Object*, Type>>& with) {
+  return MapType(t, [&](const Type& leaf) -> Type {
+    if (leaf->IsInstance<TypeVarNode>()) {
+      for (const auto& [var, to] : with) {
+        if (var == leaf.get()) return to;
+      }
+    }
+    return leaf;
+  });
+}
+
+Type TypeSolver::Join(const Type& x, const Type& y) {
+  return support::WithStack([&]() -> Type {
+    Type a = Find(x), b = Find(y);
+    if (a.same_as(b)) return a;
+    if (const auto* p = a.as<TensorTypeNode>()) {
+      const auto* q = b.as<TensorTypeNode>();
+      if (!q || p->shape.size() != q->shape.size()) return a;
+      Array<PrimExpr> shape = p->shape;
+      for (size_t i = 0; i < shape.size(); ++i) {
+        if (!p->shape[i].as<tir::AnyNode>() && q->shape[i].as<tir::AnyNode>()) shape.Set(i, q->shape[i]);
+      }
+      return shape.same_as(p->shape) ? a : TensorType(shape, p->dtype);
+    }
+    if (const auto* p = a.as<TupleTypeNode>()) {
+      const auto* q = b.as<TupleTypeNode>();
+      if (!q || p->fields.size() != q->fields.size()) return a;
+      Array<Type> fields = p->fields;
+      for (size_t i = 0; i < fields.size(); ++i) {
+        Type f = Join(p->fields[i], q->fields[i]);
+        if (!f.same_as(p->fields[i])) fields.Set(i, f);
+      }
+      return fields.same_as(p->fields) ? a : TupleType(fields);
+    }
+    return a;
+  });
+}
+
+}  // namespace baton::relay

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Unification of types: holes (IncompleteType) get bound as constraints come in.
+#pragma once
+
+#include <baton/ir/module.h>
+#include <ir/pointer_map.h>
+
+#include <vector>
+
+namespace baton::relay {
+
+class TypeSolver {
+ public:
+  Type NewHole();
+  /// What `t` stands for at its outermost: follows bound holes.
+  Type Find(const Type& t);
+  /// Makes both equal, binding holes; false if they are not. A dimension `?` agrees with any.
+  bool Unify(const Type& a, const Type& b);
+  /// With bound holes filled in at every depth; the same object if there was none.
+  Type Resolve(const Type& t);
+  /// Whether an unbound hole is left in it; the first one, for whoever waits.
+  const Object* FirstHole(const Type& t);
+  /// The more general of two unified types: a dimension that differs becomes `?`.
+  Type Join(const Type& a, const Type& b);
+  /// Replaces type parameters.
+  static Type Substitute(const Type& t, const std::vector<std::pair<const Object*, Type>>& with);
+  static bool SameDim(const PrimExpr& a, const PrimExpr& b);
+  /// Holes bound since the last call.
+  std::vector<const Object*> TakeBound() { return std::move(bound_now_); }
+
+ private:
+  bool Bind(const Type& hole, const Type& to);
+  PointerMap<Type> bound_;
+  std::vector<Type> keep_;
+  std::vector<const Object*> bound_now_;
+};
+
+}  // namespace baton::relay

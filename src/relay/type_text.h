@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Text of types: `Tensor[(1, ?), float32]`, `(float32, List[int64])`, `fn (bool) -> ref(float32)`.
+#pragma once
+
+#include <baton/ir/module.h>
+
+#include <string>
+
+namespace baton::relay {
+
+/// Appends types to a text. What it does not decide by itself is for a printer of whole programs to override.
+class TypePrinter {
+ public:
+  explicit TypePrinter(std::string* out) : out_(out) {}
+  virtual ~TypePrinter() = default;
+  void Print(const Type& type);
+  void PrintDim(const PrimExpr& dim);
+
+ protected:
+  virtual std::string NameOf(const TypeVarNode* var) { return var->name_hint.str(); }
+  /// Of a dimension variable.
+  virtual std::string DimName(const Object*, const std::string& hint) { return hint; }
+  virtual void Other(const ObjectRef& obj);
+  std::string* out_;
+
+ private:
+  void List(const Array<Type>& types, const char* open, const char* close);
+};
+
+/// One type on one line; "?" for null.
+std::string TypeText(const Type& type);
+
+}  // namespace baton::relay
