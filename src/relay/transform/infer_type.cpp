@@ -37,11 +37,6 @@ struct Info {
   bool changed = false;  ///< differs from the type that the node has, or it has none
 };
 
-std::string Ordinal(size_t i, const OpNode* op) {
-  if (op && i < op->arguments.size()) return fmt::format("`{}`", op->arguments[i]->name.view());
-  return fmt::format("argument {}", i);
-}
-
 /// A callee or value in a few words.
 std::string Name(const ExprNode* e) {
   if (e->IsInstance<VarNode>()) return fmt::format("%{}", static_cast<const VarNode*>(e)->name_hint().view());
