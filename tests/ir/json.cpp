@@ -90,7 +90,7 @@ TEST_CASE("RF-011 broken input is an error with its place") {
   Refused(h + "{\"type\": \"runtime.NDArray\", \"dtype\": \"float32\", \"shape\": [1000000000, 1000000000, 1000000000], \"data\": \"\"}]", "too large");
   Refused(h + "{\"type\": \"runtime.NDArray\", \"dtype\": \"float32\", \"shape\": [1000000000], \"data\": \"AAAA\"}]", "wants more");
   Refused(h + "{\"type\": \"runtime.NDArray\", \"dtype\": \"float32\", \"shape\": [1], \"data\": \"AAA\"}]", "base64");
-  Refused(h + "{\"type\": \"runtime.NDArray\", \"dtype\": \"float99\", \"shape\": [1], \"data\": \"AAAA\"}]", "not a dtype");
+  Refused(h + "{\"type\": \"runtime.NDArray\", \"dtype\": \"nofloat\", \"shape\": [1], \"data\": \"AAAA\"}]", "not a dtype");
   Refused(h + "{\"type\": \"runtime.Map\", \"data\": [1]}]", "no value");
   // Cut anywhere: an error, never anything else.
   Var x("x", F32({2}));

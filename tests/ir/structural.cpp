@@ -127,7 +127,7 @@ TEST_CASE("RF-015 where two values differ") {
   CHECK(Where(F32({2}), F32({3})) == ".shape[0].value: 2 against 3");
   Expr n = Neg(x);
   CHECK(Where(Add(n, n), Add(Neg(x), Neg(x))).find("used twice on the left") != std::string::npos);
-  CHECK(Where(IRModule::FromExpr(Sample("x", 2)), IRModule()) == ".functions[@main]: missing on the right");
+  CHECK(Where(IRModule::FromExpr(Sample("x", 2)), IRModule(Map<GlobalVar, BaseFunc>())) == ".functions[@main]: missing on the right");
 }
 
 TEST_CASE("a million deep, and wide with sharing, in linear time") {

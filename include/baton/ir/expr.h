@@ -111,7 +111,7 @@ struct RelayExprNode : Node<RelayExprNode, BaseExprNode> {
     d(F<&RelayExprNode::checked_type_>, "Type that inference found; null before.", runtime::kIgnored);
   }
   /// The inferred type; an error that asks for InferType when there is none.
-  const Type& checked_type() const;
+  BATON_DLL const Type& checked_type() const;
 };
 class RelayExpr : public BaseExpr {
  public:
