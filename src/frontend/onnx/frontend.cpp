@@ -2,7 +2,7 @@
 #include <baton/frontend/onnx.h>
 #include <baton/runtime/registry.h>
 
-#include "importer.h"
+#include "importer_impl.h"
 #include "reader.h"
 
 namespace baton::frontend {
@@ -60,6 +60,10 @@ BATON_REGISTER_GLOBAL("relay.frontend.from_onnx_bytes")
     .set_body_typed([](std::string model, Map<String, Any> inputs, bool freeze, int64_t opset, std::string folder) {
       return AsArray(FromOnnxBytes(model, OptionsOf(inputs, freeze, folder, opset)));
     });
+
+BATON_REGISTER_GLOBAL("relay.frontend.onnx_supports").set_body_typed([](std::string domain, std::string op) {
+  return onnx::FindImporter(domain, op) != nullptr;
+});
 
 }  // namespace
 

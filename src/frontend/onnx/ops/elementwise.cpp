@@ -100,7 +100,14 @@ Values Pow(Ctx& c) {
 Values Mod(Ctx& c) {
   Value a = c.T(0), b = c.T(1);
   bool fmod = c.Int("fmod", 0) != 0;
-  if (IsFloat(a.dtype) && !fmod) c.Wrong("`fmod` must be 1 for floating operands");
+  if (IsFloat(a.dtype) && !fmod) {
+    if (c.since() < 28) c.Wrong("`fmod` must be 1 for floating operands");
+    // The remainder takes the sign of the divisor.
+    Value zero = c.Scalar(a.dtype, 0), rest = c.Call("mod", {a, b});
+    Value differs = c.Call("not_equal", {c.Call("less", {rest, zero}), c.Call("less", {b, zero})});
+    Value move = c.Call("logical_and", {c.Call("not_equal", {rest, zero}), differs});
+    return {c.Where(move, c.Add(rest, b), rest)};
+  }
   return {c.Call(fmod ? "mod" : "floor_mod", {a, b})};
 }
 
@@ -234,7 +241,6 @@ Values Dropout(Ctx& c) {
   if (c.since() < 12) {
     c.Float("ratio", 0.5);
   } else if (c.Has(2)) {
-    if (!c.Known(c.T(2))) c.Unsupported("a `training_mode` that is not constant");
     bool training = c.KnownScalar(c.T(2)) != 0;
     bool never = c.Has(1) && c.Known(c.T(1)) && c.KnownScalar(c.T(1)) == 0;
     if (training && !never) c.Unsupported("training mode (random numbers)");

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ONNX's backend interface: what its test suite and scoreboard run.
+
+    from baton.contrib import onnx_backend
+    outputs = onnx_backend.prepare(model).run([x])
+"""
+
+from __future__ import annotations
+
+import collections
+
+import numpy as np
+
+from ..error import UnsupportedError
+from ..relay.frontend import from_onnx
+
+
+def _type_kind(type_proto):
+    return type_proto.WhichOneof("value")
+
+
+class BatonRep:
+    """A prepared model. `run` takes the inputs in order (those without an initializer) or by name."""
+
+    def __init__(self, model):
+        weights = {t.name for t in model.graph.initializer} | {t.values.name for t in model.graph.sparse_initializer}
+        self._model = model
+        self._inputs = [v for v in model.graph.input if v.name not in weights]
+        self._outputs = list(model.graph.output)
+        self._programs = collections.OrderedDict()
+        self._fixed = all(
+            _type_kind(v.type) == "tensor_type"
+            and v.type.tensor_type.HasField("shape")
+            and all(d.HasField("dim_value") and d.dim_value >= 0 for d in v.type.tensor_type.shape.dim)
+            for v in self._inputs
+        )
+        # A sequence's length and an optional's presence are known with the inputs only: such a model is imported then.
+        if all(_type_kind(v.type) == "tensor_type" for v in self._inputs):
+            self._programs[()] = self._program(from_onnx(model, freeze_params=True)[0])
+
+    def _program(self, mod):
+        from . import _onnx_run
+
+        return _onnx_run.program(mod)
+
+    def _specialize(self, values):
+        """The program for inputs of these shapes."""
+        shape = {}
+        for info, value in zip(self._inputs, values, strict=True):
+            if value is None:
+                shape[info.name] = None
+            elif isinstance(value, list):
+                shape[info.name] = [np.asarray(v).shape for v in value] or [[]][:0]
+                if not value:
+                    raise UnsupportedError(f"input `{info.name}` is an empty sequence")
+            else:
+                shape[info.name] = np.asarray(value).shape
+        key = repr(shape)
+        if key not in self._programs:
+            self._programs[key] = self._program(from_onnx(self._model, shape=shape, freeze_params=True)[0])
+        return self._programs[key]
+
+    def run(self, inputs, **kwargs):
+        """The outputs, in the order of the graph."""
+        if isinstance(inputs, dict):
+            inputs = [inputs[v.name] for v in self._inputs]
+        elif not isinstance(inputs, (list, tuple)):
+            inputs = [inputs]
+        if len(inputs) > len(self._inputs):
+            raise TypeError(f"the model has {len(self._inputs)} inputs, {len(inputs)} were given")
+        values = list(inputs) + [None] * (len(self._inputs) - len(inputs))
+        program = self._programs.get(()) or self._specialize(values)
+        kept = [v for v in values if v is not None]
+        outputs = program(kept)
+        if len(self._outputs) == 1:
+            outputs = [outputs]
+        return tuple(outputs)
+
+
+def prepare(model, device="CPU", **kwargs):
+    """Imports and compiles `model`.
+
+    Raises UnsupportedError that lists everything not supported.
+    """
+    if not supports_device(device):
+        raise UnsupportedError(f"device `{device}` is not supported")
+    return BatonRep(model)
+
+
+def run_model(model, inputs, device="CPU", **kwargs):
+    """Prepares and runs a model once."""
+    return prepare(model, device, **kwargs).run(inputs)
+
+
+def run_node(node, inputs, device="CPU", outputs_info=None, opset_version=None, **kwargs):
+    """Runs one node on `inputs`, in the order of its operands."""
+    import onnx
+    from onnx import helper
+
+    names = list(dict.fromkeys(n for n in node.input if n))
+    values = [np.asarray(v) for v in inputs]
+    infos = [
+        helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(v.dtype), v.shape)
+        for n, v in zip(names, values, strict=True)
+    ]
+    outputs = [onnx.ValueInfoProto(name=n) for n in node.output if n]
+    graph = helper.make_graph([node], "node", infos, outputs)
+    version = opset_version or onnx.defs.onnx_opset_version()
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid(node.domain, version)])
+    return prepare(model, device).run(values)
+
+
+def supports_device(device):
+    """Whether `device` is one: the CPU."""
+    return device.split(":")[0].upper() == "CPU"
+
+
+def is_compatible(model, device="CPU", **kwargs):
+    """Whether `model` is supported as a whole."""
+    if not supports_device(device):
+        return False
+    try:
+        from_onnx(model, freeze_params=True)
+    except UnsupportedError:
+        return False
+    return True
+
+
+__all__ = ["BatonRep", "is_compatible", "prepare", "run_model", "run_node", "supports_device"]
