@@ -11,12 +11,49 @@ import collections
 
 import numpy as np
 
+from .._ffi import get_global_func
 from ..error import UnsupportedError
 from ..relay.frontend import from_onnx
 
 
 def _type_kind(type_proto):
     return type_proto.WhichOneof("value")
+
+
+def _tensors(model):
+    """Whether all inputs and outputs are tensors."""
+    return all(_type_kind(v.type) in ("tensor_type", None) for v in (*model.graph.input, *model.graph.output))
+
+
+def _array(value):
+    """A NumPy array, or a list of them, of a value of the runtime."""
+    if hasattr(value, "numpy"):
+        return value.numpy()
+    return [_array(v) for v in value]
+
+
+def _program(mod, compiled):
+    """What runs `main` of `mod` on a list of inputs: native code, or the interpreter where values are no tensors."""
+    if compiled:
+        from ..driver.executable import Executable
+        from ..target import Target
+
+        executable = Executable(get_global_func("driver.Compile")(mod, Target("llvm")))
+
+        def run(values):
+            out = executable(*values)
+            return [_array(v) for v in out] if isinstance(out, (tuple, list)) else [_array(out)]
+
+        return run
+    mod = get_global_func("relay._transform.InferType")()(mod)
+    interpret = get_global_func("relay.backend.InterpretCall")
+    main = mod["main"]
+
+    def run_interpreted(values):
+        out = interpret(main, values, mod)
+        return _array(out)
+
+    return run_interpreted
 
 
 class BatonRep:
@@ -28,20 +65,10 @@ class BatonRep:
         self._inputs = [v for v in model.graph.input if v.name not in weights]
         self._outputs = list(model.graph.output)
         self._programs = collections.OrderedDict()
-        self._fixed = all(
-            _type_kind(v.type) == "tensor_type"
-            and v.type.tensor_type.HasField("shape")
-            and all(d.HasField("dim_value") and d.dim_value >= 0 for d in v.type.tensor_type.shape.dim)
-            for v in self._inputs
-        )
+        self._compiled = _tensors(model)
         # A sequence's length and an optional's presence are known with the inputs only: such a model is imported then.
         if all(_type_kind(v.type) == "tensor_type" for v in self._inputs):
-            self._programs[()] = self._program(from_onnx(model, freeze_params=True)[0])
-
-    def _program(self, mod):
-        from . import _onnx_run
-
-        return _onnx_run.program(mod)
+            self._programs[()] = _program(from_onnx(model, freeze_params=True)[0], self._compiled)
 
     def _specialize(self, values):
         """The program for inputs of these shapes."""
@@ -50,14 +77,12 @@ class BatonRep:
             if value is None:
                 shape[info.name] = None
             elif isinstance(value, list):
-                shape[info.name] = [np.asarray(v).shape for v in value] or [[]][:0]
-                if not value:
-                    raise UnsupportedError(f"input `{info.name}` is an empty sequence")
+                shape[info.name] = [np.asarray(v).shape for v in value]
             else:
                 shape[info.name] = np.asarray(value).shape
         key = repr(shape)
         if key not in self._programs:
-            self._programs[key] = self._program(from_onnx(self._model, shape=shape, freeze_params=True)[0])
+            self._programs[key] = _program(from_onnx(self._model, shape=shape, freeze_params=True)[0], self._compiled)
         return self._programs[key]
 
     def run(self, inputs, **kwargs):
@@ -72,7 +97,7 @@ class BatonRep:
         program = self._programs.get(()) or self._specialize(values)
         kept = [v for v in values if v is not None]
         outputs = program(kept)
-        if len(self._outputs) == 1:
+        if not self._compiled and len(self._outputs) == 1:
             outputs = [outputs]
         return tuple(outputs)
 

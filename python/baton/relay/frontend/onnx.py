@@ -70,7 +70,10 @@ def _with_bodies(model, opset):
         visit(function.node)
     if not lacking:
         return None
-    return inliner.inline_selected_functions(model, lacking, exclude=False, inline_schema_functions=True)
+    try:
+        return inliner.inline_selected_functions(model, lacking, exclude=False, inline_schema_functions=True)
+    except Exception:  # noqa: BLE001 - a model that `onnx` cannot expand is told by our own error
+        return None
 
 
 def from_onnx(model, shape=None, dtype="float32", opset=None, freeze_params=False, convert_config=None):
