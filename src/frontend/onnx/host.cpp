@@ -2,6 +2,7 @@
 #include "host.h"
 
 #include <baton/runtime/array.h>
+#include <baton/runtime/scalar.h>
 
 #include <algorithm>
 #include <cmath>
@@ -24,27 +25,6 @@ T Load(const char* at) {
   T v;
   std::memcpy(&v, at, sizeof(T));
   return v;
-}
-
-double HalfToDouble(uint16_t h) {
-  int exponent = h >> 10 & 31, mantissa = h & 1023;
-  double v = exponent == 0    ? std::ldexp(mantissa, -24)
-             : exponent == 31 ? (mantissa ? std::nan("") : std::numeric_limits<double>::infinity())
-                              : std::ldexp(mantissa + 1024, exponent - 25);
-  return h >> 15 ? -v : v;
-}
-
-uint16_t DoubleToHalf(double v) {
-  if (std::isnan(v)) return 0x7e00;
-  uint16_t sign = std::signbit(v) ? 0x8000 : 0;
-  v = std::fabs(v);
-  if (v >= 65520) return sign | 0x7c00;
-  if (v < std::ldexp(1.0, -14)) return static_cast<uint16_t>(sign | static_cast<uint16_t>(std::nearbyint(std::ldexp(v, 24))));
-  int exponent = 0;
-  double mantissa = std::frexp(v, &exponent);  // in [0.5, 1)
-  auto m = static_cast<uint32_t>(std::nearbyint(std::ldexp(mantissa, 11)));
-  // A mantissa rounded up to 2048 carries into the exponent by itself.
-  return static_cast<uint16_t>(sign + ((exponent + 14) << 10) + m - 1024);
 }
 
 /// A tensor as it is computed with: integers and bool as int64, floats as double.
@@ -443,17 +423,8 @@ int64_t Host::IntAt(int64_t k) const {
 
 double Host::FloatAt(int64_t k) const {
   if (!dtype.is_floating()) return static_cast<double>(IntAt(k));
-  const char* at = bytes.data() + k * dtype.bytes();
-  if (dtype.is_bfloat16()) {
-    uint32_t bits = static_cast<uint32_t>(Load<uint16_t>(at)) << 16;
-    float v;
-    std::memcpy(&v, &bits, 4);
-    return v;
-  }
-  if (dtype.bits() == 64) return Load<double>(at);
-  if (dtype.bits() == 32) return Load<float>(at);
-  if (dtype.bits() == 16) return HalfToDouble(Load<uint16_t>(at));
-  return std::nan("");
+  if (runtime::IsLoadable(dtype)) return runtime::LoadDouble(bytes.data(), dtype, k);
+  return runtime::DecodeSmallFloat(dtype, static_cast<uint8_t>(bytes[static_cast<size_t>(k)]));
 }
 
 HostPtr HostFromInts(DataType dtype, Dims dims, const Dims& values) {
@@ -480,24 +451,12 @@ HostPtr HostFromFloats(DataType dtype, Dims dims, const std::vector<double>& val
   auto host = std::make_shared<Host>();
   host->dtype = dtype;
   host->dims = std::move(dims);
-  for (double v : values) {
-    float f = static_cast<float>(v);
-    if (dtype.is_float() && dtype.bits() == 64) {
-      host->owned.append(reinterpret_cast<const char*>(&v), 8);
-    } else if (dtype.is_float() && dtype.bits() == 32) {
-      host->owned.append(reinterpret_cast<const char*>(&f), 4);
-    } else if (dtype.is_float() && dtype.bits() == 16) {
-      uint16_t h = DoubleToHalf(v);
-      host->owned.append(reinterpret_cast<const char*>(&h), 2);
-    } else if (dtype.is_bfloat16()) {
-      uint32_t bits;
-      std::memcpy(&bits, &f, 4);
-      // To nearest, halves to even; a NaN must not become an infinity.
-      bits = std::isnan(f) ? bits | 0x400000 : bits + 0x7fff + (bits >> 16 & 1);
-      auto h = static_cast<uint16_t>(bits >> 16);
-      host->owned.append(reinterpret_cast<const char*>(&h), 2);
+  host->owned.resize(values.size() * static_cast<size_t>(dtype.bytes()));
+  for (size_t k = 0; k < values.size(); ++k) {
+    if (runtime::IsLoadable(dtype)) {
+      runtime::StoreDouble(host->owned.data(), dtype, static_cast<int64_t>(k), values[k]);
     } else {
-      return nullptr;
+      host->owned[k] = static_cast<char>(runtime::EncodeSmallFloat(dtype, values[k]));
     }
   }
   host->bytes = host->owned;

@@ -100,6 +100,10 @@ DataType FromOnnxType(int32_t type) {
       return DataType(kDLFloat8_e8m0fnu, 8);
     case kFloat4E2M1:
       return DataType(kDLFloat4_e2m1fn, 4);
+    case kFloat6E2M3:
+      return DataType(kDLFloat6_e2m3fn, 6);
+    case kFloat6E3M2:
+      return DataType(kDLFloat6_e3m2fn, 6);
     case kUInt4:
       return DataType::UInt(4);
     case kInt4:
@@ -292,7 +296,9 @@ int Ctx::Axis(int64_t axis, int rank) const {
 }
 
 Value Ctx::Cast(const Value& v, DataType dtype) {
-  return v.dtype == dtype ? v : Call("cast", {v}, {{"dtype", dtype}});
+  if (v.dtype == dtype) return v;
+  auto narrow = [](DataType t) { return t.is_float8() || t.is_float4() || (t.is_integral() && t.bits() < 8); };
+  return Call(narrow(v.dtype) || narrow(dtype) ? "onnx.cast" : "cast", {v}, {{"dtype", dtype}});
 }
 Value Ctx::Reshape(const Value& v, const Dims& shape) {
   if (v.ranked && v.dims == shape) return v;

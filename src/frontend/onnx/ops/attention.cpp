@@ -160,10 +160,76 @@ Values RotaryEmbedding(Ctx& c) {
   return {flat ? c.Reshape(turned, given) : c.Transpose(turned, {0, 2, 1, 3})};
 }
 
+/// One step after the other: a state of (d_k, d_v) for each head is decayed, corrected, added to and read.
+Values LinearAttention(Ctx& c) {
+  Value q = c.T(0), k = c.T(1), v = c.T(2), past = c.Opt(3), decay = c.Opt(4), beta = c.Opt(5);
+  c.Ignore("chunk_size");
+  int64_t q_heads = c.Int("q_num_heads"), heads = c.Int("kv_num_heads");
+  double scale = c.Float("scale", 0);
+  std::string rule = c.Str("update_rule", "gated_delta");
+  bool gated = rule == "gated" || rule == "gated_delta", delta = rule == "delta" || rule == "gated_delta";
+  if (!gated && !delta && rule != "linear") c.Wrong("`update_rule` is `" + rule + "`");
+  if (gated != static_cast<bool>(decay) || delta != static_cast<bool>(beta)) c.Wrong("`decay` and `beta` do not fit `update_rule`");
+  if (heads < 1 || q_heads < 1 || q_heads % heads != 0) c.Wrong("`q_num_heads` is no multiple of `kv_num_heads`");
+  DataType t = DataType::Float(32), out_type = q.dtype;
+  Value q4 = c.Cast(SplitHeads(c, q, q_heads), t), k4 = c.Cast(SplitHeads(c, k, heads), t), v4 = c.Cast(SplitHeads(c, v, heads), t);
+  const Dims qs = c.Fixed(q4), vs = c.Fixed(v4);
+  int64_t batch = qs[0], steps = qs[2], dk = qs[3], dv = vs[3];
+  if (steps > 1024) c.Unsupported("a sequence of more than 1024 steps");
+  if (scale == 0) scale = 1.0 / std::sqrt(static_cast<double>(dk));
+  if (decay) decay = c.Cast(SplitHeads(c, decay, heads), t);
+  if (beta) beta = c.Cast(SplitHeads(c, beta, c.Dim(beta, -1)), t);
+  Value state = past ? c.Cast(past, t) : c.Full(t, 0, {batch, heads, dk, dv});
+  Values outputs;
+  for (int64_t i = 0; i < steps; ++i) {
+    Value qi = c.Slice(q4, 2, i, i + 1), ki = c.Slice(k4, 2, i, i + 1), vi = c.Slice(v4, 2, i, i + 1);
+    Value column = c.Transpose(ki, {0, 1, 3, 2});
+    if (gated) state = c.Mul(state, c.Call("exp", {c.Transpose(c.Slice(decay, 2, i, i + 1), {0, 1, 3, 2})}));
+    if (delta) vi = c.Mul(c.Slice(beta, 2, i, i + 1), c.Sub(vi, c.MatMul(ki, state)));
+    state = c.Add(state, c.Mul(column, vi));
+    outputs.push_back(c.Mul(c.MatMul(qi, RepeatHeads(c, state, q_heads / heads)), scale));
+  }
+  if (outputs.empty()) c.Unsupported("an empty sequence");
+  Value y = c.Concat(outputs, 2);
+  y = c.Reshape(c.Transpose(y, {0, 2, 1, 3}), {batch, steps, q_heads * dv});
+  return {c.Cast(y, out_type), c.Cast(state, past ? past.dtype : out_type)};
+}
+
+/// Each channel by its own kernel over what came before, the past first.
+Values CausalConvWithState(Ctx& c) {
+  Value x = c.T(0), w = c.T(1), bias = c.Opt(2), past = c.Opt(3);
+  std::string activation = c.Str("activation", "none");
+  const Dims s = c.Fixed(x), k = c.Fixed(w);
+  if (s.size() != 3 || k.size() != 3 || k[0] != s[1] || k[1] != 1) c.Wrong("`weight` does not fit the channels");
+  Value history = past ? past : c.Full(x.dtype, 0, {s[0], s[1], k[2] - 1});
+  Value all = k[2] > 1 ? c.Concat({history, x}, 2) : x;
+  Value y = c.Call("nn.conv1d", {all, w},
+                   {{"strides", IntsAny({1})}, {"padding", IntsAny({0, 0})}, {"dilation", IntsAny({1})}, {"groups", s[1]},
+                    {"channels", s[1]}, {"kernel_size", IntsAny({k[2]})}, {"data_layout", "NCW"}, {"kernel_layout", "OIW"}});
+  if (bias) y = c.Call("nn.bias_add", {y, bias}, {{"axis", 1}});
+  if (activation == "silu" || activation == "swish") {
+    y = c.Mul(y, Sigmoid(c, y));
+  } else if (activation != "none") {
+    c.Wrong("`activation` is `" + activation + "`");
+  }
+  int64_t length = s[2] + k[2] - 1;
+  return {y, c.Slice(all, 2, length - (k[2] - 1), length)};
+}
+
+Values SwiGLU(Ctx& c) {
+  Value a = c.T(0);
+  double alpha = c.Float("alpha", 1.0);
+  return {c.Mul(c.Call("nn.swish", {a}, {{"alpha", alpha}}), c.T(1))};
+}
+
 }  // namespace
 
 void AddAttention(OpTable* table) {
-  for (const OpRow& row : {OpRow{"", "Attention", Attention}, {"", "RotaryEmbedding", RotaryEmbedding}}) table->push_back(row);
+  for (const OpRow& row : {OpRow{"", "Attention", Attention}, {"", "RotaryEmbedding", RotaryEmbedding},
+                           {"", "LinearAttention", LinearAttention}, {"", "CausalConvWithState", CausalConvWithState},
+                           {"", "SwiGLU", SwiGLU}}) {
+    table->push_back(row);
+  }
 }
 
 }  // namespace baton::onnx

@@ -53,7 +53,7 @@ Value Take(Ctx& c, const Value& v, const Value& indices, int axis);
 /// Rounds halves to the even neighbour.
 Value RoundEven(Ctx& c, const Value& v);
 /// ONNX's Cast.
-Value CastTo(Ctx& c, const Value& v, DataType to, bool saturate);
+Value CastTo(Ctx& c, const Value& v, DataType to, bool saturate, const std::string& round_mode = "up");
 /// 0, 1, ..., n - 1.
 Value Arange(Ctx& c, int64_t n, DataType dtype);
 

@@ -213,15 +213,15 @@ Values Cast(Ctx& c) {
     int64_t code = c.Int("to");
     to = FromOnnxType(static_cast<int32_t>(code));
     if (to.is_void()) c.Unsupported(std::string("cast to ") + DataTypeName(static_cast<int32_t>(code)));
-    if (code == kFloat8E8M0 && round != "up") c.Unsupported("`round_mode` " + round);
+    if (round != "up" && round != "down" && round != "nearest") c.Wrong("`round_mode` is `" + round + "`");
   }
-  return {CastTo(c, c.T(0), to, saturate)};
+  return {CastTo(c, c.T(0), to, saturate, round)};
 }
 
 Values CastLike(Ctx& c) {
   bool saturate = c.Int("saturate", 1) != 0;
-  if (c.Str("round_mode", "up") != "up") c.Unsupported("`round_mode` other than up");
-  return {CastTo(c, c.T(0), c.T(1).dtype, saturate)};
+  std::string round = c.Str("round_mode", "up");
+  return {CastTo(c, c.T(0), c.T(1).dtype, saturate, round)};
 }
 
 Values BitCast(Ctx& c) {
@@ -259,13 +259,6 @@ Value Clip(Ctx& c, const Value& v, double lo, double hi) {
 }
 
 Value RoundEven(Ctx& c, const Value& x) { return IsFloat(x.dtype) ? c.Call("round", {x}) : x; }
-
-Value CastTo(Ctx& c, const Value& v, DataType to, bool saturate) {
-  if (v.dtype == to) return v;
-  if (to.is_void()) c.Unsupported("the target type of the cast");
-  if (to.is_float8() && !saturate) c.Unsupported("a cast to float8 with `saturate` 0");
-  return c.Cast(v, to);
-}
 
 void AddElementwise(OpTable* table) {
   for (const OpRow& row : {

@@ -40,16 +40,16 @@ void Range(DataType t, double* low, double* high) {
 }
 
 /// saturate(round(x / scale) + zero) as `to`.
-Value Quantize(Ctx& c, const Value& scaled, const Value& zero, DataType to) {
+Value Quantize(Ctx& c, const Value& scaled, const Value& zero, DataType to, bool saturate = true) {
   if (!IsInt(to)) {
     Value y = zero ? c.Add(scaled, c.Cast(zero, scaled.dtype)) : scaled;
-    return CastTo(c, y, to, true);
+    return CastTo(c, y, to, saturate);
   }
   Value y = RoundEven(c, scaled);
   if (zero) y = c.Add(y, c.Cast(zero, y.dtype));
   double low, high;
   Range(to, &low, &high);
-  return c.Cast(Clip(c, y, low, high), to);
+  return CastTo(c, Clip(c, y, low, high), to, true);
 }
 
 Values QuantizeLinear(Ctx& c) {
@@ -59,13 +59,12 @@ Values QuantizeLinear(Ctx& c) {
   int64_t precision = c.Int("precision", 0), wanted = c.Int("output_dtype", 0);
   DataType to = zero ? zero.dtype : wanted != 0 ? FromOnnxType(static_cast<int32_t>(wanted)) : DataType::UInt(8);
   if (to.is_void()) c.Unsupported("`output_dtype` " + std::string(DataTypeName(static_cast<int32_t>(wanted))));
-  if (!saturate && to.is_float8()) c.Unsupported("`saturate` 0");
   DataType in = precision != 0 ? FromOnnxType(static_cast<int32_t>(precision)) : scale.dtype;
   in = ComputeType(in.is_void() || !IsFloat(in) ? DataType::Float(32) : in);
   const Dims shape = c.Rank(scale) == 0 ? x.dims : c.Fixed(x);
   Value s = c.Cast(Spread(c, scale, shape, axis, block), in);
   Value z = zero ? Spread(c, zero, shape, axis, block) : zero;
-  return {Quantize(c, c.Div(c.Cast(x, in), s), z, to)};
+  return {Quantize(c, c.Div(c.Cast(x, in), s), z, to, saturate)};
 }
 
 /// (x - zero) * scale in the type of the scale.
