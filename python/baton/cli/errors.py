@@ -35,7 +35,10 @@ def file_error(error: OSError, path: object = None) -> Failure:
 def _lines(error: BaseException) -> list[str]:
     text = str(error).strip() or type(error).__name__
     lines = [line.rstrip() for line in text.splitlines() if line.strip()]
-    return lines[:MOST_LINES]
+    if len(lines) > MOST_LINES:
+        left = len(lines) - MOST_LINES + 1
+        lines = [*lines[: MOST_LINES - 1], f"  ... {left} more lines; BATON_DEBUG=1 shows all"]
+    return lines
 
 
 def _is_ours(error: BaseException) -> bool:

@@ -59,8 +59,7 @@ def show(facts: dict) -> None:
         total = sum(facts["operators"].values())
         print(f"{'operators':<12}{total} nodes of {len(facts['operators'])} kinds")
         for name, count in sorted(facts["operators"].items(), key=lambda item: (-item[1], item[0])):
-            mark = "   NOT SUPPORTED" if name in facts.get("unsupported", ()) else ""
-            print(f"{'':<12}{count:>6}  {name}{mark}")
+            print(f"{'':<12}{count:>6}  {name}")
     if "unsupported" in facts:
-        text = ", ".join(facts["unsupported"]) if facts["unsupported"] else "nothing"
-        print(f"{'unsupported':<12}{text}")
+        for place, what in enumerate(facts["unsupported"] or ["nothing"]):
+            print(f"{'unsupported' if not place else '':<12}{what}")

@@ -203,7 +203,7 @@ def describe(path: str) -> dict:
             model.read({})
             facts["unsupported"] = []
         except UnsupportedError as error:
-            facts["unsupported"] = sorted(set(error.ops)) or [str(error).splitlines()[0]]
+            facts["unsupported"] = [line.strip() for line in str(error).splitlines()[1:]] or [str(error)]
     return facts
 
 

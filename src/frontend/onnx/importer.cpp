@@ -1088,6 +1088,13 @@ Imported Importer::Run() {
   }
   Array<relay::Var> params(params_);
   relay::Function main(params, body);
+  bool tensors = true;  // a sequence becomes several results, for which there are no names
+  Array<String> names_out;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    tensors = tensors && outputs[i].kind == Value::kTensor;
+    names_out.push_back(String(std::string(g.outputs[i].name)));
+  }
+  if (tensors) main = WithAttr(main, "output_names", Any(names_out));
   result.mod = IRModule::FromExpr(main);
   return result;
 }

@@ -139,7 +139,7 @@ def test_inspect(baton, good, dynamic, tmp_path):
     assert facts["kind"] == "artifact" and facts["outputs"][0]["name"] == "y"
     write(tmp_path / "odd.onnx", [node("Frob", ["x"], ["a"]), node("Relu", ["a"], ["y"])])
     facts = json.loads(baton("inspect", "odd.onnx", "--json").stdout)
-    assert facts["unsupported"] == ["Frob"]  # said before compiling, and no failure to say it
+    assert len(facts["unsupported"]) == 1 and "Frob" in facts["unsupported"][0]  # no failure to say it
 
 
 def test_version(baton):
