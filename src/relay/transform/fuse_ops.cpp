@@ -37,6 +37,36 @@ bool SameShape(const Expr& a, const Expr& b) {
   return true;
 }
 
+bool StaticType(const Type& type) {
+  std::vector<Type> work{type};
+  while (!work.empty()) {
+    Type t = work.back();
+    work.pop_back();
+    if (const auto* tensor = t.as<TensorTypeNode>()) {
+      for (const PrimExpr& d : tensor->shape) {
+        if (DimOf(d) < 0) return false;
+      }
+    } else if (const auto* tuple = t.as<TupleTypeNode>()) {
+      work.insert(work.end(), tuple->fields.begin(), tuple->fields.end());
+    } else {
+      return false;
+    }
+  }
+  return true;
+}
+
+/// Whether a call can become a kernel: it has loops, and every shape is known. Views cost nothing by themselves; inside a
+/// kernel they would cost index arithmetic. What stays outside runs operator by operator, with the shapes of the moment.
+bool KernelCall(const CallNode* call) {
+  const OpDef* def = DefOf(call->op);
+  if (!def || !def->lower || def->stateful || IsView(call->op)) return false;
+  if (!call->checked_type_.defined() || !StaticType(Downcast<Type>(call->checked_type_))) return false;
+  for (const Expr& a : call->args) {
+    if (!a->checked_type_.defined() || !StaticType(Downcast<Type>(a->checked_type_))) return false;
+  }
+  return true;
+}
+
 /// Finds groups of operators for one kernel each, by post-dominators: a producer joins its post-dominator when every
 /// operator between them may be fused.
 class Fuser {
@@ -66,9 +96,7 @@ class Fuser {
       n.expr = e;
       n.group = static_cast<int>(nodes_.size());
       if (const auto* call = e.as<CallNode>()) {
-        const OpDef* def = DefOf(call->op);
-        // Views cost nothing by themselves; inside a kernel they would cost index arithmetic.
-        if (def && !def->stateful && def->lower && TensorResult(e) && !IsView(call->op)) n.pattern = def->pattern;
+        if (KernelCall(call) && TensorResult(e)) n.pattern = DefOf(call->op)->pattern;
         for (const Expr& a : call->args) Use(a, n.group);
         if (!call->op.as<OpNode>()) Use(call->op, n.group);
       } else if (const auto* t = e.as<TupleNode>()) {
@@ -232,8 +260,7 @@ class Fuser {
   Expr Emit(const CallNode* pre, const Expr& post, std::unordered_map<int, Group>& groups, ExprMutator* mutator) {
     auto it = index_.find(pre);
     if (it == index_.end()) return post;
-    const OpDef* def = DefOf(pre->op);
-    if (!def || !def->lower || def->stateful || IsView(pre->op)) return post;
+    if (!KernelCall(pre)) return post;
     int i = it->second, root = Find(i);
     // Inner members are emitted with the last one; what they become here is not used.
     if (i != root) return post;
