@@ -36,9 +36,8 @@ def _program(mod, compiled):
     """What runs `main` of `mod` on a list of inputs: native code, or the interpreter where values are no tensors."""
     if compiled:
         from ..driver.executable import Executable
-        from ..target import Target
 
-        executable = Executable(get_global_func("driver.Compile")(mod, Target("llvm")))
+        executable = Executable(get_global_func("driver.Compile")(mod, get_global_func("target.Target")("llvm")))
 
         def run(values):
             out = executable(*values)
