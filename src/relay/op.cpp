@@ -31,6 +31,10 @@ Op DefineOp(OpDef def) {
   return op;
 }
 
+void ThrowAttrsMismatch(const Attrs& attrs, const char* wanted) {
+  throw CompileError("a call has attributes of type `" + attrs->GetTypeKey() + "`, where `" + wanted + "` is wanted");
+}
+
 const OpDef* DefOf(const ObjectRef& op) {
   const auto* n = op.as<OpNode>();
   return n ? reinterpret_cast<const OpDef*>(n->def) : nullptr;

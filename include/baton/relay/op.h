@@ -37,6 +37,16 @@ class BATON_DLL TypeReporter {
 };
 using TypeRelationFn = bool (*)(const Array<Type>& types, int num_inputs, const Attrs& attrs, TypeReporter& reporter);
 
+/// The attributes of a call as the operator's class: the defaults where the call has none.
+[[noreturn]] BATON_DLL void ThrowAttrsMismatch(const Attrs& attrs, const char* wanted);
+template <class A>
+const A& AttrsAs(const Attrs& attrs) {
+  if (const A* a = attrs.as<A>()) return *a;
+  if (attrs.defined()) ThrowAttrsMismatch(attrs, A::_type_key);
+  static const runtime::ObjectPtr<A> defaults = runtime::make_object<A>();
+  return *defaults;
+}
+
 /// Computes an operator as tensor expressions. Built from any of
 ///   te::Tensor f(const A& attrs, const Array<te::Tensor>& in)            A: an attrs class
 ///   te::Tensor f(const Array<te::Tensor>& in)
@@ -48,12 +58,12 @@ class LowerFn {
   template <class R, class A>
   LowerFn(R (*f)(const A&, const Array<te::Tensor>&))  // NOLINT
       : f_(reinterpret_cast<void*>(f)), call_([](void* f, const Attrs& a, const Array<te::Tensor>& in, const Type&) {
-          return Wrap(reinterpret_cast<R (*)(const A&, const Array<te::Tensor>&)>(f)(*static_cast<const A*>(a.get()), in));
+          return Wrap(reinterpret_cast<R (*)(const A&, const Array<te::Tensor>&)>(f)(AttrsAs<A>(a), in));
         }) {}
   template <class R, class A>
   LowerFn(R (*f)(const A&, const Array<te::Tensor>&, const Type&))  // NOLINT
       : f_(reinterpret_cast<void*>(f)), call_([](void* f, const Attrs& a, const Array<te::Tensor>& in, const Type& t) {
-          return Wrap(reinterpret_cast<R (*)(const A&, const Array<te::Tensor>&, const Type&)>(f)(*static_cast<const A*>(a.get()), in, t));
+          return Wrap(reinterpret_cast<R (*)(const A&, const Array<te::Tensor>&, const Type&)>(f)(AttrsAs<A>(a), in, t));
         }) {}
   template <class R>
   LowerFn(R (*f)(const Array<te::Tensor>&))  // NOLINT

@@ -81,12 +81,18 @@ struct TypeFn;
 template <class R, class A>
 struct TypeFn<R (*)(const A&, const TypeArgs&)> {
   static Type Call(R (*f)(const A&, const TypeArgs&), const Attrs& attrs, const TypeArgs& in) {
-    return f(*static_cast<const A*>(attrs.get()), in);
+    return f(AttrsAs<A>(attrs), in);
   }
 };
 template <class R>
 struct TypeFn<R (*)(const TypeArgs&)> {
   static Type Call(R (*f)(const TypeArgs&), const Attrs&, const TypeArgs& in) { return f(in); }
+};
+template <class Fn>
+struct GuessFn;
+template <class A>
+struct GuessFn<void (*)(const A&, Array<Type>*)> {
+  static void Call(void (*f)(const A&, Array<Type>*), const Attrs& attrs, Array<Type>* types) { f(AttrsAs<A>(attrs), types); }
 };
 /// A relation from a function that gives the result's type once the arguments' are known: TensorType f(const A& attrs,
 /// const TypeArgs& in), or without attributes. A null result means that it cannot be said yet.
@@ -98,6 +104,22 @@ bool Rel(const Array<Type>& types, int num_inputs, const Attrs& attrs, TypeRepor
   if (!out.defined()) return false;
   reporter.Assign(types[num_inputs], out);
   return true;
+}
+
+/// As Rel, where some argument types follow from others and the attributes: guess(attrs, &types) fills those in that are not known.
+template <OpName kName, auto kGuess, auto kFn>
+bool RelGuess(const Array<Type>& types, int num_inputs, const Attrs& attrs, TypeReporter& reporter) {
+  if (AllKnown(types, num_inputs)) return Rel<kName, kFn>(types, num_inputs, attrs, reporter);
+  Array<Type> guessed = types;
+  GuessFn<decltype(kGuess)>::Call(kGuess, attrs, &guessed);
+  for (int i = 0; i < num_inputs; ++i) {
+    if (!guessed[i].same_as(types[i])) reporter.Assign(types[i], guessed[i]);
+  }
+  return Rel<kName, kFn>(guessed, num_inputs, attrs, reporter);
+}
+/// Sets type i if it is not known.
+inline void Guess(Array<Type>* types, int i, const Shape& shape, DataType dtype) {
+  if (i + 1 < static_cast<int>(types->size()) && !AsTensor((*types)[i])) types->Set(i, TensorType(shape, dtype));
 }
 
 // ---- Dimensions.
@@ -132,7 +154,7 @@ Ints NormalizeAxes(const Array<int64_t>& axes, int64_t ndim, const char* op);
 /// The attributes of a call.
 template <class A>
 const A& AttrsOf(const Call& call) {
-  return *static_cast<const A*>(call->attrs.get());
+  return AttrsAs<A>(call->attrs);
 }
 
 }  // namespace baton::relay

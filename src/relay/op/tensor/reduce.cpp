@@ -109,7 +109,7 @@ template <const ReduceRow& kRow>
 bool ReduceRel(const Array<Type>& types, int num_inputs, const Attrs& attrs, TypeReporter& reporter) {
   if (!AllKnown(types, num_inputs)) return false;
   TypeArgs in(kRow.name, types, num_inputs, reporter);
-  reporter.Assign(types[1], ReduceType(kRow, *static_cast<const ReduceAttrs*>(attrs.get()), in));
+  reporter.Assign(types[1], ReduceType(kRow, AttrsAs<ReduceAttrs>(attrs), in));
   return true;
 }
 template <const ReduceRow& kRow>

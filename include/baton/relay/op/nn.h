@@ -1,0 +1,418 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operators of neural networks.
+#pragma once
+
+#include <baton/relay/op/tensor.h>
+
+namespace baton::relay {
+
+/// Attributes of nn.conv1d, nn.conv2d, nn.conv3d (N spatial dimensions).
+template <int N>
+struct ConvAttrs : AttrsNode<ConvAttrs<N>> {
+  static constexpr auto _type_key = N == 1 ? "relay.attrs.Conv1DAttrs" : N == 2 ? "relay.attrs.Conv2DAttrs" : "relay.attrs.Conv3DAttrs";
+  Array<int64_t> strides = Array<int64_t>(size_t{N}, 1);
+  Array<int64_t> padding = Array<int64_t>(size_t{N}, 0);
+  Array<int64_t> dilation = Array<int64_t>(size_t{N}, 1);
+  int64_t groups = 1;
+  PrimExpr channels;
+  Array<int64_t> kernel_size = NoInts();
+  String data_layout = N == 1 ? "NCW" : N == 2 ? "NCHW" : "NCDHW";
+  String kernel_layout = N == 1 ? "OIW" : N == 2 ? "OIHW" : "OIDHW";
+  String out_layout = "";
+  DataType out_dtype;
+  static constexpr void Describe(auto& d) {
+    d(F<&ConvAttrs::strides>, "Steps of the window, in elements.", AtLeast(1));
+    d(F<&ConvAttrs::padding>, "Zeros around data: one number, one a dimension, or begins and then ends.", AtLeast(0));
+    d(F<&ConvAttrs::dilation>, "Steps within the window, in elements.", AtLeast(1));
+    d(F<&ConvAttrs::groups>, "Number of groups that channels are divided into.", AtLeast(1));
+    d(F<&ConvAttrs::channels>, "Number of output channels; None: as weight says.");
+    d(F<&ConvAttrs::kernel_size>, "Spatial extents of the window; None: as weight says.");
+    d(F<&ConvAttrs::data_layout>, "Layout of data: N, C and the spatial letters, C possibly split.");
+    d(F<&ConvAttrs::kernel_layout>, "Layout of weight: O, I (channels of a group) and the spatial letters, O and I possibly split.");
+    d(F<&ConvAttrs::out_layout>, "Layout of the result; \"\": that of data.");
+    d(F<&ConvAttrs::out_dtype>, "Dtype of sum and result; not given: that of data.");
+  }
+};
+using Conv1DAttrs = ConvAttrs<1>;
+using Conv2DAttrs = ConvAttrs<2>;
+using Conv3DAttrs = ConvAttrs<3>;
+
+/// Attributes of nn.conv1d_transpose, nn.conv2d_transpose, nn.conv3d_transpose.
+template <int N>
+struct ConvTransposeAttrs : AttrsNode<ConvTransposeAttrs<N>> {
+  static constexpr auto _type_key = N == 1 ? "relay.attrs.Conv1DTransposeAttrs"
+                                    : N == 2 ? "relay.attrs.Conv2DTransposeAttrs"
+                                             : "relay.attrs.Conv3DTransposeAttrs";
+  PrimExpr channels;
+  Array<int64_t> kernel_size = NoInts();
+  Array<int64_t> strides = Array<int64_t>(size_t{N}, 1);
+  Array<int64_t> padding = Array<int64_t>(size_t{N}, 0);
+  Array<int64_t> output_padding = Array<int64_t>(size_t{N}, 0);
+  Array<int64_t> dilation = Array<int64_t>(size_t{N}, 1);
+  int64_t groups = 1;
+  String data_layout = N == 1 ? "NCW" : N == 2 ? "NCHW" : "NCDHW";
+  String kernel_layout = N == 1 ? "IOW" : N == 2 ? "IOHW" : "IODHW";
+  String out_layout = "";
+  DataType out_dtype;
+  static constexpr void Describe(auto& d) {
+    d(F<&ConvTransposeAttrs::channels>, "Number of output channels; None: as weight says.");
+    d(F<&ConvTransposeAttrs::kernel_size>, "Spatial extents of the window; None: as weight says.");
+    d(F<&ConvTransposeAttrs::strides>, "Steps between inputs in the result, in elements.", AtLeast(1));
+    d(F<&ConvTransposeAttrs::padding>, "Elements cut from the result: one number, one a dimension, or begins and then ends.");
+    d(F<&ConvTransposeAttrs::output_padding>, "Elements added to the result's ends.", AtLeast(0));
+    d(F<&ConvTransposeAttrs::dilation>, "Steps within the window, in elements.", AtLeast(1));
+    d(F<&ConvTransposeAttrs::groups>, "Number of groups that channels are divided into.", AtLeast(1));
+    d(F<&ConvTransposeAttrs::data_layout>, "Layout of data: N, C and the spatial letters.");
+    d(F<&ConvTransposeAttrs::kernel_layout>, "Layout of weight: I (input channels), O (output channels of a group), spatial letters.");
+    d(F<&ConvTransposeAttrs::out_layout>, "Layout of the result; \"\": that of data.");
+    d(F<&ConvTransposeAttrs::out_dtype>, "Dtype of sum and result; not given: that of data.");
+  }
+};
+using Conv1DTransposeAttrs = ConvTransposeAttrs<1>;
+using Conv2DTransposeAttrs = ConvTransposeAttrs<2>;
+using Conv3DTransposeAttrs = ConvTransposeAttrs<3>;
+
+struct DeformableConv2DAttrs : AttrsNode<DeformableConv2DAttrs> {
+  static constexpr auto _type_key = "relay.attrs.DeformableConv2DAttrs";
+  Array<int64_t> strides = {1, 1};
+  Array<int64_t> padding = {0, 0};
+  Array<int64_t> dilation = {1, 1};
+  int64_t deformable_groups = 1;
+  int64_t groups = 1;
+  PrimExpr channels;
+  Array<int64_t> kernel_size = NoInts();
+  String data_layout = "NCHW";
+  String kernel_layout = "OIHW";
+  String out_layout = "";
+  DataType out_dtype;
+  static constexpr void Describe(auto& d) {
+    d(F<&DeformableConv2DAttrs::strides>, "Steps of the window, in elements.", AtLeast(1));
+    d(F<&DeformableConv2DAttrs::padding>, "Zeros around data: 1, 2 or 4 numbers.", AtLeast(0));
+    d(F<&DeformableConv2DAttrs::dilation>, "Steps within the window, in elements.", AtLeast(1));
+    d(F<&DeformableConv2DAttrs::deformable_groups>, "Number of groups of channels with offsets of their own.", AtLeast(1));
+    d(F<&DeformableConv2DAttrs::groups>, "Number of groups that channels are divided into.", AtLeast(1));
+    d(F<&DeformableConv2DAttrs::channels>, "Number of output channels; None: as weight says.");
+    d(F<&DeformableConv2DAttrs::kernel_size>, "Spatial extents of the window; None: as weight says.");
+    d(F<&DeformableConv2DAttrs::data_layout>, "\"NCHW\".");
+    d(F<&DeformableConv2DAttrs::kernel_layout>, "\"OIHW\".");
+    d(F<&DeformableConv2DAttrs::out_layout>, "\"NCHW\" or \"\".");
+    d(F<&DeformableConv2DAttrs::out_dtype>, "Dtype of the result; not given: that of data.");
+  }
+};
+
+struct DenseAttrs : AttrsNode<DenseAttrs> {
+  static constexpr auto _type_key = "relay.attrs.DenseAttrs";
+  PrimExpr units;
+  DataType out_dtype;
+  static constexpr void Describe(auto& d) {
+    d(F<&DenseAttrs::units>, "Number of outputs; None: as weight says.");
+    d(F<&DenseAttrs::out_dtype>, "Dtype of sum and result; not given: that of data.");
+  }
+};
+struct MatmulAttrs : AttrsNode<MatmulAttrs> {
+  static constexpr auto _type_key = "relay.attrs.MatmulAttrs";
+  PrimExpr units;
+  DataType out_dtype;
+  bool transpose_a = false;
+  bool transpose_b = false;
+  static constexpr void Describe(auto& d) {
+    d(F<&MatmulAttrs::units>, "Columns of the result; None: as tensor_b says.");
+    d(F<&MatmulAttrs::out_dtype>, "Dtype of sum and result; not given: that of tensor_a.");
+    d(F<&MatmulAttrs::transpose_a>, "Whether the last two dimensions of tensor_a are swapped.");
+    d(F<&MatmulAttrs::transpose_b>, "The same of tensor_b.");
+  }
+};
+struct BatchMatmulAttrs : AttrsNode<BatchMatmulAttrs> {
+  static constexpr auto _type_key = "relay.attrs.BatchMatmulAttrs";
+  DataType out_dtype;
+  bool transpose_a = false;
+  bool transpose_b = true;
+  static constexpr void Describe(auto& d) {
+    d(F<&BatchMatmulAttrs::out_dtype>, "Dtype of sum and result; not given: that of tensor_a.");
+    d(F<&BatchMatmulAttrs::transpose_a>, "Whether tensor_a is (batch, K, M).");
+    d(F<&BatchMatmulAttrs::transpose_b>, "Whether tensor_b is (batch, N, K).");
+  }
+};
+struct EinsumAttrs : AttrsNode<EinsumAttrs> {
+  static constexpr auto _type_key = "relay.attrs.EinsumAttrs";
+  String equation;
+  static constexpr void Describe(auto& d) { d(F<&EinsumAttrs::equation>, "As NumPy's: \"ij,jk->ik\", with `...` for broadcast dimensions.", kRequired); }
+};
+
+struct BatchNormAttrs : AttrsNode<BatchNormAttrs> {
+  static constexpr auto _type_key = "relay.attrs.BatchNormAttrs";
+  int64_t axis = 1;
+  double epsilon = 1e-5;
+  bool center = true;
+  bool scale = true;
+  static constexpr void Describe(auto& d) {
+    d(F<&BatchNormAttrs::axis>, "Dimension of the channels.");
+    d(F<&BatchNormAttrs::epsilon>, "Added to the variance.");
+    d(F<&BatchNormAttrs::center>, "Whether beta is added.");
+    d(F<&BatchNormAttrs::scale>, "Whether gamma is multiplied.");
+  }
+};
+struct InstanceNormAttrs : AttrsNode<InstanceNormAttrs> {
+  static constexpr auto _type_key = "relay.attrs.InstanceNormAttrs";
+  int64_t axis = 1;
+  double epsilon = 1e-5;
+  bool center = true;
+  bool scale = true;
+  static constexpr void Describe(auto& d) {
+    d(F<&InstanceNormAttrs::axis>, "Dimension of the channels; the first is the batch, the others are normalised over.");
+    d(F<&InstanceNormAttrs::epsilon>, "Added to the variance.");
+    d(F<&InstanceNormAttrs::center>, "Whether beta is added.");
+    d(F<&InstanceNormAttrs::scale>, "Whether gamma is multiplied.");
+  }
+};
+struct LayerNormAttrs : AttrsNode<LayerNormAttrs> {
+  static constexpr auto _type_key = "relay.attrs.LayerNormAttrs";
+  int64_t axis = -1;
+  double epsilon = 1e-5;
+  bool center = true;
+  bool scale = true;
+  int64_t num_axes = 1;
+  static constexpr void Describe(auto& d) {
+    d(F<&LayerNormAttrs::axis>, "First dimension to normalise over.");
+    d(F<&LayerNormAttrs::epsilon>, "Added to the variance.");
+    d(F<&LayerNormAttrs::center>, "Whether beta is added.");
+    d(F<&LayerNormAttrs::scale>, "Whether gamma is multiplied.");
+    d(F<&LayerNormAttrs::num_axes>, "How many dimensions, from `axis` on, are normalised over.", AtLeast(1));
+  }
+};
+struct GroupNormAttrs : AttrsNode<GroupNormAttrs> {
+  static constexpr auto _type_key = "relay.attrs.GroupNormAttrs";
+  int64_t num_groups = 1;
+  int64_t axis = 1;
+  double epsilon = 1e-5;
+  bool center = true;
+  bool scale = true;
+  static constexpr void Describe(auto& d) {
+    d(F<&GroupNormAttrs::num_groups>, "Number of groups of channels.", kRequired, AtLeast(1));
+    d(F<&GroupNormAttrs::axis>, "Dimension of the channels; the first is the batch.");
+    d(F<&GroupNormAttrs::epsilon>, "Added to the variance.");
+    d(F<&GroupNormAttrs::center>, "Whether beta is added.");
+    d(F<&GroupNormAttrs::scale>, "Whether gamma is multiplied.");
+  }
+};
+struct RmsNormAttrs : AttrsNode<RmsNormAttrs> {
+  static constexpr auto _type_key = "relay.attrs.RmsNormAttrs";
+  int64_t axis = -1;
+  int64_t num_axes = 1;
+  double epsilon = 1e-5;
+  static constexpr void Describe(auto& d) {
+    d(F<&RmsNormAttrs::axis>, "First dimension to normalise over.");
+    d(F<&RmsNormAttrs::num_axes>, "How many dimensions, from `axis` on.", AtLeast(1));
+    d(F<&RmsNormAttrs::epsilon>, "Added to the mean square.");
+  }
+};
+struct L2NormalizeAttrs : AttrsNode<L2NormalizeAttrs> {
+  static constexpr auto _type_key = "relay.attrs.L2NormalizeAttrs";
+  double eps = 0;
+  Array<int64_t> axis = NoInts();
+  static constexpr void Describe(auto& d) {
+    d(F<&L2NormalizeAttrs::eps>, "Smallest sum of squares to divide by.", kRequired);
+    d(F<&L2NormalizeAttrs::axis>, "Dimensions to normalise over; None: all.");
+  }
+};
+struct LpNormalizeAttrs : AttrsNode<LpNormalizeAttrs> {
+  static constexpr auto _type_key = "relay.attrs.LpNormalizeAttrs";
+  int64_t p = 2;
+  int64_t axis = -1;
+  static constexpr void Describe(auto& d) {
+    d(F<&LpNormalizeAttrs::p>, "1 or 2.", AtLeast(1), runtime::AtMost(2));
+    d(F<&LpNormalizeAttrs::axis>, "Dimension to normalise over.");
+  }
+};
+struct LRNAttrs : AttrsNode<LRNAttrs> {
+  static constexpr auto _type_key = "relay.attrs.LRNAttrs";
+  int64_t size = 5;
+  int64_t axis = 1;
+  double bias = 2;
+  double alpha = 1e-5;
+  double beta = 0.75;
+  static constexpr void Describe(auto& d) {
+    d(F<&LRNAttrs::size>, "Number of neighbouring channels, itself among them.", AtLeast(1));
+    d(F<&LRNAttrs::axis>, "Dimension of the channels.");
+    d(F<&LRNAttrs::bias>, "Added to the scaled sum of squares.");
+    d(F<&LRNAttrs::alpha>, "Factor of the mean square.");
+    d(F<&LRNAttrs::beta>, "Exponent.");
+  }
+};
+struct SoftmaxAttrs : AttrsNode<SoftmaxAttrs> {
+  static constexpr auto _type_key = "relay.attrs.SoftmaxAttrs";
+  int64_t axis = -1;
+  static constexpr void Describe(auto& d) { d(F<&SoftmaxAttrs::axis>, "Dimension that sums to 1."); }
+};
+struct DropoutAttrs : AttrsNode<DropoutAttrs> {
+  static constexpr auto _type_key = "relay.attrs.DropoutAttrs";
+  double rate = 0.5;
+  static constexpr void Describe(auto& d) { d(F<&DropoutAttrs::rate>, "Share of elements dropped in training.", AtLeast(0), runtime::AtMost(1)); }
+};
+
+/// Attributes of nn.max_pool1d, nn.max_pool2d, nn.max_pool3d.
+template <int N>
+struct MaxPoolAttrs : AttrsNode<MaxPoolAttrs<N>> {
+  static constexpr auto _type_key = N == 1 ? "relay.attrs.MaxPool1DAttrs" : N == 2 ? "relay.attrs.MaxPool2DAttrs" : "relay.attrs.MaxPool3DAttrs";
+  Array<int64_t> pool_size = Array<int64_t>(size_t{N}, 1);
+  Array<int64_t> strides = Array<int64_t>(size_t{N}, 1);
+  Array<int64_t> dilation = Array<int64_t>(size_t{N}, 1);
+  Array<int64_t> padding = Array<int64_t>(size_t{N}, 0);
+  String layout = N == 1 ? "NCW" : N == 2 ? "NCHW" : "NCDHW";
+  String out_layout = "";
+  bool ceil_mode = false;
+  static constexpr void Describe(auto& d) {
+    d(F<&MaxPoolAttrs::pool_size>, "Extents of the window, in elements.", AtLeast(1));
+    d(F<&MaxPoolAttrs::strides>, "Steps of the window.", AtLeast(1));
+    d(F<&MaxPoolAttrs::dilation>, "Steps within the window.", AtLeast(1));
+    d(F<&MaxPoolAttrs::padding>, "Around data: one number, one a dimension, or begins and then ends.", AtLeast(0));
+    d(F<&MaxPoolAttrs::layout>, "Layout of data: N, C and the spatial letters, C possibly split.");
+    d(F<&MaxPoolAttrs::out_layout>, "That of data or \"\".");
+    d(F<&MaxPoolAttrs::ceil_mode>, "Whether a window that begins inside and ends outside counts.");
+  }
+};
+/// Attributes of nn.avg_pool1d, nn.avg_pool2d, nn.avg_pool3d.
+template <int N>
+struct AvgPoolAttrs : AttrsNode<AvgPoolAttrs<N>> {
+  static constexpr auto _type_key = N == 1 ? "relay.attrs.AvgPool1DAttrs" : N == 2 ? "relay.attrs.AvgPool2DAttrs" : "relay.attrs.AvgPool3DAttrs";
+  Array<int64_t> pool_size = Array<int64_t>(size_t{N}, 1);
+  Array<int64_t> strides = Array<int64_t>(size_t{N}, 1);
+  Array<int64_t> dilation = Array<int64_t>(size_t{N}, 1);
+  Array<int64_t> padding = Array<int64_t>(size_t{N}, 0);
+  String layout = N == 1 ? "NCW" : N == 2 ? "NCHW" : "NCDHW";
+  String out_layout = "";
+  bool ceil_mode = false;
+  bool count_include_pad = false;
+  static constexpr void Describe(auto& d) {
+    d(F<&AvgPoolAttrs::pool_size>, "Extents of the window, in elements.", AtLeast(1));
+    d(F<&AvgPoolAttrs::strides>, "Steps of the window.", AtLeast(1));
+    d(F<&AvgPoolAttrs::dilation>, "Steps within the window.", AtLeast(1));
+    d(F<&AvgPoolAttrs::padding>, "Around data: one number, one a dimension, or begins and then ends.", AtLeast(0));
+    d(F<&AvgPoolAttrs::layout>, "Layout of data: N, C and the spatial letters, C possibly split.");
+    d(F<&AvgPoolAttrs::out_layout>, "That of data or \"\".");
+    d(F<&AvgPoolAttrs::ceil_mode>, "Whether a window that begins inside and ends outside counts.");
+    d(F<&AvgPoolAttrs::count_include_pad>, "Whether zeros of the padding count as elements.");
+  }
+};
+/// Attributes of nn.lp_pool1d, nn.lp_pool2d, nn.lp_pool3d.
+template <int N>
+struct LpPoolAttrs : AttrsNode<LpPoolAttrs<N>> {
+  static constexpr auto _type_key = N == 1 ? "relay.attrs.LpPool1DAttrs" : N == 2 ? "relay.attrs.LpPool2DAttrs" : "relay.attrs.LpPool3DAttrs";
+  Array<int64_t> pool_size = Array<int64_t>(size_t{N}, 1);
+  Array<int64_t> strides = Array<int64_t>(size_t{N}, 1);
+  Array<int64_t> dilation = Array<int64_t>(size_t{N}, 1);
+  Array<int64_t> padding = Array<int64_t>(size_t{N}, 0);
+  String layout = N == 1 ? "NCW" : N == 2 ? "NCHW" : "NCDHW";
+  String out_layout = "";
+  bool ceil_mode = false;
+  int64_t p = 2;
+  static constexpr void Describe(auto& d) {
+    d(F<&LpPoolAttrs::pool_size>, "Extents of the window, in elements.", AtLeast(1));
+    d(F<&LpPoolAttrs::strides>, "Steps of the window.", AtLeast(1));
+    d(F<&LpPoolAttrs::dilation>, "Steps within the window.", AtLeast(1));
+    d(F<&LpPoolAttrs::padding>, "Around data: one number, one a dimension, or begins and then ends.", AtLeast(0));
+    d(F<&LpPoolAttrs::layout>, "Layout of data: N, C and the spatial letters, C possibly split.");
+    d(F<&LpPoolAttrs::out_layout>, "That of data or \"\".");
+    d(F<&LpPoolAttrs::ceil_mode>, "Whether a window that begins inside and ends outside counts.");
+    d(F<&LpPoolAttrs::p>, "Exponent of the norm.", AtLeast(1));
+  }
+};
+struct MaxPoolWithIndicesAttrs : AttrsNode<MaxPoolWithIndicesAttrs> {
+  static constexpr auto _type_key = "relay.attrs.MaxPoolWithIndicesAttrs";
+  Array<int64_t> pool_size;
+  Array<int64_t> strides = NoInts();
+  Array<int64_t> dilation = NoInts();
+  Array<int64_t> padding = NoInts();
+  bool ceil_mode = false;
+  int64_t storage_order = 0;
+  static constexpr void Describe(auto& d) {
+    d(F<&MaxPoolWithIndicesAttrs::pool_size>, "Extents of the window, one a spatial dimension.", kRequired, AtLeast(1));
+    d(F<&MaxPoolWithIndicesAttrs::strides>, "Steps of the window; None: 1.");
+    d(F<&MaxPoolWithIndicesAttrs::dilation>, "Steps within the window; None: 1.");
+    d(F<&MaxPoolWithIndicesAttrs::padding>, "Begins, then ends; None: 0.");
+    d(F<&MaxPoolWithIndicesAttrs::ceil_mode>, "Whether a window that begins inside and ends outside counts.");
+    d(F<&MaxPoolWithIndicesAttrs::storage_order>, "How indices count within data: 0 row-major, 1 column-major in space.", AtLeast(0), runtime::AtMost(1));
+  }
+};
+struct MaxUnpoolAttrs : AttrsNode<MaxUnpoolAttrs> {
+  static constexpr auto _type_key = "relay.attrs.MaxUnpoolAttrs";
+  Array<int64_t> output_shape;
+  static constexpr void Describe(auto& d) { d(F<&MaxUnpoolAttrs::output_shape>, "Extents of the whole result.", kRequired, AtLeast(0)); }
+};
+template <int N>
+struct GlobalPoolAttrs : AttrsNode<GlobalPoolAttrs<N>> {
+  static constexpr auto _type_key = N == 1   ? "relay.attrs.GlobalPool1DAttrs"
+                                    : N == 2 ? "relay.attrs.GlobalPool2DAttrs"
+                                             : "relay.attrs.GlobalPool3DAttrs";
+  String layout = N == 1 ? "NCW" : N == 2 ? "NCHW" : "NCDHW";
+  String out_layout = "";
+  static constexpr void Describe(auto& d) {
+    d(F<&GlobalPoolAttrs::layout>, "Layout of data: N, C and the spatial letters, C possibly split.");
+    d(F<&GlobalPoolAttrs::out_layout>, "That of data or \"\".");
+  }
+};
+template <int N>
+struct AdaptivePoolAttrs : AttrsNode<AdaptivePoolAttrs<N>> {
+  static constexpr auto _type_key = N == 1   ? "relay.attrs.AdaptivePool1DAttrs"
+                                    : N == 2 ? "relay.attrs.AdaptivePool2DAttrs"
+                                             : "relay.attrs.AdaptivePool3DAttrs";
+  Array<int64_t> output_size = NoInts();
+  String layout = N == 1 ? "NCW" : N == 2 ? "NCHW" : "NCDHW";
+  String out_layout = "";
+  static constexpr void Describe(auto& d) {
+    d(F<&AdaptivePoolAttrs::output_size>, "Spatial extents of the result, one number serves all; None: those of data.", AtLeast(1));
+    d(F<&AdaptivePoolAttrs::layout>, "Layout of data: N, C and the spatial letters, C possibly split.");
+    d(F<&AdaptivePoolAttrs::out_layout>, "That of data or \"\".");
+  }
+};
+struct NLLLossAttrs : AttrsNode<NLLLossAttrs> {
+  static constexpr auto _type_key = "relay.attrs.NLLLossAttrs";
+  String reduction = "mean";
+  int64_t ignore_index = -100;
+  static constexpr void Describe(auto& d) {
+    d(F<&NLLLossAttrs::reduction>, "\"mean\" (by weight), \"sum\" or \"none\".");
+    d(F<&NLLLossAttrs::ignore_index>, "Target that does not count.");
+  }
+};
+struct UpSamplingAttrs : AttrsNode<UpSamplingAttrs> {
+  static constexpr auto _type_key = "relay.attrs.UpSamplingAttrs";
+  double scale_h = 1;
+  double scale_w = 1;
+  String layout = "NCHW";
+  String method = "nearest_neighbor";
+  bool align_corners = false;
+  static constexpr void Describe(auto& d) {
+    d(F<&UpSamplingAttrs::scale_h>, "Factor of the height.", AtLeast(0));
+    d(F<&UpSamplingAttrs::scale_w>, "Factor of the width.", AtLeast(0));
+    d(F<&UpSamplingAttrs::layout>, "\"NCHW\" or \"NHWC\".");
+    d(F<&UpSamplingAttrs::method>, "\"nearest_neighbor\", \"bilinear\" or \"bicubic\".");
+    d(F<&UpSamplingAttrs::align_corners>, "Whether corner elements keep their place.");
+  }
+};
+struct DFTAttrs : AttrsNode<DFTAttrs> {
+  static constexpr auto _type_key = "relay.attrs.DFTAttrs";
+  int64_t axis = 1;
+  bool inverse = false;
+  bool onesided = false;
+  PrimExpr length;
+  static constexpr void Describe(auto& d) {
+    d(F<&DFTAttrs::axis>, "Dimension of the signal.");
+    d(F<&DFTAttrs::inverse>, "Whether to go back, divided by the length.");
+    d(F<&DFTAttrs::onesided>, "Whether only frequencies up to half the rate are given (a real signal's).");
+    d(F<&DFTAttrs::length>, "Elements of the signal to use, zeros added or the end cut; None: all.");
+  }
+};
+
+namespace op {
+extern BATON_DLL const Op conv1d, conv2d, conv3d, conv2d_nchwc, depthwise_conv2d_nchwc, conv1d_transpose, conv2d_transpose, conv3d_transpose,
+    deformable_conv2d, dense, matmul, batch_matmul, einsum;
+extern BATON_DLL const Op batch_norm, instance_norm, layer_norm, group_norm, rms_norm, l2_normalize, lp_normalize, lrn, softmax, log_softmax,
+    hardmax, dropout;
+extern BATON_DLL const Op max_pool1d, max_pool2d, max_pool3d, avg_pool1d, avg_pool2d, avg_pool3d, lp_pool1d, lp_pool2d, lp_pool3d,
+    max_pool_with_indices, max_unpool, global_max_pool1d, global_max_pool2d, global_max_pool3d, global_avg_pool1d, global_avg_pool2d,
+    global_avg_pool3d, adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d, adaptive_avg_pool1d, adaptive_avg_pool2d,
+    adaptive_avg_pool3d;
+extern BATON_DLL const Op nll_loss, cross_entropy, cross_entropy_with_logits, upsampling, dft;
+}  // namespace op
+
+}  // namespace baton::relay
