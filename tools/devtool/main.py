@@ -199,7 +199,8 @@ def wheel(args, rest):
     dist = ROOT / "dist"
     for old in dist.glob("baton_compiler-*.whl"):
         old.unlink()
-    run("wheel", "pip builds the wheel", [machine.venv_python(), "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "-w", dist, "."],
+    run("wheel", "pip builds the wheel", [machine.venv_python(), "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "-w", dist,
+         "-C", "build-dir=build-wheel", "."],  # beside build/, so that ccache finds the same relative paths
         env=ccache_environment(), mend="the first `error:` in the log is the cause; `./dev build` shows it sooner")
     built = next(dist.glob("baton_compiler-*.whl"))
     trial = ROOT / "build" / "wheel-trial"
