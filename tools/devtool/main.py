@@ -200,8 +200,8 @@ def wheel(args, rest):
     for old in dist.glob("baton_compiler-*.whl"):
         old.unlink()
     run("wheel", "pip builds the wheel", [machine.venv_python(), "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "-w", dist,
-         "-C", "build-dir=build-wheel", "."],  # beside build/, so that ccache finds the same relative paths
-        env=ccache_environment(), mend="the first `error:` in the log is the cause; `./dev build` shows it sooner")
+         "-C", "build-dir=build-wheel", "."],  # ccache finds the same paths and compiler as in build/
+        env={**ccache_environment(), "CC": "cc", "CXX": "c++"}, mend="the first `error:` in the log is the cause; `./dev build` shows it sooner")
     built = next(dist.glob("baton_compiler-*.whl"))
     trial = ROOT / "build" / "wheel-trial"
     run("wheel trial", f"makes the virtual environment {shown(trial)}", [machine.base_python(), "-m", "venv", "--clear", trial],
