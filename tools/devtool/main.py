@@ -180,7 +180,7 @@ def test(args, rest):
         failed += run_tests_of(folder, [joined] if filters else [])
     if files or not args.paths:
         argv = ["-m", "pytest", *(files or ["tests"]), "-n", str(max(1, min(machine.cpus(), 8)) if not files else 0), *rest]
-        env = python_environment(args.sanitize)
+        env = {**python_environment(args.sanitize), "BATON_BUILT": "1"}
         if args.sanitize:
             argv += ["-o", f"pythonpath={shown(folder)}"]
         say("python tests", as_typed(["pytest", *argv[2:]]))
