@@ -22,7 +22,10 @@ struct Value {
 
 struct Memory {
   NDArray array;
-  int64_t size = 0;  // elements
+  int64_t size = 0;    // elements
+  int64_t offset = 0;  // bytes, of a part of an arena
+  int64_t first = 0;   // element of the array that is element 0
+  bool raw = false;    // not typed yet
 };
 
 int64_t WrapInt(int64_t v, DataType t) {
@@ -82,7 +85,16 @@ class Interpreter {
   Memory& MemoryOf(const Buffer& b) {
     auto it = memory_.find(b->data.get());
     if (it == memory_.end()) throw InternalError("buffer `" + b->name.str() + "` has no memory");
-    return it->second;
+    Memory& m = it->second;
+    if (m.raw) {
+      // Offsets are multiples of 64 bytes, and so of the element's size.
+      int64_t bytes = b->dtype.bytes(), all = static_cast<int64_t>(m.array.nbytes()) / bytes;
+      m.array = m.array.View({static_cast<int64_t>(m.array.nbytes())}, DataType::UInt(8)).View({all}, b->dtype);
+      m.size = all - m.offset / bytes;
+      m.raw = false;
+      m.first = m.offset / bytes;
+    }
+    return m;
   }
   void CheckBounds(const Buffer& b, const Memory& m, int64_t at) {
     if (at < 0 || at >= m.size) {
@@ -92,12 +104,14 @@ class Interpreter {
   Value Load(const Buffer& b, int64_t at) {
     Memory& m = MemoryOf(b);
     CheckBounds(b, m, at);
+    at += m.first;
     if (IsFloat(b->dtype)) return {0, m.array.GetDouble(at)};
     return {m.array.GetInt(at), 0};
   }
   void Store(const Buffer& b, int64_t at, Value v) {
     Memory& m = MemoryOf(b);
     CheckBounds(b, m, at);
+    at += m.first;
     DataType t = b->dtype;
     if (IsFloat(t)) {
       m.array.SetDouble(at, v.f);
@@ -133,8 +147,10 @@ class Interpreter {
     uint32_t k = n->type_index();
     if (k == VarNode::RuntimeTypeIndex() || k == SizeVarNode::RuntimeTypeIndex()) {
       auto it = vars_.find(n);
-      if (it == vars_.end()) throw InternalError("variable `" + e.as<VarNode>()->name_hint.str() + "` has no value");
-      return it->second;
+      if (it != vars_.end()) return it->second;
+      auto wide = vectors_.find(n);
+      if (wide != vectors_.end()) return wide->second.at(static_cast<size_t>(lane));
+      throw InternalError("variable `" + e.as<VarNode>()->name_hint.str() + "` has no value");
     }
     if (const auto* i = e.as<IntImmNode>()) return {i->value, 0};
     if (const auto* l = e.as<BufferLoadNode>()) return Load(l->buffer, Position(l->buffer, l->indices, lane));
@@ -381,7 +397,7 @@ class Interpreter {
       memory_[a->buffer->data.get()] = {array, array.numel()};
       Exec(a->body);
     } else if (const auto* l = s.as<LetStmtNode>()) {
-      vars_[l->var.get()] = Eval(l->value, 0);
+      Bind(l);
       Exec(l->body);
     } else if (const auto* a = s.as<AttrStmtNode>()) {
       Exec(a->body);
@@ -398,7 +414,30 @@ class Interpreter {
     }
   }
 
+  void Bind(const LetStmtNode* l) {
+    const auto* call = l->value.as<CallNode>();
+    if (call && IntrinName(call) == "tir.ptr_offset") {
+      // A buffer inside an arena: its type is known when it is used.
+      auto base = memory_.find(call->args[0].get());
+      if (base == memory_.end()) throw UnsupportedError("the interpreter knows pointers into workspaces only");
+      Memory m = base->second;
+      m.offset += Int(call->args[1]);
+      m.raw = true;
+      memory_[l->var.get()] = m;
+      return;
+    }
+    int lanes = l->value.dtype().lanes();
+    if (lanes == 1) {
+      vars_[l->var.get()] = Eval(l->value, 0);
+      return;
+    }
+    std::vector<Value> all;
+    for (int i = 0; i < lanes; ++i) all.push_back(Eval(l->value, i));
+    vectors_[l->var.get()] = std::move(all);
+  }
+
   std::unordered_map<const Object*, Value> vars_;
+  std::unordered_map<const Object*, std::vector<Value>> vectors_;  // bound by statements
   std::unordered_map<const Object*, Memory> memory_;
   int64_t steps_ = 0, max_steps_;
 };
