@@ -397,8 +397,9 @@ runtime::Module Compile(const IRModule& mod, const Target& target) {
   std::string why;
   if (!CanLowerGraph(main, &why)) return runtime::MakeModule<VmModule>(optimized, why);
   With<Target> scope(target);
-  if (!target.get()->is_host()) {
-    // Code for another machine cannot be loaded here; it is for saving.
+  if (!target->mtriple.empty()) {
+    // Code for another kind of machine cannot be loaded here; it is for saving. Code for another processor of this kind can:
+    // executors check features before they run any of it.
     CompiledGraph g;
     LoweredModel model = LowerGraph(main, target);
     g.constants = PackConstants(model);

@@ -50,6 +50,21 @@ const std::vector<Cpu>& Cpus() {
   return cpus;
 }
 
+/// The 64-bit x86 processors that LLVM 19 knows. For others it prints a warning and makes code for none in particular.
+const std::vector<std::string>& X86Names() {
+  static const std::vector<std::string> names = {
+      "alderlake", "amdfam10", "arrowlake", "arrowlake-s", "atom", "barcelona", "bdver1", "bdver2", "bdver3",
+      "bdver4", "bonnell", "broadwell", "btver1", "btver2", "cannonlake", "cascadelake", "clearwaterforest",
+      "cooperlake", "core-avx-i", "core-avx2", "core2", "corei7", "corei7-avx", "emeraldrapids", "generic",
+      "goldmont", "goldmont-plus", "gracemont", "grandridge", "graniterapids", "graniterapids-d", "haswell",
+      "icelake-client", "icelake-server", "ivybridge", "k8", "k8-sse3", "knl", "knm", "lunarlake", "meteorlake",
+      "nehalem", "nocona", "opteron", "opteron-sse3", "pantherlake", "penryn", "raptorlake", "rocketlake",
+      "sandybridge", "sapphirerapids", "sierraforest", "silvermont", "skx", "skylake", "skylake-avx512", "slm",
+      "tigerlake", "tremont", "westmere", "x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4", "znver1", "znver2",
+      "znver3", "znver4", "znver5"};
+  return names;
+}
+
 const RegisterNodes<TargetNode> registered;
 
 }  // namespace
@@ -121,7 +136,16 @@ Target Target::Make(std::string_view text) {
     for (const Cpu& c : Cpus()) {
       if (n.mcpu == c.name) cpu = &c;
     }
-    // LLVM refuses names that it does not know; schedules of others use the base features.
+    bool x86 = n.mtriple.empty() || n.mtriple.view().starts_with("x86_64");
+#ifndef __x86_64__
+    x86 = x86 && !n.mtriple.empty();
+#endif
+    const std::vector<std::string>& names = X86Names();
+    if (x86 && !n.mcpu.empty() && std::find(names.begin(), names.end(), n.mcpu.str()) == names.end()) {
+      throw runtime::ValueError("unknown processor \"" + n.mcpu.str().substr(0, 40) + "\" in target option -mcpu" +
+                                support::DidYouMean(n.mcpu.view(), names) + "; without -mcpu code is for this machine");
+    }
+    // Schedules for those that are not in the table use the base features.
     if (cpu) {
       for (std::string_view f : cpu->features) features.push_back(std::string(f));
     }
