@@ -66,6 +66,16 @@ def obtain(args: argparse.Namespace):
 
 def compile_options(args: argparse.Namespace) -> dict:
     """The options of `add_compile_options` as keyword arguments of `baton.compile`, shapes left out."""
+    if args.disable_pass:
+        from ..driver import passes
+
+        known = passes.names()
+        for name in args.disable_pass:
+            if name not in known:
+                import difflib
+
+                near = difflib.get_close_matches(name, known, 1)
+                note(f"warning: there is no pass `{name}`" + (f"; did you mean `{near[0]}`?" if near else ""))
     return {
         "target": args.target,
         "opt_level": args.opt_level,

@@ -56,10 +56,10 @@ def baton(tmp_path):
 
 @pytest.fixture
 def good(tmp_path):
-    """The file of y = relu(x @ w + b)."""
+    """The file of y = relu(x * w + b)."""
     pytest.importorskip("onnx")
     from onnx_files import node, write
 
-    weights = [("w", np.eye(4, dtype=np.float32)), ("b", np.float32([0, 1, -1, 0]))]
-    nodes = [node("Gemm", ["x", "w", "b"], ["g"]), node("Relu", ["g"], ["y"])]
+    weights = [("w", np.ones(4, np.float32)), ("b", np.float32([0, 1, -1, 0]))]
+    nodes = [node("Mul", ["x", "w"], ["m"]), node("Add", ["m", "b"], ["a"]), node("Relu", ["a"], ["y"])]
     return write(tmp_path / "good.onnx", nodes, weights)

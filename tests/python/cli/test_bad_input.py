@@ -10,7 +10,7 @@ import pytest
 
 onnx = pytest.importorskip("onnx")
 from onnx import helper  # noqa: E402
-from onnx_files import node, write  # noqa: E402
+from onnx_files import node, value, write  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("compiler")
 VERBS = (["run"], ["compile", "-o", "out.so"], ["bench"])
@@ -106,16 +106,25 @@ def test_read_only_directory(baton, good, tmp_path):
     assert "read-only" in baton("compile", good, "-o", "locked/m.so", code=1).stderr
 
 
-def test_disk_full_on_export(baton, good, tmp_path):
-    # A limit on file size stands in for a full disk: both fail in the middle of writing.
-    code = "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN);" \
-           "resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000));" \
-           "from baton.cli import main; sys.exit(main(sys.argv[1:]))"  # fmt: skip
-    done = subprocess.run(
-        [sys.executable, "-c", code, "compile", str(good), "-o", "m.so"], capture_output=True, text=True, cwd=tmp_path
-    )
-    assert done.returncode == 1 and "m.so" in done.stderr and "Traceback" not in done.stderr
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["good.onnx"]
+def test_disk_full_on_export(baton, tmp_path):
+    # A limit on file size stands in for a full disk: both fail in the middle of writing. The code is below it, the
+    # artifact with its weights is not; and then a limit that even the code exceeds.
+    weights = [("w", np.arange(100_000, dtype=np.float32))]
+    shape = [value("x", [1, 100_000])], [value("y", [1, 100_000])]
+    write(tmp_path / "wide.onnx", [node("Add", ["x", "w"], ["y"])], weights, *shape)
+    for limit, words in ((200_000, "m.so"), (500, "cannot write")):
+        code = (
+            f"import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
+            f"resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}));"
+            "from baton.cli import main; sys.exit(main(sys.argv[1:]))"
+        )
+        command = [sys.executable, "-c", code, "compile", "wide.onnx", "-o", "m.so"]
+        scratch = tmp_path / "scratch"
+        scratch.mkdir(exist_ok=True)
+        env = {**os.environ, "TMPDIR": str(scratch)}
+        done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=env)
+        assert done.returncode == 1 and words in done.stderr and "Traceback" not in done.stderr, done.stderr
+        assert sorted(p.name for p in tmp_path.rglob("*")) == ["scratch", "wide.onnx"]
 
 
 def test_existing_file_survives_a_failed_export(baton, good, tmp_path):
