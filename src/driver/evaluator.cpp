@@ -143,9 +143,30 @@ class DriverEvaluator : public relay::Evaluator {
     return Run(f, args);
   }
 
-  ObjectRef EvalPrimitive(const Function& func, const Array<ObjectRef>& args) override { return Run(func, args); }
+  ObjectRef EvalPrimitive(const Function& func, const Array<ObjectRef>& args) override {
+    if (IsStatic(func)) return Run(func, args);
+    // Lengths are known now, but not in the group's types: its operators run one by one.
+    return relay::InterpretCall(Function(func->params, func->body), args, IRModule(Map<GlobalVar, BaseFunc>()));
+  }
 
  private:
+  static bool IsStatic(const Type& type) {
+    std::vector<int64_t> shape;
+    if (const auto* t = type.as<TensorTypeNode>()) return relay::StaticShape(t->shape, &shape);
+    const auto* tuple = type.as<TupleTypeNode>();
+    if (!tuple) return false;
+    for (const Type& f : tuple->fields) {
+      if (!IsStatic(f)) return false;
+    }
+    return true;
+  }
+  static bool IsStatic(const Function& func) {
+    for (const Var& p : func->params) {
+      if (!IsStatic(p->checked_type_.defined() ? Downcast<Type>(p->checked_type_) : p->type_annotation)) return false;
+    }
+    return IsStatic(func->ret_type.defined() ? func->ret_type : Downcast<Type>(func->body->checked_type_));
+  }
+
   std::shared_ptr<Kernel> Find(const Function& func) {
     uint64_t h = StructuralHash(func);
     std::lock_guard lock(mutex_);

@@ -157,7 +157,12 @@ Values LoopFunction(Ctx& c, const Graph& body, const Value& most, const Value& g
   }
   Values collected, start;
   for (size_t k = 0; k < scans; ++k) {
-    const Value& v = out[1 + n + k];
+    Value v = out[1 + n + k];
+    const Type& declared = body.outputs[1 + n + k].type;
+    // A length that does not follow may be declared; the empty start needs it.
+    for (size_t d = 0; v.kind == Value::kTensor && d < v.dims.size() && d < declared.shape.size(); ++d) {
+      if (v.dims[d] < 0) v.dims[d] = declared.shape[d].value;
+    }
     if (v.kind != Value::kTensor || !v.fixed()) c.Unsupported("a loop that collects tensors of unknown shape");
     Value t = v;
     t.host = nullptr;

@@ -230,6 +230,10 @@ Values BitCast(Ctx& c) {
   if (to.is_void()) c.Unsupported("the target type");
   if (to.bits() != x.dtype.bits()) c.Unsupported("types of different width");
   if (to == x.dtype) return {x};
+  // A bool is a byte of 0 or 1.
+  if (x.dtype.is_bool()) x = c.Cast(x, DataType::UInt(8));
+  if (to.is_bool()) return {c.Cast(x, to)};
+  if (to == x.dtype) return {x};
   return {c.Call("reinterpret", {x}, {{"dtype", to}})};
 }
 

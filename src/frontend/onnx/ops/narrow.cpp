@@ -94,7 +94,9 @@ Array<NDArray> CastHost(const Attrs& attrs, const Array<NDArray>& in) {
       if (to.is_float8() && a->saturate && std::fabs(v) > largest) v = std::copysign(largest, v);
       runtime::StoreDouble(y.data(), to, i, v);
     } else {
-      bytes[i] = static_cast<uint8_t>(runtime::EncodeSmallFloat(to, Load(x.data(), from, i)));
+      // Types without a NaN: ONNX makes it -0.
+      double v = Load(x.data(), from, i);
+      bytes[i] = static_cast<uint8_t>(runtime::EncodeSmallFloat(to, std::isnan(v) ? -0.0 : v));
     }
   }
   return {y};
