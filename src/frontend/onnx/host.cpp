@@ -183,7 +183,16 @@ bool CompareFloat(std::string_view op, double a, double b) {
   return a >= b;
 }
 
+/// Whether `op` is one of `names`; an empty tensor must not pass for the result of an operator that is not known here.
+bool OneOf(std::string_view op, std::initializer_list<std::string_view> names) {
+  return std::find(names.begin(), names.end(), op) != names.end();
+}
+
 HostPtr EvaluateBinary(std::string_view op, const Work& a, const Work& b) {
+  if (!IsComparison(op) && !OneOf(op, {"add", "subtract", "multiply", "maximum", "minimum", "logical_and", "logical_or", "divide",
+                                       "floor_divide", "mod", "floor_mod", "power"})) {
+    return nullptr;
+  }
   Work out;
   if (a.real != b.real || !(a.dtype == b.dtype) || !Broadcast(a.dims, b.dims, &out.dims)) return nullptr;
   if (Count(out.dims) > kMostFolded) return nullptr;
@@ -209,6 +218,7 @@ HostPtr EvaluateBinary(std::string_view op, const Work& a, const Work& b) {
 }
 
 HostPtr EvaluateUnary(std::string_view op, const Work& in) {
+  if (!OneOf(op, {"negative", "abs", "logical_not", "sqrt", "floor", "ceil"})) return nullptr;
   Work out = in;
   for (int64_t& v : out.i) {
     if (op == "negative" && v != std::numeric_limits<int64_t>::min()) {
@@ -342,11 +352,13 @@ HostPtr EvaluateSlice(const Work& in, const NamedAttrs& attrs) {
   }));
 }
 
-HostPtr EvaluateTake(const Work& in, const Work& index, int64_t axis) {
+HostPtr EvaluateTake(const Work& in, Work index, int64_t axis) {
   if (index.real || axis < 0 || axis >= static_cast<int64_t>(in.dims.size())) return nullptr;
   size_t a = static_cast<size_t>(axis);
   int64_t n = in.dims[a];
-  for (int64_t v : index.i) {
+  // Negative indices count from the end.
+  for (int64_t& v : index.i) {
+    if (v < 0) v += n;
     if (v < 0 || v >= n) return nullptr;
   }
   Dims dims(in.dims.begin(), in.dims.begin() + axis);

@@ -18,7 +18,7 @@
 namespace baton::onnx {
 
 /// A constant tensor: numbers little-endian and back to back, or strings.
-struct Host {
+struct BATON_DLL Host {
   DataType dtype;
   std::vector<int64_t> dims;
   /// View of the elements; into `owned` or into a file that `keep` holds.
@@ -36,8 +36,8 @@ struct Host {
 using HostPtr = std::shared_ptr<const Host>;
 
 /// Makes a constant of `dtype` from doubles or integers, rounded as a cast does.
-HostPtr HostFromInts(DataType dtype, std::vector<int64_t> dims, const std::vector<int64_t>& values);
-HostPtr HostFromFloats(DataType dtype, std::vector<int64_t> dims, const std::vector<double>& values);
+BATON_DLL HostPtr HostFromInts(DataType dtype, std::vector<int64_t> dims, const std::vector<int64_t>& values);
+BATON_DLL HostPtr HostFromFloats(DataType dtype, std::vector<int64_t> dims, const std::vector<double>& values);
 
 /// Results of more elements are left to constant folding.
 constexpr int64_t kMostFolded = 4096;
@@ -45,6 +45,6 @@ constexpr int64_t kMostFolded = 4096;
 using NamedAttrs = std::vector<std::pair<const char*, Any>>;
 /// The value of a Relay call on constants, where the operator is one of those that shapes are computed by and the result
 /// is small; null otherwise. Exact: integers as int64, float32 and float64 in double and rounded once.
-HostPtr EvaluateCall(std::string_view op, const std::vector<HostPtr>& args, const NamedAttrs& attrs);
+BATON_DLL HostPtr EvaluateCall(std::string_view op, const std::vector<HostPtr>& args, const NamedAttrs& attrs);
 
 }  // namespace baton::onnx
