@@ -1,372 +1,407 @@
 // SPDX-License-Identifier: Apache-2.0
-// Normalisations. Sums are in float32 or wider.
+// Normalisations. Those that normalise by the data's own moments are kernels of a few passes; batch_norm at inference is
+// arithmetic with constants, said in other operators so that it folds into its neighbours.
 #include "../common.h"
 
 #include <baton/relay/op/make.h>
 #include <baton/relay/op/nn.h>
+#include <baton/relay/op/transform.h>
 #include <baton/topi/elemwise.h>
 #include <baton/topi/reduce.h>
 
 namespace baton::relay {
 namespace {
 
-/// Extents of arguments 1.. must be those of the channels.
-void CheckPerChannel(const TypeArgs& in, int64_t channels, int first, int last, const char* rule) {
-  for (int i = first; i <= last; ++i) {
-    in.Rank(i, 1, rule);
-    if (channels >= 0 && in.dim(i, 0) >= 0 && in.dim(i, 0) != channels) {
-      in.Fail(rule, "`" + in.Name(i) + "` has " + Str(in.dim(i, 0)) + " elements, `data` has " + Str(channels) + " channels");
-    }
-  }
-}
+PrimExpr Lit(double v, DataType t) { return tir::make_const(t, v); }
+PrimExpr Sum(const PrimExpr& v, const Array<te::IterVar>& k) { return k.empty() ? v : te::Sum(v, k); }
 
-Tensor MeanOf(const Tensor& x, const Ints& axes) {
+/// Mean and 1 / sqrt(variance + epsilon) of data over `axes`, both with extent 1 there.
+struct Moments {
+  Tensor mean, rstd;
+};
+Moments MomentsOf(const Tensor& x, const Ints& axes, double epsilon) {
   DataType t = Wide(x.dtype());
   PrimExpr n = cast(t, topi::ReducedCount(x.shape(), axes));
-  Tensor sum = topi::ReduceWith(x, axes, true, te::Sum, [](PrimExpr v, const Shape&, const Shape&) { return Widen(v); }, "sum");
-  return topi::Map(sum, [&](PrimExpr v) { return v / n; }, "mean");
-}
-Tensor VarianceOf(const Tensor& x, const Tensor& mean, const Ints& axes) {
-  DataType t = Wide(x.dtype());
-  PrimExpr n = cast(t, topi::ReducedCount(x.shape(), axes));
+  Tensor sum = topi::ReduceWith(x, axes, true, te::Sum, [&](PrimExpr v, const Shape&, const Shape&) { return cast(t, v); }, "sum");
+  Tensor mean = topi::Map(sum, [&](PrimExpr v) { return v / n; }, "mean");
   Tensor squares = topi::ReduceWith(x, axes, true, te::Sum, [&](PrimExpr v, const Shape& at, const Shape&) {
-    PrimExpr d = Widen(v) - topi::BroadcastAt(mean, at);
+    PrimExpr d = cast(t, v) - topi::BroadcastAt(mean, at);
     return d * d;
   }, "squares");
-  return topi::Map(squares, [&](PrimExpr v) { return v / n; }, "variance");
+  Tensor rstd = topi::Map(squares, [&](PrimExpr v) { return Lit(1, t) / sqrt(v / n + Lit(epsilon, t)); }, "rstd");
+  return {mean, rstd};
 }
-/// 1 / sqrt(v + epsilon)
-Tensor InverseDeviation(const Tensor& variance, double epsilon) {
-  return topi::Map(variance, [&](PrimExpr v) { return te::Const(1, v.dtype()) / sqrt(v + te::Const(epsilon, v.dtype())); }, "rstd");
+/// (data - mean) * rstd * gamma + beta, gamma and beta found by `param(tensor, i)`.
+template <class A, class Param>
+Tensor Normalized(const A& a, const Tensors& in, const Moments& m, Param param, const char* name) {
+  const Tensor& x = in[0];
+  DataType t = Wide(x.dtype());
+  return te::Compute(x.shape(), [&](Indices i) {
+    PrimExpr v = (cast(t, x(i)) - topi::BroadcastAt(m.mean, i)) * topi::BroadcastAt(m.rstd, i);
+    if (a.scale) v = v * cast(t, param(in[1], i));
+    if (a.center) v = v + cast(t, param(in[2], i));
+    return cast(x.dtype(), v);
+  }, name);
+}
+void CheckParam(const TypeArgs& in, int i, const PrimExpr& channels, const char* rule) {
+  in.SameDtype(0, i, rule);
+  in.Rank(i, 1, rule);
+  if (!in.Same(in.shape(i)[0], channels)) {
+    in.Fail(rule, in.Show(i) + ", where " + Str(DimOf(channels)) + " elements are wanted, as many as `data` has channels");
+  }
+}
+template <class A>
+void GuessParams(const A& a, Array<Type>* types) {
+  const auto* x = AsTensor((*types)[0]);
+  if (!x || x->shape.empty()) return;
+  int64_t n = x->shape.size(), axis = a.axis < 0 ? a.axis + n : a.axis;
+  if (axis < 0 || axis >= n) return;
+  for (int i = 1; i + 1 < static_cast<int>(types->size()); ++i) Guess(types, i, {x->shape[axis]}, x->dtype);
 }
 
-// ---- batch_norm, dropout: as in inference, said in terms of others.
+// ---- batch_norm
 Type BatchNormType(const BatchNormAttrs& a, const TypeArgs& in) {
   in.Floating(0, "R1");
+  in.MinRank(0, 1, "R2");
   int64_t axis = in.Axis(a.axis, in.ndim(0));
-  CheckPerChannel(in, in.dim(0, axis), 1, 4, "R2");
-  return TupleType(Array<Type>{GetRef<TensorType>(in[0]), GetRef<TensorType>(in[3]), GetRef<TensorType>(in[4])});
+  for (int i = 1; i < 5; ++i) {
+    in.Floating(i, "R3");
+    in.Rank(i, 1, "R3");
+    if (!in.Same(in.shape(i)[0], in.shape(0)[axis])) {
+      in.Fail("R3", in.Show(i) + ", where " + Str(in.dim(0, axis)) + " elements are wanted, as many as `data` has channels");
+    }
+  }
+  return TupleType(Array<Type>{in.type(0), in.type(3), in.type(4)});
+}
+Tensors LowerBatchNorm(const BatchNormAttrs& a, const Tensors& in) {
+  const Tensor& x = in[0];
+  int64_t axis = NormalizeAxis(a.axis, x.ndim(), "nn.batch_norm");
+  DataType t = Wide(x.dtype());
+  Tensor y = te::Compute(x.shape(), [&](Indices i) {
+    auto param = [&](int k) { return cast(t, in[k](i[axis])); };
+    PrimExpr v = (cast(t, x(i)) - param(3)) / sqrt(param(4) + Lit(a.epsilon, t));
+    if (a.scale) v = v * param(1);
+    if (a.center) v = v + param(2);
+    return cast(x.dtype(), v);
+  }, "batch_norm");
+  auto copy = [](const Tensor& v) { return topi::Map(v, [](PrimExpr e) { return e; }, "copy"); };
+  return {y, copy(in[3]), copy(in[4])};
 }
 Expr DecomposeBatchNorm(const Call& call, const Array<Expr>& args) {
   const auto& a = AttrsOf<BatchNormAttrs>(call);
-  const auto* t = Downcast<TensorType>(call->args[0]->checked_type()).get();
-  int64_t ndim = static_cast<int64_t>(t->shape.size()), axis = NormalizeAxis(a.axis, ndim, "nn.batch_norm");
-  // Parameters may be of another floating dtype than the data: the sum is that of the parameters.
-  DataType p = Downcast<TensorType>(call->args[4]->checked_type())->dtype;
-  auto param = [&](int i) { return Downcast<TensorType>(call->args[i]->checked_type())->dtype == p ? args[i] : Cast(args[i], p); };
-  static const Op sqrt_op = Op::Get("sqrt");
-  Expr scale = Divide(MakeScalar(1, p), MakeCall(sqrt_op, {Add(args[4], MakeScalar(a.epsilon, p))}));
-  if (a.scale) scale = Multiply(param(1), scale);
-  Expr shift = Multiply(Subtract(MakeScalar(0, p), param(3)), scale);
-  if (a.center) shift = Add(param(2), shift);
-  if (ndim - axis > 1) {
-    scale = ExpandDims(scale, 1, ndim - axis - 1);
-    shift = ExpandDims(shift, 1, ndim - axis - 1);
-  }
-  Expr x = t->dtype == p ? args[0] : Cast(args[0], p);
-  Expr out = Add(Multiply(x, scale), shift);
-  if (!(t->dtype == p)) out = Cast(out, t->dtype);
-  return Tuple(Array<Expr>{out, args[3], args[4]});
-}
-
-Type DropoutType(const DropoutAttrs&, const TypeArgs& in) {
-  return TupleType(Array<Type>{GetRef<TensorType>(in[0]), TensorType(in.shape(0), DataType::Bool())});
-}
-Expr DecomposeDropout(const Call&, const Array<Expr>& args) {
-  static const Op ones = Op::Get("ones_like");
-  return Tuple(Array<Expr>{args[0], Cast(MakeCall(ones, {args[0]}), DataType::Bool())});
+  const auto* x = AsTensor(call->args[0]->checked_type());
+  const auto* var = AsTensor(call->args[4]->checked_type());
+  int64_t ndim = x->shape.size(), axis = NormalizeAxis(a.axis, ndim, "nn.batch_norm");
+  // Scale and shift a channel: with constant statistics they fold to two constants.
+  Expr scale = MakeCall(op::rsqrt, {Add(args[4], MakeScalar(a.epsilon, var->dtype))});
+  if (a.scale) scale = Multiply(args[1], scale);
+  Expr shift = MakeCall(op::negative, {Multiply(args[3], scale)});
+  if (a.center) shift = Add(args[2], shift);
+  if (var->dtype != x->dtype) scale = Cast(scale, x->dtype), shift = Cast(shift, x->dtype);
+  int64_t behind = ndim - 1 - axis;
+  if (behind > 0) scale = ExpandDims(scale, 1, behind), shift = ExpandDims(shift, 1, behind);
+  return Tuple(TupleNode{{}, {Add(Multiply(args[0], scale), shift), args[3], args[4]}});
 }
 
 // ---- layer_norm, rms_norm
-Type LayerNormType(const LayerNormAttrs& a, const TypeArgs& in) {
-  in.Floating(0, "R1");
-  int64_t axis = in.Axis(a.axis, in.ndim(0));
-  if (axis + a.num_axes > in.ndim(0)) in.Fail("R2", "num_axes is " + Str(a.num_axes) + ", `data` has " + Str(in.ndim(0) - axis) + " dimensions from axis " + Str(axis) + " on");
-  return GetRef<TensorType>(in[0]);
-}
-/// The element of a parameter of the normalised dimensions that belongs to index i of the data.
-PrimExpr ParamAt(const Tensor& p, const Indices& i, int64_t axis, int64_t n) {
-  Shape at;
-  for (int64_t d = axis; d < axis + n; ++d) at.push_back(i[d]);
-  return Widen(topi::BroadcastAt(p, at));
-}
-Ints AxesFrom(int64_t axis, int64_t n) {
+template <class A>
+Ints NormAxes(const A& a, int64_t ndim, const char* op) {
+  int64_t axis = NormalizeAxis(a.axis, ndim, op);
+  if (axis + a.num_axes > ndim) {
+    throw CompileError(std::string("[") + op + " R2] num_axes is " + Str(a.num_axes) + " from axis " + Str(axis) + " on, `data` has rank " + Str(ndim));
+  }
   Ints axes;
-  for (int64_t d = axis; d < axis + n; ++d) axes.push_back(d);
+  for (int64_t d = axis; d < axis + a.num_axes; ++d) axes.push_back(d);
   return axes;
 }
+/// A parameter broadcasts to the normalised dimensions.
+void CheckNormParam(const TypeArgs& in, int i, const Ints& axes) {
+  in.SameDtype(0, i, "R3");
+  int64_t n = in.ndim(i), m = axes.size();
+  bool fits = n <= m;
+  for (int64_t d = 0; fits && d < n; ++d) {
+    int64_t have = in.dim(i, n - 1 - d), want = in.dim(0, axes[m - 1 - d]);
+    fits = have < 0 || want < 0 || have == 1 || have == want;
+  }
+  if (!fits) in.Fail("R3", in.Show(i) + " does not broadcast to the normalised dimensions of " + in.Show(0));
+}
+PrimExpr NormParam(const Tensor& p, const Indices& i, const Ints& axes) {
+  Shape at;
+  for (int64_t a : axes) at.push_back(i[a]);
+  return topi::BroadcastAt(p, at);
+}
+Type LayerNormType(const LayerNormAttrs& a, const TypeArgs& in) {
+  in.Floating(0, "R1");
+  in.MinRank(0, 1, "R2");
+  Ints axes = NormAxes(a, in.ndim(0), in.op());
+  CheckNormParam(in, 1, axes);
+  CheckNormParam(in, 2, axes);
+  return in.type(0);
+}
 Tensor LowerLayerNorm(const LayerNormAttrs& a, const Tensors& in) {
-  const Tensor& x = in[0];
-  int64_t axis = NormalizeAxis(a.axis, x.ndim(), "nn.layer_norm");
-  Ints axes = AxesFrom(axis, a.num_axes);
-  Tensor mean = MeanOf(x, axes), rstd = InverseDeviation(VarianceOf(x, mean, axes), a.epsilon);
-  return te::Compute(x.shape(), [&](Indices i) {
-    PrimExpr y = (Widen(x(i)) - topi::BroadcastAt(mean, i)) * topi::BroadcastAt(rstd, i);
-    if (a.scale) y = y * ParamAt(in[1], i, axis, a.num_axes);
-    if (a.center) y = y + ParamAt(in[2], i, axis, a.num_axes);
-    return cast(x.dtype(), y);
-  }, "layer_norm");
+  Ints axes = NormAxes(a, in[0].ndim(), "nn.layer_norm");
+  return Normalized(a, in, MomentsOf(in[0], axes, a.epsilon), [&](const Tensor& p, const Indices& i) { return NormParam(p, i, axes); }, "layer_norm");
 }
 Type RmsNormType(const RmsNormAttrs& a, const TypeArgs& in) {
   in.Floating(0, "R1");
-  int64_t axis = in.Axis(a.axis, in.ndim(0));
-  if (axis + a.num_axes > in.ndim(0)) in.Fail("R2", "num_axes is " + Str(a.num_axes) + ", `data` has " + Str(in.ndim(0) - axis) + " dimensions from axis " + Str(axis) + " on");
-  return GetRef<TensorType>(in[0]);
+  in.MinRank(0, 1, "R2");
+  CheckNormParam(in, 1, NormAxes(a, in.ndim(0), in.op()));
+  return in.type(0);
 }
 Tensor LowerRmsNorm(const RmsNormAttrs& a, const Tensors& in) {
   const Tensor& x = in[0];
-  int64_t axis = NormalizeAxis(a.axis, x.ndim(), "nn.rms_norm");
-  Ints axes = AxesFrom(axis, a.num_axes);
+  Ints axes = NormAxes(a, x.ndim(), "nn.rms_norm");
   DataType t = Wide(x.dtype());
   PrimExpr n = cast(t, topi::ReducedCount(x.shape(), axes));
-  Tensor squares = topi::ReduceWith(x, axes, true, te::Sum, [](PrimExpr v, const Shape&, const Shape&) { return Widen(v) * Widen(v); }, "squares");
-  Tensor rstd = InverseDeviation(topi::Map(squares, [&](PrimExpr v) { return v / n; }, "mean_square"), a.epsilon);
+  Tensor squares = topi::ReduceWith(x, axes, true, te::Sum, [&](PrimExpr v, const Shape&, const Shape&) { return cast(t, v) * cast(t, v); }, "squares");
+  Tensor rms = topi::Map(squares, [&](PrimExpr v) { return Lit(1, t) / sqrt(v / n + Lit(a.epsilon, t)); }, "rms");
   return te::Compute(x.shape(), [&](Indices i) {
-    return cast(x.dtype(), Widen(x(i)) * topi::BroadcastAt(rstd, i) * ParamAt(in[1], i, axis, a.num_axes));
+    return cast(x.dtype(), cast(t, x(i)) * topi::BroadcastAt(rms, i) * cast(t, NormParam(in[1], i, axes)));
   }, "rms_norm");
 }
 
 // ---- instance_norm, group_norm
 Type InstanceNormType(const InstanceNormAttrs& a, const TypeArgs& in) {
   in.Floating(0, "R1");
+  in.MinRank(0, 2, "R2");
   int64_t axis = in.Axis(a.axis, in.ndim(0));
-  CheckPerChannel(in, in.dim(0, axis), 1, 2, "R2");
-  return GetRef<TensorType>(in[0]);
+  if (axis == 0) in.Fail("R2", "axis is the batch's");
+  CheckParam(in, 1, in.shape(0)[axis], "R3");
+  CheckParam(in, 2, in.shape(0)[axis], "R3");
+  return in.type(0);
 }
 Tensor LowerInstanceNorm(const InstanceNormAttrs& a, const Tensors& in) {
-  const Tensor& x = in[0];
-  int64_t axis = NormalizeAxis(a.axis, x.ndim(), "nn.instance_norm");
+  int64_t axis = NormalizeAxis(a.axis, in[0].ndim(), "nn.instance_norm");
   Ints axes;
-  for (int64_t d = 1; d < x.ndim(); ++d) {
+  for (int64_t d = 1; d < in[0].ndim(); ++d) {
     if (d != axis) axes.push_back(d);
   }
-  Tensor mean = MeanOf(x, axes), rstd = InverseDeviation(VarianceOf(x, mean, axes), a.epsilon);
-  return te::Compute(x.shape(), [&](Indices i) {
-    PrimExpr y = (Widen(x(i)) - topi::BroadcastAt(mean, i)) * topi::BroadcastAt(rstd, i);
-    if (a.scale) y = y * Widen(in[1](i[axis]));
-    if (a.center) y = y + Widen(in[2](i[axis]));
-    return cast(x.dtype(), y);
-  }, "instance_norm");
+  return Normalized(a, in, MomentsOf(in[0], axes, a.epsilon), [&](const Tensor& p, const Indices& i) { return p(i[axis]); }, "instance_norm");
 }
 Type GroupNormType(const GroupNormAttrs& a, const TypeArgs& in) {
   in.Floating(0, "R1");
-  int64_t axis = in.Axis(a.axis, in.ndim(0)), channels = in.dim(0, axis);
-  CheckPerChannel(in, channels, 1, 2, "R2");
-  if (channels >= 0 && channels % a.num_groups != 0) in.Fail("R3", "`data` has " + Str(channels) + " channels, which " + Str(a.num_groups) + " groups do not divide");
-  return GetRef<TensorType>(in[0]);
+  in.MinRank(0, 2, "R2");
+  int64_t axis = in.Axis(a.axis, in.ndim(0)), c = in.dim(0, axis);
+  if (axis == 0) in.Fail("R2", "axis is the batch's");
+  if (c >= 0 && c % a.num_groups != 0) in.Fail("R4", "`data` has " + Str(c) + " channels, which num_groups = " + Str(a.num_groups) + " does not divide");
+  CheckParam(in, 1, in.shape(0)[axis], "R3");
+  CheckParam(in, 2, in.shape(0)[axis], "R3");
+  return in.type(0);
 }
 Tensor LowerGroupNorm(const GroupNormAttrs& a, const Tensors& in) {
   const Tensor& x = in[0];
   int64_t axis = NormalizeAxis(a.axis, x.ndim(), "nn.group_norm");
-  // The channel dimension is seen as (group, channel of the group); batch and group stay, the others are normalised over.
-  PrimExpr groups = PrimExpr(a.num_groups), per = floordiv(x.shape()[axis], groups);
-  Shape split;
-  for (int64_t d = 0; d < x.ndim(); ++d) {
-    if (d == axis) split.push_back(groups);
-    split.push_back(d == axis ? per : x.shape()[d]);
+  PrimExpr groups = a.num_groups, size = floordiv(x.shape()[axis], groups);
+  DataType t = Wide(x.dtype());
+  // Sums over a group's channels and all of space: tensors (batch, group).
+  Shape reduced{size};
+  for (int64_t d = 1; d < x.ndim(); ++d) {
+    if (d != axis) reduced.push_back(x.shape()[d]);
   }
-  Tensor y = te::Compute(split, [&](Indices i) {
-    Shape at;
-    for (int64_t d = 0; d < x.ndim(); ++d) {
-      if (d < axis) at.push_back(i[d]);
-      if (d == axis) at.push_back(i[d] * per + i[d + 1]);
-      if (d > axis) at.push_back(i[d + 1]);
-    }
-    return x(at);
-  }, "groups");
-  Ints axes;
-  for (int64_t d = 1; d < y.ndim(); ++d) {
-    if (d != axis) axes.push_back(d);
-  }
-  Tensor mean = MeanOf(y, axes), rstd = InverseDeviation(VarianceOf(y, mean, axes), a.epsilon);
+  PrimExpr n = cast(t, topi::Product(reduced));
+  auto sum = [&](auto value, const char* name) {
+    Array<te::IterVar> k;
+    for (size_t d = 0; d < reduced.size(); ++d) k.push_back(te::ReduceAxis(0, reduced[d], "k" + Str(d)));
+    return te::Compute(Shape{x.shape()[0], groups}, [&](Indices i) {
+      Shape at{i[0]};
+      for (int64_t d = 1, s = 1; d < x.ndim(); ++d) at.push_back(d == axis ? i[1] * size + k[0]->var : PrimExpr(k[s++]->var));
+      return Sum(value(cast(t, x(at)), i), k);
+    }, name);
+  };
+  Tensor total = sum([](PrimExpr v, const Indices&) { return v; }, "sum");
+  Tensor mean = topi::Map(total, [&](PrimExpr v) { return v / n; }, "mean");
+  Tensor squares = sum([&](PrimExpr v, const Indices& i) { return (v - mean(i)) * (v - mean(i)); }, "squares");
+  Tensor rstd = topi::Map(squares, [&](PrimExpr v) { return Lit(1, t) / sqrt(v / n + Lit(a.epsilon, t)); }, "rstd");
   return te::Compute(x.shape(), [&](Indices i) {
-    Shape at;
-    for (int64_t d = 0; d < x.ndim(); ++d) {
-      if (d == axis) at.push_back(floordiv(i[d], per));
-      at.push_back(d == axis ? floormod(i[d], per) : PrimExpr(i[d]));
-    }
-    PrimExpr z = (Widen(x(i)) - topi::BroadcastAt(mean, at)) * topi::BroadcastAt(rstd, at);
-    if (a.scale) z = z * Widen(in[1](i[axis]));
-    if (a.center) z = z + Widen(in[2](i[axis]));
-    return cast(x.dtype(), z);
+    PrimExpr g = floordiv(i[axis], size);
+    PrimExpr v = (cast(t, x(i)) - mean(i[0], g)) * rstd(i[0], g);
+    if (a.scale) v = v * cast(t, in[1](i[axis]));
+    if (a.center) v = v + cast(t, in[2](i[axis]));
+    return cast(x.dtype(), v);
   }, "group_norm");
 }
 
-// ---- l2_normalize, lp_normalize, lrn
-Type L2Type(const L2NormalizeAttrs&, const TypeArgs& in) {
+// ---- norms of vectors
+Type L2NormalizeType(const L2NormalizeAttrs& a, const TypeArgs& in) {
   in.Floating(0, "R1");
-  return GetRef<TensorType>(in[0]);
+  if (a.axis.defined()) NormalizeAxes(a.axis, in.ndim(0), in.op());
+  return in.type(0);
 }
-Tensor LowerL2(const L2NormalizeAttrs& a, const Tensors& in) {
+Tensor LowerL2Normalize(const L2NormalizeAttrs& a, const Tensors& in) {
   const Tensor& x = in[0];
+  DataType t = Wide(x.dtype());
   Ints axes;
-  if (a.axis.defined()) {
-    axes = NormalizeAxes(a.axis, x.ndim(), "nn.l2_normalize");
-  } else {
-    axes = AxesFrom(0, x.ndim());
-  }
-  Tensor squares = topi::ReduceWith(x, axes, true, te::Sum, [](PrimExpr v, const Shape&, const Shape&) { return Widen(v) * Widen(v); }, "squares");
+  for (int64_t d = 0; d < x.ndim(); ++d) axes.push_back(d);
+  if (a.axis.defined()) axes = NormalizeAxes(a.axis, x.ndim(), "nn.l2_normalize");
+  Tensor sum = topi::ReduceWith(x, axes, true, te::Sum, [&](PrimExpr v, const Shape&, const Shape&) { return cast(t, v) * cast(t, v); }, "squares");
   return te::Compute(x.shape(), [&](Indices i) {
-    PrimExpr s = topi::BroadcastAt(squares, i);
-    return cast(x.dtype(), Widen(x(i)) / sqrt(max(s, te::Const(a.eps, s.dtype()))));
+    return cast(x.dtype(), cast(t, x(i)) / sqrt(max(topi::BroadcastAt(sum, i), Lit(a.eps, t))));
   }, "l2_normalize");
 }
-Type LpType(const LpNormalizeAttrs& a, const TypeArgs& in) {
+Type LpNormalizeType(const LpNormalizeAttrs& a, const TypeArgs& in) {
   in.Floating(0, "R1");
+  in.MinRank(0, 1, "R2");
   in.Axis(a.axis, in.ndim(0));
-  return GetRef<TensorType>(in[0]);
+  return in.type(0);
 }
-Tensor LowerLp(const LpNormalizeAttrs& a, const Tensors& in) {
+Tensor LowerLpNormalize(const LpNormalizeAttrs& a, const Tensors& in) {
   const Tensor& x = in[0];
-  Ints axes{NormalizeAxis(a.axis, x.ndim(), "nn.lp_normalize")};
-  Tensor norm = topi::ReduceWith(x, axes, true, te::Sum, [&](PrimExpr v, const Shape&, const Shape&) {
-    return a.p == 1 ? fabs(Widen(v)) : Widen(v) * Widen(v);
+  DataType t = Wide(x.dtype());
+  Tensor sum = topi::ReduceWith(x, {NormalizeAxis(a.axis, x.ndim(), "nn.lp_normalize")}, true, te::Sum, [&](PrimExpr v, const Shape&, const Shape&) {
+    v = cast(t, v);
+    return a.p == 1 ? fabs(v) : v * v;
   }, "norm");
   return te::Compute(x.shape(), [&](Indices i) {
-    PrimExpr s = topi::BroadcastAt(norm, i);
+    PrimExpr s = topi::BroadcastAt(sum, i);
     if (a.p == 2) s = sqrt(s);
-    // Nothing divided by nothing is nothing here.
-    PrimExpr zero = te::Const(0, s.dtype());
-    return cast(x.dtype(), te::Select(equal(s, zero), zero, Widen(x(i)) / s));
+    // A vector of zeros stays one, as ONNX has it.
+    return cast(x.dtype(), te::Select(equal(s, Lit(0, t)), Lit(0, t), cast(t, x(i)) / s));
   }, "lp_normalize");
 }
-Type LrnType(const LRNAttrs& a, const TypeArgs& in) {
+Type LRNType(const LRNAttrs& a, const TypeArgs& in) {
   in.Floating(0, "R1");
+  in.MinRank(0, 1, "R2");
   in.Axis(a.axis, in.ndim(0));
-  return GetRef<TensorType>(in[0]);
+  return in.type(0);
 }
-Tensor LowerLrn(const LRNAttrs& a, const Tensors& in) {
+Tensor LowerLRN(const LRNAttrs& a, const Tensors& in) {
   const Tensor& x = in[0];
   int64_t axis = NormalizeAxis(a.axis, x.ndim(), "nn.lrn");
   DataType t = Wide(x.dtype());
-  // Neighbours c - floor((size - 1) / 2) ... c + ceil((size - 1) / 2), as far as there are such channels.
-  int64_t before = (a.size - 1) / 2;
-  PrimExpr channels = x.shape()[axis];
-  te::IterVar k = te::ReduceAxis(PrimExpr(0), PrimExpr(a.size), "k");
-  Tensor sum = te::Compute(x.shape(), [&](Indices i) {
-    PrimExpr c = PrimExpr(i[axis]) + PrimExpr(k->var) - PrimExpr(before);
+  PrimExpr n = x.shape()[axis];
+  Array<te::IterVar> k{te::ReduceAxis(0, PrimExpr(a.size), "k")};
+  Tensor squares = te::Compute(x.shape(), [&](Indices i) {
+    PrimExpr c = i[axis] + k[0]->var - PrimExpr((a.size - 1) / 2);
     Shape at = i;
     at.Set(axis, c);
-    PrimExpr inside = c >= PrimExpr(0) && c < channels;
-    PrimExpr v = if_then_else(inside, Widen(x(at)), te::Const(0, t));
-    return te::Sum(v * v, {k});
-  }, "square_sum");
+    PrimExpr v = if_then_else(c >= PrimExpr(0) && c < n, cast(t, x(at)), Lit(0, t));
+    return te::Sum(v * v, k);
+  }, "squares");
   return te::Compute(x.shape(), [&](Indices i) {
-    PrimExpr d = te::Const(a.bias, t) + te::Const(a.alpha / static_cast<double>(a.size), t) * sum(i);
-    return cast(x.dtype(), Widen(x(i)) / pow(d, te::Const(a.beta, t)));
+    return cast(x.dtype(), cast(t, x(i)) / pow(Lit(a.bias, t) + Lit(a.alpha / static_cast<double>(a.size), t) * squares(i), Lit(a.beta, t)));
   }, "lrn");
+}
+
+// ---- dropout
+Type DropoutType(const DropoutAttrs&, const TypeArgs& in) {
+  in.Floating(0, "R1");
+  return TupleType(Array<Type>{in.type(0), in.type(0)});
+}
+Tensors LowerDropout(const DropoutAttrs&, const Tensors& in) {
+  return {topi::Map(in[0], [](PrimExpr v) { return v; }, "dropout"), topi::Full(in[0].shape(), Lit(1, in[0].dtype()))};
+}
+Expr DecomposeDropout(const Call&, const Array<Expr>& args) {
+  return Tuple(TupleNode{{}, {args[0], MakeCall(op::ones_like, {args[0]})}});
 }
 
 }  // namespace
 
 const Op op::batch_norm = DefineOp({
     .name = "nn.batch_norm",
-    .doc = "(data - moving_mean) / sqrt(moving_var + epsilon) * gamma + beta, with mean and variance as in inference.",
-    .inputs = {{"data", "R1: floating dtype."},
-               {"gamma", "Factor of each channel. R2: as many elements as channels."},
-               {"beta", "Term of each channel. R2."},
-               {"moving_mean", "Mean of each channel. R2."},
-               {"moving_var", "Variance of each channel. R2."}},
-    .output = "(normalised data, moving_mean, moving_var).",
+    .doc = "(data - moving_mean) / sqrt(moving_var + epsilon) * gamma + beta, a channel at a time: as at inference.",
+    .inputs = {{"data", "R1: floating dtype. R2: rank 1 or more."},
+               {"gamma", "R3: rank 1, a number a channel."},
+               {"beta", "As gamma."},
+               {"moving_mean", "As gamma."},
+               {"moving_var", "As gamma."}},
+    .output = "A tuple: the result like `data`, moving_mean, moving_var.",
     .attrs = TypeOf<BatchNormAttrs>,
-    .type_rel = Rel<"nn.batch_norm", BatchNormType>,
+    .type_rel = RelGuess<"nn.batch_norm", &GuessParams<BatchNormAttrs>, BatchNormType>,
+    .lower = LowerBatchNorm,
     .decompose = DecomposeBatchNorm,
     .pattern = OpPattern::kOpaque,
     .source = "ONNX BatchNormalization-15",
 });
-const Op op::dropout = DefineOp({
-    .name = "nn.dropout",
-    .doc = "In inference: the data, and a mask that keeps everything.",
-    .inputs = {{"data", "Any shape and dtype."}},
-    .output = "(data, mask): the mask is bool.",
-    .attrs = TypeOf<DropoutAttrs>,
-    .type_rel = Rel<"nn.dropout", DropoutType>,
-    .decompose = DecomposeDropout,
-    .pattern = OpPattern::kOpaque,
-    .source = "ONNX Dropout-13",
-});
-const Op op::layer_norm = DefineOp({
-    .name = "nn.layer_norm",
-    .doc = "(data - mean) / sqrt(variance + epsilon) * gamma + beta over `num_axes` dimensions from `axis` on.",
-    .inputs = {{"data", "R1: floating dtype."},
-               {"gamma", "Factor; broadcasts to the normalised dimensions."},
-               {"beta", "Term; broadcasts to the normalised dimensions."}},
-    .output = "Shape and dtype of `data`. R2: there are that many dimensions.",
-    .attrs = TypeOf<LayerNormAttrs>,
-    .type_rel = Rel<"nn.layer_norm", LayerNormType>,
-    .lower = LowerLayerNorm,
-    .pattern = OpPattern::kOpaque,
-    .source = "ONNX LayerNormalization-17",
-});
-const Op op::rms_norm = DefineOp({
-    .name = "nn.rms_norm",
-    .doc = "data / sqrt(mean(data^2) + epsilon) * gamma over `num_axes` dimensions from `axis` on.",
-    .inputs = {{"data", "R1: floating dtype."}, {"gamma", "Factor; broadcasts to the normalised dimensions."}},
-    .output = "Shape and dtype of `data`. R2: there are that many dimensions.",
-    .attrs = TypeOf<RmsNormAttrs>,
-    .type_rel = Rel<"nn.rms_norm", RmsNormType>,
-    .lower = LowerRmsNorm,
-    .pattern = OpPattern::kOpaque,
-    .source = "ONNX RMSNormalization-23",
-});
 const Op op::instance_norm = DefineOp({
     .name = "nn.instance_norm",
-    .doc = "Normalises each channel of each batch element over the other dimensions.",
-    .inputs = {{"data", "R1: floating dtype."},
-               {"gamma", "Factor of each channel. R2: as many elements as channels."},
-               {"beta", "Term of each channel. R2."}},
+    .doc = "Each channel of each image normalised by its own mean and variance, times gamma, plus beta.",
+    .inputs = {{"data", "R1: floating dtype. R2: rank 2 or more; axis is not the batch's."}, {"gamma", "R3: rank 1, dtype of data, a number a channel."}, {"beta", "As gamma."}},
     .output = "Shape and dtype of `data`.",
     .attrs = TypeOf<InstanceNormAttrs>,
-    .type_rel = Rel<"nn.instance_norm", InstanceNormType>,
+    .type_rel = RelGuess<"nn.instance_norm", &GuessParams<InstanceNormAttrs>, InstanceNormType>,
     .lower = LowerInstanceNorm,
     .pattern = OpPattern::kOpaque,
     .source = "ONNX InstanceNormalization-22",
 });
 const Op op::group_norm = DefineOp({
     .name = "nn.group_norm",
-    .doc = "Normalises each group of channels of each batch element over all but batch and group.",
-    .inputs = {{"data", "R1: floating dtype."},
-               {"gamma", "Factor of each channel. R2: as many elements as channels."},
-               {"beta", "Term of each channel. R2."}},
-    .output = "Shape and dtype of `data`. R3: the groups divide the channels.",
+    .doc = "Groups of channels normalised by their own mean and variance, times gamma, plus beta.",
+    .inputs = {{"data", "R1: floating dtype. R2: rank 2 or more; axis is not the batch's. R4: num_groups divides the channels."},
+               {"gamma", "R3: rank 1, dtype of data, a number a channel."},
+               {"beta", "As gamma."}},
+    .output = "Shape and dtype of `data`.",
     .attrs = TypeOf<GroupNormAttrs>,
-    .type_rel = Rel<"nn.group_norm", GroupNormType>,
+    .type_rel = RelGuess<"nn.group_norm", &GuessParams<GroupNormAttrs>, GroupNormType>,
     .lower = LowerGroupNorm,
     .pattern = OpPattern::kOpaque,
     .source = "ONNX GroupNormalization-21",
 });
+const Op op::layer_norm = DefineOp({
+    .name = "nn.layer_norm",
+    .doc = "Normalised by mean and variance over some dimensions, times gamma, plus beta.",
+    .inputs = {{"data", "R1: floating dtype. R2: the dimensions exist."}, {"gamma", "R3: dtype of data; broadcasts to the normalised dimensions."}, {"beta", "As gamma."}},
+    .output = "Shape and dtype of `data`.",
+    .attrs = TypeOf<LayerNormAttrs>,
+    .type_rel = RelGuess<"nn.layer_norm", &GuessParams<LayerNormAttrs>, LayerNormType>,
+    .lower = LowerLayerNorm,
+    .pattern = OpPattern::kOpaque,
+    .source = "ONNX LayerNormalization-17",
+});
+const Op op::rms_norm = DefineOp({
+    .name = "nn.rms_norm",
+    .doc = "Divided by the root of the mean square over some dimensions, times gamma.",
+    .inputs = {{"data", "R1: floating dtype. R2: the dimensions exist."}, {"gamma", "R3: dtype of data; broadcasts to the normalised dimensions."}},
+    .output = "Shape and dtype of `data`.",
+    .attrs = TypeOf<RmsNormAttrs>,
+    .type_rel = RelGuess<"nn.rms_norm", &GuessParams<RmsNormAttrs>, RmsNormType>,
+    .lower = LowerRmsNorm,
+    .pattern = OpPattern::kOpaque,
+    .source = "ONNX RMSNormalization-23",
+});
 const Op op::l2_normalize = DefineOp({
     .name = "nn.l2_normalize",
-    .doc = "data / sqrt(max(sum(data^2), eps)) over `axis`.",
+    .doc = "data / sqrt(max(sum(data ** 2), eps)).",
     .inputs = {{"data", "R1: floating dtype."}},
     .output = "Shape and dtype of `data`.",
     .attrs = TypeOf<L2NormalizeAttrs>,
-    .type_rel = Rel<"nn.l2_normalize", L2Type>,
-    .lower = LowerL2,
+    .type_rel = Rel<"nn.l2_normalize", L2NormalizeType>,
+    .lower = LowerL2Normalize,
     .pattern = OpPattern::kOpaque,
-    .source = "Relay nn.l2_normalize",
+    .source = "Relay",
 });
 const Op op::lp_normalize = DefineOp({
     .name = "nn.lp_normalize",
-    .doc = "data divided by its p-norm along `axis`; 0 where the norm is 0.",
-    .inputs = {{"data", "R1: floating dtype."}},
+    .doc = "Divided by the norm along an axis; a vector of zeros stays one.",
+    .inputs = {{"data", "R1: floating dtype. R2: rank 1 or more."}},
     .output = "Shape and dtype of `data`.",
     .attrs = TypeOf<LpNormalizeAttrs>,
-    .type_rel = Rel<"nn.lp_normalize", LpType>,
-    .lower = LowerLp,
+    .type_rel = Rel<"nn.lp_normalize", LpNormalizeType>,
+    .lower = LowerLpNormalize,
     .pattern = OpPattern::kOpaque,
     .source = "ONNX LpNormalization-22",
 });
 const Op op::lrn = DefineOp({
     .name = "nn.lrn",
-    .doc = "data / (bias + alpha / size * sum of squares of neighbouring channels) ^ beta.",
-    .inputs = {{"data", "R1: floating dtype."}},
+    .doc = "data / (bias + alpha / size * sum of squares over `size` neighbouring channels) ** beta.",
+    .inputs = {{"data", "R1: floating dtype. R2: rank 1 or more."}},
     .output = "Shape and dtype of `data`.",
     .attrs = TypeOf<LRNAttrs>,
-    .type_rel = Rel<"nn.lrn", LrnType>,
-    .lower = LowerLrn,
+    .type_rel = Rel<"nn.lrn", LRNType>,
+    .lower = LowerLRN,
     .pattern = OpPattern::kOpaque,
     .source = "ONNX LRN-13",
+});
+const Op op::dropout = DefineOp({
+    .name = "nn.dropout",
+    .doc = "data itself, and a mask of ones: as at inference.",
+    .inputs = {{"data", "R1: floating dtype."}},
+    .output = "A tuple: the result and the mask, both like `data`.",
+    .attrs = TypeOf<DropoutAttrs>,
+    .type_rel = Rel<"nn.dropout", DropoutType>,
+    .lower = LowerDropout,
+    .decompose = DecomposeDropout,
+    .pattern = OpPattern::kOpaque,
+    .source = "ONNX Dropout-22",
 });
 
 }  // namespace baton::relay

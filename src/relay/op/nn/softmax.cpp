@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Softmax and its kin: along one axis.
+// Softmax and its like along one axis.
 #include "../common.h"
 
 #include <baton/relay/op/nn.h>
@@ -9,49 +9,70 @@
 namespace baton::relay {
 namespace {
 
+PrimExpr Lit(double v, DataType t) { return tir::make_const(t, v); }
+Shape Without(const Indices& i, int64_t axis) {
+  Shape at;
+  for (size_t d = 0; d < i.size(); ++d) {
+    if (static_cast<int64_t>(d) != axis) at.push_back(i[d]);
+  }
+  return at;
+}
 Type SoftmaxType(const SoftmaxAttrs& a, const TypeArgs& in) {
   in.Floating(0, "R1");
+  in.MinRank(0, 1, "R2");
   in.Axis(a.axis, in.ndim(0));
-  return GetRef<TensorType>(in[0]);
+  return in.type(0);
 }
 
 struct Parts {
-  Tensor top, sum, e;
-  Ints axes;
+  int64_t axis;
+  DataType t;     ///< of the arithmetic
+  Tensor top;     ///< largest along the axis
+  Tensor exp;     ///< exp(data - top)
+  Tensor sum;
 };
-/// Largest value, exp(x - largest) and its sum along the axis, in float32 or wider.
-Parts SoftmaxParts(const SoftmaxAttrs& a, const Tensor& x) {
+Parts PartsOf(const SoftmaxAttrs& a, const Tensor& x, bool keep_exp) {
   Parts p;
-  p.axes = {NormalizeAxis(a.axis, x.ndim(), "nn.softmax")};
-  p.top = topi::ReduceWith(x, p.axes, true, te::MaxOf, [](PrimExpr v, const Shape&, const Shape&) { return Widen(v); }, "softmax_max");
-  p.e = te::Compute(x.shape(), [&](Indices i) { return exp(Widen(x(i)) - topi::BroadcastAt(p.top, i)); }, "softmax_exp");
-  p.sum = topi::ReduceWith(p.e, p.axes, true, te::Sum, [](PrimExpr v, const Shape&, const Shape&) { return v; }, "softmax_sum");
+  p.axis = NormalizeAxis(a.axis, x.ndim(), "nn.softmax");
+  p.t = Wide(x.dtype());
+  p.top = topi::ReduceWith(x, {p.axis}, false, te::MaxOf, [&](PrimExpr v, const Shape&, const Shape&) { return cast(p.t, v); }, "max");
+  auto difference = [&](PrimExpr v, const Shape& at) {
+    Shape outer;
+    for (int64_t d = 0; d < x.ndim(); ++d) {
+      if (d != p.axis) outer.push_back(at[d]);
+    }
+    return exp(cast(p.t, v) - p.top(outer));
+  };
+  if (keep_exp) {
+    p.exp = te::Compute(x.shape(), [&](Indices i) { return difference(x(i), i); }, "exp");
+    p.sum = topi::ReduceWith(p.exp, {p.axis}, false, te::Sum, [](PrimExpr v, const Shape&, const Shape&) { return v; }, "sum");
+  } else {
+    p.sum = topi::ReduceWith(x, {p.axis}, false, te::Sum, [&](PrimExpr v, const Shape& at, const Shape&) { return difference(v, at); }, "sum_exp");
+  }
   return p;
 }
-
 Tensor LowerSoftmax(const SoftmaxAttrs& a, const Tensors& in) {
-  Parts p = SoftmaxParts(a, in[0]);
-  return te::Compute(in[0].shape(), [&](Indices i) { return cast(in[0].dtype(), p.e(i) / topi::BroadcastAt(p.sum, i)); }, "softmax");
+  Parts p = PartsOf(a, in[0], true);
+  return te::Compute(in[0].shape(), [&](Indices i) { return cast(in[0].dtype(), p.exp(i) / p.sum(Without(i, p.axis))); }, "softmax");
 }
 Tensor LowerLogSoftmax(const SoftmaxAttrs& a, const Tensors& in) {
-  Parts p = SoftmaxParts(a, in[0]);
-  const Tensor& x = in[0];
-  Tensor log_sum = topi::Map(p.sum, [](PrimExpr v) { return log(v); }, "log_sum");
-  return te::Compute(x.shape(), [&](Indices i) {
-    return cast(x.dtype(), Widen(x(i)) - topi::BroadcastAt(p.top, i) - topi::BroadcastAt(log_sum, i));
+  Parts p = PartsOf(a, in[0], false);
+  return te::Compute(in[0].shape(), [&](Indices i) {
+    Shape o = Without(i, p.axis);
+    return cast(in[0].dtype(), cast(p.t, in[0](i)) - p.top(o) - log(p.sum(o)));
   }, "log_softmax");
 }
-/// 1 at the first largest element of the axis, 0 elsewhere.
 Tensor LowerHardmax(const SoftmaxAttrs& a, const Tensors& in) {
   const Tensor& x = in[0];
   int64_t axis = NormalizeAxis(a.axis, x.ndim(), "nn.hardmax");
-  DataType index = DataType::Int(64);
-  Tensor top = topi::ReduceWith(x, {axis}, true, te::MaxOf, [](PrimExpr v, const Shape&, const Shape&) { return v; }, "hardmax_max");
-  Tensor first = topi::ReduceWith(x, {axis}, true, te::MinOf, [&](PrimExpr v, const Shape& at, const Shape& k) {
-    return te::Select(equal(v, topi::BroadcastAt(top, at)), k[0], max_value(index));
-  }, "hardmax_first");
+  DataType t = Wide(x.dtype()), i64 = DataType::Int(64);
+  Tensor top = topi::ReduceWith(x, {axis}, true, te::MaxOf, [&](PrimExpr v, const Shape&, const Shape&) { return cast(t, v); }, "max");
+  Tensor first = topi::ReduceWith(x, {axis}, false, te::MinOf, [&](PrimExpr v, const Shape& at, const Shape& k) {
+    PrimExpr m = topi::BroadcastAt(top, at), w = cast(t, v);
+    return te::Select(equal(w, m) || isnan(w), k[0], max_value(i64));
+  }, "first");
   return te::Compute(x.shape(), [&](Indices i) {
-    return te::Select(equal(i[axis], topi::BroadcastAt(first, i)), te::Const(1, x.dtype()), te::Const(0, x.dtype()));
+    return te::Select(equal(first(Without(i, axis)), PrimExpr(i[axis])), Lit(1, x.dtype()), Lit(0, x.dtype()));
   }, "hardmax");
 }
 
@@ -59,7 +80,7 @@ template <OpName kName>
 Op Define(const char* doc, LowerFn lower, const char* source) {
   return DefineOp({.name = kName.text,
                    .doc = doc,
-                   .inputs = {{"data", "R1: floating dtype."}},
+                   .inputs = {{"data", "R1: floating dtype. R2: rank 1 or more."}},
                    .output = "Shape and dtype of `data`.",
                    .attrs = TypeOf<SoftmaxAttrs>,
                    .type_rel = Rel<kName, SoftmaxType>,
@@ -70,8 +91,8 @@ Op Define(const char* doc, LowerFn lower, const char* source) {
 
 }  // namespace
 
-const Op op::softmax = Define<"nn.softmax">("exp(data) / sum(exp(data)) along `axis`, safe for large values.", LowerSoftmax, "ONNX Softmax-13");
-const Op op::log_softmax = Define<"nn.log_softmax">("Logarithm of softmax, safe for large values.", LowerLogSoftmax, "ONNX LogSoftmax-13");
-const Op op::hardmax = Define<"nn.hardmax">("1 at the first largest element along `axis`, 0 elsewhere.", LowerHardmax, "ONNX Hardmax-13");
+const Op op::softmax = Define<"nn.softmax">("exp(data) / sum(exp(data)) along an axis, safe for large values.", LowerSoftmax, "ONNX Softmax-13");
+const Op op::log_softmax = Define<"nn.log_softmax">("log(softmax(data)), safe for large values.", LowerLogSoftmax, "ONNX LogSoftmax-13");
+const Op op::hardmax = Define<"nn.hardmax">("1 for the first largest along an axis, 0 elsewhere.", LowerHardmax, "ONNX Hardmax-13");
 
 }  // namespace baton::relay
