@@ -121,19 +121,27 @@ def main(argv: list[str] | None = None) -> int:
         peak = None
         print(f"note: {error}; shares of the peak are left out")
     results = []
-    try:
-        for name in models.selection(args.models):
+    failed = []
+    for name in models.selection(args.models):
+        try:
             results.append(measure(name, engines, args.threads, args.rounds))
-            print(describe(results[-1], peak), flush=True)
-    except NotReady as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
+        except NotReady as error:
+            print(f"error: {error}", file=sys.stderr)
+            return 1
+        except Exception as error:  # one model that cannot be run must not hide the others
+            failed.append(name)
+            print(f"error: {name}: {type(error).__name__}: {str(error)[:500]}", file=sys.stderr)
+            continue
+        print(describe(results[-1], peak), flush=True)
     missed = judge(results)
     for line in missed:
         print(f"missed: {line}")
     if args.json:
         text = (
-            json.dumps({"threads": args.threads, "peak_gflops": peak, "results": results, "missed": missed}, indent=1)
+            json.dumps(
+                {"threads": args.threads, "peak_gflops": peak, "results": results, "missed": missed, "failed": failed},
+                indent=1,
+            )
             + "\n"
         )
         if args.json == "-":
@@ -141,7 +149,7 @@ def main(argv: list[str] | None = None) -> int:
         else:
             with open(args.json, "w", encoding="utf-8") as file:
                 file.write(text)
-    return 1 if args.check and missed else 0
+    return 1 if failed or (args.check and missed) else 0
 
 
 if __name__ == "__main__":
