@@ -31,7 +31,7 @@ _MODULES = frozenset(["arith", "autotvm", "auto_scheduler", "cli", "compat", "co
                       "exec", "instrument", "ir", "micro", "parser", "relay", "rpc", "runtime", "script", "support", "target",
                       "te", "testing", "tir", "topi", "transform"])
 # Name here -> module that has it.
-_NAMES = {"IRModule": "ir", "compile": "driver", "load": "driver", "build": "driver", "lower": "driver"}
+_NAMES = {"IRModule": "ir", "placeholder": "te", "compile": "driver", "load": "driver", "build": "driver", "lower": "driver"}
 
 
 def _version():

@@ -433,6 +433,12 @@ PyObject* GetTypeIndex(PyObject* self, void*) {
   Object* o = ObjectOf(self);
   return PyLong_FromUnsignedLong(o ? o->type_index() : TypeIndexOf(Py_TYPE(self)));
 }
+PyObject* RawField(PyObject* self, PyObject* name) {
+  const char* s = PyUnicode_AsUTF8(name);
+  Object* o = s ? CheckedObjectOf(self) : nullptr;
+  if (!o) return nullptr;
+  return Guard([&] { return FromOwned(GetField(o, s).Release()); });
+}
 PyObject* UseCount(PyObject* self, PyObject*) { return PyLong_FromLong(ObjectOf(self) ? ObjectOf(self)->use_count() : 0); }
 PyObject* MoveOut(PyObject* self, PyObject*) {
   // The object moves to a new Python object; this one is empty afterwards.
@@ -489,6 +495,7 @@ PyMethodDef obj_methods[] = {
     {"__init_handle_by_constructor__", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(InitByCall)), METH_FASTCALL,
      "__init_handle_by_constructor__(function, *args)\n--\n\nMakes this the object that `function(*args)` gives."},
     {"__dir__", ObjDir, METH_NOARGS, nullptr},
+    {"_field", RawField, METH_O, "_field(name): a field as C++ has it, whatever the class made of the name."},
     {"_use_count", UseCount, METH_NOARGS, "References to the object of C++, this one included."},
     {"_move", MoveOut, METH_NOARGS, "Gives the reference to a new Python object; this one is empty afterwards."},
     {"__getstate__", ObjGetState, METH_NOARGS, nullptr},

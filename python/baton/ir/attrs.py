@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Attributes of operators, functions and modules."""
+
+from .. import _core
+from .._core import Object
+
+
+class Attrs(Object, key="Attrs"):
+    """Attributes: fields with defaults. `attrs.strides` and `attrs["strides"]` read one."""
+
+    __slots__ = ()
+
+    def keys(self):
+        """Names of the fields, in order."""
+        described = _core.describe_type(self.type_key)
+        return [f[0] for f in described[2]] if described else []
+
+    def values(self):
+        """Values of the fields."""
+        return [getattr(self, k) for k in self.keys()]
+
+    def items(self):
+        """(name, value) of the fields."""
+        return [(k, getattr(self, k)) for k in self.keys()]
+
+    def list_field_info(self):
+        """(name, type, meaning) of each field."""
+        described = _core.describe_type(self.type_key)
+        return [(name, kind, text) for name, kind, text, _, _ in described[2]] if described else []
+
+    def __getitem__(self, name):
+        if name not in self.keys():
+            raise KeyError(name)
+        return getattr(self, name)
+
+    def __contains__(self, name):
+        return name in self.keys()
+
+    def __iter__(self):
+        return iter(self.keys())
+
+    def __len__(self):
+        return len(self.keys())
+
+    def get(self, name, default=None):
+        """Value of a field, or the default."""
+        return self[name] if name in self else default
+
+    def get_int(self, name):
+        """Value of a field as an int."""
+        return int(self[name])
+
+    def get_int_tuple(self, name):
+        """Value of a field as a tuple of ints."""
+        return tuple(int(x) for x in self[name])
+
+    def get_str(self, name):
+        """Value of a field as text."""
+        return str(self[name])
+
+
+class DictAttrs(Attrs, key="DictAttrs"):
+    """Attributes by name, as a mapping."""
+
+    __slots__ = ()
+
+    def __init__(self, dict=None, **values):  # noqa: A002
+        super().__init__(dict={**(dict or {}), **values})
+
+    def keys(self):
+        return list(self.dict)
+
+    def values(self):
+        return self.dict.values()
+
+    def items(self):
+        return self.dict.items()
+
+    def __getitem__(self, name):
+        return self.dict[name]
+
+    def __contains__(self, name):
+        return name in self.dict
+
+    def __len__(self):
+        return len(self.dict)
+
+    def __getattr__(self, name):
+        if not name.startswith("__") and name in self.dict:
+            return self.dict[name]
+        raise AttributeError(f"`DictAttrs` has no attribute `{name}`; it has {', '.join(self.keys())}")
+
+    def get(self, name, default=None):
+        return self.dict.get(name, default)
+
+
+def make_node(type_key, **kwargs):
+    """Makes an object of a type key from its fields.
+
+        baton.ir.make_node("relay.attrs.OnDeviceAttrs", device_type=2)
+    """
+    if type_key == "DictAttrs" and "dict" not in kwargs:
+        return DictAttrs(kwargs)
+    return _core.make_node(type_key, **kwargs)

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nodes, where they come from, comparing them, and their JSON form."""
+
+from .. import _core
+from .._core import Object
+from .._ffi import get_global_func
+
+# Every object can be a node; older programs call the base so.
+Node = Object
+
+
+class SourceName(Object, key="SourceName"):
+    """Name of a source: a file, or a node of an imported model."""
+
+    __slots__ = ()
+
+
+class Span(Object, key="Span"):
+    """A stretch of a source; lines and columns count from 1."""
+
+    __slots__ = ()
+
+    def __init__(self, source_name, line=0, end_line=0, column=0, end_column=0):
+        if isinstance(source_name, str):
+            source_name = SourceName(source_name)
+        super().__init__(source_name=source_name, line=line, column=column, end_line=end_line, end_column=end_column)
+
+
+def structural_equal(lhs, rhs, map_free_vars=False):
+    """Whether two objects are equal but for the names of what they bind. With `map_free_vars` free variables may be renamed
+    too; without, a free variable equals itself alone."""
+    return get_global_func("node.StructuralEqual")(lhs, rhs, map_free_vars, False)
+
+
+def assert_structural_equal(lhs, rhs, map_free_vars=False):
+    """Raises ValueError that says where two objects first differ, unless they are structurally equal."""
+    get_global_func("node.StructuralEqual")(lhs, rhs, map_free_vars, True)
+
+
+def structural_hash(node, map_free_vars=False):
+    """A number that structurally equal objects share, in every process."""
+    return get_global_func("node.StructuralHash")(node, map_free_vars)
+
+
+def save_json(node):
+    """An object graph as JSON text; shared objects stay shared, constants keep their bits."""
+    return get_global_func("node.SaveJSON")(node)
+
+
+def load_json(json_str):
+    """The objects of a text that `save_json` wrote."""
+    return get_global_func("node.LoadJSON")(json_str)
+
+
+def astext(node, show_meta_data=True):
+    """Text form of any object."""
+    return get_global_func("ir.AsText")(node, show_meta_data)
+
+
+make_node = _core.make_node

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Modules: functions by name."""
+
+from .._core import Object
+from . import _ffi_api
+from .base import astext
+from .expr import GlobalVar, RelayExpr
+from .function import BaseFunc
+from .type import GlobalTypeVar
+
+
+def _global_var(name):
+    return GlobalVar(name) if isinstance(name, str) else name
+
+
+class IRModule(Object, key="IRModule"):
+    """Functions by global variable, and data types by name.
+
+        mod = baton.IRModule({"main": func})      # or baton.IRModule.from_expr(func)
+        mod["main"], mod["abs"] = mod["main"], other
+    """
+
+    __slots__ = ()
+
+    def __init__(self, functions=None, type_definitions=None):
+        functions = {_global_var(k): v for k, v in (functions or {}).items()}
+        types = {GlobalTypeVar(k) if isinstance(k, str) else k: v for k, v in (type_definitions or {}).items()}
+        self.__init_handle_by_constructor__(_ffi_api.IRModule, functions, types)
+
+    def __setitem__(self, var, func):
+        """Adds a function, replacing one of the same name."""
+        self._add(var, func, True)
+
+    def _add(self, var, val, update=True):
+        if isinstance(val, RelayExpr):
+            if isinstance(var, str):
+                var = _ffi_api.Module_GetGlobalVar(self, var) if _ffi_api.Module_ContainGlobalVar(self, var) else GlobalVar(var)
+            if not isinstance(val, BaseFunc):
+                from .. import relay
+                val = relay.Function(relay.analysis.free_vars(val), val)
+            _ffi_api.Module_Add(self, var, val, update)
+        else:
+            _ffi_api.Module_AddDef(self, GlobalTypeVar(var) if isinstance(var, str) else var, val, update)
+
+    def __getitem__(self, var):
+        """A function by name or global variable; a data type by its variable."""
+        if isinstance(var, str):
+            return _ffi_api.Module_Lookup_str(self, var)
+        if isinstance(var, GlobalVar):
+            return _ffi_api.Module_Lookup(self, var)
+        return _ffi_api.Module_LookupDef(self, var)
+
+    def __contains__(self, var):
+        return bool(_ffi_api.Module_ContainGlobalVar(self, var if isinstance(var, str) else var.name_hint))
+
+    def __delitem__(self, var):
+        _ffi_api.Module_Remove(self, self.get_global_var(var) if isinstance(var, str) else var)
+
+    def __len__(self):
+        return len(self.functions)
+
+    def __iter__(self):
+        return iter(self.get_global_vars())
+
+    def __bool__(self):
+        return True
+
+    def functions_items(self):
+        """(global variable, function) in order of insertion."""
+        return self.functions.items()
+
+    def update(self, other):
+        """Adds all functions and data types of another module or dict, replacing those of equal name."""
+        if isinstance(other, dict):
+            other = IRModule(other)
+        _ffi_api.Module_Update(self, other)
+
+    def update_func(self, var, func):
+        """Replaces a function."""
+        _ffi_api.Module_Add(self, var, func, True)
+
+    def get_global_var(self, name):
+        """The global variable of a name. Raises ValueError that lists those there are."""
+        return _ffi_api.Module_GetGlobalVar(self, name)
+
+    def get_global_vars(self):
+        """All global variables, in order of insertion."""
+        return list(_ffi_api.Module_GetGlobalVars(self))
+
+    def get_global_type_var(self, name):
+        """The variable of a data type's name."""
+        return _ffi_api.Module_GetGlobalTypeVar(self, name)
+
+    def get_type(self, name):
+        """(variable, *constructors) of a data type."""
+        var = self.get_global_type_var(name)
+        return (var, *_ffi_api.Module_LookupDef(self, var).constructors)
+
+    def get_attr(self, key, default=None):
+        """Value of an attribute of the module, or the default."""
+        return default if self.attrs is None else self.attrs.get(key, default)
+
+    def with_attr(self, key, value):
+        """A copy with an attribute more."""
+        from .attrs import make_node
+        attrs = {**(dict(self.attrs.items()) if self.attrs is not None else {}), key: value}
+        return make_node("IRModule", functions=self.functions, type_definitions=self.type_definitions,
+                         attrs=make_node("DictAttrs", dict=attrs))
+
+    def shallow_copy(self):
+        """Another module of the same functions."""
+        return _ffi_api.Module_Copy(self)
+
+    __copy__ = shallow_copy
+
+    @staticmethod
+    def from_expr(expr, functions=None, type_defs=None):
+        """A module whose `main` is the expression, as a function of its free variables if it is not one."""
+        mod = _ffi_api.Module_FromExpr(expr, {_global_var(k): v for k, v in (functions or {}).items()})
+        for var, data in (type_defs or {}).items():
+            mod._add(var, data)
+        return mod
+
+    def astext(self, show_meta_data=True):
+        """The text form, which `baton.relay.parse` reads."""
+        return astext(self, show_meta_data)
+
+    def script(self):
+        """The text form without bulky constants."""
+        return astext(self, False)
+
+    def show(self):
+        """Prints the text form."""
+        print(self.script())

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operators by name."""
+
+from . import _ffi_api
+from .expr import RelayExpr
+
+
+class Op(RelayExpr, key="Op"):
+    """An operator. One object a name."""
+
+    __slots__ = ()
+
+    def __init__(self):
+        raise TypeError("operators are registered, not made; use baton.ir.Op.get(name)")
+
+    @staticmethod
+    def get(op_name):
+        """The operator of this name; an unknown one is an error that lists the nearest."""
+        return _ffi_api.GetOp(op_name)
+
+    @staticmethod
+    def list_op_names():
+        """Names of all operators."""
+        return list(_ffi_api.ListOpNames())
+
+    def get_attr(self, attr_name):
+        """An attribute of the operator, as "TOpPattern"; None if there is none."""
+        return _ffi_api.OpGetAttr(self, attr_name)
+
+    def has_attr(self, attr_name):
+        """Whether the operator has the attribute."""
+        return self.get_attr(attr_name) is not None
+
+    def set_attr(self, attr_name, value, plevel=10):
+        """Sets an attribute of the operator."""
+        _ffi_api.OpSetAttr(self, attr_name, value)
+
+    def reset_attr(self, attr_name):
+        """Takes an attribute off the operator."""
+        _ffi_api.OpSetAttr(self, attr_name, None)
+
+    def __call__(self, *args):
+        """A call of the operator, without attributes."""
+        from .. import relay
+        return relay.Call(self, args)
+
+
+def register_op_attr(op_name, attr_key, value=None, level=10):
+    """Sets an attribute of an operator; without a value it is a decorator."""
+
+    def register(v):
+        Op.get(op_name).set_attr(attr_key, v, level)
+        return v
+
+    return register(value) if value is not None else register
+
+
+def register_intrin_lowering(op_name, target, *, f=None, level=10):
+    """Sets how an intrinsic is lowered for a kind of target; without `f` it is a decorator."""
+
+    def register(fn):
+        Op.get(op_name).set_attr(f"{target}.FLowerIntrinsic", fn, level)
+        return fn
+
+    return register(f) if f is not None else register

@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Types of tensors."""
+
+from .type import Type
+
+
+class TensorType(Type, key="relay.TensorType"):
+    """`Tensor[shape, dtype]`. A dimension is an int, a variable of loop programs, or `relay.Any()`."""
+
+    __slots__ = ()
+
+    def __init__(self, shape, dtype="float32", span=None):
+        super().__init__(shape=list(shape), dtype=dtype, span=span)
+
+    @property
+    def concrete_shape(self):
+        """The shape as a tuple of ints. Raises TypeError where a dimension is not known."""
+        return tuple(int(x) for x in self.shape)

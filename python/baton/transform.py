@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Passes and the context that they run in: the same as `baton.ir.transform`."""
+
+from .ir import transform as _transform
+from .ir.transform import (ApplyPassToFunction, ModulePass, Pass, PassContext, PassInfo, PrintIR, Sequential, module_pass,
+                           sequential)
+
+
+def __getattr__(name):
+    return getattr(_transform, name)
+
+
+__all__ = ["ApplyPassToFunction", "ModulePass", "Pass", "PassContext", "PassInfo", "PrintIR", "Sequential", "module_pass",
+           "sequential"]
