@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Facts about programs."""
+
+from .._ffi import get_global_func
+from ..ir import IRModule, RelayExpr, TensorType
+
+
+def _api(name):
+    return get_global_func("relay.analysis." + name)
+
+
+def post_order_visit(expr, fvisit):
+    """Calls `fvisit` on each node, inputs first, once a node."""
+    _api("post_order_visit")(expr, fvisit)
+
+
+def free_vars(expr):
+    """Free variables in order of first use."""
+    return list(_api("free_vars")(expr))
+
+
+def bound_vars(expr):
+    """Variables that the expression binds."""
+    return list(_api("bound_vars")(expr))
+
+
+def all_vars(expr):
+    """All variables, in order of first use."""
+    return list(_api("all_vars")(expr))
+
+
+def bind(expr, binds):
+    """The expression with free variables replaced."""
+    return _api("bind")(expr, dict(binds))
+
+
+def _types(expr):
+    from .type_functor import TypeVisitor
+    found, bound = {}, {}
+
+    class Collect(TypeVisitor):
+        def visit_type_var(self, tv):
+            found[tv.handle] = tv
+
+        def visit_func_type(self, ft):
+            for var in ft.type_params:
+                bound[var.handle] = var
+            super().visit_func_type(ft)
+
+    collect = Collect()
+
+    def visit(e):
+        for field in ("type_annotation", "ret_type"):
+            t = getattr(e, field, None)
+            if t is not None:
+                collect.visit(t)
+        for var in getattr(e, "type_params", None) or ():
+            found[var.handle] = bound[var.handle] = var
+        for t in getattr(e, "type_args", None) or ():
+            collect.visit(t)
+
+    if isinstance(expr, RelayExpr):
+        post_order_visit(expr, visit)
+    else:
+        collect.visit(expr)
+    return found, bound
+
+
+def all_type_vars(expr, mod=None):
+    """All type variables of an expression or type."""
+    return list(_types(expr)[0].values())
+
+
+def bound_type_vars(expr, mod=None):
+    """Type variables that an expression or type binds."""
+    return list(_types(expr)[1].values())
+
+
+def free_type_vars(expr, mod=None):
+    """Type variables that an expression or type does not bind."""
+    found, bound = _types(expr)
+    return [v for k, v in found.items() if k not in bound]
+
+
+def well_formed(expr):
+    """Whether every variable is bound once and used in its scope."""
+    return bool(_api("well_formed")(expr))
+
+
+def check_kind(t, mod=None):
+    """The kind of a type; an error if the type makes no sense."""
+    return _api("check_kind")(t, mod if mod is not None else IRModule())
+
+
+def check_constant(expr):
+    """Whether the expression is a constant, or made of constants alone."""
+    return bool(_api("check_constant")(expr))
+
+
+def check_basic_block_normal_form(expr):
+    """Whether each block's bindings are a chain of lets."""
+    return bool(_api("check_basic_block_normal_form")(expr))
+
+
+def unmatched_cases(match, mod=None):
+    """Patterns that no clause of a match covers."""
+    return list(_api("unmatched_cases")(match, mod if mod is not None else IRModule()))
+
+
+def detect_feature(a, b=None):
+    """The features of the language that a program uses."""
+    if isinstance(a, IRModule):
+        a, b = b, a
+    return {int(x) for x in _api("detect_feature")(a, b)}
+
+
+def list_op_freqs(mod):
+    """How often each operator is called, by name."""
+    from .expr import Call
+    from .op import Op
+    counts = {}
+
+    def visit(e):
+        if isinstance(e, Call) and isinstance(e.op, Op):
+            counts[e.op.name] = counts.get(e.op.name, 0) + 1
+
+    for func in mod.functions.values() if isinstance(mod, IRModule) else [mod]:
+        post_order_visit(func, visit)
+    return counts
+
+
+def get_total_mac_number(expr):
+    """Multiplications of convolutions and matrix products; types must be inferred."""
+    import math
+
+    from .expr import Call
+    from .op import Op
+    total = 0
+
+    def visit(e):
+        nonlocal total
+        if not (isinstance(e, Call) and isinstance(e.op, Op) and isinstance(e.checked_type, TensorType)):
+            return
+        out = math.prod(e.checked_type.concrete_shape)
+        weight = e.args[1].checked_type.concrete_shape if len(e.args) > 1 else ()
+        if e.op.name.startswith("nn.conv") and "transpose" not in e.op.name:
+            kernel = e.attrs.kernel_layout.index("O")
+            total += out * math.prod(weight) // weight[kernel]
+        elif e.op.name in ("nn.dense", "nn.batch_matmul", "nn.matmul"):
+            total += out * e.args[0].checked_type.concrete_shape[-1]
+
+    post_order_visit(expr, visit)
+    return total
+
+
+def count_layers(expr, valid_ops):
+    """The longest chain of calls of these operators."""
+    from .expr import Call
+    from .op import Op
+    depth = {}
+
+    def visit(e):
+        inputs = []
+        for field in ("args", "fields"):
+            inputs += list(getattr(e, field, None) or ())
+        for field in ("tuple", "body", "value", "op"):
+            x = getattr(e, field, None)
+            if isinstance(x, RelayExpr):
+                inputs.append(x)
+        own = int(isinstance(e, Call) and isinstance(e.op, Op) and e.op.name in valid_ops)
+        depth[e.handle] = own + max((depth.get(x.handle, 0) for x in inputs), default=0)
+
+    post_order_visit(expr, visit)
+    return depth.get(expr.handle, 0)
+
+
+def __getattr__(name):
+    func = None if name.startswith("_") else get_global_func("relay.analysis." + name, allow_missing=True)
+    if func is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return func

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Building and evaluating Relay programs."""
+
+from .._ffi import get_global_func
+from ..ir import IRModule
+from ..ir.transform import PassContext
+from ..runtime import NDArray
+from ..runtime import ndarray as nd
+from ..target import Target
+from .backend.executor import AotExecutor, Executor, GraphExecutor, Interpreter, VMExecutor
+from .function import Function
+
+
+def _module(mod):
+    if isinstance(mod, IRModule):
+        return mod
+    if isinstance(mod, Function):
+        return IRModule.from_expr(mod)
+    raise TypeError(f"a program is an IRModule or a Function of Relay, not {type(mod).__name__}")
+
+
+def _target(target):
+    if isinstance(target, dict):
+        if len(target) != 1 and "kind" not in target:
+            raise ValueError("one target at a time: a program for several devices is planned by relay.transform.PlanDevices")
+        target = target if "kind" in target else next(iter(target.values()))
+    if isinstance(target, (list, tuple)):
+        (target,) = target
+    return Target.current() if target is None else Target(target)
+
+
+def _bind(mod, params):
+    names = {p.name_hint for p in mod["main"].params}
+    values = {k: v if isinstance(v, NDArray) else nd.array(v) for k, v in (params or {}).items() if k in names}
+    return get_global_func("driver.BindParams")(mod, values) if values else mod
+
+
+def build(ir_mod, target=None, target_host=None, executor=None, runtime=None, workspace_memory_pools=None,
+          constant_memory_pools=None, params=None, mod_name="default"):
+    """Compiles a module of Relay to a module of code, under the current PassContext.
+
+        with baton.transform.PassContext(opt_level=3):
+            lib = relay.build(mod, target="llvm", params=params)
+        model = graph_executor.GraphModule(lib["default"](baton.cpu()))
+
+    params: arrays by the name of `main`'s parameters; they become part of the code. target: as "llvm -mcpu=skylake";
+    without one the current target, else this machine. `executor`, `runtime` and `target_host` are accepted for old programs:
+    there is one engine, and the host is the target's.
+    """
+    mod = _bind(_module(ir_mod), params)
+    return get_global_func("driver.Compile")(mod, _target(target))
+
+
+def optimize(mod, target=None, params=None):
+    """The module after the built-in passes, and the parameters that were not made part of it."""
+    mod = _bind(_module(mod), params)
+    return get_global_func("driver.Optimize")(mod, _target(target)), {}
+
+
+def bind_params_by_name(func, params):
+    """The function with parameters of these names replaced by constants."""
+    return _bind(IRModule.from_expr(func), params)["main"]
+
+
+def build_config(opt_level=2, required_pass=None, disabled_pass=None, trace=None, instruments=None, config=None):
+    """The same as `PassContext(...)`, under the name of older programs."""
+    return PassContext(opt_level, required_pass, disabled_pass, instruments, config)
+
+
+def create_executor(kind="debug", mod=None, device=None, target="llvm", params=None):
+    """Something that evaluates programs: `create_executor("graph", mod).evaluate()(x, y)`.
+
+    kind: "debug" interprets operator by operator; "graph" and "aot" compile a program with fixed shapes; "vm" compiles any.
+    """
+    kinds = {"debug": Interpreter, "graph": GraphExecutor, "aot": AotExecutor, "vm": VMExecutor}
+    if kind not in kinds:
+        raise ValueError(f"no executor is called `{kind}`; there are {', '.join(kinds)}")
+    mod = IRModule() if mod is None else _module(mod)
+    if params:
+        mod = _bind(mod, params)
+    return kinds[kind](mod, device or nd.cpu(), target)
+
+
+__all__ = ["Executor", "bind_params_by_name", "build", "build_config", "create_executor", "optimize"]

@@ -1,0 +1,292 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Traversal of expressions in Python; the same rules as in C++.
+
+A visitor handles a shared node once, a mutator transforms it once, and a node none of whose parts changed stays the very
+same object. Programs are deep: while one visits, Python's limit on nested calls is high enough for some hundred thousand
+levels.
+"""
+
+import sys
+import threading
+
+from ..ir import GlobalVar, Op, RelayExpr
+from .adt import Clause, Constructor, Match, PatternConstructor, PatternTuple, PatternVar, PatternWildcard
+from .expr import Call, Constant, If, Let, RefCreate, RefRead, RefWrite, Tuple, TupleGetItem, Var
+from .function import Function
+
+_METHODS = {Constant: "visit_constant", Tuple: "visit_tuple", Var: "visit_var", GlobalVar: "visit_global_var", Function: "visit_function",
+            Call: "visit_call", Let: "visit_let", If: "visit_if", Op: "visit_op", TupleGetItem: "visit_tuple_getitem",
+            RefCreate: "visit_ref_create", RefRead: "visit_ref_read", RefWrite: "visit_ref_write", Constructor: "visit_constructor",
+            Match: "visit_match"}
+
+
+class _Deep:
+    """Lifts the limit on nested calls while somebody visits."""
+
+    limit = 4_000_000
+
+    def __init__(self):
+        self.lock, self.users, self.before = threading.Lock(), 0, 0
+
+    def __enter__(self):
+        with self.lock:
+            if self.users == 0:
+                self.before = sys.getrecursionlimit()
+                if self.before < self.limit:
+                    sys.setrecursionlimit(self.limit)
+            self.users += 1
+
+    def __exit__(self, *_):
+        with self.lock:
+            self.users -= 1
+            if self.users == 0:
+                try:
+                    sys.setrecursionlimit(self.before)
+                except RecursionError:  # we stand deeper than the old limit already
+                    pass
+
+
+_deep = _Deep()
+
+
+class ExprFunctor:
+    """Dispatch on the kind of expression: `visit(expr)` calls `visit_call`, `visit_let`, ... and remembers results."""
+
+    def __init__(self):
+        self.memo_map = {}
+        self._visiting = False
+
+    def visit(self, expr):
+        """The result for an expression; one that was visited is not visited again."""
+        memo = self.memo_map
+        if expr in memo:
+            return memo[expr]
+        if self._visiting:
+            result = self._dispatch(expr)(expr)
+        else:
+            self._visiting = True
+            try:
+                with _deep:
+                    result = self._dispatch(expr)(expr)
+            finally:
+                self._visiting = False
+        memo[expr] = result
+        return result
+
+    __call__ = visit
+
+    def _dispatch(self, expr):
+        for cls in type(expr).__mro__:
+            name = _METHODS.get(cls)
+            if name is not None:
+                return getattr(self, name)
+        if isinstance(expr, RelayExpr):
+            return self.visit_default
+        raise TypeError(f"{type(self).__name__} visits expressions of Relay, not {type(expr).__name__}")
+
+    def visit_default(self, expr):
+        """For kinds of expressions without a method."""
+        raise NotImplementedError(f"{type(self).__name__} has no method for expressions of type `{expr.type_key}`")
+
+    visit_constant = visit_tuple = visit_var = visit_global_var = visit_function = visit_call = visit_let = visit_if = visit_default
+    visit_op = visit_tuple_getitem = visit_ref_create = visit_ref_read = visit_ref_write = visit_constructor = visit_default
+    visit_match = visit_default
+
+
+class ExprVisitor(ExprFunctor):
+    """For analysis: visits every part of an expression. If: cond, true, false; Let: value, var, body."""
+
+    def visit_constant(self, const):
+        pass
+
+    def visit_var(self, var):
+        pass
+
+    def visit_global_var(self, gvar):
+        pass
+
+    def visit_op(self, op):
+        pass
+
+    def visit_constructor(self, con):
+        pass
+
+    def visit_tuple(self, tup):
+        for field in tup.fields:
+            self.visit(field)
+
+    def visit_call(self, call):
+        self.visit(call.op)
+        for arg in call.args:
+            self.visit(arg)
+
+    def visit_let(self, let):
+        # Chains are long; each let but the first is visited here and not through visit_let, unless a class has its own.
+        own = type(self).visit_let is not ExprVisitor.visit_let
+        while True:
+            self.visit(let.value)
+            self.visit(let.var)
+            body = let.body
+            if own or not isinstance(body, Let) or body in self.memo_map:
+                self.visit(body)
+                return
+            self.memo_map[body] = None
+            let = body
+
+    def visit_if(self, if_):
+        self.visit(if_.cond)
+        self.visit(if_.true_branch)
+        self.visit(if_.false_branch)
+
+    def visit_tuple_getitem(self, op):
+        self.visit(op.tuple_value)
+
+    def visit_function(self, func):
+        for param in func.params:
+            self.visit(param)
+        self.visit(func.body)
+
+    def visit_ref_create(self, ref_create):
+        self.visit(ref_create.value)
+
+    def visit_ref_read(self, ref_read):
+        self.visit(ref_read.ref)
+
+    def visit_ref_write(self, ref_write):
+        self.visit(ref_write.ref)
+        self.visit(ref_write.value)
+
+    def visit_match(self, match):
+        self.visit(match.data)
+        for clause in match.clauses:
+            self.visit_pattern(clause.lhs)
+            self.visit(clause.rhs)
+
+    def visit_pattern(self, pattern):
+        """Visits the variables and constructors of a pattern."""
+        if isinstance(pattern, PatternVar):
+            self.visit(pattern.var)
+        elif isinstance(pattern, PatternConstructor):
+            self.visit(pattern.constructor)
+        for inner in getattr(pattern, "patterns", ()):
+            self.visit_pattern(inner)
+
+
+def _same(new, old):
+    return len(new) == len(old) and all(a.same_as(b) for a, b in zip(new, old))
+
+
+class ExprMutator(ExprFunctor):
+    """For transformation: visits give expressions; the defaults rebuild a node of which a part changed."""
+
+    def visit_constant(self, const):
+        return const
+
+    def visit_global_var(self, gvar):
+        return gvar
+
+    def visit_op(self, op):
+        return op
+
+    def visit_constructor(self, con):
+        return con
+
+    def visit_type(self, ty):
+        """The type that takes the place of a type."""
+        return ty
+
+    def visit_var(self, var):
+        if var.type_annotation is None:
+            return var
+        ty = self.visit_type(var.type_annotation)
+        return var if ty.same_as(var.type_annotation) else Var(var.vid, ty, var.span)
+
+    def visit_tuple(self, tup):
+        fields = [self.visit(f) for f in tup.fields]
+        return tup if _same(fields, tup.fields) else Tuple(fields, tup.span)
+
+    def visit_call(self, call):
+        op = self.visit(call.op)
+        args = [self.visit(a) for a in call.args]
+        if op.same_as(call.op) and _same(args, call.args):
+            return call
+        return Call(op, args, call.attrs, call.type_args, call.span)
+
+    def visit_let(self, let):
+        # Chains are long: down one let after the other, then up again, unless a class has its own idea of a let.
+        if type(self).visit_let is not ExprMutator.visit_let:
+            return self._let(let, self.visit(let.value), self.visit(let.var), self.visit(let.body))
+        chain = []
+        while True:
+            chain.append((let, self.visit(let.value), self.visit(let.var)))
+            body = let.body
+            if not isinstance(body, Let) or body in self.memo_map:
+                break
+            let = body
+        new = self.visit(body)
+        for let, value, var in reversed(chain):
+            new = self.memo_map[let] = self._let(let, value, var, new)
+        return new
+
+    @staticmethod
+    def _let(let, value, var, body):
+        if value.same_as(let.value) and var.same_as(let.var) and body.same_as(let.body):
+            return let
+        return Let(var, value, body, let.span)
+
+    def visit_if(self, if_):
+        cond, then, other = self.visit(if_.cond), self.visit(if_.true_branch), self.visit(if_.false_branch)
+        if cond.same_as(if_.cond) and then.same_as(if_.true_branch) and other.same_as(if_.false_branch):
+            return if_
+        return If(cond, then, other, if_.span)
+
+    def visit_tuple_getitem(self, op):
+        value = self.visit(op.tuple_value)
+        return op if value.same_as(op.tuple_value) else TupleGetItem(value, op.index, op.span)
+
+    def visit_function(self, func):
+        params = [self.visit(p) for p in func.params]
+        body = self.visit(func.body)
+        if body.same_as(func.body) and _same(params, func.params):
+            return func
+        return Function(params, body, func.ret_type, func.type_params, func.attrs, func.span)
+
+    def visit_ref_create(self, ref_create):
+        value = self.visit(ref_create.value)
+        return ref_create if value.same_as(ref_create.value) else RefCreate(value, ref_create.span)
+
+    def visit_ref_read(self, ref_read):
+        ref = self.visit(ref_read.ref)
+        return ref_read if ref.same_as(ref_read.ref) else RefRead(ref, ref_read.span)
+
+    def visit_ref_write(self, ref_write):
+        ref, value = self.visit(ref_write.ref), self.visit(ref_write.value)
+        if ref.same_as(ref_write.ref) and value.same_as(ref_write.value):
+            return ref_write
+        return RefWrite(ref, value, ref_write.span)
+
+    def visit_match(self, match):
+        data = self.visit(match.data)
+        clauses = []
+        for clause in match.clauses:
+            lhs, rhs = self.visit_pattern(clause.lhs), self.visit(clause.rhs)
+            same = lhs.same_as(clause.lhs) and rhs.same_as(clause.rhs)
+            clauses.append(clause if same else Clause(lhs, rhs))
+        if data.same_as(match.data) and _same(clauses, match.clauses):
+            return match
+        return Match(data, clauses, match.complete)
+
+    def visit_pattern(self, pattern):
+        """The pattern that takes the place of a pattern."""
+        if isinstance(pattern, PatternVar):
+            var = self.visit(pattern.var)
+            return pattern if var.same_as(pattern.var) else PatternVar(var)
+        if isinstance(pattern, PatternWildcard):
+            return pattern
+        inner = [self.visit_pattern(p) for p in pattern.patterns]
+        if isinstance(pattern, PatternTuple):
+            return pattern if _same(inner, pattern.patterns) else PatternTuple(inner)
+        con = self.visit(pattern.constructor)
+        if con.same_as(pattern.constructor) and _same(inner, pattern.patterns):
+            return pattern
+        return PatternConstructor(con, inner)

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operators as functions: `relay.add(a, b)`, `relay.nn.conv2d(...)`; their registry and attributes."""
+
+import sys
+import types
+
+from ...ir import Op, register_op_attr
+from .make import Operator, all_names, operator
+from .op import (OpPattern, debug, get, get_op_attr, has_attr, list_op_names, register, register_alter_op_layout, register_gradient,
+                 register_injective_schedule, register_legalize, register_pattern, register_shape_func, register_stateful,
+                 reset_attr)
+from .sugar import SUGAR
+
+_found = {}
+# Other names of an operator that programs use.
+_ALIASES = {"annotation.on_device": "on_device", "image.resize": "image.resize2d"}
+
+
+class _Group(types.ModuleType):
+    """The operators of a group, as `relay.nn`."""
+
+    def __init__(self, prefix):
+        super().__init__(__name__ + "." + prefix, f"The operators `{prefix}.X`.")
+        self._prefix = prefix + "."
+        self.__path__ = []
+
+    def __getattr__(self, name):
+        value = None if name.startswith("__") else find(self._prefix + name)
+        if value is None:
+            raise AttributeError(f"there is no operator `{self._prefix}{name}`")
+        setattr(self, name, value)
+        return value
+
+    def __dir__(self):
+        return sorted({*vars(self), *names_in(self._prefix)})
+
+
+def find(name):
+    """The function of an operator, or the group of that name; None if there is neither."""
+    value = _found.get(name)
+    if value is not None:
+        return value
+    full = _ALIASES.get(name) or name
+    if full in SUGAR and (full in all_names() or full.endswith("_raw")):
+        value = SUGAR[full]
+    else:
+        value = operator(full)
+    if value is None and any(n.startswith(name + ".") for n in all_names()):
+        value = _Group(name)
+        # `from baton.relay.op.nn import ...` and `import baton.relay.nn` find it, too.
+        sys.modules[value.__name__] = sys.modules["baton.relay." + name] = value
+    if value is not None:
+        _found[name] = value
+    return value
+
+
+def names_in(prefix):
+    """First words behind `prefix` of the operators' names."""
+    return sorted({n[len(prefix):].split(".")[0] for n in all_names() if n.startswith(prefix)})
+
+
+def __getattr__(name):
+    value = None if name.startswith("__") else find(name)
+    if value is None:
+        raise AttributeError(f"there is no operator `{name}`")
+    globals()[name] = value
+    return value
+
+
+def __dir__():
+    return sorted({*globals(), *names_in("")})
+
+
+for _group in names_in(""):
+    if _group not in all_names() and _group not in ("op",):
+        find(_group)
+del _group
+
+__all__ = ["Op", "OpPattern", "Operator", "debug", "find", "get", "get_op_attr", "has_attr", "list_op_names", "names_in", "register",
+           "register_alter_op_layout", "register_gradient", "register_injective_schedule", "register_legalize", "register_op_attr",
+           "register_pattern", "register_shape_func", "register_stateful", "reset_attr"]

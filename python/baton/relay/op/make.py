@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions of operators, made from the registry: `relay.nn.conv2d(data, weight, strides=(1, 1), ...)`.
+
+The parameters are the operator's inputs, then its attributes. Inputs are expressions; a list or tuple of them is a tuple of
+Relay, a number or an array a constant.
+"""
+
+import inspect
+import keyword
+
+from ... import _core
+from ...ir import Op, PrimExpr, RelayExpr
+from ..expr import Call, Tuple, TupleWrapper, const
+
+_REQUIRED = 1
+
+
+class _Parameter:
+    __slots__ = ("name", "field", "kind", "doc", "required", "default")
+
+    def __init__(self, name, kind, doc, required, default):
+        self.name = name + "_" if keyword.iskeyword(name) else name
+        self.field, self.kind, self.doc, self.required, self.default = name, kind, doc, required, default
+
+
+def input_expr(value):
+    """What stands as an input: an expression; a list of them as a tuple; a number or array as a constant."""
+    if isinstance(value, RelayExpr):
+        return value
+    if isinstance(value, TupleWrapper):
+        return value.astuple()
+    if isinstance(value, (list, tuple)) and any(isinstance(v, (RelayExpr, TupleWrapper)) for v in value):
+        return Tuple([input_expr(v) for v in value])
+    return const(value)
+
+
+def _plain(value):
+    """Literals of loop programs as numbers, dtypes as text, tuples as lists."""
+    if isinstance(value, (list, tuple, _core.Array)):
+        return [_plain(v) for v in value]
+    if isinstance(value, PrimExpr) and hasattr(value, "value"):
+        return value.value
+    return value
+
+
+def attr_value(parameter, value):
+    """The value as the field takes it: a number where an array is wanted stands for as many as the default has."""
+    value = _plain(value)
+    if isinstance(value, bool) or not isinstance(value, int) or not parameter.kind.startswith("Array"):
+        return value
+    default = parameter.default
+    return [value] * (len(default) if isinstance(default, _core.Array) and len(default) > 1 else 1)
+
+
+class Operator:
+    """An operator as a function of Python."""
+
+    def __init__(self, name):
+        op = self.op = Op.get(name)
+        self.__name__ = name.rsplit(".", 1)[-1]
+        self.__qualname__, self.__module__ = self.__name__, "baton.relay" + ("." + name.rsplit(".", 1)[0] if "." in name else "")
+        self.name = name
+        self.inputs = [_Parameter(a.name, a.type_info, a.description, True, None) for a in op.arguments]
+        self.attrs_key = op.attrs_type_key or None
+        described = _core.describe_type(self.attrs_key) if self.attrs_key else None
+        self.attrs = [_Parameter(n, kind, doc, bool(flags & _REQUIRED), default) for n, kind, doc, flags, default in
+                      (described[2] if described else ())]
+        # The last inputs may be left out where the operator says it takes any number of them.
+        self.any_number = op.num_inputs < 0
+        if self.any_number:
+            for p in self.inputs[1:]:
+                p.required = False
+        taken = {p.name for p in self.inputs}
+        for p in self.attrs:
+            if p.name in taken:
+                p.name += "_"
+        self.parameters = [*self.inputs, *self.attrs]
+        self.by_name = {p.name: p for p in self.parameters}
+
+    @property
+    def __signature__(self):
+        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        out, optional = [], False
+        for p in self.parameters:
+            optional = optional or not p.required
+            default = inspect.Parameter.empty if not optional else p.default
+            if isinstance(default, _core.Array):
+                default = tuple(default)
+            out.append(inspect.Parameter(p.name, kind, default=default))
+        return inspect.Signature(out)
+
+    @property
+    def __doc__(self):
+        lines = [self.op.description, ""]
+        for title, group in (("Inputs", self.inputs), ("Attributes", self.attrs)):
+            if group:
+                lines.append(title + ":")
+                lines += [f"    {p.name} ({p.kind}): {p.doc}" for p in group]
+        return "\n".join(lines)
+
+    def _bind(self, args, kwargs):
+        if len(args) > len(self.parameters):
+            raise TypeError(f"{self.name} takes at most {len(self.parameters)} arguments, got {len(args)}")
+        given = {p.name: v for p, v in zip(self.parameters, args)}
+        for key, value in kwargs.items():
+            if key not in self.by_name:
+                import difflib
+                near = difflib.get_close_matches(key, self.by_name, 1)
+                raise TypeError(f"{self.name} has no parameter `{key}`" + (f"; did you mean `{near[0]}`?" if near else
+                                f"; it has {', '.join(self.by_name)}"))
+            if key in given:
+                raise TypeError(f"{self.name} got `{key}` twice")
+            given[key] = value
+        return given
+
+    def make(self, inputs, attrs):
+        """A call of expressions, with attributes by field name."""
+        node = _core.make_node(self.attrs_key, **attrs) if self.attrs_key else None
+        return Call(self.op, inputs, node)
+
+    def __call__(self, *args, **kwargs):
+        given = self._bind(args, kwargs)
+        inputs, left_out = [], None
+        for p in self.inputs:
+            value = given.get(p.name)
+            if value is None:
+                if p.required:
+                    raise TypeError(f"{self.name} needs its input `{p.name}`: {p.doc}")
+                left_out = left_out or p.name
+                continue
+            if left_out:
+                raise TypeError(f"{self.name} got `{p.name}` but not `{left_out}`, which comes before it")
+            inputs.append(input_expr(value))
+        attrs = {}
+        for p in self.attrs:
+            if p.name in given:
+                value = given[p.name]
+                if value is None and p.default is not None:
+                    if p.required:
+                        raise TypeError(f"{self.name} needs `{p.name}`: {p.doc}")
+                    continue  # None asks for the default
+                attrs[p.field] = attr_value(p, value)
+            elif p.required:
+                raise TypeError(f"{self.name} needs `{p.name}`: {p.doc}")
+        return self.make(inputs, attrs)
+
+    def __repr__(self):
+        return f"<operator {self.name}{self.__signature__}>"
+
+
+_made = {}
+
+
+def operator(name):
+    """The plain function of a registered operator; None for a name that is not one."""
+    found = _made.get(name)
+    if found is None and name in all_names():
+        found = _made[name] = Operator(name)
+    return found
+
+
+_names = frozenset()
+
+
+def all_names():
+    """Names of all registered operators."""
+    global _names
+    if not _names:
+        _names = frozenset(Op.list_op_names())
+    return _names

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The operator registry and the attributes of operators."""
+
+from ...ir import Op, register_op_attr
+
+
+class OpPattern:
+    """How an operator may be fused."""
+
+    ELEMWISE = 0
+    BROADCAST = 1
+    INJECTIVE = 2
+    COMM_REDUCE = 3
+    OUT_ELEMWISE_FUSABLE = 4
+    TUPLE = 7
+    OPAQUE = 8
+
+
+def get(op_name):
+    """The operator of a name; an unknown one is an error that lists the nearest."""
+    return Op.get(op_name)
+
+
+def list_op_names():
+    """Names of all operators."""
+    return Op.list_op_names()
+
+
+def get_op_attr(op_name, attr_name):
+    """An attribute of an operator; None if there is none."""
+    return Op.get(op_name).get_attr(attr_name)
+
+
+def has_attr(op_name, attr_name):
+    """Whether an operator has an attribute."""
+    return Op.get(op_name).has_attr(attr_name)
+
+
+def reset_attr(op_name, attr_name):
+    """Takes an attribute off an operator."""
+    Op.get(op_name).reset_attr(attr_name)
+
+
+def register(op_name, describe=""):
+    """Registers an operator of this name. New operators are declared in C++ (`./dev new op NAME`)."""
+    from ...error import UnsupportedError
+    raise UnsupportedError(f"operator `{op_name}` cannot be declared from Python; `./dev new op NAME` writes its C++ file")
+
+
+def register_pattern(op_name, pattern, level=10):
+    """Sets how the operator may be fused."""
+    return register_op_attr(op_name, "TOpPattern", pattern, level)
+
+
+def register_stateful(op_name, stateful, level=10):
+    """Says whether calls of the operator have effects."""
+    return register_op_attr(op_name, "TOpIsStateful", stateful, level)
+
+
+def register_gradient(op_name, fgradient=None, level=10):
+    """Sets the gradient of the operator: `f(call, grad) -> [gradient of each argument]`."""
+    return register_op_attr(op_name, "FPrimalGradient", fgradient, level)
+
+
+def register_legalize(op_name, legal_op=None, level=10):
+    """Sets how a call is made legal for a target: `f(attrs, inputs, types) -> expression or None`."""
+    return register_op_attr(op_name, "FTVMLegalize", legal_op, level)
+
+
+def register_alter_op_layout(op_name, alter_layout=None, level=10):
+    """Sets how a call changes its layout."""
+    return register_op_attr(op_name, "FTVMAlterOpLayout", alter_layout, level)
+
+
+def register_shape_func(op_name, data_dependent, shape_func=None, level=10):
+    """Sets the function that computes the shape of the result."""
+    return register_op_attr(op_name, "FShapeFunc", shape_func, level)
+
+
+def register_injective_schedule(op_name, level=10):
+    """Says that the operator maps indices only."""
+    return register_pattern(op_name, OpPattern.INJECTIVE, level)
+
+
+def debug(expr, debug_func=None):
+    """A call that runs `debug_func` on the value at run time."""
+    from ...error import UnsupportedError
+    raise UnsupportedError("the operator `debug` is not there; print values with relay.create_executor(\"debug\")")

@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operators whose Python form says more than their inputs and attributes: several results, shape-like operands that may be
+expressions, forms that older programs use. By operator name."""
+
+from ...ir import RelayExpr
+from ..expr import Constant, TupleWrapper, const
+from .make import input_expr, operator
+
+SUGAR = {}
+
+
+def _sugar(name):
+    def register(f):
+        SUGAR[name] = f
+        return f
+
+    return register
+
+
+def _several(name, count):
+    """The operator gives a tuple of `count` results."""
+
+    def call(*args, **kwargs):
+        return TupleWrapper(operator(name)(*args, **kwargs), count)
+
+    plain = operator(name)
+    if plain is not None:
+        call.__name__, call.__doc__, call.__module__ = plain.__name__, plain.__doc__, plain.__module__
+        call.__signature__ = plain.__signature__
+        SUGAR[name] = call
+
+
+for _name, _count in {"nn.batch_norm": 3, "unique": 4, "nn.max_pool_with_indices": 2, "qnn.dynamic_quantize": 3}.items():
+    _several(_name, _count)
+
+
+def _ints(value):
+    """A constant's elements where a shape-like operand is one; the operand itself otherwise."""
+    if isinstance(value, Constant):
+        return [int(x) for x in value.data.numpy().reshape(-1)]
+    if isinstance(value, (list, tuple)) and any(isinstance(v, RelayExpr) for v in value):
+        return value if not all(isinstance(v, Constant) for v in value) else [int(v.data.numpy()) for v in value]
+    return value
+
+
+def _dynamic(value):
+    return isinstance(value, RelayExpr)
+
+
+@_sugar("reshape")
+def reshape(data, newshape, allowzero=False):
+    """`data` under another shape of as many elements. In `newshape` 0 keeps a dimension, -1 is inferred, -2 takes the rest,
+    -3 merges two, -4 splits one. An expression as `newshape` is a shape known at run time."""
+    newshape = _ints(newshape)
+    if _dynamic(newshape):
+        return operator("dyn.reshape")(data, newshape, allowzero=allowzero)
+    return operator("reshape")(data, newshape=[newshape] if isinstance(newshape, int) else newshape, allowzero=allowzero)
+
+
+@_sugar("broadcast_to")
+def broadcast_to(data, shape):
+    """`data` broadcast to a shape, which may be an expression."""
+    shape = _ints(shape)
+    return operator("dyn.broadcast_to")(data, shape) if _dynamic(shape) else operator("broadcast_to")(data, shape=shape)
+
+
+@_sugar("tile")
+def tile(data, reps):
+    """`data` repeated as a whole `reps` times along each axis; `reps` may be an expression."""
+    reps = _ints(reps)
+    return operator("dyn.tile")(data, reps) if _dynamic(reps) else operator("tile")(data, reps=reps)
+
+
+def _filled(name):
+    def call(shape, dtype="float32"):
+        shape = _ints(shape)
+        if _dynamic(shape):
+            return operator("dyn." + name)(shape, dtype=dtype)
+        return operator(name)(shape=[shape] if isinstance(shape, int) else shape, dtype=dtype)
+
+    call.__name__ = name
+    call.__doc__ = f"A tensor of {name} of a shape, which may be an expression."
+    SUGAR[name] = call
+
+
+_filled("zeros")
+_filled("ones")
+
+
+@_sugar("full")
+def full(fill_value, shape=(), dtype=""):
+    """A tensor of one value. Its dtype is the value's unless said."""
+    shape = _ints(shape)
+    value = fill_value if isinstance(fill_value, RelayExpr) else const(fill_value, dtype or None)
+    if _dynamic(shape):
+        return operator("dyn.full")(value, shape, dtype=dtype)
+    return operator("full")(value, shape=[shape] if isinstance(shape, int) else shape, dtype=dtype or "")
+
+
+@_sugar("arange")
+def arange(start, stop=None, step=None, dtype="float32"):
+    """Values from `start` (0 if only one is given) up to `stop`, exclusive, by `step`."""
+    if stop is None:
+        start, stop = 0, start
+    values = [v if isinstance(v, RelayExpr) else const(v, dtype) for v in (start, stop, 1 if step is None else step)]
+    return operator("arange")(*values, dtype=dtype)
+
+
+@_sugar("split")
+def split(data, indices_or_sections, axis=0):
+    """Parts of `data` along an axis: so many equal ones, or those between the given places."""
+    plain = operator("split")
+    call = plain(data, indices_or_sections=indices_or_sections if isinstance(indices_or_sections, int) else list(indices_or_sections),
+                 axis=axis)
+    count = indices_or_sections if isinstance(indices_or_sections, int) else len(indices_or_sections) + 1
+    return TupleWrapper(call, count)
+
+
+@_sugar("concatenate")
+def concatenate(data, axis=0):
+    """The tensors of a tuple one after the other along an axis."""
+    return operator("concatenate")(_tuple(data), axis=axis)
+
+
+@_sugar("stack")
+def stack(data, axis=0):
+    """The tensors of a tuple along a new axis."""
+    return operator("stack")(_tuple(data), axis=axis)
+
+
+@_sugar("einsum")
+def einsum(data, equation):
+    """A sum of products of the tensors of a tuple, as the equation says."""
+    return operator("einsum")(_tuple(data), equation=equation)
+
+
+@_sugar("meshgrid")
+def meshgrid(data, indexing="ij"):
+    """Coordinate grids of the vectors of a tuple."""
+    data = _tuple(data)
+    call = operator("meshgrid")(data, indexing=indexing)
+    return TupleWrapper(call, len(data.fields)) if hasattr(data, "fields") else call
+
+
+def _tuple(data):
+    from ..expr import Tuple
+    if isinstance(data, TupleWrapper):
+        return data.astuple()
+    if isinstance(data, RelayExpr):
+        return data
+    return Tuple([input_expr(d) for d in data])
+
+
+@_sugar("strided_slice")
+def strided_slice(data, begin, end, strides=None, axes=None, slice_mode="end"):
+    """`data[begin:end:strides]` on each of `axes` (all). With slice_mode="size", `end` holds extents. Expressions as bounds are
+    known at run time."""
+    begin, end, strides = _ints(begin), _ints(end), _ints(strides)
+    if any(_dynamic(x) for x in (begin, end, strides)):
+        operands = [x if _dynamic(x) else const(list(x), "int64") for x in (begin, end)]
+        if strides is not None or axes is not None:
+            if strides is None:
+                shape = getattr(begin if _dynamic(begin) else end, "checked_type_", None)
+                count = len(axes) if axes is not None else int(shape.shape[0]) if shape is not None else None
+                if count is None:
+                    raise TypeError("strided_slice of expressions needs its strides")
+                strides = [1] * count
+            operands.append(strides if _dynamic(strides) else const(list(strides), "int64"))
+        if axes is not None:
+            operands.append(const(list(axes), "int64"))
+        return operator("dyn.strided_slice")(data, *operands, slice_mode=slice_mode)
+    given = {"axes": list(axes)} if axes is not None else {}
+    return operator("strided_slice")(data, begin=begin, end=end, strides=[1] if strides is None else strides, slice_mode=slice_mode, **given)
+
+
+@_sugar("strided_set")
+def strided_set(data, v, begin, end, strides=None):
+    """`data` with `data[begin:end:strides]` replaced by `v`."""
+    as_expr = [x if isinstance(x, RelayExpr) else const(list(x), "int64") for x in (begin, end)]
+    strides = const([1] * len(as_expr[0].data.numpy()), "int64") if strides is None else \
+        strides if isinstance(strides, RelayExpr) else const(list(strides), "int64")
+    return operator("strided_set")(data, v, *as_expr, strides)
+
+
+@_sugar("topk")
+def topk(data, k=1, axis=-1, ret_type="both", is_ascend=False, dtype="int64"):
+    """The k largest (or smallest) values along an axis, in order, and where they stand."""
+    k = _ints(k)
+    if _dynamic(k):
+        call = operator("dyn.topk")(data, k, axis=axis, ret_type=ret_type, is_ascend=is_ascend, dtype=dtype)
+    else:
+        call = operator("topk")(data, k=k[0] if isinstance(k, list) else k, axis=axis, ret_type=ret_type, is_ascend=is_ascend, dtype=dtype)
+    return TupleWrapper(call, 2) if ret_type == "both" else call
+
+
+@_sugar("one_hot")
+def one_hot(indices, on_value, off_value, depth, axis=-1, dtype="float32"):
+    """Along a new axis `on_value` at each index, `off_value` elsewhere."""
+    on, off = (v if isinstance(v, RelayExpr) else const(v, dtype) for v in (on_value, off_value))
+    if _dynamic(depth):
+        return operator("dyn.one_hot")(indices, on, off, depth, axis=axis, dtype=dtype)
+    return operator("one_hot")(indices, on, off, depth=depth, axis=axis, dtype=dtype)
+
+
+@_sugar("nn.pad")
+def pad(data, pad_width, pad_value=0, pad_mode="constant"):
+    """`data` with (before, after) elements around each dimension."""
+    from ..expr import _dtype_of
+    if not isinstance(pad_value, RelayExpr):
+        dtype = _dtype_of(data)
+        pad_value = const(pad_value, dtype or ("float32" if isinstance(pad_value, float) else None) or "float32")
+    if _dynamic(pad_width):
+        return operator("dyn.nn.pad")(data, pad_width, pad_value, pad_mode=pad_mode)
+    return operator("nn.pad")(data, pad_value, pad_width=pad_width, pad_mode=pad_mode)
+
+
+@_sugar("nn.dropout")
+def dropout(data, rate=0.5):
+    """`data` with elements dropped at random in training; in inference `data` itself."""
+    return TupleWrapper(operator("nn.dropout")(data, rate=rate), 2)[0]
+
+
+SUGAR["nn.dropout_raw"] = lambda data, rate=0.5: TupleWrapper(operator("nn.dropout")(data, rate=rate), 2)
+
+
+@_sugar("nn.dense")
+def dense(data, weight, units=None, out_dtype=""):
+    """`data` times the transpose of `weight`, over the last axis."""
+    return operator("nn.dense")(data, weight, units=units, out_dtype=out_dtype)
+
+
+@_sugar("device_copy")
+def device_copy(data, src_device, dst_device):
+    """`data` copied from one device to another."""
+    return operator("device_copy")(data, src_dev_type=_device_type(src_device), dst_dev_type=_device_type(dst_device))
+
+
+@_sugar("on_device")
+def on_device(data, device, is_fixed=False):
+    """`data`, to be computed on a device."""
+    return operator("on_device")(data, device_type=_device_type(device), is_fixed=is_fixed)
+
+
+def _device_type(device):
+    from ..._core import Device
+    return device if isinstance(device, int) else (device if isinstance(device, Device) else Device(device)).device_type
+
+
+@_sugar("sequence_mask")
+def sequence_mask(data, valid_length, mask_value=0, axis=0):
+    """`data` with what lies behind each sequence's valid length replaced."""
+    return operator("sequence_mask")(data, valid_length, mask_value=float(mask_value), axis=axis)

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Helps for testing passes and operators."""
+
+from ... import relay
+from ...ir import IRModule
+from ...testing import enabled_targets
+from .. import transform
+from ..function import Function
+from . import init, layers, mlp
+from .init import create_workload
+from .temp_op_attr import TempOpAttr
+
+
+def run_opt_pass(expr, opt_pass, import_prelude=False):
+    """An expression after a pass, or a list of passes."""
+    if isinstance(opt_pass, (list, tuple)):
+        opt_pass = transform.Sequential(opt_pass)
+    mod = opt_pass(IRModule.from_expr(expr))
+    entry = mod["main"]
+    return entry if isinstance(expr, Function) else entry.body
+
+
+def run_infer_type(expr):
+    """An expression with its types."""
+    return run_opt_pass(expr, transform.InferType())
+
+
+def rand(dtype="float32", *shape):
+    """An NDArray of random values in [0, 1)."""
+    import numpy as np
+
+    from ... import nd
+    return nd.array(np.random.rand(*shape).astype(dtype))
+
+
+def _np_randn_from_type(t, scale=1, mean=0):
+    import numpy as np
+    return (mean + scale * np.random.randn(*t.concrete_shape)).astype(t.dtype)
+
+
+def count_ops(expr):
+    """How often each operator is called, by name."""
+    return relay.analysis.list_op_freqs(expr)
+
+
+def ctx_list():
+    """(target, device) of what is there to test on."""
+    return enabled_targets()
+
+
+__all__ = ["TempOpAttr", "count_ops", "create_workload", "ctx_list", "enabled_targets", "init", "layers", "mlp", "rand", "run_infer_type",
+           "run_opt_pass"]

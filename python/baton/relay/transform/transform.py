@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Passes of Relay, and how to write one in Python."""
+
+from ..._ffi import get_global_func, list_global_func_names
+from ...ir.transform import (ModulePass, Pass, PassContext, PassInfo, PrintIR, Sequential, make_pass_decorator, module_pass,
+                             sequential)
+from . import _ffi_api
+
+_PREFIX = "relay._transform."
+
+
+def _function():
+    from ...ir import BaseFunc
+    return BaseFunc
+
+
+class FunctionPass(Pass, key="relay.FunctionPass"):
+    """A pass over the functions of a module, one at a time; made by `function_pass`."""
+
+    __slots__ = ()
+
+
+function_pass = make_pass_decorator(lambda body, info: _ffi_api.MakeFunctionPass(body, info), FunctionPass, "transform_function", _function)
+function_pass.__name__ = function_pass.__qualname__ = "function_pass"
+function_pass.__doc__ = """Makes a pass over functions of a function `(func, mod, ctx) -> func` or of a class with
+`transform_function(self, func, mod, ctx)`.
+
+    @relay.transform.function_pass(opt_level=1)
+    class Replace:
+        def __init__(self, new_func):
+            self.new_func = new_func
+
+        def transform_function(self, func, mod, ctx):
+            return self.new_func
+
+    new_mod = Replace(f1)(mod)
+
+It cannot add or delete functions; those annotated SkipOptimization are left alone.
+"""
+
+
+def _doc(name):
+    text = get_global_func("transform.PassDoc")(name)
+    return text or f"The pass `{name}`."
+
+
+def build_config(opt_level=2, required_pass=None, disabled_pass=None, trace=None, instruments=None, config=None):
+    """The same as `PassContext(...)`, under the name of older programs."""
+    return PassContext(opt_level, required_pass, disabled_pass, instruments, config)
+
+
+def FuseOps(fuse_opt_level=-1):
+    """Groups operators that become one kernel. `fuse_opt_level` -1 takes the context's level; 0 fuses nothing."""
+    return _ffi_api.FuseOps(fuse_opt_level)
+
+
+def EliminateCommonSubexpr(fskip=None):
+    """Computes equal expressions once, but those that `fskip(expr)` says to leave."""
+    return _ffi_api.EliminateCommonSubexpr(fskip)
+
+
+def DeadCodeElimination(inline_once=False, ignore_impurity=False):
+    """Drops bindings that are not used; with `inline_once`, puts values that are used once in their place."""
+    return _ffi_api.DeadCodeElimination(inline_once)
+
+
+def RemoveUnusedFunctions(entry_functions=None):
+    """Drops functions that cannot be reached from `entry_functions` (main)."""
+    return _ffi_api.RemoveUnusedFunctions(list(entry_functions or ["main"]))
+
+
+def ConvertLayout(desired_layouts):
+    """Converts operators to layouts: `{"nn.conv2d": ["NHWC", "default"]}`."""
+    return _ffi_api.ConvertLayout({k: list(v) for k, v in desired_layouts.items()})
+
+
+def ToMixedPrecision(mixed_precision_type="float16", missing_op_mode=1):
+    """Computes in a narrower type where that is safe."""
+    return _ffi_api.ToMixedPrecision(mixed_precision_type, missing_op_mode)
+
+
+def InferTypeLocal(expr):
+    """The type of an expression, without a module."""
+    return _ffi_api.InferTypeLocal(expr)
+
+
+def FoldConstantExpr(expr, mod=None):
+    """An expression with its constant parts evaluated."""
+    from ...ir import IRModule
+    return _ffi_api.FoldConstantExpr(expr, mod if mod is not None else IRModule())
+
+
+def gradient(expr, mod=None, mode="higher_order"):
+    """A function that computes a function's result and its gradients."""
+    name = {"higher_order": "gradient", "first_order": "first_order_gradient"}[mode]
+    return get_global_func(_PREFIX + name)(expr, mod)
+
+
+def to_cps(func, mod=None):
+    """A function in continuation-passing style."""
+    return _ffi_api.to_cps(func, mod)
+
+
+def un_cps(func):
+    """The direct form of a function in continuation-passing style."""
+    return _ffi_api.un_cps(func)
+
+
+def __getattr__(name):
+    """A pass of C++ without parameters worth naming: a function that passes its arguments on."""
+    if name.startswith("_") or get_global_func(_PREFIX + name, allow_missing=True) is None:
+        raise AttributeError(f"there is no pass `{name}`")
+
+    def make(*args):
+        return get_global_func(_PREFIX + name)(*args)
+
+    make.__name__ = make.__qualname__ = name
+    make.__doc__, make.__module__ = _doc(name), "baton.relay.transform"
+    globals()[name] = make
+    return make
+
+
+def __dir__():
+    found = (n[len(_PREFIX):] for n in list_global_func_names() if n.startswith(_PREFIX))
+    return sorted({*globals(), *(n for n in found if "." not in n)})
+
+
+__all__ = ["ConvertLayout", "DeadCodeElimination", "EliminateCommonSubexpr", "FoldConstantExpr", "FunctionPass", "FuseOps", "InferTypeLocal",
+           "ModulePass", "Pass", "PassContext", "PassInfo", "PrintIR", "RemoveUnusedFunctions", "Sequential", "ToMixedPrecision",
+           "build_config", "function_pass", "gradient", "module_pass", "sequential", "to_cps", "un_cps"]

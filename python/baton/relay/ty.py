@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Types of Relay."""
+
+from .._ffi.object import generated_class
+from ..ir import (FuncType, GlobalTypeVar, IncompleteType, RelayRefType, TensorType, TupleType, Type, TypeCall, TypeConstraint, TypeKind,
+                  TypeVar)
+
+RefType = RelayRefType
+# A dimension that is not known.
+Any = generated_class("tir.Any")
+
+
+def ShapeVar(name):
+    """A type parameter that stands for a shape."""
+    return TypeVar(name, TypeKind.ShapeVar)
+
+
+def scalar_type(dtype):
+    """Type of a tensor of rank 0."""
+    return TensorType((), dtype)
+
+
+def type_has_any(tensor_type):
+    """Whether a dimension of the tensor type is not known."""
+    return any(isinstance(dim, Any) for dim in tensor_type.shape)
+
+
+def is_dynamic(t):
+    """Whether a dimension anywhere in the type is not known."""
+    if isinstance(t, TensorType):
+        return any(not hasattr(dim, "value") for dim in t.shape)
+    if isinstance(t, TupleType):
+        return any(is_dynamic(f) for f in t.fields)
+    return False
+
+
+def __getattr__(name):
+    cls = generated_class(name) if name == "TypeRelation" else None
+    if cls is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return cls
+
+
+__all__ = ["Any", "FuncType", "GlobalTypeVar", "IncompleteType", "RefType", "RelayRefType", "ShapeVar", "TensorType", "TupleType", "Type",
+           "TypeCall", "TypeConstraint", "TypeKind", "TypeVar", "is_dynamic", "scalar_type", "type_has_any"]

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Building tensor expressions."""
+
+import inspect
+import numbers
+
+from ..tir import SizeVar, Var, op
+from ..tir.expr import IterVar
+from . import _ffi_api
+from .tensor import TensorSlice
+
+
+def _shape(shape):
+    return [shape] if isinstance(shape, (numbers.Integral, Var)) else list(shape)
+
+
+def placeholder(shape, dtype="float32", name="placeholder"):
+    """An input tensor."""
+    return _ffi_api.placeholder(_shape(shape), str(dtype), name)
+
+
+def compute(shape, fcompute, name="compute", tag="", attrs=None, varargs_names=None):
+    """A tensor whose element at (i, j, ...) is `fcompute(i, j, ...)`; several tensors where that gives a tuple.
+
+        C = te.compute((n, m), lambda i, j: A[i, j] + B[j], name="C")
+    """
+    shape = _shape(shape)
+    variables = list(_ffi_api.MakeIndexVars(len(shape)))
+    spec = inspect.getfullargspec(fcompute)
+    if spec.varargs is None:
+        wanted = len(spec.args) - (1 if inspect.ismethod(fcompute) else 0)
+        if wanted != len(shape):
+            raise ValueError(f"fcompute takes {wanted} indices, the shape has {len(shape)} dimensions")
+    body = fcompute(*variables)
+    bodies = list(body) if isinstance(body, (list, tuple)) or type(body).__name__ == "Array" else [body]
+    bodies = [op.convert(b.asobject() if isinstance(b, TensorSlice) else b) for b in bodies]
+    tensors = _ffi_api.compute(shape, variables, bodies, name, tag)
+    return tensors[0] if len(bodies) == 1 else tuple(tensors)
+
+
+def reduce_axis(dom, name="k", thread_tag="", span=None):
+    """A variable that a reduction runs over; `dom` is (begin, end) or a Range."""
+    if isinstance(dom, (list, tuple)):
+        begin, end = dom
+        return _ffi_api.reduce_axis(begin, end - begin, name)
+    return _ffi_api.reduce_axis(dom.min, dom.extent, name)
+
+
+def var(name="tindex", dtype="int64", span=None):
+    """A variable."""
+    return Var(name, dtype)
+
+
+def size_var(name="size", dtype="int64", span=None):
+    """A variable that is not negative."""
+    return SizeVar(name, dtype)
+
+
+def _axes(axis):
+    return [axis] if isinstance(axis, IterVar) else list(axis)
+
+
+def _expr(source):
+    return op.convert(source.asobject() if isinstance(source, TensorSlice) else source)
+
+
+def sum(expr, axis):  # noqa: A001
+    """The sum over axes of a reduction."""
+    return _ffi_api.sum(_expr(expr), _axes(axis))
+
+
+def prod(expr, axis):
+    """The product over axes of a reduction."""
+    return _ffi_api.prod(_expr(expr), _axes(axis))
+
+
+def max(expr, other=None, *, axis=None):  # noqa: A001
+    """The largest over axes of a reduction, or the larger of two values."""
+    if isinstance(other, (IterVar, list, tuple)):
+        axis = other
+    return op.max(_expr(expr), _expr(other)) if axis is None else _ffi_api.max(_expr(expr), _axes(axis))
+
+
+def min(expr, other=None, *, axis=None):  # noqa: A001
+    """The smallest over axes of a reduction, or the smaller of two values."""
+    if isinstance(other, (IterVar, list, tuple)):
+        axis = other
+    return op.min(_expr(expr), _expr(other)) if axis is None else _ffi_api.min(_expr(expr), _axes(axis))
+
+
+def any_of(expr, axis):
+    """Whether a condition holds anywhere over axes of a reduction."""
+    return _ffi_api.any(_expr(expr), _axes(axis))
+
+
+def all_of(expr, axis):
+    """Whether a condition holds everywhere over axes of a reduction."""
+    return _ffi_api.all(_expr(expr), _axes(axis))
+
+
+def create_prim_func(ops, name="main", target=None):
+    """One loop program of tensors: inputs first, then outputs, as they are given."""
+    from .tensor import PlaceholderOp
+    inputs = [t for t in ops if isinstance(t.op, PlaceholderOp)]
+    outputs = [t for t in ops if not isinstance(t.op, PlaceholderOp)]
+    from ..target import Target
+    return _ffi_api.create_prim_func(inputs, outputs, name, Target(target or "llvm"))

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tensors of tensor expressions, and the operations that compute them."""
+
+from .._core import Object
+from ..ir import PrimExpr
+from ..tir.expr import IterVar
+from . import _ffi_api
+
+
+class Operation(Object, key="te.Operation"):
+    """What computes tensors."""
+
+    __slots__ = ()
+
+    def output(self, index=0):
+        """One of its outputs."""
+        raise AttributeError("outputs are what te.compute and te.placeholder give")
+
+
+class PlaceholderOp(Operation, key="te.PlaceholderOp"):
+    """An input."""
+
+    __slots__ = ()
+
+
+class ComputeOp(Operation, key="te.ComputeOp"):
+    """A value for each element."""
+
+    __slots__ = ()
+
+
+class TensorSlice:
+    """A tensor with some of its indices: `A[i]` of a matrix, waiting for the rest."""
+
+    def __init__(self, tensor, indices):
+        self.tensor, self.indices = tensor, tuple(indices)
+
+    def __getitem__(self, indices):
+        return self.tensor(*self.indices, *(indices if isinstance(indices, tuple) else (indices,)))
+
+    def asobject(self):
+        """The element, once there are enough indices."""
+        return self.tensor(*self.indices)
+
+    @property
+    def dtype(self):
+        """dtype of an element."""
+        return self.tensor.dtype
+
+
+class Tensor(Object, key="te.Tensor"):
+    """One output of an operation. `A[i, j]` and `A(i, j)` are an element."""
+
+    __slots__ = ()
+
+    @property
+    def ndim(self):
+        """Number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def name(self):
+        """Name of its operation."""
+        return self.op.name
+
+    @property
+    def axis(self):
+        """The axes of its operation."""
+        return self.op.axis
+
+    def __call__(self, *indices):
+        indices = [i.var if isinstance(i, IterVar) else i for i in indices]
+        for i in indices:
+            if not isinstance(i, (int, PrimExpr)):
+                raise TypeError(f"an index is an int or an expression, not {type(i).__name__}")
+        return _ffi_api.Load(self, indices)
+
+    def __getitem__(self, indices):
+        indices = indices if isinstance(indices, tuple) else (indices,)
+        return self(*indices) if len(indices) >= self.ndim else TensorSlice(self, indices)
+
+    def __eq__(self, other):
+        return isinstance(other, Tensor) and self.op.same_as(other.op) and self.value_index == other.value_index
+
+    def __ne__(self, other):
+        return not self == other
+
+    def __hash__(self):
+        return hash((self.op, self.value_index))

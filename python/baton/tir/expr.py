@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Expressions of loop programs. Python's operators on them stand at `baton.ir.PrimExpr`, their base."""
+
+from .._core import Object
+from .._ffi import generated_class
+from ..ir.expr import EqualOp, NotEqualOp, PrimExpr
+from . import _ffi_api
+
+
+class Var(PrimExpr, key="tir.Var"):
+    """A variable. Each one made is another, whatever its name. `dtype` may be a pointer's type."""
+
+    __slots__ = ()
+
+    def __init__(self, name, dtype="int64", span=None):
+        self.__init_handle_by_constructor__(_ffi_api.Var, name, dtype)
+
+    @property
+    def name(self):
+        """The name it is printed by."""
+        return self.name_hint
+
+
+class SizeVar(Var, key="tir.SizeVar"):
+    """A variable that is not negative: an extent."""
+
+    __slots__ = ()
+
+    def __init__(self, name, dtype="int64", span=None):
+        self.__init_handle_by_constructor__(_ffi_api.SizeVar, name, dtype)
+
+
+class ConstExpr(PrimExpr):
+    """Base of literals."""
+
+    __slots__ = ()
+
+
+class IntImm(ConstExpr, key="IntImm"):
+    """An integer literal; also bool."""
+
+    __slots__ = ()
+
+    def __init__(self, dtype, value, span=None):
+        self.__init_handle_by_constructor__(_ffi_api.IntImm, dtype, value)
+
+    def __hash__(self):
+        return hash(self.value)
+
+    def __int__(self):
+        return self.value
+
+    __index__ = __int__
+
+    def __float__(self):
+        return float(self.value)
+
+    def __bool__(self):
+        return self.value != 0
+
+
+class FloatImm(ConstExpr, key="FloatImm"):
+    """A floating literal."""
+
+    __slots__ = ()
+
+    def __init__(self, dtype, value, span=None):
+        self.__init_handle_by_constructor__(_ffi_api.FloatImm, dtype, float(value))
+
+    def __hash__(self):
+        return hash(self.value)
+
+    def __float__(self):
+        return self.value
+
+    def __bool__(self):
+        return self.value != 0
+
+
+class StringImm(ConstExpr, key="tir.StringImm"):
+    """A text."""
+
+    __slots__ = ()
+
+    def __init__(self, value, span=None):
+        self.__init_handle_by_constructor__(_ffi_api.StringImm, value)
+
+    def __eq__(self, other):
+        return (self.value == other.value) if isinstance(other, StringImm) else self.value == other
+
+    def __ne__(self, other):
+        return not self == other
+
+    def __hash__(self):
+        return hash(self.value)
+
+    def __str__(self):
+        return self.value
+
+
+class Cast(PrimExpr, key="tir.Cast"):
+    """A value converted to a dtype."""
+
+    __slots__ = ()
+
+    def __init__(self, dtype, value, span=None):
+        self.__init_handle_by_constructor__(_ffi_api.Cast, dtype, value)
+
+
+class BinaryOpExpr(PrimExpr):
+    """Base of operations on two operands, `a` and `b`."""
+
+    __slots__ = ()
+
+
+def _binary(name, doc):
+    def __init__(self, a, b, span=None):
+        self.__init_handle_by_constructor__(getattr(_ffi_api, name), a, b)
+
+    body = {"__slots__": (), "__doc__": doc, "__init__": __init__, "__module__": __name__}
+    cls = type(PrimExpr)(name, (BinaryOpExpr,), body)
+    from .._ffi import register_object
+    return register_object("tir." + name)(cls)
+
+
+Add = _binary("Add", "a + b.")
+Sub = _binary("Sub", "a - b.")
+Mul = _binary("Mul", "a * b.")
+Div = _binary("Div", "a / b; integers truncate.")
+Mod = _binary("Mod", "Remainder of Div.")
+FloorDiv = _binary("FloorDiv", "floor(a / b).")
+FloorMod = _binary("FloorMod", "a - floor(a / b) * b.")
+Min = _binary("Min", "The smaller.")
+Max = _binary("Max", "The larger.")
+EQ = _binary("EQ", "a == b.")
+NE = _binary("NE", "a != b.")
+LT = _binary("LT", "a < b.")
+LE = _binary("LE", "a <= b.")
+GT = _binary("GT", "a > b.")
+GE = _binary("GE", "a >= b.")
+And = _binary("And", "a and b.")
+Or = _binary("Or", "a or b.")
+
+
+class Not(PrimExpr, key="tir.Not"):
+    """Not a."""
+
+    __slots__ = ()
+
+    def __init__(self, a, span=None):
+        self.__init_handle_by_constructor__(_ffi_api.Not, a)
+
+
+class Select(PrimExpr, key="tir.Select"):
+    """One of two values; both may be evaluated."""
+
+    __slots__ = ()
+
+    def __init__(self, condition, true_value, false_value, span=None):
+        self.__init_handle_by_constructor__(_ffi_api.Select, condition, true_value, false_value)
+
+
+class BufferLoad(PrimExpr, key="tir.BufferLoad"):
+    """`buffer[indices]`."""
+
+    __slots__ = ()
+
+    def __init__(self, buffer, indices, span=None):
+        self.__init_handle_by_constructor__(_ffi_api.BufferLoad, buffer, list(indices))
+
+
+class Ramp(PrimExpr, key="tir.Ramp"):
+    """The vector base, base + stride, ..."""
+
+    __slots__ = ()
+
+    def __init__(self, base, stride, lanes, span=None):
+        self.__init_handle_by_constructor__(_ffi_api.Ramp, base, stride, lanes)
+
+
+class Broadcast(PrimExpr, key="tir.Broadcast"):
+    """A scalar in every lane."""
+
+    __slots__ = ()
+
+    def __init__(self, value, lanes, span=None):
+        self.__init_handle_by_constructor__(_ffi_api.Broadcast, value, lanes)
+
+
+class Shuffle(PrimExpr, key="tir.Shuffle"):
+    """Lanes of vectors, picked by number."""
+
+    __slots__ = ()
+
+    def __init__(self, vectors, indices, span=None):
+        self.__init_handle_by_constructor__(_ffi_api.Shuffle, list(vectors), [int(i) for i in indices])
+
+
+class Let(PrimExpr, key="tir.Let"):
+    """`let var = value in body`."""
+
+    __slots__ = ()
+
+    def __init__(self, var, value, body, span=None):
+        self.__init_handle_by_constructor__(_ffi_api.Let, var, value, body)
+
+
+class Call(PrimExpr, key="tir.Call"):
+    """A call of an intrinsic (by name or Op) or of a function of the module."""
+
+    __slots__ = ()
+
+    def __init__(self, dtype, op, args, span=None):
+        self.__init_handle_by_constructor__(_ffi_api.Call, dtype, op, list(args))
+
+
+class IterVar(Object, key="tir.IterVar"):
+    """A loop variable of a tensor expression, with its domain. Serves as an expression."""
+
+    __slots__ = ()
+    DataPar, CommReduce, Ordered, Unrolled, Vectorized, Parallelized = 0, 2, 3, 5, 6, 7
+
+    def __init__(self, dom, var, iter_type, span=None):
+        from ..ir import Range
+        if isinstance(dom, (list, tuple)):
+            dom = Range(*dom)
+        super().__init__(dom=dom, var=Var(var) if isinstance(var, str) else var, iter_type=iter_type)
+
+    def __getattr__(self, name):
+        # Arithmetic on it is that of its variable.
+        raise AttributeError(f"`tir.IterVar` has no attribute `{name}`; it has dom, var, iter_type")
+
+
+def _lend_operators():
+    for name in ("__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__", "__floordiv__", "__rfloordiv__", "__mod__", "__rmod__",
+                 "__lt__", "__le__", "__gt__", "__ge__", "__neg__", "astype"):
+        def method(self, *args, _name=name):
+            return getattr(self.var, _name)(*args)
+
+        setattr(IterVar, name, method)
+
+
+_lend_operators()
+Any = generated_class("tir.Any")
+Reduce = generated_class("tir.Reduce")
+CommReducer = generated_class("tir.CommReducer")
+ProducerLoad = generated_class("tir.ProducerLoad")
+
+__all__ = ["Add", "And", "Any", "BinaryOpExpr", "Broadcast", "BufferLoad", "Call", "Cast", "CommReducer", "ConstExpr", "Div", "EQ", "EqualOp",
+           "FloatImm", "FloorDiv", "FloorMod", "GE", "GT", "IntImm", "IterVar", "LE", "LT", "Let", "Max", "Min", "Mod", "Mul", "NE", "Not",
+           "NotEqualOp", "Or", "PrimExpr", "ProducerLoad", "Ramp", "Reduce", "Select", "Shuffle", "SizeVar", "StringImm", "Sub", "Var"]

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions of loops."""
+
+from ..ir import BaseFunc, make_node
+from . import _ffi_api
+from .buffer import Buffer
+from .expr import Var
+
+
+class PrimFunc(BaseFunc, key="tir.PrimFunc"):
+    """A function of loops. A parameter is a scalar variable, or a buffer, or the variable of one in `buffer_map`."""
+
+    __slots__ = ()
+
+    def __init__(self, params, body, ret_type=None, buffer_map=None, preflattened_buffer_map=None, attrs=None, span=None):
+        variables, buffers = [], dict(buffer_map.items()) if buffer_map else {}
+        for p in params:
+            if isinstance(p, Buffer):
+                var = Var(p.name, "handle")
+                buffers[var] = p
+                p = var
+            variables.append(p)
+        if isinstance(attrs, dict):
+            attrs = make_node("DictAttrs", dict=attrs)
+        self.__init_handle_by_constructor__(_ffi_api.PrimFunc, variables, body, buffers, attrs)
+
+    def script(self):
+        """The text form."""
+        return str(self)

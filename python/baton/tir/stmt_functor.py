@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Traversal of loop programs."""
+
+from .. import _core
+from .._core import Array, Map, Object
+from . import _ffi_api
+
+
+def substitute(node, vmap):
+    """A statement or expression with variables replaced."""
+    return _ffi_api.Substitute(node, dict(vmap))
+
+
+def _parts(node):
+    described = _core.describe_type(node.type_key)
+    for name, _, _, flags, _ in described[2] if described else ():
+        if flags & 4:  # not part of the value
+            continue
+        value = node._field(name)
+        for x in value if isinstance(value, Array) else (value.values() if isinstance(value, Map) else (value,)):
+            if isinstance(x, Object):
+                yield x
+
+
+def post_order_visit(stmt, fvisit):
+    """Calls `fvisit` on each statement and expression, parts first, once a node."""
+    from ..ir import PrimExpr
+    from .stmt import Stmt
+    seen, stack = set(), [(stmt, False)]
+    while stack:
+        node, done = stack.pop()
+        if done:
+            fvisit(node)
+        elif node.handle not in seen:
+            seen.add(node.handle)
+            stack.append((node, True))
+            stack += [(p, False) for p in reversed([p for p in _parts(node) if isinstance(p, (Stmt, PrimExpr))])]
