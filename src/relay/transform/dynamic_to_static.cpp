@@ -22,12 +22,18 @@ class Staticizer : public MixedModeMutator {
       any |= c != nullptr;
     }
     if (!any) return post;
-    // Types are those of the original arguments.
-    if (pre->checked_type_.defined() && !post->checked_type_.defined()) post->checked_type_ = pre->checked_type_;
-    for (size_t i = 0; i < call->args.size(); ++i) {
-      if (!call->args[i]->checked_type_.defined()) call->args[i]->checked_type_ = pre->args[i]->checked_type_;
-    }
+    // The static form reads types off the call; those of the original hold for the rewritten one. They are taken back
+    // after: a typed node must have typed parts, and these may be new.
+    std::vector<Expr> lent;
+    auto lend = [&](const Expr& e, const Expr& original) {
+      if (e->checked_type_.defined() || !original->checked_type_.defined()) return;
+      e->checked_type_ = Downcast<Type>(original->checked_type_);
+      lent.push_back(e);
+    };
+    lend(post, GetRef<Expr>(pre));
+    for (size_t i = 0; i < call->args.size(); ++i) lend(call->args[static_cast<int64_t>(i)], pre->args[static_cast<int64_t>(i)]);
     Expr out = def->static_form(GetRef<Call>(call), values);
+    for (const Expr& e : lent) e->checked_type_ = ObjectRef();
     if (!out.defined()) return post;
     if (!out->span.defined()) out->span = post->span;
     return out;

@@ -245,7 +245,14 @@ class Fuser {
     struct Mut : MixedModeMutator {
       Fuser* f;
       std::unordered_map<int, Group>* groups;
-      Expr Rewrite_(const CallNode* pre, const Expr& post) final { return f->Emit(pre, post, *groups, this); }
+      // Grouping changes no type; a typed call must not have untyped arguments, since its parts are trusted.
+      static Expr Typed(const ExprNode* pre, Expr post) {
+        if (!post->checked_type_.defined() && pre->checked_type_.defined()) post->checked_type_ = Downcast<Type>(pre->checked_type_);
+        return post;
+      }
+      Expr Rewrite_(const CallNode* pre, const Expr& post) final { return Typed(pre, f->Emit(pre, post, *groups, this)); }
+      Expr Rewrite_(const TupleNode* pre, const Expr& post) final { return Typed(pre, post); }
+      Expr Rewrite_(const TupleGetItemNode* pre, const Expr& post) final { return Typed(pre, post); }
       Expr VisitExpr_(const FunctionNode* op) final {
         // Functions that are kernels already stay.
         if (op->HasNonzeroAttr(attr::kPrimitive)) return GetRef<Expr>(op);
