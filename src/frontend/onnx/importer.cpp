@@ -1119,6 +1119,8 @@ ImportFn FindImporter(std::string_view domain, std::string_view op) {
     AddSignal(&rows);
     AddAttention(&rows);
     AddMl(&rows);
+    AddText(&rows);
+    AddRandom(&rows);
     auto* table = new std::map<std::pair<std::string_view, std::string_view>, ImportFn>();
     for (const OpRow& r : rows) {
       if (!table->emplace(std::make_pair(r.domain, r.op), r.import).second) {

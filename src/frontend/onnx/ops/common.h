@@ -72,5 +72,7 @@ void AddLosses(OpTable* table);
 void AddSignal(OpTable* table);
 void AddAttention(OpTable* table);
 void AddMl(OpTable* table);
+void AddText(OpTable* table);
+void AddRandom(OpTable* table);
 
 }  // namespace baton::onnx

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Random numbers.
+#include "common.h"
+
+namespace baton::onnx {
+namespace {
+
+std::vector<std::pair<const char*, Any>> Seed(Ctx& c) {
+  std::vector<std::pair<const char*, Any>> attrs;
+  if (c.HasAttr("seed")) attrs.emplace_back("seed", static_cast<int64_t>(c.Float("seed", 0)));
+  return attrs;
+}
+
+DataType TypeOr(Ctx& c, DataType otherwise) {
+  if (!c.HasAttr("dtype")) return otherwise;
+  DataType t = FromOnnxType(static_cast<int32_t>(c.Int("dtype")));
+  if (t.is_void()) c.Unsupported("`dtype`");
+  return t;
+}
+
+Values Draw(Ctx& c, bool like, bool normal) {
+  auto attrs = Seed(c);
+  Dims shape = like ? c.Fixed(c.T(0)) : c.Ints("shape");
+  DataType t = TypeOr(c, like ? c.T(0).dtype : DataType::Float(32));
+  attrs.emplace_back("shape", IntsAny(shape));
+  attrs.emplace_back("dtype", t);
+  if (normal) {
+    attrs.emplace_back("mean", c.Float("mean", 0));
+    attrs.emplace_back("scale", c.Float("scale", 1));
+  } else {
+    attrs.emplace_back("low", c.Float("low", 0));
+    attrs.emplace_back("high", c.Float("high", 1));
+  }
+  return {c.CallWith(normal ? "random.normal" : "random.uniform", {}, attrs)};
+}
+Values RandomUniform(Ctx& c) { return Draw(c, false, false); }
+Values RandomNormal(Ctx& c) { return Draw(c, false, true); }
+Values RandomUniformLike(Ctx& c) { return Draw(c, true, false); }
+Values RandomNormalLike(Ctx& c) { return Draw(c, true, true); }
+
+Values Bernoulli(Ctx& c) {
+  auto attrs = Seed(c);
+  attrs.emplace_back("dtype", TypeOr(c, c.T(0).dtype));
+  return {c.CallWith("random.bernoulli", {c.T(0)}, attrs)};
+}
+
+Values Multinomial(Ctx& c) {
+  auto attrs = Seed(c);
+  attrs.emplace_back("sample_size", c.Int("sample_size", 1));
+  attrs.emplace_back("dtype", TypeOr(c, DataType::Int(32)));
+  return {c.CallWith("random.multinomial", {c.T(0)}, attrs)};
+}
+
+}  // namespace
+
+void AddRandom(OpTable* table) {
+  for (const OpRow& row : {OpRow{"", "RandomUniform", RandomUniform}, {"", "RandomNormal", RandomNormal},
+                           {"", "RandomUniformLike", RandomUniformLike}, {"", "RandomNormalLike", RandomNormalLike},
+                           {"", "Bernoulli", Bernoulli}, {"", "Multinomial", Multinomial}}) {
+    table->push_back(row);
+  }
+}
+
+}  // namespace baton::onnx

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// TfIdfVectorizer over integers, on the host: which n-grams of a pool occur, and how often.
+#include <baton/relay/op.h>
+
+#include <algorithm>
+#include <map>
+
+#include "common.h"
+
+namespace baton::onnx {
+namespace {
+
+struct TfIdfAttrs : AttrsNode<TfIdfAttrs> {
+  static constexpr const char* _type_key = "relay.attrs.OnnxTfIdfAttrs";
+  String mode = "TF";
+  int64_t min_gram_length = 1;
+  int64_t max_gram_length = 1;
+  int64_t max_skip_count = 0;
+  Array<int64_t> ngram_counts;
+  Array<int64_t> ngram_indexes;
+  Array<int64_t> pool;
+  Array<double> weights;
+  static constexpr void Describe(auto& d) {
+    d(F<&TfIdfAttrs::mode>, "\"TF\": counts; \"IDF\": weights of what occurs; \"TFIDF\": counts times weights.");
+    d(F<&TfIdfAttrs::min_gram_length>, "Shortest n-gram, in words.");
+    d(F<&TfIdfAttrs::max_gram_length>, "Longest n-gram, in words.");
+    d(F<&TfIdfAttrs::max_skip_count>, "Words between those of an n-gram, at most.");
+    d(F<&TfIdfAttrs::ngram_counts>, "Where the n-grams of each length begin in `pool`.");
+    d(F<&TfIdfAttrs::ngram_indexes>, "Place in the result of each n-gram.");
+    d(F<&TfIdfAttrs::pool>, "The n-grams, one after the other.");
+    d(F<&TfIdfAttrs::weights>, "Weight of each n-gram; none is 1.");
+  }
+};
+
+int64_t Columns(const TfIdfAttrs& a) {
+  int64_t most = -1;
+  for (int64_t i : a.ngram_indexes) most = std::max(most, i);
+  return most + 1;
+}
+
+bool TfIdfRel(const Array<baton::Type>& types, int, const Attrs& attrs, relay::TypeReporter& reporter) {
+  const auto* t = relay::AsTensor(types[0]);
+  if (t == nullptr) return false;
+  Array<PrimExpr> shape;
+  if (t->shape.size() == 2) shape.push_back(t->shape[0]);
+  shape.push_back(IntImm(DataType::Int(64), Columns(*attrs.as<TfIdfAttrs>())));
+  reporter.Assign(types.back(), TensorType(shape, DataType::Float(32)));
+  return true;
+}
+
+Array<NDArray> TfIdfHost(const Attrs& attrs, const Array<NDArray>& in) {
+  const auto* a = attrs.as<TfIdfAttrs>();
+  NDArray x = in[0].Contiguous();
+  std::vector<int64_t> shape = x.shape(), words = x.ToInts();
+  int64_t rows = shape.size() == 2 ? shape[0] : 1, length = shape.empty() ? 1 : shape.back(), columns = Columns(*a);
+  // The n-grams of each length, with the number that each has.
+  std::map<std::vector<int64_t>, int64_t> known;
+  int64_t number = 0;
+  for (size_t n = 0; n < a->ngram_counts.size(); ++n) {
+    int64_t begin = a->ngram_counts[static_cast<int64_t>(n)];
+    int64_t end = n + 1 < a->ngram_counts.size() ? a->ngram_counts[static_cast<int64_t>(n) + 1] : static_cast<int64_t>(a->pool.size());
+    int64_t size = static_cast<int64_t>(n) + 1;
+    for (int64_t at = begin; at + size <= end; at += size) {
+      std::vector<int64_t> gram;
+      for (int64_t k = 0; k < size; ++k) gram.push_back(a->pool[at + k]);
+      known.emplace(gram, number++);
+    }
+  }
+  std::vector<int64_t> out_shape = {columns};
+  if (shape.size() == 2) out_shape.insert(out_shape.begin(), rows);
+  NDArray y = NDArray::Empty(out_shape, DataType::Float(32));
+  auto* out = y.ptr<float>();
+  std::fill(out, out + rows * columns, 0.0f);
+  std::string mode(a->mode);
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t n = a->min_gram_length; n <= a->max_gram_length; ++n) {
+      for (int64_t skip = 0; skip <= (n == 1 ? 0 : a->max_skip_count); ++skip) {
+        for (int64_t start = 0; start + (n - 1) * (skip + 1) < length; ++start) {
+          std::vector<int64_t> gram;
+          for (int64_t k = 0; k < n; ++k) gram.push_back(words[static_cast<size_t>(r * length + start + k * (skip + 1))]);
+          auto it = known.find(gram);
+          if (it == known.end() || it->second >= static_cast<int64_t>(a->ngram_indexes.size())) continue;
+          float& slot = out[r * columns + a->ngram_indexes[it->second]];
+          double weight = it->second < static_cast<int64_t>(a->weights.size()) ? a->weights[it->second] : 1.0;
+          if (mode == "TF") slot += 1;
+          if (mode == "IDF") slot = static_cast<float>(weight);
+          if (mode == "TFIDF") slot += static_cast<float>(weight);
+        }
+      }
+    }
+  }
+  return {y};
+}
+
+const Op tfidf = relay::DefineOp({
+    .name = "onnx.tfidf",
+    .doc = "Counts, in each row, the n-grams of a pool.",
+    .inputs = {{"data", "(C) or (N, C) integers: words by number."}},
+    .output = "(K) or (N, K) float32.",
+    .attrs = relay::TypeOf<TfIdfAttrs>,
+    .type_rel = TfIdfRel,
+    .host = TfIdfHost,
+    .source = "ONNX TfIdfVectorizer-9",
+});
+
+Values TfIdfVectorizer(Ctx& c) {
+  Value x = c.T(0);
+  if (c.HasAttr("pool_strings") || !IsInt(x.dtype)) c.Unsupported("strings");
+  if (c.Rank(x) != 1 && c.Rank(x) != 2) c.Wrong("the input must have one or two axes");
+  std::string mode = c.Str("mode", "");
+  if (mode != "TF" && mode != "IDF" && mode != "TFIDF") c.Wrong("`mode` is `" + mode + "`");
+  int64_t least = c.Int("min_gram_length"), most = c.Int("max_gram_length"), skips = c.Int("max_skip_count");
+  Dims counts = c.Ints("ngram_counts"), indexes = c.Ints("ngram_indexes"), pool = c.Ints("pool_int64s");
+  std::vector<float> weights = c.Floats("weights");
+  if (least < 1 || most < least || skips < 0 || most > static_cast<int64_t>(counts.size())) c.Wrong("its lengths of n-grams do not fit");
+  for (int64_t at : counts) {
+    if (at < 0 || at > static_cast<int64_t>(pool.size())) c.Wrong("`ngram_counts` points out of the pool");
+  }
+  for (int64_t i : indexes) {
+    if (i < 0 || i > (1 << 24)) c.Wrong("`ngram_indexes` holds " + std::to_string(i));
+  }
+  return {c.Call("onnx.tfidf", {x},
+                 {{"mode", mode}, {"min_gram_length", least}, {"max_gram_length", most}, {"max_skip_count", skips},
+                  {"ngram_counts", IntsAny(counts)}, {"ngram_indexes", IntsAny(indexes)}, {"pool", IntsAny(pool)},
+                  {"weights", Array<double>(weights.begin(), weights.end())}})};
+}
+
+}  // namespace
+
+void AddText(OpTable* table) { table->push_back({"", "TfIdfVectorizer", TfIdfVectorizer}); }
+
+}  // namespace baton::onnx
