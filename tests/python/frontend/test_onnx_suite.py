@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ONNX's own backend tests, as they come with the `onnx` package: inputs, expected outputs, tolerances and comparison are
+upstream's. What passes may not fall below the counts here."""
+
+import collections
+import glob
+import os
+import warnings
+
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper
+from onnx.backend.test import loader, runner
+
+import baton
+from baton.contrib import onnx_backend
+
+# With onnx 1.23.2; another version has other tests.
+LEAST = {"node": 1150, "simple": 14, "pytorch-converted": 25, "pytorch-operator": 30}
+VERSION = "1.23.2"
+
+
+def read(path, type_proto):
+    with open(path, "rb") as file:
+        data = file.read()
+    kind = type_proto.WhichOneof("value")
+    if kind == "sequence_type":
+        return numpy_helper.to_list(onnx.SequenceProto.FromString(data))
+    if kind == "optional_type":
+        return numpy_helper.to_optional(onnx.OptionalProto.FromString(data))
+    return numpy_helper.to_array(onnx.TensorProto.FromString(data))
+
+
+def plain(v):
+    if isinstance(v, onnx.TensorProto):
+        return numpy_helper.to_array(v)
+    return np.asarray(v) if isinstance(v, np.generic) else v
+
+
+def data_sets(case, model):
+    if case.data_sets is not None:
+        for inputs, outputs in case.data_sets:
+            yield [plain(x) for x in inputs], [plain(x) for x in outputs]
+        return
+    for folder in sorted(glob.glob(os.path.join(case.model_dir, "test_data_set*"))):
+        values = []
+        for kind, infos in (("input", model.graph.input), ("output", model.graph.output)):
+            n = len(glob.glob(os.path.join(folder, f"{kind}_*.pb")))
+            values.append([read(os.path.join(folder, f"{kind}_{i}.pb"), infos[i].type) for i in range(n)])
+        yield values
+
+
+def outcome(case):
+    model = case.model if case.model is not None else onnx.load(os.path.join(case.model_dir, "model.onnx"))
+    try:
+        rep = onnx_backend.prepare(model)
+        for inputs, expected in data_sets(case, model):
+            outputs = list(rep.run(inputs))
+            runner.Runner.assert_similar_outputs(expected, outputs, rtol=case.rtol, atol=case.atol)
+    except baton.error.UnsupportedError:
+        return "unsupported"
+    except AssertionError:
+        return "mismatch"
+    except Exception as error:  # noqa: BLE001 - what it is counts
+        return type(error).__name__
+    return "pass"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(onnx.__version__ != VERSION, reason=f"the counts are those of onnx {VERSION}")
+@pytest.mark.parametrize("category", LEAST)
+def test_suite(category, record_property):
+    counts = collections.Counter()
+    names = collections.defaultdict(list)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for case in loader.load_model_tests(kind=category):
+            result = outcome(case)
+            counts[result] += 1
+            names[result].append(case.name)
+    record_property("counts", dict(counts))
+    wrong = {k: v for k, v in names.items() if k not in ("pass", "unsupported")}
+    assert counts["pass"] >= LEAST[category], f"{dict(counts)}; {wrong}"
+    # Wrong is worse than refused.
+    assert counts["mismatch"] <= 3, names["mismatch"]
+    assert counts["InternalError"] == 0, names["InternalError"]
