@@ -133,8 +133,8 @@ class Float32Math {
     PrimExpr z = n("z", x * x);
     PrimExpr small = fma(x * z, Poly(z, {-0.3333333134651184, 0.1333318054676056, -0.05394339933991432, 0.021681636571884155, -0.008128984831273556, 0.0020977086387574673}), x);
     PrimExpr e = Exp(n, n("a2", min(C(20), a + a)));
-    PrimExpr big = CopySign(C(1) - C(2) / (e + C(1)), x);
-    return Select(a < C(0.625), small, big);
+    PrimExpr big = C(1) - C(2) / (e + C(1));
+    return CopySign(Select(a < C(0.625), small, big), x);  // of -0, too
   }
   PrimExpr Sigmoid(Names& n, const PrimExpr& x) const {
     PrimExpr e = n("e", Exp(n, n("a", -fabs(x))));
