@@ -108,6 +108,14 @@ class Emitter : public ExprFunctor<LLVMValueRef(const PrimExpr&)>, public StmtFu
       if (f->buffer_map.count(p)) {
         vars_[f->buffer_map.at(p)->data.get()] = v;
         AddParamAttr(func_, static_cast<unsigned>(i), "noalias", 0);
+        // Reads may be moved out of conditions and loops.
+        const Buffer& b = f->buffer_map.at(p);
+        int64_t bytes = b->dtype.bytes();
+        for (const PrimExpr& d : b->shape) {
+          const int64_t* n = as_const_int(d);
+          bytes = n ? bytes * *n : 0;
+        }
+        if (bytes > 0) AddParamAttr(func_, static_cast<unsigned>(i), "dereferenceable", static_cast<uint64_t>(bytes));
       }
     }
     VisitStmt(f->body);
@@ -207,8 +215,13 @@ class Emitter : public ExprFunctor<LLVMValueRef(const PrimExpr&)>, public StmtFu
     LLVMBasicBlockRef fail = Block("fail"), ok = Block("ok");
     LLVMBuildCondBr(builder_, LLVMBuildICmp(builder_, LLVMIntNE, code, Int32(0), ""), fail, ok);
     LLVMPositionBuilderAtEnd(builder_, fail);
-    LLVMBuildRet(builder_, code);
+    Return(code);
     LLVMPositionBuilderAtEnd(builder_, ok);
+  }
+  /// Leaves the function from inside of allocations.
+  void Return(LLVMValueRef code) {
+    for (size_t i = heap_.size(); i-- > 0;) CallBackend(offsetof(BatonBackendApi, free), LLVMVoidTypeInContext(ctx_), {heap_[i]});
+    LLVMBuildRet(builder_, code);
   }
 
   // ---- Memory
@@ -255,6 +268,7 @@ class Emitter : public ExprFunctor<LLVMValueRef(const PrimExpr&)>, public StmtFu
       return FromMemory(v, t);
     }
     if (const auto* c = index.as<BroadcastNode>()) return Splat(Load(b, c->value), t.lanes());
+    if (const auto* r = index.as<RampNode>(); r && as_const_int(r->stride)) return StridedLoad(b, r, *as_const_int(r->stride), t);
     LLVMValueRef idx = VisitExpr(index);
     if (t.is_scalar()) {
       LLVMValueRef v = LLVMBuildLoad2(builder_, MemoryType(ctx_, t), Address(b, idx), "");
@@ -266,6 +280,37 @@ class Emitter : public ExprFunctor<LLVMValueRef(const PrimExpr&)>, public StmtFu
       LLVMValueRef v = LLVMBuildLoad2(builder_, MemoryType(ctx_, t.element_of()),
                                       Address(b, LLVMBuildExtractElement(builder_, idx, Int32(i), "")), "");
       LLVMSetAlignment(v, Align(b));
+      out = LLVMBuildInsertElement(builder_, out, v, Int32(i), "");
+    }
+    return FromMemory(out, t);
+  }
+  LLVMValueRef AlignedLoad(const Buffer& b, LLVMTypeRef type, LLVMValueRef index) {
+    LLVMValueRef v = LLVMBuildLoad2(builder_, type, Address(b, index), "");
+    LLVMSetAlignment(v, Align(b));
+    return v;
+  }
+  /// Elements at a literal distance: whole vectors and a shuffle where that touches nothing but the elements asked for and
+  /// what lies between them, else one load a lane at a literal offset.
+  LLVMValueRef StridedLoad(const Buffer& b, const RampNode* r, int64_t stride, DataType t) {
+    int lanes = t.lanes();
+    LLVMValueRef base = VisitExpr(r->base);
+    LLVMTypeRef type = MemoryType(ctx_, t);
+    if (stride == -1) {
+      LLVMValueRef v = AlignedLoad(b, type, LLVMBuildAdd(builder_, base, Int64(1 - lanes), ""));
+      std::vector<LLVMValueRef> order;
+      for (int i = lanes; i-- > 0;) order.push_back(Int32(i));
+      v = LLVMBuildShuffleVector(builder_, v, LLVMGetPoison(type), LLVMConstVector(order.data(), static_cast<unsigned>(lanes)), "");
+      return FromMemory(v, t);
+    }
+    if (stride == 2 && lanes >= 4) {
+      LLVMValueRef lo = AlignedLoad(b, type, base), hi = AlignedLoad(b, type, LLVMBuildAdd(builder_, base, Int64(lanes - 1), ""));
+      std::vector<LLVMValueRef> pick;
+      for (int i = 0; i < lanes; ++i) pick.push_back(Int32(2 * i < lanes ? 2 * i : 2 * i + 1));  // hi starts at lanes - 1
+      return FromMemory(LLVMBuildShuffleVector(builder_, lo, hi, LLVMConstVector(pick.data(), static_cast<unsigned>(lanes)), ""), t);
+    }
+    LLVMValueRef out = LLVMGetPoison(type);
+    for (int i = 0; i < lanes; ++i) {
+      LLVMValueRef v = AlignedLoad(b, MemoryType(ctx_, t.element_of()), LLVMBuildAdd(builder_, base, Int64(i * stride), ""));
       out = LLVMBuildInsertElement(builder_, out, v, Int32(i), "");
     }
     return FromMemory(out, t);
@@ -319,6 +364,17 @@ class Emitter : public ExprFunctor<LLVMValueRef(const PrimExpr&)>, public StmtFu
     return LLVMBuildGlobalStringPtr(builder_, op->value.c_str(), "str");
   }
 
+  /// Rounds to nearest, ties to even; NaN stays NaN.
+  LLVMValueRef ToBFloat16(LLVMValueRef v, DataType to) {
+    DataType i32 = DataType::Int(32, to.lanes()), i16 = DataType::Int(16, to.lanes());
+    LLVMValueRef bits = LLVMBuildBitCast(builder_, v, TypeFor(ctx_, i32), "");
+    LLVMValueRef high = LLVMBuildLShr(builder_, bits, ConstLike(16, i32), "");
+    LLVMValueRef odd = LLVMBuildAnd(builder_, high, ConstLike(1, i32), "");
+    LLVMValueRef up = LLVMBuildAdd(builder_, bits, LLVMBuildAdd(builder_, odd, ConstLike(0x7fff, i32), ""), "");
+    LLVMValueRef nan = LLVMBuildFCmp(builder_, LLVMRealUNO, v, v, "");
+    LLVMValueRef r = LLVMBuildSelect(builder_, nan, LLVMBuildOr(builder_, high, ConstLike(0x40, i32), ""), LLVMBuildLShr(builder_, up, ConstLike(16, i32), ""), "");
+    return LLVMBuildBitCast(builder_, LLVMBuildTrunc(builder_, r, TypeFor(ctx_, i16), ""), TypeFor(ctx_, to), "");
+  }
   LLVMValueRef Convert(LLVMValueRef v, DataType from, DataType to) {
     LLVMTypeRef type = TypeFor(ctx_, to);
     if (from == to) return v;
@@ -348,6 +404,9 @@ class Emitter : public ExprFunctor<LLVMValueRef(const PrimExpr&)>, public StmtFu
       LLVMValueRef r = Intrinsic(via.is_int() ? "llvm.fptosi.sat" : "llvm.fptoui.sat", {wide, LLVMTypeOf(v)}, {v});
       return via == to ? r : LLVMBuildTrunc(builder_, r, type, "");
     }
+    // LLVM's own conversions are calls of library functions, or flush subnormal numbers, where there is no instruction.
+    if (to.is_bfloat16() && from.is_float() && from.bits() == 32) return ToBFloat16(v, to);
+    if (to.is_bfloat16() && from.bits() == 64) return ToBFloat16(LLVMBuildFPTrunc(builder_, v, TypeFor(ctx_, DataType::Float(32, to.lanes())), ""), to);
     if (from.bits() == to.bits()) {  // float16 and bfloat16: through float32
       DataType f32 = DataType::Float(32, to.lanes());
       return Convert(Convert(v, from, f32), f32, to);
@@ -368,8 +427,10 @@ class Emitter : public ExprFunctor<LLVMValueRef(const PrimExpr&)>, public StmtFu
 
   /// Integer division that never traps: by zero gives 0, and the smallest value by -1 wraps.
   LLVMValueRef IntDiv(const PrimExpr& ea, const PrimExpr& eb, bool remainder) {
-    DataType t = ea.dtype();
     LLVMValueRef a = VisitExpr(ea), b = VisitExpr(eb);
+    return IntDiv(a, b, ea.dtype(), eb, remainder);
+  }
+  LLVMValueRef IntDiv(LLVMValueRef a, LLVMValueRef b, DataType t, const PrimExpr& eb, bool remainder) {
     auto build = [&](LLVMValueRef x, LLVMValueRef y) {
       if (t.is_int()) return remainder ? LLVMBuildSRem(builder_, x, y, "") : LLVMBuildSDiv(builder_, x, y, "");
       return remainder ? LLVMBuildURem(builder_, x, y, "") : LLVMBuildUDiv(builder_, x, y, "");
@@ -413,9 +474,9 @@ class Emitter : public ExprFunctor<LLVMValueRef(const PrimExpr&)>, public StmtFu
     if (t.is_floating()) return Intrinsic("llvm.floor", {TypeFor(ctx_, t)}, {LLVMBuildFDiv(builder_, VisitExpr(op->a), VisitExpr(op->b), "")});
     if (t.is_uint()) return IntDiv(op->a, op->b, false);
     if (int k = Log2(op->b); k >= 0) return LLVMBuildAShr(builder_, VisitExpr(op->a), ConstLike(k, t), "");
-    // q - 1 where the remainder is not zero and its sign differs from the divisor's.
-    LLVMValueRef q = IntDiv(op->a, op->b, false), adjust = FloorAdjust(op->a, op->b);
-    return LLVMBuildSub(builder_, q, LLVMBuildZExt(builder_, adjust, LLVMTypeOf(q), ""), "");
+    LLVMValueRef q = nullptr, r = nullptr;
+    FloorParts(op->a, op->b, &q, &r);
+    return q;
   }
   LLVMValueRef VisitExpr_(const FloorModNode* op) override {
     DataType t = op->dtype;
@@ -429,18 +490,24 @@ class Emitter : public ExprFunctor<LLVMValueRef(const PrimExpr&)>, public StmtFu
     }
     if (t.is_uint()) return IntDiv(op->a, op->b, true);
     if (int k = Log2(op->b); k >= 0) return LLVMBuildAnd(builder_, VisitExpr(op->a), ConstLike((int64_t{1} << k) - 1, t), "");
-    LLVMValueRef r = IntDiv(op->a, op->b, true), adjust = FloorAdjust(op->a, op->b);
-    return LLVMBuildSelect(builder_, adjust, LLVMBuildAdd(builder_, r, VisitExpr(op->b), ""), r, "");
+    LLVMValueRef q = nullptr, r = nullptr;
+    FloorParts(op->a, op->b, &q, &r);
+    return r;
   }
   LLVMValueRef ConstLike(int64_t v, DataType t) {
     LLVMValueRef k = LLVMConstInt(ElementType(ctx_, t), static_cast<uint64_t>(v), 1);
     return t.lanes() > 1 ? Splat(k, t.lanes()) : k;
   }
-  LLVMValueRef FloorAdjust(const PrimExpr& a, const PrimExpr& b) {
-    LLVMValueRef r = IntDiv(a, b, true), d = VisitExpr(b), zero = LLVMConstNull(LLVMTypeOf(r));
+  /// Floor quotient and remainder; each operand is computed once, or nested divisions would double at each level.
+  void FloorParts(const PrimExpr& ea, const PrimExpr& eb, LLVMValueRef* floor_q, LLVMValueRef* floor_r) {
+    DataType t = ea.dtype();
+    LLVMValueRef a = VisitExpr(ea), b = VisitExpr(eb);
+    LLVMValueRef q = IntDiv(a, b, t, eb, false), r = IntDiv(a, b, t, eb, true), zero = LLVMConstNull(LLVMTypeOf(r));
     LLVMValueRef nonzero = LLVMBuildICmp(builder_, LLVMIntNE, r, zero, "");
-    LLVMValueRef signs = LLVMBuildICmp(builder_, LLVMIntSLT, LLVMBuildXor(builder_, r, d, ""), zero, "");
-    return LLVMBuildAnd(builder_, nonzero, signs, "");
+    LLVMValueRef signs = LLVMBuildICmp(builder_, LLVMIntSLT, LLVMBuildXor(builder_, r, b, ""), zero, "");
+    LLVMValueRef adjust = LLVMBuildAnd(builder_, nonzero, signs, "");
+    *floor_q = LLVMBuildSub(builder_, q, LLVMBuildZExt(builder_, adjust, LLVMTypeOf(q), ""), "");
+    *floor_r = LLVMBuildSelect(builder_, adjust, LLVMBuildAdd(builder_, r, b, ""), r, "");
   }
 
   /// NaN in either operand gives NaN. `keep_a`: predicate under which a is the result.
@@ -451,6 +518,7 @@ class Emitter : public ExprFunctor<LLVMValueRef(const PrimExpr&)>, public StmtFu
       return LLVMBuildSelect(builder_, LLVMBuildICmp(builder_, t.is_int() ? s : u, a, b, ""), a, b, "");
     }
     // The unordered predicate keeps a NaN in a; one in b is kept by the second choice, needless for literals.
+    if (LLVMIsConstant(a)) std::swap(a, b);
     LLVMValueRef r = LLVMBuildSelect(builder_, LLVMBuildFCmp(builder_, keep_a, a, b, ""), a, b, "");
     if (LLVMIsConstant(b)) return r;
     return LLVMBuildSelect(builder_, LLVMBuildFCmp(builder_, LLVMRealUNO, b, b, ""), b, r, "");
@@ -809,10 +877,12 @@ class Emitter : public ExprFunctor<LLVMValueRef(const PrimExpr&)>, public StmtFu
     LLVMBuildCondBr(builder_, LLVMBuildIsNull(builder_, p, ""), fail, ok);
     LLVMPositionBuilderAtEnd(builder_, fail);
     LLVMValueRef text = LLVMBuildGlobalStringPtr(builder_, ("no memory for the workspace of " + symbol_).c_str(), "str");
-    LLVMBuildRet(builder_, CallBackend(offsetof(BatonBackendApi, set_error), i32_, {text}));
+    Return(CallBackend(offsetof(BatonBackendApi, set_error), i32_, {text}));
     LLVMPositionBuilderAtEnd(builder_, ok);
     vars_[b->data.get()] = p;
+    heap_.push_back(p);
     VisitStmt(op->body);
+    heap_.pop_back();
     CallBackend(offsetof(BatonBackendApi, free), LLVMVoidTypeInContext(ctx_), {p});
   }
   void VisitStmt_(const ForNode* op) override {
@@ -866,6 +936,26 @@ class Emitter : public ExprFunctor<LLVMValueRef(const PrimExpr&)>, public StmtFu
       State saved{func_, entry_, LLVMGetInsertBlock(builder_), std::move(vars_)};
       vars_.clear();
       in_parallel_ = true;
+      std::vector<LLVMValueRef> heap = std::move(heap_);
+      heap_.clear();
+      // The loop is a function of its own, whose pointers are parameters: LLVM then knows that they do not overlap.
+      std::vector<LLVMTypeRef> body_types = types;
+      LLVMTypeRef body_type = LLVMFunctionType(i32_, body_types.data(), static_cast<unsigned>(body_types.size()), 0);
+      LLVMValueRef body = LLVMAddFunction(module_, (symbol_ + ".loop").c_str(), body_type);
+      LLVMSetLinkage(body, LLVMInternalLinkage);
+      SetAttributes(body);
+      for (size_t i = 0; i < captured.size(); ++i) {
+        vars_[captured[i]] = LLVMGetParam(body, static_cast<unsigned>(i) + 2);
+        // Handle and data of one buffer are one pointer twice.
+        bool once = true;
+        for (size_t k = 0; k < captured.size(); ++k) once = once && (k == i || values[k + 2] != values[i + 2]);
+        if (types[i + 2] == ptr_ && once) AddParamAttr(body, static_cast<unsigned>(i) + 2, "noalias", 0);
+      }
+      Start(body);
+      Loop(LLVMGetParam(body, 0), LLVMGetParam(body, 1), op->loop_var, op->body);
+      LLVMBuildRet(builder_, Int32(0));
+      vars_.clear();
+      heap_ = std::move(heap);
       Start(task);
       LLVMValueRef c = LLVMGetParam(task, 2);
       AddParamAttr(task, 2, "noalias", 0);
@@ -873,15 +963,14 @@ class Emitter : public ExprFunctor<LLVMValueRef(const PrimExpr&)>, public StmtFu
       for (size_t i = 0; i < values.size(); ++i) {
         in.push_back(LLVMBuildLoad2(builder_, types[i], LLVMBuildStructGEP2(builder_, closure_type, c, static_cast<unsigned>(i), ""), ""));
       }
-      for (size_t i = 0; i < captured.size(); ++i) vars_[captured[i]] = in[i + 2];
       LLVMValueRef id = LLVMBuildSExt(builder_, LLVMGetParam(task, 0), i64_, "");
       LLVMValueRef n = LLVMBuildSExt(builder_, LLVMGetParam(task, 1), i64_, "");
       auto share = [&](LLVMValueRef k) {
         return LLVMBuildAdd(builder_, in[0], LLVMBuildSDiv(builder_, LLVMBuildMul(builder_, k, in[1], ""), n, ""), "");
       };
       LLVMValueRef lo = share(id), hi = share(LLVMBuildAdd(builder_, id, Int64(1), ""));
-      Loop(lo, hi, op->loop_var, op->body);
-      LLVMBuildRet(builder_, Int32(0));
+      in[0] = lo, in[1] = hi;
+      LLVMBuildRet(builder_, LLVMBuildCall2(builder_, body_type, body, in.data(), static_cast<unsigned>(in.size()), ""));
       in_parallel_ = false;
       func_ = saved.func;
       entry_ = saved.entry;
@@ -920,7 +1009,7 @@ class Emitter : public ExprFunctor<LLVMValueRef(const PrimExpr&)>, public StmtFu
     LLVMPositionBuilderAtEnd(builder_, fail);
     const auto* text = op->message.as<StringImmNode>();
     LLVMValueRef s = LLVMBuildGlobalStringPtr(builder_, text ? text->value.c_str() : "an assertion failed", "str");
-    LLVMBuildRet(builder_, CallBackend(offsetof(BatonBackendApi, set_error), i32_, {s}));
+    Return(CallBackend(offsetof(BatonBackendApi, set_error), i32_, {s}));
     LLVMPositionBuilderAtEnd(builder_, ok);
     VisitStmt(op->body);
   }
@@ -935,6 +1024,7 @@ class Emitter : public ExprFunctor<LLVMValueRef(const PrimExpr&)>, public StmtFu
   LLVMValueRef func_ = nullptr;
   LLVMBasicBlockRef entry_ = nullptr;
   std::unordered_map<const VarNode*, LLVMValueRef> vars_;
+  std::vector<LLVMValueRef> heap_;  // allocations that are live here, to be freed before a return
   bool in_parallel_ = false;
 };
 
