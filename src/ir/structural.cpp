@@ -143,6 +143,17 @@ std::string_view NameOf(const Object* o) {
                                         : static_cast<const GlobalTypeVarNode*>(o)->name_hint.view();
 }
 
+/// Name of a variable; its own, or its identity's.
+std::string_view VarName(const Object* o) {
+  const TypeInfo* info = TypeInfo::Get(o->type_index());
+  const FieldInfo* f = info ? info->Find("name_hint") : nullptr;
+  if (!f && info) {
+    if (const FieldInfo* id = info->Find("vid"); id && id->Ref(o).defined()) return VarName(id->Ref(o).get());
+  }
+  const auto* s = f ? f->Ref(o).as<StringObj>() : nullptr;
+  return s ? std::string_view(s->data, s->size) : "";
+}
+
 std::string Brief(const Object* o) {
   if (!o) return "nothing";
   if (const Plan& p = PlanOf(o); p.shape == Shape::kString) {
@@ -159,7 +170,9 @@ std::string Brief(const Object* o) {
     return s + "]";
   } else if (o->IsInstance<GlobalVarNode>()) {
     return "@" + std::string(NameOf(o));
-  } else if (p.is_var || o->IsInstance<TypeNode>() || o->IsInstance<PrimExprNode>() || o->IsInstance<OpNode>()) {
+  } else if (p.is_var) {
+    return (o->IsInstance<RelayExprNode>() ? "%" : "") + std::string(VarName(o));
+  } else if (o->IsInstance<TypeNode>() || o->IsInstance<PrimExprNode>() || o->IsInstance<OpNode>()) {
     std::string s = AsText(GetRef<ObjectRef>(o), false);
     size_t end = std::min<size_t>(s.find('\n'), 60);
     return s.substr(0, end);
@@ -608,7 +621,7 @@ class Hasher {
         *out = *h;
         return true;
       }
-      uint64_t h = HashCombine(p.seed, map_free_ ? HashCombine(7, free_count_++) : HashCombine(8, FreeName(o)));
+      uint64_t h = HashCombine(p.seed, map_free_ ? HashCombine(7, free_count_++) : HashCombine(8, support::HashString(VarName(o))));
       vars_[o] = h;
       *out = h;
       return true;
@@ -623,16 +636,6 @@ class Hasher {
     frames_.push_back({o, &p, p.seed, 0, level_, !p.binds.empty(), {}, p.shape == Shape::kMap});
     for (const Field& f : p.binds) BindField(o, f);
     return false;
-  }
-
-  static uint64_t FreeName(const Object* o) {
-    const TypeInfo* info = TypeInfo::Get(o->type_index());
-    const FieldInfo* f = info ? info->Find("name_hint") : nullptr;
-    if (!f && info) {
-      if (const FieldInfo* id = info->Find("vid"); id && id->Ref(o).defined()) return FreeName(id->Ref(o).get());
-    }
-    const auto* s = f ? f->Ref(o).as<StringObj>() : nullptr;
-    return s ? support::HashBytes(s->data, s->size) : 0;
   }
 
   void BindField(const Object* o, const Field& f) {

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Relay's text form, version 0.0.5: printing and parsing. parse(print(m)) is structurally equal to m.
+#pragma once
+
+#include <baton/relay/expr.h>
+
+#include <string>
+#include <string_view>
+
+namespace baton::relay {
+
+struct TextOptions {
+  /// Begin with the version, and end with the section that holds what is said by number (`meta[relay.Constant][0]`):
+  /// needed to read the text back.
+  bool meta_data = true;
+  /// Say the inferred type of each call, as a comment.
+  bool types = false;
+};
+
+/// Text of a module, a function, an expression, a type or a pattern. Deterministic; takes any depth.
+BATON_DLL std::string PrintText(const ObjectRef& obj, const TextOptions& options = {});
+
+/// Reads a module; a text that is one expression gives a module whose `main` it is. `source_name` is what errors and
+/// spans call the text. Throws CompileError with all that is wrong (the first 20), each with place and caret.
+/// Braces, brackets and parentheses may lie 50,000 deep within each other; sequences and chains are not bounded.
+BATON_DLL IRModule ParseModule(std::string_view text, const std::string& source_name = "<text>");
+/// Reads one expression, which may use the functions and data types of `mod` (may be null).
+BATON_DLL RelayExpr ParseExpr(std::string_view text, const std::string& source_name = "<text>", const IRModule& mod = IRModule());
+
+}  // namespace baton::relay

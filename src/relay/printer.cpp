@@ -1,0 +1,749 @@
+// SPDX-License-Identifier: Apache-2.0
+// Relay text.
+//
+// Each node that computes something gets a line `%0 = ...;` in the innermost block that holds all its uses; a node with
+// one use, as the value of a let or of a block, stands there itself. The blocks are found before anything is printed:
+// users first, each node's block is the nearest common one of its uses. Printing is then one pass with a stack of tasks.
+#include <baton/ir/attrs.h>
+#include <baton/ir/structural.h>
+#include <baton/relay/functor.h>
+#include <baton/relay/text.h>
+#include <baton/runtime/registry.h>
+#include <baton/support/stack.h>
+#include <ir/pointer_map.h>
+#include <relay/children.h>
+#include <relay/literal.h>
+#include <relay/type_text.h>
+
+#include <deque>
+#include <unordered_map>
+#include <unordered_set>
+
+namespace baton::relay {
+namespace {
+
+using runtime::ArrayObj;
+using runtime::FieldInfo;
+using runtime::StringObj;
+using runtime::TypeInfo;
+
+bool IsAtom(const ExprNode* n) {
+  return n->IsInstance<VarNode>() || n->IsInstance<ConstantNode>() || n->IsInstance<OpNode>() || n->IsInstance<GlobalVarNode>() ||
+         n->IsInstance<ConstructorNode>() || (n->IsInstance<TupleNode>() && static_cast<const TupleNode*>(n)->fields.empty());
+}
+
+/// Calls f(part, block): block -1 for parts evaluated where the node stands, else the number of the node's own block.
+/// `tail` says that the part is the value of a block or of a let.
+template <class F>
+void ForEachEdge(const ExprNode* n, F f) {
+  if (n->IsInstance<LetNode>()) {
+    const auto* l = static_cast<const LetNode*>(n);
+    f(l->value.get(), -1, true);
+    f(l->body.get(), 0, true);
+  } else if (n->IsInstance<FunctionNode>()) {
+    f(static_cast<const FunctionNode*>(n)->body.get(), 0, true);
+  } else if (n->IsInstance<IfNode>()) {
+    const auto* i = static_cast<const IfNode*>(n);
+    f(i->cond.get(), -1, false);
+    f(i->true_branch.get(), 0, true);
+    f(i->false_branch.get(), 1, true);
+  } else if (n->IsInstance<MatchNode>()) {
+    const auto* m = static_cast<const MatchNode*>(n);
+    f(m->data.get(), -1, false);
+    for (size_t i = 0; i < m->clauses.size(); ++i) f(m->clauses[i]->rhs.get(), static_cast<int>(i), true);
+  } else {
+    ForEachPart(n, [&](const ExprNode* p) { f(p, -1, false); });
+  }
+}
+
+class Printer final : private TypePrinter {
+ public:
+  explicit Printer(const TextOptions& options) : TypePrinter(&text_), options_(options) {}
+  std::string Run(const ObjectRef& obj);
+
+ private:
+  struct Block {
+    int32_t parent = -1, depth = 0, jump = 0;
+    std::vector<const ExprNode*> nodes;
+  };
+  struct Info {
+    int32_t block = -1;    ///< where its line stands
+    int32_t first = -1;    ///< its own first block
+    int32_t number = -1;   ///< of its line, once printed
+    uint32_t uses = 0;
+    bool in_place = false;  ///< stands where it is used
+  };
+  enum Kind : uint8_t { kText, kNode, kRef, kBlock, kLet, kClose, kElse, kClause };
+  struct Task {
+    Kind kind;
+    int32_t block = 0;
+    uint32_t at = 0;
+    const ExprNode* node = nullptr;
+    const char* text = nullptr;
+  };
+
+  void Module(const IRModule& mod);
+  void Root(const Expr& e);
+  void Prepare(const Expr& root);
+  int32_t NewBlock(int32_t parent);
+  int32_t Common(int32_t a, int32_t b) const;
+  void Loop();
+  void Node(const ExprNode* n);
+  void Atom(const ExprNode* n);
+  void Signature(const FunctionNode* f);
+  void CallAttrs(const CallNode* call, bool first);
+  void Value(const Any& v, bool plain_ints);
+  void FieldValue(const FieldInfo& f, const Any& v);
+  void PrintPattern(const Pattern& p);
+  void Meta(const ObjectRef& obj);
+  void MetaSection();
+  void TypeComment(const ExprNode* n) {
+    if (!options_.types || !n->checked_type_.defined()) return;
+    text_ += " /* ty=";
+    Print(runtime::RefCast<Type>(n->checked_type_));
+    text_ += " */";
+  }
+  void Indent() { text_.append(2 * static_cast<size_t>(indent_ < 40 ? indent_ : 40), ' '); }
+  void Push(Kind k, const ExprNode* n, int32_t block = 0) { tasks_.push_back({k, block, 0, n, nullptr}); }
+  void PushText(const char* s) { tasks_.push_back({kText, 0, 0, nullptr, s}); }
+  void Sigil(char c, std::string_view name) {
+    text_ += c;
+    if (IsName(name)) text_ += name;
+    else QuoteText(name, &text_);
+  }
+  std::string_view Unique(std::unordered_map<std::string, uint32_t>* taken, std::string_view hint);
+  void VarName(const VarNode* v);
+
+  std::string NameOf(const TypeVarNode* var) override;
+  std::string DimName(const Object* var, const std::string& hint) override;
+  void Other(const ObjectRef& obj) override { Meta(obj); }
+
+  std::string text_;
+  TextOptions options_;
+  int indent_ = 0;
+  int32_t next_number_ = 0;
+  std::vector<Task> tasks_;
+  std::vector<Block> blocks_;
+  PointerMap<Info> info_;
+  PointerMap<std::string_view> names_;
+  std::deque<std::string> name_store_;
+  std::unordered_map<std::string, uint32_t> taken_, taken_types_;
+  PointerMap<int64_t> meta_index_;
+  std::vector<std::pair<std::string, Array<Any>>> meta_;
+};
+
+// ---- Names
+
+std::string_view Printer::Unique(std::unordered_map<std::string, uint32_t>* taken, std::string_view hint) {
+  std::string base(hint.empty() ? "v" : hint), name = base;
+  auto [it, fresh] = taken->emplace(base, 0);
+  if (!fresh) {
+    // The counter belongs to the hint, so that a million of one name cost no more than a million names.
+    do {
+      name = base + std::to_string(++it->second);
+    } while (taken->count(name));
+    taken->emplace(name, 0);
+  }
+  name_store_.push_back(std::move(name));
+  return name_store_.back();
+}
+
+void Printer::VarName(const VarNode* v) {
+  bool fresh = false;
+  std::string_view& name = names_.Insert(v, &fresh);
+  if (fresh) name = Unique(&taken_, v->vid.defined() ? v->name_hint().view() : "");
+  Sigil('%', name);
+}
+
+std::string Printer::NameOf(const TypeVarNode* var) {
+  bool fresh = false;
+  std::string_view& name = names_.Insert(var, &fresh);
+  if (fresh) name = Unique(&taken_types_, IsName(var->name_hint.view()) ? var->name_hint.view() : "T");
+  return std::string(name);
+}
+
+std::string Printer::DimName(const Object* var, const std::string& hint) {
+  bool fresh = false;
+  std::string_view& name = names_.Insert(var, &fresh);
+  if (fresh) name = Unique(&taken_types_, IsName(hint) ? hint : "n");
+  return std::string(name);
+}
+
+void Printer::Meta(const ObjectRef& obj) {
+  const std::string key = obj.defined() ? obj->GetTypeKey() : "None";
+  bool fresh = false;
+  int64_t& index = meta_index_.Insert(obj.get(), &fresh);
+  if (fresh) {
+    size_t i = 0;
+    while (i < meta_.size() && meta_[i].first != key) ++i;
+    if (i == meta_.size()) meta_.push_back({key, Array<Any>()});
+    index = static_cast<int64_t>(meta_[i].second.size());
+    meta_[i].second.push_back(Any(obj));
+  }
+  text_ += "meta[" + key + "][" + std::to_string(index) + "]";
+}
+
+void Printer::MetaSection() {
+  if (meta_.empty() || !options_.meta_data) return;
+  Map<String, Any> map;
+  for (auto& [key, list] : meta_) map.Set(String(key), Any(list));
+  if (text_.back() != '\n') text_ += '\n';
+  text_ += "\n#[metadata]\n" + SaveJSON(map);
+}
+
+// ---- Blocks
+
+int32_t Printer::NewBlock(int32_t parent) {
+  Block b;
+  b.parent = parent;
+  if (parent >= 0) {
+    // Skew-binary jumps: the nearest common block is found in logarithmic time, however long a chain of lets is.
+    const Block& p = blocks_[parent];
+    b.depth = p.depth + 1;
+    const Block& j = blocks_[p.jump];
+    b.jump = p.depth - j.depth == j.depth - blocks_[j.jump].depth ? j.jump : parent;
+  }
+  blocks_.push_back(std::move(b));
+  return static_cast<int32_t>(blocks_.size()) - 1;
+}
+
+int32_t Printer::Common(int32_t a, int32_t b) const {
+  if (blocks_[a].depth < blocks_[b].depth) std::swap(a, b);
+  while (blocks_[a].depth > blocks_[b].depth) a = blocks_[blocks_[a].jump].depth >= blocks_[b].depth ? blocks_[a].jump : blocks_[a].parent;
+  while (a != b) {
+    if (blocks_[a].jump != blocks_[b].jump) a = blocks_[a].jump, b = blocks_[b].jump;
+    else a = blocks_[a].parent, b = blocks_[b].parent;
+  }
+  return a;
+}
+
+void Printer::Prepare(const Expr& root) {
+  std::vector<const ExprNode*> order = PostOrderNodes(root);
+  blocks_.clear();
+  info_.Clear();
+  next_number_ = 0;
+  NewBlock(-1);
+  info_[root.get()].block = 0;
+  info_[root.get()].uses = 1;
+  info_[root.get()].in_place = true;
+  for (size_t i = order.size(); i-- > 0;) {
+    const ExprNode* n = order[i];
+    if (IsAtom(n)) continue;
+    const int32_t here = info_[n].block;
+    int32_t first = -1;
+    ForEachEdge(n, [&](const ExprNode* part, int own, bool tail) {
+      if (own >= 0) {
+        int32_t b = NewBlock(here);
+        if (own == 0) first = b;
+      }
+      if (!part || IsAtom(part)) return;
+      const int32_t at = own >= 0 ? static_cast<int32_t>(blocks_.size()) - 1 : here;
+      Info& p = info_[part];
+      p.block = p.uses++ ? Common(p.block, at) : at;
+      p.in_place = tail && p.uses == 1;
+    });
+    info_[n].first = first;
+  }
+  for (const ExprNode* n : order) {
+    if (IsAtom(n)) continue;
+    const Info& i = *info_.Find(n);
+    if (!i.in_place) blocks_[i.block].nodes.push_back(n);
+  }
+}
+
+// ---- Expressions
+
+void Printer::Atom(const ExprNode* n) {
+  if (!n) {
+    text_ += "(nullptr)";
+  } else if (n->IsInstance<VarNode>()) {
+    VarName(static_cast<const VarNode*>(n));
+  } else if (n->IsInstance<ConstantNode>()) {
+    if (!ScalarText(static_cast<const ConstantNode*>(n)->data, &text_)) Meta(GetRef<ObjectRef>(n));
+  } else if (n->IsInstance<OpNode>()) {
+    text_ += static_cast<const OpNode*>(n)->name.view();
+  } else if (n->IsInstance<GlobalVarNode>()) {
+    Sigil('@', static_cast<const GlobalVarNode*>(n)->name_hint.view());
+  } else if (n->IsInstance<ConstructorNode>()) {
+    text_ += static_cast<const ConstructorNode*>(n)->name_hint.view();
+  } else if (n->IsInstance<TupleNode>() && static_cast<const TupleNode*>(n)->fields.empty()) {
+    text_ += "()";
+  } else {
+    const Info* i = info_.Find(n);
+    if (i && i->number >= 0) {
+      text_ += '%';
+      text_ += std::to_string(i->number);
+    } else {
+      Meta(GetRef<ObjectRef>(n));
+    }
+  }
+}
+
+void Printer::Signature(const FunctionNode* f) {
+  if (!f->type_params.empty()) {
+    text_ += '[';
+    for (size_t i = 0; i < f->type_params.size(); ++i) {
+      if (i) text_ += ", ";
+      text_ += NameOf(f->type_params[i].get());
+    }
+    text_ += ']';
+  }
+  text_ += '(';
+  bool first = true;
+  for (const Var& p : f->params) {
+    if (!first) text_ += ", ";
+    first = false;
+    Atom(p.get());
+    if (p.defined() && p->type_annotation.defined()) {
+      text_ += ": ";
+      Print(p->type_annotation);
+    }
+  }
+  if (f->attrs.defined() && f->attrs->dict.get()) {
+    for (const auto& e : f->attrs->dict.get()->entries) {
+      if (!first) text_ += ", ";
+      first = false;
+      const auto* key = static_cast<const StringObj*>(e.key.object());
+      std::string_view name(key->data, key->size);
+      if (IsName(name)) text_ += name;
+      else QuoteText(name, &text_);
+      text_ += '=';
+      Value(e.value, false);
+    }
+  }
+  text_ += ") ";
+  if (f->ret_type.defined()) {
+    text_ += "-> ";
+    Print(f->ret_type);
+    text_ += ' ';
+  }
+  text_ += "{\n";
+}
+
+void Printer::Value(const Any& v, bool plain_ints) {
+  support::WithStack([&] {
+    switch (v.type_code()) {
+      case kBatonNull: text_ += "None"; return;
+      case kBatonInt: text_ += std::to_string(v.raw().v_int64); return;
+      case kBatonBool: text_ += v.raw().v_int64 ? "True" : "False"; return;
+      case kBatonFloat: {
+        std::string s = DoubleText(v.raw().v_float64);
+        text_ += s;
+        if (s.back() >= '0' && s.back() <= '9') text_ += 'f';
+        return;
+      }
+      case kBatonDType: text_ += DataType2String(v.raw().v_dtype); return;
+      case kBatonObject: break;
+      default: text_ += "None /* " + runtime::ValueKindName(v.raw()) + " */"; return;
+    }
+    const Object* o = v.object();
+    if (o->IsInstance<StringObj>()) {
+      const auto* s = static_cast<const StringObj*>(o);
+      QuoteText({s->data, s->size}, &text_);
+    } else if (o->IsInstance<ArrayObj>()) {
+      text_ += '[';
+      bool first = true;
+      for (const Any& a : static_cast<const ArrayObj*>(o)->items) {
+        if (!first) text_ += ", ";
+        first = false;
+        Value(a, plain_ints);
+      }
+      text_ += ']';
+    } else if (o->IsInstance<IntImmNode>() && !static_cast<const IntImmNode*>(o)->dtype.is_bool()) {
+      const auto* i = static_cast<const IntImmNode*>(o);
+      text_ += std::to_string(i->value);
+      if (plain_ints && i->dtype == DataType::Int(64)) return;
+      text_ += (i->dtype.is_int() ? "i" : "u") + std::to_string(i->dtype.bits());
+    } else if (o->GetTypeKey() == "tir.Any") {
+      text_ += '?';
+    } else {
+      Meta(GetRef<ObjectRef>(o));
+    }
+  });
+}
+
+void Printer::FieldValue(const FieldInfo& f, const Any& v) {
+  if (f.kind == runtime::FieldKind::kDataType) {
+    QuoteText(DataType2String(v.As<DataType>()), &text_);
+    return;
+  }
+  bool plain = false;
+  if (const Object* o = v.object()) {
+    // Where plain numbers become literals, as in shapes, they are written plain.
+    Any probe, out;
+    if (o->IsInstance<IntImmNode>()) probe = Any(int64_t{1});
+    else if (o->IsInstance<ArrayObj>()) probe = Any(Array<Any>{Any(int64_t{1})});
+    try {
+      if (!probe.is_null() && f.convert && f.convert(probe.raw(), &out)) {
+        const Object* c = out.object();
+        if (c && c->IsInstance<ArrayObj>()) c = static_cast<const ArrayObj*>(c)->items[0].object();
+        plain = c && c->IsInstance<IntImmNode>();
+      }
+    } catch (const runtime::Error&) {
+      plain = false;
+    }
+  }
+  Value(v, plain);
+}
+
+void Printer::CallAttrs(const CallNode* call, bool first) {
+  const auto* op = call->op.as<OpNode>();
+  const std::string_view want = op ? op->attrs_type_key.view() : "";
+  if (!call->attrs.defined()) {
+    if (!want.empty()) text_ += first ? "attrs=None" : ", attrs=None";
+    return;
+  }
+  const TypeInfo* info = TypeInfo::Get(call->attrs->type_index());
+  if (!info || info->key != want) {
+    if (!first) text_ += ", ";
+    text_ += "attrs=";
+    Meta(call->attrs);
+    return;
+  }
+  call->attrs->VisitFields(
+      [&](const char* name, const Any& v) {
+        if (!first) text_ += ", ";
+        first = false;
+        text_ += name;
+        text_ += '=';
+        FieldValue(*info->Find(name), v);
+      },
+      true);
+}
+
+void Printer::PrintPattern(const Pattern& p) {
+  support::WithStack([&] {
+    auto list = [&](const Array<Pattern>& parts, bool tuple) {
+      text_ += '(';
+      bool first = true;
+      for (const Pattern& x : parts) {
+        if (!first) text_ += ", ";
+        first = false;
+        PrintPattern(x);
+      }
+      text_ += tuple && parts.size() == 1 ? ",)" : ")";
+    };
+    if (const auto* v = p.as<PatternVarNode>()) {
+      Atom(v->var.get());
+      if (v->var.defined() && v->var->type_annotation.defined()) {
+        text_ += ": ";
+        Print(v->var->type_annotation);
+      }
+    } else if (const auto* c = p.as<PatternConstructorNode>()) {
+      Atom(c->constructor.get());
+      if (!c->patterns.empty()) list(c->patterns, false);
+    } else if (const auto* t = p.as<PatternTupleNode>()) {
+      list(t->patterns, true);
+    } else {
+      text_ += '_';
+    }
+  });
+}
+
+void Printer::Node(const ExprNode* n) {
+  if (n->IsInstance<CallNode>()) {
+    const auto* c = static_cast<const CallNode*>(n);
+    Atom(c->op.get());
+    if (!c->type_args.empty()) {
+      text_ += '[';
+      for (size_t i = 0; i < c->type_args.size(); ++i) {
+        if (i) text_ += ", ";
+        Print(c->type_args[i]);
+      }
+      text_ += ']';
+    }
+    text_ += '(';
+    bool first = true;
+    for (const Expr& a : c->args) {
+      if (!first) text_ += ", ";
+      first = false;
+      Atom(a.get());
+    }
+    CallAttrs(c, first);
+    text_ += ')';
+    TypeComment(n);
+  } else if (n->IsInstance<TupleNode>()) {
+    const auto& fields = static_cast<const TupleNode*>(n)->fields;
+    text_ += '(';
+    bool first = true;
+    for (const Expr& a : fields) {
+      if (!first) text_ += ", ";
+      first = false;
+      Atom(a.get());
+    }
+    text_ += fields.size() == 1 ? ",)" : ")";
+  } else if (n->IsInstance<TupleGetItemNode>()) {
+    const auto* g = static_cast<const TupleGetItemNode*>(n);
+    Atom(g->tuple.get());
+    text_ += '.';
+    text_ += std::to_string(g->index);
+  } else if (n->IsInstance<RefCreateNode>()) {
+    text_ += "ref(";
+    Atom(static_cast<const RefCreateNode*>(n)->value.get());
+    text_ += ')';
+  } else if (n->IsInstance<RefReadNode>()) {
+    text_ += "ref_read(";
+    Atom(static_cast<const RefReadNode*>(n)->ref.get());
+    text_ += ')';
+  } else if (n->IsInstance<RefWriteNode>()) {
+    text_ += "ref_write(";
+    Atom(static_cast<const RefWriteNode*>(n)->ref.get());
+    text_ += ", ";
+    Atom(static_cast<const RefWriteNode*>(n)->value.get());
+    text_ += ')';
+  } else if (n->IsInstance<IfNode>()) {
+    const auto* i = static_cast<const IfNode*>(n);
+    text_ += "if (";
+    Atom(i->cond.get());
+    text_ += ") {\n";
+    ++indent_;
+    const int32_t b = info_.Find(n)->first;
+    Push(kClose, nullptr);
+    Push(kBlock, i->false_branch.get(), b + 1);
+    Push(kElse, nullptr);
+    Push(kBlock, i->true_branch.get(), b);
+  } else if (n->IsInstance<FunctionNode>()) {
+    const auto* f = static_cast<const FunctionNode*>(n);
+    text_ += "fn ";
+    Signature(f);
+    ++indent_;
+    Push(kClose, nullptr);
+    Push(kBlock, f->body.get(), info_.Find(n)->first);
+  } else if (n->IsInstance<LetNode>()) {
+    text_ += "{\n";
+    ++indent_;
+    Push(kClose, nullptr);
+    Push(kLet, n);
+  } else if (n->IsInstance<MatchNode>()) {
+    const auto* m = static_cast<const MatchNode*>(n);
+    text_ += m->complete ? "match (" : "match? (";
+    Atom(m->data.get());
+    text_ += ") {\n";
+    ++indent_;
+    Push(kClose, nullptr);
+    Push(kClause, n);
+  } else {
+    Atom(n);
+  }
+}
+
+void Printer::Loop() {
+  while (!tasks_.empty()) {
+    Task t = tasks_.back();
+    tasks_.pop_back();
+    switch (t.kind) {
+      case kText: text_ += t.text; break;
+      case kNode: Node(t.node); break;
+      case kRef:
+        if (t.node && !IsAtom(t.node) && info_.Find(t.node)->in_place) Node(t.node);
+        else Atom(t.node);
+        break;
+      case kClose:
+        --indent_;
+        Indent();
+        text_ += '}';
+        break;
+      case kElse:
+        --indent_;
+        Indent();
+        text_ += "} else {\n";
+        ++indent_;
+        break;
+      case kBlock: {
+        const auto& nodes = blocks_[t.block].nodes;
+        if (t.at < nodes.size()) {
+          const ExprNode* n = nodes[t.at];
+          Indent();
+          info_.Find(n)->number = next_number_;
+          text_ += '%';
+          text_ += std::to_string(next_number_++);
+          text_ += " = ";
+          ++t.at;
+          tasks_.push_back(t);
+          PushText(";\n");
+          Push(kNode, n);
+        } else if (t.node && t.node->IsInstance<LetNode>() && info_.Find(t.node)->in_place) {
+          Push(kLet, t.node);
+        } else {
+          Indent();
+          PushText("\n");
+          Push(kRef, t.node);
+        }
+        break;
+      }
+      case kLet: {
+        const auto* l = static_cast<const LetNode*>(t.node);
+        Indent();
+        text_ += "let ";
+        Atom(l->var.get());
+        if (l->var.defined() && l->var->type_annotation.defined()) {
+          text_ += ": ";
+          Print(l->var->type_annotation);
+        }
+        text_ += " = ";
+        Push(kBlock, l->body.get(), info_.Find(l)->first);
+        PushText(";\n");
+        Push(kRef, l->value.get());
+        break;
+      }
+      case kClause: {
+        const auto* m = static_cast<const MatchNode*>(t.node);
+        if (t.at == m->clauses.size()) break;
+        Indent();
+        PrintPattern(m->clauses[t.at]->lhs);
+        text_ += " => {\n";
+        ++indent_;
+        const int32_t b = info_.Find(m)->first + static_cast<int32_t>(t.at);
+        const ExprNode* rhs = m->clauses[t.at]->rhs.get();
+        ++t.at;
+        tasks_.push_back(t);
+        PushText(",\n");
+        Push(kClose, nullptr);
+        Push(kBlock, rhs, b);
+        break;
+      }
+    }
+  }
+}
+
+void Printer::Root(const Expr& e) {
+  taken_.clear();
+  names_.Clear();
+  taken_types_.clear();
+  Array<Var> free = FreeVars(e);
+  for (const Var& v : free) {
+    text_ += "free_var ";
+    Atom(v.get());
+    if (v->type_annotation.defined()) {
+      text_ += ": ";
+      Print(v->type_annotation);
+    }
+    text_ += ";\n";
+  }
+  Prepare(e);
+  Push(kBlock, e.get(), 0);
+  Loop();
+}
+
+void Printer::Module(const IRModule& mod) {
+  bool gap = false;
+  if (mod->attrs.defined() && !mod->attrs->dict.empty()) {
+    text_ += "#[attrs = ";
+    Meta(mod->attrs);
+    text_ += "]\n";
+  }
+  for (const auto& [var, data] : mod->type_definitions) {
+    if (gap) text_ += '\n';
+    gap = true;
+    names_.Clear();
+    taken_types_.clear();
+    text_ += "type ";
+    text_ += var->name_hint.view();
+    if (!data->type_vars.empty()) {
+      text_ += '[';
+      for (size_t i = 0; i < data->type_vars.size(); ++i) text_ += (i ? ", " : "") + NameOf(data->type_vars[i].get());
+      text_ += ']';
+    }
+    text_ += " {\n";
+    for (const Constructor& c : data->constructors) {
+      text_ += "  ";
+      text_ += c->name_hint.view();
+      for (size_t i = 0; i < c->inputs.size(); ++i) {
+        text_ += i ? ", " : "(";
+        Print(c->inputs[i]);
+      }
+      text_ += c->inputs.empty() ? ",\n" : "),\n";
+    }
+    text_ += "}\n";
+  }
+  for (const auto& [var, func] : mod->functions) {
+    if (gap) text_ += '\n';
+    gap = true;
+    names_.Clear();
+    taken_.clear();
+    taken_types_.clear();
+    if (const auto* f = func.as<FunctionNode>()) {
+      text_ += "def ";
+      Atom(var.get());
+      Prepare(func);
+      Signature(f);
+      ++indent_;
+      PushText("\n");
+      Push(kClose, nullptr);
+      Push(kBlock, f->body.get(), info_.Find(f)->first);
+      Loop();
+    } else {
+      // Of another IR: readable as a comment, and whole in the metadata.
+      std::string other = AsText(func, false);
+      size_t at = 0;
+      while (at < other.size()) {
+        size_t end = std::min(other.find('\n', at), other.size());
+        text_ += "// " + other.substr(at, end - at) + "\n";
+        at = end + 1;
+      }
+      text_ += "def ";
+      Atom(var.get());
+      text_ += " = ";
+      Meta(func);
+      text_ += ";\n";
+    }
+  }
+}
+
+std::string Printer::Run(const ObjectRef& obj) {
+  if (options_.meta_data) text_ += "#[version = \"0.0.5\"]\n";
+  if (const auto* m = obj.as<IRModuleNode>()) {
+    Module(GetRef<IRModule>(m));
+  } else if (obj.as<TypeNode>()) {
+    text_.clear();
+    Print(Downcast<Type>(obj));
+    return std::move(text_);
+  } else if (obj.as<PatternNode>()) {
+    text_.clear();
+    PrintPattern(Downcast<Pattern>(obj));
+    return std::move(text_);
+  } else if (const auto* g = obj.as<GlobalVarNode>()) {
+    text_.clear();
+    Sigil('@', g->name_hint.view());
+    return std::move(text_);
+  } else if (const auto* op = obj.as<OpNode>()) {
+    return op->name.str();
+  } else if (const auto* c = obj.as<ClauseNode>()) {
+    PrintPattern(c->lhs);
+    text_ += " => ";
+    Root(c->rhs);
+  } else {
+    Root(Downcast<Expr>(obj));
+  }
+  MetaSection();
+  return std::move(text_);
+}
+
+bool Accepts(const Object* o) {
+  return o->IsInstance<IRModuleNode>() || o->IsInstance<PatternNode>() || o->IsInstance<ClauseNode>() ||
+         (o->IsInstance<TypeNode>() && !o->IsInstance<PrimTypeNode>() && !o->IsInstance<PointerTypeNode>() &&
+          !o->IsInstance<TypeDataNode>()) ||
+         (o->IsInstance<ExprNode>() && (!o->IsInstance<BaseFuncNode>() || o->IsInstance<FunctionNode>()));
+}
+
+[[maybe_unused]] const bool registered = [] {
+  RegisterTextPrinter({Accepts, [](const ObjectRef& obj, bool meta) { return PrintText(obj, {.meta_data = meta}); }});
+  return true;
+}();
+
+}  // namespace
+
+std::string PrintText(const ObjectRef& obj, const TextOptions& options) {
+  if (!obj.defined()) return "None";
+  if (!Accepts(obj.get())) return AsText(obj, options.meta_data);
+  return Printer(options).Run(obj);
+}
+
+}  // namespace baton::relay
+
+namespace {
+using namespace baton;  // NOLINT
+BATON_REGISTER_GLOBAL("relay.ir.AsText").set_body_typed([](ObjectRef obj, bool show_meta_data, bool show_types) {
+  return relay::PrintText(obj, {.meta_data = show_meta_data, .types = show_types});
+});
+}  // namespace
