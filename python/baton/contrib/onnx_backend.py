@@ -20,6 +20,17 @@ def _type_kind(type_proto):
     return type_proto.WhichOneof("value")
 
 
+# What an import says that lacks a value or a length which comes with the inputs.
+_NEEDS_INPUTS = ("at compile time", "give its shape", "branches whose outputs differ", "a loop whose state changes", "unknown length")
+# Programs kept for other shapes and values.
+_MOST_PROGRAMS = 16
+
+
+def _decides(value):
+    """Whether an input may decide shapes or branches: a few integers or truth values."""
+    return value.dtype.kind in "iub" and value.size <= 64
+
+
 def _tensors(model):
     """Whether all inputs and outputs are tensors."""
     return all(_type_kind(v.type) in ("tensor_type", None) for v in (*model.graph.input, *model.graph.output))
@@ -65,9 +76,19 @@ class BatonRep:
         self._outputs = list(model.graph.output)
         self._programs = collections.OrderedDict()
         self._compiled = _tensors(model)
+        self._bake = False
         # A sequence's length and an optional's presence are known with the inputs only: such a model is imported then.
         if all(_type_kind(v.type) == "tensor_type" for v in self._inputs):
-            self._programs[()] = _program(from_onnx(model, freeze_params=True)[0], self._compiled)
+            try:
+                self._programs[()] = _program(from_onnx(model, freeze_params=True)[0], self._compiled)
+            except UnsupportedError as error:
+                # The same where control flow or a sequence hangs on values: they may be there with the inputs.
+                parts = str(error).split("\n")[1:]
+                if not parts or not all(any(word in part for word in _NEEDS_INPUTS) for part in parts):
+                    raise
+                self._bake = True
+        else:
+            self._bake = True
 
     def _specialize(self, values):
         """The program for inputs of these shapes."""
@@ -79,9 +100,26 @@ class BatonRep:
                 shape[info.name] = [np.asarray(v).shape for v in value]
             else:
                 shape[info.name] = np.asarray(value).shape
-        key = repr(shape)
+        model, baked = self._model, {}
+        if self._bake:
+            baked = {
+                info.name: np.asarray(value)
+                for info, value in zip(self._inputs, values, strict=True)
+                if not isinstance(value, list) and value is not None and _decides(np.asarray(value))
+            }
+        key = repr((shape, {name: (value.dtype.str, value.tobytes()) for name, value in baked.items()}))
         if key not in self._programs:
-            self._programs[key] = _program(from_onnx(self._model, shape=shape, freeze_params=True)[0], self._compiled)
+            if baked:
+                from onnx import numpy_helper
+
+                model = type(model)()
+                model.CopyFrom(self._model)
+                model.graph.initializer.extend(numpy_helper.from_array(v, k) for k, v in baked.items())
+            program = _program(from_onnx(model, shape=shape, freeze_params=True)[0], self._compiled)
+            keep = [info.name not in baked for info in self._inputs]
+            self._programs[key] = lambda given: program([v for v, kept in zip(given, keep, strict=True) if kept and v is not None])
+            if len(self._programs) > _MOST_PROGRAMS:
+                self._programs.popitem(last=False)
         return self._programs[key]
 
     def run(self, inputs, **kwargs):
@@ -93,9 +131,8 @@ class BatonRep:
         if len(inputs) > len(self._inputs):
             raise TypeError(f"the model has {len(self._inputs)} inputs, {len(inputs)} were given")
         values = list(inputs) + [None] * (len(self._inputs) - len(inputs))
-        program = self._programs.get(()) or self._specialize(values)
-        kept = [v for v in values if v is not None]
-        outputs = program(kept)
+        program = self._programs.get(())
+        outputs = program(values) if program else self._specialize(values)(values)
         if not self._compiled and len(self._outputs) == 1:
             outputs = [outputs]
         return tuple(outputs)

@@ -271,8 +271,21 @@ Values MaxUnpool(Ctx& c) {
   Dims out = inferred;
   if (c.Has(2)) out = c.KnownInts(c.T(2));
   if (out.size() != in.size() || Product(out) < Product(inferred)) c.Wrong("`output_shape` is too small");
-  // Indices are into the output as the pool would have had it; in a larger one they count on.
-  return {c.Call("nn.max_unpool", {x, c.Cast(at, DataType::Int(64))}, {{"output_shape", IntsAny(out)}})};
+  Value index = c.Cast(at, DataType::Int(64));
+  if (out != inferred) {
+    // Indices count the elements of the shape that the pool had; in a larger one each keeps its coordinates.
+    Value rest = index, moved;
+    int64_t weight = 1;
+    for (size_t i = out.size(); i-- > 0;) {
+      Value size = c.Scalar(index.dtype, static_cast<double>(inferred[i]));
+      Value part = c.Mul(c.Call("floor_mod", {rest, size}), static_cast<double>(weight));
+      moved = moved ? c.Add(moved, part) : part;
+      rest = c.Call("floor_divide", {rest, size});
+      weight *= out[i];
+    }
+    index = moved;
+  }
+  return {c.Call("nn.max_unpool", {x, index}, {{"output_shape", IntsAny(out)}})};
 }
 
 Values Col2Im(Ctx& c) {
