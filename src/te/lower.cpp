@@ -26,8 +26,8 @@ using tir::Stmt;
 constexpr int64_t kVectorBytes = 64;
 /// Size that stands for a dimension which is not known.
 constexpr int64_t kGuess = 64;
-/// Work below which a parallel launch costs more than it saves, in units of about a tenth of a nanosecond times vector lanes.
-constexpr double kParallelWork = 60000;
+/// Work below which a parallel launch does not pay: about six microseconds of one core, in additions of one element.
+constexpr double kParallelWork = 400000;
 /// Bytes of a row's intermediate values that may lie on the stack of a task.
 constexpr int64_t kStackBytes = 64 << 10;
 
@@ -912,33 +912,42 @@ class Lowerer {
     return tir::IfThenElse(std::move(n));
   }
 
-  /// Places where conditions of the values change along an axis.
-  static std::vector<int64_t> CutPoints(const std::vector<Store>& stores, const Axis& axis, Analyzer* an) {
+  /// Places where conditions of the values begin or end to hold for certain along an axis; `an` knows the other variables.
+  static std::vector<int64_t> CutPoints(const std::vector<PrimExpr>& values, const Axis& axis, Analyzer* an) {
     std::vector<int64_t> cuts;
     const int64_t* n = tir::as_const_int(axis.extent);
     if (!n) return cuts;
+    auto floor_div = [](int64_t a, int64_t b) { return a / b - (a % b != 0 && a < 0 ? 1 : 0); };
     auto consider = [&](const PrimExpr& c) {
       tir::PostOrderVisitExpr(c, [&](const PrimExpr& x) {
         tir::NodeKind k = tir::KindOf(x.get());
         if (k < tir::NodeKind::kLT || k > tir::NodeKind::kGE) return;
         const auto* cmp = static_cast<const tir::LTNode*>(x.get());
         if (!(cmp->a.dtype() == DataType::Int(64))) return;
-        LinearForm f = an->Linear(cmp->a), g = an->Linear(cmp->b);
-        int64_t coeff = f.CoeffOf(axis.var.get()) - g.CoeffOf(axis.var.get());
-        if (f.terms.size() + g.terms.size() != 1 || coeff == 0) return;
-        // coeff * x + d compared with 0: the answer changes once.
-        int64_t d = f.constant - g.constant;
+        LinearForm f = an->Linear(cmp->a - cmp->b);
+        int64_t coeff = f.CoeffOf(axis.var.get());
+        if (coeff == 0) return;
+        PrimExpr rest = f.constant;
+        for (const auto& t : f.terms) {
+          if (t.atom.get() == static_cast<const Object*>(axis.var.get())) continue;
+          if (tir::UsesVar(t.atom, axis.var.get())) return;
+          rest = rest + t.atom * t.coeff;
+        }
+        arith::ConstIntBound b = an->Bound(rest);
+        if (b.min == arith::ConstIntBound::kNegInf || b.max == arith::ConstIntBound::kPosInf) return;
         bool flipped = coeff < 0;
-        if (flipped) coeff = -coeff, d = -d;
-        auto floor_div = [](int64_t a, int64_t b) { return a / b - (a % b != 0 && a < 0 ? 1 : 0); };
-        // Below -d / coeff one answer, above the other; on it what the comparison says.
+        int64_t step = flipped ? -coeff : coeff;
+        // step * x + d compared with 0: below -d / step one answer, above the other; on it what the comparison says.
         bool below = (k == tir::NodeKind::kLT || k == tir::NodeKind::kGE) != flipped;
-        int64_t cut = below ? -floor_div(d, coeff) : floor_div(-d, coeff) + 1;
-        if (cut > 0 && cut < *n) cuts.push_back(cut);
+        for (int64_t d : {b.min, b.max}) {
+          if (flipped) d = -d;
+          int64_t cut = below ? -floor_div(d, step) : floor_div(-d, step) + 1;
+          if (cut > 0 && cut < *n) cuts.push_back(cut);
+        }
       });
     };
-    for (const Store& s : stores) {
-      tir::PostOrderVisitExpr(s.value, [&](const PrimExpr& x) {
+    for (const PrimExpr& v : values) {
+      tir::PostOrderVisitExpr(v, [&](const PrimExpr& x) {
         if (const auto* call = x.as<tir::CallNode>(); call && call->args.size() == 3 && tir::IntrinName(call) == "tir.if_then_else") {
           consider(call->args[0]);
         }
@@ -949,45 +958,83 @@ class Lowerer {
     cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
     return cuts;
   }
+  /// The parts of `axes` when axis `i` is cut, each with the map from the old variables to the new ones.
+  template <class F>
+  static Stmt EmitParts(const std::vector<Axis>& axes, size_t i, std::vector<int64_t> cuts, F emit) {
+    int64_t n = *tir::as_const_int(axes[i].extent);
+    cuts.insert(cuts.begin(), 0);
+    cuts.push_back(n);
+    Array<Stmt> parts;
+    for (size_t c = 0; c + 1 < cuts.size(); ++c) {
+      std::vector<Axis> part;
+      tir::VarMap map;
+      for (size_t j = 0; j < axes.size(); ++j) {
+        Axis a{Var(axes[j].var->name_hint), axes[j].extent, false};
+        map[axes[j].var.get()] = a.var;
+        if (j == i) {
+          a.extent = PrimExpr(cuts[c + 1] - cuts[c]);
+          map[axes[j].var.get()] = a.var + cuts[c];
+        }
+        part.push_back(a);
+      }
+      parts.push_back(tir::RenewBindings(emit(part, map, static_cast<double>(cuts[c + 1] - cuts[c]) / static_cast<double>(n))));
+    }
+    return tir::SeqStmt::Flatten(parts);
+  }
+
+  /// An axis that is only read as x // c and x % c is two axes: packed layouts, and reshapes.
+  static void SplitAxes(std::vector<Axis>* axes, std::vector<Store>* stores, Analyzer* an) {
+    for (size_t i = 0; i < axes->size() && axes->size() < 12; ++i) {
+      const Axis x = (*axes)[i];
+      const int64_t* n = tir::as_const_int(x.extent);
+      if (!n) continue;
+      int64_t c = 0;
+      bool ok = true;
+      for (const Store& s : *stores) {
+        for (const PrimExpr* e : {&s.index, &s.value}) {
+          tir::PostOrderVisitExpr(*e, [&](const PrimExpr& sub) {
+            const auto* d = sub.as<tir::FloorDivNode>();
+            const auto* m = sub.as<tir::FloorModNode>();
+            if (!d && !m) return;
+            const PrimExpr& a = d ? d->a : m->a;
+            if (a.get() != static_cast<const Object*>(x.var.get())) return;
+            const int64_t* k = tir::as_const_int(d ? d->b : m->b);
+            ok = ok && k && (c == 0 || c == *k);
+            if (k) c = *k;
+          });
+        }
+      }
+      if (!ok || c <= 1 || *n % c != 0 || *n == c) continue;
+      Axis outer{Var(x.var->name_hint.str() + "_o"), PrimExpr(*n / c), false}, inner{Var(x.var->name_hint.str() + "_i"), PrimExpr(c), false};
+      an->Bind(outer.var, 0, outer.extent);
+      an->Bind(inner.var, 0, inner.extent);
+      tir::VarMap map{{x.var.get(), outer.var * c + inner.var}};
+      for (Store& s : *stores) s.index = an->Simplify(tir::Substitute(s.index, map)), s.value = an->Simplify(tir::Substitute(s.value, map));
+      (*axes)[i] = outer;
+      axes->insert(axes->begin() + static_cast<std::ptrdiff_t>(i) + 1, inner);
+    }
+  }
 
   /// Loops over `axes` of pure stores.
   Stmt EmitStores(std::vector<Axis> axes, std::vector<Store> stores, double work, bool outer, int depth = 0) {
     Analyzer an;
     for (const Axis& a : axes) an.Bind(a.var, 0, a.extent);
     for (Store& s : stores) s.index = an.Simplify(s.index), s.value = an.Simplify(s.value);
+    SplitAxes(&axes, &stores, &an);
     // Split axes where guarded reads begin and end, so that the parts have no guards.
     if (depth < 3) {
       for (size_t i = axes.size(); i-- > 0;) {
-        std::vector<int64_t> cuts = CutPoints(stores, axes[i], &an);
+        std::vector<int64_t> cuts = CutPoints(ValuesOf(stores), axes[i], &an);
         if (cuts.empty() || cuts.size() > 16) continue;
-        cuts.insert(cuts.begin(), 0);
-        cuts.push_back(*tir::as_const_int(axes[i].extent));
-        int64_t n = cuts.back();
-        Array<Stmt> parts;
-        for (size_t c = 0; c + 1 < cuts.size(); ++c) {
-          std::vector<Axis> part_axes;
-          tir::VarMap map;
-          for (size_t j = 0; j < axes.size(); ++j) {
-            Axis a{Var(axes[j].var->name_hint), axes[j].extent, false};
-            map[axes[j].var.get()] = a.var;
-            if (j == i) {
-              a.extent = PrimExpr(cuts[c + 1] - cuts[c]);
-              map[axes[j].var.get()] = a.var + cuts[c];
-            }
-            part_axes.push_back(a);
-          }
+        return EmitParts(axes, i, cuts, [&](const std::vector<Axis>& part_axes, const tir::VarMap& map, double share) {
           std::vector<Store> part = stores;
           for (Store& s : part) s.index = tir::Substitute(s.index, map), s.value = tir::Substitute(s.value, map);
-          double share = static_cast<double>(cuts[c + 1] - cuts[c]) / static_cast<double>(n);
-          Stmt st = EmitStores(part_axes, part, work * share, outer, depth + 1);
-          parts.push_back(tir::RenewBindings(st));
-        }
-        return tir::SeqStmt::Flatten(parts);
+          return EmitStores(part_axes, part, work * share, outer, depth + 1);
+        });
       }
     }
     Collapse(&axes, &stores);
-    std::vector<PrimExpr> values;
-    for (const Store& s : stores) values.push_back(s.value);
+    std::vector<PrimExpr> values = ValuesOf(stores);
     auto store_all = [&](const std::vector<Axis>& all, const PrimExpr& last) {
       Array<Stmt> seq;
       tir::VarMap map;
@@ -999,6 +1046,7 @@ class Lowerer {
     int64_t lanes = std::max<int64_t>(1, kVectorBytes / WidestBytes(values));
     Axis last = axes.back();
     std::vector<Axis> outer_axes(axes.begin(), axes.end() - 1);
+    if (Stmt tiled; EmitTiled(axes, stores, work, outer, &tiled)) return tiled;
     bool vector = Vectorizable(stores, last, &an);
     const int64_t* n = tir::as_const_int(last.extent);
     if (!vector || (n && *n == 1)) {
@@ -1008,6 +1056,156 @@ class Lowerer {
     bool flat = outer && outer_axes.empty() && work >= kParallelWork;
     Stmt body = VectorLoop(last, lanes, [&](const PrimExpr& i) { return store_all(axes, i); }, flat ? ForKind::kParallel : ForKind::kSerial);
     return OuterLoops(outer_axes, body, outer ? work : 0);
+  }
+
+  static std::vector<PrimExpr> ValuesOf(const std::vector<Store>& stores) {
+    std::vector<PrimExpr> v;
+    for (const Store& s : stores) v.push_back(s.value);
+    return v;
+  }
+
+  /// Reads that run along another axis than the store: both sides in whole vectors by way of square tiles that are
+  /// transposed in registers. False where that is not the case at hand.
+  bool EmitTiled(const std::vector<Axis>& axes, const std::vector<Store>& stores, double work, bool outer, Stmt* out) {
+    if (axes.size() < 2 || stores.size() != 1) return false;
+    const Axis& b = axes.back();
+    Analyzer an;
+    for (const Axis& x : axes) an.Bind(x.var, 0, x.extent);
+    int64_t lanes = kVectorBytes / WidestBytes(ValuesOf(stores));
+    int64_t tile = lanes < 16 ? lanes : 16;
+    const int64_t* nb = tir::as_const_int(b.extent);
+    if (tile < 8 || !nb || *nb < tile) return false;
+    auto moves = [&](const LinearForm& f, const Axis& x) {  // by a literal step
+      for (const auto& t : f.terms) {
+        if (t.atom.get() != static_cast<const Object*>(x.var.get()) && tir::UsesVar(t.atom, x.var.get())) return false;
+      }
+      return true;
+    };
+    LinearForm target = an.Linear(stores[0].index);
+    if (!moves(target, b) || target.CoeffOf(b.var.get()) != 1) return false;
+    std::vector<PrimExpr> bad;
+    bool plain = true;
+    tir::PostOrderVisitExpr(stores[0].value, [&](const PrimExpr& x) {
+      if (const auto* c = x.as<tir::CallNode>(); c && tir::IntrinName(c) == "tir.if_then_else") plain = false;
+      const auto* l = x.as<tir::BufferLoadNode>();
+      if (!l || !tir::UsesVar(l->indices[0], b.var.get())) return;
+      LinearForm f = an.Linear(l->indices[0]);
+      if (!moves(f, b)) plain = false;
+      if (f.CoeffOf(b.var.get()) == 1) return;
+      for (const PrimExpr& known : bad) {
+        if (tir::ExprDeepEqual(known, x)) return;
+      }
+      bad.push_back(x);
+    });
+    if (!plain || bad.empty() || bad.size() > 2) return false;
+    for (size_t ai = 0; ai + 1 < axes.size(); ++ai) {
+      const Axis& a = axes[ai];
+      const int64_t* na = tir::as_const_int(a.extent);
+      bool ok = na && *na >= tile && moves(target, a);
+      for (const PrimExpr& x : bad) {
+        LinearForm f = an.Linear(x.as<tir::BufferLoadNode>()->indices[0]);
+        ok = ok && moves(f, a) && f.CoeffOf(a.var.get()) == 1;
+      }
+      if (!ok) continue;
+      // Whole tiles, and what is left by single elements.
+      if (*na % tile != 0) {
+        *out = EmitParts(axes, ai, {*na / tile * tile}, [&](const std::vector<Axis>& part, const tir::VarMap& map, double share) {
+          std::vector<Store> st = {{stores[0].buffer, tir::Substitute(stores[0].index, map), tir::Substitute(stores[0].value, map)}};
+          return EmitStores(part, st, work * share, outer, 3);
+        });
+        return true;
+      }
+      if (*nb % tile != 0) {
+        *out = EmitParts(axes, axes.size() - 1, {*nb / tile * tile}, [&](const std::vector<Axis>& part, const tir::VarMap& map, double share) {
+          std::vector<Store> st = {{stores[0].buffer, tir::Substitute(stores[0].index, map), tir::Substitute(stores[0].value, map)}};
+          return EmitStores(part, st, work * share, outer, 3);
+        });
+        return true;
+      }
+      *out = EmitTiles(axes, ai, stores[0], bad, tile, outer ? work : 0);
+      return true;
+    }
+    return false;
+  }
+  Stmt EmitTiles(const std::vector<Axis>& axes, size_t ai, const Store& store, const std::vector<PrimExpr>& bad, int64_t tile, double work) {
+    const Axis &a = axes[ai], &b = axes.back();
+    Axis ao{Var(a.var->name_hint.str() + "_o"), PrimExpr(*tir::as_const_int(a.extent) / tile), false};
+    Axis bo{Var(b.var->name_hint.str() + "_o"), PrimExpr(*tir::as_const_int(b.extent) / tile), false};
+    Var c("c"), v("v");
+    auto at = [&](const PrimExpr& e, const PrimExpr& ia, const PrimExpr& ib) {
+      return tir::Substitute(e, tir::VarMap{{a.var.get(), ao.var * tile + ia}, {b.var.get(), bo.var * tile + ib}});
+    };
+    std::vector<Buffer> tiles;
+    std::vector<Stmt> fills;
+    struct Replace : tir::ExprMutator {
+      const std::vector<PrimExpr>& bad;
+      const std::vector<Buffer>& tiles;
+      PrimExpr index;
+      Replace(const std::vector<PrimExpr>& b, const std::vector<Buffer>& t, PrimExpr i) : bad(b), tiles(t), index(std::move(i)) {}
+      using tir::ExprMutator::VisitExpr_;
+      PrimExpr VisitExpr_(const tir::BufferLoadNode* op) final {
+        for (size_t k = 0; k < bad.size(); ++k) {
+          if (tir::ExprDeepEqual(bad[k], GetRef<PrimExpr>(op))) return tir::BufferLoad(tiles[k], {index});
+        }
+        return tir::ExprMutator::VisitExpr_(op);
+      }
+    };
+    for (const PrimExpr& x : bad) {
+      const auto* load = x.as<tir::BufferLoadNode>();
+      Buffer t = Buffer::Make({PrimExpr(tile * tile)}, load->dtype, Unique(&names_, "tile"), "local");
+      tiles.push_back(t);
+      DataType vt = load->dtype.with_lanes(static_cast<int>(tile));
+      std::vector<std::pair<Var, PrimExpr>> lets;
+      auto let = [&](const PrimExpr& e) {
+        Var n("t", vt);
+        lets.push_back({n, e});
+        return n;
+      };
+      std::vector<PrimExpr> rows;
+      for (int64_t r = 0; r < tile; ++r) {
+        rows.push_back(let(tir::BufferLoad(load->buffer, {tir::Ramp(at(load->indices[0], PrimExpr(0), PrimExpr(r)), PrimExpr(1), tile)})));
+      }
+      // Blocks of 1, 2, 4, ... lanes change sides between rows at that distance.
+      for (int64_t s = 1; s < tile; s *= 2) {
+        for (int64_t i = 0; i < tile; ++i) {
+          if (i & s) continue;
+          Array<int64_t> low, high;
+          for (int64_t l = 0; l < tile; ++l) {
+            low.push_back(l & s ? tile + l - s : l);
+            high.push_back(l & s ? tile + l : l + s);
+          }
+          PrimExpr x0 = rows[static_cast<size_t>(i)], x1 = rows[static_cast<size_t>(i + s)];
+          rows[static_cast<size_t>(i)] = let(tir::Shuffle({x0, x1}, low));
+          rows[static_cast<size_t>(i + s)] = let(tir::Shuffle({x0, x1}, high));
+        }
+      }
+      Array<Stmt> st;
+      for (int64_t r = 0; r < tile; ++r) {
+        tir::BufferStoreNode n;
+        n.buffer = t, n.indices = {tir::Ramp(PrimExpr(r * tile), PrimExpr(1), tile)}, n.value = rows[static_cast<size_t>(r)];
+        st.push_back(tir::BufferStore(std::move(n)));
+      }
+      Stmt fill = tir::SeqStmt::Flatten(st);
+      for (size_t k = lets.size(); k-- > 0;) {
+        tir::LetStmtNode n;
+        n.var = lets[k].first, n.value = lets[k].second, n.body = fill;
+        fill = tir::LetStmt(std::move(n));
+      }
+      fills.push_back(fill);
+    }
+    PrimExpr value = at(Replace(bad, tiles, c * tile + v)(store.value), c, v);
+    Stmt write = MakeFor(v, tile, ForKind::kVectorized, MakeStore(store.buffer, at(store.index, c, v), value));
+    fills.push_back(MakeFor(c, tile, ForKind::kUnrolled, write));
+    Array<Stmt> seq(fills.begin(), fills.end());
+    Stmt body = tir::SeqStmt::Flatten(seq);
+    for (size_t k = tiles.size(); k-- > 0;) body = AllocateStmt(tiles[k], body);
+    std::vector<Axis> loops;
+    for (size_t i = 0; i + 1 < axes.size(); ++i) {
+      if (i != ai) loops.push_back(axes[i]);
+    }
+    loops.push_back(ao);
+    loops.push_back(bo);
+    return OuterLoops(loops, body, work);
   }
 
   /// False where a vector would only be taken apart again: stores that do not move by one, types without vectors.
@@ -1110,11 +1308,33 @@ class Lowerer {
   }
 
   Stmt EmitReduce(const Stage& s, const std::vector<Home>& homes, const std::vector<PrimExpr>& index, std::vector<Axis> axes,
-                  std::vector<PrimExpr> values, PrimExpr condition, double work, bool outermost) {
+                  std::vector<PrimExpr> values, PrimExpr condition, double work, bool outermost, int depth = 0) {
     Analyzer an;
     for (const Axis& a : axes) an.Bind(a.var, 0, a.extent);
     for (const Axis& a : s.raxes) an.Bind(a.var, 0, a.extent);
     size_t num = values.size();
+    // A window that leaves the input does so at the borders: the inside is computed without asking.
+    if (outermost && depth < 2) {
+      for (size_t i = axes.size(); i-- > 0;) {
+        std::vector<int64_t> cuts = CutPoints(values, axes[i], &an);
+        if (cuts.empty() || cuts.size() > 4) continue;
+        int64_t widest = cuts[0];
+        for (size_t c = 0; c < cuts.size(); ++c) {
+          widest = std::max(widest, (c + 1 < cuts.size() ? cuts[c + 1] : *tir::as_const_int(axes[i].extent)) - cuts[c]);
+        }
+        if (widest * 2 < *tir::as_const_int(axes[i].extent)) continue;
+        return EmitParts(axes, i, cuts, [&](const std::vector<Axis>& part, const tir::VarMap& map, double share) {
+          std::vector<PrimExpr> at, vals;
+          for (const PrimExpr& x : index) at.push_back(tir::Substitute(x, map));
+          Analyzer inner;
+          for (const Axis& a : part) inner.Bind(a.var, 0, a.extent);
+          for (const Axis& a : s.raxes) inner.Bind(a.var, 0, a.extent);
+          for (const PrimExpr& v : values) vals.push_back(inner.Simplify(tir::Substitute(v, map)));
+          PrimExpr cond = condition.defined() ? tir::Substitute(condition, map) : condition;
+          return EmitReduce(s, homes, at, part, vals, cond, work * share, true, depth + 1);
+        });
+      }
+    }
     std::vector<PrimExpr> identity(s.combiner->identity_element.begin(), s.combiner->identity_element.end());
     if (condition.defined()) {
       for (size_t i = 0; i < num; ++i) values[i] = if_then_else(condition, values[i], identity[i]);

@@ -177,6 +177,14 @@ TEST_CASE("te: moving elements: transpose, concatenate, pad, slice, gather, resh
                   PrimExpr in = i[0] >= 1 && i[0] < 7 && i[1] >= 2 && i[1] < 22 && i[2] >= 3 && i[2] < 36;
                   return if_then_else(in, x(i[0] - 1, i[1] - 2, i[2] - 3), te::Const(0.5, F32));
                 }, "pad")});
+  // Layouts packed by 16 and back, of several element sizes.
+  for (DataType t : {F32, DataType::Int(8), DataType::Float(64), DataType::Float(16), DataType::Bool()}) {
+    Tensor a = placeholder({2, 32, 7, 9}, t, "a"), p = placeholder({2, 2, 7, 9, 16}, t, "p");
+    CheckLowering({a}, {Compute({2, 2, 7, 9, 16}, [&](Indices i) { return a(i[0], i[1] * 16 + i[4], i[2], i[3]); }, "pack")});
+    CheckLowering({p}, {Compute({2, 32, 7, 9}, [&](Indices i) { return p(i[0], floordiv(i[1], 16), i[2], i[3], floormod(i[1], 16)); }, "unpack")});
+  }
+  Tensor sq = placeholder({40, 50}, F32, "sq"), bias = placeholder({40}, F32, "bias");
+  CheckLowering({sq, bias}, {Compute({50, 40}, [&](Indices i) { return exp(sq(i[1], i[0])) + bias(i[1]) * sq(i[1], i[0]); }, "t")});
   Tensor u = placeholder({4, 30}, F32, "u"), v = placeholder({4, 50}, F32, "v"), w = placeholder({4, 1}, F32, "w");
   CheckLowering({u, v, w}, {Compute({4, 81}, [&](Indices i) {
                   return if_then_else(i[1] < 30, u(i[0], i[1]), if_then_else(i[1] < 80, v(i[0], i[1] - 30), w(i[0], i[1] - 80)));
