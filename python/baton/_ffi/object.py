@@ -53,6 +53,9 @@ def register_object(type_key=None):
 def _import_sugar():
     global _sugar_state
     if _sugar_state == "none" and base.compiler_loaded():
+        # While one of them is being imported, the others may not be: they import each other.
+        if any(getattr(getattr(sys.modules.get(m), "__spec__", None), "_initializing", False) for m in ("baton", *_SUGAR)):
+            return
         _sugar_state = "busy"
         for name in _SUGAR:
             if importlib.util.find_spec(name) is not None:

@@ -55,9 +55,9 @@ def _program(mod, compiled):
             return [_array(v) for v in out] if isinstance(out, (tuple, list)) else [_array(out)]
 
         return run
-    mod = get_global_func("relay._transform.InferType")()(mod)
+    mod = get_global_func("transform.RunPass")(get_global_func("relay._transform.InferType")(), mod)
     interpret = get_global_func("relay.backend.InterpretCall")
-    main = mod["main"]
+    main = get_global_func("ir.Module_Lookup_str")(mod, "main")
 
     def run_interpreted(values):
         out = interpret(main, values, mod)

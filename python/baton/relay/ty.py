@@ -4,10 +4,9 @@
 from .._ffi.object import generated_class
 from ..ir import (FuncType, GlobalTypeVar, IncompleteType, RelayRefType, TensorType, TupleType, Type, TypeCall, TypeConstraint, TypeKind,
                   TypeVar)
+from ..tir.expr import Any
 
 RefType = RelayRefType
-# A dimension that is not known.
-Any = generated_class("tir.Any")
 
 
 def ShapeVar(name):

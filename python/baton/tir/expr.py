@@ -2,7 +2,6 @@
 """Expressions of loop programs. Python's operators on them stand at `baton.ir.PrimExpr`, their base."""
 
 from .._core import Object
-from .._ffi import generated_class
 from ..ir.expr import EqualOp, NotEqualOp, PrimExpr
 from . import _ffi_api
 
@@ -241,10 +240,34 @@ def _lend_operators():
 
 
 _lend_operators()
-Any = generated_class("tir.Any")
-Reduce = generated_class("tir.Reduce")
-CommReducer = generated_class("tir.CommReducer")
-ProducerLoad = generated_class("tir.ProducerLoad")
+
+
+class Any(PrimExpr, key="tir.Any"):
+    """A dimension that is not known."""
+
+    __slots__ = ()
+
+    def __init__(self, span=None):
+        super().__init__(dtype="int64", span=span)
+
+
+class Reduce(PrimExpr, key="tir.Reduce"):
+    """A reduction, at the root of a tensor expression's body."""
+
+    __slots__ = ()
+
+
+class CommReducer(Object, key="tir.CommReducer"):
+    """How two values of a reduction become one."""
+
+    __slots__ = ()
+
+
+class ProducerLoad(PrimExpr, key="tir.ProducerLoad"):
+    """An element of a tensor, as a value."""
+
+    __slots__ = ()
+
 
 __all__ = ["Add", "And", "Any", "BinaryOpExpr", "Broadcast", "BufferLoad", "Call", "Cast", "CommReducer", "ConstExpr", "Div", "EQ", "EqualOp",
            "FloatImm", "FloorDiv", "FloorMod", "GE", "GT", "IntImm", "IterVar", "LE", "LT", "Let", "Max", "Min", "Mod", "Mul", "NE", "Not",

@@ -7,12 +7,15 @@ Relay, a number or an array a constant.
 
 import inspect
 import keyword
+import re
 
 from ... import _core
 from ...ir import Op, PrimExpr, RelayExpr
+from ...tir import IntImm
 from ..expr import Call, Tuple, TupleWrapper, const
 
 _REQUIRED = 1
+_WINDOWS = frozenset(["kernel_size", "output_size", "pool_size"])
 
 
 class _Parameter:
@@ -43,13 +46,21 @@ def _plain(value):
     return value
 
 
-def attr_value(parameter, value):
-    """The value as the field takes it: a number where an array is wanted stands for as many as the default has."""
+def attr_value(parameter, value, spatial=1):
+    """The value as the field takes it: a number where an array is wanted stands for as many as the default has, or as there
+    are spatial dimensions."""
+    if parameter.kind == "runtime.Object":
+        # One of several kinds: the operator looks.
+        return IntImm("int64", value) if isinstance(value, int) else value
     value = _plain(value)
+    if parameter.kind == "dtype" and value == "":
+        return "void"  # not given
     if isinstance(value, bool) or not isinstance(value, int) or not parameter.kind.startswith("Array"):
         return value
     default = parameter.default
-    return [value] * (len(default) if isinstance(default, _core.Array) and len(default) > 1 else 1)
+    if isinstance(default, _core.Array) and len(default) > 1:
+        return [value] * len(default)
+    return [value] * (spatial if parameter.name in _WINDOWS else 1)
 
 
 class Operator:
@@ -62,6 +73,8 @@ class Operator:
         self.name = name
         self.inputs = [_Parameter(a.name, a.type_info, a.description, True, None) for a in op.arguments]
         self.attrs_key = op.attrs_type_key or None
+        dims = re.search(r"(\d)d", name)
+        self.spatial = int(dims[1]) if dims else 1
         described = _core.describe_type(self.attrs_key) if self.attrs_key else None
         self.attrs = [_Parameter(n, kind, doc, bool(flags & _REQUIRED), default) for n, kind, doc, flags, default in
                       (described[2] if described else ())]
@@ -139,7 +152,7 @@ class Operator:
                     if p.required:
                         raise TypeError(f"{self.name} needs `{p.name}`: {p.doc}")
                     continue  # None asks for the default
-                attrs[p.field] = attr_value(p, value)
+                attrs[p.field] = attr_value(p, value, self.spatial)
             elif p.required:
                 raise TypeError(f"{self.name} needs `{p.name}`: {p.doc}")
         return self.make(inputs, attrs)

@@ -181,6 +181,12 @@ Type BiasAddType(const BiasAddAttrs& a, const TypeArgs& in) {
   }
   return in.type(0);
 }
+void GuessBias(const BiasAddAttrs& a, Array<Type>* types) {
+  const auto* x = AsTensor((*types)[0]);
+  if (!x) return;
+  int64_t n = x->shape.size(), axis = a.axis < 0 ? a.axis + n : a.axis;
+  if (axis >= 0 && axis < n) Guess(types, 1, {x->shape[axis]}, x->dtype);
+}
 Tensor LowerBiasAdd(const BiasAddAttrs& a, const Tensors& in) {
   int64_t axis = NormalizeAxis(a.axis, in[0].ndim(), "nn.bias_add");
   return te::Compute(in[0].shape(), [&](Indices i) {
@@ -214,7 +220,7 @@ const Op op::bias_add = DefineOp({
     .inputs = {{"data", "R1: floating or integer dtype. R3: rank 1 or more."}, {"bias", "R2: dtype of data. R3: rank 1. R4: data's extent on `axis`."}},
     .output = "Shape and dtype of `data`.",
     .attrs = TypeOf<BiasAddAttrs>,
-    .type_rel = Rel<"nn.bias_add", BiasAddType>,
+    .type_rel = RelGuess<"nn.bias_add", GuessBias, BiasAddType>,
     .lower = LowerBiasAdd,
     .pattern = OpPattern::kBroadcast,
     .source = "Relay",
