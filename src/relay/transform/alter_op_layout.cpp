@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <baton/ir/target.h>
+#include <baton/relay/functor.h>
+#include <baton/relay/op.h>
+#include <baton/relay/op/make.h>
+#include <baton/relay/op/nn.h>
+#include <baton/relay/op/transform.h>
+#include <baton/relay/transform.h>
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+namespace baton::relay::transform {
+namespace {
+
+using Ints = std::vector<int64_t>;
+
+/// Channels of one block: as many as a vector has lanes, or the half or quarter of it; 0 if none divides them.
+int64_t BlockOf(int64_t channels, int64_t lanes) {
+  for (int64_t b = lanes; b >= 4; b /= 2) {
+    if (channels % b == 0) return b;
+  }
+  return 0;
+}
+
+bool StaticImage(const Expr& e, Ints* shape) {
+  const auto* t = e->checked_type_.as<TensorTypeNode>();
+  return t && t->shape.size() == 4 && StaticShape(t->shape, shape);
+}
+
+std::string Blocked(int64_t b) { return "NCHW" + std::to_string(b) + "c"; }
+
+Expr LayoutTransform(const Expr& x, const std::string& from, const std::string& to) {
+  static const Op op = Op::Get("layout_transform");
+  return MakeCall<LayoutTransformAttrs>(op, {x}, [&](LayoutTransformAttrs* a) { a->src_layout = from, a->dst_layout = to; });
+}
+
+/// Values exist in plain layout (NCHW), and where an operator made them in blocks, in that layout too; each user takes the
+/// one it can use. A transform that nobody uses is not part of the result.
+class LayoutMutator : public MixedModeMutator {
+ public:
+  explicit LayoutMutator(int64_t lanes) : lanes_(lanes) {}
+
+ private:
+  using MixedModeMutator::VisitExpr_;
+
+  struct Block {
+    Expr value;
+    int64_t size = 0;
+  };
+
+  Expr VisitExpr_(const FunctionNode* f) final {
+    return f->HasNonzeroAttr(attr::kPrimitive) ? GetRef<Expr>(f) : MixedModeMutator::VisitExpr_(f);
+  }
+
+  const Block* Find(const Expr& plain) const {
+    auto it = blocked_.find(plain.get());
+    return it == blocked_.end() ? nullptr : &it->second;
+  }
+  /// The value in blocks of `size`; made by a transform where it is not there.
+  Expr Get(const Expr& plain, int64_t size) {
+    if (const Block* b = Find(plain); b && b->size == size) return b->value;
+    Expr t = LayoutTransform(plain, "NCHW", Blocked(size));
+    if (!Find(plain)) Put(plain, t, size);
+    return t;
+  }
+  void Put(const Expr& plain, Expr value, int64_t size) {
+    blocked_[plain.get()] = {std::move(value), size};
+    keep_.push_back(plain);
+  }
+  /// The plain form of a blocked value of this shape, both known from now on.
+  Expr Plain(const Expr& value, int64_t size, const Ints& shape, const Span& span) {
+    value->span = span;
+    // With one pixel the order of elements is the same in both.
+    Expr plain = shape[2] == 1 && shape[3] == 1 ? Reshape(value, Array<int64_t>(shape.begin(), shape.end()))
+                                                : LayoutTransform(value, Blocked(size), "NCHW");
+    plain->span = span;
+    Put(plain, value, size);
+    return plain;
+  }
+
+  Expr Rewrite_(const CallNode* pre, const Expr& post) final {
+    const auto* call = post.as<CallNode>();
+    const OpDef* def = call ? DefOf(call->op) : nullptr;
+    Ints shape;
+    if (!def || !pre->checked_type_.defined() || !StaticImage(GetRef<Expr>(pre), &shape)) return post;
+    if (call->op == op::conv2d) return Convolution(pre, post, shape);
+    if (call->op == op::max_pool2d) return Pool<MaxPoolAttrs<2>>(pre, post, shape);
+    if (call->op == op::avg_pool2d) return Pool<AvgPoolAttrs<2>>(pre, post, shape);
+    if (call->op == op::global_avg_pool2d || call->op == op::global_max_pool2d) return Pool<GlobalPoolAttrs<2>>(pre, post, shape);
+    if (call->op->IsInstance<OpNode>() && call->op.as<OpNode>()->name == "concatenate") return Concatenate(pre, post, shape);
+    if (def->pattern == OpPattern::kElemWise && call->args.size() == 1) return Unary(call, post, shape);
+    if (def->pattern == OpPattern::kBroadcast && call->args.size() == 2 && !call->attrs.defined()) return Binary(pre, call, post, shape);
+    return post;
+  }
+
+  Expr Convolution(const CallNode* pre, const Expr& post, const Ints& out) {
+    const auto* call = post.as<CallNode>();
+    const auto& a = *static_cast<const Conv2DAttrs*>(call->attrs.get());
+    Ints in, w;
+    if (!(a.data_layout == "NCHW") || !(a.kernel_layout == "OIHW") || (!a.out_layout.empty() && !(a.out_layout == "NCHW"))) return post;
+    if (!StaticImage(pre->args[0], &in) || !StaticImage(pre->args[1], &w) || !call->args[1].as<ConstantNode>()) return post;
+    if (!(pre->args[0]->checked_type_.as<TensorTypeNode>()->dtype == DataType::Float(32))) return post;
+    if (std::count(in.begin(), in.end(), 0) || std::count(out.begin(), out.end(), 0)) return post;
+    bool depthwise = a.groups > 1 && a.groups == in[1] && a.groups == out[1];
+    if (a.groups != 1 && !depthwise) return post;
+    int64_t ob = BlockOf(out[1], lanes_), ib = BlockOf(in[1], lanes_);
+    if (ib == 0 && in[1] <= 4) ib = in[1];  // an image's channels are one block
+    if (depthwise) ib = ob;
+    if (ob == 0 || ib == 0) return post;
+    std::string kernel = "OIHW" + std::to_string(depthwise ? 1 : ib) + "i" + std::to_string(ob) + "o";
+    Expr data = Get(call->args[0], ib), weight = LayoutTransform(call->args[1], "OIHW", kernel);
+    auto attrs = runtime::make_object<Conv2DAttrs>(a);
+    attrs->data_layout = String(Blocked(ib));
+    attrs->kernel_layout = String(kernel);
+    attrs->out_layout = String(Blocked(ob));
+    Expr value = MakeCall(depthwise ? op::depthwise_conv2d_nchwc : op::conv2d_nchwc, {data, weight}, Attrs(ObjectPtr<Object>(attrs)));
+    return Plain(value, ob, out, post->span);
+  }
+
+  template <class A>
+  Expr Pool(const CallNode*, const Expr& post, const Ints& out) {
+    const auto* call = post.as<CallNode>();
+    const Block* b = Find(call->args[0]);
+    const auto& a = *static_cast<const A*>(call->attrs.get());
+    if (!b || !(a.layout == "NCHW")) return post;
+    auto attrs = runtime::make_object<A>(a);
+    attrs->layout = String(Blocked(b->size));
+    if constexpr (requires { attrs->out_layout; }) attrs->out_layout = String();
+    return Plain(MakeCall(Downcast<Op>(call->op), {b->value}, Attrs(ObjectPtr<Object>(attrs))), b->size, out, post->span);
+  }
+
+  Expr Concatenate(const CallNode* pre, const Expr& post, const Ints& out) {
+    const auto* call = post.as<CallNode>();
+    const auto* tuple = call->args[0].as<TupleNode>();
+    const auto* pre_tuple = pre->args[0].as<TupleNode>();
+    int64_t axis = runtime::GetField(call->attrs.get(), "axis").As<int64_t>();
+    if (!tuple || !pre_tuple || (axis != 1 && axis != -3)) return post;
+    // One block size for all, taken from those that are in blocks; at least half of them must be.
+    int64_t size = 0, have = 0;
+    for (const Expr& f : tuple->fields) {
+      if (const Block* b = Find(f)) {
+        size = size == 0 ? b->size : std::min(size, b->size);
+        ++have;
+      }
+    }
+    if (have * 2 < static_cast<int64_t>(tuple->fields.size())) return post;
+    for (size_t i = 0; i < tuple->fields.size(); ++i) {
+      Ints s;
+      int64_t k = static_cast<int64_t>(i);
+      if (!StaticImage(pre_tuple->fields[k], &s) || s[1] % size != 0) return post;
+      const Block* b = Find(tuple->fields[k]);
+      if (b && b->size != size) return post;
+    }
+    Array<Expr> fields;
+    for (const Expr& f : tuple->fields) fields.push_back(Get(f, size));
+    return Plain(MakeCall(Downcast<Op>(call->op), {Tuple(fields)}, call->attrs), size, out, post->span);
+  }
+
+  Expr Unary(const CallNode* call, const Expr& post, const Ints& out) {
+    const Block* b = Find(call->args[0]);
+    if (!b) return post;
+    return Plain(MakeCall(Downcast<Op>(call->op), {b->value}, call->attrs), b->size, out, post->span);
+  }
+
+  Expr Binary(const CallNode* pre, const CallNode* call, const Expr& post, const Ints& out) {
+    const Block *x = Find(call->args[0]), *y = Find(call->args[1]);
+    if (!x && !y) return post;
+    int64_t size = x ? x->size : y->size;
+    Array<Expr> args;
+    for (int64_t i = 0; i < 2; ++i) {
+      const auto* t = pre->args[i]->checked_type_.as<TensorTypeNode>();
+      Ints s;
+      if (!t || !StaticShape(t->shape, &s)) return post;
+      int64_t n = 1;
+      for (int64_t d : s) n *= d;
+      if (s == out) {
+        args.push_back(Get(call->args[i], size));
+      } else if (n == 1) {
+        args.push_back(s.empty() ? call->args[i] : Reshape(call->args[i], {1}));
+      } else if (n == out[1] && s.size() >= 3 && s[s.size() - 3] == out[1]) {  // a value a channel
+        args.push_back(Reshape(call->args[i], {1, out[1] / size, 1, 1, size}));
+      } else {
+        return post;
+      }
+    }
+    return Plain(MakeCall(Downcast<Op>(call->op), args, call->attrs), size, out, post->span);
+  }
+
+  int64_t lanes_;
+  std::unordered_map<const Object*, Block> blocked_;
+  std::vector<Expr> keep_;
+};
+
+}  // namespace
+
+Pass AlterOpLayout() {
+  return MakePass<AlterOpLayout>({
+      .doc = "Runs convolutions, and what lies between them, on images whose channels are in blocks of a vector's lanes.",
+      .opt_level = 3,
+      .required = {"InferType"},
+      .run = [](Function f, IRModule, PassContext) { return LayoutMutator(Target::Current()->Lanes(DataType::Float(32))).Mutate(f); },
+  });
+}
+
+namespace {
+const RegisterPass<AlterOpLayout> registered;
+}
+
+}  // namespace baton::relay::transform
