@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operators whose result is as long as values decide, and determinants; on the host.
+#include "../host.h"
+
+#include <baton/relay/op/algorithm.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace baton::relay {
+namespace {
+
+bool IsTrue(const NDArray& a, int64_t i) { return a.dtype().is_floating() ? !(a.GetDouble(i) == 0) : a.GetInt(i) != 0; }
+
+// ---- unique
+Type UniqueType(const UniqueAttrs& a, const TypeArgs& in) {
+  Shape values{UnknownDim()};
+  if (HasValue(a.axis)) {
+    in.MinRank(0, 1, "R1");
+    values = in.shape(0);
+    values.Set(in.Axis(ValueOf(a.axis), in.ndim(0)), UnknownDim());
+  }
+  Type index = TensorType(Shape{UnknownDim()}, DataType::Int(64)), inverse = index;
+  if (HasValue(a.axis)) inverse = TensorType(Shape{in.shape(0)[in.Axis(ValueOf(a.axis), in.ndim(0))]}, DataType::Int(64));
+  if (!HasValue(a.axis)) inverse = TensorType(Shape{MakeDim(ProductOf(Dims(in.shape(0))))}, DataType::Int(64));
+  return TupleType(Array<Type>{TensorType(values, in.dtype(0)), index, inverse, index});
+}
+NDArrays HostUnique(const Attrs& attrs, const NDArrays& in) {
+  const auto& a = AttrsAs<UniqueAttrs>(attrs);
+  NDArray x = in[0].Contiguous();
+  Ints shape = x.shape();
+  int64_t axis = 0;
+  if (HasValue(a.axis)) {
+    axis = NormalizeAxis(ValueOf(a.axis), x->ndim, "unique");
+  } else {
+    shape = {x.numel()};
+  }
+  Rows rows(shape, axis);
+  Elements e(x);
+  auto compare = [&](int64_t p, int64_t q) {  // of two slices, row-major
+    for (int64_t o = 0; o < rows.outer; ++o) {
+      for (int64_t i = 0; i < rows.inner; ++i) {
+        if (int c = e.Compare(rows.At(o, p, i), rows.At(o, q, i))) return c;
+      }
+    }
+    return 0;
+  };
+  std::vector<int64_t> order(rows.n);
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int64_t p, int64_t q) { return compare(p, q) < 0; });
+  // Groups of equal slices; each is known by its first place.
+  std::vector<int64_t> first, count, group(rows.n);
+  for (int64_t k = 0; k < rows.n; ++k) {
+    if (k == 0 || compare(order[k - 1], order[k]) != 0) first.push_back(order[k]), count.push_back(0);
+    group[order[k]] = static_cast<int64_t>(first.size()) - 1;
+    ++count.back();
+  }
+  int64_t m = first.size();
+  std::vector<int64_t> rank(m), place(m);  // rank: groups in the order of the result
+  std::iota(rank.begin(), rank.end(), 0);
+  if (!a.is_sorted) std::sort(rank.begin(), rank.end(), [&](int64_t p, int64_t q) { return first[p] < first[q]; });
+  for (int64_t k = 0; k < m; ++k) place[rank[k]] = k;
+  Ints out_shape = shape;
+  out_shape[axis] = m;
+  NDArray values = NDArray::Empty(out_shape, x.dtype()), indices = NDArray::Empty({m}, DataType::Int(64));
+  NDArray inverse = NDArray::Empty({rows.n}, DataType::Int(64)), counts = NDArray::Empty({m}, DataType::Int(64));
+  for (int64_t k = 0; k < m; ++k) {
+    I64(indices)[k] = first[rank[k]];
+    I64(counts)[k] = count[rank[k]];
+    for (int64_t o = 0; o < rows.outer; ++o) {
+      for (int64_t i = 0; i < rows.inner; ++i) CopyElement(x, rows.At(o, first[rank[k]], i), values, (o * m + k) * rows.inner + i);
+    }
+  }
+  for (int64_t k = 0; k < rows.n; ++k) I64(inverse)[k] = place[group[k]];
+  return {values, indices, inverse, counts};
+}
+
+// ---- argwhere, compress
+Type ArgwhereType(const TypeArgs& in) { return TensorType(Shape{UnknownDim(), PrimExpr(in.ndim(0))}, DataType::Int(64)); }
+NDArrays HostArgwhere(const Attrs&, const NDArrays& in) {
+  NDArray x = in[0].Contiguous();
+  Ints shape = x.shape();
+  std::vector<int64_t> at;
+  int64_t n = x.numel(), found = 0, rank = x->ndim;
+  for (int64_t i = 0; i < n; ++i) {
+    if (!IsTrue(x, i)) continue;
+    ++found;
+    at.resize(at.size() + rank);
+    int64_t rest = i;
+    for (int64_t d = rank - 1; d >= 0; --d) {
+      at[at.size() - rank + d] = rest % shape[d];
+      rest /= shape[d];
+    }
+  }
+  return {NDArray::FromBytes(at.data(), {found, rank}, DataType::Int(64))};
+}
+Type CompressType(const CompressAttrs& a, const TypeArgs& in) {
+  in.Bool(1, "R1");
+  in.Rank(1, 1, "R1");
+  Shape out{UnknownDim()};
+  if (HasValue(a.axis)) {
+    in.MinRank(0, 1, "R2");
+    out = in.shape(0);
+    out.Set(in.Axis(ValueOf(a.axis), in.ndim(0)), UnknownDim());
+  }
+  return TensorType(out, in.dtype(0));
+}
+NDArrays HostCompress(const Attrs& attrs, const NDArrays& in) {
+  const auto& a = AttrsAs<CompressAttrs>(attrs);
+  NDArray x = in[0].Contiguous(), c = in[1].Contiguous();
+  Ints shape = x.shape();
+  int64_t axis = 0;
+  if (HasValue(a.axis)) {
+    axis = NormalizeAxis(ValueOf(a.axis), x->ndim, "compress");
+  } else {
+    shape = {x.numel()};
+  }
+  Rows rows(shape, axis);
+  std::vector<int64_t> keep;
+  for (int64_t k = 0; k < rows.n && k < c.numel(); ++k) {
+    if (IsTrue(c, k)) keep.push_back(k);
+  }
+  int64_t m = keep.size();
+  shape[axis] = m;
+  NDArray out = NDArray::Empty(shape, x.dtype());
+  for (int64_t o = 0; o < rows.outer; ++o) {
+    for (int64_t k = 0; k < m; ++k) {
+      for (int64_t i = 0; i < rows.inner; ++i) CopyElement(x, rows.At(o, keep[k], i), out, (o * m + k) * rows.inner + i);
+    }
+  }
+  return {out};
+}
+
+// ---- det
+Type DetType(const TypeArgs& in) {
+  in.Floating(0, "R1");
+  in.MinRank(0, 2, "R2");
+  int64_t n = in.ndim(0);
+  if (!in.Same(in.shape(0)[n - 1], in.shape(0)[n - 2])) in.Fail("R2", in.Show(0) + " holds no square matrices");
+  return TensorType(Shape(in.shape(0).begin(), in.shape(0).begin() + (n - 2)), in.dtype(0));
+}
+NDArrays HostDet(const Attrs&, const NDArrays& in) {
+  NDArray x = in[0].Contiguous();
+  Ints shape = x.shape();
+  int64_t n = shape.back();
+  if (shape[shape.size() - 2] != n) throw RuntimeError("linalg.det: the matrices are not square");
+  NDArray out = NDArray::Empty(Ints(shape.begin(), shape.end() - 2), x.dtype());
+  std::vector<double> all = ToDoubles(x), m(n * n);
+  for (int64_t b = 0, batch = out.numel(); b < batch; ++b) {
+    std::copy_n(all.begin() + b * n * n, n * n, m.begin());
+    double det = 1;
+    for (int64_t c = 0; c < n; ++c) {  // Gaussian elimination with the largest pivot
+      int64_t pivot = c;
+      for (int64_t r = c + 1; r < n; ++r) {
+        if (std::fabs(m[r * n + c]) > std::fabs(m[pivot * n + c])) pivot = r;
+      }
+      if (pivot != c) {
+        std::swap_ranges(m.begin() + c * n, m.begin() + (c + 1) * n, m.begin() + pivot * n);
+        det = -det;
+      }
+      det *= m[c * n + c];
+      if (m[c * n + c] == 0) break;
+      for (int64_t r = c + 1; r < n; ++r) {
+        double f = m[r * n + c] / m[c * n + c];
+        for (int64_t k = c; k < n; ++k) m[r * n + k] -= f * m[c * n + k];
+      }
+    }
+    out.SetDouble(b, det);
+  }
+  return {out};
+}
+
+}  // namespace
+
+const Op op::unique = DefineOp({
+    .name = "unique",
+    .doc = "Values without repetition, the first place of each, which of them each element is, and how often each occurs.",
+    .inputs = {{"data", "R1: rank 1 or more, unless axis=None."}},
+    .output = "A tuple (values, indices, inverse, counts); the last three int64.",
+    .attrs = TypeOf<UniqueAttrs>,
+    .type_rel = Rel<"unique", UniqueType>,
+    .host = HostUnique,
+    .source = "ONNX Unique-11",
+});
+const Op op::argwhere = DefineOp({
+    .name = "argwhere",
+    .doc = "Indices of the elements that are not 0, row-major.",
+    .inputs = {{"condition", "Any tensor."}},
+    .output = "(number found, rank), int64.",
+    .type_rel = Rel<"argwhere", ArgwhereType>,
+    .host = HostArgwhere,
+    .source = "NumPy",
+});
+const Op op::compress = DefineOp({
+    .name = "compress",
+    .doc = "Slices along an axis where the condition is true.",
+    .inputs = {{"data", "R2: rank 1 or more, unless axis=None."}, {"condition", "R1: bool, rank 1; slices behind its end are left out."}},
+    .output = "`data` with a shorter axis.",
+    .attrs = TypeOf<CompressAttrs>,
+    .type_rel = Rel<"compress", CompressType>,
+    .host = HostCompress,
+    .source = "ONNX Compress-11",
+});
+const Op op::det = DefineOp({
+    .name = "linalg.det",
+    .doc = "Determinants, computed in float64.",
+    .inputs = {{"data", "(..., n, n). R1: floating dtype. R2: square matrices."}},
+    .output = "The leading dimensions.",
+    .type_rel = Rel<"linalg.det", DetType>,
+    .host = HostDet,
+    .source = "ONNX Det-22",
+});
+
+}  // namespace baton::relay

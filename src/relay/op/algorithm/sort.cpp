@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sorting along an axis, on the host. Equal elements keep their order.
+#include "../host.h"
+
+#include <baton/relay/op/algorithm.h>
+
+#include <algorithm>
+#include <numeric>
+
+namespace baton::relay {
+namespace {
+
+/// The first k places of each row, in order.
+template <class Visit>
+void Ordered(const NDArray& x, int64_t axis, bool ascend, int64_t k, Visit visit) {
+  Rows rows(x.shape(), axis);
+  Elements e(x);
+  std::vector<int64_t> order(rows.n);
+  for (int64_t o = 0; o < rows.outer; ++o) {
+    for (int64_t i = 0; i < rows.inner; ++i) {
+      std::iota(order.begin(), order.end(), 0);
+      auto before = [&](int64_t a, int64_t b) {
+        int c = e.Compare(rows.At(o, a, i), rows.At(o, b, i));
+        return c != 0 ? (ascend ? c < 0 : c > 0) : a < b;
+      };
+      if (k < rows.n) {
+        std::partial_sort(order.begin(), order.begin() + k, order.end(), before);
+      } else {
+        std::sort(order.begin(), order.end(), before);
+      }
+      for (int64_t j = 0; j < k; ++j) visit((o * k + j) * rows.inner + i, rows.At(o, order[j], i), order[j]);
+    }
+  }
+}
+
+Type SortType(const SortAttrs& a, const TypeArgs& in) {
+  in.MinRank(0, 1, "R1");
+  in.Axis(a.axis, in.ndim(0));
+  return in.type(0);
+}
+NDArrays HostSort(const Attrs& attrs, const NDArrays& in) {
+  const auto& a = AttrsAs<SortAttrs>(attrs);
+  NDArray x = in[0].Contiguous(), out = NDArray::Empty(x.shape(), x.dtype());
+  int64_t axis = NormalizeAxis(a.axis, x->ndim, "sort");
+  Ordered(x, axis, a.is_ascend, x.shape()[axis], [&](int64_t to, int64_t from, int64_t) { CopyElement(x, from, out, to); });
+  return {out};
+}
+
+void IndexDtype(const TypeArgs& in, DataType t) {
+  if (!t.is_integral() && !t.is_floating()) in.Fail("R2", "dtype is " + DataType2String(t) + ", where a number's is wanted");
+}
+Type ArgsortType(const ArgsortAttrs& a, const TypeArgs& in) {
+  in.MinRank(0, 1, "R1");
+  IndexDtype(in, a.dtype);
+  in.Axis(a.axis, in.ndim(0));
+  return TensorType(in.shape(0), a.dtype);
+}
+NDArrays HostArgsort(const Attrs& attrs, const NDArrays& in) {
+  const auto& a = AttrsAs<ArgsortAttrs>(attrs);
+  NDArray x = in[0].Contiguous(), out = NDArray::Empty(x.shape(), DataType::Int(64));
+  int64_t axis = NormalizeAxis(a.axis, x->ndim, "argsort");
+  Ordered(x, axis, a.is_ascend, x.shape()[axis], [&](int64_t to, int64_t, int64_t place) { I64(out)[to] = place; });
+  return {CastIndices(out, a.dtype)};
+}
+
+Type TopKType(const TopKAttrs& a, const TypeArgs& in) {
+  in.MinRank(0, 1, "R1");
+  IndexDtype(in, a.dtype);
+  if (a.ret_type != "both" && a.ret_type != "values" && a.ret_type != "indices") {
+    in.Fail("R3", "ret_type is \"" + a.ret_type.str() + "\"; it is \"both\", \"values\" or \"indices\"");
+  }
+  int64_t axis = in.Axis(a.axis, in.ndim(0)), n = in.dim(0, axis);
+  if (n >= 0 && a.k > n) in.Fail("R4", "k is " + Str(a.k) + " and " + in.Show(0) + " has " + Str(n) + " elements on axis " + Str(axis));
+  Shape out = in.shape(0);
+  if (a.k >= 0) out.Set(axis, PrimExpr(a.k));
+  Type values = TensorType(out, in.dtype(0)), indices = TensorType(out, a.dtype);
+  return a.ret_type == "both" ? Type(TupleType(Array<Type>{values, indices})) : a.ret_type == "values" ? values : indices;
+}
+NDArrays HostTopK(const Attrs& attrs, const NDArrays& in) {
+  const auto& a = AttrsAs<TopKAttrs>(attrs);
+  NDArray x = in[0].Contiguous();
+  int64_t axis = NormalizeAxis(a.axis, x->ndim, "topk");
+  Ints shape = x.shape();
+  int64_t k = a.k < 0 ? shape[axis] : a.k;
+  if (k > shape[axis]) throw RuntimeError("topk: k is " + Str(k) + " and the axis has " + Str(shape[axis]) + " elements");
+  shape[axis] = k;
+  NDArray values = NDArray::Empty(shape, x.dtype()), indices = NDArray::Empty(shape, DataType::Int(64));
+  Ordered(x, axis, a.is_ascend, k, [&](int64_t to, int64_t from, int64_t place) {
+    CopyElement(x, from, values, to);
+    I64(indices)[to] = place;
+  });
+  if (a.ret_type == "values") return {values};
+  indices = CastIndices(indices, a.dtype);
+  return a.ret_type == "indices" ? NDArrays{indices} : NDArrays{values, indices};
+}
+
+Type SearchSortedType(const SearchSortedAttrs& a, const TypeArgs& in) {
+  in.MinRank(0, 1, "R1");
+  in.SameDtype(0, 1, "R2");
+  bool fits = in.ndim(0) == 1 || in.ndim(0) == in.ndim(1);
+  for (int64_t d = 0; fits && in.ndim(0) > 1 && d + 1 < in.ndim(0); ++d) fits = in.Same(in.shape(0)[d], in.shape(1)[d]);
+  if (!fits) in.Fail("R3", in.Show(1) + " has no sequence in " + in.Show(0) + " for each of its rows");
+  return TensorType(in.shape(1), a.dtype);
+}
+NDArrays HostSearchSorted(const Attrs& attrs, const NDArrays& in) {
+  const auto& a = AttrsAs<SearchSortedAttrs>(attrs);
+  NDArray s = in[0].Contiguous(), v = in[1].Contiguous();
+  // Both in one list, so that they compare exactly.
+  int64_t ns = s.numel(), nv = v.numel(), n = s.shape().back(), row = s->ndim == 1 ? nv : v.shape().back();
+  NDArray both = NDArray::Empty({ns + nv}, s.dtype()), out = NDArray::Empty(v.shape(), DataType::Int(64));
+  for (int64_t i = 0; i < ns; ++i) CopyElement(s, i, both, i);
+  for (int64_t i = 0; i < nv; ++i) CopyElement(v, i, both, ns + i);
+  Elements e(both);
+  for (int64_t i = 0; i < nv; ++i) {
+    int64_t begin = s->ndim == 1 ? 0 : i / row * n, low = 0, high = n;
+    while (low < high) {
+      int64_t mid = (low + high) / 2;
+      int c = e.Compare(begin + mid, ns + i);
+      if (c < 0 || (a.right && c == 0)) {
+        low = mid + 1;
+      } else {
+        high = mid;
+      }
+    }
+    I64(out)[i] = low;
+  }
+  return {CastIndices(out, a.dtype)};
+}
+
+}  // namespace
+
+const Op op::sort = DefineOp({
+    .name = "sort",
+    .doc = "Elements in order along an axis; stable, NaN counts as largest.",
+    .inputs = {{"data", "R1: rank 1 or more."}},
+    .output = "Shape and dtype of `data`.",
+    .attrs = TypeOf<SortAttrs>,
+    .type_rel = Rel<"sort", SortType>,
+    .host = HostSort,
+    .source = "NumPy",
+});
+const Op op::argsort = DefineOp({
+    .name = "argsort",
+    .doc = "Places of the elements in order along an axis; stable, NaN counts as largest.",
+    .inputs = {{"data", "R1: rank 1 or more."}},
+    .output = "Shape of `data`. R2: a number's dtype.",
+    .attrs = TypeOf<ArgsortAttrs>,
+    .type_rel = Rel<"argsort", ArgsortType>,
+    .host = HostArgsort,
+    .source = "NumPy",
+});
+const Op op::topk = DefineOp({
+    .name = "topk",
+    .doc = "The k largest or smallest along an axis, in order; of equal ones the first.",
+    .inputs = {{"data", "R1: rank 1 or more. R4: k elements or more."}},
+    .output = "A tuple of values and indices, or one of them. R2: a number's dtype. R3: a known ret_type.",
+    .attrs = TypeOf<TopKAttrs>,
+    .type_rel = Rel<"topk", TopKType>,
+    .host = HostTopK,
+    .source = "ONNX TopK-11",
+});
+const Op op::searchsorted = DefineOp({
+    .name = "searchsorted",
+    .doc = "Where values would go in a sorted sequence.",
+    .inputs = {{"sorted_sequence", "R1: rank 1 or more."}, {"values", "R2: dtype of sorted_sequence. R3: any shape for rank 1, else the same rows."}},
+    .output = "Shape of `values`.",
+    .attrs = TypeOf<SearchSortedAttrs>,
+    .type_rel = Rel<"searchsorted", SearchSortedType>,
+    .host = HostSearchSorted,
+    .source = "NumPy",
+});
+
+}  // namespace baton::relay
