@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
         if emit in TEXT:
             text = compiler.emit_text(model, shapes, options, emit)
         else:
-            compiler.build(model, shapes, options).save(args.output, emit)
+            compiler.build_model(model, shapes, options).save(args.output, emit)
     if emit in TEXT:
         text = text if text.endswith("\n") else text + "\n"
         if args.output in (None, "-"):

@@ -6,11 +6,11 @@ from .executable import Executable, TensorInfo, load
 
 def __getattr__(name):
     # The compiler is loaded by its first use, not by `baton.load`.
-    if name in ("compile", "build", "lower"):
-        from . import compiler
+    if name == "compile":
+        from .compiler import compile
 
-        return getattr(compiler, name)
+        return compile
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-__all__ = ["Executable", "TensorInfo", "build", "compile", "load", "lower"]  # noqa: F822 - made on first use
+__all__ = ["Executable", "TensorInfo", "compile", "load"]  # noqa: F822 - made on first use

@@ -133,7 +133,7 @@ def compile(  # noqa: A001 - the name users expect
     _check_shapes(inputs, shapes)
 
     def specialize(shapes: Mapping[str, tuple[int, ...]]) -> Executable:
-        return Executable(build(model, shapes, options))
+        return Executable(build_model(model, shapes, options))
 
     merged = tuple(info._replace(shape=shapes.get(info.name, info.shape)) for info in inputs)
     if all(isinstance(size, int) for info in merged for size in info.shape):
@@ -174,23 +174,16 @@ class Options:
             get_global_func("transform.ExitPassContext")(context)
 
 
-def build(model: Source, shapes: Mapping[str, tuple[int, ...]], options: Options):
+def build_model(model: Source, shapes: Mapping[str, tuple[int, ...]], options: Options):
     """The runtime module of a model with inputs of these shapes."""
     with options.context():
-        return _released("driver.Compile")(model.read(shapes), options.target)
+        return get_global_func("driver.Compile")(model.read(shapes), options.target)
 
 
 def emit_text(model: Source, shapes: Mapping[str, tuple[int, ...]], options: Options, stage: str) -> str:
     """A stage on the way to code, as text: relay (after all passes), tir, llvm or asm."""
     with options.context():
-        return str(_released("driver.EmitText")(model.read(shapes), options.target, stage))
-
-
-def _released(name: str):
-    """A function that takes long: other Python threads run meanwhile."""
-    func = get_global_func(name)
-    func.release_gil = True
-    return func
+        return str(get_global_func("driver.EmitText")(model.read(shapes), options.target, stage))
 
 
 def describe(path: str) -> dict:
