@@ -4,18 +4,19 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import hashlib
 import os
 import platform
-import statistics
 import sys
 import time
 
 import numpy as np
 
+from ..cli.measure import interleave
 from . import DemoError
 from .corpus import standard_library
-from .engines import BUCKETS, ENGINES, Engine, bucket, installed, pad
+from .engines import ENGINES, Engine, bucket, installed, pad
 from .minilm import MAX_TOKENS, MiniLM, cache_dir, find_minilm, write_whole
 from .reference import Reference
 from .tokenize import load_tokenizer
@@ -143,38 +144,23 @@ def answer(
         print(f"  {scores[i]:.2f}  {names[i]:<22} {summary}")
 
 
-def compare(
-    engine: Engine, peer: Engine | None, reference: Reference, tokens: list[list[int]], rounds: int = 7
-) -> bool:
-    """Times the engines in turns on sentences of each length, and compares their embeddings with the reference."""
+def compare(engine: Engine, peer: Engine | None, reference: Reference, tokens: list[list[int]]) -> bool:
+    """Times the engines in turns on a sentence of each length, and compares their embeddings with the reference."""
     engines = [engine, peer] if peer else [engine]
     apart: dict[str, list[np.ndarray]] = {e.name: [] for e in engines}
-    between, ratios = [], []
+    between = []
     print()
-    for size in BUCKETS:
-        fitting = [ids for ids in tokens if bucket(len(ids)) == size and size in engine.used]
-        if not fitting:
-            continue
-        ids = max(fitting, key=len)  # the fullest one; all are padded to the same size
+    for size in sorted(engine.used):
+        ids = max((ids for ids in tokens if bucket(len(ids)) == size), key=len)  # all are padded to the same size
         inputs, wanted = pad(ids, size), reference.embed(ids)
-        times: dict[str, list[float]] = {e.name: [] for e in engines}
-        outputs = {}
-        for _ in range(rounds):
-            for e in engines:
-                outputs[e.name] = e.run(*inputs)[0]  # also wakes the engine's threads; the other's go to sleep
-                for _ in range(3):
-                    start = time.perf_counter()
-                    e.run(*inputs)
-                    times[e.name].append((time.perf_counter() - start) * 1e3)
+        outputs = {e.name: e.run(*inputs)[0] for e in engines}
+        timings = interleave({e.name: functools.partial(e.run, *inputs) for e in engines}, 4, block_seconds=0.1)
         for e in engines:
             apart[e.name].append(outputs[e.name] - wanted)
-        text = ", ".join(
-            f"{e.name} {min(times[e.name]):.2f} (median {statistics.median(times[e.name]):.2f})" for e in engines
-        )
+        text = ", ".join(f"{name} {timing.min:.2f} (median {timing.median:.2f})" for name, timing in timings.items())
         if peer:
             between.append(outputs[engine.name] - outputs[peer.name])
-            ratios.append(statistics.median(times[engine.name]) / statistics.median(times[peer.name]))
-            text += f", ratio {ratios[-1]:.2f}"
+            text += f", ratio {timings[engine.name].median / timings[peer.name].median:.2f}"
         row("ms a sentence" if size == min(engine.used) else "", f"{size:>3} tokens: {text}")
     for e in engines:
         row("difference", f"{e.name} from the NumPy reference at most {largest(apart[e.name]):.1e}")
