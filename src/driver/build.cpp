@@ -8,6 +8,7 @@
 #include <baton/runtime/registry.h>
 #include <baton/support/file.h>
 #include <baton/support/nearest.h>
+#include <baton/tir/printer.h>
 
 #include <algorithm>
 #include <atomic>
@@ -56,6 +57,17 @@ IRModule ReplaceParams(const IRModule& mod, F replace) {
   return WithMain(mod, Function(params, relay::Bind(main->body, binds), Type(), main->type_params, main->attrs));
 }
 
+/// Loop programs for people, one after the other.
+std::string TirText(const IRModule& mod) {
+  std::string out;
+  for (const auto& [var, func] : mod->functions) {
+    if (!out.empty()) out += "\n";
+    out += tir::AsText(func);
+    if (out.back() != '\n') out += "\n";
+  }
+  return out;
+}
+
 /// A model in code of this process. The executor finds all that it needs here.
 class AotModule : public runtime::ModuleNode {
  public:
@@ -68,7 +80,7 @@ class AotModule : public runtime::ModuleNode {
     std::string f(format);
     if (f == "relay") return AsText(mod_);
     LoweredModel model = LowerGraph(MainOf(mod_), target_);
-    if (f == "tir") return AsText(model.mod);
+    if (f == "tir") return TirText(model.mod);
     IRModule lowered = LowerTir(model.mod, target_);
     if (f == "llvm" || f == "ll") return codegen::CompileToText(lowered, target_, "ll");
     if (f == "asm") return codegen::CompileToText(lowered, target_, "asm");
@@ -420,9 +432,9 @@ std::string EmitText(const IRModule& mod, const Target& target, const std::strin
   if (!CanLowerGraph(main, &why)) throw UnsupportedError("there is no " + stage + " of this program, because " + why);
   With<Target> scope(target);
   LoweredModel model = LowerGraph(main, target);
-  if (stage == "tir") return AsText(model.mod);
+  if (stage == "tir") return TirText(model.mod);
   IRModule lowered = LowerTir(model.mod, target);
-  if (stage == "tir-lowered") return AsText(lowered);
+  if (stage == "tir-lowered") return TirText(lowered);
   if (stage == "llvm") return codegen::CompileToText(lowered, target, "ll");
   if (stage == "llvm-raw") return codegen::CompileToText(lowered, target, "ll-raw");
   if (stage == "asm") return codegen::CompileToText(lowered, target, "asm");

@@ -93,6 +93,8 @@ def run(args: argparse.Namespace) -> int:
         if args.model is None:
             raise UsageError("a file of Relay text is needed, or - for standard input")
         text = read_text(args.model)
+        if not text.strip():
+            raise Failure(f"`{args.model}` is empty; Relay text is needed")
     from ..driver import passes
 
     known = passes.names()

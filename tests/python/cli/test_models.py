@@ -80,7 +80,7 @@ def test_compiling_twice_gives_the_same_bytes(baton, good, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "emit, word", [("relay", "def @main"), ("tir", "primfn"), ("llvm", "define"), ("asm", ".text")]
+    "emit, word", [("relay", "def @main"), ("tir", "def @fused"), ("llvm", "define"), ("asm", ".text")]
 )
 def test_emit_text(baton, good, tmp_path, emit, word):
     done = baton("compile", good, f"--emit={emit}")
