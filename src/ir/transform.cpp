@@ -198,6 +198,8 @@ IRModule Pass::operator()(IRModule mod, const PassContext& ctx) const {
   if (!mod.defined()) throw runtime::ValueError("pass `" + get()->Info()->name.str() + "` was given no module");
   const PassNode* node = get();
   PassInfo info = node->Info();
+  // A front end that was asked to stop (Ctrl-C) says so by an error.
+  if (const PackedFunc* poll = runtime::Registry::Get("runtime.CheckSignals")) (*poll)();
   if (!ctx.InstrumentBeforePass(mod, info)) return mod;
   IRModule out = (*node)(std::move(mod), ctx);
   if (!out.defined()) throw runtime::TypeError("pass `" + info->name.str() + "` returned no module");

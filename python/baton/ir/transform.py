@@ -124,24 +124,10 @@ def sequential(passes=None, opt_level=0, name="sequential", required=None):
     return Sequential(passes, opt_level, name, required)
 
 
-def checked_body(body, name, wanted, method):
-    """The body of a pass, with a check of what it gives: nothing would be found out far from here."""
-
-    @functools.wraps(body)
-    def run(*args):
-        result = body(*args)
-        if not isinstance(result, wanted):
-            raise TypeError(f"pass `{name}` returned {type(result).__name__}, its {method} must return {wanted.__name__}")
-        return result
-
-    return run
-
-
-def make_pass_decorator(make, base, method, wanted):
+def make_pass_decorator(make, base, method):
     """A decorator that turns functions and classes into passes of one kind.
 
     make: (body, PassInfo) -> pass of C++. base: the Python class of such passes. method: the name of a class's body.
-    wanted: what a body gives.
     """
 
     def decorator(pass_func=None, opt_level=None, name=None, required=None):
@@ -153,17 +139,17 @@ def make_pass_decorator(make, base, method, wanted):
             fname = name or getattr(pass_arg, "__name__", type(pass_arg).__name__)
             info = PassInfo(opt_level, fname, required)
             if inspect.isclass(pass_arg):
-                return _wrap_class(pass_arg, info, make, base, method, wanted())
+                return _wrap_class(pass_arg, info, make, base, method)
             if not callable(pass_arg):
                 raise TypeError(f"a pass is made of a function or a class with `{method}`, not of {pass_arg!r}")
-            return make(checked_body(pass_arg, fname, wanted(), "body"), info)
+            return make(pass_arg, info)
 
         return create(pass_func) if pass_func is not None else create
 
     return decorator
 
 
-def _wrap_class(pass_cls, info, make, base, method, wanted):
+def _wrap_class(pass_cls, info, make, base, method):
     """A class of passes out of a class whose `method` is the body; each instance keeps its own state."""
     if not callable(getattr(pass_cls, method, None)):
         raise TypeError(f"class `{pass_cls.__name__}` has no method `{method}`, which is the body of the pass")
@@ -171,8 +157,7 @@ def _wrap_class(pass_cls, info, make, base, method, wanted):
     class PyPass(base):
         def __init__(self, *args, **kwargs):
             inst = pass_cls(*args, **kwargs)
-            body = checked_body(getattr(inst, method), info.name, wanted, f"`{method}`")
-            self.__init_handle_by_constructor__(make, body, info)
+            self.__init_handle_by_constructor__(make, getattr(inst, method), info)
             self._inst = inst
 
         def __getattr__(self, name):
@@ -192,7 +177,7 @@ def _ir_module():
     return IRModule
 
 
-module_pass = make_pass_decorator(lambda body, info: _api("MakeModulePass")(body, info), ModulePass, "transform_module", _ir_module)
+module_pass = make_pass_decorator(lambda body, info: _api("MakeModulePass")(body, info), ModulePass, "transform_module")
 module_pass.__name__ = module_pass.__qualname__ = "module_pass"
 module_pass.__doc__ = """Makes a pass over modules of a function `(mod, ctx) -> mod` or of a class with
 `transform_module(self, mod, ctx)`.

@@ -13,13 +13,8 @@ class PrimFuncPass(Pass, key="tir.PrimFuncPass"):
     __slots__ = ()
 
 
-def _prim_func():
-    from .function import PrimFunc
-    return PrimFunc
-
-
 prim_func_pass = make_pass_decorator(lambda body, info: get_global_func(_PREFIX + "CreatePrimFuncPass")(body, info), PrimFuncPass,
-                                     "transform_function", _prim_func)
+                                     "transform_function")
 prim_func_pass.__name__ = prim_func_pass.__qualname__ = "prim_func_pass"
 prim_func_pass.__doc__ = """Makes a pass over PrimFuncs of a function `(func, mod, ctx) -> func` or of a class with
 `transform_function(self, func, mod, ctx)`."""

@@ -155,10 +155,32 @@ def test_unknown_pass():
 
 def test_what_a_body_returns_is_checked():
     for bad in (None, 3, _function()):
-        with pytest.raises(TypeError, match="must return IRModule"):
-            tvm.transform.module_pass(lambda mod, ctx, bad=bad: bad, opt_level=0)(_module())
-    with pytest.raises(TypeError, match="`lazy` returned NoneType, its body must return BaseFunc"):
-        relay.transform.function_pass(lambda f, m, c: None, opt_level=0, name="lazy")(_module())
+        with pytest.raises(TypeError, match="pass `lazy` must return an IRModule"):
+            tvm.transform.module_pass(lambda mod, ctx, bad=bad: bad, opt_level=0, name="lazy")(_module())
+    for bad in (None, 3, _module()):
+        with pytest.raises(TypeError, match="pass `lazy` must return"):
+            relay.transform.function_pass(lambda f, m, c, bad=bad: bad, opt_level=0, name="lazy")(_module())
+
+
+def test_signals_stop_a_sequence(capfd):
+    import signal
+
+    class Stop(Exception):
+        pass
+
+    def stop(*_):
+        raise Stop
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, 0.05)
+    try:
+        with pytest.raises(Stop):
+            # Passes of C++ alone, for far longer than the timer; the last one would print.
+            tvm.transform.Sequential([*[relay.transform.InferType()] * 500_000, tvm.transform.PrintIR()])(_module())
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert capfd.readouterr().out == ""
 
 
 def test_exception_in_a_body():  # PY-007, PY-021

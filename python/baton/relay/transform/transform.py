@@ -9,18 +9,13 @@ from . import _ffi_api
 _PREFIX = "relay._transform."
 
 
-def _function():
-    from ...ir import BaseFunc
-    return BaseFunc
-
-
 class FunctionPass(Pass, key="relay.FunctionPass"):
     """A pass over the functions of a module, one at a time; made by `function_pass`."""
 
     __slots__ = ()
 
 
-function_pass = make_pass_decorator(lambda body, info: _ffi_api.MakeFunctionPass(body, info), FunctionPass, "transform_function", _function)
+function_pass = make_pass_decorator(lambda body, info: _ffi_api.MakeFunctionPass(body, info), FunctionPass, "transform_function")
 function_pass.__name__ = function_pass.__qualname__ = "function_pass"
 function_pass.__doc__ = """Makes a pass over functions of a function `(func, mod, ctx) -> func` or of a class with
 `transform_function(self, func, mod, ctx)`.
