@@ -21,10 +21,6 @@ class Type(Object, key="Type"):
     def __hash__(self):
         return structural_hash(self)
 
-    def same_as(self, other):
-        """Whether both are the same object."""
-        return Object.same_as(self, other)
-
     def astext(self, show_meta_data=True):
         """The text form."""
         return astext(self, show_meta_data)

@@ -2,11 +2,27 @@
 """Relay text to programs."""
 
 from .._ffi import get_global_func
+from ..error import CompileError, ParseError
+
+
+def _call(name, *args):
+    try:
+        return get_global_func("relay.parser." + name)(*args)
+    except CompileError as error:
+        if type(error) is not CompileError:
+            raise
+        raise ParseError(str(error)) from None
 
 
 def parse(source, source_name="from_string", init_module=None, init_meta_table=None):
-    """The module of a Relay text. Raises ParseError that shows the place."""
-    return get_global_func("relay.parser.ParseModule")(source_name, source, init_module, init_meta_table)
+    """The module of a Relay text; its functions are added to `init_module`'s, if given. Raises ParseError that shows the
+    place."""
+    mod = _call("ParseModule", source, source_name)
+    if init_module is None:
+        return mod
+    both = init_module.shallow_copy()
+    both.update(mod)
+    return both
 
 
 def fromtext(source, source_name="from_string"):
@@ -16,4 +32,4 @@ def fromtext(source, source_name="from_string"):
 
 def parse_expr(source):
     """The expression of a Relay text."""
-    return get_global_func("relay.parser.ParseExpr")("from_string", source)
+    return _call("ParseExpr", source, "from_string")
