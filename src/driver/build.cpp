@@ -389,6 +389,7 @@ transform::Pass DefaultPipeline() {
   add(InferType());
   // From here on data flows in the layouts of the kernels.
   add_if_there("AlterOpLayout");
+  add(PackDense());
   add(InferType());
   add(FoldConstant());
   add(InferType());

@@ -64,6 +64,10 @@ Call AnchorOf(const Function& func) {
 }
 
 Array<te::Tensor> ToTensorExpressions(const Function& func, Array<te::Tensor>* inputs) {
+  return ToTensorExpressions(func, inputs, Call(), nullptr);
+}
+
+Array<te::Tensor> ToTensorExpressions(const Function& func, Array<te::Tensor>* inputs, const Call& cut, te::Tensor* result) {
   std::unordered_map<const Object*, Array<te::Tensor>> value;
   for (const Var& p : func->params) {
     const auto* t = TensorOf(p);
@@ -85,6 +89,12 @@ Array<te::Tensor> ToTensorExpressions(const Function& func, Array<te::Tensor>* i
     } else if (const auto* g = e.as<TupleGetItemNode>()) {
       value[e.get()] = {value.at(g->tuple.get())[g->index]};
     } else if (const auto* call = e.as<CallNode>()) {
+      if (e.same_as(cut)) {
+        const auto* t = TensorOf(e);
+        *result = te::placeholder(t->shape, t->dtype, "result");
+        value[e.get()] = {*result};
+        return;
+      }
       const OpDef* def = DefOf(call->op);
       if (!def || !def->lower) throw InternalError("no lowering for an operator of a primitive function");
       Array<te::Tensor> args;

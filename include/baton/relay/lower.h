@@ -19,6 +19,8 @@ BATON_DLL void RegisterKernelGenerator(const char* op_name, KernelGenerator gene
 /// The body of a primitive function as tensor expressions. `inputs` receives a placeholder for each parameter.
 /// Outputs are the leaves of the result, in order.
 BATON_DLL Array<te::Tensor> ToTensorExpressions(const Function& func, Array<te::Tensor>* inputs);
+/// The same with a placeholder, which `*result` receives, in place of what `cut` computes.
+BATON_DLL Array<te::Tensor> ToTensorExpressions(const Function& func, Array<te::Tensor>* inputs, const Call& cut, te::Tensor* result);
 
 /// The loop program of a primitive function, by a kernel generator or by the general schedule; not yet lowered further.
 BATON_DLL tir::PrimFunc LowerPrimitive(const Function& func, const String& name, const Target& target);

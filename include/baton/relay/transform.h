@@ -38,6 +38,8 @@ BATON_DLL Pass SimplifyInference();
 BATON_DLL Pass SimplifyExpr();
 BATON_DLL Pass DeadCodeElimination(bool inline_once = false);
 BATON_DLL Pass EliminateCommonSubexpr(PackedFunc fskip = nullptr);
+/// Puts constant weights of nn.dense into the panels that kernels of the current target read.
+BATON_DLL Pass PackDense();
 BATON_DLL Pass FuseOps(int fuse_opt_level = -1);
 BATON_DLL Pass FoldScaleAxis();
 BATON_DLL Pass ForwardFoldScaleAxis();

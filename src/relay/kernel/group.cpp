@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "group.h"
+
+#include <baton/relay/functor.h>
+#include <baton/relay/lower.h>
+#include <baton/relay/op.h>
+
+#include <algorithm>
+
+namespace baton::relay::kernel {
+
+namespace {
+bool StaticType(const Expr& e, std::vector<int64_t>* shape, DataType* dtype) {
+  const auto* t = e->checked_type_.as<TensorTypeNode>();
+  if (!t) {
+    const auto* v = e.as<VarNode>();
+    t = v ? v->type_annotation.as<TensorTypeNode>() : nullptr;
+  }
+  if (!t || !StaticShape(t->shape, shape)) return false;
+  *dtype = t->dtype;
+  return true;
+}
+int64_t Product(const std::vector<int64_t>& shape) {
+  int64_t n = 1;
+  for (int64_t d : shape) n *= d;
+  return n;
+}
+}  // namespace
+
+/// Evaluates tensor expressions at a vector of neighbouring elements.
+class Vectorizer : public tir::ExprFunctor<PrimExpr(const PrimExpr&)> {
+ public:
+  Vectorizer(const Group& g, const Site& site, PrimExpr value, Steps* steps) : g_(g), site_(site), value_(std::move(value)), steps_(steps) {
+    at_ = site.at;
+    if (site.lanes > 1) at_.Set(static_cast<int64_t>(at_.size()) - 1, tir::Ramp(site.at.back(), I(1), site.lanes));
+  }
+
+  PrimExpr Run(const te::Tensor& t) { return Eval(t, at_); }
+
+  PrimExpr VisitExprDefault_(const Object*) override { throw NoVectorForm{}; }
+  PrimExpr VisitExpr_(const tir::VarNode* op) override {
+    auto it = vars_.find(op);
+    if (it == vars_.end()) throw NoVectorForm{};
+    return it->second;
+  }
+  PrimExpr VisitExpr_(const IntImmNode* op) override { return GetRef<PrimExpr>(op); }
+  PrimExpr VisitExpr_(const FloatImmNode* op) override { return GetRef<PrimExpr>(op); }
+  PrimExpr VisitExpr_(const tir::CastNode* op) override {
+    PrimExpr v = VisitExpr(op->value);
+    return cast(op->dtype.with_lanes(v.dtype().lanes()), v);
+  }
+#define BATON_BINARY(Name)                                       \
+  PrimExpr VisitExpr_(const tir::Name##Node* op) override {      \
+    PrimExpr a = VisitExpr(op->a), b = VisitExpr(op->b);         \
+    int lanes = std::max(a.dtype().lanes(), b.dtype().lanes());  \
+    return tir::FoldBinary(tir::NodeKind::k##Name, tir::broadcast_to(a, lanes), tir::broadcast_to(b, lanes)); \
+  }
+  BATON_TIR_BINARY_LIST(BATON_BINARY)
+#undef BATON_BINARY
+  PrimExpr VisitExpr_(const tir::NotNode* op) override { return !VisitExpr(op->a); }
+  PrimExpr VisitExpr_(const tir::SelectNode* op) override {
+    PrimExpr c = VisitExpr(op->condition), t = VisitExpr(op->true_value), f = VisitExpr(op->false_value);
+    int lanes = std::max({c.dtype().lanes(), t.dtype().lanes(), f.dtype().lanes()});
+    return tir::Select(tir::broadcast_to(c, lanes), tir::broadcast_to(t, lanes), tir::broadcast_to(f, lanes));
+  }
+  PrimExpr VisitExpr_(const tir::LetNode* op) override {
+    vars_[op->var.get()] = steps_->Let("t", VisitExpr(op->value));
+    return VisitExpr(op->body);
+  }
+  PrimExpr VisitExpr_(const tir::CallNode* op) override {
+    std::string_view name = tir::IntrinName(op);
+    if (name.empty() || name == "tir.call_extern") throw NoVectorForm{};
+    Array<PrimExpr> args;
+    int lanes = 1;
+    for (const PrimExpr& a : op->args) {
+      args.push_back(VisitExpr(a));
+      lanes = std::max<int>(lanes, args.back().dtype().lanes());
+    }
+    if (name == "tir.if_then_else" && args[0].dtype().lanes() > 1) throw NoVectorForm{};  // a guard lane by lane
+    for (size_t i = 0; i < args.size(); ++i) {
+      int64_t k = static_cast<int64_t>(i);
+      if (name == "tir.if_then_else" && k == 0) continue;
+      args.Set(k, tir::broadcast_to(args[k], lanes));
+    }
+    return tir::Call(op->dtype.with_lanes(lanes), op->op, args);
+  }
+  PrimExpr VisitExpr_(const tir::ProducerLoadNode* op) override {
+    Array<PrimExpr> at;
+    for (const PrimExpr& i : op->indices) at.push_back(VisitExpr(i));
+    return Eval(Downcast<te::Tensor>(op->producer), at);
+  }
+
+ private:
+  struct Known {
+    te::Tensor tensor;
+    Array<PrimExpr> at;
+    PrimExpr value;
+  };
+
+  bool Here(const Array<PrimExpr>& at) const {
+    if (at.size() != at_.size()) return false;
+    for (size_t i = 0; i < at.size(); ++i) {
+      int64_t k = static_cast<int64_t>(i);
+      if (!at[k].same_as(at_[k]) && !tir::ExprDeepEqual(at[k], at_[k])) return false;
+    }
+    return true;
+  }
+
+  PrimExpr Eval(const te::Tensor& t, const Array<PrimExpr>& at) {
+    if (t.same_as(g_.anchor_)) {
+      if (!Here(at)) throw NoVectorForm{};
+      return value_;
+    }
+    for (const Known& k : known_) {
+      if (!k.tensor.same_as(t) && !(k.tensor->op.same_as(t->op) && k.tensor->value_index == t->value_index)) continue;
+      bool same = k.at.size() == at.size();
+      for (size_t i = 0; same && i < at.size(); ++i) {
+        same = tir::ExprDeepEqual(k.at[static_cast<int64_t>(i)], at[static_cast<int64_t>(i)]);
+      }
+      if (same) return k.value;
+    }
+    PrimExpr v;
+    if (t->op.as<te::PlaceholderOpNode>()) {
+      v = Load(t, at);
+    } else if (const auto* c = t->op.as<te::ComputeOpNode>()) {
+      // Axes of different calls are different variables: bindings never clash.
+      for (size_t i = 0; i < at.size(); ++i) vars_[c->axis[static_cast<int64_t>(i)]->var.get()] = at[static_cast<int64_t>(i)];
+      v = VisitExpr(c->body[t->value_index]);
+    } else {
+      throw NoVectorForm{};
+    }
+    if (!v.as<IntImmNode>() && !v.as<FloatImmNode>()) v = steps_->Let("e", v);
+    known_.push_back({t, at, v});
+    return v;
+  }
+
+  PrimExpr Load(const te::Tensor& t, const Array<PrimExpr>& at) {
+    auto it = g_.placeholder_.find(t->op.get());
+    if (it == g_.placeholder_.end()) throw NoVectorForm{};
+    const Buffer& b = g_.buffers_[it->second];
+    bool same_shape = t->shape.size() == g_.shape_.size() && Here(at);
+    for (size_t i = 0; same_shape && i < g_.shape_.size(); ++i) same_shape = kernel::Known(t->shape[static_cast<int64_t>(i)]) == g_.shape_[i];
+    if (same_shape) return ReadMasked(b, site_.offset, site_.lanes, site_.mask);
+    PrimExpr base = I(0), wide;
+    int64_t step = 0, stride = 1;
+    for (size_t i = at.size(); i-- > 0;) {
+      const PrimExpr& x = at[static_cast<int64_t>(i)];
+      if (const auto* r = x.as<tir::RampNode>(); r && tir::as_const_int(r->stride)) {
+        base = base + r->base * I(stride);
+        step += *tir::as_const_int(r->stride) * stride;
+      } else if (const auto* c = x.as<tir::BroadcastNode>()) {
+        base = base + c->value * I(stride);
+      } else if (x.dtype().lanes() > 1) {
+        PrimExpr w = x * I(stride);
+        wide = wide.defined() ? wide + w : w;
+      } else {
+        base = base + x * I(stride);
+      }
+      stride *= kernel::Known(t->shape[static_cast<int64_t>(i)]);
+    }
+    if (wide.defined()) {
+      if (step) wide = wide + PrimExpr(tir::Ramp(I(0), I(step), site_.lanes));
+      PrimExpr load = tir::BufferLoad(b, {wide + base});
+      return site_.mask.defined() ? tir::masked_load(load, site_.mask) : load;
+    }
+    if (step == 0) return Read(b, base);
+    if (step == 1) return ReadMasked(b, base, site_.lanes, site_.mask);
+    PrimExpr load = tir::BufferLoad(b, {tir::Ramp(base, I(step), site_.lanes)});
+    return site_.mask.defined() ? tir::masked_load(load, site_.mask) : load;
+  }
+
+  const Group& g_;
+  const Site& site_;
+  PrimExpr value_;
+  Steps* steps_;
+  Array<PrimExpr> at_;
+  std::unordered_map<const Object*, PrimExpr> vars_;
+  std::vector<Known> known_;
+};
+
+std::optional<Group> Group::Make(const relay::Function& func, const Call& anchor) {
+  Group g;
+  DataType dtype;
+  if (!StaticType(anchor, &g.shape_, &dtype)) return std::nullopt;
+  std::vector<int64_t> result_shape;
+  DataType result_dtype;
+  if (!StaticType(func->body, &result_shape, &result_dtype) || result_shape != g.shape_) return std::nullopt;
+  Array<te::Tensor> inputs;
+  Array<te::Tensor> outputs = ToTensorExpressions(func, &inputs, anchor, &g.anchor_);
+  if (outputs.size() != 1) return std::nullopt;
+  g.result_ = outputs[0];
+  auto buffer = [&](const std::vector<int64_t>& shape, DataType t, const std::string& name) {
+    g.buffers_.push_back(Buffer::Make({I(Product(shape))}, t, String(name)));
+    g.handles_.push_back(tir::Var(String(name), DataType::Handle()));
+    return g.buffers_.back();
+  };
+  std::unordered_map<const Object*, size_t> param;
+  for (size_t i = 0; i < func->params.size(); ++i) {
+    int64_t k = static_cast<int64_t>(i);
+    std::vector<int64_t> shape;
+    DataType t;
+    if (!StaticType(func->params[k], &shape, &t)) return std::nullopt;
+    buffer(shape, t, func->params[k]->name_hint().str());
+    param[func->params[k].get()] = i;
+    g.placeholder_[inputs[k]->op.get()] = i;
+  }
+  for (const Expr& a : anchor->args) {
+    auto it = param.find(a.get());
+    if (it == param.end()) return std::nullopt;
+    std::vector<int64_t> shape;
+    DataType t;
+    StaticType(a, &shape, &t);
+    g.args_.push_back(g.buffers_[it->second]);
+    g.arg_shapes_.push_back(shape);
+  }
+  g.out_ = buffer(g.shape_, result_dtype, "out");
+  // The size of what follows: operations in the bodies, elementary functions counting more.
+  std::vector<te::Tensor> work{g.result_};
+  std::unordered_map<const Object*, bool> seen;
+  while (!work.empty()) {
+    te::Tensor t = work.back();
+    work.pop_back();
+    const auto* c = t->op.as<te::ComputeOpNode>();
+    if (!c || seen[c]) continue;
+    seen[c] = true;
+    for (const PrimExpr& b : c->body) {
+      tir::PostOrderVisitExpr(b, [&](const PrimExpr& e) {
+        if (const auto* p = e.as<tir::ProducerLoadNode>()) {
+          work.push_back(Downcast<te::Tensor>(p->producer));
+        } else if (e.as<tir::CallNode>()) {
+          g.epilogue_size_ += 12;
+        } else if (e.dtype().is_floating() && !e.as<FloatImmNode>()) {
+          g.epilogue_size_ += 1;
+        }
+      });
+    }
+  }
+  return g;
+}
+
+Stmt Group::Finish(const Site& site, PrimExpr value) const {
+  Steps steps;
+  Vectorizer v(*this, site, std::move(value), &steps);
+  PrimExpr r = tir::broadcast_to(v.Run(result_), static_cast<int>(site.lanes));
+  steps.Add(WriteMasked(out_, site.offset, site.lanes, r, site.mask));
+  return steps.Done();
+}
+
+tir::PrimFunc Group::Function(const Stmt& body) const {
+  Array<tir::Var> params;
+  Map<tir::Var, Buffer> map;
+  for (size_t i = 0; i < buffers_.size(); ++i) {
+    params.push_back(handles_[i]);
+    map.Set(handles_[i], buffers_[i]);
+  }
+  return tir::PrimFunc(params, body, map);
+}
+
+}  // namespace baton::relay::kernel

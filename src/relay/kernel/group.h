@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// A fusion group with a heavy operator, taken apart: the buffers it reads and writes, and what follows the heavy
+// operator as vector code at the store.
+#pragma once
+
+#include <baton/relay/expr.h>
+#include <baton/te/tensor.h>
+#include <baton/tir/functor.h>
+
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "build.h"
+
+namespace baton::relay::kernel {
+
+/// Where a vector of results lies in the heavy operator's output, and its value.
+struct Site {
+  Array<PrimExpr> at;  ///< index of the first lane, one a dimension
+  PrimExpr offset;     ///< the same in the flat output
+  int64_t lanes = 1;   ///< along the last dimension
+  PrimExpr mask;       ///< lanes that exist; null: all
+};
+
+class Group {
+ public:
+  /// Null when the group has a form that kernels do not take: then the general schedule has to.
+  static std::optional<Group> Make(const Function& func, const Call& anchor);
+
+  /// The flat buffer behind the heavy operator's i-th argument.
+  const Buffer& arg(size_t i) const { return args_[i]; }
+  const std::vector<int64_t>& arg_shape(size_t i) const { return arg_shapes_[i]; }
+  size_t num_args() const { return args_.size(); }
+  DataType arg_dtype(size_t i) const { return args_[i]->dtype; }
+  const Buffer& out() const { return out_; }
+  const std::vector<int64_t>& out_shape() const { return shape_; }
+  /// Dtype of the heavy operator's result, before what follows.
+  DataType anchor_dtype() const { return anchor_->dtype; }
+  /// True if partial results can lie in the output until the last ones are there.
+  bool out_holds_partials() const { return out_->dtype == anchor_->dtype && !aliased_; }
+  /// Operations a vector of results takes after the heavy operator; 0: it is stored as it is.
+  int64_t epilogue_size() const { return epilogue_size_; }
+
+  /// Stores f(value), f being what follows the heavy operator. Throws NoVectorForm.
+  Stmt Finish(const Site& site, PrimExpr value) const;
+  /// The function around a body.
+  tir::PrimFunc Function(const Stmt& body) const;
+
+ private:
+  std::vector<tir::Var> handles_;
+  std::vector<Buffer> buffers_;  // of the parameters, then the output
+  std::unordered_map<const Object*, size_t> placeholder_;
+  std::vector<Buffer> args_;
+  std::vector<std::vector<int64_t>> arg_shapes_;
+  std::vector<int64_t> shape_;
+  te::Tensor anchor_, result_;
+  Buffer out_;
+  int64_t epilogue_size_ = 0;
+  bool aliased_ = false;
+  friend class Vectorizer;
+};
+
+/// What follows the heavy operator cannot be said in vectors.
+struct NoVectorForm {};
+
+/// Calls `generate(group)`; null when the group or its epilogue has no vector form.
+template <class F>
+tir::PrimFunc Generate(const relay::Function& func, const Call& anchor, F generate) {
+  std::optional<Group> g = Group::Make(func, anchor);
+  if (!g) return tir::PrimFunc();
+  try {
+    Stmt body = generate(*g);
+    return body.defined() ? g->Function(body) : tir::PrimFunc();
+  } catch (const NoVectorForm&) {
+    return tir::PrimFunc();
+  }
+}
+
+}  // namespace baton::relay::kernel

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// A product with a matrix in panels, as the kernels read it.
+#include "../common.h"
+
+#include <baton/relay/op/nn.h>
+#include <baton/topi/elemwise.h>
+#include <baton/topi/reduce.h>
+
+namespace baton::relay {
+namespace {
+
+int64_t Units(const DenseAttrs& a) { return a.units.defined() ? DimOf(a.units) : -1; }
+
+Type DensePackType(const DenseAttrs& a, const TypeArgs& in) {
+  in.Floating(0, "R1");
+  in.SameDtype(0, 1, "R1");
+  in.MinRank(0, 1, "R2");
+  in.Rank(1, 3, "R2");
+  if (!in.Same(in.shape(0).back(), in.shape(1)[1])) {
+    in.Fail("R2", in.Show(0) + " ends with " + Str(DimOf(in.shape(0).back())) + " elements and " + in.Show(1) + " takes " + Str(in.dim(1, 1)));
+  }
+  int64_t panels = in.dim(1, 0), columns = in.dim(1, 2), units = Units(a);
+  if (units < 0) units = panels < 0 || columns < 0 ? -1 : panels * columns;
+  if (panels >= 0 && columns >= 0 && (units > panels * columns || units <= (panels - 1) * columns)) {
+    in.Fail("R3", in.Show(1) + " holds " + Str(panels) + " panels of " + Str(columns) + " and units = " + Str(units));
+  }
+  Shape out = in.shape(0);
+  out.Set(in.ndim(0) - 1, MakeDim(units));
+  return TensorType(out, in.dtype(0));
+}
+
+Tensor LowerDensePack(const DenseAttrs&, const Tensors& in, const Type& out_type) {
+  const Tensor &x = in[0], &w = in[1];
+  Array<te::IterVar> k{te::ReduceAxis(0, w.shape()[1], "k")};
+  DataType t = x.dtype(), acc = Wide(t);
+  return topi::Cast(te::Compute(AsTensor(out_type)->shape, [&](Indices i) {
+    Shape at = i;
+    at.Set(x.ndim() - 1, k[0]->var);
+    PrimExpr n = i[x.ndim() - 1];
+    return te::Sum(cast(acc, x(at)) * cast(acc, w(floordiv(n, w.shape()[2]), k[0]->var, floormod(n, w.shape()[2]))), k);
+  }, "dense_pack", "dense_pack"), t);
+}
+
+}  // namespace
+
+const Op op::dense_pack = DefineOp({
+    .name = "nn.contrib_dense_pack",
+    .doc = "nn.dense with its weight in panels: out[..., u] = sum over k of data[..., k] * weight[u / c, k, u % c].",
+    .inputs = {{"data", "(..., K). R1: floating dtype. R2: rank 1 or more."},
+               {"weight", "(panels, K, c). R1: dtype of data. R2: K of data. R3: as many panels as units take; the last may have columns beyond them."}},
+    .output = "(..., units).",
+    .attrs = TypeOf<DenseAttrs>,
+    .type_rel = Rel<"nn.contrib_dense_pack", DensePackType>,
+    .lower = LowerDensePack,
+    .pattern = OpPattern::kOutEWiseFusable,
+    .source = "Relay",
+});
+
+}  // namespace baton::relay

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <baton/relay/functor.h>
+#include <baton/relay/op.h>
+#include <baton/relay/op/make.h>
+#include <baton/relay/op/nn.h>
+#include <baton/relay/transform.h>
+
+#include <cstring>
+#include <map>
+
+#include "relay/kernel/machine.h"
+#include "relay/kernel/plan.h"
+
+namespace baton::relay::transform {
+namespace {
+
+/// (units, K) as panels (units / columns, K, columns); columns that are not there are 0.
+NDArray PackPanels(const NDArray& weight, int64_t columns) {
+  NDArray w = weight.Contiguous();
+  int64_t n = w.shape()[0], k = w.shape()[1], panels = (n + columns - 1) / columns;
+  NDArray out = NDArray::Empty({panels, k, columns}, w.dtype());
+  memset(out.data(), 0, out.nbytes());
+  const float* from = w.ptr<float>();
+  float* to = out.ptr<float>();
+  for (int64_t p = 0; p < panels; ++p) {
+    int64_t count = std::min(columns, n - p * columns);
+    // Blocks of lines that the first cache holds, so that neither side is read with long steps alone.
+    for (int64_t k0 = 0; k0 < k; k0 += 16) {
+      int64_t k1 = std::min(k, k0 + 16);
+      for (int64_t c = 0; c < count; ++c) {
+        const float* line = from + (p * columns + c) * k;
+        float* column = to + p * k * columns + c;
+        for (int64_t i = k0; i < k1; ++i) column[i * columns] = line[i];
+      }
+    }
+  }
+  return out;
+}
+
+class Packer : public MixedModeMutator {
+ public:
+  explicit Packer(const Target& target) : machine_(kernel::MachineOf(target, DataType::Float(32))) {}
+
+ private:
+  Expr Rewrite_(const CallNode* pre, const Expr& post) final {
+    if (pre->op != op::dense) return post;
+    const auto* call = post.as<CallNode>();
+    const auto* w = call->args[1].as<ConstantNode>();
+    const auto* type = pre->args[0]->checked_type_.as<TensorTypeNode>();
+    const auto* out = pre->checked_type_.as<TensorTypeNode>();
+    std::vector<int64_t> x;
+    if (!w || !type || !out || w->data.dtype() != DataType::Float(32) || type->dtype != DataType::Float(32) ||
+        out->dtype != DataType::Float(32) || !StaticShape(type->shape, &x)) {
+      return post;
+    }
+    int64_t rows = 1, n = w->data.shape()[0], k = w->data.shape()[1];
+    for (size_t i = 0; i + 1 < x.size(); ++i) rows *= x[i];
+    if (rows == 0 || n == 0 || k == 0) return post;
+    int64_t columns = kernel::PlanMatmul(machine_, {1, rows, n, k, true}).columns(machine_);
+    auto& packed = packed_[{w, columns}];
+    if (!packed.defined()) {
+      ConstantNode c;
+      c.data = PackPanels(w->data, columns);
+      packed = Constant(std::move(c));
+      packed->span = w->span;
+      kept_.push_back(GetRef<Constant>(w));
+    }
+    Expr e = MakeCall<DenseAttrs>(op::dense_pack, {call->args[0], packed}, [&](DenseAttrs* a) { a->units = PrimExpr(n); });
+    e->span = pre->span;
+    return e;
+  }
+
+  kernel::Machine machine_;
+  std::map<std::pair<const Object*, int64_t>, Constant> packed_;
+  std::vector<Constant> kept_;  // their addresses are keys
+};
+
+}  // namespace
+
+Pass PackDense() {
+  return MakePass<PackDense>({
+      .doc = "Puts constant weights of nn.dense into panels, as the kernels of the current target read them.",
+      .opt_level = 1,
+      .required = {"InferType"},
+      .run = [](Function f, IRModule, PassContext) { return Packer(Target::Current()).Mutate(f); },
+  });
+}
+
+namespace {
+const RegisterPass<PackDense> registered;
+}
+
+}  // namespace baton::relay::transform
