@@ -10,12 +10,12 @@
 #include <baton/relay/text.h>
 #include <baton/runtime/registry.h>
 #include <baton/support/stack.h>
-#include <ir/pointer_map.h>
-#include <relay/children.h>
+#include <relay/blocks.h>
 #include <relay/literal.h>
 #include <relay/type_text.h>
 
 #include <deque>
+#include <memory>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -27,33 +27,17 @@ using runtime::FieldInfo;
 using runtime::StringObj;
 using runtime::TypeInfo;
 
-bool IsAtom(const ExprNode* n) {
-  return n->IsInstance<VarNode>() || n->IsInstance<ConstantNode>() || n->IsInstance<OpNode>() || n->IsInstance<GlobalVarNode>() ||
-         n->IsInstance<ConstructorNode>() || (n->IsInstance<TupleNode>() && static_cast<const TupleNode*>(n)->fields.empty());
-}
-
-/// Calls f(part, block): block -1 for parts evaluated where the node stands, else the number of the node's own block.
-/// `tail` says that the part is the value of a block or of a let.
-template <class F>
-void ForEachEdge(const ExprNode* n, F f) {
-  if (n->IsInstance<LetNode>()) {
-    const auto* l = static_cast<const LetNode*>(n);
-    f(l->value.get(), -1, true);
-    f(l->body.get(), 0, true);
-  } else if (n->IsInstance<FunctionNode>()) {
-    f(static_cast<const FunctionNode*>(n)->body.get(), 0, true);
-  } else if (n->IsInstance<IfNode>()) {
-    const auto* i = static_cast<const IfNode*>(n);
-    f(i->cond.get(), -1, false);
-    f(i->true_branch.get(), 0, true);
-    f(i->false_branch.get(), 1, true);
-  } else if (n->IsInstance<MatchNode>()) {
-    const auto* m = static_cast<const MatchNode*>(n);
-    f(m->data.get(), -1, false);
-    for (size_t i = 0; i < m->clauses.size(); ++i) f(m->clauses[i]->rhs.get(), static_cast<int>(i), true);
-  } else {
-    ForEachPart(n, [&](const ExprNode* p) { f(p, -1, false); });
+/// Variables that nothing among the nodes binds, in order of first use.
+std::vector<Var> FreeOf(const std::vector<const ExprNode*>& order) {
+  PointerSet bound;
+  for (const ExprNode* n : order) {
+    ForEachBoundVar(n, [&](const Var& v) { bound.Add(v.get()); });
   }
+  std::vector<Var> out;
+  for (const ExprNode* n : order) {
+    if (n->IsInstance<VarNode>() && !bound.Has(n)) out.push_back(GetRef<Var>(static_cast<const VarNode*>(n)));
+  }
+  return out;
 }
 
 class Printer final : private TypePrinter {
@@ -62,17 +46,6 @@ class Printer final : private TypePrinter {
   std::string Run(const ObjectRef& obj);
 
  private:
-  struct Block {
-    int32_t parent = -1, depth = 0, jump = 0;
-    std::vector<const ExprNode*> nodes;
-  };
-  struct Info {
-    int32_t block = -1;    ///< where its line stands
-    int32_t first = -1;    ///< its own first block
-    int32_t number = -1;   ///< of its line, once printed
-    uint32_t uses = 0;
-    bool in_place = false;  ///< stands where it is used
-  };
   enum Kind : uint8_t { kText, kNode, kRef, kBlock, kLet, kClose, kElse, kClause };
   struct Task {
     Kind kind;
@@ -85,8 +58,6 @@ class Printer final : private TypePrinter {
   void Module(const IRModule& mod);
   void Root(const Expr& e);
   void Prepare(const Expr& root);
-  int32_t NewBlock(int32_t parent);
-  int32_t Common(int32_t a, int32_t b) const;
   void Loop();
   void Node(const ExprNode* n);
   void Atom(const ExprNode* n);
@@ -123,8 +94,8 @@ class Printer final : private TypePrinter {
   int indent_ = 0;
   int32_t next_number_ = 0;
   std::vector<Task> tasks_;
-  std::vector<Block> blocks_;
-  PointerMap<Info> info_;
+  std::unique_ptr<Blocks> blocks_;
+  std::vector<std::vector<const ExprNode*>> lines_;  ///< of each block
   PointerMap<std::string_view> names_;
   std::deque<std::string> name_store_;
   std::unordered_map<std::string, uint32_t> taken_, taken_types_;
@@ -193,61 +164,14 @@ void Printer::MetaSection() {
 
 // ---- Blocks
 
-int32_t Printer::NewBlock(int32_t parent) {
-  Block b;
-  b.parent = parent;
-  if (parent >= 0) {
-    // Skew-binary jumps: the nearest common block is found in logarithmic time, however long a chain of lets is.
-    const Block& p = blocks_[parent];
-    b.depth = p.depth + 1;
-    const Block& j = blocks_[p.jump];
-    b.jump = p.depth - j.depth == j.depth - blocks_[j.jump].depth ? j.jump : parent;
-  }
-  blocks_.push_back(std::move(b));
-  return static_cast<int32_t>(blocks_.size()) - 1;
-}
-
-int32_t Printer::Common(int32_t a, int32_t b) const {
-  if (blocks_[a].depth < blocks_[b].depth) std::swap(a, b);
-  while (blocks_[a].depth > blocks_[b].depth) a = blocks_[blocks_[a].jump].depth >= blocks_[b].depth ? blocks_[a].jump : blocks_[a].parent;
-  while (a != b) {
-    if (blocks_[a].jump != blocks_[b].jump) a = blocks_[a].jump, b = blocks_[b].jump;
-    else a = blocks_[a].parent, b = blocks_[b].parent;
-  }
-  return a;
-}
-
 void Printer::Prepare(const Expr& root) {
-  std::vector<const ExprNode*> order = PostOrderNodes(root);
-  blocks_.clear();
-  info_.Clear();
+  blocks_ = std::make_unique<Blocks>(root);
+  lines_.assign(blocks_->size(), {});
   next_number_ = 0;
-  NewBlock(-1);
-  info_[root.get()].block = 0;
-  info_[root.get()].uses = 1;
-  info_[root.get()].in_place = true;
-  for (size_t i = order.size(); i-- > 0;) {
-    const ExprNode* n = order[i];
+  for (const ExprNode* n : blocks_->order()) {
     if (IsAtom(n)) continue;
-    const int32_t here = info_[n].block;
-    int32_t first = -1;
-    ForEachEdge(n, [&](const ExprNode* part, int own, bool tail) {
-      if (own >= 0) {
-        int32_t b = NewBlock(here);
-        if (own == 0) first = b;
-      }
-      if (!part || IsAtom(part)) return;
-      const int32_t at = own >= 0 ? static_cast<int32_t>(blocks_.size()) - 1 : here;
-      Info& p = info_[part];
-      p.block = p.uses++ ? Common(p.block, at) : at;
-      p.in_place = tail && p.uses == 1;
-    });
-    info_[n].first = first;
-  }
-  for (const ExprNode* n : order) {
-    if (IsAtom(n)) continue;
-    const Info& i = *info_.Find(n);
-    if (!i.in_place) blocks_[i.block].nodes.push_back(n);
+    const Blocks::Info& i = blocks_->Of(n);
+    if (!i.in_place) lines_[i.block].push_back(n);
   }
 }
 
@@ -269,7 +193,7 @@ void Printer::Atom(const ExprNode* n) {
   } else if (n->IsInstance<TupleNode>() && static_cast<const TupleNode*>(n)->fields.empty()) {
     text_ += "()";
   } else {
-    const Info* i = info_.Find(n);
+    const Blocks::Info* i = blocks_ ? blocks_->Find(n) : nullptr;
     if (i && i->number >= 0) {
       text_ += '%';
       text_ += std::to_string(i->number);
@@ -497,7 +421,7 @@ void Printer::Node(const ExprNode* n) {
     Atom(i->cond.get());
     text_ += ") {\n";
     ++indent_;
-    const int32_t b = info_.Find(n)->first;
+    const int32_t b = blocks_->Of(n).first;
     Push(kClose, nullptr);
     Push(kBlock, i->false_branch.get(), b + 1);
     Push(kElse, nullptr);
@@ -508,7 +432,7 @@ void Printer::Node(const ExprNode* n) {
     Signature(f);
     ++indent_;
     Push(kClose, nullptr);
-    Push(kBlock, f->body.get(), info_.Find(n)->first);
+    Push(kBlock, f->body.get(), blocks_->Of(n).first);
   } else if (n->IsInstance<LetNode>()) {
     text_ += "{\n";
     ++indent_;
@@ -535,7 +459,7 @@ void Printer::Loop() {
       case kText: text_ += t.text; break;
       case kNode: Node(t.node); break;
       case kRef:
-        if (t.node && !IsAtom(t.node) && info_.Find(t.node)->in_place) Node(t.node);
+        if (t.node && !IsAtom(t.node) && blocks_->Of(t.node).in_place) Node(t.node);
         else Atom(t.node);
         break;
       case kClose:
@@ -550,11 +474,11 @@ void Printer::Loop() {
         ++indent_;
         break;
       case kBlock: {
-        const auto& nodes = blocks_[t.block].nodes;
+        const auto& nodes = lines_[t.block];
         if (t.at < nodes.size()) {
           const ExprNode* n = nodes[t.at];
           Indent();
-          info_.Find(n)->number = next_number_;
+          blocks_->Of(n).number = next_number_;
           text_ += '%';
           text_ += std::to_string(next_number_++);
           text_ += " = ";
@@ -562,7 +486,7 @@ void Printer::Loop() {
           tasks_.push_back(t);
           PushText(";\n");
           Push(kNode, n);
-        } else if (t.node && t.node->IsInstance<LetNode>() && info_.Find(t.node)->in_place) {
+        } else if (t.node && t.node->IsInstance<LetNode>() && blocks_->Of(t.node).in_place) {
           Push(kLet, t.node);
         } else {
           Indent();
@@ -581,7 +505,7 @@ void Printer::Loop() {
           Print(l->var->type_annotation);
         }
         text_ += " = ";
-        Push(kBlock, l->body.get(), info_.Find(l)->first);
+        Push(kBlock, l->body.get(), blocks_->Of(l).first);
         PushText(";\n");
         Push(kRef, l->value.get());
         break;
@@ -593,7 +517,7 @@ void Printer::Loop() {
         PrintPattern(m->clauses[t.at]->lhs);
         text_ += " => {\n";
         ++indent_;
-        const int32_t b = info_.Find(m)->first + static_cast<int32_t>(t.at);
+        const int32_t b = blocks_->Of(m).first + static_cast<int32_t>(t.at);
         const ExprNode* rhs = m->clauses[t.at]->rhs.get();
         ++t.at;
         tasks_.push_back(t);
@@ -610,8 +534,8 @@ void Printer::Root(const Expr& e) {
   taken_.clear();
   names_.Clear();
   taken_types_.clear();
-  Array<Var> free = FreeVars(e);
-  for (const Var& v : free) {
+  Prepare(e);
+  for (const Var& v : FreeOf(blocks_->order())) {
     text_ += "free_var ";
     Atom(v.get());
     if (v->type_annotation.defined()) {
@@ -620,7 +544,6 @@ void Printer::Root(const Expr& e) {
     }
     text_ += ";\n";
   }
-  Prepare(e);
   Push(kBlock, e.get(), 0);
   Loop();
 }
@@ -670,7 +593,7 @@ void Printer::Module(const IRModule& mod) {
       ++indent_;
       PushText("\n");
       Push(kClose, nullptr);
-      Push(kBlock, f->body.get(), info_.Find(f)->first);
+      Push(kBlock, f->body.get(), blocks_->Of(f).first);
       Loop();
     } else {
       // Of another IR: readable as a comment, and whole in the metadata.
