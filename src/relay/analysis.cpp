@@ -151,5 +151,6 @@ BATON_REGISTER_GLOBAL("relay.analysis.all_dtypes").set_body_typed([](Expr e) {
   for (const std::string& s : names) out.push_back(String(s));
   return out;
 });
+BATON_REGISTER_GLOBAL("relay.analysis.bind").set_body_typed([](Expr e, Map<Var, Expr> binds) { return relay::Bind(e, binds); });
 BATON_REGISTER_GLOBAL("relay.ir.Bind").set_body_typed([](Expr e, Map<Var, Expr> binds) { return relay::Bind(e, binds); });
 }  // namespace

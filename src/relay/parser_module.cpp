@@ -22,7 +22,7 @@ Parser::Parser(std::string_view text, const std::string& source_name, const IRMo
   // Tokens point into the source's own text, which spans keep alive.
   code_ = source_->text.view();
   lex_ = Lexer(code_, source_, &errors_);
-  mod_ = IRModule(Map<GlobalVar, BaseFunc>());
+  mod_ = base_.defined() ? base_.Copy() : IRModule(Map<GlobalVar, BaseFunc>());
   if (base_.defined()) {
     for (const auto& [var, data] : base_->type_definitions) {
       data_types_[var->name_hint.view()] = var;
@@ -451,6 +451,11 @@ IRModule Parser::Module() {
     if (!Is(Tok::kEnd) && errors_.empty()) Note(tok_, fmt::format("expected the end of the text, got {}", Describe(tok_, code_)));
     errors_.ThrowIfAny();
     out = IRModule::FromExpr(e);
+    if (base_.defined()) {
+      GlobalVar main = out->GetGlobalVar("main");
+      mod_.CopyOnWrite()->Add(main, out->Lookup(main));
+      return mod_;
+    }
     return out;
   }
   while (!Is(Tok::kEnd)) {
@@ -485,11 +490,8 @@ IRModule Parser::Module() {
   for (const auto& [name, at] : data_type_uses_) uses.push_back({at.begin, name});
   std::sort(uses.begin(), uses.end());
   for (const auto& [begin, name] : uses) {
-    bool there = base_.defined() && false;
+    bool there = false;
     for (const auto& [var, data] : mod_->type_definitions) there = there || var->name_hint == name;
-    if (base_.defined()) {
-      for (const auto& [var, data] : base_->type_definitions) there = there || var->name_hint == name;
-    }
     if (there) continue;
     std::vector<std::string> known = {"Tensor", "float32", "float64", "float16", "bfloat16", "int64", "int32", "int8", "uint8", "bool"};
     for (const auto& [var, data] : mod_->type_definitions) known.push_back(var->name_hint.str());
@@ -511,8 +513,8 @@ Expr Parser::Single() {
   return e;
 }
 
-IRModule ParseModule(std::string_view text, const std::string& source_name) {
-  return Parser(text, source_name, IRModule()).Module();
+IRModule ParseModule(std::string_view text, const std::string& source_name, const IRModule& mod) {
+  return Parser(text, source_name, mod).Module();
 }
 
 RelayExpr ParseExpr(std::string_view text, const std::string& source_name, const IRModule& mod) {
@@ -536,7 +538,7 @@ BATON_REGISTER_GLOBAL("relay.parser.ParseExpr").set_body([](Args args, RetValue*
 });
 // The names that Relay users know take the source's name first.
 BATON_REGISTER_GLOBAL("parser.ParseModule").set_body([](Args args, RetValue* rv) {
-  *rv = relay::ParseModule(args[1].As<std::string>(), args[0].As<std::string>());
+  *rv = relay::ParseModule(args[1].As<std::string>(), args[0].As<std::string>(), args.size() > 2 ? args[2].As<IRModule>() : IRModule());
 });
 BATON_REGISTER_GLOBAL("parser.ParseExpr").set_body([](Args args, RetValue* rv) {
   *rv = relay::ParseExpr(args[1].As<std::string>(), args[0].As<std::string>());

@@ -23,7 +23,8 @@ BATON_DLL std::string PrintText(const ObjectRef& obj, const TextOptions& options
 /// Reads a module; a text that is one expression gives a module whose `main` it is. `source_name` is what errors and
 /// spans call the text. Throws CompileError with all that is wrong (the first 20), each with place and caret.
 /// Braces, brackets and parentheses may lie 50,000 deep within each other; sequences and chains are not bounded.
-BATON_DLL IRModule ParseModule(std::string_view text, const std::string& source_name = "<text>");
+/// The functions and data types of `mod` (may be null) come first, and the text may use them.
+BATON_DLL IRModule ParseModule(std::string_view text, const std::string& source_name = "<text>", const IRModule& mod = IRModule());
 /// Reads one expression, which may use the functions and data types of `mod` (may be null).
 BATON_DLL RelayExpr ParseExpr(std::string_view text, const std::string& source_name = "<text>", const IRModule& mod = IRModule());
 
