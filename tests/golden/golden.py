@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Golden files: Relay text in, passes, Relay text out.
+
+    // RUN: InferType, FoldConstant
+    // CONFIG: {"relay.FuseOps.max_depth": 3}        (optional: options of the pass context)
+
+    // --- folds what is constant
+    def @main() -> float32 { multiply(2f, 3f) }
+    // =>
+    def @main() -> float32 { 6f }
+
+    // --- unchanged: nothing here is constant       (the last pass returns the very same module)
+    def @main(%x: float32) -> float32 { negative(%x) }
+
+    // --- same: both end equal
+    def @main(%x: float32) -> float32 { add(%x, 0f) }
+    // ==
+    def @main(%x: float32) -> float32 { add(%x, subtract(1f, 1f)) }
+
+    // --- error: what is said, and where
+    def @main(%x: Tensor[(2, 3), int32]) {
+      nn.leaky_relu(%x)   // error: [nn.leaky_relu R1] `data` has dtype int32
+    }
+
+Results are compared structurally, so names of variables and layout do not matter. Every program and every result is
+printed and parsed again too, and must come back equal.
+"""
+
+import ast
+import difflib
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+KINDS = ("unchanged", "same", "error")
+_TITLE = re.compile(r"//\s*---\s*(?:(unchanged|same|error)\b:?)?\s*(.*)")
+_ERROR = re.compile(r"\s*//\s*error:\s*(.*?)\s*$")
+_REPORT = re.compile(r"^(?P<file>[^\n]*?):(?P<line>\d+):(?P<column>\d+): error: (?P<what>.*)$", re.MULTILINE)
+
+
+class Mismatch(AssertionError):
+    """A case does not give what the file says."""
+
+
+@dataclass
+class Case:
+    """One case. `line` is that of its `// ---`, from 1; a part is (line of its first line, its lines)."""
+
+    title: str
+    kind: str
+    line: int
+    first: tuple = (0, [])
+    second: tuple | None = None
+
+
+@dataclass
+class Golden:
+    """A file: passes as (name, options), options of the context, cases."""
+
+    path: Path
+    passes: list
+    config: dict
+    cases: list = field(default_factory=list)
+
+
+def is_golden(path):
+    """Whether a file's first line says which passes to run."""
+    with open(path, encoding="utf-8", errors="replace") as file:
+        return file.readline().startswith("// RUN:")
+
+
+def parse_passes(text):
+    """`A, B(x=1)` as [("A", {}), ("B", {"x": 1})]."""
+    out = []
+    for item in ast.parse(f"[{text}]", mode="eval").body.elts:
+        call = item if isinstance(item, ast.Call) else None
+        options = {k.arg: ast.literal_eval(k.value) for k in call.keywords} if call else {}
+        out.append(((call.func if call else item).id, options))
+    return out
+
+
+def read(path):
+    """The Golden of a file; ValueError with the line where it breaks the form."""
+    lines = Path(path).read_text(encoding="utf-8").splitlines()
+    golden = Golden(Path(path), [], {})
+    case = None
+    for number, line in enumerate(lines, 1):
+        if number == 1:
+            try:
+                golden.passes = parse_passes(line.removeprefix("// RUN:"))
+            except (SyntaxError, ValueError, AttributeError):
+                raise ValueError(f"{path}:1: not a list of passes: {line}") from None
+        elif line.startswith("// CONFIG:") and case is None:
+            golden.config = ast.literal_eval(line.removeprefix("// CONFIG:").strip())
+        elif line.startswith("// ---"):
+            kind, title = _TITLE.match(line).groups()
+            case = Case(title or f"line {number}", kind or "result", number, (number + 1, []))
+            golden.cases.append(case)
+        elif line.strip() in ("// =>", "// ==") and case is not None:
+            wanted = "// ==" if case.kind == "same" else "// =>"
+            if case.second is not None or case.kind in ("unchanged", "error") or line.strip() != wanted:
+                raise ValueError(f"{path}:{number}: `{line.strip()}` does not belong in a case of kind `{case.kind}`")
+            case.second = (number + 1, [])
+        elif case is not None:
+            (case.second or case.first)[1].append(line)
+        elif line.strip() and not line.startswith("//"):
+            raise ValueError(f"{path}:{number}: a program before the first `// ---`")
+    if not golden.cases:
+        raise ValueError(f"{path}: no case; one begins with `// --- title`")
+    return golden
+
+
+def _compiler():
+    from baton import ir
+    from baton.driver import passes
+
+    return passes, ir.structural_equal
+
+
+def parse(path, part):
+    """The module of a part. Its lines keep the numbers they have in the file, for errors."""
+    first, lines = part
+    text = '#[version = "0.0.5"]' + "\n" * (first - 1) + "\n".join(lines) + "\n"
+    passes, equal = _compiler()
+    module = passes.parse(text, str(path))
+    check_text(module, "the program")
+    return module
+
+
+def check_text(module, what):
+    """Printed and parsed again, a module is equal to what it was."""
+    passes, equal = _compiler()
+    text = passes.text(module)
+    if not equal(passes.parse(text, "<printed>"), module):
+        raise Mismatch(f"{what}, printed and parsed again, is another program:\n{text}")
+
+
+def run(golden, module):
+    """(before the last pass, after it)"""
+    passes, _ = _compiler()
+    before = module
+    with passes.context(3, golden.config, []):
+        for name, options in golden.passes:
+            before, module = module, passes.run(passes.make(name, options), module)
+    return before, module
+
+
+def compare(got, want, golden):
+    """Raises Mismatch with the difference of the texts unless the modules are equal."""
+    passes, equal = _compiler()
+    if golden.passes and golden.passes[0][0] == "InferType":
+        # The types that the passes filled in need not be written in what is wanted.
+        want = passes.run(passes.make("InferType", {}), want)
+    if equal(got, want):
+        return
+    texts = [passes.text(m).splitlines() for m in (want, got)]
+    diff = "\n".join(difflib.unified_diff(*texts, "wanted", "got", lineterm="")) or "the texts agree, the structure does not"
+    raise Mismatch(f"{diff}\n\naccept with: ./dev bless {golden.path}")
+
+
+def reports(error):
+    """[(line, message)] of a CompileError's text."""
+    return [(int(m["line"]), m["what"]) for m in _REPORT.finditer(str(error))]
+
+
+def said(golden, case):
+    """[(line, message)] of the errors that the case's program gives; empty if it goes through."""
+    from baton.error import CompileError
+
+    try:
+        run(golden, parse(golden.path, case.first))
+    except CompileError as error:
+        found = reports(error)
+        if not found:
+            raise Mismatch(f"the error says no place:\n{error}") from error
+        return found
+    return []
+
+
+def check(golden, case):
+    """Runs a case. Raises Mismatch, or what the compiler raises."""
+    if case.kind == "error":
+        wanted = [(case.first[0] + i, m[1]) for i, line in enumerate(case.first[1]) if (m := _ERROR.search(line))]
+        if not wanted:
+            raise Mismatch("no line says `// error: ...`")
+        found = said(golden, case)
+        for line, message in wanted:
+            if not any(at == line and message in what for at, what in found):
+                raise Mismatch(f"line {line}: `{message}` was not said; said was: {found or 'nothing'}")
+        if len(found) > len(wanted):
+            raise Mismatch(f"more was said than the file expects: {found}")
+        return
+    module = parse(golden.path, case.first)
+    before, after = run(golden, module)
+    check_text(after, "the result")
+    if case.kind == "unchanged":
+        if not after.same_as(before):
+            compare(after, before, golden)
+            raise Mismatch(f"equal, but not the same object: `{golden.passes[-1][0]}` rebuilt what it did not change")
+    elif case.second is None:
+        raise Mismatch(f"no expectation: write it after `// {'==' if case.kind == 'same' else '=>'}`, or ./dev bless {golden.path}")
+    elif case.kind == "same":
+        compare(after, run(golden, parse(golden.path, case.second))[1], golden)
+    else:
+        compare(after, parse(golden.path, case.second), golden)
+
+
+def blessed(golden):
+    """The file's text with the expectations that the compiler gives now. Cases that hold keep their text as it is."""
+    lines = golden.path.read_text(encoding="utf-8").splitlines()
+    for case in reversed(golden.cases):  # from the end, so that earlier line numbers hold
+        try:
+            check(golden, case)
+            continue
+        except Mismatch:
+            if case.kind in ("unchanged", "same"):
+                raise  # a claim, not a printout
+        first, body = case.first
+        if case.kind == "error":
+            told = dict(said(golden, case))
+            if not told:
+                raise Mismatch(f"{golden.path}:{case.line}: the program has no error")
+            for i, line in enumerate(body):
+                bare = _ERROR.sub("", line)
+                lines[first - 1 + i] = f"{bare}  // error: {told[first + i]}" if first + i in told else bare
+            continue
+        passes, _ = _compiler()
+        text = passes.text(run(golden, parse(golden.path, case.first))[1])
+        result = [line for line in text.strip().splitlines() if not line.startswith("#[version")]
+        end = (case.second[0] - 1 + len(case.second[1])) if case.second else first - 1 + len(body)
+        start = case.second[0] - 1 if case.second else end
+        while not case.second and start > first and not lines[start - 1].strip():
+            start -= 1
+        more = [""] if end < len(lines) else []
+        lines[start:end] = ([] if case.second else ["// =>"]) + result + more
+    return "\n".join(lines).rstrip("\n") + "\n"
