@@ -10,6 +10,9 @@ import pytest
 sys.path.append(str(Path(__file__).parent / "golden"))
 
 
+REWRITTEN = []  # golden files that --bless changed
+
+
 def pytest_addoption(parser):
     parser.addoption("--bless", action="store_true", help="rewrite the expectations of golden files to what is printed now")
 
@@ -69,7 +72,12 @@ class Bless(pytest.Item):
         new = golden.blessed(golden.read(self.path))
         if new != self.path.read_text(encoding="utf-8"):
             self.path.write_text(new, encoding="utf-8")
-            sys.__stdout__.write(f"\nblessed {self.path}\n")
+            REWRITTEN.append(self.path)
+
+
+def pytest_terminal_summary(terminalreporter):
+    for path in REWRITTEN:
+        terminalreporter.write_line(f"blessed {path}")
 
 
 def pytest_collection_modifyitems(config, items):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`./dev new op` and `./dev new pass`: what they write, where, and what they refuse."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -75,10 +76,30 @@ def test_a_name_that_another_file_defines_is_taken(tree):
             scaffold.new(kind, name)
 
 
+CHECK = """
+import ctypes, sys
+import golden
+from baton.driver import passes
+ctypes.CDLL(sys.argv[1], ctypes.RTLD_GLOBAL)
+file = golden.read(sys.argv[2])
+for case in file.cases:
+    golden.check(file, case)
+print(len(file.cases), "cases hold")
+"""
+
+
 @pytest.mark.parametrize("kind, name", [("op", "nn.foo_bar"), ("pass", "FoldFoo")])
-def test_what_is_written_compiles(tree, kind, name):
+def test_what_is_written_compiles_and_its_test_passes(tree, kind, name):
+    from baton import config
+
     scaffold.new(kind, name)
-    source = next(p for p in written(tree) if p.endswith(".cpp"))
-    run = subprocess.run(["g++", "-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", "-Wno-missing-field-initializers",
-                          "-I", ROOT / "include", "-I", ROOT / "src", tree / source], capture_output=True, text=True, check=False)
-    assert run.returncode == 0, run.stderr
+    source, text = (next(tree / p for p in written(tree) if p.endswith(ending)) for ending in (".cpp", ".relay"))
+    # As a library of its own, loaded beside the compiler: registration does not care where it comes from.
+    plugin = tree / "plugin.so"
+    done = subprocess.run(["g++", "-std=c++20", "-O1", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror", "-Wno-missing-field-initializers",
+                           "-fno-strict-aliasing", *config.cflags(), source, *config.libs(compiler=True), "-o", plugin],
+                          capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(config.__file__).parents[1]), str(ROOT / "tests" / "golden")])}
+    run = subprocess.run([sys.executable, "-c", CHECK, plugin, text], capture_output=True, text=True, check=False, env=env)
+    assert run.returncode == 0 and "cases hold" in run.stdout, run.stderr
