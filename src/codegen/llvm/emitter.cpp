@@ -636,6 +636,33 @@ class Emitter : public ExprFunctor<LLVMValueRef(const PrimExpr&)>, public StmtFu
     return Convert(out, compute.with_lanes(t.lanes()), t);
   }
 
+  /// x * 2^k for an integral float k in [-300, 300], rounded once.
+  LLVMValueRef Ldexp(LLVMValueRef x, LLVMValueRef k, DataType t) {
+    int lanes = t.lanes();
+    LLVMTypeRef type = TypeFor(ctx_, t);
+    if ((lanes == 16 && target_->Has("avx512f")) || ((lanes == 8 || lanes == 4) && target_->Has("avx512vl"))) {
+      std::string name = "llvm.x86.avx512.mask.scalef.ps." + std::to_string(lanes * 32);
+      LLVMTypeRef mask = LLVMIntTypeInContext(ctx_, lanes == 16 ? 16 : 8);
+      std::vector<LLVMValueRef> args{x, k, LLVMConstNull(type), LLVMConstAllOnes(mask)};
+      if (lanes == 16) args.push_back(Int32(4));  // the rounding mode there is
+      return Intrinsic(name.c_str(), {}, args);
+    }
+    // In two halves, so that results below the smallest normal number are rounded once and those above overflow. The
+    // integer comes from the bits of 1.5 * 2^23 + k: a conversion of NaN would have no value.
+    DataType it = DataType::Int(32, lanes);
+    LLVMTypeRef itype = TypeFor(ctx_, it);
+    LLVMValueRef magic = LLVMConstReal(ElementType(ctx_, t), 12582912);
+    if (lanes > 1) magic = Splat(magic, lanes);
+    LLVMValueRef n = LLVMBuildSub(builder_, LLVMBuildBitCast(builder_, LLVMBuildFAdd(builder_, k, magic, ""), itype, ""), ConstLike(0x4B400000, it), "");
+    LLVMValueRef half = LLVMBuildAShr(builder_, n, ConstLike(1, it), "");
+    auto scale = [&](LLVMValueRef e) {
+      LLVMValueRef bits = LLVMBuildShl(builder_, LLVMBuildAdd(builder_, e, ConstLike(127, it), ""), ConstLike(23, it), "");
+      return LLVMBuildBitCast(builder_, bits, type, "");
+    };
+    LLVMValueRef r = LLVMBuildFMul(builder_, x, scale(half), "");
+    return LLVMBuildFMul(builder_, r, scale(LLVMBuildSub(builder_, n, half, "")), "");
+  }
+
   /// Combines the halves of a vector until one lane is left.
   template <class F>
   LLVMValueRef Halves(LLVMValueRef v, int lanes, F combine) {
@@ -695,6 +722,7 @@ class Emitter : public ExprFunctor<LLVMValueRef(const PrimExpr&)>, public StmtFu
         "asinh", "acosh", "atanh", "erf", "pow", "fmod", "atan2"};
     if (libm.count(name) && t.is_floating()) return Libm(name, op);
     if (name == "fma") return Intrinsic("llvm.fma", {type}, {arg(0), arg(1), arg(2)});
+    if (name == "ldexp" && t.is_float() && t.bits() == 32) return Ldexp(arg(0), arg(1), t);
     if (name == "if_then_else") return IfThenElseExpr(op);
     if (name == "likely") return arg(0);
     if (name == "rsqrt") {

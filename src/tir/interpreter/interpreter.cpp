@@ -313,6 +313,7 @@ class Interpreter {
       bool single = s.bits() < 64;
       auto out = [&](double v) { return OfFloat(v, s); };
       if (name == "fma") return out(single ? static_cast<double>(std::fmaf(static_cast<float>(f(0)), static_cast<float>(f(1)), static_cast<float>(f(2)))) : std::fma(f(0), f(1), f(2)));
+      if (name == "ldexp") return out(std::isnan(f(1)) ? f(1) : std::ldexp(f(0), static_cast<int>(f(1))));
       if (name == "pow") return out(std::pow(f(0), f(1)));
       if (name == "fmod") return out(std::fmod(f(0), f(1)));
       if (name == "atan2") return out(std::atan2(f(0), f(1)));

@@ -56,28 +56,28 @@ class Float32Math {
     return FromBits(bitwise_or(Bits(magnitude), bitwise_and(Bits(sign), I(INT32_MIN))));
   }
 
-  /// 2^(n + r / ln2) for r in [-ln2/2, ln2/2]; `t` is 1.5 * 2^23 + n, whose low bits are n: no conversion that NaN could break.
-  PrimExpr ScaledExp(Names& n, const PrimExpr& t, const PrimExpr& r) const {
-    PrimExpr p = Poly(r, {0.5, 0.1666666567325592, 0.04166628047823906, 0.008333503268659115, 0.0013945754617452621, 0.00019789280486293137});
+  /// 2^(k + r / ln2) for r in [-ln2/2, ln2/2] and integral k.
+  PrimExpr ScaledExp(Names& n, const PrimExpr& k, const PrimExpr& r) const {
+    PrimExpr p = Poly(r, {0.4999999403953552, 0.16666515171527863, 0.04166845604777336, 0.00836941972374916, 0.0013813135446980596});
     PrimExpr e = fma(n("rr", r * r), p, r) + C(1);
-    // The scale in two halves, so that results below the smallest normal number are rounded once, and those above overflow.
-    PrimExpr k = n("k", Bits(t) - I(0x4B400000));
-    PrimExpr half = n("half", shift_right(k, I(1)));
-    PrimExpr s1 = FromBits(shift_left(half + I(127), I(23))), s2 = FromBits(shift_left(k - half + I(127), I(23)));
-    return e * s1 * s2;
+    return call_intrin(f_, "tir.ldexp", {e, k});
   }
-  PrimExpr Exp(Names& n, const PrimExpr& x0) const {
-    PrimExpr x = n("x", min(C(89), max(C(-104.5), x0)));
-    PrimExpr t = n("t", fma(x, C(1 / kLn2), C(12582912)));
-    PrimExpr k = n("kf", t - C(12582912));
+  /// exp; `low` and `high` say whether x may lie below -104 or above 89.
+  PrimExpr Exp(Names& n, const PrimExpr& x0, bool low = true, bool high = true) const {
+    PrimExpr x = x0;
+    if (low) x = max(C(-104.5), x);
+    if (high) x = min(C(89), x);
+    x = n("x", x);
+    // Adding 1.5 * 2^23 rounds to an integer.
+    PrimExpr k = n("k", fma(x, C(1 / kLn2), C(12582912)) - C(12582912));
     PrimExpr r = n("r", fma(k, C(-kLn2Low), fma(k, C(-kLn2High), x)));
-    return ScaledExp(n, t, r);
+    return ScaledExp(n, k, r);
   }
   PrimExpr Exp2(Names& n, const PrimExpr& x0) const {
     PrimExpr x = n("x", min(C(129), max(C(-151), x0)));
-    PrimExpr t = n("t", x + C(12582912));
-    PrimExpr r = n("r", (x - (t - C(12582912))) * C(kLn2));
-    return ScaledExp(n, t, r);
+    PrimExpr k = n("k", (x + C(12582912)) - C(12582912));
+    PrimExpr r = n("r", (x - k) * C(kLn2));
+    return ScaledExp(n, k, r);
   }
 
   /// x = 2^k * m with m in [sqrt(1/2), sqrt(2)): gives k as float and log(m). Right for normal and subnormal x > 0.
@@ -91,7 +91,7 @@ class Float32Math {
     PrimExpr f = n("f", m - C(1));
     PrimExpr s = n("s", f / (C(2) + f));
     PrimExpr z = n("z", s * s);
-    PrimExpr p = z * Poly(z, {0.6666666269302368, 0.4000035524368286, 0.28535890579223633, 0.23610535264015198});
+    PrimExpr p = z * Poly(z, {0.6666678190231323, 0.39976611733436584, 0.2989867031574249});
     // log(1 + f) = f - f^2/2 + s * (f^2/2 + R)
     PrimExpr h = n("h", C(0.5) * f * f);
     *log_m = n("log_m", f - (h - s * (h + p)));
@@ -131,26 +131,26 @@ class Float32Math {
   PrimExpr Tanh(Names& n, const PrimExpr& x) const {
     PrimExpr a = n("a", fabs(x));
     PrimExpr z = n("z", x * x);
-    PrimExpr small = fma(x * z, Poly(z, {-0.3333333134651184, 0.1333318054676056, -0.05394339933991432, 0.021681636571884155, -0.008128984831273556, 0.0020977086387574673}), x);
-    PrimExpr e = Exp(n, n("a2", min(C(20), a + a)));
+    PrimExpr small = fma(x * z, Poly(z, {-0.33333271741867065, 0.13331152498722076, -0.0537140928208828, 0.020551683381199837, -0.0056038787588477135}), x);
+    PrimExpr e = Exp(n, n("a2", min(C(20), a + a)), false, false);
     PrimExpr big = C(1) - C(2) / (e + C(1));
     return CopySign(Select(a < C(0.625), small, big), x);  // of -0, too
   }
   PrimExpr Sigmoid(Names& n, const PrimExpr& x) const {
-    PrimExpr e = n("e", Exp(n, n("a", -fabs(x))));
+    PrimExpr e = n("e", Exp(n, n("a", -fabs(x)), true, false));
     PrimExpr d = C(1) + e;
     return Select(x < C(0), e, C(1)) / d;
   }
   PrimExpr Erf(Names& n, const PrimExpr& x) const {
     PrimExpr a = n("a", fabs(x));
     PrimExpr z = n("z", x * x);
-    PrimExpr small = fma(x, Poly(z, {0.12837916612625122, -0.37612631916999817, 0.11283687502145767, -0.026858940720558167,
-                                     0.005199906416237354, -0.0008130010101012886, 8.316764433402568e-05}), x);
+    PrimExpr small = fma(x, Poly(z, {0.12837915122509003, -0.3761247992515564, 0.11281682550907135, -0.026761718094348907,
+                                     0.004985938314348459, -0.0005953731597401202}), x);
     // erf(t) = 1 - exp(-t + t * Q(t)), and 1 from 3.95 on.
     PrimExpr t = n("t", min(C(3.95), a));
-    PrimExpr q = Poly(t, {-0.12855175137519836, -0.6356252431869507, -0.10526273399591446, 0.02267417684197426, -0.0029301827307790518,
-                          4.9596048484090716e-05, 4.5579319703392684e-05, -4.93805828227778e-06});
-    PrimExpr e = Exp(n, n("q", fma(t, q, -t)));
+    PrimExpr q = Poly(t, {-0.1285143792629242, -0.6357182264328003, -0.10526197403669357, 0.02289005182683468, -0.0032149851322174072,
+                          0.00021398878016043454});
+    PrimExpr e = Exp(n, n("q", fma(t, q, -t)), false, false);
     return Select(a < C(0.92), small, CopySign(C(1) - e, x));
   }
 
