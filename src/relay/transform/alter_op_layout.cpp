@@ -90,6 +90,7 @@ class LayoutMutator : public MixedModeMutator {
     if (call->op == op::avg_pool2d) return Pool<AvgPoolAttrs<2>>(pre, post, shape);
     if (call->op == op::global_avg_pool2d || call->op == op::global_max_pool2d) return Pool<GlobalPoolAttrs<2>>(pre, post, shape);
     if (call->op->IsInstance<OpNode>() && call->op.as<OpNode>()->name == "concatenate") return Concatenate(pre, post, shape);
+    if (def->name == std::string_view("nn.bias_add")) return BiasAdd(pre, post, shape);
     if (def->pattern == OpPattern::kElemWise && call->args.size() == 1) return Unary(call, post, shape);
     if (def->pattern == OpPattern::kBroadcast && call->args.size() == 2 && !call->attrs.defined()) return Binary(pre, call, post, shape);
     return post;
@@ -156,6 +157,15 @@ class LayoutMutator : public MixedModeMutator {
     Array<Expr> fields;
     for (const Expr& f : tuple->fields) fields.push_back(Get(f, size));
     return Plain(MakeCall(Downcast<Op>(call->op), {Tuple(fields)}, call->attrs), size, out, post->span);
+  }
+
+  Expr BiasAdd(const CallNode* pre, const Expr& post, const Ints& out) {
+    const auto* call = post.as<CallNode>();
+    const Block* b = Find(call->args[0]);
+    int64_t axis = runtime::GetField(call->attrs.get(), "axis").As<int64_t>();
+    const auto* t = pre->args[1]->checked_type_.as<TensorTypeNode>();
+    if (!b || (axis != 1 && axis != -3) || !t || t->shape.size() != 1) return post;
+    return Plain(Add(b->value, Reshape(call->args[1], {1, out[1] / b->size, 1, 1, b->size})), b->size, out, post->span);
   }
 
   Expr Unary(const CallNode* call, const Expr& post, const Ints& out) {
