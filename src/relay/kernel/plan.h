@@ -27,6 +27,24 @@ struct MatmulPlan {
 /// `columns` > 0: the panels' width is given.
 BATON_DLL MatmulPlan PlanMatmul(const Machine& m, const MatmulShape& s, int64_t columns = 0);
 
+/// A convolution over images in blocks of channels. Where the window is one element and its step is one, an image is one
+/// row (`height` 1).
+struct ConvShape {
+  int64_t batch = 1, out_blocks = 1, height = 1, width = 1;  ///< of the result, in blocks of channels and elements
+  int64_t steps = 1;                                         ///< of the sum: input channels * window
+  int64_t input_bytes = 0, weight_bytes = 0;
+  bool flat = false;  ///< an image is one row
+};
+struct ConvPlan {
+  int64_t rows = 1, columns = 1;  ///< of the register tile, in elements of the image
+  int64_t vectors = 1;            ///< of the register tile, in blocks of channels
+  int64_t chunk = 1;              ///< tiles (rows of tiles, unless flat) in a unit of parallel work
+  bool channels_first = false;    ///< units of one group of channels follow each other: cores share images, not weights
+  bool parallel = false;
+  double cycles = 0;
+};
+BATON_DLL ConvPlan PlanConv(const Machine& m, const ConvShape& s);
+
 /// Rounds that the busiest of `cores` has, over the mean.
 inline double Imbalance(int64_t units, int64_t cores) {
   if (units <= 0) return 1;
