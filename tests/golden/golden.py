@@ -122,7 +122,7 @@ def parse(path, part):
     first, lines = part
     text = '#[version = "0.0.5"]' + "\n" * (first - 1) + "\n".join(lines) + "\n"
     passes, equal = _compiler()
-    module = passes.parse(text, str(path))
+    module = passes.parse(text, Path(path).name)
     check_text(module, "the program")
     return module
 
