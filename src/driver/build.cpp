@@ -379,7 +379,8 @@ transform::Pass DefaultPipeline() {
   add(InferType());
   add(FoldConstant());
   add(DecomposeAll());
-  add(FoldConstant());
+  // From here on weights are constants, also those that the model computes.
+  add(FoldWeights());
   add(InferType());
   add_if_there("FoldScaleAxis");
   add_if_there("SimplifyExpr");

@@ -34,6 +34,7 @@ BATON_DLL Pass InferType();
 BATON_DLL Type InferTypeOf(const Expr& expr);
 BATON_DLL Type InferTypeOf(const Expr& expr, const IRModule& mod);
 BATON_DLL Pass FoldConstant();
+BATON_DLL Pass FoldWeights();
 BATON_DLL Pass SimplifyInference();
 BATON_DLL Pass SimplifyExpr();
 BATON_DLL Pass DeadCodeElimination(bool inline_once = false);

@@ -4,6 +4,7 @@
 #include <baton/relay/op.h>
 #include <baton/relay/transform.h>
 
+#include <algorithm>
 #include <unordered_set>
 
 namespace baton::relay::transform {
@@ -53,7 +54,8 @@ size_t BytesOf(const Type& type) {
 
 class ConstantFolder : public MixedModeMutator {
  public:
-  explicit ConstantFolder(IRModule mod) : mod_(std::move(mod)) {}
+  /// `growth`: bytes that results may have beyond what the rule allows, all together.
+  explicit ConstantFolder(IRModule mod, size_t growth = 0) : mod_(std::move(mod)), growth_(growth) {}
 
  private:
   using MixedModeMutator::VisitExpr_;
@@ -99,7 +101,13 @@ class ConstantFolder : public MixedModeMutator {
       if (!checker_.Check(a)) return post;
       in_bytes += ConstantBytes(a);
     }
-    if (pre->checked_type_.defined() && BytesOf(Downcast<Type>(pre->checked_type_)) > kGrowth * in_bytes + kSlack) return post;
+    if (pre->checked_type_.defined()) {
+      size_t bytes = BytesOf(Downcast<Type>(pre->checked_type_));
+      if (bytes > kGrowth * in_bytes + kSlack) {
+        if (bytes > growth_) return post;
+        growth_ -= bytes;
+      }
+    }
     return ConstEvaluate(call, post);
   }
 
@@ -148,6 +156,7 @@ class ConstantFolder : public MixedModeMutator {
   }
 
   IRModule mod_;
+  size_t growth_;
   ConstantChecker checker_;
 };
 
@@ -162,6 +171,26 @@ Pass FoldConstant() {
   return baton::transform::PassCreator<Function>::Create(
       runtime::MakeTyped([](Function f, IRModule m, PassContext) { return Downcast<Function>(FoldConstant(f, m)); }), 2,
       "FoldConstant", {});
+}
+
+BATON_REGISTER_PASS_CONFIG_OPTION("relay.FoldWeights.max_bytes", int64_t);
+
+/// Weights that a model computes instead of carrying them (a filled tensor, say) must be constants before kernels can pack
+/// them. They grow the program, so there is a budget: `relay.FoldWeights.max_bytes`, 2 GiB unless told otherwise.
+Pass FoldWeights() {
+  return MakePass<FoldWeights>({
+      .doc = "FoldConstant that may make the program larger, up to the bytes of `relay.FoldWeights.max_bytes`.",
+      .opt_level = 2,
+      .required = {"InferType"},
+      .run =
+          [](Function f, IRModule m, PassContext ctx) {
+            int64_t budget = ctx->GetConfig<int64_t>("relay.FoldWeights.max_bytes", int64_t{2} << 30);
+            return Downcast<Function>(ConstantFolder(m, static_cast<size_t>(std::max<int64_t>(budget, 0))).Mutate(Expr(f)));
+          },
+  });
+}
+namespace {
+const RegisterPass<FoldWeights> registered_weights;
 }
 
 BATON_REGISTER_GLOBAL("relay._transform.FoldConstant").set_body_typed([] { return FoldConstant(); });
