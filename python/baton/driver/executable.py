@@ -208,14 +208,14 @@ class DynamicExecutable(Executable):
         for info in self.inputs:
             if info.name not in shapes:
                 raise ValueError(f"the shape of input `{info.name}` is missing")
-            shape = tuple(shapes[info.name])
+            shape, earlier = tuple(shapes[info.name]), dict(sizes)
             fits = len(shape) == len(info.shape) and all(
                 size == want if isinstance(want, int) else want is None or sizes.setdefault(want, size) == size
                 for want, size in zip(info.shape, shape, strict=True)
             )
             if not fits:
                 wanted = f"({', '.join('?' if d is None else str(d) for d in info.shape)})"
-                known = ", ".join(f"{name} = {size}" for name, size in sizes.items())
+                known = ", ".join(f"{name} = {size}" for name, size in earlier.items())
                 where = f" where {known}" if known else ""
                 raise ValueError(f"input `{info.name}` has shape {wanted}{where}, {shape} was given")
         key = tuple(tuple(shapes[name]) for name in self._order)

@@ -32,7 +32,9 @@ class Net:
         return self.add("Conv", x, *weights, kernel_shape=[k, k], group=group, **attrs)
 
     def norm(self, x, c):
-        return self.add("BatchNormalization", x, self.weight(c), self.weight(c), self.weight(c), self.weight(c, low=0.5, high=2))
+        return self.add(
+            "BatchNormalization", x, self.weight(c), self.weight(c), self.weight(c), self.weight(c, low=0.5, high=2)
+        )
 
     def model(self, shape, out):
         graph = helper.make_graph(
@@ -63,7 +65,12 @@ def concatenated(n):
 
 
 def separable(n):
-    x = n.add("Clip", n.conv("x", 3, 24, 3, strides=[2, 2], pads=[1, 1, 1, 1]), n.weight(1, low=0, high=0.01), n.weight(1, low=5, high=6))
+    x = n.add(
+        "Clip",
+        n.conv("x", 3, 24, 3, strides=[2, 2], pads=[1, 1, 1, 1]),
+        n.weight(1, low=0, high=0.01),
+        n.weight(1, low=5, high=6),
+    )
     x = n.conv(n.conv(x, 24, 24, 3, group=24, pads=[1, 1, 1, 1]), 24, 64, 1)
     x = n.add("Sigmoid", n.conv(x, 64, 64, 5, group=64, pads=[2, 2, 2, 2], strides=[2, 2]))
     return n.add("Mul", x, n.add("GlobalMaxPool", x))
