@@ -106,8 +106,8 @@ void Optimize(CompiledModule* m, const Machine& machine, const Target& target) {
   // Loops come rotated, unrolled and with their vectors explicit, functions without need of inlining: these few passes give
   // the same speed as default<O2> on every kernel measured, in a quarter of its time. Level 3 is LLVM's own.
   constexpr const char* kShort =
-      "function<eager-inv>(sroa,early-cse<memssa>,simplifycfg,instcombine,loop-mssa(licm),loop(indvars,loop-unroll-full),sroa,"
-      "early-cse<memssa>,instcombine,dse,loop-mssa(licm),simplifycfg)";
+      "function<eager-inv>(sroa,early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>,loop-mssa(licm),loop(indvars,loop-unroll-full),sroa,"
+      "early-cse<memssa>,instcombine<no-verify-fixpoint>,dse,loop-mssa(licm),simplifycfg)";
   std::string pipeline = target->opt_level == 2 ? kShort : "default<O" + std::to_string(target->opt_level) + ">";
   LLVMErrorRef err = LLVMRunPasses(m->module, pipeline.c_str(), machine.tm, options);
   LLVMDisposePassBuilderOptions(options);
