@@ -155,8 +155,10 @@ PyTypeObject* AddType(PyObject* module, const char* name, PyType_Spec* spec, PyT
 /// Stops this thread for good. While Python shuts down it ends other threads that ask for its lock by unwinding them, which
 /// C++ frames between do not survive; a thread that waits does no harm.
 [[noreturn]] void Park();
+/// A forced unwinding has no exception object, so a reference to it is null: for functions that catch one.
+#define BATON_CATCHES_FORCED_UNWIND __attribute__((no_sanitize("null")))
 /// Takes the lock back after PyEval_SaveThread.
-inline void RestoreThread(PyThreadState* state) {
+BATON_CATCHES_FORCED_UNWIND inline void RestoreThread(PyThreadState* state) {
   try {
     PyEval_RestoreThread(state);
   } catch (abi::__forced_unwind&) {
@@ -166,7 +168,7 @@ inline void RestoreThread(PyThreadState* state) {
 /// The lock, for the time of a scope.
 struct GilGuard {
   PyGILState_STATE state;
-  GilGuard() {
+  BATON_CATCHES_FORCED_UNWIND GilGuard() {
     try {
       state = PyGILState_Ensure();
     } catch (abi::__forced_unwind&) {

@@ -170,7 +170,7 @@ int RunCallback(Callback* c, const BatonValue* args, int n, BatonValue* ret) {
   return -1;
 }
 
-int Trampoline(void* self, const BatonValue* args, int n, BatonValue* ret) {
+BATON_CATCHES_FORCED_UNWIND int Trampoline(void* self, const BatonValue* args, int n, BatonValue* ret) {
   if (!MayEnterPython()) {
     BatonErrorSet("RuntimeError", "a Python function was called while Python shuts down");
     return -1;
