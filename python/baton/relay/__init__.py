@@ -2,6 +2,7 @@
 """Relay: the functional tensor language, its operators, passes and front ends."""
 
 import importlib
+import importlib.util
 
 from .. import ir as _ir  # loads the compiler  # noqa: F401
 from .._ffi.object import generated_class as _generated_class
@@ -15,12 +16,12 @@ from .expr_functor import ExprFunctor, ExprMutator, ExprVisitor
 from .function import Function
 from .parser import fromtext, parse, parse_expr
 from .scope_builder import ScopeBuilder
-from .ty import (Any, FuncType, GlobalTypeVar, IncompleteType, RefType, RelayRefType, TensorType, TupleType, Type, TypeCall, TypeVar,
+from .ty import (Any, FuncType, GlobalTypeVar, IncompleteType, RefType, RelayRefType, TensorType, TupleType, Type, TypeCall, TypeKind, TypeVar,
                  scalar_type)
 from .type_functor import TypeFunctor, TypeMutator, TypeVisitor
 
 _MODULES = frozenset(["backend", "build_module", "contrib", "dataflow_pattern", "debug", "frontend", "loops", "param_dict", "prelude",
-                      "qnn", "quantize", "testing"])
+                      "qnn", "quantize", "testing", "vm"])
 _NAMES = {"build": "build_module", "optimize": "build_module", "create_executor": "build_module", "build_config": "build_module",
           "bind_params_by_name": "build_module", "save_param_dict": "param_dict", "load_param_dict": "param_dict"}
 astext = _ir.base.astext
@@ -31,7 +32,7 @@ def __getattr__(name):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if name in _NAMES:
         value = getattr(importlib.import_module(f"{__name__}.{_NAMES[name]}"), name)
-    elif name in _MODULES:
+    elif name in _MODULES and importlib.util.find_spec(f"{__name__}.{name}"):
         return importlib.import_module(f"{__name__}.{name}")
     else:
         value = op.find(name)
@@ -51,6 +52,6 @@ __all__ = ["Any", "Call", "Clause", "Constant", "Constructor", "Expr", "ExprFunc
            "Function", "GlobalTypeVar", "GlobalVar", "Id", "If", "IncompleteType", "Let", "Match", "Op", "Pattern", "PatternConstructor",
            "PatternTuple", "PatternVar", "PatternWildcard", "RefCreate", "RefRead", "RefType", "RefWrite", "RelayExpr", "RelayRefType",
            "ScopeBuilder", "SourceName", "Span", "TensorType", "Tuple", "TupleGetItem", "TupleType", "TupleWrapper", "Type", "TypeCall",
-           "TypeData", "TypeFunctor", "TypeMutator", "TypeVar", "TypeVisitor", "Var", "adt", "analysis", "astext", "base", "bind", "const",
+           "TypeData", "TypeFunctor", "TypeKind", "TypeMutator", "TypeVar", "TypeVisitor", "Var", "adt", "analysis", "astext", "base", "bind", "const",
            "expr", "expr_functor", "fromtext", "function", "op", "parse", "parse_expr", "scalar_type", "scope_builder", "transform", "ty",
            "type_functor", "var"]

@@ -1,8 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
 """Facts about programs."""
 
+import enum
+
 from .._ffi import get_global_func
 from ..ir import IRModule, RelayExpr, TensorType
+
+
+class Feature(enum.IntEnum):
+    """Features of the language that a program may use."""
+
+    fVar = 0
+    fGlobalVar = 1
+    fConstant = 2
+    fTuple = 3
+    fTupleGetItem = 4
+    fFunction = 5
+    fOp = 6
+    fCall = 7
+    fLet = 8
+    fIf = 9
+    fRefCreate = 10
+    fRefRead = 11
+    fRefWrite = 12
+    fConstructor = 13
+    fMatch = 14
 
 
 def _api(name):
@@ -108,10 +130,18 @@ def unmatched_cases(match, mod=None):
 
 
 def detect_feature(a, b=None):
-    """The features of the language that a program uses."""
-    if isinstance(a, IRModule):
-        a, b = b, a
-    return {int(x) for x in _api("detect_feature")(a, b)}
+    """The features of the language that an expression, or a module's functions, use: a set of Feature."""
+    from .expr_functor import _METHODS
+    names = {"visit_" + words: feature for words, feature in {
+        "var": Feature.fVar, "global_var": Feature.fGlobalVar, "constant": Feature.fConstant, "tuple": Feature.fTuple,
+        "tuple_getitem": Feature.fTupleGetItem, "function": Feature.fFunction, "op": Feature.fOp, "call": Feature.fCall, "let": Feature.fLet,
+        "if": Feature.fIf, "ref_create": Feature.fRefCreate, "ref_read": Feature.fRefRead, "ref_write": Feature.fRefWrite,
+        "constructor": Feature.fConstructor, "match": Feature.fMatch}.items()}
+    found = set()
+    for x in (a, b):
+        for expr in x.functions.values() if isinstance(x, IRModule) else [] if x is None else [x]:
+            post_order_visit(expr, lambda e: found.update(names[_METHODS[c]] for c in type(e).__mro__ if c in _METHODS))
+    return found
 
 
 def list_op_freqs(mod):

@@ -16,6 +16,9 @@ ObjectGeneric = Object
 
 
 def __getattr__(name):
+    if name == "vm":
+        import importlib
+        return importlib.import_module(__name__ + ".vm")
     cls = None if name.startswith("_") else generated_class("runtime." + name)
     if cls is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

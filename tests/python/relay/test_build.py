@@ -112,3 +112,40 @@ def test_workload():
         h = np.maximum(h, 0) if act else h
     want = np.exp(h - h.max()) / np.exp(h - h.max()).sum()
     tvm.testing.assert_allclose(model.get_output(0).numpy(), want, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("name, options, count", [("resnet", {"num_layers": 18, "image_shape": (3, 32, 32), "num_classes": 10}, 11_000_000),
+                                                  ("mobilenet", {"image_shape": (3, 32, 32), "alpha": 0.25}, 400_000),
+                                                  ("squeezenet", {"version": "1.1", "image_shape": (3, 64, 64)}, 1_200_000)])
+def test_networks(name, options, count):
+    mod, params = getattr(relay.testing, name).get_workload(**options)
+    assert sum(p.size for p in params.values()) > count
+    assert relay.analysis.get_total_mac_number(mod["main"]) > 1_000_000
+    out = mod["main"].body.checked_type
+    assert out.concrete_shape == (1, options.get("num_classes", 1000))
+
+
+def test_virtual_machine(program):
+    mod, x, w, want = program
+    exe = relay.vm.compile(mod, "llvm", params={"w": w})
+    vm = tvm.runtime.vm.VirtualMachine(exe, tvm.cpu())
+    for out in (vm.invoke("main", x), vm.run(x), vm.invoke("main", x=x)):
+        tvm.testing.assert_allclose(out.numpy(), want, rtol=1e-5, atol=1e-6)
+    assert len(vm.get_outputs()) == 1 and vm.benchmark(tvm.cpu(), x, repeat=1).mean > 0
+    with pytest.raises(AttributeError, match="not `other`"):
+        vm.invoke("other", x)
+
+
+def test_while_loop():
+    i = relay.var("i", shape=(), dtype="int32")
+    total = relay.var("total", shape=(), dtype="int32")
+    loop = relay.loops.while_loop(lambda i, t: relay.less(i, relay.const(5)), [i, total],
+                                  lambda i, t: (relay.add(i, relay.const(1)), relay.add(t, i)))
+    out = relay.create_executor("debug").evaluate(relay.Call(loop, [relay.const(0), relay.const(0)]))
+    assert [v.item() for v in out] == [5, 10]
+
+
+def test_detect_feature():
+    feature = relay.analysis.Feature
+    x = relay.var("x", shape=(2,))
+    assert relay.analysis.detect_feature(relay.Let(x, relay.const(1), x)) == {feature.fLet, feature.fVar, feature.fConstant}

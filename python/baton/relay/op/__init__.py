@@ -9,7 +9,7 @@ from .make import Operator, all_names, operator
 from .op import (OpPattern, debug, get, get_op_attr, has_attr, list_op_names, register, register_alter_op_layout, register_gradient,
                  register_injective_schedule, register_legalize, register_pattern, register_shape_func, register_stateful,
                  reset_attr)
-from .sugar import SUGAR
+from .sugar import COMPOSED, SUGAR
 
 _found = {}
 # Other names of an operator that programs use.
@@ -44,7 +44,7 @@ def find(name):
     if full in SUGAR and (full in all_names() or full.endswith("_raw")):
         value = SUGAR[full]
     else:
-        value = operator(full)
+        value = COMPOSED.get(full) or operator(full)
     if value is None and any(n.startswith(name + ".") for n in all_names()):
         value = _Group(name)
         # `from baton.relay.op.nn import ...` and `import baton.relay.nn` find it, too.

@@ -3,7 +3,7 @@
 expressions, forms that older programs use. By operator name."""
 
 from ...ir import RelayExpr
-from ..expr import Constant, TupleWrapper, const
+from ..expr import Constant, Tuple, TupleWrapper, const
 from .make import input_expr, operator
 
 SUGAR = {}
@@ -143,7 +143,6 @@ def meshgrid(data, indexing="ij"):
 
 
 def _tuple(data):
-    from ..expr import Tuple
     if isinstance(data, TupleWrapper):
         return data.astuple()
     if isinstance(data, RelayExpr):
@@ -250,3 +249,20 @@ def _device_type(device):
 def sequence_mask(data, valid_length, mask_value=0, axis=0):
     """`data` with what lies behind each sequence's valid length replaced."""
     return operator("sequence_mask")(data, valid_length, mask_value=float(mask_value), axis=axis)
+
+
+def _mean_and(name, spread):
+    def call(data, axis=None, keepdims=False, exclude=False):
+        given = {"axis": axis, "keepdims": keepdims, "exclude": exclude}
+        mean = operator("mean")(data, **given)
+        return TupleWrapper(Tuple([mean, operator(spread)(data, **given)]), 2)
+
+    call.__name__ = name
+    call.__doc__ = f"The mean and the {'variance' if spread == 'variance' else 'standard deviation'} over axes."
+    COMPOSED[name] = call
+
+
+# Functions that stand for several operators.
+COMPOSED = {}
+_mean_and("mean_variance", "variance")
+_mean_and("mean_std", "std")

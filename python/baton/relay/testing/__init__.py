@@ -6,7 +6,7 @@ from ...ir import IRModule
 from ...testing import enabled_targets
 from .. import transform
 from ..function import Function
-from . import init, layers, mlp
+from . import init, layers, mlp, mobilenet, resnet, squeezenet
 from .init import create_workload
 from .temp_op_attr import TempOpAttr
 
@@ -48,5 +48,5 @@ def ctx_list():
     return enabled_targets()
 
 
-__all__ = ["TempOpAttr", "count_ops", "create_workload", "ctx_list", "enabled_targets", "init", "layers", "mlp", "rand", "run_infer_type",
-           "run_opt_pass"]
+__all__ = ["TempOpAttr", "count_ops", "create_workload", "ctx_list", "enabled_targets", "init", "layers", "mlp", "mobilenet", "rand", "resnet", "run_infer_type",
+           "run_opt_pass", "squeezenet"]

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The system's C++ compiler, for those who want it; Baton links without one."""
+
+import functools
+import os
+import shutil
+import subprocess
+
+from ..error import RuntimeError
+
+
+def get_cc():
+    """Path of the C++ compiler: $CXX, else the first found; None if there is none."""
+    for name in (os.environ.get("CXX"), "c++", "g++", "clang++"):
+        path = name and shutil.which(name)
+        if path:
+            return path
+    return None
+
+
+def _run(output, objects, options, cc):
+    cc = cc or get_cc()
+    if not cc:
+        raise RuntimeError("no C++ compiler was found; set CXX")
+    objects = [objects] if isinstance(objects, (str, os.PathLike)) else list(objects)
+    done = subprocess.run([cc, "-o", os.fspath(output), *map(os.fspath, objects), *options], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"`{cc}` failed:\n{done.stderr}")
+
+
+def create_shared(output, objects, options=None, cc=None):
+    """Links objects or sources to a shared library."""
+    _run(output, objects, ["-shared", "-fPIC", *(options or [])], cc)
+
+
+def create_executable(output, objects, options=None, cc=None):
+    """Links objects or sources to a program."""
+    _run(output, objects, list(options or []), cc)
+
+
+def cross_compiler(compile_func, options=None, output_format=None, get_target_triple=None, add_files=None):
+    """A function as `create_shared` that uses another compiler, by path or by function."""
+    base = functools.partial(create_shared, cc=compile_func) if isinstance(compile_func, str) else compile_func
+
+    def build(output, objects, options_=None):
+        base(output, [*([objects] if isinstance(objects, str) else objects), *(add_files or [])], [*(options or []), *(options_ or [])])
+
+    build.output_format = output_format or getattr(base, "output_format", "so")
+    return build
