@@ -2,6 +2,8 @@
 // Mutants of the corpus through the readers: an error of ours is an answer, anything else is a defect. A few hundred by
 // default; `python tests/fuzz/run.py` runs many under sanitizers.
 #include <baton/frontend/onnx.h>
+#include <baton/relay/text.h>
+#include <baton/relay/transform.h>
 #include <doctest/doctest.h>
 
 #include <cstdlib>
@@ -71,6 +73,28 @@ TEST_CASE("fuzz: onnx files") {
       }
     }
     frontend::FromOnnxBytes(text);
+  });
+}
+
+TEST_CASE("fuzz: the corpus is valid") {
+  for (const std::string& text : ReadCorpus(std::string(BATON_FUZZ_CORPUS) + "/onnx")) {
+    frontend::OnnxOptions options;
+    if (text.find("ConcatFromSequence") != std::string::npos) {
+      options.inputs.push_back({"t", frontend::OnnxInput::kSequence, {{2}}});
+    }
+    CHECK_NOTHROW(frontend::FromOnnxBytes(text, options));
+  }
+  for (const std::string& text : ReadCorpus(std::string(BATON_FUZZ_CORPUS) + "/relay")) {
+    CHECK_NOTHROW(relay::transform::InferType()(relay::ParseModule(text)));
+  }
+}
+
+TEST_CASE("fuzz: relay texts") {
+  Fuzz("relay", 400, MutateText, [](const std::string& text) {
+    IRModule mod = relay::ParseModule(text);
+    // What was read can be printed, and what was printed can be read.
+    relay::ParseModule(relay::PrintText(mod));
+    relay::transform::InferType()(mod);
   });
 }
 

@@ -303,7 +303,7 @@ Value Ctx::Cast(const Value& v, DataType dtype) {
 Value Ctx::Reshape(const Value& v, const Dims& shape) {
   if (v.ranked && v.dims == shape) return v;
   // Views of constants need no copy.
-  if (v.host && std::all_of(shape.begin(), shape.end(), [](int64_t d) { return d >= 0; }) && Product(shape) == v.host->size()) {
+  if (v.host && !v.weight && std::all_of(shape.begin(), shape.end(), [](int64_t d) { return d >= 0; }) && Product(shape) == v.host->size()) {
     auto host = std::make_shared<Host>();
     host->dtype = v.host->dtype;
     host->dims = shape;
@@ -609,7 +609,7 @@ relay::Expr Importer::ExprOf(const Value& v) {
 Value Importer::CallOp(const Ctx* ctx, const char* name, const Values& args, const NamedAttrs& attrs, bool tuple) {
   // Everything known and small is computed here: shapes, mostly.
   std::vector<HostPtr> hosts;
-  for (const Value& a : args) hosts.push_back(a.host);
+  for (const Value& a : args) hosts.push_back(a.weight ? nullptr : a.host);
   if (std::all_of(hosts.begin(), hosts.end(), [](const HostPtr& h) { return h != nullptr; })) {
     HostPtr folded = EvaluateCall(name, hosts, attrs);
     if (folded != nullptr) {
@@ -1024,10 +1024,13 @@ Imported Importer::Run() {
   for (const Tensor& t : g.initializers) {
     try {
       Value v = FromTensor(t);
-      if (!options_.freeze_params && !v.host->is_string && v.host->size() > 1) {
+      // A short list of integers is a shape, axes or the like, no weight.
+      bool small = v.host->size() <= 1 || (v.dtype.is_integral() && v.rank() <= 1 && v.host->size() <= 64);
+      if (!options_.freeze_params && !v.host->is_string && !small) {
         relay::Var var(std::string(t.name), TypeOfValue(v));
         var->checked_type_ = TypeOfValue(v);
         v.expr = var;
+        v.weight = true;
       }
       env.values[t.name] = v;
     } catch (const NodeUnsupported& e) {

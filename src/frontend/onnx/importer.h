@@ -43,6 +43,8 @@ class Value {
   std::vector<Value> items;
   /// The elements, where they are known now.
   std::shared_ptr<const Host> host;
+  /// A parameter of the module whose elements are known: to be looked at where a shape needs them, never computed with.
+  bool weight = false;
   /// For integers of rank 0 or 1 whose elements are known in part: kUnknown for the others.
   std::shared_ptr<const std::vector<int64_t>> partial;
   /// Null for constants not yet asked for.
