@@ -6,6 +6,36 @@
 
 namespace baton::relay {
 
+/// A number (an IntImm) or an Array of numbers.
+class IntOrInts : public runtime::ObjectRef {
+ public:
+  using ContainerType = runtime::Object;
+  IntOrInts() = default;
+  explicit IntOrInts(runtime::ObjectPtr<runtime::Object> n) : ObjectRef(std::move(n)) {}
+  explicit IntOrInts(const runtime::ObjectRef& value) : ObjectRef(value) {}
+};
+
+}  // namespace baton::relay
+
+namespace baton::runtime {
+template <>
+struct HasOwnTraits<relay::IntOrInts> : std::true_type {};
+template <>
+struct ValueTraits<relay::IntOrInts> {
+  static std::string Name() { return "int or Array[int]"; }
+  static bool Is(const BatonValue& v) { return v.type_code == kBatonInt || v.type_code == kBatonObject; }
+  static relay::IntOrInts From(const BatonValue& v) {
+    if (v.type_code == kBatonInt) return relay::IntOrInts(PrimExpr(v.v_int64));
+    auto ref = ValueTraits<ObjectRef>::From(v);
+    if (!ref.as<IntImmNode>() && !ref.as<ArrayObj>()) ThrowValueMismatch("int or Array", v);
+    return relay::IntOrInts(ref);
+  }
+  static void To(const relay::IntOrInts& x, BatonValue* v) { ValueTraits<ObjectRef>::To(x, v); }
+};
+}  // namespace baton::runtime
+
+namespace baton::relay {
+
 struct ReshapeAttrs : AttrsNode<ReshapeAttrs> {
   static constexpr auto _type_key = "relay.attrs.ReshapeAttrs";
   Array<int64_t> newshape;
@@ -71,7 +101,7 @@ struct StackAttrs : AttrsNode<StackAttrs> {
 };
 struct SplitAttrs : AttrsNode<SplitAttrs> {
   static constexpr auto _type_key = "relay.attrs.SplitAttrs";
-  runtime::ObjectRef indices_or_sections = PrimExpr(1);
+  IntOrInts indices_or_sections = IntOrInts(PrimExpr(1));
   int64_t axis = 0;
   static constexpr void Describe(auto& d) {
     d(F<&SplitAttrs::indices_or_sections>, "Number of equal parts, or the positions where parts begin (without 0).", kRequired);
