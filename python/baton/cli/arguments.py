@@ -67,6 +67,17 @@ def named_value(text: str) -> tuple[str, str]:
     return name, value
 
 
+def named_option(text: str) -> tuple[str, object]:
+    """`key=value` with a value of Python's plain kinds: 1, 2.5, True, "text", [1, 2]; anything else is text as it stands."""
+    import ast
+
+    name, value = named_value(text)
+    try:
+        return name, ast.literal_eval(value)
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return name, {"true": True, "false": False}.get(value, value)
+
+
 def add_model(
     parser: Parser, what: str = "ONNX file, Relay text (.relay), or what `baton compile` wrote (.so)"
 ) -> None:

@@ -36,7 +36,7 @@ def add_parser(verbs, verb, text):
     parser.add_argument(
         "-O", dest="opt_level", type=int, choices=range(4), default=3, help="level of the pass context (default: 3)"
     )
-    parser.add_argument("--pass-config", type=arguments.named_value, action="append", default=[], metavar="KEY=VALUE")
+    parser.add_argument("--pass-config", type=arguments.named_option, action="append", default=[], metavar="KEY=VALUE")
     parser.add_argument("--disable-pass", action="append", default=[], metavar="PASS", help="leave a pass out")
     parser.set_defaults(run=run)
 
@@ -94,7 +94,8 @@ def run(args: argparse.Namespace) -> int:
             raise UsageError("a file of Relay text is needed, or - for standard input")
         text = read_text(args.model)
         if not text.strip():
-            raise Failure(f"`{args.model}` is empty; Relay text is needed")
+            what = "standard input" if args.model == "-" else f"`{args.model}`"
+            raise Failure(f"{what} is empty; Relay text is needed")
     from ..driver import passes
 
     known = passes.names()

@@ -183,14 +183,21 @@ def describe(name: str, array: np.ndarray, values: bool = True) -> str:
     return head + "\n" + "\n".join("  " + line for line in text.splitlines())
 
 
+def _plain(value):
+    """A number or nested lists of them with NaN and infinities as text, for which JSON has no numbers."""
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
 def as_json(array: np.ndarray) -> dict:
     """Name-less description for --json; values only where they are few."""
     out = {"dtype": str(array.dtype), "shape": list(array.shape)}
     if array.size and array.dtype.kind in "fiub":
         wide = array.astype(np.float64)
-        out |= {"min": float(wide.min()), "mean": float(wide.mean()), "max": float(wide.max())}
+        out |= {"min": _plain(float(wide.min())), "mean": _plain(float(wide.mean())), "max": _plain(float(wide.max()))}
     if array.size <= 1024:
-        out["values"] = array.tolist() if array.dtype.kind in "fiubS" else [str(v) for v in array.ravel()]
+        out["values"] = _plain(array.tolist()) if array.dtype.kind in "fiub" else [str(v) for v in array.ravel()]
     return out
 
 

@@ -37,6 +37,12 @@ def test_shape_corner_cases():
             arguments.named_shape(text)
 
 
+def test_pass_options():
+    cases = {"k=1": 1, "k=2.5": 2.5, "k=true": True, "k=False": False, "k=[1, 2]": [1, 2], "k='a'": "a", "k=a b": "a b"}
+    for text, value in cases.items():
+        assert arguments.named_option(text) == ("k", value)
+
+
 def test_recipes_are_repeatable():
     a = values.gather([X, IDS], {}, {}, {"batch": 2, "seq": 4}, seed=1)
     b = values.gather([X, IDS], {"x": "random:1"}, {"ids": (2, 4)}, {}, seed=1)
@@ -166,6 +172,13 @@ def test_describe():
     assert "float32[0, 4]" in values.describe("e", np.zeros((0, 4), np.float32))
     assert len(values.describe("l", np.zeros((100, 100, 100))).splitlines()) < 60
     assert "values" not in values.as_json(np.zeros(5000)) and values.as_json(np.zeros(2))["values"] == [0, 0]
+
+
+def test_json_has_no_bare_nan():
+    import json
+
+    out = values.as_json(np.float32([[1, np.nan], [np.inf, -np.inf]]))
+    assert json.loads(json.dumps(out, allow_nan=False))["values"] == [[1, "nan"], ["inf", "-inf"]]
 
 
 def test_passes():
