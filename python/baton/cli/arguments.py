@@ -99,7 +99,7 @@ def add_compile_options(parser: Parser) -> None:
         "--dim", type=named_dim, action="append", default=[], metavar="NAME=8", help="a named dimension's size"
     )
     group.add_argument(
-        "--pass-config", type=named_value, action="append", default=[], metavar="KEY=VALUE", help="an option of a pass"
+        "--pass-config", type=named_option, action="append", default=[], metavar="KEY=VALUE", help="an option of a pass"
     )
     group.add_argument("--disable-pass", action="append", default=[], metavar="PASS", help="leave a pass out")
 
