@@ -401,7 +401,8 @@ class Loader {
     for (size_t i = 0; i < given.size(); ++i) {
       const FieldInfo& f = info->fields[i];
       if (given[i]) continue;
-      if ((f.flags & kRequired) || (f.kind == FieldKind::kObject && !MayBeNull(f))) {
+      // Attributes that need not be given may be null; parts of nodes must be there unless their description allows null.
+      if ((f.flags & kRequired) || (f.kind == FieldKind::kObject && !o->IsInstance<BaseAttrsNode>() && !MayBeNull(f))) {
         r_.Fail("`" + key + "` needs the field `" + f.name + "`");
       }
     }

@@ -207,6 +207,21 @@ IRModule Pass::operator()(IRModule mod, const PassContext& ctx) const {
   return out;
 }
 
+namespace {
+
+template <class M>
+bool SameEntries(const M& a, const M& b) {
+  if (a.same_as(b)) return true;
+  if (a.size() != b.size()) return false;
+  for (size_t i = 0; i < a.size(); ++i) {
+    const auto &x = a.get()->entries[i], &y = b.get()->entries[i];
+    if (x.key.object() != y.key.object() || x.value.object() != y.value.object()) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
 IRModule ModulePassNode::operator()(IRModule mod, const PassContext& ctx) const {
   // The body may change what it is handed: the caller's module stays as it is.
   Any out = pass_func.packed()(mod.Copy(), ctx);
@@ -214,7 +229,13 @@ IRModule ModulePassNode::operator()(IRModule mod, const PassContext& ctx) const 
     throw runtime::TypeError("pass `" + pass_info->name.str() + "` must return an IRModule, it returned " +
                              runtime::ValueKindName(out.raw()));
   }
-  return out.As<IRModule>();
+  IRModule result = out.As<IRModule>();
+  // Nothing changed: the same object.
+  if (SameEntries(result->functions, mod->functions) && SameEntries(result->type_definitions, mod->type_definitions) &&
+      result->attrs.same_as(mod->attrs)) {
+    return mod;
+  }
+  return result;
 }
 
 IRModule FunctionPassNode::operator()(IRModule mod, const PassContext& ctx) const {

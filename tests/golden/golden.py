@@ -127,12 +127,21 @@ def parse(path, part):
     return module
 
 
+def _call(name, *args):
+    from baton._ffi import get_global_func
+
+    return get_global_func(name)(*args)
+
+
 def check_text(module, what):
-    """Printed and parsed again, a module is equal to what it was."""
-    passes, equal = _compiler()
+    """Printed and parsed again, or saved and loaded, a module is equal to what it was."""
+    passes, _ = _compiler()
     text = passes.text(module)
-    if not equal(passes.parse(text, "<printed>"), module):
-        raise Mismatch(f"{what}, printed and parsed again, is another program:\n{text}")
+    # Dimensions with names are free variables, which the text makes anew.
+    if where := str(_call("node.StructuralDifference", module, passes.parse(text, "<printed>"), True)):
+        raise Mismatch(f"{what}, printed and parsed again, is another program, at {where}\n{text}")
+    if where := str(_call("node.StructuralDifference", module, _call("node.LoadJSON", _call("node.SaveJSON", module)), True)):
+        raise Mismatch(f"{what}, saved and loaded as JSON, is another program, at {where}\n{text}")
 
 
 def run(golden, module):
@@ -142,6 +151,8 @@ def run(golden, module):
     with passes.context(3, golden.config, []):
         for name, options in golden.passes:
             before, module = module, passes.run(passes.make(name, options), module)
+            if problems := str(_call("relay.analysis.well_formed_problems", module)):
+                raise Mismatch(f"not well-formed after {name}:\n{problems}\n{passes.text(module)}")
     return before, module
 
 
@@ -149,13 +160,14 @@ def compare(got, want, golden):
     """Raises Mismatch with the difference of the texts unless the modules are equal."""
     passes, equal = _compiler()
     if golden.passes and golden.passes[0][0] == "InferType":
-        # The types that the passes filled in need not be written in what is wanted.
-        want = passes.run(passes.make("InferType", {}), want)
+        # What either leaves to inference, results of functions and annotations of variables, need not be written.
+        got, want = (_call("relay.testing.with_types", m) for m in (got, want))
     if equal(got, want):
         return
+    where = _call("node.StructuralDifference", got, want, False)
     texts = [passes.text(m).splitlines() for m in (want, got)]
     diff = "\n".join(difflib.unified_diff(*texts, "wanted", "got", lineterm="")) or "the texts agree, the structure does not"
-    raise Mismatch(f"{diff}\n\naccept with: ./dev bless {golden.path}")
+    raise Mismatch(f"{diff}\n\ngot against wanted, at {where}\naccept with: ./dev bless {golden.path}")
 
 
 def reports(error):
