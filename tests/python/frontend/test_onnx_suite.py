@@ -17,8 +17,11 @@ import baton
 from baton.contrib import onnx_backend
 
 # With onnx 1.23.2; another version has other tests.
-LEAST = {"node": 1150, "simple": 14, "pytorch-converted": 25, "pytorch-operator": 30}
+LEAST = {"node": 1785, "simple": 15, "pytorch-converted": 82, "pytorch-operator": 35}
 VERSION = "1.23.2"
+# Random numbers, whose expected values are those of NumPy's generator; nested lists that upstream's comparison cannot
+# take; and float16 attention, where upstream rounds every step to float16 and we round less.
+KNOWN = ("test_bernoulli", "test_loop16_seq_none", "test_attention_4d_causal_fp16")
 
 
 def read(path, type_proto):
@@ -83,5 +86,5 @@ def test_suite(category, record_property):
     wrong = {k: v for k, v in names.items() if k not in ("pass", "unsupported")}
     assert counts["pass"] >= LEAST[category], f"{dict(counts)}; {wrong}"
     # Wrong is worse than refused.
-    assert counts["mismatch"] <= 3, names["mismatch"]
-    assert counts["InternalError"] == 0, names["InternalError"]
+    assert [n for n in names["mismatch"] if not n.startswith(KNOWN)] == []
+    assert set(counts) <= {"pass", "unsupported", "mismatch", "TypeError"}, wrong
