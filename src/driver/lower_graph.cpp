@@ -5,11 +5,13 @@
 #include <baton/relay/functor.h>
 #include <baton/relay/lower.h>
 #include <baton/relay/op.h>
+#include <baton/tir/lower.h>
 #include <baton/tir/op.h>
 
 #include <set>
 #include <unordered_map>
 
+#include "driver/compiled_graph.h"
 #include "driver/plan_memory.h"
 
 namespace baton::driver {
@@ -277,6 +279,24 @@ class GraphLowerer {
   }
 
   void Entry() {
+    // Kernels first: what they need for workspace lies behind the planned buffers. They run one after the other, so one
+    // place serves all.
+    constexpr int64_t kOnStack = 64 << 10;
+    Map<GlobalVar, BaseFunc> functions;
+    for (const auto& [var, func] : functions_) {
+      functions.Set(var, relay::LowerPrimitive(func, var->name_hint, target_));
+    }
+    functions = LowerTir(IRModule(functions), target_)->functions;
+    const uint64_t workspace = (out_.desc.arena_bytes + 63) / 64 * 64;
+    std::unordered_map<const Object*, bool> takes_workspace;
+    for (const auto& [var, func] : functions_) {
+      tir::PrimFunc moved = tir::WorkspaceToParameter(Downcast<tir::PrimFunc>(functions.at(var)));
+      int64_t bytes = moved->GetAttr<int64_t>(tir::attr::kWorkspaceBytes, 0);
+      if (bytes <= kOnStack) continue;
+      functions.Set(var, moved);
+      takes_workspace[var.get()] = true;
+      out_.desc.arena_bytes = std::max(out_.desc.arena_bytes, workspace + static_cast<uint64_t>(bytes));
+    }
     tir::Var io("io", DataType::Handle()), constants("constants", DataType::Handle()), arena("arena", DataType::Handle());
     auto pointer = [&](Place p) {
       p = Final(p);
@@ -294,6 +314,7 @@ class GraphLowerer {
       if (s.kernel.defined()) {
         for (const Place& p : s.in) args.push_back(pointer(p));
         for (const Place& p : s.out) args.push_back(pointer(p));
+        if (takes_workspace.count(s.kernel.get())) args.push_back(Handle(arena, workspace));
         stmt = tir::Evaluate(PrimExpr(tir::Call(DataType::Int(32), s.kernel, args)));
       } else {
         stmt = tir::Evaluate(PrimExpr(tir::Call(DataType::Int(32), copy,
@@ -305,10 +326,6 @@ class GraphLowerer {
     tir::PrimFunc entry({io, constants, arena}, tir::SeqStmt::Flatten(seq));
     entry = WithAttr(entry, attr::kGlobalSymbol, Any(out_.desc.entry));
     entry = WithAttr(entry, "model_entry", Any(1));
-    Map<GlobalVar, BaseFunc> functions;
-    for (const auto& [var, func] : functions_) {
-      functions.Set(var, relay::LowerPrimitive(func, var->name_hint, target_));
-    }
     functions.Set(GlobalVar(String(out_.desc.entry)), entry);
     out_.mod = IRModule(functions);
   }

@@ -4,6 +4,7 @@
 #include <baton/tir/functor.h>
 #include <llvm-c/Analysis.h>
 #include <llvm-c/Core.h>
+#include <llvm-c/ErrorHandling.h>
 #include <llvm-c/Target.h>
 #include <llvm-c/TargetMachine.h>
 #include <llvm-c/Transforms/PassBuilder.h>
@@ -27,6 +28,8 @@ std::string TakeMessage(char* text) {
 void InitLLVM() {
   static std::once_flag once;
   std::call_once(once, [] {
+    // LLVM would end the process; its frames hold nothing that unwinding must release but memory.
+    LLVMInstallFatalErrorHandler([](const char* reason) { throw InternalError(std::string("LLVM: ") + reason); });
     LLVMInitializeAllTargetInfos();
     LLVMInitializeAllTargets();
     LLVMInitializeAllTargetMCs();
