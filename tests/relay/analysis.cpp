@@ -66,6 +66,6 @@ TEST_CASE("a million deep") {
   Var x("x"), c("c");
   OnStack(size_t{512} << 10, [&] {
     CHECK(WellFormed(LetChain(x, 1'000'000)));
-    CHECK(WellFormed(IfChain(c, x, 500'000)));
+    CHECK(WellFormed(IfChain(c, x, 200'000)));
   });
 }
