@@ -985,7 +985,10 @@ Values Importer::Subgraph(const Graph& graph, const Env* outer, const Values& in
   Spend(static_cast<int64_t>(graph.nodes.size()));
   Env env;
   env.outer = outer;
-  if (inputs.size() > graph.inputs.size()) throw NodeUnsupported{"a subgraph that takes fewer inputs than it is given"};
+  if (inputs.size() != graph.inputs.size()) {
+    Refuse(Head() + "subgraph " + Quote(graph.name) + " takes " + std::to_string(graph.inputs.size()) + " inputs and is given " +
+           std::to_string(inputs.size()));
+  }
   for (size_t i = 0; i < inputs.size(); ++i) env.values[graph.inputs[i].name] = inputs[i];
   for (const Tensor& t : graph.initializers) {
     if (env.values.find(t.name) == env.values.end()) env.values[t.name] = FromTensor(t);
@@ -1040,7 +1043,14 @@ Imported Importer::Run() {
   }
   Node none;
   Ctx ctx(this, none, 0, {});
-  for (const SparseTensor& t : g.sparse_initializers) env.values[t.values.name] = ctx.Constant(DenseOf(ctx, t));
+  for (const SparseTensor& t : g.sparse_initializers) {
+    try {
+      env.values[t.values.name] = ctx.Constant(DenseOf(ctx, t));
+    } catch (const NodeUnsupported& e) {
+      problems_.push_back("initializer " + Quote(t.values.name) + ": " + e.why);
+      env.values[t.values.name].kind = Value::kPoison;
+    }
+  }
   std::vector<std::string> names;
   for (const ValueInfo& v : g.inputs) names.emplace_back(v.name);
   for (const frontend::OnnxInput& in : options_.inputs) {
@@ -1102,7 +1112,16 @@ Imported Importer::Run() {
   return result;
 }
 
-Imported Import(const std::shared_ptr<Model>& model, const ImportOptions& options) { return Importer(model, options).Run(); }
+Imported Import(const std::shared_ptr<Model>& model, const ImportOptions& options) {
+  const std::string head = "`" + Printable(model->label, 400) + "`: ";
+  try {
+    return Importer(model, options).Run();
+  } catch (const NodeUnsupported& e) {
+    throw UnsupportedError(head + "1 part of the model is not supported:\n  " + e.why);
+  } catch (const NeedsValue& e) {
+    throw UnsupportedError(head + "1 part of the model is not supported:\n  it needs " + e.what + " at compile time");
+  }
+}
 
 ImportFn FindImporter(std::string_view domain, std::string_view op) {
   static const auto* const kTable = [] {

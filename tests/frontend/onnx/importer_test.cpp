@@ -136,6 +136,13 @@ TEST_CASE("onnx import: the model's mistakes are told by node") {
   Has(ErrorOf(ModelP(GraphP({.inputs = {ValueP("x", {1})}, .outputs = {ValueP("x", {1})}})), options), "`z`, which is no input; did you mean `x`?");
 }
 
+TEST_CASE("onnx import: a subgraph with inputs that nothing gives") {
+  Proto body = GraphP({.nodes = {NodeP("Add", {"h", "e"}, {"k"})}, .inputs = {ValueP("h", {2}), ValueP("e", {2})}, .outputs = {ValueP("k", {2})}}, "body");
+  Proto scan = NodeP("Scan", {"x"}, {"y"}, {AttrGraph("body", body), AttrInt("num_scan_inputs", 1)});
+  Has(ErrorOf(ModelP(GraphP({.nodes = {scan}, .inputs = {ValueP("x", {3, 2})}, .outputs = {ValueP("y", {2})}}))),
+      "subgraph `body` takes 2 inputs and is given 1");
+}
+
 TEST_CASE("onnx import: functions that multiply cannot unfold without end") {
   // Each function calls the next ten times: 10^9 nodes from a kilobyte.
   Proto model = ModelP(GraphP({.nodes = {NodeP("F0", {"x"}, {"y"}, {}, "", "d")}, .inputs = {ValueP("x", {2})}, .outputs = {ValueP("y", {2})}}));
