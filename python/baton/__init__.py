@@ -21,8 +21,22 @@ from ._ffi import get_global_func, list_global_func_names, register_func, regist
 from ._ffi.base import BatonError, Error, TVMError
 from .error import *  # noqa: F403
 from .error import __all__ as _errors
-from .runtime import DataType, DataTypeCode, Device, NDArray, Object, PackedFunc, convert, cpu, cuda, gpu, metal, opencl, rocm, vulkan  # noqa: E501
-
+from .runtime import (  # noqa: E501
+    DataType,
+    DataTypeCode,
+    Device,
+    NDArray,
+    Object,
+    PackedFunc,
+    convert,
+    cpu,
+    cuda,
+    gpu,
+    metal,
+    opencl,
+    rocm,
+    vulkan,
+)
 from .runtime import ndarray as nd
 from .runtime.devices import device
 from .runtime.ndarray import from_dlpack

@@ -2,8 +2,17 @@
 """Passes and the context that they run in: the same as `baton.ir.transform`."""
 
 from .ir import transform as _transform
-from .ir.transform import (ApplyPassToFunction, ModulePass, Pass, PassContext, PassInfo, PrintIR, Sequential, module_pass,
-                           sequential)
+from .ir.transform import (
+    ApplyPassToFunction,
+    ModulePass,
+    Pass,
+    PassContext,
+    PassInfo,
+    PrintIR,
+    Sequential,
+    module_pass,
+    sequential,
+)
 
 
 def __getattr__(name):

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Array as a sequence and Map as a mapping.
-#include "core.h"
-
 #include <baton/runtime/array.h>
 #include <baton/runtime/map.h>
+
+#include "core.h"
 
 namespace baton::python {
 
@@ -153,7 +153,9 @@ PyMethodDef array_methods[] = {
     {},
 };
 PyType_Slot array_slots[] = {
-    {Py_tp_doc, const_cast<char*>("Array(items=())\n--\n\nA sequence object of C++. Reads as a list; equal to any list of equal items.")},
+    {Py_tp_doc,
+     const_cast<char*>(
+         "Array(items=())\n--\n\nA sequence object of C++. Reads as a list; equal to any list of equal items.")},
     {Py_tp_init, reinterpret_cast<void*>(ArrayInit)},
     {Py_sq_length, reinterpret_cast<void*>(ArrayLen)},
     {Py_sq_item, reinterpret_cast<void*>(ArrayItem)},
@@ -300,7 +302,8 @@ PyObject* MapRepr(PyObject* self) {
 }
 
 PyMethodDef map_methods[] = {
-    {"get", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(MapGet)), METH_FASTCALL, "get(key, default=None): value of the key."},
+    {"get", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(MapGet)), METH_FASTCALL,
+     "get(key, default=None): value of the key."},
     {"keys", MapKeys, METH_NOARGS, "keys(): list of the keys, in order of insertion."},
     {"values", MapValues, METH_NOARGS, "values(): list of the values."},
     {"items", MapItems, METH_NOARGS, "items(): list of (key, value)."},
@@ -308,7 +311,9 @@ PyMethodDef map_methods[] = {
     {},
 };
 PyType_Slot map_slots[] = {
-    {Py_tp_doc, const_cast<char*>("Map(dict=())\n--\n\nA mapping object of C++, in order of insertion. Objects as keys go by identity.")},
+    {Py_tp_doc,
+     const_cast<char*>(
+         "Map(dict=())\n--\n\nA mapping object of C++, in order of insertion. Objects as keys go by identity.")},
     {Py_tp_init, reinterpret_cast<void*>(MapInit)},
     {Py_mp_length, reinterpret_cast<void*>(MapLen)},
     {Py_mp_subscript, reinterpret_cast<void*>(MapSubscript)},

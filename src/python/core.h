@@ -5,12 +5,12 @@
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
-
+// Behind Python.h, which it needs.
+#include <structmember.h>
 #include <baton/runtime/any.h>
 #include <baton/runtime/error.h>
 #include <baton/runtime/ndarray.h>
 #include <baton/runtime/packed_func.h>
-
 #include <cxxabi.h>
 
 #include <atomic>
@@ -26,25 +26,21 @@ using runtime::ObjectRef;
 
 /// An instance of `baton.runtime.Object` or a class derived from it. `obj` is null before `__init__`.
 struct PyObj {
-  PyObject_HEAD
-  Object* obj;
+  PyObject_HEAD Object* obj;
 };
 /// An instance of `baton.runtime.PackedFunc`.
 struct PyFunc {
-  PyObject_HEAD
-  Object* obj;
+  PyObject_HEAD Object* obj;
   vectorcallfunc vectorcall;
   char release_gil;  ///< run the call without the lock: for calls that take long
 };
 /// An instance of `baton.runtime.Device`.
 struct PyDevice {
-  PyObject_HEAD
-  DLDevice device;
+  PyObject_HEAD DLDevice device;
 };
 /// An instance of `baton.runtime.Handle`: an opaque pointer.
 struct PyHandle {
-  PyObject_HEAD
-  void* pointer;
+  PyObject_HEAD void* pointer;
 };
 
 extern PyTypeObject* object_type;
@@ -123,8 +119,10 @@ auto Guard(F f) -> decltype(f()) {
   } catch (...) {
     runtime::CatchToSlot();
     RaiseFromSlot();
-    if constexpr (std::is_pointer_v<decltype(f())>) return nullptr;
-    else return static_cast<decltype(f())>(-1);
+    if constexpr (std::is_pointer_v<decltype(f())>)
+      return nullptr;
+    else
+      return static_cast<decltype(f())>(-1);
   }
 }
 /// Gives a reference up, from any thread; without the lock it is put off to when some thread holds it.
@@ -152,8 +150,8 @@ void InitError(PyObject* module);
 /// Adds a type made from `spec`; the reference that is kept is the module's and the pointer's.
 PyTypeObject* AddType(PyObject* module, const char* name, PyType_Spec* spec, PyTypeObject* base);
 
-/// Stops this thread for good. While Python shuts down it ends other threads that ask for its lock by unwinding them, which
-/// C++ frames between do not survive; a thread that waits does no harm.
+/// Stops this thread for good. While Python shuts down it ends other threads that ask for its lock by unwinding them,
+/// which C++ frames between do not survive; a thread that waits does no harm.
 [[noreturn]] void Park();
 /// A forced unwinding has no exception object, so a reference to it is null: for functions that catch one.
 #define BATON_CATCHES_FORCED_UNWIND __attribute__((no_sanitize("null")))

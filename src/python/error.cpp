@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Errors both ways. A Python exception goes into C++ as the payload of an ErrorObj and comes out as the same object;
 // an error of C++ becomes the Python class that is registered for its kind.
-#include "core.h"
-
 #include <unistd.h>
 
 #include <string>
 #include <unordered_map>
+
+#include "core.h"
 
 namespace baton::python {
 
@@ -207,8 +207,10 @@ PyObject* Closing(PyObject*, PyObject*) {
 }
 
 PyMethodDef methods[] = {
-    {"register_error", RegisterError, METH_VARARGS, "register_error(kind, cls): errors of C++ of this kind become `cls`."},
-    {"_closing", Closing, METH_NOARGS, "Says that the interpreter is about to go: other threads may not enter it any more."},
+    {"register_error", RegisterError, METH_VARARGS,
+     "register_error(kind, cls): errors of C++ of this kind become `cls`."},
+    {"_closing", Closing, METH_NOARGS,
+     "Says that the interpreter is about to go: other threads may not enter it any more."},
     {},
 };
 

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calls both ways: PackedFunc called from Python, and Python callables as functions that C++ calls.
-#include "core.h"
-
 #include <baton/runtime/array.h>
 #include <baton/runtime/string.h>
-
-#include <structmember.h>
 
 #include <cstring>
 #include <memory>
 #include <new>
+
+#include "core.h"
 
 namespace baton::python {
 
@@ -141,7 +139,8 @@ int RunCallback(Callback* c, const BatonValue* args, int n, BatonValue* ret) {
     stack[done + 1] = x;
     ok = x != nullptr;
   }
-  PyObject* result = ok ? PyObject_Vectorcall(c->callable, stack + 1, n | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr) : nullptr;
+  PyObject* result =
+      ok ? PyObject_Vectorcall(c->callable, stack + 1, n | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr) : nullptr;
   for (int i = 0; i < done; ++i) Py_XDECREF(stack[i + 1]);
   if (result) {
     for (const Lent& l : lent) {
@@ -206,7 +205,8 @@ PyObject* FuncRepr(PyObject* self) {
 }
 
 PyGetSetDef func_getset[] = {
-    {"release_gil", GetRelease, SetRelease, "Whether calls run without Python's lock; for calls that take long.", nullptr},
+    {"release_gil", GetRelease, SetRelease, "Whether calls run without Python's lock; for calls that take long.",
+     nullptr},
     {"is_global", IsGlobal, nullptr, "Kept for old programs; always False.", nullptr},
     {},
 };
@@ -215,8 +215,9 @@ PyMemberDef func_members[] = {
     {},
 };
 PyType_Slot func_slots[] = {
-    {Py_tp_doc, const_cast<char*>("PackedFunc(callable)\n--\n\nA function that any language can call: positional arguments of any "
-                                  "kind, one result.")},
+    {Py_tp_doc,
+     const_cast<char*>("PackedFunc(callable)\n--\n\nA function that any language can call: positional arguments of any "
+                       "kind, one result.")},
     {Py_tp_alloc, reinterpret_cast<void*>(FuncAlloc)},
     {Py_tp_init, reinterpret_cast<void*>(FuncInit)},
     {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
@@ -225,7 +226,8 @@ PyType_Slot func_slots[] = {
     {Py_tp_members, func_members},
     {0, nullptr},
 };
-PyType_Spec func_spec = {"baton.runtime.PackedFunc", sizeof(PyFunc), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL, func_slots};
+PyType_Spec func_spec = {"baton.runtime.PackedFunc", sizeof(PyFunc), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL,
+                         func_slots};
 
 }  // namespace
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The module `baton._core`.
-#include "core.h"
-
 #include <baton/runtime/array.h>
 #include <baton/runtime/map.h>
 #include <baton/runtime/registry.h>
 #include <baton/runtime/string.h>
 #include <dlfcn.h>
 #include <nanobind/nanobind.h>
+
+#include "core.h"
 
 namespace nb = nanobind;
 
@@ -101,14 +101,13 @@ void CheckSignals() {
 NB_MODULE(_core, m) {
   using namespace baton::python;  // NOLINT
   m.doc() = "Objects, functions, containers, arrays and errors of Baton's runtime.";
-  nb::register_exception_translator(
-      [](const std::exception_ptr& p, void*) {
-        try {
-          std::rethrow_exception(p);
-        } catch (const baton::runtime::Error& e) {
-          RaiseError(e.get());
-        }
-      });
+  nb::register_exception_translator([](const std::exception_ptr& p, void*) {
+    try {
+      std::rethrow_exception(p);
+    } catch (const baton::runtime::Error& e) {
+      RaiseError(e.get());
+    }
+  });
   InitObject(m.ptr());
   InitFunction(m.ptr());
   InitContainer(m.ptr());

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `Object`: the base class of every object in Python; which class an object arrives as; fields and construction, both
 // from the reflection tables.
-#include "core.h"
-
 #include <baton/runtime/array.h>
 #include <baton/runtime/bytes.h>
 #include <baton/runtime/reflection.h>
@@ -12,6 +10,8 @@
 #include <string>
 #include <unordered_map>
 #include <vector>
+
+#include "core.h"
 
 namespace baton::python {
 
@@ -24,10 +24,10 @@ namespace {
 
 // ---- Classes by type index.
 struct ClassTable {
-  std::vector<PyTypeObject*> by_index;    // owned; what objects arrive as
-  std::vector<char> registered;           // as against found through a parent
+  std::vector<PyTypeObject*> by_index;  // owned; what objects arrive as
+  std::vector<char> registered;         // as against found through a parent
   std::unordered_map<PyTypeObject*, uint32_t> index_of;
-  PyObject* resolver = nullptr;           // Python: makes the class of a key from reflection, or gives None
+  PyObject* resolver = nullptr;  // Python: makes the class of a key from reflection, or gives None
   static ClassTable& Get() {
     static auto* t = new ClassTable;
     return *t;
@@ -98,8 +98,7 @@ std::string KeyOf(const Object* o) { return o->GetTypeKey(); }
 
 // ---- Fields as descriptors.
 struct PyField {
-  PyObject_HEAD
-  uint32_t owner;
+  PyObject_HEAD uint32_t owner;
   uint32_t offset;
   FieldKind kind;
   const FieldInfo* info;
@@ -115,12 +114,18 @@ PyObject* ReadField(const Object* o, uint32_t offset, FieldKind kind) {
       if (!x) Py_RETURN_NONE;
       return WrapBorrowed(x);
     }
-    case FieldKind::kInt64: return PyLong_FromLongLong(*reinterpret_cast<const int64_t*>(p));
-    case FieldKind::kInt32: return PyLong_FromLong(*reinterpret_cast<const int32_t*>(p));
-    case FieldKind::kUInt64: return PyLong_FromUnsignedLongLong(*reinterpret_cast<const uint64_t*>(p));
-    case FieldKind::kBool: return PyBool_FromLong(*reinterpret_cast<const bool*>(p));
-    case FieldKind::kDouble: return PyFloat_FromDouble(*reinterpret_cast<const double*>(p));
-    case FieldKind::kDataType: return FromDType(*reinterpret_cast<const DataType*>(p));
+    case FieldKind::kInt64:
+      return PyLong_FromLongLong(*reinterpret_cast<const int64_t*>(p));
+    case FieldKind::kInt32:
+      return PyLong_FromLong(*reinterpret_cast<const int32_t*>(p));
+    case FieldKind::kUInt64:
+      return PyLong_FromUnsignedLongLong(*reinterpret_cast<const uint64_t*>(p));
+    case FieldKind::kBool:
+      return PyBool_FromLong(*reinterpret_cast<const bool*>(p));
+    case FieldKind::kDouble:
+      return PyFloat_FromDouble(*reinterpret_cast<const double*>(p));
+    case FieldKind::kDataType:
+      return FromDType(*reinterpret_cast<const DataType*>(p));
     case FieldKind::kStdString: {
       auto* s = reinterpret_cast<const std::string*>(p);
       return PyUnicode_DecodeUTF8(s->data(), s->size(), "surrogateescape");
@@ -148,8 +153,9 @@ PyObject* FieldGet(PyObject* self, PyObject* obj, PyObject*) {
 
 int FieldSet(PyObject* self, PyObject* obj, PyObject*) {
   auto* f = reinterpret_cast<PyField*>(self);
-  PyErr_Format(PyExc_AttributeError, "`%U` of `%s` cannot be set: objects are immutable; make a new one", f->name,
-               IsObject(obj) && ObjectOf(obj) ? BatonTypeIndex2Key(ObjectOf(obj)->type_index()) : Py_TYPE(obj)->tp_name);
+  PyErr_Format(
+      PyExc_AttributeError, "`%U` of `%s` cannot be set: objects are immutable; make a new one", f->name,
+      IsObject(obj) && ObjectOf(obj) ? BatonTypeIndex2Key(ObjectOf(obj)->type_index()) : Py_TYPE(obj)->tp_name);
   return -1;
 }
 
@@ -165,7 +171,9 @@ PyObject* FieldDoc(PyObject* self, void*) {
   return PyUnicode_FromFormat("%s: %s", i->type_name.c_str(), i->doc);
 }
 PyObject* FieldClass(PyObject* self, void*) { return Py_NewRef(reinterpret_cast<PyField*>(self)->cls); }
-PyObject* FieldType(PyObject* self, void*) { return PyUnicode_FromString(reinterpret_cast<PyField*>(self)->info->type_name.c_str()); }
+PyObject* FieldType(PyObject* self, void*) {
+  return PyUnicode_FromString(reinterpret_cast<PyField*>(self)->info->type_name.c_str());
+}
 PyObject* FieldRepr(PyObject* self) {
   auto* f = reinterpret_cast<PyField*>(self);
   return PyUnicode_FromFormat("<field '%U' of '%s'>", f->name, BatonTypeIndex2Key(f->owner));
@@ -179,9 +187,9 @@ PyGetSetDef field_getset[] = {
     {},
 };
 PyType_Slot field_slots[] = {
-    {Py_tp_descr_get, reinterpret_cast<void*>(FieldGet)}, {Py_tp_descr_set, reinterpret_cast<void*>(FieldSet)},
+    {Py_tp_descr_get, reinterpret_cast<void*>(FieldGet)},   {Py_tp_descr_set, reinterpret_cast<void*>(FieldSet)},
     {Py_tp_dealloc, reinterpret_cast<void*>(FieldDealloc)}, {Py_tp_getset, field_getset},
-    {Py_tp_repr, reinterpret_cast<void*>(FieldRepr)}, {0, nullptr},
+    {Py_tp_repr, reinterpret_cast<void*>(FieldRepr)},       {0, nullptr},
 };
 PyType_Spec field_spec = {"baton.runtime.Field", sizeof(PyField), 0,
                           Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, field_slots};
@@ -245,8 +253,8 @@ bool SetField(const TypeInfo& info, const FieldInfo& f, Object* obj, PyObject* v
   }
 }
 
-/// Makes the object of a described type: positional arguments are the fields in described order, those that are not part
-/// of the value (spans, inferred types) last.
+/// Makes the object of a described type: positional arguments are the fields in described order, those that are not
+/// part of the value (spans, inferred types) last.
 Object* Construct(const TypeInfo* info, PyObject* args, PyObject* kwargs) {
   std::vector<const FieldInfo*> order;
   for (const FieldInfo& f : info->fields) {
@@ -256,7 +264,8 @@ Object* Construct(const TypeInfo* info, PyObject* args, PyObject* kwargs) {
     if (f.flags & kIgnored) order.push_back(&f);
   }
   if (PyTuple_GET_SIZE(args) > static_cast<Py_ssize_t>(order.size())) {
-    PyErr_Format(PyExc_TypeError, "%s takes at most %zd arguments, got %zd", info->key.c_str(), order.size(), PyTuple_GET_SIZE(args));
+    PyErr_Format(PyExc_TypeError, "%s takes at most %zd arguments, got %zd", info->key.c_str(), order.size(),
+                 PyTuple_GET_SIZE(args));
     return nullptr;
   }
   ObjectRef made(info->create());
@@ -351,8 +360,10 @@ void AppendObject(const Object* o, int depth, std::string* out) {
     first = false;
     *out += f.name;
     *out += '=';
-    if (depth <= 0) *out += "...";
-    else AppendText(v, depth - 1, out);
+    if (depth <= 0)
+      *out += "...";
+    else
+      AppendText(v, depth - 1, out);
   }
   *out += ')';
 }
@@ -405,7 +416,9 @@ PyObject* ObjDir(PyObject* self, PyObject*) {
   return list;
 }
 
-PyObject* SameAs(PyObject* self, PyObject* other) { return PyBool_FromLong(IsObject(other) && ObjectOf(self) == ObjectOf(other)); }
+PyObject* SameAs(PyObject* self, PyObject* other) {
+  return PyBool_FromLong(IsObject(other) && ObjectOf(self) == ObjectOf(other));
+}
 
 PyObject* InitByCall(PyObject* self, PyObject* const* args, Py_ssize_t n) {
   if (n < 1) {
@@ -439,7 +452,9 @@ PyObject* RawField(PyObject* self, PyObject* name) {
   if (!o) return nullptr;
   return Guard([&] { return FromOwned(GetField(o, s).Release()); });
 }
-PyObject* UseCount(PyObject* self, PyObject*) { return PyLong_FromLong(ObjectOf(self) ? ObjectOf(self)->use_count() : 0); }
+PyObject* UseCount(PyObject* self, PyObject*) {
+  return PyLong_FromLong(ObjectOf(self) ? ObjectOf(self)->use_count() : 0);
+}
 PyObject* MoveOut(PyObject* self, PyObject*) {
   // The object moves to a new Python object; this one is empty afterwards.
   Object* o = CheckedObjectOf(self);
@@ -478,7 +493,8 @@ PyObject* subclass_hook;
 PyObject* InitSubclass(PyObject* cls, PyObject* args, PyObject* kwargs) {
   PyObject* key = nullptr;
   static const char* names[] = {"key", nullptr};
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$O:__init_subclass__", const_cast<char**>(names), &key)) return nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$O:__init_subclass__", const_cast<char**>(names), &key))
+    return nullptr;
   if (key && subclass_hook) return PyObject_CallFunctionObjArgs(subclass_hook, cls, key, nullptr);
   Py_RETURN_NONE;
 }
@@ -489,10 +505,11 @@ PyObject* SetSubclassHook(PyObject*, PyObject* f) {
 }
 
 PyMethodDef obj_methods[] = {
-    {"__init_subclass__", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(InitSubclass)), METH_CLASS | METH_VARARGS | METH_KEYWORDS,
-     "Registers the class where `key=` was given."},
+    {"__init_subclass__", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(InitSubclass)),
+     METH_CLASS | METH_VARARGS | METH_KEYWORDS, "Registers the class where `key=` was given."},
     {"same_as", SameAs, METH_O, "same_as(other)\n--\n\nWhether both are the same object of C++."},
-    {"__init_handle_by_constructor__", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(InitByCall)), METH_FASTCALL,
+    {"__init_handle_by_constructor__", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(InitByCall)),
+     METH_FASTCALL,
      "__init_handle_by_constructor__(function, *args)\n--\n\nMakes this the object that `function(*args)` gives."},
     {"__dir__", ObjDir, METH_NOARGS, nullptr},
     {"_field", RawField, METH_O, "_field(name): a field as C++ has it, whatever the class made of the name."},
@@ -574,7 +591,8 @@ PyObject* RegisteredClass(PyObject*, PyObject* arg) {
   try {
     uint32_t index = Object::TypeKey2Index(key);
     ClassTable& t = ClassTable::Get();
-    if (index < t.by_index.size() && t.registered[index]) return Py_NewRef(reinterpret_cast<PyObject*>(t.by_index[index]));
+    if (index < t.by_index.size() && t.registered[index])
+      return Py_NewRef(reinterpret_cast<PyObject*>(t.by_index[index]));
   } catch (const Error&) {
   }
   Py_RETURN_NONE;
@@ -617,7 +635,8 @@ PyObject* DescribeType(PyObject*, PyObject* arg) {
     PyObject* fields = PyList_New(0);
     for (const FieldInfo& f : info->fields) {
       PyObject* d = FromBorrowed(f.default_value.raw());
-      PyObject* t = d ? Py_BuildValue("(sssiN)", f.name, f.type_name.c_str(), f.doc, static_cast<int>(f.flags), d) : nullptr;
+      PyObject* t =
+          d ? Py_BuildValue("(sssiN)", f.name, f.type_name.c_str(), f.doc, static_cast<int>(f.flags), d) : nullptr;
       if (!t || PyList_Append(fields, t)) {
         Py_XDECREF(t);
         Py_DECREF(fields);
@@ -630,10 +649,14 @@ PyObject* DescribeType(PyObject*, PyObject* arg) {
 }
 
 PyMethodDef methods[] = {
-    {"register_class", RegisterClass, METH_VARARGS, "register_class(key, cls) -> bool: objects of `key` arrive as `cls`; False for an unknown key."},
-    {"registered_class", RegisteredClass, METH_O, "registered_class(key): the class registered for exactly this key, or None."},
-    {"set_class_resolver", SetResolver, METH_O, "set_class_resolver(f): `f(key)` may register a class for a key seen for the first time."},
-    {"set_subclass_hook", SetSubclassHook, METH_O, "set_subclass_hook(f): `f(cls, key)` runs for `class X(Object, key=...)`."},
+    {"register_class", RegisterClass, METH_VARARGS,
+     "register_class(key, cls) -> bool: objects of `key` arrive as `cls`; False for an unknown key."},
+    {"registered_class", RegisteredClass, METH_O,
+     "registered_class(key): the class registered for exactly this key, or None."},
+    {"set_class_resolver", SetResolver, METH_O,
+     "set_class_resolver(f): `f(key)` may register a class for a key seen for the first time."},
+    {"set_subclass_hook", SetSubclassHook, METH_O,
+     "set_subclass_hook(f): `f(cls, key)` runs for `class X(Object, key=...)`."},
     {"parent_key", ParentKey, METH_O, "parent_key(key): key of the parent type; None for the root."},
     {"type_known", TypeKnown, METH_O, "type_known(key): whether C++ has a type of this key."},
     {"describe_type", DescribeType, METH_O, "describe_type(key): (doc, abstract, fields) or None."},

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Device and opaque pointers: values that are no objects.
-#include "core.h"
-
-#include <structmember.h>
 
 #include <string_view>
+
+#include "core.h"
 
 namespace baton::python {
 
@@ -20,10 +19,25 @@ struct Named {
 };
 // The first name of a number is the one that is printed.
 constexpr Named kDevices[] = {
-    {"cpu", kDLCPU},       {"llvm", kDLCPU},     {"c", kDLCPU},           {"cuda", kDLCUDA},   {"gpu", kDLCUDA},
-    {"nvptx", kDLCUDA},    {"cuda_host", kDLCUDAHost}, {"opencl", kDLOpenCL}, {"cl", kDLOpenCL}, {"vulkan", kDLVulkan},
-    {"metal", kDLMetal},   {"vpi", kDLVPI},      {"rocm", kDLROCM},       {"rocm_host", kDLROCMHost}, {"ext_dev", kDLExtDev},
-    {"cuda_managed", kDLCUDAManaged}, {"oneapi", kDLOneAPI}, {"webgpu", kDLWebGPU}, {"hexagon", kDLHexagon},
+    {"cpu", kDLCPU},
+    {"llvm", kDLCPU},
+    {"c", kDLCPU},
+    {"cuda", kDLCUDA},
+    {"gpu", kDLCUDA},
+    {"nvptx", kDLCUDA},
+    {"cuda_host", kDLCUDAHost},
+    {"opencl", kDLOpenCL},
+    {"cl", kDLOpenCL},
+    {"vulkan", kDLVulkan},
+    {"metal", kDLMetal},
+    {"vpi", kDLVPI},
+    {"rocm", kDLROCM},
+    {"rocm_host", kDLROCMHost},
+    {"ext_dev", kDLExtDev},
+    {"cuda_managed", kDLCUDAManaged},
+    {"oneapi", kDLOneAPI},
+    {"webgpu", kDLWebGPU},
+    {"hexagon", kDLHexagon},
 };
 
 const char* NameOf(int type) {
@@ -52,7 +66,8 @@ PyObject* DeviceNew(PyTypeObject* t, PyObject* args, PyObject* kwargs) {
       if (s == d.name) number = d.type;
     }
     if (number < 0) {
-      PyErr_Format(PyExc_ValueError, "no device is called `%s`; there are cpu, cuda, opencl, metal, vulkan, rocm and others", text);
+      PyErr_Format(PyExc_ValueError,
+                   "no device is called `%s`; there are cpu, cuda, opencl, metal, vulkan, rocm and others", text);
       return nullptr;
     }
   } else {
@@ -69,7 +84,9 @@ void FreeWithType(PyObject* self) {
   Py_DECREF(t);
 }
 DLDevice Of(PyObject* x) { return reinterpret_cast<PyDevice*>(x)->device; }
-PyObject* DeviceRepr(PyObject* self) { return PyUnicode_FromFormat("%s(%d)", NameOf(Of(self).device_type), Of(self).device_id); }
+PyObject* DeviceRepr(PyObject* self) {
+  return PyUnicode_FromFormat("%s(%d)", NameOf(Of(self).device_type), Of(self).device_id);
+}
 PyObject* DeviceCompare(PyObject* a, PyObject* b, int op) {
   if ((op != Py_EQ && op != Py_NE) || !Py_IS_TYPE(b, device_type)) Py_RETURN_NOTIMPLEMENTED;
   bool same = Of(a).device_type == Of(b).device_type && Of(a).device_id == Of(b).device_id;
@@ -91,7 +108,9 @@ PyGetSetDef device_getset[] = {
 };
 PyMethodDef device_methods[] = {{"__reduce__", DeviceReduce, METH_NOARGS, nullptr}, {}};
 PyType_Slot device_slots[] = {
-    {Py_tp_doc, const_cast<char*>("Device(device_type, device_id=0)\n--\n\nA device: its kind by name or DLPack number, and which one.")},
+    {Py_tp_doc,
+     const_cast<char*>(
+         "Device(device_type, device_id=0)\n--\n\nA device: its kind by name or DLPack number, and which one.")},
     {Py_tp_new, reinterpret_cast<void*>(DeviceNew)},
     {Py_tp_dealloc, reinterpret_cast<void*>(FreeWithType)},
     {Py_tp_repr, reinterpret_cast<void*>(DeviceRepr)},
@@ -113,7 +132,9 @@ PyObject* HandleNew(PyTypeObject* t, PyObject* args, PyObject*) {
   return reinterpret_cast<PyObject*>(h);
 }
 PyObject* HandleValue(PyObject* self, void*) { return PyLong_FromVoidPtr(reinterpret_cast<PyHandle*>(self)->pointer); }
-PyObject* HandleRepr(PyObject* self) { return PyUnicode_FromFormat("Handle(%p)", reinterpret_cast<PyHandle*>(self)->pointer); }
+PyObject* HandleRepr(PyObject* self) {
+  return PyUnicode_FromFormat("Handle(%p)", reinterpret_cast<PyHandle*>(self)->pointer);
+}
 PyObject* HandleCompare(PyObject* a, PyObject* b, int op) {
   if ((op != Py_EQ && op != Py_NE) || !Py_IS_TYPE(b, handle_type)) Py_RETURN_NOTIMPLEMENTED;
   bool same = reinterpret_cast<PyHandle*>(a)->pointer == reinterpret_cast<PyHandle*>(b)->pointer;
@@ -144,7 +165,8 @@ PyObject* SetDTypeClass(PyObject*, PyObject* cls) {
   dtype_type = reinterpret_cast<PyTypeObject*>(Py_NewRef(cls));
   Py_RETURN_NONE;
 }
-PyMethodDef methods[] = {{"set_dtype_class", SetDTypeClass, METH_O, "set_dtype_class(cls): dtypes arrive as `cls(name)`."}, {}};
+PyMethodDef methods[] = {
+    {"set_dtype_class", SetDTypeClass, METH_O, "set_dtype_class(cls): dtypes arrive as `cls(name)`."}, {}};
 
 }  // namespace
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tensors both ways: NumPy arrays and DLPack exporters as borrowed DLTensors, and NDArray.
-#include "core.h"
-
 #include <string>
 #include <unordered_map>
 #include <vector>
+
+#include "core.h"
 
 namespace baton::python {
 
@@ -14,10 +14,10 @@ PyTypeObject* ndarray_type;
 
 namespace {
 
-// ---- NumPy. Its array structure is public and fixed by its ABI (1.x and 2.x); reading it takes no NumPy at build time.
+// ---- NumPy. Its array structure is public and fixed by its ABI (1.x and 2.x); reading it takes no NumPy at build
+// time.
 struct NumpyArray {
-  PyObject_HEAD
-  char* data;
+  PyObject_HEAD char* data;
   int nd;
   Py_ssize_t* dimensions;
   Py_ssize_t* strides;
@@ -121,7 +121,8 @@ PyObject* ExportCapsule(PyObject* x) {
   PyObject* method = PyObject_GetAttrString(x, "__dlpack__");
   if (!method) return nullptr;
   PyObject* args = PyTuple_New(0);
-  PyObject* kwargs = args ? Py_BuildValue("{s:(ii)}", "max_version", DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION) : nullptr;
+  PyObject* kwargs =
+      args ? Py_BuildValue("{s:(ii)}", "max_version", DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION) : nullptr;
   PyObject* capsule = kwargs ? PyObject_Call(method, args, kwargs) : nullptr;
   if (!capsule && PyErr_ExceptionMatches(PyExc_TypeError)) {  // from before versions
     PyErr_Clear();
@@ -176,8 +177,8 @@ NDArray ArrayOf(PyObject* self) {
 PyObject* ToDLPack(PyObject* self, PyObject* args, PyObject* kwargs) {
   PyObject *stream = Py_None, *max_version = Py_None, *dl_device = Py_None, *copy = Py_None;
   static const char* names[] = {"stream", "max_version", "dl_device", "copy", nullptr};
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$OOOO:__dlpack__", const_cast<char**>(names), &stream, &max_version, &dl_device,
-                                   &copy)) {
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$OOOO:__dlpack__", const_cast<char**>(names), &stream, &max_version,
+                                   &dl_device, &copy)) {
     return nullptr;
   }
   int major = 0, minor = 0;
@@ -262,7 +263,8 @@ PyGetSetDef getset[] = {
 };
 PyMethodDef array_methods[] = {
     {"__dlpack__", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(ToDLPack)), METH_VARARGS | METH_KEYWORDS,
-     "__dlpack__(*, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\nA DLPack capsule over the same memory."},
+     "__dlpack__(*, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\nA DLPack capsule over the same "
+     "memory."},
     {"__dlpack_device__", DLPackDevice, METH_NOARGS, "__dlpack_device__(): (device type, device id)."},
     {},
 };
@@ -280,7 +282,8 @@ PyObject* TensorCopy(PyObject*, PyObject* x) {
     Temps temps;
     BatonValue v;
     if (IsObject(x)) {
-      if (!PyObject_TypeCheck(x, ndarray_type)) throw TypeError("expected an array, got " + std::string(Py_TYPE(x)->tp_name));
+      if (!PyObject_TypeCheck(x, ndarray_type))
+        throw TypeError("expected an array, got " + std::string(Py_TYPE(x)->tp_name));
       NDArray a = ArrayOf(x);
       return FromOwned(Any(CopyTensor(a.tensor())).Release());
     }
@@ -298,7 +301,8 @@ PyObject* FromDLPack(PyObject*, PyObject* x) {
     NDArray a;
     const char* used;
     if (PyCapsule_IsValid(capsule, kVersioned)) {
-      a = NDArray::FromDLPackVersioned(static_cast<DLManagedTensorVersioned*>(PyCapsule_GetPointer(capsule, kVersioned)));
+      a = NDArray::FromDLPackVersioned(
+          static_cast<DLManagedTensorVersioned*>(PyCapsule_GetPointer(capsule, kVersioned)));
       used = "used_dltensor_versioned";
     } else if (PyCapsule_IsValid(capsule, kPlain)) {
       a = NDArray::FromDLPack(static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule, kPlain)));

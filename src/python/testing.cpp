@@ -68,9 +68,7 @@ BATON_REGISTER_GLOBAL("testing.call_on_thread").set_body_typed([](PackedFunc f) 
   return result;
 });
 /// Drops the function that is kept on a thread that does not hold Python's lock.
-BATON_REGISTER_GLOBAL("testing.drop_on_thread").set_body_typed([] {
-  std::thread([] { kept = PackedFunc(); }).join();
-});
+BATON_REGISTER_GLOBAL("testing.drop_on_thread").set_body_typed([] { std::thread([] { kept = PackedFunc(); }).join(); });
 /// Keeps a thread of C++ running that calls the function until the process ends.
 BATON_REGISTER_GLOBAL("testing.call_for_ever").set_body_typed([](PackedFunc f) {
   std::thread([f] {

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Values both ways: Python objects to BatonValue, on the stack where they can be, and back.
-#include "core.h"
-
 #include <baton/runtime/array.h>
 #include <baton/runtime/bytes.h>
 #include <baton/runtime/map.h>
@@ -9,6 +7,8 @@
 
 #include <string>
 #include <unordered_map>
+
+#include "core.h"
 
 namespace baton::python {
 
@@ -167,7 +167,8 @@ int NumpyToValue(PyObject* x, BatonValue* v, Temps& temps) {
 
 Object* CheckedObjectOf(PyObject* x) {
   Object* o = ObjectOf(x);
-  if (!o) PyErr_Format(PyExc_ValueError, "this %s was not initialised: its __init__ did not finish", Py_TYPE(x)->tp_name);
+  if (!o)
+    PyErr_Format(PyExc_ValueError, "this %s was not initialised: its __init__ did not finish", Py_TYPE(x)->tp_name);
   return o;
 }
 
@@ -334,7 +335,8 @@ bool ToValueSlow(PyObject* x, BatonValue* v, Temps& temps) {
     Py_DECREF(i);
     return ok;
   }
-  PyErr_Format(PyExc_TypeError, "a %s cannot be passed to Baton: not a number, str, bytes, list, dict, array, function or Object",
+  PyErr_Format(PyExc_TypeError,
+               "a %s cannot be passed to Baton: not a number, str, bytes, list, dict, array, function or Object",
                Py_TYPE(x)->tp_name);
   return false;
 }
@@ -372,7 +374,8 @@ PyObject* WrapOwned(Object* o) {
       ObjectAccess::DecRef(o);
       return r;
     }
-    default: break;
+    default:
+      break;
   }
   PyTypeObject* t = ClassOf(index);
   PyObject* self = t ? t->tp_alloc(t, 0) : nullptr;
@@ -391,23 +394,35 @@ PyObject* WrapBorrowed(Object* o) {
 
 PyObject* FromOwned(const BatonValue& v) {
   switch (v.type_code) {
-    case kBatonNull: Py_RETURN_NONE;
-    case kBatonInt: return PyLong_FromLongLong(v.v_int64);
-    case kBatonBool: return PyBool_FromLong(v.v_int64 != 0);
-    case kBatonFloat: return PyFloat_FromDouble(v.v_float64);
-    case kBatonObject: return WrapOwned(reinterpret_cast<Object*>(v.v_obj));
-    case kBatonDType: return FromDType(v.v_dtype);
-    case kBatonDevice: return FromDevice(v.v_device);
+    case kBatonNull:
+      Py_RETURN_NONE;
+    case kBatonInt:
+      return PyLong_FromLongLong(v.v_int64);
+    case kBatonBool:
+      return PyBool_FromLong(v.v_int64 != 0);
+    case kBatonFloat:
+      return PyFloat_FromDouble(v.v_float64);
+    case kBatonObject:
+      return WrapOwned(reinterpret_cast<Object*>(v.v_obj));
+    case kBatonDType:
+      return FromDType(v.v_dtype);
+    case kBatonDevice:
+      return FromDevice(v.v_device);
     case kBatonHandle: {
       if (!v.v_handle) Py_RETURN_NONE;
       auto* h = PyObject_New(PyHandle, handle_type);
       if (h) h->pointer = v.v_handle;
       return reinterpret_cast<PyObject*>(h);
     }
-    case kBatonStr: return PyUnicode_DecodeUTF8(v.v_str, strlen(v.v_str), "surrogateescape");
-    case kBatonBytes: return PyBytes_FromStringAndSize(v.v_bytes->data, v.v_bytes->size);
-    case kBatonTensor: return Guard([&] { return FromOwned(Any(CopyTensor(v.v_tensor)).Release()); });
-    default: PyErr_Format(PyExc_SystemError, "value of unknown type code %d", v.type_code); return nullptr;
+    case kBatonStr:
+      return PyUnicode_DecodeUTF8(v.v_str, strlen(v.v_str), "surrogateescape");
+    case kBatonBytes:
+      return PyBytes_FromStringAndSize(v.v_bytes->data, v.v_bytes->size);
+    case kBatonTensor:
+      return Guard([&] { return FromOwned(Any(CopyTensor(v.v_tensor)).Release()); });
+    default:
+      PyErr_Format(PyExc_SystemError, "value of unknown type code %d", v.type_code);
+      return nullptr;
   }
 }
 

@@ -6,23 +6,31 @@
 namespace baton::te {
 namespace {
 
-BATON_REGISTER_GLOBAL("te.placeholder").set_body_typed([](Array<PrimExpr> shape, DataType t, String name) { return placeholder(shape, t, name); });
-BATON_REGISTER_GLOBAL("te.MakeIndexVars").set_body_typed([](int64_t n) { return MakeIndexVars(static_cast<size_t>(n)); });
-BATON_REGISTER_GLOBAL("te.compute").set_body_typed([](Array<PrimExpr> shape, Array<Var> vars, Array<PrimExpr> bodies, String name, String tag) {
-  if (bodies.size() == 1) return Array<Tensor>{ComputeImpl(shape, vars, bodies[0], name, tag)};
-  return ComputeMany(shape, vars, bodies, name, tag);
+BATON_REGISTER_GLOBAL("te.placeholder").set_body_typed([](Array<PrimExpr> shape, DataType t, String name) {
+  return placeholder(shape, t, name);
 });
+BATON_REGISTER_GLOBAL("te.MakeIndexVars").set_body_typed([](int64_t n) {
+  return MakeIndexVars(static_cast<size_t>(n));
+});
+BATON_REGISTER_GLOBAL("te.compute")
+    .set_body_typed([](Array<PrimExpr> shape, Array<Var> vars, Array<PrimExpr> bodies, String name, String tag) {
+      if (bodies.size() == 1) return Array<Tensor>{ComputeImpl(shape, vars, bodies[0], name, tag)};
+      return ComputeMany(shape, vars, bodies, name, tag);
+    });
 BATON_REGISTER_GLOBAL("te.Load").set_body_typed([](Tensor t, Array<PrimExpr> indices) { return t(indices); });
-BATON_REGISTER_GLOBAL("te.reduce_axis").set_body_typed([](PrimExpr min, PrimExpr extent, String name) { return ReduceAxis(min, extent, name); });
+BATON_REGISTER_GLOBAL("te.reduce_axis").set_body_typed([](PrimExpr min, PrimExpr extent, String name) {
+  return ReduceAxis(min, extent, name);
+});
 BATON_REGISTER_GLOBAL("te.sum").set_body_typed([](PrimExpr e, Array<IterVar> axis) { return Sum(e, axis); });
 BATON_REGISTER_GLOBAL("te.prod").set_body_typed([](PrimExpr e, Array<IterVar> axis) { return Prod(e, axis); });
 BATON_REGISTER_GLOBAL("te.max").set_body_typed([](PrimExpr e, Array<IterVar> axis) { return MaxOf(e, axis); });
 BATON_REGISTER_GLOBAL("te.min").set_body_typed([](PrimExpr e, Array<IterVar> axis) { return MinOf(e, axis); });
 BATON_REGISTER_GLOBAL("te.any").set_body_typed([](PrimExpr e, Array<IterVar> axis) { return AnyOf(e, axis); });
 BATON_REGISTER_GLOBAL("te.all").set_body_typed([](PrimExpr e, Array<IterVar> axis) { return AllOf(e, axis); });
-BATON_REGISTER_GLOBAL("te.create_prim_func").set_body_typed([](Array<Tensor> inputs, Array<Tensor> outputs, String name, Target target) {
-  return LowerToPrimFunc(inputs, outputs, name, target.defined() ? target : Target::Current());
-});
+BATON_REGISTER_GLOBAL("te.create_prim_func")
+    .set_body_typed([](Array<Tensor> inputs, Array<Tensor> outputs, String name, Target target) {
+      return LowerToPrimFunc(inputs, outputs, name, target.defined() ? target : Target::Current());
+    });
 
 }  // namespace
 }  // namespace baton::te

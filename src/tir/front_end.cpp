@@ -18,7 +18,9 @@ void Register(const char* name, PrimExpr (*f)(PrimExpr)) {
 }
 template <class N>
 void RegisterBinary(const char* name) {
-  runtime::Registry::Register(std::string("tir.") + name).set_body_typed([](PrimExpr a, PrimExpr b) { return N(a, b); });
+  runtime::Registry::Register(std::string("tir.") + name).set_body_typed([](PrimExpr a, PrimExpr b) {
+    return N(a, b);
+  });
 }
 
 const bool registered = [] {
@@ -86,15 +88,19 @@ BATON_REGISTER_GLOBAL("tir.const").set_body([](runtime::Args args, runtime::RetV
 /// A variable of a dtype or, for pointers, of a type.
 BATON_REGISTER_GLOBAL("tir.Var").set_body([](runtime::Args args, runtime::RetValue* rv) {
   String name = args[0].As<String>();
-  if (args[1].type_code() == kBatonObject && args[1].Is<Type>()) *rv = Any(Var(name, args[1].As<Type>()));
-  else *rv = Any(Var(name, args[1].As<DataType>()));
+  if (args[1].type_code() == kBatonObject && args[1].Is<Type>())
+    *rv = Any(Var(name, args[1].As<Type>()));
+  else
+    *rv = Any(Var(name, args[1].As<DataType>()));
 });
 BATON_REGISTER_GLOBAL("tir.SizeVar").set_body_typed([](String name, DataType t) { return SizeVar(name, t); });
 BATON_REGISTER_GLOBAL("tir.StringImm").set_body_typed([](String s) { return StringImm(s); });
 BATON_REGISTER_GLOBAL("tir.Cast").set_body_typed([](DataType t, PrimExpr v) { return Cast(t, v); });
 BATON_REGISTER_GLOBAL("tir.op.cast").set_body_typed([](DataType t, PrimExpr v) { return cast(t, v); });
 BATON_REGISTER_GLOBAL("tir.op.reinterpret").set_body_typed([](DataType t, PrimExpr v) { return reinterpret(t, v); });
-BATON_REGISTER_GLOBAL("tir.op.if_then_else").set_body_typed([](PrimExpr c, PrimExpr t, PrimExpr f) { return if_then_else(c, t, f); });
+BATON_REGISTER_GLOBAL("tir.op.if_then_else").set_body_typed([](PrimExpr c, PrimExpr t, PrimExpr f) {
+  return if_then_else(c, t, f);
+});
 BATON_REGISTER_GLOBAL("tir.op.fma").set_body_typed([](PrimExpr a, PrimExpr b, PrimExpr c) { return fma(a, b, c); });
 BATON_REGISTER_GLOBAL("tir.op.min_value").set_body_typed([](DataType t) { return min_value(t); });
 BATON_REGISTER_GLOBAL("tir.op.max_value").set_body_typed([](DataType t) { return max_value(t); });
@@ -122,15 +128,20 @@ BATON_REGISTER_GLOBAL("tir.op.call_extern").set_body_typed([](DataType t, String
   return call_extern(t, name, args);
 });
 BATON_REGISTER_GLOBAL("tir.SeqStmt").set_body_typed([](Array<Stmt> seq) { return SeqStmt::Flatten(seq); });
-BATON_REGISTER_GLOBAL("tir.PrimFunc").set_body_typed([](Array<Var> params, Stmt body, Map<Var, Buffer> buffers, DictAttrs attrs) {
-  return PrimFunc(params, body, buffers, attrs);
-});
+BATON_REGISTER_GLOBAL("tir.PrimFunc")
+    .set_body_typed([](Array<Var> params, Stmt body, Map<Var, Buffer> buffers, DictAttrs attrs) {
+      return PrimFunc(params, body, buffers, attrs);
+    });
 BATON_REGISTER_GLOBAL("tir.Substitute").set_body([](runtime::Args args, runtime::RetValue* rv) {
   auto map = args[1].As<Map<Var, PrimExpr>>();
-  if (args[0].IsObjectRef<Stmt>()) *rv = Any(Substitute(args[0].As<Stmt>(), map));
-  else *rv = Any(Substitute(args[0].As<PrimExpr>(), map));
+  if (args[0].IsObjectRef<Stmt>())
+    *rv = Any(Substitute(args[0].As<Stmt>(), map));
+  else
+    *rv = Any(Substitute(args[0].As<PrimExpr>(), map));
 });
-BATON_REGISTER_GLOBAL("tir.analysis.expr_deep_equal").set_body_typed([](PrimExpr a, PrimExpr b) { return ExprDeepEqual(a, b); });
+BATON_REGISTER_GLOBAL("tir.analysis.expr_deep_equal").set_body_typed([](PrimExpr a, PrimExpr b) {
+  return ExprDeepEqual(a, b);
+});
 
 }  // namespace
 }  // namespace baton::tir

@@ -5,19 +5,38 @@ from .._ffi import load_compiler
 
 load_compiler()
 
-from . import container, diagnostics, instrument, transform  # noqa: E402
 from .._ffi.object import attach_classes  # noqa: E402
+from . import container, diagnostics, instrument, transform  # noqa: E402
 from .attrs import Attrs, DictAttrs, make_node  # noqa: E402
-from .base import (Node, SourceName, Span, assert_structural_equal, load_json, save_json, structural_equal,  # noqa: E402
-                   structural_hash)
+from .base import (  # noqa: E402
+                   Node,
+                   SourceName,
+                   Span,
+                   assert_structural_equal,
+                   load_json,
+                   save_json,
+                   structural_equal,
+                   structural_hash,
+)
 from .container import Array, Map  # noqa: E402
 from .expr import BaseExpr, GlobalVar, PrimExpr, Range, RelayExpr  # noqa: E402
 from .function import BaseFunc, CallingConv  # noqa: E402
 from .module import IRModule  # noqa: E402
 from .op import Op, register_intrin_lowering, register_op_attr  # noqa: E402
 from .tensor_type import TensorType  # noqa: E402
-from .type import (FuncType, GlobalTypeVar, IncompleteType, PointerType, PrimType, RelayRefType, TupleType, Type,  # noqa: E402
-                   TypeConstraint, TypeKind, TypeVar)
+from .type import (  # noqa: E402
+                   FuncType,
+                   GlobalTypeVar,
+                   IncompleteType,
+                   PointerType,
+                   PrimType,
+                   RelayRefType,
+                   TupleType,
+                   Type,
+                   TypeConstraint,
+                   TypeKind,
+                   TypeVar,
+)
 from .type_relation import TypeCall  # noqa: E402
 
 attach_classes(__name__, "")

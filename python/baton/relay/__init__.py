@@ -6,18 +6,59 @@ import importlib.util
 
 from .. import ir as _ir  # loads the compiler  # noqa: F401
 from .._ffi.object import generated_class as _generated_class
-from ..ir import Op, Span, SourceName
+from ..ir import Op, SourceName, Span
 from . import adt, analysis, base, expr, expr_functor, function, op, scope_builder, transform, ty, type_functor
-from .adt import (Clause, Constructor, Match, Pattern, PatternConstructor, PatternTuple, PatternVar, PatternWildcard, TypeData)
+from .adt import (
+    Clause,
+    Constructor,
+    Match,
+    Pattern,
+    PatternConstructor,
+    PatternTuple,
+    PatternVar,
+    PatternWildcard,
+    TypeData,
+)
 from .base import Id
-from .expr import (Call, Constant, Expr, ExprWithOp, GlobalVar, If, Let, RefCreate, RefRead, RefWrite, RelayExpr, Tuple, TupleGetItem,
-                   TupleWrapper, Var, bind, const, var)
+from .expr import (
+    Call,
+    Constant,
+    Expr,
+    ExprWithOp,
+    GlobalVar,
+    If,
+    Let,
+    RefCreate,
+    RefRead,
+    RefWrite,
+    RelayExpr,
+    Tuple,
+    TupleGetItem,
+    TupleWrapper,
+    Var,
+    bind,
+    const,
+    var,
+)
 from .expr_functor import ExprFunctor, ExprMutator, ExprVisitor
 from .function import Function
 from .parser import fromtext, parse, parse_expr
 from .scope_builder import ScopeBuilder
-from .ty import (Any, FuncType, GlobalTypeVar, IncompleteType, RefType, RelayRefType, TensorType, TupleType, Type, TypeCall, TypeKind, TypeVar,
-                 scalar_type)
+from .ty import (
+    Any,
+    FuncType,
+    GlobalTypeVar,
+    IncompleteType,
+    RefType,
+    RelayRefType,
+    TensorType,
+    TupleType,
+    Type,
+    TypeCall,
+    TypeKind,
+    TypeVar,
+    scalar_type,
+)
 from .type_functor import TypeFunctor, TypeMutator, TypeVisitor
 
 _MODULES = frozenset(["backend", "build_module", "contrib", "dataflow_pattern", "debug", "frontend", "loops", "param_dict", "prelude",

@@ -173,7 +173,7 @@ class ExprVisitor(ExprFunctor):
 
 
 def _same(new, old):
-    return len(new) == len(old) and all(a.same_as(b) for a, b in zip(new, old))
+    return len(new) == len(old) and all(a.same_as(b) for a, b in zip(new, old, strict=True))
 
 
 class ExprMutator(ExprFunctor):

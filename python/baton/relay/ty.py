@@ -2,8 +2,19 @@
 """Types of Relay."""
 
 from .._ffi.object import generated_class
-from ..ir import (FuncType, GlobalTypeVar, IncompleteType, RelayRefType, TensorType, TupleType, Type, TypeCall, TypeConstraint, TypeKind,
-                  TypeVar)
+from ..ir import (
+    FuncType,
+    GlobalTypeVar,
+    IncompleteType,
+    RelayRefType,
+    TensorType,
+    TupleType,
+    Type,
+    TypeCall,
+    TypeConstraint,
+    TypeKind,
+    TypeVar,
+)
 from ..tir.expr import Any
 
 RefType = RelayRefType

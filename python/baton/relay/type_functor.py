@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Traversal of types in Python."""
 
-from ..ir import (FuncType, GlobalTypeVar, IncompleteType, RelayRefType, TensorType, TupleType, Type, TypeCall, TypeVar)
+from ..ir import FuncType, GlobalTypeVar, IncompleteType, RelayRefType, TensorType, TupleType, Type, TypeCall, TypeVar
 from .adt import TypeData
 
 _METHODS = {TypeVar: "visit_type_var", IncompleteType: "visit_incomplete_type", TensorType: "visit_tensor_type",

@@ -3,10 +3,67 @@
 
 from .. import ir as _ir  # noqa: F401
 from .._ffi.object import attach_classes
-from ..tir import (abs, acos, acosh, all, any, asin, asinh, atan, atanh, ceil, const, cos, cosh, div, erf, exp, floor,  # noqa: A004
-                   floordiv, floormod, fmod, if_then_else, indexdiv, indexmod, isfinite, isinf, isnan, log, log2, log10, max_value, min_value,
-                   nearbyint, popcount, power, round, rsqrt, sigmoid, sin, sinh, sqrt, tan, tanh, trunc, truncdiv, truncmod)
-from .operation import (any_of, all_of, compute, create_prim_func, max, min, placeholder, prod, reduce_axis, size_var, sum, var)  # noqa: A004
+from ..tir import (  # noqa: A004
+                   abs,
+                   acos,
+                   acosh,
+                   all,
+                   any,
+                   asin,
+                   asinh,
+                   atan,
+                   atanh,
+                   ceil,
+                   const,
+                   cos,
+                   cosh,
+                   div,
+                   erf,
+                   exp,
+                   floor,
+                   floordiv,
+                   floormod,
+                   fmod,
+                   if_then_else,
+                   indexdiv,
+                   indexmod,
+                   isfinite,
+                   isinf,
+                   isnan,
+                   log,
+                   log2,
+                   log10,
+                   max_value,
+                   min_value,
+                   nearbyint,
+                   popcount,
+                   power,
+                   round,
+                   rsqrt,
+                   sigmoid,
+                   sin,
+                   sinh,
+                   sqrt,
+                   tan,
+                   tanh,
+                   trunc,
+                   truncdiv,
+                   truncmod,
+)
+from .operation import (  # noqa: A004
+                   all_of,
+                   any_of,
+                   compute,
+                   create_prim_func,
+                   max,
+                   min,
+                   placeholder,
+                   prod,
+                   reduce_axis,
+                   size_var,
+                   sum,
+                   var,
+)
 from .tensor import ComputeOp, Operation, PlaceholderOp, Tensor, TensorSlice
 
 attach_classes(__name__, "te.")

@@ -6,13 +6,61 @@ from .._ffi.object import attach_classes
 from ..ir import PrimExpr, Range
 from . import analysis, expr, function, op, stmt, stmt_functor, transform
 from .buffer import Buffer, decl_buffer
-from .expr import (EQ, GE, GT, LE, LT, NE, Add, And, Any, Broadcast, BufferLoad, Call, Cast, Div, EqualOp, FloatImm, FloorDiv, FloorMod,
-                   IntImm, IterVar, Let, Max, Min, Mod, Mul, Not, NotEqualOp, Or, Ramp, Select, Shuffle, SizeVar, StringImm, Sub, Var)
+from .expr import (
+                   EQ,
+                   GE,
+                   GT,
+                   LE,
+                   LT,
+                   NE,
+                   Add,
+                   And,
+                   Any,
+                   Broadcast,
+                   BufferLoad,
+                   Call,
+                   Cast,
+                   Div,
+                   EqualOp,
+                   FloatImm,
+                   FloorDiv,
+                   FloorMod,
+                   IntImm,
+                   IterVar,
+                   Let,
+                   Max,
+                   Min,
+                   Mod,
+                   Mul,
+                   Not,
+                   NotEqualOp,
+                   Or,
+                   Ramp,
+                   Select,
+                   Shuffle,
+                   SizeVar,
+                   StringImm,
+                   Sub,
+                   Var,
+)
 from .function import PrimFunc
 from .op import *  # noqa: F403
 from .op import __all__ as _ops
-from .stmt import (Allocate, AssertStmt, AttrStmt, BufferStore, Evaluate, For, ForKind, IfThenElse, LetStmt, SeqStmt, Stmt, stmt_list,
-                   stmt_seq)
+from .stmt import (
+                   Allocate,
+                   AssertStmt,
+                   AttrStmt,
+                   BufferStore,
+                   Evaluate,
+                   For,
+                   ForKind,
+                   IfThenElse,
+                   LetStmt,
+                   SeqStmt,
+                   Stmt,
+                   stmt_list,
+                   stmt_seq,
+)
 
 attach_classes(__name__, "tir.")
 

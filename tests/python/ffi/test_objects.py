@@ -40,7 +40,7 @@ def test_object_without_value():
 
 def test_unknown_attribute_names_the_type():  # RF-007
     with pytest.raises(AttributeError, match="`runtime.Array` has no attribute `nothing`"):
-        baton.convert([1]).nothing
+        _ = baton.convert([1]).nothing
 
 
 def test_register_object_wants_a_class_of_objects():

@@ -21,7 +21,7 @@ def test_fields_are_attributes(call):  # IR-001, RF-004, RF-007
     assert call.args[0].type_annotation.shape == [2, 3] or [int(d) for d in call.args[0].type_annotation.shape] == [2, 3]
     assert {"op", "args", "attrs", "type_args", "span"} <= set(dir(call))
     with pytest.raises(AttributeError, match="`relay.Call` has no attribute `opp`; it has .*args"):
-        call.opp
+        _ = call.opp
     with pytest.raises(AttributeError, match="objects are immutable"):
         call.op = None
     assert relay.Call.op.__doc__.startswith("RelayExpr: ") and relay.Call.args.__name__ == "args"
@@ -77,7 +77,7 @@ def test_types():  # IR-006
     dynamic = relay.TensorType((relay.Any(), 3))
     assert relay.ty.is_dynamic(dynamic) and not relay.ty.is_dynamic(t) and relay.ty.type_has_any(dynamic)
     with pytest.raises(TypeError):
-        dynamic.concrete_shape
+        _ = dynamic.concrete_shape
 
 
 def test_module():  # IR-003, IR-004, IR-005
@@ -109,7 +109,7 @@ def test_function_attributes():  # IR-014
     assert f.attrs.a == "b" and f.get_attr("zzz", 5) == 5
     assert relay.Function([x], x, attrs={"k": 1}).get_attr("k") == 1
     with pytest.raises(AttributeError, match="has no attribute `zzz`"):
-        f.attrs.zzz
+        _ = f.attrs.zzz
 
 
 def test_equality_and_hash(call):  # RF-014, RF-015

@@ -84,9 +84,9 @@ def test_functions_of_operators_say_what_they_take():
     with pytest.raises(TypeError, match="twice"):
         relay.nn.bias_add(x, x, data=x)
     with pytest.raises(AttributeError, match="neither an operator nor a class"):
-        relay.no_such_thing
+        _ = relay.no_such_thing
     with pytest.raises(AttributeError, match="no operator `nn.no_such_thing`"):
-        relay.nn.no_such_thing
+        _ = relay.nn.no_such_thing
 
 
 @pytest.mark.parametrize("name", sorted(n for n in tvm.ir.Op.list_op_names() if not n.startswith("tir.")))

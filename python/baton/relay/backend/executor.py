@@ -78,7 +78,7 @@ def _constant(value):
 def _in_order(names, args, kwargs):
     if len(args) > len(names):
         raise TypeError(f"the function takes {len(names)} arguments, got {len(args)}")
-    values = dict(zip(names, args))
+    values = dict(zip(names, args, strict=False))
     for key, value in kwargs.items():
         if key not in names or key in values:
             raise TypeError(f"the function has no parameter `{key}`, or got it twice; it has {', '.join(names)}")

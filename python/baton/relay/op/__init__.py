@@ -6,9 +6,23 @@ import types
 
 from ...ir import Op, register_op_attr
 from .make import Operator, all_names, operator
-from .op import (OpPattern, debug, get, get_op_attr, has_attr, list_op_names, register, register_alter_op_layout, register_gradient,
-                 register_injective_schedule, register_legalize, register_pattern, register_shape_func, register_stateful,
-                 reset_attr)
+from .op import (
+    OpPattern,
+    debug,
+    get,
+    get_op_attr,
+    has_attr,
+    list_op_names,
+    register,
+    register_alter_op_layout,
+    register_gradient,
+    register_injective_schedule,
+    register_legalize,
+    register_pattern,
+    register_shape_func,
+    register_stateful,
+    reset_attr,
+)
 from .sugar import COMPOSED, SUGAR
 
 _found = {}

@@ -114,7 +114,7 @@ class Operator:
     def _bind(self, args, kwargs):
         if len(args) > len(self.parameters):
             raise TypeError(f"{self.name} takes at most {len(self.parameters)} arguments, got {len(args)}")
-        given = {p.name: v for p, v in zip(self.parameters, args)}
+        given = {p.name: v for p, v in zip(self.parameters, args, strict=False)}
         for key, value in kwargs.items():
             if key not in self.by_name:
                 import difflib

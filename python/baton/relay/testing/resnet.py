@@ -40,7 +40,7 @@ def get_net(batch_size, num_classes, num_layers=50, image_shape=(3, 224, 224), d
     else:
         body = conv2d(body, channels=64, kernel_size=7, strides=2, padding=3, name="conv0")
         body = relay.nn.max_pool2d(_act(body, "bn0"), pool_size=3, strides=2, padding=1)
-    for stage, (count, width) in enumerate(zip(units, filters)):
+    for stage, (count, width) in enumerate(zip(units, filters, strict=True)):
         for i in range(count):
             body = _unit(body, width, 2 if i == 0 and stage else 1, i > 0, f"stage{stage + 1}_unit{i + 1}", bottleneck)
     body = relay.nn.batch_flatten(relay.nn.global_avg_pool2d(_act(body, "bn1")))

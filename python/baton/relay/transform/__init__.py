@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The passes of Relay: `relay.transform.FoldConstant()` and its like, and how to write one."""
 
-from . import _ffi_api
+from . import _ffi_api  # noqa: F401
 from .transform import *  # noqa: F403
-from .transform import __all__
+from .transform import __all__, __getattr__  # noqa: F401
 from .transform import __dir__ as _dir
-from .transform import __getattr__
 
 
 def __dir__():

@@ -2,8 +2,17 @@
 """Passes of Relay, and how to write one in Python."""
 
 from ..._ffi import get_global_func, list_global_func_names
-from ...ir.transform import (ModulePass, Pass, PassContext, PassInfo, PrintIR, Sequential, make_pass_decorator, module_pass,
-                             sequential)
+from ...ir.transform import (
+    ModulePass,
+    Pass,
+    PassContext,
+    PassInfo,
+    PrintIR,
+    Sequential,
+    make_pass_decorator,
+    module_pass,
+    sequential,
+)
 from . import _ffi_api
 
 _PREFIX = "relay._transform."
