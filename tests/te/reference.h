@@ -100,8 +100,7 @@ class Reference {
       int64_t at = 0;
       for (size_t d = 0; d < x.shape.size(); ++d) {
         int64_t i = static_cast<int64_t>(Eval(l->indices[static_cast<int64_t>(d)], env));
-        REQUIRE(i >= 0);
-        REQUIRE(i < x.shape[d]);
+        if (i < 0 || i >= x.shape[d]) FAIL("index " << i << " of a dimension of " << x.shape[d]);
         at = at * x.shape[d] + i;
       }
       return x.v[static_cast<size_t>(at)];

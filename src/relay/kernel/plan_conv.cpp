@@ -14,9 +14,7 @@ ConvPlan PlanConv(const Machine& mc, const ConvShape& s) {
     double slice = static_cast<double>(s.weight_bytes) / static_cast<double>(s.out_blocks) * static_cast<double>(v);
     double stream = slice > 0.75 * static_cast<double>(mc.l1) ? 0.5 * static_cast<double>(v * mc.lanes * 4) / mc.l2_bytes_per_cycle : 0;
     auto tile_cycles = [&](int64_t elements, int64_t vectors) {
-      double fma = static_cast<double>(elements * vectors) / mc.fma_per_cycle;
-      double loads = static_cast<double>(elements + vectors) / mc.loads_per_cycle;
-      double step = std::max({fma, loads, mc.fma_latency}) + 0.25 + stream * static_cast<double>(vectors) / static_cast<double>(v);
+      double step = TileStep(mc, elements, vectors) + stream * static_cast<double>(vectors) / static_cast<double>(v);
       return step * static_cast<double>(s.steps) + 20 + 2.0 * static_cast<double>(elements * vectors);
     };
     for (int64_t t = 1; t <= std::min<int64_t>(s.width, 28); ++t) {

@@ -10,14 +10,21 @@ namespace {
 
 /// Cycles of one step of the sum in a tile of rows x vectors.
 double StepCycles(const Machine& m, int64_t rows, int64_t vectors) {
-  double fma = static_cast<double>(rows * vectors) / m.fma_per_cycle;
-  double loads = static_cast<double>(rows + vectors) / m.loads_per_cycle;
-  return std::max({fma, loads, m.fma_latency}) + 0.25;
+  return TileStep(m, rows, vectors);
+}
+
+/// The part of a panel that is used at once should fit the first cache beside a tile's rows.
+int64_t KBlock(const Machine& mc, int64_t m, int64_t rows, int64_t vectors, int64_t k) {
+  if (m < 3 * rows) return std::max<int64_t>(k, 1);
+  int64_t fit = std::max<int64_t>(64, mc.l1 * 9 / 10 / (4 * (vectors * mc.lanes + rows)));
+  if (k <= fit) return std::max<int64_t>(k, 1);
+  return std::min(k, (CeilDiv(k, CeilDiv(k, fit)) + 7) / 8 * 8);
 }
 
 /// Cycles of all tiles in a strip of `m` rows, `vectors` wide.
 double StripCycles(const Machine& mc, int64_t m, int64_t rows, int64_t vectors, int64_t k) {
-  double tile_overhead = 14 + 1.5 * static_cast<double>(rows * vectors);
+  // The tile's results are stored, and between blocks loaded again.
+  double tile_overhead = (14 + 2.5 * static_cast<double>(rows * vectors)) * static_cast<double>(CeilDiv(k, KBlock(mc, m, rows, vectors, k)));
   double c = static_cast<double>(m / rows) * (StepCycles(mc, rows, vectors) * static_cast<double>(k) + tile_overhead);
   if (m % rows) c += StepCycles(mc, m % rows, vectors) * static_cast<double>(k) + tile_overhead;
   return c;
@@ -36,14 +43,10 @@ MatmulPlan PlanMatmul(const Machine& mc, const MatmulShape& s, int64_t columns) 
       int64_t width = v * mc.lanes, panels = CeilDiv(s.n, width), full = s.n / width, tail = CeilDiv(s.n % width, mc.lanes);
       double strips = static_cast<double>(full) * StripCycles(mc, s.m, r, v, s.k);
       if (tail) strips += StripCycles(mc, s.m, r, tail, s.k);
-      // A panel is read again for each tile, from the second cache when it is too big for the first.
-      double panel_bytes = static_cast<double>(s.k * width * 4);
-      double again = panel_bytes > static_cast<double>(mc.l1) * 0.75 && s.m > r ? 0.1 : 0;
-      strips *= 1 + again;
       if (s.packed) {
         // Weights come from memory once.
         double bytes = static_cast<double>(s.k * panels * width * 4);
-        strips = std::max(strips, bytes / 6.0) + 0.1 * bytes / 6.0;
+        strips = std::max(strips, bytes / 6.0) + 0.1 * (strips + bytes / 6.0);
       }
       double all = strips * static_cast<double>(s.batch);
       // Split over cores by panels, or by rows too.
@@ -65,14 +68,7 @@ MatmulPlan PlanMatmul(const Machine& mc, const MatmulShape& s, int64_t columns) 
   }
   best.parallel = s.Flops() > kParallelFlops && mc.cores > 1;
   if (!best.parallel) best.row_tiles = CeilDiv(std::max<int64_t>(s.m, 1), best.rows);
-  // The part of a panel that is used at once should fit the first cache beside a tile's rows.
-  int64_t width = best.vectors * mc.lanes, block = s.k;
-  if (s.m >= 3 * best.rows) {
-    int64_t fit = std::max<int64_t>(64, mc.l1 * 9 / 10 / (4 * (width + best.rows)));
-    if (s.k > fit) block = CeilDiv(s.k, CeilDiv(s.k, fit));
-    block = std::min(s.k, (block + 7) / 8 * 8);
-  }
-  best.k_block = std::max<int64_t>(block, 1);
+  best.k_block = KBlock(mc, s.m, best.rows, best.vectors, s.k);
   int64_t fmas = best.rows * best.vectors;
   best.unroll = fmas >= 16 ? 2 : fmas >= 8 ? 4 : 8;
   return best;

@@ -7,6 +7,7 @@
 
 #include <cstring>
 #include <map>
+#include <unordered_map>
 
 #include "relay/kernel/machine.h"
 #include "relay/kernel/plan.h"
@@ -37,12 +38,30 @@ NDArray PackPanels(const NDArray& weight, int64_t columns) {
   return out;
 }
 
+/// How often each call is an argument.
+std::unordered_map<const Object*, int> CountUses(const Function& f) {
+  std::unordered_map<const Object*, int> uses;
+  PostOrder(f, [&](const Expr& e) {
+    if (const auto* c = e.as<CallNode>()) {
+      for (const Expr& a : c->args) ++uses[a.get()];
+    } else if (const auto* t = e.as<TupleNode>()) {
+      for (const Expr& a : t->fields) ++uses[a.get()];
+    } else if (const auto* l = e.as<LetNode>()) {
+      ++uses[l->value.get()];
+    } else if (const auto* fn = e.as<FunctionNode>()) {
+      ++uses[fn->body.get()];
+    }
+  });
+  return uses;
+}
+
 class Packer : public MixedModeMutator {
  public:
-  explicit Packer(const Target& target) : machine_(kernel::MachineOf(target, DataType::Float(32))) {}
+  Packer(const Target& target, const Function& f) : machine_(kernel::MachineOf(target, DataType::Float(32))), uses_(CountUses(f)) {}
 
  private:
   Expr Rewrite_(const CallNode* pre, const Expr& post) final {
+    if (const auto* op = pre->op.as<OpNode>(); op && op->name == "reshape") return Widen(pre, post);
     if (pre->op != op::dense) return post;
     const auto* call = post.as<CallNode>();
     const auto* w = call->args[1].as<ConstantNode>();
@@ -70,7 +89,37 @@ class Packer : public MixedModeMutator {
     return e;
   }
 
+  /// reshape(dense(x)) that only gives the rows more dimensions becomes a product of rows with those dimensions, so that the
+  /// operators behind the reshape follow the product itself.
+  Expr Widen(const CallNode* pre, const Expr& post) {
+    const auto* call = post.as<CallNode>();
+    const auto* inner = call->args[0].as<CallNode>();
+    const auto* pre_inner = pre->args[0].as<CallNode>();
+    if (!inner || !pre_inner || inner->op != op::dense_pack || uses_[pre_inner] != 1) return post;
+    const auto *out = pre->checked_type_.as<TensorTypeNode>(), *was = pre_inner->checked_type_.as<TensorTypeNode>();
+    const auto* data = pre_inner->args[0]->checked_type_.as<TensorTypeNode>();
+    std::vector<int64_t> to, from, x;
+    if (!out || !was || !data || !StaticShape(out->shape, &to) || !StaticShape(was->shape, &from) || !StaticShape(data->shape, &x)) return post;
+    if (to.empty() || to.back() != from.back()) return post;
+    to.back() = x.back();
+    Expr rows = inner->args[0];
+    // A reshape that made the rows one dimension is undone.
+    const auto* view = pre_inner->args[0].as<CallNode>();
+    const auto* view_op = view ? view->op.as<OpNode>() : nullptr;
+    std::vector<int64_t> before;
+    if (view_op && view_op->name == "reshape" && view->args[0]->checked_type_.as<TensorTypeNode>() &&
+        StaticShape(view->args[0]->checked_type_.as<TensorTypeNode>()->shape, &before) && before == to && rows.as<CallNode>()) {
+      rows = rows.as<CallNode>()->args[0];
+    } else {
+      rows = Reshape(rows, Array<int64_t>(to.begin(), to.end()));
+    }
+    Expr e = MakeCall(op::dense_pack, {rows, inner->args[1]}, inner->attrs);
+    e->span = pre_inner->span;
+    return e;
+  }
+
   kernel::Machine machine_;
+  std::unordered_map<const Object*, int> uses_;
   std::map<std::pair<const Object*, int64_t>, Constant> packed_;
   std::vector<Constant> kept_;  // their addresses are keys
 };
@@ -82,7 +131,7 @@ Pass PackDense() {
       .doc = "Puts constant weights of nn.dense into panels, as the kernels of the current target read them.",
       .opt_level = 1,
       .required = {"InferType"},
-      .run = [](Function f, IRModule, PassContext) { return Packer(Target::Current()).Mutate(f); },
+      .run = [](Function f, IRModule, PassContext) { return Packer(Target::Current(), f).Mutate(f); },
   });
 }
 
