@@ -389,6 +389,15 @@ struct UpSamplingAttrs : AttrsNode<UpSamplingAttrs> {
     d(F<&UpSamplingAttrs::align_corners>, "Whether corner elements keep their place.");
   }
 };
+struct DilateAttrs : AttrsNode<DilateAttrs> {
+  static constexpr auto _type_key = "relay.attrs.DilateAttrs";
+  Array<int64_t> strides;
+  double dilation_value = 0;
+  static constexpr void Describe(auto& d) {
+    d(F<&DilateAttrs::strides>, "Distance of neighbours in the result, one a dimension.", kRequired, AtLeast(1));
+    d(F<&DilateAttrs::dilation_value>, "What stands between them.");
+  }
+};
 struct DFTAttrs : AttrsNode<DFTAttrs> {
   static constexpr auto _type_key = "relay.attrs.DFTAttrs";
   int64_t axis = 1;
@@ -412,7 +421,7 @@ extern BATON_DLL const Op max_pool1d, max_pool2d, max_pool3d, avg_pool1d, avg_po
     max_pool_with_indices, max_unpool, global_max_pool1d, global_max_pool2d, global_max_pool3d, global_avg_pool1d, global_avg_pool2d,
     global_avg_pool3d, adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d, adaptive_avg_pool1d, adaptive_avg_pool2d,
     adaptive_avg_pool3d;
-extern BATON_DLL const Op nll_loss, cross_entropy, cross_entropy_with_logits, upsampling, dft;
+extern BATON_DLL const Op nll_loss, cross_entropy, cross_entropy_with_logits, upsampling, dft, dilate;
 }  // namespace op
 
 }  // namespace baton::relay

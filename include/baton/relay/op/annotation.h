@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operators that say where and how a program runs, and those of the virtual machine.
+#pragma once
+
+#include <baton/relay/op/tensor.h>
+
+namespace baton::relay {
+
+/// No device: as DLPack has no such number, it equals no real one.
+constexpr int64_t kInvalidDeviceType = -1;
+
+struct OnDeviceAttrs : AttrsNode<OnDeviceAttrs> {
+  static constexpr auto _type_key = "relay.attrs.OnDeviceAttrs";
+  int64_t device_type = kInvalidDeviceType;
+  bool is_fixed = false;
+  static constexpr void Describe(auto& d) {
+    d(F<&OnDeviceAttrs::device_type>, "Device that the argument runs on, as DLPack numbers them: 1 CPU, 2 CUDA. -1: not said.");
+    d(F<&OnDeviceAttrs::is_fixed>, "Whether the annotation itself stands on that device, so that nothing is copied for it.");
+  }
+};
+struct DeviceCopyAttrs : AttrsNode<DeviceCopyAttrs> {
+  static constexpr auto _type_key = "relay.attrs.DeviceCopyAttrs";
+  int64_t src_dev_type = kInvalidDeviceType;
+  int64_t dst_dev_type = kInvalidDeviceType;
+  static constexpr void Describe(auto& d) {
+    d(F<&DeviceCopyAttrs::src_dev_type>, "Device of the argument.");
+    d(F<&DeviceCopyAttrs::dst_dev_type>, "Device of the result.");
+  }
+};
+struct ShapeFuncAttrs : AttrsNode<ShapeFuncAttrs> {
+  static constexpr auto _type_key = "relay.attrs.ShapeFuncAttrs";
+  Array<int64_t> is_input = {};
+  static constexpr void Describe(auto& d) { d(F<&ShapeFuncAttrs::is_input>, "For each input: 1 if its value counts, 0 if its shape does."); }
+};
+struct ReshapeTensorAttrs : AttrsNode<ReshapeTensorAttrs> {
+  static constexpr auto _type_key = "relay.attrs.ReshapeTensorAttrs";
+  Array<int64_t> newshape;
+  static constexpr void Describe(auto& d) { d(F<&ReshapeTensorAttrs::newshape>, "Extents, -1 where not known.", kRequired); }
+};
+struct AllocStorageAttrs : AttrsNode<AllocStorageAttrs> {
+  static constexpr auto _type_key = "relay.attrs.AllocStorageAttrs";
+  DataType dtype = DataType::Float(32);
+  int64_t device_type = 1;
+  int64_t device_id = 0;
+  static constexpr void Describe(auto& d) {
+    d(F<&AllocStorageAttrs::dtype>, "Dtype that the storage is for.");
+    d(F<&AllocStorageAttrs::device_type>, "Kind of device.");
+    d(F<&AllocStorageAttrs::device_id>, "Number of the device among its kind.", AtLeast(0));
+  }
+};
+struct AllocTensorAttrs : AttrsNode<AllocTensorAttrs> {
+  static constexpr auto _type_key = "relay.attrs.AllocTensorAttrs";
+  DataType dtype = DataType::Float(32);
+  Array<int64_t> const_shape = NoInts();
+  Array<int64_t> assert_shape = NoInts();
+  static constexpr void Describe(auto& d) {
+    d(F<&AllocTensorAttrs::dtype>, "Dtype of the tensor.");
+    d(F<&AllocTensorAttrs::const_shape>, "Its extents where they are known.");
+    d(F<&AllocTensorAttrs::assert_shape>, "Extents that the operand `shape` is known to have; -1 for any.");
+  }
+};
+
+namespace op {
+extern BATON_DLL const Op on_device, device_copy, stop_fusion, checkpoint, vm_shape_of, vm_shape_func, vm_invoke_tvm_op, vm_reshape_tensor,
+    memory_alloc_storage, memory_alloc_tensor, memory_kill;
+}  // namespace op
+
+}  // namespace baton::relay

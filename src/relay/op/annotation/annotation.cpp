@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Annotations: their value is that of their argument.
+#include "../common.h"
+
+#include <baton/relay/op/annotation.h>
+#include <baton/topi/elemwise.h>
+
+namespace baton::relay {
+namespace {
+
+bool SameRel(const Array<Type>& types, int num_inputs, const Attrs&, TypeReporter& reporter) {
+  reporter.Assign(types[num_inputs], types[0]);
+  return true;
+}
+Tensors LowerSame(const Tensors& in) {
+  Tensors out;
+  for (const Tensor& t : in) out.push_back(topi::Map(t, [](PrimExpr v) { return v; }, "copy"));
+  return out;
+}
+Op Define(const char* name, const char* doc, const char* (*attrs)()) {
+  return DefineOp({.name = name,
+                   .doc = doc,
+                   .inputs = {{"data", "Anything."}},
+                   .output = "`data`.",
+                   .attrs = attrs,
+                   .type_rel = SameRel,
+                   .lower = LowerSame,
+                   .pattern = OpPattern::kOpaque,
+                   .fold = Fold::kNever,
+                   .source = "Relay"});
+}
+
+}  // namespace
+
+const Op op::on_device = Define("on_device", "data, which runs on a device.", TypeOf<OnDeviceAttrs>);
+const Op op::device_copy = Define("device_copy", "data on another device.", TypeOf<DeviceCopyAttrs>);
+const Op op::stop_fusion = Define("annotation.stop_fusion", "data, which is not fused with what uses it.", nullptr);
+const Op op::checkpoint = Define("annotation.checkpoint", "data, which a gradient computes again and does not keep.", nullptr);
+
+}  // namespace baton::relay

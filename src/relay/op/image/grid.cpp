@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sampling an image at given places, and the places that an affine map gives.
+#include "../common.h"
+
+#include <baton/relay/op/image.h>
+#include <baton/topi/elemwise.h>
+
+namespace baton::relay {
+namespace {
+
+PrimExpr Lit(double v, DataType t) { return tir::make_const(t, v); }
+
+/// x mirrored at low and high until it lies between them.
+PrimExpr Reflect(const PrimExpr& x, const PrimExpr& low, const PrimExpr& high) {
+  DataType t = x.dtype();
+  PrimExpr range = high - low, period = max(range * Lit(2, t), Lit(1e-6, t));
+  PrimExpr u = x - low;
+  u = u - floor(u / period) * period;
+  return low + te::Select(u <= range, u, period - u);
+}
+PrimExpr CubicWeight(const PrimExpr& d) {
+  DataType t = d.dtype();
+  PrimExpr x = fabs(d), a = Lit(-0.75, t);
+  PrimExpr near = ((a + Lit(2, t)) * x - (a + Lit(3, t))) * x * x + Lit(1, t);
+  PrimExpr far = ((a * x - Lit(5, t) * a) * x + Lit(8, t) * a) * x - Lit(4, t) * a;
+  return te::Select(x <= Lit(1, t), near, te::Select(x < Lit(2, t), far, Lit(0, t)));
+}
+
+Type GridSampleType(const GridSampleAttrs& a, const TypeArgs& in) {
+  in.Number(0, "R1");
+  in.Floating(1, "R1");
+  int64_t rank = in.ndim(0);
+  if (rank < 3 || rank > 5) in.Fail("R2", in.Show(0) + ", where rank 3 to 5 is wanted");
+  if (in.ndim(1) != rank) in.Fail("R2", in.Show(1) + " and " + in.Show(0) + " differ in rank");
+  if (a.method != "nearest" && a.method != "bilinear" && a.method != "bicubic") {
+    in.Fail("R3", "method is \"" + a.method.str() + "\"; it is \"nearest\", \"bilinear\" or \"bicubic\"");
+  }
+  if (a.padding_mode != "zeros" && a.padding_mode != "border" && a.padding_mode != "reflection") {
+    in.Fail("R3", "padding_mode is \"" + a.padding_mode.str() + "\"; it is \"zeros\", \"border\" or \"reflection\"");
+  }
+  if (!(a.layout == (rank == 3 ? "NCW" : rank == 4 ? "NCHW" : "NCDHW"))) in.Fail("R3", "layout is \"" + a.layout.str() + "\" for " + in.Show(0));
+  int64_t at = a.grid_last ? rank - 1 : 1;
+  if (in.dim(1, at) >= 0 && in.dim(1, at) != rank - 2) in.Fail("R4", in.Show(1) + " has " + Str(in.dim(1, at)) + " coordinates in dimension " + Str(at) + ", where " + Str(rank - 2) + " are wanted");
+  if (!in.Same(in.shape(0)[0], in.shape(1)[0])) in.Fail("R4", in.Show(1) + " and " + in.Show(0) + " differ in the batch");
+  Shape out{in.shape(0)[0], in.shape(0)[1]};
+  for (int64_t d = 0; d < rank - 2; ++d) {
+    if (in.dim(0, d + 2) == 0) in.Fail("R4", in.Show(0) + " has no element to sample");
+    out.push_back(in.shape(1)[a.grid_last ? d + 1 : d + 2]);
+  }
+  return TensorType(out, in.dtype(0));
+}
+Tensor LowerGridSample(const GridSampleAttrs& a, const Tensors& in) {
+  const Tensor &x = in[0], &grid = in[1];
+  int64_t space = x.ndim() - 2;
+  DataType t = x.dtype().is_floating() ? Wide(x.dtype()) : DataType::Float(32), i64 = DataType::Int(64);
+  if (grid.dtype().bits() == 64) t = DataType::Float(64);
+  bool zeros = a.padding_mode == "zeros", border = a.padding_mode == "border", reflection = a.padding_mode == "reflection";
+  Shape out{x.shape()[0], x.shape()[1]};
+  for (int64_t d = 0; d < space; ++d) out.push_back(grid.shape()[a.grid_last ? d + 1 : d + 2]);
+  return te::Compute(out, [&](Indices i) {
+    std::vector<PrimExpr> where(space), low(space), high(space);
+    for (int64_t d = 0; d < space; ++d) {
+      Shape at{i[0]};
+      if (!a.grid_last) at.push_back(PrimExpr(space - 1 - d));  // coordinates come as x, y, z
+      for (int64_t s = 0; s < space; ++s) at.push_back(i[s + 2]);
+      if (a.grid_last) at.push_back(PrimExpr(space - 1 - d));
+      PrimExpr g = cast(t, grid(at)), n = cast(t, x.shape()[d + 2]);
+      low[d] = Lit(a.align_corners ? 0 : -0.5, t);
+      high[d] = n - Lit(a.align_corners ? 1 : 0.5, t);
+      PrimExpr p = a.align_corners ? (g + Lit(1, t)) * Lit(0.5, t) * (n - Lit(1, t)) : ((g + Lit(1, t)) * n - Lit(1, t)) * Lit(0.5, t);
+      if (a.method == "nearest") p = nearbyint(p);
+      PrimExpr outside = p < low[d] || p > high[d];
+      if (border) p = te::Select(outside, max(min(p, n - Lit(1, t)), Lit(0, t)), p);
+      if (reflection) p = te::Select(outside, Reflect(p, low[d], high[d]), p);
+      where[d] = p;
+    }
+    /// The element at whole coordinates.
+    auto element = [&](const std::vector<PrimExpr>& at) {
+      PrimExpr inside;
+      Shape index{i[0], i[1]};
+      for (int64_t d = 0; d < space; ++d) {
+        PrimExpr p = at[d], last = cast(t, x.shape()[d + 2]) - Lit(1, t);
+        if (reflection) p = trunc(te::Select(p < low[d] || p > high[d], Reflect(p, low[d], high[d]), p));
+        if (zeros) {
+          PrimExpr c = p >= Lit(0, t) && p <= last;
+          inside = inside.defined() ? inside && c : c;
+        }
+        // A NaN lands on element 0: no index leaves the image.
+        p = te::Select(p >= Lit(0, t), te::Select(p <= last, p, last), Lit(0, t));
+        index.push_back(cast(i64, p));
+      }
+      PrimExpr v = cast(t, x(index));
+      return inside.defined() ? te::Select(inside, v, Lit(0, t)) : v;
+    };
+    if (a.method == "nearest") return topi::Convert(x.dtype(), element(where));
+    int64_t taps = a.method == "bicubic" ? 4 : 2;
+    std::vector<PrimExpr> base(space);
+    for (int64_t d = 0; d < space; ++d) base[d] = floor(where[d]);
+    int64_t total = 1;
+    for (int64_t d = 0; d < space; ++d) total *= taps;
+    PrimExpr sum;
+    for (int64_t k = 0; k < total; ++k) {
+      std::vector<PrimExpr> at(space);
+      PrimExpr weight;
+      int64_t rest = k;
+      for (int64_t d = space - 1; d >= 0; --d) {
+        double off = static_cast<double>(rest % taps) - (taps == 4 ? 1 : 0);
+        rest /= taps;
+        at[d] = base[d] + Lit(off, t);
+        PrimExpr w = taps == 4 ? CubicWeight(where[d] - at[d]) : off == 0 ? Lit(1, t) - (where[d] - base[d]) : where[d] - base[d];
+        weight = weight.defined() ? weight * w : w;
+      }
+      PrimExpr term = weight * element(at);
+      sum = sum.defined() ? sum + term : term;
+    }
+    return x.dtype().is_integral() ? topi::SaturatingCast(x.dtype(), sum) : cast(x.dtype(), sum);
+  }, "grid_sample");
+}
+
+Type AffineGridType(const AffineGridAttrs& a, const TypeArgs& in) {
+  in.Floating(0, "R1");
+  in.Rank(0, 3, "R2");
+  int64_t n = a.target_shape.size();
+  if (n != 2 && n != 3) in.Fail("R2", "target_shape has " + Str(n) + " extents, where 2 or 3 are wanted");
+  if ((in.dim(0, 1) >= 0 && in.dim(0, 1) != n) || (in.dim(0, 2) >= 0 && in.dim(0, 2) != n + 1)) {
+    in.Fail("R2", in.Show(0) + ", where (N, " + Str(n) + ", " + Str(n + 1) + ") is wanted");
+  }
+  Shape out{in.shape(0)[0], PrimExpr(n)};
+  for (int64_t e : a.target_shape) out.push_back(PrimExpr(e));
+  return TensorType(out, in.dtype(0));
+}
+Tensor LowerAffineGrid(const AffineGridAttrs& a, const Tensors& in) {
+  const Tensor& theta = in[0];
+  int64_t n = a.target_shape.size();
+  DataType t = Wide(theta.dtype());
+  Shape out{theta.shape()[0], PrimExpr(n)};
+  for (int64_t e : a.target_shape) out.push_back(PrimExpr(e));
+  return te::Compute(out, [&](Indices i) {
+    PrimExpr sum = cast(t, theta(i[0], i[1], PrimExpr(n)));
+    for (int64_t k = n - 1; k >= 0; --k) {  // coordinate k (x, y, z) runs along the last, the one before, ...
+      int64_t d = n - 1 - k;
+      double e = static_cast<double>(a.target_shape[d]);
+      PrimExpr at = cast(t, PrimExpr(i[d + 2]));
+      PrimExpr c = a.align_corners ? (e > 1 ? at * Lit(2 / (e - 1), t) - Lit(1, t) : Lit(0, t)) : (at * Lit(2, t) + Lit(1, t)) / Lit(e, t) - Lit(1, t);
+      sum = cast(t, theta(i[0], i[1], PrimExpr(k))) * c + sum;
+    }
+    return cast(theta.dtype(), sum);
+  }, "affine_grid");
+}
+
+}  // namespace
+
+const Op op::grid_sample = DefineOp({
+    .name = "image.grid_sample",
+    .doc = "data sampled at places given in [-1, 1] of each spatial dimension.",
+    .inputs = {{"data", "(N, C, ...). R1: numbers. R2: rank 3 to 5. R4: not empty."},
+               {"grid", "(N, coordinates, ...), or (N, ..., coordinates) with grid_last; x, y, z: along the last dimension, the one before, "
+                        "... R1: floating dtype. R2: data's rank. R4: data's batch, a coordinate for each spatial dimension."}},
+    .output = "(N, C, the spatial extents of grid). R3: known method, padding and layout.",
+    .attrs = TypeOf<GridSampleAttrs>,
+    .type_rel = Rel<"image.grid_sample", GridSampleType>,
+    .lower = LowerGridSample,
+    .pattern = OpPattern::kOpaque,
+    .source = "ONNX GridSample-22",
+});
+const Op op::affine_grid = DefineOp({
+    .name = "image.affine_grid",
+    .doc = "For each place of an image in [-1, 1]: where an affine map takes it.",
+    .inputs = {{"data", "(N, 2, 3) or (N, 3, 4). R1: floating dtype. R2: as target_shape says."}},
+    .output = "(N, coordinates, target_shape); the coordinates are x, y, z.",
+    .attrs = TypeOf<AffineGridAttrs>,
+    .type_rel = Rel<"image.affine_grid", AffineGridType>,
+    .lower = LowerAffineGrid,
+    .pattern = OpPattern::kInjective,
+    .source = "Relay; ONNX AffineGrid-20",
+});
+
+}  // namespace baton::relay

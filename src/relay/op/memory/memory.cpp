@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operators of explicit memory and of the virtual machine: what passes write down when they make allocation and calls of
+// kernels visible. They have types here; the machine gives them their meaning.
+#include "../common.h"
+
+#include <baton/relay/op/annotation.h>
+#include <baton/relay/op/transform.h>
+
+namespace baton::relay {
+namespace {
+
+Type Unit() { return TupleType::Empty(); }
+Type StorageType() {
+  static const GlobalTypeVar storage = [] {
+    GlobalTypeVarNode n;
+    n.name_hint = String("Storage");
+    return GlobalTypeVar(std::move(n));
+  }();
+  return TypeCall(storage, Array<Type>());
+}
+
+Type VmShapeOfType(const ShapeOfAttrs& a, const TypeArgs& in) { return TensorType(Shape{PrimExpr(in.ndim(0))}, a.dtype); }
+Type UnitType(const TypeArgs&) { return Unit(); }
+Type ReshapeTensorType(const ReshapeTensorAttrs& a, const TypeArgs& in) {
+  in.Integral(1, "R1");
+  in.Rank(1, 1, "R1");
+  if (in.dim(1, 0) >= 0 && in.dim(1, 0) != static_cast<int64_t>(a.newshape.size())) {
+    in.Fail("R1", in.Show(1) + " and newshape " + ShowInts(ToInts(a.newshape)) + " differ in length");
+  }
+  return TensorType(MakeShape(ToInts(a.newshape)), in.dtype(0));
+}
+Type AllocStorageType(const TypeArgs& in) {
+  for (int i = 0; i < 2; ++i) {
+    in.Integral(i, "R1");
+    in.Rank(i, 0, "R1");
+  }
+  return StorageType();
+}
+Type AllocTensorType(const AllocTensorAttrs& a, const TypeArgs& in) {
+  const auto* storage = in.type(0).as<TypeCallNode>();
+  if (!storage) in.Fail("R1", "`storage` is " + ShowType(in.type(0)) + ", where what memory.alloc_storage gives is wanted");
+  in.Rank(1, 0, "R2");
+  in.Rank(2, 1, "R2");
+  in.Integral(2, "R2");
+  if (a.assert_shape.defined()) return TensorType(MakeShape(ToInts(a.assert_shape)), a.dtype);
+  if (a.const_shape.defined()) return TensorType(MakeShape(ToInts(a.const_shape)), a.dtype);
+  if (const runtime::NDArray* v = in.Constant(2)) return TensorType(MakeShape(v->ToInts()), a.dtype);
+  int64_t n = in.dim(2, 0);
+  if (n < 0) in.Fail("R3", in.Show(2) + ": the rank of the tensor is not known; give assert_shape");
+  return TensorType(MakeShape(Ints(n, -1)), a.dtype);
+}
+
+}  // namespace
+
+const Op op::vm_shape_of = DefineOp({
+    .name = "vm.shape_of",
+    .doc = "shape_of, outside fusion and folding.",
+    .inputs = {{"data", "Its shape counts alone."}},
+    .output = "Rank 1.",
+    .attrs = TypeOf<ShapeOfAttrs>,
+    .type_rel = Rel<"vm.shape_of", VmShapeOfType>,
+    .source = "Relay",
+});
+const Op op::vm_shape_func = DefineOp({
+    .name = "vm.shape_func",
+    .doc = "Runs a function's shape function: computes its outputs' shapes into tensors.",
+    .inputs = {{"func", "A primitive function."}, {"inputs", "A tuple of shapes or values."}, {"outputs", "A tuple of tensors to write."}},
+    .output = "The unit tuple.",
+    .attrs = TypeOf<ShapeFuncAttrs>,
+    .type_rel = Rel<"vm.shape_func", UnitType>,
+    .fold = Fold::kNever,
+    .source = "Relay",
+});
+const Op op::vm_invoke_tvm_op = DefineOp({
+    .name = "vm.invoke_tvm_op",
+    .doc = "Runs a compiled function on tensors that are there.",
+    .inputs = {{"func", "A primitive function."}, {"inputs", "A tuple of tensors."}, {"outputs", "A tuple of tensors to write."}},
+    .output = "The unit tuple.",
+    .type_rel = Rel<"vm.invoke_tvm_op", UnitType>,
+    .fold = Fold::kNever,
+    .source = "Relay",
+});
+const Op op::vm_reshape_tensor = DefineOp({
+    .name = "vm.reshape_tensor",
+    .doc = "The same memory under another shape.",
+    .inputs = {{"data", "Any tensor."}, {"shape", "R1: integers, rank 1, as long as newshape."}},
+    .output = "Shape newshape, dtype of `data`.",
+    .attrs = TypeOf<ReshapeTensorAttrs>,
+    .type_rel = Rel<"vm.reshape_tensor", ReshapeTensorType>,
+    .source = "Relay",
+});
+const Op op::memory_alloc_storage = DefineOp({
+    .name = "memory.alloc_storage",
+    .doc = "Memory of a size.",
+    .inputs = {{"size", "In bytes. R1: an integer scalar."}, {"alignment", "In bytes. R1: an integer scalar."}},
+    .output = "Storage.",
+    .attrs = TypeOf<AllocStorageAttrs>,
+    .type_rel = Rel<"memory.alloc_storage", AllocStorageType>,
+    .fold = Fold::kNever,
+    .source = "Relay",
+});
+const Op op::memory_alloc_tensor = DefineOp({
+    .name = "memory.alloc_tensor",
+    .doc = "A tensor in storage.",
+    .inputs = {{"storage", "R1: what memory.alloc_storage gives."}, {"offset", "In bytes. R2: a scalar."}, {"shape", "R2: integers, rank 1. R3: a known rank."}},
+    .output = "A tensor of dtype `dtype`.",
+    .attrs = TypeOf<AllocTensorAttrs>,
+    .type_rel = Rel<"memory.alloc_tensor", AllocTensorType>,
+    .fold = Fold::kNever,
+    .source = "Relay",
+});
+const Op op::memory_kill = DefineOp({
+    .name = "memory.kill",
+    .doc = "Ends the life of a tensor.",
+    .inputs = {{"data", "Any tensor."}},
+    .output = "The unit tuple.",
+    .type_rel = Rel<"memory.kill", UnitType>,
+    .fold = Fold::kNever,
+    .source = "Relay",
+});
+
+}  // namespace baton::relay
