@@ -77,9 +77,9 @@ struct ShrinkAttrs : AttrsNode<ShrinkAttrs> {
 };
 struct PReluAttrs : AttrsNode<PReluAttrs> {
   static constexpr auto _type_key = "relay.attrs.PReluAttrs";
-  PrimExpr axis = PrimExpr(1);
+  int64_t axis = 1;
   static constexpr void Describe(auto& d) {
-    d(F<&PReluAttrs::axis>, "Axis of data that alpha (rank 1) runs along; None: alpha broadcasts to data.");
+    d(F<&PReluAttrs::axis>, "Axis of data that an alpha of rank 1 runs along.");
   }
 };
 struct BiasAddAttrs : AttrsNode<BiasAddAttrs> {

@@ -285,14 +285,13 @@ Tensor LowerReinterpret(const CastAttrs& a, const Tensors& in) {
 Type PReluType(const PReluAttrs& a, const TypeArgs& in) {
   in.Number(0, "R1");
   in.SameDtype(0, 1, "R2");
-  if (!HasValue(a.axis)) {
+  if (in.ndim(1) != 1) {
     Shape s = BroadcastShapes(in, in.shape(0), in.shape(1), "R3");
     if (s.size() != in.shape(0).size()) in.Fail("R3", in.Show(1) + " has more dimensions than " + in.Show(0));
     return in.type(0);
   }
-  in.Rank(1, 1, "R3");
-  if (in.ndim(0) == 0) in.Fail("R3", "`data` is a scalar; use axis=None");
-  int64_t axis = in.Axis(ValueOf(a.axis), in.ndim(0)), n = in.dim(0, axis), m = in.dim(1, 0);
+  if (in.ndim(0) == 0) in.Fail("R3", "`data` is a scalar and " + in.Show(1) + " is not");
+  int64_t axis = in.Axis(a.axis, in.ndim(0)), n = in.dim(0, axis), m = in.dim(1, 0);
   if (n >= 0 && m >= 0 && m != 1 && m != n) {
     in.Fail("R3", "`alpha` has " + Str(m) + " elements and `data` has extent " + Str(n) + " on axis " + Str(axis));
   }
@@ -302,8 +301,8 @@ Tensor LowerPRelu(const PReluAttrs& a, const Tensors& in) {
   const Tensor& x = in[0];
   return te::Compute(x.shape(), [&](Indices i) {
     PrimExpr slope;
-    if (HasValue(a.axis)) {
-      int64_t axis = NormalizeAxis(ValueOf(a.axis), x.ndim(), "nn.prelu");
+    if (in[1].ndim() == 1) {
+      int64_t axis = NormalizeAxis(a.axis, x.ndim(), "nn.prelu");
       slope = in[1](tir::is_one(in[1].shape()[0]) ? PrimExpr(0) : PrimExpr(i[axis]));
     } else {
       slope = topi::BroadcastAt(in[1], i);
@@ -402,7 +401,7 @@ const Op op::prelu = DefineOp({
     .name = "nn.prelu",
     .doc = "data < 0 ? alpha * data : data, with a slope for each channel.",
     .inputs = {{"data", "Any shape. R1: floating or integer dtype."},
-               {"alpha", "R2: dtype of data. R3: data's extent on `axis`, or 1; with axis=None a shape that broadcasts to data's."}},
+               {"alpha", "R2: dtype of data. R3: rank 1 with data's extent on `axis`, or 1; or of another rank and broadcasting to data."}},
     .output = "Shape and dtype of `data`.",
     .attrs = TypeOf<PReluAttrs>,
     .type_rel = Rel<"nn.prelu", PReluType>,
