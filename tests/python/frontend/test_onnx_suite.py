@@ -20,8 +20,9 @@ from baton.contrib import onnx_backend
 LEAST = {"node": 1785, "simple": 15, "pytorch-converted": 82, "pytorch-operator": 35}
 VERSION = "1.23.2"
 # Random numbers, whose expected values are those of NumPy's generator; nested lists that upstream's comparison cannot
-# take; and float16 attention, where upstream rounds every step to float16 and we round less.
-KNOWN = ("test_bernoulli", "test_loop16_seq_none", "test_attention_4d_causal_fp16")
+# take; float16 attention, where upstream rounds every step to float16 and we round less; and inverse transforms whose
+# expected zeros are the rounding noise of upstream's float32 (1.9e-7), where ours are 3e-15 and the tolerance is 1e-7.
+KNOWN = ("test_bernoulli", "test_loop16_seq_none", "test_attention_4d_causal_fp16", "test_dft_inverse")
 
 
 def read(path, type_proto):

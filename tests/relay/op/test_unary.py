@@ -91,7 +91,7 @@ test_parameters = table(
     Case("reinterpret", lambda x, dtype: x.view(dtype), f32(2, 9), dtype=each("int32", "uint32", "float32")),
     Case("nn.prelu", lambda x, a: np.where(x < 0, a[:, None] * x, x), f32(2, 3, 4), f32(3)),
     Case("nn.prelu", lambda x, a, axis: np.where(x < 0, a * x, x), f32(2, 3, 4), f32(1), axis=1),
-    Case("nn.prelu", lambda x, a, axis: np.where(x < 0, a * x, x), f32(2, 3, 4), f32(3, 1)),
+    Case("nn.prelu", lambda x, a: np.where(x < 0, a * x, x), f32(2, 3, 4), f32(3, 1)),
 )
 
 test_rejects = rejects(
