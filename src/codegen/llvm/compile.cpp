@@ -47,6 +47,8 @@ struct Machine {
     if (target.get()->is_host()) {
       cpu = TakeMessage(LLVMGetHostCPUName());
       features = TakeMessage(LLVMGetHostCPUFeatures());
+      // LLVM 19 swaps the operands of a masked compare of float16 vectors without turning the comparison round.
+      features += ",-avx512fp16";
       if (!target->mattr.empty()) features += "," + target->mattr.str();
     } else {
       cpu = target->mcpu.str();
