@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <baton/topi/elemwise.h>
 
+#include <baton/topi/reduce.h>
+
 namespace baton::topi {
 
 using tir::as_const_int;
@@ -72,34 +74,36 @@ PrimExpr SafeFloorMod(PrimExpr a, PrimExpr b) {
   return Guard(a, b, Zero(a), [](PrimExpr x, PrimExpr y) { return floormod(x, y); });
 }
 
-PrimExpr IntPower(PrimExpr a, PrimExpr b) {
+te::Tensor IntPower(const te::Tensor& a, const te::Tensor& b) {
   DataType t = a.dtype();
-  int bits = t.is_int() ? t.bits() - 1 : t.bits();
-  PrimExpr zero = Zero(a), one = make_int(t, 1);
-  // Right to left over the exponent's bits. Variables keep the expression linear in them.
-  struct Step {
-    tir::Var base, acc;
-    PrimExpr base_value, acc_value;
-  };
-  std::vector<Step> steps;
-  PrimExpr base = a, acc = one;
-  for (int k = 0; k < bits; ++k) {
-    Step s{tir::Var("base", t), tir::Var("power", t), base, PrimExpr()};
-    PrimExpr bit = bitwise_and(shift_right(b, make_int(t, k)), one);
-    s.acc_value = te::Select(equal(bit, one), acc * s.base, acc);
-    steps.push_back(s);
-    acc = s.acc;
-    base = s.base * s.base;
-  }
-  PrimExpr out = acc;
-  for (size_t k = steps.size(); k-- > 0;) {
-    out = tir::Let(steps[k].base, steps[k].base_value, tir::Let(steps[k].acc, steps[k].acc_value, out));
-  }
-  if (!t.is_int()) return out;
-  PrimExpr odd = equal(bitwise_and(b, one), one);
-  PrimExpr minus = make_int(t, -1);
-  PrimExpr inverse = te::Select(equal(a, one), one, te::Select(equal(a, minus), te::Select(odd, minus, one), zero));
-  return te::Select(b < zero, inverse, out);
+  Array<PrimExpr> shape = BroadcastShape(a.shape(), b.shape());
+  te::Tensor x = te::Compute(shape, [&](te::Indices i) { return BroadcastAt(a, i); }, "base");
+  te::Tensor y = te::Compute(shape, [&](te::Indices i) { return cast(t, BroadcastAt(b, i)); }, "exponent");
+  PrimExpr zero = make_int(t, 0), one = make_int(t, 1), minus = t.is_int() ? make_int(t, -1) : one;
+  // A loop over the exponent's bits: as one expression it would be exponential in them.
+  return Extern(shape, t, {x, y}, [&](const Array<tir::Buffer>& in, const tir::Buffer& out) {
+    return Loops(shape, [&](const Array<PrimExpr>& i) {
+      tir::Buffer base = tir::Buffer::Make({1}, t, "base", "local"), acc = tir::Buffer::Make({1}, t, "acc", "local");
+      Array<PrimExpr> at{PrimExpr(0)};
+      PrimExpr v = tir::BufferLoad(in[0], i), e = tir::BufferLoad(in[1], i), p = tir::BufferLoad(base, at), r = tir::BufferLoad(acc, at);
+      tir::Stmt run = Loops({PrimExpr(t.is_int() ? t.bits() - 1 : t.bits())}, [&](const Array<PrimExpr>& k) {
+        PrimExpr bit = bitwise_and(shift_right(e, cast(t, k[0])), one);
+        return tir::SeqStmt::Flatten({Store(acc, at, te::Select(equal(bit, one), r * p, r)), Store(base, at, p * p)});
+      });
+      PrimExpr result = r;
+      if (t.is_int()) {
+        PrimExpr odd = equal(bitwise_and(e, one), one);
+        PrimExpr inverse = te::Select(equal(v, one), one, te::Select(equal(v, minus), te::Select(odd, minus, one), zero));
+        result = te::Select(e < zero, inverse, r);
+      }
+      tir::AllocateNode outer, inner;
+      inner.buffer = acc;
+      inner.body = tir::SeqStmt::Flatten({Store(base, at, v), Store(acc, at, one), run, Store(out, i, result)});
+      outer.buffer = base;
+      outer.body = tir::Allocate(std::move(inner));
+      return tir::Stmt(tir::Allocate(std::move(outer)));
+    });
+  }, "power");
 }
 
 PrimExpr Convert(DataType dtype, PrimExpr x) {

@@ -38,8 +38,8 @@ BATON_DLL PrimExpr SafeTruncDiv(PrimExpr a, PrimExpr b);
 BATON_DLL PrimExpr SafeTruncMod(PrimExpr a, PrimExpr b);
 BATON_DLL PrimExpr SafeFloorDiv(PrimExpr a, PrimExpr b);
 BATON_DLL PrimExpr SafeFloorMod(PrimExpr a, PrimExpr b);
-/// a ** b for integers of one dtype, wrapping; a negative exponent gives the truncated quotient.
-BATON_DLL PrimExpr IntPower(PrimExpr a, PrimExpr b);
+/// a ** b for integers with broadcasting, in the dtype of a, wrapping; a negative exponent gives the truncated quotient.
+BATON_DLL te::Tensor IntPower(const te::Tensor& a, const te::Tensor& b);
 /// A number in another dtype as NumPy's astype has it: bool is `!= 0`; a narrow float goes through float32 once.
 BATON_DLL PrimExpr Convert(DataType dtype, PrimExpr x);
 /// x with its value clamped to what `dtype` can hold, then converted (rounding is the caller's).

@@ -51,6 +51,7 @@ Type BinaryType(const BinaryRow& row, const TypeArgs& in) {
   return TensorType(BroadcastShapes(in, in.shape(0), in.shape(1), "R3"), row.to_bool ? DataType::Bool() : in.dtype(0));
 }
 Tensor LowerBinary(const BinaryRow& row, const Tensors& in) {
+  if (row.mixed && in[0].dtype().is_integral() && in[1].dtype().is_integral()) return topi::IntPower(in[0], in[1]);
   return topi::Zip(in[0], in[1], [&](PrimExpr a, PrimExpr b) {
     PrimExpr y = row.f(Widen(a), Widen(b));
     return row.to_bool ? y : cast(in[0].dtype(), y);
@@ -102,7 +103,7 @@ PrimExpr Power(PrimExpr a, PrimExpr b) {
   DataType t = a.dtype();
   if (t.is_floating()) return pow(a, cast(t, b));
   if (b.dtype().is_floating()) return cast(t, pow(cast(DataType::Float(64), a), cast(DataType::Float(64), b)));
-  return topi::IntPower(a, cast(t, b));
+  throw InternalError("a power of integers has loops of its own");
 }
 PrimExpr ShiftLeft(PrimExpr a, PrimExpr b) {
   PrimExpr bits = Lit(a.dtype().bits(), a);
