@@ -407,6 +407,10 @@ class Emitter : public ExprFunctor<LLVMValueRef(const PrimExpr&)>, public StmtFu
     // LLVM's own conversions are calls of library functions, or flush subnormal numbers, where there is no instruction.
     if (to.is_bfloat16() && from.is_float() && from.bits() == 32) return ToBFloat16(v, to);
     if (to.is_bfloat16() && from.bits() == 64) return ToBFloat16(LLVMBuildFPTrunc(builder_, v, TypeFor(ctx_, DataType::Float(32, to.lanes())), ""), to);
+    if (to.is_float() && to.bits() == 16 && from.bits() == 64) {
+      DataType f32 = DataType::Float(32, to.lanes());
+      return Convert(Convert(v, from, f32), f32, to);
+    }
     if (from.bits() == to.bits()) {  // float16 and bfloat16: through float32
       DataType f32 = DataType::Float(32, to.lanes());
       return Convert(Convert(v, from, f32), f32, to);
