@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operators as functions: `relay.add(a, b)`, `relay.nn.conv2d(...)`; their registry and attributes."""
 
+import importlib.machinery
+import os
 import sys
 import types
 
@@ -62,7 +64,10 @@ def find(name):
     if value is None and any(n.startswith(name + ".") for n in all_names()):
         value = _Group(name)
         # `from baton.relay.op.nn import ...` and `import baton.relay.nn` find it, too.
-        sys.modules[value.__name__] = sys.modules["baton.relay." + name] = value
+        sys.modules[value.__name__] = value
+        # `baton.relay.vm` is a module of its own, whatever operators are called vm.X.
+        if importlib.machinery.PathFinder.find_spec(name, [os.path.dirname(os.path.dirname(__file__))]) is None:
+            sys.modules["baton.relay." + name] = value
     if value is not None:
         _found[name] = value
     return value
