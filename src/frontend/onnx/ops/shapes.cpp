@@ -341,6 +341,11 @@ Values Pad(Ctx& c) {
     if (before[a] == 0 && after[a] == 0) continue;
     int64_t n = c.Dim(x, i);
     if (n == 0) c.Wrong("an empty axis cannot be padded by its elements");
+    // One index an element is kept in the program.
+    constexpr int64_t kMost = int64_t{1} << 24;
+    if (n > kMost || before[a] > kMost || after[a] > kMost || before[a] < -n || after[a] < -n) {
+      c.Unsupported("an axis of " + std::to_string(n) + " elements padded by " + std::to_string(before[a]) + " and " + std::to_string(after[a]));
+    }
     Dims index;
     for (int64_t k = -before[a]; k < n + after[a]; ++k) {
       int64_t at = k;
