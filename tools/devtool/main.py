@@ -200,7 +200,7 @@ def wheel(args, rest):
     for old in dist.glob("baton_compiler-*.whl"):
         old.unlink()
     run("wheel", "pip builds the wheel", [machine.venv_python(), "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "-w", dist,
-         "-C", "build-dir=build-wheel", "."],  # ccache finds the same paths and compiler as in build/
+         "--config-settings", "build-dir=build-wheel", "."],  # ccache finds the same paths and compiler as in build/
         env={**ccache_environment(), "CC": "cc", "CXX": "c++"}, mend="the first `error:` in the log is the cause; `./dev build` shows it sooner")
     built = next(dist.glob("baton_compiler-*.whl"))
     trial = ROOT / "build" / "wheel-trial"
