@@ -33,8 +33,12 @@ int64_t FloorModC(int64_t a, int64_t c) {
   int64_t r = a % c;
   return r < 0 ? r + c : r;
 }
-ConstIntBound Union(ConstIntBound a, ConstIntBound b) { return {a.min < b.min ? a.min : b.min, a.max > b.max ? a.max : b.max}; }
-ConstIntBound Intersect(ConstIntBound a, ConstIntBound b) { return {a.min > b.min ? a.min : b.min, a.max < b.max ? a.max : b.max}; }
+ConstIntBound Union(ConstIntBound a, ConstIntBound b) {
+  return {a.min < b.min ? a.min : b.min, a.max > b.max ? a.max : b.max};
+}
+ConstIntBound Intersect(ConstIntBound a, ConstIntBound b) {
+  return {a.min > b.min ? a.min : b.min, a.max < b.max ? a.max : b.max};
+}
 ConstIntBound TypeBound(DataType t) {
   if (t.is_bool()) return {0, 1};
   if (t.bits() >= 63) return t.is_uint() ? ConstIntBound{0, kPosInf} : ConstIntBound{};
@@ -61,7 +65,8 @@ bool AddForm(LinearForm* f, const LinearForm& g, int64_t scale) {
     AddTerm(f, t.atom, c);
   }
   int64_t k;
-  if (__builtin_mul_overflow(g.constant, scale, &k) || __builtin_add_overflow(f->constant, k, &f->constant)) return false;
+  if (__builtin_mul_overflow(g.constant, scale, &k) || __builtin_add_overflow(f->constant, k, &f->constant))
+    return false;
   return true;
 }
 /// e // c or e % c with a literal c > 0: gives e and c.
@@ -92,13 +97,23 @@ class Simplifier : public tir::ExprMutator {
   PrimExpr VisitExpr(const PrimExpr& e) final {
     if (IsIndex(e)) {
       switch (tir::KindOf(e.get())) {
-        case NodeKind::kIntImm: return e;
-        case NodeKind::kAdd: case NodeKind::kSub: case NodeKind::kMul: case NodeKind::kDiv: case NodeKind::kMod:
-        case NodeKind::kFloorDiv: case NodeKind::kFloorMod: case NodeKind::kMin: case NodeKind::kMax: case NodeKind::kVar: {
+        case NodeKind::kIntImm:
+          return e;
+        case NodeKind::kAdd:
+        case NodeKind::kSub:
+        case NodeKind::kMul:
+        case NodeKind::kDiv:
+        case NodeKind::kMod:
+        case NodeKind::kFloorDiv:
+        case NodeKind::kFloorMod:
+        case NodeKind::kMin:
+        case NodeKind::kMax:
+        case NodeKind::kVar: {
           PrimExpr r = a_->FromLinear(Linear(e), e.dtype());
           return ExprDeepEqual(r, e) ? e : r;
         }
-        default: break;
+        default:
+          break;
       }
     }
     return tir::ExprMutator::VisitExpr(e);
@@ -132,7 +147,8 @@ class Simplifier : public tir::ExprMutator {
     if (const int64_t* k = tir::as_const_int(c)) return VisitExpr(*k ? op->true_value : op->false_value);
     PrimExpr t = VisitExpr(op->true_value), f = VisitExpr(op->false_value);
     if (ExprDeepEqual(t, f)) return t;
-    if (c.same_as(op->condition) && t.same_as(op->true_value) && f.same_as(op->false_value)) return GetRef<PrimExpr>(op);
+    if (c.same_as(op->condition) && t.same_as(op->true_value) && f.same_as(op->false_value))
+      return GetRef<PrimExpr>(op);
     return tir::Select(c, t, f);
   }
   PrimExpr VisitExpr_(const tir::CallNode* op) final {
@@ -175,12 +191,24 @@ class Simplifier : public tir::ExprMutator {
         ConstIntBound r = a_->BoundOfForm(d);
         int answer = -1;
         switch (k) {
-          case NodeKind::kLT: answer = r.max < 0 ? 1 : r.min >= 0 ? 0 : -1; break;
-          case NodeKind::kLE: answer = r.max <= 0 ? 1 : r.min > 0 ? 0 : -1; break;
-          case NodeKind::kGT: answer = r.min > 0 ? 1 : r.max <= 0 ? 0 : -1; break;
-          case NodeKind::kGE: answer = r.min >= 0 ? 1 : r.max < 0 ? 0 : -1; break;
-          case NodeKind::kEQ: answer = r.min == 0 && r.max == 0 ? 1 : r.min > 0 || r.max < 0 ? 0 : -1; break;
-          default: answer = r.min == 0 && r.max == 0 ? 0 : r.min > 0 || r.max < 0 ? 1 : -1; break;
+          case NodeKind::kLT:
+            answer = r.max < 0 ? 1 : r.min >= 0 ? 0 : -1;
+            break;
+          case NodeKind::kLE:
+            answer = r.max <= 0 ? 1 : r.min > 0 ? 0 : -1;
+            break;
+          case NodeKind::kGT:
+            answer = r.min > 0 ? 1 : r.max <= 0 ? 0 : -1;
+            break;
+          case NodeKind::kGE:
+            answer = r.min >= 0 ? 1 : r.max < 0 ? 0 : -1;
+            break;
+          case NodeKind::kEQ:
+            answer = r.min == 0 && r.max == 0 ? 1 : r.min > 0 || r.max < 0 ? 0 : -1;
+            break;
+          default:
+            answer = r.min == 0 && r.max == 0 ? 0 : r.min > 0 || r.max < 0 ? 1 : -1;
+            break;
         }
         if (answer >= 0) return IntImm(DataType::Bool(), answer);
       }
@@ -209,13 +237,15 @@ class Simplifier : public tir::ExprMutator {
   LinearForm LinearImpl(const PrimExpr& e) {
     if (!IsIndex(e)) return Atom(VisitExpr(e));
     switch (tir::KindOf(e.get())) {
-      case NodeKind::kIntImm: return Constant(static_cast<const IntImmNode*>(e.get())->value);
+      case NodeKind::kIntImm:
+        return Constant(static_cast<const IntImmNode*>(e.get())->value);
       case NodeKind::kVar: {
         auto it = a_->vars_.find(e.get());
         if (it != a_->vars_.end() && it->second.IsConst()) return Constant(it->second.min);
         return Atom(e);
       }
-      case NodeKind::kAdd: case NodeKind::kSub: {
+      case NodeKind::kAdd:
+      case NodeKind::kSub: {
         auto* n = static_cast<const tir::AddNode*>(e.get());  // Add and Sub have the same fields
         LinearForm f = Linear(n->a);
         if (AddForm(&f, Linear(n->b), tir::KindOf(e.get()) == NodeKind::kAdd ? 1 : -1)) return Merge(std::move(f));
@@ -232,7 +262,10 @@ class Simplifier : public tir::ExprMutator {
         }
         return Atom(a_->FromLinear(y, e.dtype()) * a_->FromLinear(x, e.dtype()));
       }
-      case NodeKind::kFloorDiv: case NodeKind::kFloorMod: case NodeKind::kDiv: case NodeKind::kMod: {
+      case NodeKind::kFloorDiv:
+      case NodeKind::kFloorMod:
+      case NodeKind::kDiv:
+      case NodeKind::kMod: {
         NodeKind k = tir::KindOf(e.get());
         auto* n = static_cast<const tir::FloorDivNode*>(e.get());
         bool div = k == NodeKind::kFloorDiv || k == NodeKind::kDiv;
@@ -247,7 +280,8 @@ class Simplifier : public tir::ExprMutator {
         }
         return Atom(tir::FoldBinary(k, a, b));
       }
-      case NodeKind::kMin: case NodeKind::kMax: {
+      case NodeKind::kMin:
+      case NodeKind::kMax: {
         bool is_min = tir::KindOf(e.get()) == NodeKind::kMin;
         auto* n = static_cast<const tir::MinNode*>(e.get());
         LinearForm x = Linear(n->a), y = Linear(n->b), d = x;
@@ -295,7 +329,8 @@ class Simplifier : public tir::ExprMutator {
     PrimExpr atom;
     if (r.terms.size() == 1 && r.terms[0].coeff == 1 && r.constant == 0) {
       int64_t m;
-      if (const auto* d = AsDivMod<tir::FloorDivNode>(r.terms[0].atom, &m); d && m <= (int64_t{1} << 40) && c <= (int64_t{1} << 20)) {
+      if (const auto* d = AsDivMod<tir::FloorDivNode>(r.terms[0].atom, &m);
+          d && m <= (int64_t{1} << 40) && c <= (int64_t{1} << 20)) {
         AddForm(&q, DivForm(Linear(d->a), m * c), 1);
         return Merge(std::move(q));
       }
@@ -358,10 +393,14 @@ class Simplifier : public tir::ExprMutator {
             joined = mod->a;
           } else if (c2 == c) {
             // x % c may stand for (x % (c*m)) % c.
-            if (const auto* inner = AsDivMod<tir::FloorModNode>(div->a, &m); inner && m % c == 0 && ExprDeepEqual(inner->a, mod->a)) joined = div->a;
+            if (const auto* inner = AsDivMod<tir::FloorModNode>(div->a, &m);
+                inner && m % c == 0 && ExprDeepEqual(inner->a, mod->a))
+              joined = div->a;
           } else if (c2 % c == 0) {
             // (x // a) // b is kept as x // (a*b), and what is left of it as (x // a) % b.
-            if (const auto* inner = AsDivMod<tir::FloorDivNode>(mod->a, &m); inner && m * c == c2 && ExprDeepEqual(inner->a, div->a)) joined = mod->a;
+            if (const auto* inner = AsDivMod<tir::FloorDivNode>(mod->a, &m);
+                inner && m * c == c2 && ExprDeepEqual(inner->a, div->a))
+              joined = mod->a;
           }
         } else if (const auto* dm = AsDivMod<tir::FloorModNode>(f.terms[j].atom, &m)) {
           if (const auto* d = AsDivMod<tir::FloorDivNode>(dm->a, &c2)) {
@@ -421,7 +460,8 @@ size_t Analyzer::Assume(const PrimExpr& condition) {
     auto* n = static_cast<const tir::LTNode*>(c.get());
     if (!IsIndex(n->a)) continue;
     if (negate) {
-      static const NodeKind inverse[] = {NodeKind::kNE, NodeKind::kEQ, NodeKind::kGE, NodeKind::kGT, NodeKind::kLE, NodeKind::kLT};
+      static const NodeKind inverse[] = {NodeKind::kNE, NodeKind::kEQ, NodeKind::kGE,
+                                         NodeKind::kGT, NodeKind::kLE, NodeKind::kLT};
       k = inverse[static_cast<int>(k) - static_cast<int>(NodeKind::kEQ)];
     }
     if (k == NodeKind::kNE) continue;
@@ -456,7 +496,8 @@ ConstIntBound Analyzer::BoundOfForm(const LinearForm& f) {
     for (const Fact& fact : facts_) {
       if (fact.form.terms.size() == 1 && ExprDeepEqual(fact.form.terms[0].atom, t.atom)) {
         int64_t c = fact.form.terms[0].coeff;  // > 0
-        a = Intersect(a, {fact.bound.min == kNegInf ? kNegInf : -FloorDivC(-fact.bound.min, c), FloorDivC(fact.bound.max, c)});
+        a = Intersect(
+            a, {fact.bound.min == kNegInf ? kNegInf : -FloorDivC(-fact.bound.min, c), FloorDivC(fact.bound.max, c)});
       }
     }
     int64_t lo = MulInf(t.coeff > 0 ? a.min : a.max, t.coeff), hi = MulInf(t.coeff > 0 ? a.max : a.min, t.coeff);
@@ -558,7 +599,8 @@ ConstIntBound Analyzer::BoundOfAtom(const PrimExpr& e) {
         const auto* n = static_cast<const tir::SelectNode*>(e.get());
         return Union(Bound(n->true_value), Bound(n->false_value));
       }
-      case NodeKind::kLet: return type;
+      case NodeKind::kLet:
+        return type;
       case NodeKind::kCast: {
         const auto* n = static_cast<const tir::CastNode*>(e.get());
         if (!(n->value.dtype().is_integral() || n->value.dtype().is_bool())) return type;
@@ -567,10 +609,12 @@ ConstIntBound Analyzer::BoundOfAtom(const PrimExpr& e) {
       }
       case NodeKind::kCall: {
         const auto* n = static_cast<const tir::CallNode*>(e.get());
-        if (n->args.size() == 3 && tir::IntrinName(n) == "tir.if_then_else") return Union(Bound(n->args[1]), Bound(n->args[2]));
+        if (n->args.size() == 3 && tir::IntrinName(n) == "tir.if_then_else")
+          return Union(Bound(n->args[1]), Bound(n->args[2]));
         return type;
       }
-      default: return type;
+      default:
+        return type;
     }
   });
 }

@@ -71,7 +71,8 @@ std::string TirText(const IRModule& mod) {
 /// A model in code of this process. The executor finds all that it needs here.
 class AotModule : public runtime::ModuleNode {
  public:
-  AotModule(CompiledGraph graph, IRModule mod, Target target) : graph_(std::move(graph)), mod_(std::move(mod)), target_(std::move(target)) {}
+  AotModule(CompiledGraph graph, IRModule mod, Target target)
+      : graph_(std::move(graph)), mod_(std::move(mod)), target_(std::move(target)) {}
   const char* type_key() const override { return "aot"; }
   PackedFunc GetFunction(std::string_view, const ObjectPtr<Object>&) override { return nullptr; }
   void* GetSymbol(const char* name) override { return graph_.code->GetSymbol(name); }
@@ -109,12 +110,14 @@ class AotModule : public runtime::ModuleNode {
 /// The interpreter behind the executor's functions: shapes may differ from run to run.
 class VmExecutor : public runtime::ModuleNode {
  public:
-  VmExecutor(IRModule mod, Function main) : mod_(std::move(mod)), main_(std::move(main)), inputs_(main_->params.size()) {}
+  VmExecutor(IRModule mod, Function main)
+      : mod_(std::move(mod)), main_(std::move(main)), inputs_(main_->params.size()) {}
   const char* type_key() const override { return "vm"; }
   PackedFunc GetFunction(std::string_view name, const ObjectPtr<Object>& self) override {
     auto make = [&](auto body) {
       return PackedFunc([self, this, body](runtime::Args args, runtime::RetValue* rv) {
-        if (busy_.exchange(true)) throw RuntimeError("this executor is in use by another thread; make one for each thread");
+        if (busy_.exchange(true))
+          throw RuntimeError("this executor is in use by another thread; make one for each thread");
         struct Release {
           std::atomic<bool>* b;
           ~Release() { *b = false; }
@@ -132,7 +135,8 @@ class VmExecutor : public runtime::ModuleNode {
     if (name == "run_with") {
       return make([](Self s, Args a, RetValue* rv) {
         if (a.size() != static_cast<int>(s->inputs_.size())) {
-          throw runtime::ValueError("the model has " + std::to_string(s->inputs_.size()) + " inputs, got " + std::to_string(a.size()));
+          throw runtime::ValueError("the model has " + std::to_string(s->inputs_.size()) + " inputs, got " +
+                                    std::to_string(a.size()));
         }
         for (int i = 0; i < a.size(); ++i) s->Set(static_cast<size_t>(i), a[i]);
         s->Run();
@@ -143,7 +147,8 @@ class VmExecutor : public runtime::ModuleNode {
       return make([](Self s, Args a, RetValue* rv) {
         int64_t i = a[0];
         if (i < 0 || i >= static_cast<int64_t>(s->outputs_.size())) {
-          throw Error("IndexError", "output " + std::to_string(i) + " of " + std::to_string(s->outputs_.size()) + (s->outputs_.empty() ? "; has the model run?" : ""));
+          throw Error("IndexError", "output " + std::to_string(i) + " of " + std::to_string(s->outputs_.size()) +
+                                        (s->outputs_.empty() ? "; has the model run?" : ""));
         }
         if (a.size() > 1) {
           Downcast<NDArray>(s->outputs_[i]).CopyTo(a[1].As<DLTensor*>());
@@ -153,8 +158,10 @@ class VmExecutor : public runtime::ModuleNode {
       });
     }
     if (name == "get_input") return make([](Self s, Args a, RetValue* rv) { *rv = s->inputs_[s->Index(a[0])]; });
-    if (name == "get_num_inputs") return make([](Self s, Args, RetValue* rv) { *rv = static_cast<int64_t>(s->inputs_.size()); });
-    if (name == "get_num_outputs") return make([](Self s, Args, RetValue* rv) { *rv = static_cast<int64_t>(s->NumOutputs()); });
+    if (name == "get_num_inputs")
+      return make([](Self s, Args, RetValue* rv) { *rv = static_cast<int64_t>(s->inputs_.size()); });
+    if (name == "get_num_outputs")
+      return make([](Self s, Args, RetValue* rv) { *rv = static_cast<int64_t>(s->NumOutputs()); });
     if (name == "get_input_index") {
       return make([](Self s, Args a, RetValue* rv) {
         std::vector<std::string> names = ParamNames(s->main_);
@@ -162,12 +169,14 @@ class VmExecutor : public runtime::ModuleNode {
         *rv = it == names.end() ? int64_t{-1} : static_cast<int64_t>(it - names.begin());
       });
     }
-    if (name == "get_input_name") return make([](Self s, Args a, RetValue* rv) { *rv = s->main_->params[a[0].As<int64_t>()]->name_hint(); });
+    if (name == "get_input_name")
+      return make([](Self s, Args a, RetValue* rv) { *rv = s->main_->params[a[0].As<int64_t>()]->name_hint(); });
     if (name == "get_output_name") return make([](Self s, Args a, RetValue* rv) { *rv = String(s->OutputName(a[0])); });
     if (name == "get_input_info") {
       return make([](Self s, Args a, RetValue* rv) {
         const Var& p = s->main_->params[a[0].As<int64_t>()];
-        *rv = s->Info(p->name_hint().str(), p->checked_type_.defined() ? Downcast<Type>(p->checked_type_) : p->type_annotation);
+        *rv = s->Info(p->name_hint().str(),
+                      p->checked_type_.defined() ? Downcast<Type>(p->checked_type_) : p->type_annotation);
       });
     }
     if (name == "get_output_info") {
@@ -197,25 +206,29 @@ class VmExecutor : public runtime::ModuleNode {
     if (t) {
       for (const PrimExpr& d : t->shape) shape.push_back(relay::DimOf(d));
     }
-    return {runtime::Any(name), runtime::Any(shape), runtime::Any(t ? DataType2String(t->dtype) : std::string("tuple"))};
+    return {runtime::Any(name), runtime::Any(shape),
+            runtime::Any(t ? DataType2String(t->dtype) : std::string("tuple"))};
   }
   size_t Index(const runtime::ArgValue& v) {
     std::vector<std::string> names = ParamNames(main_);
     if (v.Is<std::string>()) {
       auto it = std::find(names.begin(), names.end(), v.As<std::string>());
       if (it == names.end()) {
-        throw runtime::ValueError("the model has no input `" + v.As<std::string>() + "`" + support::DidYouMean(v.As<std::string>(), names));
+        throw runtime::ValueError("the model has no input `" + v.As<std::string>() + "`" +
+                                  support::DidYouMean(v.As<std::string>(), names));
       }
       return static_cast<size_t>(it - names.begin());
     }
     int64_t i = v.As<int64_t>();
-    if (i < 0 || i >= static_cast<int64_t>(names.size())) throw Error("IndexError", "input " + std::to_string(i) + " of " + std::to_string(names.size()));
+    if (i < 0 || i >= static_cast<int64_t>(names.size()))
+      throw Error("IndexError", "input " + std::to_string(i) + " of " + std::to_string(names.size()));
     return static_cast<size_t>(i);
   }
   void Set(size_t i, const runtime::ArgValue& v) {
     NDArray a = v.Is<NDArray>() && !v.is_null() ? v.As<NDArray>() : FromTensor(v.As<DLTensor*>());
     const Var& p = main_->params[static_cast<int64_t>(i)];
-    const auto* t = p->checked_type_.defined() ? p->checked_type_.as<TensorTypeNode>() : p->type_annotation.as<TensorTypeNode>();
+    const auto* t =
+        p->checked_type_.defined() ? p->checked_type_.as<TensorTypeNode>() : p->type_annotation.as<TensorTypeNode>();
     if (t) {
       bool ok = a.dtype() == t->dtype && a.shape().size() == t->shape.size();
       for (size_t d = 0; ok && d < t->shape.size(); ++d) {
@@ -225,7 +238,8 @@ class VmExecutor : public runtime::ModuleNode {
       if (!ok) {
         std::string got = DataType2String(a.dtype()) + "(";
         for (int64_t d : a.shape()) got += std::to_string(d) + ",";
-        throw runtime::ValueError("input `" + p->name_hint().str() + "` is " + got + "), the model wants " + AsText(GetRef<TensorType>(t)));
+        throw runtime::ValueError("input `" + p->name_hint().str() + "` is " + got + "), the model wants " +
+                                  AsText(GetRef<TensorType>(t)));
       }
     }
     inputs_[i] = a;
@@ -239,7 +253,8 @@ class VmExecutor : public runtime::ModuleNode {
     Array<ObjectRef> args;
     for (size_t i = 0; i < inputs_.size(); ++i) {
       if (!inputs_[i].defined()) {
-        throw runtime::ValueError("input `" + main_->params[static_cast<int64_t>(i)]->name_hint().str() + "` is not set");
+        throw runtime::ValueError("input `" + main_->params[static_cast<int64_t>(i)]->name_hint().str() +
+                                  "` is not set");
       }
       args.push_back(inputs_[i]);
     }
@@ -280,7 +295,8 @@ class VmModule : public runtime::ModuleNode {
   }
   std::string GetSource(std::string_view format) override {
     if (format == "relay") return AsText(mod_);
-    throw UnsupportedError("this program is interpreted over compiled kernels, because " + why_ + "; only its Relay text can be shown");
+    throw UnsupportedError("this program is interpreted over compiled kernels, because " + why_ +
+                           "; only its Relay text can be shown");
   }
   void SaveToFile(const std::string&, std::string_view) override {
     throw UnsupportedError("this program cannot be exported as an artifact, because " + why_ +
@@ -299,7 +315,8 @@ IRModule BindParams(const IRModule& mod, const Map<String, NDArray>& params) {
   std::vector<std::string> names = ParamNames(MainOf(mod));
   for (const auto& [name, value] : params) {
     if (std::find(names.begin(), names.end(), name.str()) == names.end()) {
-      throw runtime::ValueError("@main has no parameter `" + name.str() + "`" + support::DidYouMean(name.view(), names));
+      throw runtime::ValueError("@main has no parameter `" + name.str() + "`" +
+                                support::DidYouMean(name.view(), names));
     }
   }
   return ReplaceParams(mod, [&](const Var& p) -> Expr {
@@ -323,8 +340,8 @@ IRModule BindShapes(const IRModule& mod, const Map<String, Array<int64_t>>& shap
     const auto* t = p->type_annotation.as<TensorTypeNode>();
     Array<int64_t> shape = shapes.at(p->name_hint());
     if (!t || t->shape.size() != shape.size()) {
-      throw runtime::ValueError("input `" + p->name_hint().str() + "` has " + std::to_string(t ? t->shape.size() : 0) + " dimensions, got " +
-                                std::to_string(shape.size()));
+      throw runtime::ValueError("input `" + p->name_hint().str() + "` has " + std::to_string(t ? t->shape.size() : 0) +
+                                " dimensions, got " + std::to_string(shape.size()));
     }
     Array<PrimExpr> dims;
     bool same = true;
@@ -332,8 +349,8 @@ IRModule BindShapes(const IRModule& mod, const Map<String, Array<int64_t>>& shap
       int64_t d = shape[static_cast<int64_t>(i)], have = relay::DimOf(t->shape[static_cast<int64_t>(i)]);
       if (d < 0) throw runtime::ValueError("a dimension of `" + p->name_hint().str() + "` is " + std::to_string(d));
       if (have >= 0 && have != d) {
-        throw runtime::ValueError("dimension " + std::to_string(i) + " of input `" + p->name_hint().str() + "` is " + std::to_string(have) +
-                                  " in the model, got " + std::to_string(d));
+        throw runtime::ValueError("dimension " + std::to_string(i) + " of input `" + p->name_hint().str() + "` is " +
+                                  std::to_string(have) + " in the model, got " + std::to_string(d));
       }
       same &= have == d;
       dims.push_back(PrimExpr(d));
@@ -412,8 +429,8 @@ runtime::Module Compile(const IRModule& mod, const Target& target) {
   if (!CanLowerGraph(main, &why)) return runtime::MakeModule<VmModule>(optimized, why);
   With<Target> scope(target);
   if (!target->mtriple.empty()) {
-    // Code for another kind of machine cannot be loaded here; it is for saving. Code for another processor of this kind can:
-    // executors check features before they run any of it.
+    // Code for another kind of machine cannot be loaded here; it is for saving. Code for another processor of this kind
+    // can: executors check features before they run any of it.
     CompiledGraph g;
     LoweredModel model = LowerGraph(main, target);
     g.constants = PackConstants(model);
@@ -443,12 +460,18 @@ std::string EmitText(const IRModule& mod, const Target& target, const std::strin
   throw runtime::ValueError("unknown stage \"" + stage + "\"; there are relay, tir, tir-lowered, llvm, asm");
 }
 
-BATON_REGISTER_GLOBAL("driver.BindParams").set_body_typed([](IRModule m, Map<String, NDArray> p) { return BindParams(m, p); });
-BATON_REGISTER_GLOBAL("driver.BindShapes").set_body_typed([](IRModule m, Map<String, Array<int64_t>> s) { return BindShapes(m, s); });
+BATON_REGISTER_GLOBAL("driver.BindParams").set_body_typed([](IRModule m, Map<String, NDArray> p) {
+  return BindParams(m, p);
+});
+BATON_REGISTER_GLOBAL("driver.BindShapes").set_body_typed([](IRModule m, Map<String, Array<int64_t>> s) {
+  return BindShapes(m, s);
+});
 BATON_REGISTER_GLOBAL("driver.DefaultPipeline").set_body_typed([] { return DefaultPipeline(); });
 BATON_REGISTER_GLOBAL("driver.Optimize").set_body_typed([](IRModule m, Target t) { return Optimize(m, t); });
 BATON_REGISTER_GLOBAL("driver.Compile").set_body_typed([](IRModule m, Target t) { return Compile(m, t); });
-BATON_REGISTER_GLOBAL("driver.EmitText").set_body_typed([](IRModule m, Target t, String stage) { return String(EmitText(m, t, stage.str())); });
+BATON_REGISTER_GLOBAL("driver.EmitText").set_body_typed([](IRModule m, Target t, String stage) {
+  return String(EmitText(m, t, stage.str()));
+});
 BATON_REGISTER_GLOBAL("driver.SaveModule").set_body_typed([](runtime::Module m, String path, String format) {
   m->SaveToFile(path.str(), format.view());
 });
@@ -456,7 +479,9 @@ BATON_REGISTER_GLOBAL("driver.ModuleKind").set_body_typed([](runtime::Module m) 
 BATON_REGISTER_GLOBAL("driver.VersionText").set_body_typed([] {
   return String("Baton 0.1.0, LLVM " + codegen::Describe().at("llvm").str());
 });
-BATON_REGISTER_GLOBAL("driver.HasLinker").set_body_typed([] { return codegen::Describe().at("linker").view().starts_with("lld"); });
+BATON_REGISTER_GLOBAL("driver.HasLinker").set_body_typed([] {
+  return codegen::Describe().at("linker").view().starts_with("lld");
+});
 BATON_REGISTER_GLOBAL("driver.Describe").set_body_typed([] { return codegen::Describe(); });
 BATON_REGISTER_GLOBAL("driver.CanLower").set_body_typed([](IRModule m) {
   std::string why;

@@ -55,7 +55,8 @@ void FlattenValue(const ObjectRef& value, std::vector<NDArray>* out) {
       Array<ObjectRef> fields = Downcast<Array<ObjectRef>>(v);
       for (size_t i = fields.size(); i-- > 0;) work.push_back(fields[static_cast<int64_t>(i)]);
     } else {
-      throw RuntimeError("an operator was given a value of type " + (v.defined() ? v.get()->GetTypeKey() : std::string("null")));
+      throw RuntimeError("an operator was given a value of type " +
+                         (v.defined() ? v.get()->GetTypeKey() : std::string("null")));
     }
   }
 }
@@ -113,7 +114,8 @@ class DriverEvaluator : public relay::Evaluator {
       Call call(op, constants, attrs, Array<Type>());
       Expr e = def->static_form(call, values);
       if (e.defined()) return relay::Interpret(e, IRModule(Map<GlobalVar, BaseFunc>()));
-      if (!def->lower) throw UnsupportedError("operator `" + op->name.str() + "` cannot be evaluated on these arguments");
+      if (!def->lower)
+        throw UnsupportedError("operator `" + op->name.str() + "` cannot be evaluated on these arguments");
     }
     // The result's type, from the values: operands that decide a shape are seen as constants.
     Array<Expr> constants;

@@ -297,13 +297,17 @@ class GraphLowerer {
       takes_workspace[var.get()] = true;
       out_.desc.arena_bytes = std::max(out_.desc.arena_bytes, workspace + static_cast<uint64_t>(bytes));
     }
-    tir::Var io("io", DataType::Handle()), constants("constants", DataType::Handle()), arena("arena", DataType::Handle());
+    tir::Var io("io", DataType::Handle()), constants("constants", DataType::Handle()),
+        arena("arena", DataType::Handle());
     auto pointer = [&](Place p) {
       p = Final(p);
       switch (p.kind) {
-        case Place::kIo: return IoHandle(io, p.index);
-        case Place::kConstant: return Handle(constants, out_.constants[p.index].first);
-        default: return Handle(arena, buffers_[p.index].offset);
+        case Place::kIo:
+          return IoHandle(io, p.index);
+        case Place::kConstant:
+          return Handle(constants, out_.constants[p.index].first);
+        default:
+          return Handle(arena, buffers_[p.index].offset);
       }
     };
     static const Op copy = Op::GetOrCreate("tir.memcpy");
@@ -317,8 +321,8 @@ class GraphLowerer {
         if (takes_workspace.count(s.kernel.get())) args.push_back(Handle(arena, workspace));
         stmt = tir::Evaluate(PrimExpr(tir::Call(DataType::Int(32), s.kernel, args)));
       } else {
-        stmt = tir::Evaluate(PrimExpr(tir::Call(DataType::Int(32), copy,
-                                                {pointer(s.out[0]), pointer(s.in[0]), PrimExpr(static_cast<int64_t>(s.bytes))})));
+        stmt = tir::Evaluate(PrimExpr(tir::Call(
+            DataType::Int(32), copy, {pointer(s.out[0]), pointer(s.in[0]), PrimExpr(static_cast<int64_t>(s.bytes))})));
       }
       stmt->span = s.span;
       seq.push_back(stmt);
@@ -358,8 +362,9 @@ bool CanLowerGraph(const Function& main, std::string* why) {
   for (const Expr& e : DataflowOrder(main->body)) {
     types.clear();
     if (!e->checked_type_.defined() || !FlattenType(e->checked_type(), &types)) {
-      return no("a value of the program has a dynamic shape or is no tensor" +
-              (e->span.defined() && e->span->source_name.defined() ? " (" + e->span->source_name->name.str() + ")" : ""));
+      return no(
+          "a value of the program has a dynamic shape or is no tensor" +
+          (e->span.defined() && e->span->source_name.defined() ? " (" + e->span->source_name->name.str() + ")" : ""));
     } else if (const auto* call = e.as<CallNode>()) {
       const auto* f = call->op.as<FunctionNode>();
       if (!relay::IsView(call->op) && !(f && f->HasNonzeroAttr(attr::kPrimitive))) {

@@ -13,8 +13,8 @@
 namespace baton::driver {
 
 struct LoweredModel {
-  IRModule mod;                              ///< PrimFuncs: kernels and the entry
-  runtime::ExecutableDesc desc;              ///< all but the constants' address
+  IRModule mod;                                         ///< PrimFuncs: kernels and the entry
+  runtime::ExecutableDesc desc;                         ///< all but the constants' address
   std::vector<std::pair<uint64_t, NDArray>> constants;  ///< offset in the constant data, value
   int num_kernels = 0, num_calls = 0;
 };

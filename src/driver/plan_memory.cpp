@@ -26,7 +26,8 @@ uint64_t PlanBySize(std::vector<PlannedBuffer>* buffers) {
     }
     b->offset = at;
     total = std::max(total, at + b->bytes);
-    placed.insert(std::upper_bound(placed.begin(), placed.end(), b, [](auto* x, auto* y) { return x->offset < y->offset; }), b);
+    placed.insert(
+        std::upper_bound(placed.begin(), placed.end(), b, [](auto* x, auto* y) { return x->offset < y->offset; }), b);
   }
   return total;
 }
@@ -36,8 +37,8 @@ uint64_t PlanByTime(std::vector<PlannedBuffer>* buffers) {
   std::vector<PlannedBuffer*> order;
   for (PlannedBuffer& b : *buffers) order.push_back(&b);
   std::stable_sort(order.begin(), order.end(), [](auto* a, auto* b) { return a->first < b->first; });
-  std::multimap<uint64_t, uint64_t> free_pieces;                       // size to offset
-  std::multimap<int, std::pair<uint64_t, uint64_t>> busy;              // last step to (offset, size)
+  std::multimap<uint64_t, uint64_t> free_pieces;           // size to offset
+  std::multimap<int, std::pair<uint64_t, uint64_t>> busy;  // last step to (offset, size)
   uint64_t total = 0;
   for (PlannedBuffer* b : order) {
     while (!busy.empty() && busy.begin()->first < b->first) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <baton/ir/attrs.h>
-
 #include <baton/ir/structural.h>
 
 #include <ostream>
@@ -13,7 +12,8 @@ using runtime::TypeInfo;
 bool BaseAttrsNode::IsDefault(const FieldInfo& f, const Any& v) {
   const Any& d = f.default_value;
   if (v.Same(d)) return true;
-  return v.object() && d.object() && StructuralEqual(ObjectRef(ObjectPtr<Object>(v.object())), ObjectRef(ObjectPtr<Object>(d.object())));
+  return v.object() && d.object() &&
+         StructuralEqual(ObjectRef(ObjectPtr<Object>(v.object())), ObjectRef(ObjectPtr<Object>(d.object())));
 }
 
 void BaseAttrsNode::InitByPackedArgs(const runtime::Args& args, bool allow_unknown) {

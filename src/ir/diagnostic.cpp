@@ -8,11 +8,16 @@ namespace {
 
 const char* Word(DiagnosticLevel level) {
   switch (level) {
-    case DiagnosticLevel::kBug: return "bug";
-    case DiagnosticLevel::kError: return "error";
-    case DiagnosticLevel::kWarning: return "warning";
-    case DiagnosticLevel::kNote: return "note";
-    case DiagnosticLevel::kHelp: return "help";
+    case DiagnosticLevel::kBug:
+      return "bug";
+    case DiagnosticLevel::kError:
+      return "error";
+    case DiagnosticLevel::kWarning:
+      return "warning";
+    case DiagnosticLevel::kNote:
+      return "note";
+    case DiagnosticLevel::kHelp:
+      return "help";
   }
   return "error";
 }
@@ -55,7 +60,8 @@ std::string RenderDiagnostic(const Diagnostic& d) {
     out += fmt::format("{}:{}: ", s->line, s->column);
   }
   out += fmt::format("{}: {}", Word(d->level), d->message.view());
-  std::string_view line = s && s->line > 0 && s->source_name.defined() ? LineOf(s->source_name->text.view(), s->line) : "";
+  std::string_view line =
+      s && s->line > 0 && s->source_name.defined() ? LineOf(s->source_name->text.view(), s->line) : "";
   while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.remove_suffix(1);
   if (!line.empty() && s->column > 0) {
     size_t at = static_cast<size_t>(s->column - 1) < line.size() ? static_cast<size_t>(s->column - 1) : line.size();
@@ -64,15 +70,16 @@ std::string RenderDiagnostic(const Diagnostic& d) {
     if (end > line.size()) end = line.size();
     size_t from = at > kWindow * 3 / 4 ? CharBegin(line, at - kWindow / 2) : 0;
     size_t to = line.size() - from > kWindow ? CharBegin(line, from + kWindow) : line.size();
-    std::string shown = (from ? "..." : "") + std::string(line.substr(from, to - from)) + (to < line.size() ? "..." : "");
+    std::string shown =
+        (from ? "..." : "") + std::string(line.substr(from, to - from)) + (to < line.size() ? "..." : "");
     for (char& c : shown) {
       if (static_cast<uint8_t>(c) < 32) c = ' ';
     }
     std::string number = std::to_string(s->line);
     size_t before = (from ? 3 : 0) + Width(line.substr(from, at - from));
     size_t marked = end > at ? Width(line.substr(at, (end < to ? end : to) - at)) : 1;
-    out += fmt::format("\n  {} | {}\n  {} | {}^{}", number, shown, std::string(number.size(), ' '), std::string(before, ' '),
-                       std::string(marked > 1 ? marked - 1 : 0, '~'));
+    out += fmt::format("\n  {} | {}\n  {} | {}^{}", number, shown, std::string(number.size(), ' '),
+                       std::string(before, ' '), std::string(marked > 1 ? marked - 1 : 0, '~'));
     if (!d->label.empty()) out += fmt::format(" {}", d->label.view());
   } else if (!d->label.empty()) {
     out += fmt::format("\n  {}", d->label.view());
@@ -110,6 +117,8 @@ void DiagnosticList::ThrowIfAny(const ObjectRef& context) const {
 
 namespace {
 using namespace baton;  // NOLINT
-BATON_REGISTER_GLOBAL("diagnostics.DiagnosticContext").set_body_typed([] { return DiagnosticContext(DiagnosticContextNode()); });
+BATON_REGISTER_GLOBAL("diagnostics.DiagnosticContext").set_body_typed([] {
+  return DiagnosticContext(DiagnosticContextNode());
+});
 BATON_REGISTER_GLOBAL("diagnostics.Render").set_body_typed([](Diagnostic d) { return RenderDiagnostic(d); });
 }  // namespace

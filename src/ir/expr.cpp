@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <baton/ir/expr.h>
-
 #include <baton/ir/function.h>
 #include <baton/ir/module.h>
 #include <baton/ir/op.h>
@@ -71,10 +70,14 @@ const RegisterNodes<SourceNameNode, SpanNode, BaseExprNode, PrimExprNode, IntImm
 namespace baton::runtime {
 PrimExpr ValueTraits<PrimExpr>::From(const BatonValue& v) {
   switch (v.type_code) {
-    case kBatonNull: return PrimExpr();
-    case kBatonInt: return PrimExpr(v.v_int64);
-    case kBatonBool: return IntImm(DataType::Bool(), v.v_int64);
-    case kBatonFloat: return PrimExpr(static_cast<float>(v.v_float64));
+    case kBatonNull:
+      return PrimExpr();
+    case kBatonInt:
+      return PrimExpr(v.v_int64);
+    case kBatonBool:
+      return IntImm(DataType::Bool(), v.v_int64);
+    case kBatonFloat:
+      return PrimExpr(static_cast<float>(v.v_float64));
     case kBatonObject: {
       auto* o = reinterpret_cast<Object*>(v.v_obj);
       if (o->IsInstance<PrimExprNode>()) return PrimExpr(ObjectPtr<Object>(o));

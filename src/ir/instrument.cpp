@@ -41,8 +41,8 @@ class FunctionInstrumentNode : public Node<FunctionInstrumentNode, PassInstrumen
   }
 };
 
-PassInstrument MakePassInstrument(String name, PackedFunc enter, PackedFunc exit, PackedFunc should_run, PackedFunc run_before,
-                                  PackedFunc run_after) {
+PassInstrument MakePassInstrument(String name, PackedFunc enter, PackedFunc exit, PackedFunc should_run,
+                                  PackedFunc run_before, PackedFunc run_after) {
   auto n = make_object<FunctionInstrumentNode>();
   n->name = name;
   n->enter = enter, n->exit = exit, n->should_run = should_run, n->run_before = run_before, n->run_after = run_after;
@@ -79,7 +79,8 @@ void Render(const Profile& p, int depth, double total, std::string* out) {
     for (const auto& g : c->children) inner += g->ms;
     char line[64];
     out->append(static_cast<size_t>(depth) * 2, ' ').append(c->name);
-    snprintf(line, sizeof line, ": %.3fms [%.3fms] (%.2f%%)\n", c->ms, c->ms - inner, total > 0 ? c->ms / total * 100 : 0);
+    snprintf(line, sizeof line, ": %.3fms [%.3fms] (%.2f%%)\n", c->ms, c->ms - inner,
+             total > 0 ? c->ms / total * 100 : 0);
     *out += line;
     Render(*c, depth + 1, total, out);
   }
@@ -90,31 +91,29 @@ const RegisterNodes<FunctionInstrumentNode> registered;
 }  // namespace
 
 BATON_REGISTER_GLOBAL("instrument.PassInstrument")
-    .set_body_typed([](String name, PackedFunc enter, PackedFunc exit, PackedFunc should_run, PackedFunc before, PackedFunc after) {
-      return MakePassInstrument(name, enter, exit, should_run, before, after);
-    });
+    .set_body_typed([](String name, PackedFunc enter, PackedFunc exit, PackedFunc should_run, PackedFunc before,
+                       PackedFunc after) { return MakePassInstrument(name, enter, exit, should_run, before, after); });
 BATON_REGISTER_GLOBAL("instrument.MakePassTimingInstrument").set_body_typed([] {
   auto body = [](auto f) { return runtime::MakeTyped(f, "PassTimingInstrument"); };
-  return MakePassInstrument(
-      "PassTimingInstrument", body([] { Tree().Clear(); }), body([] { Tree().Clear(); }), nullptr,
-      body([](IRModule, PassInfo info) {
-        ProfileTree& t = Tree();
-        t.open.back()->children.push_back(std::make_unique<Profile>());
-        Profile* p = t.open.back()->children.back().get();
-        p->name = info->name;
-        t.open.push_back(p);
-        p->start = Clock::now();
-      }),
-      body([](IRModule, PassInfo info) {
-        ProfileTree& t = Tree();
-        // A pass that threw leaves its entry open: close down to the one that ended.
-        while (t.open.size() > 1) {
-          Profile* p = t.open.back();
-          t.open.pop_back();
-          p->ms = std::chrono::duration<double, std::milli>(Clock::now() - p->start).count();
-          if (info->name == p->name) break;
-        }
-      }));
+  return MakePassInstrument("PassTimingInstrument", body([] { Tree().Clear(); }), body([] { Tree().Clear(); }), nullptr,
+                            body([](IRModule, PassInfo info) {
+                              ProfileTree& t = Tree();
+                              t.open.back()->children.push_back(std::make_unique<Profile>());
+                              Profile* p = t.open.back()->children.back().get();
+                              p->name = info->name;
+                              t.open.push_back(p);
+                              p->start = Clock::now();
+                            }),
+                            body([](IRModule, PassInfo info) {
+                              ProfileTree& t = Tree();
+                              // A pass that threw leaves its entry open: close down to the one that ended.
+                              while (t.open.size() > 1) {
+                                Profile* p = t.open.back();
+                                t.open.pop_back();
+                                p->ms = std::chrono::duration<double, std::milli>(Clock::now() - p->start).count();
+                                if (info->name == p->name) break;
+                              }
+                            }));
 });
 BATON_REGISTER_GLOBAL("instrument.RenderTimePassProfiles").set_body_typed([] {
   std::string out;

@@ -116,8 +116,10 @@ class Saver {
       case TypeIndex::kRuntimeMap:
         for (const auto& e : static_cast<const MapObj*>(o)->entries) f(e.key.object()), f(e.value.object());
         return;
-      case TypeIndex::kRuntimeNDArray: return;
-      default: break;
+      case TypeIndex::kRuntimeNDArray:
+        return;
+      default:
+        break;
     }
     if (o->IsInstance<OpNode>()) return;
     if (const TypeInfo* info = TypeInfo::Get(o->type_index())) {
@@ -162,10 +164,18 @@ class Saver {
 
   void Value(const Any& v) {
     switch (v.type_code()) {
-      case kBatonNull: w_.Null(); return;
-      case kBatonInt: w_.Int(v.raw().v_int64); return;
-      case kBatonBool: w_.Bool(v.raw().v_int64 != 0); return;
-      case kBatonFloat: w_.Double(v.raw().v_float64); return;
+      case kBatonNull:
+        w_.Null();
+        return;
+      case kBatonInt:
+        w_.Int(v.raw().v_int64);
+        return;
+      case kBatonBool:
+        w_.Bool(v.raw().v_int64 != 0);
+        return;
+      case kBatonFloat:
+        w_.Double(v.raw().v_float64);
+        return;
       case kBatonDType:
         w_.BeginObject(), w_.Key("dtype"), w_.String(runtime::DataType2String(v.raw().v_dtype)), w_.EndObject();
         return;
@@ -181,7 +191,8 @@ class Saver {
           w_.BeginArray(), w_.Int(*numbers_.Find(v.object())), w_.EndArray();
         }
         return;
-      default: throw runtime::ValueError("a value of kind `" + runtime::ValueKindName(v.raw()) + "` cannot be saved as JSON");
+      default:
+        throw runtime::ValueError("a value of kind `" + runtime::ValueKindName(v.raw()) + "` cannot be saved as JSON");
     }
   }
 
@@ -209,7 +220,8 @@ class Saver {
         w_.Key("data"), w_.String(Base64(a.data(), a.nbytes()));
         break;
       }
-      default: Fields(o);
+      default:
+        Fields(o);
     }
     w_.EndObject();
   }
@@ -221,18 +233,26 @@ class Saver {
     }
     const TypeInfo* info = TypeInfo::Get(o->type_index());
     if (!info || !info->create) {
-      throw runtime::ValueError("an object of type `" + o->GetTypeKey() + "` cannot be saved as JSON: its fields are not described");
+      throw runtime::ValueError("an object of type `" + o->GetTypeKey() +
+                                "` cannot be saved as JSON: its fields are not described");
     }
     for (const FieldInfo& f : info->fields) {
       const char* p = reinterpret_cast<const char*>(o) + f.offset;
       if (f.kind == FieldKind::kObject && !f.Ref(o).defined()) continue;
       w_.Key(f.name);
       switch (f.kind) {
-        case FieldKind::kDataType: w_.String(runtime::DataType2String(*reinterpret_cast<const DataType*>(p))); break;
+        case FieldKind::kDataType:
+          w_.String(runtime::DataType2String(*reinterpret_cast<const DataType*>(p)));
+          break;
         // Kept exact beyond the integers of JSON readers.
-        case FieldKind::kUInt64: w_.Int(static_cast<int64_t>(*reinterpret_cast<const uint64_t*>(p))); break;
-        case FieldKind::kStdString: Str(*reinterpret_cast<const std::string*>(p)); break;
-        default: Value(f.Get(o));
+        case FieldKind::kUInt64:
+          w_.Int(static_cast<int64_t>(*reinterpret_cast<const uint64_t*>(p)));
+          break;
+        case FieldKind::kStdString:
+          Str(*reinterpret_cast<const std::string*>(p));
+          break;
+        default:
+          Value(f.Get(o));
       }
     }
   }
@@ -255,11 +275,13 @@ class Loader {
   ObjectRef Load() {
     Expect(r_.Next(), JsonReader::kBeginObject, "an object");
     ExpectKey("format");
-    if (r_.Next() != JsonReader::kString || r_.text() != "baton") r_.Fail("not a Baton file: `format` must be \"baton\"");
+    if (r_.Next() != JsonReader::kString || r_.text() != "baton")
+      r_.Fail("not a Baton file: `format` must be \"baton\"");
     ExpectKey("version");
     if (r_.Next() != JsonReader::kInt || r_.int_value() < 1) r_.Fail("`version` must be a number from 1");
     if (r_.int_value() > kVersion) {
-      r_.Fail("format version " + std::to_string(r_.int_value()) + " is newer than this Baton, which reads up to " + std::to_string(kVersion));
+      r_.Fail("format version " + std::to_string(r_.int_value()) + " is newer than this Baton, which reads up to " +
+              std::to_string(kVersion));
     }
     ExpectKey("nodes");
     Expect(r_.Next(), JsonReader::kBeginArray, "an array of nodes");
@@ -285,11 +307,16 @@ class Loader {
 
   Any Value(JsonReader::Event e) {
     switch (e) {
-      case JsonReader::kNull: return Any();
-      case JsonReader::kInt: return Any(r_.int_value());
-      case JsonReader::kDouble: return Any(r_.double_value());
-      case JsonReader::kBool: return Any(r_.bool_value());
-      case JsonReader::kString: return Any(String(r_.text()));
+      case JsonReader::kNull:
+        return Any();
+      case JsonReader::kInt:
+        return Any(r_.int_value());
+      case JsonReader::kDouble:
+        return Any(r_.double_value());
+      case JsonReader::kBool:
+        return Any(r_.bool_value());
+      case JsonReader::kString:
+        return Any(String(r_.text()));
       case JsonReader::kBeginArray: {
         if (r_.Next() != JsonReader::kInt) r_.Fail("expected the number of a node");
         const int64_t i = r_.int_value();
@@ -322,7 +349,8 @@ class Loader {
         Expect(r_.Next(), JsonReader::kEndObject, "`}`");
         return out;
       }
-      default: r_.Fail("expected a value");
+      default:
+        r_.Fail("expected a value");
     }
   }
 
@@ -385,7 +413,8 @@ class Loader {
       if (given[f - info->fields.data()]) r_.Fail("the field `" + std::string(f->name) + "` occurs twice");
       Any v = Value(r_.Next());
       if (f->kind != FieldKind::kObject && v.is_null()) r_.Fail(std::string("`") + f->name + "` must not be null");
-      if (f->kind == FieldKind::kObject && v.object() && !o->IsInstance<BaseAttrsNode>() && v.object()->IsInstance<ArrayObj>()) {
+      if (f->kind == FieldKind::kObject && v.object() && !o->IsInstance<BaseAttrsNode>() &&
+          v.object()->IsInstance<ArrayObj>()) {
         // Arrays in attributes may hold anything; those of nodes hold nodes.
         for (const Any& a : static_cast<const ArrayObj*>(v.object())->items) {
           if (a.is_null()) r_.Fail("`" + key + "." + f->name + "` holds a null");
@@ -401,7 +430,8 @@ class Loader {
     for (size_t i = 0; i < given.size(); ++i) {
       const FieldInfo& f = info->fields[i];
       if (given[i]) continue;
-      // Attributes that need not be given may be null; parts of nodes must be there unless their description allows null.
+      // Attributes that need not be given may be null; parts of nodes must be there unless their description allows
+      // null.
       if ((f.flags & kRequired) || (f.kind == FieldKind::kObject && !o->IsInstance<BaseAttrsNode>() && !MayBeNull(f))) {
         r_.Fail("`" + key + "` needs the field `" + f.name + "`");
       }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <baton/ir/module.h>
-
 #include <baton/runtime/registry.h>
 #include <baton/support/nearest.h>
 
@@ -64,9 +63,12 @@ TypeData IRModuleNode::LookupTypeDef(const GlobalTypeVar& var) const {
 }
 
 void IRModuleNode::Add(const GlobalVar& var, const BaseFunc& func, bool update) {
-  if (!var.defined() || !func.defined()) throw runtime::ValueError("a module maps a GlobalVar to a function, neither null");
+  if (!var.defined() || !func.defined())
+    throw runtime::ValueError("a module maps a GlobalVar to a function, neither null");
   if (const auto* e = FindByName(functions, var->name_hint.view())) {
-    if (!update) throw runtime::ValueError("the module has a function @" + var->name_hint.str() + " already; ask for an update to replace it");
+    if (!update)
+      throw runtime::ValueError("the module has a function @" + var->name_hint.str() +
+                                " already; ask for an update to replace it");
     GlobalVar old = KeyOf(*e);
     functions.Set(old, func);
     return;
@@ -76,7 +78,8 @@ void IRModuleNode::Add(const GlobalVar& var, const BaseFunc& func, bool update) 
 
 void IRModuleNode::Remove(const GlobalVar& var) {
   const auto* e = FindByName(functions, var->name_hint.view());
-  if (!e) throw runtime::ValueError("the module has no function @" + var->name_hint.str() + "; it has " + Names(functions));
+  if (!e)
+    throw runtime::ValueError("the module has no function @" + var->name_hint.str() + "; it has " + Names(functions));
   functions.erase(KeyOf(*e));
 }
 
@@ -101,9 +104,10 @@ namespace {
 IRModuleNode* Mutable(const IRModule& m) { return const_cast<IRModuleNode*>(m.get()); }
 }  // namespace
 
-BATON_REGISTER_GLOBAL("ir.IRModule").set_body_typed([](Map<GlobalVar, BaseFunc> functions, Map<GlobalTypeVar, TypeData> types) {
-  return IRModule(functions, types);
-});
+BATON_REGISTER_GLOBAL("ir.IRModule")
+    .set_body_typed([](Map<GlobalVar, BaseFunc> functions, Map<GlobalTypeVar, TypeData> types) {
+      return IRModule(functions, types);
+    });
 BATON_REGISTER_GLOBAL("ir.Module_Add").set_body_typed([](IRModule m, GlobalVar v, BaseFunc f, bool update) {
   Mutable(m)->Add(v, f, update);
 });
@@ -111,12 +115,16 @@ BATON_REGISTER_GLOBAL("ir.Module_AddDef").set_body_typed([](IRModule m, GlobalTy
   Mutable(m)->AddTypeDef(v, t, update);
 });
 BATON_REGISTER_GLOBAL("ir.Module_Remove").set_body_typed([](IRModule m, GlobalVar v) { Mutable(m)->Remove(v); });
-BATON_REGISTER_GLOBAL("ir.Module_GetGlobalVar").set_body_typed([](IRModule m, String name) { return m->GetGlobalVar(name.view()); });
+BATON_REGISTER_GLOBAL("ir.Module_GetGlobalVar").set_body_typed([](IRModule m, String name) {
+  return m->GetGlobalVar(name.view());
+});
 BATON_REGISTER_GLOBAL("ir.Module_ContainGlobalVar").set_body_typed([](IRModule m, String name) {
   return m->ContainGlobalVar(name.view());
 });
 BATON_REGISTER_GLOBAL("ir.Module_Lookup").set_body_typed([](IRModule m, GlobalVar v) { return m->Lookup(v); });
-BATON_REGISTER_GLOBAL("ir.Module_Lookup_str").set_body_typed([](IRModule m, String name) { return m->Lookup(name.view()); });
+BATON_REGISTER_GLOBAL("ir.Module_Lookup_str").set_body_typed([](IRModule m, String name) {
+  return m->Lookup(name.view());
+});
 BATON_REGISTER_GLOBAL("ir.Module_GetGlobalVars").set_body_typed([](IRModule m) {
   Array<GlobalVar> out;
   for (const auto& [v, f] : m->functions) out.push_back(v);
@@ -124,8 +132,12 @@ BATON_REGISTER_GLOBAL("ir.Module_GetGlobalVars").set_body_typed([](IRModule m) {
 });
 BATON_REGISTER_GLOBAL("ir.Module_Update").set_body_typed([](IRModule m, IRModule other) { Mutable(m)->Update(other); });
 BATON_REGISTER_GLOBAL("ir.Module_Copy").set_body_typed([](IRModule m) { return m.Copy(); });
-BATON_REGISTER_GLOBAL("ir.Module_GetGlobalTypeVar").set_body_typed([](IRModule m, String n) { return m->GetGlobalTypeVar(n.view()); });
-BATON_REGISTER_GLOBAL("ir.Module_LookupDef").set_body_typed([](IRModule m, GlobalTypeVar v) { return m->LookupTypeDef(v); });
+BATON_REGISTER_GLOBAL("ir.Module_GetGlobalTypeVar").set_body_typed([](IRModule m, String n) {
+  return m->GetGlobalTypeVar(n.view());
+});
+BATON_REGISTER_GLOBAL("ir.Module_LookupDef").set_body_typed([](IRModule m, GlobalTypeVar v) {
+  return m->LookupTypeDef(v);
+});
 BATON_REGISTER_GLOBAL("ir.Module_FromExpr").set_body_typed([](RelayExpr e, Map<GlobalVar, BaseFunc> more) {
   return IRModule::FromExpr(e, more);
 });

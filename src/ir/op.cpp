@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <baton/ir/op.h>
-
 #include <baton/runtime/registry.h>
 #include <baton/support/nearest.h>
 

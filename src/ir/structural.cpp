@@ -46,19 +46,21 @@ struct Field {
 /// What the algorithms need of a type, read once off its table.
 struct Plan {
   Shape shape = Shape::kIdentity;
-  bool graph = false;   ///< compared as a node of a graph
+  bool graph = false;  ///< compared as a node of a graph
   bool is_var = false;
-  bool leaf = true;     ///< no fields that are objects
-  bool tuple = false;   ///< the unit value is no node of a graph
-  bool by_name = false; ///< as a key of a map: by `name_hint`
+  bool leaf = true;          ///< no fields that are objects
+  bool tuple = false;        ///< the unit value is no node of a graph
+  bool by_name = false;      ///< as a key of a map: by `name_hint`
   bool keeps_level = false;  ///< a pattern binds for what comes after it
   std::vector<Field> binds;
   std::vector<Field> fields;
   uint64_t seed = 0;
 };
 
-const char* const kGraphAlso[] = {"tir.Buffer", "tir.IterVar", "te.Tensor", "te.Operation", "te.ComputeOp", "te.PlaceholderOp"};
-const char* const kValueThough[] = {"relay.Constant", "relay.TupleGetItem", "relay.Constructor", "relay.Var", "Op", "GlobalVar"};
+const char* const kGraphAlso[] = {"tir.Buffer",   "tir.IterVar",  "te.Tensor",
+                                  "te.Operation", "te.ComputeOp", "te.PlaceholderOp"};
+const char* const kValueThough[] = {"relay.Constant", "relay.TupleGetItem", "relay.Constructor", "relay.Var", "Op",
+                                    "GlobalVar"};
 
 template <size_t N>
 bool OneOf(const std::string& s, const char* const (&list)[N]) {
@@ -73,11 +75,20 @@ std::unique_ptr<Plan> MakePlan(uint32_t index) {
   const std::string key = Object::TypeIndex2Key(index);
   p->seed = support::HashString(key);
   switch (index) {
-    case TypeIndex::kRuntimeString: p->shape = Shape::kString; return p;
-    case TypeIndex::kRuntimeArray: p->shape = Shape::kArray, p->leaf = false; return p;
-    case TypeIndex::kRuntimeMap: p->shape = Shape::kMap, p->leaf = false; return p;
-    case TypeIndex::kRuntimeNDArray: p->shape = Shape::kNDArray; return p;
-    default: break;
+    case TypeIndex::kRuntimeString:
+      p->shape = Shape::kString;
+      return p;
+    case TypeIndex::kRuntimeArray:
+      p->shape = Shape::kArray, p->leaf = false;
+      return p;
+    case TypeIndex::kRuntimeMap:
+      p->shape = Shape::kMap, p->leaf = false;
+      return p;
+    case TypeIndex::kRuntimeNDArray:
+      p->shape = Shape::kNDArray;
+      return p;
+    default:
+      break;
   }
   const TypeInfo* info = TypeInfo::Get(index);
   if (!info || info->identity || !info->create) return p;
@@ -130,9 +141,12 @@ uint64_t DoubleBits(double v) {
 bool IsNothing(const Object* o) {
   if (!o) return true;
   switch (o->type_index()) {
-    case TypeIndex::kRuntimeArray: return static_cast<const ArrayObj*>(o)->items.empty();
-    case TypeIndex::kRuntimeMap: return static_cast<const MapObj*>(o)->entries.empty();
-    default: return o->IsInstance<DictAttrsNode>() && static_cast<const DictAttrsNode*>(o)->dict.empty();
+    case TypeIndex::kRuntimeArray:
+      return static_cast<const ArrayObj*>(o)->items.empty();
+    case TypeIndex::kRuntimeMap:
+      return static_cast<const MapObj*>(o)->entries.empty();
+    default:
+      return o->IsInstance<DictAttrsNode>() && static_cast<const DictAttrsNode*>(o)->dict.empty();
   }
 }
 
@@ -190,26 +204,42 @@ std::string Brief(const Object* o) {
 std::string ScalarText(const char* p, FieldKind kind) {
   char buf[40];
   switch (kind) {
-    case FieldKind::kBool: return *reinterpret_cast<const bool*>(p) ? "True" : "False";
-    case FieldKind::kInt32: return std::to_string(*reinterpret_cast<const int32_t*>(p));
-    case FieldKind::kInt64: return std::to_string(*reinterpret_cast<const int64_t*>(p));
-    case FieldKind::kUInt64: return std::to_string(*reinterpret_cast<const uint64_t*>(p));
-    case FieldKind::kDouble: snprintf(buf, sizeof buf, "%.17g", *reinterpret_cast<const double*>(p)); return buf;
-    case FieldKind::kDataType: return runtime::DataType2String(*reinterpret_cast<const DataType*>(p));
-    case FieldKind::kStdString: return "\"" + *reinterpret_cast<const std::string*>(p) + "\"";
-    default: return "";
+    case FieldKind::kBool:
+      return *reinterpret_cast<const bool*>(p) ? "True" : "False";
+    case FieldKind::kInt32:
+      return std::to_string(*reinterpret_cast<const int32_t*>(p));
+    case FieldKind::kInt64:
+      return std::to_string(*reinterpret_cast<const int64_t*>(p));
+    case FieldKind::kUInt64:
+      return std::to_string(*reinterpret_cast<const uint64_t*>(p));
+    case FieldKind::kDouble:
+      snprintf(buf, sizeof buf, "%.17g", *reinterpret_cast<const double*>(p));
+      return buf;
+    case FieldKind::kDataType:
+      return runtime::DataType2String(*reinterpret_cast<const DataType*>(p));
+    case FieldKind::kStdString:
+      return "\"" + *reinterpret_cast<const std::string*>(p) + "\"";
+    default:
+      return "";
   }
 }
 
 std::string AnyText(const Any& a) {
   switch (a.type_code()) {
-    case kBatonNull: return "None";
-    case kBatonObject: return Brief(a.object());
-    case kBatonFloat: return ScalarText(reinterpret_cast<const char*>(&a.raw().v_float64), FieldKind::kDouble);
-    case kBatonInt: return std::to_string(a.raw().v_int64);
-    case kBatonBool: return a.raw().v_int64 ? "True" : "False";
-    case kBatonDType: return runtime::DataType2String(a.raw().v_dtype);
-    default: return runtime::ValueKindName(a.raw());
+    case kBatonNull:
+      return "None";
+    case kBatonObject:
+      return Brief(a.object());
+    case kBatonFloat:
+      return ScalarText(reinterpret_cast<const char*>(&a.raw().v_float64), FieldKind::kDouble);
+    case kBatonInt:
+      return std::to_string(a.raw().v_int64);
+    case kBatonBool:
+      return a.raw().v_int64 ? "True" : "False";
+    case kBatonDType:
+      return runtime::DataType2String(a.raw().v_dtype);
+    default:
+      return runtime::ValueKindName(a.raw());
   }
 }
 
@@ -226,7 +256,8 @@ bool SameScalar(const Any& a, const Any& b) {
 bool SameArray(const NDArrayObj* a, const NDArrayObj* b) {
   if (a == b) return true;
   const DLTensor &x = a->dl_tensor, &y = b->dl_tensor;
-  if (!(DataType(x.dtype) == DataType(y.dtype)) || x.ndim != y.ndim || !std::equal(x.shape, x.shape + x.ndim, y.shape)) return false;
+  if (!(DataType(x.dtype) == DataType(y.dtype)) || x.ndim != y.ndim || !std::equal(x.shape, x.shape + x.ndim, y.shape))
+    return false;
   NDArray p = GetRef<NDArray>(a).Contiguous(), q = GetRef<NDArray>(b).Contiguous();
   return p.nbytes() == q.nbytes() && (p.nbytes() == 0 || std::memcmp(p.data(), q.data(), p.nbytes()) == 0);
 }
@@ -259,7 +290,9 @@ class Comparer {
     std::string text;
   };
 
-  void Push(const Object* a, const Object* b, int32_t path, Mode mode = kWhole) { stack_.push_back({a, b, path, mode}); }
+  void Push(const Object* a, const Object* b, int32_t path, Mode mode = kWhole) {
+    stack_.push_back({a, b, path, mode});
+  }
   int32_t Path(int32_t parent, const char* field) {
     if (!record_) return -1;
     paths_.push_back({parent, std::string(".") + field});
@@ -309,9 +342,12 @@ class Comparer {
       case Shape::kNDArray:
         if (SameArray(static_cast<const NDArrayObj*>(a), static_cast<const NDArrayObj*>(b))) return true;
         return Brief(a) == Brief(b) ? Fail(it.path, Brief(a) + " against one of other content") : Differ(it);
-      case Shape::kIdentity: return a == b || Differ(it);
-      case Shape::kModule: return Modules(it);
-      default: break;
+      case Shape::kIdentity:
+        return a == b || Differ(it);
+      case Shape::kModule:
+        return Modules(it);
+      default:
+        break;
     }
     if (it.mode != kFieldsOnly) {
       if (p.is_var) {
@@ -347,15 +383,25 @@ class Comparer {
       const char *x = At(it.a, f), *y = At(it.b, f);
       bool same = true;
       switch (f.kind) {
-        case FieldKind::kBool: same = *x == *y; break;
-        case FieldKind::kInt32: same = std::memcmp(x, y, 4) == 0; break;
+        case FieldKind::kBool:
+          same = *x == *y;
+          break;
+        case FieldKind::kInt32:
+          same = std::memcmp(x, y, 4) == 0;
+          break;
         case FieldKind::kInt64:
-        case FieldKind::kUInt64: same = std::memcmp(x, y, 8) == 0; break;
+        case FieldKind::kUInt64:
+          same = std::memcmp(x, y, 8) == 0;
+          break;
         case FieldKind::kDouble:
           same = DoubleBits(*reinterpret_cast<const double*>(x)) == DoubleBits(*reinterpret_cast<const double*>(y));
           break;
-        case FieldKind::kDataType: same = *reinterpret_cast<const DataType*>(x) == *reinterpret_cast<const DataType*>(y); break;
-        case FieldKind::kStdString: same = *reinterpret_cast<const std::string*>(x) == *reinterpret_cast<const std::string*>(y); break;
+        case FieldKind::kDataType:
+          same = *reinterpret_cast<const DataType*>(x) == *reinterpret_cast<const DataType*>(y);
+          break;
+        case FieldKind::kStdString:
+          same = *reinterpret_cast<const std::string*>(x) == *reinterpret_cast<const std::string*>(y);
+          break;
         case FieldKind::kObject: {
           const Object *r = RefAt(it.a, f), *s = RefAt(it.b, f);
           if (r != s || renamed_ || map_free_) Push(r, s, Path(it.path, f.name));
@@ -412,10 +458,12 @@ class Comparer {
 
   bool Arrays(const Item& it) {
     const auto &x = static_cast<const ArrayObj*>(it.a)->items, &y = static_cast<const ArrayObj*>(it.b)->items;
-    if (x.size() != y.size()) return Fail(it.path, std::to_string(x.size()) + " elements against " + std::to_string(y.size()));
+    if (x.size() != y.size())
+      return Fail(it.path, std::to_string(x.size()) + " elements against " + std::to_string(y.size()));
     const size_t base = stack_.size();
     for (size_t i = 0; i < x.size(); ++i) {
-      const bool p = x[i].type_code() == kBatonObject || x[i].is_null(), q = y[i].type_code() == kBatonObject || y[i].is_null();
+      const bool p = x[i].type_code() == kBatonObject || x[i].is_null(),
+                 q = y[i].type_code() == kBatonObject || y[i].is_null();
       if (p && q) {
         if (x[i].object() != y[i].object() || renamed_ || map_free_) {
           Push(x[i].object(), y[i].object(), record_ ? PathAt(it.path, std::to_string(i)) : -1);
@@ -476,7 +524,8 @@ class Comparer {
         auto [from, to] = hashes.equal_range(StructuralHash(GetRef<ObjectRef>(k), map_free_));
         for (; from != to && !other; ++from) {
           // Keys with variables of the surroundings inside are no keys that any node has.
-          if (StructuralEqual(GetRef<ObjectRef>(k), GetRef<ObjectRef>(from->second->key.object()), map_free_)) other = from->second;
+          if (StructuralEqual(GetRef<ObjectRef>(k), GetRef<ObjectRef>(from->second->key.object()), map_free_))
+            other = from->second;
         }
       }
       int32_t path = record_ ? PathAt(it.path, KeyText(e.key)) : -1;
@@ -567,13 +616,15 @@ class Hasher {
     const Plan* plan;
     uint64_t acc;
     size_t next = 0;
-    uint32_t level;        ///< binders around it
-    bool binders = false;  ///< something within binds
+    uint32_t level;               ///< binders around it
+    bool binders = false;         ///< something within binds
     std::vector<uint64_t> parts;  ///< of a map: hashes of keys and values
     bool is_map = false;
     void Add(uint64_t h) {
-      if (is_map) parts.push_back(h);
-      else acc = HashCombine(acc, h);
+      if (is_map)
+        parts.push_back(h);
+      else
+        acc = HashCombine(acc, h);
     }
   };
   struct Memo {
@@ -585,11 +636,15 @@ class Hasher {
 
   static uint64_t Scalar(const Any& a) {
     switch (a.type_code()) {
-      case kBatonNull: return kNothing;
+      case kBatonNull:
+        return kNothing;
       case kBatonInt:
-      case kBatonBool: return HashCombine(1, static_cast<uint64_t>(a.raw().v_int64));
-      case kBatonFloat: return HashCombine(2, DoubleBits(a.raw().v_float64));
-      default: return HashCombine(3, a.Hash());
+      case kBatonBool:
+        return HashCombine(1, static_cast<uint64_t>(a.raw().v_int64));
+      case kBatonFloat:
+        return HashCombine(2, DoubleBits(a.raw().v_float64));
+      default:
+        return HashCombine(3, a.Hash());
     }
   }
 
@@ -606,22 +661,28 @@ class Hasher {
         *out = support::HashBytes(s->data, s->size, 11);
         return true;
       }
-      case Shape::kNDArray: *out = HashArray(static_cast<const NDArrayObj*>(o)); return true;
+      case Shape::kNDArray:
+        *out = HashArray(static_cast<const NDArrayObj*>(o));
+        return true;
       case Shape::kIdentity: {
         // By name where there is one: operators. Others hash by their kind alone.
         const auto* op = o->IsInstance<OpNode>() ? static_cast<const OpNode*>(o) : nullptr;
         *out = op ? support::HashString(op->name.view(), p.seed) : p.seed;
         return true;
       }
-      case Shape::kModule: *out = HashModule(static_cast<const IRModuleNode*>(o)); return true;
-      default: break;
+      case Shape::kModule:
+        *out = HashModule(static_cast<const IRModuleNode*>(o));
+        return true;
+      default:
+        break;
     }
     if (p.is_var) {
       if (const uint64_t* h = vars_.Find(o)) {
         *out = *h;
         return true;
       }
-      uint64_t h = HashCombine(p.seed, map_free_ ? HashCombine(7, free_count_++) : HashCombine(8, support::HashString(VarName(o))));
+      uint64_t h = HashCombine(
+          p.seed, map_free_ ? HashCombine(7, free_count_++) : HashCombine(8, support::HashString(VarName(o))));
       vars_[o] = h;
       *out = h;
       return true;
@@ -752,17 +813,23 @@ class Hasher {
 
   static uint64_t Plain(const char* p, FieldKind kind) {
     switch (kind) {
-      case FieldKind::kBool: return *p ? 1 : 0;
-      case FieldKind::kInt32: return static_cast<uint64_t>(static_cast<int64_t>(*reinterpret_cast<const int32_t*>(p)));
+      case FieldKind::kBool:
+        return *p ? 1 : 0;
+      case FieldKind::kInt32:
+        return static_cast<uint64_t>(static_cast<int64_t>(*reinterpret_cast<const int32_t*>(p)));
       case FieldKind::kInt64:
-      case FieldKind::kUInt64: return *reinterpret_cast<const uint64_t*>(p);
-      case FieldKind::kDouble: return DoubleBits(*reinterpret_cast<const double*>(p));
+      case FieldKind::kUInt64:
+        return *reinterpret_cast<const uint64_t*>(p);
+      case FieldKind::kDouble:
+        return DoubleBits(*reinterpret_cast<const double*>(p));
       case FieldKind::kDataType: {
         const auto& t = *reinterpret_cast<const DataType*>(p);
         return (uint64_t(t.code()) << 32) | (uint64_t(t.bits()) << 16) | static_cast<uint64_t>(t.lanes());
       }
-      case FieldKind::kStdString: return support::HashString(*reinterpret_cast<const std::string*>(p), 11);
-      default: return 0;
+      case FieldKind::kStdString:
+        return support::HashString(*reinterpret_cast<const std::string*>(p), 11);
+      default:
+        return 0;
     }
   }
 
@@ -812,7 +879,10 @@ uint64_t StructuralHash(const ObjectRef& a, bool map_free_vars) { return Hasher(
 namespace {
 using namespace baton;  // NOLINT
 BATON_REGISTER_GLOBAL("node.StructuralEqual").set_body([](runtime::Args args, runtime::RetValue* rv) {
-  auto value = [&](int i) { return args[i].type_code() == kBatonObject || args[i].is_null() ? args[i].As<ObjectRef>() : Array<Any>{Any(args[i])}; };
+  auto value = [&](int i) {
+    return args[i].type_code() == kBatonObject || args[i].is_null() ? args[i].As<ObjectRef>()
+                                                                    : Array<Any>{Any(args[i])};
+  };
   ObjectRef a = value(0), b = value(1);
   bool map_free = args.size() > 2 && args[2].As<bool>(), want = args.size() > 3 && args[3].As<bool>();
   std::string where;
@@ -821,7 +891,8 @@ BATON_REGISTER_GLOBAL("node.StructuralEqual").set_body([](runtime::Args args, ru
   *rv = Any(same);
 });
 BATON_REGISTER_GLOBAL("node.StructuralHash").set_body([](runtime::Args args, runtime::RetValue* rv) {
-  ObjectRef a = args[0].type_code() == kBatonObject || args[0].is_null() ? args[0].As<ObjectRef>() : Array<Any>{Any(args[0])};
+  ObjectRef a =
+      args[0].type_code() == kBatonObject || args[0].is_null() ? args[0].As<ObjectRef>() : Array<Any>{Any(args[0])};
   *rv = Any(static_cast<int64_t>(StructuralHash(a, args.size() > 1 && args[1].As<bool>())));
 });
 /// Where two values first differ, or "" if they are equal.

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <baton/ir/target.h>
-
 #include <baton/runtime/registry.h>
 #include <baton/support/machine.h>
 #include <baton/support/nearest.h>
@@ -23,7 +22,8 @@ struct Cpu {
   std::vector<std::string_view> features;
 };
 const std::vector<std::string_view> kAvx2 = {"avx", "avx2", "f16c", "fma"};
-const std::vector<std::string_view> kAvx512 = {"avx", "avx2", "avx512bw", "avx512dq", "avx512f", "avx512vl", "f16c", "fma"};
+const std::vector<std::string_view> kAvx512 = {"avx",     "avx2",     "avx512bw", "avx512dq",
+                                               "avx512f", "avx512vl", "f16c",     "fma"};
 std::vector<std::string_view> More(std::vector<std::string_view> base, std::initializer_list<std::string_view> more) {
   base.insert(base.end(), more);
   return base;
@@ -52,16 +52,75 @@ const std::vector<Cpu>& Cpus() {
 
 /// The 64-bit x86 processors that LLVM 19 knows. For others it prints a warning and makes code for none in particular.
 const std::vector<std::string>& X86Names() {
-  static const std::vector<std::string> names = {
-      "alderlake", "amdfam10", "arrowlake", "arrowlake-s", "atom", "barcelona", "bdver1", "bdver2", "bdver3",
-      "bdver4", "bonnell", "broadwell", "btver1", "btver2", "cannonlake", "cascadelake", "clearwaterforest",
-      "cooperlake", "core-avx-i", "core-avx2", "core2", "corei7", "corei7-avx", "emeraldrapids", "generic",
-      "goldmont", "goldmont-plus", "gracemont", "grandridge", "graniterapids", "graniterapids-d", "haswell",
-      "icelake-client", "icelake-server", "ivybridge", "k8", "k8-sse3", "knl", "knm", "lunarlake", "meteorlake",
-      "nehalem", "nocona", "opteron", "opteron-sse3", "pantherlake", "penryn", "raptorlake", "rocketlake",
-      "sandybridge", "sapphirerapids", "sierraforest", "silvermont", "skx", "skylake", "skylake-avx512", "slm",
-      "tigerlake", "tremont", "westmere", "x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4", "znver1", "znver2",
-      "znver3", "znver4", "znver5"};
+  static const std::vector<std::string> names = {"alderlake",
+                                                 "amdfam10",
+                                                 "arrowlake",
+                                                 "arrowlake-s",
+                                                 "atom",
+                                                 "barcelona",
+                                                 "bdver1",
+                                                 "bdver2",
+                                                 "bdver3",
+                                                 "bdver4",
+                                                 "bonnell",
+                                                 "broadwell",
+                                                 "btver1",
+                                                 "btver2",
+                                                 "cannonlake",
+                                                 "cascadelake",
+                                                 "clearwaterforest",
+                                                 "cooperlake",
+                                                 "core-avx-i",
+                                                 "core-avx2",
+                                                 "core2",
+                                                 "corei7",
+                                                 "corei7-avx",
+                                                 "emeraldrapids",
+                                                 "generic",
+                                                 "goldmont",
+                                                 "goldmont-plus",
+                                                 "gracemont",
+                                                 "grandridge",
+                                                 "graniterapids",
+                                                 "graniterapids-d",
+                                                 "haswell",
+                                                 "icelake-client",
+                                                 "icelake-server",
+                                                 "ivybridge",
+                                                 "k8",
+                                                 "k8-sse3",
+                                                 "knl",
+                                                 "knm",
+                                                 "lunarlake",
+                                                 "meteorlake",
+                                                 "nehalem",
+                                                 "nocona",
+                                                 "opteron",
+                                                 "opteron-sse3",
+                                                 "pantherlake",
+                                                 "penryn",
+                                                 "raptorlake",
+                                                 "rocketlake",
+                                                 "sandybridge",
+                                                 "sapphirerapids",
+                                                 "sierraforest",
+                                                 "silvermont",
+                                                 "skx",
+                                                 "skylake",
+                                                 "skylake-avx512",
+                                                 "slm",
+                                                 "tigerlake",
+                                                 "tremont",
+                                                 "westmere",
+                                                 "x86-64",
+                                                 "x86-64-v2",
+                                                 "x86-64-v3",
+                                                 "x86-64-v4",
+                                                 "znver1",
+                                                 "znver2",
+                                                 "znver3",
+                                                 "znver4",
+                                                 "znver5"};
   return names;
 }
 
@@ -91,7 +150,8 @@ Target Target::Make(std::string_view text) {
   std::string_view kind = word();
   static const std::vector<std::string> kinds = {"llvm", "c"};
   if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) {
-    throw runtime::ValueError("unknown target kind \"" + std::string(kind.substr(0, 40)) + "\"" + support::DidYouMean(kind, kinds) +
+    throw runtime::ValueError("unknown target kind \"" + std::string(kind.substr(0, 40)) + "\"" +
+                              support::DidYouMean(kind, kinds) +
                               "; there are llvm and c, with options as in \"llvm -mcpu=skylake-avx512\"");
   }
   n.kind = String(kind);
@@ -104,8 +164,8 @@ Target Target::Make(std::string_view text) {
       int64_t v = 0;
       auto [p, ec] = std::from_chars(value.data(), value.data() + value.size(), v);
       if (ec != std::errc() || p != value.data() + value.size() || v < lo || v > hi) {
-        throw runtime::ValueError("target option -" + std::string(key) + " is a number from " + std::to_string(lo) + " to " +
-                                  std::to_string(hi) + ", got \"" + std::string(value) + "\"");
+        throw runtime::ValueError("target option -" + std::string(key) + " is a number from " + std::to_string(lo) +
+                                  " to " + std::to_string(hi) + ", got \"" + std::string(value) + "\"");
       }
       return v;
     };
@@ -155,7 +215,8 @@ Target Target::Make(std::string_view text) {
     std::string_view one = attr.substr(0, attr.find(','));
     attr.remove_prefix(std::min(one.size() + 1, attr.size()));
     if (one.size() < 2 || (one[0] != '+' && one[0] != '-')) {
-      throw runtime::ValueError("target option -mattr lists features as +name or -name, got \"" + std::string(one) + "\"");
+      throw runtime::ValueError("target option -mattr lists features as +name or -name, got \"" + std::string(one) +
+                                "\"");
     }
     std::string name(one.substr(1));
     features.erase(std::remove(features.begin(), features.end(), name), features.end());
@@ -180,7 +241,8 @@ std::string Target::str() const {
 Target Target::Current() { return Stack().empty() ? Host() : Stack().back(); }
 void Target::EnterWithScope() { Stack().push_back(*this); }
 void Target::ExitWithScope() {
-  if (Stack().empty() || !Stack().back().same_as(*this)) throw runtime::ValueError("this target is not the innermost one of this thread");
+  if (Stack().empty() || !Stack().back().same_as(*this))
+    throw runtime::ValueError("this target is not the innermost one of this thread");
   Stack().pop_back();
 }
 

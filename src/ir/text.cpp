@@ -35,8 +35,10 @@ void Quote(std::string_view s, std::string* out) {
   *out += '"';
   for (char c : s) {
     if (c == '"' || c == '\\') *out += '\\';
-    if (c == '\n') *out += "\\n";
-    else *out += c;
+    if (c == '\n')
+      *out += "\\n";
+    else
+      *out += c;
   }
   *out += '"';
 }
@@ -52,8 +54,10 @@ void DumpObject(const Object* o, int depth, bool meta, std::string* out) {
   ObjectRef ref = GetRef<ObjectRef>(o);
   if (o->type_index() == TypeIndex::kRuntimeString) {
     const auto* s = static_cast<const StringObj*>(o);
-    if (depth == 0) out->append(s->data, s->size);
-    else Quote({s->data, s->size}, out);
+    if (depth == 0)
+      out->append(s->data, s->size);
+    else
+      Quote({s->data, s->size}, out);
     return;
   }
   if (depth >= kMaxDepth) {
@@ -113,9 +117,15 @@ void DumpObject(const Object* o, int depth, bool meta, std::string* out) {
 void Dump(const Any& v, int depth, bool meta, std::string* out) {
   char buf[40];
   switch (v.type_code()) {
-    case kBatonNull: *out += "None"; return;
-    case kBatonInt: *out += std::to_string(v.raw().v_int64); return;
-    case kBatonBool: *out += v.raw().v_int64 ? "True" : "False"; return;
+    case kBatonNull:
+      *out += "None";
+      return;
+    case kBatonInt:
+      *out += std::to_string(v.raw().v_int64);
+      return;
+    case kBatonBool:
+      *out += v.raw().v_int64 ? "True" : "False";
+      return;
     case kBatonFloat:
       snprintf(buf, sizeof buf, "%.17g", v.raw().v_float64);
       if (double back; sscanf(buf, "%lf", &back) == 1) {
@@ -128,7 +138,9 @@ void Dump(const Any& v, int depth, bool meta, std::string* out) {
       }
       *out += buf;
       return;
-    case kBatonDType: *out += runtime::DataType2String(v.raw().v_dtype); return;
+    case kBatonDType:
+      *out += runtime::DataType2String(v.raw().v_dtype);
+      return;
     case kBatonObject:
       if (depth > 0) {
         // What an IR prints, printed its way, unless it is long.
@@ -142,7 +154,9 @@ void Dump(const Any& v, int depth, bool meta, std::string* out) {
       }
       DumpObject(v.object(), depth, meta, out);
       return;
-    default: *out += runtime::ValueKindName(v.raw()); return;
+    default:
+      *out += runtime::ValueKindName(v.raw());
+      return;
   }
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <baton/ir/transform.h>
-
 #include <baton/ir/structural.h>
+#include <baton/ir/transform.h>
 #include <baton/runtime/registry.h>
 #include <baton/support/nearest.h>
 
@@ -84,7 +83,8 @@ PassContext PassContext::Make(int opt_level, Array<String> required, Array<Strin
       if (it == t.options.end()) {
         std::vector<std::string> known;
         for (const auto& [k, o] : t.options) known.push_back(k);
-        throw Error("AttributeError", "there is no pass option `" + key.str() + "`" + support::DidYouMean(key.view(), known));
+        throw Error("AttributeError",
+                    "there is no pass option `" + key.str() + "`" + support::DidYouMean(key.view(), known));
       }
       convert = it->second.convert;
       type_name = it->second.type_name;
@@ -106,7 +106,8 @@ void PassContext::EnterWithScope() {
 void PassContext::ExitWithScope() {
   ContextStack& s = Stack();
   if (s.stack.empty() || !s.stack.back().same_as(*this)) {
-    throw runtime::ValueError("this PassContext is not the innermost one of this thread; contexts are left in the reverse order of entering");
+    throw runtime::ValueError(
+        "this PassContext is not the innermost one of this thread; contexts are left in the reverse order of entering");
   }
   s.stack.pop_back();  // popped whatever the instruments do
   InstrumentExitPassContext();
@@ -246,8 +247,9 @@ IRModule FunctionPassNode::operator()(IRModule mod, const PassContext& ctx) cons
     Any out = pass_func(func, view, ctx);
     Object* o = out.object();
     if (!o || o->type_index() != function_type) {
-      throw runtime::TypeError("pass `" + pass_info->name.str() + "` must return a " + Object::TypeIndex2Key(function_type) +
-                               " for @" + var->name_hint.str() + ", it returned " + runtime::ValueKindName(out.raw()));
+      throw runtime::TypeError("pass `" + pass_info->name.str() + "` must return a " +
+                               Object::TypeIndex2Key(function_type) + " for @" + var->name_hint.str() +
+                               ", it returned " + runtime::ValueKindName(out.raw()));
     }
     if (o != static_cast<const Object*>(func.get())) updates.push_back({var, out.As<BaseFunc>()});
   }
@@ -307,7 +309,8 @@ Pass CreateModulePass(const TypedPackedFunc<IRModule(IRModule, PassContext)>& pa
   return Pass(ObjectPtr<Object>(n));
 }
 
-void InitFunctionPass(FunctionPassNode* n, PackedFunc f, int opt_level, String name, Array<String> required, uint32_t function_type) {
+void InitFunctionPass(FunctionPassNode* n, PackedFunc f, int opt_level, String name, Array<String> required,
+                      uint32_t function_type) {
   n->pass_func = std::move(f);
   n->pass_info = PassInfo(opt_level, name, required);
   n->function_type = function_type;
@@ -331,16 +334,17 @@ Pass GetPass(const String& name) {
 }
 
 Pass PrintIR(String header, bool show_meta_data) {
-  return CreateModulePass(TypedPackedFunc<IRModule(IRModule, PassContext)>([header, show_meta_data](IRModule mod, PassContext) {
-                            std::string text = "PrintIR(" + header.str() + "):\n" + AsText(mod, show_meta_data) + "\n";
-                            if (const PackedFunc* f = Registry::Get("runtime.PrintText")) {
-                              (*f)(text);
-                            } else {
-                              fputs(text.c_str(), stderr);
-                            }
-                            return mod;
-                          }),
-                          0, "PrintIR", {});
+  return CreateModulePass(
+      TypedPackedFunc<IRModule(IRModule, PassContext)>([header, show_meta_data](IRModule mod, PassContext) {
+        std::string text = "PrintIR(" + header.str() + "):\n" + AsText(mod, show_meta_data) + "\n";
+        if (const PackedFunc* f = Registry::Get("runtime.PrintText")) {
+          (*f)(text);
+        } else {
+          fputs(text.c_str(), stderr);
+        }
+        return mod;
+      }),
+      0, "PrintIR", {});
 }
 
 void RegisterPassDoc(std::string_view name, const char* doc) {
@@ -373,9 +377,8 @@ BATON_REGISTER_GLOBAL("transform.PassContext")
 BATON_REGISTER_GLOBAL("transform.EnterPassContext").set_body_typed([](PassContext ctx) { ctx.EnterWithScope(); });
 BATON_REGISTER_GLOBAL("transform.ExitPassContext").set_body_typed([](PassContext ctx) { ctx.ExitWithScope(); });
 BATON_REGISTER_GLOBAL("transform.GetCurrentPassContext").set_body_typed([] { return PassContext::Current(); });
-BATON_REGISTER_GLOBAL("transform.OverrideInstruments").set_body_typed([](PassContext ctx, Array<instrument::PassInstrument> i) {
-  ctx.OverrideInstruments(i);
-});
+BATON_REGISTER_GLOBAL("transform.OverrideInstruments")
+    .set_body_typed([](PassContext ctx, Array<instrument::PassInstrument> i) { ctx.OverrideInstruments(i); });
 BATON_REGISTER_GLOBAL("transform.ListConfigs").set_body_typed([] { return PassContext::ListConfigOptions(); });
 BATON_REGISTER_GLOBAL("transform.RunPass").set_body_typed([](Pass pass, IRModule mod) { return pass(std::move(mod)); });
 BATON_REGISTER_GLOBAL("transform.GetPass").set_body_typed([](String name) { return GetPass(name); });

@@ -6,12 +6,12 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 // Behind Python.h, which it needs.
-#include <structmember.h>
 #include <baton/runtime/any.h>
 #include <baton/runtime/error.h>
 #include <baton/runtime/ndarray.h>
 #include <baton/runtime/packed_func.h>
 #include <cxxabi.h>
+#include <structmember.h>
 
 #include <atomic>
 #include <string_view>

@@ -77,8 +77,10 @@ class TypeVars {
   }
   void InExpr(const Expr& e) {
     for (const ExprNode* n : PostOrderNodes(e)) {
-      if (n->IsInstance<VarNode>()) InType(static_cast<const VarNode*>(n)->type_annotation);
-      else if (n->IsInstance<CallNode>()) for (const Type& t : static_cast<const CallNode*>(n)->type_args) InType(t);
+      if (n->IsInstance<VarNode>())
+        InType(static_cast<const VarNode*>(n)->type_annotation);
+      else if (n->IsInstance<CallNode>())
+        for (const Type& t : static_cast<const CallNode*>(n)->type_args) InType(t);
       else if (n->IsInstance<FunctionNode>()) {
         Bind(static_cast<const FunctionNode*>(n)->type_params);
         InType(static_cast<const FunctionNode*>(n)->ret_type);
@@ -132,13 +134,23 @@ BATON_REGISTER_GLOBAL("relay.analysis.post_order_visit").set_body_typed([](Expr 
 BATON_REGISTER_GLOBAL("relay.analysis.free_vars").set_body_typed([](Expr e) { return FreeVars(e); });
 BATON_REGISTER_GLOBAL("relay.analysis.bound_vars").set_body_typed([](Expr e) { return BoundVars(e); });
 BATON_REGISTER_GLOBAL("relay.analysis.all_vars").set_body_typed([](Expr e) { return AllVars(e); });
-BATON_REGISTER_GLOBAL("relay.analysis.free_type_vars").set_body([](runtime::Args args, runtime::RetValue* rv) { *rv = FreeTypeVars(args[0].As<ObjectRef>()); });
-BATON_REGISTER_GLOBAL("relay.analysis.bound_type_vars").set_body([](runtime::Args args, runtime::RetValue* rv) { *rv = BoundTypeVars(args[0].As<ObjectRef>()); });
-BATON_REGISTER_GLOBAL("relay.analysis.all_type_vars").set_body([](runtime::Args args, runtime::RetValue* rv) { *rv = AllTypeVars(args[0].As<ObjectRef>()); });
-BATON_REGISTER_GLOBAL("relay.analysis.alpha_equal").set_body_typed([](ObjectRef a, ObjectRef b) { return StructuralEqual(a, b); });
+BATON_REGISTER_GLOBAL("relay.analysis.free_type_vars").set_body([](runtime::Args args, runtime::RetValue* rv) {
+  *rv = FreeTypeVars(args[0].As<ObjectRef>());
+});
+BATON_REGISTER_GLOBAL("relay.analysis.bound_type_vars").set_body([](runtime::Args args, runtime::RetValue* rv) {
+  *rv = BoundTypeVars(args[0].As<ObjectRef>());
+});
+BATON_REGISTER_GLOBAL("relay.analysis.all_type_vars").set_body([](runtime::Args args, runtime::RetValue* rv) {
+  *rv = AllTypeVars(args[0].As<ObjectRef>());
+});
+BATON_REGISTER_GLOBAL("relay.analysis.alpha_equal").set_body_typed([](ObjectRef a, ObjectRef b) {
+  return StructuralEqual(a, b);
+});
 BATON_REGISTER_GLOBAL("relay.analysis.count_nodes").set_body_typed([](Expr e) { return CountNodes(e); });
 BATON_REGISTER_GLOBAL("relay.analysis.count_ops").set_body_typed([](IRModule m) { return CountOps(m); });
-BATON_REGISTER_GLOBAL("relay.analysis.check_constant").set_body_typed([](Expr e) { return e.as<ConstantNode>() != nullptr; });
+BATON_REGISTER_GLOBAL("relay.analysis.check_constant").set_body_typed([](Expr e) {
+  return e.as<ConstantNode>() != nullptr;
+});
 /// Element types of all typed parts, sorted by name.
 BATON_REGISTER_GLOBAL("relay.analysis.all_dtypes").set_body_typed([](Expr e) {
   std::vector<std::string> names;
@@ -151,6 +163,10 @@ BATON_REGISTER_GLOBAL("relay.analysis.all_dtypes").set_body_typed([](Expr e) {
   for (const std::string& s : names) out.push_back(String(s));
   return out;
 });
-BATON_REGISTER_GLOBAL("relay.analysis.bind").set_body_typed([](Expr e, Map<Var, Expr> binds) { return relay::Bind(e, binds); });
-BATON_REGISTER_GLOBAL("relay.ir.Bind").set_body_typed([](Expr e, Map<Var, Expr> binds) { return relay::Bind(e, binds); });
+BATON_REGISTER_GLOBAL("relay.analysis.bind").set_body_typed([](Expr e, Map<Var, Expr> binds) {
+  return relay::Bind(e, binds);
+});
+BATON_REGISTER_GLOBAL("relay.ir.Bind").set_body_typed([](Expr e, Map<Var, Expr> binds) {
+  return relay::Bind(e, binds);
+});
 }  // namespace

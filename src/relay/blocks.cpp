@@ -25,8 +25,10 @@ int32_t Blocks::Common(int32_t a, int32_t b) const {
     a = blocks_[blocks_[a].jump].depth >= blocks_[b].depth ? blocks_[a].jump : blocks_[a].parent;
   }
   while (a != b) {
-    if (blocks_[a].jump != blocks_[b].jump) a = blocks_[a].jump, b = blocks_[b].jump;
-    else a = blocks_[a].parent, b = blocks_[b].parent;
+    if (blocks_[a].jump != blocks_[b].jump)
+      a = blocks_[a].jump, b = blocks_[b].jump;
+    else
+      a = blocks_[a].parent, b = blocks_[b].parent;
   }
   return a;
 }

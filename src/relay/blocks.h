@@ -13,8 +13,9 @@ namespace baton::relay {
 
 /// What stands for itself wherever it is used: variables, constants, names, the empty tuple.
 inline bool IsAtom(const ExprNode* n) {
-  return n->IsInstance<VarNode>() || n->IsInstance<ConstantNode>() || n->IsInstance<OpNode>() || n->IsInstance<GlobalVarNode>() ||
-         n->IsInstance<ConstructorNode>() || (n->IsInstance<TupleNode>() && static_cast<const TupleNode*>(n)->fields.empty());
+  return n->IsInstance<VarNode>() || n->IsInstance<ConstantNode>() || n->IsInstance<OpNode>() ||
+         n->IsInstance<GlobalVarNode>() || n->IsInstance<ConstructorNode>() ||
+         (n->IsInstance<TupleNode>() && static_cast<const TupleNode*>(n)->fields.empty());
 }
 
 /// Calls f(part, own, tail): `own` is -1 for a part that is evaluated where the node stands, else the number of the
@@ -45,9 +46,9 @@ void ForEachEdge(const ExprNode* n, F f) {
 class Blocks {
  public:
   struct Info {
-    int32_t block = -1;     ///< that computes the node
-    int32_t first = -1;     ///< the node's own first block; others follow
-    int32_t number = -1;    ///< for whoever numbers nodes
+    int32_t block = -1;   ///< that computes the node
+    int32_t first = -1;   ///< the node's own first block; others follow
+    int32_t number = -1;  ///< for whoever numbers nodes
     uint32_t uses = 0;
     bool in_place = false;  ///< its one use is as the value of a block or of a let
   };

@@ -68,8 +68,7 @@ void ForEachPart(const ExprNode* n, F f) {
     auto* m = static_cast<const MatchNode*>(n);
     f(m->data.get());
     for (const Clause& c : m->clauses) {
-      ForEachPatternPart(
-          c->lhs.get(), [&](const Var& v) { f(v.get()); }, [&](const Constructor& k) { f(k.get()); });
+      ForEachPatternPart(c->lhs.get(), [&](const Var& v) { f(v.get()); }, [&](const Constructor& k) { f(k.get()); });
       f(c->rhs.get());
     }
   }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <baton/relay/expr.h>
-
 #include <baton/relay/functor.h>
 
 namespace baton {

@@ -74,7 +74,8 @@ void ExpandDataflow(const Expr& root, Done done, Leaf leaf) {
 // ---- ExprVisitor
 
 namespace {
-/// Forgets what was visited when the outermost visit ends: the next visit starts anew, and no address outlives its node.
+/// Forgets what was visited when the outermost visit ends: the next visit starts anew, and no address outlives its
+/// node.
 struct VisitScope {
   size_t* depth;
   std::unordered_map<const Object*, size_t>* visited;
@@ -168,8 +169,7 @@ void ExprVisitor::VisitExpr_(const MatchNode* op) {
 }
 
 void ExprVisitor::VisitPattern(const Pattern& p) {
-  ForEachPatternPart(
-      p.get(), [&](const Var& v) { VisitExpr(v); }, [&](const Constructor& c) { VisitExpr(c); });
+  ForEachPatternPart(p.get(), [&](const Var& v) { VisitExpr(v); }, [&](const Constructor& c) { VisitExpr(c); });
 }
 
 // ---- ExprMutator

@@ -121,7 +121,8 @@ class Interpreter {
 
   ObjectRef Apply(const ObjectRef& callee, const Array<ObjectRef>& args) {
     const auto* closure = callee.as<ClosureObj>();
-    if (!closure) throw RuntimeError("a value of type " + (callee.defined() ? callee.get()->GetTypeKey() : "null") + " was called");
+    if (!closure)
+      throw RuntimeError("a value of type " + (callee.defined() ? callee.get()->GetTypeKey() : "null") + " was called");
     const Function& func = closure->func;
     if (func->HasNonzeroAttr(attr::kPrimitive)) return Evaluator::Get().EvalPrimitive(func, args);
     if (args.size() != func->params.size()) {
@@ -152,7 +153,8 @@ class Interpreter {
 
   static bool Truth(const ObjectRef& v) {
     NDArray a = Downcast<NDArray>(v);
-    if (a.numel() != 1) throw RuntimeError("the condition of an if has " + std::to_string(a.numel()) + " elements, must have one");
+    if (a.numel() != 1)
+      throw RuntimeError("the condition of an if has " + std::to_string(a.numel()) + " elements, must have one");
     return a.GetInt(0) != 0;
   }
 
@@ -178,7 +180,8 @@ class Interpreter {
       return MakeClosure(Downcast<Function>(mod_->Lookup(GetRef<GlobalVar>(g))), nullptr);
     }
     if (e.as<ConstructorNode>() || e.as<OpNode>()) {
-      throw UnsupportedError("the interpreter does not take an operator or constructor as a value; wrap it in a function");
+      throw UnsupportedError(
+          "the interpreter does not take an operator or constructor as a value; wrap it in a function");
     }
     throw InternalError("the interpreter does not know expressions of type " + e.get()->GetTypeKey());
   }
@@ -230,7 +233,8 @@ ObjectRef Interpret(const Expr& expr, const IRModule& mod) {
 
 ObjectRef InterpretCall(const Expr& func, const Array<ObjectRef>& args, const IRModule& mod) {
   Interpreter in(mod);
-  Function f = func.as<GlobalVarNode>() ? Downcast<Function>(mod->Lookup(Downcast<GlobalVar>(func))) : Downcast<Function>(func);
+  Function f =
+      func.as<GlobalVarNode>() ? Downcast<Function>(mod->Lookup(Downcast<GlobalVar>(func))) : Downcast<Function>(func);
   return in.Apply(in.MakeClosure(f, nullptr), args);
 }
 

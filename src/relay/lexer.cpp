@@ -90,10 +90,18 @@ bool Lexer::Quoted(size_t* at, std::string* out) {
     }
     if (++i >= text_.size()) break;
     switch (text_[i]) {
-      case 'n': out->push_back('\n'); break;
-      case 't': out->push_back('\t'); break;
-      case 'r': out->push_back('\r'); break;
-      case '0': out->push_back('\0'); break;
+      case 'n':
+        out->push_back('\n');
+        break;
+      case 't':
+        out->push_back('\t');
+        break;
+      case 'r':
+        out->push_back('\r');
+        break;
+      case '0':
+        out->push_back('\0');
+        break;
       case 'x': {
         int h = i + 2 < text_.size() ? Hex(text_[i + 1]) : -1, l = i + 2 < text_.size() ? Hex(text_[i + 2]) : -1;
         if (h < 0 || l < 0) {
@@ -106,8 +114,12 @@ bool Lexer::Quoted(size_t* at, std::string* out) {
       }
       case '"':
       case '\\':
-      case '\'': out->push_back(text_[i]); break;
-      default: *at = i; return false;
+      case '\'':
+        out->push_back(text_[i]);
+        break;
+      default:
+        *at = i;
+        return false;
     }
   }
   if (i >= text_.size() || text_[i] != '"') {
@@ -134,7 +146,9 @@ Token Lexer::Next() {
   const char d = at_ + 1 < text_.size() ? text_[at_ + 1] : '\0';
   if (IsLetter(c)) {
     size_t i = at_ + 1;
-    while (i < text_.size() && (IsWord(text_[i]) || (text_[i] == '.' && i + 1 < text_.size() && IsLetter(text_[i + 1])))) ++i;
+    while (i < text_.size() &&
+           (IsWord(text_[i]) || (text_[i] == '.' && i + 1 < text_.size() && IsLetter(text_[i + 1]))))
+      ++i;
     t.text = text_.substr(at_, i - at_);
     return done(t.text == "_" ? Tok::kUnderscore : Tok::kName, i);
   }
@@ -202,40 +216,62 @@ Token Lexer::Next() {
   }
   if (c == '.' && IsDigit(d)) {
     size_t i = at_ + 1;
-    while (i < text_.size() && IsDigit(text_[i]) && t.number < 100'000'000'000) t.number = t.number * 10 + (text_[i++] - '0');
+    while (i < text_.size() && IsDigit(text_[i]) && t.number < 100'000'000'000)
+      t.number = t.number * 10 + (text_[i++] - '0');
     return done(Tok::kPart, i);
   }
   switch (c) {
-    case '(': return done(Tok::kLParen, at_ + 1);
-    case ')': return done(Tok::kRParen, at_ + 1);
-    case '{': return done(Tok::kLBrace, at_ + 1);
-    case '}': return done(Tok::kRBrace, at_ + 1);
-    case '[': return done(Tok::kLBracket, at_ + 1);
-    case ']': return done(Tok::kRBracket, at_ + 1);
-    case ',': return done(Tok::kComma, at_ + 1);
-    case ';': return done(Tok::kSemicolon, at_ + 1);
-    case ':': return done(Tok::kColon, at_ + 1);
-    case '?': return done(Tok::kQuestion, at_ + 1);
-    case '+': return done(Tok::kPlus, at_ + 1);
-    case '*': return done(Tok::kStar, at_ + 1);
-    case '/': return done(Tok::kSlash, at_ + 1);
-    case '-': return d == '>' ? done(Tok::kArrow, at_ + 2) : done(Tok::kMinus, at_ + 1);
-    case '=': return d == '>' ? done(Tok::kFatArrow, at_ + 2) : d == '=' ? done(Tok::kEqual, at_ + 2) : done(Tok::kAssign, at_ + 1);
-    case '<': return d == '=' ? done(Tok::kLessEqual, at_ + 2) : done(Tok::kLess, at_ + 1);
-    case '>': return d == '=' ? done(Tok::kGreaterEqual, at_ + 2) : done(Tok::kGreater, at_ + 1);
+    case '(':
+      return done(Tok::kLParen, at_ + 1);
+    case ')':
+      return done(Tok::kRParen, at_ + 1);
+    case '{':
+      return done(Tok::kLBrace, at_ + 1);
+    case '}':
+      return done(Tok::kRBrace, at_ + 1);
+    case '[':
+      return done(Tok::kLBracket, at_ + 1);
+    case ']':
+      return done(Tok::kRBracket, at_ + 1);
+    case ',':
+      return done(Tok::kComma, at_ + 1);
+    case ';':
+      return done(Tok::kSemicolon, at_ + 1);
+    case ':':
+      return done(Tok::kColon, at_ + 1);
+    case '?':
+      return done(Tok::kQuestion, at_ + 1);
+    case '+':
+      return done(Tok::kPlus, at_ + 1);
+    case '*':
+      return done(Tok::kStar, at_ + 1);
+    case '/':
+      return done(Tok::kSlash, at_ + 1);
+    case '-':
+      return d == '>' ? done(Tok::kArrow, at_ + 2) : done(Tok::kMinus, at_ + 1);
+    case '=':
+      return d == '>'   ? done(Tok::kFatArrow, at_ + 2)
+             : d == '=' ? done(Tok::kEqual, at_ + 2)
+                        : done(Tok::kAssign, at_ + 1);
+    case '<':
+      return d == '=' ? done(Tok::kLessEqual, at_ + 2) : done(Tok::kLess, at_ + 1);
+    case '>':
+      return d == '=' ? done(Tok::kGreaterEqual, at_ + 2) : done(Tok::kGreater, at_ + 1);
     case '!':
       if (d == '=') return done(Tok::kNotEqual, at_ + 2);
       break;
     case '#':
       if (d == '[') return done(Tok::kHash, at_ + 2);
       break;
-    default: break;
+    default:
+      break;
   }
   size_t i = at_ + 1;
   while (i < text_.size() && (static_cast<uint8_t>(text_[i]) & 0xc0) == 0x80) ++i;
   const auto u = static_cast<uint8_t>(c);
-  Fail(t, i, u < 32 || u == 127 ? fmt::format("the byte 0x{:02x} has no meaning here", u)
-                                : fmt::format("`{}` has no meaning here", text_.substr(at_, i - at_)));
+  Fail(t, i,
+       u < 32 || u == 127 ? fmt::format("the byte 0x{:02x} has no meaning here", u)
+                          : fmt::format("`{}` has no meaning here", text_.substr(at_, i - at_)));
   return done(Tok::kBad, i);
 }
 

@@ -10,25 +10,49 @@
 namespace baton::relay {
 
 enum class Tok : uint8_t {
-  kEnd, kName,     ///< nn.conv2d, let, Tensor
-  kLocal,          ///< %x, %"any name"
-  kTemp,           ///< %12
-  kGlobal,         ///< @main
-  kNumber,         ///< 12, 0.5, 1e-5, with suffix: 2f, 3i64
-  kString, kPart,  ///< .0 behind an expression
-  kLParen, kRParen, kLBrace, kRBrace, kLBracket, kRBracket, kComma, kSemicolon, kColon, kAssign, kArrow, kFatArrow,
-  kPlus, kMinus, kStar, kSlash, kLess, kGreater, kLessEqual, kGreaterEqual, kEqual, kNotEqual, kQuestion,
-  kHash,           ///< #[
-  kUnderscore, kBad,
+  kEnd,
+  kName,    ///< nn.conv2d, let, Tensor
+  kLocal,   ///< %x, %"any name"
+  kTemp,    ///< %12
+  kGlobal,  ///< @main
+  kNumber,  ///< 12, 0.5, 1e-5, with suffix: 2f, 3i64
+  kString,
+  kPart,  ///< .0 behind an expression
+  kLParen,
+  kRParen,
+  kLBrace,
+  kRBrace,
+  kLBracket,
+  kRBracket,
+  kComma,
+  kSemicolon,
+  kColon,
+  kAssign,
+  kArrow,
+  kFatArrow,
+  kPlus,
+  kMinus,
+  kStar,
+  kSlash,
+  kLess,
+  kGreater,
+  kLessEqual,
+  kGreaterEqual,
+  kEqual,
+  kNotEqual,
+  kQuestion,
+  kHash,  ///< #[
+  kUnderscore,
+  kBad,
 };
 
 struct Token {
   Tok kind = Tok::kEnd;
-  size_t begin = 0, end = 0;   ///< bytes of the source
+  size_t begin = 0, end = 0;  ///< bytes of the source
   int32_t line = 1, column = 1;
-  int64_t number = 0;          ///< of kTemp and kPart
-  std::string_view text;       ///< name without its sign; digits of a number with no suffix; a string without escapes
-  std::string_view suffix;     ///< of a number
+  int64_t number = 0;       ///< of kTemp and kPart
+  std::string_view text;    ///< name without its sign; digits of a number with no suffix; a string without escapes
+  std::string_view suffix;  ///< of a number
 };
 
 /// Reads token after token; keeps a place, so that copies look ahead.

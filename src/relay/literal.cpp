@@ -89,10 +89,14 @@ NDArray ScalarFrom(std::string_view digits, std::string_view suffix) {
     return r.ec == std::errc() && r.ptr == e ? NDArray::Scalar(v, DataType::Float(64)) : NDArray();
   }
   DataType t;
-  if (suffix.empty() || suffix == "f" || suffix == "f32") t = DataType::Float(32);
-  else if (suffix == "f16") t = DataType::Float(16);
-  else if (suffix == "bf16") t = DataType::BFloat16();
-  else return NDArray();
+  if (suffix.empty() || suffix == "f" || suffix == "f32")
+    t = DataType::Float(32);
+  else if (suffix == "f16")
+    t = DataType::Float(16);
+  else if (suffix == "bf16")
+    t = DataType::BFloat16();
+  else
+    return NDArray();
   float v;
   auto r = std::from_chars(b, e, v);
   if (r.ptr != e) return NDArray();
@@ -115,11 +119,21 @@ void QuoteText(std::string_view s, std::string* out) {
   for (char ch : s) {
     const auto c = static_cast<unsigned char>(ch);
     switch (ch) {
-      case '"': *out += "\\\""; break;
-      case '\\': *out += "\\\\"; break;
-      case '\n': *out += "\\n"; break;
-      case '\t': *out += "\\t"; break;
-      case '\r': *out += "\\r"; break;
+      case '"':
+        *out += "\\\"";
+        break;
+      case '\\':
+        *out += "\\\\";
+        break;
+      case '\n':
+        *out += "\\n";
+        break;
+      case '\t':
+        *out += "\\t";
+        break;
+      case '\r':
+        *out += "\\r";
+        break;
       default:
         if (c < 32 || c == 127) {
           static const char hex[] = "0123456789abcdef";

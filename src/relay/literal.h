@@ -13,8 +13,8 @@ namespace baton::relay {
 std::string DoubleText(double v);
 /// `2f`, `1`, `True`, `3i64`, `-0.5f16` for a finite scalar; false if its dtype has no such form.
 bool ScalarText(const NDArray& scalar, std::string* out);
-/// The scalar of digits (sign included) and suffix ("" int32 or float32, "f", "f64", "i8", "u16", "bf16"); null array if
-/// the suffix is unknown or the value does not fit.
+/// The scalar of digits (sign included) and suffix ("" int32 or float32, "f", "f64", "i8", "u16", "bf16"); null array
+/// if the suffix is unknown or the value does not fit.
 NDArray ScalarFrom(std::string_view digits, std::string_view suffix);
 /// In double quotes, with escapes.
 void QuoteText(std::string_view s, std::string* out);

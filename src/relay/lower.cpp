@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <baton/relay/lower.h>
-
 #include <baton/relay/functor.h>
+#include <baton/relay/lower.h>
 #include <baton/relay/op.h>
 #include <baton/te/lower.h>
 #include <baton/tir/op.h>
@@ -32,7 +31,9 @@ PrimExpr ScalarLiteral(const Constant& c) {
 
 const TensorTypeNode* TensorOf(const Expr& e) {
   const auto* t = e->checked_type_.as<TensorTypeNode>();
-  if (!t) throw InternalError("a tensor was expected in a primitive function, not " + (e->checked_type_.defined() ? e->checked_type_.get()->GetTypeKey() : "an untyped expression"));
+  if (!t)
+    throw InternalError("a tensor was expected in a primitive function, not " +
+                        (e->checked_type_.defined() ? e->checked_type_.get()->GetTypeKey() : "an untyped expression"));
   return t;
 }
 
@@ -45,8 +46,13 @@ void RegisterKernelGenerator(const char* op_name, KernelGenerator generator) {
 }
 
 bool IsView(const ObjectRef& op) {
-  static const std::unordered_set<std::string_view> views = {"reshape", "squeeze", "expand_dims", "nn.batch_flatten",
-                                                             "reshape_like", "reverse_reshape", "contrib_reverse_reshape"};
+  static const std::unordered_set<std::string_view> views = {"reshape",
+                                                             "squeeze",
+                                                             "expand_dims",
+                                                             "nn.batch_flatten",
+                                                             "reshape_like",
+                                                             "reverse_reshape",
+                                                             "contrib_reverse_reshape"};
   const auto* n = op.as<OpNode>();
   return n && views.count(n->name.view());
 }
@@ -67,7 +73,8 @@ Array<te::Tensor> ToTensorExpressions(const Function& func, Array<te::Tensor>* i
   return ToTensorExpressions(func, inputs, Call(), nullptr);
 }
 
-Array<te::Tensor> ToTensorExpressions(const Function& func, Array<te::Tensor>* inputs, const Call& cut, te::Tensor* result) {
+Array<te::Tensor> ToTensorExpressions(const Function& func, Array<te::Tensor>* inputs, const Call& cut,
+                                      te::Tensor* result) {
   std::unordered_map<const Object*, Array<te::Tensor>> value;
   for (const Var& p : func->params) {
     const auto* t = TensorOf(p);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <baton/relay/op.h>
-
 #include <baton/runtime/registry.h>
 
 #include <algorithm>
@@ -58,7 +57,8 @@ bool StaticShape(const Array<PrimExpr>& shape, std::vector<int64_t>* out) {
 int64_t NormalizeAxis(int64_t axis, int64_t ndim, const char* op_name, const char* what) {
   if (axis < -ndim || axis >= ndim) {
     throw CompileError(std::string("[") + op_name + "] `" + what + "` is " + std::to_string(axis) + ", must be in [" +
-                       std::to_string(-ndim) + ", " + std::to_string(ndim) + ") for " + std::to_string(ndim) + " dimensions");
+                       std::to_string(-ndim) + ", " + std::to_string(ndim) + ") for " + std::to_string(ndim) +
+                       " dimensions");
   }
   return axis < 0 ? axis + ndim : axis;
 }
@@ -84,8 +84,8 @@ bool Broadcast(const Array<Type>& types, TypeReporter& reporter, bool compare) {
   const auto *a = AsTensor(types[0]), *b = AsTensor(types[1]);
   if (!a || !b) return false;
   if (!(a->dtype == b->dtype)) {
-    throw CompileError("[R1] the arguments have dtypes " + DataType2String(a->dtype) + " and " + DataType2String(b->dtype) +
-                       ", must be equal; cast one of them");
+    throw CompileError("[R1] the arguments have dtypes " + DataType2String(a->dtype) + " and " +
+                       DataType2String(b->dtype) + ", must be equal; cast one of them");
   }
   size_t na = a->shape.size(), nb = b->shape.size(), n = std::max(na, nb);
   std::vector<PrimExpr> out(n);
@@ -119,6 +119,8 @@ bool Broadcast(const Array<Type>& types, TypeReporter& reporter, bool compare) {
 }  // namespace
 
 bool BroadcastRel(const Array<Type>& types, int, const Attrs&, TypeReporter& r) { return Broadcast(types, r, false); }
-bool BroadcastCompRel(const Array<Type>& types, int, const Attrs&, TypeReporter& r) { return Broadcast(types, r, true); }
+bool BroadcastCompRel(const Array<Type>& types, int, const Attrs&, TypeReporter& r) {
+  return Broadcast(types, r, true);
+}
 
 }  // namespace baton::relay

@@ -27,17 +27,28 @@ struct InfixOp {
 };
 InfixOp InfixOf(Tok kind) {
   switch (kind) {
-    case Tok::kEqual: return {1, "equal"};
-    case Tok::kNotEqual: return {1, "not_equal"};
-    case Tok::kLess: return {1, "less"};
-    case Tok::kGreater: return {1, "greater"};
-    case Tok::kLessEqual: return {1, "less_equal"};
-    case Tok::kGreaterEqual: return {1, "greater_equal"};
-    case Tok::kPlus: return {2, "add"};
-    case Tok::kMinus: return {2, "subtract"};
-    case Tok::kStar: return {3, "multiply"};
-    case Tok::kSlash: return {3, "divide"};
-    default: return {-1, nullptr};
+    case Tok::kEqual:
+      return {1, "equal"};
+    case Tok::kNotEqual:
+      return {1, "not_equal"};
+    case Tok::kLess:
+      return {1, "less"};
+    case Tok::kGreater:
+      return {1, "greater"};
+    case Tok::kLessEqual:
+      return {1, "less_equal"};
+    case Tok::kGreaterEqual:
+      return {1, "greater_equal"};
+    case Tok::kPlus:
+      return {2, "add"};
+    case Tok::kMinus:
+      return {2, "subtract"};
+    case Tok::kStar:
+      return {3, "multiply"};
+    case Tok::kSlash:
+      return {3, "divide"};
+    default:
+      return {-1, nullptr};
   }
 }
 
@@ -69,7 +80,9 @@ void Parser::Fail(const Token& at, std::string message, std::string help) {
   throw Bail();
 }
 
-void Parser::Unexpected(const char* wanted) { Fail(tok_, fmt::format("expected {}, got {}", wanted, Describe(tok_, code_))); }
+void Parser::Unexpected(const char* wanted) {
+  Fail(tok_, fmt::format("expected {}, got {}", wanted, Describe(tok_, code_)));
+}
 
 Token Parser::Expect(Tok kind, const char* what, const char* where) {
   if (tok_.kind != kind) Fail(tok_, fmt::format("expected {} {}, got {}", what, where, Describe(tok_, code_)));
@@ -83,11 +96,14 @@ void Parser::Recover() {
   int open = 0;
   for (;;) {
     switch (tok_.kind) {
-      case Tok::kEnd: return;
+      case Tok::kEnd:
+        return;
       case Tok::kLBrace:
       case Tok::kLParen:
       case Tok::kLBracket:
-      case Tok::kHash: ++open; break;
+      case Tok::kHash:
+        ++open;
+        break;
       case Tok::kRBrace:
         if (open <= 0) return;
         --open;
@@ -106,7 +122,8 @@ void Parser::Recover() {
         // A definition begins at the start of a line: what was open was not closed.
         if (tok_.column == 1 && (tok_.text == "def" || tok_.text == "type")) return;
         break;
-      default: break;
+      default:
+        break;
     }
     Advance();
   }
@@ -117,8 +134,10 @@ void Parser::Recover() {
 void Parser::Close(const Mark& m) {
   while (local_log_.size() > m.locals) {
     auto& [name, old] = local_log_.back();
-    if (old.defined()) locals_[name] = old;
-    else locals_.erase(name);
+    if (old.defined())
+      locals_[name] = old;
+    else
+      locals_.erase(name);
     local_log_.pop_back();
   }
   while (temp_log_.size() > m.temps) {
@@ -127,8 +146,10 @@ void Parser::Close(const Mark& m) {
   }
   while (type_log_.size() > m.types) {
     auto& [name, old] = type_log_.back();
-    if (old.defined()) types_[name] = old;
-    else types_.erase(name);
+    if (old.defined())
+      types_[name] = old;
+    else
+      types_.erase(name);
     type_log_.pop_back();
   }
 }
@@ -154,14 +175,16 @@ Expr Parser::Local(const Token& t) {
 Expr Parser::Temp(const Token& t) {
   const Expr* e = temps_.Find(TempKey(t.number));
   if (e && e->defined()) return *e;
-  Note(t, fmt::format("`%{}` is not defined here", t.number), "", fmt::format("`%{} = ...;` must stand before, in this block or one around it", t.number));
+  Note(t, fmt::format("`%{}` is not defined here", t.number), "",
+       fmt::format("`%{} = ...;` must stand before, in this block or one around it", t.number));
   return Var("undefined");
 }
 
 Expr Parser::Global(const Token& t) {
   auto [it, fresh] = globals_.try_emplace(t.text);
   if (fresh) {
-    it->second.var = base_.defined() && base_->ContainGlobalVar(t.text) ? base_->GetGlobalVar(t.text) : GlobalVar(String(t.text));
+    it->second.var =
+        base_.defined() && base_->ContainGlobalVar(t.text) ? base_->GetGlobalVar(t.text) : GlobalVar(String(t.text));
     it->second.first = t;
     it->second.defined = base_.defined() && base_->ContainGlobalVar(t.text);
     global_order_.push_back(t.text);
@@ -275,7 +298,8 @@ Expr Parser::Sequence() {
       if (Statement(&lets, &result)) break;
     } catch (const Bail&) {
       Recover();
-      if (Is(Tok::kEnd) || Is(Tok::kRBrace) || (Is(Tok::kName) && tok_.column == 1 && (tok_.text == "def" || tok_.text == "type"))) {
+      if (Is(Tok::kEnd) || Is(Tok::kRBrace) ||
+          (Is(Tok::kName) && tok_.column == 1 && (tok_.text == "def" || tok_.text == "type"))) {
         result = Var("undefined");
         break;
       }
@@ -337,8 +361,10 @@ Expr Parser::Prefix() {
     ++signs;
   }
   Expr e;
-  if (Accept(Tok::kMinus)) e = Postfix(NumberLiteral(true), first);
-  else e = Postfix(Atom(), tok_);
+  if (Accept(Tok::kMinus))
+    e = Postfix(NumberLiteral(true), first);
+  else
+    e = Postfix(Atom(), tok_);
   while (signs--) e = Infix(first, "negative", e, Expr(), first);
   return e;
 }
@@ -349,8 +375,9 @@ Expr Parser::NumberLiteral(bool negative) {
   std::string digits = (negative ? "-" : "") + std::string(t.text);
   NDArray a = ScalarFrom(digits, t.suffix);
   if (!a.defined()) {
-    Note(t, fmt::format("`{}{}` is no number of a known dtype, or does not fit it", digits, t.suffix), "",
-         "suffixes are f, f16, f64, bf16, i8, i16, i32, i64, u8, u16, u32, u64; none is int32, or float32 with a point");
+    Note(
+        t, fmt::format("`{}{}` is no number of a known dtype, or does not fit it", digits, t.suffix), "",
+        "suffixes are f, f16, f64, bf16, i8, i16, i32, i64, u8, u16, u32, u64; none is int32, or float32 with a point");
     a = NDArray::Scalar(int32_t{0}, DataType::Int(32));
   }
   ConstantNode n;
@@ -362,14 +389,25 @@ Expr Parser::NumberLiteral(bool negative) {
 Expr Parser::Atom() {
   const Token t = tok_;
   switch (t.kind) {
-    case Tok::kLocal: Advance(); return Local(t);
-    case Tok::kTemp: Advance(); return Temp(t);
-    case Tok::kGlobal: Advance(); return Global(t);
-    case Tok::kNumber: return NumberLiteral(false);
-    case Tok::kLParen: return TupleOrParen();
-    case Tok::kLBrace: return Block();
-    case Tok::kName: break;
-    default: Unexpected("an expression");
+    case Tok::kLocal:
+      Advance();
+      return Local(t);
+    case Tok::kTemp:
+      Advance();
+      return Temp(t);
+    case Tok::kGlobal:
+      Advance();
+      return Global(t);
+    case Tok::kNumber:
+      return NumberLiteral(false);
+    case Tok::kLParen:
+      return TupleOrParen();
+    case Tok::kLBrace:
+      return Block();
+    case Tok::kName:
+      break;
+    default:
+      Unexpected("an expression");
   }
   if (t.text == "True" || t.text == "False") {
     Advance();
@@ -470,7 +508,8 @@ Expr Parser::CallOf(const Expr& callee, const Token& first, const Array<Type>& t
     for (const auto& f : entry->attrs->fields) {
       if ((f.flags & kRequired) && std::find(given.begin(), given.end(), f.name) == given.end() &&
           std::find(given.begin(), given.end(), "attrs") == given.end()) {
-        Note(first, fmt::format("[{}] needs the attribute `{}`", op->name.view(), f.name), "", fmt::format("{}: {}", f.name, f.doc));
+        Note(first, fmt::format("[{}] needs the attribute `{}`", op->name.view(), f.name), "",
+             fmt::format("{}: {}", f.name, f.doc));
       }
     }
   }
@@ -521,7 +560,8 @@ Function Parser::FunctionRest(const Token& first) {
       const Token at = tok_;
       Var v = Parameter();
       for (const Var& p : params) {
-        if (params.size() < 1000 && p->name_hint() == v->name_hint()) Note(at, fmt::format("two parameters have the name `%{}`", at.text));
+        if (params.size() < 1000 && p->name_hint() == v->name_hint())
+          Note(at, fmt::format("two parameters have the name `%{}`", at.text));
       }
       params.push_back(v);
     }

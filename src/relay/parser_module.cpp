@@ -37,7 +37,8 @@ void Parser::FindMetaData(std::string_view text, const std::string&) {
   static constexpr std::string_view kMark = "#[metadata]";
   code_ = text;
   size_t at = text.rfind(kMark);
-  while (at != std::string_view::npos && at > 0 && text[at - 1] != '\n') at = at ? text.rfind(kMark, at - 1) : std::string_view::npos;
+  while (at != std::string_view::npos && at > 0 && text[at - 1] != '\n')
+    at = at ? text.rfind(kMark, at - 1) : std::string_view::npos;
   if (at == std::string_view::npos) return;
   code_ = text.substr(0, at);
   meta_text_ = text.substr(at + kMark.size());
@@ -92,7 +93,8 @@ int64_t Parser::Integer(const Token& t, bool negative) {
   std::string digits = (negative ? "-" : "") + std::string(t.text);
   int64_t v = 0;
   auto r = std::from_chars(digits.data(), digits.data() + digits.size(), v);
-  if (r.ec != std::errc() || r.ptr != digits.data() + digits.size()) Fail(t, fmt::format("`{}` is no whole number of 64 bits", digits));
+  if (r.ec != std::errc() || r.ptr != digits.data() + digits.size())
+    Fail(t, fmt::format("`{}` is no whole number of 64 bits", digits));
   return v;
 }
 
@@ -225,7 +227,8 @@ Any Parser::AttrValue() {
       } else if (!n.suffix.empty() && (n.suffix[0] == 'i' || n.suffix[0] == 'u') && !fraction) {
         DataType d;
         std::string name = (n.suffix[0] == 'i' ? "int" : "uint") + std::string(n.suffix.substr(1));
-        if (!runtime::TryString2DataType(name, &d) || !d.is_integral() || !d.is_scalar()) Fail(n, fmt::format("`{}` is no dtype of integers", n.suffix));
+        if (!runtime::TryString2DataType(name, &d) || !d.is_integral() || !d.is_scalar())
+          Fail(n, fmt::format("`{}` is no dtype of integers", n.suffix));
         try {
           out = Any(IntImm(d, Integer(n, negative)));
         } catch (const runtime::Error& e) {
@@ -299,8 +302,9 @@ void Parser::Attribute(const OpEntry* op, Attrs* attrs, bool* owned, std::vector
     }
     std::string list;
     for (const std::string& k : known) list += (list.empty() ? "" : ", ") + k;
-    Note(name, fmt::format("{} has no attribute `{}`{}", op ? "`" + (*op->op)->name.str() + "`" : "what is called here", name.text,
-                           support::DidYouMean(name.text, known)),
+    Note(name,
+         fmt::format("{} has no attribute `{}`{}", op ? "`" + (*op->op)->name.str() + "`" : "what is called here",
+                     name.text, support::DidYouMean(name.text, known)),
          "", list.empty() ? "it has none" : "it has " + list);
     return;
   }
@@ -326,7 +330,8 @@ Any Parser::MetaRef() {
   const int64_t index = Integer(number, false);
   Expect(Tok::kRBracket, "`]`", "after the number");
   if (meta_text_.empty()) {
-    Fail(first, "the text has no metadata, which this refers to", "print with metadata: it ends with a section #[metadata]");
+    Fail(first, "the text has no metadata, which this refers to",
+         "print with metadata: it ends with a section #[metadata]");
   }
   if (!meta_read_) {
     meta_read_ = true;
@@ -343,7 +348,8 @@ Any Parser::MetaRef() {
                           ? static_cast<const runtime::ArrayObj*>(list->value.object())
                           : nullptr;
   if (!items || index >= static_cast<int64_t>(items->items.size())) {
-    Fail(first, fmt::format("the metadata has no {} of type `{}`", items ? "number " + std::to_string(index) : "object", key.text));
+    Fail(first, fmt::format("the metadata has no {} of type `{}`", items ? "number " + std::to_string(index) : "object",
+                            key.text));
   }
   return items->items[index];
 }
@@ -352,7 +358,8 @@ template <class R>
 R Parser::MetaAs(const char* what) {
   const Token first = tok_;
   Any v = MetaRef();
-  if (!v.object() || !v.object()->IsInstance<typename R::ContainerType>()) Fail(first, fmt::format("this is not {}", what));
+  if (!v.object() || !v.object()->IsInstance<typename R::ContainerType>())
+    Fail(first, fmt::format("this is not {}", what));
   return v.As<R>();
 }
 template RelayExpr Parser::MetaAs<RelayExpr>(const char*);
@@ -366,7 +373,8 @@ void Parser::Header() {
     Expect(Tok::kAssign, "`=`", "here");
     if (name.text == "version") {
       Token version = Expect(Tok::kString, "the version in quotes", "here");
-      if (version.text != "0.0.5") Note(version, fmt::format("the text has version \"{}\"; this parser reads \"0.0.5\"", version.text));
+      if (version.text != "0.0.5")
+        Note(version, fmt::format("the text has version \"{}\"; this parser reads \"0.0.5\"", version.text));
     } else if (name.text == "attrs") {
       mod_.CopyOnWrite()->attrs = MetaAs<DictAttrs>("a set of attributes");
     } else {
@@ -448,7 +456,8 @@ IRModule Parser::Module() {
   if (!Is(Tok::kEnd) && !definition()) {
     IRModule out;
     Expr e = Sequence();
-    if (!Is(Tok::kEnd) && errors_.empty()) Note(tok_, fmt::format("expected the end of the text, got {}", Describe(tok_, code_)));
+    if (!Is(Tok::kEnd) && errors_.empty())
+      Note(tok_, fmt::format("expected the end of the text, got {}", Describe(tok_, code_)));
     errors_.ThrowIfAny();
     out = IRModule::FromExpr(e);
     if (base_.defined()) {
@@ -474,7 +483,8 @@ IRModule Parser::Module() {
     } catch (const Bail&) {
       Close({0, 0, 0});
       // On to the next definition.
-      while (!Is(Tok::kEnd) && !(Is(Tok::kName) && tok_.column == 1 && (tok_.text == "def" || tok_.text == "type" || tok_.text == "extern"))) {
+      while (!Is(Tok::kEnd) && !(Is(Tok::kName) && tok_.column == 1 &&
+                                 (tok_.text == "def" || tok_.text == "type" || tok_.text == "extern"))) {
         Advance();
       }
     }
@@ -493,7 +503,8 @@ IRModule Parser::Module() {
     bool there = false;
     for (const auto& [var, data] : mod_->type_definitions) there = there || var->name_hint == name;
     if (there) continue;
-    std::vector<std::string> known = {"Tensor", "float32", "float64", "float16", "bfloat16", "int64", "int32", "int8", "uint8", "bool"};
+    std::vector<std::string> known = {"Tensor", "float32", "float64", "float16", "bfloat16",
+                                      "int64",  "int32",   "int8",    "uint8",   "bool"};
     for (const auto& [var, data] : mod_->type_definitions) known.push_back(var->name_hint.str());
     Note(data_type_uses_[name], fmt::format("there is no type `{}`{}", name, support::DidYouMean(name, known)));
   }
@@ -508,7 +519,8 @@ Expr Parser::Single() {
     errors_.ThrowIfAny();
   }
   Expr e = Sequence();
-  if (!Is(Tok::kEnd) && errors_.empty()) Note(tok_, fmt::format("expected the end of the text, got {}", Describe(tok_, code_)));
+  if (!Is(Tok::kEnd) && errors_.empty())
+    Note(tok_, fmt::format("expected the end of the text, got {}", Describe(tok_, code_)));
   errors_.ThrowIfAny();
   return e;
 }
@@ -528,17 +540,21 @@ using namespace baton;  // NOLINT
 using runtime::Args;
 using runtime::RetValue;
 
-std::string TextArg(Args args, int i, const char* otherwise) { return args.size() > i && !args[i].is_null() ? args[i].As<std::string>() : otherwise; }
+std::string TextArg(Args args, int i, const char* otherwise) {
+  return args.size() > i && !args[i].is_null() ? args[i].As<std::string>() : otherwise;
+}
 
 BATON_REGISTER_GLOBAL("relay.parser.ParseModule").set_body([](Args args, RetValue* rv) {
   *rv = relay::ParseModule(args[0].As<std::string>(), TextArg(args, 1, "<text>"));
 });
 BATON_REGISTER_GLOBAL("relay.parser.ParseExpr").set_body([](Args args, RetValue* rv) {
-  *rv = relay::ParseExpr(args[0].As<std::string>(), TextArg(args, 1, "<text>"), args.size() > 2 ? args[2].As<IRModule>() : IRModule());
+  *rv = relay::ParseExpr(args[0].As<std::string>(), TextArg(args, 1, "<text>"),
+                         args.size() > 2 ? args[2].As<IRModule>() : IRModule());
 });
 // The names that Relay users know take the source's name first.
 BATON_REGISTER_GLOBAL("parser.ParseModule").set_body([](Args args, RetValue* rv) {
-  *rv = relay::ParseModule(args[1].As<std::string>(), args[0].As<std::string>(), args.size() > 2 ? args[2].As<IRModule>() : IRModule());
+  *rv = relay::ParseModule(args[1].As<std::string>(), args[0].As<std::string>(),
+                           args.size() > 2 ? args[2].As<IRModule>() : IRModule());
 });
 BATON_REGISTER_GLOBAL("parser.ParseExpr").set_body([](Args args, RetValue* rv) {
   *rv = relay::ParseExpr(args[1].As<std::string>(), args[0].As<std::string>());

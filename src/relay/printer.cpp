@@ -3,7 +3,8 @@
 //
 // Each node that computes something gets a line `%0 = ...;` in the innermost block that holds all its uses; a node with
 // one use, as the value of a let or of a block, stands there itself. The blocks are found before anything is printed:
-// users first, each node's block is the nearest common one of its uses. Printing is then one pass with a stack of tasks.
+// users first, each node's block is the nearest common one of its uses. Printing is then one pass with a stack of
+// tasks.
 #include <baton/ir/attrs.h>
 #include <baton/ir/structural.h>
 #include <baton/relay/functor.h>
@@ -79,8 +80,10 @@ class Printer final : private TypePrinter {
   void PushText(const char* s) { tasks_.push_back({kText, 0, 0, nullptr, s}); }
   void Sigil(char c, std::string_view name) {
     text_ += c;
-    if (IsName(name)) text_ += name;
-    else QuoteText(name, &text_);
+    if (IsName(name))
+      text_ += name;
+    else
+      QuoteText(name, &text_);
   }
   std::string_view Unique(std::unordered_map<std::string, uint32_t>* taken, std::string_view hint);
   void VarName(const VarNode* v);
@@ -229,8 +232,10 @@ void Printer::Signature(const FunctionNode* f) {
       first = false;
       const auto* key = static_cast<const StringObj*>(e.key.object());
       std::string_view name(key->data, key->size);
-      if (IsName(name)) text_ += name;
-      else QuoteText(name, &text_);
+      if (IsName(name))
+        text_ += name;
+      else
+        QuoteText(name, &text_);
       text_ += '=';
       Value(e.value, false);
     }
@@ -247,18 +252,29 @@ void Printer::Signature(const FunctionNode* f) {
 void Printer::Value(const Any& v, bool plain_ints) {
   support::WithStack([&] {
     switch (v.type_code()) {
-      case kBatonNull: text_ += "None"; return;
-      case kBatonInt: text_ += std::to_string(v.raw().v_int64); return;
-      case kBatonBool: text_ += v.raw().v_int64 ? "True" : "False"; return;
+      case kBatonNull:
+        text_ += "None";
+        return;
+      case kBatonInt:
+        text_ += std::to_string(v.raw().v_int64);
+        return;
+      case kBatonBool:
+        text_ += v.raw().v_int64 ? "True" : "False";
+        return;
       case kBatonFloat: {
         std::string s = DoubleText(v.raw().v_float64);
         text_ += s;
         if (s.back() >= '0' && s.back() <= '9') text_ += 'f';
         return;
       }
-      case kBatonDType: text_ += DataType2String(v.raw().v_dtype); return;
-      case kBatonObject: break;
-      default: text_ += "None /* " + runtime::ValueKindName(v.raw()) + " */"; return;
+      case kBatonDType:
+        text_ += DataType2String(v.raw().v_dtype);
+        return;
+      case kBatonObject:
+        break;
+      default:
+        text_ += "None /* " + runtime::ValueKindName(v.raw()) + " */";
+        return;
     }
     const Object* o = v.object();
     if (o->IsInstance<StringObj>()) {
@@ -295,8 +311,10 @@ void Printer::FieldValue(const FieldInfo& f, const Any& v) {
   if (const Object* o = v.object()) {
     // Where plain numbers become literals, as in shapes, they are written plain.
     Any probe, out;
-    if (o->IsInstance<IntImmNode>()) probe = Any(int64_t{1});
-    else if (o->IsInstance<ArrayObj>()) probe = Any(Array<Any>{Any(int64_t{1})});
+    if (o->IsInstance<IntImmNode>())
+      probe = Any(int64_t{1});
+    else if (o->IsInstance<ArrayObj>())
+      probe = Any(Array<Any>{Any(int64_t{1})});
     try {
       if (!probe.is_null() && f.convert && f.convert(probe.raw(), &out)) {
         const Object* c = out.object();
@@ -456,11 +474,17 @@ void Printer::Loop() {
     Task t = tasks_.back();
     tasks_.pop_back();
     switch (t.kind) {
-      case kText: text_ += t.text; break;
-      case kNode: Node(t.node); break;
+      case kText:
+        text_ += t.text;
+        break;
+      case kNode:
+        Node(t.node);
+        break;
       case kRef:
-        if (t.node && !IsAtom(t.node) && blocks_->Of(t.node).in_place) Node(t.node);
-        else Atom(t.node);
+        if (t.node && !IsAtom(t.node) && blocks_->Of(t.node).in_place)
+          Node(t.node);
+        else
+          Atom(t.node);
         break;
       case kClose:
         --indent_;

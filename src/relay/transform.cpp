@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <baton/relay/transform.h>
-
 #include <baton/relay/functor.h>
+#include <baton/relay/transform.h>
 #include <baton/runtime/registry.h>
 
 namespace baton::relay::transform {
 
-Pass CreateFunctionPass(const TypedPackedFunc<Function(Function, IRModule, PassContext)>& pass_func, int opt_level, String name,
-                        Array<String> required) {
+Pass CreateFunctionPass(const TypedPackedFunc<Function(Function, IRModule, PassContext)>& pass_func, int opt_level,
+                        String name, Array<String> required) {
   auto n = make_object<FunctionPassNode>();
-  baton::transform::InitFunctionPass(n.get(), pass_func.packed(), opt_level, name, required, FunctionNode::RuntimeTypeIndex());
+  baton::transform::InitFunctionPass(n.get(), pass_func.packed(), opt_level, name, required,
+                                     FunctionNode::RuntimeTypeIndex());
   return Pass(ObjectPtr<Object>(n));
 }
 

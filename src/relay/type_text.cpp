@@ -63,7 +63,8 @@ void TypePrinter::Print(const Type& type) {
       *out_ += "ref(";
       Print(t->value);
       *out_ += ')';
-    } else if (const auto* t = type.as<TypeCallNode>(); t && (t->func.as<GlobalTypeVarNode>() || t->func.as<TypeVarNode>())) {
+    } else if (const auto* t = type.as<TypeCallNode>();
+               t && (t->func.as<GlobalTypeVarNode>() || t->func.as<TypeVarNode>())) {
       const auto* g = t->func.as<GlobalTypeVarNode>();
       *out_ += g ? g->name_hint.str() : NameOf(t->func.as<TypeVarNode>());
       if (!t->args.empty() || !g) List(t->args, "[", "]");

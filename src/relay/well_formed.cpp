@@ -35,8 +35,8 @@ class Verifier {
 
  private:
   struct Binding {
-    int32_t block = 0;      ///< where it may be used
-    int32_t also = -1;      ///< and here: the body of a function that a let gives its name
+    int32_t block = 0;  ///< where it may be used
+    int32_t also = -1;  ///< and here: the body of a function that a let gives its name
     bool seen = false;
   };
   void Bind(const Var& var, int32_t block, int32_t also, const ExprNode* by);
@@ -74,9 +74,12 @@ void Verifier::CheckType(const Type& type, const ExprNode* at) {
     if (!types_.Add(t.get())) continue;
     if (const auto* n = t.as<TensorTypeNode>()) {
       for (const PrimExpr& d : n->shape) {
-        if (!d.defined()) Problem(at, "a dimension is missing (null)");
-        else if (!(d.dtype() == DataType::Int(64))) Problem(at, fmt::format("a dimension has dtype {}, must be int64", DataType2String(d.dtype())));
-        else if (const auto* i = d.as<IntImmNode>(); i && i->value < 0) Problem(at, fmt::format("a dimension is {}", i->value));
+        if (!d.defined())
+          Problem(at, "a dimension is missing (null)");
+        else if (!(d.dtype() == DataType::Int(64)))
+          Problem(at, fmt::format("a dimension has dtype {}, must be int64", DataType2String(d.dtype())));
+        else if (const auto* i = d.as<IntImmNode>(); i && i->value < 0)
+          Problem(at, fmt::format("a dimension is {}", i->value));
       }
     } else if (const auto* n = t.as<TupleTypeNode>()) {
       for (const Type& f : n->fields) stack.push_back(f);
@@ -109,7 +112,8 @@ void Verifier::Parts(const ExprNode* n) {
       if (!op->attrs_type_key.empty()) {
         const std::string got = c->attrs.defined() ? c->attrs->GetTypeKey() : "none";
         if (got != op->attrs_type_key) {
-          Problem(n, fmt::format("`{}` has attributes of type {}, must be {}", op->name.view(), got, op->attrs_type_key.view()));
+          Problem(n, fmt::format("`{}` has attributes of type {}, must be {}", op->name.view(), got,
+                                 op->attrs_type_key.view()));
         }
       }
     }
@@ -202,8 +206,10 @@ bool WellFormed(const IRModule& mod, std::string* problems) {
   for (const auto& [var, func] : mod->functions) {
     v.SetFunction(var->name_hint.view());
     if (!names.insert(var->name_hint.view()).second) v.Problem(var.get(), "two functions have this name");
-    if (!func.defined()) v.Problem(var.get(), "the function is missing (null)");
-    else if (func.as<FunctionNode>()) v.Check(func, true);
+    if (!func.defined())
+      v.Problem(var.get(), "the function is missing (null)");
+    else if (func.as<FunctionNode>())
+      v.Check(func, true);
   }
   v.SetFunction("");
   for (const auto& [var, data] : mod->type_definitions) {
@@ -220,13 +226,16 @@ namespace {
 using namespace baton;  // NOLINT
 BATON_REGISTER_GLOBAL("relay.analysis.well_formed").set_body([](runtime::Args args, runtime::RetValue* rv) {
   ObjectRef obj = args[0].As<ObjectRef>();
-  *rv = Any(obj.as<IRModuleNode>() ? relay::WellFormed(Downcast<IRModule>(obj)) : relay::WellFormed(Downcast<RelayExpr>(obj)));
+  *rv = Any(obj.as<IRModuleNode>() ? relay::WellFormed(Downcast<IRModule>(obj))
+                                   : relay::WellFormed(Downcast<RelayExpr>(obj)));
 });
 /// What is wrong, a line a fault; "" if nothing is.
 BATON_REGISTER_GLOBAL("relay.analysis.well_formed_problems").set_body_typed([](ObjectRef obj) {
   std::string out;
-  if (obj.as<IRModuleNode>()) relay::WellFormed(Downcast<IRModule>(obj), &out);
-  else relay::WellFormed(Downcast<RelayExpr>(obj), &out);
+  if (obj.as<IRModuleNode>())
+    relay::WellFormed(Downcast<IRModule>(obj), &out);
+  else
+    relay::WellFormed(Downcast<RelayExpr>(obj), &out);
   return out;
 });
 }  // namespace

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <baton/runtime/any.h>
-
 #include <baton/runtime/array.h>
 #include <baton/runtime/bytes.h>
 #include <baton/runtime/map.h>
@@ -13,18 +12,30 @@ namespace baton::runtime {
 
 std::string ValueKindName(const BatonValue& v) {
   switch (v.type_code) {
-    case kBatonNull: return "None";
-    case kBatonInt: return "int";
-    case kBatonBool: return "bool";
-    case kBatonFloat: return "float";
-    case kBatonHandle: return "handle";
-    case kBatonDType: return "dtype";
-    case kBatonDevice: return "Device";
-    case kBatonStr: return "str";
-    case kBatonBytes: return "bytes";
-    case kBatonTensor: return "DLTensor";
-    case kBatonObject: return reinterpret_cast<Object*>(v.v_obj)->GetTypeKey();
-    default: return "value of unknown type code " + std::to_string(v.type_code);
+    case kBatonNull:
+      return "None";
+    case kBatonInt:
+      return "int";
+    case kBatonBool:
+      return "bool";
+    case kBatonFloat:
+      return "float";
+    case kBatonHandle:
+      return "handle";
+    case kBatonDType:
+      return "dtype";
+    case kBatonDevice:
+      return "Device";
+    case kBatonStr:
+      return "str";
+    case kBatonBytes:
+      return "bytes";
+    case kBatonTensor:
+      return "DLTensor";
+    case kBatonObject:
+      return reinterpret_cast<Object*>(v.v_obj)->GetTypeKey();
+    default:
+      return "value of unknown type code " + std::to_string(v.type_code);
   }
 }
 
@@ -144,7 +155,8 @@ void ThrowIndex(int64_t index, size_t size) {
 }
 
 void ThrowKey(const Any& key) {
-  std::string text = ValueTraits<std::string>::Is(key.raw()) ? "\"" + key.As<std::string>() + "\"" : ValueKindName(key.raw());
+  std::string text =
+      ValueTraits<std::string>::Is(key.raw()) ? "\"" + key.As<std::string>() + "\"" : ValueKindName(key.raw());
   throw Error("KeyError", "no such key: " + text);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The artifact file: [ELF][padding to 64][constants][padding to 64][manifest][trailer]. The trailer is
-//   u64 offset of the constants, u64 their size, u64 offset of the manifest, u64 its size, u32 format version, u32 zero,
-//   32 bytes SHA-256 of all before, 8 bytes "BATONART"
+//   u64 offset of the constants, u64 their size, u64 offset of the manifest, u64 its size, u32 format version, u32
+//   zero, 32 bytes SHA-256 of all before, 8 bytes "BATONART"
 // and closes the file, so that a file cut anywhere has none. The system's loader passes over what follows an ELF.
 #include <baton/runtime/c_backend_api.h>
 #include <baton/runtime/module.h>
@@ -27,7 +27,9 @@ namespace {
 constexpr uint32_t kFormatVersion = 1;
 constexpr char kMagic[] = "BATONART";
 constexpr size_t kDigest = 32, kTrailer = 4 * 8 + 2 * 4 + kDigest + 8;
-constexpr char kElfMagic[] = "\x7f" "ELF";
+constexpr char kElfMagic[] =
+    "\x7f"
+    "ELF";
 
 #if defined(__x86_64__)
 constexpr const char* kArch = "x86_64";
@@ -148,7 +150,8 @@ Artifact OpenArtifact(const std::string& path) {
   }
   // From here on the file is what was written, so faults below are of another version, or made on purpose.
   support::ByteReader trailer(data + size - kTrailer, kTrailer, path.c_str());
-  const uint64_t constants_at = trailer.Read<uint64_t>("constants"), constants_size = trailer.Read<uint64_t>("constants");
+  const uint64_t constants_at = trailer.Read<uint64_t>("constants"),
+                 constants_size = trailer.Read<uint64_t>("constants");
   const uint64_t manifest_at = trailer.Read<uint64_t>("manifest"), manifest_size = trailer.Read<uint64_t>("manifest");
   const uint32_t version = trailer.Read<uint32_t>("version");
   if (version != kFormatVersion) {
@@ -181,8 +184,9 @@ class LibraryModule final : public ModuleNode {
  public:
   LibraryModule(const std::string& path, Artifact artifact) : artifact_(std::move(artifact)), path_(path) {
     CheckFeatures(artifact_.desc.features, Cat("`", path, "`"));
-    // Through the descriptor: a path may name another file by now, and the loader knows libraries by path, so that a model
-    // compiled anew under the same name would be answered with the old one. It stays open so that its number is not reused.
+    // Through the descriptor: a path may name another file by now, and the loader knows libraries by path, so that a
+    // model compiled anew under the same name would be answered with the old one. It stays open so that its number is
+    // not reused.
     fd_ = open(path.c_str(), O_RDONLY | O_CLOEXEC);
     if (fd_ >= 0) handle_ = dlopen(Cat("/proc/self/fd/", fd_).c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!handle_) {
@@ -240,7 +244,8 @@ void CheckFeatures(const std::vector<std::string>& features, const std::string& 
       continue;
     }
     throw RuntimeError(Cat(what, " was compiled for a processor with `", f, "`, which this one (",
-                           support::Machine().model_name, ") does not have; compile it for this machine or a common one, "
+                           support::Machine().model_name,
+                           ") does not have; compile it for this machine or a common one, "
                            "as with -mcpu=x86-64-v3"));
   }
 }

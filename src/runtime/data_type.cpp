@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <baton/runtime/data_type.h>
-
 #include <baton/runtime/error.h>
 
 #include <charconv>
@@ -31,8 +30,8 @@ struct Code {
   const char* name;
   int code;
 };
-constexpr Code kCodes[] = {{"int", kDLInt},        {"uint", kDLUInt},       {"float", kDLFloat},
-                           {"bfloat", kDLBfloat}, {"complex", kDLComplex}};
+constexpr Code kCodes[] = {
+    {"int", kDLInt}, {"uint", kDLUInt}, {"float", kDLFloat}, {"bfloat", kDLBfloat}, {"complex", kDLComplex}};
 
 }  // namespace
 

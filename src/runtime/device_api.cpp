@@ -20,10 +20,10 @@ struct Named {
   const char* name;
 };
 // The first name of a type is the one that is printed.
-constexpr Named kNames[] = {{kDLCPU, "cpu"},         {kDLCUDA, "cuda"},     {kDLCUDAHost, "cuda_host"},
-                            {kDLOpenCL, "opencl"},   {kDLVulkan, "vulkan"}, {kDLMetal, "metal"},
+constexpr Named kNames[] = {{kDLCPU, "cpu"},         {kDLCUDA, "cuda"},      {kDLCUDAHost, "cuda_host"},
+                            {kDLOpenCL, "opencl"},   {kDLVulkan, "vulkan"},  {kDLMetal, "metal"},
                             {kDLROCM, "rocm"},       {kDLExtDev, "ext_dev"}, {kDLCUDAManaged, "cuda_managed"},
-                            {kDLHexagon, "hexagon"}, {kDLWebGPU, "webgpu"}, {kDLCPU, "llvm"},
+                            {kDLHexagon, "hexagon"}, {kDLWebGPU, "webgpu"},  {kDLCPU, "llvm"},
                             {kDLCUDA, "gpu"},        {kDLOpenCL, "cl"}};
 
 constexpr int kMaxType = 64;
@@ -76,13 +76,15 @@ Device String2Device(std::string_view s) {
   }
   int id = 0;
   const char* end = number.data() + number.size();
-  const bool good = name.size() == s.size() || (std::from_chars(number.data(), end, id).ptr == end && !number.empty() && id >= 0);
+  const bool good =
+      name.size() == s.size() || (std::from_chars(number.data(), end, id).ptr == end && !number.empty() && id >= 0);
   for (const Named& n : kNames) {
     if (good && name == n.name) return {n.type, id};
   }
   std::string known;
   for (const Named& n : kNames) known.append(known.empty() ? "" : ", ").append(n.name);
-  throw ValueError(Cat("unknown device `", s.substr(0, 60), "`; known are ", known, ", each with a number as in cpu(0)"));
+  throw ValueError(
+      Cat("unknown device `", s.substr(0, 60), "`; known are ", known, ", each with a number as in cpu(0)"));
 }
 
 DeviceAPI* DeviceAPI::Get(Device d) {
@@ -90,10 +92,11 @@ DeviceAPI* DeviceAPI::Get(Device d) {
     static CpuApi cpu;
     return &cpu;
   }
-  DeviceAPI* api = d.device_type > 0 && d.device_type < kMaxType ? table[d.device_type].load(std::memory_order_acquire)
-                                                                 : nullptr;
+  DeviceAPI* api =
+      d.device_type > 0 && d.device_type < kMaxType ? table[d.device_type].load(std::memory_order_acquire) : nullptr;
   if (!api) {
-    throw RuntimeError(Cat("device `", Device2String(d), "` is not available: this build of Baton has no support for it"));
+    throw RuntimeError(
+        Cat("device `", Device2String(d), "` is not available: this build of Baton has no support for it"));
   }
   if (!api->Exists(d)) throw RuntimeError(Cat("device `", Device2String(d), "` does not exist on this machine"));
   return api;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <baton/runtime/error.h>
-
 #include <baton/runtime/any.h>
+#include <baton/runtime/error.h>
 #include <baton/runtime/registry.h>
 
 #include <cstdio>

@@ -22,8 +22,20 @@ class Executor final : public ModuleNode {
  private:
   /// The functions, in the order of their names in GetFunction.
   enum Op {
-    kRun, kRunWith, kSetInput, kSetInputZeroCopy, kGetOutput, kGetInput, kLoadParams, kNumInputs,
-    kNumOutputs, kInputIndex, kInputName, kOutputName, kInputInfo, kOutputInfo
+    kRun,
+    kRunWith,
+    kSetInput,
+    kSetInputZeroCopy,
+    kGetOutput,
+    kGetInput,
+    kLoadParams,
+    kNumInputs,
+    kNumOutputs,
+    kInputIndex,
+    kInputName,
+    kOutputName,
+    kInputInfo,
+    kOutputInfo
   };
   void Call(Op op, Args args, RetValue* rv);
 
@@ -46,8 +58,8 @@ class Executor final : public ModuleNode {
   };
 
   struct Input {
-    NDArray array;     // what is read; null until it is set
-    NDArray own;       // our buffer for copies, made when first needed
+    NDArray array;  // what is read; null until it is set
+    NDArray own;    // our buffer for copies, made when first needed
   };
 
   [[noreturn]] void FailInput(size_t i, std::string_view what) const {
@@ -102,13 +114,15 @@ Executor::Executor(Module code, Device device) : code_(std::move(code)) {
 }
 
 void Executor::CheckTensor(const TensorInfo& want, size_t i, const DLTensor* t) const {
-  bool same = t->ndim == static_cast<int>(want.shape.size()) && DataType(t->dtype) == want.dtype && (t->shape || !t->ndim);
+  bool same =
+      t->ndim == static_cast<int>(want.shape.size()) && DataType(t->dtype) == want.dtype && (t->shape || !t->ndim);
   bool empty = false;
   for (int d = 0; same && d < t->ndim; ++d) {
     empty = empty || t->shape[d] == 0;
     same = t->shape[d] == want.shape[static_cast<size_t>(d)];
   }
-  if (same && (t->data || empty)) [[likely]] return;
+  if (same && (t->data || empty)) [[likely]]
+    return;
   if (same) FailInput(i, "a tensor without data");
   if (t->ndim < 0 || t->ndim > 64 || (t->ndim && !t->shape)) FailInput(i, "not a tensor");
   FailInput(i, Cat("expected ", Expected(want), ", got ", TensorTypeString(t->shape, t->ndim, t->dtype)));
@@ -128,7 +142,8 @@ size_t Executor::Index(const ArgValue& v, const std::vector<TensorInfo>& list, c
   }
   std::string known;
   for (size_t i = 0; i < list.size() && i < 20; ++i) known += Cat(i ? ", `" : "`", list[i].name, "`");
-  throw Error("KeyError", Cat("the model has no ", kind, " `", name, "`; it has ", known, list.size() > 20 ? ", ..." : ""));
+  throw Error("KeyError",
+              Cat("the model has no ", kind, " `", name, "`; it has ", known, list.size() > 20 ? ", ..." : ""));
 }
 
 void Executor::SetCopy(size_t i, const DLTensor* t) {
@@ -270,9 +285,20 @@ void Executor::Call(Op op, Args args, RetValue* rv) {
 }
 
 PackedFunc Executor::GetFunction(std::string_view name, const ObjectPtr<Object>& self) {
-  static constexpr std::string_view kNames[] = {
-      "run", "run_with", "set_input", "set_input_zero_copy", "get_output", "get_input", "load_params", "get_num_inputs",
-      "get_num_outputs", "get_input_index", "get_input_name", "get_output_name", "get_input_info", "get_output_info"};
+  static constexpr std::string_view kNames[] = {"run",
+                                                "run_with",
+                                                "set_input",
+                                                "set_input_zero_copy",
+                                                "get_output",
+                                                "get_input",
+                                                "load_params",
+                                                "get_num_inputs",
+                                                "get_num_outputs",
+                                                "get_input_index",
+                                                "get_input_name",
+                                                "get_output_name",
+                                                "get_input_info",
+                                                "get_output_info"};
   for (int op = kRun; op <= kOutputInfo; ++op) {
     // The function keeps the executor alive.
     if (name == kNames[op]) {

@@ -69,13 +69,12 @@ Module Given(const Args& args) {
   return m;
 }
 
-double Seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
+double Seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 /// Calls a function `number` times, `repeat` times over (more often until a round takes `min_repeat_ms`), and tells the
 /// seconds a call took in each round.
-Array<double> TimeCalls(const PackedFunc& f, Device device, int number, int repeat, int min_repeat_ms, const Args& args) {
+Array<double> TimeCalls(const PackedFunc& f, Device device, int number, int repeat, int min_repeat_ms,
+                        const Args& args) {
   if (number < 1 || repeat < 1 || min_repeat_ms < 0) throw ValueError("number and repeat must be at least 1");
   DeviceAPI* api = DeviceAPI::Get(device);
   f.CallPacked(args.values, args.num_args);  // not counted: first touch of memory, waking of threads
@@ -92,7 +91,8 @@ Array<double> TimeCalls(const PackedFunc& f, Device device, int number, int repe
         out.push_back(took / static_cast<double>(n));
         break;
       }
-      // As often as it should take, and a little more; at most ten times as often, since the first guess may be far off.
+      // As often as it should take, and a little more; at most ten times as often, since the first guess may be far
+      // off.
       const double factor = took > 0 ? min_repeat_ms / (took * 1e3) * 1.1 + 0.01 : 10;
       n = static_cast<int64_t>(static_cast<double>(n) * (factor < 10 ? factor : 10)) + 1;
     }
@@ -122,8 +122,8 @@ BATON_REGISTER_GLOBAL("runtime.ModuleImports").set_body(PackedFunc([](Args args,
 BATON_REGISTER_GLOBAL("runtime.ModuleLoadFromFile").set_body(PackedFunc([](Args args, RetValue* rv) {
   *rv = Module::LoadFromFile(args[0].As<std::string>());
 }));
-/// (module or function, name, device, number, repeat, min_repeat_ms): a function that is called with the arguments of the
-/// timed one and returns the seconds a call took, one for each repetition.
+/// (module or function, name, device, number, repeat, min_repeat_ms): a function that is called with the arguments of
+/// the timed one and returns the seconds a call took, one for each repetition.
 BATON_REGISTER_GLOBAL("runtime.TimeEvaluator").set_body(PackedFunc([](Args args, RetValue* rv) {
   const std::string name = args[1].As<std::string>();
   PackedFunc f;

@@ -113,8 +113,7 @@ void CopyTensor(const DLTensor* from, DLTensor* to) {
   CopyStrided(from, to);
 }
 
-NDArray NDArray::Allocate(int ndim, const int64_t* shape, const int64_t* strides, DataType dtype,
-                          Device device) {
+NDArray NDArray::Allocate(int ndim, const int64_t* shape, const int64_t* strides, DataType dtype, Device device) {
   if (ndim > kMaxRank) {
     throw ValueError(Cat("a tensor of rank ", ndim, ": expected 0 to ", kMaxRank));
   }
@@ -142,7 +141,8 @@ NDArray NDArray::Allocate(int ndim, const int64_t* shape, const int64_t* strides
 }
 
 NDArray NDArray::Empty(const std::vector<int64_t>& shape, DataType dtype, Device device) {
-  if (dtype.bits() == 0 || dtype.lanes() == 0) throw ValueError(Cat("an array cannot have dtype ", DataType2String(dtype)));
+  if (dtype.bits() == 0 || dtype.lanes() == 0)
+    throw ValueError(Cat("an array cannot have dtype ", DataType2String(dtype)));
   const size_t bytes = TensorBytes(shape, dtype);
   DeviceAPI* api = DeviceAPI::Get(device);
   NDArray a = Allocate(static_cast<int>(shape.size()), shape.data(), nullptr, dtype, device);
@@ -173,8 +173,7 @@ NDArray NDArray::FromBytes(const void* data, const std::vector<int64_t>& shape, 
   return a;
 }
 
-NDArray NDArray::Wrap(void* data, const std::vector<int64_t>& shape, DataType dtype, ObjectRef owner,
-                      bool read_only) {
+NDArray NDArray::Wrap(void* data, const std::vector<int64_t>& shape, DataType dtype, ObjectRef owner, bool read_only) {
   if (TensorBytes(shape, dtype) && !data) throw ValueError("a view of null");
   NDArray a = Allocate(static_cast<int>(shape.size()), shape.data(), nullptr, dtype, Cpu());
   NDArrayObj* n = a.obj();
@@ -210,7 +209,7 @@ void NDArray::CopyFrom(const DLTensor* other) const {
   if (from.device_type == kDLCPU && to.device_type == kDLCPU) return CopyTensor(other, tensor());
   if (!runtime::IsContiguous(other) || !contiguous()) {
     throw UnsupportedError(Cat("copy between ", Device2String(from), " and ", Device2String(to),
-                                 " of an array with strides; make it contiguous first"));
+                               " of an array with strides; make it contiguous first"));
   }
   DeviceAPI* api = DeviceAPI::Get(to.device_type == kDLCPU ? from : to);
   api->Copy(Begin(other), from, Begin(tensor()), to, nbytes());
@@ -350,7 +349,8 @@ DLManagedTensorVersioned* NDArray::ToDLPackVersioned() const {
 namespace {
 /// A place within the elements of a dense CPU array, checked.
 void CheckElement(const NDArray& a, int64_t i) {
-  if (a->device.device_type != kDLCPU || !a.contiguous()) throw ValueError("elements are read from dense CPU arrays only");
+  if (a->device.device_type != kDLCPU || !a.contiguous())
+    throw ValueError("elements are read from dense CPU arrays only");
   if (i < 0 || i >= a.numel()) {
     throw Error("IndexError", Cat("element ", i, " of an array of ", a.numel()));
   }

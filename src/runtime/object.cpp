@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <baton/runtime/object.h>
-
 #include <baton/runtime/any.h>
+#include <baton/runtime/object.h>
 #include <baton/runtime/reflection.h>
 
 #include <deque>
@@ -16,8 +15,8 @@ namespace {
 struct Entry {
   std::string key;
   uint32_t parent = 0;
-  uint32_t slots = 0;       // reserved indices behind the type's own
-  uint32_t used = 0;        // of those
+  uint32_t slots = 0;  // reserved indices behind the type's own
+  uint32_t used = 0;   // of those
   bool can_overflow = true;
   bool taken = false;
 };

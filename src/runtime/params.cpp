@@ -28,7 +28,8 @@ Map<String, NDArray> Load(support::ByteReader* r) {
   Map<String, NDArray> out;
   for (uint64_t i = 0; i < count; ++i) {
     const std::string name(names[i].view());
-    if (r->Read<uint64_t>("array's magic number") != kArrayMagic) r->Fail(Cat("array `", name, "` does not begin as one"));
+    if (r->Read<uint64_t>("array's magic number") != kArrayMagic)
+      r->Fail(Cat("array `", name, "` does not begin as one"));
     r->Read<uint64_t>("reserved");
     r->Read<int32_t>("device type");  // where it was does not matter
     r->Read<int32_t>("device id");

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <baton/runtime/reflection.h>
-
 #include <baton/runtime/registry.h>
 
 #include <cstdio>
@@ -74,14 +73,22 @@ void TypeInfo::Put(TypeInfo info) {
 Any FieldInfo::Get(const Object* obj) const {
   const char* p = reinterpret_cast<const char*>(obj) + offset;
   switch (kind) {
-    case FieldKind::kBool: return Any(*reinterpret_cast<const bool*>(p));
-    case FieldKind::kInt32: return Any(*reinterpret_cast<const int32_t*>(p));
-    case FieldKind::kInt64: return Any(*reinterpret_cast<const int64_t*>(p));
-    case FieldKind::kUInt64: return Any(*reinterpret_cast<const uint64_t*>(p));
-    case FieldKind::kDouble: return Any(*reinterpret_cast<const double*>(p));
-    case FieldKind::kDataType: return Any(*reinterpret_cast<const DataType*>(p));
-    case FieldKind::kStdString: return Any(*reinterpret_cast<const std::string*>(p));
-    case FieldKind::kObject: return Any(*reinterpret_cast<const ObjectRef*>(p));
+    case FieldKind::kBool:
+      return Any(*reinterpret_cast<const bool*>(p));
+    case FieldKind::kInt32:
+      return Any(*reinterpret_cast<const int32_t*>(p));
+    case FieldKind::kInt64:
+      return Any(*reinterpret_cast<const int64_t*>(p));
+    case FieldKind::kUInt64:
+      return Any(*reinterpret_cast<const uint64_t*>(p));
+    case FieldKind::kDouble:
+      return Any(*reinterpret_cast<const double*>(p));
+    case FieldKind::kDataType:
+      return Any(*reinterpret_cast<const DataType*>(p));
+    case FieldKind::kStdString:
+      return Any(*reinterpret_cast<const std::string*>(p));
+    case FieldKind::kObject:
+      return Any(*reinterpret_cast<const ObjectRef*>(p));
   }
   return Any();
 }
@@ -97,7 +104,9 @@ void FieldInfo::Set(Object* obj, const BatonValue& v) const {
   };
   try {
     switch (kind) {
-      case FieldKind::kBool: *reinterpret_cast<bool*>(p) = ValueTraits<bool>::From(v); return;
+      case FieldKind::kBool:
+        *reinterpret_cast<bool*>(p) = ValueTraits<bool>::From(v);
+        return;
       case FieldKind::kInt32: {
         int32_t x = ValueTraits<int32_t>::From(v);
         check(x);
@@ -110,15 +119,21 @@ void FieldInfo::Set(Object* obj, const BatonValue& v) const {
         *reinterpret_cast<int64_t*>(p) = x;
         return;
       }
-      case FieldKind::kUInt64: *reinterpret_cast<uint64_t*>(p) = ValueTraits<uint64_t>::From(v); return;
+      case FieldKind::kUInt64:
+        *reinterpret_cast<uint64_t*>(p) = ValueTraits<uint64_t>::From(v);
+        return;
       case FieldKind::kDouble: {
         double x = ValueTraits<double>::From(v);
         check(x);
         *reinterpret_cast<double*>(p) = x;
         return;
       }
-      case FieldKind::kDataType: *reinterpret_cast<DataType*>(p) = ValueTraits<DataType>::From(v); return;
-      case FieldKind::kStdString: *reinterpret_cast<std::string*>(p) = ValueTraits<std::string>::From(v); return;
+      case FieldKind::kDataType:
+        *reinterpret_cast<DataType*>(p) = ValueTraits<DataType>::From(v);
+        return;
+      case FieldKind::kStdString:
+        *reinterpret_cast<std::string*>(p) = ValueTraits<std::string>::From(v);
+        return;
       case FieldKind::kObject: {
         Any out;
         convert(v, &out);
@@ -230,7 +245,8 @@ BATON_REGISTER_GLOBAL("node.ListTypes").set_body_typed([] {
   for (const TypeInfo* info : TypeInfo::List()) {
     Array<Any> fields;
     for (const FieldInfo& f : info->fields) {
-      fields.push_back(Array<Any>{Any(f.name), Any(f.type_name), Any(f.doc), Any(static_cast<int>(f.flags)), f.default_value});
+      fields.push_back(
+          Array<Any>{Any(f.name), Any(f.type_name), Any(f.doc), Any(static_cast<int>(f.flags)), f.default_value});
     }
     out.push_back(Array<Any>{Any(info->key), Any(Object::TypeIndex2Key(info->parent)), Any(info->doc),
                              Any(info->create == nullptr), Any(fields)});

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <baton/runtime/registry.h>
-
 #include <baton/runtime/array.h>
 #include <baton/runtime/bytes.h>
+#include <baton/runtime/registry.h>
 
 #include <map>
 #include <memory>

@@ -10,11 +10,11 @@ namespace baton::runtime {
 namespace {
 
 enum Special : uint8_t {
-  kIeee,      // infinities and NaNs at the top exponent
-  kNanOnly,   // all ones is NaN, there is no infinity
-  kUnsigned0, // the bits of -0 are the only NaN
-  kFinite,    // neither
-  kPower,     // exponent only, no sign; all ones is NaN
+  kIeee,       // infinities and NaNs at the top exponent
+  kNanOnly,    // all ones is NaN, there is no infinity
+  kUnsigned0,  // the bits of -0 are the only NaN
+  kFinite,     // neither
+  kPower,      // exponent only, no sign; all ones is NaN
 };
 
 struct Format {
@@ -112,10 +112,14 @@ uint32_t EncodeSmallFloat(DataType t, double value) {
   uint32_t max = f->special == kIeee ? infinity - 1 : f->special == kNanOnly ? all - 1 : all;
   const auto nan = [&]() -> uint32_t {
     switch (f->special) {
-      case kIeee: return sign | infinity | 1u << (f->mantissa - 1);
-      case kNanOnly: return sign | all;
-      case kUnsigned0: return all + 1;
-      default: return sign | max;
+      case kIeee:
+        return sign | infinity | 1u << (f->mantissa - 1);
+      case kNanOnly:
+        return sign | all;
+      case kUnsigned0:
+        return all + 1;
+      default:
+        return sign | max;
     }
   };
   const auto large = [&]() -> uint32_t { return f->special == kIeee ? sign | infinity : nan(); };
@@ -160,18 +164,26 @@ int64_t LoadInt(const void* data, DataType t, int64_t i) {
   if (t.is_bool()) return At<uint8_t>(data, i) != 0;
   if (t.is_int()) {
     switch (t.bits()) {
-      case 8: return At<int8_t>(data, i);
-      case 16: return At<int16_t>(data, i);
-      case 32: return At<int32_t>(data, i);
-      default: return At<int64_t>(data, i);
+      case 8:
+        return At<int8_t>(data, i);
+      case 16:
+        return At<int16_t>(data, i);
+      case 32:
+        return At<int32_t>(data, i);
+      default:
+        return At<int64_t>(data, i);
     }
   }
   if (t.is_uint()) {
     switch (t.bits()) {
-      case 8: return At<uint8_t>(data, i);
-      case 16: return At<uint16_t>(data, i);
-      case 32: return At<uint32_t>(data, i);
-      default: return static_cast<int64_t>(At<uint64_t>(data, i));
+      case 8:
+        return At<uint8_t>(data, i);
+      case 16:
+        return At<uint16_t>(data, i);
+      case 32:
+        return At<uint32_t>(data, i);
+      default:
+        return static_cast<int64_t>(At<uint64_t>(data, i));
     }
   }
   return Truncate(LoadDouble(data, t, i));
@@ -195,10 +207,14 @@ void StoreInt(void* data, DataType t, int64_t i, int64_t v) {
   if (t.is_bool()) return Put<uint8_t>(data, i, v != 0);
   if (t.is_integral()) {
     switch (t.bits()) {
-      case 8: return Put(data, i, static_cast<uint8_t>(v));
-      case 16: return Put(data, i, static_cast<uint16_t>(v));
-      case 32: return Put(data, i, static_cast<uint32_t>(v));
-      default: return Put(data, i, static_cast<uint64_t>(v));
+      case 8:
+        return Put(data, i, static_cast<uint8_t>(v));
+      case 16:
+        return Put(data, i, static_cast<uint16_t>(v));
+      case 32:
+        return Put(data, i, static_cast<uint32_t>(v));
+      default:
+        return Put(data, i, static_cast<uint64_t>(v));
     }
   }
   // One rounding: not through a double.

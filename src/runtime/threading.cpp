@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One caller at a time owns the pool. A fork is one exchange of `word`, a join one decrement of `pending` by each worker
-// that took part. Workers that do not take part never touch the job, so it can be replaced under their eyes.
+// One caller at a time owns the pool. A fork is one exchange of `word`, a join one decrement of `pending` by each
+// worker that took part. Workers that do not take part never touch the job, so it can be replaced under their eyes.
 #include <baton/runtime/error.h>
 #include <baton/runtime/threading.h>
 #include <baton/support/machine.h>
@@ -17,8 +17,8 @@
 #include <climits>
 #include <cstdlib>
 #include <cstring>
-#include <new>
 #include <exception>
+#include <new>
 #include <string>
 
 namespace baton::runtime::threading {
@@ -48,8 +48,8 @@ void FutexWake(std::atomic<uint32_t>* word, int count) {
   syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, nullptr, nullptr, 0);
 }
 
-/// Looks for `done()` so often (about 45 us) before it offers the processor to others; with more threads than processors
-/// only a moment, since what we wait for may need ours.
+/// Looks for `done()` so often (about 45 us) before it offers the processor to others; with more threads than
+/// processors only a moment, since what we wait for may need ours.
 constexpr int kHot = 2000, kHotCrowded = 20;
 
 /// Spins until `done()`, giving the processor away after a while; false after about a millisecond.
@@ -136,7 +136,7 @@ struct Pool {
   std::atomic<uint32_t> wake{0};
   alignas(64) std::atomic<uint32_t> owned{0};
   Job job;
-  int workers = 0;    // started
+  int workers = 0;                  // started
   std::atomic<int> requested{0};    // by SetNumThreads; 0: not
   std::atomic<int> num_threads{0};  // 0: not yet known
   std::atomic<int> hot{kHot};
@@ -171,8 +171,8 @@ int FromEnvironment() {
     char* end = nullptr;
     const long n = strtol(text, &end, 10);
     if (*end != '\0' || n < 1 || n > kMaxThreads) {
-      throw RuntimeError(support::Cat("BATON_NUM_THREADS is `", text,
-                                      "`: expected a whole number from 1 to 1024, or unset it"));
+      throw RuntimeError(
+          support::Cat("BATON_NUM_THREADS is `", text, "`: expected a whole number from 1 to 1024, or unset it"));
     }
     return static_cast<int>(n);
   }
@@ -398,9 +398,12 @@ void* BatonBackendAlloc(uint64_t size) {
 void BatonBackendFree(void* memory) { free(memory); }
 
 const BatonBackendApi* BatonBackendGetApi(void) {
-  static const BatonBackendApi api = {sizeof(BatonBackendApi), 1,
-                                      BatonBackendParallelLaunch, BatonBackendNumThreads,
-                                      BatonBackendSetError,       BatonBackendAlloc,
+  static const BatonBackendApi api = {sizeof(BatonBackendApi),
+                                      1,
+                                      BatonBackendParallelLaunch,
+                                      BatonBackendNumThreads,
+                                      BatonBackendSetError,
+                                      BatonBackendAlloc,
                                       BatonBackendFree};
   return &api;
 }

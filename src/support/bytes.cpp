@@ -11,8 +11,8 @@ void ByteReader::Fail(const std::string& message) const {
 }
 
 void ByteReader::FailShort(uint64_t size, const char* field) const {
-  throw std::runtime_error(Cat(what_, ": ", size, " bytes wanted for `", field, "` at byte ", position_, ", ", remaining(),
-                               " remain; the file is cut or damaged"));
+  throw std::runtime_error(Cat(what_, ": ", size, " bytes wanted for `", field, "` at byte ", position_, ", ",
+                               remaining(), " remain; the file is cut or damaged"));
 }
 
 uint64_t ByteReader::ReadCount(size_t each, const char* field) {

@@ -74,8 +74,9 @@ JsonReader::Event JsonReader::Next() {
       const bool array = state_ == kAfterElement;
       if (!end && c == (array ? ']' : '}')) break;
       if (end || c != ',') {
-        FailAt(at_, end ? "the text ends within an array or object"
-                        : array ? "expected `,` or `]`" : "expected `,` or `}`");
+        FailAt(at_, end     ? "the text ends within an array or object"
+                    : array ? "expected `,` or `]`"
+                            : "expected `,` or `}`");
       }
       ++at_;
       SkipSpace();
@@ -199,8 +200,10 @@ unsigned JsonReader::Hex4() {
   if (text_.size() - at_ < 4) FailAt(at_, "the text ends within an escape");
   for (int i = 0; i < 4; ++i) {
     const char c = text_[at_];
-    const int d = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                                               : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+    const int d = c >= '0' && c <= '9'   ? c - '0'
+                  : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                  : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                         : -1;
     if (d < 0) FailAt(at_, "expected four hexadecimal digits");
     v = v * 16 + unsigned(d);
     ++at_;
@@ -388,8 +391,8 @@ Json Json::Clone() const {
 }
 
 void Json::Require(Kind kind) const {
-  static constexpr const char* kNames[] = {"null", "a boolean", "an integer", "a number",
-                                           "a string", "an array", "an object"};
+  static constexpr const char* kNames[] = {"null",     "a boolean", "an integer", "a number",
+                                           "a string", "an array",  "an object"};
   if (kind_ != kind) {
     throw std::runtime_error(Cat("JSON: expected ", kNames[kind], ", got ", kNames[kind_]));
   }
@@ -649,13 +652,22 @@ void JsonWriter::Value(const Json& value) {
   std::vector<std::pair<const Json*, size_t>> open;
   const auto write = [&](const Json& v) {
     switch (v.kind()) {
-      case Json::kNull: return Null();
-      case Json::kBool: return Bool(v.AsBool());
-      case Json::kInt: return Int(v.AsInt());
-      case Json::kDouble: return Double(v.AsDouble());
-      case Json::kString: return String(v.AsString());
-      case Json::kArray: BeginArray(); break;
-      case Json::kObject: BeginObject(); break;
+      case Json::kNull:
+        return Null();
+      case Json::kBool:
+        return Bool(v.AsBool());
+      case Json::kInt:
+        return Int(v.AsInt());
+      case Json::kDouble:
+        return Double(v.AsDouble());
+      case Json::kString:
+        return String(v.AsString());
+      case Json::kArray:
+        BeginArray();
+        break;
+      case Json::kObject:
+        BeginObject();
+        break;
     }
     open.emplace_back(&v, 0);
   };

@@ -34,7 +34,9 @@ std::vector<std::string> Nearest(std::string_view name, const std::vector<std::s
   for (const std::string& k : known) {
     size_t d = Distance(name, k, limit);
     // A name that lacks its prefix ("conv2d" for "nn.conv2d") is near.
-    if (d > limit && name.size() > 2 && k.size() > name.size() && k[k.size() - name.size() - 1] == '.' && k.ends_with(name)) d = 1;
+    if (d > limit && name.size() > 2 && k.size() > name.size() && k[k.size() - name.size() - 1] == '.' &&
+        k.ends_with(name))
+      d = 1;
     if (d <= limit) found.push_back({d, k});
   }
   std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });

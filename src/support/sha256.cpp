@@ -52,10 +52,10 @@ void BlocksPortable(uint32_t* state, const uint8_t* p, size_t blocks) {
 /// The SHA extensions: two rounds an instruction; the state lies as ABEF and CDGH.
 [[gnu::target("sha,sse4.1,ssse3")]] void BlocksSha(uint32_t* state, const uint8_t* p, size_t blocks) {
   const __m128i swap = _mm_set_epi64x(0x0c0d0e0f08090a0b, 0x0405060700010203);
-  __m128i t = _mm_shuffle_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(state)), 0xb1);         // CDAB
-  __m128i s1 = _mm_shuffle_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(state + 4)), 0x1b);    // EFGH
-  __m128i s0 = _mm_alignr_epi8(t, s1, 8);                                                                // ABEF
-  s1 = _mm_blend_epi16(s1, t, 0xf0);                                                                     // CDGH
+  __m128i t = _mm_shuffle_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(state)), 0xb1);       // CDAB
+  __m128i s1 = _mm_shuffle_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(state + 4)), 0x1b);  // EFGH
+  __m128i s0 = _mm_alignr_epi8(t, s1, 8);                                                              // ABEF
+  s1 = _mm_blend_epi16(s1, t, 0xf0);                                                                   // CDGH
   for (; blocks; --blocks, p += 64) {
     const __m128i old0 = s0, old1 = s1;
     __m128i w[4];
@@ -77,10 +77,10 @@ void BlocksPortable(uint32_t* state, const uint8_t* p, size_t blocks) {
     s0 = _mm_add_epi32(s0, old0);
     s1 = _mm_add_epi32(s1, old1);
   }
-  t = _mm_shuffle_epi32(s0, 0x1b);                                                                       // FEBA
-  s1 = _mm_shuffle_epi32(s1, 0xb1);                                                                      // DCHG
-  _mm_storeu_si128(reinterpret_cast<__m128i*>(state), _mm_blend_epi16(t, s1, 0xf0));                     // DCBA
-  _mm_storeu_si128(reinterpret_cast<__m128i*>(state + 4), _mm_alignr_epi8(s1, t, 8));                    // HGFE
+  t = _mm_shuffle_epi32(s0, 0x1b);                                                     // FEBA
+  s1 = _mm_shuffle_epi32(s1, 0xb1);                                                    // DCHG
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(state), _mm_blend_epi16(t, s1, 0xf0));   // DCBA
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(state + 4), _mm_alignr_epi8(s1, t, 8));  // HGFE
 }
 #endif
 

@@ -83,8 +83,8 @@ void* NewSegment() {
     throw std::runtime_error(
         "recursion needs more than 4 GiB of stack: it has no end, or the program is nested too deep");
   }
-  void* s = mmap(nullptr, kSegment, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK,
-                 -1, 0);
+  void* s =
+      mmap(nullptr, kSegment, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
   if (s == MAP_FAILED) throw std::bad_alloc();
   if (mprotect(s, kGuard, PROT_NONE) != 0) {
     munmap(s, kSegment);

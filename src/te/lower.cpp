@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The general schedule. A group of tensors becomes stages (what is stored), injective producers go into their readers;
-// stages that agree on their outer axes share those loops (a softmax is one loop over rows), and the innermost loop of each
-// stage is a vector of 64 bytes, whatever the machine, so that results do not depend on it.
+// stages that agree on their outer axes share those loops (a softmax is one loop over rows), and the innermost loop of
+// each stage is a vector of 64 bytes, whatever the machine, so that results do not depend on it.
 #include <baton/arith/analyzer.h>
 #include <baton/te/lower.h>
 #include <baton/tir/functor.h>
@@ -59,10 +59,14 @@ double CostOf(const PrimExpr& e) {
     if (x.dtype() == DataType::Int(64)) return;  // index arithmetic
     if (const auto* c = x.as<tir::CallNode>()) {
       std::string_view n = tir::IntrinName(c);
-      if (n == "tir.if_then_else" || n == "tir.fma" || n == "tir.reinterpret") cost += n == "tir.fma" ? 1 : 0;
-      else if (n == "tir.pow" || n == "tir.fmod" || n == "tir.atan2") cost += 40;
-      else if (n == "tir.sqrt" || n == "tir.rsqrt" || n == "tir.floor" || n == "tir.ceil" || n == "tir.fabs") cost += 4;
-      else cost += 16;
+      if (n == "tir.if_then_else" || n == "tir.fma" || n == "tir.reinterpret")
+        cost += n == "tir.fma" ? 1 : 0;
+      else if (n == "tir.pow" || n == "tir.fmod" || n == "tir.atan2")
+        cost += 40;
+      else if (n == "tir.sqrt" || n == "tir.rsqrt" || n == "tir.floor" || n == "tir.ceil" || n == "tir.fabs")
+        cost += 4;
+      else
+        cost += 16;
     } else if (x.as<tir::DivNode>() || x.as<tir::ModNode>() || x.as<tir::FloorDivNode>() || x.as<tir::FloorModNode>()) {
       cost += x.dtype().is_floating() ? 4 : 16;
     } else if (!(x.as<tir::ProducerLoadNode>() || x.as<tir::VarNode>() || x.as<IntImmNode>() || x.as<FloatImmNode>() ||
@@ -77,13 +81,13 @@ struct OpInfo {
   Operation op;
   const ComputeOpNode* compute = nullptr;
   const ExternOpNode* external = nullptr;
-  std::vector<Tensor> outs;   // tensors of it that somebody reads or that are outputs
+  std::vector<Tensor> outs;  // tensors of it that somebody reads or that are outputs
   bool is_output = false;
   bool has_reduce = false;
   bool inlined = false;
-  double own_cost = 0;        // of one element, without inlined producers
-  double cost = 0;            // with them
-  double evals = 0;           // elements that its readers ask for
+  double own_cost = 0;  // of one element, without inlined producers
+  double cost = 0;      // with them
+  double evals = 0;     // elements that its readers ask for
   int read_by_extern = 0;
 };
 
@@ -96,11 +100,11 @@ struct Axis {
 
 struct Stage {
   OpInfo* info = nullptr;
-  std::vector<Buffer> buffers;     // one for each output of the operation, flat
+  std::vector<Buffer> buffers;  // one for each output of the operation, flat
   std::vector<Array<PrimExpr>> shapes;
-  std::vector<Axis> axes;          // data axes
-  std::vector<Axis> raxes;         // reduction axes, min 0
-  Array<PrimExpr> values;          // injective: the values; reduction: the sources
+  std::vector<Axis> axes;   // data axes
+  std::vector<Axis> raxes;  // reduction axes, min 0
+  Array<PrimExpr> values;   // injective: the values; reduction: the sources
   const tir::ReduceNode* reduce = nullptr;
   tir::CommReducer combiner;
   PrimExpr condition;
@@ -160,13 +164,16 @@ class Lowerer {
       }
       for (const PrimExpr& d : t.shape()) {
         tir::PostOrderVisitExpr(d, [&](const PrimExpr& x) {
-          if (x.as<tir::AnyNode>()) throw CompileError(fmt::format("tensor `{}` has an unknown dimension; give it a variable", t->op->name.str()));
+          if (x.as<tir::AnyNode>())
+            throw CompileError(
+                fmt::format("tensor `{}` has an unknown dimension; give it a variable", t->op->name.str()));
           if (const auto* v = x.as<tir::VarNode>(); v && bound.insert(v).second) sizes.push_back(GetRef<Var>(v));
         });
       }
     };
     for (const Tensor& t : inputs_) {
-      if (!t->op.as<PlaceholderOpNode>()) throw InternalError("an input of LowerToPrimFunc is no placeholder: " + t->op->name.str());
+      if (!t->op.as<PlaceholderOpNode>())
+        throw InternalError("an input of LowerToPrimFunc is no placeholder: " + t->op->name.str());
       add(t, t->op->name.str(), true);
     }
     for (const Tensor& t : outputs_) add(t, "T_" + t->op->name.str(), false);
@@ -219,7 +226,8 @@ class Lowerer {
         info->op = t->op;
         info->compute = t->op.as<ComputeOpNode>();
         info->external = t->op.as<ExternOpNode>();
-        if (!info->compute && !info->external) throw InternalError("operation of unknown kind " + t->op.get()->GetTypeKey());
+        if (!info->compute && !info->external)
+          throw InternalError("operation of unknown kind " + t->op.get()->GetTypeKey());
         by_op_[t->op.get()] = info.get();
         order_.push_back(std::move(info));
         continue;
@@ -445,7 +453,8 @@ class Lowerer {
             stage->raxes.push_back(a);
             cost *= static_cast<double>(SizeOf(a.extent));
           }
-          for (const PrimExpr& s : stage->reduce->source) stage->values.push_back(Inliner(this).Scope(tir::Substitute(s, rename)));
+          for (const PrimExpr& s : stage->reduce->source)
+            stage->values.push_back(Inliner(this).Scope(tir::Substitute(s, rename)));
           if (stage->reduce->condition.defined() && !tir::is_const_int(stage->reduce->condition, 1)) {
             stage->condition = Inliner(this).Scope(tir::Substitute(stage->reduce->condition, rename));
           }
@@ -526,7 +535,9 @@ class Lowerer {
         double n = PrefixSize(*s, p);
         if (n < 8 && work + s->work > kParallelWork) break;
         double row = 0;
-        for (Stage* g : group) row += static_cast<double>(NumElements(Shape(g->info))) / PrefixSize(*g, p) * g->info->outs[0].dtype().bytes();
+        for (Stage* g : group)
+          row +=
+              static_cast<double>(NumElements(Shape(g->info))) / PrefixSize(*g, p) * g->info->outs[0].dtype().bytes();
         if (row > 256 << 10) break;
         // A stage that reads nothing of the group and shares fewer axes than the group has would only hurt it.
         bool related = false;
@@ -560,7 +571,8 @@ class Lowerer {
       for (const Tensor& t : s->info->outs) {
         if (t->value_index == static_cast<int64_t>(i)) actual = StoredBuffer(t);
       }
-      if (!actual.defined()) actual = Workspace(op->output_buffers[i]->shape, op->output_buffers[i]->dtype, op->name.str());
+      if (!actual.defined())
+        actual = Workspace(op->output_buffers[i]->shape, op->output_buffers[i]->dtype, op->name.str());
       bind(op->output_buffers[i], actual);
     }
     return tir::SubstituteBuffers(tir::RenewBindings(Downcast<Stmt>(op->body)), map, vars);
@@ -576,7 +588,8 @@ class Lowerer {
     if (it != flat_.end()) return it->second;
     // Outputs that were met through another Tensor object.
     for (size_t i = 0; i < outputs_.size(); ++i) {
-      if (outputs_[i]->op.same_as(t->op) && outputs_[i]->value_index == t->value_index) return flat_[t.get()] = flat_[outputs_[i].get()];
+      if (outputs_[i]->op.same_as(t->op) && outputs_[i]->value_index == t->value_index)
+        return flat_[t.get()] = flat_[outputs_[i].get()];
     }
     for (const auto& [key, b] : stored_) {
       if (key.first == t->op.get() && key.second == t->value_index) return flat_[t.get()] = b;
@@ -594,7 +607,7 @@ class Lowerer {
   };
   struct GroupContext {
     size_t prefix = 0;
-    std::vector<Var> vars;  // of the shared loops
+    std::vector<Var> vars;                                       // of the shared loops
     std::unordered_map<const Object*, std::vector<Home>> homes;  // operation -> home of each output
   };
 
@@ -630,7 +643,8 @@ class Lowerer {
       if (stages_[i]->info->external) {
         for (const Tensor& t : stages_[i]->info->external->inputs) found |= t->op.same_as(s->info->op);
       } else {
-        ForStoredReads(*stages_[i], [&](const Tensor& t, const Array<PrimExpr>&) { found |= t->op.same_as(s->info->op); });
+        ForStoredReads(*stages_[i],
+                       [&](const Tensor& t, const Array<PrimExpr>&) { found |= t->op.same_as(s->info->op); });
       }
       if (found) return true;
     }
@@ -646,7 +660,8 @@ class Lowerer {
     ctx.prefix = single ? 0 : prefix;
     std::vector<Axis> shared;
     if (!single) {
-      for (size_t i = 0; i < prefix; ++i) shared.push_back({Var(group[0]->axes[i].var->name_hint), group[0]->axes[i].extent, false});
+      for (size_t i = 0; i < prefix; ++i)
+        shared.push_back({Var(group[0]->axes[i].var->name_hint), group[0]->axes[i].extent, false});
       for (const Axis& a : shared) ctx.vars.push_back(a.var);
     }
     // Homes of the results.
@@ -767,7 +782,7 @@ class Lowerer {
 
   /// How an expression's loads move with a variable: loads that are neither constant nor contiguous in it.
   struct Strides {
-    int bad = 0;        // loads with another stride, or one that is not linear
+    int bad = 0;  // loads with another stride, or one that is not linear
     int contiguous = 0;
   };
   static Strides StridesOf(const std::vector<PrimExpr>& values, const Var& v, Analyzer* an) {
@@ -782,8 +797,10 @@ class Lowerer {
         for (const auto& t : f.terms) {
           if (t.atom.get() != static_cast<const Object*>(v.get()) && tir::UsesVar(t.atom, v.get())) linear = false;
         }
-        if (linear && c == 1) ++s.contiguous;
-        else ++s.bad;
+        if (linear && c == 1)
+          ++s.contiguous;
+        else
+          ++s.bad;
       });
     }
     return s;
@@ -856,7 +873,8 @@ class Lowerer {
         if (ok) scan.VisitExpr(s.value);
       }
       if (!ok) continue;
-      Axis joined{Var(outer.var->name_hint.str() + "_" + inner.var->name_hint.str()), an.Simplify(outer.extent * inner.extent), false};
+      Axis joined{Var(outer.var->name_hint.str() + "_" + inner.var->name_hint.str()),
+                  an.Simplify(outer.extent * inner.extent), false};
       tir::VarMap map{{outer.var.get(), PrimExpr(0)}, {inner.var.get(), joined.var}};
       for (Store& s : *stores) {
         s.index = tir::Substitute(s.index, map);
@@ -878,7 +896,8 @@ class Lowerer {
   template <class F>
   Stmt VectorLoop(const Axis& axis, int64_t lanes, F body, ForKind outer_kind = ForKind::kSerial) {
     const int64_t* n = tir::as_const_int(axis.extent);
-    Var vo(axis.var->name_hint.str() + "_o"), vi(axis.var->name_hint.str() + "_v"), vt(axis.var->name_hint.str() + "_t");
+    Var vo(axis.var->name_hint.str() + "_o"), vi(axis.var->name_hint.str() + "_v"),
+        vt(axis.var->name_hint.str() + "_t");
     if (n && *n < lanes) {
       // Not one whole vector: lanes that are a power of two need no mask.
       if ((*n & (*n - 1)) == 0) return MakeFor(vi, *n, ForKind::kVectorized, body(vi));
@@ -912,7 +931,8 @@ class Lowerer {
     return tir::IfThenElse(std::move(n));
   }
 
-  /// Places where conditions of the values begin or end to hold for certain along an axis; `an` knows the other variables.
+  /// Places where conditions of the values begin or end to hold for certain along an axis; `an` knows the other
+  /// variables.
   static std::vector<int64_t> CutPoints(const std::vector<PrimExpr>& values, const Axis& axis, Analyzer* an) {
     std::vector<int64_t> cuts;
     const int64_t* n = tir::as_const_int(axis.extent);
@@ -948,7 +968,8 @@ class Lowerer {
     };
     for (const PrimExpr& v : values) {
       tir::PostOrderVisitExpr(v, [&](const PrimExpr& x) {
-        if (const auto* call = x.as<tir::CallNode>(); call && call->args.size() == 3 && tir::IntrinName(call) == "tir.if_then_else") {
+        if (const auto* call = x.as<tir::CallNode>();
+            call && call->args.size() == 3 && tir::IntrinName(call) == "tir.if_then_else") {
           consider(call->args[0]);
         }
         if (const auto* sel = x.as<tir::SelectNode>()) consider(sel->condition);
@@ -977,7 +998,8 @@ class Lowerer {
         }
         part.push_back(a);
       }
-      parts.push_back(tir::RenewBindings(emit(part, map, static_cast<double>(cuts[c + 1] - cuts[c]) / static_cast<double>(n))));
+      parts.push_back(
+          tir::RenewBindings(emit(part, map, static_cast<double>(cuts[c + 1] - cuts[c]) / static_cast<double>(n))));
     }
     return tir::SeqStmt::Flatten(parts);
   }
@@ -1005,11 +1027,13 @@ class Lowerer {
         }
       }
       if (!ok || c <= 1 || *n % c != 0 || *n == c) continue;
-      Axis outer{Var(x.var->name_hint.str() + "_o"), PrimExpr(*n / c), false}, inner{Var(x.var->name_hint.str() + "_i"), PrimExpr(c), false};
+      Axis outer{Var(x.var->name_hint.str() + "_o"), PrimExpr(*n / c), false},
+          inner{Var(x.var->name_hint.str() + "_i"), PrimExpr(c), false};
       an->Bind(outer.var, 0, outer.extent);
       an->Bind(inner.var, 0, inner.extent);
       tir::VarMap map{{x.var.get(), outer.var * c + inner.var}};
-      for (Store& s : *stores) s.index = an->Simplify(tir::Substitute(s.index, map)), s.value = an->Simplify(tir::Substitute(s.value, map));
+      for (Store& s : *stores)
+        s.index = an->Simplify(tir::Substitute(s.index, map)), s.value = an->Simplify(tir::Substitute(s.value, map));
       (*axes)[i] = outer;
       axes->insert(axes->begin() + static_cast<std::ptrdiff_t>(i) + 1, inner);
     }
@@ -1039,7 +1063,8 @@ class Lowerer {
       Array<Stmt> seq;
       tir::VarMap map;
       if (!all.empty()) map[all.back().var.get()] = last;
-      for (const Store& s : stores) seq.push_back(MakeStore(s.buffer, tir::Substitute(s.index, map), tir::Substitute(s.value, map)));
+      for (const Store& s : stores)
+        seq.push_back(MakeStore(s.buffer, tir::Substitute(s.index, map), tir::Substitute(s.value, map)));
       return tir::SeqStmt::Flatten(seq);
     };
     if (axes.empty()) return store_all(axes, PrimExpr());
@@ -1054,7 +1079,9 @@ class Lowerer {
       return outer ? OuterLoops(outer_axes, body, work) : OuterLoops(outer_axes, body, 0);
     }
     bool flat = outer && outer_axes.empty() && work >= kParallelWork;
-    Stmt body = VectorLoop(last, lanes, [&](const PrimExpr& i) { return store_all(axes, i); }, flat ? ForKind::kParallel : ForKind::kSerial);
+    Stmt body = VectorLoop(
+        last, lanes, [&](const PrimExpr& i) { return store_all(axes, i); },
+        flat ? ForKind::kParallel : ForKind::kSerial);
     return OuterLoops(outer_axes, body, outer ? work : 0);
   }
 
@@ -1109,17 +1136,21 @@ class Lowerer {
       if (!ok) continue;
       // Whole tiles, and what is left by single elements.
       if (*na % tile != 0) {
-        *out = EmitParts(axes, ai, {*na / tile * tile}, [&](const std::vector<Axis>& part, const tir::VarMap& map, double share) {
-          std::vector<Store> st = {{stores[0].buffer, tir::Substitute(stores[0].index, map), tir::Substitute(stores[0].value, map)}};
-          return EmitStores(part, st, work * share, outer, 3);
-        });
+        *out = EmitParts(
+            axes, ai, {*na / tile * tile}, [&](const std::vector<Axis>& part, const tir::VarMap& map, double share) {
+              std::vector<Store> st = {
+                  {stores[0].buffer, tir::Substitute(stores[0].index, map), tir::Substitute(stores[0].value, map)}};
+              return EmitStores(part, st, work * share, outer, 3);
+            });
         return true;
       }
       if (*nb % tile != 0) {
-        *out = EmitParts(axes, axes.size() - 1, {*nb / tile * tile}, [&](const std::vector<Axis>& part, const tir::VarMap& map, double share) {
-          std::vector<Store> st = {{stores[0].buffer, tir::Substitute(stores[0].index, map), tir::Substitute(stores[0].value, map)}};
-          return EmitStores(part, st, work * share, outer, 3);
-        });
+        *out = EmitParts(axes, axes.size() - 1, {*nb / tile * tile},
+                         [&](const std::vector<Axis>& part, const tir::VarMap& map, double share) {
+                           std::vector<Store> st = {{stores[0].buffer, tir::Substitute(stores[0].index, map),
+                                                     tir::Substitute(stores[0].value, map)}};
+                           return EmitStores(part, st, work * share, outer, 3);
+                         });
         return true;
       }
       *out = EmitTiles(axes, ai, stores[0], bad, tile, outer ? work : 0);
@@ -1127,7 +1158,8 @@ class Lowerer {
     }
     return false;
   }
-  Stmt EmitTiles(const std::vector<Axis>& axes, size_t ai, const Store& store, const std::vector<PrimExpr>& bad, int64_t tile, double work) {
+  Stmt EmitTiles(const std::vector<Axis>& axes, size_t ai, const Store& store, const std::vector<PrimExpr>& bad,
+                 int64_t tile, double work) {
     const Axis &a = axes[ai], &b = axes.back();
     Axis ao{Var(a.var->name_hint.str() + "_o"), PrimExpr(*tir::as_const_int(a.extent) / tile), false};
     Axis bo{Var(b.var->name_hint.str() + "_o"), PrimExpr(*tir::as_const_int(b.extent) / tile), false};
@@ -1141,7 +1173,8 @@ class Lowerer {
       const std::vector<PrimExpr>& bad;
       const std::vector<Buffer>& tiles;
       PrimExpr index;
-      Replace(const std::vector<PrimExpr>& b, const std::vector<Buffer>& t, PrimExpr i) : bad(b), tiles(t), index(std::move(i)) {}
+      Replace(const std::vector<PrimExpr>& b, const std::vector<Buffer>& t, PrimExpr i)
+          : bad(b), tiles(t), index(std::move(i)) {}
       using tir::ExprMutator::VisitExpr_;
       PrimExpr VisitExpr_(const tir::BufferLoadNode* op) final {
         for (size_t k = 0; k < bad.size(); ++k) {
@@ -1163,7 +1196,8 @@ class Lowerer {
       };
       std::vector<PrimExpr> rows;
       for (int64_t r = 0; r < tile; ++r) {
-        rows.push_back(let(tir::BufferLoad(load->buffer, {tir::Ramp(at(load->indices[0], PrimExpr(0), PrimExpr(r)), PrimExpr(1), tile)})));
+        rows.push_back(let(tir::BufferLoad(
+            load->buffer, {tir::Ramp(at(load->indices[0], PrimExpr(0), PrimExpr(r)), PrimExpr(1), tile)})));
       }
       // Blocks of 1, 2, 4, ... lanes change sides between rows at that distance.
       for (int64_t s = 1; s < tile; s *= 2) {
@@ -1182,7 +1216,8 @@ class Lowerer {
       Array<Stmt> st;
       for (int64_t r = 0; r < tile; ++r) {
         tir::BufferStoreNode n;
-        n.buffer = t, n.indices = {tir::Ramp(PrimExpr(r * tile), PrimExpr(1), tile)}, n.value = rows[static_cast<size_t>(r)];
+        n.buffer = t, n.indices = {tir::Ramp(PrimExpr(r * tile), PrimExpr(1), tile)},
+        n.value = rows[static_cast<size_t>(r)];
         st.push_back(tir::BufferStore(std::move(n)));
       }
       Stmt fill = tir::SeqStmt::Flatten(st);
@@ -1215,7 +1250,8 @@ class Lowerer {
       LinearForm f = an->Linear(s.index);
       if (f.CoeffOf(axis.var.get()) != 1) return false;
       for (const auto& t : f.terms) {
-        if (t.atom.get() != static_cast<const Object*>(axis.var.get()) && tir::UsesVar(t.atom, axis.var.get())) return false;
+        if (t.atom.get() != static_cast<const Object*>(axis.var.get()) && tir::UsesVar(t.atom, axis.var.get()))
+          return false;
       }
       values.push_back(s.value);
     }
@@ -1240,8 +1276,8 @@ class Lowerer {
   }
 
   /// One stage: `inner` are its loops here, the axes before them are the shared loops.
-  Stmt EmitStage(const Stage& s, const GroupContext& ctx, const std::vector<Axis>& shared, const std::vector<Axis>& inner, double work,
-                 bool outermost) {
+  Stmt EmitStage(const Stage& s, const GroupContext& ctx, const std::vector<Axis>& shared,
+                 const std::vector<Axis>& inner, double work, bool outermost) {
     tir::VarMap rename;
     std::vector<PrimExpr> index;
     for (size_t i = 0; i < shared.size(); ++i) {
@@ -1255,7 +1291,8 @@ class Lowerer {
     for (const PrimExpr& v : s.values) values.push_back(loads(v));
     if (!s.reduce) {
       std::vector<Store> stores;
-      for (size_t i = 0; i < values.size(); ++i) stores.push_back({homes[i].buffer, HomeIndex(homes[i], index), values[i]});
+      for (size_t i = 0; i < values.size(); ++i)
+        stores.push_back({homes[i].buffer, HomeIndex(homes[i], index), values[i]});
       return EmitStores(inner, stores, work, outermost);
     }
     PrimExpr condition = s.condition.defined() ? loads(s.condition) : PrimExpr();
@@ -1267,7 +1304,8 @@ class Lowerer {
     if (c->result.size() != 1) return Combine::kOther;
     const PrimExpr& r = c->result[0];
     auto is = [&](const auto* n) {
-      return n && ((n->a.same_as(c->lhs[0]) && n->b.same_as(c->rhs[0])) || (n->a.same_as(c->rhs[0]) && n->b.same_as(c->lhs[0])));
+      return n && ((n->a.same_as(c->lhs[0]) && n->b.same_as(c->rhs[0])) ||
+                   (n->a.same_as(c->rhs[0]) && n->b.same_as(c->lhs[0])));
     };
     if (is(r.as<tir::AddNode>())) return Combine::kSum;
     if (is(r.as<tir::MulNode>())) return Combine::kProd;
@@ -1278,7 +1316,8 @@ class Lowerer {
     return Combine::kOther;
   }
   /// acc op value for each output of the reduction.
-  static std::vector<PrimExpr> Apply(const tir::CommReducer& c, const std::vector<PrimExpr>& acc, const std::vector<PrimExpr>& value) {
+  static std::vector<PrimExpr> Apply(const tir::CommReducer& c, const std::vector<PrimExpr>& acc,
+                                     const std::vector<PrimExpr>& value) {
     std::vector<PrimExpr> out;
     // a * b + acc in one rounding: as exact as can be, and one instruction.
     if (KindOfCombiner(c) == Combine::kSum && value[0].dtype().is_float() && value[0].dtype().bits() >= 32) {
@@ -1307,8 +1346,9 @@ class Lowerer {
     return body;
   }
 
-  Stmt EmitReduce(const Stage& s, const std::vector<Home>& homes, const std::vector<PrimExpr>& index, std::vector<Axis> axes,
-                  std::vector<PrimExpr> values, PrimExpr condition, double work, bool outermost, int depth = 0) {
+  Stmt EmitReduce(const Stage& s, const std::vector<Home>& homes, const std::vector<PrimExpr>& index,
+                  std::vector<Axis> axes, std::vector<PrimExpr> values, PrimExpr condition, double work, bool outermost,
+                  int depth = 0) {
     Analyzer an;
     for (const Axis& a : axes) an.Bind(a.var, 0, a.extent);
     for (const Axis& a : s.raxes) an.Bind(a.var, 0, a.extent);
@@ -1362,15 +1402,21 @@ class Lowerer {
       Strides sr = red ? StridesOf(values, red->var, &an) : Strides{};
       bool can_r = red && kind != Combine::kOther && num == 1 && known(red) >= 4;
       bool can_d = data && known(data) >= 4;
-      if (can_d && sd.bad == 0 && (known(data) >= lanes || !can_r || sr.bad > 0)) mode = kData;
-      else if (can_r && sr.bad == 0) mode = kReduction;
-      else if (can_d && sd.bad <= sr.bad) mode = kData;
-      else if (can_r && known(red) >= lanes) mode = kReduction;
-      else if (can_d) mode = kData;
+      if (can_d && sd.bad == 0 && (known(data) >= lanes || !can_r || sr.bad > 0))
+        mode = kData;
+      else if (can_r && sr.bad == 0)
+        mode = kReduction;
+      else if (can_d && sd.bad <= sr.bad)
+        mode = kData;
+      else if (can_r && known(red) >= lanes)
+        mode = kReduction;
+      else if (can_d)
+        mode = kData;
     }
     auto acc_buffers = [&](int64_t size) {
       std::vector<Buffer> acc;
-      for (size_t i = 0; i < num; ++i) acc.push_back(Buffer::Make({PrimExpr(size)}, identity[i].dtype(), Unique(&names_, "acc"), "local"));
+      for (size_t i = 0; i < num; ++i)
+        acc.push_back(Buffer::Make({PrimExpr(size)}, identity[i].dtype(), Unique(&names_, "acc"), "local"));
       return acc;
     };
     auto with_acc = [&](const std::vector<Buffer>& acc, Stmt body) {
@@ -1428,7 +1474,8 @@ class Lowerer {
         if (parts > 1) {
           Var rv(red->var->name_hint.str() + "_r"), l("l");
           PrimExpr vectors = floordiv(rest, PrimExpr(lanes));
-          inner.push_back(MakeFor(rv, vectors, ForKind::kSerial, MakeFor(l, lanes, ForKind::kVectorized, update(0, done + rv * lanes + l, l))));
+          inner.push_back(MakeFor(rv, vectors, ForKind::kSerial,
+                                  MakeFor(l, lanes, ForKind::kVectorized, update(0, done + rv * lanes + l, l))));
           done = done + vectors * lanes;
           rest = red->extent - done;
         }
@@ -1446,12 +1493,18 @@ class Lowerer {
       for (int64_t p = 0; p < parts; ++p) sums.push_back(vec(p));
       auto join = [&](const PrimExpr& x, const PrimExpr& y) -> PrimExpr {
         switch (kind) {
-          case Combine::kSum: return x + y;
-          case Combine::kProd: return x * y;
-          case Combine::kMin: return min(x, y);
-          case Combine::kMax: return max(x, y);
-          case Combine::kAnd: return x && y;
-          default: return x || y;
+          case Combine::kSum:
+            return x + y;
+          case Combine::kProd:
+            return x * y;
+          case Combine::kMin:
+            return min(x, y);
+          case Combine::kMax:
+            return max(x, y);
+          case Combine::kAnd:
+            return x && y;
+          default:
+            return x || y;
         }
       };
       while (sums.size() > 1) {
@@ -1461,10 +1514,19 @@ class Lowerer {
       }
       PrimExpr v = sums[0], result;
       switch (kind) {
-        case Combine::kSum: result = tir::vector_sum(v); break;
-        case Combine::kProd: result = tir::vector_prod(v); break;
-        case Combine::kMin: case Combine::kAnd: result = tir::vector_min(v); break;
-        default: result = tir::vector_max(v); break;
+        case Combine::kSum:
+          result = tir::vector_sum(v);
+          break;
+        case Combine::kProd:
+          result = tir::vector_prod(v);
+          break;
+        case Combine::kMin:
+        case Combine::kAnd:
+          result = tir::vector_min(v);
+          break;
+        default:
+          result = tir::vector_max(v);
+          break;
       }
       Stmt whole = tir::SeqStmt::Flatten({tir::SeqStmt::Flatten(init), body, finish({result}, {})});
       return OuterLoops(axes, with_acc(acc, whole), outermost ? work : 0);
@@ -1473,17 +1535,20 @@ class Lowerer {
     if (mode == kData) {
       Axis d = *data;
       std::vector<Axis> outer_axes(axes.begin(), axes.end() - 1);
-      Stmt body = VectorLoop(d, lanes, [&](const PrimExpr& i) {
-        std::vector<Buffer> acc = acc_buffers(1);
-        tir::VarMap map{{d.var.get(), i}};
-        std::vector<PrimExpr> vals;
-        for (const PrimExpr& v : values) vals.push_back(tir::Substitute(v, map));
-        Array<Stmt> seq;
-        for (size_t k = 0; k < num; ++k) seq.push_back(MakeStore(acc[k], 0, identity[k]));
-        seq.push_back(loops(StoreAll(acc, 0, Apply(s.combiner, load_acc(acc, 0), vals)), raxes.size()));
-        seq.push_back(finish(load_acc(acc, 0), map));
-        return tir::RenewBindings(with_acc(acc, tir::SeqStmt::Flatten(seq)));
-      }, outermost && outer_axes.empty() && work >= kParallelWork ? ForKind::kParallel : ForKind::kSerial);
+      Stmt body = VectorLoop(
+          d, lanes,
+          [&](const PrimExpr& i) {
+            std::vector<Buffer> acc = acc_buffers(1);
+            tir::VarMap map{{d.var.get(), i}};
+            std::vector<PrimExpr> vals;
+            for (const PrimExpr& v : values) vals.push_back(tir::Substitute(v, map));
+            Array<Stmt> seq;
+            for (size_t k = 0; k < num; ++k) seq.push_back(MakeStore(acc[k], 0, identity[k]));
+            seq.push_back(loops(StoreAll(acc, 0, Apply(s.combiner, load_acc(acc, 0), vals)), raxes.size()));
+            seq.push_back(finish(load_acc(acc, 0), map));
+            return tir::RenewBindings(with_acc(acc, tir::SeqStmt::Flatten(seq)));
+          },
+          outermost && outer_axes.empty() && work >= kParallelWork ? ForKind::kParallel : ForKind::kSerial);
       return OuterLoops(outer_axes, body, outermost ? work : 0);
     }
 
@@ -1496,7 +1561,8 @@ class Lowerer {
   }
 
   /// All stages share all axes: values go from stage to stage through one-element buffers, that is, registers.
-  Stmt EmitFull(const std::vector<Stage*>& group, const GroupContext& ctx, const std::vector<Axis>& shared, double work) {
+  Stmt EmitFull(const std::vector<Stage*>& group, const GroupContext& ctx, const std::vector<Axis>& shared,
+                double work) {
     bool reduces = false;
     for (Stage* s : group) reduces |= s->reduce != nullptr;
     std::vector<Buffer> locals;
@@ -1531,7 +1597,9 @@ class Lowerer {
       for (const Axis& a : s->raxes) an.Bind(a.var, 0, a.extent);
       widest = std::max(widest, WidestBytes(values));
       Strides st = StridesOf(values, shared.back().var, &an);
-      if (s->reduce && (st.bad > 0 || (s->condition.defined() && tir::UsesVar(loads(s->condition), shared.back().var.get())))) vector = false;
+      if (s->reduce &&
+          (st.bad > 0 || (s->condition.defined() && tir::UsesVar(loads(s->condition), shared.back().var.get()))))
+        vector = false;
       const int64_t* n = tir::as_const_int(shared.back().extent);
       if (n && *n < 4) vector = false;
     }
@@ -1546,8 +1614,9 @@ class Lowerer {
       return OuterLoops(all, body, work);
     }
     scalar_reduce_ = reduces;
-    Stmt body = VectorLoop(shared.back(), std::max<int64_t>(1, kVectorBytes / widest), [&](const PrimExpr& i) { return point(i); },
-                           outer.empty() && work >= kParallelWork ? ForKind::kParallel : ForKind::kSerial);
+    Stmt body = VectorLoop(
+        shared.back(), std::max<int64_t>(1, kVectorBytes / widest), [&](const PrimExpr& i) { return point(i); },
+        outer.empty() && work >= kParallelWork ? ForKind::kParallel : ForKind::kSerial);
     scalar_reduce_ = false;
     return OuterLoops(outer, body, work);
   }
@@ -1559,7 +1628,8 @@ class Lowerer {
       if (to.same_as(from)) continue;
       if (from->data.same_as(to->data)) continue;
       Axis a{Var("i"), to->shape[0], false};
-      seq->push_back(EmitStores({a}, {{to, a.var, tir::BufferLoad(from, {a.var})}}, static_cast<double>(NumElements(outputs_[i].shape())), true));
+      seq->push_back(EmitStores({a}, {{to, a.var, tir::BufferLoad(from, {a.var})}},
+                                static_cast<double>(NumElements(outputs_[i].shape())), true));
     }
   }
 
@@ -1581,7 +1651,8 @@ class Lowerer {
 
 }  // namespace
 
-tir::PrimFunc LowerToPrimFunc(const Array<Tensor>& inputs, const Array<Tensor>& outputs, const String& name, const Target& target) {
+tir::PrimFunc LowerToPrimFunc(const Array<Tensor>& inputs, const Array<Tensor>& outputs, const String& name,
+                              const Target& target) {
   tir::PrimFunc f = Lowerer(inputs, outputs, target).Run(name);
   f.CopyOnWrite()->body = arith::SimplifyStmt(f->body);
   tir::VerifyWellFormed(f);

@@ -14,7 +14,8 @@ const RegisterNodes<OperationNode, TensorNode, PlaceholderOpNode, ComputeOpNode,
 void CheckShape(const Array<PrimExpr>& shape, std::string_view name) {
   for (const PrimExpr& d : shape) {
     if (!d.defined() || !(d.dtype() == DataType::Int(64))) {
-      Fail(fmt::format("a dimension of `{}` is {}; dimensions are int64", name, d.defined() ? DataType2String(d.dtype()) : "null"));
+      Fail(fmt::format("a dimension of `{}` is {}; dimensions are int64", name,
+                       d.defined() ? DataType2String(d.dtype()) : "null"));
     }
     if (const int64_t* c = tir::as_const_int(d); c && *c < 0) Fail(fmt::format("a dimension of `{}` is {}", name, *c));
   }
@@ -28,11 +29,13 @@ Tensor MakeTensor(const Array<PrimExpr>& shape, DataType dtype, const Operation&
 
 PrimExpr Tensor::operator()(const Array<PrimExpr>& indices) const {
   if (indices.size() != shape().size()) {
-    Fail(fmt::format("tensor `{}` has {} dimensions, read with {} indices", (*this)->op->name.str(), shape().size(), indices.size()));
+    Fail(fmt::format("tensor `{}` has {} dimensions, read with {} indices", (*this)->op->name.str(), shape().size(),
+                     indices.size()));
   }
   Array<PrimExpr> index = indices;
   for (size_t i = 0; i < index.size(); ++i) {
-    if (!index[i].defined() || !index[i].dtype().is_integral()) Fail(fmt::format("an index of tensor `{}` is no integer", (*this)->op->name.str()));
+    if (!index[i].defined() || !index[i].dtype().is_integral())
+      Fail(fmt::format("an index of tensor `{}` is no integer", (*this)->op->name.str()));
     if (!(index[i].dtype() == DataType::Int(64))) index.Set(i, cast(DataType::Int(64), index[i]));
   }
   tir::ProducerLoadNode n;
@@ -57,9 +60,11 @@ Array<Var> MakeIndexVars(size_t n) {
   return vars;
 }
 
-Array<Tensor> ComputeMany(const Array<PrimExpr>& shape, const Array<Var>& vars, const Array<PrimExpr>& bodies, String name, String tag) {
+Array<Tensor> ComputeMany(const Array<PrimExpr>& shape, const Array<Var>& vars, const Array<PrimExpr>& bodies,
+                          String name, String tag) {
   CheckShape(shape, name.view());
-  if (vars.size() != shape.size()) Fail(fmt::format("compute `{}` has {} variables for {} dimensions", name.str(), vars.size(), shape.size()));
+  if (vars.size() != shape.size())
+    Fail(fmt::format("compute `{}` has {} variables for {} dimensions", name.str(), vars.size(), shape.size()));
   if (bodies.empty()) Fail(fmt::format("compute `{}` has no body", name.str()));
   ComputeOpNode op;
   op.name = name;
@@ -73,12 +78,14 @@ Array<Tensor> ComputeMany(const Array<PrimExpr>& shape, const Array<Var>& vars, 
   }
   auto check = [&](const PrimExpr& e) {
     tir::PostOrderVisitExpr(e, [&](const PrimExpr& x) {
-      if (x.as<tir::ReduceNode>()) Fail(fmt::format("a reduction in compute `{}` is not at the root of the body", name.str()));
+      if (x.as<tir::ReduceNode>())
+        Fail(fmt::format("a reduction in compute `{}` is not at the root of the body", name.str()));
     });
   };
   for (const PrimExpr& b : bodies) {
     if (!b.defined()) Fail(fmt::format("a body of compute `{}` is null", name.str()));
-    if (!b.dtype().is_scalar()) Fail(fmt::format("a body of compute `{}` has dtype {}, not a scalar", name.str(), DataType2String(b.dtype())));
+    if (!b.dtype().is_scalar())
+      Fail(fmt::format("a body of compute `{}` has dtype {}, not a scalar", name.str(), DataType2String(b.dtype())));
     if (const auto* reduce = b.as<tir::ReduceNode>()) {
       for (const PrimExpr& s : reduce->source) check(s);
     } else {
@@ -88,7 +95,8 @@ Array<Tensor> ComputeMany(const Array<PrimExpr>& shape, const Array<Var>& vars, 
   op.body = bodies;
   ComputeOp ref(std::move(op));
   Array<Tensor> out;
-  for (size_t i = 0; i < bodies.size(); ++i) out.push_back(MakeTensor(shape, bodies[i].dtype(), ref, static_cast<int64_t>(i)));
+  for (size_t i = 0; i < bodies.size(); ++i)
+    out.push_back(MakeTensor(shape, bodies[i].dtype(), ref, static_cast<int64_t>(i)));
   return out;
 }
 Tensor ComputeImpl(const Array<PrimExpr>& shape, const Array<Var>& vars, PrimExpr body, String name, String tag) {

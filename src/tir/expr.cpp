@@ -6,13 +6,13 @@
 
 namespace baton::tir {
 namespace {
-const RegisterNodes<VarNode, SizeVarNode, AnyNode, StringImmNode, CastNode, AddNode, SubNode, MulNode, DivNode, ModNode, FloorDivNode,
-                    FloorModNode, MinNode, MaxNode, EQNode, NENode, LTNode, LENode, GTNode, GENode, AndNode, OrNode, NotNode,
-                    SelectNode, BufferNode, BufferLoadNode, RampNode, BroadcastNode, ShuffleNode, LetNode, CallNode, CommReducerNode,
-                    IterVarNode, ReduceNode, ProducerLoadNode>
+const RegisterNodes<VarNode, SizeVarNode, AnyNode, StringImmNode, CastNode, AddNode, SubNode, MulNode, DivNode, ModNode,
+                    FloorDivNode, FloorModNode, MinNode, MaxNode, EQNode, NENode, LTNode, LENode, GTNode, GENode,
+                    AndNode, OrNode, NotNode, SelectNode, BufferNode, BufferLoadNode, RampNode, BroadcastNode,
+                    ShuffleNode, LetNode, CallNode, CommReducerNode, IterVarNode, ReduceNode, ProducerLoadNode>
     registered_exprs;
-const RegisterNodes<StmtNode, BufferStoreNode, AllocateNode, ForNode, IfThenElseNode, SeqStmtNode, EvaluateNode, LetStmtNode,
-                    AttrStmtNode, AssertStmtNode, PrimFuncNode>
+const RegisterNodes<StmtNode, BufferStoreNode, AllocateNode, ForNode, IfThenElseNode, SeqStmtNode, EvaluateNode,
+                    LetStmtNode, AttrStmtNode, AssertStmtNode, PrimFuncNode>
     registered_stmts;
 
 [[noreturn]] void Fail(const std::string& message) { throw runtime::TypeError(message); }
@@ -41,7 +41,8 @@ ObjectPtr<Object> Binary(const char* name, PrimExpr a, PrimExpr b, bool compare,
 void CheckIndices(const Buffer& b, const Array<PrimExpr>& indices, const char* what) {
   if (!b.defined()) Fail(fmt::format("{} without a buffer", what));
   if (indices.size() != b->shape.size()) {
-    Fail(fmt::format("{} of `{}` has {} indices, the buffer has {} dimensions", what, b->name.str(), indices.size(), b->shape.size()));
+    Fail(fmt::format("{} of `{}` has {} indices, the buffer has {} dimensions", what, b->name.str(), indices.size(),
+                     b->shape.size()));
   }
   for (const PrimExpr& i : indices) {
     Defined(i, "index");
@@ -84,8 +85,10 @@ Cast::Cast(DataType dtype, PrimExpr value) {
   n.value = std::move(value);
   data_ = make_object<CastNode>(std::move(n));
 }
-#define BATON_TIR_BINARY_CTOR(Name, compare, logical) \
-  Name::Name(PrimExpr a, PrimExpr b) { data_ = Binary<Name##Node>(#Name, std::move(a), std::move(b), compare, logical); }
+#define BATON_TIR_BINARY_CTOR(Name, compare, logical)                                \
+  Name::Name(PrimExpr a, PrimExpr b) {                                               \
+    data_ = Binary<Name##Node>(#Name, std::move(a), std::move(b), compare, logical); \
+  }
 BATON_TIR_BINARY_CTOR(Add, false, false)
 BATON_TIR_BINARY_CTOR(Sub, false, false)
 BATON_TIR_BINARY_CTOR(Mul, false, false)
@@ -111,8 +114,10 @@ Not::Not(PrimExpr a) {
   data_ = make_object<NotNode>(std::move(n));
 }
 Select::Select(PrimExpr condition, PrimExpr true_value, PrimExpr false_value) {
-  Defined(condition, "condition of tir.Select"), Defined(true_value, "value of tir.Select"), Defined(false_value, "value of tir.Select");
-  if (!condition.dtype().is_bool()) Fail(fmt::format("the condition of tir.Select has dtype {}, not bool", Name(condition)));
+  Defined(condition, "condition of tir.Select"), Defined(true_value, "value of tir.Select"),
+      Defined(false_value, "value of tir.Select");
+  if (!condition.dtype().is_bool())
+    Fail(fmt::format("the condition of tir.Select has dtype {}, not bool", Name(condition)));
   if (!(true_value.dtype() == false_value.dtype())) {
     Fail(fmt::format("the values of tir.Select have dtypes {} and {}", Name(true_value), Name(false_value)));
   }
@@ -134,7 +139,8 @@ String BufferNode::scope() const { return BufferScope(this); }
 Buffer Buffer::Make(Array<PrimExpr> shape, DataType dtype, String name, String scope) {
   for (const PrimExpr& d : shape) {
     Defined(d, "dimension of a buffer");
-    if (!(d.dtype() == DataType::Int(64))) Fail(fmt::format("a dimension of `{}` has dtype {}; dimensions are int64", name.str(), Name(d)));
+    if (!(d.dtype() == DataType::Int(64)))
+      Fail(fmt::format("a dimension of `{}` has dtype {}; dimensions are int64", name.str(), Name(d)));
   }
   PointerTypeNode p;
   p.element_type = PrimType(dtype);
@@ -172,7 +178,8 @@ Broadcast::Broadcast(PrimExpr value, int64_t lanes) {
   data_ = make_object<BroadcastNode>(std::move(n));
 }
 Shuffle::Shuffle(Array<PrimExpr> vectors, Array<int64_t> indices) {
-  if (vectors.empty() || vectors.size() > 2 || indices.empty()) Fail("tir.Shuffle takes one or two vectors and at least one lane number");
+  if (vectors.empty() || vectors.size() > 2 || indices.empty())
+    Fail("tir.Shuffle takes one or two vectors and at least one lane number");
   int64_t total = 0;
   for (const PrimExpr& v : vectors) {
     Defined(v, "vector of tir.Shuffle");
@@ -188,7 +195,8 @@ Shuffle::Shuffle(Array<PrimExpr> vectors, Array<int64_t> indices) {
 }
 Let::Let(Var var, PrimExpr value, PrimExpr body) {
   Defined(value, "value of tir.Let"), Defined(body, "body of tir.Let");
-  if (!(var.dtype() == value.dtype())) Fail(fmt::format("tir.Let binds `{}` of {} to a value of {}", var->name_hint.str(), Name(var), Name(value)));
+  if (!(var.dtype() == value.dtype()))
+    Fail(fmt::format("tir.Let binds `{}` of {} to a value of {}", var->name_hint.str(), Name(var), Name(value)));
   LetNode n = Typed<LetNode>(body.dtype());
   n.var = std::move(var), n.value = std::move(value), n.body = std::move(body);
   data_ = make_object<LetNode>(std::move(n));

@@ -27,14 +27,15 @@ NodeKind KindOf(const Object* node) {
 }
 
 void ThrowNoVisit(const Object* node) {
-  throw InternalError(node ? "no visit of " + node->GetTypeKey() + " here" : std::string("null where a TIR node is wanted"));
+  throw InternalError(node ? "no visit of " + node->GetTypeKey() + " here"
+                           : std::string("null where a TIR node is wanted"));
 }
 
 // ---------------------------------------------------------------- ExprVisitor
-#define BATON_TIR_VISIT_BINARY(Name)                      \
-  void ExprVisitor::VisitExpr_(const Name##Node* op) {    \
-    VisitExpr(op->a);                                     \
-    VisitExpr(op->b);                                     \
+#define BATON_TIR_VISIT_BINARY(Name)                   \
+  void ExprVisitor::VisitExpr_(const Name##Node* op) { \
+    VisitExpr(op->a);                                  \
+    VisitExpr(op->b);                                  \
   }
 BATON_TIR_BINARY_LIST(BATON_TIR_VISIT_BINARY)
 void ExprVisitor::VisitExpr_(const VarNode*) {}
@@ -95,11 +96,11 @@ Array<T> MapArray(const Array<T>& a, F f) {
 Array<PrimExpr> ExprMutator::VisitExprs(const Array<PrimExpr>& a) {
   return MapArray(a, [&](const PrimExpr& e) { return VisitExpr(e); });
 }
-#define BATON_TIR_MUTATE_BINARY(Name)                                              \
-  PrimExpr ExprMutator::VisitExpr_(const Name##Node* op) {                         \
-    PrimExpr a = VisitExpr(op->a), b = VisitExpr(op->b);                           \
-    if (a.same_as(op->a) && b.same_as(op->b)) return GetRef<PrimExpr>(op);         \
-    return FoldBinary(NodeKind::k##Name, a, b);                                    \
+#define BATON_TIR_MUTATE_BINARY(Name)                                      \
+  PrimExpr ExprMutator::VisitExpr_(const Name##Node* op) {                 \
+    PrimExpr a = VisitExpr(op->a), b = VisitExpr(op->b);                   \
+    if (a.same_as(op->a) && b.same_as(op->b)) return GetRef<PrimExpr>(op); \
+    return FoldBinary(NodeKind::k##Name, a, b);                            \
   }
 BATON_TIR_BINARY_LIST(BATON_TIR_MUTATE_BINARY)
 PrimExpr ExprMutator::VisitExpr_(const VarNode* op) { return GetRef<PrimExpr>(op); }
@@ -399,7 +400,9 @@ PrimExpr Substitute(const PrimExpr& e, const VarMap& map) { return Substituter(m
 Stmt Substitute(const Stmt& s, const VarMap& map) { return Substituter(map, kNoBuffers)(s); }
 PrimExpr Substitute(const PrimExpr& e, const Map<Var, PrimExpr>& map) { return Substitute(e, ToVarMap(map)); }
 Stmt Substitute(const Stmt& s, const Map<Var, PrimExpr>& map) { return Substitute(s, ToVarMap(map)); }
-Stmt SubstituteBuffers(const Stmt& s, const BufferMap& buffers, const VarMap& vars) { return Substituter(vars, buffers)(s); }
+Stmt SubstituteBuffers(const Stmt& s, const BufferMap& buffers, const VarMap& vars) {
+  return Substituter(vars, buffers)(s);
+}
 Stmt RenewBindings(const Stmt& s) { return Renewer()(s); }
 
 // ---------------------------------------------------------------- equality
@@ -420,18 +423,18 @@ bool ExprDeepEqual(const PrimExpr& a, const PrimExpr& b) {
   if (!a.defined() || !b.defined() || a.type_index() != b.type_index() || !(a.dtype() == b.dtype())) return false;
   return support::WithStack([&]() -> bool {
     switch (KindOf(a.get())) {
-#define BATON_TIR_EQ_BINARY(Name)                                                                      \
-  case NodeKind::k##Name: {                                                                            \
-    auto* x = static_cast<const Name##Node*>(a.get());                                                 \
-    auto* y = static_cast<const Name##Node*>(b.get());                                                 \
-    return ExprDeepEqual(x->a, y->a) && ExprDeepEqual(x->b, y->b);                                     \
+#define BATON_TIR_EQ_BINARY(Name)                                  \
+  case NodeKind::k##Name: {                                        \
+    auto* x = static_cast<const Name##Node*>(a.get());             \
+    auto* y = static_cast<const Name##Node*>(b.get());             \
+    return ExprDeepEqual(x->a, y->a) && ExprDeepEqual(x->b, y->b); \
   }
       BATON_TIR_BINARY_LIST(BATON_TIR_EQ_BINARY)
-#define BATON_TIR_EQ(Name, cond)                          \
-  case NodeKind::k##Name: {                               \
-    auto* x = static_cast<const Name##Node*>(a.get());    \
-    auto* y = static_cast<const Name##Node*>(b.get());    \
-    return cond;                                          \
+#define BATON_TIR_EQ(Name, cond)                       \
+  case NodeKind::k##Name: {                            \
+    auto* x = static_cast<const Name##Node*>(a.get()); \
+    auto* y = static_cast<const Name##Node*>(b.get()); \
+    return cond;                                       \
   }
       BATON_TIR_EQ(IntImm, x->value == y->value)
       // By bits: -0 and 0 differ, a NaN equals itself.
@@ -527,7 +530,9 @@ bool HasSideEffect(const PrimExpr& e) {
         found = true;
       } else {
         std::string_view n = o->name.view();
-        if (n == "tir.masked_store" || n.substr(0, 9) == "tir.call_" || n.substr(0, 8) == "tir.amx_" || n == "tir.prefetch") found = true;
+        if (n == "tir.masked_store" || n.substr(0, 9) == "tir.call_" || n.substr(0, 8) == "tir.amx_" ||
+            n == "tir.prefetch")
+          found = true;
       }
       ExprVisitor::VisitExpr_(op);
     }

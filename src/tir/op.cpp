@@ -90,8 +90,10 @@ void Match(const char* name, PrimExpr* a, PrimExpr* b) {
   } else if (lb && Rank(tb) <= Rank(ta)) {
     *b = cast(ta, *b);
   } else if (ta.is_int() && tb.is_int()) {
-    if (ta.bits() < tb.bits()) *a = cast(tb, *a);
-    else *b = cast(ta, *b);
+    if (ta.bits() < tb.bits())
+      *a = cast(tb, *a);
+    else
+      *b = cast(ta, *b);
   } else {
     Fail(fmt::format("`{}` of {} and {}: dtypes differ; cast one of them", name, TypeName(*a), TypeName(*b)));
   }
@@ -105,53 +107,86 @@ int64_t FloorDivInt(int64_t a, int64_t b) {
 /// Value of a binary operation on integer literals; nothing if it cannot be had (division by zero).
 std::optional<__int128> EvalInt(NodeKind k, DataType t, int64_t a, int64_t b) {
   switch (k) {
-    case NodeKind::kAdd: return static_cast<__int128>(a) + b;
-    case NodeKind::kSub: return static_cast<__int128>(a) - b;
-    case NodeKind::kMul: return static_cast<__int128>(a) * b;
-    case NodeKind::kMin: return a < b ? a : b;
-    case NodeKind::kMax: return a > b ? a : b;
-    case NodeKind::kEQ: return a == b;
-    case NodeKind::kNE: return a != b;
-    case NodeKind::kLT: return a < b;
-    case NodeKind::kLE: return a <= b;
-    case NodeKind::kGT: return a > b;
-    case NodeKind::kGE: return a >= b;
-    case NodeKind::kAnd: return a && b;
-    case NodeKind::kOr: return a || b;
-    default: break;
+    case NodeKind::kAdd:
+      return static_cast<__int128>(a) + b;
+    case NodeKind::kSub:
+      return static_cast<__int128>(a) - b;
+    case NodeKind::kMul:
+      return static_cast<__int128>(a) * b;
+    case NodeKind::kMin:
+      return a < b ? a : b;
+    case NodeKind::kMax:
+      return a > b ? a : b;
+    case NodeKind::kEQ:
+      return a == b;
+    case NodeKind::kNE:
+      return a != b;
+    case NodeKind::kLT:
+      return a < b;
+    case NodeKind::kLE:
+      return a <= b;
+    case NodeKind::kGT:
+      return a > b;
+    case NodeKind::kGE:
+      return a >= b;
+    case NodeKind::kAnd:
+      return a && b;
+    case NodeKind::kOr:
+      return a || b;
+    default:
+      break;
   }
   if (b == 0 || t.is_bool()) return std::nullopt;
   if (b == -1) {  // the smallest value over -1 leaves int64
     return k == NodeKind::kDiv || k == NodeKind::kFloorDiv ? -static_cast<__int128>(a) : static_cast<__int128>(0);
   }
   switch (k) {
-    case NodeKind::kDiv: return a / b;
-    case NodeKind::kMod: return a % b;
-    case NodeKind::kFloorDiv: return FloorDivInt(a, b);
-    case NodeKind::kFloorMod: return static_cast<__int128>(a) - static_cast<__int128>(FloorDivInt(a, b)) * b;
-    default: return std::nullopt;
+    case NodeKind::kDiv:
+      return a / b;
+    case NodeKind::kMod:
+      return a % b;
+    case NodeKind::kFloorDiv:
+      return FloorDivInt(a, b);
+    case NodeKind::kFloorMod:
+      return static_cast<__int128>(a) - static_cast<__int128>(FloorDivInt(a, b)) * b;
+    default:
+      return std::nullopt;
   }
 }
 std::optional<double> EvalFloat(NodeKind k, double a, double b) {
   switch (k) {
-    case NodeKind::kAdd: return a + b;
-    case NodeKind::kSub: return a - b;
-    case NodeKind::kMul: return a * b;
-    case NodeKind::kDiv: return a / b;
-    case NodeKind::kMin: return std::isnan(a) ? a : std::isnan(b) ? b : a < b ? a : b;
-    case NodeKind::kMax: return std::isnan(a) ? a : std::isnan(b) ? b : a > b ? a : b;
-    default: return std::nullopt;
+    case NodeKind::kAdd:
+      return a + b;
+    case NodeKind::kSub:
+      return a - b;
+    case NodeKind::kMul:
+      return a * b;
+    case NodeKind::kDiv:
+      return a / b;
+    case NodeKind::kMin:
+      return std::isnan(a) ? a : std::isnan(b) ? b : a < b ? a : b;
+    case NodeKind::kMax:
+      return std::isnan(a) ? a : std::isnan(b) ? b : a > b ? a : b;
+    default:
+      return std::nullopt;
   }
 }
 std::optional<bool> CompareFloat(NodeKind k, double a, double b) {
   switch (k) {
-    case NodeKind::kEQ: return a == b;
-    case NodeKind::kNE: return a != b;
-    case NodeKind::kLT: return a < b;
-    case NodeKind::kLE: return a <= b;
-    case NodeKind::kGT: return a > b;
-    case NodeKind::kGE: return a >= b;
-    default: return std::nullopt;
+    case NodeKind::kEQ:
+      return a == b;
+    case NodeKind::kNE:
+      return a != b;
+    case NodeKind::kLT:
+      return a < b;
+    case NodeKind::kLE:
+      return a <= b;
+    case NodeKind::kGT:
+      return a > b;
+    case NodeKind::kGE:
+      return a >= b;
+    default:
+      return std::nullopt;
   }
 }
 bool IsCompare(NodeKind k) { return k >= NodeKind::kEQ && k <= NodeKind::kGE; }
@@ -163,7 +198,8 @@ PrimExpr Raw(NodeKind k, const PrimExpr& a, const PrimExpr& b) {
     return tir::Name(a, b);
     BATON_TIR_BINARY_LIST(BATON_TIR_RAW)
 #undef BATON_TIR_RAW
-    default: tir::ThrowNoVisit(a.get());
+    default:
+      tir::ThrowNoVisit(a.get());
   }
 }
 /// Simplifications that hold for one literal operand of integers and bools, and the exact ones of floats.
@@ -197,13 +233,18 @@ PrimExpr FoldOneSide(NodeKind k, const PrimExpr& a, const PrimExpr& b) {
       case NodeKind::kMax:
         if (a.same_as(b)) return a;
         break;
-      case NodeKind::kEQ: case NodeKind::kLE: case NodeKind::kGE:
+      case NodeKind::kEQ:
+      case NodeKind::kLE:
+      case NodeKind::kGE:
         if (a.same_as(b)) return tir::make_int(DataType::Bool(a.dtype().lanes()), 1);
         break;
-      case NodeKind::kNE: case NodeKind::kLT: case NodeKind::kGT:
+      case NodeKind::kNE:
+      case NodeKind::kLT:
+      case NodeKind::kGT:
         if (a.same_as(b)) return tir::make_int(DataType::Bool(a.dtype().lanes()), 0);
         break;
-      default: break;
+      default:
+        break;
     }
   } else if (a.dtype().is_bool()) {
     if (k == NodeKind::kAnd) {
@@ -276,8 +317,10 @@ PrimExpr FoldBinary(NodeKind k, const PrimExpr& a, const PrimExpr& b) {
 }
 }  // namespace tir
 
-#define BATON_TIR_OPERATOR(sym, Name) \
-  PrimExpr operator sym(PrimExpr a, PrimExpr b) { return MakeBinary(NodeKind::k##Name, #sym, std::move(a), std::move(b)); }
+#define BATON_TIR_OPERATOR(sym, Name)                                       \
+  PrimExpr operator sym(PrimExpr a, PrimExpr b) {                           \
+    return MakeBinary(NodeKind::k##Name, #sym, std::move(a), std::move(b)); \
+  }
 BATON_TIR_OPERATOR(+, Add)
 BATON_TIR_OPERATOR(-, Sub)
 BATON_TIR_OPERATOR(*, Mul)
@@ -291,21 +334,21 @@ BATON_TIR_FUNCTION(equal, EQ)
 BATON_TIR_FUNCTION(not_equal, NE)
 BATON_TIR_FUNCTION(min, Min)
 BATON_TIR_FUNCTION(max, Max)
-#define BATON_TIR_INT_FUNCTION(name, Name)                                                                 \
-  PrimExpr name(PrimExpr a, PrimExpr b) {                                                                  \
-    Match(#name, &a, &b);                                                                                  \
-    if (!a.dtype().is_integral()) Fail(fmt::format("`{}` takes integers, got {}", #name, TypeName(a)));    \
-    return tir::FoldBinary(NodeKind::k##Name, a, b);                                                       \
+#define BATON_TIR_INT_FUNCTION(name, Name)                                                              \
+  PrimExpr name(PrimExpr a, PrimExpr b) {                                                               \
+    Match(#name, &a, &b);                                                                               \
+    if (!a.dtype().is_integral()) Fail(fmt::format("`{}` takes integers, got {}", #name, TypeName(a))); \
+    return tir::FoldBinary(NodeKind::k##Name, a, b);                                                    \
   }
 BATON_TIR_INT_FUNCTION(truncdiv, Div)
 BATON_TIR_INT_FUNCTION(truncmod, Mod)
 BATON_TIR_INT_FUNCTION(floordiv, FloorDiv)
 BATON_TIR_INT_FUNCTION(floormod, FloorMod)
-#define BATON_TIR_BOOL_FUNCTION(sym, Name)                                                              \
-  PrimExpr operator sym(PrimExpr a, PrimExpr b) {                                                       \
-    Match(#sym, &a, &b);                                                                                \
-    if (!a.dtype().is_bool()) Fail(fmt::format("`{}` takes bool, got {}", #sym, TypeName(a)));          \
-    return tir::FoldBinary(NodeKind::k##Name, a, b);                                                    \
+#define BATON_TIR_BOOL_FUNCTION(sym, Name)                                                     \
+  PrimExpr operator sym(PrimExpr a, PrimExpr b) {                                              \
+    Match(#sym, &a, &b);                                                                       \
+    if (!a.dtype().is_bool()) Fail(fmt::format("`{}` takes bool, got {}", #sym, TypeName(a))); \
+    return tir::FoldBinary(NodeKind::k##Name, a, b);                                           \
   }
 BATON_TIR_BOOL_FUNCTION(&&, And)
 BATON_TIR_BOOL_FUNCTION(||, Or)
@@ -314,7 +357,8 @@ PrimExpr operator-(PrimExpr a) {
   if (!a.defined()) Fail("the operand of `-` is null");
   if (PrimExpr l = Literal(a); l.defined()) {
     if (AsFloat(l)) return tir::broadcast_to(FloatLit(l.dtype(), -AsFloat(l)->value), a.dtype().lanes());
-    if (auto w = Wrap(l.dtype(), -static_cast<__int128>(AsInt(l)->value))) return tir::broadcast_to(IntLit(l.dtype(), *w), a.dtype().lanes());
+    if (auto w = Wrap(l.dtype(), -static_cast<__int128>(AsInt(l)->value)))
+      return tir::broadcast_to(IntLit(l.dtype(), *w), a.dtype().lanes());
   }
   // For floats the negative of zero is -0: subtract from it.
   return a.dtype().is_floating() ? tir::Sub(tir::make_const(a.dtype(), -0.0), a) : tir::make_int(a.dtype(), 0) - a;
@@ -341,7 +385,8 @@ PrimExpr operator!(PrimExpr a) {
 PrimExpr cast(DataType t, PrimExpr value) {
   if (!value.defined()) Fail("the operand of `cast` is null");
   if (value.dtype() == t) return value;
-  if (t.lanes() != value.dtype().lanes() && value.dtype().is_scalar()) return tir::Broadcast(cast(t.element_of(), value), t.lanes());
+  if (t.lanes() != value.dtype().lanes() && value.dtype().is_scalar())
+    return tir::Broadcast(cast(t.element_of(), value), t.lanes());
   if (PrimExpr l = Literal(value); l.defined() && t.lanes() == value.dtype().lanes()) {
     DataType e = t.element_of();
     if (AsInt(l)) {
@@ -356,7 +401,8 @@ PrimExpr cast(DataType t, PrimExpr value) {
       if (e.is_floating() && !e.is_float8() && !e.is_float4()) return tir::broadcast_to(FloatLit(e, v), t.lanes());
       if (e.is_bool()) return tir::broadcast_to(IntLit(e, v != 0), t.lanes());
       // Out of range conversions differ between machines; they stay for the one that runs them.
-      double limit = std::ldexp(1.0, (e.is_int() ? e.bits() - 1 : e.bits()) < 62 ? (e.is_int() ? e.bits() - 1 : e.bits()) : 62);
+      double limit =
+          std::ldexp(1.0, (e.is_int() ? e.bits() - 1 : e.bits()) < 62 ? (e.is_int() ? e.bits() - 1 : e.bits()) : 62);
       if (e.is_integral() && v > (e.is_int() ? -limit - 1 : -1) && v < limit) {
         return tir::broadcast_to(IntLit(e, static_cast<int64_t>(v)), t.lanes());
       }
@@ -393,7 +439,8 @@ PrimExpr reinterpret(DataType t, PrimExpr value) {
   return tir::call_intrin(t, "tir.reinterpret", {value});
 }
 PrimExpr if_then_else(PrimExpr cond, PrimExpr t, PrimExpr f) {
-  if (!cond.defined() || !cond.dtype().is_bool()) Fail(fmt::format("the condition of if_then_else has dtype {}, not bool", TypeName(cond)));
+  if (!cond.defined() || !cond.dtype().is_bool())
+    Fail(fmt::format("the condition of if_then_else has dtype {}, not bool", TypeName(cond)));
   Match("if_then_else", &t, &f);
   if (PrimExpr l = Literal(cond); l.defined() && AsInt(l)) return AsInt(l)->value ? t : f;
   return tir::call_intrin(t.dtype(), "tir.if_then_else", {cond, t, f});
@@ -409,10 +456,14 @@ double Exp2(double x) { return std::exp2(x); }
 PrimExpr Unary(const char* name, Domain domain, double (*fn)(double), PrimExpr x) {
   if (!x.defined()) Fail(fmt::format("the operand of `{}` is null", name + 4));
   DataType t = x.dtype();
-  bool ok = domain == Domain::kInt ? t.is_integral() || t.is_bool() : domain == Domain::kNumber ? t.is_integral() || t.is_floating() : t.is_floating();
-  if (!ok) Fail(fmt::format("`{}` takes {}, got {}", name + 4, domain == Domain::kInt ? "integers" : "floats", TypeName(x)));
+  bool ok = domain == Domain::kInt      ? t.is_integral() || t.is_bool()
+            : domain == Domain::kNumber ? t.is_integral() || t.is_floating()
+                                        : t.is_floating();
+  if (!ok)
+    Fail(fmt::format("`{}` takes {}, got {}", name + 4, domain == Domain::kInt ? "integers" : "floats", TypeName(x)));
   if (fn) {
-    if (PrimExpr l = Literal(x); l.defined() && AsFloat(l)) return tir::broadcast_to(FloatLit(l.dtype(), fn(AsFloat(l)->value)), t.lanes());
+    if (PrimExpr l = Literal(x); l.defined() && AsFloat(l))
+      return tir::broadcast_to(FloatLit(l.dtype(), fn(AsFloat(l)->value)), t.lanes());
   }
   return tir::call_intrin(domain == Domain::kTest ? DataType::Bool(t.lanes()) : t, name, {std::move(x)});
 }
@@ -452,9 +503,9 @@ BATON_TIR_UNARY(atanh, std::atanh)
 BATON_TIR_UNARY(erf, std::erf)
 BATON_TIR_UNARY(sigmoid, Sigmoid)
 // Rounding leaves integers as they are.
-#define BATON_TIR_ROUND(name, fn)                                \
-  PrimExpr name(PrimExpr x) {                                    \
-    if (x.defined() && x.dtype().is_integral()) return x;        \
+#define BATON_TIR_ROUND(name, fn)                                 \
+  PrimExpr name(PrimExpr x) {                                     \
+    if (x.defined() && x.dtype().is_integral()) return x;         \
     return Unary("tir." #name, Domain::kFloat, fn, std::move(x)); \
   }
 BATON_TIR_ROUND(floor, std::floor)
@@ -489,13 +540,15 @@ PrimExpr FloatBinary(const char* name, double (*fn)(double, double), PrimExpr a,
   Match(name + 4, &a, &b);
   if (!a.dtype().is_floating()) Fail(fmt::format("`{}` takes floats, got {}", name + 4, TypeName(a)));
   PrimExpr la = Literal(a), lb = Literal(b);
-  if (la.defined() && lb.defined()) return tir::broadcast_to(FloatLit(la.dtype(), fn(AsFloat(la)->value, AsFloat(lb)->value)), a.dtype().lanes());
+  if (la.defined() && lb.defined())
+    return tir::broadcast_to(FloatLit(la.dtype(), fn(AsFloat(la)->value, AsFloat(lb)->value)), a.dtype().lanes());
   DataType t = a.dtype();
   return tir::call_intrin(t, name, {std::move(a), std::move(b)});
 }
 PrimExpr BitBinary(const char* name, int kind, PrimExpr a, PrimExpr b) {
   Match(name + 4, &a, &b);
-  if (!a.dtype().is_integral() && !(a.dtype().is_bool() && kind < 3)) Fail(fmt::format("`{}` takes integers, got {}", name + 4, TypeName(a)));
+  if (!a.dtype().is_integral() && !(a.dtype().is_bool() && kind < 3))
+    Fail(fmt::format("`{}` takes integers, got {}", name + 4, TypeName(a)));
   PrimExpr la = Literal(a), lb = Literal(b);
   if (la.defined() && lb.defined()) {
     int64_t x = AsInt(la)->value, y = AsInt(lb)->value;
@@ -601,7 +654,8 @@ PrimExpr make_int(DataType t, int64_t value) {
     v = FloatLit(e, static_cast<double>(value));
   } else if (e.is_integral() || e.is_bool()) {
     auto w = Wrap(e, value);
-    if (!w || (*w != value && !e.is_bool())) Fail(fmt::format("{} is outside the range of {}", value, DataType2String(e)));
+    if (!w || (*w != value && !e.is_bool()))
+      Fail(fmt::format("{} is outside the range of {}", value, DataType2String(e)));
     v = IntLit(e, *w);
   } else {
     Fail(fmt::format("no literals of {}", DataType2String(e)));
@@ -650,13 +704,23 @@ PrimExpr masked_load(PrimExpr load, PrimExpr mask) {
 PrimExpr masked_store(PrimExpr address, PrimExpr value, PrimExpr mask) {
   NeedLoad(address, "masked_store");
   DataType t = address.dtype();
-  if (!(value.dtype() == t)) Fail(fmt::format("masked_store of {} where {} is wanted", TypeName(value), DataType2String(t)));
-  return call_intrin(DataType::Int(32), "tir.masked_store", {std::move(address), std::move(value), broadcast_to(std::move(mask), t.lanes())});
+  if (!(value.dtype() == t))
+    Fail(fmt::format("masked_store of {} where {} is wanted", TypeName(value), DataType2String(t)));
+  return call_intrin(DataType::Int(32), "tir.masked_store",
+                     {std::move(address), std::move(value), broadcast_to(std::move(mask), t.lanes())});
 }
-PrimExpr vector_sum(PrimExpr v) { return v.dtype().is_scalar() ? v : call_intrin(v.dtype().element_of(), "tir.vector_sum", {v}); }
-PrimExpr vector_prod(PrimExpr v) { return v.dtype().is_scalar() ? v : call_intrin(v.dtype().element_of(), "tir.vector_prod", {v}); }
-PrimExpr vector_min(PrimExpr v) { return v.dtype().is_scalar() ? v : call_intrin(v.dtype().element_of(), "tir.vector_min", {v}); }
-PrimExpr vector_max(PrimExpr v) { return v.dtype().is_scalar() ? v : call_intrin(v.dtype().element_of(), "tir.vector_max", {v}); }
+PrimExpr vector_sum(PrimExpr v) {
+  return v.dtype().is_scalar() ? v : call_intrin(v.dtype().element_of(), "tir.vector_sum", {v});
+}
+PrimExpr vector_prod(PrimExpr v) {
+  return v.dtype().is_scalar() ? v : call_intrin(v.dtype().element_of(), "tir.vector_prod", {v});
+}
+PrimExpr vector_min(PrimExpr v) {
+  return v.dtype().is_scalar() ? v : call_intrin(v.dtype().element_of(), "tir.vector_min", {v});
+}
+PrimExpr vector_max(PrimExpr v) {
+  return v.dtype().is_scalar() ? v : call_intrin(v.dtype().element_of(), "tir.vector_max", {v});
+}
 PrimExpr prefetch(PrimExpr address, int64_t locality) {
   NeedLoad(address, "prefetch");
   return call_intrin(DataType::Int(32), "tir.prefetch", {std::move(address), make_int(DataType::Int(64), locality)});

@@ -4,10 +4,11 @@
 
 namespace baton::tir::transform {
 
-Pass CreatePrimFuncPass(const TypedPackedFunc<PrimFunc(PrimFunc, IRModule, PassContext)>& pass_func, int opt_level, String name,
-                        Array<String> required) {
+Pass CreatePrimFuncPass(const TypedPackedFunc<PrimFunc(PrimFunc, IRModule, PassContext)>& pass_func, int opt_level,
+                        String name, Array<String> required) {
   auto n = make_object<PrimFuncPassNode>();
-  baton::transform::InitFunctionPass(n.get(), pass_func.packed(), opt_level, name, required, PrimFuncNode::RuntimeTypeIndex());
+  baton::transform::InitFunctionPass(n.get(), pass_func.packed(), opt_level, name, required,
+                                     PrimFuncNode::RuntimeTypeIndex());
   return Pass(ObjectPtr<Object>(n));
 }
 

@@ -168,8 +168,10 @@ class Printer : public ExprFunctor<void(const PrimExpr&, int)>, public StmtFunct
   BATON_TIR_INFIX(And, " and ", kAndPrec)
   BATON_TIR_INFIX(Or, " or ", kOrPrec)
   void VisitExpr_(const DivNode* op, int outer) final {
-    if (op->dtype.is_floating()) Infix(op->a, "/", op->b, kMulPrec, outer);
-    else CallLike("truncdiv", op->a, op->b);
+    if (op->dtype.is_floating())
+      Infix(op->a, "/", op->b, kMulPrec, outer);
+    else
+      CallLike("truncdiv", op->a, op->b);
   }
   void VisitExpr_(const ModNode* op, int) final { CallLike("truncmod", op->a, op->b); }
   void VisitExpr_(const MinNode* op, int) final { CallLike("min", op->a, op->b); }
@@ -203,8 +205,10 @@ class Printer : public ExprFunctor<void(const PrimExpr&, int)>, public StmtFunct
     out += '"';
     for (char c : op->value.view()) {
       if (c == '"' || c == '\\') out += '\\';
-      if (c == '\n') out += "\\n";
-      else out += c;
+      if (c == '\n')
+        out += "\\n";
+      else
+        out += c;
     }
     out += '"';
   }
@@ -276,7 +280,8 @@ class Printer : public ExprFunctor<void(const PrimExpr&, int)>, public StmtFunct
     out += "reduce(";
     const CommReducer& c = op->combiner;
     for (size_t i = 0; i < c->lhs.size(); ++i) {
-      out += (i ? ", " : "") + NameOf(c->lhs[i].get(), c->lhs[i]->name_hint) + ", " + NameOf(c->rhs[i].get(), c->rhs[i]->name_hint);
+      out += (i ? ", " : "") + NameOf(c->lhs[i].get(), c->lhs[i]->name_hint) + ", " +
+             NameOf(c->rhs[i].get(), c->rhs[i]->name_hint);
     }
     out += " -> ";
     Join(c->result);
@@ -326,7 +331,8 @@ class Printer : public ExprFunctor<void(const PrimExpr&, int)>, public StmtFunct
   void VisitStmt_(const ForNode* op) final {
     static const char* kinds[] = {"", "parallel ", "vectorized ", "unrolled "};
     Pad();
-    out += "for " + NameOf(op->loop_var.get(), op->loop_var->name_hint) + " in " + kinds[static_cast<int>(op->kind) & 3] + "[";
+    out += "for " + NameOf(op->loop_var.get(), op->loop_var->name_hint) + " in " +
+           kinds[static_cast<int>(op->kind) & 3] + "[";
     Expr(op->min);
     out += ", ";
     Expr(FoldBinary(NodeKind::kAdd, op->min, op->extent));

@@ -39,7 +39,8 @@ class Verifier : public StmtExprVisitor {
     if (error.empty()) StmtExprVisitor::VisitStmt(s);
   }
   void VisitExpr_(const VarNode* op) final {
-    if (!scope_.count(op) && !data_.count(op)) Say(fmt::format("variable `{}` is used where it is not bound", op->name_hint.str()));
+    if (!scope_.count(op) && !data_.count(op))
+      Say(fmt::format("variable `{}` is used where it is not bound", op->name_hint.str()));
   }
   void VisitExpr_(const BufferLoadNode* op) final {
     Access(op->buffer, op->indices, "read");
@@ -58,7 +59,8 @@ class Verifier : public StmtExprVisitor {
     int lanes = op->indices.empty() ? 1 : op->indices.back().dtype().lanes();
     DataType want = op->buffer->dtype.with_lanes(op->buffer->dtype.lanes() * lanes);
     if (op->value.defined() && !(op->value.dtype() == want)) {
-      Say(fmt::format("`{}` of {} is stored a value of {}", op->buffer->name.str(), DataType2String(want), DataType2String(op->value.dtype())));
+      Say(fmt::format("`{}` of {} is stored a value of {}", op->buffer->name.str(), DataType2String(want),
+                      DataType2String(op->value.dtype())));
     }
     StmtExprVisitor::VisitStmt_(op);
   }
@@ -70,8 +72,10 @@ class Verifier : public StmtExprVisitor {
     scope_.erase(op->buffer.get());
   }
   void VisitStmt_(const ForNode* op) final {
-    if (!(op->loop_var.dtype() == DataType::Int(64)) || !(op->min.dtype() == DataType::Int(64)) || !(op->extent.dtype() == DataType::Int(64))) {
-      Say(fmt::format("loop `{}` runs over {}; loops run over int64", op->loop_var->name_hint.str(), DataType2String(op->loop_var.dtype())));
+    if (!(op->loop_var.dtype() == DataType::Int(64)) || !(op->min.dtype() == DataType::Int(64)) ||
+        !(op->extent.dtype() == DataType::Int(64))) {
+      Say(fmt::format("loop `{}` runs over {}; loops run over int64", op->loop_var->name_hint.str(),
+                      DataType2String(op->loop_var.dtype())));
     }
     VisitExpr(op->min);
     VisitExpr(op->extent);
@@ -81,7 +85,8 @@ class Verifier : public StmtExprVisitor {
   }
   void VisitStmt_(const LetStmtNode* op) final {
     VisitExpr(op->value);
-    if (!(op->var.dtype() == op->value.dtype())) Say(fmt::format("let `{}` has another dtype than its value", op->var->name_hint.str()));
+    if (!(op->var.dtype() == op->value.dtype()))
+      Say(fmt::format("let `{}` has another dtype than its value", op->var->name_hint.str()));
     Define(op->var.get(), op->var->name_hint);
     VisitStmt(op->body);
     scope_.erase(op->var.get());
@@ -97,13 +102,16 @@ class Verifier : public StmtExprVisitor {
   void Access(const Buffer& b, const Array<PrimExpr>& indices, const char* how) {
     if (!b.defined()) return Say("an access without a buffer");
     // A flat view of a bound buffer shares its data.
-    if (!scope_.count(b.get()) && !data_.count(b->data.get()) && !scope_.count(b->data.get())) Say(fmt::format("buffer `{}` is {} where it is not bound", b->name.str(), how));
+    if (!scope_.count(b.get()) && !data_.count(b->data.get()) && !scope_.count(b->data.get()))
+      Say(fmt::format("buffer `{}` is {} where it is not bound", b->name.str(), how));
     if (indices.size() != b->shape.size()) {
-      Say(fmt::format("buffer `{}` has {} dimensions and is {} with {} indices", b->name.str(), b->shape.size(), how, indices.size()));
+      Say(fmt::format("buffer `{}` has {} dimensions and is {} with {} indices", b->name.str(), b->shape.size(), how,
+                      indices.size()));
     }
     for (const PrimExpr& i : indices) {
       if (i.defined() && !(i.dtype().element_of() == DataType::Int(64))) {
-        Say(fmt::format("buffer `{}` is {} with an index of {}; indices are int64", b->name.str(), how, DataType2String(i.dtype())));
+        Say(fmt::format("buffer `{}` is {} with an index of {}; indices are int64", b->name.str(), how,
+                        DataType2String(i.dtype())));
       }
     }
   }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <baton/topi/elemwise.h>
-
 #include <baton/topi/reduce.h>
 
 namespace baton::topi {
@@ -81,29 +80,36 @@ te::Tensor IntPower(const te::Tensor& a, const te::Tensor& b) {
   te::Tensor y = te::Compute(shape, [&](te::Indices i) { return cast(t, BroadcastAt(b, i)); }, "exponent");
   PrimExpr zero = make_int(t, 0), one = make_int(t, 1), minus = t.is_int() ? make_int(t, -1) : one;
   // A loop over the exponent's bits: as one expression it would be exponential in them.
-  return Extern(shape, t, {x, y}, [&](const Array<tir::Buffer>& in, const tir::Buffer& out) {
-    return Loops(shape, [&](const Array<PrimExpr>& i) {
-      tir::Buffer base = tir::Buffer::Make({1}, t, "base", "local"), acc = tir::Buffer::Make({1}, t, "acc", "local");
-      Array<PrimExpr> at{PrimExpr(0)};
-      PrimExpr v = tir::BufferLoad(in[0], i), e = tir::BufferLoad(in[1], i), p = tir::BufferLoad(base, at), r = tir::BufferLoad(acc, at);
-      tir::Stmt run = Loops({PrimExpr(t.is_int() ? t.bits() - 1 : t.bits())}, [&](const Array<PrimExpr>& k) {
-        PrimExpr bit = bitwise_and(shift_right(e, cast(t, k[0])), one);
-        return tir::SeqStmt::Flatten({Store(acc, at, te::Select(equal(bit, one), r * p, r)), Store(base, at, p * p)});
-      });
-      PrimExpr result = r;
-      if (t.is_int()) {
-        PrimExpr odd = equal(bitwise_and(e, one), one);
-        PrimExpr inverse = te::Select(equal(v, one), one, te::Select(equal(v, minus), te::Select(odd, minus, one), zero));
-        result = te::Select(e < zero, inverse, r);
-      }
-      tir::AllocateNode outer, inner;
-      inner.buffer = acc;
-      inner.body = tir::SeqStmt::Flatten({Store(base, at, v), Store(acc, at, one), run, Store(out, i, result)});
-      outer.buffer = base;
-      outer.body = tir::Allocate(std::move(inner));
-      return tir::Stmt(tir::Allocate(std::move(outer)));
-    });
-  }, "power");
+  return Extern(
+      shape, t, {x, y},
+      [&](const Array<tir::Buffer>& in, const tir::Buffer& out) {
+        return Loops(shape, [&](const Array<PrimExpr>& i) {
+          tir::Buffer base = tir::Buffer::Make({1}, t, "base", "local"),
+                      acc = tir::Buffer::Make({1}, t, "acc", "local");
+          Array<PrimExpr> at{PrimExpr(0)};
+          PrimExpr v = tir::BufferLoad(in[0], i), e = tir::BufferLoad(in[1], i), p = tir::BufferLoad(base, at),
+                   r = tir::BufferLoad(acc, at);
+          tir::Stmt run = Loops({PrimExpr(t.is_int() ? t.bits() - 1 : t.bits())}, [&](const Array<PrimExpr>& k) {
+            PrimExpr bit = bitwise_and(shift_right(e, cast(t, k[0])), one);
+            return tir::SeqStmt::Flatten(
+                {Store(acc, at, te::Select(equal(bit, one), r * p, r)), Store(base, at, p * p)});
+          });
+          PrimExpr result = r;
+          if (t.is_int()) {
+            PrimExpr odd = equal(bitwise_and(e, one), one);
+            PrimExpr inverse =
+                te::Select(equal(v, one), one, te::Select(equal(v, minus), te::Select(odd, minus, one), zero));
+            result = te::Select(e < zero, inverse, r);
+          }
+          tir::AllocateNode outer, inner;
+          inner.buffer = acc;
+          inner.body = tir::SeqStmt::Flatten({Store(base, at, v), Store(acc, at, one), run, Store(out, i, result)});
+          outer.buffer = base;
+          outer.body = tir::Allocate(std::move(inner));
+          return tir::Stmt(tir::Allocate(std::move(outer)));
+        });
+      },
+      "power");
 }
 
 PrimExpr Convert(DataType dtype, PrimExpr x) {
@@ -125,7 +131,8 @@ PrimExpr Convert(DataType dtype, PrimExpr x) {
 
 PrimExpr SaturatingCast(DataType dtype, PrimExpr x) {
   if (x.dtype().is_floating()) {
-    // Bounds of up to 32 bits are exact in float64; in float32 the upper one of 32 bits is not, so it is compared there.
+    // Bounds of up to 32 bits are exact in float64; in float32 the upper one of 32 bits is not, so it is compared
+    // there.
     DataType t = dtype.bits() >= 32 ? DataType::Float(64) : x.dtype();
     x = cast(t, x);
     double lo = dtype.is_uint() ? 0 : -static_cast<double>(uint64_t{1} << (dtype.bits() - 1));

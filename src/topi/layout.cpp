@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <baton/topi/layout.h>
-
 #include <baton/tir/op.h>
+#include <baton/topi/layout.h>
 
 #include <string>
 
@@ -61,50 +60,57 @@ PrimExpr Whole(const Array<PrimExpr>& shape, const std::vector<LayoutDim>& layou
 }
 }  // namespace
 
-Array<PrimExpr> LayoutShape(const Array<PrimExpr>& shape, const std::vector<LayoutDim>& from, const std::vector<LayoutDim>& to) {
+Array<PrimExpr> LayoutShape(const Array<PrimExpr>& shape, const std::vector<LayoutDim>& from,
+                            const std::vector<LayoutDim>& to) {
   Array<PrimExpr> out;
   for (const LayoutDim& d : to) {
     int64_t f = FactorOf(to, d.axis);
     PrimExpr whole = Whole(shape, from, d.axis);
-    out.push_back(d.factor ? PrimExpr(d.factor) : f == 1 ? whole : f == FactorOf(from, d.axis) ? shape[FindAxis(from, d.axis)] : ceildiv(whole, PrimExpr(f)));
+    out.push_back(d.factor                      ? PrimExpr(d.factor)
+                  : f == 1                      ? whole
+                  : f == FactorOf(from, d.axis) ? shape[FindAxis(from, d.axis)]
+                                                : ceildiv(whole, PrimExpr(f)));
   }
   return out;
 }
 
 te::Tensor ChangeLayout(const te::Tensor& x, const std::vector<LayoutDim>& from, const std::vector<LayoutDim>& to) {
-  return te::Compute(LayoutShape(x.shape(), from, to), [&](te::Indices i) {
-    // The index on a letter's whole dimension: its parts from the outermost to the innermost.
-    PrimExpr whole[26];
-    for (size_t d = 0; d < to.size(); ++d) {
-      PrimExpr& w = whole[to[d].axis - 'A'];
-      if (to[d].factor == 0) w = w.defined() ? w : PrimExpr(i[d]);
-    }
-    for (size_t d = 0; d < to.size(); ++d) {
-      PrimExpr& w = whole[to[d].axis - 'A'];
-      if (to[d].factor) w = w * PrimExpr(to[d].factor) + i[d];
-    }
-    Array<PrimExpr> at;
-    PrimExpr inside;
-    for (size_t d = 0; d < from.size(); ++d) {
-      // What the parts after this one hold together.
-      int64_t below = 1;
-      for (size_t e = 0; e < from.size(); ++e) {
-        bool inner = from[e].axis == from[d].axis && from[e].factor && (from[d].factor == 0 || e > d);
-        if (inner) below *= from[e].factor;
-      }
-      PrimExpr w = whole[from[d].axis - 'A'];
-      PrimExpr j = below == 1 ? w : floordiv(w, PrimExpr(below));
-      at.push_back(from[d].factor ? floormod(j, PrimExpr(from[d].factor)) : j);
-      if (from[d].factor == 0) {
-        PrimExpr have = Whole(x.shape(), from, from[d].axis);
-        int64_t f = FactorOf(to, from[d].axis);
-        const int64_t* n = tir::as_const_int(have);
-        bool even = f == 1 || f == FactorOf(from, from[d].axis) || (n && *n % f == 0);
-        if (!even) inside = inside.defined() ? inside && w < have : w < have;
-      }
-    }
-    return inside.defined() ? if_then_else(inside, x(at), tir::make_const(x.dtype(), 0)) : x(at);
-  }, "layout_transform");
+  return te::Compute(
+      LayoutShape(x.shape(), from, to),
+      [&](te::Indices i) {
+        // The index on a letter's whole dimension: its parts from the outermost to the innermost.
+        PrimExpr whole[26];
+        for (size_t d = 0; d < to.size(); ++d) {
+          PrimExpr& w = whole[to[d].axis - 'A'];
+          if (to[d].factor == 0) w = w.defined() ? w : PrimExpr(i[d]);
+        }
+        for (size_t d = 0; d < to.size(); ++d) {
+          PrimExpr& w = whole[to[d].axis - 'A'];
+          if (to[d].factor) w = w * PrimExpr(to[d].factor) + i[d];
+        }
+        Array<PrimExpr> at;
+        PrimExpr inside;
+        for (size_t d = 0; d < from.size(); ++d) {
+          // What the parts after this one hold together.
+          int64_t below = 1;
+          for (size_t e = 0; e < from.size(); ++e) {
+            bool inner = from[e].axis == from[d].axis && from[e].factor && (from[d].factor == 0 || e > d);
+            if (inner) below *= from[e].factor;
+          }
+          PrimExpr w = whole[from[d].axis - 'A'];
+          PrimExpr j = below == 1 ? w : floordiv(w, PrimExpr(below));
+          at.push_back(from[d].factor ? floormod(j, PrimExpr(from[d].factor)) : j);
+          if (from[d].factor == 0) {
+            PrimExpr have = Whole(x.shape(), from, from[d].axis);
+            int64_t f = FactorOf(to, from[d].axis);
+            const int64_t* n = tir::as_const_int(have);
+            bool even = f == 1 || f == FactorOf(from, from[d].axis) || (n && *n % f == 0);
+            if (!even) inside = inside.defined() ? inside && w < have : w < have;
+          }
+        }
+        return inside.defined() ? if_then_else(inside, x(at), tir::make_const(x.dtype(), 0)) : x(at);
+      },
+      "layout_transform");
 }
 
 }  // namespace baton::topi

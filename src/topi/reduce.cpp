@@ -57,7 +57,8 @@ Array<tir::Buffer> BuffersOf(const Array<te::Tensor>& in) {
   return out;
 }
 
-te::Tensor MakeExtern(const Array<te::Tensor>& in, const Array<tir::Buffer>& in_buffers, tir::Buffer out, tir::Stmt body, String name) {
+te::Tensor MakeExtern(const Array<te::Tensor>& in, const Array<tir::Buffer>& in_buffers, tir::Buffer out,
+                      tir::Stmt body, String name) {
   te::ExternOpNode n;
   n.name = name, n.tag = String("extern");
   n.inputs = in, n.input_buffers = in_buffers, n.output_buffers = {out}, n.body = body;
@@ -103,25 +104,29 @@ Array<PrimExpr> Unravel(PrimExpr position, const Array<PrimExpr>& shape) {
 }
 
 te::Tensor Reshape(const te::Tensor& x, const Array<PrimExpr>& shape) {
-  return te::Compute(shape, [&](te::Indices i) {
-    // Dimensions that both shapes share at the front or at the back keep their index; the middle goes through the position.
-    size_t n = shape.size(), m = x.shape().size(), front = 0, back = 0;
-    auto same = [](const PrimExpr& a, const PrimExpr& b) {
-      const int64_t *p = tir::as_const_int(a), *q = tir::as_const_int(b);
-      return a.same_as(b) || (p && q && *p == *q);
-    };
-    while (front < n && front < m && same(shape[front], x.shape()[front])) ++front;
-    while (back < n - front && back < m - front && same(shape[n - 1 - back], x.shape()[m - 1 - back])) ++back;
-    Array<PrimExpr> mid_at, mid_shape, mid_from, at;
-    for (size_t d = front; d < n - back; ++d) mid_at.push_back(i[d]), mid_shape.push_back(shape[d]);
-    for (size_t d = front; d < m - back; ++d) mid_from.push_back(x.shape()[d]);
-    for (size_t d = 0; d < front; ++d) at.push_back(i[d]);
-    if (!mid_from.empty()) {
-      for (const PrimExpr& e : Unravel(Ravel(mid_at, mid_shape), mid_from)) at.push_back(e);
-    }
-    for (size_t d = n - back; d < n; ++d) at.push_back(i[d]);
-    return x(at);
-  }, "reshape");
+  return te::Compute(
+      shape,
+      [&](te::Indices i) {
+        // Dimensions that both shapes share at the front or at the back keep their index; the middle goes through the
+        // position.
+        size_t n = shape.size(), m = x.shape().size(), front = 0, back = 0;
+        auto same = [](const PrimExpr& a, const PrimExpr& b) {
+          const int64_t *p = tir::as_const_int(a), *q = tir::as_const_int(b);
+          return a.same_as(b) || (p && q && *p == *q);
+        };
+        while (front < n && front < m && same(shape[front], x.shape()[front])) ++front;
+        while (back < n - front && back < m - front && same(shape[n - 1 - back], x.shape()[m - 1 - back])) ++back;
+        Array<PrimExpr> mid_at, mid_shape, mid_from, at;
+        for (size_t d = front; d < n - back; ++d) mid_at.push_back(i[d]), mid_shape.push_back(shape[d]);
+        for (size_t d = front; d < m - back; ++d) mid_from.push_back(x.shape()[d]);
+        for (size_t d = 0; d < front; ++d) at.push_back(i[d]);
+        if (!mid_from.empty()) {
+          for (const PrimExpr& e : Unravel(Ravel(mid_at, mid_shape), mid_from)) at.push_back(e);
+        }
+        for (size_t d = n - back; d < n; ++d) at.push_back(i[d]);
+        return x(at);
+      },
+      "reshape");
 }
 
 }  // namespace baton::topi

@@ -32,8 +32,10 @@ Window MakeWindow(const PrimExpr& n, int64_t begin, int64_t end, int64_t stride)
 PrimExpr MirrorIndex(PrimExpr i, const PrimExpr& n, Border border) {
   PrimExpr zero = 0, one = 1, two = 2;
   switch (border) {
-    case Border::kEdge: return max(min(i, n - one), zero);
-    case Border::kWrap: return floormod(i, max(n, one));
+    case Border::kEdge:
+      return max(min(i, n - one), zero);
+    case Border::kWrap:
+      return floormod(i, max(n, one));
     case Border::kSymmetric: {
       PrimExpr p = floormod(i, max(n * two, one));
       return te::Select(p < n, p, n * two - one - p);

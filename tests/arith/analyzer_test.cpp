@@ -89,15 +89,33 @@ TEST_CASE("arith: simplified index expressions keep their value") {
       PrimExpr a = pool[rnd(pool.size())], b = pool[rnd(pool.size())];
       int64_t c = static_cast<int64_t>(rnd(12)) + 1;
       switch (rnd(9)) {
-        case 0: pool.push_back(a + b); break;
-        case 1: pool.push_back(a - b); break;
-        case 2: pool.push_back(a * c); break;
-        case 3: pool.push_back(floordiv(a, c)); break;
-        case 4: pool.push_back(floormod(a, c)); break;
-        case 5: pool.push_back(min(a, b)); break;
-        case 6: pool.push_back(max(a, b)); break;
-        case 7: pool.push_back(if_then_else(a < b, a, b - 1)); break;
-        default: pool.push_back(tir::Select(a >= b, a, floormod(b, c))); break;
+        case 0:
+          pool.push_back(a + b);
+          break;
+        case 1:
+          pool.push_back(a - b);
+          break;
+        case 2:
+          pool.push_back(a * c);
+          break;
+        case 3:
+          pool.push_back(floordiv(a, c));
+          break;
+        case 4:
+          pool.push_back(floormod(a, c));
+          break;
+        case 5:
+          pool.push_back(min(a, b));
+          break;
+        case 6:
+          pool.push_back(max(a, b));
+          break;
+        case 7:
+          pool.push_back(if_then_else(a < b, a, b - 1));
+          break;
+        default:
+          pool.push_back(tir::Select(a >= b, a, floormod(b, c)));
+          break;
       }
     }
     PrimExpr e = pool.back(), s = f.a.Simplify(e);
@@ -107,7 +125,8 @@ TEST_CASE("arith: simplified index expressions keep their value") {
         for (int64_t z = 0; z < 4; ++z) {
           tir::VarMap env{{f.x.get(), x}, {f.y.get(), y}, {f.z.get(), z}};
           int64_t want = Eval(f.a.Simplify(tir::Substitute(e, env)), {});
-          CHECK_MESSAGE(Eval(f.a.Simplify(tir::Substitute(s, env)), {}) == want, tir::AsText(e), " -> ", tir::AsText(s));
+          CHECK_MESSAGE(Eval(f.a.Simplify(tir::Substitute(s, env)), {}) == want, tir::AsText(e), " -> ",
+                        tir::AsText(s));
           CHECK(bound.min <= want);
           CHECK(want <= bound.max);
         }

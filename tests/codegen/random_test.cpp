@@ -20,8 +20,9 @@ using namespace baton::tir;
 
 namespace {
 
-const std::vector<DataType> kTypes = {DataType::Float(32), DataType::Float(64), DataType::Int(8),  DataType::Int(16), DataType::Int(32),
-                                      DataType::Int(64),   DataType::UInt(8),   DataType::UInt(16), DataType::UInt(32), DataType::Bool()};
+const std::vector<DataType> kTypes = {DataType::Float(32), DataType::Float(64), DataType::Int(8),  DataType::Int(16),
+                                      DataType::Int(32),   DataType::Int(64),   DataType::UInt(8), DataType::UInt(16),
+                                      DataType::UInt(32),  DataType::Bool()};
 constexpr int64_t kN = 40;
 
 class Generator {
@@ -53,8 +54,10 @@ class Generator {
       ForKind kind = static_cast<ForKind>(Rnd(4));
       Var inner("j");
       PrimExpr at = kind == ForKind::kVectorized || kind == ForKind::kUnrolled ? index_ * 8 + inner : PrimExpr(index_);
-      if (!at.same_as(index_)) position_ = at;
-      else position_ = index_;
+      if (!at.same_as(index_))
+        position_ = at;
+      else
+        position_ = index_;
       Stmt body = Store(out);
       if (position_.same_as(index_)) {
         seq.push_back(Loop(index_, kN, kind, body));
@@ -82,9 +85,14 @@ class Generator {
         Buffer r = Buffer::Make({PrimExpr(1)}, out->dtype, "r", "local");
         Stmt init = BufferStore(BufferStoreNode{.buffer = r, .value = Expr(out->dtype, 2), .indices = {PrimExpr(0)}});
         Var k("k");
-        Stmt step = BufferStore(BufferStoreNode{.buffer = r, .value = Combine(out->dtype, BufferLoad(r, {PrimExpr(0)}), Expr(out->dtype, 2)), .indices = {PrimExpr(0)}});
-        Stmt done = BufferStore(BufferStoreNode{.buffer = out, .value = BufferLoad(r, {PrimExpr(0)}), .indices = {position_}});
-        return Allocate(AllocateNode{.buffer = r, .body = SeqStmt::Flatten({init, Loop(k, 3, ForKind::kSerial, step), done})});
+        Stmt step =
+            BufferStore(BufferStoreNode{.buffer = r,
+                                        .value = Combine(out->dtype, BufferLoad(r, {PrimExpr(0)}), Expr(out->dtype, 2)),
+                                        .indices = {PrimExpr(0)}});
+        Stmt done =
+            BufferStore(BufferStoreNode{.buffer = out, .value = BufferLoad(r, {PrimExpr(0)}), .indices = {position_}});
+        return Allocate(
+            AllocateNode{.buffer = r, .body = SeqStmt::Flatten({init, Loop(k, 3, ForKind::kSerial, step), done})});
       }
       case 2: {
         Var v("v", out->dtype);
@@ -93,16 +101,21 @@ class Generator {
         lets_.pop_back();
         return LetStmt(LetStmtNode{.var = v, .value = Expr(out->dtype, 3), .body = body});
       }
-      default: return s;
+      default:
+        return s;
     }
   }
   PrimExpr Combine(DataType t, PrimExpr a, PrimExpr b) {
     if (t.is_bool()) return Rnd(2) ? a && b : a || b;
     switch (Rnd(4)) {
-      case 0: return a + b;
-      case 1: return min(a, b);
-      case 2: return max(a, b);
-      default: return a - b;
+      case 0:
+        return a + b;
+      case 1:
+        return min(a, b);
+      case 2:
+        return max(a, b);
+      default:
+        return a - b;
     }
   }
   PrimExpr Leaf(DataType t) {
@@ -120,11 +133,16 @@ class Generator {
   }
   PrimExpr Index() {
     switch (Rnd(5)) {
-      case 0: return PrimExpr(kN - 1) - position_;
-      case 1: return floordiv(position_, 2);
-      case 2: return floormod(position_ * 3, kN);
-      case 3: return PrimExpr(static_cast<int64_t>(Rnd(kN)));
-      default: return position_;
+      case 0:
+        return PrimExpr(kN - 1) - position_;
+      case 1:
+        return floordiv(position_, 2);
+      case 2:
+        return floormod(position_ * 3, kN);
+      case 3:
+        return PrimExpr(static_cast<int64_t>(Rnd(kN)));
+      default:
+        return position_;
     }
   }
   PrimExpr Expr(DataType t, int depth) {
@@ -149,50 +167,82 @@ class Generator {
       DataType s = AnyType();
       if (s.is_bool()) {
         switch (Rnd(3)) {
-          case 0: return sub(t) && sub(t);
-          case 1: return sub(t) || sub(t);
-          default: return !sub(t);
+          case 0:
+            return sub(t) && sub(t);
+          case 1:
+            return sub(t) || sub(t);
+          default:
+            return !sub(t);
         }
       }
       PrimExpr a = sub(s), b = sub(s);
       switch (Rnd(6)) {
-        case 0: return a < b;
-        case 1: return a <= b;
-        case 2: return a > b;
-        case 3: return a >= b;
-        case 4: return equal(a, b);
-        default: return not_equal(a, b);
+        case 0:
+          return a < b;
+        case 1:
+          return a <= b;
+        case 2:
+          return a > b;
+        case 3:
+          return a >= b;
+        case 4:
+          return equal(a, b);
+        default:
+          return not_equal(a, b);
       }
     }
     PrimExpr a = sub(t), b = sub(t);
     if (t.is_floating()) {
       switch (Rnd(11)) {
-        case 0: return a + b;
-        case 1: return a - b;
-        case 2: return a * b;
-        case 3: return a / b;
-        case 4: return min(a, b);
-        case 5: return max(a, b);
-        case 6: return fabs(a);
-        case 7: return sqrt(fabs(a));
-        case 8: return floor(a) + trunc(b);
-        case 9: return fma(a, b, sub(t));
-        default: return nearbyint(a) - ceil(b);
+        case 0:
+          return a + b;
+        case 1:
+          return a - b;
+        case 2:
+          return a * b;
+        case 3:
+          return a / b;
+        case 4:
+          return min(a, b);
+        case 5:
+          return max(a, b);
+        case 6:
+          return fabs(a);
+        case 7:
+          return sqrt(fabs(a));
+        case 8:
+          return floor(a) + trunc(b);
+        case 9:
+          return fma(a, b, sub(t));
+        default:
+          return nearbyint(a) - ceil(b);
       }
     }
     switch (Rnd(12)) {
-      case 0: return a + b;
-      case 1: return a - b;
-      case 2: return a * b;
-      case 3: return truncdiv(a, b);
-      case 4: return truncmod(a, b);
-      case 5: return floordiv(a, b);
-      case 6: return floormod(a, b);
-      case 7: return min(a, b);
-      case 8: return max(a, b);
-      case 9: return bitwise_xor(a, bitwise_and(b, sub(t)));
-      case 10: return t.is_uint() ? bitwise_or(a, b) : abs(a);
-      default: return Rnd(2) ? shift_left(a, bitwise_and(b, make_int(t, 7))) : shift_right(a, bitwise_and(b, make_int(t, 7)));
+      case 0:
+        return a + b;
+      case 1:
+        return a - b;
+      case 2:
+        return a * b;
+      case 3:
+        return truncdiv(a, b);
+      case 4:
+        return truncmod(a, b);
+      case 5:
+        return floordiv(a, b);
+      case 6:
+        return floormod(a, b);
+      case 7:
+        return min(a, b);
+      case 8:
+        return max(a, b);
+      case 9:
+        return bitwise_xor(a, bitwise_and(b, sub(t)));
+      case 10:
+        return t.is_uint() ? bitwise_or(a, b) : abs(a);
+      default:
+        return Rnd(2) ? shift_left(a, bitwise_and(b, make_int(t, 7))) : shift_right(a, bitwise_and(b, make_int(t, 7)));
     }
   }
 
@@ -244,8 +294,14 @@ TEST_CASE("codegen: generated programs give what the interpreter gives") {
       for (int64_t k = 0; k < kN; ++k) {
         seed = seed * 6364136223846793005ull + 1442695040888963407ull;
         int64_t v = static_cast<int64_t>(seed >> 33) % 257 - 128;
-        if (b->dtype.is_floating()) a.SetDouble(k, static_cast<double>(v) / 8);
-        else a.SetInt(k, b->dtype.is_bool() ? v & 1 : b->dtype.is_uint() ? (v + 128) % 251 : v < -127 ? 0 : v > 127 ? 1 : v);
+        if (b->dtype.is_floating())
+          a.SetDouble(k, static_cast<double>(v) / 8);
+        else
+          a.SetInt(k, b->dtype.is_bool()   ? v & 1
+                      : b->dtype.is_uint() ? (v + 128) % 251
+                      : v < -127           ? 0
+                      : v > 127            ? 1
+                                           : v);
       }
       args.push_back(a);
     }
@@ -257,15 +313,19 @@ TEST_CASE("codegen: generated programs give what the interpreter gives") {
     std::vector<NDArray> as_written = copies(), as_lowered = copies(), compiled = copies();
     Interpret(f, as_written);
     Interpret(lowered[static_cast<size_t>(i)], as_lowered);
-    auto* fn = reinterpret_cast<int32_t (*)(void*, void*, void*, void*, void*, void*)>(code->GetSymbol(("f" + std::to_string(i)).c_str()));
+    auto* fn = reinterpret_cast<int32_t (*)(void*, void*, void*, void*, void*, void*)>(
+        code->GetSymbol(("f" + std::to_string(i)).c_str()));
     REQUIRE(static_cast<bool>(fn));
-    CHECK(fn(compiled[0].data(), compiled[1].data(), compiled[2].data(), compiled[3].data(), compiled[4].data(), compiled[5].data()) == 0);
+    CHECK(fn(compiled[0].data(), compiled[1].data(), compiled[2].data(), compiled[3].data(), compiled[4].data(),
+             compiled[5].data()) == 0);
     for (size_t k = 4; k < 6; ++k) {
       int64_t at = 0;
       bool lowered_same = Same(as_written[k], as_lowered[k], &at);
-      CHECK_MESSAGE(lowered_same, "program ", i, " output ", k - 4, " at ", at, ": lowering changes the result\n", AsText(f), AsText(lowered[static_cast<size_t>(i)]));
+      CHECK_MESSAGE(lowered_same, "program ", i, " output ", k - 4, " at ", at, ": lowering changes the result\n",
+                    AsText(f), AsText(lowered[static_cast<size_t>(i)]));
       bool compiled_same = Same(as_lowered[k], compiled[k], &at);
-      CHECK_MESSAGE(compiled_same, "program ", i, " output ", k - 4, " at ", at, ": machine code differs\n", AsText(lowered[static_cast<size_t>(i)]));
+      CHECK_MESSAGE(compiled_same, "program ", i, " output ", k - 4, " at ", at, ": machine code differs\n",
+                    AsText(lowered[static_cast<size_t>(i)]));
     }
   }
 }

@@ -23,8 +23,8 @@ size_t FromEnv(const char* name, size_t otherwise) {
   return text == nullptr ? otherwise : static_cast<size_t>(std::strtoull(text, nullptr, 10));
 }
 
-/// Runs `use` on mutants BATON_FUZZ_FIRST, ... of BATON_FUZZ_COUNT. The mutant under way stands in BATON_FUZZ_KEEP, so that
-/// one that kills the process is not lost.
+/// Runs `use` on mutants BATON_FUZZ_FIRST, ... of BATON_FUZZ_COUNT. The mutant under way stands in BATON_FUZZ_KEEP, so
+/// that one that kills the process is not lost.
 template <typename Mutate, typename Use>
 void Fuzz(const char* folder, size_t count, Mutate&& mutate, Use&& use) {
   std::vector<std::string> corpus = ReadCorpus(std::string(BATON_FUZZ_CORPUS) + "/" + folder);

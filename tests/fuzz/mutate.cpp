@@ -12,8 +12,25 @@ namespace {
 
 // ---- ONNX: a tree of fields, as far as the schema says which fields are messages ------------------------------------
 
-enum Msg { kModel, kGraph, kNode, kAttr, kTensor, kValue, kType, kTensorType, kShape, kDim, kElem, kMap, kOpset, kFunction,
-           kPair, kSparse, kLeaf };
+enum Msg {
+  kModel,
+  kGraph,
+  kNode,
+  kAttr,
+  kTensor,
+  kValue,
+  kType,
+  kTensorType,
+  kShape,
+  kDim,
+  kElem,
+  kMap,
+  kOpset,
+  kFunction,
+  kPair,
+  kSparse,
+  kLeaf
+};
 
 struct Edge {
   Msg of;
@@ -21,15 +38,15 @@ struct Edge {
   Msg to;
 };
 constexpr Edge kSchema[] = {
-    {kModel, 7, kGraph},     {kModel, 8, kOpset},     {kModel, 25, kFunction}, {kModel, 14, kPair},
-    {kGraph, 1, kNode},      {kGraph, 5, kTensor},    {kGraph, 11, kValue},    {kGraph, 12, kValue},
-    {kGraph, 13, kValue},    {kGraph, 15, kSparse},   {kNode, 5, kAttr},       {kAttr, 5, kTensor},
-    {kAttr, 10, kTensor},    {kAttr, 6, kGraph},      {kAttr, 11, kGraph},     {kAttr, 14, kType},
-    {kAttr, 15, kType},      {kAttr, 22, kSparse},    {kAttr, 23, kSparse},    {kTensor, 13, kPair},
-    {kValue, 2, kType},      {kType, 1, kTensorType}, {kType, 8, kTensorType}, {kType, 4, kElem},
-    {kType, 9, kElem},       {kType, 5, kMap},        {kTensorType, 2, kShape}, {kShape, 1, kDim},
-    {kElem, 1, kType},       {kMap, 2, kType},        {kFunction, 7, kNode},   {kFunction, 9, kOpset},
-    {kFunction, 11, kAttr},  {kSparse, 1, kTensor},   {kSparse, 2, kTensor},
+    {kModel, 7, kGraph},    {kModel, 8, kOpset},     {kModel, 25, kFunction},  {kModel, 14, kPair},
+    {kGraph, 1, kNode},     {kGraph, 5, kTensor},    {kGraph, 11, kValue},     {kGraph, 12, kValue},
+    {kGraph, 13, kValue},   {kGraph, 15, kSparse},   {kNode, 5, kAttr},        {kAttr, 5, kTensor},
+    {kAttr, 10, kTensor},   {kAttr, 6, kGraph},      {kAttr, 11, kGraph},      {kAttr, 14, kType},
+    {kAttr, 15, kType},     {kAttr, 22, kSparse},    {kAttr, 23, kSparse},     {kTensor, 13, kPair},
+    {kValue, 2, kType},     {kType, 1, kTensorType}, {kType, 8, kTensorType},  {kType, 4, kElem},
+    {kType, 9, kElem},      {kType, 5, kMap},        {kTensorType, 2, kShape}, {kShape, 1, kDim},
+    {kElem, 1, kType},      {kMap, 2, kType},        {kFunction, 7, kNode},    {kFunction, 9, kOpset},
+    {kFunction, 11, kAttr}, {kSparse, 1, kTensor},   {kSparse, 2, kTensor},
 };
 
 struct Field {
@@ -117,9 +134,10 @@ void Lists(std::vector<Field>* fields, std::vector<std::vector<Field>*>* out) {
   }
 }
 
-constexpr uint64_t kHard[] = {0,          1,          2,           3,          7,          8,           16,         100,
-                              127,        128,        255,         256,        0x7fff,     0x7fffffff,  0x80000000, 0xffffffff,
-                              1ull << 32, 1ull << 40, 1ull << 62, ~0ull >> 1, 1ull << 63, ~0ull,       ~1ull,      ~2ull};
+constexpr uint64_t kHard[] = {0,          1,          2,          3,          7,          8,
+                              16,         100,        127,        128,        255,        256,
+                              0x7fff,     0x7fffffff, 0x80000000, 0xffffffff, 1ull << 32, 1ull << 40,
+                              1ull << 62, ~0ull >> 1, 1ull << 63, ~0ull,      ~1ull,      ~2ull};
 
 uint64_t HardNumber(Random* r) { return r->OneIn(4) ? r->Next() % 64 : kHard[r->Below(std::size(kHard))]; }
 

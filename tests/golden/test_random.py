@@ -5,10 +5,11 @@ import pytest
 
 pytest.importorskip("baton._core", reason="the extension is not built")
 
-from baton._ffi import get_global_func  # noqa: E402
-from baton._ffi.base import load_compiler  # noqa: E402
 from hypothesis import HealthCheck, given, settings  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
+
+from baton._ffi import get_global_func  # noqa: E402
+from baton._ffi.base import load_compiler  # noqa: E402
 
 load_compiler()
 

@@ -31,7 +31,9 @@ TEST_CASE("RF-009 programs survive: sharing, constants bit for bit, attributes, 
   Expr n = Neg(x);
   Expr e = Tuple(Array<Expr>{Add(n, n), c, Scale(x, 0.1), TupleGetItem(n, int64_t{0})});
   Function f = WithAttr(Function({x}, e), "note", Any("ünïcode"));
-  f = WithAttr(f, "mix", Any(Array<Any>{Any(1), Any(2.5), Any(true), Any("s"), Any(), Any(DataType::Float(16)), Any(DLDevice{kDLCPU, 1})}));
+  f = WithAttr(f, "mix",
+               Any(Array<Any>{Any(1), Any(2.5), Any(true), Any("s"), Any(), Any(DataType::Float(16)),
+                              Any(DLDevice{kDLCPU, 1})}));
   IRModule mod = IRModule::FromExpr(f);
   auto back = Downcast<IRModule>(Trip(mod));
   auto g = Downcast<Function>(back->Lookup("main"));
@@ -50,8 +52,10 @@ TEST_CASE("RF-010 every type that has a default instance survives") {
     if (!info->create || info->key == "Op") continue;
     bool complete = true;
     for (const auto& f : info->fields) {
-      complete = complete && (f.kind != runtime::FieldKind::kObject || f.default_value.object() || (f.flags & runtime::kIgnored) ||
-                              std::strstr(f.doc, "null")) && !(f.flags & kRequired);
+      complete = complete &&
+                 (f.kind != runtime::FieldKind::kObject || f.default_value.object() || (f.flags & runtime::kIgnored) ||
+                  std::strstr(f.doc, "null")) &&
+                 !(f.flags & kRequired);
     }
     if (!complete) continue;
     ++tried;
@@ -86,11 +90,17 @@ TEST_CASE("RF-011 broken input is an error with its place") {
   Refused(h + "{\"type\": \"relay.Id\", \"name_hint\": 3}], \"root\": [0]}", "name_hint");
   Refused(h + "{\"type\": \"relay.Id\", \"nme\": \"x\"}], \"root\": [0]}", "no field `nme`");
   Refused(h + "{\"type\": \"relay.TupleGetItem\", \"index\": \"x\"}], \"root\": [0]}", "index");
-  Refused(h + "{\"type\": \"runtime.Array\", \"data\": [null]}, {\"type\": \"relay.Tuple\", \"fields\": [0]}], \"root\": [1]}", "holds a null");
-  Refused(h + "{\"type\": \"runtime.NDArray\", \"dtype\": \"float32\", \"shape\": [1000000000, 1000000000, 1000000000], \"data\": \"\"}]", "too large");
-  Refused(h + "{\"type\": \"runtime.NDArray\", \"dtype\": \"float32\", \"shape\": [1000000000], \"data\": \"AAAA\"}]", "wants more");
+  Refused(h + "{\"type\": \"runtime.Array\", \"data\": [null]}, {\"type\": \"relay.Tuple\", \"fields\": [0]}], "
+              "\"root\": [1]}",
+          "holds a null");
+  Refused(h + "{\"type\": \"runtime.NDArray\", \"dtype\": \"float32\", \"shape\": [1000000000, 1000000000, "
+              "1000000000], \"data\": \"\"}]",
+          "too large");
+  Refused(h + "{\"type\": \"runtime.NDArray\", \"dtype\": \"float32\", \"shape\": [1000000000], \"data\": \"AAAA\"}]",
+          "wants more");
   Refused(h + "{\"type\": \"runtime.NDArray\", \"dtype\": \"float32\", \"shape\": [1], \"data\": \"AAA\"}]", "base64");
-  Refused(h + "{\"type\": \"runtime.NDArray\", \"dtype\": \"nofloat\", \"shape\": [1], \"data\": \"AAAA\"}]", "not a dtype");
+  Refused(h + "{\"type\": \"runtime.NDArray\", \"dtype\": \"nofloat\", \"shape\": [1], \"data\": \"AAAA\"}]",
+          "not a dtype");
   Refused(h + "{\"type\": \"runtime.Map\", \"data\": [1]}]", "no value");
   // Cut anywhere: an error, never anything else.
   Var x("x", F32({2}));

@@ -120,14 +120,16 @@ TEST_CASE("loop expressions with bound variables") {
 
 TEST_CASE("RF-015 where two values differ") {
   CHECK(Where(Sample("x", 2), Sample("x", 3)) == ".body.value.attrs.factor: 2 against 3");
-  CHECK(Where(IRModule::FromExpr(Sample("x", 2)), IRModule::FromExpr(Sample("x", 3))) == ".functions[@main].body.value.attrs.factor: 2 against 3");
+  CHECK(Where(IRModule::FromExpr(Sample("x", 2)), IRModule::FromExpr(Sample("x", 3))) ==
+        ".functions[@main].body.value.attrs.factor: 2 against 3");
   Var x("x"), y("y");
   CHECK(Where(Add(x, y), Add(x, x)) == ".args[1]: %y against %x");
   CHECK(Where(Neg(x), Add(x, x)) == ".op: test.neg against test.add");
   CHECK(Where(F32({2}), F32({3})) == ".shape[0].value: 2 against 3");
   Expr n = Neg(x);
   CHECK(Where(Add(n, n), Add(Neg(x), Neg(x))).find("used twice on the left") != std::string::npos);
-  CHECK(Where(IRModule::FromExpr(Sample("x", 2)), IRModule(Map<GlobalVar, BaseFunc>())) == ".functions[@main]: missing on the right");
+  CHECK(Where(IRModule::FromExpr(Sample("x", 2)), IRModule(Map<GlobalVar, BaseFunc>())) ==
+        ".functions[@main]: missing on the right");
 }
 
 TEST_CASE("a million deep, and wide with sharing, in linear time") {

@@ -32,14 +32,20 @@ instrument::PassInstrument Tracer(const char* name, const char* throw_at = "", b
     trace.push_back(n + "." + what);
     if (bad == what) throw runtime::ValueError(n + " fails in " + what);
   };
-  return instrument::MakePassInstrument(
-      name, runtime::MakeTyped([point] { point("enter"); }), runtime::MakeTyped([point] { point("exit"); }),
-      runtime::MakeTyped([point, run](IRModule, PassInfo) {
-        point("should_run");
-        return run;
-      }),
-      runtime::MakeTyped([point](IRModule, PassInfo i) { point("before"); (void)i; }),
-      runtime::MakeTyped([point](IRModule, PassInfo i) { point("after"); (void)i; }));
+  return instrument::MakePassInstrument(name, runtime::MakeTyped([point] { point("enter"); }),
+                                        runtime::MakeTyped([point] { point("exit"); }),
+                                        runtime::MakeTyped([point, run](IRModule, PassInfo) {
+                                          point("should_run");
+                                          return run;
+                                        }),
+                                        runtime::MakeTyped([point](IRModule, PassInfo i) {
+                                          point("before");
+                                          (void)i;
+                                        }),
+                                        runtime::MakeTyped([point](IRModule, PassInfo i) {
+                                          point("after");
+                                          (void)i;
+                                        }));
 }
 
 PassContext Context(int level, Array<String> required = {}, Array<String> disabled = {},
@@ -55,10 +61,13 @@ struct Scope {
 
 struct RegisterCycle {
   RegisterCycle() {
-    RegisterPassGlobal("relay._transform.TestCycleA", runtime::MakeTyped([] { return Noop("TestCycleA", 0, {"TestCycleB"}); }));
-    RegisterPassGlobal("relay._transform.TestCycleB", runtime::MakeTyped([] { return Noop("TestCycleB", 0, {"TestCycleA"}); }));
+    RegisterPassGlobal("relay._transform.TestCycleA",
+                       runtime::MakeTyped([] { return Noop("TestCycleA", 0, {"TestCycleB"}); }));
+    RegisterPassGlobal("relay._transform.TestCycleB",
+                       runtime::MakeTyped([] { return Noop("TestCycleB", 0, {"TestCycleA"}); }));
     RegisterPassGlobal("relay._transform.TestBase", runtime::MakeTyped([] { return Noop("TestBase", 4); }));
-    RegisterPassGlobal("relay._transform.TestMiddle", runtime::MakeTyped([] { return Noop("TestMiddle", 0, {"TestBase"}); }));
+    RegisterPassGlobal("relay._transform.TestMiddle",
+                       runtime::MakeTyped([] { return Noop("TestMiddle", 0, {"TestBase"}); }));
   }
 } registered;
 
@@ -217,7 +226,8 @@ TEST_CASE("IN-019, IN-020, IN-021 throws around a pass") {
   CHECK(trace == Trace{"a.enter", "b.enter", "a.should_run", "b.should_run", "a.before", "a.exit", "b.exit"});
   trace.clear();
   CHECK_THROWS_AS(run("after"), Error);
-  CHECK(trace == Trace{"a.enter", "b.enter", "a.should_run", "b.should_run", "a.before", "b.before", "P", "a.after", "a.exit", "b.exit"});
+  CHECK(trace == Trace{"a.enter", "b.enter", "a.should_run", "b.should_run", "a.before", "b.before", "P", "a.after",
+                       "a.exit", "b.exit"});
 }
 
 TEST_CASE("IN-022 an exit that throws while an exception passes does not end the process; the first wins") {

@@ -18,13 +18,16 @@ bool Good(const char* text) {
 }
 void Bad(const ObjectRef& obj, const char* what) {
   std::string problems;
-  CHECK(!(obj.as<IRModuleNode>() ? WellFormed(Downcast<IRModule>(obj), &problems) : WellFormed(Downcast<Expr>(obj), &problems)));
+  CHECK(!(obj.as<IRModuleNode>() ? WellFormed(Downcast<IRModule>(obj), &problems)
+                                 : WellFormed(Downcast<Expr>(obj), &problems)));
   CHECK_MESSAGE(problems.find(what) != std::string::npos, problems);
 }
 }  // namespace
 
 TEST_CASE("the verifier accepts what the language allows") {
-  CHECK(Good("def @main(%x: float32) { let %y = test.neg(%x); %0 = test.neg(%y); if (True) { %0 } else { test.add(%0, %y) } }"));
+  CHECK(
+      Good("def @main(%x: float32) { let %y = test.neg(%x); %0 = test.neg(%y); if (True) { %0 } else { test.add(%0, "
+           "%y) } }"));
   CHECK(Good("def @main(%x: float32) { let %f = fn (%y: float32) { %f(%y) }; %f(%x) }"));
   CHECK(Good("type L { C(float32, L), N, }\ndef @main(%l: L) { match (%l) { C(%h, %t) => %h, N => 1f, } }"));
   Var x("x");
@@ -44,7 +47,8 @@ TEST_CASE("each fault is named") {
   Bad(Invoke(NegOp(), {x, x}), "takes 1 arguments, has 2");
   Bad(Invoke(ScaleOp(), {x}), "has attributes of type none");
   Bad(Function({v}, Expr(v)), "a dimension is -1");
-  Bad(Function({Var("v", TensorType(Array<PrimExpr>{IntImm(DataType::Int(32), 2)}, DataType::Float(32)))}, Scalar(1)), "has dtype int32, must be int64");
+  Bad(Function({Var("v", TensorType(Array<PrimExpr>{IntImm(DataType::Int(32), 2)}, DataType::Float(32)))}, Scalar(1)),
+      "has dtype int32, must be int64");
   Bad(IRModule::FromExpr(Function(Array<Var>(), Invoke(GlobalVar("nope"), {}))), "there is no function @nope");
   Bad(TupleGetItem(Expr(x), int64_t{-1}), "negative number");
   Bad(Constant(NDArray()), "no data");

@@ -58,10 +58,15 @@ Expr Everything(Var x, Var c) {
   cons.name_hint = "Cons", cons.belong_to = list;
   Constructor k(std::move(cons));
   Expr fn = Function({y}, Add(y, x));
-  Expr match = Match(Expr(x), Array<Clause>{Clause(PatternConstructor(k, Array<Pattern>{PatternVar(h), PatternWildcard(PatternWildcardNode())}), Expr(h)),
-                                            Clause(PatternTuple(Array<Pattern>()), Expr(x))}, true);
-  Expr parts = Tuple(Array<Expr>{RefCreate(Expr(x)), RefRead(Expr(z)), RefWrite(Expr(z), Expr(x)), match, Expr(k), Expr(GlobalVar("g")),
-                                 TupleGetItem(Tuple(Array<Expr>{x, x}), int64_t{1}), Expr(NegOp()), Scalar(1)});
+  Expr match = Match(
+      Expr(x),
+      Array<Clause>{
+          Clause(PatternConstructor(k, Array<Pattern>{PatternVar(h), PatternWildcard(PatternWildcardNode())}), Expr(h)),
+          Clause(PatternTuple(Array<Pattern>()), Expr(x))},
+      true);
+  Expr parts = Tuple(Array<Expr>{RefCreate(Expr(x)), RefRead(Expr(z)), RefWrite(Expr(z), Expr(x)), match, Expr(k),
+                                 Expr(GlobalVar("g")), TupleGetItem(Tuple(Array<Expr>{x, x}), int64_t{1}),
+                                 Expr(NegOp()), Scalar(1)});
   return Let(z, Invoke(fn, {x}), Let(f, fn, If(Expr(c), parts, parts)));
 }
 

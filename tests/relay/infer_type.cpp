@@ -12,9 +12,7 @@ using namespace sample;  // NOLINT
 using relay::transform::InferTypeOf;
 
 namespace {
-bool Has(const Expr& e, const Type& t) {
-  return StructuralEqual(InferTypeOf(e), t);
-}
+bool Has(const Expr& e, const Type& t) { return StructuralEqual(InferTypeOf(e), t); }
 void Refused(const Expr& e, const char* what) {
   CHECK_THROWS_WITH_AS(InferTypeOf(e), doctest::Contains(what), CompileError);
 }
@@ -88,8 +86,10 @@ TEST_CASE("data types: constructors, match, type parameters") {
   Var x("x", F32({2})), h("h"), t("t");
   Expr l = Invoke(cons, {x, Invoke(nil, {})});
   CHECK(StructuralEqual(InferTypeOf(l, mod), TypeCall(list, Array<Type>{F32({2})})));
-  Expr m = Match(l, Array<Clause>{Clause(PatternConstructor(cons, Array<Pattern>{PatternVar(h), PatternVar(t)}), Neg(h)),
-                                  Clause(PatternConstructor(nil, Array<Pattern>()), Expr(x))}, true);
+  Expr m = Match(l,
+                 Array<Clause>{Clause(PatternConstructor(cons, Array<Pattern>{PatternVar(h), PatternVar(t)}), Neg(h)),
+                               Clause(PatternConstructor(nil, Array<Pattern>()), Expr(x))},
+                 true);
   CHECK(StructuralEqual(InferTypeOf(m, mod), F32({2})));
   Expr bad = Match(Expr(x), Array<Clause>{Clause(PatternConstructor(nil, Array<Pattern>()), Expr(x))}, true);
   CHECK_THROWS_WITH_AS(InferTypeOf(bad, mod), doctest::Contains("`Nil` makes List"), CompileError);
@@ -112,11 +112,13 @@ TEST_CASE("AN-003 errors say what, where and what was got; several at once") {
   Refused(Invoke(NegOp(), {x, x}), "[test.neg] takes 1 argument (data), got 2");
   Refused(Invoke(ScaleOp(), {x}), "needs attributes of type `test.attrs.ScaleAttrs`, got none");
   Refused(If(Expr(x), Expr(x), Expr(x)), "must be bool");
-  Refused(If(Expr(b), Expr(x), Expr(y)), "the branches of `if` have types Tensor[(2), float32] and Tensor[(3), float32]");
+  Refused(If(Expr(b), Expr(x), Expr(y)),
+          "the branches of `if` have types Tensor[(2), float32] and Tensor[(3), float32]");
   Refused(TupleGetItem(Expr(x), int64_t{0}), "no tuple");
   Refused(TupleGetItem(Tuple(Array<Expr>{x}), int64_t{3}), "part 3 is taken of a tuple of 1");
   Refused(Invoke(x, {x}), "`%x` is called but is no function");
-  Refused(Invoke(Function({y}, y), {x}), "argument 0 of `fn` has type Tensor[(2), float32], must be Tensor[(3), float32]");
+  Refused(Invoke(Function({y}, y), {x}),
+          "argument 0 of `fn` has type Tensor[(2), float32], must be Tensor[(3), float32]");
   Refused(Invoke(Function({y}, y), {}), "takes 1 argument, got 0");
   Refused(Function({t}, t), "the type of `%t` does not follow");
   Refused(RefRead(Expr(x)), "a reference is wanted");
@@ -166,6 +168,7 @@ TEST_CASE("a million deep") {
   constexpr int n = 1'000'000;
   Var x("x", F32({2})), c("c", Bool());
   OnStack(size_t{512} << 10, [&] {
-    for (Expr e : {CallChain(x, n), LetChain(x, n), TupleChain(x, n / 5), IfChain(c, x, n / 5)}) CHECK(Has(e, F32({2})));
+    for (Expr e : {CallChain(x, n), LetChain(x, n), TupleChain(x, n / 5), IfChain(c, x, n / 5)})
+      CHECK(Has(e, F32({2})));
   });
 }

@@ -49,29 +49,40 @@ inline bool SplitRel(const Array<Type>& types, int, const Attrs&, TypeReporter& 
 inline bool FloatRel(const Array<Type>& types, int, const Attrs&, TypeReporter& r) {
   const auto* t = AsTensor(types[0]);
   if (!t) return false;
-  if (!(t->dtype == DataType::Float(32))) throw CompileError("[R1] `data` has dtype " + DataType2String(t->dtype) + ", must be float32");
+  if (!(t->dtype == DataType::Float(32)))
+    throw CompileError("[R1] `data` has dtype " + DataType2String(t->dtype) + ", must be float32");
   r.Assign(types.back(), types[0]);
   return true;
 }
 
 inline const Op& NegOp() {
-  static const Op op = DefineOp({.name = "test.neg", .doc = "-x", .inputs = {{"data", "Any."}}, .type_rel = IdentityRel});
+  static const Op op =
+      DefineOp({.name = "test.neg", .doc = "-x", .inputs = {{"data", "Any."}}, .type_rel = IdentityRel});
   return op;
 }
 inline const Op& AddOp() {
-  static const Op op = DefineOp({.name = "test.add", .doc = "a + b", .inputs = {{"lhs", "Any."}, {"rhs", "Any."}}, .type_rel = BroadcastRel});
+  static const Op op = DefineOp(
+      {.name = "test.add", .doc = "a + b", .inputs = {{"lhs", "Any."}, {"rhs", "Any."}}, .type_rel = BroadcastRel});
   return op;
 }
 inline const Op& LessOp() {
-  static const Op op = DefineOp({.name = "test.less", .doc = "a < b", .inputs = {{"lhs", "Any."}, {"rhs", "Any."}}, .type_rel = BroadcastCompRel});
+  static const Op op = DefineOp({.name = "test.less",
+                                 .doc = "a < b",
+                                 .inputs = {{"lhs", "Any."}, {"rhs", "Any."}},
+                                 .type_rel = BroadcastCompRel});
   return op;
 }
 inline const Op& SplitOp() {
-  static const Op op = DefineOp({.name = "test.split", .doc = "(x, x)", .inputs = {{"data", "Any."}}, .type_rel = SplitRel});
+  static const Op op =
+      DefineOp({.name = "test.split", .doc = "(x, x)", .inputs = {{"data", "Any."}}, .type_rel = SplitRel});
   return op;
 }
 inline const Op& ScaleOp() {
-  static const Op op = DefineOp({.name = "test.scale", .doc = "x * factor", .inputs = {{"data", "R1: float32."}}, .attrs = TypeOf<ScaleAttrs>, .type_rel = FloatRel});
+  static const Op op = DefineOp({.name = "test.scale",
+                                 .doc = "x * factor",
+                                 .inputs = {{"data", "R1: float32."}},
+                                 .attrs = TypeOf<ScaleAttrs>,
+                                 .type_rel = FloatRel});
   return op;
 }
 inline void Register() { NegOp(), AddOp(), LessOp(), SplitOp(), ScaleOp(); }
@@ -123,15 +134,19 @@ void OnStack(size_t bytes, F f) {
   pthread_attr_init(&attr);
   pthread_attr_setstacksize(&attr, bytes);
   pthread_t thread;
-  if (pthread_create(&thread, &attr, [](void* p) -> void* {
-        auto* b = static_cast<Box*>(p);
-        try {
-          (*b->f)();
-        } catch (...) {
-          b->error = std::current_exception();
-        }
-        return nullptr;
-      }, &box) != 0) throw std::runtime_error("no thread");
+  if (pthread_create(
+          &thread, &attr,
+          [](void* p) -> void* {
+            auto* b = static_cast<Box*>(p);
+            try {
+              (*b->f)();
+            } catch (...) {
+              b->error = std::current_exception();
+            }
+            return nullptr;
+          },
+          &box) != 0)
+    throw std::runtime_error("no thread");
   pthread_join(thread, nullptr);
   pthread_attr_destroy(&attr);
   if (box.error) std::rethrow_exception(box.error);

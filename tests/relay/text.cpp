@@ -21,8 +21,10 @@ std::string Trip(const T& obj) {
   std::string text = Print(obj), where;
   INFO(text);
   ObjectRef back;
-  if constexpr (std::is_same_v<T, IRModule>) back = ParseModule(text);
-  else back = ParseExpr(text);
+  if constexpr (std::is_same_v<T, IRModule>)
+    back = ParseModule(text);
+  else
+    back = ParseExpr(text);
   CHECK_MESSAGE(StructuralEqual(obj, back, true, &where), where);
   CHECK(Print(back) == text);
   return text;
@@ -45,7 +47,9 @@ Expr Parse(const char* text) {
 TEST_CASE("the form of the text") {
   Var x("x", F32({1, 3})), c("c", TensorType::Scalar(DataType::Bool())), y("y");
   Expr n = Neg(x);
-  Function f({x, c}, Let(y, Scale(n, 0.5), If(Expr(c), Add(y, n), TupleGetItem(Tuple(Array<Expr>{n, Scalar(2)}), int64_t{0}))), F32({1, 3}));
+  Function f({x, c},
+             Let(y, Scale(n, 0.5), If(Expr(c), Add(y, n), TupleGetItem(Tuple(Array<Expr>{n, Scalar(2)}), int64_t{0}))),
+             F32({1, 3}));
   CHECK(Trip(IRModule::FromExpr(WithAttr(f, "Primitive", Any(1)))) ==
         "#[version = \"0.0.5\"]\n"
         "def @main(%x: Tensor[(1, 3), float32], %c: bool, Primitive=1) -> Tensor[(1, 3), float32] {\n"
@@ -63,8 +67,9 @@ TEST_CASE("the form of the text") {
 TEST_CASE("a shared value stands in the block that holds all its uses") {
   Var x("x"), c("c"), v("v"), w("w");
   Expr n = Neg(x);
-  CHECK(Body(Function({x, c}, If(Expr(c), Add(n, x), Neg(n)))) ==
-        "fn (%x, %c) {\n  %0 = test.neg(%x);\n  if (%c) {\n    test.add(%0, %x)\n  } else {\n    test.neg(%0)\n  }\n}\n");
+  CHECK(
+      Body(Function({x, c}, If(Expr(c), Add(n, x), Neg(n)))) ==
+      "fn (%x, %c) {\n  %0 = test.neg(%x);\n  if (%c) {\n    test.add(%0, %x)\n  } else {\n    test.neg(%0)\n  }\n}\n");
   Expr m = Neg(v);
   CHECK(Body(Function({x}, Let(v, Neg(x), Let(w, Neg(m), Add(w, m))))) ==
         "fn (%x) {\n  let %v = test.neg(%x);\n  %0 = test.neg(%v);\n  let %w = test.neg(%0);\n  test.add(%w, %0)\n}\n");
@@ -75,7 +80,8 @@ TEST_CASE("a shared value stands in the block that holds all its uses") {
 }
 
 TEST_CASE("every kind of expression reads back") {
-  Var x("x", F32({2})), r("r"), f("f"), y("y"), y2("y"), odd("conv1/weight:0"), digit("0"), g("g", Type(RelayRefType(F32({2}))));
+  Var x("x", F32({2})), r("r"), f("f"), y("y"), y2("y"), odd("conv1/weight:0"), digit("0"),
+      g("g", Type(RelayRefType(F32({2}))));
   Body(Function({x, odd, digit, y, y2}, Tuple(Array<Expr>{x, odd, digit, y, y2})));
   Body(Let(r, RefCreate(Expr(x)), Let(f, RefWrite(Expr(r), Expr(x)), RefRead(Expr(r)))));
   Body(Let(f, Function({y}, Invoke(f, {Neg(y)})), Invoke(f, {x})));
@@ -85,16 +91,20 @@ TEST_CASE("every kind of expression reads back") {
   Body(Function({g}, Expr(g), F32({2})));
   Body(Constant(NDArray::Empty({0, 3}, DataType::Int(8))));
   float data[] = {1, NAN, -0.f, 3};
-  Body(Add(Constant(NDArray::FromBytes(data, {2, 2}, DataType::Float(32))), Constant(NDArray::FromBytes(data, {2, 2}, DataType::Float(32)))));
+  Body(Add(Constant(NDArray::FromBytes(data, {2, 2}, DataType::Float(32))),
+           Constant(NDArray::FromBytes(data, {2, 2}, DataType::Float(32)))));
   Body(Call(Expr(ScaleOp()), Array<Expr>{x}, Attrs(), Array<Type>()));
   TypeVar a(String("A"), TypeKind::kType);
   Var p("p", a);
   Body(Call(Expr(Function({p}, p, a, {a})), Array<Expr>{x}, Attrs(), Array<Type>{F32({2})}));
-  Body(WithAttr(Function({x}, x), "odd key", Any(Array<Any>{Any("s\"\n"), Any(1.5), Any(true), Any(), Any(DataType::Float(16)), Any(int64_t{-3})})));
-  Var q("q", FuncType(Array<TypeVar>{a}, Array<Type>{a, TupleType(Array<Type>{a})}, TupleType::Empty(), Array<TypeConstraint>()));
+  Body(WithAttr(Function({x}, x), "odd key",
+                Any(Array<Any>{Any("s\"\n"), Any(1.5), Any(true), Any(), Any(DataType::Float(16)), Any(int64_t{-3})})));
+  Var q("q", FuncType(Array<TypeVar>{a}, Array<Type>{a, TupleType(Array<Type>{a})}, TupleType::Empty(),
+                      Array<TypeConstraint>()));
   Body(Function({q}, q));
   tir::SizeVar n(String("n"));
-  Var s("s", TensorType(Array<PrimExpr>{n, tir::AnyDim(), n}, DataType::Float(16))), t("t", TensorType(Array<PrimExpr>{n}, DataType::Float(16)));
+  Var s("s", TensorType(Array<PrimExpr>{n, tir::AnyDim(), n}, DataType::Float(16))),
+      t("t", TensorType(Array<PrimExpr>{n}, DataType::Float(16)));
   Body(Function({s, t}, s));
   Var u("u", TensorType(Array<PrimExpr>{tir::Add(n, PrimExpr(int64_t{1}))}, DataType::Float(16)));
   Trip(IRModule::FromExpr(Function({u}, u)));
@@ -102,7 +112,9 @@ TEST_CASE("every kind of expression reads back") {
 
 TEST_CASE("AT-017 attributes that differ from their default") {
   Register();
-  Expr e = Parse("free_var %x; test.scale(%x, factor=-2.5f, axis=-3, exact=True, pads=[1, 2, 3], mode=\"a \\\"b\\\"\", out_dtype=\"float16\")");
+  Expr e = Parse(
+      "free_var %x; test.scale(%x, factor=-2.5f, axis=-3, exact=True, pads=[1, 2, 3], mode=\"a \\\"b\\\"\", "
+      "out_dtype=\"float16\")");
   const auto* a = static_cast<const ScaleAttrs*>(e.as<CallNode>()->attrs.get());
   CHECK(a->factor == -2.5);
   CHECK(a->axis == -3);
@@ -110,7 +122,8 @@ TEST_CASE("AT-017 attributes that differ from their default") {
   CHECK(a->pads.size() == 3);
   CHECK(a->mode == "a \"b\"");
   CHECK(a->out_dtype == DataType::Float(16));
-  CHECK(Body(e).find("test.scale(%x, factor=-2.5f, axis=-3, exact=True, pads=[1, 2, 3], mode=\"a \\\"b\\\"\", out_dtype=\"float16\")") != std::string::npos);
+  CHECK(Body(e).find("test.scale(%x, factor=-2.5f, axis=-3, exact=True, pads=[1, 2, 3], mode=\"a \\\"b\\\"\", "
+                     "out_dtype=\"float16\")") != std::string::npos);
   for (double v : {0.1, 1e300, -0.0, 5e-324, std::numeric_limits<double>::infinity(), 3.0}) {
     Var x("x");
     Body(Scale(x, v));
@@ -168,7 +181,8 @@ TEST_CASE("data types and match") {
 TEST_CASE("what people write: operators, comments, blocks, trailing forms") {
   Register();
   Var x("x");
-  Expr e = Parse("free_var %x; // a comment\n /* one /* inside */ another */ { let %y = test.neg(%x); (test.add(%y, %x)) }");
+  Expr e =
+      Parse("free_var %x; // a comment\n /* one /* inside */ another */ { let %y = test.neg(%x); (test.add(%y, %x)) }");
   CHECK(e.as<LetNode>());
   CHECK(Parse("(1, 2f,)").as<TupleNode>()->fields.size() == 2);
   CHECK(Parse("((1, 2).1, 3).0").as<TupleGetItemNode>());
@@ -197,7 +211,8 @@ TEST_CASE("errors: what, where, how to mend; several at once") {
   Refused("def @main(%x: float32) {\n  test.ned(%x)\n}",
           "t.relay:2:3: error: there is no operator `test.ned`; did you mean `test.neg`");
   Refused("def @main(%x: float32) {\n  test.ned(%x)\n}", "\n  2 |   test.ned(%x)\n    |   ^~~~~~~~");
-  Refused("def @main(%abc: float32) {\n  test.neg(%abd)\n}", "t.relay:2:12: error: `%abd` is not defined here; did you mean `%abc`");
+  Refused("def @main(%abc: float32) {\n  test.neg(%abd)\n}",
+          "t.relay:2:12: error: `%abd` is not defined here; did you mean `%abc`");
   Refused("def @main() { %0 }", "`%0` is not defined here");
   Refused("def @main() { if (True) { %0 = 1; %0 } else { %0 } }", "`%0` is not defined here");
   Refused("def @main() { @mainn() }", "there is no function @mainn; did you mean `@main`");
@@ -222,10 +237,12 @@ TEST_CASE("errors: what, where, how to mend; several at once") {
   Refused("def @main(%x, %x) { %x }", "two parameters have the name `%x`");
   Refused("def main() { 1 }", "expected `@name` after `def`");
   try {
-    ParseModule("def @main(%x) {\n  let %a = test.ned(%x);\n  let %b = (1, ;\n  test.neg(%y)\n}\ndef @g() { ) }\n", "t.relay");
+    ParseModule("def @main(%x) {\n  let %a = test.ned(%x);\n  let %b = (1, ;\n  test.neg(%y)\n}\ndef @g() { ) }\n",
+                "t.relay");
     FAIL("no error");
   } catch (const CompileError& e) {
-    for (const char* at : {"t.relay:2:12", "t.relay:3:16", "t.relay:4:12", "t.relay:6:12"}) CHECK_MESSAGE(e.message().find(at) != std::string::npos, e.message());
+    for (const char* at : {"t.relay:2:12", "t.relay:3:16", "t.relay:4:12", "t.relay:6:12"})
+      CHECK_MESSAGE(e.message().find(at) != std::string::npos, e.message());
   }
   std::string deep(200'000, '(');
   CHECK_THROWS_WITH_AS(ParseExpr(deep), doctest::Contains("more than 50000 levels"), CompileError);
@@ -235,7 +252,8 @@ TEST_CASE("text cut anywhere is an error or a program, never anything else") {
   Register();
   Var x("x", F32({1, 3})), c("c");
   float data[] = {1, 2};
-  std::string text = Print(IRModule::FromExpr(Function({x, c}, If(Expr(c), Scale(x, 2), Add(x, Constant(NDArray::FromBytes(data, {2}, DataType::Float(32))))))));
+  std::string text = Print(IRModule::FromExpr(Function(
+      {x, c}, If(Expr(c), Scale(x, 2), Add(x, Constant(NDArray::FromBytes(data, {2}, DataType::Float(32))))))));
   for (size_t i = 0; i < text.size(); ++i) {
     try {
       ParseModule(text.substr(0, i));
@@ -274,5 +292,6 @@ TEST_CASE("types as comments") {
   Var x("x", F32({2}));
   Function f({x}, Neg(x));
   relay::transform::InferTypeOf(f);
-  CHECK(PrintText(f, {.meta_data = false, .types = true}).find("test.neg(%x) /* ty=Tensor[(2), float32] */") != std::string::npos);
+  CHECK(PrintText(f, {.meta_data = false, .types = true}).find("test.neg(%x) /* ty=Tensor[(2), float32] */") !=
+        std::string::npos);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <baton/runtime/array.h>
 #include <baton/runtime/ndarray.h>
 #include <baton/runtime/registry.h>
-#include <baton/runtime/array.h>
 #include <doctest/doctest.h>
 
 #include <cstring>

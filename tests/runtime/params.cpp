@@ -38,13 +38,13 @@ TEST_CASE("the bytes are those of the Relay era") {
   Map<String, NDArray> m;
   const int32_t v = 7;
   m.Set("p", NDArray::FromBytes(&v, {1}, DataType::Int(32)));
-  const unsigned char want[] = {0xB7, 0x9C, 0x04, 0x05, 0x4F, 0x8D, 0xE5, 0xF7, 0, 0, 0, 0, 0, 0, 0, 0,  // magic, reserved
-                                1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 'p',                    // names
-                                1, 0, 0, 0, 0, 0, 0, 0,                                                // arrays
-                                0x3F, 0xA1, 0xB4, 0x96, 0xF0, 0x40, 0x5E, 0xDD, 0, 0, 0, 0, 0, 0, 0, 0,
-                                1, 0, 0, 0, 0, 0, 0, 0,              // cpu(0)
-                                1, 0, 0, 0, 0, 32, 1, 0,             // rank, int32
-                                1, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0};
+  const unsigned char want[] = {
+      0xB7, 0x9C, 0x04, 0x05, 0x4F, 0x8D, 0xE5, 0xF7, 0, 0, 0, 0, 0, 0, 0, 0,       // magic, reserved
+      1,    0,    0,    0,    0,    0,    0,    0,    1, 0, 0, 0, 0, 0, 0, 0, 'p',  // names
+      1,    0,    0,    0,    0,    0,    0,    0,                                  // arrays
+      0x3F, 0xA1, 0xB4, 0x96, 0xF0, 0x40, 0x5E, 0xDD, 0, 0, 0, 0, 0, 0, 0, 0, 1,   0, 0, 0, 0, 0, 0, 0,  // cpu(0)
+      1,    0,    0,    0,    0,    32,   1,    0,                                                       // rank, int32
+      1,    0,    0,    0,    0,    0,    0,    0,    4, 0, 0, 0, 0, 0, 0, 0, 7,   0, 0, 0};
   CHECK(SaveParams(m) == std::string(reinterpret_cast<const char*>(want), sizeof(want)));
 }
 
@@ -69,7 +69,8 @@ TEST_CASE("parameters cut at any byte or with any byte changed are read without 
   }
   CHECK(refused > 500);
   CHECK_THROWS_AS(LoadParams(bytes + "x"), RuntimeError);
-  CHECK_THROWS_WITH(LoadParams("no", "a.params"), "a.params: not a parameter file: its first 8 bytes are others at byte 0");
+  CHECK_THROWS_WITH(LoadParams("no", "a.params"),
+                    "a.params: not a parameter file: its first 8 bytes are others at byte 0");
 }
 
 TEST_CASE("through the functions, to a file and back") {

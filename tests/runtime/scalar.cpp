@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <baton/runtime/error.h>
 #include <baton/runtime/scalar.h>
 #include <doctest/doctest.h>
 
 #include <cmath>
 #include <cstring>
 #include <limits>
-
-#include <baton/runtime/error.h>
 
 using namespace baton::runtime;
 
@@ -16,11 +15,19 @@ DataType F16() { return DataType::Float(16); }
 }  // namespace
 
 TEST_CASE("every code of every small type survives decoding and encoding") {
-  const DataType types[] = {F16(), DataType::BFloat16(), DataType(kDLFloat8_e3m4, 8), DataType(kDLFloat8_e4m3, 8),
-                            DataType(kDLFloat8_e4m3b11fnuz, 8), DataType(kDLFloat8_e4m3fn, 8),
-                            DataType(kDLFloat8_e4m3fnuz, 8), DataType(kDLFloat8_e5m2, 8),
-                            DataType(kDLFloat8_e5m2fnuz, 8), DataType(kDLFloat8_e8m0fnu, 8),
-                            DataType(kDLFloat6_e2m3fn, 6), DataType(kDLFloat6_e3m2fn, 6), DataType(kDLFloat4_e2m1fn, 4)};
+  const DataType types[] = {F16(),
+                            DataType::BFloat16(),
+                            DataType(kDLFloat8_e3m4, 8),
+                            DataType(kDLFloat8_e4m3, 8),
+                            DataType(kDLFloat8_e4m3b11fnuz, 8),
+                            DataType(kDLFloat8_e4m3fn, 8),
+                            DataType(kDLFloat8_e4m3fnuz, 8),
+                            DataType(kDLFloat8_e5m2, 8),
+                            DataType(kDLFloat8_e5m2fnuz, 8),
+                            DataType(kDLFloat8_e8m0fnu, 8),
+                            DataType(kDLFloat6_e2m3fn, 6),
+                            DataType(kDLFloat6_e3m2fn, 6),
+                            DataType(kDLFloat4_e2m1fn, 4)};
   for (DataType t : types) {
     CAPTURE(DataType2String(t));
     double previous = -1;

@@ -65,8 +65,7 @@ TEST_CASE("a file is written whole, mapped and read") {
 
 TEST_CASE("errors of reading name the path and the reason") {
   Folder f;
-  CHECK(Error([&] { MappedFile(f.path + "/none"); }) ==
-        "cannot read `" + f.path + "/none`: No such file or directory");
+  CHECK(Error([&] { MappedFile(f.path + "/none"); }) == "cannot read `" + f.path + "/none`: No such file or directory");
   CHECK(Error([&] { MappedFile m(f.path); }) == "cannot read `" + f.path + "`: it is a directory");
   CHECK(Error([&] { ReadFile("/dev/zero"); }) == "cannot read `/dev/zero`: it is not a regular file");
   REQUIRE(mkfifo((f.path + "/pipe").c_str(), 0600) == 0);

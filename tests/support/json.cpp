@@ -101,8 +101,9 @@ TEST_CASE("errors have line and column") {
   CHECK(Error("1 2") == "f.json:1:3: text follows the end of the value");
   CHECK(Error("[1 2]") == "f.json:1:4: expected `,` or `]`");
   CHECK(Error("{\"a\":1,\"a\":2}") == "f.json:1:13: the object that ends here has `a` twice");
-  for (const char* bad : {"[1,]", "{\"a\":1,}", "[,1]", "01", "1.", "1e", "-", "+1", ".5", "tru", "nul", "'a'", "{a:1}",
-                          "\"\\x\"", "\"\\u12g4\"", "[", "{", "]", "}", "[}", "{]", "\"", "{\"a\"", "{\"a\":", "nan"}) {
+  for (const char* bad :
+       {"[1,]",    "{\"a\":1,}",  "[,1]", "01", "1.", "1e", "-",  "+1", ".5", "tru",    "nul",     "'a'", "{a:1}",
+        "\"\\x\"", "\"\\u12g4\"", "[",    "{",  "]",  "}",  "[}", "{]", "\"", "{\"a\"", "{\"a\":", "nan"}) {
     CAPTURE(bad);
     CHECK(Error(bad).find("f.json:1:") == 0);
   }

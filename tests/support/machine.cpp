@@ -16,11 +16,22 @@ TEST_CASE("the features agree with what the kernel says") {
     if (line.rfind("flags", 0) == 0) flags = line + " ";
   }
   if (!flags.empty()) {
-    const char* names[][2] = {{"avx2", " avx2 "},        {"fma", " fma "},          {"avx512f", " avx512f "},
-                              {"avx512bw", " avx512bw "}, {"avx512vl", " avx512vl "}, {"avx512vnni", " avx512_vnni "},
-                              {"avx512bf16", " avx512_bf16 "}, {"avx512fp16", " avx512_fp16 "}, {"sha", " sha_ni "},
-                              {"amx-tile", " amx_tile "}, {"amx-bf16", " amx_bf16 "}, {"amx-int8", " amx_int8 "},
-                              {"avxvnni", " avx_vnni "}, {"lzcnt", " abm "}, {"bmi2", " bmi2 "}, {"f16c", " f16c "}};
+    const char* names[][2] = {{"avx2", " avx2 "},
+                              {"fma", " fma "},
+                              {"avx512f", " avx512f "},
+                              {"avx512bw", " avx512bw "},
+                              {"avx512vl", " avx512vl "},
+                              {"avx512vnni", " avx512_vnni "},
+                              {"avx512bf16", " avx512_bf16 "},
+                              {"avx512fp16", " avx512_fp16 "},
+                              {"sha", " sha_ni "},
+                              {"amx-tile", " amx_tile "},
+                              {"amx-bf16", " amx_bf16 "},
+                              {"amx-int8", " amx_int8 "},
+                              {"avxvnni", " avx_vnni "},
+                              {"lzcnt", " abm "},
+                              {"bmi2", " bmi2 "},
+                              {"f16c", " f16c "}};
     for (const auto& n : names) {
       CAPTURE(n[0]);
       CHECK(HasCpuFeature(n[0]) == (flags.find(n[1]) != std::string::npos));
@@ -49,6 +60,7 @@ TEST_CASE("the affinity mask bounds the number of processors") {
     }
     REQUIRE(sched_setaffinity(0, sizeof(set), &set) == 0);
     CHECK(AvailableCpus() == 1);
-  }).join();
+  })
+      .join();
   CHECK(AvailableCpus() == Machine().num_cpus);
 }

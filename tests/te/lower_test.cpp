@@ -44,7 +44,8 @@ Tensor Softmax(const Tensor& x) {
 }  // namespace
 
 TEST_CASE("te: elementwise chains become one loop of vectors") {
-  for (auto shape : std::vector<std::vector<int64_t>>{{}, {1}, {3}, {16}, {17}, {100}, {4, 30}, {2, 3, 33}, {0, 4}, {1, 7, 7, 5}, {70, 130}}) {
+  for (auto shape : std::vector<std::vector<int64_t>>{
+           {}, {1}, {3}, {16}, {17}, {100}, {4, 30}, {2, 3, 33}, {0, 4}, {1, 7, 7, 5}, {70, 130}}) {
     Tensor x = placeholder(Dims(shape), F32, "x"), y = placeholder(Dims(shape), F32, "y");
     Tensor a = Compute(Dims(shape), [&](Indices i) { return x(i) + y(i); }, "a");
     Tensor b = Compute(Dims(shape), [&](Indices i) { return a(i) * 0.5f * (1.0f + erf(a(i) * 0.70710678f)); }, "b");
@@ -55,12 +56,14 @@ TEST_CASE("te: elementwise chains become one loop of vectors") {
 
 TEST_CASE("te: broadcasts") {
   Tensor x = placeholder({5, 37}, F32, "x"), b = placeholder({37}, F32, "b"), c = placeholder({5, 1}, F32, "c");
-  Tensor r = Compute({5, 37}, [&](Indices i) { return max(x(i) * c(i[0], PrimExpr(0)) + b(i[1]), te::Const(0, F32)); }, "r");
+  Tensor r =
+      Compute({5, 37}, [&](Indices i) { return max(x(i) * c(i[0], PrimExpr(0)) + b(i[1]), te::Const(0, F32)); }, "r");
   CheckLowering({x, b, c}, {r});
 }
 
 TEST_CASE("te: softmax is one loop over rows") {
-  for (auto shape : std::vector<std::vector<int64_t>>{{1}, {5}, {3, 7}, {2, 4, 16}, {2, 3, 100}, {40, 1000}, {3, 64}, {2, 65}}) {
+  for (auto shape :
+       std::vector<std::vector<int64_t>>{{1}, {5}, {3, 7}, {2, 4, 16}, {2, 3, 100}, {40, 1000}, {3, 64}, {2, 65}}) {
     Tensor x = placeholder(Dims(shape), F32, "x");
     CheckLowering({x}, {Softmax(x)});
   }
@@ -69,17 +72,23 @@ TEST_CASE("te: softmax is one loop over rows") {
 TEST_CASE("te: layer normalisation with a fused addition") {
   for (int64_t n : {7, 64, 384}) {
     Array<PrimExpr> shape = {3, 5, n};
-    Tensor x = placeholder(shape, F32, "x"), y = placeholder(shape, F32, "y"), g = placeholder({n}, F32, "g"), b = placeholder({n}, F32, "b");
+    Tensor x = placeholder(shape, F32, "x"), y = placeholder(shape, F32, "y"), g = placeholder({n}, F32, "g"),
+           b = placeholder({n}, F32, "b");
     Tensor a = Compute(shape, [&](Indices i) { return x(i) + y(i); }, "add");
     IterVar k = ReduceAxis(0, n, "k"), k2 = ReduceAxis(0, n, "k2");
     Tensor sum = Compute({3, 5, 1}, [&](Indices i) { return Sum(a(i[0], i[1], k->var), {k}); }, "sum");
-    Tensor mean = Compute({3, 5, 1}, [&](Indices i) { return sum(i) / te::Const(static_cast<double>(n), F32); }, "mean");
+    Tensor mean =
+        Compute({3, 5, 1}, [&](Indices i) { return sum(i) / te::Const(static_cast<double>(n), F32); }, "mean");
     Tensor d = Compute(shape, [&](Indices i) { return a(i) - mean(i[0], i[1], PrimExpr(0)); }, "d");
-    Tensor var = Compute({3, 5, 1}, [&](Indices i) { return Sum(d(i[0], i[1], k2->var) * d(i[0], i[1], k2->var), {k2}); }, "var");
-    Tensor out = Compute(shape, [&](Indices i) {
-      PrimExpr v = var(i[0], i[1], PrimExpr(0)) / te::Const(static_cast<double>(n), F32);
-      return d(i) * rsqrt(v + te::Const(1e-5, F32)) * g(i[2]) + b(i[2]);
-    }, "out");
+    Tensor var = Compute(
+        {3, 5, 1}, [&](Indices i) { return Sum(d(i[0], i[1], k2->var) * d(i[0], i[1], k2->var), {k2}); }, "var");
+    Tensor out = Compute(
+        shape,
+        [&](Indices i) {
+          PrimExpr v = var(i[0], i[1], PrimExpr(0)) / te::Const(static_cast<double>(n), F32);
+          return d(i) * rsqrt(v + te::Const(1e-5, F32)) * g(i[2]) + b(i[2]);
+        },
+        "out");
     std::string text = CheckLowering({x, y, g, b}, {out});
     // One nest: nothing of full size besides the arguments.
     CHECK(text.find("allocate sum: Buffer[(1)") != std::string::npos);
@@ -93,15 +102,19 @@ TEST_CASE("te: reductions over any axes") {
     std::vector<int64_t> dims = {3, 4, 50};
     Array<IterVar> axes;
     for (int d = 0; d < 3; ++d) {
-      if (mask >> d & 1) axes.push_back(ReduceAxis(0, dims[static_cast<size_t>(d)], "k" + std::to_string(d)));
-      else shape.push_back(dims[static_cast<size_t>(d)]);
+      if (mask >> d & 1)
+        axes.push_back(ReduceAxis(0, dims[static_cast<size_t>(d)], "k" + std::to_string(d)));
+      else
+        shape.push_back(dims[static_cast<size_t>(d)]);
     }
     auto at = [&](Indices i) {
       Array<PrimExpr> index;
       int64_t used = 0, reduced = 0;
       for (int d = 0; d < 3; ++d) {
-        if (mask >> d & 1) index.push_back(axes[reduced++]->var);
-        else index.push_back(i[used++]);
+        if (mask >> d & 1)
+          index.push_back(axes[reduced++]->var);
+        else
+          index.push_back(i[used++]);
       }
       return index;
     };
@@ -147,17 +160,24 @@ TEST_CASE("te: matrix products, plain and with an epilogue") {
 TEST_CASE("te: pooling with padding, both layouts") {
   Tensor x = placeholder({2, 3, 11, 13}, F32, "x");
   IterVar h = ReduceAxis(0, 3, "h"), w = ReduceAxis(0, 3, "w");
-  Tensor p = Compute({2, 3, 6, 7}, [&](Indices i) {
-    PrimExpr r = i[2] * 2 + h->var - 1, c = i[3] * 2 + w->var - 1;
-    return te::MaxOf(if_then_else(r >= 0 && r < 11 && c >= 0 && c < 13, x(i[0], i[1], r, c), lowest(F32)), {h, w});
-  }, "pool");
+  Tensor p = Compute(
+      {2, 3, 6, 7},
+      [&](Indices i) {
+        PrimExpr r = i[2] * 2 + h->var - 1, c = i[3] * 2 + w->var - 1;
+        return te::MaxOf(if_then_else(r >= 0 && r < 11 && c >= 0 && c < 13, x(i[0], i[1], r, c), lowest(F32)), {h, w});
+      },
+      "pool");
   CheckLowering({x}, {p});
   Tensor z = placeholder({1, 2, 9, 9, 16}, F32, "z");
   IterVar h2 = ReduceAxis(0, 3, "h"), w2 = ReduceAxis(0, 3, "w");
-  Tensor q = Compute({1, 2, 5, 5, 16}, [&](Indices i) {
-    PrimExpr r = i[2] * 2 + h2->var - 1, c = i[3] * 2 + w2->var - 1;
-    return te::MaxOf(if_then_else(r >= 0 && r < 9 && c >= 0 && c < 9, z(i[0], i[1], r, c, i[4]), lowest(F32)), {h2, w2});
-  }, "pool");
+  Tensor q = Compute(
+      {1, 2, 5, 5, 16},
+      [&](Indices i) {
+        PrimExpr r = i[2] * 2 + h2->var - 1, c = i[3] * 2 + w2->var - 1;
+        return te::MaxOf(if_then_else(r >= 0 && r < 9 && c >= 0 && c < 9, z(i[0], i[1], r, c, i[4]), lowest(F32)),
+                         {h2, w2});
+      },
+      "pool");
   CheckLowering({z}, {q});
 }
 
@@ -165,33 +185,51 @@ TEST_CASE("te: moving elements: transpose, concatenate, pad, slice, gather, resh
   Tensor x = placeholder({6, 20, 33}, F32, "x");
   CheckLowering({x}, {Compute({33, 6, 20}, [&](Indices i) { return x(i[1], i[2], i[0]); }, "t")});
   CheckLowering({x}, {Compute({6, 33, 20}, [&](Indices i) { return exp(x(i[0], i[2], i[1])); }, "t")});
-  CheckLowering({x}, {Compute({6, 660}, [&](Indices i) { return x(i[0], floordiv(i[1], 33), floormod(i[1], 33)) + 1.0f; }, "r")});
-  CheckLowering({x}, {Compute({3, 40, 33}, [&](Indices i) {
-                  PrimExpr f = (i[0] * 40 + i[1]) * 33 + i[2];
-                  return x(floordiv(f, 660), floormod(floordiv(f, 33), 20), floormod(f, 33));
-                }, "r")});
+  CheckLowering(
+      {x}, {Compute({6, 660}, [&](Indices i) { return x(i[0], floordiv(i[1], 33), floormod(i[1], 33)) + 1.0f; }, "r")});
+  CheckLowering({x}, {Compute(
+                         {3, 40, 33},
+                         [&](Indices i) {
+                           PrimExpr f = (i[0] * 40 + i[1]) * 33 + i[2];
+                           return x(floordiv(f, 660), floormod(floordiv(f, 33), 20), floormod(f, 33));
+                         },
+                         "r")});
   CheckLowering({x}, {Compute({6, 10, 11}, [&](Indices i) { return x(i[0], i[1] * 2 + 1, i[2] * 3); }, "s")});
   CheckLowering({x}, {Compute({6, 20, 16}, [&](Indices i) { return x(i[0], i[1], i[2] * 2); }, "s2")});
   CheckLowering({x}, {Compute({6, 20, 33}, [&](Indices i) { return x(i[0], i[1], 32 - i[2]); }, "rev")});
-  CheckLowering({x}, {Compute({8, 24, 40}, [&](Indices i) {
-                  PrimExpr in = i[0] >= 1 && i[0] < 7 && i[1] >= 2 && i[1] < 22 && i[2] >= 3 && i[2] < 36;
-                  return if_then_else(in, x(i[0] - 1, i[1] - 2, i[2] - 3), te::Const(0.5, F32));
-                }, "pad")});
+  CheckLowering({x}, {Compute(
+                         {8, 24, 40},
+                         [&](Indices i) {
+                           PrimExpr in = i[0] >= 1 && i[0] < 7 && i[1] >= 2 && i[1] < 22 && i[2] >= 3 && i[2] < 36;
+                           return if_then_else(in, x(i[0] - 1, i[1] - 2, i[2] - 3), te::Const(0.5, F32));
+                         },
+                         "pad")});
   // Layouts packed by 16 and back, of several element sizes.
   for (DataType t : {F32, DataType::Int(8), DataType::Float(64), DataType::Float(16), DataType::Bool()}) {
     Tensor a = placeholder({2, 32, 7, 9}, t, "a"), p = placeholder({2, 2, 7, 9, 16}, t, "p");
-    CheckLowering({a}, {Compute({2, 2, 7, 9, 16}, [&](Indices i) { return a(i[0], i[1] * 16 + i[4], i[2], i[3]); }, "pack")});
-    CheckLowering({p}, {Compute({2, 32, 7, 9}, [&](Indices i) { return p(i[0], floordiv(i[1], 16), i[2], i[3], floormod(i[1], 16)); }, "unpack")});
+    CheckLowering(
+        {a}, {Compute({2, 2, 7, 9, 16}, [&](Indices i) { return a(i[0], i[1] * 16 + i[4], i[2], i[3]); }, "pack")});
+    CheckLowering(
+        {p}, {Compute(
+                 {2, 32, 7, 9}, [&](Indices i) { return p(i[0], floordiv(i[1], 16), i[2], i[3], floormod(i[1], 16)); },
+                 "unpack")});
   }
   Tensor sq = placeholder({40, 50}, F32, "sq"), bias = placeholder({40}, F32, "bias");
-  CheckLowering({sq, bias}, {Compute({50, 40}, [&](Indices i) { return exp(sq(i[1], i[0])) + bias(i[1]) * sq(i[1], i[0]); }, "t")});
+  CheckLowering({sq, bias},
+                {Compute({50, 40}, [&](Indices i) { return exp(sq(i[1], i[0])) + bias(i[1]) * sq(i[1], i[0]); }, "t")});
   Tensor u = placeholder({4, 30}, F32, "u"), v = placeholder({4, 50}, F32, "v"), w = placeholder({4, 1}, F32, "w");
-  CheckLowering({u, v, w}, {Compute({4, 81}, [&](Indices i) {
-                  return if_then_else(i[1] < 30, u(i[0], i[1]), if_then_else(i[1] < 80, v(i[0], i[1] - 30), w(i[0], i[1] - 80)));
-                }, "concat")});
+  CheckLowering({u, v, w}, {Compute(
+                               {4, 81},
+                               [&](Indices i) {
+                                 return if_then_else(i[1] < 30, u(i[0], i[1]),
+                                                     if_then_else(i[1] < 80, v(i[0], i[1] - 30), w(i[0], i[1] - 80)));
+                               },
+                               "concat")});
   Tensor idx = placeholder({9}, DataType::Int(64), "idx");
-  CheckLowering({x, idx}, {Compute({9, 20, 33}, [&](Indices i) { return x(idx(i[0]), i[1], i[2]); }, "take")}, 1e-5, 0, 5);
-  CheckLowering({x, idx}, {Compute({6, 20, 9}, [&](Indices i) { return x(i[0], i[1], idx(i[2])); }, "take")}, 1e-5, 0, 32);
+  CheckLowering({x, idx},
+                {Compute({9, 20, 33}, [&](Indices i) { return x(idx(i[0]), i[1], i[2]); }, "take")}, 1e-5, 0, 5);
+  CheckLowering({x, idx},
+                {Compute({6, 20, 9}, [&](Indices i) { return x(i[0], i[1], idx(i[2])); }, "take")}, 1e-5, 0, 32);
 }
 
 TEST_CASE("te: several results, results that others read, inputs as results") {
@@ -222,7 +260,8 @@ TEST_CASE("te: argmax by two values at once") {
     r.condition = IntImm(DataType::Bool(), 1);
     tir::ReduceNode r0 = r, r1 = r;
     r0.dtype = DataType::Int(64), r1.dtype = F32, r1.value_index = 1;
-    Array<Tensor> out = te::ComputeMany({axis ? 20 : 40}, {i0}, {tir::Reduce(std::move(r0)), tir::Reduce(std::move(r1))}, "argmax");
+    Array<Tensor> out =
+        te::ComputeMany({axis ? 20 : 40}, {i0}, {tir::Reduce(std::move(r0)), tir::Reduce(std::move(r1))}, "argmax");
     CheckLowering({x}, {out[0], out[1]});
     CheckLowering({x}, {out[0]});
   }
@@ -244,12 +283,20 @@ TEST_CASE("te: types of every kind") {
   CheckLowering({x, y}, {Compute({3, 70}, [&](Indices i) { return floordiv(x(i), y(i) + 5); }, "d")});
   CheckLowering({x, y}, {Compute({3, 70}, [&](Indices i) { return floormod(x(i), y(i) + 5); }, "m")});
   CheckLowering({x, y}, {Compute({3, 70}, [&](Indices i) { return x(i) < y(i); }, "lt")});
-  CheckLowering({x, y}, {Compute({3, 70}, [&](Indices i) { return te::Select(x(i) < y(i), cast(F32, x(i)), te::Const(0.25, F32)); }, "sel")});
+  CheckLowering(
+      {x, y},
+      {Compute(
+          {3, 70}, [&](Indices i) { return te::Select(x(i) < y(i), cast(F32, x(i)), te::Const(0.25, F32)); }, "sel")});
   Tensor b = placeholder({3, 70}, DataType::Bool(), "b");
   CheckLowering({x, b}, {Compute({3, 70}, [&](Indices i) { return !b(i) || x(i) > 0; }, "or")});
-  CheckLowering({x}, {Compute({3, 70}, [&](Indices i) { return cast(DataType::Float(64), x(i)) * te::Const(0.1, DataType::Float(64)); }, "f64")});
+  CheckLowering(
+      {x},
+      {Compute(
+          {3, 70}, [&](Indices i) { return cast(DataType::Float(64), x(i)) * te::Const(0.1, DataType::Float(64)); },
+          "f64")});
   // The position itself as a value.
-  CheckLowering({x}, {Compute({3, 70}, [&](Indices i) { return cast(F32, i[1] * 2 + i[0]) + cast(F32, x(i)); }, "iota")});
+  CheckLowering({x},
+                {Compute({3, 70}, [&](Indices i) { return cast(F32, i[1] * 2 + i[0]) + cast(F32, x(i)); }, "iota")});
 }
 
 TEST_CASE("te: long chains and shared subexpressions stay small") {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs tensor expressions three ways: element by element as they are written (the reference), lowered by the general schedule
-// in the interpreter, and lowered as machine code.
+// Runs tensor expressions three ways: element by element as they are written (the reference), lowered by the general
+// schedule in the interpreter, and lowered as machine code.
 #pragma once
 
 #include <baton/codegen/codegen.h>
@@ -52,8 +52,10 @@ class Reference {
     std::unordered_map<const Object*, double> env;
     for (int64_t i = 0; i < n; ++i) {
       int64_t rest = i;
-      for (size_t d = shape.size(); d-- > 0;) env[op->axis[d]->var.get()] = static_cast<double>(rest % shape[d]), rest /= shape[d];
-      for (size_t o = 0; o < outs.size(); ++o) outs[o].v[static_cast<size_t>(i)] = Root(op->body[static_cast<int64_t>(o)], env);
+      for (size_t d = shape.size(); d-- > 0;)
+        env[op->axis[d]->var.get()] = static_cast<double>(rest % shape[d]), rest /= shape[d];
+      for (size_t o = 0; o < outs.size(); ++o)
+        outs[o].v[static_cast<size_t>(i)] = Root(op->body[static_cast<int64_t>(o)], env);
     }
     for (size_t o = 0; o < outs.size(); ++o) done_[{t->op.get(), static_cast<int64_t>(o)}] = outs[o];
     return done_[key];
@@ -93,7 +95,8 @@ class Reference {
       double v = Eval(c->value, env);
       return c->dtype.is_integral() ? std::trunc(v) : c->dtype.is_bool() ? v != 0 : v;
     }
-    if (const auto* s = e.as<tir::SelectNode>()) return Eval(s->condition, env) != 0 ? Eval(s->true_value, env) : Eval(s->false_value, env);
+    if (const auto* s = e.as<tir::SelectNode>())
+      return Eval(s->condition, env) != 0 ? Eval(s->true_value, env) : Eval(s->false_value, env);
     if (const auto* n = e.as<tir::NotNode>()) return Eval(n->a, env) == 0;
     if (const auto* l = e.as<tir::ProducerLoadNode>()) {
       const Values& x = Of(Downcast<Tensor>(l->producer));
@@ -124,24 +127,42 @@ class Reference {
     const auto* b = static_cast<const tir::AddNode*>(e.get());
     double x = Eval(b->a, env), y = Eval(b->b, env);
     switch (k) {
-      case tir::NodeKind::kAdd: return x + y;
-      case tir::NodeKind::kSub: return x - y;
-      case tir::NodeKind::kMul: return x * y;
-      case tir::NodeKind::kDiv: return e.dtype().is_floating() ? x / y : std::trunc(x / y);
-      case tir::NodeKind::kMod: return std::fmod(x, y);
-      case tir::NodeKind::kFloorDiv: return std::floor(x / y);
-      case tir::NodeKind::kFloorMod: return x - std::floor(x / y) * y;
-      case tir::NodeKind::kMin: return x < y ? x : y;
-      case tir::NodeKind::kMax: return x > y ? x : y;
-      case tir::NodeKind::kEQ: return x == y;
-      case tir::NodeKind::kNE: return x != y;
-      case tir::NodeKind::kLT: return x < y;
-      case tir::NodeKind::kLE: return x <= y;
-      case tir::NodeKind::kGT: return x > y;
-      case tir::NodeKind::kGE: return x >= y;
-      case tir::NodeKind::kAnd: return x != 0 && y != 0;
-      case tir::NodeKind::kOr: return x != 0 || y != 0;
-      default: FAIL("reference does not know " << e.get()->GetTypeKey());
+      case tir::NodeKind::kAdd:
+        return x + y;
+      case tir::NodeKind::kSub:
+        return x - y;
+      case tir::NodeKind::kMul:
+        return x * y;
+      case tir::NodeKind::kDiv:
+        return e.dtype().is_floating() ? x / y : std::trunc(x / y);
+      case tir::NodeKind::kMod:
+        return std::fmod(x, y);
+      case tir::NodeKind::kFloorDiv:
+        return std::floor(x / y);
+      case tir::NodeKind::kFloorMod:
+        return x - std::floor(x / y) * y;
+      case tir::NodeKind::kMin:
+        return x < y ? x : y;
+      case tir::NodeKind::kMax:
+        return x > y ? x : y;
+      case tir::NodeKind::kEQ:
+        return x == y;
+      case tir::NodeKind::kNE:
+        return x != y;
+      case tir::NodeKind::kLT:
+        return x < y;
+      case tir::NodeKind::kLE:
+        return x <= y;
+      case tir::NodeKind::kGT:
+        return x > y;
+      case tir::NodeKind::kGE:
+        return x >= y;
+      case tir::NodeKind::kAnd:
+        return x != 0 && y != 0;
+      case tir::NodeKind::kOr:
+        return x != 0 || y != 0;
+      default:
+        FAIL("reference does not know " << e.get()->GetTypeKey());
     }
     return 0;
   }
@@ -163,7 +184,8 @@ class Compiled {
     for (const NDArray& x : a) p.push_back(x.data());
     p.resize(6);
     // Further arguments are ignored by the callee.
-    return reinterpret_cast<int32_t (*)(void*, void*, void*, void*, void*, void*)>(fn_)(p[0], p[1], p[2], p[3], p[4], p[5]);
+    return reinterpret_cast<int32_t (*)(void*, void*, void*, void*, void*, void*)>(fn_)(p[0], p[1], p[2], p[3], p[4],
+                                                                                        p[5]);
   }
 
  private:
@@ -172,19 +194,23 @@ class Compiled {
 };
 
 /// Numbers in [-2, 2] (integers in [lo, hi]) that do not repeat soon.
-inline NDArray Random(const std::vector<int64_t>& shape, DataType dtype, uint64_t seed, int64_t lo = -3, int64_t hi = 3) {
+inline NDArray Random(const std::vector<int64_t>& shape, DataType dtype, uint64_t seed, int64_t lo = -3,
+                      int64_t hi = 3) {
   NDArray a = NDArray::Empty(shape, dtype);
   for (int64_t i = 0; i < a.numel(); ++i) {
     seed = seed * 6364136223846793005ull + 1442695040888963407ull;
-    if (dtype.is_floating()) a.SetDouble(i, static_cast<double>(static_cast<int64_t>(seed >> 33) % 4001 - 2000) / 1000.0);
-    else a.SetInt(i, dtype.is_bool() ? (seed >> 40) & 1 : lo + static_cast<int64_t>((seed >> 33) % static_cast<uint64_t>(hi - lo + 1)));
+    if (dtype.is_floating())
+      a.SetDouble(i, static_cast<double>(static_cast<int64_t>(seed >> 33) % 4001 - 2000) / 1000.0);
+    else
+      a.SetInt(i, dtype.is_bool() ? (seed >> 40) & 1
+                                  : lo + static_cast<int64_t>((seed >> 33) % static_cast<uint64_t>(hi - lo + 1)));
   }
   return a;
 }
 
 /// All three ways agree to `tolerance` (absolute and relative); returns the lowered function's text.
-inline std::string CheckLowering(const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs, double tolerance = 1e-5,
-                                 int64_t lo = -3, int64_t hi = 3) {
+inline std::string CheckLowering(const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs,
+                                 double tolerance = 1e-5, int64_t lo = -3, int64_t hi = 3) {
   Target target = Target::Host();
   tir::PrimFunc f = te::LowerToPrimFunc(inputs, outputs, "f", target);
   std::string text = tir::AsText(f);
@@ -218,7 +244,9 @@ inline std::string CheckLowering(const std::vector<Tensor>& inputs, const std::v
     int bad = 0;
     for (int64_t i = 0; i < a.numel() && bad < 3; ++i) {
       double w = want.v[static_cast<size_t>(i)], x = a.GetDouble(i), y = b.GetDouble(i);
-      auto near = [&](double g) { return (std::isnan(w) && std::isnan(g)) || g == w || std::fabs(g - w) <= tolerance * (1 + std::fabs(w)); };
+      auto near = [&](double g) {
+        return (std::isnan(w) && std::isnan(g)) || g == w || std::fabs(g - w) <= tolerance * (1 + std::fabs(w));
+      };
       if (!near(x) || !near(y)) {
         ++bad;
         CHECK_MESSAGE(near(x), "output ", o, " element ", i, ": interpreted ", x, ", reference ", w);

@@ -13,8 +13,8 @@ namespace baton::codegen {
 
 /// Native code of a module's PrimFuncs, as object files (one a compile thread).
 struct ObjectCode {
-  std::vector<std::string> objects;    ///< ELF files
-  std::vector<std::string> features;   ///< processor features that the code needs, by LLVM's names
+  std::vector<std::string> objects;   ///< ELF files
+  std::vector<std::string> features;  ///< processor features that the code needs, by LLVM's names
 };
 
 /// Compiles the PrimFuncs of `mod`, lowered to loops over buffers with int64 indices. A function's symbol is its
@@ -25,7 +25,8 @@ BATON_DLL ObjectCode CompileToObjects(const IRModule& mod, const Target& target,
 BATON_DLL std::string CompileToText(const IRModule& mod, const Target& target, const std::string& format);
 /// Loads objects into this process; the module answers GetSymbol.
 BATON_DLL runtime::Module LoadObjects(const ObjectCode& code);
-/// Links objects to a shared object, in this process if lld was built in, else with ld.lld or cc; returns the file's bytes.
+/// Links objects to a shared object, in this process if lld was built in, else with ld.lld or cc; returns the file's
+/// bytes.
 BATON_DLL std::string LinkShared(const ObjectCode& code, const Target& target);
 /// LLVM's version, default target, and how artifacts are linked, for the doctor.
 BATON_DLL Map<String, String> Describe();

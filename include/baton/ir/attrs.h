@@ -44,7 +44,8 @@ class BATON_DLL BaseAttrsNode : public Node<BaseAttrsNode, Object> {
   /// The same from C++ arguments: name, value, name, value.
   template <class... A>
   void InitBySeq(A&&... a) {
-    runtime::PackedFunc([this](runtime::Args args, runtime::RetValue*) { InitByPackedArgs(args); })(std::forward<A>(a)...);
+    runtime::PackedFunc([this](runtime::Args args, runtime::RetValue*) { InitByPackedArgs(args); })(
+        std::forward<A>(a)...);
   }
   Array<AttrFieldInfo> ListFieldInfo() const;
   void PrintDocString(std::ostream& os) const;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Diagnostics: what is wrong with a program, where, and how to mend it. Several are collected before one error is thrown.
+// Diagnostics: what is wrong with a program, where, and how to mend it. Several are collected before one error is
+// thrown.
 #pragma once
 
 #include <baton/ir/span.h>
@@ -61,7 +62,8 @@ class BATON_DLL DiagnosticList {
   size_t size() const { return list_.size(); }
   const std::vector<Diagnostic>& list() const { return list_; }
   void Clear() { list_.clear(); }
-  /// Throws a CompileError with all of them, if there are any; adds them to `context` (a DiagnosticContext or null) first.
+  /// Throws a CompileError with all of them, if there are any; adds them to `context` (a DiagnosticContext or null)
+  /// first.
   void ThrowIfAny(const ObjectRef& context = ObjectRef()) const;
 
  private:

@@ -34,9 +34,9 @@ struct PrimExprNode : Node<PrimExprNode, BaseExprNode> {
 class BATON_DLL PrimExpr : public BaseExpr {
  public:
   PrimExpr() = default;
-  PrimExpr(int32_t value);      // NOLINT: an int64 literal, the one index width
-  PrimExpr(int64_t value);      // NOLINT
-  PrimExpr(float value);        // NOLINT: a float32 literal
+  PrimExpr(int32_t value);  // NOLINT: an int64 literal, the one index width
+  PrimExpr(int64_t value);  // NOLINT
+  PrimExpr(float value);    // NOLINT: a float32 literal
   explicit PrimExpr(ObjectPtr<Object> n) : BaseExpr(std::move(n)) {}
   using ContainerType = PrimExprNode;
   const PrimExprNode* operator->() const { return static_cast<const PrimExprNode*>(data_.get()); }
@@ -85,8 +85,8 @@ class Range : public RefTo<RangeNode, ObjectRef> {
   using RefTo::RefTo;
 };
 
-/// The type that inference found for one node. A copy of the node, which is made to be changed, starts without one: so a
-/// type that is there is the type of this very node.
+/// The type that inference found for one node. A copy of the node, which is made to be changed, starts without one: so
+/// a type that is there is the type of this very node.
 class CheckedType : public ObjectRef {
  public:
   CheckedType() = default;

@@ -34,7 +34,7 @@ struct OpNode : Node<OpNode, RelayExprNode> {
   mutable String attrs_type_key;
   mutable int64_t num_inputs = -1;
   mutable int64_t support_level = 10;
-  mutable uint64_t def = 0;   // address of the relay::OpDef, or 0
+  mutable uint64_t def = 0;  // address of the relay::OpDef, or 0
   mutable int64_t index = 0;
   static constexpr void Describe(auto& d) {
     d(F<&OpNode::name>, "Name, as \"nn.conv2d\".");

@@ -9,11 +9,12 @@ namespace baton {
 
 /// Equal iff all fields are. Bound variables are equal up to renaming; `map_free_vars` maps free ones to each other in
 /// order of first sight, else a free variable equals itself alone. GlobalVars compare by name, functions of a module by
-/// name, maps by key, NDArrays by content, floats by their bits (0.0 is not -0.0; all NaN are one). Null equals an empty
-/// array or map. Relay expressions compare as graphs: what is computed once on one side is so on the other.
-/// Where they differ, `*where` (if given) says the access path and both sides:
+/// name, maps by key, NDArrays by content, floats by their bits (0.0 is not -0.0; all NaN are one). Null equals an
+/// empty array or map. Relay expressions compare as graphs: what is computed once on one side is so on the other. Where
+/// they differ, `*where` (if given) says the access path and both sides:
 /// ".functions[@main].body.args[1]: %x against %y".
-BATON_DLL bool StructuralEqual(const ObjectRef& a, const ObjectRef& b, bool map_free_vars = false, std::string* where = nullptr);
+BATON_DLL bool StructuralEqual(const ObjectRef& a, const ObjectRef& b, bool map_free_vars = false,
+                               std::string* where = nullptr);
 /// Equal objects have equal hashes; the same in every process.
 BATON_DLL uint64_t StructuralHash(const ObjectRef& a, bool map_free_vars = false);
 
@@ -32,7 +33,8 @@ BATON_DLL ObjectRef LoadJSON(const std::string& text);
 
 /// Text of any object: Relay text for Relay, TIR text for TIR, else its fields.
 BATON_DLL std::string AsText(const ObjectRef& obj, bool show_meta_data = true);
-/// A printer for some kinds of objects; the layer of each IR brings its own. `accepts` is asked in order of registration.
+/// A printer for some kinds of objects; the layer of each IR brings its own. `accepts` is asked in order of
+/// registration.
 struct TextPrinter {
   bool (*accepts)(const runtime::Object* obj);
   std::string (*print)(const ObjectRef& obj, bool show_meta_data);

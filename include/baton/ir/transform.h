@@ -139,7 +139,7 @@ class BATON_DLL PassContext : public RefTo<PassContextNode, ObjectRef> {
   static void FillAttrs(BaseAttrsNode* attrs, const Map<String, Any>& values);
 };
 
-#define BATON_REGISTER_PASS_CONFIG_OPTION(Key, ValueType)                  \
+#define BATON_REGISTER_PASS_CONFIG_OPTION(Key, ValueType)                           \
   [[maybe_unused]] static const int BATON_CONCAT(baton_pass_config_, __COUNTER__) = \
       ::baton::transform::PassContext::RegisterConfigOption<ValueType>(Key)
 
@@ -217,8 +217,8 @@ class BATON_DLL Sequential : public Pass {
   explicit Sequential(Array<Pass> passes, String name = "sequential");
 };
 
-BATON_DLL Pass CreateModulePass(const TypedPackedFunc<IRModule(IRModule, PassContext)>& pass_func, int opt_level, String name,
-                                Array<String> required);
+BATON_DLL Pass CreateModulePass(const TypedPackedFunc<IRModule(IRModule, PassContext)>& pass_func, int opt_level,
+                                String name, Array<String> required);
 /// A function pass of the class with this type key ("relay.FunctionPass" or "tir.PrimFuncPass").
 BATON_DLL void InitFunctionPass(FunctionPassNode* n, PackedFunc f, int opt_level, String name, Array<String> required,
                                 uint32_t function_type);
@@ -247,7 +247,9 @@ class PassBody {
   PassBody(Fn f)  // NOLINT
       : func_(runtime::MakeTyped(std::move(f), "pass body")),
         create_(&PassCreator<std::decay_t<std::tuple_element_t<0, Params>>>::Create) {}
-  Pass Create(int opt_level, String name, Array<String> required) const { return create_(func_, opt_level, name, required); }
+  Pass Create(int opt_level, String name, Array<String> required) const {
+    return create_(func_, opt_level, name, required);
+  }
 
  private:
   PackedFunc func_;

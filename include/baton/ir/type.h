@@ -61,7 +61,14 @@ class BATON_DLL TensorType : public RefTo<TensorTypeNode, Type> {
   static TensorType Scalar(DataType dtype) { return TensorType(Array<PrimExpr>(), dtype); }
 };
 
-enum class TypeKind : int32_t { kType = 0, kShapeVar = 1, kBaseType = 2, kConstraint = 4, kAdtHandle = 5, kTypeData = 6 };
+enum class TypeKind : int32_t {
+  kType = 0,
+  kShapeVar = 1,
+  kBaseType = 2,
+  kConstraint = 4,
+  kAdtHandle = 5,
+  kTypeData = 6
+};
 
 /// A type parameter.
 struct TypeVarNode : Node<TypeVarNode, TypeNode> {
@@ -97,7 +104,9 @@ class GlobalTypeVar : public RefTo<GlobalTypeVarNode, Type> {
 struct TupleTypeNode : Node<TupleTypeNode, TypeNode> {
   static constexpr const char* _type_key = "TupleType";
   Array<Type> fields;
-  static constexpr void Describe(auto& d) { d(F<&TupleTypeNode::fields>, "Types of the fields; none is the unit type."); }
+  static constexpr void Describe(auto& d) {
+    d(F<&TupleTypeNode::fields>, "Types of the fields; none is the unit type.");
+  }
 };
 class TupleType : public RefTo<TupleTypeNode, Type> {
  public:

@@ -20,8 +20,8 @@ class BATON_DLL Evaluator {
   static void Set(Evaluator* evaluator);
 };
 
-/// Evaluates a closed expression, or `main` of a module when expr is null. Handles all of Relay: control flow, closures,
-/// recursion, references, data types, dynamic shapes. Operators run one by one.
+/// Evaluates a closed expression, or `main` of a module when expr is null. Handles all of Relay: control flow,
+/// closures, recursion, references, data types, dynamic shapes. Operators run one by one.
 BATON_DLL ObjectRef Interpret(const Expr& expr, const IRModule& mod);
 /// Calls a function value or a function with values.
 BATON_DLL ObjectRef InterpretCall(const Expr& func, const Array<ObjectRef>& args, const IRModule& mod);

@@ -149,7 +149,8 @@ struct FunctionNode : Node<FunctionNode, BaseFuncNode> {
 class Function : public RefTo<FunctionNode, BaseFunc> {
  public:
   using RefTo::RefTo;
-  Function(Array<Var> params, Expr body, Type ret_type = Type(), Array<TypeVar> type_params = {}, DictAttrs attrs = DictAttrs())
+  Function(Array<Var> params, Expr body, Type ret_type = Type(), Array<TypeVar> type_params = {},
+           DictAttrs attrs = DictAttrs())
       : RefTo(MakeNode(params, body, ret_type, type_params, attrs)) {}
 
  private:
@@ -216,7 +217,9 @@ class PatternWildcard : public RefTo<PatternWildcardNode, Pattern> {
 struct PatternVarNode : Node<PatternVarNode, PatternNode> {
   static constexpr const char* _type_key = "relay.PatternVar";
   Var var;
-  static constexpr void Describe(auto& d) { d(F<&PatternVarNode::var>, "Bound to the matched value.", runtime::kBinds); }
+  static constexpr void Describe(auto& d) {
+    d(F<&PatternVarNode::var>, "Bound to the matched value.", runtime::kBinds);
+  }
 };
 class PatternVar : public RefTo<PatternVarNode, Pattern> {
  public:

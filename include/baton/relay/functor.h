@@ -14,15 +14,18 @@
 namespace baton::relay {
 
 /// Expression kinds, in the order of the dispatch table.
-#define BATON_RELAY_EXPR_KINDS(X)                                                                              \
-  X(ConstantNode) X(TupleNode) X(VarNode) X(GlobalVarNode) X(FunctionNode) X(CallNode) X(LetNode) X(IfNode)    \
-  X(OpNode) X(TupleGetItemNode) X(RefCreateNode) X(RefReadNode) X(RefWriteNode) X(ConstructorNode) X(MatchNode)
+#define BATON_RELAY_EXPR_KINDS(X)                                                                     \
+  X(ConstantNode)                                                                                     \
+  X(TupleNode) X(VarNode) X(GlobalVarNode) X(FunctionNode) X(CallNode) X(LetNode) X(IfNode) X(OpNode) \
+      X(TupleGetItemNode) X(RefCreateNode) X(RefReadNode) X(RefWriteNode) X(ConstructorNode) X(MatchNode)
 
 template <class FType>
 class ExprFunctor;
 
-#define EXPR_FUNCTOR_DEFAULT \
-  { return VisitExprDefault_(op, std::forward<Args>(args)...); }
+#define EXPR_FUNCTOR_DEFAULT                                   \
+  {                                                            \
+    return VisitExprDefault_(op, std::forward<Args>(args)...); \
+  }
 
 /// Dispatch on the kind of expression by a table of its own, indexed by runtime type.
 template <class R, class... Args>
@@ -48,9 +51,9 @@ class ExprFunctor<R(const Expr& n, Args...)> {
     using Fn = R (*)(const Object* n, Self* self, Args... args);
     std::vector<Fn> fns;
     VTable() {
-#define BATON_ENTRY(N)                                                                  \
-  Set(N::RuntimeTypeIndex(), [](const Object* n, Self* self, Args... args) -> R {       \
-    return self->VisitExpr_(static_cast<const N*>(n), std::forward<Args>(args)...);     \
+#define BATON_ENTRY(N)                                                              \
+  Set(N::RuntimeTypeIndex(), [](const Object* n, Self* self, Args... args) -> R {   \
+    return self->VisitExpr_(static_cast<const N*>(n), std::forward<Args>(args)...); \
   });
       BATON_RELAY_EXPR_KINDS(BATON_ENTRY)
 #undef BATON_ENTRY

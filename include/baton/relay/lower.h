@@ -11,7 +11,8 @@ namespace baton::relay {
 
 /// Writes the loops of a group whose heavy operator is `anchor`, or gives null when it does not take this case.
 /// Parameters of the result: the buffers of the group's parameters in order, then of its results.
-using KernelGenerator = tir::PrimFunc (*)(const Function& func, const Call& anchor, const String& name, const Target& target);
+using KernelGenerator = tir::PrimFunc (*)(const Function& func, const Call& anchor, const String& name,
+                                          const Target& target);
 
 /// Generators are asked in the order of registration before the general schedule. `op_name`: the anchor's operator.
 BATON_DLL void RegisterKernelGenerator(const char* op_name, KernelGenerator generator);
@@ -20,7 +21,8 @@ BATON_DLL void RegisterKernelGenerator(const char* op_name, KernelGenerator gene
 /// Outputs are the leaves of the result, in order.
 BATON_DLL Array<te::Tensor> ToTensorExpressions(const Function& func, Array<te::Tensor>* inputs);
 /// The same with a placeholder, which `*result` receives, in place of what `cut` computes.
-BATON_DLL Array<te::Tensor> ToTensorExpressions(const Function& func, Array<te::Tensor>* inputs, const Call& cut, te::Tensor* result);
+BATON_DLL Array<te::Tensor> ToTensorExpressions(const Function& func, Array<te::Tensor>* inputs, const Call& cut,
+                                                te::Tensor* result);
 
 /// The loop program of a primitive function, by a kernel generator or by the general schedule; not yet lowered further.
 BATON_DLL tir::PrimFunc LowerPrimitive(const Function& func, const String& name, const Target& target);

@@ -12,13 +12,13 @@ namespace baton::relay {
 
 /// How an operator may be fused. The numbers are Relay's.
 enum class OpPattern : int32_t {
-  kElemWise = 0,        ///< out[i] = f(in[i])
-  kBroadcast = 1,       ///< each output element reads one element of each input, axes in order
-  kInjective = 2,       ///< each output element reads one element of each input, any index map
-  kCommReduce = 3,      ///< a reduction
+  kElemWise = 0,         ///< out[i] = f(in[i])
+  kBroadcast = 1,        ///< each output element reads one element of each input, axes in order
+  kInjective = 2,        ///< each output element reads one element of each input, any index map
+  kCommReduce = 3,       ///< a reduction
   kOutEWiseFusable = 4,  ///< heavy (conv, dense): elementwise operators may follow
-  kTuple = 7,           ///< tuple construction
-  kOpaque = 8,          ///< never fused
+  kTuple = 7,            ///< tuple construction
+  kOpaque = 8,           ///< never fused
 };
 /// Whether calls on constants are evaluated at compile time.
 enum class Fold : int32_t { kAlways = 0, kNever = 1 };
@@ -63,7 +63,8 @@ class LowerFn {
   template <class R, class A>
   LowerFn(R (*f)(const A&, const Array<te::Tensor>&, const Type&))  // NOLINT
       : f_(reinterpret_cast<void*>(f)), call_([](void* f, const Attrs& a, const Array<te::Tensor>& in, const Type& t) {
-          return Wrap(reinterpret_cast<R (*)(const A&, const Array<te::Tensor>&, const Type&)>(f)(AttrsAs<A>(a), in, t));
+          return Wrap(
+              reinterpret_cast<R (*)(const A&, const Array<te::Tensor>&, const Type&)>(f)(AttrsAs<A>(a), in, t));
         }) {}
   template <class R>
   LowerFn(R (*f)(const Array<te::Tensor>&))  // NOLINT
@@ -108,8 +109,8 @@ struct OpDef {
   const char* doc = "";
   std::initializer_list<OpInput> inputs = {};
   const char* output = "";
-  const char* (*attrs)() = nullptr;   ///< TypeOf<MyAttrs>; null: no attributes
-  int num_inputs = -2;                ///< -2: as many as `inputs` names; -1: any number
+  const char* (*attrs)() = nullptr;  ///< TypeOf<MyAttrs>; null: no attributes
+  int num_inputs = -2;               ///< -2: as many as `inputs` names; -1: any number
   TypeRelationFn type_rel = nullptr;
   LowerFn lower = nullptr;
   DecomposeFn decompose = nullptr;
@@ -119,7 +120,7 @@ struct OpDef {
   OpPattern pattern = OpPattern::kOpaque;
   Fold fold = Fold::kAlways;
   bool stateful = false;
-  const char* source = "";            ///< where the meaning is defined
+  const char* source = "";  ///< where the meaning is defined
   int support_level = 1;
 };
 
@@ -131,7 +132,8 @@ const char* TypeOf() {
   return A::_type_key;
 }
 
-/// Registers; a second definition of a name is an error. The maps TOpPattern, TOpIsStateful, FTVMCompute... follow from it.
+/// Registers; a second definition of a name is an error. The maps TOpPattern, TOpIsStateful, FTVMCompute... follow from
+/// it.
 BATON_DLL Op DefineOp(OpDef def);
 /// The definition of an operator; null for one that has none.
 BATON_DLL const OpDef* DefOf(const ObjectRef& op);

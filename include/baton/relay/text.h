@@ -24,8 +24,10 @@ BATON_DLL std::string PrintText(const ObjectRef& obj, const TextOptions& options
 /// spans call the text. Throws CompileError with all that is wrong (the first 20), each with place and caret.
 /// Braces, brackets and parentheses may lie 50,000 deep within each other; sequences and chains are not bounded.
 /// The functions and data types of `mod` (may be null) come first, and the text may use them.
-BATON_DLL IRModule ParseModule(std::string_view text, const std::string& source_name = "<text>", const IRModule& mod = IRModule());
+BATON_DLL IRModule ParseModule(std::string_view text, const std::string& source_name = "<text>",
+                               const IRModule& mod = IRModule());
 /// Reads one expression, which may use the functions and data types of `mod` (may be null).
-BATON_DLL RelayExpr ParseExpr(std::string_view text, const std::string& source_name = "<text>", const IRModule& mod = IRModule());
+BATON_DLL RelayExpr ParseExpr(std::string_view text, const std::string& source_name = "<text>",
+                              const IRModule& mod = IRModule());
 
 }  // namespace baton::relay

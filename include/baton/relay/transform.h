@@ -24,8 +24,8 @@ class FunctionPass : public Pass {
  public:
   BATON_DEFINE_OBJECT_REF_METHODS(FunctionPass, Pass, FunctionPassNode)
 };
-BATON_DLL Pass CreateFunctionPass(const TypedPackedFunc<Function(Function, IRModule, PassContext)>& pass_func, int opt_level,
-                                  String name, Array<String> required);
+BATON_DLL Pass CreateFunctionPass(const TypedPackedFunc<Function(Function, IRModule, PassContext)>& pass_func,
+                                  int opt_level, String name, Array<String> required);
 
 BATON_DLL Pass InferType();
 /// The type of an expression, which it gets in place together with its parts. Typed parts are taken as they are, so
@@ -58,8 +58,8 @@ namespace baton::transform {
 template <>
 struct PassCreator<relay::Function> {
   static Pass Create(PackedFunc f, int opt_level, String name, Array<String> required) {
-    return relay::transform::CreateFunctionPass(TypedPackedFunc<relay::Function(relay::Function, IRModule, PassContext)>(f),
-                                                opt_level, name, required);
+    return relay::transform::CreateFunctionPass(
+        TypedPackedFunc<relay::Function(relay::Function, IRModule, PassContext)>(f), opt_level, name, required);
   }
 };
 }  // namespace baton::transform

@@ -259,9 +259,7 @@ class Any {
   operator T() const {  // NOLINT
     return As<T>();
   }
-  Object* object() const {
-    return v_.type_code == kBatonObject ? reinterpret_cast<Object*>(v_.v_obj) : nullptr;
-  }
+  Object* object() const { return v_.type_code == kBatonObject ? reinterpret_cast<Object*>(v_.v_obj) : nullptr; }
   /// Same tag and payload; strings by content, other objects by identity.
   BATON_DLL bool Same(const Any& o) const;
   BATON_DLL uint64_t Hash() const;

@@ -65,11 +65,23 @@ class Array : public ObjectRef {
     using iterator_category = std::random_access_iterator_tag;
     const Any* p;
     reference operator*() const { return SlotAs<T>(*p); }
-    iterator& operator++() { ++p; return *this; }
+    iterator& operator++() {
+      ++p;
+      return *this;
+    }
     iterator operator++(int) { return {p++}; }
-    iterator& operator--() { --p; return *this; }
-    iterator& operator+=(difference_type n) { p += n; return *this; }
-    iterator& operator-=(difference_type n) { p -= n; return *this; }
+    iterator& operator--() {
+      --p;
+      return *this;
+    }
+    iterator& operator+=(difference_type n) {
+      p += n;
+      return *this;
+    }
+    iterator& operator-=(difference_type n) {
+      p -= n;
+      return *this;
+    }
     reference operator[](difference_type n) const { return SlotAs<T>(p[n]); }
     iterator operator+(difference_type n) const { return {p + n}; }
     iterator operator-(difference_type n) const { return {p - n}; }

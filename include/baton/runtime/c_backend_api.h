@@ -44,7 +44,7 @@ BATON_DLL void BatonBackendFree(void* memory);
 
 /* The table for loaded artifacts. Entries are only ever added, at the end; `size` says how far it goes. */
 typedef struct {
-  uint32_t size; /* sizeof(BatonBackendApi) of the runtime */
+  uint32_t size;    /* sizeof(BatonBackendApi) of the runtime */
   uint32_t version; /* 1 */
   int (*parallel_launch)(BatonParallelTask fn, void* closure, int num_tasks);
   int (*num_threads)(void);

@@ -87,8 +87,9 @@ BATON_DLL int BatonStringCreate(const char* data, size_t size, BatonObject** out
 BATON_DLL int BatonBytesCreate(const char* data, size_t size, BatonObject** out);
 BATON_DLL int BatonStringView(const BatonObject* str, const char** data, size_t* size);
 
-/* Tensors (NDArray objects). The view lives as long as the object. Importing takes the tensor over: its deleter runs with
- * the last reference, or, when the call fails, never. Exporting gives a tensor that holds a reference to the object. */
+/* Tensors (NDArray objects). The view lives as long as the object. Importing takes the tensor over: its deleter runs
+ * with the last reference, or, when the call fails, never. Exporting gives a tensor that holds a reference to the
+ * object. */
 BATON_DLL int BatonTensorView(BatonObject* tensor, DLTensor** out);
 BATON_DLL int BatonTensorFromDLPack(DLManagedTensorVersioned* tensor, BatonObject** out);
 BATON_DLL int BatonTensorFromDLPackLegacy(DLManagedTensor* tensor, BatonObject** out);

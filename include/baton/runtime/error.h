@@ -16,7 +16,7 @@ class ErrorObj : public Object {
  public:
   static constexpr const char* _type_key = "runtime.Error";
   static constexpr uint32_t _type_index = TypeIndex::kRuntimeError;
-  std::string kind;     ///< "CompileError", "RuntimeError", "InternalError", "TypeError", ... ; Python picks a class by it
+  std::string kind;  ///< "CompileError", "RuntimeError", "InternalError", "TypeError", ... ; Python picks a class by it
   std::string message;  ///< what was seen, the rule, a way out
   std::string trace;    ///< where it passed, innermost first; for our own bugs
   ObjectRef payload;    ///< owned and opaque: a foreign exception that must come out as the same object
@@ -108,8 +108,10 @@ using runtime::UnsupportedError;
 }  // namespace baton
 
 /// Internal check: never reachable from user input. Throws InternalError with the streamed text.
-#define ICHECK(cond)                       \
-  (__builtin_expect(!!(cond), 1)) ? (void)0 : ::baton::runtime::CheckVoidify() & ::baton::runtime::CheckFailure(__FILE__, __LINE__, #cond)
+#define ICHECK(cond)              \
+  (__builtin_expect(!!(cond), 1)) \
+      ? (void)0                   \
+      : ::baton::runtime::CheckVoidify() & ::baton::runtime::CheckFailure(__FILE__, __LINE__, #cond)
 #define ICHECK_EQ(a, b) ICHECK((a) == (b))
 #define ICHECK_NE(a, b) ICHECK((a) != (b))
 #define ICHECK_LT(a, b) ICHECK((a) < (b))

@@ -5,8 +5,8 @@
 //     int32_t entry(void** io, const uint8_t* constants, uint8_t* arena)
 // where `io` holds the data pointers of the inputs, then of the outputs, in the order of the description. It returns 0,
 // or another value after BatonBackendSetError. All of `arena` is scratch: uninitialised before, of no value after.
-// `constants` and `arena` are aligned to 64 bytes, each io pointer to `io_alignment`. Inputs are dense in row-major order
-// and must not be written. The code keeps no state, so that executors of one module can run at the same time.
+// `constants` and `arena` are aligned to 64 bytes, each io pointer to `io_alignment`. Inputs are dense in row-major
+// order and must not be written. The code keeps no state, so that executors of one module can run at the same time.
 #pragma once
 
 #include <baton/runtime/data_type.h>
@@ -16,7 +16,6 @@
 #include <cstdint>
 #include <string>
 #include <vector>
-
 
 namespace baton::runtime {
 
@@ -64,10 +63,10 @@ BATON_DLL void CheckFeatures(const std::vector<std::string>& features, const std
 /// code and weights.
 BATON_DLL Module CreateExecutor(const Module& code, Device device = Cpu());
 
-/// The artifact file: an ELF shared object, then the constants, then the manifest (JSON), then its length and a digest over
-/// all before it. What is cut or changed anywhere is refused before any of it is loaded.
-/// Writes the file, whole or not at all. `desc.constants` go into the file; `elf` must export `desc.entry` and, if it
-/// calls the runtime, `baton_backend_api` (c_backend_api.h).
+/// The artifact file: an ELF shared object, then the constants, then the manifest (JSON), then its length and a digest
+/// over all before it. What is cut or changed anywhere is refused before any of it is loaded. Writes the file, whole or
+/// not at all. `desc.constants` go into the file; `elf` must export `desc.entry` and, if it calls the runtime,
+/// `baton_backend_api` (c_backend_api.h).
 BATON_DLL void WriteArtifact(const std::string& path, const void* elf, size_t elf_bytes, const ExecutableDesc& desc);
 /// The manifest text of an artifact, after all checks but without loading code.
 BATON_DLL std::string ReadManifest(const std::string& path);

@@ -61,7 +61,10 @@ class Map : public ObjectRef {
   struct iterator {
     const MapObj::Entry* p;
     std::pair<K, V> operator*() const { return {K(SlotAs<K>(p->key)), V(SlotAs<V>(p->value))}; }
-    iterator& operator++() { ++p; return *this; }
+    iterator& operator++() {
+      ++p;
+      return *this;
+    }
     bool operator!=(const iterator& o) const { return p != o.p; }
     bool operator==(const iterator& o) const { return p == o.p; }
   };

@@ -63,7 +63,8 @@ class BATON_DLL Module : public ObjectRef {
 template <class N, class... A>
 Module MakeModule(A&&... args) {
   N* n = new N(std::forward<A>(args)...);
-  ObjectAccess::Init(n, ModuleNode::RuntimeTypeIndex(), [](Object* o) { delete static_cast<N*>(static_cast<ModuleNode*>(o)); });
+  ObjectAccess::Init(n, ModuleNode::RuntimeTypeIndex(),
+                     [](Object* o) { delete static_cast<N*>(static_cast<ModuleNode*>(o)); });
   return Module(ObjectPtr<Object>(n));
 }
 

@@ -282,20 +282,20 @@ struct ObjectEqual {
   bool operator()(const ObjectRef& a, const ObjectRef& b) const { return a.same_as(b); }
 };
 
-#define BATON_DECLARE_BASE_OBJECT_INFO(TypeName, Parent)                                                              \
-  using ParentType = Parent;                                                                                          \
-  static uint32_t RuntimeTypeIndex() {                                                                                \
-    static const uint32_t index = _GetOrAllocRuntimeTypeIndex();                                                      \
-    return index;                                                                                                     \
-  }                                                                                                                   \
-  static uint32_t _GetOrAllocRuntimeTypeIndex() {                                                                     \
-    static_assert(!ParentType::_type_final, "the parent is final");                                                   \
-    return ::baton::runtime::Object::GetOrAllocRuntimeTypeIndex(                                                      \
-        TypeName::_type_key, TypeName::_type_index == ParentType::_type_index ? TypeIndexDynamic_                     \
-                                                                              : TypeName::_type_index,                \
-        ParentType::_GetOrAllocRuntimeTypeIndex(), TypeName::_type_child_slots,                                       \
-        TypeName::_type_child_slots_can_overflow);                                                                    \
-  }                                                                                                                   \
+#define BATON_DECLARE_BASE_OBJECT_INFO(TypeName, Parent)                                              \
+  using ParentType = Parent;                                                                          \
+  static uint32_t RuntimeTypeIndex() {                                                                \
+    static const uint32_t index = _GetOrAllocRuntimeTypeIndex();                                      \
+    return index;                                                                                     \
+  }                                                                                                   \
+  static uint32_t _GetOrAllocRuntimeTypeIndex() {                                                     \
+    static_assert(!ParentType::_type_final, "the parent is final");                                   \
+    return ::baton::runtime::Object::GetOrAllocRuntimeTypeIndex(                                      \
+        TypeName::_type_key,                                                                          \
+        TypeName::_type_index == ParentType::_type_index ? TypeIndexDynamic_ : TypeName::_type_index, \
+        ParentType::_GetOrAllocRuntimeTypeIndex(), TypeName::_type_child_slots,                       \
+        TypeName::_type_child_slots_can_overflow);                                                    \
+  }                                                                                                   \
   static constexpr uint32_t TypeIndexDynamic_ = ::baton::runtime::TypeIndex::kDynamic;
 
 #define BATON_DECLARE_FINAL_OBJECT_INFO(TypeName, Parent) \
@@ -303,11 +303,11 @@ struct ObjectEqual {
   static constexpr uint32_t _type_child_slots = 0;        \
   BATON_DECLARE_BASE_OBJECT_INFO(TypeName, Parent)
 
-#define BATON_DEFINE_OBJECT_REF_METHODS(TypeName, ParentType, ObjectName)                                      \
-  TypeName() = default;                                                                                        \
-  explicit TypeName(::baton::runtime::ObjectPtr<::baton::runtime::Object> n) : ParentType(std::move(n)) {}     \
-  const ObjectName* operator->() const { return static_cast<const ObjectName*>(data_.get()); }                 \
-  const ObjectName* get() const { return operator->(); }                                                       \
+#define BATON_DEFINE_OBJECT_REF_METHODS(TypeName, ParentType, ObjectName)                                  \
+  TypeName() = default;                                                                                    \
+  explicit TypeName(::baton::runtime::ObjectPtr<::baton::runtime::Object> n) : ParentType(std::move(n)) {} \
+  const ObjectName* operator->() const { return static_cast<const ObjectName*>(data_.get()); }             \
+  const ObjectName* get() const { return operator->(); }                                                   \
   using ContainerType = ObjectName;
 
 }  // namespace baton::runtime

@@ -147,7 +147,8 @@ T UnpackArg(const Args& args, int i, const char* name) {
 }
 
 template <class F, class Ret, class... P, size_t... I>
-void CallTyped(const F& f, const char* name, const Args& args, RetValue* rv, std::tuple<P...>*, std::index_sequence<I...>) {
+void CallTyped(const F& f, const char* name, const Args& args, RetValue* rv, std::tuple<P...>*,
+               std::index_sequence<I...>) {
   if (args.num_args != static_cast<int>(sizeof...(P))) ThrowArity(name, sizeof...(P), args.num_args);
   if constexpr (std::is_void_v<Ret>) {
     f(UnpackArg<std::decay_t<P>>(args, I, name)...);
@@ -171,7 +172,8 @@ PackedFunc MakeTyped(F f, const char* name = "") {
         name);
   }
   return PackedFunc([f = std::move(f), name](Args args, RetValue* rv) {
-    CallTyped<F, typename Sig::Ret>(f, name, args, rv, static_cast<typename DecayTuple<typename Sig::Params>::type*>(nullptr),
+    CallTyped<F, typename Sig::Ret>(f, name, args, rv,
+                                    static_cast<typename DecayTuple<typename Sig::Params>::type*>(nullptr),
                                     std::make_index_sequence<Sig::arity>());
   });
 }
@@ -183,10 +185,10 @@ template <class R, class... A>
 class TypedPackedFunc<R(A...)> {
  public:
   TypedPackedFunc() = default;
-  TypedPackedFunc(std::nullptr_t) {}                        // NOLINT
-  TypedPackedFunc(PackedFunc f) : packed_(std::move(f)) {}  // NOLINT
+  TypedPackedFunc(std::nullptr_t) {}                                   // NOLINT
+  TypedPackedFunc(PackedFunc f) : packed_(std::move(f)) {}             // NOLINT
   TypedPackedFunc(const ArgValue& v) : packed_(v.As<PackedFunc>()) {}  // NOLINT
-  TypedPackedFunc(const Any& v) : packed_(v.As<PackedFunc>()) {}  // NOLINT
+  TypedPackedFunc(const Any& v) : packed_(v.As<PackedFunc>()) {}       // NOLINT
   template <class F, class = std::enable_if_t<!std::is_base_of_v<ObjectRef, std::decay_t<F>> &&
                                               std::is_invocable_r_v<R, std::decay_t<F>&, A...>>>
   TypedPackedFunc(F&& f, const char* name = "") {  // NOLINT

@@ -55,12 +55,12 @@ struct BATON_DLL TypeInfo {
   uint32_t index = 0;
   uint32_t parent = 0;
   const char* doc = "";
-  bool described = false;        ///< has a table (an abstract class may have none of its own)
-  bool identity = false;         ///< values compare by identity: operators
-  bool is_var = false;           ///< a variable: equal by where it is bound; a free one by identity or by mapping
+  bool described = false;         ///< has a table (an abstract class may have none of its own)
+  bool identity = false;          ///< values compare by identity: operators
+  bool is_var = false;            ///< a variable: equal by where it is bound; a free one by identity or by mapping
   std::vector<FieldInfo> fields;  ///< all, parents' first
-  ObjectPtr<Object> (*create)() = nullptr;                      ///< a default instance
-  ObjectPtr<Object> (*copy)(const Object* obj) = nullptr;       ///< a shallow copy
+  ObjectPtr<Object> (*create)() = nullptr;                 ///< a default instance
+  ObjectPtr<Object> (*copy)(const Object* obj) = nullptr;  ///< a shallow copy
   const FieldInfo* Find(std::string_view name) const;
 
   /// Null for an unknown index. Entries never move.
@@ -121,16 +121,23 @@ constexpr UpperBound AtMost(double v) { return {v}; }
 
 template <class T>
 constexpr FieldKind KindOf() {
-  if constexpr (std::is_same_v<T, bool>) return FieldKind::kBool;
+  if constexpr (std::is_same_v<T, bool>)
+    return FieldKind::kBool;
   else if constexpr (std::is_enum_v<T>) {
     static_assert(sizeof(T) == 4);
     return FieldKind::kInt32;
-  } else if constexpr (std::is_same_v<T, int32_t>) return FieldKind::kInt32;
-  else if constexpr (std::is_same_v<T, int64_t>) return FieldKind::kInt64;
-  else if constexpr (std::is_same_v<T, uint64_t>) return FieldKind::kUInt64;
-  else if constexpr (std::is_same_v<T, double>) return FieldKind::kDouble;
-  else if constexpr (std::is_same_v<T, DataType>) return FieldKind::kDataType;
-  else if constexpr (std::is_same_v<T, std::string>) return FieldKind::kStdString;
+  } else if constexpr (std::is_same_v<T, int32_t>)
+    return FieldKind::kInt32;
+  else if constexpr (std::is_same_v<T, int64_t>)
+    return FieldKind::kInt64;
+  else if constexpr (std::is_same_v<T, uint64_t>)
+    return FieldKind::kUInt64;
+  else if constexpr (std::is_same_v<T, double>)
+    return FieldKind::kDouble;
+  else if constexpr (std::is_same_v<T, DataType>)
+    return FieldKind::kDataType;
+  else if constexpr (std::is_same_v<T, std::string>)
+    return FieldKind::kStdString;
   else {
     static_assert(std::is_base_of_v<ObjectRef, T>, "a field is a number, a bool, a DataType, a string or a reference");
     return FieldKind::kObject;
@@ -138,12 +145,18 @@ constexpr FieldKind KindOf() {
 }
 template <class T>
 std::string FieldTypeName() {
-  if constexpr (std::is_base_of_v<ObjectRef, T>) return ValueTraits<T>::Name();
-  else if constexpr (std::is_same_v<T, DataType>) return "dtype";
-  else if constexpr (std::is_same_v<T, std::string>) return "str";
-  else if constexpr (std::is_same_v<T, bool>) return "bool";
-  else if constexpr (std::is_floating_point_v<T>) return "float";
-  else return "int";
+  if constexpr (std::is_base_of_v<ObjectRef, T>)
+    return ValueTraits<T>::Name();
+  else if constexpr (std::is_same_v<T, DataType>)
+    return "dtype";
+  else if constexpr (std::is_same_v<T, std::string>)
+    return "str";
+  else if constexpr (std::is_same_v<T, bool>)
+    return "bool";
+  else if constexpr (std::is_floating_point_v<T>)
+    return "float";
+  else
+    return "int";
 }
 
 BATON_DLL void CheckFieldCoverage(const TypeInfo& info, size_t begin, size_t size);
@@ -182,9 +195,9 @@ class FieldCollector {
   const Object* instance_;
 };
 
-/// CRTP base of described nodes: gives the type its index. A class with members that are none of its fields (a function, a
-/// cache) says `static constexpr bool _type_has_hidden_members = true`. A class with children says
-/// `static constexpr bool _type_final = false` and, if the check is hot, `_type_child_slots`.
+/// CRTP base of described nodes: gives the type its index. A class with members that are none of its fields (a
+/// function, a cache) says `static constexpr bool _type_has_hidden_members = true`. A class with children says `static
+/// constexpr bool _type_final = false` and, if the check is hot, `_type_child_slots`.
 template <class D, class B>
 struct Node : B {
   using ParentType = B;
@@ -225,8 +238,10 @@ void DescribeChain(FieldCollector& c) {
 
 template <class T>
 const char* DocOf() {
-  if constexpr (requires { T::_doc; }) return T::_doc;
-  else return "";
+  if constexpr (requires { T::_doc; })
+    return T::_doc;
+  else
+    return "";
 }
 
 /// Size from the Object on: the table of a polymorphic class lies before it.
@@ -251,7 +266,8 @@ void RegisterNode() {
     ObjectPtr<T> instance = make_object<T>();
     FieldCollector c(&info, instance.get());
     DescribeChain<T>(c);
-    if constexpr (!requires { T::_type_has_hidden_members; }) CheckFieldCoverage(info, BytesOf<typename T::ParentType>(), BytesOf<T>());
+    if constexpr (!requires { T::_type_has_hidden_members; })
+      CheckFieldCoverage(info, BytesOf<typename T::ParentType>(), BytesOf<T>());
   }
   TypeInfo::Put(std::move(info));
 }

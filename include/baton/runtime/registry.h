@@ -48,6 +48,6 @@ using runtime::Registry;
 #define BATON_CONCAT_(a, b) a##b
 #define BATON_CONCAT(a, b) BATON_CONCAT_(a, b)
 /// Registers a global function: BATON_REGISTER_GLOBAL("name").set_body_typed(f);
-#define BATON_REGISTER_GLOBAL(Name)                                                             \
+#define BATON_REGISTER_GLOBAL(Name)                                                                  \
   [[maybe_unused]] static ::baton::runtime::Registry& BATON_CONCAT(baton_registered_, __COUNTER__) = \
       ::baton::runtime::Registry::Register(Name)

@@ -21,9 +21,9 @@ class StringObj : public Object {
 class String : public ObjectRef {
  public:
   String() : String("", 0) {}
-  String(const char* s) : String(s, strlen(s)) {}                       // NOLINT
-  String(const std::string& s) : String(s.data(), s.size()) {}          // NOLINT
-  String(std::string_view s) : String(s.data(), s.size()) {}            // NOLINT
+  String(const char* s) : String(s, strlen(s)) {}               // NOLINT
+  String(const std::string& s) : String(s.data(), s.size()) {}  // NOLINT
+  String(std::string_view s) : String(s.data(), s.size()) {}    // NOLINT
   String(const char* s, size_t n) : ObjectRef(ObjectPtr<Object>(NewStringObj(s, n))) {}
   explicit String(ObjectPtr<Object> n) : ObjectRef(std::move(n)) {}
   using ContainerType = StringObj;
@@ -46,8 +46,8 @@ inline std::string_view ToView(const char* s) { return s; }
 // Templates, so that no conversion is tried: a String compares by content with anything string-like.
 template <class T>
 concept StringLike = std::is_same_v<std::decay_t<T>, String> || std::is_same_v<std::decay_t<T>, std::string> ||
-                     std::is_same_v<std::decay_t<T>, std::string_view> || std::is_same_v<std::decay_t<T>, const char*> ||
-                     std::is_same_v<std::decay_t<T>, char*>;
+                     std::is_same_v<std::decay_t<T>, std::string_view> ||
+                     std::is_same_v<std::decay_t<T>, const char*> || std::is_same_v<std::decay_t<T>, char*>;
 template <class A, class B>
 concept StringPair = StringLike<A> && StringLike<B> && (std::is_same_v<A, String> || std::is_same_v<B, String>);
 template <class A, class B>

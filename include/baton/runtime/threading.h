@@ -16,8 +16,8 @@ BATON_DLL int NumThreads();
 /// For the whole process, 1 to 1,024; 0 goes back to what the environment says. Waits for a running region to end.
 BATON_DLL void SetNumThreads(int n);
 
-/// As BatonBackendParallelLaunch, but the error of a task (of the lowest that failed), be it an exception or in the error
-/// slot of its thread, is thrown here. A task that failed without an error has its value returned.
+/// As BatonBackendParallelLaunch, but the error of a task (of the lowest that failed), be it an exception or in the
+/// error slot of its thread, is thrown here. A task that failed without an error has its value returned.
 BATON_DLL int Launch(BatonParallelTask fn, void* closure, int num_tasks);
 
 /// True on a thread that runs a task of a parallel region now.

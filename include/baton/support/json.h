@@ -73,14 +73,14 @@ class BATON_DLL Json {
   using Member = std::pair<std::string, Json>;
 
   Json() noexcept : kind_(kNull), int_(0) {}
-  Json(std::nullptr_t) noexcept : Json() {}  // NOLINT
-  Json(bool v) noexcept : kind_(kBool), int_(v) {}  // NOLINT
-  Json(int v) noexcept : kind_(kInt), int_(v) {}  // NOLINT
-  Json(int64_t v) noexcept : kind_(kInt), int_(v) {}  // NOLINT
-  Json(double v) noexcept : kind_(kDouble), double_(v) {}  // NOLINT
+  Json(std::nullptr_t) noexcept : Json() {}                                  // NOLINT
+  Json(bool v) noexcept : kind_(kBool), int_(v) {}                           // NOLINT
+  Json(int v) noexcept : kind_(kInt), int_(v) {}                             // NOLINT
+  Json(int64_t v) noexcept : kind_(kInt), int_(v) {}                         // NOLINT
+  Json(double v) noexcept : kind_(kDouble), double_(v) {}                    // NOLINT
   Json(std::string_view v) : kind_(kString), string_(new std::string(v)) {}  // NOLINT
-  Json(const char* v) : Json(std::string_view(v)) {}  // NOLINT
-  Json(const std::string& v) : Json(std::string_view(v)) {}  // NOLINT
+  Json(const char* v) : Json(std::string_view(v)) {}                         // NOLINT
+  Json(const std::string& v) : Json(std::string_view(v)) {}                  // NOLINT
   Json(Json&& o) noexcept : kind_(o.kind_), int_(o.int_) { o.kind_ = kNull; }
   Json& operator=(Json&& o) noexcept;
   Json(const Json&) = delete;

@@ -21,8 +21,10 @@ struct TextPiece {
   TextPiece(std::string_view s) : data(s.data()), value(s.size()), kind(kText) {}  // NOLINT
   TextPiece(const std::string& s) : TextPiece(std::string_view(s)) {}              // NOLINT
   TextPiece(const char* s) : TextPiece(std::string_view(s)) {}                     // NOLINT
-  template <class I, class = std::enable_if_t<std::is_integral_v<I> && !std::is_same_v<I, bool> && !std::is_same_v<I, char>>>
-  TextPiece(I v) : data(nullptr), value(static_cast<uint64_t>(v)), kind(std::is_signed_v<I> ? kSigned : kUnsigned) {}  // NOLINT
+  template <class I,
+            class = std::enable_if_t<std::is_integral_v<I> && !std::is_same_v<I, bool> && !std::is_same_v<I, char>>>
+  TextPiece(I v)
+      : data(nullptr), value(static_cast<uint64_t>(v)), kind(std::is_signed_v<I> ? kSigned : kUnsigned) {}  // NOLINT
 };
 
 BATON_DLL std::string JoinPieces(const TextPiece* pieces, size_t count);

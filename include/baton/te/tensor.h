@@ -118,9 +118,12 @@ class ExternOp : public RefTo<ExternOpNode, Operation> {
 };
 
 BATON_DLL Tensor placeholder(Array<PrimExpr> shape, DataType dtype = DataType::Float(32), String name = "placeholder");
-inline Tensor Placeholder(Array<PrimExpr> shape, DataType dtype, String name) { return placeholder(shape, dtype, name); }
+inline Tensor Placeholder(Array<PrimExpr> shape, DataType dtype, String name) {
+  return placeholder(shape, dtype, name);
+}
 
-BATON_DLL Tensor ComputeImpl(const Array<PrimExpr>& shape, const Array<Var>& vars, PrimExpr body, String name, String tag);
+BATON_DLL Tensor ComputeImpl(const Array<PrimExpr>& shape, const Array<Var>& vars, PrimExpr body, String name,
+                             String tag);
 BATON_DLL Array<Var> MakeIndexVars(size_t n);
 /// A tensor whose element at i is f(i).
 template <class Fn>
@@ -129,7 +132,8 @@ inline Tensor Compute(const Array<PrimExpr>& shape, Fn f, String name = "compute
   return ComputeImpl(shape, vars, f(Indices(vars)), name, tag);
 }
 /// Several tensors of one shape from one (tuple-valued) body, as argmax gives value and index.
-BATON_DLL Array<Tensor> ComputeMany(const Array<PrimExpr>& shape, const Array<Var>& vars, const Array<PrimExpr>& bodies, String name, String tag = "");
+BATON_DLL Array<Tensor> ComputeMany(const Array<PrimExpr>& shape, const Array<Var>& vars, const Array<PrimExpr>& bodies,
+                                    String name, String tag = "");
 
 /// A variable that a reduction runs over: [min, min + extent).
 BATON_DLL IterVar ReduceAxis(PrimExpr min, PrimExpr extent, String name = "k");

@@ -7,9 +7,9 @@
 namespace baton::tir {
 
 // What RefTo gives, without its constructor from all fields: that one would win over the checking one.
-#define BATON_TIR_REF(Name, Node)                                            \
-  Name() = default;                                                          \
-  explicit Name(ObjectPtr<Object> n) : RefTo(std::move(n)) {}                \
+#define BATON_TIR_REF(Name, Node)                             \
+  Name() = default;                                           \
+  explicit Name(ObjectPtr<Object> n) : RefTo(std::move(n)) {} \
   explicit Name(Node&& node) : RefTo(std::move(node)) {}
 
 struct VarNode : Node<VarNode, PrimExprNode> {
@@ -77,21 +77,21 @@ class BATON_DLL Cast : public RefTo<CastNode, PrimExpr> {
 };
 
 // Binary operations: operands of one dtype; comparisons give bool with their lanes.
-#define BATON_TIR_BINARY(Name, Doc)                                                          \
-  struct Name##Node : Node<Name##Node, PrimExprNode> {                                       \
-    static constexpr const char* _type_key = "tir." #Name;                                   \
-    static constexpr const char* _doc = Doc;                                                 \
-    PrimExpr a;                                                                              \
-    PrimExpr b;                                                                              \
-    static constexpr void Describe(auto& d) {                                                \
-      d(F<&Name##Node::a>, "Left operand.");                                                 \
-      d(F<&Name##Node::b>, "Right operand.");                                                \
-    }                                                                                        \
-  };                                                                                         \
-  class BATON_DLL Name : public RefTo<Name##Node, PrimExpr> {                                \
-   public:                                                                                   \
-    BATON_TIR_REF(Name, Name##Node)                                                          \
-    Name(PrimExpr a, PrimExpr b);                                                            \
+#define BATON_TIR_BINARY(Name, Doc)                           \
+  struct Name##Node : Node<Name##Node, PrimExprNode> {        \
+    static constexpr const char* _type_key = "tir." #Name;    \
+    static constexpr const char* _doc = Doc;                  \
+    PrimExpr a;                                               \
+    PrimExpr b;                                               \
+    static constexpr void Describe(auto& d) {                 \
+      d(F<&Name##Node::a>, "Left operand.");                  \
+      d(F<&Name##Node::b>, "Right operand.");                 \
+    }                                                         \
+  };                                                          \
+  class BATON_DLL Name : public RefTo<Name##Node, PrimExpr> { \
+   public:                                                    \
+    BATON_TIR_REF(Name, Name##Node)                           \
+    Name(PrimExpr a, PrimExpr b);                             \
   };
 BATON_TIR_BINARY(Add, "a + b")
 BATON_TIR_BINARY(Sub, "a - b")
@@ -283,7 +283,14 @@ class CommReducer : public RefTo<CommReducerNode, ObjectRef> {
   using RefTo::RefTo;
 };
 
-enum class IterVarType : int32_t { kDataPar = 0, kCommReduce = 2, kOrdered = 3, kVectorized = 6, kParallelized = 7, kUnrolled = 5 };
+enum class IterVarType : int32_t {
+  kDataPar = 0,
+  kCommReduce = 2,
+  kOrdered = 3,
+  kVectorized = 6,
+  kParallelized = 7,
+  kUnrolled = 5
+};
 /// A loop variable of a tensor expression, with its domain.
 struct IterVarNode : Node<IterVarNode, Object> {
   static constexpr const char* _type_key = "tir.IterVar";

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Traversal of loop programs: functors, visitors, mutators, substitution. All go on on a fresh stack when the IR is deep.
+// Traversal of loop programs: functors, visitors, mutators, substitution. All go on on a fresh stack when the IR is
+// deep.
 #pragma once
 
 #include <baton/support/stack.h>
@@ -11,12 +12,14 @@ namespace baton::tir {
 
 // Every concrete expression and statement class, once. SizeVar is visited as Var.
 #define BATON_TIR_BINARY_LIST(X) \
-  X(Add) X(Sub) X(Mul) X(Div) X(Mod) X(FloorDiv) X(FloorMod) X(Min) X(Max) X(EQ) X(NE) X(LT) X(LE) X(GT) X(GE) X(And) X(Or)
-#define BATON_TIR_EXPR_LIST(X)                                                                                          \
-  BATON_TIR_BINARY_LIST(X)                                                                                              \
-  X(Var) X(IntImm) X(FloatImm) X(StringImm) X(Any) X(Cast) X(Not) X(Select) X(BufferLoad) X(Ramp) X(Broadcast) X(Shuffle) \
-  X(Let) X(Call) X(Reduce) X(ProducerLoad)
-#define BATON_TIR_STMT_LIST(X)                                                                                   \
+  X(Add)                         \
+  X(Sub) X(Mul) X(Div) X(Mod) X(FloorDiv) X(FloorMod) X(Min) X(Max) X(EQ) X(NE) X(LT) X(LE) X(GT) X(GE) X(And) X(Or)
+#define BATON_TIR_EXPR_LIST(X)                                                                                     \
+  BATON_TIR_BINARY_LIST(X)                                                                                         \
+  X(Var)                                                                                                           \
+  X(IntImm) X(FloatImm) X(StringImm) X(Any) X(Cast) X(Not) X(Select) X(BufferLoad) X(Ramp) X(Broadcast) X(Shuffle) \
+      X(Let) X(Call) X(Reduce) X(ProducerLoad)
+#define BATON_TIR_STMT_LIST(X) \
   X(BufferStore) X(Allocate) X(For) X(IfThenElse) X(SeqStmt) X(Evaluate) X(LetStmt) X(AttrStmt) X(AssertStmt)
 
 enum class NodeKind : uint8_t {
@@ -161,7 +164,8 @@ BATON_DLL PrimExpr Substitute(const PrimExpr& e, const Map<Var, PrimExpr>& map);
 BATON_DLL Stmt Substitute(const Stmt& s, const Map<Var, PrimExpr>& map);
 /// Replaces buffers in loads, stores and allocations, and variables.
 BATON_DLL Stmt SubstituteBuffers(const Stmt& s, const BufferMap& buffers, const VarMap& vars = {});
-/// Copies a statement with new objects for all variables and buffers that it binds, so that it can stand twice in one function.
+/// Copies a statement with new objects for all variables and buffers that it binds, so that it can stand twice in one
+/// function.
 BATON_DLL Stmt RenewBindings(const Stmt& s);
 
 /// Calls `f(expr)` for each subexpression, parents first.

@@ -13,8 +13,8 @@ namespace baton::tir {
 BATON_DLL PrimFunc FlattenStorage(const PrimFunc& f);
 /// Canonical index arithmetic, branches and loops that cannot run removed.
 BATON_DLL PrimFunc SimplifyFunc(const PrimFunc& f);
-/// kVectorized loops become vector expressions (conditions become masks); what has no vector form becomes a serial loop.
-/// Wants flat storage.
+/// kVectorized loops become vector expressions (conditions become masks); what has no vector form becomes a serial
+/// loop. Wants flat storage.
 BATON_DLL PrimFunc VectorizeLoops(const PrimFunc& f);
 /// kUnrolled loops are written out, and short serial ones that index registers ("local" buffers) by their variable.
 BATON_DLL PrimFunc UnrollLoops(const PrimFunc& f, int64_t max_auto_steps = 64);
@@ -31,8 +31,8 @@ BATON_DLL PrimFunc LowerPipeline(const PrimFunc& f, const Target& target);
 /// The same for each PrimFunc of a module.
 BATON_DLL IRModule LowerPipeline(const IRModule& mod, const Target& target);
 
-/// The arena of a planned function as a parameter: a function that allocates nothing, with one more handle parameter (the
-/// last) and the attribute "tir.workspace_bytes". A function without workspace is given back as it is.
+/// The arena of a planned function as a parameter: a function that allocates nothing, with one more handle parameter
+/// (the last) and the attribute "tir.workspace_bytes". A function without workspace is given back as it is.
 BATON_DLL PrimFunc WorkspaceToParameter(const PrimFunc& f);
 
 namespace attr {

@@ -23,8 +23,8 @@ class PrimFuncPass : public Pass {
  public:
   BATON_DEFINE_OBJECT_REF_METHODS(PrimFuncPass, Pass, PrimFuncPassNode)
 };
-BATON_DLL Pass CreatePrimFuncPass(const TypedPackedFunc<PrimFunc(PrimFunc, IRModule, PassContext)>& pass_func, int opt_level,
-                                  String name, Array<String> required);
+BATON_DLL Pass CreatePrimFuncPass(const TypedPackedFunc<PrimFunc(PrimFunc, IRModule, PassContext)>& pass_func,
+                                  int opt_level, String name, Array<String> required);
 
 }  // namespace baton::tir::transform
 

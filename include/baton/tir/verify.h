@@ -8,8 +8,8 @@
 
 namespace baton::tir {
 
-/// What is wrong with the function, or "": every variable and buffer is bound where it is used and bound once, indices are
-/// int64 and as many as dimensions, stored values have the buffer's dtype, loops run over int64.
+/// What is wrong with the function, or "": every variable and buffer is bound where it is used and bound once, indices
+/// are int64 and as many as dimensions, stored values have the buffer's dtype, loops run over int64.
 BATON_DLL std::string CheckWellFormed(const PrimFunc& func);
 /// Throws InternalError with the function's text if it is not well formed.
 BATON_DLL void VerifyWellFormed(const PrimFunc& func);

@@ -15,14 +15,16 @@ te::Tensor Map(const te::Tensor& x, Fn f, String name = "elemwise") {
 
 /// NumPy's broadcasting of two shapes; an unknown extent is taken for the other's if that is not 1.
 BATON_DLL Array<PrimExpr> BroadcastShape(const Array<PrimExpr>& a, const Array<PrimExpr>& b);
-/// Element of `x` that stands at `i` of a shape which x's broadcasts to: leading indices drop, those of extent 1 become 0.
+/// Element of `x` that stands at `i` of a shape which x's broadcasts to: leading indices drop, those of extent 1 become
+/// 0.
 BATON_DLL PrimExpr BroadcastAt(const te::Tensor& x, const Array<PrimExpr>& i);
 
 /// out[i] = f(a[i], b[i]) with broadcasting
 template <class Fn>
 te::Tensor Zip(const te::Tensor& a, const te::Tensor& b, Fn f, String name = "broadcast") {
-  return te::Compute(BroadcastShape(a.shape(), b.shape()), [&](te::Indices i) { return f(BroadcastAt(a, i), BroadcastAt(b, i)); },
-                     name);
+  return te::Compute(
+      BroadcastShape(a.shape(), b.shape()), [&](te::Indices i) { return f(BroadcastAt(a, i), BroadcastAt(b, i)); },
+      name);
 }
 
 BATON_DLL te::Tensor Cast(const te::Tensor& x, DataType dtype);
@@ -38,7 +40,8 @@ BATON_DLL PrimExpr SafeTruncDiv(PrimExpr a, PrimExpr b);
 BATON_DLL PrimExpr SafeTruncMod(PrimExpr a, PrimExpr b);
 BATON_DLL PrimExpr SafeFloorDiv(PrimExpr a, PrimExpr b);
 BATON_DLL PrimExpr SafeFloorMod(PrimExpr a, PrimExpr b);
-/// a ** b for integers with broadcasting, in the dtype of a, wrapping; a negative exponent gives the truncated quotient.
+/// a ** b for integers with broadcasting, in the dtype of a, wrapping; a negative exponent gives the truncated
+/// quotient.
 BATON_DLL te::Tensor IntPower(const te::Tensor& a, const te::Tensor& b);
 /// A number in another dtype as NumPy's astype has it: bool is `!= 0`; a narrow float goes through float32 once.
 BATON_DLL PrimExpr Convert(DataType dtype, PrimExpr x);

@@ -19,8 +19,10 @@ BATON_DLL std::vector<LayoutDim> ParseLayout(std::string_view layout, const char
 /// Place of a letter's outer dimension; -1 if it is not there.
 BATON_DLL int64_t FindAxis(const std::vector<LayoutDim>& layout, char axis);
 /// Shape in another layout; extents that a factor does not divide are rounded up.
-BATON_DLL Array<PrimExpr> LayoutShape(const Array<PrimExpr>& shape, const std::vector<LayoutDim>& from, const std::vector<LayoutDim>& to);
+BATON_DLL Array<PrimExpr> LayoutShape(const Array<PrimExpr>& shape, const std::vector<LayoutDim>& from,
+                                      const std::vector<LayoutDim>& to);
 /// The tensor in another layout; elements that it does not have are 0.
-BATON_DLL te::Tensor ChangeLayout(const te::Tensor& x, const std::vector<LayoutDim>& from, const std::vector<LayoutDim>& to);
+BATON_DLL te::Tensor ChangeLayout(const te::Tensor& x, const std::vector<LayoutDim>& from,
+                                  const std::vector<LayoutDim>& to);
 
 }  // namespace baton::topi

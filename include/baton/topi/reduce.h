@@ -15,8 +15,8 @@ using Combine = PrimExpr (*)(PrimExpr source, const Array<te::IterVar>& axis);  
 /// The shape without `axes` (sorted, not negative), or with extent 1 there.
 BATON_DLL Array<PrimExpr> ReducedShape(const Array<PrimExpr>& shape, const std::vector<int64_t>& axes, bool keepdims);
 /// Index of the element of x that stands at `i` of the reduced shape, the reduced axes at `k`.
-BATON_DLL Array<PrimExpr> ReducedAt(size_t ndim, const std::vector<int64_t>& axes, bool keepdims, const Array<PrimExpr>& i,
-                                    const Array<PrimExpr>& k);
+BATON_DLL Array<PrimExpr> ReducedAt(size_t ndim, const std::vector<int64_t>& axes, bool keepdims,
+                                    const Array<PrimExpr>& i, const Array<PrimExpr>& k);
 /// Iteration variables over `axes` of a shape.
 BATON_DLL Array<te::IterVar> ReduceAxes(const Array<PrimExpr>& shape, const std::vector<int64_t>& axes);
 inline Array<PrimExpr> VarsOf(const Array<te::IterVar>& axes) {
@@ -26,20 +26,24 @@ inline Array<PrimExpr> VarsOf(const Array<te::IterVar>& axes) {
 }
 /// combine over `axes` of f(x[at], at, k): f sees the value, its index, and its index on the reduced axes.
 template <class Fn>
-te::Tensor ReduceWith(const te::Tensor& x, const std::vector<int64_t>& axes, bool keepdims, Combine combine, Fn f, String name) {
+te::Tensor ReduceWith(const te::Tensor& x, const std::vector<int64_t>& axes, bool keepdims, Combine combine, Fn f,
+                      String name) {
   Array<te::IterVar> k = ReduceAxes(x.shape(), axes);
-  return te::Compute(ReducedShape(x.shape(), axes, keepdims), [&](te::Indices i) {
-    Array<PrimExpr> at = ReducedAt(x.shape().size(), axes, keepdims, i, VarsOf(k));
-    PrimExpr v = f(x(at), at, VarsOf(k));
-    return k.empty() ? v : combine(v, k);
-  }, name);
+  return te::Compute(
+      ReducedShape(x.shape(), axes, keepdims),
+      [&](te::Indices i) {
+        Array<PrimExpr> at = ReducedAt(x.shape().size(), axes, keepdims, i, VarsOf(k));
+        PrimExpr v = f(x(at), at, VarsOf(k));
+        return k.empty() ? v : combine(v, k);
+      },
+      name);
 }
 /// Number of elements that are reduced to one.
 BATON_DLL PrimExpr ReducedCount(const Array<PrimExpr>& shape, const std::vector<int64_t>& axes);
 
 /// A tensor that a statement fills: body(input buffers, output buffer) -> Stmt.
-BATON_DLL te::Tensor MakeExtern(const Array<te::Tensor>& in, const Array<tir::Buffer>& in_buffers, tir::Buffer out, tir::Stmt body,
-                                String name);
+BATON_DLL te::Tensor MakeExtern(const Array<te::Tensor>& in, const Array<tir::Buffer>& in_buffers, tir::Buffer out,
+                                tir::Stmt body, String name);
 BATON_DLL Array<tir::Buffer> BuffersOf(const Array<te::Tensor>& in);
 template <class Fn>
 te::Tensor Extern(const Array<PrimExpr>& shape, DataType dtype, const Array<te::Tensor>& in, Fn body, String name) {

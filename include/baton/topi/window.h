@@ -16,8 +16,8 @@ struct Window {
 BATON_DLL Window MakeWindow(const PrimExpr& n, int64_t begin, int64_t end, int64_t stride);
 
 enum class Border { kEdge, kWrap, kReflect, kSymmetric };
-/// An index of any distance outside [0, n) as one inside: the edge's, wrapped around, or mirrored without (kReflect) or with
-/// (kSymmetric) the edge element repeated.
+/// An index of any distance outside [0, n) as one inside: the edge's, wrapped around, or mirrored without (kReflect) or
+/// with (kSymmetric) the edge element repeated.
 BATON_DLL PrimExpr MirrorIndex(PrimExpr i, const PrimExpr& n, Border border);
 
 }  // namespace baton::topi

@@ -62,7 +62,8 @@ struct Machine {
     LLVMCodeGenOptLevel level = target->opt_level == 0   ? LLVMCodeGenLevelNone
                                 : target->opt_level >= 3 ? LLVMCodeGenLevelAggressive
                                                          : LLVMCodeGenLevelDefault;
-    tm = LLVMCreateTargetMachine(t, triple.c_str(), cpu.c_str(), features.c_str(), level, LLVMRelocPIC, LLVMCodeModelDefault);
+    tm = LLVMCreateTargetMachine(t, triple.c_str(), cpu.c_str(), features.c_str(), level, LLVMRelocPIC,
+                                 LLVMCodeModelDefault);
     if (!tm) throw runtime::ValueError("LLVM cannot make code for " + target.str());
   }
   Machine(const Machine&) = delete;
@@ -82,8 +83,8 @@ struct CompiledModule {
   }
 };
 
-void Emit(CompiledModule* m, const Machine& machine, const Target& target, const IRModule& mod, const std::vector<Named>& functions,
-          bool define_api) {
+void Emit(CompiledModule* m, const Machine& machine, const Target& target, const IRModule& mod,
+          const std::vector<Named>& functions, bool define_api) {
   m->module = LLVMModuleCreateWithNameInContext("baton", m->ctx);
   LLVMSetTarget(m->module, machine.triple.c_str());
   LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(machine.tm);
@@ -108,10 +109,11 @@ void Optimize(CompiledModule* m, const Machine& machine, const Target& target) {
   LLVMPassBuilderOptionsSetLoopVectorization(options, 0);
   LLVMPassBuilderOptionsSetSLPVectorization(options, 0);
   LLVMPassBuilderOptionsSetLoopInterleaving(options, 0);
-  // Loops come rotated, unrolled and with their vectors explicit, functions without need of inlining: these few passes give
-  // the same speed as default<O2> on every kernel measured, in a quarter of its time. Level 3 is LLVM's own.
+  // Loops come rotated, unrolled and with their vectors explicit, functions without need of inlining: these few passes
+  // give the same speed as default<O2> on every kernel measured, in a quarter of its time. Level 3 is LLVM's own.
   constexpr const char* kShort =
-      "function<eager-inv>(sroa,early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>,loop-mssa(licm),loop(indvars,loop-unroll-full),sroa,"
+      "function<eager-inv>(sroa,early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>,loop-mssa(licm),loop("
+      "indvars,loop-unroll-full),sroa,"
       "early-cse<memssa>,instcombine<no-verify-fixpoint>,dse,loop-mssa(licm),simplifycfg)";
   std::string pipeline = target->opt_level == 2 ? kShort : "default<O" + std::to_string(target->opt_level) + ">";
   LLVMErrorRef err = LLVMRunPasses(m->module, pipeline.c_str(), machine.tm, options);
@@ -201,8 +203,8 @@ ObjectCode CompileToObjects(const IRModule& mod, const Target& target, int num_t
     if (e) std::rethrow_exception(e);
   }
   // What the schedules rely on; LLVM's finer choices follow from the processor.
-  for (const char* f : {"avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512vnni", "avx512bf16", "avx512fp16",
-                        "amx-tile", "amx-bf16", "amx-int8"}) {
+  for (const char* f : {"avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512vnni",
+                        "avx512bf16", "avx512fp16", "amx-tile", "amx-bf16", "amx-int8"}) {
     if (target->Has(f)) code.features.push_back(f);
   }
   return code;

@@ -27,9 +27,12 @@ LLVMTypeRef ElementType(LLVMContextRef c, DataType t) {
   if (t.is_bfloat16()) return LLVMBFloatTypeInContext(c);
   if (t.is_float()) {
     switch (t.bits()) {
-      case 16: return LLVMHalfTypeInContext(c);
-      case 32: return LLVMFloatTypeInContext(c);
-      case 64: return LLVMDoubleTypeInContext(c);
+      case 16:
+        return LLVMHalfTypeInContext(c);
+      case 32:
+        return LLVMFloatTypeInContext(c);
+      case 64:
+        return LLVMDoubleTypeInContext(c);
     }
   }
   throw UnsupportedError("the code generator does not take values of dtype " + DataType2String(t));
@@ -85,8 +88,13 @@ class UseCollector : public StmtExprVisitor {
 class Emitter : public ExprFunctor<LLVMValueRef(const PrimExpr&)>, public StmtFunctor<void(const Stmt&)> {
  public:
   Emitter(LLVMModuleRef module, const Target& target, const IRModule& mod, std::string cpu, std::string features)
-      : module_(module), ctx_(LLVMGetModuleContext(module)), target_(target), mod_(mod), cpu_(std::move(cpu)),
-        features_(std::move(features)), builder_(LLVMCreateBuilderInContext(ctx_)) {
+      : module_(module),
+        ctx_(LLVMGetModuleContext(module)),
+        target_(target),
+        mod_(mod),
+        cpu_(std::move(cpu)),
+        features_(std::move(features)),
+        builder_(LLVMCreateBuilderInContext(ctx_)) {
     ptr_ = LLVMPointerTypeInContext(ctx_, 0);
     i32_ = LLVMInt32TypeInContext(ctx_);
     i64_ = LLVMInt64TypeInContext(ctx_);
@@ -220,7 +228,8 @@ class Emitter : public ExprFunctor<LLVMValueRef(const PrimExpr&)>, public StmtFu
   }
   /// Leaves the function from inside of allocations.
   void Return(LLVMValueRef code) {
-    for (size_t i = heap_.size(); i-- > 0;) CallBackend(offsetof(BatonBackendApi, free), LLVMVoidTypeInContext(ctx_), {heap_[i]});
+    for (size_t i = heap_.size(); i-- > 0;)
+      CallBackend(offsetof(BatonBackendApi, free), LLVMVoidTypeInContext(ctx_), {heap_[i]});
     LLVMBuildRet(builder_, code);
   }
 
@@ -268,7 +277,8 @@ class Emitter : public ExprFunctor<LLVMValueRef(const PrimExpr&)>, public StmtFu
       return FromMemory(v, t);
     }
     if (const auto* c = index.as<BroadcastNode>()) return Splat(Load(b, c->value), t.lanes());
-    if (const auto* r = index.as<RampNode>(); r && as_const_int(r->stride)) return StridedLoad(b, r, *as_const_int(r->stride), t);
+    if (const auto* r = index.as<RampNode>(); r && as_const_int(r->stride))
+      return StridedLoad(b, r, *as_const_int(r->stride), t);
     LLVMValueRef idx = VisitExpr(index);
     if (t.is_scalar()) {
       LLVMValueRef v = LLVMBuildLoad2(builder_, MemoryType(ctx_, t), Address(b, idx), "");
@@ -289,8 +299,8 @@ class Emitter : public ExprFunctor<LLVMValueRef(const PrimExpr&)>, public StmtFu
     LLVMSetAlignment(v, Align(b));
     return v;
   }
-  /// Elements at a literal distance: whole vectors and a shuffle where that touches nothing but the elements asked for and
-  /// what lies between them, else one load a lane at a literal offset.
+  /// Elements at a literal distance: whole vectors and a shuffle where that touches nothing but the elements asked for
+  /// and what lies between them, else one load a lane at a literal offset.
   LLVMValueRef StridedLoad(const Buffer& b, const RampNode* r, int64_t stride, DataType t) {
     int lanes = t.lanes();
     LLVMValueRef base = VisitExpr(r->base);
@@ -299,18 +309,23 @@ class Emitter : public ExprFunctor<LLVMValueRef(const PrimExpr&)>, public StmtFu
       LLVMValueRef v = AlignedLoad(b, type, LLVMBuildAdd(builder_, base, Int64(1 - lanes), ""));
       std::vector<LLVMValueRef> order;
       for (int i = lanes; i-- > 0;) order.push_back(Int32(i));
-      v = LLVMBuildShuffleVector(builder_, v, LLVMGetPoison(type), LLVMConstVector(order.data(), static_cast<unsigned>(lanes)), "");
+      v = LLVMBuildShuffleVector(builder_, v, LLVMGetPoison(type),
+                                 LLVMConstVector(order.data(), static_cast<unsigned>(lanes)), "");
       return FromMemory(v, t);
     }
     if (stride == 2 && lanes >= 4) {
-      LLVMValueRef lo = AlignedLoad(b, type, base), hi = AlignedLoad(b, type, LLVMBuildAdd(builder_, base, Int64(lanes - 1), ""));
+      LLVMValueRef lo = AlignedLoad(b, type, base),
+                   hi = AlignedLoad(b, type, LLVMBuildAdd(builder_, base, Int64(lanes - 1), ""));
       std::vector<LLVMValueRef> pick;
-      for (int i = 0; i < lanes; ++i) pick.push_back(Int32(2 * i < lanes ? 2 * i : 2 * i + 1));  // hi starts at lanes - 1
-      return FromMemory(LLVMBuildShuffleVector(builder_, lo, hi, LLVMConstVector(pick.data(), static_cast<unsigned>(lanes)), ""), t);
+      for (int i = 0; i < lanes; ++i)
+        pick.push_back(Int32(2 * i < lanes ? 2 * i : 2 * i + 1));  // hi starts at lanes - 1
+      return FromMemory(
+          LLVMBuildShuffleVector(builder_, lo, hi, LLVMConstVector(pick.data(), static_cast<unsigned>(lanes)), ""), t);
     }
     LLVMValueRef out = LLVMGetPoison(type);
     for (int i = 0; i < lanes; ++i) {
-      LLVMValueRef v = AlignedLoad(b, MemoryType(ctx_, t.element_of()), LLVMBuildAdd(builder_, base, Int64(i * stride), ""));
+      LLVMValueRef v =
+          AlignedLoad(b, MemoryType(ctx_, t.element_of()), LLVMBuildAdd(builder_, base, Int64(i * stride), ""));
       out = LLVMBuildInsertElement(builder_, out, v, Int32(i), "");
     }
     return FromMemory(out, t);
@@ -353,13 +368,16 @@ class Emitter : public ExprFunctor<LLVMValueRef(const PrimExpr&)>, public StmtFu
   }
   LLVMValueRef VisitExpr_(const VarNode* op) override {
     auto it = vars_.find(op);
-    if (it == vars_.end()) throw InternalError("variable `" + op->name_hint.str() + "` has no value in `" + symbol_ + "`");
+    if (it == vars_.end())
+      throw InternalError("variable `" + op->name_hint.str() + "` has no value in `" + symbol_ + "`");
     return it->second;
   }
   LLVMValueRef VisitExpr_(const IntImmNode* op) override {
     return LLVMConstInt(TypeFor(ctx_, op->dtype), static_cast<uint64_t>(op->value), op->dtype.is_int());
   }
-  LLVMValueRef VisitExpr_(const FloatImmNode* op) override { return LLVMConstReal(TypeFor(ctx_, op->dtype), op->value); }
+  LLVMValueRef VisitExpr_(const FloatImmNode* op) override {
+    return LLVMConstReal(TypeFor(ctx_, op->dtype), op->value);
+  }
   LLVMValueRef VisitExpr_(const StringImmNode* op) override {
     return LLVMBuildGlobalStringPtr(builder_, op->value.c_str(), "str");
   }
@@ -372,7 +390,8 @@ class Emitter : public ExprFunctor<LLVMValueRef(const PrimExpr&)>, public StmtFu
     LLVMValueRef odd = LLVMBuildAnd(builder_, high, ConstLike(1, i32), "");
     LLVMValueRef up = LLVMBuildAdd(builder_, bits, LLVMBuildAdd(builder_, odd, ConstLike(0x7fff, i32), ""), "");
     LLVMValueRef nan = LLVMBuildFCmp(builder_, LLVMRealUNO, v, v, "");
-    LLVMValueRef r = LLVMBuildSelect(builder_, nan, LLVMBuildOr(builder_, high, ConstLike(0x40, i32), ""), LLVMBuildLShr(builder_, up, ConstLike(16, i32), ""), "");
+    LLVMValueRef r = LLVMBuildSelect(builder_, nan, LLVMBuildOr(builder_, high, ConstLike(0x40, i32), ""),
+                                     LLVMBuildLShr(builder_, up, ConstLike(16, i32), ""), "");
     return LLVMBuildBitCast(builder_, LLVMBuildTrunc(builder_, r, TypeFor(ctx_, i16), ""), TypeFor(ctx_, to), "");
   }
   LLVMValueRef Convert(LLVMValueRef v, DataType from, DataType to) {
@@ -394,7 +413,8 @@ class Emitter : public ExprFunctor<LLVMValueRef(const PrimExpr&)>, public StmtFu
     }
     if (!ff) return from_signed ? LLVMBuildSIToFP(builder_, v, type, "") : LLVMBuildUIToFP(builder_, v, type, "");
     if (!tf) {
-      // Out of range gives the nearest limit and NaN gives 0: never undefined. NumPy wraps narrow types through wider ones.
+      // Out of range gives the nearest limit and NaN gives 0: never undefined. NumPy wraps narrow types through wider
+      // ones.
       LLVMTypeRef wide = type;
       DataType via = to;
       if (to.bits() < 32) {
@@ -406,7 +426,8 @@ class Emitter : public ExprFunctor<LLVMValueRef(const PrimExpr&)>, public StmtFu
     }
     // LLVM's own conversions are calls of library functions, or flush subnormal numbers, where there is no instruction.
     if (to.is_bfloat16() && from.is_float() && from.bits() == 32) return ToBFloat16(v, to);
-    if (to.is_bfloat16() && from.bits() == 64) return ToBFloat16(LLVMBuildFPTrunc(builder_, v, TypeFor(ctx_, DataType::Float(32, to.lanes())), ""), to);
+    if (to.is_bfloat16() && from.bits() == 64)
+      return ToBFloat16(LLVMBuildFPTrunc(builder_, v, TypeFor(ctx_, DataType::Float(32, to.lanes())), ""), to);
     if (to.is_float() && to.bits() == 16 && from.bits() == 64) {
       DataType f32 = DataType::Float(32, to.lanes());
       return Convert(Convert(v, from, f32), f32, to);
@@ -417,11 +438,13 @@ class Emitter : public ExprFunctor<LLVMValueRef(const PrimExpr&)>, public StmtFu
     }
     return from.bits() < to.bits() ? LLVMBuildFPExt(builder_, v, type, "") : LLVMBuildFPTrunc(builder_, v, type, "");
   }
-  LLVMValueRef VisitExpr_(const CastNode* op) override { return Convert(VisitExpr(op->value), op->value.dtype(), op->dtype); }
+  LLVMValueRef VisitExpr_(const CastNode* op) override {
+    return Convert(VisitExpr(op->value), op->value.dtype(), op->dtype);
+  }
 
-#define BATON_ARITH(Node, FloatOp, IntOp)                                                       \
-  LLVMValueRef VisitExpr_(const Node* op) override {                                            \
-    LLVMValueRef a = VisitExpr(op->a), b = VisitExpr(op->b);                                    \
+#define BATON_ARITH(Node, FloatOp, IntOp)                                                                           \
+  LLVMValueRef VisitExpr_(const Node* op) override {                                                                \
+    LLVMValueRef a = VisitExpr(op->a), b = VisitExpr(op->b);                                                        \
     return op->dtype.is_floating() ? LLVMBuild##FloatOp(builder_, a, b, "") : LLVMBuild##IntOp(builder_, a, b, ""); \
   }
   BATON_ARITH(AddNode, FAdd, Add)
@@ -475,7 +498,9 @@ class Emitter : public ExprFunctor<LLVMValueRef(const PrimExpr&)>, public StmtFu
   }
   LLVMValueRef VisitExpr_(const FloorDivNode* op) override {
     DataType t = op->dtype;
-    if (t.is_floating()) return Intrinsic("llvm.floor", {TypeFor(ctx_, t)}, {LLVMBuildFDiv(builder_, VisitExpr(op->a), VisitExpr(op->b), "")});
+    if (t.is_floating())
+      return Intrinsic("llvm.floor", {TypeFor(ctx_, t)},
+                       {LLVMBuildFDiv(builder_, VisitExpr(op->a), VisitExpr(op->b), "")});
     if (t.is_uint()) return IntDiv(op->a, op->b, false);
     if (int k = Log2(op->b); k >= 0) return LLVMBuildAShr(builder_, VisitExpr(op->a), ConstLike(k, t), "");
     LLVMValueRef q = nullptr, r = nullptr;
@@ -488,12 +513,14 @@ class Emitter : public ExprFunctor<LLVMValueRef(const PrimExpr&)>, public StmtFu
       LLVMValueRef a = VisitExpr(op->a), b = VisitExpr(op->b), r = LLVMBuildFRem(builder_, a, b, "");
       LLVMValueRef zero = LLVMConstNull(LLVMTypeOf(r));
       LLVMValueRef neq = LLVMBuildFCmp(builder_, LLVMRealONE, r, zero, "");
-      LLVMValueRef sr = LLVMBuildFCmp(builder_, LLVMRealOLT, r, zero, ""), sb = LLVMBuildFCmp(builder_, LLVMRealOLT, b, zero, "");
+      LLVMValueRef sr = LLVMBuildFCmp(builder_, LLVMRealOLT, r, zero, ""),
+                   sb = LLVMBuildFCmp(builder_, LLVMRealOLT, b, zero, "");
       LLVMValueRef adjust = LLVMBuildAnd(builder_, neq, LLVMBuildXor(builder_, sr, sb, ""), "");
       return LLVMBuildSelect(builder_, adjust, LLVMBuildFAdd(builder_, r, b, ""), r, "");
     }
     if (t.is_uint()) return IntDiv(op->a, op->b, true);
-    if (int k = Log2(op->b); k >= 0) return LLVMBuildAnd(builder_, VisitExpr(op->a), ConstLike((int64_t{1} << k) - 1, t), "");
+    if (int k = Log2(op->b); k >= 0)
+      return LLVMBuildAnd(builder_, VisitExpr(op->a), ConstLike((int64_t{1} << k) - 1, t), "");
     LLVMValueRef q = nullptr, r = nullptr;
     FloorParts(op->a, op->b, &q, &r);
     return r;
@@ -515,7 +542,8 @@ class Emitter : public ExprFunctor<LLVMValueRef(const PrimExpr&)>, public StmtFu
   }
 
   /// NaN in either operand gives NaN. `keep_a`: predicate under which a is the result.
-  LLVMValueRef MinMax(const PrimExpr& ea, const PrimExpr& eb, LLVMRealPredicate keep_a, LLVMIntPredicate s, LLVMIntPredicate u) {
+  LLVMValueRef MinMax(const PrimExpr& ea, const PrimExpr& eb, LLVMRealPredicate keep_a, LLVMIntPredicate s,
+                      LLVMIntPredicate u) {
     DataType t = ea.dtype();
     LLVMValueRef a = VisitExpr(ea), b = VisitExpr(eb);
     if (!t.is_floating()) {
@@ -534,14 +562,17 @@ class Emitter : public ExprFunctor<LLVMValueRef(const PrimExpr&)>, public StmtFu
     return MinMax(op->a, op->b, LLVMRealUGT, LLVMIntSGT, LLVMIntUGT);
   }
 
-  LLVMValueRef Compare(const PrimExpr& ea, const PrimExpr& eb, LLVMRealPredicate f, LLVMIntPredicate s, LLVMIntPredicate u) {
+  LLVMValueRef Compare(const PrimExpr& ea, const PrimExpr& eb, LLVMRealPredicate f, LLVMIntPredicate s,
+                       LLVMIntPredicate u) {
     LLVMValueRef a = VisitExpr(ea), b = VisitExpr(eb);
     DataType t = ea.dtype();
     if (t.is_floating()) return LLVMBuildFCmp(builder_, f, a, b, "");
     return LLVMBuildICmp(builder_, t.is_int() ? s : u, a, b, "");
   }
-#define BATON_COMPARE(Node, F, S, U) \
-  LLVMValueRef VisitExpr_(const Node* op) override { return Compare(op->a, op->b, LLVMReal##F, LLVMInt##S, LLVMInt##U); }
+#define BATON_COMPARE(Node, F, S, U)                                   \
+  LLVMValueRef VisitExpr_(const Node* op) override {                   \
+    return Compare(op->a, op->b, LLVMReal##F, LLVMInt##S, LLVMInt##U); \
+  }
   BATON_COMPARE(EQNode, OEQ, EQ, EQ)
   BATON_COMPARE(NENode, UNE, NE, NE)
   BATON_COMPARE(LTNode, OLT, SLT, ULT)
@@ -566,13 +597,16 @@ class Emitter : public ExprFunctor<LLVMValueRef(const PrimExpr&)>, public StmtFu
   LLVMValueRef VisitExpr_(const RampNode* op) override {
     DataType t = op->dtype;
     std::vector<LLVMValueRef> steps;
-    for (int64_t i = 0; i < op->lanes; ++i) steps.push_back(LLVMConstInt(ElementType(ctx_, t), static_cast<uint64_t>(i), 1));
+    for (int64_t i = 0; i < op->lanes; ++i)
+      steps.push_back(LLVMConstInt(ElementType(ctx_, t), static_cast<uint64_t>(i), 1));
     LLVMValueRef iota = LLVMConstVector(steps.data(), static_cast<unsigned>(steps.size()));
     LLVMValueRef base = Splat(VisitExpr(op->base), static_cast<int>(op->lanes));
     LLVMValueRef stride = Splat(VisitExpr(op->stride), static_cast<int>(op->lanes));
     return LLVMBuildAdd(builder_, base, LLVMBuildMul(builder_, iota, stride, ""), "");
   }
-  LLVMValueRef VisitExpr_(const BroadcastNode* op) override { return Splat(VisitExpr(op->value), static_cast<int>(op->lanes)); }
+  LLVMValueRef VisitExpr_(const BroadcastNode* op) override {
+    return Splat(VisitExpr(op->value), static_cast<int>(op->lanes));
+  }
   LLVMValueRef VisitExpr_(const ShuffleNode* op) override {
     std::vector<LLVMValueRef> mask;
     for (int64_t i : op->indices) mask.push_back(Int32(i));
@@ -580,7 +614,8 @@ class Emitter : public ExprFunctor<LLVMValueRef(const PrimExpr&)>, public StmtFu
     if (op->vectors[0].dtype().is_scalar()) {  // scalars side by side
       LLVMValueRef out = LLVMGetPoison(TypeFor(ctx_, op->dtype));
       for (size_t i = 0; i < mask.size(); ++i) {
-        out = LLVMBuildInsertElement(builder_, out, VisitExpr(op->vectors[op->indices[static_cast<int64_t>(i)]]), Int32(static_cast<int64_t>(i)), "");
+        out = LLVMBuildInsertElement(builder_, out, VisitExpr(op->vectors[op->indices[static_cast<int64_t>(i)]]),
+                                     Int32(static_cast<int64_t>(i)), "");
       }
       return out;
     }
@@ -598,7 +633,8 @@ class Emitter : public ExprFunctor<LLVMValueRef(const PrimExpr&)>, public StmtFu
   }
 
   LLVMValueRef IfThenElseExpr(const tir::CallNode* op) {
-    if (op->args[0].dtype().lanes() > 1) throw InternalError("a vector if_then_else must be masked before code generation (in `" + symbol_ + "`)");
+    if (op->args[0].dtype().lanes() > 1)
+      throw InternalError("a vector if_then_else must be masked before code generation (in `" + symbol_ + "`)");
     LLVMValueRef c = VisitExpr(op->args[0]);
     LLVMBasicBlockRef yes = Block("then"), no = Block("else"), end = Block("endif");
     LLVMBuildCondBr(builder_, c, yes, no);
@@ -657,10 +693,13 @@ class Emitter : public ExprFunctor<LLVMValueRef(const PrimExpr&)>, public StmtFu
     LLVMTypeRef itype = TypeFor(ctx_, it);
     LLVMValueRef magic = LLVMConstReal(ElementType(ctx_, t), 12582912);
     if (lanes > 1) magic = Splat(magic, lanes);
-    LLVMValueRef n = LLVMBuildSub(builder_, LLVMBuildBitCast(builder_, LLVMBuildFAdd(builder_, k, magic, ""), itype, ""), ConstLike(0x4B400000, it), "");
+    LLVMValueRef n =
+        LLVMBuildSub(builder_, LLVMBuildBitCast(builder_, LLVMBuildFAdd(builder_, k, magic, ""), itype, ""),
+                     ConstLike(0x4B400000, it), "");
     LLVMValueRef half = LLVMBuildAShr(builder_, n, ConstLike(1, it), "");
     auto scale = [&](LLVMValueRef e) {
-      LLVMValueRef bits = LLVMBuildShl(builder_, LLVMBuildAdd(builder_, e, ConstLike(127, it), ""), ConstLike(23, it), "");
+      LLVMValueRef bits =
+          LLVMBuildShl(builder_, LLVMBuildAdd(builder_, e, ConstLike(127, it), ""), ConstLike(23, it), "");
       return LLVMBuildBitCast(builder_, bits, type, "");
     };
     LLVMValueRef r = LLVMBuildFMul(builder_, x, scale(half), "");
@@ -718,12 +757,12 @@ class Emitter : public ExprFunctor<LLVMValueRef(const PrimExpr&)>, public StmtFu
     auto arg = [&](int i) { return VisitExpr(op->args[i]); };
     // Intrinsics that processors have as instructions.
     static const std::unordered_map<std::string, const char*> direct = {
-        {"sqrt", "llvm.sqrt"},   {"floor", "llvm.floor"}, {"ceil", "llvm.ceil"},           {"trunc", "llvm.trunc"},
-        {"fabs", "llvm.fabs"},   {"round", "llvm.round"}, {"nearbyint", "llvm.nearbyint"}, {"popcount", "llvm.ctpop"}};
+        {"sqrt", "llvm.sqrt"}, {"floor", "llvm.floor"}, {"ceil", "llvm.ceil"},           {"trunc", "llvm.trunc"},
+        {"fabs", "llvm.fabs"}, {"round", "llvm.round"}, {"nearbyint", "llvm.nearbyint"}, {"popcount", "llvm.ctpop"}};
     if (auto it = direct.find(name); it != direct.end()) return Intrinsic(it->second, {type}, {arg(0)});
     static const std::unordered_set<std::string> libm = {
-        "exp", "exp2", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "sinh", "cosh", "tanh", "asin", "acos", "atan",
-        "asinh", "acosh", "atanh", "erf", "pow", "fmod", "atan2"};
+        "exp",  "exp2", "log",  "log2", "log10", "log1p", "sin",   "cos", "tan", "sinh", "cosh",
+        "tanh", "asin", "acos", "atan", "asinh", "acosh", "atanh", "erf", "pow", "fmod", "atan2"};
     if (libm.count(name) && t.is_floating()) return Libm(name, op);
     if (name == "fma") return Intrinsic("llvm.fma", {type}, {arg(0), arg(1), arg(2)});
     if (name == "ldexp" && t.is_float() && t.bits() == 32) return Ldexp(arg(0), arg(1), t);
@@ -731,7 +770,8 @@ class Emitter : public ExprFunctor<LLVMValueRef(const PrimExpr&)>, public StmtFu
     if (name == "likely") return arg(0);
     if (name == "rsqrt") {
       LLVMValueRef one = LLVMConstReal(ElementType(ctx_, t), 1);
-      return LLVMBuildFDiv(builder_, t.lanes() > 1 ? Splat(one, t.lanes()) : one, Intrinsic("llvm.sqrt", {type}, {arg(0)}), "");
+      return LLVMBuildFDiv(builder_, t.lanes() > 1 ? Splat(one, t.lanes()) : one,
+                           Intrinsic("llvm.sqrt", {type}, {arg(0)}), "");
     }
     if (name == "abs") {
       if (t.is_floating()) return Intrinsic("llvm.fabs", {type}, {arg(0)});
@@ -747,7 +787,8 @@ class Emitter : public ExprFunctor<LLVMValueRef(const PrimExpr&)>, public StmtFu
       LLVMTypeRef ftype = TypeFor(ctx_, ft);
       LLVMValueRef inf = LLVMConstReal(ElementType(ctx_, ft), __builtin_inf());
       if (ft.lanes() > 1) inf = Splat(inf, ft.lanes());
-      return LLVMBuildFCmp(builder_, name == "isinf" ? LLVMRealOEQ : LLVMRealONE, Intrinsic("llvm.fabs", {ftype}, {arg(0)}), inf, "");
+      return LLVMBuildFCmp(builder_, name == "isinf" ? LLVMRealOEQ : LLVMRealONE,
+                           Intrinsic("llvm.fabs", {ftype}, {arg(0)}), inf, "");
     }
     if (name == "bitwise_not") return LLVMBuildNot(builder_, arg(0), "");
     if (name == "bitwise_and") return LLVMBuildAnd(builder_, arg(0), arg(1), "");
@@ -760,7 +801,8 @@ class Emitter : public ExprFunctor<LLVMValueRef(const PrimExpr&)>, public StmtFu
       bool arithmetic = name == "shift_right" && t.is_int();
       LLVMValueRef safe = LLVMBuildSelect(builder_, big, ConstLike(t.bits() - 1, t), n, "");
       if (arithmetic) return LLVMBuildAShr(builder_, a, safe, "");
-      LLVMValueRef r = name == "shift_left" ? LLVMBuildShl(builder_, a, safe, "") : LLVMBuildLShr(builder_, a, safe, "");
+      LLVMValueRef r =
+          name == "shift_left" ? LLVMBuildShl(builder_, a, safe, "") : LLVMBuildLShr(builder_, a, safe, "");
       return LLVMBuildSelect(builder_, big, LLVMConstNull(type), r, "");
     }
     if (name == "reinterpret") {
@@ -787,21 +829,29 @@ class Emitter : public ExprFunctor<LLVMValueRef(const PrimExpr&)>, public StmtFu
     if (name == "call_extern") {
       std::vector<LLVMValueRef> args;
       for (size_t i = 1; i < op->args.size(); ++i) args.push_back(arg(static_cast<int>(i)));
-      return CallExtern(op->args[0].as<StringImmNode>()->value.c_str(), t.is_void() ? LLVMVoidTypeInContext(ctx_) : type, args);
+      return CallExtern(op->args[0].as<StringImmNode>()->value.c_str(),
+                        t.is_void() ? LLVMVoidTypeInContext(ctx_) : type, args);
     }
     if (name.rfind("vector_", 0) == 0) {
       LLVMValueRef v = arg(0);
       int lanes = op->args[0].dtype().lanes();
       bool f = t.is_floating();
-      if (name == "vector_sum") return Halves(v, lanes, [&](LLVMValueRef a, LLVMValueRef b) { return f ? LLVMBuildFAdd(builder_, a, b, "") : LLVMBuildAdd(builder_, a, b, ""); });
-      if (name == "vector_prod") return Halves(v, lanes, [&](LLVMValueRef a, LLVMValueRef b) { return f ? LLVMBuildFMul(builder_, a, b, "") : LLVMBuildMul(builder_, a, b, ""); });
+      if (name == "vector_sum")
+        return Halves(v, lanes, [&](LLVMValueRef a, LLVMValueRef b) {
+          return f ? LLVMBuildFAdd(builder_, a, b, "") : LLVMBuildAdd(builder_, a, b, "");
+        });
+      if (name == "vector_prod")
+        return Halves(v, lanes, [&](LLVMValueRef a, LLVMValueRef b) {
+          return f ? LLVMBuildFMul(builder_, a, b, "") : LLVMBuildMul(builder_, a, b, "");
+        });
       bool max = name == "vector_max";
       return Halves(v, lanes, [&](LLVMValueRef a, LLVMValueRef b) {
         if (!f) {
           LLVMIntPredicate p = max ? (t.is_int() ? LLVMIntSGT : LLVMIntUGT) : (t.is_int() ? LLVMIntSLT : LLVMIntULT);
           return LLVMBuildSelect(builder_, LLVMBuildICmp(builder_, p, a, b, ""), a, b, "");
         }
-        LLVMValueRef r = LLVMBuildSelect(builder_, LLVMBuildFCmp(builder_, max ? LLVMRealUGT : LLVMRealULT, a, b, ""), a, b, "");
+        LLVMValueRef r =
+            LLVMBuildSelect(builder_, LLVMBuildFCmp(builder_, max ? LLVMRealUGT : LLVMRealULT, a, b, ""), a, b, "");
         return LLVMBuildSelect(builder_, LLVMBuildFCmp(builder_, LLVMRealUNO, b, b, ""), b, r, "");
       });
     }
@@ -817,7 +867,8 @@ class Emitter : public ExprFunctor<LLVMValueRef(const PrimExpr&)>, public StmtFu
       LLVMBuildMemCpy(builder_, arg(0), 1, arg(1), 1, arg(2));
       return Int32(0);
     }
-    throw InternalError("the code generator does not know the intrinsic tir." + name + " for " + DataType2String(t) + " (in `" + symbol_ + "`)");
+    throw InternalError("the code generator does not know the intrinsic tir." + name + " for " + DataType2String(t) +
+                        " (in `" + symbol_ + "`)");
   }
 
   LLVMValueRef MaskedLoad(const tir::CallNode* op) {
@@ -847,13 +898,16 @@ class Emitter : public ExprFunctor<LLVMValueRef(const PrimExpr&)>, public StmtFu
     }
     LLVMValueRef idx = VisitExpr(flat);
     LLVMValueRef ptrs = LLVMBuildGEP2(builder_, MemoryType(ctx_, t.element_of()), Base(l->buffer), &idx, 1, "");
-    return FromMemory(Intrinsic("llvm.masked.gather", {type, LLVMVectorType(ptr_, static_cast<unsigned>(t.lanes()))}, {ptrs, align, mask, zero}), t);
+    return FromMemory(Intrinsic("llvm.masked.gather", {type, LLVMVectorType(ptr_, static_cast<unsigned>(t.lanes()))},
+                                {ptrs, align, mask, zero}),
+                      t);
   }
   LLVMValueRef MaskedStore(const tir::CallNode* op) {
     const auto* l = op->args[0].as<BufferLoadNode>();
     PrimExpr flat = Flat(l->buffer, l->indices);
     DataType t = op->args[1].dtype();
-    LLVMValueRef value = ToMemory(VisitExpr(op->args[1]), t), mask = VisitExpr(op->args[2]), align = Int32(Align(l->buffer));
+    LLVMValueRef value = ToMemory(VisitExpr(op->args[1]), t), mask = VisitExpr(op->args[2]),
+                 align = Int32(Align(l->buffer));
     LLVMTypeRef type = MemoryType(ctx_, t);
     if (t.is_scalar()) {
       LLVMBasicBlockRef yes = Block("store"), end = Block("stored");
@@ -870,7 +924,8 @@ class Emitter : public ExprFunctor<LLVMValueRef(const PrimExpr&)>, public StmtFu
     }
     LLVMValueRef idx = VisitExpr(flat);
     LLVMValueRef ptrs = LLVMBuildGEP2(builder_, MemoryType(ctx_, t.element_of()), Base(l->buffer), &idx, 1, "");
-    Intrinsic("llvm.masked.scatter", {type, LLVMVectorType(ptr_, static_cast<unsigned>(t.lanes()))}, {value, ptrs, align, mask});
+    Intrinsic("llvm.masked.scatter", {type, LLVMVectorType(ptr_, static_cast<unsigned>(t.lanes()))},
+              {value, ptrs, align, mask});
     return Int32(0);
   }
 
@@ -879,7 +934,9 @@ class Emitter : public ExprFunctor<LLVMValueRef(const PrimExpr&)>, public StmtFu
   void VisitStmt(const Stmt& s) override {
     support::WithStack([&] { StmtFunctor::VisitStmt(s); });
   }
-  void VisitStmtDefault_(const Object* op) override { throw InternalError("the code generator does not know " + op->GetTypeKey()); }
+  void VisitStmtDefault_(const Object* op) override {
+    throw InternalError("the code generator does not know " + op->GetTypeKey());
+  }
   void VisitStmt_(const BufferStoreNode* op) override {
     LLVMValueRef v = VisitExpr(op->value);
     PrimExpr flat = Flat(op->buffer, op->indices);
@@ -908,7 +965,8 @@ class Emitter : public ExprFunctor<LLVMValueRef(const PrimExpr&)>, public StmtFu
     LLVMBasicBlockRef fail = Block("no_memory"), ok = Block("allocated");
     LLVMBuildCondBr(builder_, LLVMBuildIsNull(builder_, p, ""), fail, ok);
     LLVMPositionBuilderAtEnd(builder_, fail);
-    LLVMValueRef text = LLVMBuildGlobalStringPtr(builder_, ("no memory for the workspace of " + symbol_).c_str(), "str");
+    LLVMValueRef text =
+        LLVMBuildGlobalStringPtr(builder_, ("no memory for the workspace of " + symbol_).c_str(), "str");
     Return(CallBackend(offsetof(BatonBackendApi, set_error), i32_, {text}));
     LLVMPositionBuilderAtEnd(builder_, ok);
     vars_[b->data.get()] = p;
@@ -957,7 +1015,8 @@ class Emitter : public ExprFunctor<LLVMValueRef(const PrimExpr&)>, public StmtFu
     LLVMTypeRef closure_type = LLVMStructTypeInContext(ctx_, types.data(), static_cast<unsigned>(types.size()), 0);
     LLVMValueRef closure = Alloca(closure_type, 1, 64);
     for (size_t i = 0; i < values.size(); ++i) {
-      LLVMBuildStore(builder_, values[i], LLVMBuildStructGEP2(builder_, closure_type, closure, static_cast<unsigned>(i), ""));
+      LLVMBuildStore(builder_, values[i],
+                     LLVMBuildStructGEP2(builder_, closure_type, closure, static_cast<unsigned>(i), ""));
     }
     LLVMTypeRef params[] = {i32_, i32_, ptr_};
     LLVMTypeRef type = LLVMFunctionType(i32_, params, 3, 0);
@@ -993,7 +1052,8 @@ class Emitter : public ExprFunctor<LLVMValueRef(const PrimExpr&)>, public StmtFu
       AddParamAttr(task, 2, "noalias", 0);
       std::vector<LLVMValueRef> in;
       for (size_t i = 0; i < values.size(); ++i) {
-        in.push_back(LLVMBuildLoad2(builder_, types[i], LLVMBuildStructGEP2(builder_, closure_type, c, static_cast<unsigned>(i), ""), ""));
+        in.push_back(LLVMBuildLoad2(builder_, types[i],
+                                    LLVMBuildStructGEP2(builder_, closure_type, c, static_cast<unsigned>(i), ""), ""));
       }
       LLVMValueRef id = LLVMBuildSExt(builder_, LLVMGetParam(task, 0), i64_, "");
       LLVMValueRef n = LLVMBuildSExt(builder_, LLVMGetParam(task, 1), i64_, "");
@@ -1002,7 +1062,8 @@ class Emitter : public ExprFunctor<LLVMValueRef(const PrimExpr&)>, public StmtFu
       };
       LLVMValueRef lo = share(id), hi = share(LLVMBuildAdd(builder_, id, Int64(1), ""));
       in[0] = lo, in[1] = hi;
-      LLVMBuildRet(builder_, LLVMBuildCall2(builder_, body_type, body, in.data(), static_cast<unsigned>(in.size()), ""));
+      LLVMBuildRet(builder_,
+                   LLVMBuildCall2(builder_, body_type, body, in.data(), static_cast<unsigned>(in.size()), ""));
       in_parallel_ = false;
       func_ = saved.func;
       entry_ = saved.entry;
@@ -1066,8 +1127,8 @@ std::string SymbolOf(const GlobalVar& var, const BaseFunc& func) {
   return func->GetAttr<String>(attr::kGlobalSymbol, var->name_hint).str();
 }
 
-void EmitFunction(LLVMModuleRef module, const Target& target, const IRModule& mod, const std::string& symbol, const PrimFunc& func,
-                  const std::string& cpu, const std::string& features) {
+void EmitFunction(LLVMModuleRef module, const Target& target, const IRModule& mod, const std::string& symbol,
+                  const PrimFunc& func, const std::string& cpu, const std::string& features) {
   Emitter(module, target, mod, cpu, features).Function(symbol, func);
 }
 

@@ -30,7 +30,8 @@ class JitModule : public runtime::ModuleNode {
     try {
       LLVMOrcJITDylibRef lib = LLVMOrcLLJITGetMainJITDylib(jit_);
       LLVMOrcDefinitionGeneratorRef process = nullptr;
-      Check(LLVMOrcCreateDynamicLibrarySearchGeneratorForProcess(&process, LLVMOrcLLJITGetGlobalPrefix(jit_), nullptr, nullptr),
+      Check(LLVMOrcCreateDynamicLibrarySearchGeneratorForProcess(&process, LLVMOrcLLJITGetGlobalPrefix(jit_), nullptr,
+                                                                 nullptr),
             "cannot look up symbols of the process");
       LLVMOrcJITDylibAddGenerator(lib, process);
       for (const std::string& object : code.objects) {

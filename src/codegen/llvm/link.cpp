@@ -24,7 +24,8 @@ struct TempDir {
   TempDir() {
     const char* base = getenv("TMPDIR");
     path = std::string(base && *base ? base : "/tmp") + "/baton-XXXXXX";
-    if (!mkdtemp(path.data())) throw RuntimeError("cannot make a temporary folder " + path + "; set TMPDIR to one that can be written");
+    if (!mkdtemp(path.data()))
+      throw RuntimeError("cannot make a temporary folder " + path + "; set TMPDIR to one that can be written");
   }
   ~TempDir() {
     for (const std::string& f : files) unlink(f.c_str());
@@ -85,14 +86,16 @@ bool LinkInProcess(const std::vector<std::string>& args, std::string* error) {
 std::string LinkShared(const ObjectCode& code, const Target&) {
   TempDir dir;
   std::string out = dir.File("model.so");
-  std::vector<std::string> args{"-shared", "-o", out, "--gc-sections", "-z", "relro", "-z", "now", "--hash-style=gnu",
-                                "--build-id=none", "-s", "-soname", "model.so"};
+  std::vector<std::string> args{"-shared", "-o",      out,       "--gc-sections",    "-z",
+                                "relro",   "-z",      "now",     "--hash-style=gnu", "--build-id=none",
+                                "-s",      "-soname", "model.so"};
   for (size_t i = 0; i < code.objects.size(); ++i) {
     std::string path = dir.File("part" + std::to_string(i) + ".o");
     WriteFile(path, code.objects[i]);
     args.push_back(path);
   }
-  for (const char* libm : {"/lib/x86_64-linux-gnu/libm.so.6", "/usr/lib/x86_64-linux-gnu/libm.so.6", "/lib64/libm.so.6"}) {
+  for (const char* libm :
+       {"/lib/x86_64-linux-gnu/libm.so.6", "/usr/lib/x86_64-linux-gnu/libm.so.6", "/lib64/libm.so.6"}) {
     if (access(libm, R_OK) == 0) {
       args.insert(args.end(), {"--as-needed", libm});
       break;

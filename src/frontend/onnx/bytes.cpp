@@ -17,7 +17,8 @@
 namespace baton::onnx {
 namespace {
 
-// Below this a file is read: a small mapping costs more than it saves, and a file that shrinks while mapped is a signal.
+// Below this a file is read: a small mapping costs more than it saves, and a file that shrinks while mapped is a
+// signal.
 constexpr size_t kMapFrom = 1 << 20;
 
 class Descriptor {
@@ -151,7 +152,8 @@ std::shared_ptr<const Bytes> Bytes::FromFile(const std::string& path) {
   // O_NONBLOCK: opening a pipe must not wait for a writer.
   Descriptor fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (fd.get() < 0) {
-    if (errno == ENOENT) Refuse(what + ": no such file; check the path (relative paths start at the working directory)");
+    if (errno == ENOENT)
+      Refuse(what + ": no such file; check the path (relative paths start at the working directory)");
     if (errno == EACCES) Refuse(what + ": permission denied; make the file readable for this user");
     Refuse(what + ": cannot be opened: " + std::strerror(errno));
   }

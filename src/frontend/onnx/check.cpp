@@ -78,8 +78,8 @@ class Checker {
     for (const OpsetId& id : imports) {
       if (!seen.insert(id.domain).second) Fail(where + " imports operator set " + Quote(Domain(id.domain)) + " twice");
       if (id.version < 1 || id.version > (1 << 30)) {
-        Fail(where + " imports version " + std::to_string(id.version) + " of operator set " +
-             Quote(Domain(id.domain)) + ", which cannot be");
+        Fail(where + " imports version " + std::to_string(id.version) + " of operator set " + Quote(Domain(id.domain)) +
+             ", which cannot be");
       }
     }
   }
@@ -104,7 +104,8 @@ class Checker {
     CheckNodes(&graph->nodes, &scope, where, in_function);
     for (const ValueInfo& v : graph->outputs) {
       if (v.name.empty()) Fail(where + " has an output without a name");
-      if (!scope.Sees(v.name)) Fail(where + " has the output " + Quote(v.name) + ", which nothing defines" + scope.Nearest(v.name));
+      if (!scope.Sees(v.name))
+        Fail(where + " has the output " + Quote(v.name) + ", which nothing defines" + scope.Nearest(v.name));
     }
   }
 
@@ -125,7 +126,8 @@ class Checker {
     }
     CheckNodes(&f->nodes, &scope, where, true);
     for (std::string_view name : f->outputs) {
-      if (!scope.Sees(name)) Fail(where + " has the output " + Quote(name) + ", which nothing defines" + scope.Nearest(name));
+      if (!scope.Sees(name))
+        Fail(where + " has the output " + Quote(name) + ", which nothing defines" + scope.Nearest(name));
     }
   }
 
@@ -156,7 +158,8 @@ class Checker {
           continue;
         }
         size_t callee = calls[at][next++];
-        if (state[callee] == 1) Fail("function " + Quote(functions[callee].name) + " calls itself; ONNX functions cannot recurse");
+        if (state[callee] == 1)
+          Fail("function " + Quote(functions[callee].name) + " calls itself; ONNX functions cannot recurse");
         if (state[callee] == 0) path.emplace_back(callee, 0);
       }
     }
@@ -185,15 +188,19 @@ class Checker {
       for (std::string_view name : n.outputs) {
         if (name.empty()) continue;
         if (!makers.emplace(name, i).second) {
-          Fail(where + ": " + NodeLabel((*nodes)[makers[name]]) + " and " + NodeLabel(n) + " both define " + Quote(name));
+          Fail(where + ": " + NodeLabel((*nodes)[makers[name]]) + " and " + NodeLabel(n) + " both define " +
+               Quote(name));
         }
-        if (!scope->Add(name)) Fail(where + ": " + NodeLabel(n) + " defines " + Quote(name) + ", which is an input or initializer already");
+        if (!scope->Add(name))
+          Fail(where + ": " + NodeLabel(n) + " defines " + Quote(name) + ", which is an input or initializer already");
       }
       for (size_t k = 0; k < n.attributes.size(); ++k) {
         const Attribute& a = n.attributes[k];
-        if (n.Find(a.name) != &a) Fail(where + ": " + NodeLabel(n) + " has two attributes of the name " + Quote(a.name));
+        if (n.Find(a.name) != &a)
+          Fail(where + ": " + NodeLabel(n) + " has two attributes of the name " + Quote(a.name));
         if (!a.ref_attr_name.empty() && !in_function) {
-          Fail(where + ": " + NodeLabel(n) + " takes its attribute " + Quote(a.name) + " from a function, but is in none");
+          Fail(where + ": " + NodeLabel(n) + " takes its attribute " + Quote(a.name) +
+               " from a function, but is in none");
         }
       }
     }
@@ -298,7 +305,8 @@ class Checker {
     for (size_t i = begin; i < path.size() && i < begin + kMostListed; ++i) {
       text += "\n  " + NodeLabel(nodes[path[i]]) + " needs " + Quote(via[i]);
     }
-    if (path.size() - begin > kMostListed) text += "\n  and " + std::to_string(path.size() - begin - kMostListed) + " more";
+    if (path.size() - begin > kMostListed)
+      text += "\n  and " + std::to_string(path.size() - begin - kMostListed) + " more";
     Fail(where + " has a cycle, so no order of its nodes can be run:" + text);
   }
 

@@ -108,7 +108,8 @@ relay::Expr StaticForm(const relay::Call& call, const Array<NDArray>& values) {
   for (int64_t there : a->present) {
     Value v;
     if (there != 0) {
-      if (next >= call->args.size()) throw CompileError("[dyn.onnx R3] the call has fewer operands than `present` says");
+      if (next >= call->args.size())
+        throw CompileError("[dyn.onnx R3] the call has fewer operands than `present` says");
       relay::Expr arg = call->args[static_cast<int64_t>(next)];
       NDArray value = next < values.size() ? values[static_cast<int64_t>(next)] : NDArray();
       ++next;
@@ -159,7 +160,8 @@ relay::Expr StaticForm(const relay::Call& call, const Array<NDArray>& values) {
       results.push_back(zero);
       continue;
     }
-    if (i >= out.size()) throw UnsupportedError(Printable(node.op_type) + ": output " + std::to_string(i) + " is not computed");
+    if (i >= out.size())
+      throw UnsupportedError(Printable(node.op_type) + ": output " + std::to_string(i) + " is not computed");
     results.push_back(out[i]);
   }
   if (results.size() == 1) return importer.ExprOf(results[0]);
@@ -191,8 +193,12 @@ NamedAttrs DeferredAttributes(const Node& node, int64_t opset, const std::vector
     shapes.push_back(Array<int64_t>(t.dims));
     dtypes.push_back(String(DataType2String(t.kind == Value::kAbsent ? DataType::Float(32) : t.dtype)));
   }
-  return {{"op_type", String(std::string(node.op_type))}, {"node", String(Hex(Serialize(node)))}, {"opset", opset},
-          {"present", IntsAny(there)}, {"shapes", Array<Array<int64_t>>(shapes)}, {"dtypes", Array<String>(dtypes)}};
+  return {{"op_type", String(std::string(node.op_type))},
+          {"node", String(Hex(Serialize(node)))},
+          {"opset", opset},
+          {"present", IntsAny(there)},
+          {"shapes", Array<Array<int64_t>>(shapes)},
+          {"dtypes", Array<String>(dtypes)}};
 }
 
 }  // namespace baton::onnx

@@ -26,17 +26,28 @@ std::string Text(std::string_view s) {
 
 std::string LowerDtype(int32_t type) {
   switch (type) {  // those that NumPy calls otherwise
-    case kFloat: return "float32";
-    case kDouble: return "float64";
-    case kFloat8E4M3FN: return "float8_e4m3fn";
-    case kFloat8E4M3FNUZ: return "float8_e4m3fnuz";
-    case kFloat8E5M2: return "float8_e5m2";
-    case kFloat8E5M2FNUZ: return "float8_e5m2fnuz";
-    case kFloat8E8M0: return "float8_e8m0fnu";
-    case kFloat6E2M3: return "float6_e2m3fn";
-    case kFloat6E3M2: return "float6_e3m2fn";
-    case kFloat4E2M1: return "float4_e2m1fn";
-    default: break;
+    case kFloat:
+      return "float32";
+    case kDouble:
+      return "float64";
+    case kFloat8E4M3FN:
+      return "float8_e4m3fn";
+    case kFloat8E4M3FNUZ:
+      return "float8_e4m3fnuz";
+    case kFloat8E5M2:
+      return "float8_e5m2";
+    case kFloat8E5M2FNUZ:
+      return "float8_e5m2fnuz";
+    case kFloat8E8M0:
+      return "float8_e8m0fnu";
+    case kFloat6E2M3:
+      return "float6_e2m3fn";
+    case kFloat6E3M2:
+      return "float6_e3m2fn";
+    case kFloat4E2M1:
+      return "float4_e2m1fn";
+    default:
+      break;
   }
   std::string name = DataTypeName(type);
   for (char& c : name) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c);
@@ -78,9 +89,9 @@ void WriteValues(JsonWriter* w, const std::vector<ValueInfo>& values, const std:
   w->EndArray();
 }
 
-/// The facts as a JSON object: opsets, producer, inputs (without initializers) and outputs with `shape` a list of lengths,
-/// names and nulls (null itself where the rank is open), weights, and how often each operator occurs, subgraphs and
-/// functions' bodies included.
+/// The facts as a JSON object: opsets, producer, inputs (without initializers) and outputs with `shape` a list of
+/// lengths, names and nulls (null itself where the rank is open), weights, and how often each operator occurs,
+/// subgraphs and functions' bodies included.
 std::string Describe(const Model& model) {
   std::string out;
   JsonWriter w(&out);

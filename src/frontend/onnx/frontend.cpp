@@ -40,7 +40,8 @@ OnnxOptions OptionsOf(const Map<String, Any>& inputs, bool freeze, const std::st
       // ["sequence", shape, shape...]: so that an empty sequence can be told from a scalar.
       if (nested && list[0].Is<std::string>()) {
         in.kind = OnnxInput::kSequence;
-        for (size_t i = 1; i < list.size(); ++i) in.shapes.push_back(lengths(list[static_cast<int64_t>(i)].As<Array<Any>>()));
+        for (size_t i = 1; i < list.size(); ++i)
+          in.shapes.push_back(lengths(list[static_cast<int64_t>(i)].As<Array<Any>>()));
       } else {
         in.shapes.push_back(lengths(list));
       }

@@ -59,7 +59,9 @@ Work Read(const Host& h) {
   return w;
 }
 
-HostPtr Write(const Work& w) { return w.real ? HostFromFloats(w.dtype, w.dims, w.f) : HostFromInts(w.dtype, w.dims, w.i); }
+HostPtr Write(const Work& w) {
+  return w.real ? HostFromFloats(w.dtype, w.dims, w.f) : HostFromInts(w.dtype, w.dims, w.i);
+}
 
 const Any* Find(const NamedAttrs& attrs, std::string_view name) {
   for (const auto& [key, value] : attrs) {
@@ -155,7 +157,10 @@ bool BinaryInt(std::string_view op, int64_t a, int64_t b, int64_t* out) {
   if (op == "logical_or") return *out = a || b, true;
   if (op == "divide" || op == "floor_divide" || op == "mod" || op == "floor_mod") {
     if (b == 0 || (a == std::numeric_limits<int64_t>::min() && b == -1)) return false;
-    *out = op == "divide" ? a / b : op == "mod" ? a % b : op == "floor_divide" ? FloorDiv(a, b) : a - FloorDiv(a, b) * b;
+    *out = op == "divide"         ? a / b
+           : op == "mod"          ? a % b
+           : op == "floor_divide" ? FloorDiv(a, b)
+                                  : a - FloorDiv(a, b) * b;
     return true;
   }
   return false;
@@ -171,7 +176,8 @@ bool BinaryFloat(std::string_view op, double a, double b, double* out) {
 }
 
 bool IsComparison(std::string_view op) {
-  return op == "equal" || op == "not_equal" || op == "less" || op == "less_equal" || op == "greater" || op == "greater_equal";
+  return op == "equal" || op == "not_equal" || op == "less" || op == "less_equal" || op == "greater" ||
+         op == "greater_equal";
 }
 
 bool CompareFloat(std::string_view op, double a, double b) {
@@ -189,8 +195,8 @@ bool OneOf(std::string_view op, std::initializer_list<std::string_view> names) {
 }
 
 HostPtr EvaluateBinary(std::string_view op, const Work& a, const Work& b) {
-  if (!IsComparison(op) && !OneOf(op, {"add", "subtract", "multiply", "maximum", "minimum", "logical_and", "logical_or", "divide",
-                                       "floor_divide", "mod", "floor_mod", "power"})) {
+  if (!IsComparison(op) && !OneOf(op, {"add", "subtract", "multiply", "maximum", "minimum", "logical_and", "logical_or",
+                                       "divide", "floor_divide", "mod", "floor_mod", "power"})) {
     return nullptr;
   }
   Work out;
@@ -415,8 +421,9 @@ int64_t Host::size() const { return is_string ? static_cast<int64_t>(strings.siz
 int64_t Host::IntAt(int64_t k) const {
   if (dtype.is_floating()) {
     double v = FloatAt(k);
-    return std::fabs(v) < 9.2e18 ? static_cast<int64_t>(v) : v > 0 ? std::numeric_limits<int64_t>::max()
-                                                                   : std::numeric_limits<int64_t>::min();
+    return std::fabs(v) < 9.2e18 ? static_cast<int64_t>(v)
+           : v > 0               ? std::numeric_limits<int64_t>::max()
+                                 : std::numeric_limits<int64_t>::min();
   }
   int width = dtype.bytes();
   const char* at = bytes.data() + k * width;
@@ -487,7 +494,8 @@ HostPtr EvaluateCall(std::string_view op, const std::vector<HostPtr>& args, cons
   if (in.size() == 3 && op == "where") {
     Work out;
     Dims ab;
-    if (!(in[1].dtype == in[2].dtype) || !Broadcast(in[1].dims, in[2].dims, &ab) || !Broadcast(ab, a.dims, &out.dims)) return nullptr;
+    if (!(in[1].dtype == in[2].dtype) || !Broadcast(in[1].dims, in[2].dims, &ab) || !Broadcast(ab, a.dims, &out.dims))
+      return nullptr;
     if (Count(out.dims) > kMostFolded) return nullptr;
     Work c = Expand(a, out.dims), x = Expand(in[1], out.dims), y = Expand(in[2], out.dims);
     if (c.real) return nullptr;

@@ -117,10 +117,15 @@ DataType FromOnnxType(int32_t type) {
   }
 }
 
-// ---- Ctx -------------------------------------------------------------------------------------------------------------
+// ---- Ctx
+// -------------------------------------------------------------------------------------------------------------
 
 Ctx::Ctx(Importer* importer, const Node& node, int since, Values inputs)
-    : importer_(importer), node_(node), since_(since), inputs_(std::move(inputs)), read_(node.attributes.size(), false) {}
+    : importer_(importer),
+      node_(node),
+      since_(since),
+      inputs_(std::move(inputs)),
+      read_(node.attributes.size(), false) {}
 
 const Value& Ctx::In(size_t i) const {
   if (!Has(i)) Wrong("operand " + std::to_string(i) + " is missing");
@@ -142,7 +147,8 @@ const Attribute* Ctx::Take(const char* name, Attribute::Kind kind) {
     if (a.name != name) continue;
     read_[i] = true;
     if (a.kind != kind) {
-      Wrong(std::string("attribute `") + name + "` has type " + AttributeKindName(a.kind) + ", not " + AttributeKindName(kind));
+      Wrong(std::string("attribute `") + name + "` has type " + AttributeKindName(a.kind) + ", not " +
+            AttributeKindName(kind));
     }
     return &a;
   }
@@ -229,7 +235,8 @@ Value Ctx::Tuple(const Values& items) {
   return v;
 }
 Value Ctx::Item(const Value& tuple, size_t i) {
-  if (tuple.kind != Value::kTuple || i >= tuple.items.size()) throw InternalError("onnx import: a call has no result " + std::to_string(i));
+  if (tuple.kind != Value::kTuple || i >= tuple.items.size())
+    throw InternalError("onnx import: a call has no result " + std::to_string(i));
   return tuple.items[i];
 }
 
@@ -303,7 +310,8 @@ Value Ctx::Cast(const Value& v, DataType dtype) {
 Value Ctx::Reshape(const Value& v, const Dims& shape) {
   if (v.ranked && v.dims == shape) return v;
   // Views of constants need no copy.
-  if (v.host && !v.weight && std::all_of(shape.begin(), shape.end(), [](int64_t d) { return d >= 0; }) && Product(shape) == v.host->size()) {
+  if (v.host && !v.weight && std::all_of(shape.begin(), shape.end(), [](int64_t d) { return d >= 0; }) &&
+      Product(shape) == v.host->size()) {
     auto host = std::make_shared<Host>();
     host->dtype = v.host->dtype;
     host->dims = shape;
@@ -359,7 +367,8 @@ Value Ctx::Slice(const Value& v, int axis, int64_t begin, int64_t end) {
   for (int64_t d : v.dims) e.push_back(d < 0 ? INT64_MAX : d);
   b[static_cast<size_t>(axis)] = begin;
   e[static_cast<size_t>(axis)] = end;
-  return Call("strided_slice", {v}, {{"begin", IntsAny(b)}, {"end", IntsAny(e)}, {"strides", IntsAny(s)}, {"slice_mode", "end"}});
+  return Call("strided_slice", {v},
+              {{"begin", IntsAny(b)}, {"end", IntsAny(e)}, {"strides", IntsAny(s)}, {"slice_mode", "end"}});
 }
 Value Ctx::Concat(const Values& v, int axis) {
   if (v.size() == 1) return v[0];
@@ -434,7 +443,8 @@ Value Ctx::MatMul(Value a, Value b, DataType out) {
   return y;
 }
 
-// ---- Importer --------------------------------------------------------------------------------------------------------
+// ---- Importer
+// --------------------------------------------------------------------------------------------------------
 
 Importer::Importer(std::shared_ptr<Model> model, ImportOptions options)
     : model_(std::move(model)), options_(std::move(options)) {
@@ -458,7 +468,8 @@ int64_t Importer::Opset(std::string_view domain, const Surroundings& around) con
 }
 
 void Importer::Problem(const Node& node, const Surroundings& around, const std::string& why) {
-  std::string text = NodeLabel(node) + " of " + Quote(DomainName(node.domain)) + " " + std::to_string(Opset(node.domain, around)) + ": " + why;
+  std::string text = NodeLabel(node) + " of " + Quote(DomainName(node.domain)) + " " +
+                     std::to_string(Opset(node.domain, around)) + ": " + why;
   if (std::find(problems_.begin(), problems_.end(), text) == problems_.end()) problems_.push_back(text);
 }
 
@@ -519,7 +530,8 @@ std::shared_ptr<const Dims> Elements(const Value& v) {
 }
 
 /// What is known of a shape computation whose operands are known in part.
-std::shared_ptr<const Dims> PartialOf(std::string_view op, const Values& args, const NamedAttrs& attrs, const Value& result) {
+std::shared_ptr<const Dims> PartialOf(std::string_view op, const Values& args, const NamedAttrs& attrs,
+                                      const Value& result) {
   if (result.kind != Value::kTensor || result.rank() < 0 || result.rank() > 1 || !result.dtype.is_int()) return nullptr;
   auto attr = [&](std::string_view name) -> Dims {
     for (const auto& [key, value] : attrs) {
@@ -566,7 +578,8 @@ std::shared_ptr<const Dims> PartialOf(std::string_view op, const Values& args, c
       for (size_t i = 0; i < n; ++i) {
         int64_t a = x[x.size() == 1 ? 0 : i], b = y[y.size() == 1 ? 0 : i], r = kUnknown;
         if (a != kUnknown && b != kUnknown) {
-          HostPtr one = EvaluateCall(op, {HostFromInts(DataType::Int(64), {}, {a}), HostFromInts(DataType::Int(64), {}, {b})}, attrs);
+          HostPtr one = EvaluateCall(
+              op, {HostFromInts(DataType::Int(64), {}, {a}), HostFromInts(DataType::Int(64), {}, {b})}, attrs);
           if (one != nullptr && !one->dtype.is_floating()) r = one->IntAt(0);
         }
         out->push_back(r);
@@ -624,7 +637,8 @@ Value Importer::CallOp(const Ctx* ctx, const char* name, const Values& args, con
   }
   const Op* op = Op::Find(name);
   const relay::OpDef* def = op == nullptr ? nullptr : relay::DefOf(*op);
-  if (def == nullptr) throw NodeUnsupported{std::string("it needs Relay's operator `") + name + "`, which is not there"};
+  if (def == nullptr)
+    throw NodeUnsupported{std::string("it needs Relay's operator `") + name + "`, which is not there"};
   Array<relay::Expr> exprs;
   Array<baton::Type> types;
   std::vector<NDArray> constants;
@@ -655,7 +669,8 @@ Value Importer::CallOp(const Ctx* ctx, const char* name, const Values& args, con
     if (def->type_rel != nullptr) decided = def->type_rel(types, num_inputs, made, reporter);
   } catch (const CompileError& e) {
     std::string what = e.what();
-    if (ctx != nullptr) ctx->Wrong(what[0] == '[' && what[1] == 'R' ? std::string("[") + name + " " + what.substr(1) : what);
+    if (ctx != nullptr)
+      ctx->Wrong(what[0] == '[' && what[1] == 'R' ? std::string("[") + name + " " + what.substr(1) : what);
     throw;
   }
   if (!decided || !reporter.result().defined()) {
@@ -666,8 +681,11 @@ Value Importer::CallOp(const Ctx* ctx, const char* name, const Values& args, con
   call->span = span_;
   Value result = FromRelayType(reporter.result(), call);
   result.partial = PartialOf(name, args, attrs, result);
-  if (result.partial != nullptr && std::find(result.partial->begin(), result.partial->end(), kUnknown) == result.partial->end()) {
-    result.host = HostFromInts(result.dtype, result.rank() == 0 ? Dims() : Dims{static_cast<int64_t>(result.partial->size())}, *result.partial);
+  if (result.partial != nullptr &&
+      std::find(result.partial->begin(), result.partial->end(), kUnknown) == result.partial->end()) {
+    result.host =
+        HostFromInts(result.dtype, result.rank() == 0 ? Dims() : Dims{static_cast<int64_t>(result.partial->size())},
+                     *result.partial);
     result.dims = result.host->dims;
     result.expr = relay::Expr();
   }
@@ -719,8 +737,9 @@ Value Importer::Input(const ValueInfo& info) {
     }
     type = type->elem.get();
   }
-  if (type->kind == Type::kSequence && type->elem != nullptr && type->elem->kind == Type::kTensor && option != nullptr &&
-      option->kind == frontend::OnnxInput::kSequence && !FromOnnxType(type->elem->elem_type).is_void()) {
+  if (type->kind == Type::kSequence && type->elem != nullptr && type->elem->kind == Type::kTensor &&
+      option != nullptr && option->kind == frontend::OnnxInput::kSequence &&
+      !FromOnnxType(type->elem->elem_type).is_void()) {
     v.kind = Value::kTuple;
     for (const Dims& dims : option->shapes) {
       Value item;
@@ -740,7 +759,8 @@ Value Importer::Input(const ValueInfo& info) {
                           ? &option->shapes[0]
                           : nullptr;
   if (type->kind != Type::kTensor) {
-    static constexpr const char* kKinds[] = {"no type", "a tensor", "a sequence", "a map", "an optional", "a sparse tensor", "an opaque value"};
+    static constexpr const char* kKinds[] = {"no type",     "a tensor",        "a sequence",     "a map",
+                                             "an optional", "a sparse tensor", "an opaque value"};
     problems_.push_back("input " + Quote(info.name) + ": it is " + kKinds[type->kind] +
                         (type->kind == Type::kSequence || type->kind == Type::kOptional ? "; give its shapes" : ""));
     v.kind = Value::kPoison;
@@ -748,8 +768,9 @@ Value Importer::Input(const ValueInfo& info) {
   }
   v.dtype = FromOnnxType(type->elem_type);
   if (v.dtype.is_void()) {
-    problems_.push_back("input " + Quote(info.name) + ": its elements have type " +
-                        (*DataTypeName(type->elem_type) ? DataTypeName(type->elem_type) : std::to_string(type->elem_type)));
+    problems_.push_back(
+        "input " + Quote(info.name) + ": its elements have type " +
+        (*DataTypeName(type->elem_type) ? DataTypeName(type->elem_type) : std::to_string(type->elem_type)));
     v.kind = Value::kPoison;
     return v;
   }
@@ -757,8 +778,8 @@ Value Importer::Input(const ValueInfo& info) {
   for (const Dim& d : type->shape) v.dims.push_back(d.value);
   if (given != nullptr) {
     if (type->has_shape && given->size() != v.dims.size()) {
-      Refuse(Head() + "input " + Quote(info.name) + " has " + std::to_string(v.dims.size()) + " axes; the shape given has " +
-             std::to_string(given->size()));
+      Refuse(Head() + "input " + Quote(info.name) + " has " + std::to_string(v.dims.size()) +
+             " axes; the shape given has " + std::to_string(given->size()));
     }
     for (size_t i = 0; i < v.dims.size(); ++i) {
       if (v.dims[i] >= 0 && (*given)[i] >= 0 && v.dims[i] != (*given)[i]) {
@@ -840,11 +861,14 @@ Values Importer::Defer(const Node& node, int64_t opset, const Values& inputs, co
   return v.items;
 }
 
-Values Importer::CallFunction(const Node& node, const FunctionDef& f, const Values& inputs, const Surroundings& around) {
-  if (around.depth >= kMostFunctionDepth) Refuse(Head() + "functions call functions more than " + std::to_string(kMostFunctionDepth) + " deep");
+Values Importer::CallFunction(const Node& node, const FunctionDef& f, const Values& inputs,
+                              const Surroundings& around) {
+  if (around.depth >= kMostFunctionDepth)
+    Refuse(Head() + "functions call functions more than " + std::to_string(kMostFunctionDepth) + " deep");
   Spend(static_cast<int64_t>(f.nodes.size()));
   if (inputs.size() > f.inputs.size()) {
-    Refuse(Head() + NodeLabel(node) + " has " + std::to_string(inputs.size()) + " operands, its function takes " + std::to_string(f.inputs.size()));
+    Refuse(Head() + NodeLabel(node) + " has " + std::to_string(inputs.size()) + " operands, its function takes " +
+           std::to_string(f.inputs.size()));
   }
   Env env;
   for (size_t i = 0; i < f.inputs.size(); ++i) env.values[f.inputs[i]] = i < inputs.size() ? inputs[i] : Value();
@@ -860,7 +884,8 @@ Values Importer::CallFunction(const Node& node, const FunctionDef& f, const Valu
     for (const Attribute& d : f.attribute_defaults) known = known || d.name == a.name;
     if (!known) throw NodeUnsupported{"attribute " + Quote(a.name) + ", which its function does not take"};
     if (!a.graphs.empty() || !a.types.empty() || !a.sparse_tensors.empty()) {
-      throw NodeUnsupported{"attribute " + Quote(a.name) + ": graphs, types and sparse tensors cannot be passed to functions"};
+      throw NodeUnsupported{"attribute " + Quote(a.name) +
+                            ": graphs, types and sparse tensors cannot be passed to functions"};
     }
     bound.push_back(copy(a));
   }
@@ -986,8 +1011,8 @@ Values Importer::Subgraph(const Graph& graph, const Env* outer, const Values& in
   Env env;
   env.outer = outer;
   if (inputs.size() != graph.inputs.size()) {
-    Refuse(Head() + "subgraph " + Quote(graph.name) + " takes " + std::to_string(graph.inputs.size()) + " inputs and is given " +
-           std::to_string(inputs.size()));
+    Refuse(Head() + "subgraph " + Quote(graph.name) + " takes " + std::to_string(graph.inputs.size()) +
+           " inputs and is given " + std::to_string(inputs.size()));
   }
   for (size_t i = 0; i < inputs.size(); ++i) env.values[graph.inputs[i].name] = inputs[i];
   for (const Tensor& t : graph.initializers) {
@@ -1015,8 +1040,9 @@ Imported Importer::Run() {
   around.imports = &model_->opset_imports;
   for (const OpsetId& id : model_->opset_imports) {
     if (id.domain.empty() && id.version > kNewestOpset) {
-      throw UnsupportedError(Head() + "operator set " + std::to_string(id.version) + " is newer than the newest known (" +
-                             std::to_string(kNewestOpset) + "); export the model for that version");
+      throw UnsupportedError(Head() + "operator set " + std::to_string(id.version) +
+                             " is newer than the newest known (" + std::to_string(kNewestOpset) +
+                             "); export the model for that version");
     }
   }
   std::unordered_map<std::string_view, const ValueInfo*> declared;
@@ -1055,7 +1081,8 @@ Imported Importer::Run() {
   for (const ValueInfo& v : g.inputs) names.emplace_back(v.name);
   for (const frontend::OnnxInput& in : options_.inputs) {
     if (std::find(names.begin(), names.end(), in.name) == names.end()) {
-      Refuse(Head() + "a shape is given for " + Quote(in.name) + ", which is no input" + support::DidYouMean(in.name, names));
+      Refuse(Head() + "a shape is given for " + Quote(in.name) + ", which is no input" +
+             support::DidYouMean(in.name, names));
     }
   }
   for (const ValueInfo& v : g.inputs) {
@@ -1069,13 +1096,15 @@ Imported Importer::Run() {
     const Value* found = env.Find(v.name);
     if (found == nullptr) throw InternalError("onnx import: an output is not defined");
     if (found->kind == Value::kNothing || (found->host && found->host->is_string)) {
-      problems_.push_back("output " + Quote(v.name) + ": " + (found->host ? "it holds strings" : "it is an optional without a value"));
+      problems_.push_back("output " + Quote(v.name) + ": " +
+                          (found->host ? "it holds strings" : "it is an optional without a value"));
       continue;
     }
     outputs.push_back(*found);
   }
   if (!problems_.empty()) {
-    std::string text = Head() + std::to_string(problems_.size()) + (problems_.size() == 1 ? " part of the model is" : " parts of the model are") +
+    std::string text = Head() + std::to_string(problems_.size()) +
+                       (problems_.size() == 1 ? " part of the model is" : " parts of the model are") +
                        " not supported:";
     for (const std::string& p : problems_) text += "\n  " + p;
     throw UnsupportedError(text);
@@ -1183,8 +1212,10 @@ HostPtr DenseOf(Ctx& c, const SparseTensor& t) {
         if (at < n) at = at * t.dims[static_cast<size_t>(a)] + i;
       }
     }
-    if (at < 0 || at >= n) Refuse("an index of sparse tensor `" + Printable(t.values.name) + "` lies outside its shape");
-    std::memcpy(host->owned.data() + static_cast<size_t>(at) * width, values.host->bytes.data() + static_cast<size_t>(k) * width, width);
+    if (at < 0 || at >= n)
+      Refuse("an index of sparse tensor `" + Printable(t.values.name) + "` lies outside its shape");
+    std::memcpy(host->owned.data() + static_cast<size_t>(at) * width,
+                values.host->bytes.data() + static_cast<size_t>(k) * width, width);
   }
   host->bytes = host->owned;
   return host;

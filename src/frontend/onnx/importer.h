@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file importer.h
-/// What an operator's import function sees: the node with its operands and attributes, and a builder of Relay calls that
-/// knows the type of every value and evaluates what is constant and small.
+/// What an operator's import function sees: the node with its operands and attributes, and a builder of Relay calls
+/// that knows the type of every value and evaluates what is constant and small.
 #pragma once
 
 #include <baton/frontend/onnx.h>
@@ -27,12 +27,12 @@ class Value {
  public:
   static constexpr int64_t kUnknown = INT64_MIN;
   enum Kind : uint8_t {
-    kAbsent,    ///< an optional input or output left out
+    kAbsent,  ///< an optional input or output left out
     kTensor,
-    kTuple,     ///< a sequence of known length, or several results of a Relay call
-    kNothing,   ///< an ONNX optional without a value
-    kPoison,    ///< the result of a node that could not be imported; errors about it were reported
-    kOpaque,    ///< a Relay value that is none of these (a sequence of unknown length)
+    kTuple,    ///< a sequence of known length, or several results of a Relay call
+    kNothing,  ///< an ONNX optional without a value
+    kPoison,   ///< the result of a node that could not be imported; errors about it were reported
+    kOpaque,   ///< a Relay value that is none of these (a sequence of unknown length)
   };
   Kind kind = kAbsent;
   DataType dtype;

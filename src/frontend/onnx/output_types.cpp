@@ -17,7 +17,9 @@ Value OfShape(DataType dtype, Dims dims) {
   v.dims = std::move(dims);
   return v;
 }
-Value OfRank(DataType dtype, int64_t rank) { return OfShape(dtype, Dims(static_cast<size_t>(std::max<int64_t>(rank, 0)), -1)); }
+Value OfRank(DataType dtype, int64_t rank) {
+  return OfShape(dtype, Dims(static_cast<size_t>(std::max<int64_t>(rank, 0)), -1));
+}
 
 int64_t IntOf(const Node& n, std::string_view name, int64_t otherwise) {
   const Attribute* a = n.Find(name);
@@ -30,7 +32,8 @@ Dims Lengths(const Value& v, int64_t n) {
   for (size_t i = 0; i < out.size(); ++i) {
     int64_t d = -1;
     if (v.partial != nullptr && i < v.partial->size()) d = (*v.partial)[i];
-    if (v.host != nullptr && !v.host->is_string && static_cast<int64_t>(i) < v.host->size()) d = v.host->IntAt(static_cast<int64_t>(i));
+    if (v.host != nullptr && !v.host->is_string && static_cast<int64_t>(i) < v.host->size())
+      d = v.host->IntAt(static_cast<int64_t>(i));
     if (d > 0) out[i] = d;
   }
   return out;
@@ -48,17 +51,56 @@ int64_t Count(const Values& in, size_t i) {
 Values OutputTypes(const Node& node, const Values& in) {
   static const std::map<std::string_view, int> kKinds = {
       // The rank of the first operand, all lengths open.
-      {"Slice", 1}, {"Pad", 1}, {"Tile", 1}, {"Resize", 1}, {"Upsample", 1}, {"CenterCropPad", 1}, {"MaxUnpool", 1},
+      {"Slice", 1},
+      {"Pad", 1},
+      {"Tile", 1},
+      {"Resize", 1},
+      {"Upsample", 1},
+      {"CenterCropPad", 1},
+      {"MaxUnpool", 1},
       // The first operand's shape.
-      {"CumSum", 2}, {"CumProd", 2}, {"Trilu", 2}, {"Clip", 2}, {"Dropout", 2}, {"Softmax", 2}, {"LogSoftmax", 2},
-      {"Hardmax", 2}, {"ScatterElements", 2}, {"ScatterND", 2}, {"QuantizeLinear", 1}, {"TensorScatter", 2},
-      {"InstanceNormalization", 2}, {"GroupNormalization", 2},
+      {"CumSum", 2},
+      {"CumProd", 2},
+      {"Trilu", 2},
+      {"Clip", 2},
+      {"Dropout", 2},
+      {"Softmax", 2},
+      {"LogSoftmax", 2},
+      {"Hardmax", 2},
+      {"ScatterElements", 2},
+      {"ScatterND", 2},
+      {"QuantizeLinear", 1},
+      {"TensorScatter", 2},
+      {"InstanceNormalization", 2},
+      {"GroupNormalization", 2},
       // Others.
-      {"Reshape", 10}, {"Expand", 11}, {"ConstantOfShape", 12}, {"Range", 13}, {"Unsqueeze", 14}, {"Squeeze", 15},
-      {"Split", 16}, {"TopK", 17}, {"OneHot", 18}, {"Flatten", 19}, {"Conv", 1}, {"MaxPool", 1}, {"AveragePool", 1},
-      {"ConvTranspose", 1}, {"Gather", 20}, {"MatMul", 21}, {"Concat", 1}, {"DepthToSpace", 1}, {"SpaceToDepth", 1},
-      {"Col2Im", 22}, {"AffineGrid", 23}, {"DFT", 1}, {"EyeLike", 24}, {"STFT", 25}, {"GatherElements", 26},
-      {"ArgMax", 27}, {"ArgMin", 27},
+      {"Reshape", 10},
+      {"Expand", 11},
+      {"ConstantOfShape", 12},
+      {"Range", 13},
+      {"Unsqueeze", 14},
+      {"Squeeze", 15},
+      {"Split", 16},
+      {"TopK", 17},
+      {"OneHot", 18},
+      {"Flatten", 19},
+      {"Conv", 1},
+      {"MaxPool", 1},
+      {"AveragePool", 1},
+      {"ConvTranspose", 1},
+      {"Gather", 20},
+      {"MatMul", 21},
+      {"Concat", 1},
+      {"DepthToSpace", 1},
+      {"SpaceToDepth", 1},
+      {"Col2Im", 22},
+      {"AffineGrid", 23},
+      {"DFT", 1},
+      {"EyeLike", 24},
+      {"STFT", 25},
+      {"GatherElements", 26},
+      {"ArgMax", 27},
+      {"ArgMin", 27},
   };
   if (!node.domain.empty() || in.empty() || in[0].kind != Value::kTensor || !in[0].ranked) return {};
   const Value& x = in[0];
@@ -75,7 +117,8 @@ Values OutputTypes(const Node& node, const Values& in) {
   if (it == kKinds.end()) return {};
   switch (it->second) {
     case 1:
-      return {OfRank(op == "QuantizeLinear" ? (in.size() > 2 && in[2] ? in[2].dtype : DataType::UInt(8)) : x.dtype, rank)};
+      return {
+          OfRank(op == "QuantizeLinear" ? (in.size() > 2 && in[2] ? in[2].dtype : DataType::UInt(8)) : x.dtype, rank)};
     case 2:
       return {OfShape(x.dtype, x.dims)};
     case 10: {
@@ -89,7 +132,8 @@ Values OutputTypes(const Node& node, const Values& in) {
       Dims want = Lengths(in[1], n), out(static_cast<size_t>(std::max(n, rank)), -1);
       for (size_t i = 0; i < out.size(); ++i) {
         // From the end: a length above 1 on either side is the result's.
-        int64_t w = i < want.size() ? want[want.size() - 1 - i] : 1, d = i < x.dims.size() ? x.dims[x.dims.size() - 1 - i] : 1;
+        int64_t w = i < want.size() ? want[want.size() - 1 - i] : 1,
+                d = i < x.dims.size() ? x.dims[x.dims.size() - 1 - i] : 1;
         out[out.size() - 1 - i] = w > 1 ? w : d > 1 ? d : w == 1 && d == 1 ? 1 : -1;
       }
       return {OfShape(x.dtype, out)};
@@ -97,7 +141,8 @@ Values OutputTypes(const Node& node, const Values& in) {
     case 12: {
       int64_t n = Count(in, 0);
       const Attribute* value = node.Find("value");
-      DataType t = value == nullptr || value->tensors.empty() ? DataType::Float(32) : FromOnnxType(value->tensors[0].data_type);
+      DataType t =
+          value == nullptr || value->tensors.empty() ? DataType::Float(32) : FromOnnxType(value->tensors[0].data_type);
       if (n < 0 || t.is_void()) return {};
       return {OfShape(t, Lengths(x, n))};
     }

@@ -260,7 +260,8 @@ void Reader::ExternalEntry(In in, Tensor* t) {
   if (key == "location") t->location = value;
   int64_t* to = key == "offset" ? &t->external_offset : key == "length" ? &t->external_length : nullptr;
   if (to != nullptr && (*to = ParseDecimal(value)) < 0) {
-    Fail(at, "external data has " + std::string(key) + " `" + Printable(value, 40) + "`, which is not a number of bytes");
+    Fail(at,
+         "external data has " + std::string(key) + " `" + Printable(value, 40) + "`, which is not a number of bytes");
   }
 }
 
@@ -360,9 +361,12 @@ void Reader::TypeMsg(In in, Type* t, const char* field, int64_t index) {
       int number;
       Type::Kind kind;
       const char* name;
-    } kKinds[] = {{1, Type::kTensor, "tensor_type"},     {4, Type::kSequence, "sequence_type"},
-                  {5, Type::kMap, "map_type"},           {7, Type::kOpaque, "opaque_type"},
-                  {8, Type::kSparseTensor, "sparse_tensor_type"}, {9, Type::kOptional, "optional_type"}};
+    } kKinds[] = {{1, Type::kTensor, "tensor_type"},
+                  {4, Type::kSequence, "sequence_type"},
+                  {5, Type::kMap, "map_type"},
+                  {7, Type::kOpaque, "opaque_type"},
+                  {8, Type::kSparseTensor, "sparse_tensor_type"},
+                  {9, Type::kOptional, "optional_type"}};
     for (const auto& k : kKinds) {
       if (k.number != number) continue;
       Expect(*in, wire, kBytes);
@@ -568,7 +572,8 @@ void Reader::GraphMsg(In in, Graph* g, const char* field, int64_t index) {
         Repeat(in, wire, &g->outputs, [&](In sub, ValueInfo* v, int64_t i) { ValueInfoMsg(sub, v, "output", i); });
         return true;
       case 13:
-        Repeat(in, wire, &g->value_info, [&](In sub, ValueInfo* v, int64_t i) { ValueInfoMsg(sub, v, "value_info", i); });
+        Repeat(in, wire, &g->value_info,
+               [&](In sub, ValueInfo* v, int64_t i) { ValueInfoMsg(sub, v, "value_info", i); });
         return true;
       case 15:
         Repeat(in, wire, &g->sparse_initializers,
@@ -680,11 +685,17 @@ std::string LooksLike(std::string_view text) {
     const char* what;
   } kMagic[] = {
       {0, "PK\x03\x04", "a zip archive (a PyTorch checkpoint, .npz or downloaded archive); unpack or export it first"},
-      {0, "\x7f" "ELF", "a compiled program or library (ELF); run a compiled model with `baton run model.so`"},
+      {0,
+       "\x7f"
+       "ELF",
+       "a compiled program or library (ELF); run a compiled model with `baton run model.so`"},
       {0, "\x1f\x8b", "gzip-compressed data; unpack it first"},
       {0, "\x28\xb5\x2f\xfd", "zstd-compressed data; unpack it first"},
       {0, "BZh", "bzip2-compressed data; unpack it first"},
-      {0, "\xfd" "7zXZ", "xz-compressed data; unpack it first"},
+      {0,
+       "\xfd"
+       "7zXZ",
+       "xz-compressed data; unpack it first"},
       {0, "\x89PNG", "a PNG image"},
       {0, "\xff\xd8\xff", "a JPEG image"},
       {0, "%PDF", "a PDF document"},
@@ -1006,24 +1017,25 @@ std::vector<int64_t> TensorInts(const Model& model, const Tensor& t) {
 }
 
 const char* DataTypeName(int32_t type) {
-  static constexpr const char* kNames[] = {
-      "UNDEFINED", "FLOAT",   "UINT8",  "INT8",   "UINT16",    "INT16",      "INT32",    "INT64",
-      "STRING",    "BOOL",    "FLOAT16", "DOUBLE", "UINT32",   "UINT64",     "COMPLEX64", "COMPLEX128",
-      "BFLOAT16",  "FLOAT8E4M3FN", "FLOAT8E4M3FNUZ", "FLOAT8E5M2", "FLOAT8E5M2FNUZ", "UINT4", "INT4", "FLOAT4E2M1",
-      "FLOAT8E8M0", "UINT2",  "INT2",   "FLOAT6E2M3", "FLOAT6E3M2"};
+  static constexpr const char* kNames[] = {"UNDEFINED",      "FLOAT",    "UINT8",        "INT8",           "UINT16",
+                                           "INT16",          "INT32",    "INT64",        "STRING",         "BOOL",
+                                           "FLOAT16",        "DOUBLE",   "UINT32",       "UINT64",         "COMPLEX64",
+                                           "COMPLEX128",     "BFLOAT16", "FLOAT8E4M3FN", "FLOAT8E4M3FNUZ", "FLOAT8E5M2",
+                                           "FLOAT8E5M2FNUZ", "UINT4",    "INT4",         "FLOAT4E2M1",     "FLOAT8E8M0",
+                                           "UINT2",          "INT2",     "FLOAT6E2M3",   "FLOAT6E3M2"};
   return type >= 0 && type <= 28 ? kNames[type] : "";
 }
 
 int DataTypeBits(int32_t type) {
-  static constexpr int kBits[] = {0,  32, 8, 8, 16, 16, 32, 64, 0, 8, 16, 64, 32, 64, 64,
+  static constexpr int kBits[] = {0,   32, 8, 8, 16, 16, 32, 64, 0, 8, 16, 64, 32, 64, 64,
                                   128, 16, 8, 8, 8,  8,  4,  4,  4, 8, 2,  2,  6,  6};
   return type >= 0 && type <= 28 ? kBits[type] : 0;
 }
 
 const char* AttributeKindName(int32_t kind) {
-  static constexpr const char* kNames[] = {"UNDEFINED", "FLOAT",  "INT",           "STRING",         "TENSOR",
-                                           "GRAPH",     "FLOATS", "INTS",          "STRINGS",        "TENSORS",
-                                           "GRAPHS",    "SPARSE_TENSOR", "SPARSE_TENSORS", "TYPE_PROTO", "TYPE_PROTOS"};
+  static constexpr const char* kNames[] = {
+      "UNDEFINED", "FLOAT",   "INT",    "STRING",        "TENSOR",         "GRAPH",      "FLOATS",     "INTS",
+      "STRINGS",   "TENSORS", "GRAPHS", "SPARSE_TENSOR", "SPARSE_TENSORS", "TYPE_PROTO", "TYPE_PROTOS"};
   return kind >= 0 && kind <= 14 ? kNames[kind] : "";
 }
 

@@ -36,9 +36,9 @@ BATON_DLL std::shared_ptr<Model> ReadNode(std::shared_ptr<const Bytes> bytes, co
 /// Number of elements of `t`. \throws CompileError on a negative length or a product above 2^62 bits.
 BATON_DLL int64_t NumElements(const Tensor& t);
 
-/// The elements of a numeric tensor, little-endian, back to back, one element in (bits + 7) / 8 bytes: types under a byte
-/// are unpacked to a byte each, signed ones with their sign extended. A view into the file where it has them so (`keep`
-/// then holds the file), else decoded into `scratch`. The size is exactly what the shape asks for.
+/// The elements of a numeric tensor, little-endian, back to back, one element in (bits + 7) / 8 bytes: types under a
+/// byte are unpacked to a byte each, signed ones with their sign extended. A view into the file where it has them so
+/// (`keep` then holds the file), else decoded into `scratch`. The size is exactly what the shape asks for.
 BATON_DLL std::string_view TensorBytes(const Model& model, const Tensor& t, std::string* scratch,
                                        std::shared_ptr<const Bytes>* keep);
 

@@ -61,8 +61,12 @@ inline Stmt Effect(PrimExpr e) {
 }
 
 /// `lanes` consecutive elements from `base`; one element is a scalar.
-inline PrimExpr Span(PrimExpr base, int64_t lanes) { return lanes == 1 ? base : PrimExpr(tir::Ramp(base, I(1), lanes)); }
-inline PrimExpr Read(const Buffer& b, PrimExpr base, int64_t lanes = 1) { return tir::BufferLoad(b, {Span(base, lanes)}); }
+inline PrimExpr Span(PrimExpr base, int64_t lanes) {
+  return lanes == 1 ? base : PrimExpr(tir::Ramp(base, I(1), lanes));
+}
+inline PrimExpr Read(const Buffer& b, PrimExpr base, int64_t lanes = 1) {
+  return tir::BufferLoad(b, {Span(base, lanes)});
+}
 /// The first `count` lanes of `lanes`; null when that is all of them.
 inline PrimExpr FirstLanes(int64_t count, int64_t lanes) {
   if (count >= lanes) return PrimExpr();

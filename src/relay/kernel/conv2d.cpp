@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions over images in blocks of channels (NCHW16c). A register tile is some neighbouring elements of the image by
-// some blocks of output channels; each step of the sum broadcasts an input element to a vector of weights. Each output
-// adds in one order: blocks of input channels, rows and columns of the window, channels of the block.
+// Convolutions over images in blocks of channels (NCHW16c). A register tile is some neighbouring elements of the image
+// by some blocks of output channels; each step of the sum broadcasts an input element to a vector of weights. Each
+// output adds in one order: blocks of input channels, rows and columns of the window, channels of the block.
 #include <baton/relay/lower.h>
 #include <baton/relay/op.h>
 #include <baton/relay/op/nn.h>
@@ -37,7 +37,8 @@ bool ReadConv(const Group& g, const Conv2DAttrs& a, bool depthwise, Conv* c) {
     return true;
   };
   String out_layout = a.out_layout.empty() ? a.data_layout : a.out_layout;
-  if (!split(a.data_layout, "NCHW", 1) || !split(out_layout, "NCHW", 1) || !split(a.kernel_layout, "OIHW", 2)) return false;
+  if (!split(a.data_layout, "NCHW", 1) || !split(out_layout, "NCHW", 1) || !split(a.kernel_layout, "OIHW", 2))
+    return false;
   std::vector<topi::LayoutDim> k = topi::ParseLayout(a.kernel_layout.view(), "");
   if (k[4].axis != 'I' || k[5].axis != 'O') return false;
   const auto &x = g.arg_shape(0), &w = g.arg_shape(1), &o = g.out_shape();
@@ -51,14 +52,16 @@ bool ReadConv(const Group& g, const Conv2DAttrs& a, bool depthwise, Conv* c) {
   pair(a.padding, &c->top, &c->left);
   c->depthwise = depthwise;
   if (depthwise) {
-    return a.groups == c->in_blocks * c->in_lanes && c->in_lanes == c->lanes && c->in_blocks == c->out_blocks && w[1] == 1 && w[4] == 1 && w[5] == c->lanes && w[0] == c->out_blocks;
+    return a.groups == c->in_blocks * c->in_lanes && c->in_lanes == c->lanes && c->in_blocks == c->out_blocks &&
+           w[1] == 1 && w[4] == 1 && w[5] == c->lanes && w[0] == c->out_blocks;
   }
   return a.groups == 1 && w[0] == c->out_blocks && w[1] == c->in_blocks && w[4] == c->in_lanes && w[5] == c->lanes;
 }
 
 class ConvWriter {
  public:
-  ConvWriter(const Group& g, Conv c, const Machine& mc) : g_(g), c_(c), dtype_(g.anchor_dtype()), input_(g.arg(0)), weight_(g.arg(1)) {
+  ConvWriter(const Group& g, Conv c, const Machine& mc)
+      : g_(g), c_(c), dtype_(g.anchor_dtype()), input_(g.arg(0)), weight_(g.arg(1)) {
     pad_ = c_.needs_padding();
     row_ = (pad_ ? c_.padded_width() : c_.in_width) * c_.in_lanes;
     rows_ = pad_ ? c_.padded_height() : c_.in_height;
@@ -83,7 +86,8 @@ class ConvWriter {
       s.flat = false;
       int64_t units = s.batch;
       plan_.chunk = c_.height;
-      for (int64_t chunks = 1; chunks <= c_.height && Imbalance(units * chunks, mc.cores) > 1.05; ++chunks) plan_.chunk = CeilDiv(c_.height, chunks + 1);
+      for (int64_t chunks = 1; chunks <= c_.height && Imbalance(units * chunks, mc.cores) > 1.05; ++chunks)
+        plan_.chunk = CeilDiv(c_.height, chunks + 1);
       flat_ = false;
     } else {
       plan_ = PlanConv(mc, s);
@@ -115,7 +119,9 @@ class ConvWriter {
     constexpr int64_t kWide = 16;
     int64_t wide = std::min<int64_t>(kWide, c_.lanes * 2);
     Steps s;
-    s.Add(Loop("x", I(count / wide), [&](const PrimExpr& i) { return Store(b, kernel::Span(at + i * I(wide), wide), value(i * I(wide), wide)); }));
+    s.Add(Loop("x", I(count / wide), [&](const PrimExpr& i) {
+      return Store(b, kernel::Span(at + i * I(wide), wide), value(i * I(wide), wide));
+    }));
     for (int64_t i = count / wide * wide; i < count; ++i) s.Add(Store(b, at + I(i), value(I(i), 1)));
     return s.Done();
   }
@@ -123,51 +129,61 @@ class ConvWriter {
   /// The input with zeros around it, as far as windows reach.
   Stmt Pad(const Buffer& padded) {
     int64_t il = c_.in_lanes, columns = row_ / il;
-    int64_t left = std::min(c_.left, columns), copied = std::max<int64_t>(0, std::min(c_.in_width, columns - left)), right = columns - left - copied;
-    auto zero = [&](const PrimExpr&, int64_t lanes) { return tir::broadcast_to(tir::make_const(dtype_, 0), static_cast<int>(lanes)); };
-    return Loop("plane", I(c_.batch * c_.in_blocks * rows_), [&](const PrimExpr& line) {
-      Steps s;
-      PrimExpr at = s.Let("to", line * I(row_)), y = s.Let("y", floormod(line, I(rows_)) - I(c_.top));
-      PrimExpr from = s.Let("from", (floordiv(line, I(rows_)) * I(c_.in_height) + y) * I(c_.in_width * il));
-      Steps inside;
-      if (left) inside.Add(Span_(padded, at, left * il, zero));
-      inside.Add(Span_(padded, at + I(left * il), copied * il, [&](const PrimExpr& i, int64_t lanes) { return Read(input_, from + i, lanes); }));
-      if (right) inside.Add(Span_(padded, at + I((left + copied) * il), right * il, zero));
-      s.Add(If(I(0) <= y && y < I(c_.in_height), inside.Done(), Span_(padded, at, row_, zero)));
-      return s.Done();
-    }, Kind());
+    int64_t left = std::min(c_.left, columns), copied = std::max<int64_t>(0, std::min(c_.in_width, columns - left)),
+            right = columns - left - copied;
+    auto zero = [&](const PrimExpr&, int64_t lanes) {
+      return tir::broadcast_to(tir::make_const(dtype_, 0), static_cast<int>(lanes));
+    };
+    return Loop(
+        "plane", I(c_.batch * c_.in_blocks * rows_),
+        [&](const PrimExpr& line) {
+          Steps s;
+          PrimExpr at = s.Let("to", line * I(row_)), y = s.Let("y", floormod(line, I(rows_)) - I(c_.top));
+          PrimExpr from = s.Let("from", (floordiv(line, I(rows_)) * I(c_.in_height) + y) * I(c_.in_width * il));
+          Steps inside;
+          if (left) inside.Add(Span_(padded, at, left * il, zero));
+          inside.Add(Span_(padded, at + I(left * il), copied * il,
+                           [&](const PrimExpr& i, int64_t lanes) { return Read(input_, from + i, lanes); }));
+          if (right) inside.Add(Span_(padded, at + I((left + copied) * il), right * il, zero));
+          s.Add(If(I(0) <= y && y < I(c_.in_height), inside.Done(), Span_(padded, at, row_, zero)));
+          return s.Done();
+        },
+        Kind());
   }
 
   Stmt Units() {
     int64_t tiles = flat_ ? CeilDiv(width_, plan_.columns) : CeilDiv(height_, plan_.rows);
     chunks_ = CeilDiv(tiles, plan_.chunk);
     groups_ = CeilDiv(c_.out_blocks, plan_.vectors);
-    return Loop("unit", I(c_.batch * chunks_ * groups_), [&](PrimExpr unit) {
-      Steps s;
-      PrimExpr chunk = I(0), group = I(0), image = I(0);
-      // The faster index comes first.
-      auto take = [&](const char* name, int64_t extent, bool last) {
-        if (extent == 1) return I(0);
-        if (last) return unit;
-        PrimExpr v = s.Let(name, floormod(unit, I(extent)));
-        unit = floordiv(unit, I(extent));
-        return v;
-      };
-      if (plan_.channels_first || c_.depthwise) {
-        chunk = take("chunk", chunks_, c_.batch * groups_ == 1);
-        image = take("image", c_.batch, groups_ == 1);
-        group = take("group", groups_, true);
-      } else {
-        group = take("group", groups_, c_.batch * chunks_ == 1);
-        chunk = take("chunk", chunks_, c_.batch == 1);
-        image = take("image", c_.batch, true);
-      }
-      image_ = image;
-      int64_t full = c_.out_blocks / plan_.vectors, tail = c_.out_blocks % plan_.vectors;
-      Stmt a = full ? Chunk(chunk, group, plan_.vectors) : Stmt(), b = tail ? Chunk(chunk, group, tail) : Stmt();
-      s.Add(a.defined() && b.defined() ? If(group < I(full), a, b) : a.defined() ? a : b);
-      return s.Done();
-    }, Kind());
+    return Loop(
+        "unit", I(c_.batch * chunks_ * groups_),
+        [&](PrimExpr unit) {
+          Steps s;
+          PrimExpr chunk = I(0), group = I(0), image = I(0);
+          // The faster index comes first.
+          auto take = [&](const char* name, int64_t extent, bool last) {
+            if (extent == 1) return I(0);
+            if (last) return unit;
+            PrimExpr v = s.Let(name, floormod(unit, I(extent)));
+            unit = floordiv(unit, I(extent));
+            return v;
+          };
+          if (plan_.channels_first || c_.depthwise) {
+            chunk = take("chunk", chunks_, c_.batch * groups_ == 1);
+            image = take("image", c_.batch, groups_ == 1);
+            group = take("group", groups_, true);
+          } else {
+            group = take("group", groups_, c_.batch * chunks_ == 1);
+            chunk = take("chunk", chunks_, c_.batch == 1);
+            image = take("image", c_.batch, true);
+          }
+          image_ = image;
+          int64_t full = c_.out_blocks / plan_.vectors, tail = c_.out_blocks % plan_.vectors;
+          Stmt a = full ? Chunk(chunk, group, plan_.vectors) : Stmt(), b = tail ? Chunk(chunk, group, tail) : Stmt();
+          s.Add(a.defined() && b.defined() ? If(group < I(full), a, b) : a.defined() ? a : b);
+          return s.Done();
+        },
+        Kind());
   }
 
   /// One unit: some tiles of the image for `vectors` blocks of channels.
@@ -189,11 +205,13 @@ class ConvWriter {
     };
     if (flat_) {
       int64_t full = width_ / plan_.columns, tail = width_ % plan_.columns;
-      run(full, tail > 0, [&](const PrimExpr& t) { return Tile(I(0), t * I(plan_.columns), 1, plan_.columns); },
+      run(
+          full, tail > 0, [&](const PrimExpr& t) { return Tile(I(0), t * I(plan_.columns), 1, plan_.columns); },
           [&] { return Tile(I(0), I(full * plan_.columns), 1, tail); });
     } else {
       int64_t full = height_ / plan_.rows, tail = height_ % plan_.rows;
-      run(full, tail > 0, [&](const PrimExpr& t) { return Row(t * I(plan_.rows), plan_.rows); },
+      run(
+          full, tail > 0, [&](const PrimExpr& t) { return Row(t * I(plan_.rows), plan_.rows); },
           [&] { return Row(I(full * plan_.rows), tail); });
     }
     return s.Done();
@@ -203,7 +221,8 @@ class ConvWriter {
   Stmt Row(const PrimExpr& y, int64_t rows) {
     int64_t full = width_ / plan_.columns, tail = width_ % plan_.columns;
     Steps s;
-    s.Add(Loop("column", I(full), [&](const PrimExpr& t) { return Tile(y, t * I(plan_.columns), rows, plan_.columns); }));
+    s.Add(
+        Loop("column", I(full), [&](const PrimExpr& t) { return Tile(y, t * I(plan_.columns), rows, plan_.columns); }));
     if (tail) s.Add(Tile(y, I(full * plan_.columns), rows, tail));
     return s.Done();
   }
@@ -218,7 +237,8 @@ class ConvWriter {
     int64_t weight_block = (c_.depthwise ? 1 : c_.in_blocks * c_.in_lanes) * c_.window_h * c_.window_w * lanes;
     PrimExpr w0 = s.Let("w0", block0_ * I(weight_block));
     int64_t image_size = c_.height * c_.width;
-    PrimExpr out0 = s.Let("out0", ((image_ * I(c_.out_blocks) + block0_) * I(image_size) + y * I(flat_ ? 0 : c_.width) + x) * I(lanes));
+    PrimExpr out0 = s.Let(
+        "out0", ((image_ * I(c_.out_blocks) + block0_) * I(image_size) + y * I(flat_ ? 0 : c_.width) + x) * I(lanes));
     Buffer acc = Buffer::Make({I(pixels * vectors_ * lanes)}, dtype_, "acc", "local");
     auto at = [&](int64_t p, int64_t v) { return kernel::Span(I((p * vectors_ + v) * lanes), lanes); };
     auto value = [&](int64_t p, int64_t v) -> PrimExpr { return tir::BufferLoad(acc, {at(p, v)}); };
@@ -234,7 +254,8 @@ class ConvWriter {
           Steps k;
           PrimExpr w = k.Let("w", Read(weight_, w0 + (kh * I(c_.window_w) + kw) * I(lanes), lanes));
           for (int64_t p = 0; p < pixels; ++p) {
-            PrimExpr v = Read(input_, in0 + kh * I(c_.dilation_h * row_) + kw * I(c_.dilation_w * lanes) + I(pixel(p)), lanes);
+            PrimExpr v =
+                Read(input_, in0 + kh * I(c_.dilation_h * row_) + kw * I(c_.dilation_w * lanes) + I(pixel(p)), lanes);
             k.Add(Store(acc, at(p, 0), fma(v, w, value(p, 0))));
           }
           return k.Done();
@@ -258,10 +279,13 @@ class ConvWriter {
               for (int64_t j = 0; j < u; ++j) {
                 PrimExpr lane = i * I(u) + I(j);
                 std::vector<PrimExpr> ws;
-                for (int64_t v = 0; v < vectors_; ++v) ws.push_back(k.Let("w", Read(weight_, w + lane * I(lanes) + I(v * weight_block), lanes)));
+                for (int64_t v = 0; v < vectors_; ++v)
+                  ws.push_back(k.Let("w", Read(weight_, w + lane * I(lanes) + I(v * weight_block), lanes)));
                 for (int64_t p = 0; p < pixels; ++p) {
-                  PrimExpr b = k.Let("x", tir::broadcast_to(Read(input_, in + lane + I(pixel(p))), static_cast<int>(lanes)));
-                  for (int64_t v = 0; v < vectors_; ++v) k.Add(Store(acc, at(p, v), fma(b, ws[static_cast<size_t>(v)], value(p, v))));
+                  PrimExpr b =
+                      k.Let("x", tir::broadcast_to(Read(input_, in + lane + I(pixel(p))), static_cast<int>(lanes)));
+                  for (int64_t v = 0; v < vectors_; ++v)
+                    k.Add(Store(acc, at(p, v), fma(b, ws[static_cast<size_t>(v)], value(p, v))));
                 }
               }
               return k.Done();
@@ -275,7 +299,8 @@ class ConvWriter {
     return s.Done();
   }
 
-  Stmt Finish(const Buffer& acc, const PrimExpr& y, const PrimExpr& x, const PrimExpr& out0, int64_t rows, int64_t columns) {
+  Stmt Finish(const Buffer& acc, const PrimExpr& y, const PrimExpr& x, const PrimExpr& out0, int64_t rows,
+              int64_t columns) {
     int64_t lanes = c_.lanes, image_size = c_.height * c_.width;
     auto store = [&](int64_t r, const PrimExpr& t, int64_t v, PrimExpr value) {
       Site site;
@@ -286,7 +311,9 @@ class ConvWriter {
       site.lanes = lanes;
       return g_.Finish(site, std::move(value));
     };
-    auto read = [&](const Buffer& b, const PrimExpr& p, int64_t v) { return Read(b, p * I(vectors_ * lanes) + I(v * lanes), lanes); };
+    auto read = [&](const Buffer& b, const PrimExpr& p, int64_t v) {
+      return Read(b, p * I(vectors_ * lanes) + I(v * lanes), lanes);
+    };
     Steps s;
     if (g_.epilogue_size() * rows * columns * vectors_ <= 260) {
       for (int64_t p = 0; p < rows * columns; ++p) {
@@ -296,7 +323,8 @@ class ConvWriter {
     }
     // A long epilogue is a loop over a copy of the tile in memory.
     Buffer tile = Buffer::Make({I(rows * columns * vectors_ * lanes)}, dtype_, "tile");
-    for (int64_t i = 0; i < rows * columns * vectors_; ++i) s.Add(Store(tile, kernel::Span(I(i * lanes), lanes), Read(acc, I(i * lanes), lanes)));
+    for (int64_t i = 0; i < rows * columns * vectors_; ++i)
+      s.Add(Store(tile, kernel::Span(I(i * lanes), lanes), Read(acc, I(i * lanes), lanes)));
     for (int64_t r = 0; r < rows; ++r) {
       s.Add(Loop("column", I(columns), [&](const PrimExpr& t) {
         Steps line;
@@ -313,8 +341,8 @@ class ConvWriter {
   Buffer input_, weight_;
   ConvPlan plan_;
   bool pad_ = false, flat_ = false;
-  int64_t row_ = 0, rows_ = 0;        // of an input plane as it is read: elements of a row, rows
-  int64_t height_ = 1, width_ = 1;    // of an output plane as tiles cut it
+  int64_t row_ = 0, rows_ = 0;      // of an input plane as it is read: elements of a row, rows
+  int64_t height_ = 1, width_ = 1;  // of an output plane as tiles cut it
   int64_t chunks_ = 1, groups_ = 1, vectors_ = 1;
   PrimExpr image_, block0_;
 };
@@ -322,7 +350,9 @@ class ConvWriter {
 Stmt WriteConv(const Group& g, const Call& anchor, const Target& target, bool depthwise) {
   const auto* a = anchor->attrs.as<Conv2DAttrs>();
   DataType t = g.anchor_dtype();
-  if (!a || (t != DataType::Float(32) && t != DataType::Float(64)) || g.num_args() != 2 || g.arg_dtype(0) != t || g.arg_dtype(1) != t) return Stmt();
+  if (!a || (t != DataType::Float(32) && t != DataType::Float(64)) || g.num_args() != 2 || g.arg_dtype(0) != t ||
+      g.arg_dtype(1) != t)
+    return Stmt();
   Conv c;
   Machine mc = MachineOf(target, t);
   if (!ReadConv(g, *a, depthwise, &c) || c.lanes > mc.lanes || (c.lanes & (c.lanes - 1))) return Stmt();

@@ -30,7 +30,8 @@ int64_t Product(const std::vector<int64_t>& shape) {
 /// Evaluates tensor expressions at a vector of neighbouring elements.
 class Vectorizer : public tir::ExprFunctor<PrimExpr(const PrimExpr&)> {
  public:
-  Vectorizer(const Group& g, const Site& site, PrimExpr value, Steps* steps) : g_(g), site_(site), value_(std::move(value)), steps_(steps) {
+  Vectorizer(const Group& g, const Site& site, PrimExpr value, Steps* steps)
+      : g_(g), site_(site), value_(std::move(value)), steps_(steps) {
     at_ = site.at;
     if (site.lanes > 1) at_.Set(static_cast<int64_t>(at_.size()) - 1, tir::Ramp(site.at.back(), I(1), site.lanes));
   }
@@ -49,10 +50,10 @@ class Vectorizer : public tir::ExprFunctor<PrimExpr(const PrimExpr&)> {
     PrimExpr v = VisitExpr(op->value);
     return cast(op->dtype.with_lanes(v.dtype().lanes()), v);
   }
-#define BATON_BINARY(Name)                                       \
-  PrimExpr VisitExpr_(const tir::Name##Node* op) override {      \
-    PrimExpr a = VisitExpr(op->a), b = VisitExpr(op->b);         \
-    int lanes = std::max(a.dtype().lanes(), b.dtype().lanes());  \
+#define BATON_BINARY(Name)                                                                                    \
+  PrimExpr VisitExpr_(const tir::Name##Node* op) override {                                                   \
+    PrimExpr a = VisitExpr(op->a), b = VisitExpr(op->b);                                                      \
+    int lanes = std::max(a.dtype().lanes(), b.dtype().lanes());                                               \
     return tir::FoldBinary(tir::NodeKind::k##Name, tir::broadcast_to(a, lanes), tir::broadcast_to(b, lanes)); \
   }
   BATON_TIR_BINARY_LIST(BATON_BINARY)
@@ -124,7 +125,8 @@ class Vectorizer : public tir::ExprFunctor<PrimExpr(const PrimExpr&)> {
       v = Load(t, at);
     } else if (const auto* c = t->op.as<te::ComputeOpNode>()) {
       // Axes of different calls are different variables: bindings never clash.
-      for (size_t i = 0; i < at.size(); ++i) vars_[c->axis[static_cast<int64_t>(i)]->var.get()] = at[static_cast<int64_t>(i)];
+      for (size_t i = 0; i < at.size(); ++i)
+        vars_[c->axis[static_cast<int64_t>(i)]->var.get()] = at[static_cast<int64_t>(i)];
       v = VisitExpr(c->body[t->value_index]);
     } else {
       throw NoVectorForm{};
@@ -139,7 +141,8 @@ class Vectorizer : public tir::ExprFunctor<PrimExpr(const PrimExpr&)> {
     if (it == g_.placeholder_.end()) throw NoVectorForm{};
     const Buffer& b = g_.buffers_[it->second];
     bool same_shape = t->shape.size() == g_.shape_.size() && Here(at);
-    for (size_t i = 0; same_shape && i < g_.shape_.size(); ++i) same_shape = kernel::Known(t->shape[static_cast<int64_t>(i)]) == g_.shape_[i];
+    for (size_t i = 0; same_shape && i < g_.shape_.size(); ++i)
+      same_shape = kernel::Known(t->shape[static_cast<int64_t>(i)]) == g_.shape_[i];
     if (same_shape) return ReadMasked(b, site_.offset, site_.lanes, site_.mask);
     PrimExpr base = I(0), wide;
     int64_t step = 0, stride = 1;

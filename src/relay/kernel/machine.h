@@ -14,7 +14,7 @@ struct Machine {
   int64_t cores = 2;       ///< threads to plan for
   double fma_per_cycle = 2;
   double loads_per_cycle = 2;
-  double fma_latency = 4;       ///< cycles until a result can be added to again
+  double fma_latency = 4;  ///< cycles until a result can be added to again
   double l2_bytes_per_cycle = 32;
 };
 

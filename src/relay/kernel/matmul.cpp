@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix products. The result is cut into register tiles of rows x (vectors * lanes); a panel of B that wide is used for
-// all rows of a unit of parallel work while it lies in the caches. Constant panels are packed at compile time
+// Matrix products. The result is cut into register tiles of rows x (vectors * lanes); a panel of B that wide is used
+// for all rows of a unit of parallel work while it lies in the caches. Constant panels are packed at compile time
 // (nn.contrib_dense_pack); others are packed on the fly, or read in place when their rows are short.
 #include <baton/relay/lower.h>
 #include <baton/relay/op.h>
@@ -59,24 +59,27 @@ class MatmulWriter {
     const MatmulShape& s = p_.shape;
     if (s.batch * s.m * s.n == 0) return Effect(I(0));
     int64_t tiles = CeilDiv(s.m, plan_.rows), chunks = CeilDiv(tiles, plan_.row_tiles);
-    return Loop("unit", I(s.batch * panels_ * chunks), [&](PrimExpr unit) {
-      Steps steps;
-      PrimExpr chunk = I(0), panel = I(0), batch = I(0);
-      if (chunks > 1) chunk = steps.Let("chunk", floormod(unit, I(chunks))), unit = floordiv(unit, I(chunks));
-      if (panels_ > 1) panel = s.batch > 1 ? steps.Let("panel", floormod(unit, I(panels_))) : unit;
-      if (s.batch > 1) batch = steps.Let("batch", panels_ > 1 ? floordiv(unit, I(panels_)) : unit);
-      a_base_ = BatchOffset(batch, p_.batch_dims, p_.batch_a);
-      b_base_ = BatchOffset(batch, p_.batch_dims, p_.batch_b);
-      batch_ = batch;
-      Stmt full = full_panels_ > 0 ? Panel(panel, chunk, width_) : Stmt();
-      Stmt tail = s.n % width_ ? Panel(panel, chunk, s.n % width_) : Stmt();
-      if (full.defined() && tail.defined()) {
-        steps.Add(If(panel < I(full_panels_), full, tail));
-      } else {
-        steps.Add(full.defined() ? full : tail);
-      }
-      return steps.Done();
-    }, plan_.parallel ? ForKind::kParallel : ForKind::kSerial);
+    return Loop(
+        "unit", I(s.batch * panels_ * chunks),
+        [&](PrimExpr unit) {
+          Steps steps;
+          PrimExpr chunk = I(0), panel = I(0), batch = I(0);
+          if (chunks > 1) chunk = steps.Let("chunk", floormod(unit, I(chunks))), unit = floordiv(unit, I(chunks));
+          if (panels_ > 1) panel = s.batch > 1 ? steps.Let("panel", floormod(unit, I(panels_))) : unit;
+          if (s.batch > 1) batch = steps.Let("batch", panels_ > 1 ? floordiv(unit, I(panels_)) : unit);
+          a_base_ = BatchOffset(batch, p_.batch_dims, p_.batch_a);
+          b_base_ = BatchOffset(batch, p_.batch_dims, p_.batch_b);
+          batch_ = batch;
+          Stmt full = full_panels_ > 0 ? Panel(panel, chunk, width_) : Stmt();
+          Stmt tail = s.n % width_ ? Panel(panel, chunk, s.n % width_) : Stmt();
+          if (full.defined() && tail.defined()) {
+            steps.Add(If(panel < I(full_panels_), full, tail));
+          } else {
+            steps.Add(full.defined() ? full : tail);
+          }
+          return steps.Done();
+        },
+        plan_.parallel ? ForKind::kParallel : ForKind::kSerial);
   }
 
  private:
@@ -116,7 +119,8 @@ class MatmulWriter {
       } else {
         // The last chunk may be shorter, and ends with the tail.
         PrimExpr first = chunk * I(plan_.row_tiles);
-        PrimExpr count = tiles % plan_.row_tiles || tail_rows ? min(I(plan_.row_tiles), I(full_tiles) - first) : I(plan_.row_tiles);
+        PrimExpr count =
+            tiles % plan_.row_tiles || tail_rows ? min(I(plan_.row_tiles), I(full_tiles) - first) : I(plan_.row_tiles);
         steps.Add(Loop("tile", count, [&](const PrimExpr& t) { return rows_at(first + t, plan_.rows); }));
         if (tail_rows) steps.Add(If(equal(chunk, I(chunks - 1)), rows_at(I(full_tiles), tail_rows)));
       }
@@ -158,21 +162,26 @@ class MatmulWriter {
           Steps steps;
           std::vector<PrimExpr> x;
           for (int64_t i = 0; i < lanes_; ++i) {
-            x.push_back(i < lines ? steps.Let("x", Read(p_.b_buffer, line0 + I(i * p_.b.column) + q * I(lanes_), lanes_))
-                                  : PrimExpr(tir::Broadcast(tir::make_const(dtype_, 0), lanes_)));
+            x.push_back(i < lines
+                            ? steps.Let("x", Read(p_.b_buffer, line0 + I(i * p_.b.column) + q * I(lanes_), lanes_))
+                            : PrimExpr(tir::Broadcast(tir::make_const(dtype_, 0), lanes_)));
           }
           Transpose(&x, &steps);
-          for (int64_t i = 0; i < lanes_; ++i) steps.Add(Store(packed, Span((q * I(lanes_) + I(i)) * I(row) + I(v * lanes_), lanes_), x[static_cast<size_t>(i)]));
+          for (int64_t i = 0; i < lanes_; ++i)
+            steps.Add(Store(packed, Span((q * I(lanes_) + I(i)) * I(row) + I(v * lanes_), lanes_),
+                            x[static_cast<size_t>(i)]));
           return steps.Done();
         }));
-        if (count % lanes_) all.Add(PackByElement(packed, line0, count / lanes_ * lanes_, count % lanes_, v, lines, row));
+        if (count % lanes_)
+          all.Add(PackByElement(packed, line0, count / lanes_ * lanes_, count % lanes_, v, lines, row));
       } else {
         all.Add(PackByElement(packed, line0, 0, count, v, lines, row));
       }
     }
     return all.Done();
   }
-  Stmt PackByElement(const Buffer& packed, const PrimExpr& line0, int64_t first, int64_t count, int64_t v, int64_t lines, int64_t row) {
+  Stmt PackByElement(const Buffer& packed, const PrimExpr& line0, int64_t first, int64_t count, int64_t v,
+                     int64_t lines, int64_t row) {
     return Loop("k", I(count), [&](const PrimExpr& k) {
       return Loop("line", I(lanes_), [&](const PrimExpr& i) {
         PrimExpr x = Read(p_.b_buffer, line0 + i * I(p_.b.column) + (k + I(first)) * I(p_.b.row));
@@ -240,11 +249,14 @@ class MatmulWriter {
       // A panel's lines are padded; B in place is not.
       bool in_place = !p_.shape.packed && !pack_;
       for (int64_t v = 0; v < vectors_; ++v) {
-        b.push_back(s.Let("b", ReadMasked(panel_buffer_, b0 + k * I(panel_row_) + I(v * lanes_), lanes_, in_place ? Mask(v) : PrimExpr())));
+        b.push_back(s.Let("b", ReadMasked(panel_buffer_, b0 + k * I(panel_row_) + I(v * lanes_), lanes_,
+                                          in_place ? Mask(v) : PrimExpr())));
       }
       for (int64_t r = 0; r < rows; ++r) {
-        PrimExpr x = s.Let("a", tir::broadcast_to(Read(p_.a_buffer, a0 + I(r * p_.a.row) + k * I(p_.a.column)), static_cast<int>(lanes_)));
-        for (int64_t v = 0; v < vectors_; ++v) s.Add(Store(acc, at(r, v), fma(x, b[static_cast<size_t>(v)], value(r, v))));
+        PrimExpr x = s.Let("a", tir::broadcast_to(Read(p_.a_buffer, a0 + I(r * p_.a.row) + k * I(p_.a.column)),
+                                                  static_cast<int>(lanes_)));
+        for (int64_t v = 0; v < vectors_; ++v)
+          s.Add(Store(acc, at(r, v), fma(x, b[static_cast<size_t>(v)], value(r, v))));
       }
       return s.Done();
     };
@@ -257,7 +269,8 @@ class MatmulWriter {
     for (int64_t k = k_count / u * u; k < k_count; ++k) body.Add(step(I(k)));
     Stmt finish = FinishTile(acc, rows, m0, c0);
     if (partial) {
-      Stmt save = each([&](int64_t r, int64_t v) { return WriteMasked(g_.out(), place(r, v), lanes_, value(r, v), Mask(v)); });
+      Stmt save =
+          each([&](int64_t r, int64_t v) { return WriteMasked(g_.out(), place(r, v), lanes_, value(r, v), Mask(v)); });
       int64_t kb = Known(kb_);
       body.Add(kb == k_blocks_ - 1 ? finish : kb >= 0 ? save : If(equal(kb_, I(k_blocks_ - 1)), finish, save));
     } else {
@@ -267,8 +280,8 @@ class MatmulWriter {
     return steps.Done();
   }
 
-  /// The tile's results through the epilogue. A long epilogue is a loop over the rows of a copy of the tile in memory, so
-  /// that it is not written out for each register.
+  /// The tile's results through the epilogue. A long epilogue is a loop over the rows of a copy of the tile in memory,
+  /// so that it is not written out for each register.
   Stmt FinishTile(const Buffer& acc, int64_t rows, const PrimExpr& m0, const PrimExpr& c0) {
     auto store = [&](const PrimExpr& r, int64_t v, PrimExpr value) {
       Site site;
@@ -290,7 +303,8 @@ class MatmulWriter {
     }
     Buffer tile = Buffer::Make({I(rows * vectors_ * lanes_)}, dtype_, "tile");
     Steps s;
-    for (int64_t i = 0; i < rows * vectors_; ++i) s.Add(Store(tile, Span(I(i * lanes_), lanes_), Read(acc, I(i * lanes_), lanes_)));
+    for (int64_t i = 0; i < rows * vectors_; ++i)
+      s.Add(Store(tile, Span(I(i * lanes_), lanes_), Read(acc, I(i * lanes_), lanes_)));
     s.Add(Loop("row", I(rows), [&](const PrimExpr& r) {
       Steps line;
       for (int64_t v = 0; v < vectors_; ++v) line.Add(store(r, v, read(tile, r, v)));
@@ -389,7 +403,8 @@ tir::PrimFunc GenerateDensePack(const Function& func, const Call& anchor, const 
   });
 }
 
-/// Matrices (..., M, K) x (..., K, N), batches broadcasting, either transposed. Vectors are left to the general schedule.
+/// Matrices (..., M, K) x (..., K, N), batches broadcasting, either transposed. Vectors are left to the general
+/// schedule.
 Stmt WriteBatched(const Group& g, bool transpose_a, bool transpose_b, const Target& target) {
   if (!Floats(g)) return Stmt();
   const auto &x = g.arg_shape(0), &y = g.arg_shape(1), &o = g.out_shape();
@@ -424,11 +439,13 @@ Stmt WriteBatched(const Group& g, bool transpose_a, bool transpose_b, const Targ
 }
 tir::PrimFunc GenerateMatmul(const Function& func, const Call& anchor, const String&, const Target& target) {
   const auto* a = anchor->attrs.as<MatmulAttrs>();
-  return Generate(func, anchor, [&](const Group& g) { return WriteBatched(g, a && a->transpose_a, a && a->transpose_b, target); });
+  return Generate(func, anchor,
+                  [&](const Group& g) { return WriteBatched(g, a && a->transpose_a, a && a->transpose_b, target); });
 }
 tir::PrimFunc GenerateBatchMatmul(const Function& func, const Call& anchor, const String&, const Target& target) {
   const auto* a = anchor->attrs.as<BatchMatmulAttrs>();
-  return Generate(func, anchor, [&](const Group& g) { return WriteBatched(g, a && a->transpose_a, !a || a->transpose_b, target); });
+  return Generate(func, anchor,
+                  [&](const Group& g) { return WriteBatched(g, a && a->transpose_a, !a || a->transpose_b, target); });
 }
 
 const bool registered = [] {

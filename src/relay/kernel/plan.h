@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cost model: register tiles and loop orders from shapes. Cycles are estimates of one core; only their order matters.
+// The cost model: register tiles and loop orders from shapes. Cycles are estimates of one core; only their order
+// matters.
 #pragma once
 
 #include "machine.h"
@@ -10,15 +11,17 @@ namespace baton::relay::kernel {
 struct MatmulShape {
   int64_t batch = 1, m = 1, n = 1, k = 1;
   bool packed = false;  ///< B is a constant in panels: [n / columns][k][columns]
-  double Flops() const { return 2.0 * static_cast<double>(batch) * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k); }
+  double Flops() const {
+    return 2.0 * static_cast<double>(batch) * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+  }
 };
 
 struct MatmulPlan {
-  int64_t rows = 1;      ///< of a register tile
-  int64_t vectors = 1;   ///< of a register tile, side by side: columns = vectors * lanes
-  int64_t k_block = 1;   ///< of the sum, taken at once: what of a panel stays in the first cache
-  int64_t unroll = 1;    ///< of the loop over k
-  int64_t row_tiles = 1; ///< of a unit of parallel work
+  int64_t rows = 1;       ///< of a register tile
+  int64_t vectors = 1;    ///< of a register tile, side by side: columns = vectors * lanes
+  int64_t k_block = 1;    ///< of the sum, taken at once: what of a panel stays in the first cache
+  int64_t unroll = 1;     ///< of the loop over k
+  int64_t row_tiles = 1;  ///< of a unit of parallel work
   bool parallel = false;
   double cycles = 0;
   int64_t columns(const Machine& m) const { return vectors * m.lanes; }
@@ -27,8 +30,8 @@ struct MatmulPlan {
 /// `columns` > 0: the panels' width is given.
 BATON_DLL MatmulPlan PlanMatmul(const Machine& m, const MatmulShape& s, int64_t columns = 0);
 
-/// A convolution over images in blocks of channels. Where the window is one element and its step is one, an image is one
-/// row (`height` 1).
+/// A convolution over images in blocks of channels. Where the window is one element and its step is one, an image is
+/// one row (`height` 1).
 struct ConvShape {
   int64_t batch = 1, out_blocks = 1, height = 1, width = 1;  ///< of the result, in blocks of channels and elements
   int64_t steps = 1;                                         ///< of the sum: input channels * window

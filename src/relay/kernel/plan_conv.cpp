@@ -12,7 +12,9 @@ ConvPlan PlanConv(const Machine& mc, const ConvShape& s) {
   for (int64_t v = 1; v <= std::min<int64_t>(s.out_blocks, 8); ++v) {
     // Weights of a group of channels that do not fit the first cache stream from the second for each tile.
     double slice = static_cast<double>(s.weight_bytes) / static_cast<double>(s.out_blocks) * static_cast<double>(v);
-    double stream = slice > 0.75 * static_cast<double>(mc.l1) ? 0.5 * static_cast<double>(v * mc.lanes * 4) / mc.l2_bytes_per_cycle : 0;
+    double stream = slice > 0.75 * static_cast<double>(mc.l1)
+                        ? 0.5 * static_cast<double>(v * mc.lanes * 4) / mc.l2_bytes_per_cycle
+                        : 0;
     auto tile_cycles = [&](int64_t elements, int64_t vectors) {
       double step = TileStep(mc, elements, vectors) + stream * static_cast<double>(vectors) / static_cast<double>(v);
       return step * static_cast<double>(s.steps) + 20 + 2.0 * static_cast<double>(elements * vectors);
@@ -38,8 +40,10 @@ ConvPlan PlanConv(const Machine& mc, const ConvShape& s) {
     }
   }
   best.cycles *= static_cast<double>(s.batch);
-  int64_t tiles = s.flat ? CeilDiv(s.width, best.columns) : CeilDiv(s.height, best.rows), groups = CeilDiv(s.out_blocks, best.vectors);
-  double flops = 2.0 * static_cast<double>(s.batch * s.out_blocks * mc.lanes * s.height * s.width) * static_cast<double>(s.steps);
+  int64_t tiles = s.flat ? CeilDiv(s.width, best.columns) : CeilDiv(s.height, best.rows),
+          groups = CeilDiv(s.out_blocks, best.vectors);
+  double flops =
+      2.0 * static_cast<double>(s.batch * s.out_blocks * mc.lanes * s.height * s.width) * static_cast<double>(s.steps);
   best.parallel = flops > kParallelFlops && mc.cores > 1;
   best.channels_first = s.weight_bytes >= s.input_bytes;
   best.chunk = tiles;
@@ -47,13 +51,17 @@ ConvPlan PlanConv(const Machine& mc, const ConvShape& s) {
   // Few chunks when cores share images, so that a group's weights are used for a whole image; else chunks whose part of
   // the input stays in the second cache while all weights pass over it.
   double input = static_cast<double>(s.input_bytes) / static_cast<double>(std::max<int64_t>(s.batch, 1));
-  int64_t wish = best.channels_first ? 1 : std::max<int64_t>(mc.cores, static_cast<int64_t>(std::ceil(input / (0.25 * static_cast<double>(mc.l2)))));
+  int64_t wish =
+      best.channels_first
+          ? 1
+          : std::max<int64_t>(mc.cores, static_cast<int64_t>(std::ceil(input / (0.25 * static_cast<double>(mc.l2)))));
   double least = HUGE_VAL;
   for (int64_t chunks = std::min(wish, tiles); chunks <= std::min(tiles, wish + 8 * mc.cores); ++chunks) {
     int64_t per = CeilDiv(tiles, chunks);
     if (CeilDiv(tiles, per) != chunks) continue;
     // A short last chunk unbalances too.
-    double c = Imbalance(s.batch * chunks * groups, mc.cores) * (1 + 0.3 * (static_cast<double>(per * chunks) / static_cast<double>(tiles) - 1)) *
+    double c = Imbalance(s.batch * chunks * groups, mc.cores) *
+               (1 + 0.3 * (static_cast<double>(per * chunks) / static_cast<double>(tiles) - 1)) *
                (1 + 0.005 * static_cast<double>(chunks - wish));
     if (c < least - 1e-9) least = c, best.chunk = per;
   }

@@ -9,9 +9,7 @@ namespace baton::relay::kernel {
 namespace {
 
 /// Cycles of one step of the sum in a tile of rows x vectors.
-double StepCycles(const Machine& m, int64_t rows, int64_t vectors) {
-  return TileStep(m, rows, vectors);
-}
+double StepCycles(const Machine& m, int64_t rows, int64_t vectors) { return TileStep(m, rows, vectors); }
 
 /// The part of a panel that is used at once should fit the first cache beside a tile's rows.
 int64_t KBlock(const Machine& mc, int64_t m, int64_t rows, int64_t vectors, int64_t k) {
@@ -24,7 +22,8 @@ int64_t KBlock(const Machine& mc, int64_t m, int64_t rows, int64_t vectors, int6
 /// Cycles of all tiles in a strip of `m` rows, `vectors` wide.
 double StripCycles(const Machine& mc, int64_t m, int64_t rows, int64_t vectors, int64_t k) {
   // The tile's results are stored, and between blocks loaded again.
-  double tile_overhead = (14 + 2.5 * static_cast<double>(rows * vectors)) * static_cast<double>(CeilDiv(k, KBlock(mc, m, rows, vectors, k)));
+  double tile_overhead = (14 + 2.5 * static_cast<double>(rows * vectors)) *
+                         static_cast<double>(CeilDiv(k, KBlock(mc, m, rows, vectors, k)));
   double c = static_cast<double>(m / rows) * (StepCycles(mc, rows, vectors) * static_cast<double>(k) + tile_overhead);
   if (m % rows) c += StepCycles(mc, m % rows, vectors) * static_cast<double>(k) + tile_overhead;
   return c;
@@ -35,12 +34,15 @@ double StripCycles(const Machine& mc, int64_t m, int64_t rows, int64_t vectors, 
 MatmulPlan PlanMatmul(const Machine& mc, const MatmulShape& s, int64_t columns) {
   MatmulPlan best;
   best.cycles = HUGE_VAL;
-  int64_t max_vectors = columns > 0 ? columns / mc.lanes : std::min<int64_t>(16, std::max<int64_t>(1, CeilDiv(s.n, mc.lanes)));
+  int64_t max_vectors =
+      columns > 0 ? columns / mc.lanes : std::min<int64_t>(16, std::max<int64_t>(1, CeilDiv(s.n, mc.lanes)));
   for (int64_t v = columns > 0 ? max_vectors : 1; v <= max_vectors; ++v) {
     for (int64_t r = 1; r <= std::min<int64_t>(s.m, 28); ++r) {
-      // Accumulators, a row of the panel, one broadcast element; with one or two rows the panel's are operands in memory.
+      // Accumulators, a row of the panel, one broadcast element; with one or two rows the panel's are operands in
+      // memory.
       if (r * v + (r > 1 ? v : 1) + 1 > mc.registers && !(r == 1 && v == 1)) continue;
-      int64_t width = v * mc.lanes, panels = CeilDiv(s.n, width), full = s.n / width, tail = CeilDiv(s.n % width, mc.lanes);
+      int64_t width = v * mc.lanes, panels = CeilDiv(s.n, width), full = s.n / width,
+              tail = CeilDiv(s.n % width, mc.lanes);
       double strips = static_cast<double>(full) * StripCycles(mc, s.m, r, v, s.k);
       if (tail) strips += StripCycles(mc, s.m, r, tail, s.k);
       if (s.packed) {

@@ -77,7 +77,8 @@ std::vector<const TensorTypeNode*> TypeArgs::Fields(int i) const {
   std::vector<const TensorTypeNode*> out;
   for (size_t k = 0; k < t->fields.size(); ++k) {
     out.push_back(AsTensor(t->fields[k]));
-    if (!out.back()) Fail("", "part " + Str(k) + " of `" + Name(i) + "` is " + ShowType(t->fields[k]) + ", where a tensor is wanted");
+    if (!out.back())
+      Fail("", "part " + Str(k) + " of `" + Name(i) + "` is " + ShowType(t->fields[k]) + ", where a tensor is wanted");
   }
   return out;
 }
@@ -90,12 +91,14 @@ void TypeArgs::Fail(const char* rule, const std::string& text) const {
 
 void TypeArgs::Floating(int i, const char* rule) const {
   if (!dtype(i).is_floating()) {
-    Fail(rule, "`" + Name(i) + "` has dtype " + DataType2String(dtype(i)) + ", where a floating one is wanted; cast it first");
+    Fail(rule, "`" + Name(i) + "` has dtype " + DataType2String(dtype(i)) +
+                   ", where a floating one is wanted; cast it first");
   }
 }
 void TypeArgs::Number(int i, const char* rule) const {
   if (!dtype(i).is_floating() && !dtype(i).is_integral()) {
-    Fail(rule, "`" + Name(i) + "` has dtype " + DataType2String(dtype(i)) + ", where numbers are wanted; cast it first");
+    Fail(rule,
+         "`" + Name(i) + "` has dtype " + DataType2String(dtype(i)) + ", where numbers are wanted; cast it first");
   }
 }
 void TypeArgs::Integral(int i, const char* rule) const {
@@ -105,7 +108,8 @@ void TypeArgs::Integral(int i, const char* rule) const {
 }
 void TypeArgs::Bool(int i, const char* rule) const {
   if (!dtype(i).is_bool()) {
-    Fail(rule, "`" + Name(i) + "` has dtype " + DataType2String(dtype(i)) + ", where bool is wanted; compare it with 0 first");
+    Fail(rule, "`" + Name(i) + "` has dtype " + DataType2String(dtype(i)) +
+                   ", where bool is wanted; compare it with 0 first");
   }
 }
 void TypeArgs::Rank(int i, int64_t want, const char* rule) const {
@@ -115,7 +119,8 @@ void TypeArgs::Rank(int i, int64_t want, const char* rule) const {
 }
 void TypeArgs::MinRank(int i, int64_t want, const char* rule) const {
   if (ndim(i) < want) {
-    Fail(rule, "`" + Name(i) + "` has shape " + ShowShape(shape(i)) + ", where rank " + Str(want) + " or more is wanted");
+    Fail(rule,
+         "`" + Name(i) + "` has shape " + ShowShape(shape(i)) + ", where rank " + Str(want) + " or more is wanted");
   }
 }
 void TypeArgs::SameDtype(int i, int j, const char* rule) const {
@@ -166,8 +171,8 @@ Shape BroadcastShapes(const TypeArgs& in, const Shape& a, const Shape& b, const 
       out.push_back(x);
     } else if (m >= 0 && n >= 0) {
       if (m != n) {
-        in.Fail(rule, "shapes " + ShowShape(a) + " and " + ShowShape(b) + " do not broadcast: extents " + Str(m) + " and " +
-                          Str(n) + " differ and neither is 1");
+        in.Fail(rule, "shapes " + ShowShape(a) + " and " + ShowShape(b) + " do not broadcast: extents " + Str(m) +
+                          " and " + Str(n) + " differ and neither is 1");
       }
       out.push_back(x);
     } else if (m >= 0) {

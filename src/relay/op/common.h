@@ -48,7 +48,9 @@ class TypeArgs {
   int64_t ndim(int i) const { return static_cast<int64_t>((*this)[i]->shape.size()); }
   /// Extent d of argument i, -1 if it is not known.
   int64_t dim(int i, int64_t d) const { return DimOf((*this)[i]->shape[d]); }
-  int64_t Axis(int64_t axis, int64_t ndim, const char* what = "axis") const { return NormalizeAxis(axis, ndim, op_, what); }
+  int64_t Axis(int64_t axis, int64_t ndim, const char* what = "axis") const {
+    return NormalizeAxis(axis, ndim, op_, what);
+  }
   const runtime::NDArray* Constant(int i) const { return reporter_.ConstantArg(i); }
   bool Same(const PrimExpr& a, const PrimExpr& b) const { return reporter_.AssertEQ(a, b); }
   /// Name of argument i as the operator declares it.
@@ -92,7 +94,9 @@ template <class Fn>
 struct GuessFn;
 template <class A>
 struct GuessFn<void (*)(const A&, Array<Type>*)> {
-  static void Call(void (*f)(const A&, Array<Type>*), const Attrs& attrs, Array<Type>* types) { f(AttrsAs<A>(attrs), types); }
+  static void Call(void (*f)(const A&, Array<Type>*), const Attrs& attrs, Array<Type>* types) {
+    f(AttrsAs<A>(attrs), types);
+  }
 };
 /// A relation from a function that gives the result's type once the arguments' are known: TensorType f(const A& attrs,
 /// const TypeArgs& in), or without attributes. A null result means that it cannot be said yet.
@@ -106,7 +110,8 @@ bool Rel(const Array<Type>& types, int num_inputs, const Attrs& attrs, TypeRepor
   return true;
 }
 
-/// As Rel, where some argument types follow from others and the attributes: guess(attrs, &types) fills those in that are not known.
+/// As Rel, where some argument types follow from others and the attributes: guess(attrs, &types) fills those in that
+/// are not known.
 template <OpName kName, auto kGuess, auto kFn>
 bool RelGuess(const Array<Type>& types, int num_inputs, const Attrs& attrs, TypeReporter& reporter) {
   if (AllKnown(types, num_inputs)) return Rel<kName, kFn>(types, num_inputs, attrs, reporter);

@@ -2,9 +2,9 @@
 // What operators on host arrays share: elements as numbers, and a tensor as rows along an axis.
 #pragma once
 
-#include "common.h"
-
 #include <baton/runtime/ndarray.h>
+
+#include "common.h"
 
 namespace baton::relay {
 

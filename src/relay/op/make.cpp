@@ -22,7 +22,8 @@ Expr Transpose(Expr data, Array<int64_t> axes) {
   return MakeCall<TransposeAttrs>(op::transpose, {data}, [&](TransposeAttrs* a) { a->axes = axes; });
 }
 Expr ExpandDims(Expr data, int64_t axis, int64_t num_newaxis) {
-  return MakeCall<ExpandDimsAttrs>(op::expand_dims, {data}, [&](ExpandDimsAttrs* a) { a->axis = axis, a->num_newaxis = num_newaxis; });
+  return MakeCall<ExpandDimsAttrs>(op::expand_dims, {data},
+                                   [&](ExpandDimsAttrs* a) { a->axis = axis, a->num_newaxis = num_newaxis; });
 }
 Expr ReduceCall(const Op& op, Expr data, Array<int64_t> axis, bool keepdims) {
   return MakeCall<ReduceAttrs>(op, {data}, [&](ReduceAttrs* a) { a->axis = axis, a->keepdims = keepdims; });
@@ -33,7 +34,8 @@ Expr MakeScalar(double value, DataType dtype) {
   return Constant(ConstantNode{{}, a});
 }
 Expr MakeInts(const std::vector<int64_t>& values) {
-  return Constant(ConstantNode{{}, runtime::NDArray::FromBytes(values.data(), {static_cast<int64_t>(values.size())}, DataType::Int(64))});
+  return Constant(ConstantNode{
+      {}, runtime::NDArray::FromBytes(values.data(), {static_cast<int64_t>(values.size())}, DataType::Int(64))});
 }
 
 }  // namespace baton::relay

@@ -33,11 +33,12 @@ std::string Blocked(int64_t b) { return "NCHW" + std::to_string(b) + "c"; }
 
 Expr LayoutTransform(const Expr& x, const std::string& from, const std::string& to) {
   static const Op op = Op::Get("layout_transform");
-  return MakeCall<LayoutTransformAttrs>(op, {x}, [&](LayoutTransformAttrs* a) { a->src_layout = from, a->dst_layout = to; });
+  return MakeCall<LayoutTransformAttrs>(op, {x},
+                                        [&](LayoutTransformAttrs* a) { a->src_layout = from, a->dst_layout = to; });
 }
 
-/// Values exist in plain layout (NCHW), and where an operator made them in blocks, in that layout too; each user takes the
-/// one it can use. A transform that nobody uses is not part of the result.
+/// Values exist in plain layout (NCHW), and where an operator made them in blocks, in that layout too; each user takes
+/// the one it can use. A transform that nobody uses is not part of the result.
 class LayoutMutator : public MixedModeMutator {
  public:
   explicit LayoutMutator(int64_t lanes) : lanes_(lanes) {}
@@ -88,11 +89,14 @@ class LayoutMutator : public MixedModeMutator {
     if (call->op == op::conv2d) return Convolution(pre, post, shape);
     if (call->op == op::max_pool2d) return Pool<MaxPoolAttrs<2>>(pre, post, shape);
     if (call->op == op::avg_pool2d) return Pool<AvgPoolAttrs<2>>(pre, post, shape);
-    if (call->op == op::global_avg_pool2d || call->op == op::global_max_pool2d) return Pool<GlobalPoolAttrs<2>>(pre, post, shape);
-    if (call->op->IsInstance<OpNode>() && call->op.as<OpNode>()->name == "concatenate") return Concatenate(pre, post, shape);
+    if (call->op == op::global_avg_pool2d || call->op == op::global_max_pool2d)
+      return Pool<GlobalPoolAttrs<2>>(pre, post, shape);
+    if (call->op->IsInstance<OpNode>() && call->op.as<OpNode>()->name == "concatenate")
+      return Concatenate(pre, post, shape);
     if (def->name == std::string_view("nn.bias_add")) return BiasAdd(pre, post, shape);
     if (def->pattern == OpPattern::kElemWise && call->args.size() == 1) return Unary(call, post, shape);
-    if (def->pattern == OpPattern::kBroadcast && call->args.size() == 2 && !call->attrs.defined()) return Binary(pre, call, post, shape);
+    if (def->pattern == OpPattern::kBroadcast && call->args.size() == 2 && !call->attrs.defined())
+      return Binary(pre, call, post, shape);
     return post;
   }
 
@@ -100,8 +104,11 @@ class LayoutMutator : public MixedModeMutator {
     const auto* call = post.as<CallNode>();
     const auto& a = *static_cast<const Conv2DAttrs*>(call->attrs.get());
     Ints in, w;
-    if (!(a.data_layout == "NCHW") || !(a.kernel_layout == "OIHW") || (!a.out_layout.empty() && !(a.out_layout == "NCHW"))) return post;
-    if (!StaticImage(pre->args[0], &in) || !StaticImage(pre->args[1], &w) || !call->args[1].as<ConstantNode>()) return post;
+    if (!(a.data_layout == "NCHW") || !(a.kernel_layout == "OIHW") ||
+        (!a.out_layout.empty() && !(a.out_layout == "NCHW")))
+      return post;
+    if (!StaticImage(pre->args[0], &in) || !StaticImage(pre->args[1], &w) || !call->args[1].as<ConstantNode>())
+      return post;
     if (!(pre->args[0]->checked_type_.as<TensorTypeNode>()->dtype == DataType::Float(32))) return post;
     if (std::count(in.begin(), in.end(), 0) || std::count(out.begin(), out.end(), 0)) return post;
     bool depthwise = a.groups > 1 && a.groups == in[1] && a.groups == out[1];
@@ -116,7 +123,8 @@ class LayoutMutator : public MixedModeMutator {
     attrs->data_layout = String(Blocked(ib));
     attrs->kernel_layout = String(kernel);
     attrs->out_layout = String(Blocked(ob));
-    Expr value = MakeCall(depthwise ? op::depthwise_conv2d_nchwc : op::conv2d_nchwc, {data, weight}, Attrs(ObjectPtr<Object>(attrs)));
+    Expr value = MakeCall(depthwise ? op::depthwise_conv2d_nchwc : op::conv2d_nchwc, {data, weight},
+                          Attrs(ObjectPtr<Object>(attrs)));
     return Plain(value, ob, out, post->span);
   }
 
@@ -129,7 +137,8 @@ class LayoutMutator : public MixedModeMutator {
     auto attrs = runtime::make_object<A>(a);
     attrs->layout = String(Blocked(b->size));
     if constexpr (requires { attrs->out_layout; }) attrs->out_layout = String();
-    return Plain(MakeCall(Downcast<Op>(call->op), {b->value}, Attrs(ObjectPtr<Object>(attrs))), b->size, out, post->span);
+    return Plain(MakeCall(Downcast<Op>(call->op), {b->value}, Attrs(ObjectPtr<Object>(attrs))), b->size, out,
+                 post->span);
   }
 
   Expr Concatenate(const CallNode* pre, const Expr& post, const Ints& out) {
@@ -207,10 +216,12 @@ class LayoutMutator : public MixedModeMutator {
 
 Pass AlterOpLayout() {
   return MakePass<AlterOpLayout>({
-      .doc = "Runs convolutions, and what lies between them, on images whose channels are in blocks of a vector's lanes.",
+      .doc =
+          "Runs convolutions, and what lies between them, on images whose channels are in blocks of a vector's lanes.",
       .opt_level = 3,
       .required = {"InferType"},
-      .run = [](Function f, IRModule, PassContext) { return LayoutMutator(Target::Current()->Lanes(DataType::Float(32))).Mutate(f); },
+      .run = [](Function f, IRModule,
+                PassContext) { return LayoutMutator(Target::Current()->Lanes(DataType::Float(32))).Mutate(f); },
   });
 }
 

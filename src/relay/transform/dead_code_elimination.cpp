@@ -10,7 +10,8 @@
 namespace baton::relay::transform {
 namespace {
 
-/// Whether evaluating an expression may do something besides giving its value: state, references, calls of unknown code.
+/// Whether evaluating an expression may do something besides giving its value: state, references, calls of unknown
+/// code.
 class EffectFinder : public MixedModeVisitor {
  public:
   bool Find(const Expr& e) {
@@ -38,7 +39,8 @@ class EffectFinder : public MixedModeVisitor {
 /// Counts uses of variables, then drops bindings that nobody uses and whose value has no effect.
 class Eliminator : public MixedModeMutator {
  public:
-  Eliminator(std::unordered_map<const Object*, int64_t> uses, bool inline_once) : uses_(std::move(uses)), inline_once_(inline_once) {}
+  Eliminator(std::unordered_map<const Object*, int64_t> uses, bool inline_once)
+      : uses_(std::move(uses)), inline_once_(inline_once) {}
 
  private:
   using MixedModeMutator::VisitExpr_;
@@ -100,7 +102,8 @@ std::unordered_map<const Object*, int64_t> CountUses(const Expr& root) {
 
 Pass DeadCodeElimination(bool inline_once) {
   return MakePass<DeadCodeElimination>({
-      .doc = "Drops bindings that are never used and have no effect; with inline_once also those used once, into their use.",
+      .doc = "Drops bindings that are never used and have no effect; with inline_once also those used once, into their "
+             "use.",
       .opt_level = 1,
       .run =
           [inline_once](Function f, IRModule, PassContext) {
@@ -124,7 +127,8 @@ Pass RemoveUnusedFunctions(Array<String> entry_functions) {
             std::unordered_set<std::string> reached;
             std::vector<GlobalVar> work;
             auto reach = [&](const GlobalVar& v) {
-              if (mod->ContainGlobalVar(v->name_hint.view()) && reached.insert(v->name_hint.str()).second) work.push_back(v);
+              if (mod->ContainGlobalVar(v->name_hint.view()) && reached.insert(v->name_hint.str()).second)
+                work.push_back(v);
             };
             for (const String& n : entry_functions) reach(GlobalVar(n));
             while (!work.empty()) {
@@ -153,9 +157,10 @@ const struct Registered {
     baton::transform::RegisterPassGlobal("relay._transform.DeadCodeElimination", PackedFunc([](Args a, RetValue* rv) {
                                            *rv = DeadCodeElimination(a.size() > 0 && a[0].As<bool>());
                                          }));
-    baton::transform::RegisterPassGlobal("relay._transform.RemoveUnusedFunctions", PackedFunc([](Args a, RetValue* rv) {
-                                           *rv = RemoveUnusedFunctions(a.size() > 0 ? a[0].As<Array<String>>() : Array<String>{"main"});
-                                         }));
+    baton::transform::RegisterPassGlobal(
+        "relay._transform.RemoveUnusedFunctions", PackedFunc([](Args a, RetValue* rv) {
+          *rv = RemoveUnusedFunctions(a.size() > 0 ? a[0].As<Array<String>>() : Array<String>{"main"});
+        }));
   }
 } registered;
 }  // namespace

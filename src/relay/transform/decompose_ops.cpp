@@ -44,7 +44,8 @@ class Decomposer : public MixedModeMutator {
 
 Pass SimplifyInference() {
   return MakePass<SimplifyInference>({
-      .doc = "Rewrites training-time operators to what they are in inference: batch_norm to scale and shift, dropout to its input.",
+      .doc = "Rewrites training-time operators to what they are in inference: batch_norm to scale and shift, dropout "
+             "to its input.",
       .opt_level = 0,
       .required = {"InferType"},
       .run =

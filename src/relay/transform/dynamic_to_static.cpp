@@ -31,7 +31,8 @@ class Staticizer : public MixedModeMutator {
       lent.push_back(e);
     };
     lend(post, GetRef<Expr>(pre));
-    for (size_t i = 0; i < call->args.size(); ++i) lend(call->args[static_cast<int64_t>(i)], pre->args[static_cast<int64_t>(i)]);
+    for (size_t i = 0; i < call->args.size(); ++i)
+      lend(call->args[static_cast<int64_t>(i)], pre->args[static_cast<int64_t>(i)]);
     Expr out = def->static_form(GetRef<Call>(call), values);
     for (const Expr& e : lent) e->checked_type_ = ObjectRef();
     if (!out.defined()) return post;
@@ -44,12 +45,13 @@ class Staticizer : public MixedModeMutator {
 
 Pass DynamicToStatic() {
   return MakePass<DynamicToStatic>({
-      .doc = "Replaces dyn.* operators whose shape-like operands are constants by their static forms, as far as that spreads.",
+      .doc = "Replaces dyn.* operators whose shape-like operands are constants by their static forms, as far as that "
+             "spreads.",
       .opt_level = 0,
       .run =
           [](IRModule mod, PassContext) {
-            // Folding makes operands constant, static forms give shapes to fold: each round reaches one operator further
-            // along a chain of them, and stops when nothing changes.
+            // Folding makes operands constant, static forms give shapes to fold: each round reaches one operator
+            // further along a chain of them, and stops when nothing changes.
             Pass infer = InferType(), fold = FoldConstant();
             for (int round = 0; round < 64; ++round) {
               mod = infer(mod);

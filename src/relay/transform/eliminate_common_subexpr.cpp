@@ -112,10 +112,10 @@ Pass EliminateCommonSubexpr(PackedFunc fskip) {
 namespace {
 const struct Registered {
   Registered() {
-    baton::transform::RegisterPassGlobal("relay._transform.EliminateCommonSubexpr",
-                                         PackedFunc([](runtime::Args a, runtime::RetValue* rv) {
-                                           *rv = EliminateCommonSubexpr(a.size() > 0 ? a[0].As<PackedFunc>() : PackedFunc());
-                                         }));
+    baton::transform::RegisterPassGlobal(
+        "relay._transform.EliminateCommonSubexpr", PackedFunc([](runtime::Args a, runtime::RetValue* rv) {
+          *rv = EliminateCommonSubexpr(a.size() > 0 ? a[0].As<PackedFunc>() : PackedFunc());
+        }));
   }
 } registered;
 }  // namespace

@@ -85,10 +85,17 @@ class ConstantFolder : public MixedModeMutator {
     if (!call || call->args.empty()) return post;
     const auto* op = call->op.as<OpNode>();
     if (!op) return post;
-    static const std::unordered_set<std::string_view> skip = {
-        "zeros_like", "ones_like", "full_like", "full",  // cheap to compute, large to keep
-        "on_device", "device_copy", "annotation.on_device",
-        "vm.invoke_tvm_op", "vm.shape_func", "memory.alloc_tensor", "memory.alloc_storage"};
+    static const std::unordered_set<std::string_view> skip = {"zeros_like",
+                                                              "ones_like",
+                                                              "full_like",
+                                                              "full",  // cheap to compute, large to keep
+                                                              "on_device",
+                                                              "device_copy",
+                                                              "annotation.on_device",
+                                                              "vm.invoke_tvm_op",
+                                                              "vm.shape_func",
+                                                              "memory.alloc_tensor",
+                                                              "memory.alloc_storage"};
     if (skip.count(op->name.view())) return post;
     const OpDef* def = DefOf(call->op);
     if (!def || def->stateful || def->fold == Fold::kNever) return post;
@@ -175,8 +182,8 @@ Pass FoldConstant() {
 
 BATON_REGISTER_PASS_CONFIG_OPTION("relay.FoldWeights.max_bytes", int64_t);
 
-/// Weights that a model computes instead of carrying them (a filled tensor, say) must be constants before kernels can pack
-/// them. They grow the program, so there is a budget: `relay.FoldWeights.max_bytes`, 2 GiB unless told otherwise.
+/// Weights that a model computes instead of carrying them (a filled tensor, say) must be constants before kernels can
+/// pack them. They grow the program, so there is a budget: `relay.FoldWeights.max_bytes`, 2 GiB unless told otherwise.
 Pass FoldWeights() {
   return MakePass<FoldWeights>({
       .doc = "FoldConstant that may make the program larger, up to the bytes of `relay.FoldWeights.max_bytes`.",
@@ -185,7 +192,8 @@ Pass FoldWeights() {
       .run =
           [](Function f, IRModule m, PassContext ctx) {
             int64_t budget = ctx->GetConfig<int64_t>("relay.FoldWeights.max_bytes", int64_t{2} << 30);
-            return Downcast<Function>(ConstantFolder(m, static_cast<size_t>(std::max<int64_t>(budget, 0))).Mutate(Expr(f)));
+            return Downcast<Function>(
+                ConstantFolder(m, static_cast<size_t>(std::max<int64_t>(budget, 0))).Mutate(Expr(f)));
           },
   });
 }
@@ -194,7 +202,9 @@ const RegisterPass<FoldWeights> registered_weights;
 }
 
 BATON_REGISTER_GLOBAL("relay._transform.FoldConstant").set_body_typed([] { return FoldConstant(); });
-BATON_REGISTER_GLOBAL("relay._transform.FoldConstantExpr").set_body_typed([](Expr e, IRModule m) { return FoldConstant(e, m); });
+BATON_REGISTER_GLOBAL("relay._transform.FoldConstantExpr").set_body_typed([](Expr e, IRModule m) {
+  return FoldConstant(e, m);
+});
 BATON_REGISTER_GLOBAL("relay._ir_pass.FoldConstant").set_body_typed([](Expr e) { return FoldConstant(e); });
 
 }  // namespace baton::relay::transform

@@ -31,7 +31,8 @@ std::unordered_map<const Object*, int> CountUses(const Function& f) {
   return uses;
 }
 
-/// The number of channels of a constant with one value a channel of an NCHW image ([C, 1, 1] or [1, C, 1, 1]); -1 for another.
+/// The number of channels of a constant with one value a channel of an NCHW image ([C, 1, 1] or [1, C, 1, 1]); -1 for
+/// another.
 int64_t PerChannel(const Expr& e) {
   const auto* c = e.as<ConstantNode>();
   if (!c) return -1;
@@ -129,7 +130,8 @@ Pass ForwardFoldScaleAxis() {
 }
 /// Backward first, then forward, with folding between so that scaled weights are constants again.
 Pass FoldScaleAxis() {
-  return Sequential({BackwardFoldScaleAxis(), FoldConstant(), ForwardFoldScaleAxis(), FoldConstant()}, PassInfo(3, "FoldScaleAxis", {"InferType"}));
+  return Sequential({BackwardFoldScaleAxis(), FoldConstant(), ForwardFoldScaleAxis(), FoldConstant()},
+                    PassInfo(3, "FoldScaleAxis", {"InferType"}));
 }
 
 namespace {

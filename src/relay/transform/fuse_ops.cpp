@@ -55,8 +55,9 @@ bool StaticType(const Type& type) {
   return true;
 }
 
-/// Whether a call can become a kernel: it has loops, and every shape is known. Views cost nothing by themselves; inside a
-/// kernel they would cost index arithmetic. What stays outside runs operator by operator, with the shapes of the moment.
+/// Whether a call can become a kernel: it has loops, and every shape is known. Views cost nothing by themselves; inside
+/// a kernel they would cost index arithmetic. What stays outside runs operator by operator, with the shapes of the
+/// moment.
 bool KernelCall(const CallNode* call) {
   const OpDef* def = DefOf(call->op);
   if (!def || !def->lower || def->stateful || IsView(call->op)) return false;
@@ -219,7 +220,8 @@ class Fuser {
         for (int c : nodes_[i].consumers) work.push_back(c);
       }
     }
-    // A tuple's consumer must be an operator that can be fused: a kTuple whose post-dominator is the sink is on the way.
+    // A tuple's consumer must be an operator that can be fused: a kTuple whose post-dominator is the sink is on the
+    // way.
     return true;
   }
 
@@ -247,10 +249,13 @@ class Fuser {
       std::unordered_map<int, Group>* groups;
       // Grouping changes no type; a typed call must not have untyped arguments, since its parts are trusted.
       static Expr Typed(const ExprNode* pre, Expr post) {
-        if (!post->checked_type_.defined() && pre->checked_type_.defined()) post->checked_type_ = Downcast<Type>(pre->checked_type_);
+        if (!post->checked_type_.defined() && pre->checked_type_.defined())
+          post->checked_type_ = Downcast<Type>(pre->checked_type_);
         return post;
       }
-      Expr Rewrite_(const CallNode* pre, const Expr& post) final { return Typed(pre, f->Emit(pre, post, *groups, this)); }
+      Expr Rewrite_(const CallNode* pre, const Expr& post) final {
+        return Typed(pre, f->Emit(pre, post, *groups, this));
+      }
       Expr Rewrite_(const TupleNode* pre, const Expr& post) final { return Typed(pre, post); }
       Expr Rewrite_(const TupleGetItemNode* pre, const Expr& post) final { return Typed(pre, post); }
       Expr VisitExpr_(const FunctionNode* op) final {
@@ -321,7 +326,8 @@ class Fuser {
     f = WithAttr(f, attr::kPrimitive, Any(1));
     Array<Type> arg_types;
     for (const Var& p : params) arg_types.push_back(p->type_annotation);
-    f->checked_type_ = FuncType(Array<TypeVar>(), arg_types, Downcast<Type>(pre->checked_type_), Array<TypeConstraint>());
+    f->checked_type_ =
+        FuncType(Array<TypeVar>(), arg_types, Downcast<Type>(pre->checked_type_), Array<TypeConstraint>());
     f->span = pre->span;
     Call out(f, args, Attrs(), Array<Type>());
     out->checked_type_ = pre->checked_type_;

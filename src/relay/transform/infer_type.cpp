@@ -7,9 +7,9 @@
 //
 // Types that are there from an earlier run are not found again. A typed node is the root of a typed graph, and nodes do
 // not change, so its type stands as long as that of each variable and global in it does. Hence three ways of work:
-//   kNew      take typed nodes as they are; if a variable or a global turns out to have another type than before: kParts
-//   kParts    go through everything; a node whose parts kept their types keeps its own
-//   kAll      find every type anew; also tried before an error is reported
+//   kNew      take typed nodes as they are; if a variable or a global turns out to have another type than before:
+//   kParts kParts    go through everything; a node whose parts kept their types keeps its own kAll      find every type
+//   anew; also tried before an error is reported
 #include <baton/ir/diagnostic.h>
 #include <baton/ir/structural.h>
 #include <baton/relay/analysis.h>
@@ -78,7 +78,7 @@ class Inferencer final : private TypeReporter {
     uint32_t phase;
   };
   struct Wait {
-    const CallNode* call;       ///< a call whose relation waits, or
+    const CallNode* call;  ///< a call whose relation waits, or
     const TupleGetItemNode* item;
     Type result;
     bool done = false;
@@ -191,7 +191,8 @@ void Inferencer::Done(const ExprNode* n, Type type) {
   i.type = std::move(type);
   i.changed = true;
   if (n->checked_type_.defined() &&
-      (n->checked_type_.same_as(i.type) || (!solver_.FirstHole(i.type) && StructuralEqual(n->checked_type_, solver_.Resolve(i.type))))) {
+      (n->checked_type_.same_as(i.type) ||
+       (!solver_.FirstHole(i.type) && StructuralEqual(n->checked_type_, solver_.Resolve(i.type))))) {
     i.type = Existing(n);
     i.changed = false;
   }
@@ -298,7 +299,8 @@ void Inferencer::Step() {
     Type ret = TypeOf(fn->body.get());
     if (fn->ret_type.defined()) {
       if (!IsPoison(ret) && !solver_.Unify(fn->ret_type, ret)) {
-        Error(fn->body.get(), fmt::format("the function is declared to return {}, its body has type {}", Text(fn->ret_type), Text(ret)));
+        Error(fn->body.get(), fmt::format("the function is declared to return {}, its body has type {}",
+                                          Text(fn->ret_type), Text(ret)));
       }
       ret = fn->ret_type;
     }
@@ -347,7 +349,8 @@ void Inferencer::Step() {
         type = t;
       } else if (!IsPoison(t)) {
         if (!solver_.Unify(type, t)) {
-          Error(c->rhs.get(), fmt::format("this clause of `match` has type {}, those before have {}", Text(t), Text(type)));
+          Error(c->rhs.get(),
+                fmt::format("this clause of `match` has type {}, those before have {}", Text(t), Text(type)));
         } else {
           type = solver_.Join(type, t);
         }
@@ -391,7 +394,7 @@ void Inferencer::Step() {
 
 Type Inferencer::VarType(const VarNode* var) {
   if (const Info* i = info_.Find(var)) return i->type;
-  Type type = var->type_annotation.defined() ? var->type_annotation
+  Type type = var->type_annotation.defined()                        ? var->type_annotation
               : mode_ != Mode::kAll && var->checked_type_.defined() ? Existing(var)
                                                                     : solver_.NewHole();
   Done(var, type);
@@ -407,14 +410,16 @@ void Inferencer::BindLet(const LetNode* let) {
     Type want = VarType(var);
     if (!IsPoison(value) && !solver_.Unify(want, value)) {
       Error(var->span.defined() ? static_cast<const BaseExprNode*>(var) : let->value.get(),
-            fmt::format("`%{}` is declared as {}, its value has type {}", var->name_hint().view(), Text(want), Text(value)));
+            fmt::format("`%{}` is declared as {}, its value has type {}", var->name_hint().view(), Text(want),
+                        Text(value)));
     }
     return;
   }
   if (const Info* i = info_.Find(var)) {  // seen in its own value: recursion
     if (!IsPoison(value) && !solver_.Unify(i->type, value)) {
       if (mode_ != Mode::kAll) throw Again();
-      Error(let->value.get(), fmt::format("`%{}` is used as {} in its own value, which has type {}", var->name_hint().view(), Text(i->type), Text(value)));
+      Error(let->value.get(), fmt::format("`%{}` is used as {} in its own value, which has type {}",
+                                          var->name_hint().view(), Text(i->type), Text(value)));
     }
     return;
   }
@@ -441,7 +446,8 @@ Type Inferencer::GlobalType(const GlobalVarNode* var) {
   if (mod_.defined()) {
     for (const auto& [g, f] : mod_->functions) names.push_back(g->name_hint.str());
   }
-  Error(var, fmt::format("there is no function @{}{}", var->name_hint.view(), support::DidYouMean(var->name_hint.view(), names)));
+  Error(var, fmt::format("there is no function @{}{}", var->name_hint.view(),
+                         support::DidYouMean(var->name_hint.view(), names)));
   return Poison();
 }
 
@@ -464,7 +470,8 @@ Type Inferencer::ConstructorType(const ConstructorNode* c) {
     Array<Type> params(data->type_vars.begin(), data->type_vars.end());
     return FuncType(data->type_vars, k->inputs, TypeCall(data->header, params), Array<TypeConstraint>());
   }
-  Error(c, fmt::format("the data type `{}` has no constructor `{}`", data->header->name_hint.view(), c->name_hint.view()));
+  Error(c,
+        fmt::format("the data type `{}` has no constructor `{}`", data->header->name_hint.view(), c->name_hint.view()));
   return Poison();
 }
 
@@ -483,7 +490,8 @@ void Inferencer::BindPattern(const PatternNode* root, const Type& type, const Ma
       if (v->type_annotation.defined()) {
         Type want = VarType(v);
         if (!IsPoison(t) && !solver_.Unify(want, t)) {
-          Error(&at, fmt::format("`%{}` is declared as {}, it is matched with {}", v->name_hint().view(), Text(want), Text(t)));
+          Error(&at, fmt::format("`%{}` is declared as {}, it is matched with {}", v->name_hint().view(), Text(want),
+                                 Text(t)));
         }
       } else if (!info_.Has(v)) {
         Done(v, t);
@@ -507,13 +515,13 @@ void Inferencer::BindPattern(const PatternNode* root, const Type& type, const Ma
         Type inst = Instantiate(sig, {});
         sig = inst.as<FuncTypeNode>();
         if (sig->arg_types.size() != k->patterns.size()) {
-          Error(&at, fmt::format("the constructor `{}` has {} fields, the pattern names {}", k->constructor->name_hint.view(),
-                                 sig->arg_types.size(), k->patterns.size()));
+          Error(&at, fmt::format("the constructor `{}` has {} fields, the pattern names {}",
+                                 k->constructor->name_hint.view(), sig->arg_types.size(), k->patterns.size()));
           continue;
         }
         if (!IsPoison(t) && !solver_.Unify(t, sig->ret_type)) {
-          Error(&at, fmt::format("the constructor `{}` makes {}, it is matched with {}", k->constructor->name_hint.view(),
-                                 Text(sig->ret_type), Text(t)));
+          Error(&at, fmt::format("the constructor `{}` makes {}, it is matched with {}",
+                                 k->constructor->name_hint.view(), Text(sig->ret_type), Text(t)));
           continue;
         }
         inputs.assign(sig->arg_types.begin(), sig->arg_types.end());
@@ -612,7 +620,8 @@ void Inferencer::FinishCall(const CallNode* call) {
     return;
   }
   if (!call->type_args.empty() && call->type_args.size() != sig->type_params.size()) {
-    Error(call, fmt::format("`{}` has {} type parameters, got {} type arguments", Name(call->op.get()), sig->type_params.size(), call->type_args.size()));
+    Error(call, fmt::format("`{}` has {} type parameters, got {} type arguments", Name(call->op.get()),
+                            sig->type_params.size(), call->type_args.size()));
     Done(call, Poison());
     return;
   }
@@ -629,7 +638,8 @@ void Inferencer::FinishCall(const CallNode* call) {
     if (!solver_.Unify(sig->arg_types[i], got)) {
       const ExprNode* arg = call->args[i].get();
       Error(arg->span.defined() && !arg->IsInstance<VarNode>() ? arg : call,
-            fmt::format("argument {} of `{}` has type {}, must be {}", i, Name(call->op.get()), Text(got), Text(sig->arg_types[i])));
+            fmt::format("argument {} of `{}` has type {}, must be {}", i, Name(call->op.get()), Text(got),
+                        Text(sig->arg_types[i])));
     }
   }
   Done(call, sig->ret_type);
@@ -652,8 +662,10 @@ bool Inferencer::Relation(const CallNode* call, const Type& result, bool last) {
     throw;
   } catch (const runtime::Error& e) {
     std::string message = e.message();
-    if (message.rfind("[R", 0) == 0) message = fmt::format("[{} {}", op->name.view(), message.substr(1));
-    else if (message.empty() || message[0] != '[') message = fmt::format("[{}] {}", op->name.view(), message);
+    if (message.rfind("[R", 0) == 0)
+      message = fmt::format("[{} {}", op->name.view(), message.substr(1));
+    else if (message.empty() || message[0] != '[')
+      message = fmt::format("[{}] {}", op->name.view(), message);
     Error(call, message, ArgsLabel(call));
     return false;
   }
@@ -664,7 +676,8 @@ bool Inferencer::Relation(const CallNode* call, const Type& result, bool last) {
     for (size_t i = 0; i < call->args.size(); ++i) {
       if (solver_.FirstHole(TypeOf(call->args[i].get()))) return false;  // reported where it comes from
     }
-    Error(call, fmt::format("[{}] the result's type does not follow from the arguments", op->name.view()), ArgsLabel(call));
+    Error(call, fmt::format("[{}] the result's type does not follow from the arguments", op->name.view()),
+          ArgsLabel(call));
   }
   return decided;
 }
@@ -672,7 +685,8 @@ bool Inferencer::Relation(const CallNode* call, const Type& result, bool last) {
 void Inferencer::FinishTupleGetItem(const TupleGetItemNode* item) {
   Type result = solver_.NewHole();
   Type t = solver_.Find(TypeOf(item->tuple.get()));
-  if (const auto* tuple = t.as<TupleTypeNode>(); tuple && item->index >= 0 && item->index < static_cast<int64_t>(tuple->fields.size())) {
+  if (const auto* tuple = t.as<TupleTypeNode>();
+      tuple && item->index >= 0 && item->index < static_cast<int64_t>(tuple->fields.size())) {
     Done(item, tuple->fields[item->index]);
     return;
   }
@@ -753,7 +767,9 @@ void Inferencer::CheckComplete() {
   if (!errors_->empty()) return;
   for (const ExprNode* n : order_) {
     if (!n->IsInstance<VarNode>() || !solver_.FirstHole(TypeOf(n))) continue;
-    Error(n, fmt::format("the type of `%{}` does not follow from its use", static_cast<const VarNode*>(n)->name_hint().view()),
+    Error(n,
+          fmt::format("the type of `%{}` does not follow from its use",
+                      static_cast<const VarNode*>(n)->name_hint().view()),
           "", "write it down: %x: Tensor[(1, 3), float32]");
   }
   if (!errors_->empty()) return;
@@ -809,8 +825,10 @@ Expr Inferencer::Write(const Expr& root, bool may_copy) {
     if (!i.changed) continue;
     i.type = solver_.Resolve(i.type);
     if (!n->checked_type_.defined()) continue;
-    if (StructuralEqual(n->checked_type_, i.type)) i.changed = false, i.type = Existing(n);
-    else copies = true;
+    if (StructuralEqual(n->checked_type_, i.type))
+      i.changed = false, i.type = Existing(n);
+    else
+      copies = true;
   }
   if (!copies || !may_copy) {
     for (const ExprNode* n : order_) {
@@ -839,8 +857,10 @@ bool Declared(const FunctionNode* f) {
 
 Type DeclaredType(const FunctionNode* f, Inferencer* holes) {
   Array<Type> params;
-  for (const Var& p : f->params) params.push_back(p->type_annotation.defined() || !holes ? p->type_annotation : holes->NewHole());
-  return FuncType(f->type_params, params, f->ret_type.defined() || !holes ? f->ret_type : holes->NewHole(), Array<TypeConstraint>());
+  for (const Var& p : f->params)
+    params.push_back(p->type_annotation.defined() || !holes ? p->type_annotation : holes->NewHole());
+  return FuncType(f->type_params, params, f->ret_type.defined() || !holes ? f->ret_type : holes->NewHole(),
+                  Array<TypeConstraint>());
 }
 
 /// Groups of functions that call each other, callees before callers (Tarjan's algorithm with a stack of its own).
@@ -866,8 +886,10 @@ std::vector<std::vector<size_t>> Groups(const std::vector<std::vector<size_t>>& 
       }
       if (edge < calls[v].size()) {
         size_t w = calls[v][edge++];
-        if (!index[w]) stack.push_back({w, 0});
-        else if (open[w]) low[v] = std::min(low[v], index[w]);
+        if (!index[w])
+          stack.push_back({w, 0});
+        else if (open[w])
+          low[v] = std::min(low[v], index[w]);
         continue;
       }
       const size_t done = v;
@@ -894,7 +916,8 @@ struct Func {
 };
 
 /// One attempt over all functions; fills `result` with the typed ones.
-void InferAll(const IRModule& mod, const std::vector<Func>& funcs, Mode mode, DiagnosticList* errors, std::vector<Function>* result) {
+void InferAll(const IRModule& mod, const std::vector<Func>& funcs, Mode mode, DiagnosticList* errors,
+              std::vector<Function>* result) {
   std::unordered_map<std::string_view, Type> globals;
   std::unordered_map<std::string_view, size_t> number;
   std::vector<size_t> todo;
@@ -905,13 +928,16 @@ void InferAll(const IRModule& mod, const std::vector<Func>& funcs, Mode mode, Di
     number[name] = i;
     if (mode == Mode::kNew && f.func->checked_type_.defined()) {
       // Its callers were typed by the variable's type.
-      if (f.var->checked_type_.defined() && !StructuralEqual(f.var->checked_type_, f.func->checked_type_)) throw Again();
+      if (f.var->checked_type_.defined() && !StructuralEqual(f.var->checked_type_, f.func->checked_type_))
+        throw Again();
       globals[name] = runtime::RefCast<Type>(f.func->checked_type_);
       (*result)[i] = f.func;
     } else {
       todo.push_back(i);
-      if (Declared(f.func.get())) globals[name] = DeclaredType(f.func.get(), nullptr);
-      else order_matters = true;
+      if (Declared(f.func.get()))
+        globals[name] = DeclaredType(f.func.get(), nullptr);
+      else
+        order_matters = true;
     }
   }
   std::vector<std::vector<size_t>> groups;
@@ -963,7 +989,8 @@ void InferAll(const IRModule& mod, const std::vector<Func>& funcs, Mode mode, Di
       const Func& f = funcs[i];
       Type type = infer.FinalType(f.func);
       globals[f.var->name_hint.view()] = type;
-      if (mode == Mode::kNew && f.var->checked_type_.defined() && !StructuralEqual(f.var->checked_type_, type)) throw Again();
+      if (mode == Mode::kNew && f.var->checked_type_.defined() && !StructuralEqual(f.var->checked_type_, type))
+        throw Again();
     }
     if (!errors->empty()) continue;
     for (size_t i : group) (*result)[i] = Downcast<Function>(infer.Write(funcs[i].func));
@@ -1019,8 +1046,10 @@ Type InferTypeOf(const Expr& expr, const IRModule& mod) {
     if (mod.defined()) {
       for (const auto& [var, func] : mod->functions) {
         const auto* f = func.as<FunctionNode>();
-        if (f && func->checked_type_.defined()) globals[var->name_hint.view()] = runtime::RefCast<Type>(func->checked_type_);
-        else if (f && Declared(f)) globals[var->name_hint.view()] = DeclaredType(f, nullptr);
+        if (f && func->checked_type_.defined())
+          globals[var->name_hint.view()] = runtime::RefCast<Type>(func->checked_type_);
+        else if (f && Declared(f))
+          globals[var->name_hint.view()] = DeclaredType(f, nullptr);
       }
     }
     Inferencer infer(mod, mode, &errors);
@@ -1053,7 +1082,9 @@ const RegisterPass<InferType> registered;
 }  // namespace
 
 BATON_REGISTER_GLOBAL("relay._transform.InferTypeLocal").set_body_typed([](Expr expr) { return InferTypeOf(expr); });
-BATON_REGISTER_GLOBAL("relay.analysis.InferTypeOf").set_body_typed([](Expr expr, IRModule mod) { return InferTypeOf(expr, mod); });
+BATON_REGISTER_GLOBAL("relay.analysis.InferTypeOf").set_body_typed([](Expr expr, IRModule mod) {
+  return InferTypeOf(expr, mod);
+});
 
 }  // namespace transform
 }  // namespace baton::relay

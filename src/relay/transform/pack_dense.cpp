@@ -57,7 +57,8 @@ std::unordered_map<const Object*, int> CountUses(const Function& f) {
 
 class Packer : public MixedModeMutator {
  public:
-  Packer(const Target& target, const Function& f) : machine_(kernel::MachineOf(target, DataType::Float(32))), uses_(CountUses(f)) {}
+  Packer(const Target& target, const Function& f)
+      : machine_(kernel::MachineOf(target, DataType::Float(32))), uses_(CountUses(f)) {}
 
  private:
   Expr Rewrite_(const CallNode* pre, const Expr& post) final {
@@ -84,13 +85,14 @@ class Packer : public MixedModeMutator {
       packed->span = w->span;
       kept_.push_back(GetRef<Constant>(w));
     }
-    Expr e = MakeCall<DenseAttrs>(op::dense_pack, {call->args[0], packed}, [&](DenseAttrs* a) { a->units = PrimExpr(n); });
+    Expr e =
+        MakeCall<DenseAttrs>(op::dense_pack, {call->args[0], packed}, [&](DenseAttrs* a) { a->units = PrimExpr(n); });
     e->span = pre->span;
     return e;
   }
 
-  /// reshape(dense(x)) that only gives the rows more dimensions becomes a product of rows with those dimensions, so that the
-  /// operators behind the reshape follow the product itself.
+  /// reshape(dense(x)) that only gives the rows more dimensions becomes a product of rows with those dimensions, so
+  /// that the operators behind the reshape follow the product itself.
   Expr Widen(const CallNode* pre, const Expr& post) {
     const auto* call = post.as<CallNode>();
     const auto* inner = call->args[0].as<CallNode>();
@@ -99,7 +101,9 @@ class Packer : public MixedModeMutator {
     const auto *out = pre->checked_type_.as<TensorTypeNode>(), *was = pre_inner->checked_type_.as<TensorTypeNode>();
     const auto* data = pre_inner->args[0]->checked_type_.as<TensorTypeNode>();
     std::vector<int64_t> to, from, x;
-    if (!out || !was || !data || !StaticShape(out->shape, &to) || !StaticShape(was->shape, &from) || !StaticShape(data->shape, &x)) return post;
+    if (!out || !was || !data || !StaticShape(out->shape, &to) || !StaticShape(was->shape, &from) ||
+        !StaticShape(data->shape, &x))
+      return post;
     if (to.empty() || to.back() != from.back()) return post;
     to.back() = x.back();
     Expr rows = inner->args[0];
@@ -108,7 +112,8 @@ class Packer : public MixedModeMutator {
     const auto* view_op = view ? view->op.as<OpNode>() : nullptr;
     std::vector<int64_t> before;
     if (view_op && view_op->name == "reshape" && view->args[0]->checked_type_.as<TensorTypeNode>() &&
-        StaticShape(view->args[0]->checked_type_.as<TensorTypeNode>()->shape, &before) && before == to && rows.as<CallNode>()) {
+        StaticShape(view->args[0]->checked_type_.as<TensorTypeNode>()->shape, &before) && before == to &&
+        rows.as<CallNode>()) {
       rows = rows.as<CallNode>()->args[0];
     } else {
       rows = Reshape(rows, Array<int64_t>(to.begin(), to.end()));

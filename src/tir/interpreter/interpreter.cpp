@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A tree walk that evaluates one lane at a time: a vector expression is asked for each of its lanes.
-#include <baton/tir/interpreter.h>
-
 #include <baton/support/stack.h>
 #include <baton/tir/functor.h>
+#include <baton/tir/interpreter.h>
 #include <baton/tir/op.h>
 
 #include <cmath>
@@ -37,20 +36,24 @@ int64_t WrapInt(int64_t v, DataType t) {
 }
 
 /// double rounding is harmless for + - * / and sqrt of float32.
-double Round(double v, DataType t) { return t.is_float() && t.bits() == 64 ? v : static_cast<double>(static_cast<float>(v)); }
+double Round(double v, DataType t) {
+  return t.is_float() && t.bits() == 64 ? v : static_cast<double>(static_cast<float>(v));
+}
 
 class Interpreter {
  public:
   Interpreter(const PrimFunc& f, const std::vector<NDArray>& args, int64_t max_steps) : max_steps_(max_steps) {
     if (f->params.size() != args.size()) {
-      throw RuntimeError("the function takes " + std::to_string(f->params.size()) + " arrays, got " + std::to_string(args.size()));
+      throw RuntimeError("the function takes " + std::to_string(f->params.size()) + " arrays, got " +
+                         std::to_string(args.size()));
     }
     for (size_t i = 0; i < args.size(); ++i) {
       const Var& p = f->params[static_cast<int64_t>(i)];
       if (!f->buffer_map.count(p)) throw UnsupportedError("the interpreter takes functions of buffers alone");
       const Buffer& b = f->buffer_map.at(p);
       if (!(args[i].dtype() == b->dtype)) {
-        throw RuntimeError("buffer `" + b->name.str() + "` is " + DataType2String(b->dtype) + ", the array " + DataType2String(args[i].dtype()));
+        throw RuntimeError("buffer `" + b->name.str() + "` is " + DataType2String(b->dtype) + ", the array " +
+                           DataType2String(args[i].dtype()));
       }
       memory_[b->data.get()] = {args[i], args[i].numel()};
       memory_[p.get()] = memory_[b->data.get()];
@@ -60,7 +63,8 @@ class Interpreter {
 
  private:
   void Step() {
-    if (max_steps_ && ++steps_ > max_steps_) throw RuntimeError("the interpreter's budget of " + std::to_string(max_steps_) + " steps is used up");
+    if (max_steps_ && ++steps_ > max_steps_)
+      throw RuntimeError("the interpreter's budget of " + std::to_string(max_steps_) + " steps is used up");
   }
 
   // ---- Expressions
@@ -98,7 +102,8 @@ class Interpreter {
   }
   void CheckBounds(const Buffer& b, const Memory& m, int64_t at) {
     if (at < 0 || at >= m.size) {
-      throw RuntimeError("index " + std::to_string(at) + " leaves buffer `" + b->name.str() + "` of " + std::to_string(m.size) + " elements");
+      throw RuntimeError("index " + std::to_string(at) + " leaves buffer `" + b->name.str() + "` of " +
+                         std::to_string(m.size) + " elements");
     }
   }
   Value Load(const Buffer& b, int64_t at) {
@@ -137,7 +142,9 @@ class Interpreter {
   Value Compare(const PrimExpr& ea, const PrimExpr& eb, int lane, FF ff, FI fi, FU fu) {
     Value a = Eval(ea, lane), b = Eval(eb, lane);
     DataType t = ea.dtype();
-    bool r = IsFloat(t) ? ff(a.f, b.f) : t.is_uint() ? fu(static_cast<uint64_t>(a.i), static_cast<uint64_t>(b.i)) : fi(a.i, b.i);
+    bool r = IsFloat(t)    ? ff(a.f, b.f)
+             : t.is_uint() ? fu(static_cast<uint64_t>(a.i), static_cast<uint64_t>(b.i))
+                           : fi(a.i, b.i);
     return {r, 0};
   }
 
@@ -157,7 +164,9 @@ class Interpreter {
 #define BATON_BINARY(Node, FF, FI, FU) \
   if (const auto* o = e.as<Node>()) return Arith(o->a, o->b, t, lane, FF, FI, FU);
     auto wrap = [](auto f) {
-      return [f](int64_t a, int64_t b) { return static_cast<int64_t>(f(static_cast<uint64_t>(a), static_cast<uint64_t>(b))); };
+      return [f](int64_t a, int64_t b) {
+        return static_cast<int64_t>(f(static_cast<uint64_t>(a), static_cast<uint64_t>(b)));
+      };
     };
     auto add = [](uint64_t a, uint64_t b) { return a + b; };
     auto sub = [](uint64_t a, uint64_t b) { return a - b; };
@@ -166,7 +175,9 @@ class Interpreter {
     BATON_BINARY(MulNode, [](double a, double b) { return a * b; }, wrap(mul), mul)
     BATON_BINARY(SubNode, [](double a, double b) { return a - b; }, wrap(sub), sub)
     // As compiled code has it: division by zero gives 0, the smallest by -1 wraps.
-    auto div = [](int64_t a, int64_t b) { return b == 0 ? 0 : b == -1 ? static_cast<int64_t>(-static_cast<uint64_t>(a)) : a / b; };
+    auto div = [](int64_t a, int64_t b) {
+      return b == 0 ? 0 : b == -1 ? static_cast<int64_t>(-static_cast<uint64_t>(a)) : a / b;
+    };
     auto mod = [](int64_t a, int64_t b) { return b == 0 || b == -1 ? 0 : a % b; };
     auto udiv = [](uint64_t a, uint64_t b) { return b == 0 ? 0 : a / b; };
     auto umod = [](uint64_t a, uint64_t b) { return b == 0 ? 0 : a % b; };
@@ -190,10 +201,10 @@ class Interpreter {
     BATON_BINARY(MinNode, fmin, imin, imin)
     BATON_BINARY(MaxNode, fmax, imax, imax)
 #undef BATON_BINARY
-#define BATON_COMPARE(Node, OP)                                                \
-  if (const auto* o = e.as<Node>()) {                                          \
-    auto f = [](auto a, auto b) { return a OP b; };                            \
-    return Compare(o->a, o->b, lane, f, f, f);                                 \
+#define BATON_COMPARE(Node, OP)                     \
+  if (const auto* o = e.as<Node>()) {               \
+    auto f = [](auto a, auto b) { return a OP b; }; \
+    return Compare(o->a, o->b, lane, f, f, f);      \
   }
     BATON_COMPARE(EQNode, ==)
     BATON_COMPARE(NENode, !=)
@@ -237,7 +248,8 @@ class Interpreter {
       if (to.is_bool()) return {v.f != 0, 0};
       if (std::isnan(v.f)) return {0, 0};
       DataType via = to.bits() < 32 ? DataType::Int(32) : to;
-      double lo = via.is_int() ? -std::ldexp(1.0, via.bits() - 1) : 0, hi = std::ldexp(1.0, via.is_int() ? via.bits() - 1 : via.bits());
+      double lo = via.is_int() ? -std::ldexp(1.0, via.bits() - 1) : 0,
+             hi = std::ldexp(1.0, via.is_int() ? via.bits() - 1 : via.bits());
       int64_t i;
       if (v.f <= lo) {
         i = via.is_int() ? static_cast<int64_t>(uint64_t{1} << 63) >> (64 - via.bits()) : 0;
@@ -248,7 +260,8 @@ class Interpreter {
       }
       return OfInt(i, to);
     }
-    if (IsFloat(to)) return OfFloat(from.is_uint() ? static_cast<double>(static_cast<uint64_t>(v.i)) : static_cast<double>(v.i), to);
+    if (IsFloat(to))
+      return OfFloat(from.is_uint() ? static_cast<double>(static_cast<uint64_t>(v.i)) : static_cast<double>(v.i), to);
     return OfInt(v.i, to);
   }
 
@@ -295,8 +308,12 @@ class Interpreter {
     }
     if (name == "prefetch") return {0, 0};
     bool is_float = IsFloat(t);
-    if (name == "vector_sum") return Halves(c->args[0], [&](Value a, Value b) { return is_float ? OfFloat(a.f + b.f, s) : OfInt(a.i + b.i, s); });
-    if (name == "vector_prod") return Halves(c->args[0], [&](Value a, Value b) { return is_float ? OfFloat(a.f * b.f, s) : OfInt(a.i * b.i, s); });
+    if (name == "vector_sum")
+      return Halves(c->args[0],
+                    [&](Value a, Value b) { return is_float ? OfFloat(a.f + b.f, s) : OfInt(a.i + b.i, s); });
+    if (name == "vector_prod")
+      return Halves(c->args[0],
+                    [&](Value a, Value b) { return is_float ? OfFloat(a.f * b.f, s) : OfInt(a.i * b.i, s); });
     if (name == "vector_max" || name == "vector_min") {
       bool max = name == "vector_max";
       return Halves(c->args[0], [&](Value a, Value b) {
@@ -312,7 +329,10 @@ class Interpreter {
     if (is_float) {
       bool single = s.bits() < 64;
       auto out = [&](double v) { return OfFloat(v, s); };
-      if (name == "fma") return out(single ? static_cast<double>(std::fmaf(static_cast<float>(f(0)), static_cast<float>(f(1)), static_cast<float>(f(2)))) : std::fma(f(0), f(1), f(2)));
+      if (name == "fma")
+        return out(single ? static_cast<double>(
+                                std::fmaf(static_cast<float>(f(0)), static_cast<float>(f(1)), static_cast<float>(f(2))))
+                          : std::fma(f(0), f(1), f(2)));
       if (name == "ldexp") return out(std::isnan(f(1)) ? f(1) : std::ldexp(f(0), static_cast<int>(f(1))));
       if (name == "pow") return out(std::pow(f(0), f(1)));
       if (name == "fmod") return out(std::fmod(f(0), f(1)));
@@ -320,21 +340,43 @@ class Interpreter {
       if (name == "sigmoid") return out(1 / (1 + std::exp(-f(0))));
       if (name == "rsqrt") return out(1 / Round(std::sqrt(f(0)), s));
       using Fn = double (*)(double);
-      static const std::unordered_map<std::string_view, Fn> unary = {
-          {"exp", std::exp},     {"exp2", std::exp2},   {"log", std::log},     {"log2", std::log2},   {"log10", std::log10},
-          {"log1p", std::log1p}, {"sqrt", std::sqrt},   {"sin", std::sin},     {"cos", std::cos},     {"tan", std::tan},
-          {"sinh", std::sinh},   {"cosh", std::cosh},   {"tanh", std::tanh},   {"asin", std::asin},   {"acos", std::acos},
-          {"atan", std::atan},   {"asinh", std::asinh}, {"acosh", std::acosh}, {"atanh", std::atanh}, {"erf", std::erf},
-          {"floor", std::floor}, {"ceil", std::ceil},   {"trunc", std::trunc}, {"round", std::round}, {"nearbyint", std::nearbyint},
-          {"fabs", std::fabs},   {"abs", std::fabs}};
+      static const std::unordered_map<std::string_view, Fn> unary = {{"exp", std::exp},
+                                                                     {"exp2", std::exp2},
+                                                                     {"log", std::log},
+                                                                     {"log2", std::log2},
+                                                                     {"log10", std::log10},
+                                                                     {"log1p", std::log1p},
+                                                                     {"sqrt", std::sqrt},
+                                                                     {"sin", std::sin},
+                                                                     {"cos", std::cos},
+                                                                     {"tan", std::tan},
+                                                                     {"sinh", std::sinh},
+                                                                     {"cosh", std::cosh},
+                                                                     {"tanh", std::tanh},
+                                                                     {"asin", std::asin},
+                                                                     {"acos", std::acos},
+                                                                     {"atan", std::atan},
+                                                                     {"asinh", std::asinh},
+                                                                     {"acosh", std::acosh},
+                                                                     {"atanh", std::atanh},
+                                                                     {"erf", std::erf},
+                                                                     {"floor", std::floor},
+                                                                     {"ceil", std::ceil},
+                                                                     {"trunc", std::trunc},
+                                                                     {"round", std::round},
+                                                                     {"nearbyint", std::nearbyint},
+                                                                     {"fabs", std::fabs},
+                                                                     {"abs", std::fabs}};
       if (auto it = unary.find(name); it != unary.end()) return out(it->second(f(0)));
     } else {
-      if (name == "abs") return OfInt(t.is_uint() || n(0) >= 0 ? n(0) : static_cast<int64_t>(-static_cast<uint64_t>(n(0))), s);
+      if (name == "abs")
+        return OfInt(t.is_uint() || n(0) >= 0 ? n(0) : static_cast<int64_t>(-static_cast<uint64_t>(n(0))), s);
       if (name == "bitwise_and") return OfInt(n(0) & n(1), s);
       if (name == "bitwise_or") return OfInt(n(0) | n(1), s);
       if (name == "bitwise_xor") return OfInt(n(0) ^ n(1), s);
       if (name == "bitwise_not") return OfInt(t.is_bool() ? !n(0) : ~n(0), s);
-      if (name == "popcount") return OfInt(__builtin_popcountll(static_cast<uint64_t>(n(0)) & (~uint64_t{0} >> (64 - s.bits()))), s);
+      if (name == "popcount")
+        return OfInt(__builtin_popcountll(static_cast<uint64_t>(n(0)) & (~uint64_t{0} >> (64 - s.bits()))), s);
       if (name == "shift_left" || name == "shift_right") {
         int64_t a = n(0), k = n(1);
         bool big = k < 0 || k >= s.bits();
@@ -375,7 +417,8 @@ class Interpreter {
       // All lanes are read before one is written.
       std::vector<Value> values;
       for (int i = 0; i < lanes; ++i) values.push_back(Eval(st->value, st->value.dtype().lanes() > 1 ? i : 0));
-      for (int i = 0; i < lanes; ++i) Store(st->buffer, Position(st->buffer, st->indices, i), values[static_cast<size_t>(i)]);
+      for (int i = 0; i < lanes; ++i)
+        Store(st->buffer, Position(st->buffer, st->indices, i), values[static_cast<size_t>(i)]);
     } else if (const auto* f = s.as<ForNode>()) {
       int64_t begin = Int(f->min), n = Int(f->extent);
       Value& slot = vars_[f->loop_var.get()];

@@ -57,7 +57,8 @@ class Widener : public StmtExprMutator {
       return Cast(Wide(op->dtype), Call(op->dtype, op->op, {Place(op->args[0]), VisitExpr(op->args[1])}));
     }
     if (name == "tir.masked_store" && IsHalf(op->args[1].dtype())) {
-      return Call(op->dtype, op->op, {Place(op->args[0]), Cast(op->args[1].dtype(), VisitExpr(op->args[1])), VisitExpr(op->args[2])});
+      return Call(op->dtype, op->op,
+                  {Place(op->args[0]), Cast(op->args[1].dtype(), VisitExpr(op->args[1])), VisitExpr(op->args[2])});
     }
     if (name == "tir.address_of" || name == "tir.prefetch" || name.substr(0, 11) == "tir.masked_") {
       Array<PrimExpr> args = {Place(op->args[0])};

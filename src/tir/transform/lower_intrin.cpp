@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elementary functions of float32 as expressions that run in vector registers. The polynomials are least-squares fits in the
-// maximum norm (Lawson's iteration) of relative error on the reduced range, rounded to float32.
+// Elementary functions of float32 as expressions that run in vector registers. The polynomials are least-squares fits
+// in the maximum norm (Lawson's iteration) of relative error on the reduced range, rounded to float32.
 #include <baton/tir/functor.h>
 #include <baton/tir/lower.h>
 #include <baton/tir/op.h>
@@ -58,7 +58,8 @@ class Float32Math {
 
   /// 2^(k + r / ln2) for r in [-ln2/2, ln2/2] and integral k.
   PrimExpr ScaledExp(Names& n, const PrimExpr& k, const PrimExpr& r) const {
-    PrimExpr p = Poly(r, {0.4999999403953552, 0.16666515171527863, 0.04166845604777336, 0.00836941972374916, 0.0013813135446980596});
+    PrimExpr p = Poly(
+        r, {0.4999999403953552, 0.16666515171527863, 0.04166845604777336, 0.00836941972374916, 0.0013813135446980596});
     PrimExpr e = fma(n("rr", r * r), p, r) + C(1);
     return call_intrin(f_, "tir.ldexp", {e, k});
   }
@@ -131,7 +132,10 @@ class Float32Math {
   PrimExpr Tanh(Names& n, const PrimExpr& x) const {
     PrimExpr a = n("a", fabs(x));
     PrimExpr z = n("z", x * x);
-    PrimExpr small = fma(x * z, Poly(z, {-0.33333271741867065, 0.13331152498722076, -0.0537140928208828, 0.020551683381199837, -0.0056038787588477135}), x);
+    PrimExpr small = fma(x * z,
+                         Poly(z, {-0.33333271741867065, 0.13331152498722076, -0.0537140928208828, 0.020551683381199837,
+                                  -0.0056038787588477135}),
+                         x);
     PrimExpr e = Exp(n, n("a2", min(C(20), a + a)), false, false);
     PrimExpr big = C(1) - C(2) / (e + C(1));
     return CopySign(Select(a < C(0.625), small, big), x);  // of -0, too
@@ -144,12 +148,14 @@ class Float32Math {
   PrimExpr Erf(Names& n, const PrimExpr& x) const {
     PrimExpr a = n("a", fabs(x));
     PrimExpr z = n("z", x * x);
-    PrimExpr small = fma(x, Poly(z, {0.12837915122509003, -0.3761247992515564, 0.11281682550907135, -0.026761718094348907,
-                                     0.004985938314348459, -0.0005953731597401202}), x);
+    PrimExpr small = fma(x,
+                         Poly(z, {0.12837915122509003, -0.3761247992515564, 0.11281682550907135, -0.026761718094348907,
+                                  0.004985938314348459, -0.0005953731597401202}),
+                         x);
     // erf(t) = 1 - exp(-t + t * Q(t)), and 1 from 3.95 on.
     PrimExpr t = n("t", min(C(3.95), a));
-    PrimExpr q = Poly(t, {-0.1285143792629242, -0.6357182264328003, -0.10526197403669357, 0.02289005182683468, -0.0032149851322174072,
-                          0.00021398878016043454});
+    PrimExpr q = Poly(t, {-0.1285143792629242, -0.6357182264328003, -0.10526197403669357, 0.02289005182683468,
+                          -0.0032149851322174072, 0.00021398878016043454});
     PrimExpr e = Exp(n, n("q", fma(t, q, -t)), false, false);
     return Select(a < C(0.92), small, CopySign(C(1) - e, x));
   }
@@ -176,16 +182,26 @@ class IntrinLowerer : public StmtExprMutator {
     Float32Math m(call->dtype.lanes());
     Names n;
     PrimExpr x = n("x", arg), r;
-    if (name == "tir.exp") r = m.Exp(n, x);
-    else if (name == "tir.exp2") r = m.Exp2(n, x);
-    else if (name == "tir.log") r = m.Log(n, x);
-    else if (name == "tir.log2") r = m.Log2(n, x);
-    else if (name == "tir.log10") r = m.Log10(n, x);
-    else if (name == "tir.log1p") r = m.Log1p(n, x);
-    else if (name == "tir.tanh") r = m.Tanh(n, x);
-    else if (name == "tir.sigmoid") r = m.Sigmoid(n, x);
-    else if (name == "tir.erf") r = m.Erf(n, x);
-    else return e;
+    if (name == "tir.exp")
+      r = m.Exp(n, x);
+    else if (name == "tir.exp2")
+      r = m.Exp2(n, x);
+    else if (name == "tir.log")
+      r = m.Log(n, x);
+    else if (name == "tir.log2")
+      r = m.Log2(n, x);
+    else if (name == "tir.log10")
+      r = m.Log10(n, x);
+    else if (name == "tir.log1p")
+      r = m.Log1p(n, x);
+    else if (name == "tir.tanh")
+      r = m.Tanh(n, x);
+    else if (name == "tir.sigmoid")
+      r = m.Sigmoid(n, x);
+    else if (name == "tir.erf")
+      r = m.Erf(n, x);
+    else
+      return e;
     return n.Close(r);
   }
 
@@ -211,7 +227,8 @@ class IntrinLowerer : public StmtExprMutator {
     if (f->value == 3) return n.Close(x * x * x);
     if (f->value == -1) return make_const(t, 1) / call->args[0];
     // pow(-0, 0.5) is 0 and pow(-inf, 0.5) is inf, where sqrt gives -0 and NaN.
-    if (f->value == 0.5) return n.Close(Select(equal(x, make_const(t, -kInf)), make_const(t, kInf), sqrt(x + make_const(t, 0))));
+    if (f->value == 0.5)
+      return n.Close(Select(equal(x, make_const(t, -kInf)), make_const(t, kInf), sqrt(x + make_const(t, 0))));
     return e;
   }
 };

@@ -17,13 +17,13 @@ PrimFunc SimplifyFunc(const PrimFunc& f) {
 
 PrimFunc LowerPipeline(const PrimFunc& func, const Target&) {
   PrimFunc f = func;
-  f = FlattenStorage(f);       // one index from here on
-  f = SimplifyFunc(f);         // loop bounds are literals where they can be
-  f = ComputeHalfInFloat(f);   // no arithmetic on half floats from here on
-  f = VectorizeLoops(f);       // no kVectorized loops from here on
-  f = UnrollLoops(f);          // no kUnrolled loops; registers have literal indices
+  f = FlattenStorage(f);      // one index from here on
+  f = SimplifyFunc(f);        // loop bounds are literals where they can be
+  f = ComputeHalfInFloat(f);  // no arithmetic on half floats from here on
+  f = VectorizeLoops(f);      // no kVectorized loops from here on
+  f = UnrollLoops(f);         // no kUnrolled loops; registers have literal indices
   f = SimplifyFunc(f);
-  f = LowerIntrinsics(f);      // what is left of elementary functions is a call of libm
+  f = LowerIntrinsics(f);  // what is left of elementary functions is a call of libm
   f = PlanStorage(f);
   return f;
 }

@@ -53,8 +53,10 @@ PrimFunc PlanStorage(const PrimFunc& f) {
   std::unordered_map<const Object*, size_t> index;
   for (size_t i = 0; i < buffers.size(); ++i) index[buffers[i]->data.get()] = i;
   std::vector<Stmt> steps;
-  if (const auto* q = body.as<SeqStmtNode>()) steps.assign(q->seq.begin(), q->seq.end());
-  else steps.push_back(body);
+  if (const auto* q = body.as<SeqStmtNode>())
+    steps.assign(q->seq.begin(), q->seq.end());
+  else
+    steps.push_back(body);
   struct Life {
     int64_t first = -1, last = -1, size = 0, offset = 0;
   };
@@ -81,7 +83,8 @@ PrimFunc PlanStorage(const PrimFunc& f) {
     if (life[i].first < 0) continue;
     std::vector<std::pair<int64_t, int64_t>> taken;
     for (size_t p : placed) {
-      if (life[p].first <= life[i].last && life[i].first <= life[p].last) taken.push_back({life[p].offset, life[p].offset + life[p].size});
+      if (life[p].first <= life[i].last && life[i].first <= life[p].last)
+        taken.push_back({life[p].offset, life[p].offset + life[p].size});
     }
     std::sort(taken.begin(), taken.end());
     int64_t at = 0;

@@ -25,7 +25,8 @@ class Vectorizer : public StmtExprMutator {
   }
   PrimExpr VisitExpr_(const SelectNode* op) final {
     PrimExpr c = VisitExpr(op->condition), t = VisitExpr(op->true_value), f = VisitExpr(op->false_value);
-    if (c.same_as(op->condition) && t.same_as(op->true_value) && f.same_as(op->false_value)) return GetRef<PrimExpr>(op);
+    if (c.same_as(op->condition) && t.same_as(op->true_value) && f.same_as(op->false_value))
+      return GetRef<PrimExpr>(op);
     int lanes = Widest({c, t, f});
     return Select(c, broadcast_to(t, lanes), broadcast_to(f, lanes));
   }
@@ -77,8 +78,8 @@ class Vectorizer : public StmtExprMutator {
       return GetRef<PrimExpr>(op);
     }
     if (name.substr(0, 4) != "tir." || name.substr(0, 9) == "tir.call_" || name.substr(0, 11) == "tir.vector_" ||
-        name.substr(0, 11) == "tir.masked_" || name.substr(0, 8) == "tir.amx_" || name == "tir.prefetch" || name == "tir.address_of" ||
-        name == "tir.ptr_offset" || name == "tir.load_handle" || name == "tir.memcpy") {
+        name.substr(0, 11) == "tir.masked_" || name.substr(0, 8) == "tir.amx_" || name == "tir.prefetch" ||
+        name == "tir.address_of" || name == "tir.ptr_offset" || name == "tir.load_handle" || name == "tir.memcpy") {
       throw NoVectorForm();
     }
     if (op->dtype.is_vector()) throw NoVectorForm();

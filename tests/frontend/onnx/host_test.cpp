@@ -2,9 +2,8 @@
 // The evaluator of shape computations: exact values, and nothing for what it does not know.
 #include "frontend/onnx/host.h"
 
-#include <doctest/doctest.h>
-
 #include <baton/runtime/array.h>
+#include <doctest/doctest.h>
 
 namespace baton::onnx {
 namespace {
@@ -50,7 +49,8 @@ TEST_CASE("onnx host: places") {
   CHECK(Ints(EvaluateCall("take", {m, I({1})}, {{"axis", int64_t{0}}})) == Dims{3, 4, 5});
   CHECK(Ints(EvaluateCall("take", {m, I({-1})}, {{"axis", int64_t{1}}})) == Dims{2, 5});
   CHECK(EvaluateCall("take", {m, I({2})}, {{"axis", int64_t{0}}}) == nullptr);
-  CHECK(Ints(EvaluateCall("strided_slice", {I({0, 1, 2, 3})}, {{"begin", A({3})}, {"end", A({-5})}, {"strides", A({-2})}})) == Dims{3, 1});
+  CHECK(Ints(EvaluateCall("strided_slice", {I({0, 1, 2, 3})},
+                          {{"begin", A({3})}, {"end", A({-5})}, {"strides", A({-2})}})) == Dims{3, 1});
   CHECK(Ints(EvaluateCall("concatenate", {m, m}, {{"axis", int64_t{1}}})) == Dims{0, 1, 2, 0, 1, 2, 3, 4, 5, 3, 4, 5});
   CHECK(Ints(EvaluateCall("sum", {m}, {{"axis", A({1})}, {"keepdims", false}})) == Dims{3, 12});
   CHECK(Ints(EvaluateCall("prod", {I({2, 3, 4})}, {{"axis", A({0})}, {"keepdims", false}})) == Dims{24});

@@ -75,14 +75,13 @@ TEST_CASE("onnx import: weights as parameters") {
 
 TEST_CASE("onnx import: every unsupported node in one error") {
   std::string kind;
-  std::string what = ErrorOf(ModelP(GraphP({.nodes = {NodeP("Foo", {"x"}, {"a"}, {}, "foo"),
-                                                      NodeP("Relu", {"a"}, {"b"}, {}, "relu"),
-                                                      NodeP("Gelu", {"x"}, {"c"}, {}, "gelu"),
-                                                      NodeP("Bar", {"b"}, {"y"}, {}, "bar", "com.x"),
-                                                      NodeP("Abs", {"x"}, {"z"}, {AttrInt("mystery", 1)}, "abs")},
-                                            .inputs = {ValueP("x", {2})},
-                                            .outputs = {ValueP("y", {2})}})),
-                             {}, &kind);
+  std::string what = ErrorOf(
+      ModelP(GraphP({.nodes = {NodeP("Foo", {"x"}, {"a"}, {}, "foo"), NodeP("Relu", {"a"}, {"b"}, {}, "relu"),
+                               NodeP("Gelu", {"x"}, {"c"}, {}, "gelu"), NodeP("Bar", {"b"}, {"y"}, {}, "bar", "com.x"),
+                               NodeP("Abs", {"x"}, {"z"}, {AttrInt("mystery", 1)}, "abs")},
+                     .inputs = {ValueP("x", {2})},
+                     .outputs = {ValueP("y", {2})}})),
+      {}, &kind);
   CHECK(kind == "UnsupportedError");
   Has(what, "4 parts of the model are not supported");
   Has(what, "node `foo` (Foo) of `ai.onnx` 17: no such operator is known");
@@ -111,7 +110,14 @@ TEST_CASE("onnx import: operands that must be known and are not become dyn.onnx"
 
 TEST_CASE("onnx import: functions are inlined with their attributes") {
   Proto leaky = NodeP("LeakyRelu", {"a"}, {"b"}, {Proto().Str(1, "alpha").Int(20, 1).Str(21, "slope")});
-  Proto f = Proto().Str(1, "F").Str(4, "a").Str(5, "b").Str(6, "slope").Msg(7, leaky).Str(10, "d").Msg(9, Proto().Str(1, "").Int(2, 17));
+  Proto f = Proto()
+                .Str(1, "F")
+                .Str(4, "a")
+                .Str(5, "b")
+                .Str(6, "slope")
+                .Msg(7, leaky)
+                .Str(10, "d")
+                .Msg(9, Proto().Str(1, "").Int(2, 17));
   Proto model = ModelP(GraphP({.nodes = {NodeP("F", {"x"}, {"y"}, {AttrFloat("slope", 0.25f)}, "", "d")},
                                .inputs = {ValueP("x", {2})},
                                .outputs = {ValueP("y", {2})}}));
@@ -133,11 +139,15 @@ TEST_CASE("onnx import: the model's mistakes are told by node") {
   Has(ErrorOf(ModelP(GraphP({}), 99)), "newer than the newest known (28)");
   OnnxOptions options;
   options.inputs.push_back({"z", frontend::OnnxInput::kTensor, {{1}}});
-  Has(ErrorOf(ModelP(GraphP({.inputs = {ValueP("x", {1})}, .outputs = {ValueP("x", {1})}})), options), "`z`, which is no input; did you mean `x`?");
+  Has(ErrorOf(ModelP(GraphP({.inputs = {ValueP("x", {1})}, .outputs = {ValueP("x", {1})}})), options),
+      "`z`, which is no input; did you mean `x`?");
 }
 
 TEST_CASE("onnx import: a subgraph with inputs that nothing gives") {
-  Proto body = GraphP({.nodes = {NodeP("Add", {"h", "e"}, {"k"})}, .inputs = {ValueP("h", {2}), ValueP("e", {2})}, .outputs = {ValueP("k", {2})}}, "body");
+  Proto body = GraphP({.nodes = {NodeP("Add", {"h", "e"}, {"k"})},
+                       .inputs = {ValueP("h", {2}), ValueP("e", {2})},
+                       .outputs = {ValueP("k", {2})}},
+                      "body");
   Proto scan = NodeP("Scan", {"x"}, {"y"}, {AttrGraph("body", body), AttrInt("num_scan_inputs", 1)});
   Has(ErrorOf(ModelP(GraphP({.nodes = {scan}, .inputs = {ValueP("x", {3, 2})}, .outputs = {ValueP("y", {2})}}))),
       "subgraph `body` takes 2 inputs and is given 1");
@@ -145,10 +155,18 @@ TEST_CASE("onnx import: a subgraph with inputs that nothing gives") {
 
 TEST_CASE("onnx import: functions that multiply cannot unfold without end") {
   // Each function calls the next ten times: 10^9 nodes from a kilobyte.
-  Proto model = ModelP(GraphP({.nodes = {NodeP("F0", {"x"}, {"y"}, {}, "", "d")}, .inputs = {ValueP("x", {2})}, .outputs = {ValueP("y", {2})}}));
+  Proto model = ModelP(GraphP({.nodes = {NodeP("F0", {"x"}, {"y"}, {}, "", "d")},
+                               .inputs = {ValueP("x", {2})},
+                               .outputs = {ValueP("y", {2})}}));
   model.Msg(8, Proto().Str(1, "d").Int(2, 1));
   for (int i = 0; i < 10; ++i) {
-    Proto f = Proto().Str(1, "F" + std::to_string(i)).Str(4, "a").Str(5, "b9").Str(10, "d").Msg(9, Proto().Str(1, "").Int(2, 17)).Msg(9, Proto().Str(1, "d").Int(2, 1));
+    Proto f = Proto()
+                  .Str(1, "F" + std::to_string(i))
+                  .Str(4, "a")
+                  .Str(5, "b9")
+                  .Str(10, "d")
+                  .Msg(9, Proto().Str(1, "").Int(2, 17))
+                  .Msg(9, Proto().Str(1, "d").Int(2, 1));
     for (int k = 0; k < 10; ++k) {
       std::string in = k == 0 ? "a" : "b" + std::to_string(k - 1), out = "b" + std::to_string(k);
       std::string op = i == 9 ? "Neg" : "F" + std::to_string(i + 1);

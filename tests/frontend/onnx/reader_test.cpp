@@ -94,13 +94,13 @@ TEST_CASE("onnx reader: every kind of attribute and type") {
   Proto seq = Proto().Msg(4, Proto().Msg(1, TensorTypeP(1, {2})));
   Proto map = Proto().Msg(5, Proto().Int(1, 7).Msg(2, TensorTypeP(1, {})));
   Proto opt = Proto().Msg(9, Proto().Msg(1, seq));
-  Proto node = NodeP("Foo", {"x", ""}, {"y"},
-                     {AttrInt("i", -4), AttrInts("is", {1, -1}), AttrFloat("f", 0.5f), AttrStr("s", "abc"),
-                      Proto().Str(1, "fs").Float(7, 1).Float(7, 2).Int(20, 6),
-                      Proto().Str(1, "ss").Str(9, "a").Str(9, "b").Int(20, 8),
-                      Proto().Str(1, "t").Msg(5, FloatsP("", {1}, {7})).Int(20, 4),
-                      Proto().Str(1, "sp").Msg(22, sparse).Int(20, 11), Proto().Str(1, "tp").Msg(14, opt).Int(20, 13),
-                      Proto().Str(1, "empty").Int(20, 7), Proto().Str(1, "untyped").Int(3, 9)});
+  Proto node = NodeP(
+      "Foo", {"x", ""}, {"y"},
+      {AttrInt("i", -4), AttrInts("is", {1, -1}), AttrFloat("f", 0.5f), AttrStr("s", "abc"),
+       Proto().Str(1, "fs").Float(7, 1).Float(7, 2).Int(20, 6), Proto().Str(1, "ss").Str(9, "a").Str(9, "b").Int(20, 8),
+       Proto().Str(1, "t").Msg(5, FloatsP("", {1}, {7})).Int(20, 4), Proto().Str(1, "sp").Msg(22, sparse).Int(20, 11),
+       Proto().Str(1, "tp").Msg(14, opt).Int(20, 13), Proto().Str(1, "empty").Int(20, 7),
+       Proto().Str(1, "untyped").Int(3, 9)});
   auto model = ParseModel(ModelP(GraphP({.nodes = {node},
                                          .inputs = {Proto().Str(1, "x").Msg(2, seq), Proto().Str(1, "m").Msg(2, map)},
                                          .outputs = {ValueP("y", {})}}))
@@ -192,9 +192,12 @@ TEST_CASE("onnx reader: every flipped bit is a clean error or another model") {
 }
 
 TEST_CASE("onnx reader: errors say byte, field and node") {
-  std::string bad = ModelP(GraphP({.nodes = {NodeP("Relu", {"x"}, {"y"}), NodeP("Conv", {"x"}, {"z"},
-                                   {Proto().Str(1, "pads").Ints(8, {1}).Int(20, 2)}, "conv_7")},
-                                   .inputs = {ValueP("x", {1})}, .outputs = {ValueP("y", {1})}})).bytes;
+  std::string bad =
+      ModelP(GraphP({.nodes = {NodeP("Relu", {"x"}, {"y"}),
+                               NodeP("Conv", {"x"}, {"z"}, {Proto().Str(1, "pads").Ints(8, {1}).Int(20, 2)}, "conv_7")},
+                     .inputs = {ValueP("x", {1})},
+                     .outputs = {ValueP("y", {1})}}))
+          .bytes;
   std::string what = ErrorOf(bad);
   Has(what, "graph.node[1] (conv_7).attribute[0] (pads): the attribute has type INT but holds a value of type INTS");
   Has(what, "`<model>`: byte ");
@@ -203,7 +206,8 @@ TEST_CASE("onnx reader: errors say byte, field and node") {
 
 TEST_CASE("onnx reader: nesting has a limit") {
   Proto graph = GraphP({});
-  for (int i = 0; i < 60; ++i) graph = GraphP({.nodes = {NodeP("If", {"c"}, {"y"}, {AttrGraph("then_branch", graph)})}});
+  for (int i = 0; i < 60; ++i)
+    graph = GraphP({.nodes = {NodeP("If", {"c"}, {"y"}, {AttrGraph("then_branch", graph)})}});
   Has(ErrorOf(ModelP(graph).bytes), "nest deeper than 100");
   Proto type = TensorTypeP(1, {});
   for (int i = 0; i < 200; ++i) type = Proto().Msg(4, Proto().Msg(1, type));
@@ -216,7 +220,10 @@ TEST_CASE("onnx reader: foreign files are told apart") {
   Has(LoadError(folder.path), "is a directory");
   Has(LoadError(folder.Write("empty.onnx", "")), "is empty (0 bytes)");
   Has(LoadError(folder.Write("a", "PK\x03\x04rest")), "looks like a zip archive");
-  Has(LoadError(folder.Write("b", "\x7f" "ELF\x02\x01\x01 and so on")), "compiled program or library (ELF)");
+  Has(LoadError(folder.Write("b",
+                             "\x7f"
+                             "ELF\x02\x01\x01 and so on")),
+      "compiled program or library (ELF)");
   Has(LoadError(folder.Write("c", "Hello, this is text.\n")), "looks like text");
   Has(LoadError(folder.Write("d", "<!DOCTYPE html><html></html>")), "HTML or XML");
   Has(LoadError(folder.Write("e", "version https://git-lfs.github.com/spec/v1\n")), "Git LFS pointer");
@@ -252,10 +259,9 @@ TEST_CASE("onnx check: names and order") {
     Has(what, "initializer may have been lost");
   }
   SUBCASE("a cycle names its nodes") {
-    std::string what = ErrorOf(graph({.nodes = {NodeP("Relu", {"x"}, {"r"}, {}, "before"),
-                                                NodeP("Add", {"r", "c"}, {"b"}, {}, "first"),
-                                                NodeP("Neg", {"b"}, {"c"}, {}, "second"),
-                                                NodeP("Abs", {"c"}, {"y"}, {}, "after")}}));
+    std::string what = ErrorOf(
+        graph({.nodes = {NodeP("Relu", {"x"}, {"r"}, {}, "before"), NodeP("Add", {"r", "c"}, {"b"}, {}, "first"),
+                         NodeP("Neg", {"b"}, {"c"}, {}, "second"), NodeP("Abs", {"c"}, {"y"}, {}, "after")}}));
     Has(what, "cycle");
     Has(what, "node `first` (Add) needs `c`");
     Has(what, "node `second` (Neg) needs `b`");
@@ -279,13 +285,13 @@ TEST_CASE("onnx check: names and order") {
   SUBCASE("an output that nothing defines") { Has(ErrorOf(graph({.nodes = {}})), "output `y`, which nothing defines"); }
   SUBCASE("a subgraph sees outer values, its own stay its own") {
     Proto inner = GraphP({.nodes = {NodeP("Neg", {"late"}, {"in"})}, .outputs = {ValueP("in", {1})}});
-    std::string ok = graph({.nodes = {NodeP("If", {"x"}, {"y"}, {AttrGraph("then_branch", inner)}),
-                                      NodeP("Abs", {"x"}, {"late"})}});
+    std::string ok =
+        graph({.nodes = {NodeP("If", {"x"}, {"y"}, {AttrGraph("then_branch", inner)}), NodeP("Abs", {"x"}, {"late"})}});
     auto model = ParseModel(ok);
     CHECK(model->graph.nodes[0].op_type == "Abs");
     CHECK(FreeNames(model->graph.nodes[1].attributes[0].graphs[0]).count("late") == 1);
-    std::string leak = graph({.nodes = {NodeP("If", {"x"}, {"y"}, {AttrGraph("then_branch", inner)}),
-                                        NodeP("Abs", {"in"}, {"late"})}});
+    std::string leak = graph(
+        {.nodes = {NodeP("If", {"x"}, {"y"}, {AttrGraph("then_branch", inner)}), NodeP("Abs", {"in"}, {"late"})}});
     Has(ErrorOf(leak), "reads `in`");
   }
   SUBCASE("operator sets") {
@@ -301,7 +307,8 @@ TEST_CASE("onnx check: names and order") {
       return ErrorOf(p.bytes);
     };
     auto fn = [](std::string_view name, const Proto& node) {
-      return Proto().Str(1, name).Str(4, "x").Str(5, "y").Msg(7, node).Str(10, "d").Msg(9, Proto().Str(1, "").Int(2, 17));
+      return Proto().Str(1, name).Str(4, "x").Str(5, "y").Msg(7, node).Str(10, "d").Msg(9,
+                                                                                        Proto().Str(1, "").Int(2, 17));
     };
     CHECK(with({fn("F", NodeP("Abs", {"x"}, {"y"}))}).empty());
     Has(with({fn("F", NodeP("Abs", {"z"}, {"y"}))}), "reads `z`");
@@ -362,8 +369,8 @@ TEST_CASE("onnx external data: read through one door, refused everywhere else") 
   refused(model_with("none.bin"), "no such file");
   refused(model_with(""), "empty `location`");
   refused(model_with("sub"), "not a regular file");
-  for (const char* path : {"/etc/passwd", "../w.bin", "sub/../w.bin", "sub/../../w.bin", "..", "C:\\w.bin", "\\\\host\\w",
-                           "sub\\..\\w.bin", "//etc/passwd"}) {
+  for (const char* path : {"/etc/passwd", "../w.bin", "sub/../w.bin", "sub/../../w.bin", "..", "C:\\w.bin",
+                           "\\\\host\\w", "sub\\..\\w.bin", "//etc/passwd"}) {
     refused(model_with(path), "is refused");
   }
   refused(model_with(std::string_view("w.bin\0x", 7)), "zero byte");

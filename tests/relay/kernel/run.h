@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// One fusion group as a kernel generator writes it, compiled and run, beside its tensor expressions evaluated one by one.
+// One fusion group as a kernel generator writes it, compiled and run, beside its tensor expressions evaluated one by
+// one.
 #pragma once
 
 #include <baton/codegen/codegen.h>
 #include <baton/ir/structural.h>
-#include <baton/relay/op.h>
 #include <baton/relay/lower.h>
+#include <baton/relay/op.h>
 #include <baton/relay/op/make.h>
 #include <baton/relay/op/nn.h>
 #include <baton/relay/transform.h>
@@ -39,8 +40,10 @@ inline NDArray Fill(const std::vector<int64_t>& shape, DataType t, uint32_t seed
   for (int64_t i = 0; i < a.numel(); ++i) {
     x = x * 1664525u + 1013904223u;
     double v = static_cast<double>(x >> 8) / (1 << 24) - 0.5;
-    if (t.bits() == 64) a.ptr<double>()[i] = v;
-    else a.ptr<float>()[i] = static_cast<float>(v);
+    if (t.bits() == 64)
+      a.ptr<double>()[i] = v;
+    else
+      a.ptr<float>()[i] = static_cast<float>(v);
   }
   return a;
 }
@@ -99,7 +102,8 @@ inline std::vector<int64_t> ShapeOf(const Expr& e) {
 }
 
 /// Compiles the group, runs it on numbers, and compares with its definition to `tolerance` of the largest result.
-inline void Check(const Array<Var>& params, const Expr& body, double tolerance = 1e-4, bool wants_kernel = true, bool interpret = false) {
+inline void Check(const Array<Var>& params, const Expr& body, double tolerance = 1e-4, bool wants_kernel = true,
+                  bool interpret = false) {
   Group g = MakeGroup(params, body);
   CHECK(g.generated == wants_kernel);
   std::vector<NDArray> args;

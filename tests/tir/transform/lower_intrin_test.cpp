@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elementary functions of float32 against the same in double: largest error in units of the last place, and special values.
+// Elementary functions of float32 against the same in double: largest error in units of the last place, and special
+// values.
 #include <baton/codegen/codegen.h>
 #include <baton/runtime/ndarray.h>
 #include <baton/tir/interpreter.h>
@@ -66,8 +67,9 @@ TEST_CASE("tir.LowerIntrin: error of float32 functions, compiled") {
       {"erf", erf, std::erf, -0.001f, 0.001f, 1.5},
       {"rsqrt", rsqrt, [](double x) { return 1 / std::sqrt(x); }, 1e-30f, 1e30f, 1.5},
   };
-  const std::vector<float> special = {0.0f,  -0.0f,    1.0f,      -1.0f,     kInf,     -kInf,    std::nanf(""), 1e-45f, -1e-45f, 1.2e-38f,
-                                      1e38f, -1e38f, 3.4e38f, -3.4e38f, 88.72f, 88.73f, 89.0f, -87.3f, -88.0f, -103.9f, -104.0f, -105.0f, 0.92f, 0.625f};
+  const std::vector<float> special = {0.0f,    -0.0f,    1.0f,   -1.0f,   kInf,    -kInf,    std::nanf(""), 1e-45f,
+                                      -1e-45f, 1.2e-38f, 1e38f,  -1e38f,  3.4e38f, -3.4e38f, 88.72f,        88.73f,
+                                      89.0f,   -87.3f,   -88.0f, -103.9f, -104.0f, -105.0f,  0.92f,         0.625f};
   Target host = Target::Host();
   for (const Case& c : cases) {
     INFO(std::string(c.name));
@@ -76,7 +78,8 @@ TEST_CASE("tir.LowerIntrin: error of float32 functions, compiled") {
     runtime::Module code = codegen::LoadObjects(codegen::CompileToObjects(mod, host, 1));
     auto* fn = reinterpret_cast<int32_t (*)(void*, void*)>(code->GetSymbol("f"));
     REQUIRE(static_cast<bool>(fn));
-    NDArray x = NDArray::Empty({kN}, DataType::Float(32)), y = NDArray::Empty({kN}, DataType::Float(32)), z = NDArray::Empty({kN}, DataType::Float(32));
+    NDArray x = NDArray::Empty({kN}, DataType::Float(32)), y = NDArray::Empty({kN}, DataType::Float(32)),
+            z = NDArray::Empty({kN}, DataType::Float(32));
     double worst = 0;
     float worst_at = 0;
     uint64_t seed = 7;
@@ -91,7 +94,8 @@ TEST_CASE("tir.LowerIntrin: error of float32 functions, compiled") {
         x.SetDouble(i, v);
       }
       if (round == 0) {
-        for (size_t i = 0; i < special.size(); ++i) x.SetDouble(static_cast<int64_t>(i), static_cast<double>(special[i]));
+        for (size_t i = 0; i < special.size(); ++i)
+          x.SetDouble(static_cast<int64_t>(i), static_cast<double>(special[i]));
       }
       CHECK(fn(x.data(), y.data()) == 0);
       for (int i = 0; i < kN; ++i) {

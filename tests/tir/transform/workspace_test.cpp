@@ -18,15 +18,17 @@ constexpr int64_t kN = 32768;  // 128 KiB of float32
 PrimFunc Steps() {
   DataType f32 = DataType::Float(32);
   Buffer x = Buffer::Make({PrimExpr(kN)}, f32, "x"), y = Buffer::Make({PrimExpr(kN)}, f32, "y");
-  Buffer a = Buffer::Make({PrimExpr(kN)}, f32, "a"), b = Buffer::Make({PrimExpr(kN)}, f32, "b"), c = Buffer::Make({PrimExpr(kN)}, f32, "c");
+  Buffer a = Buffer::Make({PrimExpr(kN)}, f32, "a"), b = Buffer::Make({PrimExpr(kN)}, f32, "b"),
+         c = Buffer::Make({PrimExpr(kN)}, f32, "c");
   Var px("x", DataType::Handle()), py("y", DataType::Handle());
   auto step = [](const Buffer& to, const Buffer& from, auto fn) {
     Var i("i");
     Stmt s = BufferStore(BufferStoreNode{.buffer = to, .value = fn(BufferLoad(from, {i})), .indices = {i}});
     return Stmt(For(ForNode{.loop_var = i, .min = 0, .extent = PrimExpr(kN), .kind = ForKind::kSerial, .body = s}));
   };
-  Stmt body = SeqStmt::Flatten({step(a, x, [](PrimExpr v) { return v + 1.0f; }), step(b, a, [](PrimExpr v) { return v * 2.0f; }),
-                                step(c, b, [](PrimExpr v) { return v + 3.0f; }), step(y, c, [](PrimExpr v) { return v; })});
+  Stmt body = SeqStmt::Flatten(
+      {step(a, x, [](PrimExpr v) { return v + 1.0f; }), step(b, a, [](PrimExpr v) { return v * 2.0f; }),
+       step(c, b, [](PrimExpr v) { return v + 3.0f; }), step(y, c, [](PrimExpr v) { return v; })});
   for (const Buffer& t : {a, b, c}) body = Allocate(AllocateNode{.buffer = t, .body = body});
   return PrimFunc({px, py}, body, {{px, x}, {py, y}});
 }

@@ -53,7 +53,9 @@ struct UniqueAttrs : AttrsNode<UniqueAttrs> {
 struct CompressAttrs : AttrsNode<CompressAttrs> {
   static constexpr auto _type_key = "relay.attrs.CompressAttrs";
   PrimExpr axis;
-  static constexpr void Describe(auto& d) { d(F<&CompressAttrs::axis>, "Dimension to select along; None: of the flattened data."); }
+  static constexpr void Describe(auto& d) {
+    d(F<&CompressAttrs::axis>, "Dimension to select along; None: of the flattened data.");
+  }
 };
 struct SearchSortedAttrs : AttrsNode<SearchSortedAttrs> {
   static constexpr auto _type_key = "relay.attrs.SearchSortedAttrs";
@@ -105,8 +107,8 @@ struct MultinomialAttrs : AttrsNode<MultinomialAttrs> {
 };
 
 namespace op {
-extern BATON_DLL const Op sort, argsort, topk, unique, argwhere, compress, searchsorted, det, random_uniform, random_normal, random_bernoulli,
-    random_multinomial;
+extern BATON_DLL const Op sort, argsort, topk, unique, argwhere, compress, searchsorted, det, random_uniform,
+    random_normal, random_bernoulli, random_multinomial;
 }  // namespace op
 
 }  // namespace baton::relay

@@ -14,8 +14,10 @@ struct OnDeviceAttrs : AttrsNode<OnDeviceAttrs> {
   int64_t device_type = kInvalidDeviceType;
   bool is_fixed = false;
   static constexpr void Describe(auto& d) {
-    d(F<&OnDeviceAttrs::device_type>, "Device that the argument runs on, as DLPack numbers them: 1 CPU, 2 CUDA. -1: not said.");
-    d(F<&OnDeviceAttrs::is_fixed>, "Whether the annotation itself stands on that device, so that nothing is copied for it.");
+    d(F<&OnDeviceAttrs::device_type>,
+      "Device that the argument runs on, as DLPack numbers them: 1 CPU, 2 CUDA. -1: not said.");
+    d(F<&OnDeviceAttrs::is_fixed>,
+      "Whether the annotation itself stands on that device, so that nothing is copied for it.");
   }
 };
 struct DeviceCopyAttrs : AttrsNode<DeviceCopyAttrs> {
@@ -30,12 +32,16 @@ struct DeviceCopyAttrs : AttrsNode<DeviceCopyAttrs> {
 struct ShapeFuncAttrs : AttrsNode<ShapeFuncAttrs> {
   static constexpr auto _type_key = "relay.attrs.ShapeFuncAttrs";
   Array<int64_t> is_input = {};
-  static constexpr void Describe(auto& d) { d(F<&ShapeFuncAttrs::is_input>, "For each input: 1 if its value counts, 0 if its shape does."); }
+  static constexpr void Describe(auto& d) {
+    d(F<&ShapeFuncAttrs::is_input>, "For each input: 1 if its value counts, 0 if its shape does.");
+  }
 };
 struct ReshapeTensorAttrs : AttrsNode<ReshapeTensorAttrs> {
   static constexpr auto _type_key = "relay.attrs.ReshapeTensorAttrs";
   Array<int64_t> newshape;
-  static constexpr void Describe(auto& d) { d(F<&ReshapeTensorAttrs::newshape>, "Extents, -1 where not known.", kRequired); }
+  static constexpr void Describe(auto& d) {
+    d(F<&ReshapeTensorAttrs::newshape>, "Extents, -1 where not known.", kRequired);
+  }
 };
 struct AllocStorageAttrs : AttrsNode<AllocStorageAttrs> {
   static constexpr auto _type_key = "relay.attrs.AllocStorageAttrs";
@@ -61,8 +67,8 @@ struct AllocTensorAttrs : AttrsNode<AllocTensorAttrs> {
 };
 
 namespace op {
-extern BATON_DLL const Op on_device, device_copy, stop_fusion, checkpoint, vm_shape_of, vm_shape_func, vm_invoke_tvm_op, vm_reshape_tensor,
-    memory_alloc_storage, memory_alloc_tensor, memory_kill;
+extern BATON_DLL const Op on_device, device_copy, stop_fusion, checkpoint, vm_shape_of, vm_shape_func, vm_invoke_tvm_op,
+    vm_reshape_tensor, memory_alloc_storage, memory_alloc_tensor, memory_kill;
 }  // namespace op
 
 }  // namespace baton::relay

@@ -9,7 +9,9 @@ namespace baton::relay {
 /// Attributes of image.resize1d, image.resize2d, image.resize3d.
 template <int N>
 struct ResizeAttrs : AttrsNode<ResizeAttrs<N>> {
-  static constexpr auto _type_key = N == 1 ? "relay.attrs.Resize1DAttrs" : N == 2 ? "relay.attrs.Resize2DAttrs" : "relay.attrs.Resize3DAttrs";
+  static constexpr auto _type_key = N == 1   ? "relay.attrs.Resize1DAttrs"
+                                    : N == 2 ? "relay.attrs.Resize2DAttrs"
+                                             : "relay.attrs.Resize3DAttrs";
   Array<int64_t> size;
   Array<double> roi = {};
   String layout = N == 1 ? "NCW" : N == 2 ? "NCHW" : "NCDHW";
@@ -25,8 +27,10 @@ struct ResizeAttrs : AttrsNode<ResizeAttrs<N>> {
     d(F<&ResizeAttrs::roi>, "For tf_crop_and_resize: begins, then ends, as shares of data's extents.");
     d(F<&ResizeAttrs::layout>, "Layout of data: N, C and the spatial letters.");
     d(F<&ResizeAttrs::method>, "\"nearest_neighbor\", \"linear\" or \"cubic\".");
-    d(F<&ResizeAttrs::coordinate_transformation_mode>, "Where an element of the result lies in data; the names are ONNX's.");
-    d(F<&ResizeAttrs::rounding_method>, "Of nearest_neighbor: \"\" or \"round_prefer_floor\", \"round_prefer_ceil\" or \"round\", \"floor\", \"ceil\".");
+    d(F<&ResizeAttrs::coordinate_transformation_mode>,
+      "Where an element of the result lies in data; the names are ONNX's.");
+    d(F<&ResizeAttrs::rounding_method>,
+      "Of nearest_neighbor: \"\" or \"round_prefer_floor\", \"round_prefer_ceil\" or \"round\", \"floor\", \"ceil\".");
     d(F<&ResizeAttrs::cubic_alpha>, "Shape of the cubic.");
     d(F<&ResizeAttrs::cubic_exclude>, "Whether elements outside data count nothing; else the edge repeats.");
     d(F<&ResizeAttrs::extrapolation_value>, "For tf_crop_and_resize: what lies outside data.");
@@ -52,8 +56,10 @@ struct ResizeNDAttrs : AttrsNode<ResizeNDAttrs> {
     d(F<&ResizeNDAttrs::scales>, "Factors of the extents where they are not size / extent.");
     d(F<&ResizeNDAttrs::roi>, "For tf_crop_and_resize: begins, then ends, as shares of data's extents.");
     d(F<&ResizeNDAttrs::method>, "\"nearest_neighbor\", \"linear\" or \"cubic\".");
-    d(F<&ResizeNDAttrs::coordinate_transformation_mode>, "Where an element of the result lies in data; the names are ONNX's.");
-    d(F<&ResizeNDAttrs::rounding_method>, "Of nearest_neighbor: \"\" or \"round_prefer_floor\", \"round_prefer_ceil\" or \"round\", \"floor\", \"ceil\".");
+    d(F<&ResizeNDAttrs::coordinate_transformation_mode>,
+      "Where an element of the result lies in data; the names are ONNX's.");
+    d(F<&ResizeNDAttrs::rounding_method>,
+      "Of nearest_neighbor: \"\" or \"round_prefer_floor\", \"round_prefer_ceil\" or \"round\", \"floor\", \"ceil\".");
     d(F<&ResizeNDAttrs::cubic_alpha>, "Shape of the cubic.");
     d(F<&ResizeNDAttrs::cubic_exclude>, "Whether elements outside data count nothing; else the edge repeats.");
     d(F<&ResizeNDAttrs::extrapolation_value>, "For tf_crop_and_resize: what lies outside data.");
@@ -71,7 +77,8 @@ struct GridSampleAttrs : AttrsNode<GridSampleAttrs> {
     d(F<&GridSampleAttrs::method>, "\"nearest\", \"bilinear\" (any rank) or \"bicubic\".");
     d(F<&GridSampleAttrs::layout>, "\"NCHW\" or \"NCDHW\".");
     d(F<&GridSampleAttrs::padding_mode>, "Outside data: \"zeros\", \"border\" or \"reflection\".");
-    d(F<&GridSampleAttrs::align_corners>, "Whether -1 and 1 are the centres of the corner elements, not their outer edges.");
+    d(F<&GridSampleAttrs::align_corners>,
+      "Whether -1 and 1 are the centres of the corner elements, not their outer edges.");
     d(F<&GridSampleAttrs::grid_last>, "Whether the last dimension of grid holds the coordinates, not the second.");
   }
 };
@@ -81,7 +88,8 @@ struct AffineGridAttrs : AttrsNode<AffineGridAttrs> {
   bool align_corners = true;
   static constexpr void Describe(auto& d) {
     d(F<&AffineGridAttrs::target_shape>, "Spatial extents, 2 or 3.", kRequired, AtLeast(0));
-    d(F<&AffineGridAttrs::align_corners>, "Whether -1 and 1 are the centres of the corner elements, not their outer edges.");
+    d(F<&AffineGridAttrs::align_corners>,
+      "Whether -1 and 1 are the centres of the corner elements, not their outer edges.");
   }
 };
 struct ROIAlignAttrs : AttrsNode<ROIAlignAttrs> {
@@ -117,13 +125,15 @@ struct AllClassNMSAttrs : AttrsNode<AllClassNMSAttrs> {
   bool center_point_box = false;
   String output_format = "onnx";
   static constexpr void Describe(auto& d) {
-    d(F<&AllClassNMSAttrs::center_point_box>, "Boxes are (x centre, y centre, width, height), not two corners (y1, x1, y2, x2).");
+    d(F<&AllClassNMSAttrs::center_point_box>,
+      "Boxes are (x centre, y centre, width, height), not two corners (y1, x1, y2, x2).");
     d(F<&AllClassNMSAttrs::output_format>, "\"onnx\".");
   }
 };
 
 namespace op {
-extern BATON_DLL const Op resize1d, resize2d, resize3d, resize_nd, grid_sample, affine_grid, roi_align, roi_pool, all_class_nms;
+extern BATON_DLL const Op resize1d, resize2d, resize3d, resize_nd, grid_sample, affine_grid, roi_align, roi_pool,
+    all_class_nms;
 }  // namespace op
 
 }  // namespace baton::relay

@@ -9,7 +9,9 @@ namespace baton::relay {
 /// Attributes of nn.conv1d, nn.conv2d, nn.conv3d (N spatial dimensions).
 template <int N>
 struct ConvAttrs : AttrsNode<ConvAttrs<N>> {
-  static constexpr auto _type_key = N == 1 ? "relay.attrs.Conv1DAttrs" : N == 2 ? "relay.attrs.Conv2DAttrs" : "relay.attrs.Conv3DAttrs";
+  static constexpr auto _type_key = N == 1   ? "relay.attrs.Conv1DAttrs"
+                                    : N == 2 ? "relay.attrs.Conv2DAttrs"
+                                             : "relay.attrs.Conv3DAttrs";
   Array<int64_t> strides = Array<int64_t>(size_t{N}, 1);
   Array<int64_t> padding = Array<int64_t>(size_t{N}, 0);
   Array<int64_t> dilation = Array<int64_t>(size_t{N}, 1);
@@ -28,7 +30,8 @@ struct ConvAttrs : AttrsNode<ConvAttrs<N>> {
     d(F<&ConvAttrs::channels>, "Number of output channels; None: as weight says.");
     d(F<&ConvAttrs::kernel_size>, "Spatial extents of the window; None: as weight says.");
     d(F<&ConvAttrs::data_layout>, "Layout of data: N, C and the spatial letters, C possibly split.");
-    d(F<&ConvAttrs::kernel_layout>, "Layout of weight: O, I (channels of a group) and the spatial letters, O and I possibly split.");
+    d(F<&ConvAttrs::kernel_layout>,
+      "Layout of weight: O, I (channels of a group) and the spatial letters, O and I possibly split.");
     d(F<&ConvAttrs::out_layout>, "Layout of the result; \"\": that of data.");
     d(F<&ConvAttrs::out_dtype>, "Dtype of sum and result; not given: that of data.");
   }
@@ -40,7 +43,7 @@ using Conv3DAttrs = ConvAttrs<3>;
 /// Attributes of nn.conv1d_transpose, nn.conv2d_transpose, nn.conv3d_transpose.
 template <int N>
 struct ConvTransposeAttrs : AttrsNode<ConvTransposeAttrs<N>> {
-  static constexpr auto _type_key = N == 1 ? "relay.attrs.Conv1DTransposeAttrs"
+  static constexpr auto _type_key = N == 1   ? "relay.attrs.Conv1DTransposeAttrs"
                                     : N == 2 ? "relay.attrs.Conv2DTransposeAttrs"
                                              : "relay.attrs.Conv3DTransposeAttrs";
   PrimExpr channels;
@@ -58,12 +61,14 @@ struct ConvTransposeAttrs : AttrsNode<ConvTransposeAttrs<N>> {
     d(F<&ConvTransposeAttrs::channels>, "Number of output channels; None: as weight says.");
     d(F<&ConvTransposeAttrs::kernel_size>, "Spatial extents of the window; None: as weight says.");
     d(F<&ConvTransposeAttrs::strides>, "Steps between inputs in the result, in elements.", AtLeast(1));
-    d(F<&ConvTransposeAttrs::padding>, "Elements cut from the result: one number, one a dimension, or begins and then ends.");
+    d(F<&ConvTransposeAttrs::padding>,
+      "Elements cut from the result: one number, one a dimension, or begins and then ends.");
     d(F<&ConvTransposeAttrs::output_padding>, "Elements added to the result's ends.", AtLeast(0));
     d(F<&ConvTransposeAttrs::dilation>, "Steps within the window, in elements.", AtLeast(1));
     d(F<&ConvTransposeAttrs::groups>, "Number of groups that channels are divided into.", AtLeast(1));
     d(F<&ConvTransposeAttrs::data_layout>, "Layout of data: N, C and the spatial letters.");
-    d(F<&ConvTransposeAttrs::kernel_layout>, "Layout of weight: I (input channels), O (output channels of a group), spatial letters.");
+    d(F<&ConvTransposeAttrs::kernel_layout>,
+      "Layout of weight: I (input channels), O (output channels of a group), spatial letters.");
     d(F<&ConvTransposeAttrs::out_layout>, "Layout of the result; \"\": that of data.");
     d(F<&ConvTransposeAttrs::out_dtype>, "Dtype of sum and result; not given: that of data.");
   }
@@ -89,7 +94,8 @@ struct DeformableConv2DAttrs : AttrsNode<DeformableConv2DAttrs> {
     d(F<&DeformableConv2DAttrs::strides>, "Steps of the window, in elements.", AtLeast(1));
     d(F<&DeformableConv2DAttrs::padding>, "Zeros around data: 1, 2 or 4 numbers.", AtLeast(0));
     d(F<&DeformableConv2DAttrs::dilation>, "Steps within the window, in elements.", AtLeast(1));
-    d(F<&DeformableConv2DAttrs::deformable_groups>, "Number of groups of channels with offsets of their own.", AtLeast(1));
+    d(F<&DeformableConv2DAttrs::deformable_groups>, "Number of groups of channels with offsets of their own.",
+      AtLeast(1));
     d(F<&DeformableConv2DAttrs::groups>, "Number of groups that channels are divided into.", AtLeast(1));
     d(F<&DeformableConv2DAttrs::channels>, "Number of output channels; None: as weight says.");
     d(F<&DeformableConv2DAttrs::kernel_size>, "Spatial extents of the window; None: as weight says.");
@@ -136,7 +142,9 @@ struct BatchMatmulAttrs : AttrsNode<BatchMatmulAttrs> {
 struct EinsumAttrs : AttrsNode<EinsumAttrs> {
   static constexpr auto _type_key = "relay.attrs.EinsumAttrs";
   String equation;
-  static constexpr void Describe(auto& d) { d(F<&EinsumAttrs::equation>, "As NumPy's: \"ij,jk->ik\", with `...` for broadcast dimensions.", kRequired); }
+  static constexpr void Describe(auto& d) {
+    d(F<&EinsumAttrs::equation>, "As NumPy's: \"ij,jk->ik\", with `...` for broadcast dimensions.", kRequired);
+  }
 };
 
 struct BatchNormAttrs : AttrsNode<BatchNormAttrs> {
@@ -159,7 +167,8 @@ struct InstanceNormAttrs : AttrsNode<InstanceNormAttrs> {
   bool center = true;
   bool scale = true;
   static constexpr void Describe(auto& d) {
-    d(F<&InstanceNormAttrs::axis>, "Dimension of the channels; the first is the batch, the others are normalised over.");
+    d(F<&InstanceNormAttrs::axis>,
+      "Dimension of the channels; the first is the batch, the others are normalised over.");
     d(F<&InstanceNormAttrs::epsilon>, "Added to the variance.");
     d(F<&InstanceNormAttrs::center>, "Whether beta is added.");
     d(F<&InstanceNormAttrs::scale>, "Whether gamma is multiplied.");
@@ -247,13 +256,17 @@ struct SoftmaxAttrs : AttrsNode<SoftmaxAttrs> {
 struct DropoutAttrs : AttrsNode<DropoutAttrs> {
   static constexpr auto _type_key = "relay.attrs.DropoutAttrs";
   double rate = 0.5;
-  static constexpr void Describe(auto& d) { d(F<&DropoutAttrs::rate>, "Share of elements dropped in training.", AtLeast(0), runtime::AtMost(1)); }
+  static constexpr void Describe(auto& d) {
+    d(F<&DropoutAttrs::rate>, "Share of elements dropped in training.", AtLeast(0), runtime::AtMost(1));
+  }
 };
 
 /// Attributes of nn.max_pool1d, nn.max_pool2d, nn.max_pool3d.
 template <int N>
 struct MaxPoolAttrs : AttrsNode<MaxPoolAttrs<N>> {
-  static constexpr auto _type_key = N == 1 ? "relay.attrs.MaxPool1DAttrs" : N == 2 ? "relay.attrs.MaxPool2DAttrs" : "relay.attrs.MaxPool3DAttrs";
+  static constexpr auto _type_key = N == 1   ? "relay.attrs.MaxPool1DAttrs"
+                                    : N == 2 ? "relay.attrs.MaxPool2DAttrs"
+                                             : "relay.attrs.MaxPool3DAttrs";
   Array<int64_t> pool_size = Array<int64_t>(size_t{N}, 1);
   Array<int64_t> strides = Array<int64_t>(size_t{N}, 1);
   Array<int64_t> dilation = Array<int64_t>(size_t{N}, 1);
@@ -274,7 +287,9 @@ struct MaxPoolAttrs : AttrsNode<MaxPoolAttrs<N>> {
 /// Attributes of nn.avg_pool1d, nn.avg_pool2d, nn.avg_pool3d.
 template <int N>
 struct AvgPoolAttrs : AttrsNode<AvgPoolAttrs<N>> {
-  static constexpr auto _type_key = N == 1 ? "relay.attrs.AvgPool1DAttrs" : N == 2 ? "relay.attrs.AvgPool2DAttrs" : "relay.attrs.AvgPool3DAttrs";
+  static constexpr auto _type_key = N == 1   ? "relay.attrs.AvgPool1DAttrs"
+                                    : N == 2 ? "relay.attrs.AvgPool2DAttrs"
+                                             : "relay.attrs.AvgPool3DAttrs";
   Array<int64_t> pool_size = Array<int64_t>(size_t{N}, 1);
   Array<int64_t> strides = Array<int64_t>(size_t{N}, 1);
   Array<int64_t> dilation = Array<int64_t>(size_t{N}, 1);
@@ -297,7 +312,9 @@ struct AvgPoolAttrs : AttrsNode<AvgPoolAttrs<N>> {
 /// Attributes of nn.lp_pool1d, nn.lp_pool2d, nn.lp_pool3d.
 template <int N>
 struct LpPoolAttrs : AttrsNode<LpPoolAttrs<N>> {
-  static constexpr auto _type_key = N == 1 ? "relay.attrs.LpPool1DAttrs" : N == 2 ? "relay.attrs.LpPool2DAttrs" : "relay.attrs.LpPool3DAttrs";
+  static constexpr auto _type_key = N == 1   ? "relay.attrs.LpPool1DAttrs"
+                                    : N == 2 ? "relay.attrs.LpPool2DAttrs"
+                                             : "relay.attrs.LpPool3DAttrs";
   Array<int64_t> pool_size = Array<int64_t>(size_t{N}, 1);
   Array<int64_t> strides = Array<int64_t>(size_t{N}, 1);
   Array<int64_t> dilation = Array<int64_t>(size_t{N}, 1);
@@ -331,13 +348,16 @@ struct MaxPoolWithIndicesAttrs : AttrsNode<MaxPoolWithIndicesAttrs> {
     d(F<&MaxPoolWithIndicesAttrs::dilation>, "Steps within the window; None: 1.");
     d(F<&MaxPoolWithIndicesAttrs::padding>, "Begins, then ends; None: 0.");
     d(F<&MaxPoolWithIndicesAttrs::ceil_mode>, "Whether a window that begins inside and ends outside counts.");
-    d(F<&MaxPoolWithIndicesAttrs::storage_order>, "How indices count within data: 0 row-major, 1 column-major in space.", AtLeast(0), runtime::AtMost(1));
+    d(F<&MaxPoolWithIndicesAttrs::storage_order>,
+      "How indices count within data: 0 row-major, 1 column-major in space.", AtLeast(0), runtime::AtMost(1));
   }
 };
 struct MaxUnpoolAttrs : AttrsNode<MaxUnpoolAttrs> {
   static constexpr auto _type_key = "relay.attrs.MaxUnpoolAttrs";
   Array<int64_t> output_shape;
-  static constexpr void Describe(auto& d) { d(F<&MaxUnpoolAttrs::output_shape>, "Extents of the whole result.", kRequired, AtLeast(0)); }
+  static constexpr void Describe(auto& d) {
+    d(F<&MaxUnpoolAttrs::output_shape>, "Extents of the whole result.", kRequired, AtLeast(0));
+  }
 };
 template <int N>
 struct GlobalPoolAttrs : AttrsNode<GlobalPoolAttrs<N>> {
@@ -360,7 +380,8 @@ struct AdaptivePoolAttrs : AttrsNode<AdaptivePoolAttrs<N>> {
   String layout = N == 1 ? "NCW" : N == 2 ? "NCHW" : "NCDHW";
   String out_layout = "";
   static constexpr void Describe(auto& d) {
-    d(F<&AdaptivePoolAttrs::output_size>, "Spatial extents of the result, one number serves all; None: those of data.", AtLeast(1));
+    d(F<&AdaptivePoolAttrs::output_size>, "Spatial extents of the result, one number serves all; None: those of data.",
+      AtLeast(1));
     d(F<&AdaptivePoolAttrs::layout>, "Layout of data: N, C and the spatial letters, C possibly split.");
     d(F<&AdaptivePoolAttrs::out_layout>, "That of data or \"\".");
   }
@@ -413,14 +434,14 @@ struct DFTAttrs : AttrsNode<DFTAttrs> {
 };
 
 namespace op {
-extern BATON_DLL const Op conv1d, conv2d, conv3d, conv2d_nchwc, depthwise_conv2d_nchwc, conv1d_transpose, conv2d_transpose, conv3d_transpose,
-    deformable_conv2d, dense, dense_pack, matmul, batch_matmul, einsum;
-extern BATON_DLL const Op batch_norm, instance_norm, layer_norm, group_norm, rms_norm, l2_normalize, lp_normalize, lrn, softmax, log_softmax,
-    hardmax, dropout;
-extern BATON_DLL const Op max_pool1d, max_pool2d, max_pool3d, avg_pool1d, avg_pool2d, avg_pool3d, lp_pool1d, lp_pool2d, lp_pool3d,
-    max_pool_with_indices, max_unpool, global_max_pool1d, global_max_pool2d, global_max_pool3d, global_avg_pool1d, global_avg_pool2d,
-    global_avg_pool3d, adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d, adaptive_avg_pool1d, adaptive_avg_pool2d,
-    adaptive_avg_pool3d;
+extern BATON_DLL const Op conv1d, conv2d, conv3d, conv2d_nchwc, depthwise_conv2d_nchwc, conv1d_transpose,
+    conv2d_transpose, conv3d_transpose, deformable_conv2d, dense, dense_pack, matmul, batch_matmul, einsum;
+extern BATON_DLL const Op batch_norm, instance_norm, layer_norm, group_norm, rms_norm, l2_normalize, lp_normalize, lrn,
+    softmax, log_softmax, hardmax, dropout;
+extern BATON_DLL const Op max_pool1d, max_pool2d, max_pool3d, avg_pool1d, avg_pool2d, avg_pool3d, lp_pool1d, lp_pool2d,
+    lp_pool3d, max_pool_with_indices, max_unpool, global_max_pool1d, global_max_pool2d, global_max_pool3d,
+    global_avg_pool1d, global_avg_pool2d, global_avg_pool3d, adaptive_max_pool1d, adaptive_max_pool2d,
+    adaptive_max_pool3d, adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d;
 extern BATON_DLL const Op nll_loss, cross_entropy, cross_entropy_with_logits, upsampling, dft, dilate;
 }  // namespace op
 

@@ -41,7 +41,9 @@ struct GeluAttrs : AttrsNode<GeluAttrs> {
 struct LeakyReluAttrs : AttrsNode<LeakyReluAttrs> {
   static constexpr auto _type_key = "relay.attrs.LeakyReluAttrs";
   double alpha = 0.01;
-  static constexpr void Describe(auto& d) { d(F<&LeakyReluAttrs::alpha>, "Slope where data <= 0. Unitless, any sign."); }
+  static constexpr void Describe(auto& d) {
+    d(F<&LeakyReluAttrs::alpha>, "Slope where data <= 0. Unitless, any sign.");
+  }
 };
 struct AlphaAttrs : AttrsNode<AlphaAttrs> {
   static constexpr auto _type_key = "relay.attrs.AlphaAttrs";
@@ -142,17 +144,18 @@ struct ScanopAttrs : AttrsNode<ScanopAttrs> {
 
 namespace op {
 // One input.
-extern BATON_DLL const Op abs, negative, sign, exp, exp2, log, log2, log10, log1p, expm1, sqrt, rsqrt, sigmoid, tanh, erf, sin, cos, tan,
-    sinh, cosh, asin, acos, atan, asinh, acosh, atanh, floor, ceil, trunc, round, isnan, isinf, isfinite, logical_not, bitwise_not,
-    popcount, copy, identity, reciprocal, relu, softplus, softsign, silu, mish, hard_swish, gelu, leaky_relu, elu, celu, selu,
-    hard_sigmoid, thresholded_relu, shrink, swish, clip, cast, cast_like, reinterpret, prelu;
+extern BATON_DLL const Op abs, negative, sign, exp, exp2, log, log2, log10, log1p, expm1, sqrt, rsqrt, sigmoid, tanh,
+    erf, sin, cos, tan, sinh, cosh, asin, acos, atan, asinh, acosh, atanh, floor, ceil, trunc, round, isnan, isinf,
+    isfinite, logical_not, bitwise_not, popcount, copy, identity, reciprocal, relu, softplus, softsign, silu, mish,
+    hard_swish, gelu, leaky_relu, elu, celu, selu, hard_sigmoid, thresholded_relu, shrink, swish, clip, cast, cast_like,
+    reinterpret, prelu;
 // Two inputs, and where.
-extern BATON_DLL const Op add, subtract, multiply, divide, floor_divide, mod, floor_mod, power, maximum, minimum, atan2, equal, not_equal,
-    less, less_equal, greater, greater_equal, logical_and, logical_or, logical_xor, bitwise_and, bitwise_or, bitwise_xor, left_shift,
-    right_shift, where, bias_add;
+extern BATON_DLL const Op add, subtract, multiply, divide, floor_divide, mod, floor_mod, power, maximum, minimum, atan2,
+    equal, not_equal, less, less_equal, greater, greater_equal, logical_and, logical_or, logical_xor, bitwise_and,
+    bitwise_or, bitwise_xor, left_shift, right_shift, where, bias_add;
 // Reductions and scans.
-extern BATON_DLL const Op sum, prod, max, min, mean, all, any, argmax, argmin, variance, std, logsumexp, sum_squares, norm_l1, norm_l2,
-    log_sum, cumsum, cumprod;
+extern BATON_DLL const Op sum, prod, max, min, mean, all, any, argmax, argmin, variance, std, logsumexp, sum_squares,
+    norm_l1, norm_l2, log_sum, cumsum, cumprod;
 }  // namespace op
 
 }  // namespace baton::relay

@@ -41,7 +41,9 @@ struct ReshapeAttrs : AttrsNode<ReshapeAttrs> {
   Array<int64_t> newshape;
   bool allowzero = false;
   static constexpr void Describe(auto& d) {
-    d(F<&ReshapeAttrs::newshape>, "Extents; 0 copies data's, -1 is inferred, -2 copies all that remain, -3 merges two, -4 splits one into the next two.",
+    d(F<&ReshapeAttrs::newshape>,
+      "Extents; 0 copies data's, -1 is inferred, -2 copies all that remain, -3 merges two, -4 splits one into the next "
+      "two.",
       kRequired);
     d(F<&ReshapeAttrs::allowzero>, "Whether 0 means an extent of 0.");
   }
@@ -62,7 +64,9 @@ struct ReshapeLikeAttrs : AttrsNode<ReshapeLikeAttrs> {
 struct TransposeAttrs : AttrsNode<TransposeAttrs> {
   static constexpr auto _type_key = "relay.attrs.TransposeAttrs";
   Array<int64_t> axes = NoInts();
-  static constexpr void Describe(auto& d) { d(F<&TransposeAttrs::axes>, "Dimension of data for each of the result; None: reversed."); }
+  static constexpr void Describe(auto& d) {
+    d(F<&TransposeAttrs::axes>, "Dimension of data for each of the result; None: reversed.");
+  }
 };
 struct SwapAxesAttrs : AttrsNode<SwapAxesAttrs> {
   static constexpr auto _type_key = "relay.attrs.SwapAxesAttrs";
@@ -87,7 +91,9 @@ struct ExpandDimsAttrs : AttrsNode<ExpandDimsAttrs> {
 struct SqueezeAttrs : AttrsNode<SqueezeAttrs> {
   static constexpr auto _type_key = "relay.attrs.SqueezeAttrs";
   Array<int64_t> axis = NoInts();
-  static constexpr void Describe(auto& d) { d(F<&SqueezeAttrs::axis>, "Dimensions of extent 1 to drop; None: all of them."); }
+  static constexpr void Describe(auto& d) {
+    d(F<&SqueezeAttrs::axis>, "Dimensions of extent 1 to drop; None: all of them.");
+  }
 };
 struct ConcatenateAttrs : AttrsNode<ConcatenateAttrs> {
   static constexpr auto _type_key = "relay.attrs.ConcatenateAttrs";
@@ -104,7 +110,8 @@ struct SplitAttrs : AttrsNode<SplitAttrs> {
   IntOrInts indices_or_sections = IntOrInts(PrimExpr(1));
   int64_t axis = 0;
   static constexpr void Describe(auto& d) {
-    d(F<&SplitAttrs::indices_or_sections>, "Number of equal parts, or the positions where parts begin (without 0).", kRequired);
+    d(F<&SplitAttrs::indices_or_sections>, "Number of equal parts, or the positions where parts begin (without 0).",
+      kRequired);
     d(F<&SplitAttrs::axis>, "Dimension to cut.");
   }
 };
@@ -116,8 +123,10 @@ struct StridedSliceAttrs : AttrsNode<StridedSliceAttrs> {
   String slice_mode = "end";
   Array<int64_t> axes = NoInts();
   static constexpr void Describe(auto& d) {
-    d(F<&StridedSliceAttrs::begin>, "First index of each dimension; counts from the end if negative, is clipped.", kRequired);
-    d(F<&StridedSliceAttrs::end>, "Index after the last, likewise; slice_mode=\"size\": number of elements, -1 for all.", kRequired);
+    d(F<&StridedSliceAttrs::begin>, "First index of each dimension; counts from the end if negative, is clipped.",
+      kRequired);
+    d(F<&StridedSliceAttrs::end>,
+      "Index after the last, likewise; slice_mode=\"size\": number of elements, -1 for all.", kRequired);
     d(F<&StridedSliceAttrs::strides>, "Steps, not 0; negative ones run backwards; one serves all.");
     d(F<&StridedSliceAttrs::slice_mode>, "\"end\" or \"size\" (strides then count as 1).");
     d(F<&StridedSliceAttrs::axes>, "Dimensions that the numbers are for; None: the first ones.");
@@ -136,7 +145,8 @@ struct TakeAttrs : AttrsNode<TakeAttrs> {
   static constexpr void Describe(auto& d) {
     d(F<&TakeAttrs::batch_dims>, "Leading dimensions that data and indices share.");
     d(F<&TakeAttrs::axis>, "Dimension to select from; None: of the flattened data.");
-    d(F<&TakeAttrs::mode>, "Indices out of range: \"clip\", \"wrap\", \"fast\" (as clip), \"negative\" (count from the end, then clip).");
+    d(F<&TakeAttrs::mode>,
+      "Indices out of range: \"clip\", \"wrap\", \"fast\" (as clip), \"negative\" (count from the end, then clip).");
   }
 };
 struct GatherAttrs : AttrsNode<GatherAttrs> {
@@ -176,7 +186,9 @@ struct ScatterNDAttrs : AttrsNode<ScatterNDAttrs> {
 struct TileAttrs : AttrsNode<TileAttrs> {
   static constexpr auto _type_key = "relay.attrs.TileAttrs";
   Array<int64_t> reps;
-  static constexpr void Describe(auto& d) { d(F<&TileAttrs::reps>, "Repetitions of each dimension, aligned to the last.", kRequired, AtLeast(0)); }
+  static constexpr void Describe(auto& d) {
+    d(F<&TileAttrs::reps>, "Repetitions of each dimension, aligned to the last.", kRequired, AtLeast(0));
+  }
 };
 struct RepeatAttrs : AttrsNode<RepeatAttrs> {
   static constexpr auto _type_key = "relay.attrs.RepeatAttrs";
@@ -213,7 +225,9 @@ struct InitOpAttrs : AttrsNode<InitOpAttrs> {
 struct ArangeAttrs : AttrsNode<ArangeAttrs> {
   static constexpr auto _type_key = "relay.attrs.ArangeAttrs";
   DataType dtype;
-  static constexpr void Describe(auto& d) { d(F<&ArangeAttrs::dtype>, "Dtype of the result; not given: that of start."); }
+  static constexpr void Describe(auto& d) {
+    d(F<&ArangeAttrs::dtype>, "Dtype of the result; not given: that of start.");
+  }
 };
 struct EyeAttrs : AttrsNode<EyeAttrs> {
   static constexpr auto _type_key = "relay.attrs.EyeAttrs";
@@ -261,7 +275,9 @@ struct NdarraySizeAttrs : AttrsNode<NdarraySizeAttrs> {
 struct MeshgridAttrs : AttrsNode<MeshgridAttrs> {
   static constexpr auto _type_key = "relay.attrs.MeshgridAttrs";
   String indexing = "ij";
-  static constexpr void Describe(auto& d) { d(F<&MeshgridAttrs::indexing>, "\"ij\", or \"xy\": the first two dimensions change places."); }
+  static constexpr void Describe(auto& d) {
+    d(F<&MeshgridAttrs::indexing>, "\"ij\", or \"xy\": the first two dimensions change places.");
+  }
 };
 struct TriluAttrs : AttrsNode<TriluAttrs> {
   static constexpr auto _type_key = "relay.attrs.TriluAttrs";
@@ -281,7 +297,8 @@ struct MatrixSetDiagAttrs : AttrsNode<MatrixSetDiagAttrs> {
   static constexpr void Describe(auto& d) {
     d(F<&MatrixSetDiagAttrs::k1>, "Lowest diagonal that is set.");
     d(F<&MatrixSetDiagAttrs::k2>, "Highest one.");
-    d(F<&MatrixSetDiagAttrs::super_diag_right_align>, "Whether diagonals above the main one end with their row in `diagonal`.");
+    d(F<&MatrixSetDiagAttrs::super_diag_right_align>,
+      "Whether diagonals above the main one end with their row in `diagonal`.");
     d(F<&MatrixSetDiagAttrs::sub_diag_right_align>, "The same below it.");
   }
 };
@@ -346,7 +363,9 @@ struct SequenceMaskAttrs : AttrsNode<SequenceMaskAttrs> {
 struct SparseToDenseAttrs : AttrsNode<SparseToDenseAttrs> {
   static constexpr auto _type_key = "relay.attrs.SparseToDenseAttrs";
   Array<int64_t> output_shape;
-  static constexpr void Describe(auto& d) { d(F<&SparseToDenseAttrs::output_shape>, "Extents of the result.", kRequired, AtLeast(0)); }
+  static constexpr void Describe(auto& d) {
+    d(F<&SparseToDenseAttrs::output_shape>, "Extents of the result.", kRequired, AtLeast(0));
+  }
 };
 struct Col2ImAttrs : AttrsNode<Col2ImAttrs> {
   static constexpr auto _type_key = "relay.attrs.Col2ImAttrs";
@@ -374,11 +393,12 @@ struct CenterCropPadAttrs : AttrsNode<CenterCropPadAttrs> {
 };
 
 namespace op {
-extern BATON_DLL const Op reshape, reshape_like, transpose, swapaxes, expand_dims, squeeze, concatenate, stack, split, strided_slice,
-    strided_set, slice_like, take, gather, gather_nd, scatter, scatter_add, scatter_elements, scatter_nd, tile, repeat, reverse,
-    reverse_sequence, broadcast_to, broadcast_to_like, collapse_sum_like, full, full_like, zeros, ones, zeros_like, ones_like, arange,
-    eye, one_hot, layout_transform, shape_of, ndarray_size, meshgrid, trilu, matrix_set_diag, space_to_depth, depth_to_space,
-    space_to_batch_nd, batch_to_space_nd, pad, mirror_pad, batch_flatten, sequence_mask, sparse_to_dense, col2im, center_crop_pad;
+extern BATON_DLL const Op reshape, reshape_like, transpose, swapaxes, expand_dims, squeeze, concatenate, stack, split,
+    strided_slice, strided_set, slice_like, take, gather, gather_nd, scatter, scatter_add, scatter_elements, scatter_nd,
+    tile, repeat, reverse, reverse_sequence, broadcast_to, broadcast_to_like, collapse_sum_like, full, full_like, zeros,
+    ones, zeros_like, ones_like, arange, eye, one_hot, layout_transform, shape_of, ndarray_size, meshgrid, trilu,
+    matrix_set_diag, space_to_depth, depth_to_space, space_to_batch_nd, batch_to_space_nd, pad, mirror_pad,
+    batch_flatten, sequence_mask, sparse_to_dense, col2im, center_crop_pad;
 }  // namespace op
 
 }  // namespace baton::relay

@@ -21,13 +21,15 @@ Value SplitHeads(Ctx& c, const Value& v, int64_t heads) {
 Value RepeatHeads(Ctx& c, const Value& v, int64_t times) {
   if (times == 1) return v;
   const Dims s = c.Fixed(v);
-  return c.Reshape(c.BroadcastTo(c.Unsqueeze(v, {2}), {s[0], s[1], times, s[2], s[3]}), {s[0], s[1] * times, s[2], s[3]});
+  return c.Reshape(c.BroadcastTo(c.Unsqueeze(v, {2}), {s[0], s[1], times, s[2], s[3]}),
+                   {s[0], s[1] * times, s[2], s[3]});
 }
 
 Values Attention(Ctx& c) {
   Value q = c.T(0), k = c.T(1), v = c.T(2), mask = c.Opt(3), past_k = c.Opt(4), past_v = c.Opt(5), lengths = c.Opt(6);
   bool causal = c.Int("is_causal", 0) != 0;
-  int64_t q_heads = c.Int("q_num_heads", 0), kv_heads = c.Int("kv_num_heads", 0), mode = c.Int("qk_matmul_output_mode", 0);
+  int64_t q_heads = c.Int("q_num_heads", 0), kv_heads = c.Int("kv_num_heads", 0),
+          mode = c.Int("qk_matmul_output_mode", 0);
   double softcap = c.Float("softcap", 0);
   int64_t precision = c.Int("softmax_precision", 0);
   int64_t left = c.Int("left_window_size", -1), right = c.Int("right_window_size", -1);
@@ -169,10 +171,12 @@ Values LinearAttention(Ctx& c) {
   std::string rule = c.Str("update_rule", "gated_delta");
   bool gated = rule == "gated" || rule == "gated_delta", delta = rule == "delta" || rule == "gated_delta";
   if (!gated && !delta && rule != "linear") c.Wrong("`update_rule` is `" + rule + "`");
-  if (gated != static_cast<bool>(decay) || delta != static_cast<bool>(beta)) c.Wrong("`decay` and `beta` do not fit `update_rule`");
+  if (gated != static_cast<bool>(decay) || delta != static_cast<bool>(beta))
+    c.Wrong("`decay` and `beta` do not fit `update_rule`");
   if (heads < 1 || q_heads < 1 || q_heads % heads != 0) c.Wrong("`q_num_heads` is no multiple of `kv_num_heads`");
   DataType t = DataType::Float(32), out_type = q.dtype;
-  Value q4 = c.Cast(SplitHeads(c, q, q_heads), t), k4 = c.Cast(SplitHeads(c, k, heads), t), v4 = c.Cast(SplitHeads(c, v, heads), t);
+  Value q4 = c.Cast(SplitHeads(c, q, q_heads), t), k4 = c.Cast(SplitHeads(c, k, heads), t),
+        v4 = c.Cast(SplitHeads(c, v, heads), t);
   const Dims qs = c.Fixed(q4), vs = c.Fixed(v4);
   int64_t batch = qs[0], steps = qs[2], dk = qs[3], dv = vs[3];
   if (steps > 1024) c.Unsupported("a sequence of more than 1024 steps");
@@ -204,8 +208,14 @@ Values CausalConvWithState(Ctx& c) {
   Value history = past ? past : c.Full(x.dtype, 0, {s[0], s[1], k[2] - 1});
   Value all = k[2] > 1 ? c.Concat({history, x}, 2) : x;
   Value y = c.Call("nn.conv1d", {all, w},
-                   {{"strides", IntsAny({1})}, {"padding", IntsAny({0, 0})}, {"dilation", IntsAny({1})}, {"groups", s[1]},
-                    {"channels", s[1]}, {"kernel_size", IntsAny({k[2]})}, {"data_layout", "NCW"}, {"kernel_layout", "OIW"}});
+                   {{"strides", IntsAny({1})},
+                    {"padding", IntsAny({0, 0})},
+                    {"dilation", IntsAny({1})},
+                    {"groups", s[1]},
+                    {"channels", s[1]},
+                    {"kernel_size", IntsAny({k[2]})},
+                    {"data_layout", "NCW"},
+                    {"kernel_layout", "OIW"}});
   if (bias) y = c.Call("nn.bias_add", {y, bias}, {{"axis", 1}});
   if (activation == "silu" || activation == "swish") {
     y = c.Mul(y, Sigmoid(c, y));
@@ -225,8 +235,10 @@ Values SwiGLU(Ctx& c) {
 }  // namespace
 
 void AddAttention(OpTable* table) {
-  for (const OpRow& row : {OpRow{"", "Attention", Attention}, {"", "RotaryEmbedding", RotaryEmbedding},
-                           {"", "LinearAttention", LinearAttention}, {"", "CausalConvWithState", CausalConvWithState},
+  for (const OpRow& row : {OpRow{"", "Attention", Attention},
+                           {"", "RotaryEmbedding", RotaryEmbedding},
+                           {"", "LinearAttention", LinearAttention},
+                           {"", "CausalConvWithState", CausalConvWithState},
                            {"", "SwiGLU", SwiGLU}}) {
     table->push_back(row);
   }

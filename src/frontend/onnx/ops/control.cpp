@@ -273,12 +273,14 @@ Values Scan(Ctx& c) {
   bool old = c.since() < 9;
   size_t first = old ? 1 : 0;
   if (old && c.Has(0)) c.Unsupported("`sequence_lens`");
-  if (scanned < 1 || static_cast<size_t>(scanned) + first > c.num_inputs()) c.Wrong("`num_scan_inputs` does not fit its operands");
+  if (scanned < 1 || static_cast<size_t>(scanned) + first > c.num_inputs())
+    c.Wrong("`num_scan_inputs` does not fit its operands");
   size_t n = c.num_inputs() - first - static_cast<size_t>(scanned);
   if (body->outputs.size() < n) c.Wrong("its body does not fit its operands");
   size_t scans = body->outputs.size() - n;
   Dims in_axes = c.Ints("scan_input_axes"), out_axes = c.Ints("scan_output_axes");
-  Dims in_back = old ? c.Ints("directions") : c.Ints("scan_input_directions"), out_back = c.Ints("scan_output_directions");
+  Dims in_back = old ? c.Ints("directions") : c.Ints("scan_input_directions"),
+       out_back = c.Ints("scan_output_directions");
   in_axes.resize(static_cast<size_t>(scanned), 0);
   in_back.resize(static_cast<size_t>(scanned), 0);
   out_axes.resize(scans, 0);
@@ -333,7 +335,8 @@ Values Scan(Ctx& c) {
   return all;
 }
 
-// ---- sequences -------------------------------------------------------------------------------------------------------
+// ---- sequences
+// -------------------------------------------------------------------------------------------------------
 
 const Value& Sequence(Ctx& c, size_t i) {
   const Value& v = c.In(i);
@@ -446,7 +449,8 @@ Values SequenceMap(Ctx& c) {
   return all;
 }
 
-// ---- optionals -------------------------------------------------------------------------------------------------------
+// ---- optionals
+// -------------------------------------------------------------------------------------------------------
 
 Values Optional(Ctx& c) {
   c.Ignore("type");
@@ -468,12 +472,21 @@ Values OptionalGetElement(Ctx& c) {
 
 void AddControl(OpTable* table) {
   for (const OpRow& row : {
-           OpRow{"", "If", If}, {"", "Loop", Loop}, {"", "Scan", Scan}, {"", "SequenceEmpty", SequenceEmpty},
-           {"", "SequenceConstruct", SequenceConstruct}, {"", "SequenceAt", SequenceAt},
-           {"", "SequenceInsert", SequenceInsert}, {"", "SequenceErase", SequenceErase},
-           {"", "SequenceLength", SequenceLength}, {"", "SplitToSequence", SplitToSequence},
-           {"", "ConcatFromSequence", ConcatFromSequence}, {"", "SequenceMap", SequenceMap}, {"", "Optional", Optional},
-           {"", "OptionalHasElement", OptionalHasElement}, {"", "OptionalGetElement", OptionalGetElement},
+           OpRow{"", "If", If},
+           {"", "Loop", Loop},
+           {"", "Scan", Scan},
+           {"", "SequenceEmpty", SequenceEmpty},
+           {"", "SequenceConstruct", SequenceConstruct},
+           {"", "SequenceAt", SequenceAt},
+           {"", "SequenceInsert", SequenceInsert},
+           {"", "SequenceErase", SequenceErase},
+           {"", "SequenceLength", SequenceLength},
+           {"", "SplitToSequence", SplitToSequence},
+           {"", "ConcatFromSequence", ConcatFromSequence},
+           {"", "SequenceMap", SequenceMap},
+           {"", "Optional", Optional},
+           {"", "OptionalHasElement", OptionalHasElement},
+           {"", "OptionalGetElement", OptionalGetElement},
        }) {
     table->push_back(row);
   }

@@ -70,9 +70,15 @@ Values ConvTranspose(Ctx& c) {
   int64_t out_channels = kernel_shape[1] * groups;
   if (std::all_of(pads.begin(), pads.end(), [](int64_t p) { return p >= 0; })) {
     Value y = c.Call(kTransposed[n], {x, w},
-                     {{"strides", IntsAny(strides)}, {"padding", IntsAny(pads)}, {"dilation", IntsAny(dilations)},
-                      {"output_padding", IntsAny(extra)}, {"groups", groups}, {"channels", out_channels},
-                      {"kernel_size", IntsAny(kernel)}, {"data_layout", kLayouts[n]}, {"kernel_layout", kInOut[n]}});
+                     {{"strides", IntsAny(strides)},
+                      {"padding", IntsAny(pads)},
+                      {"dilation", IntsAny(dilations)},
+                      {"output_padding", IntsAny(extra)},
+                      {"groups", groups},
+                      {"channels", out_channels},
+                      {"kernel_size", IntsAny(kernel)},
+                      {"data_layout", kLayouts[n]},
+                      {"kernel_layout", kInOut[n]}});
     return {c.Has(2) ? AddBias(c, y, c.T(2)) : y};
   }
   // Pads that add elements: spread the input by hand. [C, M/g, k...] becomes [M, C/g, k...] with k reversed.
@@ -101,9 +107,14 @@ Values ConvTranspose(Ctx& c) {
   Value padded = c.Call("nn.pad", {spread, c.Scalar(x.dtype, 0)},
                         {{"pad_width", Array<Array<int64_t>>(width)}, {"pad_mode", "constant"}});
   Value y = c.Call(kConv[n], {padded, k},
-                   {{"strides", IntsAny(Dims(n, 1))}, {"padding", IntsAny(Dims(2 * n, 0))}, {"dilation", IntsAny(dilations)},
-                    {"groups", groups}, {"channels", out_channels}, {"kernel_size", IntsAny(kernel)},
-                    {"data_layout", kLayouts[n]}, {"kernel_layout", kKernels[n]}});
+                   {{"strides", IntsAny(Dims(n, 1))},
+                    {"padding", IntsAny(Dims(2 * n, 0))},
+                    {"dilation", IntsAny(dilations)},
+                    {"groups", groups},
+                    {"channels", out_channels},
+                    {"kernel_size", IntsAny(kernel)},
+                    {"data_layout", kLayouts[n]},
+                    {"kernel_layout", kKernels[n]}});
   if (cut_any) {
     for (size_t i = 0; i < n; ++i) {
       y = c.Slice(y, static_cast<int>(i) + 2, cut_before[i], c.Dim(y, static_cast<int>(i) + 2) - cut_after[i]);
@@ -169,7 +180,8 @@ Value Windows(Ctx& c, const Value& x, const Pool& p, double fill) {
   Dims pads = PadsForCeil(p);
   std::vector<Array<int64_t>> width(2, Array<int64_t>({0, 0}));
   for (size_t i = 0; i < p.n; ++i) width.push_back(Array<int64_t>({pads[i], pads[i + p.n]}));
-  v = c.Call("nn.pad", {v, c.Scalar(x.dtype, fill)}, {{"pad_width", Array<Array<int64_t>>(width)}, {"pad_mode", "constant"}});
+  v = c.Call("nn.pad", {v, c.Scalar(x.dtype, fill)},
+             {{"pad_width", Array<Array<int64_t>>(width)}, {"pad_mode", "constant"}});
   for (size_t i = 0; i < p.n; ++i) {
     Dims index;
     for (int64_t o = 0; o < p.out[i]; ++o) {
@@ -190,12 +202,19 @@ Values MaxPool(Ctx& c) {
   Pool p = PoolOf(c, x);
   int64_t order = c.Int("storage_order", 0);
   Value y = c.Call(kMaxPool[p.n], {x},
-                   {{"pool_size", IntsAny(p.kernel)}, {"strides", IntsAny(p.strides)}, {"dilation", IntsAny(p.dilations)},
-                    {"padding", IntsAny(PadsForCeil(p))}, {"layout", kLayouts[p.n]}, {"ceil_mode", false}});
+                   {{"pool_size", IntsAny(p.kernel)},
+                    {"strides", IntsAny(p.strides)},
+                    {"dilation", IntsAny(p.dilations)},
+                    {"padding", IntsAny(PadsForCeil(p))},
+                    {"layout", kLayouts[p.n]},
+                    {"ceil_mode", false}});
   if (!c.Wants(1)) return {y};
   Value both = c.Call("nn.max_pool_with_indices", {x},
-                      {{"pool_size", IntsAny(p.kernel)}, {"strides", IntsAny(p.strides)}, {"dilation", IntsAny(p.dilations)},
-                       {"padding", IntsAny(PadsForCeil(p))}, {"storage_order", order}});
+                      {{"pool_size", IntsAny(p.kernel)},
+                       {"strides", IntsAny(p.strides)},
+                       {"dilation", IntsAny(p.dilations)},
+                       {"padding", IntsAny(PadsForCeil(p))},
+                       {"storage_order", order}});
   return {c.Item(both, 0), c.Item(both, 1)};
 }
 
@@ -206,8 +225,12 @@ Values AveragePool(Ctx& c) {
   bool plain = !p.ceil || PadsForCeil(p) == p.pads;
   if (plain) {
     return {c.Call(kAvgPool[p.n], {x},
-                   {{"pool_size", IntsAny(p.kernel)}, {"strides", IntsAny(p.strides)}, {"dilation", IntsAny(p.dilations)},
-                    {"padding", IntsAny(p.pads)}, {"layout", kLayouts[p.n]}, {"ceil_mode", false},
+                   {{"pool_size", IntsAny(p.kernel)},
+                    {"strides", IntsAny(p.strides)},
+                    {"dilation", IntsAny(p.dilations)},
+                    {"padding", IntsAny(p.pads)},
+                    {"layout", kLayouts[p.n]},
+                    {"ceil_mode", false},
                     {"count_include_pad", include}})};
   }
   Value sum = Reduce(c, "sum", Windows(c, x, p, 0), WindowAxes(p), false);
@@ -254,7 +277,8 @@ Values GlobalMaxPool(Ctx& c) { return Global(c, "max", "nn.global_max_pool2d"); 
 Values GlobalLpPool(Ctx& c) {
   Value x = c.T(0);
   double order = c.since() < 2 ? c.Float("p", 2.0) : static_cast<double>(c.Int("p", 2));
-  Value sum = Reduce(c, "sum", c.Call("power", {c.Call("abs", {x}), c.Scalar(x.dtype, order)}), Iota(c.Rank(x) - 2, 2), true);
+  Value sum =
+      Reduce(c, "sum", c.Call("power", {c.Call("abs", {x}), c.Scalar(x.dtype, order)}), Iota(c.Rank(x) - 2, 2), true);
   return {c.Call("power", {sum, c.Scalar(x.dtype, 1.0 / order)})};
 }
 
@@ -292,9 +316,14 @@ Values Col2Im(Ctx& c) {
   Dims image = c.KnownInts(c.T(1)), block = c.KnownInts(c.T(2));
   size_t n = image.size();
   if (n == 0 || block.size() != n) c.Wrong("`image_shape` and `block_shape` differ in length");
-  Dims strides = Or(c.Ints("strides"), n, 1), dilations = Or(c.Ints("dilations"), n, 1), pads = Or(c.Ints("pads"), 2 * n, 0);
-  return {c.Call("col2im", {c.T(0)}, {{"image_shape", IntsAny(image)}, {"block_shape", IntsAny(block)},
-                                      {"strides", IntsAny(strides)}, {"dilations", IntsAny(dilations)}, {"pads", IntsAny(pads)}})};
+  Dims strides = Or(c.Ints("strides"), n, 1), dilations = Or(c.Ints("dilations"), n, 1),
+       pads = Or(c.Ints("pads"), 2 * n, 0);
+  return {c.Call("col2im", {c.T(0)},
+                 {{"image_shape", IntsAny(image)},
+                  {"block_shape", IntsAny(block)},
+                  {"strides", IntsAny(strides)},
+                  {"dilations", IntsAny(dilations)},
+                  {"pads", IntsAny(pads)}})};
 }
 
 }  // namespace
@@ -340,23 +369,27 @@ Value ConvOf(Ctx& c, const Value& x, const Value& w, DataType out) {
   Dims strides = Or(c.Ints("strides"), n, 1), dilations = Or(c.Ints("dilations"), n, 1);
   Dims pads = Pads(c, x.dims, kernel, strides, dilations);
   int64_t groups = c.Int("group", 1);
-  std::vector<std::pair<const char*, Any>> attrs = {
-      {"strides", IntsAny(strides)},   {"padding", IntsAny(pads)},        {"dilation", IntsAny(dilations)},
-      {"groups", groups},              {"channels", weight[0]},           {"kernel_size", IntsAny(kernel)},
-      {"data_layout", kLayouts[n]},    {"kernel_layout", kKernels[n]}};
+  std::vector<std::pair<const char*, Any>> attrs = {{"strides", IntsAny(strides)},    {"padding", IntsAny(pads)},
+                                                    {"dilation", IntsAny(dilations)}, {"groups", groups},
+                                                    {"channels", weight[0]},          {"kernel_size", IntsAny(kernel)},
+                                                    {"data_layout", kLayouts[n]},     {"kernel_layout", kKernels[n]}};
   if (!out.is_void()) attrs.emplace_back("out_dtype", out);
   return c.CallWith(kConv[n], {x, w}, attrs);
 }
 
-Value AddBias(Ctx& c, const Value& y, const Value& bias) {
-  return c.Call("nn.bias_add", {y, bias}, {{"axis", 1}});
-}
+Value AddBias(Ctx& c, const Value& y, const Value& bias) { return c.Call("nn.bias_add", {y, bias}, {{"axis", 1}}); }
 
 void AddConvolutions(OpTable* table) {
   for (const OpRow& row : {
-           OpRow{"", "Conv", Conv}, {"", "ConvTranspose", ConvTranspose}, {"", "MaxPool", MaxPool},
-           {"", "AveragePool", AveragePool}, {"", "LpPool", LpPool}, {"", "GlobalAveragePool", GlobalAveragePool},
-           {"", "GlobalMaxPool", GlobalMaxPool}, {"", "GlobalLpPool", GlobalLpPool}, {"", "MaxUnpool", MaxUnpool},
+           OpRow{"", "Conv", Conv},
+           {"", "ConvTranspose", ConvTranspose},
+           {"", "MaxPool", MaxPool},
+           {"", "AveragePool", AveragePool},
+           {"", "LpPool", LpPool},
+           {"", "GlobalAveragePool", GlobalAveragePool},
+           {"", "GlobalMaxPool", GlobalMaxPool},
+           {"", "GlobalLpPool", GlobalLpPool},
+           {"", "MaxUnpool", MaxUnpool},
            {"", "Col2Im", Col2Im},
        }) {
     table->push_back(row);

@@ -7,11 +7,10 @@
 namespace baton::onnx {
 namespace {
 
-
-#define BATON_UNARY(onnx, relay)                 \
-  Values onnx(Ctx& c) {                          \
-    c.Ignore("consumed_inputs");                 \
-    return {c.Call(relay, {c.T(0)})};            \
+#define BATON_UNARY(onnx, relay)      \
+  Values onnx(Ctx& c) {               \
+    c.Ignore("consumed_inputs");      \
+    return {c.Call(relay, {c.T(0)})}; \
   }
 BATON_UNARY(Abs, "abs")
 BATON_UNARY(Acos, "acos")
@@ -48,10 +47,10 @@ BATON_UNARY(BitwiseNot, "bitwise_not")
 
 Values Identity(Ctx& c) { return {c.In(0)}; }
 
-
 Values Round(Ctx& c) { return {RoundEven(c, c.T(0))}; }
 
-// ---- two operands ----------------------------------------------------------------------------------------------------
+// ---- two operands
+// ----------------------------------------------------------------------------------------------------
 
 /// Operands before opset 7 broadcast only on demand: `b` lines up with `a` at `axis`, or at the end.
 void LegacyBroadcast(Ctx& c, const Value& a, Value* b) {
@@ -133,7 +132,8 @@ Values Mean(Ctx& c) {
 
 Values WhereOp(Ctx& c) { return {c.Where(c.T(0), c.T(1), c.T(2))}; }
 
-// ---- activations -----------------------------------------------------------------------------------------------------
+// ---- activations
+// -----------------------------------------------------------------------------------------------------
 
 /// An operator of one operand with attributes that bear the same names in Relay.
 Values Activation(Ctx& c, const char* op, std::initializer_list<std::pair<const char*, double>> attributes) {
@@ -146,8 +146,9 @@ Values Elu(Ctx& c) { return Activation(c, "nn.elu", {{"alpha", 1.0}}); }
 Values Celu(Ctx& c) { return Activation(c, "nn.celu", {{"alpha", 1.0}}); }
 Values Selu(Ctx& c) {
   bool old = c.since() < 6;
-  return Activation(c, "nn.selu", {{"alpha", old ? 1.6732 : 1.67326319217681884765625},
-                                   {"gamma", old ? 1.0507 : 1.05070102214813232421875}});
+  return Activation(
+      c, "nn.selu",
+      {{"alpha", old ? 1.6732 : 1.67326319217681884765625}, {"gamma", old ? 1.0507 : 1.05070102214813232421875}});
 }
 Values HardSigmoid(Ctx& c) { return Activation(c, "nn.hard_sigmoid", {{"alpha", 0.2}, {"beta", 0.5}}); }
 Values ThresholdedRelu(Ctx& c) { return Activation(c, "nn.thresholded_relu", {{"alpha", 1.0}}); }
@@ -156,7 +157,8 @@ Values Swish(Ctx& c) { return Activation(c, "nn.swish", {{"alpha", 1.0}}); }
 
 Values Gelu(Ctx& c) {
   std::string approximate = c.Str("approximate", "none");
-  if (approximate != "none" && approximate != "tanh") c.Wrong("`approximate` is `" + approximate + "`, not none or tanh");
+  if (approximate != "none" && approximate != "tanh")
+    c.Wrong("`approximate` is `" + approximate + "`, not none or tanh");
   return {c.Call("nn.gelu", {c.T(0)}, {{"approximate", approximate}})};
 }
 Values LeakyRelu(Ctx& c) { return Activation(c, "nn.leaky_relu", {{"alpha", 0.01}}); }
@@ -194,7 +196,8 @@ Values IsInf(Ctx& c) {
   return {c.Call("isinf", {c.T(0)}, {{"detect_negative", negative != 0}, {"detect_positive", positive != 0}})};
 }
 
-// ---- types -----------------------------------------------------------------------------------------------------------
+// ---- types
+// -----------------------------------------------------------------------------------------------------------
 
 DataType TypeByName(Ctx& c, const std::string& name) {
   for (int32_t t = 1; t <= 28; ++t) {
@@ -258,31 +261,84 @@ Values Dropout(Ctx& c) {
 
 Value Sigmoid(Ctx& c, const Value& v) { return c.Call("sigmoid", {v}); }
 
-Value Clip(Ctx& c, const Value& v, double lo, double hi) {
-  return c.Call("clip", {v}, {{"a_min", lo}, {"a_max", hi}});
-}
+Value Clip(Ctx& c, const Value& v, double lo, double hi) { return c.Call("clip", {v}, {{"a_min", lo}, {"a_max", hi}}); }
 
 Value RoundEven(Ctx& c, const Value& x) { return IsFloat(x.dtype) ? c.Call("round", {x}) : x; }
 
 void AddElementwise(OpTable* table) {
   for (const OpRow& row : {
-           OpRow{"", "Abs", Abs}, {"", "Acos", Acos}, {"", "Acosh", Acosh}, {"", "Asin", Asin}, {"", "Asinh", Asinh},
-           {"", "Atan", Atan}, {"", "Atanh", Atanh}, {"", "Ceil", Ceil}, {"", "Cos", Cos}, {"", "Cosh", Cosh},
-           {"", "Erf", Erf}, {"", "Exp", Exp}, {"", "Floor", Floor}, {"", "IsNaN", IsNaN}, {"", "Log", Log},
-           {"", "Neg", Neg}, {"", "Not", Not}, {"", "Relu", Relu}, {"", "Sigmoid", SigmoidOp}, {"", "Sign", Sign},
-           {"", "Sin", Sin}, {"", "Sinh", Sinh}, {"", "Sqrt", Sqrt}, {"", "Tan", Tan}, {"", "Tanh", Tanh},
-           {"", "BitwiseNot", BitwiseNot}, {"", "Identity", Identity}, {"", "Reciprocal", Reciprocal},
-           {"", "Round", Round}, {"", "Add", Add}, {"", "Sub", Sub}, {"", "Mul", Mul}, {"", "Div", Div},
-           {"", "And", And}, {"", "Or", Or}, {"", "Xor", Xor}, {"", "Equal", Equal}, {"", "Greater", Greater},
-           {"", "Less", Less}, {"", "GreaterOrEqual", GreaterOrEqual}, {"", "LessOrEqual", LessOrEqual},
-           {"", "BitwiseAnd", BitwiseAnd}, {"", "BitwiseOr", BitwiseOr}, {"", "BitwiseXor", BitwiseXor},
-           {"", "Pow", Pow}, {"", "Mod", Mod}, {"", "BitShift", BitShift}, {"", "Max", Max}, {"", "Min", Min},
-           {"", "Sum", Sum}, {"", "Mean", Mean}, {"", "Where", WhereOp}, {"", "Elu", Elu}, {"", "Selu", Selu},
-           {"", "Celu", Celu}, {"", "Gelu", Gelu}, {"", "HardSigmoid", HardSigmoid}, {"", "HardSwish", HardSwish},
-           {"", "Softplus", Softplus}, {"", "Mish", Mish}, {"", "Softsign", Softsign}, {"", "Swish", Swish},
-           {"", "ThresholdedRelu", ThresholdedRelu}, {"", "Shrink", Shrink}, {"", "LeakyRelu", LeakyRelu},
-           {"", "PRelu", PRelu}, {"", "Clip", ClipOp}, {"", "IsInf", IsInf}, {"", "Cast", Cast},
-           {"", "CastLike", CastLike}, {"", "BitCast", BitCast}, {"", "Dropout", Dropout},
+           OpRow{"", "Abs", Abs},
+           {"", "Acos", Acos},
+           {"", "Acosh", Acosh},
+           {"", "Asin", Asin},
+           {"", "Asinh", Asinh},
+           {"", "Atan", Atan},
+           {"", "Atanh", Atanh},
+           {"", "Ceil", Ceil},
+           {"", "Cos", Cos},
+           {"", "Cosh", Cosh},
+           {"", "Erf", Erf},
+           {"", "Exp", Exp},
+           {"", "Floor", Floor},
+           {"", "IsNaN", IsNaN},
+           {"", "Log", Log},
+           {"", "Neg", Neg},
+           {"", "Not", Not},
+           {"", "Relu", Relu},
+           {"", "Sigmoid", SigmoidOp},
+           {"", "Sign", Sign},
+           {"", "Sin", Sin},
+           {"", "Sinh", Sinh},
+           {"", "Sqrt", Sqrt},
+           {"", "Tan", Tan},
+           {"", "Tanh", Tanh},
+           {"", "BitwiseNot", BitwiseNot},
+           {"", "Identity", Identity},
+           {"", "Reciprocal", Reciprocal},
+           {"", "Round", Round},
+           {"", "Add", Add},
+           {"", "Sub", Sub},
+           {"", "Mul", Mul},
+           {"", "Div", Div},
+           {"", "And", And},
+           {"", "Or", Or},
+           {"", "Xor", Xor},
+           {"", "Equal", Equal},
+           {"", "Greater", Greater},
+           {"", "Less", Less},
+           {"", "GreaterOrEqual", GreaterOrEqual},
+           {"", "LessOrEqual", LessOrEqual},
+           {"", "BitwiseAnd", BitwiseAnd},
+           {"", "BitwiseOr", BitwiseOr},
+           {"", "BitwiseXor", BitwiseXor},
+           {"", "Pow", Pow},
+           {"", "Mod", Mod},
+           {"", "BitShift", BitShift},
+           {"", "Max", Max},
+           {"", "Min", Min},
+           {"", "Sum", Sum},
+           {"", "Mean", Mean},
+           {"", "Where", WhereOp},
+           {"", "Elu", Elu},
+           {"", "Selu", Selu},
+           {"", "Celu", Celu},
+           {"", "Gelu", Gelu},
+           {"", "HardSigmoid", HardSigmoid},
+           {"", "HardSwish", HardSwish},
+           {"", "Softplus", Softplus},
+           {"", "Mish", Mish},
+           {"", "Softsign", Softsign},
+           {"", "Swish", Swish},
+           {"", "ThresholdedRelu", ThresholdedRelu},
+           {"", "Shrink", Shrink},
+           {"", "LeakyRelu", LeakyRelu},
+           {"", "PRelu", PRelu},
+           {"", "Clip", ClipOp},
+           {"", "IsInf", IsInf},
+           {"", "Cast", Cast},
+           {"", "CastLike", CastLike},
+           {"", "BitCast", BitCast},
+           {"", "Dropout", Dropout},
        }) {
     table->push_back(row);
   }

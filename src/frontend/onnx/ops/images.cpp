@@ -79,7 +79,8 @@ Values Upsample(Ctx& c) {
   std::string mode = c.Str("mode", "nearest");
   Dims axes = Iota(c.Rank(x));
   return {ResizeTo(c, x, axes, SizesOf(c, x, axes, scales), scales, {},
-                   {{"method", Method(c, mode)}, {"coordinate_transformation_mode", "asymmetric"},
+                   {{"method", Method(c, mode)},
+                    {"coordinate_transformation_mode", "asymmetric"},
                     {"rounding_method", mode == "nearest" ? "floor" : ""}})};
 }
 
@@ -131,9 +132,13 @@ Values Resize(Ctx& c) {
     }
   }
   return {ResizeTo(c, x, axes, sizes, scales, roi,
-                   {{"method", Method(c, mode)}, {"coordinate_transformation_mode", transform},
-                    {"rounding_method", mode == "nearest" ? nearest : ""}, {"cubic_alpha", cubic}, {"cubic_exclude", exclude},
-                    {"extrapolation_value", outside}, {"antialias", antialias}})};
+                   {{"method", Method(c, mode)},
+                    {"coordinate_transformation_mode", transform},
+                    {"rounding_method", mode == "nearest" ? nearest : ""},
+                    {"cubic_alpha", cubic},
+                    {"cubic_exclude", exclude},
+                    {"extrapolation_value", outside},
+                    {"antialias", antialias}})};
 }
 
 Values GridSample(Ctx& c) {
@@ -144,8 +149,11 @@ Values GridSample(Ctx& c) {
   if (method != "bilinear" && method != "nearest" && method != "bicubic") c.Wrong("`mode` is `" + mode + "`");
   if (c.Rank(x) != 4 && c.Rank(x) != 5) c.Unsupported("data of rank " + std::to_string(c.Rank(x)));
   return {c.Call("image.grid_sample", {x, grid},
-                 {{"method", method}, {"layout", c.Rank(x) == 4 ? "NCHW" : "NCDHW"}, {"padding_mode", padding},
-                  {"align_corners", corners}, {"grid_last", true}})};
+                 {{"method", method},
+                  {"layout", c.Rank(x) == 4 ? "NCHW" : "NCDHW"},
+                  {"padding_mode", padding},
+                  {"align_corners", corners},
+                  {"grid_last", true}})};
 }
 
 Values AffineGrid(Ctx& c) {
@@ -164,12 +172,17 @@ Values RoiAlign(Ctx& c) {
   std::string transform = c.Str("coordinate_transformation_mode", c.since() < 16 ? "output_half_pixel" : "half_pixel");
   int64_t height = c.Int("output_height", 1), width = c.Int("output_width", 1), ratio = c.Int("sampling_ratio", 0);
   double scale = c.Float("spatial_scale", 1.0);
-  if (transform != "half_pixel" && transform != "output_half_pixel") c.Wrong("`coordinate_transformation_mode` is `" + transform + "`");
+  if (transform != "half_pixel" && transform != "output_half_pixel")
+    c.Wrong("`coordinate_transformation_mode` is `" + transform + "`");
   if (mode != "avg" && mode != "max") c.Wrong("`mode` is `" + mode + "`");
   Value boxes = c.Concat({c.Unsqueeze(c.Cast(batch, rois.dtype), {1}), rois}, 1);
   return {c.Call("vision.roi_align", {x, boxes},
-                 {{"pooled_size", IntsAny({height, width})}, {"spatial_scale", scale}, {"sample_ratio", ratio},
-                  {"layout", "NCHW"}, {"mode", mode}, {"aligned", transform == "half_pixel"}})};
+                 {{"pooled_size", IntsAny({height, width})},
+                  {"spatial_scale", scale},
+                  {"sample_ratio", ratio},
+                  {"layout", "NCHW"},
+                  {"mode", mode},
+                  {"aligned", transform == "half_pixel"}})};
 }
 
 Values MaxRoiPool(Ctx& c) {
@@ -187,7 +200,8 @@ Values NonMaxSuppression(Ctx& c) {
     return c.Reshape(c.Cast(c.T(i), t), {});
   };
   constexpr double kAll = -3.4e38;  // no threshold: every score is above it
-  Value most = scalar(2, DataType::Int(64), 0), iou = scalar(3, DataType::Float(32), 0), least = scalar(4, DataType::Float(32), kAll);
+  Value most = scalar(2, DataType::Int(64), 0), iou = scalar(3, DataType::Float(32), 0),
+        least = scalar(4, DataType::Float(32), kAll);
   return {c.Call("vision.all_class_non_max_suppression", {boxes, scores, most, iou, least},
                  {{"center_point_box", center}, {"output_format", "onnx"}})};
 }
@@ -196,7 +210,8 @@ Values DeformConv(Ctx& c) {
   Value x = c.T(0), w = c.T(1), offset = c.T(2);
   if (c.Rank(x) != 4) c.Unsupported("data of rank " + std::to_string(c.Rank(x)));
   const Dims weight = c.Fixed(w);
-  Dims strides = c.Ints("strides"), pads = c.Ints("pads"), dilations = c.Ints("dilations"), kernel = c.Ints("kernel_shape");
+  Dims strides = c.Ints("strides"), pads = c.Ints("pads"), dilations = c.Ints("dilations"),
+       kernel = c.Ints("kernel_shape");
   if (strides.empty()) strides = {1, 1};
   if (dilations.empty()) dilations = {1, 1};
   if (pads.empty()) pads = {0, 0, 0, 0};
@@ -205,9 +220,15 @@ Values DeformConv(Ctx& c) {
   Values args = {x, offset, w};
   if (c.Has(4)) args.push_back(c.T(4));
   Value y = c.Call("nn.deformable_conv2d", args,
-                   {{"strides", IntsAny(strides)}, {"padding", IntsAny(pads)}, {"dilation", IntsAny(dilations)},
-                    {"groups", groups}, {"deformable_groups", offset_groups}, {"channels", weight[0]},
-                    {"kernel_size", IntsAny(kernel)}, {"data_layout", "NCHW"}, {"kernel_layout", "OIHW"}});
+                   {{"strides", IntsAny(strides)},
+                    {"padding", IntsAny(pads)},
+                    {"dilation", IntsAny(dilations)},
+                    {"groups", groups},
+                    {"deformable_groups", offset_groups},
+                    {"channels", weight[0]},
+                    {"kernel_size", IntsAny(kernel)},
+                    {"data_layout", "NCHW"},
+                    {"kernel_layout", "OIHW"}});
   if (c.Has(3)) y = c.Call("nn.bias_add", {y, c.T(3)}, {{"axis", 1}});
   return {y};
 }
@@ -216,9 +237,14 @@ Values DeformConv(Ctx& c) {
 
 void AddImages(OpTable* table) {
   for (const OpRow& row : {
-           OpRow{"", "Upsample", Upsample}, {"", "Resize", Resize}, {"", "GridSample", GridSample},
-           {"", "AffineGrid", AffineGrid}, {"", "RoiAlign", RoiAlign}, {"", "MaxRoiPool", MaxRoiPool},
-           {"", "NonMaxSuppression", NonMaxSuppression}, {"", "DeformConv", DeformConv},
+           OpRow{"", "Upsample", Upsample},
+           {"", "Resize", Resize},
+           {"", "GridSample", GridSample},
+           {"", "AffineGrid", AffineGrid},
+           {"", "RoiAlign", RoiAlign},
+           {"", "MaxRoiPool", MaxRoiPool},
+           {"", "NonMaxSuppression", NonMaxSuppression},
+           {"", "DeformConv", DeformConv},
        }) {
     table->push_back(row);
   }

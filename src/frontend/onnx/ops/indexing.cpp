@@ -71,7 +71,8 @@ Values ScatterElements(Ctx& c) {
 Values ScatterND(Ctx& c) {
   Value x = c.T(0);
   std::string reduction = ReductionOf(c);
-  return {c.Call("scatter_nd", {x, IndexTuples(c, c.T(1), c.Fixed(x), 0), c.T(2)}, {{"mode", reduction}, {"index_last", true}})};
+  return {c.Call("scatter_nd", {x, IndexTuples(c, c.T(1), c.Fixed(x), 0), c.T(2)},
+                 {{"mode", reduction}, {"index_last", true}})};
 }
 
 Values TensorScatter(Ctx& c) {
@@ -154,10 +155,18 @@ Value Take(Ctx& c, const Value& v, const Value& indices, int axis) {
 
 void AddIndexing(OpTable* table) {
   for (const OpRow& row : {
-           OpRow{"", "Gather", Gather}, {"", "GatherElements", GatherElements}, {"", "GatherND", GatherND},
-           {"", "Scatter", ScatterElements}, {"", "ScatterElements", ScatterElements}, {"", "ScatterND", ScatterND},
-           {"", "TensorScatter", TensorScatter}, {"", "OneHot", OneHot}, {"", "NonZero", NonZero},
-           {"", "Compress", Compress}, {"", "ReverseSequence", ReverseSequence}, {"", "Unique", Unique},
+           OpRow{"", "Gather", Gather},
+           {"", "GatherElements", GatherElements},
+           {"", "GatherND", GatherND},
+           {"", "Scatter", ScatterElements},
+           {"", "ScatterElements", ScatterElements},
+           {"", "ScatterND", ScatterND},
+           {"", "TensorScatter", TensorScatter},
+           {"", "OneHot", OneHot},
+           {"", "NonZero", NonZero},
+           {"", "Compress", Compress},
+           {"", "ReverseSequence", ReverseSequence},
+           {"", "Unique", Unique},
        }) {
     table->push_back(row);
   }

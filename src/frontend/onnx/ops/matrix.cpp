@@ -61,7 +61,8 @@ Values Einsum(Ctx& c) {
       term->replace(at, 3, names);
       most = std::max(most, extra);
     }
-    if (rank >= 0 && letters + extra != static_cast<size_t>(rank)) c.Wrong("a term does not fit the rank of its operand");
+    if (rank >= 0 && letters + extra != static_cast<size_t>(rank))
+      c.Wrong("a term does not fit the rank of its operand");
   };
   for (size_t i = 0; i < terms.size(); ++i) expand(&terms[i], c.Rank(c.T(i)));
   if (explicit_out) {
@@ -159,7 +160,8 @@ Values Einsum(Ctx& c) {
     Value v = c.Reshape(c.Transpose(operands[i], perm), shape);
     product = i == 0 ? v : c.Mul(product, v);
   }
-  return {Reduce(c, "sum", product, Iota(static_cast<int64_t>(all.size() - out.size()), static_cast<int64_t>(out.size())), false)};
+  return {Reduce(c, "sum", product,
+                 Iota(static_cast<int64_t>(all.size() - out.size()), static_cast<int64_t>(out.size())), false)};
 }
 
 Values Det(Ctx& c) { return {c.Call("linalg.det", {c.T(0)})}; }
@@ -167,7 +169,8 @@ Values Det(Ctx& c) { return {c.Call("linalg.det", {c.T(0)})}; }
 }  // namespace
 
 void AddMatrix(OpTable* table) {
-  for (const OpRow& row : {OpRow{"", "MatMul", MatMulOp}, {"", "Gemm", Gemm}, {"", "Einsum", Einsum}, {"", "Det", Det}}) {
+  for (const OpRow& row :
+       {OpRow{"", "MatMul", MatMulOp}, {"", "Gemm", Gemm}, {"", "Einsum", Einsum}, {"", "Det", Det}}) {
     table->push_back(row);
   }
 }

@@ -155,8 +155,12 @@ Values Adam(Ctx& c) {
 
 void AddMl(OpTable* table) {
   for (const OpRow& row : {
-           OpRow{kMl, "ArrayFeatureExtractor", ArrayFeatureExtractor}, {kMl, "Binarizer", Binarizer}, {kMl, "Scaler", Scaler},
-           {kMl, "LabelEncoder", LabelEncoder}, {kTraining, "Adagrad", Adagrad}, {kTraining, "Momentum", Momentum},
+           OpRow{kMl, "ArrayFeatureExtractor", ArrayFeatureExtractor},
+           {kMl, "Binarizer", Binarizer},
+           {kMl, "Scaler", Scaler},
+           {kMl, "LabelEncoder", LabelEncoder},
+           {kTraining, "Adagrad", Adagrad},
+           {kTraining, "Momentum", Momentum},
            {kTraining, "Adam", Adam},
        }) {
     table->push_back(row);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `onnx.cast`: casts from and to the types that arithmetic has no use for (float8, float6, float4, integers under a byte),
-// on the host, with ONNX's rules for what is too large.
+// `onnx.cast`: casts from and to the types that arithmetic has no use for (float8, float6, float4, integers under a
+// byte), on the host, with ONNX's rules for what is too large.
 #include <baton/relay/op.h>
 #include <baton/runtime/scalar.h>
 
@@ -113,7 +113,10 @@ const Op cast = relay::DefineOp({
     .source = "ONNX Cast-28",
 });
 
-bool Narrow(DataType t) { return t.is_float8() || t.is_float4() || (t.is_integral() && t.bits() < 8) || t.code() == kDLFloat6_e2m3fn || t.code() == kDLFloat6_e3m2fn; }
+bool Narrow(DataType t) {
+  return t.is_float8() || t.is_float4() || (t.is_integral() && t.bits() < 8) || t.code() == kDLFloat6_e2m3fn ||
+         t.code() == kDLFloat6_e3m2fn;
+}
 
 }  // namespace
 

@@ -89,8 +89,10 @@ Values LayerNormalization(Ctx& c) {
   double epsilon = c.Float("epsilon", 1e-5);
   DataType stash = StashType(c, x.dtype);
   bool statistics = c.Wants(1) || c.Wants(2);
-  if (!statistics && c.Has(2) && ComputeType(x.dtype) == stash && scale.rank() == rank - axis && scale.dtype == x.dtype) {
-    return {c.Call("nn.layer_norm", {x, scale, c.T(2)}, {{"axis", axis}, {"num_axes", rank - axis}, {"epsilon", epsilon}})};
+  if (!statistics && c.Has(2) && ComputeType(x.dtype) == stash && scale.rank() == rank - axis &&
+      scale.dtype == x.dtype) {
+    return {
+        c.Call("nn.layer_norm", {x, scale, c.T(2)}, {{"axis", axis}, {"num_axes", rank - axis}, {"epsilon", epsilon}})};
   }
   Standard s = Standardize(c, c.Cast(x, stash), Iota(rank - axis, axis), epsilon);
   Value y = c.Mul(c.Cast(s.value, x.dtype), scale);
@@ -181,10 +183,14 @@ Values LRN(Ctx& c) {
 
 void AddNormalization(OpTable* table) {
   for (const OpRow& row : {
-           OpRow{"", "BatchNormalization", BatchNormalization}, {"", "InstanceNormalization", InstanceNormalization},
-           {"", "LayerNormalization", LayerNormalization}, {"", "RMSNormalization", RMSNormalization},
-           {"", "GroupNormalization", GroupNormalization}, {"", "MeanVarianceNormalization", MeanVarianceNormalization},
-           {"", "LpNormalization", LpNormalization}, {"", "LRN", LRN},
+           OpRow{"", "BatchNormalization", BatchNormalization},
+           {"", "InstanceNormalization", InstanceNormalization},
+           {"", "LayerNormalization", LayerNormalization},
+           {"", "RMSNormalization", RMSNormalization},
+           {"", "GroupNormalization", GroupNormalization},
+           {"", "MeanVarianceNormalization", MeanVarianceNormalization},
+           {"", "LpNormalization", LpNormalization},
+           {"", "LRN", LRN},
        }) {
     table->push_back(row);
   }

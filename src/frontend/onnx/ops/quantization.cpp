@@ -9,8 +9,8 @@
 namespace baton::onnx {
 namespace {
 
-/// Scale or zero point, shaped to work on data of shape `shape`: one for all, one for each element of `axis`, or one for
-/// each block of `block` along it.
+/// Scale or zero point, shaped to work on data of shape `shape`: one for all, one for each element of `axis`, or one
+/// for each block of `block` along it.
 Value Spread(Ctx& c, const Value& v, const Dims& shape, int64_t axis, int64_t block) {
   int rank = static_cast<int>(shape.size());
   if (c.Rank(v) == 0) return v;
@@ -25,7 +25,8 @@ Value Spread(Ctx& c, const Value& v, const Dims& shape, int64_t axis, int64_t bl
   if (v.rank() != rank || block < 1) c.Wrong("the scale fits neither an axis nor blocks of the data");
   Dims parts = c.Fixed(v), wide = parts;
   size_t at = static_cast<size_t>(a);
-  if ((parts[at] - 1) * block >= shape[at] || parts[at] * block < shape[at]) c.Wrong("`block_size` does not fit the scale");
+  if ((parts[at] - 1) * block >= shape[at] || parts[at] * block < shape[at])
+    c.Wrong("`block_size` does not fit the scale");
   wide.insert(wide.begin() + a + 1, block);
   Value y = c.BroadcastTo(c.Unsqueeze(v, {a + 1}), wide);
   Dims full = parts;
@@ -133,7 +134,8 @@ Values QLinearMatMul(Ctx& c) {
   };
   Value y = c.MatMul(centered(a, c.T(2), true), centered(b, c.T(5), false), DataType::Int(32));
   DataType in = ComputeType(a_scale.dtype);
-  Value scale = c.Div(c.Mul(c.Cast(line(a_scale, true), in), c.Cast(line(b_scale, false), in)), c.Cast(line(y_scale, true), in));
+  Value scale =
+      c.Div(c.Mul(c.Cast(line(a_scale, true), in), c.Cast(line(b_scale, false), in)), c.Cast(line(y_scale, true), in));
   return {Quantize(c, c.Mul(c.Cast(y, in), scale), line(zero, true), zero.dtype)};
 }
 
@@ -168,9 +170,13 @@ Values QLinearConv(Ctx& c) {
 
 void AddQuantization(OpTable* table) {
   for (const OpRow& row : {
-           OpRow{"", "QuantizeLinear", QuantizeLinear}, {"", "DequantizeLinear", DequantizeLinear},
-           {"", "DynamicQuantizeLinear", DynamicQuantizeLinear}, {"", "MatMulInteger", MatMulInteger},
-           {"", "QLinearMatMul", QLinearMatMul}, {"", "ConvInteger", ConvInteger}, {"", "QLinearConv", QLinearConv},
+           OpRow{"", "QuantizeLinear", QuantizeLinear},
+           {"", "DequantizeLinear", DequantizeLinear},
+           {"", "DynamicQuantizeLinear", DynamicQuantizeLinear},
+           {"", "MatMulInteger", MatMulInteger},
+           {"", "QLinearMatMul", QLinearMatMul},
+           {"", "ConvInteger", ConvInteger},
+           {"", "QLinearConv", QLinearConv},
        }) {
     table->push_back(row);
   }

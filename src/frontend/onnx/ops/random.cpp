@@ -54,9 +54,12 @@ Values Multinomial(Ctx& c) {
 }  // namespace
 
 void AddRandom(OpTable* table) {
-  for (const OpRow& row : {OpRow{"", "RandomUniform", RandomUniform}, {"", "RandomNormal", RandomNormal},
-                           {"", "RandomUniformLike", RandomUniformLike}, {"", "RandomNormalLike", RandomNormalLike},
-                           {"", "Bernoulli", Bernoulli}, {"", "Multinomial", Multinomial}}) {
+  for (const OpRow& row : {OpRow{"", "RandomUniform", RandomUniform},
+                           {"", "RandomNormal", RandomNormal},
+                           {"", "RandomUniformLike", RandomUniformLike},
+                           {"", "RandomNormalLike", RandomNormalLike},
+                           {"", "Bernoulli", Bernoulli},
+                           {"", "Multinomial", Multinomial}}) {
     table->push_back(row);
   }
 }

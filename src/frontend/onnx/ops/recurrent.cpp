@@ -97,15 +97,17 @@ Recurrence Common(Ctx& c, int64_t gates) {
   return k;
 }
 
-Value Part(Ctx& c, const Value& v, int64_t direction) { return c.Squeeze(c.Slice(v, 0, direction, direction + 1), {0}); }
+Value Part(Ctx& c, const Value& v, int64_t direction) {
+  return c.Squeeze(c.Slice(v, 0, direction, direction + 1), {0});
+}
 Value Rows(Ctx& c, const Value& v, int64_t i, int64_t n) { return c.Slice(v, 0, i * n, (i + 1) * n); }
 Value ClipOf(Ctx& c, const Recurrence& k, const Value& v) { return k.clip > 0 ? Clip(c, v, -k.clip, k.clip) : v; }
 Value Dense(Ctx& c, const Value& x, const Value& w) { return c.MatMul(x, c.Transpose(w, {1, 0})); }
 
 /// One direction: `step(input projection, states) -> states`; the first state is the output.
 template <typename Step>
-Values RunSteps(Ctx& c, const Recurrence& k, int64_t d, const Value& projected, Values states, std::vector<Value>* outputs,
-                const Step& step) {
+Values RunSteps(Ctx& c, const Recurrence& k, int64_t d, const Value& projected, Values states,
+                std::vector<Value>* outputs, const Step& step) {
   bool backward = k.reverse_only || d == 1;
   outputs->assign(static_cast<size_t>(k.steps), Value());
   for (int64_t i = 0; i < k.steps; ++i) {
@@ -114,7 +116,8 @@ Values RunSteps(Ctx& c, const Recurrence& k, int64_t d, const Value& projected, 
     Value out = next[0];
     if (k.lengths) {
       // Past a sequence's end its states stay and its output is zero.
-      Value inside = c.Call("greater", {c.Cast(k.lengths, DataType::Int(64)), c.Scalar(DataType::Int(64), static_cast<double>(t))});
+      Value inside = c.Call(
+          "greater", {c.Cast(k.lengths, DataType::Int(64)), c.Scalar(DataType::Int(64), static_cast<double>(t))});
       inside = c.Reshape(inside, {k.batch, 1});
       out = c.Where(inside, out, c.Scalar(out.dtype, 0));
       for (size_t s = 0; s < next.size(); ++s) next[s] = c.Where(inside, next[s], states[s]);
@@ -126,7 +129,8 @@ Values RunSteps(Ctx& c, const Recurrence& k, int64_t d, const Value& projected, 
 }
 
 /// Y, then the last states, in the layout asked for.
-Values Results(Ctx& c, const Recurrence& k, const std::vector<std::vector<Value>>& outputs, const std::vector<Values>& last) {
+Values Results(Ctx& c, const Recurrence& k, const std::vector<std::vector<Value>>& outputs,
+               const std::vector<Values>& last) {
   Values directions;
   for (const auto& o : outputs) {
     Values steps;
@@ -155,7 +159,9 @@ Value Project(Ctx& c, const Recurrence& k, int64_t d, int64_t gates, bool with_r
 }
 
 Value Zeros(Ctx& c, const Recurrence& k) { return c.Full(k.x.dtype, 0, {k.batch, k.hidden}); }
-Value Gate(Ctx& c, const Recurrence& k, const Value& v, int64_t i) { return c.Slice(v, 1, i * k.hidden, (i + 1) * k.hidden); }
+Value Gate(Ctx& c, const Recurrence& k, const Value& v, int64_t i) {
+  return c.Slice(v, 1, i * k.hidden, (i + 1) * k.hidden);
+}
 
 Values RNN(Ctx& c) {
   Recurrence k = Common(c, 1);
@@ -186,25 +192,24 @@ Values GRU(Ctx& c) {
     if (k.b) rb = c.Slice(Part(c, k.b, d), 0, 3 * k.hidden, 6 * k.hidden);
     Value rzr = c.Slice(r, 0, 0, 2 * k.hidden), rh = Rows(c, r, 2, k.hidden);
     Values states = {k.h0 ? Part(c, k.h0, d) : Zeros(c, k)};
-    last.push_back(RunSteps(
-        c, k, d, Project(c, k, d, 3, false), states, &outputs[static_cast<size_t>(d)],
-        [&](const Value& x, const Values& s) -> Values {
-          Value zr = c.Add(c.Slice(x, 1, 0, 2 * k.hidden), Dense(c, s[0], rzr));
-          if (rb) zr = c.Add(zr, c.Slice(rb, 0, 0, 2 * k.hidden));
-          zr = Apply(c, gate, ClipOf(c, k, zr));
-          Value z = Gate(c, k, zr, 0), reset = Gate(c, k, zr, 1), h = Gate(c, k, x, 2);
-          Value hb = rb ? Rows(c, rb, 2, k.hidden) : Value();
-          if (before) {
-            Value inner = Dense(c, s[0], rh);
-            if (hb) inner = c.Add(inner, hb);
-            h = c.Add(h, c.Mul(reset, inner));
-          } else {
-            h = c.Add(h, Dense(c, c.Mul(reset, s[0]), rh));
-            if (hb) h = c.Add(h, hb);
-          }
-          h = Apply(c, out, ClipOf(c, k, h));
-          return {c.Add(c.Mul(c.Sub(c.Scalar(z.dtype, 1), z), h), c.Mul(z, s[0]))};
-        }));
+    last.push_back(RunSteps(c, k, d, Project(c, k, d, 3, false), states, &outputs[static_cast<size_t>(d)],
+                            [&](const Value& x, const Values& s) -> Values {
+                              Value zr = c.Add(c.Slice(x, 1, 0, 2 * k.hidden), Dense(c, s[0], rzr));
+                              if (rb) zr = c.Add(zr, c.Slice(rb, 0, 0, 2 * k.hidden));
+                              zr = Apply(c, gate, ClipOf(c, k, zr));
+                              Value z = Gate(c, k, zr, 0), reset = Gate(c, k, zr, 1), h = Gate(c, k, x, 2);
+                              Value hb = rb ? Rows(c, rb, 2, k.hidden) : Value();
+                              if (before) {
+                                Value inner = Dense(c, s[0], rh);
+                                if (hb) inner = c.Add(inner, hb);
+                                h = c.Add(h, c.Mul(reset, inner));
+                              } else {
+                                h = c.Add(h, Dense(c, c.Mul(reset, s[0]), rh));
+                                if (hb) h = c.Add(h, hb);
+                              }
+                              h = Apply(c, out, ClipOf(c, k, h));
+                              return {c.Add(c.Mul(c.Sub(c.Scalar(z.dtype, 1), z), h), c.Mul(z, s[0]))};
+                            }));
   }
   return Results(c, k, outputs, last);
 }
@@ -222,24 +227,24 @@ Values LSTM(Ctx& c) {
     Value r = Part(c, k.r, d), peep;
     if (p) peep = Part(c, p, d);
     Values states = {k.h0 ? Part(c, k.h0, d) : Zeros(c, k), c0 ? Part(c, c0, d) : Zeros(c, k)};
-    last.push_back(RunSteps(
-        c, k, d, Project(c, k, d, 4, true), states, &outputs[static_cast<size_t>(d)],
-        [&](const Value& x, const Values& s) -> Values {
-          // Gates in the order input, output, forget, cell.
-          Value all = c.Add(x, Dense(c, s[0], r));
-          Value i = Gate(c, k, all, 0), o = Gate(c, k, all, 1), forget = Gate(c, k, all, 2), cell = Gate(c, k, all, 3);
-          if (peep) {
-            i = c.Add(i, c.Mul(Rows(c, peep, 0, k.hidden), s[1]));
-            forget = c.Add(forget, c.Mul(Rows(c, peep, 2, k.hidden), s[1]));
-          }
-          i = Apply(c, a[0], ClipOf(c, k, i));
-          forget = Apply(c, a[0], ClipOf(c, k, forget));
-          cell = Apply(c, a[1], ClipOf(c, k, cell));
-          Value next = c.Add(c.Mul(forget, s[1]), c.Mul(i, cell));
-          if (peep) o = c.Add(o, c.Mul(Rows(c, peep, 1, k.hidden), next));
-          o = Apply(c, a[0], ClipOf(c, k, o));
-          return {c.Mul(o, Apply(c, a[2], next)), next};
-        }));
+    last.push_back(RunSteps(c, k, d, Project(c, k, d, 4, true), states, &outputs[static_cast<size_t>(d)],
+                            [&](const Value& x, const Values& s) -> Values {
+                              // Gates in the order input, output, forget, cell.
+                              Value all = c.Add(x, Dense(c, s[0], r));
+                              Value i = Gate(c, k, all, 0), o = Gate(c, k, all, 1), forget = Gate(c, k, all, 2),
+                                    cell = Gate(c, k, all, 3);
+                              if (peep) {
+                                i = c.Add(i, c.Mul(Rows(c, peep, 0, k.hidden), s[1]));
+                                forget = c.Add(forget, c.Mul(Rows(c, peep, 2, k.hidden), s[1]));
+                              }
+                              i = Apply(c, a[0], ClipOf(c, k, i));
+                              forget = Apply(c, a[0], ClipOf(c, k, forget));
+                              cell = Apply(c, a[1], ClipOf(c, k, cell));
+                              Value next = c.Add(c.Mul(forget, s[1]), c.Mul(i, cell));
+                              if (peep) o = c.Add(o, c.Mul(Rows(c, peep, 1, k.hidden), next));
+                              o = Apply(c, a[0], ClipOf(c, k, o));
+                              return {c.Mul(o, Apply(c, a[2], next)), next};
+                            }));
   }
   return Results(c, k, outputs, last);
 }

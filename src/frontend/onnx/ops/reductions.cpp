@@ -98,8 +98,9 @@ Values ArgReduce(Ctx& c, const char* op) {
   int axis = c.Axis(c.Int("axis", 0), c.Rank(x));
   bool keepdims = c.Int("keepdims", 1) != 0;
   bool last = c.Int("select_last_index", 0) != 0;
-  return {c.Call(op, {x}, {{"axis", IntsAny({axis})}, {"keepdims", keepdims}, {"select_last_index", last},
-                          {"dtype", DataType::Int(64)}})};
+  return {c.Call(
+      op, {x},
+      {{"axis", IntsAny({axis})}, {"keepdims", keepdims}, {"select_last_index", last}, {"dtype", DataType::Int(64)}})};
 }
 Values ArgMax(Ctx& c) { return ArgReduce(c, "argmax"); }
 Values ArgMin(Ctx& c) { return ArgReduce(c, "argmin"); }
@@ -156,8 +157,9 @@ Values TopK(Ctx& c) {
     none[static_cast<size_t>(axis)] = 0;
     return {c.Full(x.dtype, 0, none), c.Full(DataType::Int(64), 0, none)};
   }
-  Value both = c.Call("topk", {x}, {{"k", k}, {"axis", axis}, {"ret_type", "both"}, {"is_ascend", !largest},
-                                    {"dtype", DataType::Int(64)}});
+  Value both =
+      c.Call("topk", {x},
+             {{"k", k}, {"axis", axis}, {"ret_type", "both"}, {"is_ascend", !largest}, {"dtype", DataType::Int(64)}});
   return {c.Item(both, 0), c.Item(both, 1)};
 }
 
@@ -178,12 +180,24 @@ Value LogSoftmax(Ctx& c, const Value& v, int axis) { return c.Call("nn.log_softm
 
 void AddReductions(OpTable* table) {
   for (const OpRow& row : {
-           OpRow{"", "ReduceSum", ReduceSum}, {"", "ReduceProd", ReduceProd}, {"", "ReduceMax", ReduceMax},
-           {"", "ReduceMin", ReduceMin}, {"", "ReduceMean", ReduceMean}, {"", "ReduceL1", ReduceL1},
-           {"", "ReduceL2", ReduceL2}, {"", "ReduceSumSquare", ReduceSumSquare}, {"", "ReduceLogSum", ReduceLogSum},
-           {"", "ReduceLogSumExp", ReduceLogSumExp}, {"", "ArgMax", ArgMax}, {"", "ArgMin", ArgMin},
-           {"", "CumSum", CumSum}, {"", "CumProd", CumProd}, {"", "Softmax", SoftmaxOp},
-           {"", "LogSoftmax", LogSoftmaxOp}, {"", "Hardmax", Hardmax}, {"", "TopK", TopK},
+           OpRow{"", "ReduceSum", ReduceSum},
+           {"", "ReduceProd", ReduceProd},
+           {"", "ReduceMax", ReduceMax},
+           {"", "ReduceMin", ReduceMin},
+           {"", "ReduceMean", ReduceMean},
+           {"", "ReduceL1", ReduceL1},
+           {"", "ReduceL2", ReduceL2},
+           {"", "ReduceSumSquare", ReduceSumSquare},
+           {"", "ReduceLogSum", ReduceLogSum},
+           {"", "ReduceLogSumExp", ReduceLogSumExp},
+           {"", "ArgMax", ArgMax},
+           {"", "ArgMin", ArgMin},
+           {"", "CumSum", CumSum},
+           {"", "CumProd", CumProd},
+           {"", "Softmax", SoftmaxOp},
+           {"", "LogSoftmax", LogSoftmaxOp},
+           {"", "Hardmax", Hardmax},
+           {"", "TopK", TopK},
        }) {
     table->push_back(row);
   }

@@ -48,7 +48,8 @@ Values Reshape(Ctx& c) {
       }
     }
     if (want[i] == 0 && !allowzero) {
-      if (static_cast<int>(i) >= c.Rank(x)) c.Wrong("`shape` copies axis " + std::to_string(i) + ", which the data does not have");
+      if (static_cast<int>(i) >= c.Rank(x))
+        c.Wrong("`shape` copies axis " + std::to_string(i) + ", which the data does not have");
       if (x.dims[i] < 0) {
         // To Relay, 0 copies too, where the lengths before it are copied as well or it stands at the same place.
         Dims codes = want;
@@ -78,7 +79,8 @@ Values Reshape(Ctx& c) {
     want[static_cast<size_t>(infer)] = rest == 0 ? 0 : all / rest;
   }
   if (x.fixed() && Product(x.dims) != Product(want)) {
-    c.Wrong("`shape` holds " + std::to_string(Product(want)) + " elements, the data " + std::to_string(Product(x.dims)));
+    c.Wrong("`shape` holds " + std::to_string(Product(want)) + " elements, the data " +
+            std::to_string(Product(x.dims)));
   }
   return {c.Reshape(x, want)};
 }
@@ -89,8 +91,8 @@ Values Flatten(Ctx& c) {
   int64_t axis = c.Int("axis", 1);
   size_t at = static_cast<size_t>(axis == rank ? rank : c.Axis(axis, rank));
   auto known = [&](size_t begin, size_t end) {
-    return std::all_of(x.dims.begin() + static_cast<std::ptrdiff_t>(begin), x.dims.begin() + static_cast<std::ptrdiff_t>(end),
-                       [](int64_t d) { return d > 0; });
+    return std::all_of(x.dims.begin() + static_cast<std::ptrdiff_t>(begin),
+                       x.dims.begin() + static_cast<std::ptrdiff_t>(end), [](int64_t d) { return d > 0; });
   };
   if (!x.fixed() && known(at, x.dims.size())) return {c.Reshape(x, {-1, Product(x.dims, at, x.dims.size())})};
   if (!x.fixed() && known(0, at)) return {c.Reshape(x, {Product(x.dims, 0, at), -1})};
@@ -106,7 +108,8 @@ Values Transpose(Ctx& c) {
     perm = Iota(rank);
     std::reverse(perm.begin(), perm.end());
   }
-  if (static_cast<int>(perm.size()) != rank) c.Wrong("`perm` has " + std::to_string(perm.size()) + " axes, the data " + std::to_string(rank));
+  if (static_cast<int>(perm.size()) != rank)
+    c.Wrong("`perm` has " + std::to_string(perm.size()) + " axes, the data " + std::to_string(rank));
   std::vector<bool> seen(perm.size());
   for (int64_t& p : perm) {
     p = c.Axis(p, rank);
@@ -208,7 +211,8 @@ Values SliceOp(Ctx& c) {
   }
   Dims begin(static_cast<size_t>(rank), 0), end, step(static_cast<size_t>(rank), 1);
   // A length that is unknown and not cut stays as it is.
-  for (int i = 0; i < rank; ++i) end.push_back(x.dims[static_cast<size_t>(i)] < 0 ? INT64_MAX : x.dims[static_cast<size_t>(i)]);
+  for (int i = 0; i < rank; ++i)
+    end.push_back(x.dims[static_cast<size_t>(i)] < 0 ? INT64_MAX : x.dims[static_cast<size_t>(i)]);
   bool cut = false;
   for (size_t k = 0; k < axes.size(); ++k) {
     size_t a = static_cast<size_t>(c.Axis(axes[k], rank));
@@ -253,8 +257,9 @@ Values SliceOp(Ctx& c) {
   for (size_t a = 0; a < begin.size(); ++a) {
     if (step[a] < 0 && end[a] == -1) end[a] = -x.dims[a] - 1;
   }
-  return {c.Call("strided_slice", {x}, {{"begin", IntsAny(begin)}, {"end", IntsAny(end)}, {"strides", IntsAny(step)},
-                                        {"slice_mode", "end"}})};
+  return {
+      c.Call("strided_slice", {x},
+             {{"begin", IntsAny(begin)}, {"end", IntsAny(end)}, {"strides", IntsAny(step)}, {"slice_mode", "end"}})};
 }
 
 Values ExpandOp(Ctx& c) {
@@ -344,7 +349,8 @@ Values Pad(Ctx& c) {
     // One index an element is kept in the program.
     constexpr int64_t kMost = int64_t{1} << 24;
     if (n > kMost || before[a] > kMost || after[a] > kMost || before[a] < -n || after[a] < -n) {
-      c.Unsupported("an axis of " + std::to_string(n) + " elements padded by " + std::to_string(before[a]) + " and " + std::to_string(after[a]));
+      c.Unsupported("an axis of " + std::to_string(n) + " elements padded by " + std::to_string(before[a]) + " and " +
+                    std::to_string(after[a]));
     }
     Dims index;
     for (int64_t k = -before[a]; k < n + after[a]; ++k) {
@@ -386,8 +392,8 @@ Values Size(Ctx& c) {
 }
 
 Values ConstantOp(Ctx& c) {
-  for (const char* name : {"value", "sparse_value", "value_float", "value_floats", "value_int", "value_ints", "value_string",
-                           "value_strings"}) {
+  for (const char* name : {"value", "sparse_value", "value_float", "value_floats", "value_int", "value_ints",
+                           "value_string", "value_strings"}) {
     if (!c.HasAttr(name)) continue;
     std::string which = name;
     if (which == "value") return {c.FromTensor(*c.TensorAttr(name))};
@@ -501,7 +507,8 @@ Values SpaceToDepth(Ctx& c) {
   const Dims s = c.Fixed(x);
   int64_t b = c.Int("blocksize");
   std::string mode = c.Str("mode", "DCR");
-  if (s.size() != 4 || b < 1 || s[2] % b != 0 || s[3] % b != 0) c.Wrong("the image cannot be cut into blocks of `blocksize`");
+  if (s.size() != 4 || b < 1 || s[2] % b != 0 || s[3] % b != 0)
+    c.Wrong("the image cannot be cut into blocks of `blocksize`");
   if (mode != "DCR" && mode != "CRD") c.Wrong("`mode` is `" + mode + "`, not DCR or CRD");
   Value y = c.Reshape(x, {s[0], s[1], s[2] / b, b, s[3] / b, b});
   y = c.Transpose(y, mode == "DCR" ? Dims{0, 3, 5, 1, 2, 4} : Dims{0, 1, 3, 5, 2, 4});
@@ -550,17 +557,33 @@ Value Arange(Ctx& c, int64_t n, DataType dtype) {
     if (IsFloat(dtype)) return c.Constant(HostFromFloats(dtype, {n}, {v.begin(), v.end()}));
     return c.Constant(HostFromInts(dtype, {n}, v));
   }
-  return c.Call("arange", {c.Scalar(dtype, 0), c.Scalar(dtype, static_cast<double>(n)), c.Scalar(dtype, 1)}, {{"dtype", dtype}});
+  return c.Call("arange", {c.Scalar(dtype, 0), c.Scalar(dtype, static_cast<double>(n)), c.Scalar(dtype, 1)},
+                {{"dtype", dtype}});
 }
 
 void AddShapes(OpTable* table) {
   for (const OpRow& row : {
-           OpRow{"", "Reshape", Reshape}, {"", "Flatten", Flatten}, {"", "Transpose", Transpose}, {"", "Squeeze", Squeeze},
-           {"", "Unsqueeze", Unsqueeze}, {"", "Concat", ConcatOp}, {"", "Split", SplitOp}, {"", "Slice", SliceOp},
-           {"", "Expand", ExpandOp}, {"", "Tile", Tile}, {"", "Pad", Pad}, {"", "Shape", ShapeOp}, {"", "Size", Size},
-           {"", "Constant", ConstantOp}, {"", "ConstantOfShape", ConstantOfShape}, {"", "Range", Range},
-           {"", "EyeLike", EyeLike}, {"", "Trilu", Trilu}, {"", "DepthToSpace", DepthToSpace},
-           {"", "SpaceToDepth", SpaceToDepth}, {"", "CenterCropPad", CenterCropPad},
+           OpRow{"", "Reshape", Reshape},
+           {"", "Flatten", Flatten},
+           {"", "Transpose", Transpose},
+           {"", "Squeeze", Squeeze},
+           {"", "Unsqueeze", Unsqueeze},
+           {"", "Concat", ConcatOp},
+           {"", "Split", SplitOp},
+           {"", "Slice", SliceOp},
+           {"", "Expand", ExpandOp},
+           {"", "Tile", Tile},
+           {"", "Pad", Pad},
+           {"", "Shape", ShapeOp},
+           {"", "Size", Size},
+           {"", "Constant", ConstantOp},
+           {"", "ConstantOfShape", ConstantOfShape},
+           {"", "Range", Range},
+           {"", "EyeLike", EyeLike},
+           {"", "Trilu", Trilu},
+           {"", "DepthToSpace", DepthToSpace},
+           {"", "SpaceToDepth", SpaceToDepth},
+           {"", "CenterCropPad", CenterCropPad},
        }) {
     table->push_back(row);
   }

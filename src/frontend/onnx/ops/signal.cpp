@@ -88,7 +88,8 @@ Values MelWeightMatrix(Ctx& c) {
   double rate = number(2), low = number(3), high = number(4);
   DataType t = FromOnnxType(static_cast<int32_t>(c.Int("output_datatype", kFloat)));
   if (t.is_void()) c.Unsupported("`output_datatype`");
-  if (bins < 1 || length < 1 || bins > 65536 || length > (1 << 24) || rate <= 0) c.Wrong("its operands describe no filter bank");
+  if (bins < 1 || length < 1 || bins > 65536 || length > (1 << 24) || rate <= 0)
+    c.Wrong("its operands describe no filter bank");
   int64_t rows = length / 2 + 1;
   auto mel = [](double f) { return 2595 * std::log10(1 + f / 700); };
   double step = (mel(high) - mel(low)) / static_cast<double>(bins + 2);
@@ -106,9 +107,11 @@ Values MelWeightMatrix(Ctx& c) {
     if (center == lower) {
       at(center, i) = 1;
     } else {
-      for (int64_t j = lower; j <= center; ++j) at(j, i) = static_cast<double>(j - lower) / static_cast<double>(center - lower);
+      for (int64_t j = lower; j <= center; ++j)
+        at(j, i) = static_cast<double>(j - lower) / static_cast<double>(center - lower);
     }
-    for (int64_t j = center; j < upper; ++j) at(j, i) = static_cast<double>(upper - j) / static_cast<double>(upper - center);
+    for (int64_t j = center; j < upper; ++j)
+      at(j, i) = static_cast<double>(upper - j) / static_cast<double>(upper - center);
   }
   return {c.Constant(HostFromFloats(t, {rows, bins}, out))};
 }
@@ -116,8 +119,11 @@ Values MelWeightMatrix(Ctx& c) {
 }  // namespace
 
 void AddSignal(OpTable* table) {
-  for (const OpRow& row : {OpRow{"", "DFT", DFT}, {"", "STFT", STFT}, {"", "HannWindow", HannWindow},
-                           {"", "HammingWindow", HammingWindow}, {"", "BlackmanWindow", BlackmanWindow},
+  for (const OpRow& row : {OpRow{"", "DFT", DFT},
+                           {"", "STFT", STFT},
+                           {"", "HannWindow", HannWindow},
+                           {"", "HammingWindow", HammingWindow},
+                           {"", "BlackmanWindow", BlackmanWindow},
                            {"", "MelWeightMatrix", MelWeightMatrix}}) {
     table->push_back(row);
   }

@@ -58,7 +58,8 @@ Array<NDArray> TfIdfHost(const Attrs& attrs, const Array<NDArray>& in) {
   int64_t number = 0;
   for (size_t n = 0; n < a->ngram_counts.size(); ++n) {
     int64_t begin = a->ngram_counts[static_cast<int64_t>(n)];
-    int64_t end = n + 1 < a->ngram_counts.size() ? a->ngram_counts[static_cast<int64_t>(n) + 1] : static_cast<int64_t>(a->pool.size());
+    int64_t end = n + 1 < a->ngram_counts.size() ? a->ngram_counts[static_cast<int64_t>(n) + 1]
+                                                 : static_cast<int64_t>(a->pool.size());
     int64_t size = static_cast<int64_t>(n) + 1;
     for (int64_t at = begin; at + size <= end; at += size) {
       std::vector<int64_t> gram;
@@ -77,7 +78,8 @@ Array<NDArray> TfIdfHost(const Attrs& attrs, const Array<NDArray>& in) {
       for (int64_t skip = 0; skip <= (n == 1 ? 0 : a->max_skip_count); ++skip) {
         for (int64_t start = 0; start + (n - 1) * (skip + 1) < length; ++start) {
           std::vector<int64_t> gram;
-          for (int64_t k = 0; k < n; ++k) gram.push_back(words[static_cast<size_t>(r * length + start + k * (skip + 1))]);
+          for (int64_t k = 0; k < n; ++k)
+            gram.push_back(words[static_cast<size_t>(r * length + start + k * (skip + 1))]);
           auto it = known.find(gram);
           if (it == known.end() || it->second >= static_cast<int64_t>(a->ngram_indexes.size())) continue;
           float& slot = out[r * columns + a->ngram_indexes[it->second]];
@@ -112,7 +114,8 @@ Values TfIdfVectorizer(Ctx& c) {
   int64_t least = c.Int("min_gram_length"), most = c.Int("max_gram_length"), skips = c.Int("max_skip_count");
   Dims counts = c.Ints("ngram_counts"), indexes = c.Ints("ngram_indexes"), pool = c.Ints("pool_int64s");
   std::vector<float> weights = c.Floats("weights");
-  if (least < 1 || most < least || skips < 0 || most > static_cast<int64_t>(counts.size())) c.Wrong("its lengths of n-grams do not fit");
+  if (least < 1 || most < least || skips < 0 || most > static_cast<int64_t>(counts.size()))
+    c.Wrong("its lengths of n-grams do not fit");
   for (int64_t at : counts) {
     if (at < 0 || at > static_cast<int64_t>(pool.size())) c.Wrong("`ngram_counts` points out of the pool");
   }
@@ -120,8 +123,13 @@ Values TfIdfVectorizer(Ctx& c) {
     if (i < 0 || i > (1 << 24)) c.Wrong("`ngram_indexes` holds " + std::to_string(i));
   }
   return {c.Call("onnx.tfidf", {x},
-                 {{"mode", mode}, {"min_gram_length", least}, {"max_gram_length", most}, {"max_skip_count", skips},
-                  {"ngram_counts", IntsAny(counts)}, {"ngram_indexes", IntsAny(indexes)}, {"pool", IntsAny(pool)},
+                 {{"mode", mode},
+                  {"min_gram_length", least},
+                  {"max_gram_length", most},
+                  {"max_skip_count", skips},
+                  {"ngram_counts", IntsAny(counts)},
+                  {"ngram_indexes", IntsAny(indexes)},
+                  {"pool", IntsAny(pool)},
                   {"weights", Array<double>(weights.begin(), weights.end())}})};
 }
 

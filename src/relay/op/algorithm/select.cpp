@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators whose result is as long as values decide, and determinants; on the host.
-#include "../host.h"
-
 #include <baton/relay/op/algorithm.h>
 
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+
+#include "../host.h"
 
 namespace baton::relay {
 namespace {
@@ -22,7 +22,8 @@ Type UniqueType(const UniqueAttrs& a, const TypeArgs& in) {
     values.Set(in.Axis(ValueOf(a.axis), in.ndim(0)), UnknownDim());
   }
   Type index = TensorType(Shape{UnknownDim()}, DataType::Int(64)), inverse = index;
-  if (HasValue(a.axis)) inverse = TensorType(Shape{in.shape(0)[in.Axis(ValueOf(a.axis), in.ndim(0))]}, DataType::Int(64));
+  if (HasValue(a.axis))
+    inverse = TensorType(Shape{in.shape(0)[in.Axis(ValueOf(a.axis), in.ndim(0))]}, DataType::Int(64));
   if (!HasValue(a.axis)) inverse = TensorType(Shape{MakeDim(ProductOf(Dims(in.shape(0))))}, DataType::Int(64));
   return TupleType(Array<Type>{TensorType(values, in.dtype(0)), index, inverse, index});
 }
@@ -69,7 +70,8 @@ NDArrays HostUnique(const Attrs& attrs, const NDArrays& in) {
     I64(indices)[k] = first[rank[k]];
     I64(counts)[k] = count[rank[k]];
     for (int64_t o = 0; o < rows.outer; ++o) {
-      for (int64_t i = 0; i < rows.inner; ++i) CopyElement(x, rows.At(o, first[rank[k]], i), values, (o * m + k) * rows.inner + i);
+      for (int64_t i = 0; i < rows.inner; ++i)
+        CopyElement(x, rows.At(o, first[rank[k]], i), values, (o * m + k) * rows.inner + i);
     }
   }
   for (int64_t k = 0; k < rows.n; ++k) I64(inverse)[k] = place[group[k]];
@@ -77,7 +79,9 @@ NDArrays HostUnique(const Attrs& attrs, const NDArrays& in) {
 }
 
 // ---- argwhere, compress
-Type ArgwhereType(const TypeArgs& in) { return TensorType(Shape{UnknownDim(), PrimExpr(in.ndim(0))}, DataType::Int(64)); }
+Type ArgwhereType(const TypeArgs& in) {
+  return TensorType(Shape{UnknownDim(), PrimExpr(in.ndim(0))}, DataType::Int(64));
+}
 NDArrays HostArgwhere(const Attrs&, const NDArrays& in) {
   NDArray x = in[0].Contiguous();
   Ints shape = x.shape();
@@ -126,7 +130,8 @@ NDArrays HostCompress(const Attrs& attrs, const NDArrays& in) {
   NDArray out = NDArray::Empty(shape, x.dtype());
   for (int64_t o = 0; o < rows.outer; ++o) {
     for (int64_t k = 0; k < m; ++k) {
-      for (int64_t i = 0; i < rows.inner; ++i) CopyElement(x, rows.At(o, keep[k], i), out, (o * m + k) * rows.inner + i);
+      for (int64_t i = 0; i < rows.inner; ++i)
+        CopyElement(x, rows.At(o, keep[k], i), out, (o * m + k) * rows.inner + i);
     }
   }
   return {out};
@@ -175,7 +180,8 @@ NDArrays HostDet(const Attrs&, const NDArrays& in) {
 
 const Op op::unique = DefineOp({
     .name = "unique",
-    .doc = "Values without repetition, the first place of each, which of them each element is, and how often each occurs.",
+    .doc =
+        "Values without repetition, the first place of each, which of them each element is, and how often each occurs.",
     .inputs = {{"data", "R1: rank 1 or more, unless axis=None."}},
     .output = "A tuple (values, indices, inverse, counts); the last three int64.",
     .attrs = TypeOf<UniqueAttrs>,
@@ -195,7 +201,8 @@ const Op op::argwhere = DefineOp({
 const Op op::compress = DefineOp({
     .name = "compress",
     .doc = "Slices along an axis where the condition is true.",
-    .inputs = {{"data", "R2: rank 1 or more, unless axis=None."}, {"condition", "R1: bool, rank 1; slices behind its end are left out."}},
+    .inputs = {{"data", "R2: rank 1 or more, unless axis=None."},
+               {"condition", "R1: bool, rank 1; slices behind its end are left out."}},
     .output = "`data` with a shorter axis.",
     .attrs = TypeOf<CompressAttrs>,
     .type_rel = Rel<"compress", CompressType>,

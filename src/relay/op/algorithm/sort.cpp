@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sorting along an axis, on the host. Equal elements keep their order.
-#include "../host.h"
-
 #include <baton/relay/op/algorithm.h>
 
 #include <algorithm>
 #include <numeric>
+
+#include "../host.h"
 
 namespace baton::relay {
 namespace {
@@ -42,12 +42,14 @@ NDArrays HostSort(const Attrs& attrs, const NDArrays& in) {
   const auto& a = AttrsAs<SortAttrs>(attrs);
   NDArray x = in[0].Contiguous(), out = NDArray::Empty(x.shape(), x.dtype());
   int64_t axis = NormalizeAxis(a.axis, x->ndim, "sort");
-  Ordered(x, axis, a.is_ascend, x.shape()[axis], [&](int64_t to, int64_t from, int64_t) { CopyElement(x, from, out, to); });
+  Ordered(x, axis, a.is_ascend, x.shape()[axis],
+          [&](int64_t to, int64_t from, int64_t) { CopyElement(x, from, out, to); });
   return {out};
 }
 
 void IndexDtype(const TypeArgs& in, DataType t) {
-  if (!t.is_integral() && !t.is_floating()) in.Fail("R2", "dtype is " + DataType2String(t) + ", where a number's is wanted");
+  if (!t.is_integral() && !t.is_floating())
+    in.Fail("R2", "dtype is " + DataType2String(t) + ", where a number's is wanted");
 }
 Type ArgsortType(const ArgsortAttrs& a, const TypeArgs& in) {
   in.MinRank(0, 1, "R1");
@@ -70,11 +72,14 @@ Type TopKType(const TopKAttrs& a, const TypeArgs& in) {
     in.Fail("R3", "ret_type is \"" + a.ret_type.str() + "\"; it is \"both\", \"values\" or \"indices\"");
   }
   int64_t axis = in.Axis(a.axis, in.ndim(0)), n = in.dim(0, axis);
-  if (n >= 0 && a.k > n) in.Fail("R4", "k is " + Str(a.k) + " and " + in.Show(0) + " has " + Str(n) + " elements on axis " + Str(axis));
+  if (n >= 0 && a.k > n)
+    in.Fail("R4", "k is " + Str(a.k) + " and " + in.Show(0) + " has " + Str(n) + " elements on axis " + Str(axis));
   Shape out = in.shape(0);
   if (a.k >= 0) out.Set(axis, PrimExpr(a.k));
   Type values = TensorType(out, in.dtype(0)), indices = TensorType(out, a.dtype);
-  return a.ret_type == "both" ? Type(TupleType(Array<Type>{values, indices})) : a.ret_type == "values" ? values : indices;
+  return a.ret_type == "both"     ? Type(TupleType(Array<Type>{values, indices}))
+         : a.ret_type == "values" ? values
+                                  : indices;
 }
 NDArrays HostTopK(const Attrs& attrs, const NDArrays& in) {
   const auto& a = AttrsAs<TopKAttrs>(attrs);
@@ -82,7 +87,8 @@ NDArrays HostTopK(const Attrs& attrs, const NDArrays& in) {
   int64_t axis = NormalizeAxis(a.axis, x->ndim, "topk");
   Ints shape = x.shape();
   int64_t k = a.k < 0 ? shape[axis] : a.k;
-  if (k > shape[axis]) throw RuntimeError("topk: k is " + Str(k) + " and the axis has " + Str(shape[axis]) + " elements");
+  if (k > shape[axis])
+    throw RuntimeError("topk: k is " + Str(k) + " and the axis has " + Str(shape[axis]) + " elements");
   shape[axis] = k;
   NDArray values = NDArray::Empty(shape, x.dtype()), indices = NDArray::Empty(shape, DataType::Int(64));
   Ordered(x, axis, a.is_ascend, k, [&](int64_t to, int64_t from, int64_t place) {
@@ -162,7 +168,8 @@ const Op op::topk = DefineOp({
 const Op op::searchsorted = DefineOp({
     .name = "searchsorted",
     .doc = "Where values would go in a sorted sequence.",
-    .inputs = {{"sorted_sequence", "R1: rank 1 or more."}, {"values", "R2: dtype of sorted_sequence. R3: any shape for rank 1, else the same rows."}},
+    .inputs = {{"sorted_sequence", "R1: rank 1 or more."},
+               {"values", "R2: dtype of sorted_sequence. R3: any shape for rank 1, else the same rows."}},
     .output = "Shape of `values`.",
     .attrs = TypeOf<SearchSortedAttrs>,
     .type_rel = Rel<"searchsorted", SearchSortedType>,

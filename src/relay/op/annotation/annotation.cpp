@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Annotations: their value is that of their argument.
-#include "../common.h"
-
 #include <baton/relay/op/annotation.h>
 #include <baton/topi/elemwise.h>
+
+#include "../common.h"
 
 namespace baton::relay {
 namespace {
@@ -35,6 +35,7 @@ Op Define(const char* name, const char* doc, const char* (*attrs)()) {
 const Op op::on_device = Define("on_device", "data, which runs on a device.", TypeOf<OnDeviceAttrs>);
 const Op op::device_copy = Define("device_copy", "data on another device.", TypeOf<DeviceCopyAttrs>);
 const Op op::stop_fusion = Define("annotation.stop_fusion", "data, which is not fused with what uses it.", nullptr);
-const Op op::checkpoint = Define("annotation.checkpoint", "data, which a gradient computes again and does not keep.", nullptr);
+const Op op::checkpoint =
+    Define("annotation.checkpoint", "data, which a gradient computes again and does not keep.", nullptr);
 
 }  // namespace baton::relay

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sampling an image at given places, and the places that an affine map gives.
-#include "../common.h"
-
 #include <baton/relay/op/image.h>
 #include <baton/topi/elemwise.h>
+
+#include "../common.h"
 
 namespace baton::relay {
 namespace {
@@ -38,10 +38,14 @@ Type GridSampleType(const GridSampleAttrs& a, const TypeArgs& in) {
   if (a.padding_mode != "zeros" && a.padding_mode != "border" && a.padding_mode != "reflection") {
     in.Fail("R3", "padding_mode is \"" + a.padding_mode.str() + "\"; it is \"zeros\", \"border\" or \"reflection\"");
   }
-  if (!(a.layout == (rank == 3 ? "NCW" : rank == 4 ? "NCHW" : "NCDHW"))) in.Fail("R3", "layout is \"" + a.layout.str() + "\" for " + in.Show(0));
+  if (!(a.layout == (rank == 3 ? "NCW" : rank == 4 ? "NCHW" : "NCDHW")))
+    in.Fail("R3", "layout is \"" + a.layout.str() + "\" for " + in.Show(0));
   int64_t at = a.grid_last ? rank - 1 : 1;
-  if (in.dim(1, at) >= 0 && in.dim(1, at) != rank - 2) in.Fail("R4", in.Show(1) + " has " + Str(in.dim(1, at)) + " coordinates in dimension " + Str(at) + ", where " + Str(rank - 2) + " are wanted");
-  if (!in.Same(in.shape(0)[0], in.shape(1)[0])) in.Fail("R4", in.Show(1) + " and " + in.Show(0) + " differ in the batch");
+  if (in.dim(1, at) >= 0 && in.dim(1, at) != rank - 2)
+    in.Fail("R4", in.Show(1) + " has " + Str(in.dim(1, at)) + " coordinates in dimension " + Str(at) + ", where " +
+                      Str(rank - 2) + " are wanted");
+  if (!in.Same(in.shape(0)[0], in.shape(1)[0]))
+    in.Fail("R4", in.Show(1) + " and " + in.Show(0) + " differ in the batch");
   Shape out{in.shape(0)[0], in.shape(0)[1]};
   for (int64_t d = 0; d < rank - 2; ++d) {
     if (in.dim(0, d + 2) == 0) in.Fail("R4", in.Show(0) + " has no element to sample");
@@ -54,67 +58,74 @@ Tensor LowerGridSample(const GridSampleAttrs& a, const Tensors& in) {
   int64_t space = x.ndim() - 2;
   DataType t = x.dtype().is_floating() ? Wide(x.dtype()) : DataType::Float(32), i64 = DataType::Int(64);
   if (grid.dtype().bits() == 64) t = DataType::Float(64);
-  bool zeros = a.padding_mode == "zeros", border = a.padding_mode == "border", reflection = a.padding_mode == "reflection";
+  bool zeros = a.padding_mode == "zeros", border = a.padding_mode == "border",
+       reflection = a.padding_mode == "reflection";
   Shape out{x.shape()[0], x.shape()[1]};
   for (int64_t d = 0; d < space; ++d) out.push_back(grid.shape()[a.grid_last ? d + 1 : d + 2]);
-  return te::Compute(out, [&](Indices i) {
-    std::vector<PrimExpr> where(space), low(space), high(space);
-    for (int64_t d = 0; d < space; ++d) {
-      Shape at{i[0]};
-      if (!a.grid_last) at.push_back(PrimExpr(space - 1 - d));  // coordinates come as x, y, z
-      for (int64_t s = 0; s < space; ++s) at.push_back(i[s + 2]);
-      if (a.grid_last) at.push_back(PrimExpr(space - 1 - d));
-      PrimExpr g = cast(t, grid(at)), n = cast(t, x.shape()[d + 2]);
-      low[d] = Lit(a.align_corners ? 0 : -0.5, t);
-      high[d] = n - Lit(a.align_corners ? 1 : 0.5, t);
-      PrimExpr p = a.align_corners ? (g + Lit(1, t)) * Lit(0.5, t) * (n - Lit(1, t)) : ((g + Lit(1, t)) * n - Lit(1, t)) * Lit(0.5, t);
-      if (a.method == "nearest") p = nearbyint(p);
-      PrimExpr outside = p < low[d] || p > high[d];
-      if (border) p = te::Select(outside, max(min(p, n - Lit(1, t)), Lit(0, t)), p);
-      if (reflection) p = te::Select(outside, Reflect(p, low[d], high[d]), p);
-      where[d] = p;
-    }
-    /// The element at whole coordinates.
-    auto element = [&](const std::vector<PrimExpr>& at) {
-      PrimExpr inside;
-      Shape index{i[0], i[1]};
-      for (int64_t d = 0; d < space; ++d) {
-        PrimExpr p = at[d], last = cast(t, x.shape()[d + 2]) - Lit(1, t);
-        if (reflection) p = trunc(te::Select(p < low[d] || p > high[d], Reflect(p, low[d], high[d]), p));
-        if (zeros) {
-          PrimExpr c = p >= Lit(0, t) && p <= last;
-          inside = inside.defined() ? inside && c : c;
+  return te::Compute(
+      out,
+      [&](Indices i) {
+        std::vector<PrimExpr> where(space), low(space), high(space);
+        for (int64_t d = 0; d < space; ++d) {
+          Shape at{i[0]};
+          if (!a.grid_last) at.push_back(PrimExpr(space - 1 - d));  // coordinates come as x, y, z
+          for (int64_t s = 0; s < space; ++s) at.push_back(i[s + 2]);
+          if (a.grid_last) at.push_back(PrimExpr(space - 1 - d));
+          PrimExpr g = cast(t, grid(at)), n = cast(t, x.shape()[d + 2]);
+          low[d] = Lit(a.align_corners ? 0 : -0.5, t);
+          high[d] = n - Lit(a.align_corners ? 1 : 0.5, t);
+          PrimExpr p = a.align_corners ? (g + Lit(1, t)) * Lit(0.5, t) * (n - Lit(1, t))
+                                       : ((g + Lit(1, t)) * n - Lit(1, t)) * Lit(0.5, t);
+          if (a.method == "nearest") p = nearbyint(p);
+          PrimExpr outside = p < low[d] || p > high[d];
+          if (border) p = te::Select(outside, max(min(p, n - Lit(1, t)), Lit(0, t)), p);
+          if (reflection) p = te::Select(outside, Reflect(p, low[d], high[d]), p);
+          where[d] = p;
         }
-        // A NaN lands on element 0: no index leaves the image.
-        p = te::Select(p >= Lit(0, t), te::Select(p <= last, p, last), Lit(0, t));
-        index.push_back(cast(i64, p));
-      }
-      PrimExpr v = cast(t, x(index));
-      return inside.defined() ? te::Select(inside, v, Lit(0, t)) : v;
-    };
-    if (a.method == "nearest") return topi::Convert(x.dtype(), element(where));
-    int64_t taps = a.method == "bicubic" ? 4 : 2;
-    std::vector<PrimExpr> base(space);
-    for (int64_t d = 0; d < space; ++d) base[d] = floor(where[d]);
-    int64_t total = 1;
-    for (int64_t d = 0; d < space; ++d) total *= taps;
-    PrimExpr sum;
-    for (int64_t k = 0; k < total; ++k) {
-      std::vector<PrimExpr> at(space);
-      PrimExpr weight;
-      int64_t rest = k;
-      for (int64_t d = space - 1; d >= 0; --d) {
-        double off = static_cast<double>(rest % taps) - (taps == 4 ? 1 : 0);
-        rest /= taps;
-        at[d] = base[d] + Lit(off, t);
-        PrimExpr w = taps == 4 ? CubicWeight(where[d] - at[d]) : off == 0 ? Lit(1, t) - (where[d] - base[d]) : where[d] - base[d];
-        weight = weight.defined() ? weight * w : w;
-      }
-      PrimExpr term = weight * element(at);
-      sum = sum.defined() ? sum + term : term;
-    }
-    return x.dtype().is_integral() ? topi::SaturatingCast(x.dtype(), sum) : cast(x.dtype(), sum);
-  }, "grid_sample");
+        /// The element at whole coordinates.
+        auto element = [&](const std::vector<PrimExpr>& at) {
+          PrimExpr inside;
+          Shape index{i[0], i[1]};
+          for (int64_t d = 0; d < space; ++d) {
+            PrimExpr p = at[d], last = cast(t, x.shape()[d + 2]) - Lit(1, t);
+            if (reflection) p = trunc(te::Select(p < low[d] || p > high[d], Reflect(p, low[d], high[d]), p));
+            if (zeros) {
+              PrimExpr c = p >= Lit(0, t) && p <= last;
+              inside = inside.defined() ? inside && c : c;
+            }
+            // A NaN lands on element 0: no index leaves the image.
+            p = te::Select(p >= Lit(0, t), te::Select(p <= last, p, last), Lit(0, t));
+            index.push_back(cast(i64, p));
+          }
+          PrimExpr v = cast(t, x(index));
+          return inside.defined() ? te::Select(inside, v, Lit(0, t)) : v;
+        };
+        if (a.method == "nearest") return topi::Convert(x.dtype(), element(where));
+        int64_t taps = a.method == "bicubic" ? 4 : 2;
+        std::vector<PrimExpr> base(space);
+        for (int64_t d = 0; d < space; ++d) base[d] = floor(where[d]);
+        int64_t total = 1;
+        for (int64_t d = 0; d < space; ++d) total *= taps;
+        PrimExpr sum;
+        for (int64_t k = 0; k < total; ++k) {
+          std::vector<PrimExpr> at(space);
+          PrimExpr weight;
+          int64_t rest = k;
+          for (int64_t d = space - 1; d >= 0; --d) {
+            double off = static_cast<double>(rest % taps) - (taps == 4 ? 1 : 0);
+            rest /= taps;
+            at[d] = base[d] + Lit(off, t);
+            PrimExpr w = taps == 4  ? CubicWeight(where[d] - at[d])
+                         : off == 0 ? Lit(1, t) - (where[d] - base[d])
+                                    : where[d] - base[d];
+            weight = weight.defined() ? weight * w : w;
+          }
+          PrimExpr term = weight * element(at);
+          sum = sum.defined() ? sum + term : term;
+        }
+        return x.dtype().is_integral() ? topi::SaturatingCast(x.dtype(), sum) : cast(x.dtype(), sum);
+      },
+      "grid_sample");
 }
 
 Type AffineGridType(const AffineGridAttrs& a, const TypeArgs& in) {
@@ -135,17 +146,21 @@ Tensor LowerAffineGrid(const AffineGridAttrs& a, const Tensors& in) {
   DataType t = Wide(theta.dtype());
   Shape out{theta.shape()[0], PrimExpr(n)};
   for (int64_t e : a.target_shape) out.push_back(PrimExpr(e));
-  return te::Compute(out, [&](Indices i) {
-    PrimExpr sum = cast(t, theta(i[0], i[1], PrimExpr(n)));
-    for (int64_t k = n - 1; k >= 0; --k) {  // coordinate k (x, y, z) runs along the last, the one before, ...
-      int64_t d = n - 1 - k;
-      double e = static_cast<double>(a.target_shape[d]);
-      PrimExpr at = cast(t, PrimExpr(i[d + 2]));
-      PrimExpr c = a.align_corners ? (e > 1 ? at * Lit(2 / (e - 1), t) - Lit(1, t) : Lit(0, t)) : (at * Lit(2, t) + Lit(1, t)) / Lit(e, t) - Lit(1, t);
-      sum = cast(t, theta(i[0], i[1], PrimExpr(k))) * c + sum;
-    }
-    return cast(theta.dtype(), sum);
-  }, "affine_grid");
+  return te::Compute(
+      out,
+      [&](Indices i) {
+        PrimExpr sum = cast(t, theta(i[0], i[1], PrimExpr(n)));
+        for (int64_t k = n - 1; k >= 0; --k) {  // coordinate k (x, y, z) runs along the last, the one before, ...
+          int64_t d = n - 1 - k;
+          double e = static_cast<double>(a.target_shape[d]);
+          PrimExpr at = cast(t, PrimExpr(i[d + 2]));
+          PrimExpr c = a.align_corners ? (e > 1 ? at * Lit(2 / (e - 1), t) - Lit(1, t) : Lit(0, t))
+                                       : (at * Lit(2, t) + Lit(1, t)) / Lit(e, t) - Lit(1, t);
+          sum = cast(t, theta(i[0], i[1], PrimExpr(k))) * c + sum;
+        }
+        return cast(theta.dtype(), sum);
+      },
+      "affine_grid");
 }
 
 }  // namespace
@@ -154,8 +169,10 @@ const Op op::grid_sample = DefineOp({
     .name = "image.grid_sample",
     .doc = "data sampled at places given in [-1, 1] of each spatial dimension.",
     .inputs = {{"data", "(N, C, ...). R1: numbers. R2: rank 3 to 5. R4: not empty."},
-               {"grid", "(N, coordinates, ...), or (N, ..., coordinates) with grid_last; x, y, z: along the last dimension, the one before, "
-                        "... R1: floating dtype. R2: data's rank. R4: data's batch, a coordinate for each spatial dimension."}},
+               {"grid",
+                "(N, coordinates, ...), or (N, ..., coordinates) with grid_last; x, y, z: along the last dimension, "
+                "the one before, "
+                "... R1: floating dtype. R2: data's rank. R4: data's batch, a coordinate for each spatial dimension."}},
     .output = "(N, C, the spatial extents of grid). R3: known method, padding and layout.",
     .attrs = TypeOf<GridSampleAttrs>,
     .type_rel = Rel<"image.grid_sample", GridSampleType>,

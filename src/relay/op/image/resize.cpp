@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resizing by nearest, linear and cubic interpolation, an axis at a time. Coordinates and weights are computed in float64:
-// they are few, and a nearest element chosen by a rounding error is a visible one.
-#include "../common.h"
-
+// Resizing by nearest, linear and cubic interpolation, an axis at a time. Coordinates and weights are computed in
+// float64: they are few, and a nearest element chosen by a rounding error is a visible one.
 #include <baton/relay/op/image.h>
 #include <baton/relay/op/make.h>
 #include <baton/relay/op/nn.h>
@@ -10,6 +8,8 @@
 #include <baton/topi/layout.h>
 
 #include <cmath>
+
+#include "../common.h"
 
 namespace baton::relay {
 namespace {
@@ -73,36 +73,48 @@ Tensor Interpolate(const Plan& p, const AxisPlan& a, const Tensor& x, DataType a
   double shrink = p.antialias && a.scale < 1 ? a.scale : 1;
   int64_t first = static_cast<int64_t>(std::floor((cubic ? -2.0 : -1.0) / shrink)) + 1;
   int64_t taps = 2 - 2 * first;
-  if (taps > (1 << 20)) throw CompileError("[image.resize R5] a scale of " + std::to_string(a.scale) + " needs too many elements of data for one of the result");
+  if (taps > (1 << 20))
+    throw CompileError("[image.resize R5] a scale of " + std::to_string(a.scale) +
+                       " needs too many elements of data for one of the result");
   Shape table{PrimExpr(a.to), PrimExpr(taps)};
   // Taps base + first .. base + first + taps - 1, base < x <= base + 1.
   auto base = [&](const PrimExpr& o) { return ceil(Coordinate(p, a, o)) - Lit(1); };
   bool exclude = p.exclude && (cubic || p.antialias);
-  Tensor raw = te::Compute(table, [&](Indices i) {
-    PrimExpr at = base(i[0]) + Lit(static_cast<double>(first)) + cast(kCoordinate, PrimExpr(i[1]));
-    PrimExpr d = (at - Coordinate(p, a, i[0])) * Lit(shrink);
-    PrimExpr w = cubic ? CubicWeight(d, p.alpha) : LinearWeight(d);
-    if (exclude) w = te::Select(at >= Lit(0) && at <= Lit(static_cast<double>(a.from - 1)), w, Lit(0));
-    return w;
-  }, "raw_weights");
+  Tensor raw = te::Compute(
+      table,
+      [&](Indices i) {
+        PrimExpr at = base(i[0]) + Lit(static_cast<double>(first)) + cast(kCoordinate, PrimExpr(i[1]));
+        PrimExpr d = (at - Coordinate(p, a, i[0])) * Lit(shrink);
+        PrimExpr w = cubic ? CubicWeight(d, p.alpha) : LinearWeight(d);
+        if (exclude) w = te::Select(at >= Lit(0) && at <= Lit(static_cast<double>(a.from - 1)), w, Lit(0));
+        return w;
+      },
+      "raw_weights");
   Tensor weight = raw;
   if (exclude || shrink != 1) {
     Array<te::IterVar> k{te::ReduceAxis(0, PrimExpr(taps), "k")};
-    Tensor sum = te::Compute(Shape{PrimExpr(a.to)}, [&](Indices i) { return te::Sum(raw(i[0], k[0]->var), k); }, "weight_sum");
+    Tensor sum =
+        te::Compute(Shape{PrimExpr(a.to)}, [&](Indices i) { return te::Sum(raw(i[0], k[0]->var), k); }, "weight_sum");
     weight = te::Compute(table, [&](Indices i) { return raw(i) / sum(i[0]); }, "weights");
   }
-  Tensor place = te::Compute(table, [&](Indices i) {
-    PrimExpr at = base(i[0]) + Lit(static_cast<double>(first)) + cast(kCoordinate, PrimExpr(i[1]));
-    return cast(DataType::Int(64), max(min(at, Lit(static_cast<double>(a.from - 1))), Lit(0)));
-  }, "places");
+  Tensor place = te::Compute(
+      table,
+      [&](Indices i) {
+        PrimExpr at = base(i[0]) + Lit(static_cast<double>(first)) + cast(kCoordinate, PrimExpr(i[1]));
+        return cast(DataType::Int(64), max(min(at, Lit(static_cast<double>(a.from - 1))), Lit(0)));
+      },
+      "places");
   Shape out = x.shape();
   out.Set(a.axis, PrimExpr(a.to));
   Array<te::IterVar> k{te::ReduceAxis(0, PrimExpr(taps), "k")};
-  return te::Compute(out, [&](Indices i) {
-    Shape at = i;
-    at.Set(a.axis, place(i[a.axis], k[0]->var));
-    return te::Sum(cast(acc, weight(i[a.axis], k[0]->var)) * cast(acc, x(at)), k);
-  }, "resize_axis");
+  return te::Compute(
+      out,
+      [&](Indices i) {
+        Shape at = i;
+        at.Set(a.axis, place(i[a.axis], k[0]->var));
+        return te::Sum(cast(acc, weight(i[a.axis], k[0]->var)) * cast(acc, x(at)), k);
+      },
+      "resize_axis");
 }
 
 Tensor Resize(const Plan& p, const Tensor& x) {
@@ -121,26 +133,34 @@ Tensor Resize(const Plan& p, const Tensor& x) {
     return any;
   };
   if (p.method == "nearest_neighbor") {
-    return te::Compute(out, [&](Indices i) {
-      Shape at = i;
-      for (const AxisPlan& a : p.axes) at.Set(a.axis, Nearest(p, a, i[a.axis]));
-      PrimExpr v = topi::Convert(t, x(at)), o = outside(i);
-      return o.defined() ? te::Select(o, Lit(p.outside, t), v) : v;
-    }, "resize");
+    return te::Compute(
+        out,
+        [&](Indices i) {
+          Shape at = i;
+          for (const AxisPlan& a : p.axes) at.Set(a.axis, Nearest(p, a, i[a.axis]));
+          PrimExpr v = topi::Convert(t, x(at)), o = outside(i);
+          return o.defined() ? te::Select(o, Lit(p.outside, t), v) : v;
+        },
+        "resize");
   }
-  DataType acc = t.is_floating() ? Wide(t) : DataType::Float(x.dtype().bits() > 16 && !x.dtype().is_floating() ? 64 : 32);
+  DataType acc =
+      t.is_floating() ? Wide(t) : DataType::Float(x.dtype().bits() > 16 && !x.dtype().is_floating() ? 64 : 32);
   Tensor y = x;
   for (const AxisPlan& a : p.axes) y = Interpolate(p, a, y, acc);
-  return te::Compute(out, [&](Indices i) {
-    PrimExpr v = cast(acc, y(i)), o = outside(i);
-    if (o.defined()) v = te::Select(o, Lit(p.outside, acc), v);
-    return t.is_integral() ? topi::SaturatingCast(t, v) : cast(t, v);
-  }, "resize");
+  return te::Compute(
+      out,
+      [&](Indices i) {
+        PrimExpr v = cast(acc, y(i)), o = outside(i);
+        if (o.defined()) v = te::Select(o, Lit(p.outside, acc), v);
+        return t.is_integral() ? topi::SaturatingCast(t, v) : cast(t, v);
+      },
+      "resize");
 }
 
 void CheckPlan(const Plan& p, const TypeArgs& in) {
-  static const char* const modes[] = {"half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel", "half_pixel_symmetric",
-                                      "tf_crop_and_resize", "tf_half_pixel_for_nn"};
+  static const char* const modes[] = {"half_pixel",          "asymmetric",           "align_corners",
+                                      "pytorch_half_pixel",  "half_pixel_symmetric", "tf_crop_and_resize",
+                                      "tf_half_pixel_for_nn"};
   in.Number(0, "R1");
   if (p.method != "nearest_neighbor" && p.method != "linear" && p.method != "cubic") {
     in.Fail("R2", "method is \"" + p.method.str() + "\"; it is \"nearest_neighbor\", \"linear\" or \"cubic\"");
@@ -149,11 +169,14 @@ void CheckPlan(const Plan& p, const TypeArgs& in) {
   for (const char* m : modes) known = known || p.mode == m;
   if (!known) in.Fail("R2", "coordinate_transformation_mode is \"" + p.mode.str() + "\", which is none of ONNX's");
   const String& r = p.rounding;
-  if (!(r.empty() || r == "round" || r == "floor" || r == "ceil" || r == "round_prefer_floor" || r == "round_prefer_ceil")) {
-    in.Fail("R2", "rounding_method is \"" + r.str() + "\"; it is \"round_prefer_floor\", \"round_prefer_ceil\", \"floor\" or \"ceil\"");
+  if (!(r.empty() || r == "round" || r == "floor" || r == "ceil" || r == "round_prefer_floor" ||
+        r == "round_prefer_ceil")) {
+    in.Fail("R2", "rounding_method is \"" + r.str() +
+                      "\"; it is \"round_prefer_floor\", \"round_prefer_ceil\", \"floor\" or \"ceil\"");
   }
   for (const AxisPlan& a : p.axes) {
-    if (a.from < 0) in.Fail("R3", "dimension " + Str(a.axis) + " of " + in.Show(0) + " is not known, and it is resized");
+    if (a.from < 0)
+      in.Fail("R3", "dimension " + Str(a.axis) + " of " + in.Show(0) + " is not known, and it is resized");
     if (a.from == 0 && a.to > 0) in.Fail("R4", in.Show(0) + " has no element to resize");
     if (a.to > 0 && !(a.scale > 0 && std::isfinite(a.scale))) in.Fail("R5", "a scale is " + std::to_string(a.scale));
   }
@@ -165,7 +188,9 @@ Shape PlanShape(const Plan& p, const Shape& in) {
 }
 void AddRoi(Plan* p, const Array<double>& roi, const char* op) {
   if (!(p->mode == "tf_crop_and_resize")) return;
-  if (roi.size() != 2 * p->axes.size()) throw CompileError(std::string("[") + op + " R5] roi has " + Str(roi.size()) + " numbers, where two for each axis are wanted");
+  if (roi.size() != 2 * p->axes.size())
+    throw CompileError(std::string("[") + op + " R5] roi has " + Str(roi.size()) +
+                       " numbers, where two for each axis are wanted");
   for (size_t k = 0; k < p->axes.size(); ++k) p->axes[k].begin = roi[k], p->axes[k].end = roi[k + p->axes.size()];
 }
 double Ratio(int64_t to, int64_t from) { return from > 0 ? static_cast<double>(to) / static_cast<double>(from) : 1; }
@@ -174,10 +199,12 @@ Plan PlanOf(const ResizeNDAttrs& a, const Shape& in, DataType dtype, const char*
   Plan p;
   size_t n = a.axes.size();
   if (a.size.size() != n || (!a.scales.empty() && a.scales.size() != n)) {
-    throw CompileError(std::string("[") + op + " R5] axes has " + Str(n) + " numbers, size " + Str(a.size.size()) + ", scales " + Str(a.scales.size()));
+    throw CompileError(std::string("[") + op + " R5] axes has " + Str(n) + " numbers, size " + Str(a.size.size()) +
+                       ", scales " + Str(a.scales.size()));
   }
   p.method = a.method, p.mode = a.coordinate_transformation_mode, p.rounding = a.rounding_method;
-  p.alpha = a.cubic_alpha, p.outside = a.extrapolation_value, p.exclude = a.cubic_exclude != 0, p.antialias = a.antialias, p.dtype = dtype;
+  p.alpha = a.cubic_alpha, p.outside = a.extrapolation_value, p.exclude = a.cubic_exclude != 0,
+  p.antialias = a.antialias, p.dtype = dtype;
   for (size_t k = 0; k < n; ++k) {
     int64_t axis = NormalizeAxis(a.axes[k], static_cast<int64_t>(in.size()), op, "axes"), from = DimOf(in[axis]);
     p.axes.push_back({axis, from, a.size[k], a.scales.empty() ? Ratio(a.size[k], from) : a.scales[k]});
@@ -190,23 +217,30 @@ Type ResizeNDType(const ResizeNDAttrs& a, const TypeArgs& in) {
   CheckPlan(p, in);
   return TensorType(PlanShape(p, in.shape(0)), p.dtype);
 }
-Tensor LowerResizeND(const ResizeNDAttrs& a, const Tensors& in) { return Resize(PlanOf(a, in[0].shape(), in[0].dtype(), "image.resize"), in[0]); }
+Tensor LowerResizeND(const ResizeNDAttrs& a, const Tensors& in) {
+  return Resize(PlanOf(a, in[0].shape(), in[0].dtype(), "image.resize"), in[0]);
+}
 
 template <int N>
 Plan PlanOfLayout(const ResizeAttrs<N>& a, const Shape& in, DataType dtype, const char* op) {
   std::vector<topi::LayoutDim> layout = topi::ParseLayout(a.layout.view(), op);
   const char* letters = N == 1 ? "W" : N == 2 ? "HW" : "DHW";
-  if (layout.size() != in.size()) throw CompileError(std::string("[") + op + " R5] layout is \"" + a.layout.str() + "\" and `data` has rank " + Str(in.size()));
+  if (layout.size() != in.size())
+    throw CompileError(std::string("[") + op + " R5] layout is \"" + a.layout.str() + "\" and `data` has rank " +
+                       Str(in.size()));
   Array<int64_t> size = a.size;
   if (size.size() == 1) size = Array<int64_t>(size_t{N}, size[0]);
-  if (size.size() != N) throw CompileError(std::string("[") + op + " R5] size has " + Str(a.size.size()) + " numbers, where " + Str(N) + " are wanted");
+  if (size.size() != N)
+    throw CompileError(std::string("[") + op + " R5] size has " + Str(a.size.size()) + " numbers, where " + Str(N) +
+                       " are wanted");
   Plan p;
   p.method = a.method, p.mode = a.coordinate_transformation_mode, p.rounding = a.rounding_method;
   p.alpha = a.cubic_alpha, p.outside = a.extrapolation_value, p.exclude = a.cubic_exclude != 0;
   p.dtype = a.out_dtype.is_void() ? dtype : a.out_dtype;
   for (int k = 0; k < N; ++k) {
     int64_t axis = topi::FindAxis(layout, letters[k]);
-    if (axis < 0) throw CompileError(std::string("[") + op + " R5] layout \"" + a.layout.str() + "\" has no " + letters[k]);
+    if (axis < 0)
+      throw CompileError(std::string("[") + op + " R5] layout \"" + a.layout.str() + "\" has no " + letters[k]);
     p.axes.push_back({axis, DimOf(in[axis]), size[k], Ratio(size[k], DimOf(in[axis]))});
   }
   AddRoi(&p, a.roi, op);
@@ -224,7 +258,8 @@ Tensor LowerResize(const ResizeAttrs<N>& a, const Tensors& in) {
 }
 
 constexpr const char* kInput = "R1: numbers. R3: known extents where it is resized. R4: not empty.";
-constexpr const char* kOutput = "`data` with the new extents. R2: known method and modes. R5: numbers for each axis, positive scales.";
+constexpr const char* kOutput =
+    "`data` with the new extents. R2: known method and modes. R5: numbers for each axis, positive scales.";
 template <OpName kName, int N>
 Op Define() {
   return DefineOp({.name = kName.text,
@@ -241,8 +276,10 @@ Op Define() {
 // ---- nn.upsampling
 Plan PlanOfUpsampling(const UpSamplingAttrs& a, const Shape& in, DataType dtype) {
   bool channels_first = a.layout == "NCHW";
-  if (!channels_first && !(a.layout == "NHWC")) throw CompileError("[nn.upsampling R5] layout is \"" + a.layout.str() + "\"; it is \"NCHW\" or \"NHWC\"");
-  if (in.size() != 4) throw CompileError("[nn.upsampling R5] `data` has rank " + Str(in.size()) + ", where 4 is wanted");
+  if (!channels_first && !(a.layout == "NHWC"))
+    throw CompileError("[nn.upsampling R5] layout is \"" + a.layout.str() + "\"; it is \"NCHW\" or \"NHWC\"");
+  if (in.size() != 4)
+    throw CompileError("[nn.upsampling R5] `data` has rank " + Str(in.size()) + ", where 4 is wanted");
   Plan p;
   p.method = a.method == "bilinear" ? String("linear") : a.method == "bicubic" ? String("cubic") : a.method;
   p.mode = a.align_corners ? "align_corners" : p.method == "nearest_neighbor" ? "asymmetric" : "half_pixel";
@@ -262,11 +299,14 @@ Type UpsamplingType(const UpSamplingAttrs& a, const TypeArgs& in) {
   CheckPlan(p, in);
   return TensorType(PlanShape(p, in.shape(0)), p.dtype);
 }
-Tensor LowerUpsampling(const UpSamplingAttrs& a, const Tensors& in) { return Resize(PlanOfUpsampling(a, in[0].shape(), in[0].dtype()), in[0]); }
+Tensor LowerUpsampling(const UpSamplingAttrs& a, const Tensors& in) {
+  return Resize(PlanOfUpsampling(a, in[0].shape(), in[0].dtype()), in[0]);
+}
 
 }  // namespace
 
-const Op op::resize1d = Define<"image.resize1d", 1>(), op::resize2d = Define<"image.resize2d", 2>(), op::resize3d = Define<"image.resize3d", 3>();
+const Op op::resize1d = Define<"image.resize1d", 1>(), op::resize2d = Define<"image.resize2d", 2>(),
+         op::resize3d = Define<"image.resize3d", 3>();
 const Op op::resize_nd = DefineOp({
     .name = "image.resize",
     .doc = "Any dimensions resized by interpolation.",

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators of explicit memory and of the virtual machine: what passes write down when they make allocation and calls of
-// kernels visible. They have types here; the machine gives them their meaning.
-#include "../common.h"
-
+// Operators of explicit memory and of the virtual machine: what passes write down when they make allocation and calls
+// of kernels visible. They have types here; the machine gives them their meaning.
 #include <baton/relay/op/annotation.h>
 #include <baton/relay/op/transform.h>
+
+#include "../common.h"
 
 namespace baton::relay {
 namespace {
@@ -19,7 +19,9 @@ Type StorageType() {
   return TypeCall(storage, Array<Type>());
 }
 
-Type VmShapeOfType(const ShapeOfAttrs& a, const TypeArgs& in) { return TensorType(Shape{PrimExpr(in.ndim(0))}, a.dtype); }
+Type VmShapeOfType(const ShapeOfAttrs& a, const TypeArgs& in) {
+  return TensorType(Shape{PrimExpr(in.ndim(0))}, a.dtype);
+}
 Type UnitType(const TypeArgs&) { return Unit(); }
 Type ReshapeTensorType(const ReshapeTensorAttrs& a, const TypeArgs& in) {
   in.Integral(1, "R1");
@@ -38,7 +40,8 @@ Type AllocStorageType(const TypeArgs& in) {
 }
 Type AllocTensorType(const AllocTensorAttrs& a, const TypeArgs& in) {
   const auto* storage = in.type(0).as<TypeCallNode>();
-  if (!storage) in.Fail("R1", "`storage` is " + ShowType(in.type(0)) + ", where what memory.alloc_storage gives is wanted");
+  if (!storage)
+    in.Fail("R1", "`storage` is " + ShowType(in.type(0)) + ", where what memory.alloc_storage gives is wanted");
   in.Rank(1, 0, "R2");
   in.Rank(2, 1, "R2");
   in.Integral(2, "R2");
@@ -64,7 +67,9 @@ const Op op::vm_shape_of = DefineOp({
 const Op op::vm_shape_func = DefineOp({
     .name = "vm.shape_func",
     .doc = "Runs a function's shape function: computes its outputs' shapes into tensors.",
-    .inputs = {{"func", "A primitive function."}, {"inputs", "A tuple of shapes or values."}, {"outputs", "A tuple of tensors to write."}},
+    .inputs = {{"func", "A primitive function."},
+               {"inputs", "A tuple of shapes or values."},
+               {"outputs", "A tuple of tensors to write."}},
     .output = "The unit tuple.",
     .attrs = TypeOf<ShapeFuncAttrs>,
     .type_rel = Rel<"vm.shape_func", UnitType>,
@@ -74,7 +79,9 @@ const Op op::vm_shape_func = DefineOp({
 const Op op::vm_invoke_tvm_op = DefineOp({
     .name = "vm.invoke_tvm_op",
     .doc = "Runs a compiled function on tensors that are there.",
-    .inputs = {{"func", "A primitive function."}, {"inputs", "A tuple of tensors."}, {"outputs", "A tuple of tensors to write."}},
+    .inputs = {{"func", "A primitive function."},
+               {"inputs", "A tuple of tensors."},
+               {"outputs", "A tuple of tensors to write."}},
     .output = "The unit tuple.",
     .type_rel = Rel<"vm.invoke_tvm_op", UnitType>,
     .fold = Fold::kNever,
@@ -102,7 +109,9 @@ const Op op::memory_alloc_storage = DefineOp({
 const Op op::memory_alloc_tensor = DefineOp({
     .name = "memory.alloc_tensor",
     .doc = "A tensor in storage.",
-    .inputs = {{"storage", "R1: what memory.alloc_storage gives."}, {"offset", "In bytes. R2: a scalar."}, {"shape", "R2: integers, rank 1. R3: a known rank."}},
+    .inputs = {{"storage", "R1: what memory.alloc_storage gives."},
+               {"offset", "In bytes. R2: a scalar."},
+               {"shape", "R2: integers, rank 1. R3: a known rank."}},
     .output = "A tensor of dtype `dtype`.",
     .attrs = TypeOf<AllocTensorAttrs>,
     .type_rel = Rel<"memory.alloc_tensor", AllocTensorType>,

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions over 1, 2 and 3 spatial dimensions, in any layout. The loops here are the plain definition; kernel
 // generators take over where they know a faster way.
-#include "window.h"
-
 #include <baton/relay/op/nn.h>
 #include <baton/topi/elemwise.h>
 #include <baton/topi/reduce.h>
+
+#include "window.h"
 
 namespace baton::relay {
 namespace {
@@ -20,8 +20,8 @@ KernelLayout ReadKernelLayout(const String& layout, const char* letters, const c
   KernelLayout k;
   k.dims = topi::ParseLayout(layout.view(), op);
   auto fail = [&] {
-    throw CompileError(std::string("[") + op + " R1] kernel_layout is \"" + layout.str() + "\", where O, I and " + letters +
-                       " are wanted, O and I possibly split as in OI" + letters + "16i16o");
+    throw CompileError(std::string("[") + op + " R1] kernel_layout is \"" + layout.str() + "\", where O, I and " +
+                       letters + " are wanted, O and I possibly split as in OI" + letters + "16i16o");
   };
   for (const char* l = letters; *l; ++l) {
     k.space.push_back(topi::FindAxis(k.dims, *l));
@@ -103,14 +103,17 @@ struct Conv {
     for (int d = 0; d < N; ++d) {
       const PrimExpr &extent = x[data.space[d]], &size = w[kernel.space[d]];
       bool known = DimOf(size) >= 0 && (DimOf(extent) >= 0 || symbolic);
-      shape[out.space[d]] = known ? WindowCount(extent, DimOf(size), strides[d], dilation[d], pad.begin[d], pad.end[d], false) : UnknownDim();
+      shape[out.space[d]] =
+          known ? WindowCount(extent, DimOf(size), strides[d], dilation[d], pad.begin[d], pad.end[d], false)
+                : UnknownDim();
     }
     return Shape(shape);
   }
 
   static void GuessWeight(const A& a, Array<Type>* types) {
     const auto* x = AsTensor((*types)[0]);
-    if (!x || AsTensor((*types)[1]) || !HasValue(a.channels) || !a.kernel_size.defined() || a.kernel_size.size() != N) return;
+    if (!x || AsTensor((*types)[1]) || !HasValue(a.channels) || !a.kernel_size.defined() || a.kernel_size.size() != N)
+      return;
     ImageLayout l = ReadImageLayout(a.data_layout, SpaceLetters(N), "nn.conv", "data_layout");
     KernelLayout k = ReadKernelLayout(a.kernel_layout, SpaceLetters(N), "nn.conv");
     if (l.rank != static_cast<int64_t>(x->shape.size()) || DimOf(x->shape[l.c]) < 0) return;
@@ -133,7 +136,8 @@ struct Conv {
     if (a.out_dtype.is_void()) in.SameDtype(0, 1, "R2");
     for (size_t d = 0; d < c.kernel.dims.size(); ++d) {
       int64_t f = c.kernel.dims[d].factor, n = in.dim(1, d);
-      if (f && n >= 0 && n != f) in.Fail("R1", "dimension " + Str(d) + " of " + in.Show(1) + " is not " + Str(f) + ", as kernel_layout has it");
+      if (f && n >= 0 && n != f)
+        in.Fail("R1", "dimension " + Str(d) + " of " + in.Show(1) + " is not " + Str(f) + ", as kernel_layout has it");
     }
     if (c.data.c_in >= 0 && in.dim(0, c.data.c_in) >= 0 && in.dim(0, c.data.c_in) != c.data.block) {
       in.Fail("R1", "the last part of C of " + in.Show(0) + " is not " + Str(c.data.block) + ", as data_layout has it");
@@ -143,10 +147,15 @@ struct Conv {
     if (wi >= 0) wi *= c.kernel.i_block;
     if (co >= 0) co *= c.kernel.o_block;
     if (ci >= 0 && wi >= 0 && ci != wi * a.groups) {
-      std::string help = wi > 0 && ci % wi == 0 ? "; groups = " + Str(ci / wi) + " satisfies data channels == weight channels * groups" : "";
-      in.Fail("R3", "`weight` has " + Str(wi) + " input channels, `data` has " + Str(ci) + " and groups = " + Str(a.groups) + help);
+      std::string help = wi > 0 && ci % wi == 0
+                             ? "; groups = " + Str(ci / wi) + " satisfies data channels == weight channels * groups"
+                             : "";
+      in.Fail("R3", "`weight` has " + Str(wi) + " input channels, `data` has " + Str(ci) +
+                        " and groups = " + Str(a.groups) + help);
     }
-    if (co >= 0 && co % a.groups != 0) in.Fail("R3", "`weight` has " + Str(co) + " output channels, which groups = " + Str(a.groups) + " does not divide");
+    if (co >= 0 && co % a.groups != 0)
+      in.Fail("R3",
+              "`weight` has " + Str(co) + " output channels, which groups = " + Str(a.groups) + " does not divide");
     if (HasValue(a.channels) && co >= 0 && ValueOf(a.channels) >= 0 && ValueOf(a.channels) != co) {
       in.Fail("R4", "`weight` has " + Str(co) + " output channels and channels = " + Str(ValueOf(a.channels)));
     }
@@ -157,12 +166,14 @@ struct Conv {
       }
       if (size == 0) in.Fail("R4", "the window of " + in.Show(1) + " is empty");
       if (extent >= 0 && size > 0 && extent + c.pad.begin[d] + c.pad.end[d] < c.dilation[d] * (size - 1) + 1) {
-        in.Fail("R5", "the window spans " + Str(c.dilation[d] * (size - 1) + 1) + " elements, `data` with its padding has " +
-                          Str(extent + c.pad.begin[d] + c.pad.end[d]) + " in dimension " + Str(c.data.space[d]));
+        in.Fail("R5", "the window spans " + Str(c.dilation[d] * (size - 1) + 1) +
+                          " elements, `data` with its padding has " + Str(extent + c.pad.begin[d] + c.pad.end[d]) +
+                          " in dimension " + Str(c.data.space[d]));
       }
     }
     Shape shape;
-    for (const PrimExpr& d : c.OutShape(in.shape(0), in.shape(1), false)) shape.push_back(DimOf(d) >= 0 || d.as<tir::VarNode>() ? d : UnknownDim());
+    for (const PrimExpr& d : c.OutShape(in.shape(0), in.shape(1), false))
+      shape.push_back(DimOf(d) >= 0 || d.as<tir::VarNode>() ? d : UnknownDim());
     return TensorType(shape, a.out_dtype.is_void() ? in.dtype(0) : a.out_dtype);
   }
 
@@ -170,52 +181,61 @@ struct Conv {
     Conv c(a, "nn.conv");
     const Tensor &x = in[0], &w = in[1];
     DataType t = a.out_dtype.is_void() ? x.dtype() : a.out_dtype, acc = Wide(t);
-    PrimExpr per_group = Times(w.shape()[c.kernel.i], c.kernel.i_block);          // input channels of a group
+    PrimExpr per_group = Times(w.shape()[c.kernel.i], c.kernel.i_block);  // input channels of a group
     PrimExpr out_channels = Times(w.shape()[c.kernel.o], c.kernel.o_block);
     PrimExpr out_per_group = a.groups == 1 ? out_channels : floordiv(out_channels, PrimExpr(a.groups));
     // Every output channel sums in the same order: input channel, then window.
     Array<te::IterVar> k{te::ReduceAxis(0, per_group, "ic")};
     for (int d = 0; d < N; ++d) k.push_back(te::ReduceAxis(0, w.shape()[c.kernel.space[d]], "k" + Str(d)));
-    Tensor sum = te::Compute(c.OutShape(x.shape(), w.shape(), true), [&](Indices i) {
-      PrimExpr oc = ChannelAt(c.out, i), ic = k[0]->var;
-      if (a.groups != 1) ic = floordiv(oc, out_per_group) * per_group + ic;
-      Shape from, window;
-      PrimExpr inside;
-      for (int d = 0; d < N; ++d) {
-        PrimExpr p = Times(i[c.out.space[d]], c.strides[d]) + Times(k[d + 1]->var, c.dilation[d]) - PrimExpr(c.pad.begin[d]);
-        inside = AndAlso(inside, InRange(p, x.shape()[c.data.space[d]], c.pad.begin[d] > 0, c.pad.end[d] > 0));
-        from.push_back(p);
-        window.push_back(k[d + 1]->var);
-      }
-      // A split of the output's channels may run past the weight's.
-      const int64_t* co = tir::as_const_int(out_channels);
-      bool tail = c.out.c_in >= 0 && !(co && *co % c.out.block == 0);
-      PrimExpr v = x(ImageAt(c.data, i[c.out.n], ic, from)), u;
-      if (tail) {
-        u = if_then_else(oc < out_channels, w(KernelAt(c.kernel, min(oc, out_channels - PrimExpr(1)), k[0]->var, window)), tir::make_const(w.dtype(), 0));
-      } else {
-        u = w(KernelAt(c.kernel, oc, k[0]->var, window));
-      }
-      if (inside.defined()) v = if_then_else(inside, v, tir::make_const(x.dtype(), 0));
-      return te::Sum(cast(acc, v) * cast(acc, u), k);
-    }, "conv", "conv");
+    Tensor sum = te::Compute(
+        c.OutShape(x.shape(), w.shape(), true),
+        [&](Indices i) {
+          PrimExpr oc = ChannelAt(c.out, i), ic = k[0]->var;
+          if (a.groups != 1) ic = floordiv(oc, out_per_group) * per_group + ic;
+          Shape from, window;
+          PrimExpr inside;
+          for (int d = 0; d < N; ++d) {
+            PrimExpr p =
+                Times(i[c.out.space[d]], c.strides[d]) + Times(k[d + 1]->var, c.dilation[d]) - PrimExpr(c.pad.begin[d]);
+            inside = AndAlso(inside, InRange(p, x.shape()[c.data.space[d]], c.pad.begin[d] > 0, c.pad.end[d] > 0));
+            from.push_back(p);
+            window.push_back(k[d + 1]->var);
+          }
+          // A split of the output's channels may run past the weight's.
+          const int64_t* co = tir::as_const_int(out_channels);
+          bool tail = c.out.c_in >= 0 && !(co && *co % c.out.block == 0);
+          PrimExpr v = x(ImageAt(c.data, i[c.out.n], ic, from)), u;
+          if (tail) {
+            u = if_then_else(oc < out_channels,
+                             w(KernelAt(c.kernel, min(oc, out_channels - PrimExpr(1)), k[0]->var, window)),
+                             tir::make_const(w.dtype(), 0));
+          } else {
+            u = w(KernelAt(c.kernel, oc, k[0]->var, window));
+          }
+          if (inside.defined()) v = if_then_else(inside, v, tir::make_const(x.dtype(), 0));
+          return te::Sum(cast(acc, v) * cast(acc, u), k);
+        },
+        "conv", "conv");
     return topi::Cast(sum, t);
   }
 };
 
 template <OpName kName, int N>
 Op DefineConv(const char* doc) {
-  return DefineOp({.name = kName.text,
-                   .doc = doc,
-                   .inputs = {{"data", "In data_layout. R1: its rank. R2: numbers. R5: with its padding at least as long as the window."},
-                              {"weight", "In kernel_layout. R1: its rank. R2: dtype of data, unless out_dtype is given. R3: data channels == "
-                                         "weight channels * groups. R4: as channels and kernel_size say."}},
-                   .output = "In out_layout; extents floor((data + padding - dilation * (window - 1) - 1) / stride) + 1.",
-                   .attrs = TypeOf<ConvAttrs<N>>,
-                   .type_rel = RelGuess<kName, &Conv<N>::GuessWeight, &Conv<N>::TypeOfCall>,
-                   .lower = Conv<N>::Lower,
-                   .pattern = OpPattern::kOutEWiseFusable,
-                   .source = "ONNX Conv-22"});
+  return DefineOp(
+      {.name = kName.text,
+       .doc = doc,
+       .inputs = {{"data",
+                   "In data_layout. R1: its rank. R2: numbers. R5: with its padding at least as long as the window."},
+                  {"weight",
+                   "In kernel_layout. R1: its rank. R2: dtype of data, unless out_dtype is given. R3: data channels == "
+                   "weight channels * groups. R4: as channels and kernel_size say."}},
+       .output = "In out_layout; extents floor((data + padding - dilation * (window - 1) - 1) / stride) + 1.",
+       .attrs = TypeOf<ConvAttrs<N>>,
+       .type_rel = RelGuess<kName, &Conv<N>::GuessWeight, &Conv<N>::TypeOfCall>,
+       .lower = Conv<N>::Lower,
+       .pattern = OpPattern::kOutEWiseFusable,
+       .source = "ONNX Conv-22"});
 }
 
 // ---- transposed
@@ -237,10 +257,13 @@ struct ConvTranspose {
         pad(ReadPadding(a.padding, N, op)),
         extra(ToInts(a.output_padding)) {
     if (extra.size() == 1) extra.resize(N, extra[0]);
-    if (extra.size() != N) throw CompileError(std::string("[") + op + " R1] output_padding has " + Str(extra.size()) + " numbers, where " + Str(N) + " are wanted");
+    if (extra.size() != N)
+      throw CompileError(std::string("[") + op + " R1] output_padding has " + Str(extra.size()) + " numbers, where " +
+                         Str(N) + " are wanted");
   }
   PrimExpr Extent(const PrimExpr& in, int64_t size, int d) const {
-    return (in - PrimExpr(1)) * PrimExpr(strides[d]) + PrimExpr(dilation[d] * (size - 1) + 1 + extra[d] - pad.begin[d] - pad.end[d]);
+    return (in - PrimExpr(1)) * PrimExpr(strides[d]) +
+           PrimExpr(dilation[d] * (size - 1) + 1 + extra[d] - pad.begin[d] - pad.end[d]);
   }
   static Type TypeOfCall(const A& a, const TypeArgs& in) {
     ConvTranspose c(a, in.op());
@@ -248,12 +271,16 @@ struct ConvTranspose {
     in.Rank(0, c.data.rank, "R1");
     in.Rank(1, static_cast<int64_t>(c.kernel.dims.size()), "R1");
     if (a.out_dtype.is_void()) in.SameDtype(0, 1, "R2");
-    if (c.data.c_in >= 0 || c.out.c_in >= 0 || c.kernel.o_block > 1 || c.kernel.i_block > 1) in.Fail("R1", "split layouts are not supported by this operator");
+    if (c.data.c_in >= 0 || c.out.c_in >= 0 || c.kernel.o_block > 1 || c.kernel.i_block > 1)
+      in.Fail("R1", "split layouts are not supported by this operator");
     int64_t ci = in.dim(0, c.data.c), wi = in.dim(1, c.kernel.i), co = in.dim(1, c.kernel.o);
-    if (ci >= 0 && wi >= 0 && ci != wi) in.Fail("R3", "`weight` has " + Str(wi) + " input channels, `data` has " + Str(ci));
-    if (ci >= 0 && ci % a.groups != 0) in.Fail("R3", "`data` has " + Str(ci) + " channels, which groups = " + Str(a.groups) + " does not divide");
+    if (ci >= 0 && wi >= 0 && ci != wi)
+      in.Fail("R3", "`weight` has " + Str(wi) + " input channels, `data` has " + Str(ci));
+    if (ci >= 0 && ci % a.groups != 0)
+      in.Fail("R3", "`data` has " + Str(ci) + " channels, which groups = " + Str(a.groups) + " does not divide");
     if (HasValue(a.channels) && co >= 0 && ValueOf(a.channels) >= 0 && ValueOf(a.channels) != co * a.groups) {
-      in.Fail("R4", "`weight` has " + Str(co) + " output channels a group, groups = " + Str(a.groups) + " and channels = " + Str(ValueOf(a.channels)));
+      in.Fail("R4", "`weight` has " + Str(co) + " output channels a group, groups = " + Str(a.groups) +
+                        " and channels = " + Str(ValueOf(a.channels)));
     }
     std::vector<PrimExpr> shape(c.out.rank);
     shape[c.out.n] = in.shape(0)[c.data.n];
@@ -266,7 +293,9 @@ struct ConvTranspose {
       PrimExpr e = UnknownDim();
       if (size >= 0 && extent >= 0) {
         e = extent == 0 ? PrimExpr(0) : c.Extent(in.shape(0)[c.data.space[d]], size, d);
-        if (DimOf(e) < 0) in.Fail("R5", "padding " + ShowInts(ToInts(a.padding)) + " cuts more than dimension " + Str(d) + " of space has");
+        if (DimOf(e) < 0)
+          in.Fail("R5",
+                  "padding " + ShowInts(ToInts(a.padding)) + " cuts more than dimension " + Str(d) + " of space has");
       }
       shape[c.out.space[d]] = e;
     }
@@ -276,7 +305,8 @@ struct ConvTranspose {
     ConvTranspose c(a, "nn.conv_transpose");
     const Tensor &x = in[0], &w = in[1];
     DataType t = a.out_dtype.is_void() ? x.dtype() : a.out_dtype, acc = Wide(t);
-    PrimExpr per_group = a.groups == 1 ? x.shape()[c.data.c] : floordiv(x.shape()[c.data.c], PrimExpr(a.groups)), out_per_group = w.shape()[c.kernel.o];
+    PrimExpr per_group = a.groups == 1 ? x.shape()[c.data.c] : floordiv(x.shape()[c.data.c], PrimExpr(a.groups)),
+             out_per_group = w.shape()[c.kernel.o];
     std::vector<PrimExpr> shape(c.out.rank);
     shape[c.out.n] = x.shape()[c.data.n];
     shape[c.out.c] = Times(out_per_group, a.groups);
@@ -285,48 +315,55 @@ struct ConvTranspose {
       k.push_back(te::ReduceAxis(0, w.shape()[c.kernel.space[d]], "k" + Str(d)));
       shape[c.out.space[d]] = c.Extent(x.shape()[c.data.space[d]], DimOf(w.shape()[c.kernel.space[d]]), d);
     }
-    Tensor sum = te::Compute(Shape(shape), [&](Indices i) {
-      PrimExpr oc = i[c.out.c], ic = k[0]->var, o_in_group = oc;
-      if (a.groups != 1) {
-        ic = floordiv(oc, out_per_group) * per_group + ic;
-        o_in_group = floormod(oc, out_per_group);
-      }
-      // Output p takes from input q through window position k where q * stride + k * dilation == p + pad.
-      Shape from, window;
-      PrimExpr inside;
-      for (int d = 0; d < N; ++d) {
-        PrimExpr p = i[c.out.space[d]] + PrimExpr(c.pad.begin[d]) - Times(k[d + 1]->var, c.dilation[d]);
-        PrimExpr q = c.strides[d] == 1 ? p : floordiv(p, PrimExpr(c.strides[d]));
-        if (c.strides[d] != 1) inside = AndAlso(inside, equal(floormod(p, PrimExpr(c.strides[d])), PrimExpr(0)));
-        inside = AndAlso(inside, InRange(q, x.shape()[c.data.space[d]], true, true));
-        from.push_back(q);
-        window.push_back(k[d + 1]->var);
-      }
-      PrimExpr v = if_then_else(inside, x(ImageAt(c.data, i[c.out.n], ic, from)), tir::make_const(x.dtype(), 0));
-      return te::Sum(cast(acc, v) * cast(acc, w(KernelAt(c.kernel, o_in_group, ic, window))), k);
-    }, "conv_transpose");
+    Tensor sum = te::Compute(
+        Shape(shape),
+        [&](Indices i) {
+          PrimExpr oc = i[c.out.c], ic = k[0]->var, o_in_group = oc;
+          if (a.groups != 1) {
+            ic = floordiv(oc, out_per_group) * per_group + ic;
+            o_in_group = floormod(oc, out_per_group);
+          }
+          // Output p takes from input q through window position k where q * stride + k * dilation == p + pad.
+          Shape from, window;
+          PrimExpr inside;
+          for (int d = 0; d < N; ++d) {
+            PrimExpr p = i[c.out.space[d]] + PrimExpr(c.pad.begin[d]) - Times(k[d + 1]->var, c.dilation[d]);
+            PrimExpr q = c.strides[d] == 1 ? p : floordiv(p, PrimExpr(c.strides[d]));
+            if (c.strides[d] != 1) inside = AndAlso(inside, equal(floormod(p, PrimExpr(c.strides[d])), PrimExpr(0)));
+            inside = AndAlso(inside, InRange(q, x.shape()[c.data.space[d]], true, true));
+            from.push_back(q);
+            window.push_back(k[d + 1]->var);
+          }
+          PrimExpr v = if_then_else(inside, x(ImageAt(c.data, i[c.out.n], ic, from)), tir::make_const(x.dtype(), 0));
+          return te::Sum(cast(acc, v) * cast(acc, w(KernelAt(c.kernel, o_in_group, ic, window))), k);
+        },
+        "conv_transpose");
     return topi::Cast(sum, t);
   }
 };
 
 template <OpName kName, int N>
 Op DefineConvTranspose(const char* doc) {
-  return DefineOp({.name = kName.text,
-                   .doc = doc,
-                   .inputs = {{"data", "In data_layout. R1: its rank. R2: numbers. R3: groups divides its channels."},
-                              {"weight", "In kernel_layout. R1: its rank. R2: dtype of data, unless out_dtype is given. R3: as many input "
-                                         "channels as data. R4: as channels and kernel_size say."}},
-                   .output = "In out_layout; extents (data - 1) * stride + dilation * (window - 1) + 1 + output_padding - padding. R5: not negative.",
-                   .attrs = TypeOf<ConvTransposeAttrs<N>>,
-                   .type_rel = Rel<kName, &ConvTranspose<N>::TypeOfCall>,
-                   .lower = ConvTranspose<N>::Lower,
-                   .pattern = OpPattern::kOutEWiseFusable,
-                   .source = "ONNX ConvTranspose-22"});
+  return DefineOp(
+      {.name = kName.text,
+       .doc = doc,
+       .inputs = {{"data", "In data_layout. R1: its rank. R2: numbers. R3: groups divides its channels."},
+                  {"weight",
+                   "In kernel_layout. R1: its rank. R2: dtype of data, unless out_dtype is given. R3: as many input "
+                   "channels as data. R4: as channels and kernel_size say."}},
+       .output = "In out_layout; extents (data - 1) * stride + dilation * (window - 1) + 1 + output_padding - padding. "
+                 "R5: not negative.",
+       .attrs = TypeOf<ConvTransposeAttrs<N>>,
+       .type_rel = Rel<kName, &ConvTranspose<N>::TypeOfCall>,
+       .lower = ConvTranspose<N>::Lower,
+       .pattern = OpPattern::kOutEWiseFusable,
+       .source = "ONNX ConvTranspose-22"});
 }
 
 // ---- deformable
 Type DeformableType(const DeformableConv2DAttrs& a, const TypeArgs& in) {
-  if (a.data_layout != "NCHW" || a.kernel_layout != "OIHW" || (!a.out_layout.empty() && a.out_layout != "NCHW")) in.Fail("R1", "layouts other than NCHW and OIHW are not supported by this operator");
+  if (a.data_layout != "NCHW" || a.kernel_layout != "OIHW" || (!a.out_layout.empty() && a.out_layout != "NCHW"))
+    in.Fail("R1", "layouts other than NCHW and OIHW are not supported by this operator");
   for (int i : {0, 1, 2}) in.Rank(i, 4, "R1");
   in.Floating(0, "R2");
   for (int i = 1; i < in.size(); ++i) in.SameDtype(0, i, "R2");
@@ -334,9 +371,13 @@ Type DeformableType(const DeformableConv2DAttrs& a, const TypeArgs& in) {
   Margins pad = ReadPadding(a.padding, 2, in.op());
   int64_t ci = in.dim(0, 1), wi = in.dim(2, 1), kh = in.dim(2, 2), kw = in.dim(2, 3);
   if (kh < 0 || kw < 0) in.Fail("R4", in.Show(2) + ": the window's extents are not known");
-  if (ci >= 0 && wi >= 0 && ci != wi * a.groups) in.Fail("R3", "`weight` has " + Str(wi) + " input channels, `data` has " + Str(ci) + " and groups = " + Str(a.groups));
+  if (ci >= 0 && wi >= 0 && ci != wi * a.groups)
+    in.Fail("R3",
+            "`weight` has " + Str(wi) + " input channels, `data` has " + Str(ci) + " and groups = " + Str(a.groups));
   Shape out{in.shape(0)[0], in.shape(2)[0]};
-  for (int d = 0; d < 2; ++d) out.push_back(MakeDim(WindowCount(in.dim(0, d + 2), in.dim(2, d + 2), s[d], dil[d], pad.begin[d], pad.end[d], false)));
+  for (int d = 0; d < 2; ++d)
+    out.push_back(
+        MakeDim(WindowCount(in.dim(0, d + 2), in.dim(2, d + 2), s[d], dil[d], pad.begin[d], pad.end[d], false)));
   int64_t taps = kh * kw * a.deformable_groups;
   for (int i : {1, 3}) {
     if (i >= in.size()) break;
@@ -344,7 +385,8 @@ Type DeformableType(const DeformableConv2DAttrs& a, const TypeArgs& in) {
     int64_t want = i == 1 ? 2 * taps : taps;
     bool fits = in.dim(i, 1) < 0 || in.dim(i, 1) == want;
     for (int d = 2; d < 4; ++d) fits = fits && in.Same(in.shape(i)[d], out[d]);
-    if (!fits) in.Fail("R4", in.Show(i) + ", where (N, " + Str(want) + ", " + ShowShape({out[2], out[3]}) + ") is wanted");
+    if (!fits)
+      in.Fail("R4", in.Show(i) + ", where (N, " + Str(want) + ", " + ShowShape({out[2], out[3]}) + ") is wanted");
   }
   return TensorType(out, a.out_dtype.is_void() ? in.dtype(0) : a.out_dtype);
 }
@@ -356,51 +398,74 @@ Tensor LowerDeformable(const DeformableConv2DAttrs& a, const Tensors& in, const 
   PrimExpr kh = w.shape()[2], kw = w.shape()[3], channels = x.shape()[1], per_group = w.shape()[1];
   PrimExpr h = x.shape()[2], wd = x.shape()[3], zero = tir::make_const(acc, 0), one = tir::make_const(acc, 1);
   Shape out{x.shape()[0], w.shape()[0]};
-  for (int d = 0; d < 2; ++d) out.push_back(WindowCount(x.shape()[d + 2], DimOf(w.shape()[d + 2]), s[d], dil[d], pad.begin[d], pad.end[d], false));
+  for (int d = 0; d < 2; ++d)
+    out.push_back(
+        WindowCount(x.shape()[d + 2], DimOf(w.shape()[d + 2]), s[d], dil[d], pad.begin[d], pad.end[d], false));
   // The sampled input first: (N, C, kh, kw, oh, ow).
   PrimExpr per_offset = floordiv(channels, PrimExpr(a.deformable_groups)), taps = kh * kw;
-  Tensor sampled = te::Compute({x.shape()[0], channels, kh, kw, out[2], out[3]}, [&](Indices i) {
-    PrimExpr tap = i[2] * kw + i[3], g = floordiv(i[1], per_offset);
-    PrimExpr at = (g * taps + tap) * PrimExpr(2);
-    PrimExpr y = cast(acc, i[4] * PrimExpr(s[0]) - PrimExpr(pad.begin[0]) + i[2] * PrimExpr(dil[0])) + cast(acc, offset(i[0], at, i[4], i[5]));
-    PrimExpr xx = cast(acc, i[5] * PrimExpr(s[1]) - PrimExpr(pad.begin[1]) + i[3] * PrimExpr(dil[1])) + cast(acc, offset(i[0], at + PrimExpr(1), i[4], i[5]));
-    PrimExpr y0 = floor(y), x0 = floor(xx), fy = y - y0, fx = xx - x0;
-    auto corner = [&](int dy, int dx) {
-      PrimExpr r = y0 + tir::make_const(acc, dy), q = x0 + tir::make_const(acc, dx);
-      PrimExpr inside = r >= zero && r < cast(acc, h) && q >= zero && q < cast(acc, wd);
-      PrimExpr ri = cast(DataType::Int(64), te::Select(inside, r, zero)), qi = cast(DataType::Int(64), te::Select(inside, q, zero));
-      return if_then_else(inside, cast(acc, x(i[0], i[1], ri, qi)), zero);
-    };
-    PrimExpr v = (one - fy) * ((one - fx) * corner(0, 0) + fx * corner(0, 1)) + fy * ((one - fx) * corner(1, 0) + fx * corner(1, 1));
-    if (in.size() > 3) v = v * cast(acc, in[3](i[0], g * taps + tap, i[4], i[5]));
-    return v;
-  }, "sampled");
+  Tensor sampled = te::Compute(
+      {x.shape()[0], channels, kh, kw, out[2], out[3]},
+      [&](Indices i) {
+        PrimExpr tap = i[2] * kw + i[3], g = floordiv(i[1], per_offset);
+        PrimExpr at = (g * taps + tap) * PrimExpr(2);
+        PrimExpr y = cast(acc, i[4] * PrimExpr(s[0]) - PrimExpr(pad.begin[0]) + i[2] * PrimExpr(dil[0])) +
+                     cast(acc, offset(i[0], at, i[4], i[5]));
+        PrimExpr xx = cast(acc, i[5] * PrimExpr(s[1]) - PrimExpr(pad.begin[1]) + i[3] * PrimExpr(dil[1])) +
+                      cast(acc, offset(i[0], at + PrimExpr(1), i[4], i[5]));
+        PrimExpr y0 = floor(y), x0 = floor(xx), fy = y - y0, fx = xx - x0;
+        auto corner = [&](int dy, int dx) {
+          PrimExpr r = y0 + tir::make_const(acc, dy), q = x0 + tir::make_const(acc, dx);
+          PrimExpr inside = r >= zero && r < cast(acc, h) && q >= zero && q < cast(acc, wd);
+          PrimExpr ri = cast(DataType::Int(64), te::Select(inside, r, zero)),
+                   qi = cast(DataType::Int(64), te::Select(inside, q, zero));
+          return if_then_else(inside, cast(acc, x(i[0], i[1], ri, qi)), zero);
+        };
+        PrimExpr v = (one - fy) * ((one - fx) * corner(0, 0) + fx * corner(0, 1)) +
+                     fy * ((one - fx) * corner(1, 0) + fx * corner(1, 1));
+        if (in.size() > 3) v = v * cast(acc, in[3](i[0], g * taps + tap, i[4], i[5]));
+        return v;
+      },
+      "sampled");
   Array<te::IterVar> k{te::ReduceAxis(0, per_group, "ic"), te::ReduceAxis(0, kh, "kh"), te::ReduceAxis(0, kw, "kw")};
-  Tensor sum = te::Compute(out, [&](Indices i) {
-    PrimExpr ic = k[0]->var;
-    if (a.groups != 1) ic = floordiv(i[1], floordiv(w.shape()[0], PrimExpr(a.groups))) * per_group + ic;
-    return te::Sum(sampled(i[0], ic, k[1]->var, k[2]->var, i[2], i[3]) * cast(acc, w(i[1], k[0]->var, k[1]->var, k[2]->var)), k);
-  }, "deformable_conv2d");
+  Tensor sum = te::Compute(
+      out,
+      [&](Indices i) {
+        PrimExpr ic = k[0]->var;
+        if (a.groups != 1) ic = floordiv(i[1], floordiv(w.shape()[0], PrimExpr(a.groups))) * per_group + ic;
+        return te::Sum(
+            sampled(i[0], ic, k[1]->var, k[2]->var, i[2], i[3]) * cast(acc, w(i[1], k[0]->var, k[1]->var, k[2]->var)),
+            k);
+      },
+      "deformable_conv2d");
   return topi::Cast(sum, t);
 }
 
 }  // namespace
 
-const Op op::conv1d = DefineConv<"nn.conv1d", 1>("Convolution over one spatial dimension (correlation: the window is not mirrored).");
-const Op op::conv2d = DefineConv<"nn.conv2d", 2>("Convolution over two spatial dimensions (correlation: the window is not mirrored).");
-const Op op::conv3d = DefineConv<"nn.conv3d", 3>("Convolution over three spatial dimensions (correlation: the window is not mirrored).");
+const Op op::conv1d =
+    DefineConv<"nn.conv1d", 1>("Convolution over one spatial dimension (correlation: the window is not mirrored).");
+const Op op::conv2d =
+    DefineConv<"nn.conv2d", 2>("Convolution over two spatial dimensions (correlation: the window is not mirrored).");
+const Op op::conv3d =
+    DefineConv<"nn.conv3d", 3>("Convolution over three spatial dimensions (correlation: the window is not mirrored).");
 const Op op::conv2d_nchwc = DefineConv<"nn.contrib_conv2d_NCHWc", 2>("nn.conv2d whose channels are split into blocks.");
-const Op op::depthwise_conv2d_nchwc = DefineConv<"nn.contrib_depthwise_conv2d_NCHWc", 2>("nn.conv2d of one channel a group, split into blocks.");
-const Op op::conv1d_transpose = DefineConvTranspose<"nn.conv1d_transpose", 1>("The adjoint of a convolution over one spatial dimension.");
-const Op op::conv2d_transpose = DefineConvTranspose<"nn.conv2d_transpose", 2>("The adjoint of a convolution over two spatial dimensions.");
-const Op op::conv3d_transpose = DefineConvTranspose<"nn.conv3d_transpose", 3>("The adjoint of a convolution over three spatial dimensions.");
+const Op op::depthwise_conv2d_nchwc =
+    DefineConv<"nn.contrib_depthwise_conv2d_NCHWc", 2>("nn.conv2d of one channel a group, split into blocks.");
+const Op op::conv1d_transpose =
+    DefineConvTranspose<"nn.conv1d_transpose", 1>("The adjoint of a convolution over one spatial dimension.");
+const Op op::conv2d_transpose =
+    DefineConvTranspose<"nn.conv2d_transpose", 2>("The adjoint of a convolution over two spatial dimensions.");
+const Op op::conv3d_transpose =
+    DefineConvTranspose<"nn.conv3d_transpose", 3>("The adjoint of a convolution over three spatial dimensions.");
 const Op op::deformable_conv2d = DefineOp({
     .name = "nn.deformable_conv2d",
     .doc = "Convolution whose window's taps are moved by offsets, sampled bilinearly with zeros outside.",
     .inputs = {{"data", "(N, C, H, W). R1: NCHW. R2: floating dtype."},
-               {"offset", "(N, 2 * deformable_groups * kh * kw, oh, ow): (y, x) of each tap, in elements. R4: its extents fit."},
+               {"offset",
+                "(N, 2 * deformable_groups * kh * kw, oh, ow): (y, x) of each tap, in elements. R4: its extents fit."},
                {"weight", "(O, C / groups, kh, kw). R3: its channels fit. R4: a known window."},
-               {"mask", "Optional. (N, deformable_groups * kh * kw, oh, ow): a factor for each tap. R4: its extents fit."}},
+               {"mask",
+                "Optional. (N, deformable_groups * kh * kw, oh, ow): a factor for each tap. R4: its extents fit."}},
     .output = "(N, O, oh, ow).",
     .attrs = TypeOf<DeformableConv2DAttrs>,
     .num_inputs = -1,

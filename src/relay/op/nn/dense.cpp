@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix products. The loops here are the plain definition; kernel generators take over where they know a faster way.
-#include "../common.h"
-
 #include <baton/relay/op/nn.h>
 #include <baton/topi/elemwise.h>
 #include <baton/topi/reduce.h>
+
+#include "../common.h"
 
 namespace baton::relay {
 namespace {
@@ -34,7 +34,8 @@ Type DenseType(const DenseAttrs& a, const TypeArgs& in) {
   in.MinRank(0, 1, "R2");
   in.Rank(1, 2, "R2");
   if (!in.Same(in.shape(0).back(), in.shape(1)[1])) {
-    in.Fail("R2", in.Show(0) + " ends with " + Str(DimOf(in.shape(0).back())) + " elements and " + in.Show(1) + " takes " + Str(in.dim(1, 1)));
+    in.Fail("R2", in.Show(0) + " ends with " + Str(DimOf(in.shape(0).back())) + " elements and " + in.Show(1) +
+                      " takes " + Str(in.dim(1, 1)));
   }
   CheckUnits(in, a.units, in.dim(1, 0));
   Shape out = in.shape(0);
@@ -47,11 +48,15 @@ Tensor LowerDense(const DenseAttrs& a, const Tensors& in) {
   Shape out = x.shape();
   out.Set(x.ndim() - 1, w.shape()[0]);
   Array<te::IterVar> k{te::ReduceAxis(0, w.shape()[1], "k")};
-  return Rounded(te::Compute(out, [&](Indices i) {
-    Shape at = i;
-    at.Set(x.ndim() - 1, k[0]->var);
-    return te::Sum(cast(acc, x(at)) * cast(acc, w(i[x.ndim() - 1], k[0]->var)), k);
-  }, "dense", "dense"), t);
+  return Rounded(te::Compute(
+                     out,
+                     [&](Indices i) {
+                       Shape at = i;
+                       at.Set(x.ndim() - 1, k[0]->var);
+                       return te::Sum(cast(acc, x(at)) * cast(acc, w(i[x.ndim() - 1], k[0]->var)), k);
+                     },
+                     "dense", "dense"),
+                 t);
 }
 
 // ---- matmul, by NumPy's rules
@@ -81,7 +86,8 @@ Type MatmulType(const MatmulAttrs& a, const TypeArgs& in) {
   in.MinRank(1, 1, "R2");
   Product p(in.shape(0), in.shape(1), a.transpose_a, a.transpose_b);
   if (!in.Same(p.k, p.k_b)) {
-    in.Fail("R2", in.Show(0) + " and " + in.Show(1) + ": the sum runs over " + Str(DimOf(p.k)) + " and " + Str(DimOf(p.k_b)) + " elements, which have to agree");
+    in.Fail("R2", in.Show(0) + " and " + in.Show(1) + ": the sum runs over " + Str(DimOf(p.k)) + " and " +
+                      Str(DimOf(p.k_b)) + " elements, which have to agree");
   }
   CheckUnits(in, a.units, DimOf(p.n));
   return TensorType(p.Out(BroadcastShapes(in, p.batch_a, p.batch_b, "R2")), t);
@@ -101,13 +107,19 @@ Tensor LowerMatmul(const MatmulAttrs& a, const Tensors& in) {
   Product p(x.shape(), y.shape(), a.transpose_a, a.transpose_b);
   Shape batch = topi::BroadcastShape(p.batch_a, p.batch_b);
   Array<te::IterVar> k{te::ReduceAxis(0, p.k, "k")};
-  return Rounded(te::Compute(p.Out(batch), [&](Indices i) {
-    Shape b;
-    for (size_t d = 0; d < batch.size(); ++d) b.push_back(i[d]);
-    PrimExpr r = p.row_a ? PrimExpr(0) : PrimExpr(i[batch.size()]), c = p.col_b ? PrimExpr(0) : PrimExpr(i[i.size() - 1]), s = k[0]->var;
-    PrimExpr u = p.row_a ? x(s) : MatrixAt(x, b, r, s, a.transpose_a), v = p.col_b ? y(s) : MatrixAt(y, b, s, c, a.transpose_b);
-    return te::Sum(cast(acc, u) * cast(acc, v), k);
-  }, "matmul", "matmul"), t);
+  return Rounded(te::Compute(
+                     p.Out(batch),
+                     [&](Indices i) {
+                       Shape b;
+                       for (size_t d = 0; d < batch.size(); ++d) b.push_back(i[d]);
+                       PrimExpr r = p.row_a ? PrimExpr(0) : PrimExpr(i[batch.size()]),
+                                c = p.col_b ? PrimExpr(0) : PrimExpr(i[i.size() - 1]), s = k[0]->var;
+                       PrimExpr u = p.row_a ? x(s) : MatrixAt(x, b, r, s, a.transpose_a),
+                                v = p.col_b ? y(s) : MatrixAt(y, b, s, c, a.transpose_b);
+                       return te::Sum(cast(acc, u) * cast(acc, v), k);
+                     },
+                     "matmul", "matmul"),
+                 t);
 }
 
 // ---- batch_matmul
@@ -117,7 +129,8 @@ Type BatchMatmulType(const BatchMatmulAttrs& a, const TypeArgs& in) {
   in.Rank(1, 3, "R2");
   Product p(in.shape(0), in.shape(1), a.transpose_a, a.transpose_b);
   if (!in.Same(p.k, p.k_b)) {
-    in.Fail("R2", in.Show(0) + " and " + in.Show(1) + ": the sum runs over " + Str(DimOf(p.k)) + " and " + Str(DimOf(p.k_b)) + " elements, which have to agree");
+    in.Fail("R2", in.Show(0) + " and " + in.Show(1) + ": the sum runs over " + Str(DimOf(p.k)) + " and " +
+                      Str(DimOf(p.k_b)) + " elements, which have to agree");
   }
   return TensorType(p.Out(BroadcastShapes(in, p.batch_a, p.batch_b, "R3")), t);
 }
@@ -137,7 +150,9 @@ struct Equation {
   int64_t dots = 0;  ///< indices 0 .. dots - 1 stand for `...`, aligned to the last
 };
 Equation ReadEquation(std::string_view text, const Ints& ranks, const char* op) {
-  auto fail = [&](const std::string& why) { throw CompileError(std::string("[") + op + " R1] equation \"" + std::string(text) + "\" " + why); };
+  auto fail = [&](const std::string& why) {
+    throw CompileError(std::string("[") + op + " R1] equation \"" + std::string(text) + "\" " + why);
+  };
   std::string s;
   for (char c : text) {
     if (c != ' ') s += c;
@@ -181,7 +196,8 @@ Equation ReadEquation(std::string_view text, const Ints& ranks, const char* op) 
   for (size_t k = 0; k < parts.size(); ++k) {
     terms.push_back(read(parts[k]));
     int64_t rest = ranks[k] - static_cast<int64_t>(terms[k].before.size() + terms[k].behind.size());
-    if (rest < 0 || (rest > 0 && !terms[k].dots)) fail("term \"" + parts[k] + "\" does not fit an operand of rank " + Str(ranks[k]));
+    if (rest < 0 || (rest > 0 && !terms[k].dots))
+      fail("term \"" + parts[k] + "\" does not fit an operand of rank " + Str(ranks[k]));
     if (terms[k].dots && rest > e.dots) e.dots = rest;
   }
   int64_t number[128];
@@ -255,44 +271,53 @@ Type EinsumType(const EinsumAttrs& a, const TypeArgs& in) {
   Ints ranks;
   std::vector<Shape> shapes;
   for (const TensorTypeNode* t : parts) {
-    if (t->dtype != parts[0]->dtype || !(t->dtype.is_floating() || t->dtype.is_integral())) in.Fail("R2", "operands are numbers of one dtype");
+    if (t->dtype != parts[0]->dtype || !(t->dtype.is_floating() || t->dtype.is_integral()))
+      in.Fail("R2", "operands are numbers of one dtype");
     ranks.push_back(t->shape.size());
     shapes.push_back(t->shape);
   }
   Equation e = ReadEquation(a.equation.view(), ranks, in.op());
   Shape extent = Extents(e, shapes, [&](size_t k, size_t d, int64_t x, int64_t y) {
-    in.Fail("R3", "dimension " + Str(d) + " of operand " + Str(k) + " is " + Str(y) + ", where \"" + a.equation.str() + "\" has " + Str(x) + " for its letter");
+    in.Fail("R3", "dimension " + Str(d) + " of operand " + Str(k) + " is " + Str(y) + ", where \"" + a.equation.str() +
+                      "\" has " + Str(x) + " for its letter");
   });
   Shape out;
   for (int64_t n : e.out) out.push_back(extent[n]);
   return TensorType(out, parts[0]->dtype);
 }
 /// One product and sum over `summed`; operands[k]'s dimensions carry the indices terms[k].
-Tensor Contract(const Tensors& in, const std::vector<Ints>& terms, const Ints& out, const Ints& summed, const Shape& extent, DataType acc) {
+Tensor Contract(const Tensors& in, const std::vector<Ints>& terms, const Ints& out, const Ints& summed,
+                const Shape& extent, DataType acc) {
   Shape shape;
   for (int64_t n : out) shape.push_back(extent[n]);
   Array<te::IterVar> k;
   for (int64_t n : summed) k.push_back(te::ReduceAxis(0, extent[n], "k" + Str(n)));
-  return te::Compute(shape, [&](Indices i) {
-    std::vector<PrimExpr> index(extent.size());
-    for (size_t d = 0; d < out.size(); ++d) index[out[d]] = i[d];
-    for (size_t d = 0; d < summed.size(); ++d) index[summed[d]] = k[d]->var;
-    PrimExpr v;
-    for (size_t t = 0; t < in.size(); ++t) {
-      Shape at;
-      for (size_t d = 0; d < terms[t].size(); ++d) at.push_back(tir::is_one(in[t].shape()[d]) ? PrimExpr(0) : index[terms[t][d]]);
-      PrimExpr u = cast(acc, in[t](at));
-      v = v.defined() ? v * u : u;
-    }
-    return k.empty() ? v : te::Sum(v, k);
-  }, "einsum");
+  return te::Compute(
+      shape,
+      [&](Indices i) {
+        std::vector<PrimExpr> index(extent.size());
+        for (size_t d = 0; d < out.size(); ++d) index[out[d]] = i[d];
+        for (size_t d = 0; d < summed.size(); ++d) index[summed[d]] = k[d]->var;
+        PrimExpr v;
+        for (size_t t = 0; t < in.size(); ++t) {
+          Shape at;
+          for (size_t d = 0; d < terms[t].size(); ++d)
+            at.push_back(tir::is_one(in[t].shape()[d]) ? PrimExpr(0) : index[terms[t][d]]);
+          PrimExpr u = cast(acc, in[t](at));
+          v = v.defined() ? v * u : u;
+        }
+        return k.empty() ? v : te::Sum(v, k);
+      },
+      "einsum");
 }
 Tensor LowerEinsum(const EinsumAttrs& a, const Tensors& in) {
   Ints ranks;
   std::vector<Shape> shapes;
   for (const Tensor& t : in) ranks.push_back(t.ndim()), shapes.push_back(t.shape());
   Equation e = ReadEquation(a.equation.view(), ranks, "einsum");
-  Shape extent = Extents(e, shapes, [](size_t, size_t, int64_t, int64_t) { throw InternalError("einsum is lowered with extents that do not fit"); });
+  Shape extent = Extents(e, shapes, [](size_t, size_t, int64_t, int64_t) {
+    throw InternalError("einsum is lowered with extents that do not fit");
+  });
   DataType acc = Wide(in[0].dtype());
   // Operands join one by one from the left; an index is summed as soon as no later operand and not the result has it.
   Tensor have = in[0];
@@ -327,7 +352,9 @@ Tensor LowerEinsum(const EinsumAttrs& a, const Tensors& in) {
 const Op op::dense = DefineOp({
     .name = "nn.dense",
     .doc = "data times the transposed weight: out[..., u] = sum over k of data[..., k] * weight[u, k].",
-    .inputs = {{"data", "(..., K). R1: numbers. R2: rank 1 or more."}, {"weight", "(units, K). R1: dtype of data, unless out_dtype is given. R2: K of data. R3: as units says."}},
+    .inputs = {{"data", "(..., K). R1: numbers. R2: rank 1 or more."},
+               {"weight",
+                "(units, K). R1: dtype of data, unless out_dtype is given. R2: K of data. R3: as units says."}},
     .output = "(..., units).",
     .attrs = TypeOf<DenseAttrs>,
     .type_rel = RelGuess<"nn.dense", GuessDense, DenseType>,
@@ -337,10 +364,13 @@ const Op op::dense = DefineOp({
 });
 const Op op::matmul = DefineOp({
     .name = "nn.matmul",
-    .doc = "Matrix product by NumPy's rules: leading dimensions broadcast, a vector is a row on the left and a column on the right.",
+    .doc = "Matrix product by NumPy's rules: leading dimensions broadcast, a vector is a row on the left and a column "
+           "on the right.",
     .inputs = {{"tensor_a", "(..., M, K), (..., K, M) with transpose_a, or (K,). R1: numbers."},
-               {"tensor_b", "(..., K, N), (..., N, K) with transpose_b, or (K,). R1: dtype of tensor_a, unless out_dtype is given. R2: K of "
-                            "tensor_a, leading dimensions that broadcast. R3: as units says."}},
+               {"tensor_b",
+                "(..., K, N), (..., N, K) with transpose_b, or (K,). R1: dtype of tensor_a, unless out_dtype is given. "
+                "R2: K of "
+                "tensor_a, leading dimensions that broadcast. R3: as units says."}},
     .output = "(..., M, N), without the dimension of a vector.",
     .attrs = TypeOf<MatmulAttrs>,
     .type_rel = Rel<"nn.matmul", MatmulType>,
@@ -352,7 +382,9 @@ const Op op::batch_matmul = DefineOp({
     .name = "nn.batch_matmul",
     .doc = "Matrix products of a batch.",
     .inputs = {{"tensor_a", "(batch, M, K), (batch, K, M) with transpose_a. R1: numbers. R2: rank 3."},
-               {"tensor_b", "(batch, N, K), (batch, K, N) without transpose_b. R1: dtype of tensor_a, unless out_dtype is given. R2: rank 3, K of tensor_a. R3: the same batch, or 1."}},
+               {"tensor_b",
+                "(batch, N, K), (batch, K, N) without transpose_b. R1: dtype of tensor_a, unless out_dtype is given. "
+                "R2: rank 3, K of tensor_a. R3: the same batch, or 1."}},
     .output = "(batch, M, N).",
     .attrs = TypeOf<BatchMatmulAttrs>,
     .type_rel = Rel<"nn.batch_matmul", BatchMatmulType>,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // A product with a matrix in panels, as the kernels read it.
-#include "../common.h"
-
 #include <baton/relay/op/nn.h>
 #include <baton/topi/elemwise.h>
 #include <baton/topi/reduce.h>
+
+#include "../common.h"
 
 namespace baton::relay {
 namespace {
@@ -17,7 +17,8 @@ Type DensePackType(const DenseAttrs& a, const TypeArgs& in) {
   in.MinRank(0, 1, "R2");
   in.Rank(1, 3, "R2");
   if (!in.Same(in.shape(0).back(), in.shape(1)[1])) {
-    in.Fail("R2", in.Show(0) + " ends with " + Str(DimOf(in.shape(0).back())) + " elements and " + in.Show(1) + " takes " + Str(in.dim(1, 1)));
+    in.Fail("R2", in.Show(0) + " ends with " + Str(DimOf(in.shape(0).back())) + " elements and " + in.Show(1) +
+                      " takes " + Str(in.dim(1, 1)));
   }
   int64_t panels = in.dim(1, 0), columns = in.dim(1, 2), units = Units(a);
   if (units < 0) units = panels < 0 || columns < 0 ? -1 : panels * columns;
@@ -33,12 +34,18 @@ Tensor LowerDensePack(const DenseAttrs&, const Tensors& in, const Type& out_type
   const Tensor &x = in[0], &w = in[1];
   Array<te::IterVar> k{te::ReduceAxis(0, w.shape()[1], "k")};
   DataType t = x.dtype(), acc = Wide(t);
-  return topi::Cast(te::Compute(AsTensor(out_type)->shape, [&](Indices i) {
-    Shape at = i;
-    at.Set(x.ndim() - 1, k[0]->var);
-    PrimExpr n = i[x.ndim() - 1];
-    return te::Sum(cast(acc, x(at)) * cast(acc, w(floordiv(n, w.shape()[2]), k[0]->var, floormod(n, w.shape()[2]))), k);
-  }, "dense_pack", "dense_pack"), t);
+  return topi::Cast(
+      te::Compute(
+          AsTensor(out_type)->shape,
+          [&](Indices i) {
+            Shape at = i;
+            at.Set(x.ndim() - 1, k[0]->var);
+            PrimExpr n = i[x.ndim() - 1];
+            return te::Sum(
+                cast(acc, x(at)) * cast(acc, w(floordiv(n, w.shape()[2]), k[0]->var, floormod(n, w.shape()[2]))), k);
+          },
+          "dense_pack", "dense_pack"),
+      t);
 }
 
 }  // namespace
@@ -47,7 +54,9 @@ const Op op::dense_pack = DefineOp({
     .name = "nn.contrib_dense_pack",
     .doc = "nn.dense with its weight in panels: out[..., u] = sum over k of data[..., k] * weight[u / c, k, u % c].",
     .inputs = {{"data", "(..., K). R1: floating dtype. R2: rank 1 or more."},
-               {"weight", "(panels, K, c). R1: dtype of data. R2: K of data. R3: as many panels as units take; the last may have columns beyond them."}},
+               {"weight",
+                "(panels, K, c). R1: dtype of data. R2: K of data. R3: as many panels as units take; the last may have "
+                "columns beyond them."}},
     .output = "(..., units).",
     .attrs = TypeOf<DenseAttrs>,
     .type_rel = Rel<"nn.contrib_dense_pack", DensePackType>,

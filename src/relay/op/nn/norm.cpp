@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Normalisations. Those that normalise by the data's own moments are kernels of a few passes; batch_norm at inference is
-// arithmetic with constants, said in other operators so that it folds into its neighbours.
-#include "../common.h"
-
+// Normalisations. Those that normalise by the data's own moments are kernels of a few passes; batch_norm at inference
+// is arithmetic with constants, said in other operators so that it folds into its neighbours.
 #include <baton/relay/op/make.h>
 #include <baton/relay/op/nn.h>
 #include <baton/relay/op/transform.h>
 #include <baton/topi/elemwise.h>
 #include <baton/topi/reduce.h>
+
+#include "../common.h"
 
 namespace baton::relay {
 namespace {
@@ -22,12 +22,16 @@ struct Moments {
 Moments MomentsOf(const Tensor& x, const Ints& axes, double epsilon) {
   DataType t = Wide(x.dtype());
   PrimExpr n = cast(t, topi::ReducedCount(x.shape(), axes));
-  Tensor sum = topi::ReduceWith(x, axes, true, te::Sum, [&](PrimExpr v, const Shape&, const Shape&) { return cast(t, v); }, "sum");
+  Tensor sum = topi::ReduceWith(
+      x, axes, true, te::Sum, [&](PrimExpr v, const Shape&, const Shape&) { return cast(t, v); }, "sum");
   Tensor mean = topi::Map(sum, [&](PrimExpr v) { return v / n; }, "mean");
-  Tensor squares = topi::ReduceWith(x, axes, true, te::Sum, [&](PrimExpr v, const Shape& at, const Shape&) {
-    PrimExpr d = cast(t, v) - topi::BroadcastAt(mean, at);
-    return d * d;
-  }, "squares");
+  Tensor squares = topi::ReduceWith(
+      x, axes, true, te::Sum,
+      [&](PrimExpr v, const Shape& at, const Shape&) {
+        PrimExpr d = cast(t, v) - topi::BroadcastAt(mean, at);
+        return d * d;
+      },
+      "squares");
   Tensor rstd = topi::Map(squares, [&](PrimExpr v) { return Lit(1, t) / sqrt(v / n + Lit(epsilon, t)); }, "rstd");
   return {mean, rstd};
 }
@@ -36,18 +40,22 @@ template <class A, class Param>
 Tensor Normalized(const A& a, const Tensors& in, const Moments& m, Param param, const char* name) {
   const Tensor& x = in[0];
   DataType t = Wide(x.dtype());
-  return te::Compute(x.shape(), [&](Indices i) {
-    PrimExpr v = (cast(t, x(i)) - topi::BroadcastAt(m.mean, i)) * topi::BroadcastAt(m.rstd, i);
-    if (a.scale) v = v * cast(t, param(in[1], i));
-    if (a.center) v = v + cast(t, param(in[2], i));
-    return cast(x.dtype(), v);
-  }, name);
+  return te::Compute(
+      x.shape(),
+      [&](Indices i) {
+        PrimExpr v = (cast(t, x(i)) - topi::BroadcastAt(m.mean, i)) * topi::BroadcastAt(m.rstd, i);
+        if (a.scale) v = v * cast(t, param(in[1], i));
+        if (a.center) v = v + cast(t, param(in[2], i));
+        return cast(x.dtype(), v);
+      },
+      name);
 }
 void CheckParam(const TypeArgs& in, int i, const PrimExpr& channels, const char* rule) {
   in.SameDtype(0, i, rule);
   in.Rank(i, 1, rule);
   if (!in.Same(in.shape(i)[0], channels)) {
-    in.Fail(rule, in.Show(i) + ", where " + Str(DimOf(channels)) + " elements are wanted, as many as `data` has channels");
+    in.Fail(rule,
+            in.Show(i) + ", where " + Str(DimOf(channels)) + " elements are wanted, as many as `data` has channels");
   }
 }
 template <class A>
@@ -68,7 +76,8 @@ Type BatchNormType(const BatchNormAttrs& a, const TypeArgs& in) {
     in.Floating(i, "R3");
     in.Rank(i, 1, "R3");
     if (!in.Same(in.shape(i)[0], in.shape(0)[axis])) {
-      in.Fail("R3", in.Show(i) + ", where " + Str(in.dim(0, axis)) + " elements are wanted, as many as `data` has channels");
+      in.Fail("R3",
+              in.Show(i) + ", where " + Str(in.dim(0, axis)) + " elements are wanted, as many as `data` has channels");
     }
   }
   return TupleType(Array<Type>{in.type(0), in.type(3), in.type(4)});
@@ -77,13 +86,16 @@ Tensors LowerBatchNorm(const BatchNormAttrs& a, const Tensors& in) {
   const Tensor& x = in[0];
   int64_t axis = NormalizeAxis(a.axis, x.ndim(), "nn.batch_norm");
   DataType t = Wide(x.dtype());
-  Tensor y = te::Compute(x.shape(), [&](Indices i) {
-    auto param = [&](int k) { return cast(t, in[k](i[axis])); };
-    PrimExpr v = (cast(t, x(i)) - param(3)) / sqrt(param(4) + Lit(a.epsilon, t));
-    if (a.scale) v = v * param(1);
-    if (a.center) v = v + param(2);
-    return cast(x.dtype(), v);
-  }, "batch_norm");
+  Tensor y = te::Compute(
+      x.shape(),
+      [&](Indices i) {
+        auto param = [&](int k) { return cast(t, in[k](i[axis])); };
+        PrimExpr v = (cast(t, x(i)) - param(3)) / sqrt(param(4) + Lit(a.epsilon, t));
+        if (a.scale) v = v * param(1);
+        if (a.center) v = v + param(2);
+        return cast(x.dtype(), v);
+      },
+      "batch_norm");
   auto copy = [](const Tensor& v) { return topi::Map(v, [](PrimExpr e) { return e; }, "copy"); };
   return {y, copy(in[3]), copy(in[4])};
 }
@@ -108,7 +120,8 @@ template <class A>
 Ints NormAxes(const A& a, int64_t ndim, const char* op) {
   int64_t axis = NormalizeAxis(a.axis, ndim, op);
   if (axis + a.num_axes > ndim) {
-    throw CompileError(std::string("[") + op + " R2] num_axes is " + Str(a.num_axes) + " from axis " + Str(axis) + " on, `data` has rank " + Str(ndim));
+    throw CompileError(std::string("[") + op + " R2] num_axes is " + Str(a.num_axes) + " from axis " + Str(axis) +
+                       " on, `data` has rank " + Str(ndim));
   }
   Ints axes;
   for (int64_t d = axis; d < axis + a.num_axes; ++d) axes.push_back(d);
@@ -140,7 +153,9 @@ Type LayerNormType(const LayerNormAttrs& a, const TypeArgs& in) {
 }
 Tensor LowerLayerNorm(const LayerNormAttrs& a, const Tensors& in) {
   Ints axes = NormAxes(a, in[0].ndim(), "nn.layer_norm");
-  return Normalized(a, in, MomentsOf(in[0], axes, a.epsilon), [&](const Tensor& p, const Indices& i) { return NormParam(p, i, axes); }, "layer_norm");
+  return Normalized(
+      a, in, MomentsOf(in[0], axes, a.epsilon),
+      [&](const Tensor& p, const Indices& i) { return NormParam(p, i, axes); }, "layer_norm");
 }
 Type RmsNormType(const RmsNormAttrs& a, const TypeArgs& in) {
   in.Floating(0, "R1");
@@ -153,11 +168,16 @@ Tensor LowerRmsNorm(const RmsNormAttrs& a, const Tensors& in) {
   Ints axes = NormAxes(a, x.ndim(), "nn.rms_norm");
   DataType t = Wide(x.dtype());
   PrimExpr n = cast(t, topi::ReducedCount(x.shape(), axes));
-  Tensor squares = topi::ReduceWith(x, axes, true, te::Sum, [&](PrimExpr v, const Shape&, const Shape&) { return cast(t, v) * cast(t, v); }, "squares");
+  Tensor squares = topi::ReduceWith(
+      x, axes, true, te::Sum, [&](PrimExpr v, const Shape&, const Shape&) { return cast(t, v) * cast(t, v); },
+      "squares");
   Tensor rms = topi::Map(squares, [&](PrimExpr v) { return Lit(1, t) / sqrt(v / n + Lit(a.epsilon, t)); }, "rms");
-  return te::Compute(x.shape(), [&](Indices i) {
-    return cast(x.dtype(), cast(t, x(i)) * topi::BroadcastAt(rms, i) * cast(t, NormParam(in[1], i, axes)));
-  }, "rms_norm");
+  return te::Compute(
+      x.shape(),
+      [&](Indices i) {
+        return cast(x.dtype(), cast(t, x(i)) * topi::BroadcastAt(rms, i) * cast(t, NormParam(in[1], i, axes)));
+      },
+      "rms_norm");
 }
 
 // ---- instance_norm, group_norm
@@ -176,14 +196,17 @@ Tensor LowerInstanceNorm(const InstanceNormAttrs& a, const Tensors& in) {
   for (int64_t d = 1; d < in[0].ndim(); ++d) {
     if (d != axis) axes.push_back(d);
   }
-  return Normalized(a, in, MomentsOf(in[0], axes, a.epsilon), [&](const Tensor& p, const Indices& i) { return p(i[axis]); }, "instance_norm");
+  return Normalized(
+      a, in, MomentsOf(in[0], axes, a.epsilon), [&](const Tensor& p, const Indices& i) { return p(i[axis]); },
+      "instance_norm");
 }
 Type GroupNormType(const GroupNormAttrs& a, const TypeArgs& in) {
   in.Floating(0, "R1");
   in.MinRank(0, 2, "R2");
   int64_t axis = in.Axis(a.axis, in.ndim(0)), c = in.dim(0, axis);
   if (axis == 0) in.Fail("R2", "axis is the batch's");
-  if (c >= 0 && c % a.num_groups != 0) in.Fail("R4", "`data` has " + Str(c) + " channels, which num_groups = " + Str(a.num_groups) + " does not divide");
+  if (c >= 0 && c % a.num_groups != 0)
+    in.Fail("R4", "`data` has " + Str(c) + " channels, which num_groups = " + Str(a.num_groups) + " does not divide");
   CheckParam(in, 1, in.shape(0)[axis], "R3");
   CheckParam(in, 2, in.shape(0)[axis], "R3");
   return in.type(0);
@@ -202,23 +225,30 @@ Tensor LowerGroupNorm(const GroupNormAttrs& a, const Tensors& in) {
   auto sum = [&](auto value, const char* name) {
     Array<te::IterVar> k;
     for (size_t d = 0; d < reduced.size(); ++d) k.push_back(te::ReduceAxis(0, reduced[d], "k" + Str(d)));
-    return te::Compute(Shape{x.shape()[0], groups}, [&](Indices i) {
-      Shape at{i[0]};
-      for (int64_t d = 1, s = 1; d < x.ndim(); ++d) at.push_back(d == axis ? i[1] * size + k[0]->var : PrimExpr(k[s++]->var));
-      return Sum(value(cast(t, x(at)), i), k);
-    }, name);
+    return te::Compute(
+        Shape{x.shape()[0], groups},
+        [&](Indices i) {
+          Shape at{i[0]};
+          for (int64_t d = 1, s = 1; d < x.ndim(); ++d)
+            at.push_back(d == axis ? i[1] * size + k[0]->var : PrimExpr(k[s++]->var));
+          return Sum(value(cast(t, x(at)), i), k);
+        },
+        name);
   };
   Tensor total = sum([](PrimExpr v, const Indices&) { return v; }, "sum");
   Tensor mean = topi::Map(total, [&](PrimExpr v) { return v / n; }, "mean");
   Tensor squares = sum([&](PrimExpr v, const Indices& i) { return (v - mean(i)) * (v - mean(i)); }, "squares");
   Tensor rstd = topi::Map(squares, [&](PrimExpr v) { return Lit(1, t) / sqrt(v / n + Lit(a.epsilon, t)); }, "rstd");
-  return te::Compute(x.shape(), [&](Indices i) {
-    PrimExpr g = floordiv(i[axis], size);
-    PrimExpr v = (cast(t, x(i)) - mean(i[0], g)) * rstd(i[0], g);
-    if (a.scale) v = v * cast(t, in[1](i[axis]));
-    if (a.center) v = v + cast(t, in[2](i[axis]));
-    return cast(x.dtype(), v);
-  }, "group_norm");
+  return te::Compute(
+      x.shape(),
+      [&](Indices i) {
+        PrimExpr g = floordiv(i[axis], size);
+        PrimExpr v = (cast(t, x(i)) - mean(i[0], g)) * rstd(i[0], g);
+        if (a.scale) v = v * cast(t, in[1](i[axis]));
+        if (a.center) v = v + cast(t, in[2](i[axis]));
+        return cast(x.dtype(), v);
+      },
+      "group_norm");
 }
 
 // ---- norms of vectors
@@ -233,10 +263,13 @@ Tensor LowerL2Normalize(const L2NormalizeAttrs& a, const Tensors& in) {
   Ints axes;
   for (int64_t d = 0; d < x.ndim(); ++d) axes.push_back(d);
   if (a.axis.defined()) axes = NormalizeAxes(a.axis, x.ndim(), "nn.l2_normalize");
-  Tensor sum = topi::ReduceWith(x, axes, true, te::Sum, [&](PrimExpr v, const Shape&, const Shape&) { return cast(t, v) * cast(t, v); }, "squares");
-  return te::Compute(x.shape(), [&](Indices i) {
-    return cast(x.dtype(), cast(t, x(i)) / sqrt(max(topi::BroadcastAt(sum, i), Lit(a.eps, t))));
-  }, "l2_normalize");
+  Tensor sum = topi::ReduceWith(
+      x, axes, true, te::Sum, [&](PrimExpr v, const Shape&, const Shape&) { return cast(t, v) * cast(t, v); },
+      "squares");
+  return te::Compute(
+      x.shape(),
+      [&](Indices i) { return cast(x.dtype(), cast(t, x(i)) / sqrt(max(topi::BroadcastAt(sum, i), Lit(a.eps, t)))); },
+      "l2_normalize");
 }
 Type LpNormalizeType(const LpNormalizeAttrs& a, const TypeArgs& in) {
   in.Floating(0, "R1");
@@ -247,16 +280,22 @@ Type LpNormalizeType(const LpNormalizeAttrs& a, const TypeArgs& in) {
 Tensor LowerLpNormalize(const LpNormalizeAttrs& a, const Tensors& in) {
   const Tensor& x = in[0];
   DataType t = Wide(x.dtype());
-  Tensor sum = topi::ReduceWith(x, {NormalizeAxis(a.axis, x.ndim(), "nn.lp_normalize")}, true, te::Sum, [&](PrimExpr v, const Shape&, const Shape&) {
-    v = cast(t, v);
-    return a.p == 1 ? fabs(v) : v * v;
-  }, "norm");
-  return te::Compute(x.shape(), [&](Indices i) {
-    PrimExpr s = topi::BroadcastAt(sum, i);
-    if (a.p == 2) s = sqrt(s);
-    // A vector of zeros stays one, as ONNX has it.
-    return cast(x.dtype(), te::Select(equal(s, Lit(0, t)), Lit(0, t), cast(t, x(i)) / s));
-  }, "lp_normalize");
+  Tensor sum = topi::ReduceWith(
+      x, {NormalizeAxis(a.axis, x.ndim(), "nn.lp_normalize")}, true, te::Sum,
+      [&](PrimExpr v, const Shape&, const Shape&) {
+        v = cast(t, v);
+        return a.p == 1 ? fabs(v) : v * v;
+      },
+      "norm");
+  return te::Compute(
+      x.shape(),
+      [&](Indices i) {
+        PrimExpr s = topi::BroadcastAt(sum, i);
+        if (a.p == 2) s = sqrt(s);
+        // A vector of zeros stays one, as ONNX has it.
+        return cast(x.dtype(), te::Select(equal(s, Lit(0, t)), Lit(0, t), cast(t, x(i)) / s));
+      },
+      "lp_normalize");
 }
 Type LRNType(const LRNAttrs& a, const TypeArgs& in) {
   in.Floating(0, "R1");
@@ -270,16 +309,24 @@ Tensor LowerLRN(const LRNAttrs& a, const Tensors& in) {
   DataType t = Wide(x.dtype());
   PrimExpr n = x.shape()[axis];
   Array<te::IterVar> k{te::ReduceAxis(0, PrimExpr(a.size), "k")};
-  Tensor squares = te::Compute(x.shape(), [&](Indices i) {
-    PrimExpr c = i[axis] + k[0]->var - PrimExpr((a.size - 1) / 2);
-    Shape at = i;
-    at.Set(axis, c);
-    PrimExpr v = if_then_else(c >= PrimExpr(0) && c < n, cast(t, x(at)), Lit(0, t));
-    return te::Sum(v * v, k);
-  }, "squares");
-  return te::Compute(x.shape(), [&](Indices i) {
-    return cast(x.dtype(), cast(t, x(i)) / pow(Lit(a.bias, t) + Lit(a.alpha / static_cast<double>(a.size), t) * squares(i), Lit(a.beta, t)));
-  }, "lrn");
+  Tensor squares = te::Compute(
+      x.shape(),
+      [&](Indices i) {
+        PrimExpr c = i[axis] + k[0]->var - PrimExpr((a.size - 1) / 2);
+        Shape at = i;
+        at.Set(axis, c);
+        PrimExpr v = if_then_else(c >= PrimExpr(0) && c < n, cast(t, x(at)), Lit(0, t));
+        return te::Sum(v * v, k);
+      },
+      "squares");
+  return te::Compute(
+      x.shape(),
+      [&](Indices i) {
+        return cast(x.dtype(),
+                    cast(t, x(i)) / pow(Lit(a.bias, t) + Lit(a.alpha / static_cast<double>(a.size), t) * squares(i),
+                                        Lit(a.beta, t)));
+      },
+      "lrn");
 }
 
 // ---- dropout
@@ -315,7 +362,9 @@ const Op op::batch_norm = DefineOp({
 const Op op::instance_norm = DefineOp({
     .name = "nn.instance_norm",
     .doc = "Each channel of each image normalised by its own mean and variance, times gamma, plus beta.",
-    .inputs = {{"data", "R1: floating dtype. R2: rank 2 or more; axis is not the batch's."}, {"gamma", "R3: rank 1, dtype of data, a number a channel."}, {"beta", "As gamma."}},
+    .inputs = {{"data", "R1: floating dtype. R2: rank 2 or more; axis is not the batch's."},
+               {"gamma", "R3: rank 1, dtype of data, a number a channel."},
+               {"beta", "As gamma."}},
     .output = "Shape and dtype of `data`.",
     .attrs = TypeOf<InstanceNormAttrs>,
     .type_rel = RelGuess<"nn.instance_norm", &GuessParams<InstanceNormAttrs>, InstanceNormType>,
@@ -326,9 +375,11 @@ const Op op::instance_norm = DefineOp({
 const Op op::group_norm = DefineOp({
     .name = "nn.group_norm",
     .doc = "Groups of channels normalised by their own mean and variance, times gamma, plus beta.",
-    .inputs = {{"data", "R1: floating dtype. R2: rank 2 or more; axis is not the batch's. R4: num_groups divides the channels."},
-               {"gamma", "R3: rank 1, dtype of data, a number a channel."},
-               {"beta", "As gamma."}},
+    .inputs =
+        {{"data",
+          "R1: floating dtype. R2: rank 2 or more; axis is not the batch's. R4: num_groups divides the channels."},
+         {"gamma", "R3: rank 1, dtype of data, a number a channel."},
+         {"beta", "As gamma."}},
     .output = "Shape and dtype of `data`.",
     .attrs = TypeOf<GroupNormAttrs>,
     .type_rel = RelGuess<"nn.group_norm", &GuessParams<GroupNormAttrs>, GroupNormType>,
@@ -339,7 +390,9 @@ const Op op::group_norm = DefineOp({
 const Op op::layer_norm = DefineOp({
     .name = "nn.layer_norm",
     .doc = "Normalised by mean and variance over some dimensions, times gamma, plus beta.",
-    .inputs = {{"data", "R1: floating dtype. R2: the dimensions exist."}, {"gamma", "R3: dtype of data; broadcasts to the normalised dimensions."}, {"beta", "As gamma."}},
+    .inputs = {{"data", "R1: floating dtype. R2: the dimensions exist."},
+               {"gamma", "R3: dtype of data; broadcasts to the normalised dimensions."},
+               {"beta", "As gamma."}},
     .output = "Shape and dtype of `data`.",
     .attrs = TypeOf<LayerNormAttrs>,
     .type_rel = RelGuess<"nn.layer_norm", &GuessParams<LayerNormAttrs>, LayerNormType>,
@@ -350,7 +403,8 @@ const Op op::layer_norm = DefineOp({
 const Op op::rms_norm = DefineOp({
     .name = "nn.rms_norm",
     .doc = "Divided by the root of the mean square over some dimensions, times gamma.",
-    .inputs = {{"data", "R1: floating dtype. R2: the dimensions exist."}, {"gamma", "R3: dtype of data; broadcasts to the normalised dimensions."}},
+    .inputs = {{"data", "R1: floating dtype. R2: the dimensions exist."},
+               {"gamma", "R3: dtype of data; broadcasts to the normalised dimensions."}},
     .output = "Shape and dtype of `data`.",
     .attrs = TypeOf<RmsNormAttrs>,
     .type_rel = RelGuess<"nn.rms_norm", &GuessParams<RmsNormAttrs>, RmsNormType>,

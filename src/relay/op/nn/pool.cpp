@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pools: windows that give their largest element, mean or norm.
-#include "window.h"
-
 #include <baton/relay/op/nn.h>
 #include <baton/topi/elemwise.h>
 #include <baton/topi/reduce.h>
+
+#include "window.h"
 
 namespace baton::relay {
 namespace {
@@ -28,14 +28,17 @@ struct Pool {
         pad(ReadPadding(a.padding, n, op)),
         ceil_mode(a.ceil_mode) {
     if (!a.out_layout.empty() && !(a.out_layout == a.layout)) {
-      throw CompileError(std::string("[") + op + " R1] out_layout is \"" + a.out_layout.str() + "\" and layout \"" + a.layout.str() + "\", which have to agree");
+      throw CompileError(std::string("[") + op + " R1] out_layout is \"" + a.out_layout.str() + "\" and layout \"" +
+                         a.layout.str() + "\", which have to agree");
     }
   }
   Shape OutShape(const Shape& x, bool symbolic) const {
     Shape out = x;
     for (size_t d = 0; d < size.size(); ++d) {
       const PrimExpr& e = x[layout.space[d]];
-      out.Set(layout.space[d], DimOf(e) >= 0 || symbolic ? WindowCount(e, size[d], strides[d], dilation[d], pad.begin[d], pad.end[d], ceil_mode) : UnknownDim());
+      out.Set(layout.space[d], DimOf(e) >= 0 || symbolic ? WindowCount(e, size[d], strides[d], dilation[d],
+                                                                       pad.begin[d], pad.end[d], ceil_mode)
+                                                         : UnknownDim());
     }
     return out;
   }
@@ -62,8 +65,9 @@ void CheckPool(const Pool& p, const TypeArgs& in) {
   for (size_t d = 0; d < p.size.size(); ++d) {
     int64_t n = in.dim(0, p.layout.space[d]);
     if (n >= 0 && !p.ceil_mode && n + p.pad.begin[d] + p.pad.end[d] < p.dilation[d] * (p.size[d] - 1) + 1) {
-      in.Fail("R3", "the window spans " + Str(p.dilation[d] * (p.size[d] - 1) + 1) + " elements, `data` with its padding has " +
-                        Str(n + p.pad.begin[d] + p.pad.end[d]) + " in dimension " + Str(p.layout.space[d]));
+      in.Fail("R3", "the window spans " + Str(p.dilation[d] * (p.size[d] - 1) + 1) +
+                        " elements, `data` with its padding has " + Str(n + p.pad.begin[d] + p.pad.end[d]) +
+                        " in dimension " + Str(p.layout.space[d]));
     }
   }
 }
@@ -80,11 +84,14 @@ Tensor LowerMaxPool(const MaxPoolAttrs<N>& a, const Tensors& in) {
   Pool p(a, N, "nn.max_pool");
   const Tensor& x = in[0];
   Array<te::IterVar> k = p.Axes();
-  return te::Compute(p.OutShape(x.shape(), true), [&](Indices i) {
-    PrimExpr inside;
-    Shape at = p.At(x.shape(), i, k, &inside);
-    return te::MaxOf(inside.defined() ? if_then_else(inside, x(at), lowest(x.dtype())) : x(at), k);
-  }, "max_pool", "pool");
+  return te::Compute(
+      p.OutShape(x.shape(), true),
+      [&](Indices i) {
+        PrimExpr inside;
+        Shape at = p.At(x.shape(), i, k, &inside);
+        return te::MaxOf(inside.defined() ? if_then_else(inside, x(at), lowest(x.dtype())) : x(at), k);
+      },
+      "max_pool", "pool");
 }
 
 template <int N>
@@ -119,16 +126,22 @@ Tensor LowerAvgPool(const AvgPoolAttrs<N>& a, const Tensors& in) {
   const Tensor& x = in[0];
   DataType t = x.dtype(), acc = t.is_integral() ? DataType::Int(64) : Wide(t);
   Array<te::IterVar> k = p.Axes();
-  Tensor sum = te::Compute(p.OutShape(x.shape(), true), [&](Indices i) {
-    PrimExpr inside;
-    Shape at = p.At(x.shape(), i, k, &inside);
-    PrimExpr v = cast(acc, x(at));
-    return te::Sum(inside.defined() ? if_then_else(inside, v, Lit(0, acc)) : v, k);
-  }, "pool_sum", "pool");
-  return te::Compute(sum.shape(), [&](Indices i) {
-    PrimExpr n = cast(acc, CountOf(p, x.shape(), i, a.count_include_pad));
-    return cast(t, acc.is_integral() ? topi::SafeTruncDiv(sum(i), n) : sum(i) / n);
-  }, "avg_pool");
+  Tensor sum = te::Compute(
+      p.OutShape(x.shape(), true),
+      [&](Indices i) {
+        PrimExpr inside;
+        Shape at = p.At(x.shape(), i, k, &inside);
+        PrimExpr v = cast(acc, x(at));
+        return te::Sum(inside.defined() ? if_then_else(inside, v, Lit(0, acc)) : v, k);
+      },
+      "pool_sum", "pool");
+  return te::Compute(
+      sum.shape(),
+      [&](Indices i) {
+        PrimExpr n = cast(acc, CountOf(p, x.shape(), i, a.count_include_pad));
+        return cast(t, acc.is_integral() ? topi::SafeTruncDiv(sum(i), n) : sum(i) / n);
+      },
+      "avg_pool");
 }
 
 template <int N>
@@ -144,24 +157,33 @@ Tensor LowerLpPool(const LpPoolAttrs<N>& a, const Tensors& in) {
   const Tensor& x = in[0];
   DataType acc = Wide(x.dtype());
   Array<te::IterVar> k = p.Axes();
-  Tensor sum = te::Compute(p.OutShape(x.shape(), true), [&](Indices i) {
-    PrimExpr inside;
-    Shape at = p.At(x.shape(), i, k, &inside);
-    PrimExpr v = fabs(cast(acc, x(at)));
-    v = a.p == 1 ? v : a.p == 2 ? v * v : pow(v, Lit(static_cast<double>(a.p), acc));
-    return te::Sum(inside.defined() ? if_then_else(inside, v, Lit(0, acc)) : v, k);
-  }, "pool_sum", "pool");
-  return topi::Map(sum, [&](PrimExpr v) {
-    return cast(x.dtype(), a.p == 1 ? v : a.p == 2 ? sqrt(v) : pow(v, Lit(1.0 / static_cast<double>(a.p), acc)));
-  }, "lp_pool");
+  Tensor sum = te::Compute(
+      p.OutShape(x.shape(), true),
+      [&](Indices i) {
+        PrimExpr inside;
+        Shape at = p.At(x.shape(), i, k, &inside);
+        PrimExpr v = fabs(cast(acc, x(at)));
+        v = a.p == 1 ? v : a.p == 2 ? v * v : pow(v, Lit(static_cast<double>(a.p), acc));
+        return te::Sum(inside.defined() ? if_then_else(inside, v, Lit(0, acc)) : v, k);
+      },
+      "pool_sum", "pool");
+  return topi::Map(
+      sum,
+      [&](PrimExpr v) {
+        return cast(x.dtype(), a.p == 1 ? v : a.p == 2 ? sqrt(v) : pow(v, Lit(1.0 / static_cast<double>(a.p), acc)));
+      },
+      "lp_pool");
 }
 
 template <OpName kName, class A>
 Op DefinePool(const char* doc, TypeRelationFn rel, LowerFn lower, const char* source) {
   return DefineOp({.name = kName.text,
                    .doc = doc,
-                   .inputs = {{"data", "In `layout`. R1: its rank. R2: numbers (lp_pool: floating). R3: with its padding at least as long as the window."}},
-                   .output = "In `layout`; extents floor((data + padding - dilation * (window - 1) - 1) / stride) + 1, or ceil with ceil_mode.",
+                   .inputs = {{"data",
+                               "In `layout`. R1: its rank. R2: numbers (lp_pool: floating). R3: with its padding at "
+                               "least as long as the window."}},
+                   .output = "In `layout`; extents floor((data + padding - dilation * (window - 1) - 1) / stride) + 1, "
+                             "or ceil with ceil_mode.",
                    .attrs = TypeOf<A>,
                    .type_rel = rel,
                    .lower = lower,
@@ -170,15 +192,18 @@ Op DefinePool(const char* doc, TypeRelationFn rel, LowerFn lower, const char* so
 }
 template <OpName kName, int N>
 Op MaxPool() {
-  return DefinePool<kName, MaxPoolAttrs<N>>("Largest element of each window; padding does not count.", Rel<kName, &MaxPoolType<N>>, &LowerMaxPool<N>, "ONNX MaxPool-22");
+  return DefinePool<kName, MaxPoolAttrs<N>>("Largest element of each window; padding does not count.",
+                                            Rel<kName, &MaxPoolType<N>>, &LowerMaxPool<N>, "ONNX MaxPool-22");
 }
 template <OpName kName, int N>
 Op AvgPool() {
-  return DefinePool<kName, AvgPoolAttrs<N>>("Mean of each window.", Rel<kName, &AvgPoolType<N>>, &LowerAvgPool<N>, "ONNX AveragePool-22");
+  return DefinePool<kName, AvgPoolAttrs<N>>("Mean of each window.", Rel<kName, &AvgPoolType<N>>, &LowerAvgPool<N>,
+                                            "ONNX AveragePool-22");
 }
 template <OpName kName, int N>
 Op LpPool() {
-  return DefinePool<kName, LpPoolAttrs<N>>("(sum of |data| ** p) ** (1 / p) of each window.", Rel<kName, &LpPoolType<N>>, &LowerLpPool<N>, "ONNX LpPool-22");
+  return DefinePool<kName, LpPoolAttrs<N>>("(sum of |data| ** p) ** (1 / p) of each window.",
+                                           Rel<kName, &LpPoolType<N>>, &LowerLpPool<N>, "ONNX LpPool-22");
 }
 
 // ---- global and adaptive pools
@@ -199,10 +224,13 @@ Tensor PoolAll(const Tensor& x, const ImageLayout& l, bool mean) {
   for (int64_t d = 0; d < x.ndim(); ++d) {
     if (on[d]) axes.push_back(d);
   }
-  Tensor r = topi::ReduceWith(x, axes, true, mean ? te::Sum : te::MaxOf, [&](PrimExpr v, const Shape&, const Shape&) { return cast(acc, v); }, "global_pool");
+  Tensor r = topi::ReduceWith(
+      x, axes, true, mean ? te::Sum : te::MaxOf, [&](PrimExpr v, const Shape&, const Shape&) { return cast(acc, v); },
+      "global_pool");
   if (!mean) return r;
   PrimExpr n = cast(acc, topi::ReducedCount(x.shape(), axes));
-  return topi::Map(r, [&](PrimExpr v) { return cast(t, acc.is_integral() ? topi::SafeTruncDiv(v, n) : v / n); }, "global_avg_pool");
+  return topi::Map(
+      r, [&](PrimExpr v) { return cast(t, acc.is_integral() ? topi::SafeTruncDiv(v, n) : v / n); }, "global_avg_pool");
 }
 template <int N, bool kMean>
 Tensor LowerGlobalPool(const GlobalPoolAttrs<N>& a, const Tensors& in) {
@@ -250,7 +278,8 @@ Tensor LowerAdaptivePool(const AdaptivePoolAttrs<N>& a, const Tensors& in) {
     PrimExpr n = x.shape()[l.space[d]], m = size[d];
     out.Set(l.space[d], m);
     // The longest window: one element more than n / m rounded up, unless m divides n.
-    PrimExpr longest = DimOf(n) >= 0 && DimOf(n) % size[d] == 0 ? PrimExpr(DimOf(n) / size[d]) : ceildiv(n, m) + PrimExpr(1);
+    PrimExpr longest =
+        DimOf(n) >= 0 && DimOf(n) % size[d] == 0 ? PrimExpr(DimOf(n) / size[d]) : ceildiv(n, m) + PrimExpr(1);
     k.push_back(te::ReduceAxis(0, longest, "k" + Str(d)));
   }
   auto bounds = [&](const Indices& i, int d, PrimExpr* begin, PrimExpr* end) {
@@ -258,31 +287,37 @@ Tensor LowerAdaptivePool(const AdaptivePoolAttrs<N>& a, const Tensors& in) {
     *begin = floordiv(o * n, m);
     *end = ceildiv((o + PrimExpr(1)) * n, m);
   };
-  Tensor r = te::Compute(out, [&](Indices i) {
-    Shape at = i;
-    PrimExpr inside;
-    for (int d = 0; d < N; ++d) {
-      PrimExpr begin, end;
-      bounds(i, d, &begin, &end);
-      PrimExpr n = x.shape()[l.space[d]];
-      if (!(DimOf(n) >= 0 && DimOf(n) % size[d] == 0)) inside = AndAlso(inside, begin + k[d]->var < end);
-      at.Set(l.space[d], begin + k[d]->var);
-    }
-    PrimExpr v = cast(acc, x(at));
-    if (inside.defined()) v = if_then_else(inside, v, kMean ? Lit(0, acc) : lowest(acc));
-    return kMean ? te::Sum(v, k) : te::MaxOf(v, k);
-  }, "adaptive_pool");
+  Tensor r = te::Compute(
+      out,
+      [&](Indices i) {
+        Shape at = i;
+        PrimExpr inside;
+        for (int d = 0; d < N; ++d) {
+          PrimExpr begin, end;
+          bounds(i, d, &begin, &end);
+          PrimExpr n = x.shape()[l.space[d]];
+          if (!(DimOf(n) >= 0 && DimOf(n) % size[d] == 0)) inside = AndAlso(inside, begin + k[d]->var < end);
+          at.Set(l.space[d], begin + k[d]->var);
+        }
+        PrimExpr v = cast(acc, x(at));
+        if (inside.defined()) v = if_then_else(inside, v, kMean ? Lit(0, acc) : lowest(acc));
+        return kMean ? te::Sum(v, k) : te::MaxOf(v, k);
+      },
+      "adaptive_pool");
   if (!kMean) return r;
-  return te::Compute(out, [&](Indices i) {
-    PrimExpr n = 1;
-    for (int d = 0; d < N; ++d) {
-      PrimExpr begin, end;
-      bounds(i, d, &begin, &end);
-      n = n * (end - begin);
-    }
-    n = cast(acc, n);
-    return cast(t, acc.is_integral() ? topi::SafeTruncDiv(r(i), n) : r(i) / n);
-  }, "adaptive_avg_pool");
+  return te::Compute(
+      out,
+      [&](Indices i) {
+        PrimExpr n = 1;
+        for (int d = 0; d < N; ++d) {
+          PrimExpr begin, end;
+          bounds(i, d, &begin, &end);
+          n = n * (end - begin);
+        }
+        n = cast(acc, n);
+        return cast(t, acc.is_integral() ? topi::SafeTruncDiv(r(i), n) : r(i) / n);
+      },
+      "adaptive_avg_pool");
 }
 template <OpName kName, int N, bool kMean>
 Op AdaptivePool(const char* doc) {
@@ -303,10 +338,12 @@ struct IndexedPool {
   Margins pad;
   IndexedPool(const MaxPoolWithIndicesAttrs& a, int64_t space, const char* op) {
     if (static_cast<int64_t>(a.pool_size.size()) != space) {
-      throw CompileError(std::string("[") + op + " R1] pool_size has " + Str(a.pool_size.size()) + " numbers for " + Str(space) + " spatial dimensions");
+      throw CompileError(std::string("[") + op + " R1] pool_size has " + Str(a.pool_size.size()) + " numbers for " +
+                         Str(space) + " spatial dimensions");
     }
     size = ToInts(a.pool_size);
-    strides = ReadPerDim(a.strides, space, 1, op, "strides"), dilation = ReadPerDim(a.dilation, space, 1, op, "dilation");
+    strides = ReadPerDim(a.strides, space, 1, op, "strides"),
+    dilation = ReadPerDim(a.dilation, space, 1, op, "dilation");
     pad = a.padding.defined() ? ReadPadding(a.padding, space, op) : Margins{Ints(space, 0), Ints(space, 0)};
   }
 };
@@ -316,7 +353,8 @@ Type MaxPoolIndexedType(const MaxPoolWithIndicesAttrs& a, const TypeArgs& in) {
   IndexedPool p(a, in.ndim(0) - 2, in.op());
   Shape out = in.shape(0);
   for (int64_t d = 2; d < in.ndim(0); ++d) {
-    out.Set(d, MakeDim(WindowCount(in.dim(0, d), p.size[d - 2], p.strides[d - 2], p.dilation[d - 2], p.pad.begin[d - 2], p.pad.end[d - 2], a.ceil_mode)));
+    out.Set(d, MakeDim(WindowCount(in.dim(0, d), p.size[d - 2], p.strides[d - 2], p.dilation[d - 2], p.pad.begin[d - 2],
+                                   p.pad.end[d - 2], a.ceil_mode)));
   }
   return TupleType(Array<Type>{TensorType(out, in.dtype(0)), TensorType(out, DataType::Int(64))});
 }
@@ -327,7 +365,8 @@ Tensors LowerMaxPoolIndexed(const MaxPoolWithIndicesAttrs& a, const Tensors& in)
   DataType i64 = DataType::Int(64);
   Shape out = x.shape();
   for (int64_t d = 0; d < space; ++d) {
-    out.Set(d + 2, WindowCount(x.shape()[d + 2], p.size[d], p.strides[d], p.dilation[d], p.pad.begin[d], p.pad.end[d], a.ceil_mode));
+    out.Set(d + 2, WindowCount(x.shape()[d + 2], p.size[d], p.strides[d], p.dilation[d], p.pad.begin[d], p.pad.end[d],
+                               a.ceil_mode));
   }
   auto window = [&](const Indices& i, const Array<te::IterVar>& k, PrimExpr* inside) {
     Shape at = i;
@@ -345,30 +384,40 @@ Tensors LowerMaxPoolIndexed(const MaxPoolWithIndicesAttrs& a, const Tensors& in)
     return k;
   };
   Array<te::IterVar> k = axes();
-  Tensor top = te::Compute(out, [&](Indices i) {
-    PrimExpr inside;
-    Shape at = window(i, k, &inside);
-    return te::MaxOf(if_then_else(inside, x(at), lowest(x.dtype())), k);
-  }, "max_pool");
+  Tensor top = te::Compute(
+      out,
+      [&](Indices i) {
+        PrimExpr inside;
+        Shape at = window(i, k, &inside);
+        return te::MaxOf(if_then_else(inside, x(at), lowest(x.dtype())), k);
+      },
+      "max_pool");
   Array<te::IterVar> m = axes();
   // The first place of the largest, in row-major order; its number then counts as storage_order says.
-  Tensor place = te::Compute(out, [&](Indices i) {
-    PrimExpr inside;
-    Shape at = window(i, m, &inside);
-    PrimExpr v = Widen(x(at)), t = Widen(top(i)), hit = equal(v, t);
-    if (v.dtype().is_floating()) hit = hit || isnan(v);
-    return te::MinOf(if_then_else(inside, te::Select(hit, topi::Ravel(at, x.shape()), max_value(i64)), max_value(i64)), m);
-  }, "place");
+  Tensor place = te::Compute(
+      out,
+      [&](Indices i) {
+        PrimExpr inside;
+        Shape at = window(i, m, &inside);
+        PrimExpr v = Widen(x(at)), t = Widen(top(i)), hit = equal(v, t);
+        if (v.dtype().is_floating()) hit = hit || isnan(v);
+        return te::MinOf(
+            if_then_else(inside, te::Select(hit, topi::Ravel(at, x.shape()), max_value(i64)), max_value(i64)), m);
+      },
+      "place");
   if (a.storage_order == 0) return {top, place};
-  Tensor column = te::Compute(out, [&](Indices i) {
-    Shape at = topi::Unravel(place(i), x.shape());
-    PrimExpr n = at[0] * x.shape()[1] + at[1], plane = 1, in_plane = 0;
-    for (int64_t d = 0; d < space; ++d) {
-      in_plane = in_plane + at[d + 2] * plane;
-      plane = plane * x.shape()[d + 2];
-    }
-    return n * plane + in_plane;
-  }, "place_by_column");
+  Tensor column = te::Compute(
+      out,
+      [&](Indices i) {
+        Shape at = topi::Unravel(place(i), x.shape());
+        PrimExpr n = at[0] * x.shape()[1] + at[1], plane = 1, in_plane = 0;
+        for (int64_t d = 0; d < space; ++d) {
+          in_plane = in_plane + at[d + 2] * plane;
+          plane = plane * x.shape()[d + 2];
+        }
+        return n * plane + in_plane;
+      },
+      "place_by_column");
   return {top, column};
 }
 Type MaxUnpoolType(const MaxUnpoolAttrs& a, const TypeArgs& in) {
@@ -376,46 +425,57 @@ Type MaxUnpoolType(const MaxUnpoolAttrs& a, const TypeArgs& in) {
   bool same = in.ndim(0) == in.ndim(1);
   for (int64_t d = 0; same && d < in.ndim(0); ++d) same = in.Same(in.shape(0)[d], in.shape(1)[d]);
   if (!same) in.Fail("R2", in.Show(1) + " and " + in.Show(0) + " differ in shape");
-  if (static_cast<int64_t>(a.output_shape.size()) != in.ndim(0)) in.Fail("R1", "output_shape has " + Str(a.output_shape.size()) + " extents, `data` has rank " + Str(in.ndim(0)));
+  if (static_cast<int64_t>(a.output_shape.size()) != in.ndim(0))
+    in.Fail("R1", "output_shape has " + Str(a.output_shape.size()) + " extents, `data` has rank " + Str(in.ndim(0)));
   return TensorType(MakeShape(ToInts(a.output_shape)), in.dtype(0));
 }
 Tensor LowerMaxUnpool(const MaxUnpoolAttrs& a, const Tensors& in) {
   Shape out = MakeShape(ToInts(a.output_shape));
   const Tensor& x = in[0];
-  return topi::Extern(out, x.dtype(), in, [&](const Array<tir::Buffer>& buf, const tir::Buffer& to) {
-    tir::Stmt fill = topi::Loops(out, [&](const Shape& i) { return topi::Store(to, i, Lit(0, x.dtype())); });
-    tir::Stmt write = topi::Loops(x.shape(), [&](const Shape& i) {
-      PrimExpr p = cast(DataType::Int(64), tir::BufferLoad(buf[1], i));
-      tir::IfThenElseNode n;
-      n.condition = p >= PrimExpr(0) && p < topi::Product(out);
-      n.then_case = topi::Store(to, topi::Unravel(p, out), tir::BufferLoad(buf[0], i));
-      return tir::Stmt(tir::IfThenElse(std::move(n)));
-    });
-    return tir::SeqStmt::Flatten({fill, write});
-  }, "max_unpool");
+  return topi::Extern(
+      out, x.dtype(), in,
+      [&](const Array<tir::Buffer>& buf, const tir::Buffer& to) {
+        tir::Stmt fill = topi::Loops(out, [&](const Shape& i) { return topi::Store(to, i, Lit(0, x.dtype())); });
+        tir::Stmt write = topi::Loops(x.shape(), [&](const Shape& i) {
+          PrimExpr p = cast(DataType::Int(64), tir::BufferLoad(buf[1], i));
+          tir::IfThenElseNode n;
+          n.condition = p >= PrimExpr(0) && p < topi::Product(out);
+          n.then_case = topi::Store(to, topi::Unravel(p, out), tir::BufferLoad(buf[0], i));
+          return tir::Stmt(tir::IfThenElse(std::move(n)));
+        });
+        return tir::SeqStmt::Flatten({fill, write});
+      },
+      "max_unpool");
 }
 
 }  // namespace
 
-const Op op::max_pool1d = MaxPool<"nn.max_pool1d", 1>(), op::max_pool2d = MaxPool<"nn.max_pool2d", 2>(), op::max_pool3d = MaxPool<"nn.max_pool3d", 3>();
-const Op op::avg_pool1d = AvgPool<"nn.avg_pool1d", 1>(), op::avg_pool2d = AvgPool<"nn.avg_pool2d", 2>(), op::avg_pool3d = AvgPool<"nn.avg_pool3d", 3>();
-const Op op::lp_pool1d = LpPool<"nn.lp_pool1d", 1>(), op::lp_pool2d = LpPool<"nn.lp_pool2d", 2>(), op::lp_pool3d = LpPool<"nn.lp_pool3d", 3>();
+const Op op::max_pool1d = MaxPool<"nn.max_pool1d", 1>(), op::max_pool2d = MaxPool<"nn.max_pool2d", 2>(),
+         op::max_pool3d = MaxPool<"nn.max_pool3d", 3>();
+const Op op::avg_pool1d = AvgPool<"nn.avg_pool1d", 1>(), op::avg_pool2d = AvgPool<"nn.avg_pool2d", 2>(),
+         op::avg_pool3d = AvgPool<"nn.avg_pool3d", 3>();
+const Op op::lp_pool1d = LpPool<"nn.lp_pool1d", 1>(), op::lp_pool2d = LpPool<"nn.lp_pool2d", 2>(),
+         op::lp_pool3d = LpPool<"nn.lp_pool3d", 3>();
 const Op op::global_max_pool1d = GlobalPool<"nn.global_max_pool1d", 1, false>("Largest element of each channel.");
 const Op op::global_max_pool2d = GlobalPool<"nn.global_max_pool2d", 2, false>("Largest element of each channel.");
 const Op op::global_max_pool3d = GlobalPool<"nn.global_max_pool3d", 3, false>("Largest element of each channel.");
 const Op op::global_avg_pool1d = GlobalPool<"nn.global_avg_pool1d", 1, true>("Mean of each channel.");
 const Op op::global_avg_pool2d = GlobalPool<"nn.global_avg_pool2d", 2, true>("Mean of each channel.");
 const Op op::global_avg_pool3d = GlobalPool<"nn.global_avg_pool3d", 3, true>("Mean of each channel.");
-const Op op::adaptive_max_pool1d = AdaptivePool<"nn.adaptive_max_pool1d", 1, false>("Largest elements of equal parts of space.");
-const Op op::adaptive_max_pool2d = AdaptivePool<"nn.adaptive_max_pool2d", 2, false>("Largest elements of equal parts of space.");
-const Op op::adaptive_max_pool3d = AdaptivePool<"nn.adaptive_max_pool3d", 3, false>("Largest elements of equal parts of space.");
+const Op op::adaptive_max_pool1d =
+    AdaptivePool<"nn.adaptive_max_pool1d", 1, false>("Largest elements of equal parts of space.");
+const Op op::adaptive_max_pool2d =
+    AdaptivePool<"nn.adaptive_max_pool2d", 2, false>("Largest elements of equal parts of space.");
+const Op op::adaptive_max_pool3d =
+    AdaptivePool<"nn.adaptive_max_pool3d", 3, false>("Largest elements of equal parts of space.");
 const Op op::adaptive_avg_pool1d = AdaptivePool<"nn.adaptive_avg_pool1d", 1, true>("Means of equal parts of space.");
 const Op op::adaptive_avg_pool2d = AdaptivePool<"nn.adaptive_avg_pool2d", 2, true>("Means of equal parts of space.");
 const Op op::adaptive_avg_pool3d = AdaptivePool<"nn.adaptive_avg_pool3d", 3, true>("Means of equal parts of space.");
 const Op op::max_pool_with_indices = DefineOp({
     .name = "nn.max_pool_with_indices",
     .doc = "Largest element of each window, and its place in data: a number over all of data.",
-    .inputs = {{"data", "(N, C, ...). R1: rank 3 or more, a number of pool_size for each spatial dimension. R2: numbers."}},
+    .inputs = {{"data",
+                "(N, C, ...). R1: rank 3 or more, a number of pool_size for each spatial dimension. R2: numbers."}},
     .output = "A tuple of the values and their int64 places.",
     .attrs = TypeOf<MaxPoolWithIndicesAttrs>,
     .type_rel = Rel<"nn.max_pool_with_indices", MaxPoolIndexedType>,
@@ -426,7 +486,8 @@ const Op op::max_pool_with_indices = DefineOp({
 const Op op::max_unpool = DefineOp({
     .name = "nn.max_unpool",
     .doc = "Zeros with the elements of data put back at their places.",
-    .inputs = {{"data", "What max_pool_with_indices gave."}, {"indices", "R2: integers, the shape of data; places in the result, others are left out."}},
+    .inputs = {{"data", "What max_pool_with_indices gave."},
+               {"indices", "R2: integers, the shape of data; places in the result, others are left out."}},
     .output = "Shape output_shape. R1: data's rank.",
     .attrs = TypeOf<MaxUnpoolAttrs>,
     .type_rel = Rel<"nn.max_unpool", MaxUnpoolType>,

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fourier transforms, spreading elements apart, and losses.
-#include "../common.h"
-
 #include <baton/relay/op/make.h>
 #include <baton/relay/op/nn.h>
 #include <baton/topi/elemwise.h>
 #include <baton/topi/reduce.h>
+
+#include "../common.h"
 
 namespace baton::relay {
 namespace {
@@ -34,7 +34,8 @@ Type DFTType(const DFTAttrs& a, const TypeArgs& in) {
   if (s.axis == last) in.Fail("R2", "axis " + Str(s.axis) + " is that of the real and imaginary parts");
   if (parts != 1 && parts != 2) in.Fail("R3", in.Show(0) + ", where the last dimension holds 1 or 2 parts");
   if (s.have < 0) in.Fail("R4", in.Show(0) + ": the extent of axis " + Str(s.axis) + " is not known");
-  if (s.length < 1 || s.length > (1 << 24)) in.Fail("R4", "the signal has " + Str(s.length) + " elements, where 1 to 2 ** 24 are wanted");
+  if (s.length < 1 || s.length > (1 << 24))
+    in.Fail("R4", "the signal has " + Str(s.length) + " elements, where 1 to 2 ** 24 are wanted");
   if (a.onesided && !a.inverse && parts != 1) in.Fail("R3", "onesided is for real signals, with one part");
   Shape out = in.shape(0);
   out.Set(s.axis, PrimExpr(s.out));
@@ -51,45 +52,56 @@ Tensor LowerDFT(const DFTAttrs& a, const Tensors& in) {
   PrimExpr n = s.length;
   // cos and sin of all multiples of 2 pi / length, in float64.
   auto wave = [&](PrimExpr (*f)(PrimExpr), const char* name) {
-    return te::Compute(Shape{n}, [&](Indices i) {
-      return cast(t, f(cast(f64, PrimExpr(i[0])) * Lit(6.283185307179586476925 / static_cast<double>(s.length), f64)));
-    }, name);
+    return te::Compute(
+        Shape{n},
+        [&](Indices i) {
+          return cast(t,
+                      f(cast(f64, PrimExpr(i[0])) * Lit(6.283185307179586476925 / static_cast<double>(s.length), f64)));
+        },
+        name);
   };
   Tensor c = wave(baton::cos, "cosines"), sn = wave(baton::sin, "sines");
   Shape out = x.shape();
   out.Set(s.axis, PrimExpr(s.out));
   out.Set(last, PrimExpr(s.half_in ? 1 : 2));
   Array<te::IterVar> k{te::ReduceAxis(0, PrimExpr(terms), "k")};
-  Tensor sum = te::Compute(out, [&](Indices i) {
-    Shape at = i;
-    at.Set(s.axis, k[0]->var);
-    at.Set(last, PrimExpr(0));
-    PrimExpr re = cast(t, x(at)), im = Lit(0, t);
-    if (complex) {
-      at.Set(last, PrimExpr(1));
-      im = cast(t, x(at));
-    }
-    PrimExpr angle = floormod(i[s.axis] * k[0]->var, n), cv = c(angle), sv = sn(angle);
-    if (!a.inverse) sv = -sv;
-    PrimExpr real = re * cv - im * sv, v = real;
-    if (!s.half_in) v = te::Select(equal(PrimExpr(i[last]), PrimExpr(0)), real, im * cv + re * sv);
-    if (s.half_in) {  // the other half of the spectrum adds the same again
-      PrimExpr once = equal(PrimExpr(k[0]->var), PrimExpr(0)) || equal(k[0]->var * PrimExpr(2), n);
-      v = te::Select(once, v, v * Lit(2, t));
-    }
-    return te::Sum(v, k);
-  }, "dft");
-  return topi::Map(sum, [&](PrimExpr v) { return cast(x.dtype(), a.inverse ? v / Lit(static_cast<double>(s.length), t) : v); }, "dft");
+  Tensor sum = te::Compute(
+      out,
+      [&](Indices i) {
+        Shape at = i;
+        at.Set(s.axis, k[0]->var);
+        at.Set(last, PrimExpr(0));
+        PrimExpr re = cast(t, x(at)), im = Lit(0, t);
+        if (complex) {
+          at.Set(last, PrimExpr(1));
+          im = cast(t, x(at));
+        }
+        PrimExpr angle = floormod(i[s.axis] * k[0]->var, n), cv = c(angle), sv = sn(angle);
+        if (!a.inverse) sv = -sv;
+        PrimExpr real = re * cv - im * sv, v = real;
+        if (!s.half_in) v = te::Select(equal(PrimExpr(i[last]), PrimExpr(0)), real, im * cv + re * sv);
+        if (s.half_in) {  // the other half of the spectrum adds the same again
+          PrimExpr once = equal(PrimExpr(k[0]->var), PrimExpr(0)) || equal(k[0]->var * PrimExpr(2), n);
+          v = te::Select(once, v, v * Lit(2, t));
+        }
+        return te::Sum(v, k);
+      },
+      "dft");
+  return topi::Map(
+      sum, [&](PrimExpr v) { return cast(x.dtype(), a.inverse ? v / Lit(static_cast<double>(s.length), t) : v); },
+      "dft");
 }
 
 // ---- dilate
 Type DilateType(const DilateAttrs& a, const TypeArgs& in) {
-  if (static_cast<int64_t>(a.strides.size()) != in.ndim(0)) in.Fail("R1", "strides has " + Str(a.strides.size()) + " numbers, " + in.Show(0) + " has rank " + Str(in.ndim(0)));
+  if (static_cast<int64_t>(a.strides.size()) != in.ndim(0))
+    in.Fail("R1", "strides has " + Str(a.strides.size()) + " numbers, " + in.Show(0) + " has rank " + Str(in.ndim(0)));
   Shape out = in.shape(0);
   for (int64_t d = 0; d < in.ndim(0); ++d) {
     int64_t n = in.dim(0, d), to;
     if (a.strides[d] == 1) continue;
-    if (n >= 0 && (__builtin_mul_overflow(n - 1, a.strides[d], &to) || to > (int64_t{1} << 48))) in.Fail("R1", "the result has too many elements");
+    if (n >= 0 && (__builtin_mul_overflow(n - 1, a.strides[d], &to) || to > (int64_t{1} << 48)))
+      in.Fail("R1", "the result has too many elements");
     out.Set(d, n < 0 ? UnknownDim() : PrimExpr(n == 0 ? 0 : to + 1));
   }
   return TensorType(out, in.dtype(0));
@@ -101,20 +113,23 @@ Tensor LowerDilate(const DilateAttrs& a, const Tensors& in) {
     const PrimExpr& n = x.shape()[d];
     out.push_back(a.strides[d] == 1 || tir::is_zero(n) ? n : (n - PrimExpr(1)) * PrimExpr(a.strides[d]) + PrimExpr(1));
   }
-  return te::Compute(out, [&](Indices i) {
-    Shape at;
-    PrimExpr hit;
-    for (int64_t d = 0; d < x.ndim(); ++d) {
-      if (a.strides[d] == 1) {
-        at.push_back(i[d]);
-        continue;
-      }
-      PrimExpr c = equal(floormod(i[d], PrimExpr(a.strides[d])), PrimExpr(0));
-      hit = hit.defined() ? hit && c : c;
-      at.push_back(floordiv(i[d], PrimExpr(a.strides[d])));
-    }
-    return hit.defined() ? if_then_else(hit, x(at), Lit(a.dilation_value, x.dtype())) : x(at);
-  }, "dilate");
+  return te::Compute(
+      out,
+      [&](Indices i) {
+        Shape at;
+        PrimExpr hit;
+        for (int64_t d = 0; d < x.ndim(); ++d) {
+          if (a.strides[d] == 1) {
+            at.push_back(i[d]);
+            continue;
+          }
+          PrimExpr c = equal(floormod(i[d], PrimExpr(a.strides[d])), PrimExpr(0));
+          hit = hit.defined() ? hit && c : c;
+          at.push_back(floordiv(i[d], PrimExpr(a.strides[d])));
+        }
+        return hit.defined() ? if_then_else(hit, x(at), Lit(a.dilation_value, x.dtype())) : x(at);
+      },
+      "dilate");
 }
 
 // ---- losses
@@ -124,11 +139,14 @@ Type NLLLossType(const NLLLossAttrs& a, const TypeArgs& in) {
   in.Integral(1, "R2");
   in.Rank(2, 1, "R3");
   in.MinRank(0, in.ndim(1) == 0 ? 1 : 2, "R3");
-  if (a.reduction != "mean" && a.reduction != "sum" && a.reduction != "none") in.Fail("R4", "reduction is \"" + a.reduction.str() + "\"; it is \"mean\", \"sum\" or \"none\"");
+  if (a.reduction != "mean" && a.reduction != "sum" && a.reduction != "none")
+    in.Fail("R4", "reduction is \"" + a.reduction.str() + "\"; it is \"mean\", \"sum\" or \"none\"");
   bool fits = in.ndim(0) == in.ndim(1) + 1;
   for (int64_t d = 0; fits && d < in.ndim(1); ++d) fits = in.Same(in.shape(1)[d], in.shape(0)[d == 0 ? 0 : d + 1]);
-  if (!fits) in.Fail("R3", in.Show(1) + " and " + in.Show(0) + ": targets have the shape of predictions without the classes");
-  if (!in.Same(in.shape(2)[0], in.shape(0)[in.ndim(1) == 0 ? 0 : 1])) in.Fail("R3", in.Show(2) + ", where a weight for each class of " + in.Show(0) + " is wanted");
+  if (!fits)
+    in.Fail("R3", in.Show(1) + " and " + in.Show(0) + ": targets have the shape of predictions without the classes");
+  if (!in.Same(in.shape(2)[0], in.shape(0)[in.ndim(1) == 0 ? 0 : 1]))
+    in.Fail("R3", in.Show(2) + ", where a weight for each class of " + in.Show(0) + " is wanted");
   return TensorType(a.reduction == "none" ? in.shape(1) : Shape(), in.dtype(0));
 }
 Tensor LowerNLLLoss(const NLLLossAttrs& a, const Tensors& in) {
@@ -147,15 +165,20 @@ Tensor LowerNLLLoss(const NLLLossAttrs& a, const Tensors& in) {
     at.insert(class_dim, index);
     return -cast(t, p(at)) * v;
   };
-  if (a.reduction == "none") return te::Compute(y.shape(), [&](Indices i) { return cast(p.dtype(), loss(i)); }, "nll_loss");
+  if (a.reduction == "none")
+    return te::Compute(y.shape(), [&](Indices i) { return cast(p.dtype(), loss(i)); }, "nll_loss");
   Ints all;
   for (int64_t d = 0; d < y.ndim(); ++d) all.push_back(d);
-  Tensor sum = topi::ReduceWith(y, all, false, te::Sum, [&](PrimExpr, const Shape& at, const Shape&) { return loss(at); }, "loss_sum");
+  Tensor sum = topi::ReduceWith(
+      y, all, false, te::Sum, [&](PrimExpr, const Shape& at, const Shape&) { return loss(at); }, "loss_sum");
   if (a.reduction == "sum") return topi::Cast(sum, p.dtype());
-  Tensor total = topi::ReduceWith(y, all, false, te::Sum, [&](PrimExpr, const Shape& at, const Shape&) {
-    PrimExpr index;
-    return weight(at, &index);
-  }, "weight_sum");
+  Tensor total = topi::ReduceWith(
+      y, all, false, te::Sum,
+      [&](PrimExpr, const Shape& at, const Shape&) {
+        PrimExpr index;
+        return weight(at, &index);
+      },
+      "weight_sum");
   return te::Compute(Shape(), [&](Indices i) { return cast(p.dtype(), sum(i) / total(i)); }, "nll_loss");
 }
 Type CrossEntropyType(const TypeArgs& in) {
@@ -171,11 +194,15 @@ Type CrossEntropyType(const TypeArgs& in) {
 template <bool kLogits>
 Tensor LowerCrossEntropy(const Tensors& in) {
   DataType t = Wide(in[0].dtype());
-  Tensor sum = topi::ReduceWith(in[0], {0, 1}, false, te::Sum, [&](PrimExpr v, const Shape& at, const Shape&) {
-    v = cast(t, v);
-    return (kLogits ? v : log(v)) * cast(t, in[1](at));
-  }, "cross_entropy");
-  return topi::Map(sum, [&](PrimExpr v) { return cast(in[0].dtype(), -v / cast(t, in[0].shape()[0])); }, "cross_entropy");
+  Tensor sum = topi::ReduceWith(
+      in[0], {0, 1}, false, te::Sum,
+      [&](PrimExpr v, const Shape& at, const Shape&) {
+        v = cast(t, v);
+        return (kLogits ? v : log(v)) * cast(t, in[1](at));
+      },
+      "cross_entropy");
+  return topi::Map(
+      sum, [&](PrimExpr v) { return cast(in[0].dtype(), -v / cast(t, in[0].shape()[0])); }, "cross_entropy");
 }
 
 }  // namespace
@@ -183,8 +210,11 @@ Tensor LowerCrossEntropy(const Tensors& in) {
 const Op op::dft = DefineOp({
     .name = "dft",
     .doc = "Discrete Fourier transform; its cost is the square of the length.",
-    .inputs = {{"data", "R1: floating dtype. R2: rank 2 or more. R3: the last dimension holds the real part, or both. R4: a known length."}},
-    .output = "The length on `axis` (half of it and 1 with onesided), 2 parts; with inverse and onesided a real signal.",
+    .inputs = {{"data",
+                "R1: floating dtype. R2: rank 2 or more. R3: the last dimension holds the real part, or both. R4: a "
+                "known length."}},
+    .output =
+        "The length on `axis` (half of it and 1 with onesided), 2 parts; with inverse and onesided a real signal.",
     .attrs = TypeOf<DFTAttrs>,
     .type_rel = Rel<"dft", DFTType>,
     .lower = LowerDFT,

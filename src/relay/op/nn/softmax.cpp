@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Softmax and its like along one axis.
-#include "../common.h"
-
 #include <baton/relay/op/nn.h>
 #include <baton/topi/elemwise.h>
 #include <baton/topi/reduce.h>
+
+#include "../common.h"
 
 namespace baton::relay {
 namespace {
@@ -26,16 +26,17 @@ Type SoftmaxType(const SoftmaxAttrs& a, const TypeArgs& in) {
 
 struct Parts {
   int64_t axis;
-  DataType t;     ///< of the arithmetic
-  Tensor top;     ///< largest along the axis
-  Tensor exp;     ///< exp(data - top)
+  DataType t;  ///< of the arithmetic
+  Tensor top;  ///< largest along the axis
+  Tensor exp;  ///< exp(data - top)
   Tensor sum;
 };
 Parts PartsOf(const SoftmaxAttrs& a, const Tensor& x, bool keep_exp) {
   Parts p;
   p.axis = NormalizeAxis(a.axis, x.ndim(), "nn.softmax");
   p.t = Wide(x.dtype());
-  p.top = topi::ReduceWith(x, {p.axis}, false, te::MaxOf, [&](PrimExpr v, const Shape&, const Shape&) { return cast(p.t, v); }, "max");
+  p.top = topi::ReduceWith(
+      x, {p.axis}, false, te::MaxOf, [&](PrimExpr v, const Shape&, const Shape&) { return cast(p.t, v); }, "max");
   auto difference = [&](PrimExpr v, const Shape& at) {
     Shape outer;
     for (int64_t d = 0; d < x.ndim(); ++d) {
@@ -45,37 +46,52 @@ Parts PartsOf(const SoftmaxAttrs& a, const Tensor& x, bool keep_exp) {
   };
   if (keep_exp) {
     p.exp = te::Compute(x.shape(), [&](Indices i) { return difference(x(i), i); }, "exp");
-    p.sum = topi::ReduceWith(p.exp, {p.axis}, false, te::Sum, [](PrimExpr v, const Shape&, const Shape&) { return v; }, "sum");
+    p.sum = topi::ReduceWith(
+        p.exp, {p.axis}, false, te::Sum, [](PrimExpr v, const Shape&, const Shape&) { return v; }, "sum");
   } else {
-    p.sum = topi::ReduceWith(x, {p.axis}, false, te::Sum, [&](PrimExpr v, const Shape& at, const Shape&) { return difference(v, at); }, "sum_exp");
+    p.sum = topi::ReduceWith(
+        x, {p.axis}, false, te::Sum, [&](PrimExpr v, const Shape& at, const Shape&) { return difference(v, at); },
+        "sum_exp");
   }
   return p;
 }
 Tensor LowerSoftmax(const SoftmaxAttrs& a, const Tensors& in) {
   Parts p = PartsOf(a, in[0], true);
-  // One division a row: a product with the reciprocal is within one more ulp, and a vector division costs as much as exp.
+  // One division a row: a product with the reciprocal is within one more ulp, and a vector division costs as much as
+  // exp.
   Tensor scale = te::Compute(p.sum.shape(), [&](Indices i) { return Lit(1, p.t) / p.sum(i); }, "scale");
-  return te::Compute(in[0].shape(), [&](Indices i) { return cast(in[0].dtype(), p.exp(i) * scale(Without(i, p.axis))); }, "softmax");
+  return te::Compute(
+      in[0].shape(), [&](Indices i) { return cast(in[0].dtype(), p.exp(i) * scale(Without(i, p.axis))); }, "softmax");
 }
 Tensor LowerLogSoftmax(const SoftmaxAttrs& a, const Tensors& in) {
   Parts p = PartsOf(a, in[0], false);
-  return te::Compute(in[0].shape(), [&](Indices i) {
-    Shape o = Without(i, p.axis);
-    return cast(in[0].dtype(), cast(p.t, in[0](i)) - p.top(o) - log(p.sum(o)));
-  }, "log_softmax");
+  return te::Compute(
+      in[0].shape(),
+      [&](Indices i) {
+        Shape o = Without(i, p.axis);
+        return cast(in[0].dtype(), cast(p.t, in[0](i)) - p.top(o) - log(p.sum(o)));
+      },
+      "log_softmax");
 }
 Tensor LowerHardmax(const SoftmaxAttrs& a, const Tensors& in) {
   const Tensor& x = in[0];
   int64_t axis = NormalizeAxis(a.axis, x.ndim(), "nn.hardmax");
   DataType t = Wide(x.dtype()), i64 = DataType::Int(64);
-  Tensor top = topi::ReduceWith(x, {axis}, true, te::MaxOf, [&](PrimExpr v, const Shape&, const Shape&) { return cast(t, v); }, "max");
-  Tensor first = topi::ReduceWith(x, {axis}, false, te::MinOf, [&](PrimExpr v, const Shape& at, const Shape& k) {
-    PrimExpr m = topi::BroadcastAt(top, at), w = cast(t, v);
-    return te::Select(equal(w, m) || isnan(w), k[0], max_value(i64));
-  }, "first");
-  return te::Compute(x.shape(), [&](Indices i) {
-    return te::Select(equal(first(Without(i, axis)), PrimExpr(i[axis])), Lit(1, x.dtype()), Lit(0, x.dtype()));
-  }, "hardmax");
+  Tensor top = topi::ReduceWith(
+      x, {axis}, true, te::MaxOf, [&](PrimExpr v, const Shape&, const Shape&) { return cast(t, v); }, "max");
+  Tensor first = topi::ReduceWith(
+      x, {axis}, false, te::MinOf,
+      [&](PrimExpr v, const Shape& at, const Shape& k) {
+        PrimExpr m = topi::BroadcastAt(top, at), w = cast(t, v);
+        return te::Select(equal(w, m) || isnan(w), k[0], max_value(i64));
+      },
+      "first");
+  return te::Compute(
+      x.shape(),
+      [&](Indices i) {
+        return te::Select(equal(first(Without(i, axis)), PrimExpr(i[axis])), Lit(1, x.dtype()), Lit(0, x.dtype()));
+      },
+      "hardmax");
 }
 
 template <OpName kName>
@@ -93,8 +109,11 @@ Op Define(const char* doc, LowerFn lower, const char* source) {
 
 }  // namespace
 
-const Op op::softmax = Define<"nn.softmax">("exp(data) / sum(exp(data)) along an axis, safe for large values.", LowerSoftmax, "ONNX Softmax-13");
-const Op op::log_softmax = Define<"nn.log_softmax">("log(softmax(data)), safe for large values.", LowerLogSoftmax, "ONNX LogSoftmax-13");
-const Op op::hardmax = Define<"nn.hardmax">("1 for the first largest along an axis, 0 elsewhere.", LowerHardmax, "ONNX Hardmax-13");
+const Op op::softmax = Define<"nn.softmax">("exp(data) / sum(exp(data)) along an axis, safe for large values.",
+                                            LowerSoftmax, "ONNX Softmax-13");
+const Op op::log_softmax =
+    Define<"nn.log_softmax">("log(softmax(data)), safe for large values.", LowerLogSoftmax, "ONNX LogSoftmax-13");
+const Op op::hardmax =
+    Define<"nn.hardmax">("1 for the first largest along an axis, 0 elsewhere.", LowerHardmax, "ONNX Hardmax-13");
 
 }  // namespace baton::relay

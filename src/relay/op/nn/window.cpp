@@ -8,8 +8,8 @@ ImageLayout ReadImageLayout(const String& layout, const char* letters, const cha
   ImageLayout out;
   out.rank = static_cast<int64_t>(dims.size());
   auto fail = [&] {
-    throw CompileError(std::string("[") + op + " R1] " + what + " is \"" + layout.str() + "\", where N, C and " + letters +
-                       " are wanted, C possibly split as in NC" + letters + "16c");
+    throw CompileError(std::string("[") + op + " R1] " + what + " is \"" + layout.str() + "\", where N, C and " +
+                       letters + " are wanted, C possibly split as in NC" + letters + "16c");
   };
   for (const char* l = letters; *l; ++l) {
     out.space.push_back(topi::FindAxis(dims, *l));
@@ -31,13 +31,15 @@ Margins ReadPadding(const Array<int64_t>& padding, size_t n, const char* op) {
   Margins m;
   size_t k = padding.size();
   if (k != 1 && k != n && k != 2 * n) {
-    throw CompileError(std::string("[") + op + " R1] padding has " + Str(k) + " numbers, where 1, " + Str(n) + " or " + Str(2 * n) + " are wanted");
+    throw CompileError(std::string("[") + op + " R1] padding has " + Str(k) + " numbers, where 1, " + Str(n) + " or " +
+                       Str(2 * n) + " are wanted");
   }
   for (size_t d = 0; d < n; ++d) {
     m.begin.push_back(padding[k == 1 ? 0 : d]);
     m.end.push_back(padding[k == 1 ? 0 : k == n ? d : n + d]);
     for (int64_t p : {m.begin.back(), m.end.back()}) {
-      if (p > (int64_t{1} << 40) || p < -(int64_t{1} << 40)) throw CompileError(std::string("[") + op + " R1] padding is " + Str(p));
+      if (p > (int64_t{1} << 40) || p < -(int64_t{1} << 40))
+        throw CompileError(std::string("[") + op + " R1] padding is " + Str(p));
     }
   }
   return m;
@@ -46,17 +48,20 @@ Margins ReadPadding(const Array<int64_t>& padding, size_t n, const char* op) {
 Ints ReadPerDim(const Array<int64_t>& v, size_t n, int64_t otherwise, const char* op, const char* what) {
   if (!v.defined()) return Ints(n, otherwise);
   if (v.size() != 1 && v.size() != n) {
-    throw CompileError(std::string("[") + op + " R1] " + what + " has " + Str(v.size()) + " numbers, where 1 or " + Str(n) + " are wanted");
+    throw CompileError(std::string("[") + op + " R1] " + what + " has " + Str(v.size()) + " numbers, where 1 or " +
+                       Str(n) + " are wanted");
   }
   Ints out;
   for (size_t d = 0; d < n; ++d) {
     out.push_back(v[v.size() == 1 ? 0 : d]);
-    if (out.back() < 1 || out.back() > (int64_t{1} << 40)) throw CompileError(std::string("[") + op + " R1] " + what + " has the number " + Str(out.back()));
+    if (out.back() < 1 || out.back() > (int64_t{1} << 40))
+      throw CompileError(std::string("[") + op + " R1] " + what + " has the number " + Str(out.back()));
   }
   return out;
 }
 
-int64_t WindowCount(int64_t extent, int64_t size, int64_t stride, int64_t dilation, int64_t begin, int64_t end, bool ceil_mode) {
+int64_t WindowCount(int64_t extent, int64_t size, int64_t stride, int64_t dilation, int64_t begin, int64_t end,
+                    bool ceil_mode) {
   if (extent < 0) return -1;
   int64_t room = extent + begin + end - dilation * (size - 1) - 1;
   if (room < 0) return ceil_mode && room > -stride && extent + begin > 0 ? 1 : 0;
@@ -66,12 +71,14 @@ int64_t WindowCount(int64_t extent, int64_t size, int64_t stride, int64_t dilati
   return (count - 1) * stride >= extent + begin ? count - 1 : count;
 }
 
-PrimExpr WindowCount(const PrimExpr& extent, int64_t size, int64_t stride, int64_t dilation, int64_t begin, int64_t end, bool ceil_mode) {
+PrimExpr WindowCount(const PrimExpr& extent, int64_t size, int64_t stride, int64_t dilation, int64_t begin, int64_t end,
+                     bool ceil_mode) {
   if (DimOf(extent) >= 0) return PrimExpr(WindowCount(DimOf(extent), size, stride, dilation, begin, end, ceil_mode));
   PrimExpr room = extent + PrimExpr(begin + end - dilation * (size - 1) - 1);
   if (!ceil_mode) return max(floordiv(room, PrimExpr(stride)) + PrimExpr(1), PrimExpr(0));
   PrimExpr count = floordiv(room + PrimExpr(stride - 1), PrimExpr(stride)) + PrimExpr(1);
-  return max(count - cast(DataType::Int(64), (count - PrimExpr(1)) * PrimExpr(stride) >= extent + PrimExpr(begin)), PrimExpr(0));
+  return max(count - cast(DataType::Int(64), (count - PrimExpr(1)) * PrimExpr(stride) >= extent + PrimExpr(begin)),
+             PrimExpr(0));
 }
 
 PrimExpr InRange(const PrimExpr& i, const PrimExpr& n, bool may_be_before, bool may_be_behind) {

@@ -2,9 +2,9 @@
 // What convolutions and pools share: layouts of data, and windows that slide over its spatial dimensions.
 #pragma once
 
-#include "../common.h"
-
 #include <baton/topi/layout.h>
+
+#include "../common.h"
 
 namespace baton::relay {
 
@@ -15,7 +15,8 @@ struct ImageLayout {
   Ints space;                         ///< D, H, W as they are ordered in meaning
   int64_t rank = 0;
 };
-/// Reads a layout with the letters N, C and `letters` ("W", "HW", "DHW"); only C may be split. `what` is the attribute's name.
+/// Reads a layout with the letters N, C and `letters` ("W", "HW", "DHW"); only C may be split. `what` is the
+/// attribute's name.
 ImageLayout ReadImageLayout(const String& layout, const char* letters, const char* op, const char* what);
 inline const char* SpaceLetters(int n) { return n == 1 ? "W" : n == 2 ? "HW" : "DHW"; }
 
@@ -28,9 +29,11 @@ Margins ReadPadding(const Array<int64_t>& padding, size_t n, const char* op);
 Ints ReadPerDim(const Array<int64_t>& v, size_t n, int64_t otherwise, const char* op, const char* what);
 
 /// How often a window of `size` elements, `dilation` apart, fits; -1 for an unknown extent. Fewer than 0 times gives 0.
-int64_t WindowCount(int64_t extent, int64_t size, int64_t stride, int64_t dilation, int64_t begin, int64_t end, bool ceil_mode);
+int64_t WindowCount(int64_t extent, int64_t size, int64_t stride, int64_t dilation, int64_t begin, int64_t end,
+                    bool ceil_mode);
 /// The same for any extent.
-PrimExpr WindowCount(const PrimExpr& extent, int64_t size, int64_t stride, int64_t dilation, int64_t begin, int64_t end, bool ceil_mode);
+PrimExpr WindowCount(const PrimExpr& extent, int64_t size, int64_t stride, int64_t dilation, int64_t begin, int64_t end,
+                     bool ceil_mode);
 /// 0 <= i < n, left out where the ranges say so.
 PrimExpr InRange(const PrimExpr& i, const PrimExpr& n, bool may_be_before, bool may_be_behind);
 inline PrimExpr AndAlso(const PrimExpr& a, const PrimExpr& b) { return !a.defined() ? b : !b.defined() ? a : a && b; }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random numbers, on the host. A seed makes a call repeatable; without one all calls share a generator that starts anew in
-// each process with the same numbers, so that runs can be repeated.
-#include "../host.h"
-
+// Random numbers, on the host. A seed makes a call repeatable; without one all calls share a generator that starts anew
+// in each process with the same numbers, so that runs can be repeated.
 #include <baton/relay/op/algorithm.h>
 
 #include <cmath>
 #include <mutex>
+
+#include "../host.h"
 
 namespace baton::relay {
 namespace {
@@ -46,7 +46,8 @@ void With(const PrimExpr& seed, Fn fn) {
 }
 
 Type RandomType(const RandomAttrs& a, const TypeArgs& in) {
-  if (!a.dtype.is_floating()) in.Fail("R1", "dtype is " + DataType2String(a.dtype) + ", where a floating one is wanted");
+  if (!a.dtype.is_floating())
+    in.Fail("R1", "dtype is " + DataType2String(a.dtype) + ", where a floating one is wanted");
   return TensorType(MakeShape(ToInts(a.shape)), a.dtype);
 }
 template <bool kNormal>
@@ -75,7 +76,8 @@ NDArrays HostBernoulli(const Attrs& attrs, const NDArrays& in) {
 Type MultinomialType(const MultinomialAttrs& a, const TypeArgs& in) {
   in.Floating(0, "R1");
   in.Rank(0, 2, "R2");
-  if (!a.dtype.is_integral()) in.Fail("R3", "dtype is " + DataType2String(a.dtype) + ", where an integer one is wanted");
+  if (!a.dtype.is_integral())
+    in.Fail("R3", "dtype is " + DataType2String(a.dtype) + ", where an integer one is wanted");
   if (in.dim(0, 1) == 0) in.Fail("R2", in.Show(0) + " has no class to choose");
   return TensorType(Shape{in.shape(0)[0], PrimExpr(a.sample_size)}, a.dtype);
 }

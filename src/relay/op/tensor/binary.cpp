@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Elementwise operators with two inputs and NumPy's broadcasting: a row each. `f` sees float32 for narrower floats.
-#include "../common.h"
-
 #include <baton/relay/op/make.h>
 #include <baton/relay/op/tensor.h>
 #include <baton/topi/elemwise.h>
+
+#include "../common.h"
 
 namespace baton::relay {
 namespace {
@@ -13,12 +13,18 @@ enum class Domain { kFloat, kNumber, kAny, kBool, kBits, kInt };
 
 constexpr const char* DomainDoc(Domain domain) {
   switch (domain) {
-    case Domain::kFloat: return "Any shape. R1: floating dtype.";
-    case Domain::kNumber: return "Any shape. R1: floating or integer dtype.";
-    case Domain::kBool: return "Any shape. R1: bool.";
-    case Domain::kBits: return "Any shape. R1: integer or bool.";
-    case Domain::kInt: return "Any shape. R1: integer dtype.";
-    case Domain::kAny: return "Any shape and dtype.";
+    case Domain::kFloat:
+      return "Any shape. R1: floating dtype.";
+    case Domain::kNumber:
+      return "Any shape. R1: floating or integer dtype.";
+    case Domain::kBool:
+      return "Any shape. R1: bool.";
+    case Domain::kBits:
+      return "Any shape. R1: integer or bool.";
+    case Domain::kInt:
+      return "Any shape. R1: integer dtype.";
+    case Domain::kAny:
+      return "Any shape and dtype.";
   }
   return "";
 }
@@ -37,14 +43,24 @@ struct BinaryRow {
 Type BinaryType(const BinaryRow& row, const TypeArgs& in) {
   for (int i = 0; i < 2; ++i) {
     switch (row.domain) {
-      case Domain::kFloat: in.Floating(i, "R1"); break;
-      case Domain::kNumber: in.Number(i, "R1"); break;
-      case Domain::kBool: in.Bool(i, "R1"); break;
-      case Domain::kInt: in.Integral(i, "R1"); break;
+      case Domain::kFloat:
+        in.Floating(i, "R1");
+        break;
+      case Domain::kNumber:
+        in.Number(i, "R1");
+        break;
+      case Domain::kBool:
+        in.Bool(i, "R1");
+        break;
+      case Domain::kInt:
+        in.Integral(i, "R1");
+        break;
       case Domain::kBits:
         if (!in.dtype(i).is_bool()) in.Integral(i, "R1");
         break;
-      case Domain::kAny: in[i]; break;
+      case Domain::kAny:
+        in[i];
+        break;
     }
   }
   if (!row.mixed) in.SameDtype(0, 1, "R2");
@@ -52,10 +68,13 @@ Type BinaryType(const BinaryRow& row, const TypeArgs& in) {
 }
 Tensor LowerBinary(const BinaryRow& row, const Tensors& in) {
   if (row.mixed && in[0].dtype().is_integral() && in[1].dtype().is_integral()) return topi::IntPower(in[0], in[1]);
-  return topi::Zip(in[0], in[1], [&](PrimExpr a, PrimExpr b) {
-    PrimExpr y = row.f(Widen(a), Widen(b));
-    return row.to_bool ? y : cast(in[0].dtype(), y);
-  }, row.name);
+  return topi::Zip(
+      in[0], in[1],
+      [&](PrimExpr a, PrimExpr b) {
+        PrimExpr y = row.f(Widen(a), Widen(b));
+        return row.to_bool ? y : cast(in[0].dtype(), y);
+      },
+      row.name);
 }
 template <const BinaryRow& kRow>
 bool BinaryRel(const Array<Type>& types, int num_inputs, const Attrs&, TypeReporter& reporter) {
@@ -70,8 +89,9 @@ Tensor LowerRow(const Tensors& in) {
 Op DefineRow(const BinaryRow& row, TypeRelationFn rel, LowerFn lower) {
   return DefineOp({.name = row.name,
                    .doc = row.doc,
-                   .inputs = {{"lhs", DomainDoc(row.domain)}, {"rhs", row.mixed ? "R1 as lhs. R3: broadcasts with lhs."
-                                                                                : "R2: dtype of lhs. R3: broadcasts with lhs."}},
+                   .inputs = {{"lhs", DomainDoc(row.domain)},
+                              {"rhs", row.mixed ? "R1 as lhs. R3: broadcasts with lhs."
+                                                : "R2: dtype of lhs. R3: broadcasts with lhs."}},
                    .output = row.to_bool ? "Broadcast shape, bool." : "Broadcast shape, dtype of `lhs`.",
                    .type_rel = rel,
                    .lower = lower,
@@ -93,7 +113,8 @@ PrimExpr FloorModF(PrimExpr a, PrimExpr b) {
   return te::Select(turn, r + b, r);
 }
 PrimExpr FloorDivF(PrimExpr a, PrimExpr b) {
-  // floor(a / b) is one too large where a / b rounds up to a whole number (1.0 by 0.1); a - a mod b divides nearly evenly.
+  // floor(a / b) is one too large where a / b rounds up to a whole number (1.0 by 0.1); a - a mod b divides nearly
+  // evenly.
   PrimExpr q = (a - FloorModF(a, b)) / b;
   PrimExpr f = floor(q);
   f = te::Select(q - f > Lit(0.5, a), f + Lit(1, a), f);
@@ -127,48 +148,67 @@ constexpr BinaryRow kAdd{"add", "lhs + rhs.", kN, [](PrimExpr a, PrimExpr b) { r
 constexpr BinaryRow kSubtract{"subtract", "lhs - rhs.", kN, [](PrimExpr a, PrimExpr b) { return a - b; }};
 constexpr BinaryRow kMultiply{"multiply", "lhs * rhs.", kN, [](PrimExpr a, PrimExpr b) { return a * b; }};
 constexpr BinaryRow kDivide{"divide", "lhs / rhs; integers truncate towards 0, and give 0 for a divisor of 0.", kN,
-                            [](PrimExpr a, PrimExpr b) { return IsFloat(a) ? a / b : topi::SafeTruncDiv(a, b); }, "ONNX Div-14"};
-constexpr BinaryRow kFloorDivide{"floor_divide", "floor(lhs / rhs).", kN,
-                                 [](PrimExpr a, PrimExpr b) { return IsFloat(a) ? FloorDivF(a, b) : topi::SafeFloorDiv(a, b); }};
+                            [](PrimExpr a, PrimExpr b) { return IsFloat(a) ? a / b : topi::SafeTruncDiv(a, b); },
+                            "ONNX Div-14"};
+constexpr BinaryRow kFloorDivide{"floor_divide", "floor(lhs / rhs).", kN, [](PrimExpr a, PrimExpr b) {
+                                   return IsFloat(a) ? FloorDivF(a, b) : topi::SafeFloorDiv(a, b);
+                                 }};
 constexpr BinaryRow kMod{"mod", "Remainder with the sign of lhs; integers give 0 for a divisor of 0.", kN,
-                         [](PrimExpr a, PrimExpr b) { return IsFloat(a) ? fmod(a, b) : topi::SafeTruncMod(a, b); }, "C fmod"};
-constexpr BinaryRow kFloorMod{"floor_mod", "Remainder with the sign of rhs; integers give 0 for a divisor of 0.", kN,
-                              [](PrimExpr a, PrimExpr b) { return IsFloat(a) ? FloorModF(a, b) : topi::SafeFloorMod(a, b); }};
+                         [](PrimExpr a, PrimExpr b) { return IsFloat(a) ? fmod(a, b) : topi::SafeTruncMod(a, b); },
+                         "C fmod"};
+constexpr BinaryRow kFloorMod{
+    "floor_mod", "Remainder with the sign of rhs; integers give 0 for a divisor of 0.", kN,
+    [](PrimExpr a, PrimExpr b) { return IsFloat(a) ? FloorModF(a, b) : topi::SafeFloorMod(a, b); }};
 constexpr BinaryRow kPower{"power", "lhs ** rhs, in the dtype of lhs.", kN, Power, "ONNX Pow-15", false, true};
-constexpr BinaryRow kMaximum{"maximum", "The larger; NaN if either is.", kN, [](PrimExpr a, PrimExpr b) { return max(a, b); }};
-constexpr BinaryRow kMinimum{"minimum", "The smaller; NaN if either is.", kN, [](PrimExpr a, PrimExpr b) { return min(a, b); }};
+constexpr BinaryRow kMaximum{"maximum", "The larger; NaN if either is.", kN,
+                             [](PrimExpr a, PrimExpr b) { return max(a, b); }};
+constexpr BinaryRow kMinimum{"minimum", "The smaller; NaN if either is.", kN,
+                             [](PrimExpr a, PrimExpr b) { return min(a, b); }};
 constexpr BinaryRow kAtan2{"atan2", "Angle of the point (rhs, lhs), in radians.", Domain::kFloat,
                            [](PrimExpr a, PrimExpr b) { return baton::atan2(a, b); }};
-constexpr BinaryRow kEqual{"equal", "lhs == rhs.", Domain::kAny, [](PrimExpr a, PrimExpr b) { return baton::equal(a, b); }, "NumPy", true};
-constexpr BinaryRow kNotEqual{"not_equal", "lhs != rhs.", Domain::kAny, [](PrimExpr a, PrimExpr b) { return baton::not_equal(a, b); },
-                              "NumPy", true};
+constexpr BinaryRow kEqual{
+    "equal", "lhs == rhs.", Domain::kAny, [](PrimExpr a, PrimExpr b) { return baton::equal(a, b); }, "NumPy", true};
+constexpr BinaryRow kNotEqual{"not_equal",  "lhs != rhs.",
+                              Domain::kAny, [](PrimExpr a, PrimExpr b) { return baton::not_equal(a, b); },
+                              "NumPy",      true};
 constexpr BinaryRow kLess{"less", "lhs < rhs.", kN, [](PrimExpr a, PrimExpr b) { return a < b; }, "NumPy", true};
-constexpr BinaryRow kLessEqual{"less_equal", "lhs <= rhs.", kN, [](PrimExpr a, PrimExpr b) { return a <= b; }, "NumPy", true};
+constexpr BinaryRow kLessEqual{"less_equal", "lhs <= rhs.", kN, [](PrimExpr a, PrimExpr b) { return a <= b; },
+                               "NumPy",      true};
 constexpr BinaryRow kGreater{"greater", "lhs > rhs.", kN, [](PrimExpr a, PrimExpr b) { return a > b; }, "NumPy", true};
-constexpr BinaryRow kGreaterEqual{"greater_equal", "lhs >= rhs.", kN, [](PrimExpr a, PrimExpr b) { return a >= b; }, "NumPy", true};
+constexpr BinaryRow kGreaterEqual{"greater_equal", "lhs >= rhs.", kN, [](PrimExpr a, PrimExpr b) { return a >= b; },
+                                  "NumPy",         true};
 constexpr BinaryRow kAnd{"logical_and", "lhs and rhs.", Domain::kBool, [](PrimExpr a, PrimExpr b) { return a && b; }};
 constexpr BinaryRow kOr{"logical_or", "lhs or rhs.", Domain::kBool, [](PrimExpr a, PrimExpr b) { return a || b; }};
 constexpr BinaryRow kXor{"logical_xor", "Whether just one is true.", Domain::kBool, Xor};
-constexpr BinaryRow kBitAnd{"bitwise_and", "Bits that both have.", Domain::kBits,
-                            [](PrimExpr a, PrimExpr b) { return a.dtype().is_bool() ? a && b : baton::bitwise_and(a, b); }};
-constexpr BinaryRow kBitOr{"bitwise_or", "Bits that either has.", Domain::kBits,
-                           [](PrimExpr a, PrimExpr b) { return a.dtype().is_bool() ? a || b : baton::bitwise_or(a, b); }};
-constexpr BinaryRow kBitXor{"bitwise_xor", "Bits that just one has.", Domain::kBits,
-                            [](PrimExpr a, PrimExpr b) { return a.dtype().is_bool() ? Xor(a, b) : baton::bitwise_xor(a, b); }};
-constexpr BinaryRow kLeftShift{"left_shift", "lhs * 2 ** rhs; 0 where rhs is no number of a bit.", Domain::kInt, ShiftLeft, "ONNX BitShift-11"};
-constexpr BinaryRow kRightShift{"right_shift", "floor(lhs / 2 ** rhs); what the sign leaves where rhs is no number of a bit.", Domain::kInt,
-                                ShiftRight, "ONNX BitShift-11"};
+constexpr BinaryRow kBitAnd{"bitwise_and", "Bits that both have.", Domain::kBits, [](PrimExpr a, PrimExpr b) {
+                              return a.dtype().is_bool() ? a && b : baton::bitwise_and(a, b);
+                            }};
+constexpr BinaryRow kBitOr{"bitwise_or", "Bits that either has.", Domain::kBits, [](PrimExpr a, PrimExpr b) {
+                             return a.dtype().is_bool() ? a || b : baton::bitwise_or(a, b);
+                           }};
+constexpr BinaryRow kBitXor{"bitwise_xor", "Bits that just one has.", Domain::kBits, [](PrimExpr a, PrimExpr b) {
+                              return a.dtype().is_bool() ? Xor(a, b) : baton::bitwise_xor(a, b);
+                            }};
+constexpr BinaryRow kLeftShift{"left_shift", "lhs * 2 ** rhs; 0 where rhs is no number of a bit.", Domain::kInt,
+                               ShiftLeft, "ONNX BitShift-11"};
+constexpr BinaryRow kRightShift{"right_shift",
+                                "floor(lhs / 2 ** rhs); what the sign leaves where rhs is no number of a bit.",
+                                Domain::kInt, ShiftRight, "ONNX BitShift-11"};
 
 Type WhereType(const TypeArgs& in) {
   in.Bool(0, "R1");
   in.SameDtype(1, 2, "R2");
-  return TensorType(BroadcastShapes(in, in.shape(0), BroadcastShapes(in, in.shape(1), in.shape(2), "R3"), "R3"), in.dtype(1));
+  return TensorType(BroadcastShapes(in, in.shape(0), BroadcastShapes(in, in.shape(1), in.shape(2), "R3"), "R3"),
+                    in.dtype(1));
 }
 Tensor LowerWhere(const Tensors& in) {
   Shape shape = topi::BroadcastShape(in[0].shape(), topi::BroadcastShape(in[1].shape(), in[2].shape()));
-  return te::Compute(shape, [&](Indices i) {
-    return te::Select(topi::BroadcastAt(in[0], i), topi::BroadcastAt(in[1], i), topi::BroadcastAt(in[2], i));
-  }, "where");
+  return te::Compute(
+      shape,
+      [&](Indices i) {
+        return te::Select(topi::BroadcastAt(in[0], i), topi::BroadcastAt(in[1], i), topi::BroadcastAt(in[2], i));
+      },
+      "where");
 }
 
 Type BiasAddType(const BiasAddAttrs& a, const TypeArgs& in) {
@@ -178,7 +218,8 @@ Type BiasAddType(const BiasAddAttrs& a, const TypeArgs& in) {
   in.Rank(1, 1, "R3");
   int64_t axis = in.Axis(a.axis, in.ndim(0));
   if (!in.Same(in.shape(0)[axis], in.shape(1)[0])) {
-    in.Fail("R4", "`bias` has " + Str(in.dim(1, 0)) + " elements, where `data` has extent " + Str(in.dim(0, axis)) + " on axis " + Str(axis));
+    in.Fail("R4", "`bias` has " + Str(in.dim(1, 0)) + " elements, where `data` has extent " + Str(in.dim(0, axis)) +
+                      " on axis " + Str(axis));
   }
   return in.type(0);
 }
@@ -190,20 +231,22 @@ void GuessBias(const BiasAddAttrs& a, Array<Type>* types) {
 }
 Tensor LowerBiasAdd(const BiasAddAttrs& a, const Tensors& in) {
   int64_t axis = NormalizeAxis(a.axis, in[0].ndim(), "nn.bias_add");
-  return te::Compute(in[0].shape(), [&](Indices i) {
-    return cast(in[0].dtype(), Widen(in[0](i)) + Widen(in[1](i[axis])));
-  }, "bias_add");
+  return te::Compute(
+      in[0].shape(), [&](Indices i) { return cast(in[0].dtype(), Widen(in[0](i)) + Widen(in[1](i[axis]))); },
+      "bias_add");
 }
 
 }  // namespace
 
-const Op op::add = Row<kAdd>(), op::subtract = Row<kSubtract>(), op::multiply = Row<kMultiply>(), op::divide = Row<kDivide>(),
-         op::floor_divide = Row<kFloorDivide>(), op::mod = Row<kMod>(), op::floor_mod = Row<kFloorMod>(), op::power = Row<kPower>(),
-         op::maximum = Row<kMaximum>(), op::minimum = Row<kMinimum>(), op::atan2 = Row<kAtan2>(), op::equal = Row<kEqual>(),
-         op::not_equal = Row<kNotEqual>(), op::less = Row<kLess>(), op::less_equal = Row<kLessEqual>(), op::greater = Row<kGreater>(),
-         op::greater_equal = Row<kGreaterEqual>(), op::logical_and = Row<kAnd>(), op::logical_or = Row<kOr>(),
-         op::logical_xor = Row<kXor>(), op::bitwise_and = Row<kBitAnd>(), op::bitwise_or = Row<kBitOr>(),
-         op::bitwise_xor = Row<kBitXor>(), op::left_shift = Row<kLeftShift>(), op::right_shift = Row<kRightShift>();
+const Op op::add = Row<kAdd>(), op::subtract = Row<kSubtract>(), op::multiply = Row<kMultiply>(),
+         op::divide = Row<kDivide>(), op::floor_divide = Row<kFloorDivide>(), op::mod = Row<kMod>(),
+         op::floor_mod = Row<kFloorMod>(), op::power = Row<kPower>(), op::maximum = Row<kMaximum>(),
+         op::minimum = Row<kMinimum>(), op::atan2 = Row<kAtan2>(), op::equal = Row<kEqual>(),
+         op::not_equal = Row<kNotEqual>(), op::less = Row<kLess>(), op::less_equal = Row<kLessEqual>(),
+         op::greater = Row<kGreater>(), op::greater_equal = Row<kGreaterEqual>(), op::logical_and = Row<kAnd>(),
+         op::logical_or = Row<kOr>(), op::logical_xor = Row<kXor>(), op::bitwise_and = Row<kBitAnd>(),
+         op::bitwise_or = Row<kBitOr>(), op::bitwise_xor = Row<kBitXor>(), op::left_shift = Row<kLeftShift>(),
+         op::right_shift = Row<kRightShift>();
 
 const Op op::where = DefineOp({
     .name = "where",
@@ -218,7 +261,8 @@ const Op op::where = DefineOp({
 const Op op::bias_add = DefineOp({
     .name = "nn.bias_add",
     .doc = "data + bias along one axis.",
-    .inputs = {{"data", "R1: floating or integer dtype. R3: rank 1 or more."}, {"bias", "R2: dtype of data. R3: rank 1. R4: data's extent on `axis`."}},
+    .inputs = {{"data", "R1: floating or integer dtype. R3: rank 1 or more."},
+               {"bias", "R2: dtype of data. R3: rank 1. R4: data's extent on `axis`."}},
     .output = "Shape and dtype of `data`.",
     .attrs = TypeOf<BiasAddAttrs>,
     .type_rel = RelGuess<"nn.bias_add", GuessBias, BiasAddType>,

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tensors made from little or nothing, and shapes as tensors.
-#include "../common.h"
-
 #include <baton/relay/op/make.h>
 #include <baton/relay/op/transform.h>
 #include <baton/topi/elemwise.h>
 #include <baton/topi/reduce.h>
 
 #include <cmath>
+
+#include "../common.h"
 
 namespace baton::relay {
 namespace {
@@ -109,9 +109,12 @@ Tensor LowerArange(const ArangeAttrs& a, const Tensors& in, const Type& out) {
   DataType t = OrElse(a.dtype, in[0].dtype()), w = Wide(t);
   PrimExpr n = AsTensor(out)->shape[0];
   if (DimOf(n) < 0) throw InternalError("arange is lowered without knowing its length");
-  return te::Compute(Shape{n}, [&](Indices i) {
-    return cast(t, topi::Convert(w, One(in[0])) + cast(w, PrimExpr(i[0])) * topi::Convert(w, One(in[2])));
-  }, "arange");
+  return te::Compute(
+      Shape{n},
+      [&](Indices i) {
+        return cast(t, topi::Convert(w, One(in[0])) + cast(w, PrimExpr(i[0])) * topi::Convert(w, One(in[2])));
+      },
+      "arange");
 }
 /// The call with its operands as constants: then its length is known.
 Expr ArangeStatic(const Call& call, const Array<runtime::NDArray>& values) {
@@ -127,11 +130,16 @@ Expr ArangeStatic(const Call& call, const Array<runtime::NDArray>& values) {
   return all_constant ? Expr() : MakeCall(op::arange, args, call->attrs);
 }
 
-Type EyeType(const EyeAttrs& a, const TypeArgs&) { return TensorType(Shape{PrimExpr(a.rows), PrimExpr(a.cols)}, a.dtype); }
+Type EyeType(const EyeAttrs& a, const TypeArgs&) {
+  return TensorType(Shape{PrimExpr(a.rows), PrimExpr(a.cols)}, a.dtype);
+}
 Tensor LowerEye(const EyeAttrs& a, const Tensors&) {
-  return te::Compute(Shape{PrimExpr(a.rows), PrimExpr(a.cols)}, [&](Indices i) {
-    return te::Select(equal(i[1] - i[0], PrimExpr(a.k)), tir::make_const(a.dtype, 1), tir::make_const(a.dtype, 0));
-  }, "eye");
+  return te::Compute(
+      Shape{PrimExpr(a.rows), PrimExpr(a.cols)},
+      [&](Indices i) {
+        return te::Select(equal(i[1] - i[0], PrimExpr(a.k)), tir::make_const(a.dtype, 1), tir::make_const(a.dtype, 0));
+      },
+      "eye");
 }
 
 // ---- shapes as tensors
@@ -144,13 +152,16 @@ Type ShapeOfType(const ShapeOfAttrs& a, const TypeArgs& in) {
 }
 Tensor LowerShapeOf(const ShapeOfAttrs& a, const Tensors& in) {
   const Shape& s = in[0].shape();
-  return te::Compute(Shape{PrimExpr(static_cast<int64_t>(s.size()))}, [&](Indices i) {
-    PrimExpr v = tir::make_int(a.dtype, 0);
-    for (size_t d = s.size(); d-- > 0;) {
-      v = te::Select(equal(PrimExpr(i[0]), PrimExpr(static_cast<int64_t>(d))), cast(a.dtype, s[d]), v);
-    }
-    return v;
-  }, "shape_of");
+  return te::Compute(
+      Shape{PrimExpr(static_cast<int64_t>(s.size()))},
+      [&](Indices i) {
+        PrimExpr v = tir::make_int(a.dtype, 0);
+        for (size_t d = s.size(); d-- > 0;) {
+          v = te::Select(equal(PrimExpr(i[0]), PrimExpr(static_cast<int64_t>(d))), cast(a.dtype, s[d]), v);
+        }
+        return v;
+      },
+      "shape_of");
 }
 Type SizeType(const NdarraySizeAttrs& a, const TypeArgs& in) {
   IntegerDtype(in, a.dtype);
@@ -194,7 +205,8 @@ const Op op::arange = DefineOp({
     .name = "arange",
     .doc = "start, start + step, ... before stop.",
     .inputs = {{"start", "R1: a number. R2: one element."}, {"stop", "As start."}, {"step", "As start. R3: not 0."}},
-    .output = "max(0, ceil((stop - start) / step)) elements of dtype `dtype`; not known unless the operands are constants.",
+    .output =
+        "max(0, ceil((stop - start) / step)) elements of dtype `dtype`; not known unless the operands are constants.",
     .attrs = TypeOf<ArangeAttrs>,
     .type_rel = Rel<"arange", ArangeType>,
     .lower = LowerArange,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators whose indices are data: reading (take, gather) and writing (scatter). No index reaches outside a tensor.
-#include "../common.h"
-
 #include <baton/relay/op/transform.h>
 #include <baton/topi/elemwise.h>
 #include <baton/topi/reduce.h>
+
+#include "../common.h"
 
 namespace baton::relay {
 namespace {
@@ -29,7 +29,8 @@ Type TakeType(const TakeAttrs& a, const TypeArgs& in) {
     in.Fail("R2", "mode is \"" + a.mode.str() + "\"; it is \"clip\", \"wrap\", \"fast\" or \"negative\"");
   }
   int64_t b = a.batch_dims < 0 ? a.batch_dims + in.ndim(1) : a.batch_dims;
-  if (b < 0 || b > in.ndim(1) || b > in.ndim(0)) in.Fail("R3", "batch_dims is " + Str(a.batch_dims) + " for " + in.Show(0) + " and " + in.Show(1));
+  if (b < 0 || b > in.ndim(1) || b > in.ndim(0))
+    in.Fail("R3", "batch_dims is " + Str(a.batch_dims) + " for " + in.Show(0) + " and " + in.Show(1));
   int64_t from;  // how many elements there are to choose from
   Shape out;
   if (!HasValue(a.axis)) {
@@ -41,7 +42,8 @@ Type TakeType(const TakeAttrs& a, const TypeArgs& in) {
     int64_t axis = in.Axis(ValueOf(a.axis), in.ndim(0));
     if (b > axis) in.Fail("R3", "batch_dims is " + Str(b) + " and axis " + Str(axis) + ": the axis lies in the batch");
     for (int64_t d = 0; d < b; ++d) {
-      if (!in.Same(in.shape(0)[d], in.shape(1)[d])) in.Fail("R5", in.Show(0) + " and " + in.Show(1) + " differ in batch dimension " + Str(d));
+      if (!in.Same(in.shape(0)[d], in.shape(1)[d]))
+        in.Fail("R5", in.Show(0) + " and " + in.Show(1) + " differ in batch dimension " + Str(d));
     }
     from = in.dim(0, axis);
     for (int64_t d = 0; d < axis; ++d) out.push_back(in.shape(0)[d]);
@@ -54,24 +56,29 @@ Type TakeType(const TakeAttrs& a, const TypeArgs& in) {
 Tensor LowerTake(const TakeAttrs& a, const Tensors& in) {
   const Tensor &x = in[0], &at = in[1];
   if (!HasValue(a.axis)) {
-    return te::Compute(at.shape(), [&](Indices i) {
-      return x(topi::Unravel(TakeIndex(a, I64(at(i)), topi::Product(x.shape())), x.shape()));
-    }, "take");
+    return te::Compute(
+        at.shape(),
+        [&](Indices i) { return x(topi::Unravel(TakeIndex(a, I64(at(i)), topi::Product(x.shape())), x.shape())); },
+        "take");
   }
-  int64_t axis = NormalizeAxis(ValueOf(a.axis), x.ndim(), "take"), b = a.batch_dims < 0 ? a.batch_dims + at.ndim() : a.batch_dims;
+  int64_t axis = NormalizeAxis(ValueOf(a.axis), x.ndim(), "take"),
+          b = a.batch_dims < 0 ? a.batch_dims + at.ndim() : a.batch_dims;
   Shape out;
   for (int64_t d = 0; d < axis; ++d) out.push_back(x.shape()[d]);
   for (int64_t d = b; d < at.ndim(); ++d) out.push_back(at.shape()[d]);
   for (int64_t d = axis + 1; d < x.ndim(); ++d) out.push_back(x.shape()[d]);
-  return te::Compute(out, [&](Indices i) {
-    Shape where, from;
-    for (int64_t d = 0; d < b; ++d) where.push_back(i[d]);
-    for (int64_t d = b; d < at.ndim(); ++d) where.push_back(i[axis + d - b]);
-    for (int64_t d = 0; d < axis; ++d) from.push_back(i[d]);
-    from.push_back(TakeIndex(a, I64(at(where)), x.shape()[axis]));
-    for (int64_t d = axis + 1; d < x.ndim(); ++d) from.push_back(i[d - 1 + at.ndim() - b]);
-    return x(from);
-  }, "take");
+  return te::Compute(
+      out,
+      [&](Indices i) {
+        Shape where, from;
+        for (int64_t d = 0; d < b; ++d) where.push_back(i[d]);
+        for (int64_t d = b; d < at.ndim(); ++d) where.push_back(i[axis + d - b]);
+        for (int64_t d = 0; d < axis; ++d) from.push_back(i[d]);
+        from.push_back(TakeIndex(a, I64(at(where)), x.shape()[axis]));
+        for (int64_t d = axis + 1; d < x.ndim(); ++d) from.push_back(i[d - 1 + at.ndim() - b]);
+        return x(from);
+      },
+      "take");
 }
 
 // ---- gather
@@ -79,7 +86,8 @@ void CheckAlong(const TypeArgs& in, int64_t axis, int index, const char* rule) {
   if (in.ndim(index) != in.ndim(0)) in.Fail(rule, in.Show(index) + " and " + in.Show(0) + " differ in rank");
   for (int64_t d = 0; d < in.ndim(0); ++d) {
     int64_t n = in.dim(0, d), m = in.dim(index, d);
-    if (d != axis && n >= 0 && m > n) in.Fail(rule, in.Show(index) + " is longer than " + in.Show(0) + " on axis " + Str(d));
+    if (d != axis && n >= 0 && m > n)
+      in.Fail(rule, in.Show(index) + " is longer than " + in.Show(0) + " on axis " + Str(d));
   }
 }
 Type GatherType(const GatherAttrs& a, const TypeArgs& in) {
@@ -87,23 +95,27 @@ Type GatherType(const GatherAttrs& a, const TypeArgs& in) {
   in.MinRank(0, 1, "R2");
   int64_t axis = in.Axis(a.axis, in.ndim(0));
   CheckAlong(in, axis, 1, "R2");
-  if (in.dim(0, axis) == 0 && ProductOf(Dims(in.shape(1))) != 0) in.Fail("R3", in.Show(0) + " has no element to gather");
+  if (in.dim(0, axis) == 0 && ProductOf(Dims(in.shape(1))) != 0)
+    in.Fail("R3", in.Show(0) + " has no element to gather");
   return TensorType(in.shape(1), in.dtype(0));
 }
 Tensor LowerGather(const GatherAttrs& a, const Tensors& in) {
   int64_t axis = NormalizeAxis(a.axis, in[0].ndim(), "gather");
-  return topi::Pick(in[1].shape(), in[0], [&](Indices i) {
-    Shape at = i;
-    at.Set(axis, FromEnd(I64(in[1](i)), in[0].shape()[axis]));
-    return at;
-  }, "gather");
+  return topi::Pick(
+      in[1].shape(), in[0],
+      [&](Indices i) {
+        Shape at = i;
+        at.Set(axis, FromEnd(I64(in[1](i)), in[0].shape()[axis]));
+        return at;
+      },
+      "gather");
 }
 
 // ---- gather_nd
 /// Places of index k of a tuple within `indices`: at(batch and outer positions, k).
 struct TupleLayout {
-  bool last;       ///< the tuple is the last dimension
-  int64_t outer;   ///< number of the other dimensions
+  bool last;      ///< the tuple is the last dimension
+  int64_t outer;  ///< number of the other dimensions
   Shape At(const Shape& where, PrimExpr k) const {
     Shape at;
     if (!last) at.push_back(k);
@@ -128,14 +140,17 @@ Type GatherNDType(const GatherNDAttrs& a, const TypeArgs& in) {
   TupleLayout t{a.index_last, in.ndim(1) - 1};
   int64_t m = TupleLength(in, t, 1, a.index_rank, "R3"), b = a.batch_dims;
   if (b > t.outer || b + m > in.ndim(0)) {
-    in.Fail("R4", in.Show(1) + " holds tuples of " + Str(m) + " indices and batch_dims is " + Str(b) + ", which is more than " + in.Show(0) + " has");
+    in.Fail("R4", in.Show(1) + " holds tuples of " + Str(m) + " indices and batch_dims is " + Str(b) +
+                      ", which is more than " + in.Show(0) + " has");
   }
   Shape out = t.Outer(in.shape(1));
   for (int64_t d = 0; d < b; ++d) {
-    if (!in.Same(in.shape(0)[d], out[d])) in.Fail("R5", in.Show(0) + " and " + in.Show(1) + " differ in batch dimension " + Str(d));
+    if (!in.Same(in.shape(0)[d], out[d]))
+      in.Fail("R5", in.Show(0) + " and " + in.Show(1) + " differ in batch dimension " + Str(d));
   }
   for (int64_t d = b + m; d < in.ndim(0); ++d) out.push_back(in.shape(0)[d]);
-  if (ProductOf(Dims(in.shape(0))) == 0 && ProductOf(Dims(out)) != 0) in.Fail("R6", in.Show(0) + " has no element to gather");
+  if (ProductOf(Dims(in.shape(0))) == 0 && ProductOf(Dims(out)) != 0)
+    in.Fail("R6", in.Show(0) + " has no element to gather");
   return TensorType(out, in.dtype(0));
 }
 Tensor LowerGatherND(const GatherNDAttrs& a, const Tensors& in) {
@@ -145,14 +160,17 @@ Tensor LowerGatherND(const GatherNDAttrs& a, const Tensors& in) {
   if (m < 0) m = ValueOf(a.index_rank);
   Shape out = t.Outer(idx.shape());
   for (int64_t d = b + m; d < x.ndim(); ++d) out.push_back(x.shape()[d]);
-  return topi::Pick(out, x, [&](Indices i) {
-    Shape where, at;
-    for (int64_t d = 0; d < t.outer; ++d) where.push_back(i[d]);
-    for (int64_t d = 0; d < b; ++d) at.push_back(i[d]);
-    for (int64_t k = 0; k < m; ++k) at.push_back(FromEnd(I64(idx(t.At(where, PrimExpr(k)))), x.shape()[b + k]));
-    for (int64_t d = b + m; d < x.ndim(); ++d) at.push_back(i[t.outer + d - b - m]);
-    return at;
-  }, "gather_nd");
+  return topi::Pick(
+      out, x,
+      [&](Indices i) {
+        Shape where, at;
+        for (int64_t d = 0; d < t.outer; ++d) where.push_back(i[d]);
+        for (int64_t d = 0; d < b; ++d) at.push_back(i[d]);
+        for (int64_t k = 0; k < m; ++k) at.push_back(FromEnd(I64(idx(t.At(where, PrimExpr(k)))), x.shape()[b + k]));
+        for (int64_t d = b + m; d < x.ndim(); ++d) at.push_back(i[t.outer + d - b - m]);
+        return at;
+      },
+      "gather_nd");
 }
 
 // ---- scatter
@@ -167,38 +185,43 @@ PrimExpr CombineBy(const String& how, PrimExpr old, PrimExpr fresh) {
 }
 void CheckCombine(const TypeArgs& in, const String& how, const char* what) {
   if (how != "update" && how != "add" && how != "mul" && how != "min" && how != "max") {
-    in.Fail("R1", std::string(what) + " is \"" + how.str() + "\"; it is \"update\", \"add\", \"mul\", \"min\" or \"max\"");
+    in.Fail("R1",
+            std::string(what) + " is \"" + how.str() + "\"; it is \"update\", \"add\", \"mul\", \"min\" or \"max\"");
   }
   if (how != "update") in.Number(0, "R1");
   in.Integral(1, "R2");
   in.SameDtype(0, 2, "R3");
 }
-/// Copies data, then visits the updates in row-major order: where(update's index) gives its place in data. A place outside
-/// data is left out.
+/// Copies data, then visits the updates in row-major order: where(update's index) gives its place in data. A place
+/// outside data is left out.
 template <class Where>
 Tensor Scatter(const Tensors& in, const String& how, Where where, const char* name) {
   const Tensor& x = in[0];
-  return topi::Extern(x.shape(), x.dtype(), in, [&](const Array<tir::Buffer>& buf, const tir::Buffer& out) {
-    tir::Stmt copy = topi::Loops(x.shape(), [&](const Shape& i) { return topi::Store(out, i, tir::BufferLoad(buf[0], i)); });
-    tir::Stmt write = topi::Loops(in[2].shape(), [&](const Shape& i) {
-      Shape raw = where(i, buf[1]), at, shape = x.shape();
-      PrimExpr inside = tir::make_int(DataType::Bool(), 1);
-      for (int64_t d = 0; d < x.ndim(); ++d) {
-        PrimExpr j = raw[d];
-        if (j.as<tir::VarNode>()) {  // a loop's variable: inside by the shapes
-          at.push_back(j);
-          continue;
-        }
-        inside = inside && j >= -shape[d] && j < shape[d];
-        at.push_back(te::Select(j < PrimExpr(0), j + shape[d], j));
-      }
-      tir::Stmt store = topi::Store(out, at, CombineBy(how, tir::BufferLoad(out, at), tir::BufferLoad(buf[2], i)));
-      tir::IfThenElseNode n;
-      n.condition = inside, n.then_case = store;
-      return tir::is_one(inside) ? store : tir::Stmt(tir::IfThenElse(std::move(n)));
-    });
-    return tir::SeqStmt::Flatten({copy, write});
-  }, name);
+  return topi::Extern(
+      x.shape(), x.dtype(), in,
+      [&](const Array<tir::Buffer>& buf, const tir::Buffer& out) {
+        tir::Stmt copy =
+            topi::Loops(x.shape(), [&](const Shape& i) { return topi::Store(out, i, tir::BufferLoad(buf[0], i)); });
+        tir::Stmt write = topi::Loops(in[2].shape(), [&](const Shape& i) {
+          Shape raw = where(i, buf[1]), at, shape = x.shape();
+          PrimExpr inside = tir::make_int(DataType::Bool(), 1);
+          for (int64_t d = 0; d < x.ndim(); ++d) {
+            PrimExpr j = raw[d];
+            if (j.as<tir::VarNode>()) {  // a loop's variable: inside by the shapes
+              at.push_back(j);
+              continue;
+            }
+            inside = inside && j >= -shape[d] && j < shape[d];
+            at.push_back(te::Select(j < PrimExpr(0), j + shape[d], j));
+          }
+          tir::Stmt store = topi::Store(out, at, CombineBy(how, tir::BufferLoad(out, at), tir::BufferLoad(buf[2], i)));
+          tir::IfThenElseNode n;
+          n.condition = inside, n.then_case = store;
+          return tir::is_one(inside) ? store : tir::Stmt(tir::IfThenElse(std::move(n)));
+        });
+        return tir::SeqStmt::Flatten({copy, write});
+      },
+      name);
 }
 Type ScatterElementsCheck(int64_t axis, const String& how, const TypeArgs& in) {
   CheckCombine(in, how, "reduction");
@@ -211,14 +234,21 @@ Type ScatterElementsCheck(int64_t axis, const String& how, const TypeArgs& in) {
 }
 Tensor ScatterAlong(int64_t axis, const String& how, const Tensors& in) {
   axis = NormalizeAxis(axis, in[0].ndim(), "scatter_elements");
-  return Scatter(in, how, [&](const Shape& i, const tir::Buffer& idx) {
-    Shape at = i;
-    at.Set(axis, I64(tir::BufferLoad(idx, i)));
-    return at;
-  }, "scatter_elements");
+  return Scatter(
+      in, how,
+      [&](const Shape& i, const tir::Buffer& idx) {
+        Shape at = i;
+        at.Set(axis, I64(tir::BufferLoad(idx, i)));
+        return at;
+      },
+      "scatter_elements");
 }
-Type ScatterElementsType(const ScatterElementsAttrs& a, const TypeArgs& in) { return ScatterElementsCheck(a.axis, a.reduction, in); }
-Tensor LowerScatterElements(const ScatterElementsAttrs& a, const Tensors& in) { return ScatterAlong(a.axis, a.reduction, in); }
+Type ScatterElementsType(const ScatterElementsAttrs& a, const TypeArgs& in) {
+  return ScatterElementsCheck(a.axis, a.reduction, in);
+}
+Tensor LowerScatterElements(const ScatterElementsAttrs& a, const Tensors& in) {
+  return ScatterAlong(a.axis, a.reduction, in);
+}
 Type ScatterAddType(const GatherAttrs& a, const TypeArgs& in) { return ScatterElementsCheck(a.axis, "add", in); }
 Tensor LowerScatterAdd(const GatherAttrs& a, const Tensors& in) { return ScatterAlong(a.axis, "add", in); }
 Type ScatterType(const GatherAttrs& a, const TypeArgs& in) { return ScatterElementsCheck(a.axis, "update", in); }
@@ -229,7 +259,8 @@ Type ScatterNDType(const ScatterNDAttrs& a, const TypeArgs& in) {
   in.MinRank(1, 1, "R4");
   TupleLayout t{a.index_last, in.ndim(1) - 1};
   int64_t m = TupleLength(in, t, 1, PrimExpr(), "R4");
-  if (m > in.ndim(0)) in.Fail("R4", in.Show(1) + " holds tuples of " + Str(m) + " indices, more than " + in.Show(0) + " has dimensions");
+  if (m > in.ndim(0))
+    in.Fail("R4", in.Show(1) + " holds tuples of " + Str(m) + " indices, more than " + in.Show(0) + " has dimensions");
   Shape want = t.Outer(in.shape(1));
   for (int64_t d = m; d < in.ndim(0); ++d) want.push_back(in.shape(0)[d]);
   bool same = want.size() == in.shape(2).size();
@@ -240,12 +271,15 @@ Type ScatterNDType(const ScatterNDAttrs& a, const TypeArgs& in) {
 Tensor LowerScatterND(const ScatterNDAttrs& a, const Tensors& in) {
   TupleLayout t{a.index_last, in[1].ndim() - 1};
   int64_t m = DimOf(t.Length(in[1].shape()));
-  return Scatter(in, a.mode, [&](const Shape& i, const tir::Buffer& idx) {
-    Shape where(i.begin(), i.begin() + t.outer), at;
-    for (int64_t k = 0; k < m; ++k) at.push_back(I64(tir::BufferLoad(idx, t.At(where, PrimExpr(k)))));
-    for (int64_t d = m; d < in[0].ndim(); ++d) at.push_back(i[t.outer + d - m]);
-    return at;
-  }, "scatter_nd");
+  return Scatter(
+      in, a.mode,
+      [&](const Shape& i, const tir::Buffer& idx) {
+        Shape where(i.begin(), i.begin() + t.outer), at;
+        for (int64_t k = 0; k < m; ++k) at.push_back(I64(tir::BufferLoad(idx, t.At(where, PrimExpr(k)))));
+        for (int64_t d = m; d < in[0].ndim(); ++d) at.push_back(i[t.outer + d - m]);
+        return at;
+      },
+      "scatter_nd");
 }
 
 // ---- sparse_to_dense
@@ -256,31 +290,39 @@ Type SparseToDenseType(const SparseToDenseAttrs& a, const TypeArgs& in) {
     in.Fail("R3", in.Show(0) + ", " + in.Show(1) + ", " + in.Show(2) + ", where rank 0 to 2, 0 to 1, and 0 is wanted");
   }
   int64_t rank = a.output_shape.size(), m = in.ndim(0) == 2 ? in.dim(0, 1) : 1;
-  if (m >= 0 && m != rank) in.Fail("R4", in.Show(0) + " holds tuples of " + Str(m) + " indices for output_shape " + ShowInts(ToInts(a.output_shape)));
+  if (m >= 0 && m != rank)
+    in.Fail("R4", in.Show(0) + " holds tuples of " + Str(m) + " indices for output_shape " +
+                      ShowInts(ToInts(a.output_shape)));
   return TensorType(MakeShape(ToInts(a.output_shape)), in.dtype(1));
 }
 Tensor LowerSparseToDense(const SparseToDenseAttrs& a, const Tensors& in) {
   Shape shape = MakeShape(ToInts(a.output_shape));
   const Tensor &idx = in[0], &v = in[1];
-  return topi::Extern(shape, v.dtype(), in, [&](const Array<tir::Buffer>& buf, const tir::Buffer& out) {
-    tir::Stmt fill = topi::Loops(shape, [&](const Shape& i) { return topi::Store(out, i, tir::BufferLoad(buf[2], Shape())); });
-    Shape rows = idx.ndim() == 0 ? Shape{PrimExpr(1)} : Shape{idx.shape()[0]};
-    tir::Stmt write = topi::Loops(rows, [&](const Shape& r) {
-      Shape at;
-      PrimExpr inside = tir::make_int(DataType::Bool(), 1);
-      for (size_t d = 0; d < shape.size(); ++d) {
-        Shape where = idx.ndim() == 0 ? Shape() : idx.ndim() == 1 ? r : Shape{r[0], PrimExpr(static_cast<int64_t>(d))};
-        PrimExpr j = I64(tir::BufferLoad(buf[0], where));
-        inside = inside && j >= PrimExpr(0) && j < shape[d];
-        at.push_back(j);
-      }
-      tir::IfThenElseNode n;
-      n.condition = inside;
-      n.then_case = topi::Store(out, at, tir::BufferLoad(buf[1], v.ndim() == 0 ? Shape() : r));
-      return tir::Stmt(tir::IfThenElse(std::move(n)));
-    });
-    return tir::SeqStmt::Flatten({fill, write});
-  }, "sparse_to_dense");
+  return topi::Extern(
+      shape, v.dtype(), in,
+      [&](const Array<tir::Buffer>& buf, const tir::Buffer& out) {
+        tir::Stmt fill =
+            topi::Loops(shape, [&](const Shape& i) { return topi::Store(out, i, tir::BufferLoad(buf[2], Shape())); });
+        Shape rows = idx.ndim() == 0 ? Shape{PrimExpr(1)} : Shape{idx.shape()[0]};
+        tir::Stmt write = topi::Loops(rows, [&](const Shape& r) {
+          Shape at;
+          PrimExpr inside = tir::make_int(DataType::Bool(), 1);
+          for (size_t d = 0; d < shape.size(); ++d) {
+            Shape where = idx.ndim() == 0   ? Shape()
+                          : idx.ndim() == 1 ? r
+                                            : Shape{r[0], PrimExpr(static_cast<int64_t>(d))};
+            PrimExpr j = I64(tir::BufferLoad(buf[0], where));
+            inside = inside && j >= PrimExpr(0) && j < shape[d];
+            at.push_back(j);
+          }
+          tir::IfThenElseNode n;
+          n.condition = inside;
+          n.then_case = topi::Store(out, at, tir::BufferLoad(buf[1], v.ndim() == 0 ? Shape() : r));
+          return tir::Stmt(tir::IfThenElse(std::move(n)));
+        });
+        return tir::SeqStmt::Flatten({fill, write});
+      },
+      "sparse_to_dense");
 }
 
 // ---- one_hot
@@ -303,16 +345,19 @@ Tensor LowerOneHot(const OneHotAttrs& a, const Tensors& in) {
     std::vector<PrimExpr> zeros(x.ndim(), PrimExpr(0));
     return topi::Convert(t, x(Shape(zeros)));
   };
-  return te::Compute(out, [&](Indices i) {
-    Shape at;
-    for (int64_t d = 0; d < static_cast<int64_t>(out.size()); ++d) {
-      if (d != axis) at.push_back(i[d]);
-    }
-    PrimExpr j = I64(in[0](at));
-    PrimExpr hit = equal(j, PrimExpr(i[axis]));
-    if (!Unsigned(in[0])) hit = hit || equal(j + PrimExpr(a.depth), PrimExpr(i[axis]));  // ONNX counts from the end
-    return te::Select(hit, scalar(in[1]), scalar(in[2]));
-  }, "one_hot");
+  return te::Compute(
+      out,
+      [&](Indices i) {
+        Shape at;
+        for (int64_t d = 0; d < static_cast<int64_t>(out.size()); ++d) {
+          if (d != axis) at.push_back(i[d]);
+        }
+        PrimExpr j = I64(in[0](at));
+        PrimExpr hit = equal(j, PrimExpr(i[axis]));
+        if (!Unsigned(in[0])) hit = hit || equal(j + PrimExpr(a.depth), PrimExpr(i[axis]));  // ONNX counts from the end
+        return te::Select(hit, scalar(in[1]), scalar(in[2]));
+      },
+      "one_hot");
 }
 
 // ---- col2im
@@ -323,11 +368,14 @@ Col2ImSizes SizesOf(const Col2ImAttrs& a) {
   Col2ImSizes s;
   size_t n = a.image_shape.size();
   s.image = ToInts(a.image_shape), s.block = ToInts(a.block_shape);
-  auto or_fill = [&](const Array<int64_t>& v, size_t count, int64_t fill) { return v.defined() ? ToInts(v) : Ints(count, fill); };
+  auto or_fill = [&](const Array<int64_t>& v, size_t count, int64_t fill) {
+    return v.defined() ? ToInts(v) : Ints(count, fill);
+  };
   s.dilation = or_fill(a.dilations, n, 1), s.stride = or_fill(a.strides, n, 1);
   Ints pads = or_fill(a.pads, 2 * n, 0);
   if (s.block.size() != n || s.dilation.size() != n || s.stride.size() != n || pads.size() != 2 * n) {
-    throw CompileError("[col2im R1] image_shape has " + Str(n) + " extents: block_shape, dilations, strides want as many numbers and pads twice as many");
+    throw CompileError("[col2im R1] image_shape has " + Str(n) +
+                       " extents: block_shape, dilations, strides want as many numbers and pads twice as many");
   }
   s.begin.assign(pads.begin(), pads.begin() + n), s.end.assign(pads.begin() + n, pads.end());
   for (size_t d = 0; d < n; ++d) {
@@ -363,19 +411,23 @@ Tensor LowerCol2Im(const Col2ImAttrs& a, const Tensors& in) {
     k.push_back(te::ReduceAxis(0, PrimExpr(s.block[d]), "k" + Str(d)));
   }
   DataType acc = Wide(x.dtype());
-  Tensor sum = te::Compute(out, [&](Indices i) {
-    PrimExpr inside = tir::make_int(DataType::Bool(), 1);
-    Shape at;
-    for (size_t d = 0; d < n; ++d) {
-      PrimExpr p = i[d + 2] + PrimExpr(s.begin[d]) - k[d]->var * PrimExpr(s.dilation[d]);
-      PrimExpr q = floordiv(p, PrimExpr(s.stride[d]));
-      inside = inside && equal(floormod(p, PrimExpr(s.stride[d])), PrimExpr(0)) && q >= PrimExpr(0) && q < PrimExpr(s.count[d]);
-      at.push_back(q);
-    }
-    PrimExpr c = i[1] * PrimExpr(ProductOf(s.block)) + topi::Ravel(topi::VarsOf(k), block);
-    PrimExpr v = if_then_else(inside, cast(acc, x(i[0], c, topi::Ravel(at, count))), tir::make_const(acc, 0));
-    return te::Sum(v, k);
-  }, "col2im");
+  Tensor sum = te::Compute(
+      out,
+      [&](Indices i) {
+        PrimExpr inside = tir::make_int(DataType::Bool(), 1);
+        Shape at;
+        for (size_t d = 0; d < n; ++d) {
+          PrimExpr p = i[d + 2] + PrimExpr(s.begin[d]) - k[d]->var * PrimExpr(s.dilation[d]);
+          PrimExpr q = floordiv(p, PrimExpr(s.stride[d]));
+          inside = inside && equal(floormod(p, PrimExpr(s.stride[d])), PrimExpr(0)) && q >= PrimExpr(0) &&
+                   q < PrimExpr(s.count[d]);
+          at.push_back(q);
+        }
+        PrimExpr c = i[1] * PrimExpr(ProductOf(s.block)) + topi::Ravel(topi::VarsOf(k), block);
+        PrimExpr v = if_then_else(inside, cast(acc, x(i[0], c, topi::Ravel(at, count))), tir::make_const(acc, 0));
+        return te::Sum(v, k);
+      },
+      "col2im");
   return topi::Cast(sum, x.dtype());
 }
 
@@ -396,7 +448,8 @@ const Op op::take = DefineOp({
 const Op op::gather = DefineOp({
     .name = "gather",
     .doc = "out[i, j, k] = data[indices[i, j, k], j, k] for axis 0; negative indices count from the end.",
-    .inputs = {{"data", "R3: not empty where something is gathered."}, {"indices", "R1: integers. R2: data's rank, not longer off `axis`."}},
+    .inputs = {{"data", "R3: not empty where something is gathered."},
+               {"indices", "R1: integers. R2: data's rank, not longer off `axis`."}},
     .output = "Shape of `indices`, dtype of `data`.",
     .attrs = TypeOf<GatherAttrs>,
     .type_rel = Rel<"gather", GatherType>,
@@ -408,7 +461,9 @@ const Op op::gather_nd = DefineOp({
     .name = "gather_nd",
     .doc = "Slices of data by index tuples; negative indices count from the end.",
     .inputs = {{"data", "R6: not empty where something is gathered."},
-               {"indices", "R1: integers. R2: rank 1 or more. R3: tuples of a known length. R4: not longer than data has dimensions. R5: data's batch."}},
+               {"indices",
+                "R1: integers. R2: rank 1 or more. R3: tuples of a known length. R4: not longer than data has "
+                "dimensions. R5: data's batch."}},
     .output = "Shape of `indices` without its tuples, then what is left of data's.",
     .attrs = TypeOf<GatherNDAttrs>,
     .type_rel = Rel<"gather_nd", GatherNDType>,
@@ -418,30 +473,35 @@ const Op op::gather_nd = DefineOp({
 });
 
 namespace {
-Op DefineScatter(const char* name, const char* doc, const char* (*attrs)(), TypeRelationFn rel, LowerFn lower, const char* source) {
-  return DefineOp({.name = name,
-                   .doc = doc,
-                   .inputs = {{"data", "Any tensor; of numbers unless values replace."},
-                              {"indices", "R2: integers; negative ones count from the end, others outside are left out. R4: fits data."},
-                              {"updates", "R3: dtype of data. R5: an element or slice for each index."}},
-                   .output = "Shape and dtype of `data`. R1: a known way to combine.",
-                   .attrs = attrs,
-                   .type_rel = rel,
-                   .lower = lower,
-                   .pattern = OpPattern::kOpaque,
-                   .source = source});
+Op DefineScatter(const char* name, const char* doc, const char* (*attrs)(), TypeRelationFn rel, LowerFn lower,
+                 const char* source) {
+  return DefineOp(
+      {.name = name,
+       .doc = doc,
+       .inputs = {{"data", "Any tensor; of numbers unless values replace."},
+                  {"indices",
+                   "R2: integers; negative ones count from the end, others outside are left out. R4: fits data."},
+                  {"updates", "R3: dtype of data. R5: an element or slice for each index."}},
+       .output = "Shape and dtype of `data`. R1: a known way to combine.",
+       .attrs = attrs,
+       .type_rel = rel,
+       .lower = lower,
+       .pattern = OpPattern::kOpaque,
+       .source = source});
 }
 }  // namespace
 
-const Op op::scatter_elements = DefineScatter("scatter_elements", "data with elements replaced or combined: out[indices[i, j], j] = updates[i, j] for axis 0.",
-                                              TypeOf<ScatterElementsAttrs>, Rel<"scatter_elements", ScatterElementsType>,
-                                              LowerScatterElements, "ONNX ScatterElements-18");
-const Op op::scatter = DefineScatter("scatter", "scatter_elements that replaces.", TypeOf<GatherAttrs>, Rel<"scatter", ScatterType>, LowerScatter,
-                                     "Relay");
-const Op op::scatter_add = DefineScatter("scatter_add", "scatter_elements that adds.", TypeOf<GatherAttrs>, Rel<"scatter_add", ScatterAddType>,
-                                         LowerScatterAdd, "Relay");
-const Op op::scatter_nd = DefineScatter("scatter_nd", "data with slices, found by index tuples, replaced or combined.", TypeOf<ScatterNDAttrs>,
-                                        Rel<"scatter_nd", ScatterNDType>, LowerScatterND, "Relay; ONNX ScatterND-18");
+const Op op::scatter_elements = DefineScatter(
+    "scatter_elements", "data with elements replaced or combined: out[indices[i, j], j] = updates[i, j] for axis 0.",
+    TypeOf<ScatterElementsAttrs>, Rel<"scatter_elements", ScatterElementsType>, LowerScatterElements,
+    "ONNX ScatterElements-18");
+const Op op::scatter = DefineScatter("scatter", "scatter_elements that replaces.", TypeOf<GatherAttrs>,
+                                     Rel<"scatter", ScatterType>, LowerScatter, "Relay");
+const Op op::scatter_add = DefineScatter("scatter_add", "scatter_elements that adds.", TypeOf<GatherAttrs>,
+                                         Rel<"scatter_add", ScatterAddType>, LowerScatterAdd, "Relay");
+const Op op::scatter_nd =
+    DefineScatter("scatter_nd", "data with slices, found by index tuples, replaced or combined.",
+                  TypeOf<ScatterNDAttrs>, Rel<"scatter_nd", ScatterNDType>, LowerScatterND, "Relay; ONNX ScatterND-18");
 const Op op::sparse_to_dense = DefineOp({
     .name = "sparse_to_dense",
     .doc = "A tensor of default values with some elements set.",
@@ -457,8 +517,11 @@ const Op op::sparse_to_dense = DefineOp({
 });
 const Op op::one_hot = DefineOp({
     .name = "one_hot",
-    .doc = "on_value where the new dimension's index is that of `indices`, off_value elsewhere; negative indices count from the end.",
-    .inputs = {{"indices", "R1: integers."}, {"on_value", "R3: one element."}, {"off_value", "R2: dtype of on_value. R3: one element."}},
+    .doc = "on_value where the new dimension's index is that of `indices`, off_value elsewhere; negative indices count "
+           "from the end.",
+    .inputs = {{"indices", "R1: integers."},
+               {"on_value", "R3: one element."},
+               {"off_value", "R2: dtype of on_value. R3: one element."}},
     .output = "Shape of `indices` with `depth` inserted at `axis`.",
     .attrs = TypeOf<OneHotAttrs>,
     .type_rel = Rel<"one_hot", OneHotType>,
@@ -469,7 +532,8 @@ const Op op::one_hot = DefineOp({
 const Op op::col2im = DefineOp({
     .name = "col2im",
     .doc = "An image from its blocks; where they overlap they add up.",
-    .inputs = {{"data", "(N, C * product of block_shape, number of blocks). R2: numbers, rank 3. R3: its extents fit."}},
+    .inputs = {{"data",
+                "(N, C * product of block_shape, number of blocks). R2: numbers, rank 3. R3: its extents fit."}},
     .output = "(N, C, image_shape). R1: the attributes agree in length.",
     .attrs = TypeOf<Col2ImAttrs>,
     .type_rel = Rel<"col2im", Col2ImType>,

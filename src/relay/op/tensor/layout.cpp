@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators that move elements by blocks: layouts, space and depth, space and batch.
-#include "../common.h"
-
 #include <baton/relay/op/make.h>
 #include <baton/relay/op/transform.h>
 #include <baton/topi/elemwise.h>
 #include <baton/topi/layout.h>
 #include <baton/topi/reduce.h>
+
+#include "../common.h"
 
 namespace baton::relay {
 namespace {
@@ -15,27 +15,34 @@ namespace {
 Type LayoutTransformType(const LayoutTransformAttrs& a, const TypeArgs& in) {
   auto from = topi::ParseLayout(a.src_layout.view(), in.op()), to = topi::ParseLayout(a.dst_layout.view(), in.op());
   if (static_cast<int64_t>(from.size()) != in.ndim(0)) {
-    in.Fail("R1", "src_layout \"" + a.src_layout.str() + "\" has " + Str(from.size()) + " dimensions, " + in.Show(0) + " has " + Str(in.ndim(0)));
+    in.Fail("R1", "src_layout \"" + a.src_layout.str() + "\" has " + Str(from.size()) + " dimensions, " + in.Show(0) +
+                      " has " + Str(in.ndim(0)));
   }
   size_t axes = 0, back = 0;
   for (const auto& d : from) axes += d.factor == 0;
   for (const auto& d : to) {
     back += d.factor == 0;
-    if (topi::FindAxis(from, d.axis) < 0) in.Fail("R2", "layouts \"" + a.src_layout.str() + "\" and \"" + a.dst_layout.str() + "\" differ in their letters");
+    if (topi::FindAxis(from, d.axis) < 0)
+      in.Fail("R2",
+              "layouts \"" + a.src_layout.str() + "\" and \"" + a.dst_layout.str() + "\" differ in their letters");
   }
-  if (axes != back) in.Fail("R2", "layouts \"" + a.src_layout.str() + "\" and \"" + a.dst_layout.str() + "\" differ in their letters");
+  if (axes != back)
+    in.Fail("R2", "layouts \"" + a.src_layout.str() + "\" and \"" + a.dst_layout.str() + "\" differ in their letters");
   for (size_t d = 0; d < from.size(); ++d) {
     if (from[d].factor && in.dim(0, d) >= 0 && in.dim(0, d) != from[d].factor) {
-      in.Fail("R3", "dimension " + Str(d) + " of " + in.Show(0) + " is not " + Str(from[d].factor) + ", as src_layout \"" + a.src_layout.str() + "\" has it");
+      in.Fail("R3", "dimension " + Str(d) + " of " + in.Show(0) + " is not " + Str(from[d].factor) +
+                        ", as src_layout \"" + a.src_layout.str() + "\" has it");
     }
   }
   // Unknown extents stay unknown.
   Shape out;
-  for (const PrimExpr& e : topi::LayoutShape(in.shape(0), from, to)) out.push_back(DimOf(e) >= 0 || e.as<tir::VarNode>() ? e : UnknownDim());
+  for (const PrimExpr& e : topi::LayoutShape(in.shape(0), from, to))
+    out.push_back(DimOf(e) >= 0 || e.as<tir::VarNode>() ? e : UnknownDim());
   return TensorType(out, in.dtype(0));
 }
 Tensor LowerLayoutTransform(const LayoutTransformAttrs& a, const Tensors& in) {
-  return topi::ChangeLayout(in[0], topi::ParseLayout(a.src_layout.view(), "layout_transform"), topi::ParseLayout(a.dst_layout.view(), "layout_transform"));
+  return topi::ChangeLayout(in[0], topi::ParseLayout(a.src_layout.view(), "layout_transform"),
+                            topi::ParseLayout(a.dst_layout.view(), "layout_transform"));
 }
 
 // ---- space_to_depth, depth_to_space
@@ -44,13 +51,15 @@ struct Places {
 };
 Places PlacesOf(const SubPixelAttrs& a, const TypeArgs& in) {
   in.Rank(0, 4, "R1");
-  if (a.layout != "NCHW" && a.layout != "NHWC") in.Fail("R2", "layout is \"" + a.layout.str() + "\"; it is \"NCHW\" or \"NHWC\"");
+  if (a.layout != "NCHW" && a.layout != "NHWC")
+    in.Fail("R2", "layout is \"" + a.layout.str() + "\"; it is \"NCHW\" or \"NHWC\"");
   if (a.mode != "DCR" && a.mode != "CRD") in.Fail("R2", "mode is \"" + a.mode.str() + "\"; it is \"DCR\" or \"CRD\"");
   return a.layout == "NCHW" ? Places{1, 2, 3} : Places{3, 1, 2};
 }
 int64_t Divided(const TypeArgs& in, int64_t d, int64_t by) {
   int64_t n = in.dim(0, d);
-  if (n >= 0 && n % by != 0) in.Fail("R3", "dimension " + Str(d) + " of " + in.Show(0) + " is not divisible by " + Str(by));
+  if (n >= 0 && n % by != 0)
+    in.Fail("R3", "dimension " + Str(d) + " of " + in.Show(0) + " is not divisible by " + Str(by));
   return n < 0 ? -1 : n / by;
 }
 Type DepthToSpaceType(const SubPixelAttrs& a, const TypeArgs& in) {
@@ -67,14 +76,17 @@ Tensor LowerDepthToSpace(const SubPixelAttrs& a, const Tensors& in) {
   Shape out = x.shape();
   out.Set(p.c, floordiv(x.shape()[p.c], bb));
   for (int64_t d : {p.h, p.w}) out.Set(d, x.shape()[d] * b);
-  return topi::Pick(out, x, [&](Indices i) {
-    PrimExpr block = floormod(i[p.h], b) * b + floormod(i[p.w], b);
-    Shape at = i;
-    at.Set(p.c, a.mode == "DCR" ? block * out[p.c] + i[p.c] : i[p.c] * bb + block);
-    at.Set(p.h, floordiv(i[p.h], b));
-    at.Set(p.w, floordiv(i[p.w], b));
-    return at;
-  }, "depth_to_space");
+  return topi::Pick(
+      out, x,
+      [&](Indices i) {
+        PrimExpr block = floormod(i[p.h], b) * b + floormod(i[p.w], b);
+        Shape at = i;
+        at.Set(p.c, a.mode == "DCR" ? block * out[p.c] + i[p.c] : i[p.c] * bb + block);
+        at.Set(p.h, floordiv(i[p.h], b));
+        at.Set(p.w, floordiv(i[p.w], b));
+        return at;
+      },
+      "depth_to_space");
 }
 Type SpaceToDepthType(const SubPixelAttrs& a, const TypeArgs& in) {
   Places p = PlacesOf(a, in);
@@ -90,21 +102,26 @@ Tensor LowerSpaceToDepth(const SubPixelAttrs& a, const Tensors& in) {
   Shape out = x.shape();
   out.Set(p.c, c * bb);
   for (int64_t d : {p.h, p.w}) out.Set(d, floordiv(x.shape()[d], b));
-  return topi::Pick(out, x, [&](Indices i) {
-    PrimExpr block = a.mode == "DCR" ? floordiv(i[p.c], c) : floormod(i[p.c], bb);
-    Shape at = i;
-    at.Set(p.c, a.mode == "DCR" ? floormod(i[p.c], c) : floordiv(i[p.c], bb));
-    at.Set(p.h, i[p.h] * b + floordiv(block, b));
-    at.Set(p.w, i[p.w] * b + floormod(block, b));
-    return at;
-  }, "space_to_depth");
+  return topi::Pick(
+      out, x,
+      [&](Indices i) {
+        PrimExpr block = a.mode == "DCR" ? floordiv(i[p.c], c) : floormod(i[p.c], bb);
+        Shape at = i;
+        at.Set(p.c, a.mode == "DCR" ? floormod(i[p.c], c) : floordiv(i[p.c], bb));
+        at.Set(p.h, i[p.h] * b + floordiv(block, b));
+        at.Set(p.w, i[p.w] * b + floormod(block, b));
+        return at;
+      },
+      "space_to_depth");
 }
 
 // ---- space_to_batch_nd, batch_to_space_nd
 void CheckPairs(const TypeArgs& in, const Array<int64_t>& block, const Array<Array<int64_t>>& pairs, const char* what) {
   bool fits = block.size() == pairs.size() && static_cast<int64_t>(block.size()) + 1 <= in.ndim(0);
   for (const Array<int64_t>& p : pairs) fits = fits && p.size() == 2 && p[0] >= 0 && p[1] >= 0;
-  if (!fits) in.Fail("R1", std::string("block_shape has ") + Str(block.size()) + " entries and " + what + " " + Str(pairs.size()) + ": they are for dimensions from 1 on, pairs of numbers >= 0");
+  if (!fits)
+    in.Fail("R1", std::string("block_shape has ") + Str(block.size()) + " entries and " + what + " " +
+                      Str(pairs.size()) + ": they are for dimensions from 1 on, pairs of numbers >= 0");
 }
 Type SpaceToBatchType(const SpaceToBatchNDAttrs& a, const TypeArgs& in) {
   CheckPairs(in, a.block_shape, a.paddings, "paddings");
@@ -112,7 +129,9 @@ Type SpaceToBatchType(const SpaceToBatchNDAttrs& a, const TypeArgs& in) {
   int64_t n = in.dim(0, 0);
   for (size_t k = 0; k < a.block_shape.size(); ++k) {
     int64_t e = in.dim(0, k + 1), b = a.block_shape[k], padded = e < 0 ? -1 : e + a.paddings[k][0] + a.paddings[k][1];
-    if (padded >= 0 && padded % b != 0) in.Fail("R2", "dimension " + Str(k + 1) + " of " + in.Show(0) + ", padded to " + Str(padded) + ", is not divisible by " + Str(b));
+    if (padded >= 0 && padded % b != 0)
+      in.Fail("R2", "dimension " + Str(k + 1) + " of " + in.Show(0) + ", padded to " + Str(padded) +
+                        ", is not divisible by " + Str(b));
     out.Set(k + 1, MakeDim(padded < 0 ? -1 : padded / b));
     n = n < 0 ? -1 : n * b;
   }
@@ -129,17 +148,20 @@ Tensor LowerSpaceToBatch(const SpaceToBatchNDAttrs& a, const Tensors& in) {
     out.Set(k + 1, floordiv(x.shape()[k + 1] + PrimExpr(a.paddings[k][0] + a.paddings[k][1]), b));
   }
   out.Set(0, n * topi::Product(blocks));
-  return te::Compute(out, [&](Indices i) {
-    Shape in_block = topi::Unravel(floordiv(i[0], n), blocks), at = i;
-    PrimExpr inside = tir::make_int(DataType::Bool(), 1);
-    at.Set(0, floormod(i[0], n));
-    for (size_t k = 0; k < a.block_shape.size(); ++k) {
-      PrimExpr j = i[k + 1] * blocks[k] + in_block[k] - PrimExpr(a.paddings[k][0]);
-      inside = inside && j >= PrimExpr(0) && j < x.shape()[k + 1];
-      at.Set(k + 1, j);
-    }
-    return if_then_else(inside, x(at), tir::make_const(x.dtype(), a.pad_value));
-  }, "space_to_batch_nd");
+  return te::Compute(
+      out,
+      [&](Indices i) {
+        Shape in_block = topi::Unravel(floordiv(i[0], n), blocks), at = i;
+        PrimExpr inside = tir::make_int(DataType::Bool(), 1);
+        at.Set(0, floormod(i[0], n));
+        for (size_t k = 0; k < a.block_shape.size(); ++k) {
+          PrimExpr j = i[k + 1] * blocks[k] + in_block[k] - PrimExpr(a.paddings[k][0]);
+          inside = inside && j >= PrimExpr(0) && j < x.shape()[k + 1];
+          at.Set(k + 1, j);
+        }
+        return if_then_else(inside, x(at), tir::make_const(x.dtype(), a.pad_value));
+      },
+      "space_to_batch_nd");
 }
 Type BatchToSpaceType(const BatchToSpaceNDAttrs& a, const TypeArgs& in) {
   CheckPairs(in, a.block_shape, a.crops, "crops");
@@ -147,8 +169,11 @@ Type BatchToSpaceType(const BatchToSpaceNDAttrs& a, const TypeArgs& in) {
   int64_t n = in.dim(0, 0);
   for (size_t k = 0; k < a.block_shape.size(); ++k) {
     int64_t e = in.dim(0, k + 1), b = a.block_shape[k], cut = e < 0 ? -1 : e * b - a.crops[k][0] - a.crops[k][1];
-    if (e >= 0 && cut < 0) in.Fail("R2", "crops " + ShowInts(ToInts(a.crops[k])) + " are more than dimension " + Str(k + 1) + " has");
-    if (n >= 0 && n % b != 0) in.Fail("R2", "the batch of " + in.Show(0) + " is not divisible by block_shape " + ShowInts(ToInts(a.block_shape)));
+    if (e >= 0 && cut < 0)
+      in.Fail("R2", "crops " + ShowInts(ToInts(a.crops[k])) + " are more than dimension " + Str(k + 1) + " has");
+    if (n >= 0 && n % b != 0)
+      in.Fail("R2",
+              "the batch of " + in.Show(0) + " is not divisible by block_shape " + ShowInts(ToInts(a.block_shape)));
     out.Set(k + 1, MakeDim(cut));
     n = n < 0 ? -1 : n / b;
   }
@@ -165,41 +190,56 @@ Tensor LowerBatchToSpace(const BatchToSpaceNDAttrs& a, const Tensors& in) {
   }
   PrimExpr n = floordiv(x.shape()[0], topi::Product(blocks));
   out.Set(0, n);
-  return topi::Pick(out, x, [&](Indices i) {
-    Shape at = i, in_block;
-    for (size_t k = 0; k < a.block_shape.size(); ++k) {
-      PrimExpr j = i[k + 1] + PrimExpr(a.crops[k][0]);
-      in_block.push_back(floormod(j, blocks[k]));
-      at.Set(k + 1, floordiv(j, blocks[k]));
-    }
-    at.Set(0, topi::Ravel(in_block, blocks) * n + i[0]);
-    return at;
-  }, "batch_to_space_nd");
+  return topi::Pick(
+      out, x,
+      [&](Indices i) {
+        Shape at = i, in_block;
+        for (size_t k = 0; k < a.block_shape.size(); ++k) {
+          PrimExpr j = i[k + 1] + PrimExpr(a.crops[k][0]);
+          in_block.push_back(floormod(j, blocks[k]));
+          at.Set(k + 1, floordiv(j, blocks[k]));
+        }
+        at.Set(0, topi::Ravel(in_block, blocks) * n + i[0]);
+        return at;
+      },
+      "batch_to_space_nd");
 }
 
-Op DefineBlocks(const char* name, const char* doc, const char* input, const char* output, const char* (*attrs)(), TypeRelationFn rel,
-                LowerFn lower, const char* source) {
-  return DefineOp({.name = name, .doc = doc, .inputs = {{"data", input}}, .output = output, .attrs = attrs, .type_rel = rel, .lower = lower,
-                   .pattern = OpPattern::kInjective, .source = source});
+Op DefineBlocks(const char* name, const char* doc, const char* input, const char* output, const char* (*attrs)(),
+                TypeRelationFn rel, LowerFn lower, const char* source) {
+  return DefineOp({.name = name,
+                   .doc = doc,
+                   .inputs = {{"data", input}},
+                   .output = output,
+                   .attrs = attrs,
+                   .type_rel = rel,
+                   .lower = lower,
+                   .pattern = OpPattern::kInjective,
+                   .source = source});
 }
 
 }  // namespace
 
 const Op op::layout_transform = DefineBlocks(
     "layout_transform", "The tensor in another layout; where a split dimension is not filled, zeros are added.",
-    "R1: as many dimensions as src_layout. R3: the extents of its parts.", "R2: both layouts have the same capital letters.",
-    TypeOf<LayoutTransformAttrs>, Rel<"layout_transform", LayoutTransformType>, LowerLayoutTransform, "Relay");
+    "R1: as many dimensions as src_layout. R3: the extents of its parts.",
+    "R2: both layouts have the same capital letters.", TypeOf<LayoutTransformAttrs>,
+    Rel<"layout_transform", LayoutTransformType>, LowerLayoutTransform, "Relay");
 const Op op::depth_to_space = DefineBlocks(
-    "nn.depth_to_space", "Channels spread over blocks of pixels.", "R1: rank 4. R3: block_size ** 2 divides the channels.",
-    "R2: a known layout and mode.", TypeOf<SubPixelAttrs>, Rel<"nn.depth_to_space", DepthToSpaceType>, LowerDepthToSpace, "ONNX DepthToSpace-13");
+    "nn.depth_to_space", "Channels spread over blocks of pixels.",
+    "R1: rank 4. R3: block_size ** 2 divides the channels.", "R2: a known layout and mode.", TypeOf<SubPixelAttrs>,
+    Rel<"nn.depth_to_space", DepthToSpaceType>, LowerDepthToSpace, "ONNX DepthToSpace-13");
 const Op op::space_to_depth = DefineBlocks(
-    "nn.space_to_depth", "Blocks of pixels gathered into channels.", "R1: rank 4. R3: block_size divides height and width.",
-    "R2: a known layout and mode.", TypeOf<SubPixelAttrs>, Rel<"nn.space_to_depth", SpaceToDepthType>, LowerSpaceToDepth, "ONNX SpaceToDepth-13");
+    "nn.space_to_depth", "Blocks of pixels gathered into channels.",
+    "R1: rank 4. R3: block_size divides height and width.", "R2: a known layout and mode.", TypeOf<SubPixelAttrs>,
+    Rel<"nn.space_to_depth", SpaceToDepthType>, LowerSpaceToDepth, "ONNX SpaceToDepth-13");
 const Op op::space_to_batch_nd = DefineBlocks(
-    "nn.space_to_batch_nd", "Blocks of a padded space moved into the batch.", "R2: block_shape divides the padded extents.",
-    "R1: a pair for each block dimension.", TypeOf<SpaceToBatchNDAttrs>, Rel<"nn.space_to_batch_nd", SpaceToBatchType>, LowerSpaceToBatch, "Relay");
+    "nn.space_to_batch_nd", "Blocks of a padded space moved into the batch.",
+    "R2: block_shape divides the padded extents.", "R1: a pair for each block dimension.", TypeOf<SpaceToBatchNDAttrs>,
+    Rel<"nn.space_to_batch_nd", SpaceToBatchType>, LowerSpaceToBatch, "Relay");
 const Op op::batch_to_space_nd = DefineBlocks(
-    "nn.batch_to_space_nd", "The batch spread over blocks of space, then cropped.", "R2: block_shape divides the batch.",
-    "R1: a pair for each block dimension.", TypeOf<BatchToSpaceNDAttrs>, Rel<"nn.batch_to_space_nd", BatchToSpaceType>, LowerBatchToSpace, "Relay");
+    "nn.batch_to_space_nd", "The batch spread over blocks of space, then cropped.",
+    "R2: block_shape divides the batch.", "R1: a pair for each block dimension.", TypeOf<BatchToSpaceNDAttrs>,
+    Rel<"nn.batch_to_space_nd", BatchToSpaceType>, LowerBatchToSpace, "Relay");
 
 }  // namespace baton::relay

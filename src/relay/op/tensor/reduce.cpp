@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reductions over axes, and running sums and products along one.
-#include "../common.h"
-
 #include <baton/relay/op/tensor.h>
 #include <baton/topi/elemwise.h>
 #include <baton/topi/reduce.h>
+
+#include "../common.h"
 
 namespace baton::relay {
 namespace {
@@ -45,33 +45,45 @@ struct ReduceRow {
 
 Type ReduceType(const ReduceRow& row, const ReduceAttrs& a, const TypeArgs& in) {
   switch (row.domain) {
-    case Domain::kNumber: in.Number(0, "R1"); break;
-    case Domain::kFloat: in.Floating(0, "R1"); break;
-    case Domain::kBool: in.Bool(0, "R1"); break;
+    case Domain::kNumber:
+      in.Number(0, "R1");
+      break;
+    case Domain::kFloat:
+      in.Floating(0, "R1");
+      break;
+    case Domain::kBool:
+      in.Bool(0, "R1");
+      break;
   }
   return TensorType(topi::ReducedShape(in.shape(0), AxesOf(a, in.ndim(0), in.op()), a.keepdims), in.dtype(0));
 }
 
 Tensor SumOf(const Tensor& x, const Ints& axes, bool keepdims, DataType acc) {
-  return topi::ReduceWith(x, axes, keepdims, te::Sum, [&](PrimExpr v, const Shape&, const Shape&) { return cast(acc, v); }, "sum");
+  return topi::ReduceWith(
+      x, axes, keepdims, te::Sum, [&](PrimExpr v, const Shape&, const Shape&) { return cast(acc, v); }, "sum");
 }
 
 Tensor LogSumExp(const Tensor& x, const Ints& axes, bool keepdims) {
   DataType t = Wide(x.dtype());
-  Tensor top = topi::ReduceWith(x, axes, true, te::MaxOf, [&](PrimExpr v, const Shape&, const Shape&) { return cast(t, v); }, "max");
+  Tensor top = topi::ReduceWith(
+      x, axes, true, te::MaxOf, [&](PrimExpr v, const Shape&, const Shape&) { return cast(t, v); }, "max");
   // Infinite maxima are left out of the difference: inf - inf is NaN.
   auto base = [&](const Shape& at) {
     PrimExpr m = topi::BroadcastAt(top, at);
     return te::Select(isfinite(m), m, Lit(0, t));
   };
-  Tensor sum = topi::ReduceWith(x, axes, keepdims, te::Sum,
-                                [&](PrimExpr v, const Shape& at, const Shape&) { return exp(cast(t, v) - base(at)); }, "sum_exp");
-  return te::Compute(sum.shape(), [&](Indices i) {
-    Shape zeros;
-    for (size_t k = 0; k < axes.size(); ++k) zeros.push_back(0);
-    Shape at = topi::ReducedAt(x.shape().size(), axes, keepdims, i, zeros);
-    return cast(x.dtype(), log(sum(i)) + base(at));
-  }, "logsumexp");
+  Tensor sum = topi::ReduceWith(
+      x, axes, keepdims, te::Sum, [&](PrimExpr v, const Shape& at, const Shape&) { return exp(cast(t, v) - base(at)); },
+      "sum_exp");
+  return te::Compute(
+      sum.shape(),
+      [&](Indices i) {
+        Shape zeros;
+        for (size_t k = 0; k < axes.size(); ++k) zeros.push_back(0);
+        Shape at = topi::ReducedAt(x.shape().size(), axes, keepdims, i, zeros);
+        return cast(x.dtype(), log(sum(i)) + base(at));
+      },
+      "logsumexp");
 }
 
 Tensor LowerReduce(const ReduceRow& row, const ReduceAttrs& a, const Tensor& x) {
@@ -86,19 +98,26 @@ Tensor LowerReduce(const ReduceRow& row, const ReduceAttrs& a, const Tensor& x) 
   if (row.kind == Kind::kMin) combine = te::MinOf, acc = t;
   if (row.kind == Kind::kAll) combine = te::AllOf;
   if (row.kind == Kind::kAny) combine = te::AnyOf;
-  Tensor r = topi::ReduceWith(x, axes, a.keepdims, combine, [&](PrimExpr v, const Shape&, const Shape&) {
-    v = cast(acc, v);
-    if (row.kind == Kind::kSumSquares || row.kind == Kind::kNormL2) return v * v;
-    if (row.kind == Kind::kNormL1) return acc.is_uint() ? v : acc.is_floating() ? fabs(v) : abs(v);
-    return v;
-  }, row.name);
+  Tensor r = topi::ReduceWith(
+      x, axes, a.keepdims, combine,
+      [&](PrimExpr v, const Shape&, const Shape&) {
+        v = cast(acc, v);
+        if (row.kind == Kind::kSumSquares || row.kind == Kind::kNormL2) return v * v;
+        if (row.kind == Kind::kNormL1) return acc.is_uint() ? v : acc.is_floating() ? fabs(v) : abs(v);
+        return v;
+      },
+      row.name);
   PrimExpr n = topi::ReducedCount(x.shape(), axes);
   auto last = [&](PrimExpr v) {
     switch (row.kind) {
-      case Kind::kMean: return acc.is_integral() ? topi::SafeTruncDiv(v, cast(acc, n)) : v / cast(acc, n);
-      case Kind::kNormL2: return sqrt(v);
-      case Kind::kLogSum: return log(v);
-      default: return v;
+      case Kind::kMean:
+        return acc.is_integral() ? topi::SafeTruncDiv(v, cast(acc, n)) : v / cast(acc, n);
+      case Kind::kNormL2:
+        return sqrt(v);
+      case Kind::kLogSum:
+        return log(v);
+      default:
+        return v;
     }
   };
   bool same = acc == t && row.kind != Kind::kMean && row.kind != Kind::kNormL2 && row.kind != Kind::kLogSum;
@@ -134,15 +153,19 @@ Op Row() {
 }
 
 constexpr auto kN = Domain::kNumber;
-constexpr ReduceRow kSum{"sum", "Sum; 0 of nothing. Integers keep their dtype and wrap around.", Kind::kSum, kN, "ONNX ReduceSum-13"};
+constexpr ReduceRow kSum{"sum", "Sum; 0 of nothing. Integers keep their dtype and wrap around.", Kind::kSum, kN,
+                         "ONNX ReduceSum-13"};
 constexpr ReduceRow kProd{"prod", "Product; 1 of nothing.", Kind::kProd, kN, "ONNX ReduceProd-18"};
-constexpr ReduceRow kMax{"max", "Largest; NaN if any is. The lowest value of the dtype (-inf) of nothing.", Kind::kMax, kN, "ONNX ReduceMax-20"};
-constexpr ReduceRow kMin{"min", "Smallest; NaN if any is. The highest value of the dtype (inf) of nothing.", Kind::kMin, kN, "ONNX ReduceMin-20"};
-constexpr ReduceRow kMean{"mean", "Mean; NaN of nothing. Integers truncate towards 0.", Kind::kMean, kN, "ONNX ReduceMean-18"};
+constexpr ReduceRow kMax{"max", "Largest; NaN if any is. The lowest value of the dtype (-inf) of nothing.", Kind::kMax,
+                         kN, "ONNX ReduceMax-20"};
+constexpr ReduceRow kMin{"min", "Smallest; NaN if any is. The highest value of the dtype (inf) of nothing.", Kind::kMin,
+                         kN, "ONNX ReduceMin-20"};
+constexpr ReduceRow kMean{"mean", "Mean; NaN of nothing. Integers truncate towards 0.", Kind::kMean, kN,
+                          "ONNX ReduceMean-18"};
 constexpr ReduceRow kAll{"all", "Whether all are true.", Kind::kAll, Domain::kBool, "NumPy"};
 constexpr ReduceRow kAny{"any", "Whether any is true.", Kind::kAny, Domain::kBool, "NumPy"};
-constexpr ReduceRow kLogSumExp{"logsumexp", "log(sum(exp(data))), safe for large values.", Kind::kLogSumExp, Domain::kFloat,
-                               "ONNX ReduceLogSumExp-18"};
+constexpr ReduceRow kLogSumExp{"logsumexp", "log(sum(exp(data))), safe for large values.", Kind::kLogSumExp,
+                               Domain::kFloat, "ONNX ReduceLogSumExp-18"};
 constexpr ReduceRow kSumSquares{"sum_squares", "Sum of squares.", Kind::kSumSquares, kN, "ONNX ReduceSumSquare-18"};
 constexpr ReduceRow kNormL1{"norm_l1", "Sum of magnitudes.", Kind::kNormL1, kN, "ONNX ReduceL1-18"};
 constexpr ReduceRow kNormL2{"norm_l2", "Square root of the sum of squares.", Kind::kNormL2, kN, "ONNX ReduceL2-18"};
@@ -152,10 +175,12 @@ constexpr ReduceRow kLogSum{"log_sum", "Logarithm of the sum.", Kind::kLogSum, D
 template <OpName kName>
 Type ArgType(const ArgReduceAttrs& a, const TypeArgs& in) {
   in.Number(0, "R1");
-  if (!a.dtype.is_integral()) in.Fail("R2", "dtype is " + DataType2String(a.dtype) + ", where an integer one is wanted");
+  if (!a.dtype.is_integral())
+    in.Fail("R2", "dtype is " + DataType2String(a.dtype) + ", where an integer one is wanted");
   Ints axes = AxesOf(a, in.ndim(0), kName.text);
   for (int64_t d : axes) {
-    if (in.dim(0, d) == 0) in.Fail("R3", "`data` has shape " + ShowShape(in.shape(0)) + ": axis " + Str(d) + " has no element to choose");
+    if (in.dim(0, d) == 0)
+      in.Fail("R3", "`data` has shape " + ShowShape(in.shape(0)) + ": axis " + Str(d) + " has no element to choose");
   }
   return TensorType(topi::ReducedShape(in.shape(0), axes, a.keepdims), a.dtype);
 }
@@ -165,17 +190,20 @@ Tensor LowerArg(const ArgReduceAttrs& a, const Tensors& in) {
   const Tensor& x = in[0];
   Ints axes = AxesOf(a, x.ndim(), kName.text);
   DataType t = Wide(x.dtype());
-  Tensor top = topi::ReduceWith(x, axes, true, kMaximum ? te::MaxOf : te::MinOf,
-                                [&](PrimExpr v, const Shape&, const Shape&) { return cast(t, v); }, "extreme");
+  Tensor top = topi::ReduceWith(
+      x, axes, true, kMaximum ? te::MaxOf : te::MinOf,
+      [&](PrimExpr v, const Shape&, const Shape&) { return cast(t, v); }, "extreme");
   Shape reduced;
   for (int64_t d : axes) reduced.push_back(x.shape()[d]);
   PrimExpr none = a.select_last_index ? tir::make_int(a.dtype, 0) : max_value(a.dtype);
-  return topi::ReduceWith(x, axes, a.keepdims, a.select_last_index ? te::MaxOf : te::MinOf,
-                          [&](PrimExpr v, const Shape& at, const Shape& k) {
-                            PrimExpr m = topi::BroadcastAt(top, at), w = cast(t, v), hit = equal(w, m);
-                            if (t.is_floating()) hit = hit || (isnan(w) && isnan(m));
-                            return te::Select(hit, cast(a.dtype, topi::Ravel(k, reduced)), none);
-                          }, kName.text);
+  return topi::ReduceWith(
+      x, axes, a.keepdims, a.select_last_index ? te::MaxOf : te::MinOf,
+      [&](PrimExpr v, const Shape& at, const Shape& k) {
+        PrimExpr m = topi::BroadcastAt(top, at), w = cast(t, v), hit = equal(w, m);
+        if (t.is_floating()) hit = hit || (isnan(w) && isnan(m));
+        return te::Select(hit, cast(a.dtype, topi::Ravel(k, reduced)), none);
+      },
+      kName.text);
 }
 template <OpName kName, bool kMaximum>
 Op DefineArg(const char* doc, const char* source) {
@@ -201,14 +229,20 @@ Tensor Variance(const VarianceAttrs& a, const Tensor& x, bool root) {
   PrimExpr n = cast(t, topi::ReducedCount(x.shape(), axes));
   Tensor sum = SumOf(x, axes, true, t);
   Tensor mean = topi::Map(sum, [&](PrimExpr v) { return v / n; }, "mean");
-  Tensor squares = topi::ReduceWith(x, axes, a.keepdims, te::Sum, [&](PrimExpr v, const Shape& at, const Shape&) {
-    PrimExpr d = cast(t, v) - topi::BroadcastAt(mean, at);
-    return d * d;
-  }, "squares");
-  return topi::Map(squares, [&](PrimExpr v) {
-    PrimExpr y = v / (a.unbiased ? n - Lit(1, t) : n);
-    return cast(x.dtype(), root ? sqrt(y) : y);
-  }, root ? "std" : "variance");
+  Tensor squares = topi::ReduceWith(
+      x, axes, a.keepdims, te::Sum,
+      [&](PrimExpr v, const Shape& at, const Shape&) {
+        PrimExpr d = cast(t, v) - topi::BroadcastAt(mean, at);
+        return d * d;
+      },
+      "squares");
+  return topi::Map(
+      squares,
+      [&](PrimExpr v) {
+        PrimExpr y = v / (a.unbiased ? n - Lit(1, t) : n);
+        return cast(x.dtype(), root ? sqrt(y) : y);
+      },
+      root ? "std" : "variance");
 }
 Tensor LowerVariance(const VarianceAttrs& a, const Tensors& in) { return Variance(a, in[0], false); }
 Tensor LowerStd(const VarianceAttrs& a, const Tensors& in) { return Variance(a, in[0], true); }
@@ -234,28 +268,31 @@ Tensor LowerScan(const ScanopAttrs& a, const Tensors& in) {
   }
   DataType t = a.dtype.is_void() ? x.dtype() : a.dtype, acc_t = Wide(t);
   PrimExpr n = x.shape()[axis];
-  return topi::Extern(x.shape(), t, {x}, [&](const Array<tir::Buffer>& from, const tir::Buffer& out) {
-    Shape others;
-    for (int64_t d = 0; d < x.ndim(); ++d) {
-      if (d != axis) others.push_back(x.shape()[d]);
-    }
-    return topi::Loops(others, [&](const Shape& i) {
-      tir::Buffer acc = tir::Buffer::Make({1}, acc_t, "acc", "local");
-      tir::Stmt run = topi::Loops({n}, [&](const Shape& k) {
-        PrimExpr pos = a.reverse ? n - PrimExpr(1) - k[0] : k[0];
-        Shape at;
-        for (int64_t d = 0, o = 0; d < x.ndim(); ++d) at.push_back(d == axis ? pos : i[o++]);
-        PrimExpr have = tir::BufferLoad(acc, {PrimExpr(0)}), v = topi::Convert(acc_t, tir::BufferLoad(from[0], at));
-        tir::Stmt step = topi::Store(acc, {PrimExpr(0)}, kProduct ? have * v : have + v);
-        tir::Stmt put = topi::Store(out, at, cast(t, have));
-        return tir::SeqStmt::Flatten(a.exclusive ? Array<tir::Stmt>{put, step} : Array<tir::Stmt>{step, put});
-      });
-      tir::AllocateNode alloc;
-      alloc.buffer = acc;
-      alloc.body = tir::SeqStmt::Flatten({topi::Store(acc, {PrimExpr(0)}, Lit(kProduct ? 1 : 0, acc_t)), run});
-      return tir::Stmt(tir::Allocate(std::move(alloc)));
-    });
-  }, kProduct ? "cumprod" : "cumsum");
+  return topi::Extern(
+      x.shape(), t, {x},
+      [&](const Array<tir::Buffer>& from, const tir::Buffer& out) {
+        Shape others;
+        for (int64_t d = 0; d < x.ndim(); ++d) {
+          if (d != axis) others.push_back(x.shape()[d]);
+        }
+        return topi::Loops(others, [&](const Shape& i) {
+          tir::Buffer acc = tir::Buffer::Make({1}, acc_t, "acc", "local");
+          tir::Stmt run = topi::Loops({n}, [&](const Shape& k) {
+            PrimExpr pos = a.reverse ? n - PrimExpr(1) - k[0] : k[0];
+            Shape at;
+            for (int64_t d = 0, o = 0; d < x.ndim(); ++d) at.push_back(d == axis ? pos : i[o++]);
+            PrimExpr have = tir::BufferLoad(acc, {PrimExpr(0)}), v = topi::Convert(acc_t, tir::BufferLoad(from[0], at));
+            tir::Stmt step = topi::Store(acc, {PrimExpr(0)}, kProduct ? have * v : have + v);
+            tir::Stmt put = topi::Store(out, at, cast(t, have));
+            return tir::SeqStmt::Flatten(a.exclusive ? Array<tir::Stmt>{put, step} : Array<tir::Stmt>{step, put});
+          });
+          tir::AllocateNode alloc;
+          alloc.buffer = acc;
+          alloc.body = tir::SeqStmt::Flatten({topi::Store(acc, {PrimExpr(0)}, Lit(kProduct ? 1 : 0, acc_t)), run});
+          return tir::Stmt(tir::Allocate(std::move(alloc)));
+        });
+      },
+      kProduct ? "cumprod" : "cumsum");
 }
 template <OpName kName, bool kProduct>
 Op DefineScan(const char* doc) {
@@ -272,11 +309,14 @@ Op DefineScan(const char* doc) {
 
 }  // namespace
 
-const Op op::sum = Row<kSum>(), op::prod = Row<kProd>(), op::max = Row<kMax>(), op::min = Row<kMin>(), op::mean = Row<kMean>(),
-         op::all = Row<kAll>(), op::any = Row<kAny>(), op::logsumexp = Row<kLogSumExp>(), op::sum_squares = Row<kSumSquares>(),
-         op::norm_l1 = Row<kNormL1>(), op::norm_l2 = Row<kNormL2>(), op::log_sum = Row<kLogSum>();
-const Op op::argmax = DefineArg<"argmax", true>("Index of the largest, the first of equal ones; NaN is largest.", "ONNX ArgMax-13");
-const Op op::argmin = DefineArg<"argmin", false>("Index of the smallest, the first of equal ones; NaN is smallest.", "ONNX ArgMin-13");
+const Op op::sum = Row<kSum>(), op::prod = Row<kProd>(), op::max = Row<kMax>(), op::min = Row<kMin>(),
+         op::mean = Row<kMean>(), op::all = Row<kAll>(), op::any = Row<kAny>(), op::logsumexp = Row<kLogSumExp>(),
+         op::sum_squares = Row<kSumSquares>(), op::norm_l1 = Row<kNormL1>(), op::norm_l2 = Row<kNormL2>(),
+         op::log_sum = Row<kLogSum>();
+const Op op::argmax =
+    DefineArg<"argmax", true>("Index of the largest, the first of equal ones; NaN is largest.", "ONNX ArgMax-13");
+const Op op::argmin =
+    DefineArg<"argmin", false>("Index of the smallest, the first of equal ones; NaN is smallest.", "ONNX ArgMin-13");
 const Op op::variance = DefineOp({
     .name = "variance",
     .doc = "Mean of the squared distance from the mean.",

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cutting and padding: windows of a tensor, and what stands around them.
-#include "../common.h"
-
 #include <baton/relay/op/transform.h>
 #include <baton/topi/elemwise.h>
 #include <baton/topi/reduce.h>
 #include <baton/topi/window.h>
+
+#include "../common.h"
 
 namespace baton::relay {
 namespace {
@@ -21,9 +21,11 @@ std::vector<Window> Windows(const StridedSliceAttrs& a, const Shape& in, Fail fa
   if (static_cast<int64_t>(a.strides.size()) != n && a.strides.size() > 1) {
     fail("R1", "begin has " + Str(n) + " numbers and strides " + Str(a.strides.size()));
   }
-  if (a.slice_mode != "end" && a.slice_mode != "size") fail("R2", "slice_mode is \"" + a.slice_mode.str() + "\"; it is \"end\" or \"size\"");
+  if (a.slice_mode != "end" && a.slice_mode != "size")
+    fail("R2", "slice_mode is \"" + a.slice_mode.str() + "\"; it is \"end\" or \"size\"");
   if (a.axes.defined() ? static_cast<int64_t>(a.axes.size()) != n : n > ndim) {
-    fail("R3", "begin has " + Str(n) + " numbers, where " + (a.axes.defined() ? "axes has " + Str(a.axes.size()) : "`data` has rank " + Str(ndim)));
+    fail("R3", "begin has " + Str(n) + " numbers, where " +
+                   (a.axes.defined() ? "axes has " + Str(a.axes.size()) : "`data` has rank " + Str(ndim)));
   }
   std::vector<Window> out;
   for (const PrimExpr& d : in) out.push_back(Window{PrimExpr(0), d, 1});
@@ -50,7 +52,8 @@ std::vector<Window> Windows(const StridedSliceAttrs& a, const Shape& in, Fail fa
 }
 Type StridedSliceType(const StridedSliceAttrs& a, const TypeArgs& in) {
   Shape out;
-  std::vector<Window> w = Windows(a, in.shape(0), [&](const char* rule, const std::string& text) { in.Fail(rule, text); });
+  std::vector<Window> w =
+      Windows(a, in.shape(0), [&](const char* rule, const std::string& text) { in.Fail(rule, text); });
   for (int64_t d = 0; d < in.ndim(0); ++d) {
     const PrimExpr& e = w[d].extent;
     out.push_back(DimOf(e) >= 0 || e.same_as(in.shape(0)[d]) ? e : UnknownDim());
@@ -60,14 +63,18 @@ Type StridedSliceType(const StridedSliceAttrs& a, const TypeArgs& in) {
 Tensor Cut(const Tensor& x, const std::vector<Window>& w, String name) {
   Shape out;
   for (const Window& v : w) out.push_back(v.extent);
-  return topi::Pick(out, x, [&](Indices i) {
-    Shape at;
-    for (size_t d = 0; d < w.size(); ++d) at.push_back(w[d].begin + i[d] * PrimExpr(w[d].stride));
-    return at;
-  }, name);
+  return topi::Pick(
+      out, x,
+      [&](Indices i) {
+        Shape at;
+        for (size_t d = 0; d < w.size(); ++d) at.push_back(w[d].begin + i[d] * PrimExpr(w[d].stride));
+        return at;
+      },
+      name);
 }
 Tensor LowerStridedSlice(const StridedSliceAttrs& a, const Tensors& in) {
-  return Cut(in[0], Windows(a, in[0].shape(), [](const char*, const std::string& text) { throw InternalError(text); }), "strided_slice");
+  return Cut(in[0], Windows(a, in[0].shape(), [](const char*, const std::string& text) { throw InternalError(text); }),
+             "strided_slice");
 }
 
 // ---- strided_set
@@ -84,28 +91,31 @@ Type StridedSetType(const TypeArgs& in) {
 Tensor LowerStridedSet(const Tensors& in) {
   const Tensor &x = in[0], &v = in[1];
   auto i64 = [](PrimExpr e) { return cast(DataType::Int(64), e); };
-  return te::Compute(x.shape(), [&](Indices i) {
-    PrimExpr inside = tir::make_int(DataType::Bool(), 1);
-    Shape at;
-    for (int64_t d = 0; d < x.ndim(); ++d) {
-      const PrimExpr& n = x.shape()[d];
-      bool given = d < DimOf(in[2].shape()[0]) || DimOf(in[2].shape()[0]) < 0;
-      if (!given) {
-        at.push_back(i[d]);
-        continue;
-      }
-      PrimExpr b = i64(in[2](PrimExpr(d))), s = i64(in[4](PrimExpr(d)));
-      PrimExpr back = s < PrimExpr(0);
-      b = te::Select(b < PrimExpr(0), b + n, b);
-      b = te::Select(back, min(b, n - PrimExpr(1)), max(min(b, n), PrimExpr(0)));
-      PrimExpr off = te::Select(back, b - i[d], i[d] - b), step = max(abs(s), PrimExpr(1));
-      PrimExpr k = floordiv(off, step);
-      const PrimExpr& m = v.shape()[d];
-      inside = inside && off >= PrimExpr(0) && equal(floormod(off, step), PrimExpr(0)) && k < m;
-      at.push_back(k);
-    }
-    return if_then_else(inside, v(at), x(i));
-  }, "strided_set");
+  return te::Compute(
+      x.shape(),
+      [&](Indices i) {
+        PrimExpr inside = tir::make_int(DataType::Bool(), 1);
+        Shape at;
+        for (int64_t d = 0; d < x.ndim(); ++d) {
+          const PrimExpr& n = x.shape()[d];
+          bool given = d < DimOf(in[2].shape()[0]) || DimOf(in[2].shape()[0]) < 0;
+          if (!given) {
+            at.push_back(i[d]);
+            continue;
+          }
+          PrimExpr b = i64(in[2](PrimExpr(d))), s = i64(in[4](PrimExpr(d)));
+          PrimExpr back = s < PrimExpr(0);
+          b = te::Select(b < PrimExpr(0), b + n, b);
+          b = te::Select(back, min(b, n - PrimExpr(1)), max(min(b, n), PrimExpr(0)));
+          PrimExpr off = te::Select(back, b - i[d], i[d] - b), step = max(abs(s), PrimExpr(1));
+          PrimExpr k = floordiv(off, step);
+          const PrimExpr& m = v.shape()[d];
+          inside = inside && off >= PrimExpr(0) && equal(floormod(off, step), PrimExpr(0)) && k < m;
+          at.push_back(k);
+        }
+        return if_then_else(inside, v(at), x(i));
+      },
+      "strided_set");
 }
 
 // ---- slice_like
@@ -135,12 +145,16 @@ Tensor LowerSliceLike(const SliceLikeAttrs& a, const Tensors& in) {
 void CheckWidths(const Array<Array<int64_t>>& widths, const TypeArgs& in, bool mirror) {
   bool fits = static_cast<int64_t>(widths.size()) == in.ndim(0);
   for (const Array<int64_t>& w : widths) fits = fits && w.size() == 2;
-  if (!fits) in.Fail("R2", "pad_width has " + Str(widths.size()) + " entries, where a pair (before, after) for each dimension of " + in.Show(0) + " is wanted");
+  if (!fits)
+    in.Fail("R2", "pad_width has " + Str(widths.size()) +
+                      " entries, where a pair (before, after) for each dimension of " + in.Show(0) + " is wanted");
   for (int64_t d = 0; d < in.ndim(0); ++d) {
     int64_t n = in.dim(0, d), b = widths[d][0], e = widths[d][1];
     constexpr int64_t kMost = int64_t{1} << 40;
-    if (b > kMost || e > kMost || b < -kMost || e < -kMost || (mirror && (b < 0 || e < 0))) in.Fail("R2", "pad_width has the entry " + ShowInts({b, e}));
-    if (n >= 0 && n + b + e < 0) in.Fail("R3", "pad_width " + ShowInts({b, e}) + " cuts more than the extent " + Str(n) + " of axis " + Str(d));
+    if (b > kMost || e > kMost || b < -kMost || e < -kMost || (mirror && (b < 0 || e < 0)))
+      in.Fail("R2", "pad_width has the entry " + ShowInts({b, e}));
+    if (n >= 0 && n + b + e < 0)
+      in.Fail("R3", "pad_width " + ShowInts({b, e}) + " cuts more than the extent " + Str(n) + " of axis " + Str(d));
   }
 }
 Shape Padded(const Array<Array<int64_t>>& widths, const Shape& in, bool symbolic) {
@@ -177,59 +191,72 @@ Tensor LowerPad(const PadAttrs& a, const Tensors& in) {
     std::vector<PrimExpr> zeros(in[1].ndim(), PrimExpr(0));
     return in[1](Shape(zeros));
   };
-  return te::Compute(Padded(a.pad_width, x.shape(), true), [&](Indices i) {
-    PrimExpr inside;
-    Shape at;
-    for (int64_t d = 0; d < x.ndim(); ++d) {
-      int64_t before = a.pad_width[d][0], after = a.pad_width[d][1];
-      const PrimExpr& n = x.shape()[d];
-      PrimExpr j = i[d] - PrimExpr(before);
-      if (a.pad_mode == "constant") {
-        auto both = [&](PrimExpr c) { inside = inside.defined() ? inside && c : c; };
-        if (before > 0) both(j >= PrimExpr(0));
-        if (after > 0) both(j < n);
-      } else if (before > 0 || after > 0) {
-        j = topi::MirrorIndex(j, n, a.pad_mode == "edge" ? topi::Border::kEdge : a.pad_mode == "wrap" ? topi::Border::kWrap : topi::Border::kReflect);
-      }
-      at.push_back(j);
-    }
-    if (tir::is_zero(topi::Product(x.shape()))) return inside.defined() ? value() : tir::make_const(x.dtype(), 0);
-    return inside.defined() ? if_then_else(inside, x(at), value()) : x(at);
-  }, "pad");
+  return te::Compute(
+      Padded(a.pad_width, x.shape(), true),
+      [&](Indices i) {
+        PrimExpr inside;
+        Shape at;
+        for (int64_t d = 0; d < x.ndim(); ++d) {
+          int64_t before = a.pad_width[d][0], after = a.pad_width[d][1];
+          const PrimExpr& n = x.shape()[d];
+          PrimExpr j = i[d] - PrimExpr(before);
+          if (a.pad_mode == "constant") {
+            auto both = [&](PrimExpr c) { inside = inside.defined() ? inside && c : c; };
+            if (before > 0) both(j >= PrimExpr(0));
+            if (after > 0) both(j < n);
+          } else if (before > 0 || after > 0) {
+            j = topi::MirrorIndex(j, n,
+                                  a.pad_mode == "edge"   ? topi::Border::kEdge
+                                  : a.pad_mode == "wrap" ? topi::Border::kWrap
+                                                         : topi::Border::kReflect);
+          }
+          at.push_back(j);
+        }
+        if (tir::is_zero(topi::Product(x.shape()))) return inside.defined() ? value() : tir::make_const(x.dtype(), 0);
+        return inside.defined() ? if_then_else(inside, x(at), value()) : x(at);
+      },
+      "pad");
 }
 Type MirrorPadType(const MirrorPadAttrs& a, const TypeArgs& in) {
-  if (a.mode != "SYMMETRIC" && a.mode != "REFLECT") in.Fail("R1", "mode is \"" + a.mode.str() + "\"; it is \"SYMMETRIC\" or \"REFLECT\"");
+  if (a.mode != "SYMMETRIC" && a.mode != "REFLECT")
+    in.Fail("R1", "mode is \"" + a.mode.str() + "\"; it is \"SYMMETRIC\" or \"REFLECT\"");
   CheckWidths(a.pad_width, in, true);
   for (int64_t d = 0; d < in.ndim(0); ++d) {
     int64_t n = in.dim(0, d), most = a.mode == "SYMMETRIC" ? n : n - 1;
     if (n >= 0 && (a.pad_width[d][0] > most || a.pad_width[d][1] > most)) {
-      in.Fail("R3", "pad_width " + ShowInts(ToInts(a.pad_width[d])) + " mirrors more than axis " + Str(d) + " of " + in.Show(0) + " has");
+      in.Fail("R3", "pad_width " + ShowInts(ToInts(a.pad_width[d])) + " mirrors more than axis " + Str(d) + " of " +
+                        in.Show(0) + " has");
     }
   }
   return TensorType(Padded(a.pad_width, in.shape(0), false), in.dtype(0));
 }
 Tensor LowerMirrorPad(const MirrorPadAttrs& a, const Tensors& in) {
   const Tensor& x = in[0];
-  return topi::Pick(Padded(a.pad_width, x.shape(), true), x, [&](Indices i) {
-    Shape at;
-    for (int64_t d = 0; d < x.ndim(); ++d) {
-      at.push_back(topi::MirrorIndex(i[d] - PrimExpr(a.pad_width[d][0]), x.shape()[d],
-                                     a.mode == "SYMMETRIC" ? topi::Border::kSymmetric : topi::Border::kReflect));
-    }
-    return at;
-  }, "mirror_pad");
+  return topi::Pick(
+      Padded(a.pad_width, x.shape(), true), x,
+      [&](Indices i) {
+        Shape at;
+        for (int64_t d = 0; d < x.ndim(); ++d) {
+          at.push_back(topi::MirrorIndex(i[d] - PrimExpr(a.pad_width[d][0]), x.shape()[d],
+                                         a.mode == "SYMMETRIC" ? topi::Border::kSymmetric : topi::Border::kReflect));
+        }
+        return at;
+      },
+      "mirror_pad");
 }
 
 // ---- center_crop_pad
 Type CenterCropPadType(const CenterCropPadAttrs& a, const TypeArgs& in) {
   Shape out = in.shape(0);
   if (a.axes.defined() ? a.axes.size() != a.shape.size() : static_cast<int64_t>(a.shape.size()) != in.ndim(0)) {
-    in.Fail("R1", "shape has " + Str(a.shape.size()) + " extents, where " +
-                      (a.axes.defined() ? "axes has " + Str(a.axes.size()) : in.Show(0) + " has rank " + Str(in.ndim(0))));
+    in.Fail("R1",
+            "shape has " + Str(a.shape.size()) + " extents, where " +
+                (a.axes.defined() ? "axes has " + Str(a.axes.size()) : in.Show(0) + " has rank " + Str(in.ndim(0))));
   }
   for (size_t k = 0; k < a.shape.size(); ++k) {
     int64_t d = a.axes.defined() ? in.Axis(a.axes[k], in.ndim(0), "axes") : k;
-    if (in.dim(0, d) < 0) in.Fail("R2", "axis " + Str(d) + " of " + in.Show(0) + " is not known; use dyn.center_crop_pad");
+    if (in.dim(0, d) < 0)
+      in.Fail("R2", "axis " + Str(d) + " of " + in.Show(0) + " is not known; use dyn.center_crop_pad");
     out.Set(d, PrimExpr(a.shape[k]));
   }
   return TensorType(out, in.dtype(0));
@@ -237,24 +264,27 @@ Type CenterCropPadType(const CenterCropPadAttrs& a, const TypeArgs& in) {
 Tensor LowerCenterCropPad(const Tensors& in, const Type& out_type) {
   const Tensor& x = in[0];
   const Shape& out = AsTensor(out_type)->shape;
-  return te::Compute(out, [&](Indices i) {
-    PrimExpr inside;
-    Shape at;
-    for (int64_t d = 0; d < x.ndim(); ++d) {
-      int64_t n = DimOf(x.shape()[d]), m = DimOf(out[d]);
-      // A crop begins at floor((n - m) / 2), a padding has floor((m - n) / 2) before.
-      int64_t shift = n < 0 || n == m ? 0 : n > m ? (n - m) / 2 : -((m - n) / 2);
-      PrimExpr j = i[d] + PrimExpr(shift);
-      if (n >= 0 && m > n) {
-        PrimExpr c = j >= PrimExpr(0) && j < PrimExpr(n);
-        inside = inside.defined() ? inside && c : c;
-      }
-      at.push_back(j);
-    }
-    PrimExpr zero = tir::make_const(x.dtype(), 0);
-    if (tir::is_zero(topi::Product(x.shape()))) return zero;
-    return inside.defined() ? if_then_else(inside, x(at), zero) : x(at);
-  }, "center_crop_pad");
+  return te::Compute(
+      out,
+      [&](Indices i) {
+        PrimExpr inside;
+        Shape at;
+        for (int64_t d = 0; d < x.ndim(); ++d) {
+          int64_t n = DimOf(x.shape()[d]), m = DimOf(out[d]);
+          // A crop begins at floor((n - m) / 2), a padding has floor((m - n) / 2) before.
+          int64_t shift = n < 0 || n == m ? 0 : n > m ? (n - m) / 2 : -((m - n) / 2);
+          PrimExpr j = i[d] + PrimExpr(shift);
+          if (n >= 0 && m > n) {
+            PrimExpr c = j >= PrimExpr(0) && j < PrimExpr(n);
+            inside = inside.defined() ? inside && c : c;
+          }
+          at.push_back(j);
+        }
+        PrimExpr zero = tir::make_const(x.dtype(), 0);
+        if (tir::is_zero(topi::Product(x.shape()))) return zero;
+        return inside.defined() ? if_then_else(inside, x(at), zero) : x(at);
+      },
+      "center_crop_pad");
 }
 
 // ---- triangles and diagonals
@@ -264,10 +294,14 @@ Type TriluType(const TypeArgs& in) {
 }
 Tensor LowerTrilu(const TriluAttrs& a, const Tensors& in) {
   int64_t r = in[0].ndim() - 2;
-  return te::Compute(in[0].shape(), [&](Indices i) {
-    PrimExpr diagonal = i[r + 1] - i[r];
-    return te::Select(a.upper ? diagonal >= PrimExpr(a.k) : diagonal <= PrimExpr(a.k), in[0](i), tir::make_const(in[0].dtype(), 0));
-  }, "trilu");
+  return te::Compute(
+      in[0].shape(),
+      [&](Indices i) {
+        PrimExpr diagonal = i[r + 1] - i[r];
+        return te::Select(a.upper ? diagonal >= PrimExpr(a.k) : diagonal <= PrimExpr(a.k), in[0](i),
+                          tir::make_const(in[0].dtype(), 0));
+      },
+      "trilu");
 }
 Type MatrixSetDiagType(const MatrixSetDiagAttrs& a, const TypeArgs& in) {
   in.MinRank(0, 2, "R1");
@@ -283,9 +317,11 @@ Type MatrixSetDiagType(const MatrixSetDiagAttrs& a, const TypeArgs& in) {
       int64_t n = k >= 0 ? std::min(r, c - k) : std::min(r + k, c);
       longest = std::max(longest, n);
     }
-    if (a.k1 <= -r || a.k2 >= c) in.Fail("R3", "diagonals " + Str(a.k1) + " to " + Str(a.k2) + " do not all cross " + in.Show(0));
+    if (a.k1 <= -r || a.k2 >= c)
+      in.Fail("R3", "diagonals " + Str(a.k1) + " to " + Str(a.k2) + " do not all cross " + in.Show(0));
     int64_t have = in.dim(1, in.ndim(1) - 1);
-    if (have >= 0 && have != longest) in.Fail("R4", in.Show(1) + ", where its last extent is that of the longest diagonal, " + Str(longest));
+    if (have >= 0 && have != longest)
+      in.Fail("R4", in.Show(1) + ", where its last extent is that of the longest diagonal, " + Str(longest));
   }
   return in.type(0);
 }
@@ -293,22 +329,25 @@ Tensor LowerMatrixSetDiag(const MatrixSetDiagAttrs& a, const Tensors& in) {
   const Tensor &x = in[0], &v = in[1];
   int64_t r = x.ndim() - 2;
   PrimExpr rows = x.shape()[r], cols = x.shape()[r + 1];
-  return te::Compute(x.shape(), [&](Indices i) {
-    PrimExpr k = i[r + 1] - i[r];
-    Shape at;
-    for (int64_t d = 0; d < r; ++d) at.push_back(i[d]);
-    PrimExpr along = min(PrimExpr(i[r]), PrimExpr(i[r + 1]));  // position on its diagonal
-    if (a.k1 != a.k2) {
-      PrimExpr length = te::Select(k >= PrimExpr(0), min(rows, cols - k), min(rows + k, cols));
-      PrimExpr shift = v.shape()[r + 1] - length;
-      PrimExpr right = te::Select(k >= PrimExpr(0), tir::make_int(DataType::Bool(), a.super_diag_right_align),
-                                  tir::make_int(DataType::Bool(), a.sub_diag_right_align));
-      along = along + te::Select(right, shift, PrimExpr(0));
-      at.push_back(PrimExpr(a.k2) - k);
-    }
-    at.push_back(along);
-    return if_then_else(k >= PrimExpr(a.k1) && k <= PrimExpr(a.k2), v(at), x(i));
-  }, "matrix_set_diag");
+  return te::Compute(
+      x.shape(),
+      [&](Indices i) {
+        PrimExpr k = i[r + 1] - i[r];
+        Shape at;
+        for (int64_t d = 0; d < r; ++d) at.push_back(i[d]);
+        PrimExpr along = min(PrimExpr(i[r]), PrimExpr(i[r + 1]));  // position on its diagonal
+        if (a.k1 != a.k2) {
+          PrimExpr length = te::Select(k >= PrimExpr(0), min(rows, cols - k), min(rows + k, cols));
+          PrimExpr shift = v.shape()[r + 1] - length;
+          PrimExpr right = te::Select(k >= PrimExpr(0), tir::make_int(DataType::Bool(), a.super_diag_right_align),
+                                      tir::make_int(DataType::Bool(), a.sub_diag_right_align));
+          along = along + te::Select(right, shift, PrimExpr(0));
+          at.push_back(PrimExpr(a.k2) - k);
+        }
+        at.push_back(along);
+        return if_then_else(k >= PrimExpr(a.k1) && k <= PrimExpr(a.k2), v(at), x(i));
+      },
+      "matrix_set_diag");
 }
 
 // ---- sequence_mask
@@ -317,14 +356,18 @@ Type SequenceMaskType(const SequenceMaskAttrs& a, const TypeArgs& in) {
   in.Rank(1, 1, "R2");
   in.Number(1, "R2");
   if (a.axis != 0 && a.axis != 1) in.Fail("R3", "axis is " + Str(a.axis) + ", where 0 or 1 is wanted");
-  if (!in.Same(in.shape(0)[1 - a.axis], in.shape(1)[0])) in.Fail("R4", in.Show(1) + " and " + in.Show(0) + " differ in the batch");
+  if (!in.Same(in.shape(0)[1 - a.axis], in.shape(1)[0]))
+    in.Fail("R4", in.Show(1) + " and " + in.Show(0) + " differ in the batch");
   return in.type(0);
 }
 Tensor LowerSequenceMask(const SequenceMaskAttrs& a, const Tensors& in) {
-  return te::Compute(in[0].shape(), [&](Indices i) {
-    PrimExpr n = cast(DataType::Int(64), Widen(in[1](i[1 - a.axis])));
-    return te::Select(PrimExpr(i[a.axis]) < n, in[0](i), tir::make_const(in[0].dtype(), a.mask_value));
-  }, "sequence_mask");
+  return te::Compute(
+      in[0].shape(),
+      [&](Indices i) {
+        PrimExpr n = cast(DataType::Int(64), Widen(in[1](i[1 - a.axis])));
+        return te::Select(PrimExpr(i[a.axis]) < n, in[0](i), tir::make_const(in[0].dtype(), a.mask_value));
+      },
+      "sequence_mask");
 }
 
 }  // namespace
@@ -333,7 +376,8 @@ const Op op::strided_slice = DefineOp({
     .name = "strided_slice",
     .doc = "A window of the tensor with steps.",
     .inputs = {{"data", "Any tensor."}},
-    .output = "R1: begin, end and strides agree in length. R2: a known slice_mode. R3: at most data's dimensions, none twice. R4: no "
+    .output = "R1: begin, end and strides agree in length. R2: a known slice_mode. R3: at most data's dimensions, none "
+              "twice. R4: no "
               "stride of 0. R5: sizes are extents or -1.",
     .attrs = TypeOf<StridedSliceAttrs>,
     .type_rel = Rel<"strided_slice", StridedSliceType>,
@@ -358,7 +402,8 @@ const Op op::strided_set = DefineOp({
 const Op op::slice_like = DefineOp({
     .name = "slice_like",
     .doc = "The first elements of data, as many as another tensor has.",
-    .inputs = {{"data", "Any tensor."}, {"shape_like", "R1: has the dimensions of `axes`. R2: not longer than data there."}},
+    .inputs = {{"data", "Any tensor."},
+               {"shape_like", "R1: has the dimensions of `axes`. R2: not longer than data there."}},
     .output = "Extents of `shape_like` on `axes`.",
     .attrs = TypeOf<SliceLikeAttrs>,
     .type_rel = Rel<"slice_like", SliceLikeType>,
@@ -370,7 +415,8 @@ const Op op::pad = DefineOp({
     .name = "nn.pad",
     .doc = "Elements added around a tensor, or cut off.",
     .inputs = {{"data", "Any tensor."}, {"pad_value", "What constant padding holds. R4: one element of data's dtype."}},
-    .output = "R1: a known pad_mode. R2: a pair for each dimension. R3: no more is cut than there is. R5: nothing to copy needs an element.",
+    .output = "R1: a known pad_mode. R2: a pair for each dimension. R3: no more is cut than there is. R5: nothing to "
+              "copy needs an element.",
     .attrs = TypeOf<PadAttrs>,
     .num_inputs = -1,
     .type_rel = Rel<"nn.pad", PadType>,
@@ -414,7 +460,8 @@ const Op op::trilu = DefineOp({
 const Op op::matrix_set_diag = DefineOp({
     .name = "matrix_set_diag",
     .doc = "Matrices with some diagonals replaced.",
-    .inputs = {{"data", "R1: rank 2 or more."}, {"diagonal", "R2: dtype of data. R4: (..., [number of diagonals,] longest one)."}},
+    .inputs = {{"data", "R1: rank 2 or more."},
+               {"diagonal", "R2: dtype of data. R4: (..., [number of diagonals,] longest one)."}},
     .output = "Shape and dtype of `data`. R3: k1 <= k2, all crossing the matrix.",
     .attrs = TypeOf<MatrixSetDiagAttrs>,
     .type_rel = Rel<"matrix_set_diag", MatrixSetDiagType>,
@@ -425,7 +472,8 @@ const Op op::matrix_set_diag = DefineOp({
 const Op op::sequence_mask = DefineOp({
     .name = "sequence_mask",
     .doc = "Sequences with what lies behind their end replaced.",
-    .inputs = {{"data", "R1: rank 2 or more: time and batch first."}, {"valid_length", "R2: numbers, rank 1. R4: the batch's extent."}},
+    .inputs = {{"data", "R1: rank 2 or more: time and batch first."},
+               {"valid_length", "R2: numbers, rank 1. R4: the batch's extent."}},
     .output = "Shape and dtype of `data`. R3: axis is 0 or 1.",
     .attrs = TypeOf<SequenceMaskAttrs>,
     .type_rel = Rel<"sequence_mask", SequenceMaskType>,

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators that give elements another place, and read each where it stands: reshape, transpose, join, cut, repeat.
-#include "../common.h"
-
 #include <baton/relay/op/transform.h>
 #include <baton/topi/elemwise.h>
 #include <baton/topi/reduce.h>
 
+#include "../common.h"
+
 namespace baton::relay {
 namespace {
 
-Op DefineInjective(const char* name, const char* doc, const char* input, const char* output, const char* (*attrs)(), TypeRelationFn rel,
-                   LowerFn lower, const char* source) {
+Op DefineInjective(const char* name, const char* doc, const char* input, const char* output, const char* (*attrs)(),
+                   TypeRelationFn rel, LowerFn lower, const char* source) {
   return DefineOp({.name = name,
                    .doc = doc,
                    .inputs = {{"data", input}},
@@ -22,24 +22,28 @@ Op DefineInjective(const char* name, const char* doc, const char* input, const c
                    .source = source});
 }
 
-bool SameExtent(const PrimExpr& a, const PrimExpr& b) { return a.same_as(b) || (DimOf(a) >= 0 && DimOf(a) == DimOf(b)); }
+bool SameExtent(const PrimExpr& a, const PrimExpr& b) {
+  return a.same_as(b) || (DimOf(a) >= 0 && DimOf(a) == DimOf(b));
+}
 
 // ---- reshape
-/// The result's shape by the codes of `newshape`. `symbolic`: an extent that is no literal becomes an expression; otherwise it
-/// is unknown. `fail(rule, text)` does not return.
+/// The result's shape by the codes of `newshape`. `symbolic`: an extent that is no literal becomes an expression;
+/// otherwise it is unknown. `fail(rule, text)` does not return.
 template <class Fail>
 Shape ReshapeShape(const Shape& in, const Ints& codes, bool allowzero, bool symbolic, Fail fail) {
   Shape out;
-  std::vector<bool> copied(in.size());     // input dimensions that the result has as they are
-  std::vector<bool> from_input;            // dimensions of the result that are such copies
-  size_t next = 0;                         // input dimension that a code refers to
+  std::vector<bool> copied(in.size());  // input dimensions that the result has as they are
+  std::vector<bool> from_input;         // dimensions of the result that are such copies
+  size_t next = 0;                      // input dimension that a code refers to
   int64_t infer = -1;
   auto put = [&](PrimExpr d, bool copy) {
     out.push_back(d);
     from_input.push_back(copy);
   };
   auto take = [&](int64_t code) -> size_t {
-    if (next >= in.size()) fail("R2", "newshape " + ShowInts(codes) + " has code " + Str(code) + " where `data`: " + ShowShape(in) + " has no dimension left");
+    if (next >= in.size())
+      fail("R2", "newshape " + ShowInts(codes) + " has code " + Str(code) + " where `data`: " + ShowShape(in) +
+                     " has no dimension left");
     return next++;
   };
   for (size_t i = 0; i < codes.size(); ++i) {
@@ -70,10 +74,12 @@ Shape ReshapeShape(const Shape& in, const Ints& codes, bool allowzero, bool symb
       PrimExpr whole = in[take(c)];
       int64_t a = codes[++i], b = codes[++i];
       if (a < -1 || b < -1 || a == 0 || b == 0 || (a == -1 && b == -1)) {
-        fail("R1", "newshape " + ShowInts(codes) + ": -4 is followed by " + Str(a) + ", " + Str(b) + "; they are extents, one of them may be -1");
+        fail("R1", "newshape " + ShowInts(codes) + ": -4 is followed by " + Str(a) + ", " + Str(b) +
+                       "; they are extents, one of them may be -1");
       }
       int64_t n = DimOf(whole), k = a == -1 ? b : a;
-      if (n >= 0 && n % k != 0) fail("R3", "newshape " + ShowInts(codes) + " splits an extent of " + Str(n) + " by " + Str(k));
+      if (n >= 0 && n % k != 0)
+        fail("R3", "newshape " + ShowInts(codes) + " splits an extent of " + Str(n) + " by " + Str(k));
       PrimExpr rest = n >= 0 ? PrimExpr(n / k) : symbolic ? floordiv(whole, PrimExpr(k)) : UnknownDim();
       put(a == -1 ? rest : PrimExpr(a), false);
       put(b == -1 ? rest : PrimExpr(b), false);
@@ -103,13 +109,15 @@ Shape ReshapeShape(const Shape& in, const Ints& codes, bool allowzero, bool symb
       if (n % m != 0) fail("R3", "`data`: " + ShowShape(in) + " does not divide into newshape " + ShowInts(codes));
       out.Set(infer, PrimExpr(n / m));
     } else if (m == 0) {
-      if (allowzero || zero) fail("R3", "newshape " + ShowInts(codes) + " has both 0 and -1: what -1 stands for is not determined");
+      if (allowzero || zero)
+        fail("R3", "newshape " + ShowInts(codes) + " has both 0 and -1: what -1 stands for is not determined");
       out.Set(infer, PrimExpr(0));
     } else {
       out.Set(infer, symbolic ? floordiv(have_expr, want_expr) : UnknownDim());
     }
   } else if (n >= 0 && m >= 0 && n != m && !(zero && ProductOf(Dims(in)) == 0)) {
-    fail("R3", "`data`: " + ShowShape(in) + " has " + Str(ProductOf(Dims(in))) + " elements and newshape " + ShowInts(codes) + " another number");
+    fail("R3", "`data`: " + ShowShape(in) + " has " + Str(ProductOf(Dims(in))) + " elements and newshape " +
+                   ShowInts(codes) + " another number");
   }
   return out;
 }
@@ -142,7 +150,8 @@ Type ReshapeLikeType(const ReshapeLikeAttrs& a, const TypeArgs& in) {
   Shape out = ReshapeLikeShape(a, in.shape(0), in.shape(1));
   int64_t n = ProductOf(Dims(in.shape(0))), m = ProductOf(Dims(out));
   if (n >= 0 && m >= 0 && n != m) {
-    in.Fail("R1", in.Show(0) + " has " + Str(n) + " elements, the shape " + ShowShape(out) + " made from `rhs` has " + Str(m));
+    in.Fail("R1", in.Show(0) + " has " + Str(n) + " elements, the shape " + ShowShape(out) + " made from `rhs` has " +
+                      Str(m));
   }
   return TensorType(out, in.dtype(0));
 }
@@ -165,12 +174,16 @@ Tensor LowerBatchFlatten(const Tensors& in) { return topi::Reshape(in[0], FlatSh
 /// Which dimensions of the result are new.
 std::vector<bool> NewDims(const ExpandDimsAttrs& a, int64_t ndim, const char* op) {
   int64_t n = a.axes.defined() ? a.axes.size() : a.num_newaxis;
-  if (ndim + n > 64) throw CompileError(std::string("[") + op + " R1] the result would have " + Str(ndim + n) + " dimensions; 64 is the most");
+  if (ndim + n > 64)
+    throw CompileError(std::string("[") + op + " R1] the result would have " + Str(ndim + n) +
+                       " dimensions; 64 is the most");
   std::vector<bool> is_new(ndim + n);
   if (a.axes.defined()) {
     for (int64_t x : a.axes) {
       int64_t d = NormalizeAxis(x, ndim + n, op, "axes");
-      if (is_new[d]) throw CompileError(std::string("[") + op + " R2] axes " + ShowInts(ToInts(a.axes)) + " names dimension " + Str(d) + " twice");
+      if (is_new[d])
+        throw CompileError(std::string("[") + op + " R2] axes " + ShowInts(ToInts(a.axes)) + " names dimension " +
+                           Str(d) + " twice");
       is_new[d] = true;
     }
   } else {
@@ -190,13 +203,16 @@ Type ExpandDimsType(const ExpandDimsAttrs& a, const TypeArgs& in) {
 }
 Tensor LowerExpandDims(const ExpandDimsAttrs& a, const Tensors& in) {
   std::vector<bool> is_new = NewDims(a, in[0].ndim(), "expand_dims");
-  return topi::Pick(Expanded(in[0].shape(), is_new), in[0], [&](Indices i) {
-    Shape at;
-    for (size_t d = 0; d < is_new.size(); ++d) {
-      if (!is_new[d]) at.push_back(i[d]);
-    }
-    return at;
-  }, "expand_dims");
+  return topi::Pick(
+      Expanded(in[0].shape(), is_new), in[0],
+      [&](Indices i) {
+        Shape at;
+        for (size_t d = 0; d < is_new.size(); ++d) {
+          if (!is_new[d]) at.push_back(i[d]);
+        }
+        return at;
+      },
+      "expand_dims");
 }
 
 /// Dimensions that stay.
@@ -215,7 +231,8 @@ Type SqueezeType(const SqueezeAttrs& a, const TypeArgs& in) {
   if (a.axis.defined()) {
     for (int64_t x : a.axis) {
       int64_t d = in.Axis(x, in.ndim(0)), n = in.dim(0, d);
-      if (n >= 0 && n != 1) in.Fail("R1", in.Show(0) + " has extent " + Str(n) + " on axis " + Str(d) + ", where 1 is wanted");
+      if (n >= 0 && n != 1)
+        in.Fail("R1", in.Show(0) + " has extent " + Str(n) + " on axis " + Str(d) + ", where 1 is wanted");
     }
   } else {
     for (const PrimExpr& d : in.shape(0)) {
@@ -230,11 +247,14 @@ Tensor LowerSqueeze(const SqueezeAttrs& a, const Tensors& in) {
   Ints kept = Kept(a, in[0].shape(), "squeeze");
   Shape out;
   for (int64_t d : kept) out.push_back(in[0].shape()[d]);
-  return topi::Pick(out, in[0], [&](Indices i) {
-    std::vector<PrimExpr> at(in[0].ndim(), PrimExpr(0));
-    for (size_t k = 0; k < kept.size(); ++k) at[kept[k]] = i[k];
-    return Shape(at);
-  }, "squeeze");
+  return topi::Pick(
+      out, in[0],
+      [&](Indices i) {
+        std::vector<PrimExpr> at(in[0].ndim(), PrimExpr(0));
+        for (size_t k = 0; k < kept.size(); ++k) at[kept[k]] = i[k];
+        return Shape(at);
+      },
+      "squeeze");
 }
 
 // ---- transpose
@@ -252,18 +272,22 @@ Ints Permutation(const TransposeAttrs& a, int64_t ndim, const char* op) {
     p.push_back(d);
   }
   if (static_cast<int64_t>(p.size()) != ndim || static_cast<int64_t>(a.axes.size()) != ndim) {
-    throw CompileError(std::string("[") + op + " R1] axes " + ShowInts(ToInts(a.axes)) + " is no permutation of the " + Str(ndim) + " dimensions of `data`");
+    throw CompileError(std::string("[") + op + " R1] axes " + ShowInts(ToInts(a.axes)) + " is no permutation of the " +
+                       Str(ndim) + " dimensions of `data`");
   }
   return p;
 }
 Tensor TransposeBy(const Tensor& x, const Ints& p) {
   Shape out;
   for (int64_t d : p) out.push_back(x.shape()[d]);
-  return topi::Pick(out, x, [&](Indices i) {
-    std::vector<PrimExpr> at(p.size());
-    for (size_t k = 0; k < p.size(); ++k) at[p[k]] = i[k];
-    return Shape(at);
-  }, "transpose");
+  return topi::Pick(
+      out, x,
+      [&](Indices i) {
+        std::vector<PrimExpr> at(p.size());
+        for (size_t k = 0; k < p.size(); ++k) at[p[k]] = i[k];
+        return Shape(at);
+      },
+      "transpose");
 }
 Type TransposeType(const TransposeAttrs& a, const TypeArgs& in) {
   Shape out;
@@ -297,7 +321,8 @@ Type ConcatenateType(const ConcatenateAttrs& a, const TypeArgs& in) {
   for (size_t k = 0; k < parts.size(); ++k) {
     const TensorTypeNode* t = parts[k];
     if (t->dtype != parts[0]->dtype) {
-      in.Fail("R3", "part " + Str(k) + " has dtype " + DataType2String(t->dtype) + " and part 0 has " + DataType2String(parts[0]->dtype));
+      in.Fail("R3", "part " + Str(k) + " has dtype " + DataType2String(t->dtype) + " and part 0 has " +
+                        DataType2String(parts[0]->dtype));
     }
     bool fits = static_cast<int64_t>(t->shape.size()) == ndim;
     for (int64_t d = 0; fits && d < ndim; ++d) {
@@ -306,7 +331,8 @@ Type ConcatenateType(const ConcatenateAttrs& a, const TypeArgs& in) {
       if (DimOf(out[d]) < 0) out.Set(d, t->shape[d]);
     }
     if (!fits) {
-      in.Fail("R4", "part " + Str(k) + " has shape " + ShowShape(t->shape) + " and part 0 " + ShowShape(parts[0]->shape) + ": they differ off axis " + Str(axis));
+      in.Fail("R4", "part " + Str(k) + " has shape " + ShowShape(t->shape) + " and part 0 " +
+                        ShowShape(parts[0]->shape) + ": they differ off axis " + Str(axis));
     }
     int64_t n = DimOf(t->shape[axis]);
     sum = n < 0 || sum < 0 ? -1 : sum + n;
@@ -320,17 +346,20 @@ Tensor LowerConcatenate(const ConcatenateAttrs& a, const Tensors& in) {
   std::vector<PrimExpr> begin{PrimExpr(0)};
   for (const Tensor& t : in) begin.push_back(begin.back() + t.shape()[axis]);
   out.Set(axis, begin.back());
-  return te::Compute(out, [&](Indices i) {
-    // The first part whose end lies behind the index; parts without elements are left out.
-    PrimExpr v;
-    for (size_t k = in.size(); k-- > 0;) {
-      if (tir::is_zero(in[k].shape()[axis])) continue;
-      Shape at = i;
-      at.Set(axis, i[axis] - begin[k]);
-      v = v.defined() ? if_then_else(i[axis] < begin[k + 1], in[k](at), v) : in[k](at);
-    }
-    return v.defined() ? v : tir::make_const(in[0].dtype(), 0);
-  }, "concatenate");
+  return te::Compute(
+      out,
+      [&](Indices i) {
+        // The first part whose end lies behind the index; parts without elements are left out.
+        PrimExpr v;
+        for (size_t k = in.size(); k-- > 0;) {
+          if (tir::is_zero(in[k].shape()[axis])) continue;
+          Shape at = i;
+          at.Set(axis, i[axis] - begin[k]);
+          v = v.defined() ? if_then_else(i[axis] < begin[k + 1], in[k](at), v) : in[k](at);
+        }
+        return v.defined() ? v : tir::make_const(in[0].dtype(), 0);
+      },
+      "concatenate");
 }
 
 Type StackType(const StackAttrs& a, const TypeArgs& in) {
@@ -341,8 +370,8 @@ Type StackType(const StackAttrs& a, const TypeArgs& in) {
     bool fits = parts[k]->shape.size() == out.size() && parts[k]->dtype == parts[0]->dtype;
     for (size_t d = 0; fits && d < out.size(); ++d) fits = in.Same(out[d], parts[k]->shape[d]);
     if (!fits) {
-      in.Fail("R2", "part " + Str(k) + " is " + ShowType(GetRef<TensorType>(parts[k])) + " and part 0 " + ShowType(GetRef<TensorType>(parts[0])) +
-                        ", where shape and dtype have to agree");
+      in.Fail("R2", "part " + Str(k) + " is " + ShowType(GetRef<TensorType>(parts[k])) + " and part 0 " +
+                        ShowType(GetRef<TensorType>(parts[0])) + ", where shape and dtype have to agree");
     }
   }
   out.insert(in.Axis(a.axis, static_cast<int64_t>(out.size()) + 1), MakeDim(parts.size()));
@@ -352,15 +381,19 @@ Tensor LowerStack(const StackAttrs& a, const Tensors& in) {
   int64_t axis = NormalizeAxis(a.axis, in[0].ndim() + 1, "stack");
   Shape out = in[0].shape();
   out.insert(axis, MakeDim(in.size()));
-  return te::Compute(out, [&](Indices i) {
-    Shape at;
-    for (int64_t d = 0; d <= in[0].ndim(); ++d) {
-      if (d != axis) at.push_back(i[d]);
-    }
-    PrimExpr v = in.back()(at);
-    for (int64_t k = static_cast<int64_t>(in.size()) - 2; k >= 0; --k) v = if_then_else(i[axis] < PrimExpr(k + 1), in[k](at), v);
-    return v;
-  }, "stack");
+  return te::Compute(
+      out,
+      [&](Indices i) {
+        Shape at;
+        for (int64_t d = 0; d <= in[0].ndim(); ++d) {
+          if (d != axis) at.push_back(i[d]);
+        }
+        PrimExpr v = in.back()(at);
+        for (int64_t k = static_cast<int64_t>(in.size()) - 2; k >= 0; --k)
+          v = if_then_else(i[axis] < PrimExpr(k + 1), in[k](at), v);
+        return v;
+      },
+      "stack");
 }
 
 /// Where each part begins and ends; -1 for an end that is not known.
@@ -372,20 +405,24 @@ Parts PartsOf(const SplitAttrs& a, int64_t n, const char* op) {
   auto fail = [&](const std::string& text) { throw CompileError(std::string("[") + op + " R1] " + text); };
   if (const auto* count = a.indices_or_sections.as<IntImmNode>()) {
     int64_t k = count->value;
-    if (k < 1 || k > (1 << 20)) fail("indices_or_sections is " + Str(k) + ", where a number of parts, 1 or more, is wanted");
-    if (n >= 0 && n % k != 0) fail("an extent of " + Str(n) + " is not divisible into " + Str(k) + " equal parts; give the positions");
+    if (k < 1 || k > (1 << 20))
+      fail("indices_or_sections is " + Str(k) + ", where a number of parts, 1 or more, is wanted");
+    if (n >= 0 && n % k != 0)
+      fail("an extent of " + Str(n) + " is not divisible into " + Str(k) + " equal parts; give the positions");
     for (int64_t i = 0; i < k; ++i) {
       p.begin.push_back(n < 0 ? -1 : n / k * i);
       p.end.push_back(n < 0 ? -1 : n / k * (i + 1));
     }
     return p;
   }
-  if (!a.indices_or_sections.as<runtime::ArrayObj>()) fail("indices_or_sections is a number of parts or an array of positions");
+  if (!a.indices_or_sections.as<runtime::ArrayObj>())
+    fail("indices_or_sections is a number of parts or an array of positions");
   auto positions = runtime::Any(a.indices_or_sections).As<Array<int64_t>>();
   p.begin.push_back(0);
   for (int64_t x : positions) {
     if (x < p.begin.back() || (n >= 0 && x > n)) {
-      fail("positions " + ShowInts(ToInts(positions)) + " do not rise from 0 to the extent" + (n < 0 ? std::string() : " " + Str(n)));
+      fail("positions " + ShowInts(ToInts(positions)) + " do not rise from 0 to the extent" +
+           (n < 0 ? std::string() : " " + Str(n)));
     }
     p.end.push_back(x);
     p.begin.push_back(x);
@@ -416,11 +453,14 @@ Tensors LowerSplit(const SplitAttrs& a, const Tensors& in) {
     PrimExpr extent = p.end[k] >= 0 ? PrimExpr(p.end[k] - p.begin[k]) : p.begin[k] >= 0 ? n - begin : part;
     Shape shape = in[0].shape();
     shape.Set(axis, extent);
-    out.push_back(topi::Pick(shape, in[0], [&](Indices i) {
-      Shape at = i;
-      at.Set(axis, i[axis] + begin);
-      return at;
-    }, "split"));
+    out.push_back(topi::Pick(
+        shape, in[0],
+        [&](Indices i) {
+          Shape at = i;
+          at.Set(axis, i[axis] + begin);
+          return at;
+        },
+        "split"));
   }
   return out;
 }
@@ -441,18 +481,23 @@ Shape Literals(const Shape& s) {  // dimensions that are no literals and no vari
   for (const PrimExpr& d : s) out.push_back(DimOf(d) >= 0 || d.as<tir::VarNode>() ? d : UnknownDim());
   return out;
 }
-Type TileType(const TileAttrs& a, const TypeArgs& in) { return TensorType(Literals(TiledShape(a, in.shape(0))), in.dtype(0)); }
+Type TileType(const TileAttrs& a, const TypeArgs& in) {
+  return TensorType(Literals(TiledShape(a, in.shape(0))), in.dtype(0));
+}
 Tensor LowerTile(const TileAttrs& a, const Tensors& in) {
   Shape out = TiledShape(a, in[0].shape());
-  return topi::Pick(out, in[0], [&](Indices i) {
-    Shape at;
-    size_t lead = out.size() - in[0].shape().size();
-    for (size_t d = lead; d < out.size(); ++d) {
-      const PrimExpr& n = in[0].shape()[d - lead];
-      at.push_back(SameExtent(n, out[d]) ? PrimExpr(i[d]) : tir::is_one(n) ? PrimExpr(0) : floormod(i[d], n));
-    }
-    return at;
-  }, "tile");
+  return topi::Pick(
+      out, in[0],
+      [&](Indices i) {
+        Shape at;
+        size_t lead = out.size() - in[0].shape().size();
+        for (size_t d = lead; d < out.size(); ++d) {
+          const PrimExpr& n = in[0].shape()[d - lead];
+          at.push_back(SameExtent(n, out[d]) ? PrimExpr(i[d]) : tir::is_one(n) ? PrimExpr(0) : floormod(i[d], n));
+        }
+        return at;
+      },
+      "tile");
 }
 
 Type RepeatType(const RepeatAttrs& a, const TypeArgs& in) {
@@ -471,11 +516,14 @@ Tensor LowerRepeat(const RepeatAttrs& a, const Tensors& in) {
   int64_t axis = HasValue(a.axis) ? NormalizeAxis(ValueOf(a.axis), x.ndim(), "repeat") : 0;
   Shape out = x.shape();
   out.Set(axis, x.shape()[axis] * PrimExpr(a.repeats));
-  return topi::Pick(out, x, [&](Indices i) {
-    Shape at = i;
-    at.Set(axis, floordiv(i[axis], PrimExpr(a.repeats > 0 ? a.repeats : 1)));
-    return at;
-  }, "repeat");
+  return topi::Pick(
+      out, x,
+      [&](Indices i) {
+        Shape at = i;
+        at.Set(axis, floordiv(i[axis], PrimExpr(a.repeats > 0 ? a.repeats : 1)));
+        return at;
+      },
+      "repeat");
 }
 
 Type ReverseType(const ReverseAttrs& a, const TypeArgs& in) {
@@ -485,11 +533,14 @@ Type ReverseType(const ReverseAttrs& a, const TypeArgs& in) {
 }
 Tensor LowerReverse(const ReverseAttrs& a, const Tensors& in) {
   int64_t axis = NormalizeAxis(a.axis, in[0].ndim(), "reverse");
-  return topi::Pick(in[0].shape(), in[0], [&](Indices i) {
-    Shape at = i;
-    at.Set(axis, in[0].shape()[axis] - PrimExpr(1) - i[axis]);
-    return at;
-  }, "reverse");
+  return topi::Pick(
+      in[0].shape(), in[0],
+      [&](Indices i) {
+        Shape at = i;
+        at.Set(axis, in[0].shape()[axis] - PrimExpr(1) - i[axis]);
+        return at;
+      },
+      "reverse");
 }
 Type ReverseSequenceType(const ReverseSequenceAttrs& a, const TypeArgs& in) {
   in.MinRank(0, 2, "R1");
@@ -498,7 +549,8 @@ Type ReverseSequenceType(const ReverseSequenceAttrs& a, const TypeArgs& in) {
   int64_t seq = in.Axis(a.seq_axis, in.ndim(0), "seq_axis"), batch = in.Axis(a.batch_axis, in.ndim(0), "batch_axis");
   if (seq == batch) in.Fail("R3", "seq_axis and batch_axis are both " + Str(seq));
   if (!in.Same(in.shape(0)[batch], in.shape(1)[0])) {
-    in.Fail("R4", "`seq_lengths` has " + Str(in.dim(1, 0)) + " elements and `data` " + Str(in.dim(0, batch)) + " on batch_axis");
+    in.Fail("R4", "`seq_lengths` has " + Str(in.dim(1, 0)) + " elements and `data` " + Str(in.dim(0, batch)) +
+                      " on batch_axis");
   }
   return in.type(0);
 }
@@ -506,13 +558,16 @@ Tensor LowerReverseSequence(const ReverseSequenceAttrs& a, const Tensors& in) {
   int64_t seq = NormalizeAxis(a.seq_axis, in[0].ndim(), "reverse_sequence");
   int64_t batch = NormalizeAxis(a.batch_axis, in[0].ndim(), "reverse_sequence");
   PrimExpr last = in[0].shape()[seq] - PrimExpr(1);
-  return topi::Pick(in[0].shape(), in[0], [&](Indices i) {
-    PrimExpr n = cast(DataType::Int(64), in[1](i[batch]));
-    PrimExpr from = te::Select(PrimExpr(i[seq]) < n, n - PrimExpr(1) - i[seq], i[seq]);
-    Shape at = i;
-    at.Set(seq, max(min(from, last), PrimExpr(0)));
-    return at;
-  }, "reverse_sequence");
+  return topi::Pick(
+      in[0].shape(), in[0],
+      [&](Indices i) {
+        PrimExpr n = cast(DataType::Int(64), in[1](i[batch]));
+        PrimExpr from = te::Select(PrimExpr(i[seq]) < n, n - PrimExpr(1) - i[seq], i[seq]);
+        Shape at = i;
+        at.Set(seq, max(min(from, last), PrimExpr(0)));
+        return at;
+      },
+      "reverse_sequence");
 }
 
 // ---- broadcasting
@@ -533,7 +588,9 @@ Type BroadcastToType(const InitOpAttrs& a, const TypeArgs& in) {
 Tensor BroadcastTo(const Tensor& x, const Shape& shape) {
   return te::Compute(shape, [&](Indices i) { return topi::BroadcastAt(x, i); }, "broadcast_to");
 }
-Tensor LowerBroadcastTo(const InitOpAttrs& a, const Tensors& in) { return BroadcastTo(in[0], MakeShape(ToInts(a.shape))); }
+Tensor LowerBroadcastTo(const InitOpAttrs& a, const Tensors& in) {
+  return BroadcastTo(in[0], MakeShape(ToInts(a.shape)));
+}
 Type BroadcastToLikeType(const TypeArgs& in) {
   CheckBroadcastsTo(in, in.shape(0), in.shape(1));
   return TensorType(in.shape(1), in.dtype(0));
@@ -554,24 +611,29 @@ Tensor LowerCollapseSumLike(const Tensors& in) {
   }
   DataType acc = Wide(x.dtype());
   Array<te::IterVar> k = topi::ReduceAxes(x.shape(), axes);
-  Tensor sum = te::Compute(in[1].shape(), [&](Indices i) {
-    Shape at, ks = topi::VarsOf(k);
-    size_t next = 0;
-    for (int64_t d = 0; d < x.ndim(); ++d) {
-      bool reduced = next < axes.size() && axes[next] == d;
-      at.push_back(reduced ? ks[next++] : PrimExpr(i[d - lead]));
-    }
-    PrimExpr v = cast(acc, x(at));
-    return k.empty() ? v : te::Sum(v, k);
-  }, "collapse_sum");
+  Tensor sum = te::Compute(
+      in[1].shape(),
+      [&](Indices i) {
+        Shape at, ks = topi::VarsOf(k);
+        size_t next = 0;
+        for (int64_t d = 0; d < x.ndim(); ++d) {
+          bool reduced = next < axes.size() && axes[next] == d;
+          at.push_back(reduced ? ks[next++] : PrimExpr(i[d - lead]));
+        }
+        PrimExpr v = cast(acc, x(at));
+        return k.empty() ? v : te::Sum(v, k);
+      },
+      "collapse_sum");
   return topi::Cast(sum, x.dtype());
 }
 
 // ---- meshgrid
 void CheckMeshgrid(const MeshgridAttrs& a, const TypeArgs& in) {
-  if (a.indexing != "ij" && a.indexing != "xy") in.Fail("R1", "indexing is \"" + a.indexing.str() + "\"; it is \"ij\" or \"xy\"");
+  if (a.indexing != "ij" && a.indexing != "xy")
+    in.Fail("R1", "indexing is \"" + a.indexing.str() + "\"; it is \"ij\" or \"xy\"");
   for (const TensorTypeNode* t : in.Fields(0)) {
-    if (t->shape.size() > 1) in.Fail("R2", "a part has shape " + ShowShape(t->shape) + ", where scalars and vectors are wanted");
+    if (t->shape.size() > 1)
+      in.Fail("R2", "a part has shape " + ShowShape(t->shape) + ", where scalars and vectors are wanted");
   }
 }
 Ints MeshOrder(const MeshgridAttrs& a, size_t n) {  // dimension of the result that each part runs along
@@ -585,7 +647,8 @@ Type MeshgridType(const MeshgridAttrs& a, const TypeArgs& in) {
   std::vector<const TensorTypeNode*> parts = in.Fields(0);
   Ints order = MeshOrder(a, parts.size());
   std::vector<PrimExpr> shape(parts.size(), PrimExpr(1));
-  for (size_t k = 0; k < parts.size(); ++k) shape[order[k]] = parts[k]->shape.empty() ? PrimExpr(1) : parts[k]->shape[0];
+  for (size_t k = 0; k < parts.size(); ++k)
+    shape[order[k]] = parts[k]->shape.empty() ? PrimExpr(1) : parts[k]->shape[0];
   Array<Type> fields;
   for (const TensorTypeNode* t : parts) fields.push_back(TensorType(Shape(shape), t->dtype));
   return TupleType(fields);
@@ -596,18 +659,19 @@ Tensors LowerMeshgrid(const MeshgridAttrs& a, const Tensors& in) {
   for (size_t k = 0; k < in.size(); ++k) shape[order[k]] = in[k].shape().empty() ? PrimExpr(1) : in[k].shape()[0];
   Tensors out;
   for (size_t k = 0; k < in.size(); ++k) {
-    out.push_back(te::Compute(Shape(shape), [&](Indices i) {
-      return in[k].shape().empty() ? in[k](Shape()) : in[k](Shape{i[order[k]]});
-    }, "meshgrid"));
+    out.push_back(te::Compute(
+        Shape(shape), [&](Indices i) { return in[k].shape().empty() ? in[k](Shape()) : in[k](Shape{i[order[k]]}); },
+        "meshgrid"));
   }
   return out;
 }
 
 }  // namespace
 
-const Op op::reshape = DefineInjective("reshape", "The same elements, row-major, in another shape.", "Any tensor.",
-                                       "R1: the codes are valid. R2: they find their dimensions. R3: as many elements as data has.",
-                                       TypeOf<ReshapeAttrs>, Rel<"reshape", ReshapeType>, LowerReshape, "Relay; ONNX Reshape-21");
+const Op op::reshape =
+    DefineInjective("reshape", "The same elements, row-major, in another shape.", "Any tensor.",
+                    "R1: the codes are valid. R2: they find their dimensions. R3: as many elements as data has.",
+                    TypeOf<ReshapeAttrs>, Rel<"reshape", ReshapeType>, LowerReshape, "Relay; ONNX Reshape-21");
 const Op op::reshape_like = DefineOp({
     .name = "reshape_like",
     .doc = "lhs with dimensions lhs_begin to lhs_end replaced by rhs_begin to rhs_end of rhs.",
@@ -619,35 +683,47 @@ const Op op::reshape_like = DefineOp({
     .pattern = OpPattern::kInjective,
     .source = "Relay",
 });
-const Op op::batch_flatten = DefineInjective("nn.batch_flatten", "All dimensions but the first become one.", "R1: rank 1 or more.", "Rank 2.",
-                                             nullptr, Rel<"nn.batch_flatten", BatchFlattenType>, LowerBatchFlatten, "Relay");
-const Op op::expand_dims = DefineInjective("expand_dims", "New dimensions of extent 1.", "Any tensor.", "R1: at most 64 dimensions. R2: no dimension is named twice.",
-                                           TypeOf<ExpandDimsAttrs>, Rel<"expand_dims", ExpandDimsType>, LowerExpandDims, "NumPy; ONNX Unsqueeze-21");
-const Op op::squeeze = DefineInjective("squeeze", "Without dimensions of extent 1.", "R1: extent 1 on `axis`. R2: known extents with axis=None.",
-                                       "The other dimensions.", TypeOf<SqueezeAttrs>, Rel<"squeeze", SqueezeType>, LowerSqueeze, "NumPy; ONNX Squeeze-21");
-const Op op::transpose = DefineInjective("transpose", "Dimensions in another order.", "Any tensor.", "R1: `axes` is a permutation.",
-                                         TypeOf<TransposeAttrs>, Rel<"transpose", TransposeType>, LowerTranspose, "NumPy");
-const Op op::swapaxes = DefineInjective("swapaxes", "Two dimensions change places.", "Any tensor.", "The shape with both swapped.",
-                                        TypeOf<SwapAxesAttrs>, Rel<"swapaxes", SwapType>, LowerSwap, "NumPy");
-const Op op::concatenate = DefineInjective("concatenate", "Tensors joined along a dimension that they have.",
-                                           "A tuple. R1: not empty. R2: rank 1 or more. R3: one dtype. R4: the same shape off `axis`.",
-                                           "Extents on `axis` add up.", TypeOf<ConcatenateAttrs>, Rel<"concatenate", ConcatenateType>,
-                                           LowerConcatenate, "NumPy; ONNX Concat-13");
-const Op op::stack = DefineInjective("stack", "Tensors joined along a new dimension.", "A tuple. R1: not empty. R2: one shape and dtype.",
-                                     "A dimension more.", TypeOf<StackAttrs>, Rel<"stack", StackType>, LowerStack, "NumPy");
-const Op op::split = DefineInjective("split", "Parts of a tensor along a dimension.", "R2: rank 1 or more.",
-                                     "A tuple of the parts. R1: equal parts divide the extent; positions rise within it.", TypeOf<SplitAttrs>,
-                                     Rel<"split", SplitType>, LowerSplit, "NumPy; ONNX Split-18");
-const Op op::tile = DefineInjective("tile", "The tensor repeated as a whole.", "Any tensor.", "Extents times `reps`.", TypeOf<TileAttrs>,
-                                    Rel<"tile", TileType>, LowerTile, "NumPy; ONNX Tile-13");
-const Op op::repeat = DefineInjective("repeat", "Each element several times in a row.", "R1: rank 1 or more, unless axis=None.",
-                                      "The extent on `axis` times `repeats`.", TypeOf<RepeatAttrs>, Rel<"repeat", RepeatType>, LowerRepeat, "NumPy");
-const Op op::reverse = DefineInjective("reverse", "A dimension turned round.", "R1: rank 1 or more.", "Shape and dtype of `data`.",
-                                       TypeOf<ReverseAttrs>, Rel<"reverse", ReverseType>, LowerReverse, "NumPy flip");
+const Op op::batch_flatten =
+    DefineInjective("nn.batch_flatten", "All dimensions but the first become one.", "R1: rank 1 or more.", "Rank 2.",
+                    nullptr, Rel<"nn.batch_flatten", BatchFlattenType>, LowerBatchFlatten, "Relay");
+const Op op::expand_dims =
+    DefineInjective("expand_dims", "New dimensions of extent 1.", "Any tensor.",
+                    "R1: at most 64 dimensions. R2: no dimension is named twice.", TypeOf<ExpandDimsAttrs>,
+                    Rel<"expand_dims", ExpandDimsType>, LowerExpandDims, "NumPy; ONNX Unsqueeze-21");
+const Op op::squeeze = DefineInjective(
+    "squeeze", "Without dimensions of extent 1.", "R1: extent 1 on `axis`. R2: known extents with axis=None.",
+    "The other dimensions.", TypeOf<SqueezeAttrs>, Rel<"squeeze", SqueezeType>, LowerSqueeze, "NumPy; ONNX Squeeze-21");
+const Op op::transpose =
+    DefineInjective("transpose", "Dimensions in another order.", "Any tensor.", "R1: `axes` is a permutation.",
+                    TypeOf<TransposeAttrs>, Rel<"transpose", TransposeType>, LowerTranspose, "NumPy");
+const Op op::swapaxes =
+    DefineInjective("swapaxes", "Two dimensions change places.", "Any tensor.", "The shape with both swapped.",
+                    TypeOf<SwapAxesAttrs>, Rel<"swapaxes", SwapType>, LowerSwap, "NumPy");
+const Op op::concatenate =
+    DefineInjective("concatenate", "Tensors joined along a dimension that they have.",
+                    "A tuple. R1: not empty. R2: rank 1 or more. R3: one dtype. R4: the same shape off `axis`.",
+                    "Extents on `axis` add up.", TypeOf<ConcatenateAttrs>, Rel<"concatenate", ConcatenateType>,
+                    LowerConcatenate, "NumPy; ONNX Concat-13");
+const Op op::stack = DefineInjective("stack", "Tensors joined along a new dimension.",
+                                     "A tuple. R1: not empty. R2: one shape and dtype.", "A dimension more.",
+                                     TypeOf<StackAttrs>, Rel<"stack", StackType>, LowerStack, "NumPy");
+const Op op::split =
+    DefineInjective("split", "Parts of a tensor along a dimension.", "R2: rank 1 or more.",
+                    "A tuple of the parts. R1: equal parts divide the extent; positions rise within it.",
+                    TypeOf<SplitAttrs>, Rel<"split", SplitType>, LowerSplit, "NumPy; ONNX Split-18");
+const Op op::tile = DefineInjective("tile", "The tensor repeated as a whole.", "Any tensor.", "Extents times `reps`.",
+                                    TypeOf<TileAttrs>, Rel<"tile", TileType>, LowerTile, "NumPy; ONNX Tile-13");
+const Op op::repeat = DefineInjective("repeat", "Each element several times in a row.",
+                                      "R1: rank 1 or more, unless axis=None.", "The extent on `axis` times `repeats`.",
+                                      TypeOf<RepeatAttrs>, Rel<"repeat", RepeatType>, LowerRepeat, "NumPy");
+const Op op::reverse =
+    DefineInjective("reverse", "A dimension turned round.", "R1: rank 1 or more.", "Shape and dtype of `data`.",
+                    TypeOf<ReverseAttrs>, Rel<"reverse", ReverseType>, LowerReverse, "NumPy flip");
 const Op op::reverse_sequence = DefineOp({
     .name = "reverse_sequence",
     .doc = "The first seq_lengths[b] elements on seq_axis turned round, for each b on batch_axis.",
-    .inputs = {{"data", "R1: rank 2 or more. R3: the two axes differ."}, {"seq_lengths", "R2: integers, rank 1. R4: data's extent on batch_axis."}},
+    .inputs = {{"data", "R1: rank 2 or more. R3: the two axes differ."},
+               {"seq_lengths", "R2: integers, rank 1. R4: data's extent on batch_axis."}},
     .output = "Shape and dtype of `data`.",
     .attrs = TypeOf<ReverseSequenceAttrs>,
     .type_rel = Rel<"reverse_sequence", ReverseSequenceType>,
@@ -686,8 +762,9 @@ const Op op::collapse_sum_like = DefineOp({
     .pattern = OpPattern::kCommReduce,
     .source = "Relay",
 });
-const Op op::meshgrid = DefineInjective("meshgrid", "Coordinates: part k repeated along all dimensions but k.", "A tuple. R2: scalars and vectors.",
-                                        "A tuple of tensors of one shape. R1: `indexing` is \"ij\" or \"xy\".", TypeOf<MeshgridAttrs>,
-                                        Rel<"meshgrid", MeshgridType>, LowerMeshgrid, "NumPy");
+const Op op::meshgrid = DefineInjective("meshgrid", "Coordinates: part k repeated along all dimensions but k.",
+                                        "A tuple. R2: scalars and vectors.",
+                                        "A tuple of tensors of one shape. R1: `indexing` is \"ij\" or \"xy\".",
+                                        TypeOf<MeshgridAttrs>, Rel<"meshgrid", MeshgridType>, LowerMeshgrid, "NumPy");
 
 }  // namespace baton::relay

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Elementwise operators with one input: a row each. `f` sees float32 for narrower floats; its result is rounded once.
-#include "../common.h"
-
 #include <baton/relay/op/tensor.h>
 #include <baton/topi/elemwise.h>
 
 #include <cmath>
+
+#include "../common.h"
 
 namespace baton::relay {
 namespace {
@@ -14,22 +14,32 @@ enum class Domain { kFloat, kNumber, kAny, kBool, kBits };
 
 void CheckDomain(Domain domain, const TypeArgs& in) {
   switch (domain) {
-    case Domain::kFloat: return in.Floating(0, "R1");
-    case Domain::kNumber: return in.Number(0, "R1");
-    case Domain::kBool: return in.Bool(0, "R1");
+    case Domain::kFloat:
+      return in.Floating(0, "R1");
+    case Domain::kNumber:
+      return in.Number(0, "R1");
+    case Domain::kBool:
+      return in.Bool(0, "R1");
     case Domain::kBits:
       if (!in.dtype(0).is_bool()) in.Integral(0, "R1");
       return;
-    case Domain::kAny: in[0]; return;
+    case Domain::kAny:
+      in[0];
+      return;
   }
 }
 constexpr const char* DomainDoc(Domain domain) {
   switch (domain) {
-    case Domain::kFloat: return "Any shape. R1: floating dtype.";
-    case Domain::kNumber: return "Any shape. R1: floating or integer dtype.";
-    case Domain::kBool: return "Any shape. R1: bool.";
-    case Domain::kBits: return "Any shape. R1: integer or bool.";
-    case Domain::kAny: return "Any shape and dtype.";
+    case Domain::kFloat:
+      return "Any shape. R1: floating dtype.";
+    case Domain::kNumber:
+      return "Any shape. R1: floating or integer dtype.";
+    case Domain::kBool:
+      return "Any shape. R1: bool.";
+    case Domain::kBits:
+      return "Any shape. R1: integer or bool.";
+    case Domain::kAny:
+      return "Any shape and dtype.";
   }
   return "";
 }
@@ -52,10 +62,13 @@ Type UnaryType(const UnaryRow& row, const TypeArgs& in) {
   return row.to_bool ? Type(TensorType(in.shape(0), DataType::Bool())) : in.type(0);
 }
 Tensor LowerUnary(const UnaryRow& row, const Tensor& x) {
-  return topi::Map(x, [&](PrimExpr v) {
-    PrimExpr y = row.f(Widen(v));
-    return row.to_bool ? y : cast(x.dtype(), y);
-  }, row.name);
+  return topi::Map(
+      x,
+      [&](PrimExpr v) {
+        PrimExpr y = row.f(Widen(v));
+        return row.to_bool ? y : cast(x.dtype(), y);
+      },
+      row.name);
 }
 template <const UnaryRow& kRow>
 bool UnaryRel(const Array<Type>& types, int num_inputs, const Attrs&, TypeReporter& reporter) {
@@ -105,8 +118,9 @@ PrimExpr OfFloat(PrimExpr x) {  // integers are as they are
 constexpr auto kF = Domain::kFloat;
 constexpr auto kN = Domain::kNumber;
 
-constexpr UnaryRow kAbs{"abs", "|data|. The smallest integer stays itself.", kN,
-                        [](PrimExpr x) { return x.dtype().is_uint() ? x : IsFloat(x) ? baton::fabs(x) : baton::abs(x); }};
+constexpr UnaryRow kAbs{"abs", "|data|. The smallest integer stays itself.", kN, [](PrimExpr x) {
+                          return x.dtype().is_uint() ? x : IsFloat(x) ? baton::fabs(x) : baton::abs(x);
+                        }};
 constexpr UnaryRow kNegative{"negative", "-data; unsigned integers wrap around.", kN,
                              [](PrimExpr x) { return IsFloat(x) ? -x : Lit(0, x) - x; }};
 constexpr UnaryRow kSign{"sign", "-1, 0 or 1; NaN for NaN.", kN, Sign};
@@ -136,29 +150,37 @@ constexpr UnaryRow kAtanh{"atanh", "Inverse hyperbolic tangent.", kF, baton::ata
 constexpr UnaryRow kFloor{"floor", "Largest whole number <= data.", kN, OfFloat<baton::floor>};
 constexpr UnaryRow kCeil{"ceil", "Smallest whole number >= data.", kN, OfFloat<baton::ceil>};
 constexpr UnaryRow kTrunc{"trunc", "data without its fraction.", kN, OfFloat<baton::trunc>};
-constexpr UnaryRow kRound{"round", "Nearest whole number, halves to the even one.", kN, OfFloat<baton::nearbyint>, "ONNX Round-11"};
-constexpr UnaryRow kIsNan{"isnan", "Whether data is NaN.", kN, [](PrimExpr x) { return IsFloat(x) ? baton::isnan(x) : False(); },
+constexpr UnaryRow kRound{"round", "Nearest whole number, halves to the even one.", kN, OfFloat<baton::nearbyint>,
+                          "ONNX Round-11"};
+constexpr UnaryRow kIsNan{"isnan", "Whether data is NaN.",
+                          kN,      [](PrimExpr x) { return IsFloat(x) ? baton::isnan(x) : False(); },
                           "NumPy", true};
-constexpr UnaryRow kIsFinite{"isfinite", "Whether data is neither infinite nor NaN.", kN,
-                             [](PrimExpr x) { return IsFloat(x) ? baton::isfinite(x) : True(); }, "NumPy", true};
+constexpr UnaryRow kIsFinite{"isfinite", "Whether data is neither infinite nor NaN.",
+                             kN,         [](PrimExpr x) { return IsFloat(x) ? baton::isfinite(x) : True(); },
+                             "NumPy",    true};
 constexpr UnaryRow kLogicalNot{"logical_not", "not data.", Domain::kBool, [](PrimExpr x) { return !x; }};
 constexpr UnaryRow kBitwiseNot{"bitwise_not", "All bits turned round.", Domain::kBits,
                                [](PrimExpr x) { return x.dtype().is_bool() ? !x : baton::bitwise_not(x); }};
 constexpr UnaryRow kPopcount{"popcount", "Number of bits that are 1.", Domain::kBits,
                              [](PrimExpr x) { return x.dtype().is_bool() ? x : baton::popcount(x); }};
-constexpr UnaryRow kReciprocal{"reciprocal", "1 / data.", kF, [](PrimExpr x) { return Lit(1, x) / x; }, "ONNX Reciprocal-13"};
+constexpr UnaryRow kReciprocal{"reciprocal", "1 / data.", kF, [](PrimExpr x) { return Lit(1, x) / x; },
+                               "ONNX Reciprocal-13"};
 constexpr UnaryRow kRelu{"nn.relu", "max(data, 0).", kN, [](PrimExpr x) { return max(x, Lit(0, x)); }, "ONNX Relu-14"};
 constexpr UnaryRow kSoftplus{"nn.softplus", "log(exp(data) + 1).", kF, Softplus, "ONNX Softplus-1"};
-constexpr UnaryRow kSoftsign{"nn.softsign", "data / (1 + |data|).", kF, [](PrimExpr x) { return x / (Lit(1, x) + fabs(x)); },
-                             "ONNX Softsign-1"};
-constexpr UnaryRow kSilu{"nn.silu", "data * sigmoid(data).", kF, [](PrimExpr x) { return x * baton::sigmoid(x); }, "ONNX Swish-24"};
-constexpr UnaryRow kMish{"nn.mish", "data * tanh(softplus(data)).", kF, [](PrimExpr x) { return x * baton::tanh(Softplus(x)); },
-                         "ONNX Mish-18"};
-constexpr UnaryRow kHardSwish{"nn.hard_swish", "data * max(0, min(1, data / 6 + 1 / 2)).", kF,
-                              [](PrimExpr x) { return x * max(Lit(0, x), min(Lit(1, x), x * Lit(1.0 / 6, x) + Lit(0.5, x))); },
-                              "ONNX HardSwish-14"};
+constexpr UnaryRow kSoftsign{"nn.softsign", "data / (1 + |data|).", kF,
+                             [](PrimExpr x) { return x / (Lit(1, x) + fabs(x)); }, "ONNX Softsign-1"};
+constexpr UnaryRow kSilu{"nn.silu", "data * sigmoid(data).", kF, [](PrimExpr x) { return x * baton::sigmoid(x); },
+                         "ONNX Swish-24"};
+constexpr UnaryRow kMish{"nn.mish", "data * tanh(softplus(data)).", kF,
+                         [](PrimExpr x) { return x * baton::tanh(Softplus(x)); }, "ONNX Mish-18"};
+constexpr UnaryRow kHardSwish{
+    "nn.hard_swish", "data * max(0, min(1, data / 6 + 1 / 2)).", kF,
+    [](PrimExpr x) { return x * max(Lit(0, x), min(Lit(1, x), x * Lit(1.0 / 6, x) + Lit(0.5, x))); },
+    "ONNX HardSwish-14"};
 
-Tensor LowerCopy(const Tensors& in) { return topi::Map(in[0], [](PrimExpr v) { return v; }, "copy"); }
+Tensor LowerCopy(const Tensors& in) {
+  return topi::Map(in[0], [](PrimExpr v) { return v; }, "copy");
+}
 Op DefineCopy(const char* name) {
   return DefineOp({.name = name,
                    .doc = "data itself.",
@@ -249,13 +271,16 @@ Type IsInfType(const TypeArgs& in) {
   return TensorType(in.shape(0), DataType::Bool());
 }
 Tensor LowerIsInf(const IsInfAttrs& a, const Tensors& in) {
-  return topi::Map(in[0], [&](PrimExpr v) {
-    PrimExpr x = Widen(v);
-    if (!IsFloat(x) || (!a.detect_negative && !a.detect_positive)) return False();
-    PrimExpr inf = isinf(x);
-    if (a.detect_negative && a.detect_positive) return inf;
-    return inf && (a.detect_positive ? x > Lit(0, x) : x < Lit(0, x));
-  }, "isinf");
+  return topi::Map(
+      in[0],
+      [&](PrimExpr v) {
+        PrimExpr x = Widen(v);
+        if (!IsFloat(x) || (!a.detect_negative && !a.detect_positive)) return False();
+        PrimExpr inf = isinf(x);
+        if (a.detect_negative && a.detect_positive) return inf;
+        return inf && (a.detect_positive ? x > Lit(0, x) : x < Lit(0, x));
+      },
+      "isinf");
 }
 
 Type CastType(const CastAttrs& a, const TypeArgs& in) {
@@ -279,7 +304,8 @@ Type ReinterpretType(const CastAttrs& a, const TypeArgs& in) {
   return TensorType(in.shape(0), a.dtype);
 }
 Tensor LowerReinterpret(const CastAttrs& a, const Tensors& in) {
-  return topi::Map(in[0], [&](PrimExpr v) { return v.dtype() == a.dtype ? v : baton::reinterpret(a.dtype, v); }, "reinterpret");
+  return topi::Map(
+      in[0], [&](PrimExpr v) { return v.dtype() == a.dtype ? v : baton::reinterpret(a.dtype, v); }, "reinterpret");
 }
 
 Type PReluType(const PReluAttrs& a, const TypeArgs& in) {
@@ -299,37 +325,42 @@ Type PReluType(const PReluAttrs& a, const TypeArgs& in) {
 }
 Tensor LowerPRelu(const PReluAttrs& a, const Tensors& in) {
   const Tensor& x = in[0];
-  return te::Compute(x.shape(), [&](Indices i) {
-    PrimExpr slope;
-    if (in[1].ndim() == 1) {
-      int64_t axis = NormalizeAxis(a.axis, x.ndim(), "nn.prelu");
-      slope = in[1](tir::is_one(in[1].shape()[0]) ? PrimExpr(0) : PrimExpr(i[axis]));
-    } else {
-      slope = topi::BroadcastAt(in[1], i);
-    }
-    PrimExpr v = Widen(x(i));
-    return cast(x.dtype(), te::Select(v < Lit(0, v), v * Widen(slope), v));
-  }, "prelu");
+  return te::Compute(
+      x.shape(),
+      [&](Indices i) {
+        PrimExpr slope;
+        if (in[1].ndim() == 1) {
+          int64_t axis = NormalizeAxis(a.axis, x.ndim(), "nn.prelu");
+          slope = in[1](tir::is_one(in[1].shape()[0]) ? PrimExpr(0) : PrimExpr(i[axis]));
+        } else {
+          slope = topi::BroadcastAt(in[1], i);
+        }
+        PrimExpr v = Widen(x(i));
+        return cast(x.dtype(), te::Select(v < Lit(0, v), v * Widen(slope), v));
+      },
+      "prelu");
 }
 
 }  // namespace
 
 const Op op::abs = Row<kAbs>(), op::negative = Row<kNegative>(), op::sign = Row<kSign>(), op::exp = Row<kExp>(),
-         op::exp2 = Row<kExp2>(), op::expm1 = Row<kExpm1>(), op::log = Row<kLog>(), op::log2 = Row<kLog2>(), op::log10 = Row<kLog10>(),
-         op::log1p = Row<kLog1p>(), op::sqrt = Row<kSqrt>(), op::rsqrt = Row<kRsqrt>(), op::sigmoid = Row<kSigmoid>(),
-         op::tanh = Row<kTanh>(), op::erf = Row<kErf>(), op::sin = Row<kSin>(), op::cos = Row<kCos>(), op::tan = Row<kTan>(),
-         op::sinh = Row<kSinh>(), op::cosh = Row<kCosh>(), op::asin = Row<kAsin>(), op::acos = Row<kAcos>(), op::atan = Row<kAtan>(),
-         op::asinh = Row<kAsinh>(), op::acosh = Row<kAcosh>(), op::atanh = Row<kAtanh>(), op::floor = Row<kFloor>(),
-         op::ceil = Row<kCeil>(), op::trunc = Row<kTrunc>(), op::round = Row<kRound>(), op::isnan = Row<kIsNan>(),
+         op::exp2 = Row<kExp2>(), op::expm1 = Row<kExpm1>(), op::log = Row<kLog>(), op::log2 = Row<kLog2>(),
+         op::log10 = Row<kLog10>(), op::log1p = Row<kLog1p>(), op::sqrt = Row<kSqrt>(), op::rsqrt = Row<kRsqrt>(),
+         op::sigmoid = Row<kSigmoid>(), op::tanh = Row<kTanh>(), op::erf = Row<kErf>(), op::sin = Row<kSin>(),
+         op::cos = Row<kCos>(), op::tan = Row<kTan>(), op::sinh = Row<kSinh>(), op::cosh = Row<kCosh>(),
+         op::asin = Row<kAsin>(), op::acos = Row<kAcos>(), op::atan = Row<kAtan>(), op::asinh = Row<kAsinh>(),
+         op::acosh = Row<kAcosh>(), op::atanh = Row<kAtanh>(), op::floor = Row<kFloor>(), op::ceil = Row<kCeil>(),
+         op::trunc = Row<kTrunc>(), op::round = Row<kRound>(), op::isnan = Row<kIsNan>(),
          op::isfinite = Row<kIsFinite>(), op::logical_not = Row<kLogicalNot>(), op::bitwise_not = Row<kBitwiseNot>(),
          op::popcount = Row<kPopcount>(), op::reciprocal = Row<kReciprocal>(), op::relu = Row<kRelu>(),
-         op::softplus = Row<kSoftplus>(), op::softsign = Row<kSoftsign>(), op::silu = Row<kSilu>(), op::mish = Row<kMish>(),
-         op::hard_swish = Row<kHardSwish>();
+         op::softplus = Row<kSoftplus>(), op::softsign = Row<kSoftsign>(), op::silu = Row<kSilu>(),
+         op::mish = Row<kMish>(), op::hard_swish = Row<kHardSwish>();
 const Op op::copy = DefineCopy("copy"), op::identity = DefineCopy("identity");
 
 const Op op::leaky_relu = WithAttrs<"nn.leaky_relu", LeakyReluAttrs, kF, LeakyRelu>::Define(
     "data > 0 ? data : alpha * data", "ONNX LeakyRelu-16");
-const Op op::elu = WithAttrs<"nn.elu", AlphaAttrs, kF, Elu>::Define("data > 0 ? data : alpha * (exp(data) - 1)", "ONNX Elu-6");
+const Op op::elu =
+    WithAttrs<"nn.elu", AlphaAttrs, kF, Elu>::Define("data > 0 ? data : alpha * (exp(data) - 1)", "ONNX Elu-6");
 const Op op::celu = WithAttrs<"nn.celu", AlphaAttrs, kF, Celu>::Define(
     "max(0, data) + min(0, alpha * (exp(data / alpha) - 1))", "ONNX Celu-12");
 const Op op::selu = WithAttrs<"nn.selu", SeluAttrs, kF, Selu>::Define(
@@ -338,7 +369,8 @@ const Op op::hard_sigmoid = WithAttrs<"nn.hard_sigmoid", HardSigmoidAttrs, kF, H
     "max(0, min(1, alpha * data + beta))", "ONNX HardSigmoid-6");
 const Op op::thresholded_relu = WithAttrs<"nn.thresholded_relu", AlphaAttrs, kF, ThresholdedRelu>::Define(
     "data > alpha ? data : 0", "ONNX ThresholdedRelu-10");
-const Op op::swish = WithAttrs<"nn.swish", AlphaAttrs, kF, Swish>::Define("data * sigmoid(alpha * data)", "ONNX Swish-24");
+const Op op::swish =
+    WithAttrs<"nn.swish", AlphaAttrs, kF, Swish>::Define("data * sigmoid(alpha * data)", "ONNX Swish-24");
 const Op op::shrink = WithAttrs<"nn.shrink", ShrinkAttrs, kN, Shrink>::Define(
     "data < -lambd ? data + bias : data > lambd ? data - bias : 0", "ONNX Shrink-9");
 const Op op::clip = WithAttrs<"clip", ClipAttrs, kN, Clip>::Define("min(max(data, a_min), a_max); NaN stays", "NumPy");
@@ -401,7 +433,9 @@ const Op op::prelu = DefineOp({
     .name = "nn.prelu",
     .doc = "data < 0 ? alpha * data : data, with a slope for each channel.",
     .inputs = {{"data", "Any shape. R1: floating or integer dtype."},
-               {"alpha", "R2: dtype of data. R3: rank 1 with data's extent on `axis`, or 1; or of another rank and broadcasting to data."}},
+               {"alpha",
+                "R2: dtype of data. R3: rank 1 with data's extent on `axis`, or 1; or of another rank and broadcasting "
+                "to data."}},
     .output = "Shape and dtype of `data`.",
     .attrs = TypeOf<PReluAttrs>,
     .type_rel = Rel<"nn.prelu", PReluType>,

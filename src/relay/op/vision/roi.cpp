@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Boxes: pooling their contents, and keeping the best of those that overlap. On the host: how much a box holds is known at
-// run time.
-#include "../host.h"
-
+// Boxes: pooling their contents, and keeping the best of those that overlap. On the host: how much a box holds is known
+// at run time.
 #include <baton/relay/op/image.h>
 
 #include <algorithm>
 #include <cmath>
+
+#include "../host.h"
 
 namespace baton::relay {
 namespace {
@@ -17,10 +17,13 @@ Type RoiType(const A& a, const TypeArgs& in) {
   in.SameDtype(0, 1, "R1");
   in.Rank(0, 4, "R2");
   in.Rank(1, 2, "R2");
-  if (in.dim(1, 1) >= 0 && in.dim(1, 1) != 5) in.Fail("R2", in.Show(1) + ", where (number, 5) is wanted: (batch, x1, y1, x2, y2)");
-  if (a.pooled_size.size() != 2) in.Fail("R3", "pooled_size has " + Str(a.pooled_size.size()) + " numbers, where (height, width) is wanted");
+  if (in.dim(1, 1) >= 0 && in.dim(1, 1) != 5)
+    in.Fail("R2", in.Show(1) + ", where (number, 5) is wanted: (batch, x1, y1, x2, y2)");
+  if (a.pooled_size.size() != 2)
+    in.Fail("R3", "pooled_size has " + Str(a.pooled_size.size()) + " numbers, where (height, width) is wanted");
   if (a.layout != "NCHW") in.Fail("R3", "layout is \"" + a.layout.str() + "\"; it is \"NCHW\"");
-  return TensorType(Shape{in.shape(1)[0], in.shape(0)[1], PrimExpr(a.pooled_size[0]), PrimExpr(a.pooled_size[1])}, in.dtype(0));
+  return TensorType(Shape{in.shape(1)[0], in.shape(0)[1], PrimExpr(a.pooled_size[0]), PrimExpr(a.pooled_size[1])},
+                    in.dtype(0));
 }
 Type RoiAlignType(const ROIAlignAttrs& a, const TypeArgs& in) {
   if (a.mode != "avg" && a.mode != "max") in.Fail("R3", "mode is \"" + a.mode.str() + "\"; it is \"avg\" or \"max\"");
@@ -29,10 +32,12 @@ Type RoiAlignType(const ROIAlignAttrs& a, const TypeArgs& in) {
 struct Image {
   int64_t n, c, h, w;
   std::vector<double> data;
-  explicit Image(const NDArray& x) : n(x.shape()[0]), c(x.shape()[1]), h(x.shape()[2]), w(x.shape()[3]), data(ToDoubles(x)) {}
+  explicit Image(const NDArray& x)
+      : n(x.shape()[0]), c(x.shape()[1]), h(x.shape()[2]), w(x.shape()[3]), data(ToDoubles(x)) {}
   const double* Plane(int64_t b, int64_t ch) const { return data.data() + (b * c + ch) * h * w; }
   int64_t Batch(double b, const char* op) const {
-    if (!(b >= 0 && b < static_cast<double>(n))) throw RuntimeError(std::string(op) + ": a box is of image " + std::to_string(b) + " and there are " + Str(n));
+    if (!(b >= 0 && b < static_cast<double>(n)))
+      throw RuntimeError(std::string(op) + ": a box is of image " + std::to_string(b) + " and there are " + Str(n));
     return static_cast<int64_t>(b);
   }
 };
@@ -81,7 +86,8 @@ NDArrays HostRoiAlign(const Attrs& attrs, const NDArrays& in) {
       for (int64_t iy = 0; iy < gh; ++iy) {
         for (int64_t ix = 0; ix < gw; ++ix) {
           samples.push_back(CornersAt(top + (static_cast<double>(iy) + 0.5) * bin_h / static_cast<double>(gh),
-                                      left + (static_cast<double>(ix) + 0.5) * bin_w / static_cast<double>(gw), x.h, x.w));
+                                      left + (static_cast<double>(ix) + 0.5) * bin_w / static_cast<double>(gw), x.h,
+                                      x.w));
         }
       }
       for (int64_t ch = 0; ch < x.c; ++ch) {
@@ -124,7 +130,9 @@ NDArrays HostRoiPool(const Attrs& attrs, const NDArrays& in) {
     int64_t x1 = rounded(roi[1]), y1 = rounded(roi[2]), x2 = rounded(roi[3]), y2 = rounded(roi[4]);
     double bin_h = static_cast<double>(std::max<int64_t>(y2 - y1 + 1, 1)) / static_cast<double>(ph);
     double bin_w = static_cast<double>(std::max<int64_t>(x2 - x1 + 1, 1)) / static_cast<double>(pw);
-    auto clip = [](double v, int64_t from, int64_t n) { return std::clamp<int64_t>(static_cast<int64_t>(v) + from, 0, n); };
+    auto clip = [](double v, int64_t from, int64_t n) {
+      return std::clamp<int64_t>(static_cast<int64_t>(v) + from, 0, n);
+    };
     for (int64_t p = 0; p < ph * pw; ++p) {
       double py = static_cast<double>(p / pw), px = static_cast<double>(p % pw);
       int64_t h0 = clip(std::floor(py * bin_h), y1, x.h), h1 = clip(std::ceil((py + 1) * bin_h), y1, x.h);
@@ -158,7 +166,8 @@ Type NMSType(const AllClassNMSAttrs& a, const TypeArgs& in) {
     int64_t n = ProductOf(Dims(in.shape(i)));
     if (n >= 0 && n != 1) in.Fail("R3", in.Show(i) + ", where one element is wanted");
   }
-  if (a.output_format != "onnx") in.Fail("R4", "output_format is \"" + a.output_format.str() + "\"; \"onnx\" is supported");
+  if (a.output_format != "onnx")
+    in.Fail("R4", "output_format is \"" + a.output_format.str() + "\"; \"onnx\" is supported");
   return TensorType(Shape{UnknownDim(), PrimExpr(3)}, DataType::Int(64));
 }
 struct Box {
@@ -181,7 +190,8 @@ NDArrays HostNMS(const Attrs& attrs, const NDArrays& in) {
   for (int i = 2; i < 5; ++i) {
     if (in[i].numel() != 1) throw RuntimeError("vision.all_class_non_max_suppression: a limit is no single number");
   }
-  int64_t batch = in[1].shape()[0], classes = in[1].shape()[1], n = in[1].shape()[2], most = in[2].Contiguous().GetInt(0);
+  int64_t batch = in[1].shape()[0], classes = in[1].shape()[1], n = in[1].shape()[2],
+          most = in[2].Contiguous().GetInt(0);
   double iou = in[3].Contiguous().GetDouble(0), least = in[4].Contiguous().GetDouble(0);
   std::vector<int64_t> out, order, kept;
   for (int64_t b = 0; b < batch; ++b) {
@@ -212,7 +222,8 @@ NDArrays HostNMS(const Attrs& attrs, const NDArrays& in) {
 const Op op::roi_align = DefineOp({
     .name = "vision.roi_align",
     .doc = "The contents of boxes, sampled bilinearly on a grid and pooled.",
-    .inputs = {{"data", "(N, C, H, W). R1: floating dtype."}, {"rois", "(number, 5): (batch, x1, y1, x2, y2). R1: dtype of data. R2: its shape."}},
+    .inputs = {{"data", "(N, C, H, W). R1: floating dtype."},
+               {"rois", "(number, 5): (batch, x1, y1, x2, y2). R1: dtype of data. R2: its shape."}},
     .output = "(number, C, pooled_size). R3: known layout and mode.",
     .attrs = TypeOf<ROIAlignAttrs>,
     .type_rel = Rel<"vision.roi_align", RoiAlignType>,
@@ -222,7 +233,8 @@ const Op op::roi_align = DefineOp({
 const Op op::roi_pool = DefineOp({
     .name = "vision.roi_pool",
     .doc = "The largest elements of equal parts of boxes.",
-    .inputs = {{"data", "(N, C, H, W). R1: floating dtype."}, {"rois", "(number, 5): (batch, x1, y1, x2, y2). R1: dtype of data. R2: its shape."}},
+    .inputs = {{"data", "(N, C, H, W). R1: floating dtype."},
+               {"rois", "(number, 5): (batch, x1, y1, x2, y2). R1: dtype of data. R2: its shape."}},
     .output = "(number, C, pooled_size). R3: known layout.",
     .attrs = TypeOf<ROIPoolAttrs>,
     .type_rel = Rel<"vision.roi_pool", &RoiType<ROIPoolAttrs>>,
