@@ -128,6 +128,8 @@ def transpose_rejects(op, n):
     ]
 
 
+CONV_C = dict(data_layout="NCHW4c", kernel_layout="OIHW4i8o", out_layout="NCHW8c")
+DEPTHWISE_C = dict(data_layout="NCHW4c", kernel_layout="OIHW1i4o", out_layout="NCHW4c")
 X, OFFSET, W, MASK = ((1, 4, 5, 5), "float32"), ((1, 18, 3, 3), "float32"), ((2, 4, 3, 3), "float32"), ((1, 9, 3, 3), "float32")
 test_rejects = rejects(
     *[r for n in (1, 2, 3) for r in conv_rejects(f"nn.conv{n}d", n)],
@@ -136,8 +138,11 @@ test_rejects = rejects(
            out_layout="NCHW8c", says="data_layout"),
     Reject("nn.contrib_conv2d_NCHWc", "R1", ((1, 2, 5, 5, 4), "float32"), ((1, 2, 3, 3, 4, 7), "float32"), data_layout="NCHW4c", kernel_layout="OIHW4i8o",
            out_layout="NCHW8c", says="kernel_layout"),
-    Reject("nn.contrib_depthwise_conv2d_NCHWc", "R3", ((1, 2, 5, 5, 4), "float32"), ((2, 1, 3, 3, 1, 4), "float32"), data_layout="NCHW4c",
-           kernel_layout="OIHW1i4o", out_layout="NCHW4c", groups=4),
+    *[Reject(op, rule, (x, t), (w, t2), **{**kw, "groups": g})
+      for op, w, kw, g in (("nn.contrib_conv2d_NCHWc", (1, 2, 3, 3, 4, 8), CONV_C, 1), ("nn.contrib_depthwise_conv2d_NCHWc", (2, 1, 3, 3, 1, 4), DEPTHWISE_C, 8))
+      for rule, x, t, t2, kw in (("R1", (1, 2, 5, 5), "float32", "float32", kw), ("R2", (1, 2, 5, 5, 4), "bool", "bool", kw), ("R2", (1, 2, 5, 5, 4), "float32", "int8", kw),
+                                 ("R3", (1, 3, 5, 5, 4), "float32", "float32", kw), ("R4", (1, 2, 5, 5, 4), "float32", "float32", {**kw, "channels": 5}),
+                                 ("R5", (1, 2, 2, 5, 4), "float32", "float32", kw))],
     Reject("nn.deformable_conv2d", "R1", X, OFFSET, W, data_layout="NHWC"),
     Reject("nn.deformable_conv2d", "R1", X, ((1, 18, 3), "float32"), W),
     Reject("nn.deformable_conv2d", "R2", ((1, 4, 5, 5), "int32"), OFFSET, W),

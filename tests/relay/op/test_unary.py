@@ -99,7 +99,10 @@ test_rejects = rejects(
     Reject("abs", "R1", ((2,), "bool")),
     Reject("logical_not", "R1", ((2,), "int32")),
     Reject("bitwise_not", "R1", ((2,), "float32")),
-    Reject("nn.leaky_relu", "R1", ((2,), "int32")),
+    *[Reject(f"nn.{op}", "R1", ((2,), "int32"), says="int32") for op in
+      ("leaky_relu", "celu", "elu", "selu", "hard_sigmoid", "hard_swish", "mish", "silu", "swish", "softplus", "softsign", "thresholded_relu")],
+    Reject("nn.relu", "R1", ((2,), "bool")),
+    Reject("nn.shrink", "R1", ((2,), "bool")),
     Reject("nn.gelu", "R1", ((2,), "int32")),
     Reject("nn.gelu", "R2", ((2,), "float32"), approximate="sigmoid"),
     Reject("isinf", "R1", ((2,), "bool")),

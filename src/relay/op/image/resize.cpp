@@ -279,7 +279,10 @@ Plan PlanOfUpsampling(const UpSamplingAttrs& a, const Shape& in, DataType dtype)
   if (!channels_first && !(a.layout == "NHWC"))
     throw CompileError("[nn.upsampling R5] layout is \"" + a.layout.str() + "\"; it is \"NCHW\" or \"NHWC\"");
   if (in.size() != 4)
-    throw CompileError("[nn.upsampling R5] `data` has rank " + Str(in.size()) + ", where 4 is wanted");
+    throw CompileError("[nn.upsampling R4] `data` has rank " + Str(in.size()) + ", where 4 is wanted");
+  if (a.method != "nearest_neighbor" && a.method != "bilinear" && a.method != "bicubic")
+    throw CompileError("[nn.upsampling R2] method is \"" + a.method.str() +
+                       "\"; it is \"nearest_neighbor\", \"bilinear\" or \"bicubic\"");
   Plan p;
   p.method = a.method == "bilinear" ? String("linear") : a.method == "bicubic" ? String("cubic") : a.method;
   p.mode = a.align_corners ? "align_corners" : p.method == "nearest_neighbor" ? "asymmetric" : "half_pixel";
@@ -288,8 +291,9 @@ Plan PlanOfUpsampling(const UpSamplingAttrs& a, const Shape& in, DataType dtype)
   for (int k = 0; k < 2; ++k) {
     int64_t axis = (channels_first ? 2 : 1) + k, n = DimOf(in[axis]);
     double scale = k == 0 ? a.scale_h : a.scale_w, to = std::floor(static_cast<double>(n) * scale + 0.5);
-    if (!(to >= 0 && to < 1e12)) to = 0;
-    int64_t m = static_cast<int64_t>(to);
+    if (!(scale > 0 && scale < 1e12 && to < 1e12))
+      throw CompileError("[nn.upsampling R5] a factor is " + std::to_string(scale));
+    int64_t m = n < 0 ? 0 : static_cast<int64_t>(to);
     p.axes.push_back({axis, n, m, Ratio(m, n)});
   }
   return p;
@@ -321,8 +325,9 @@ const Op op::resize_nd = DefineOp({
 const Op op::upsampling = DefineOp({
     .name = "nn.upsampling",
     .doc = "Height and width multiplied.",
-    .inputs = {{"data", kInput}},
-    .output = kOutput,
+    .inputs = {{"data", "R1: numbers. R3: known height and width. R4: rank 4."}},
+    .output = "`data` with height and width rounded to the nearest. R2: a known method. R5: a known layout, positive "
+              "factors.",
     .attrs = TypeOf<UpSamplingAttrs>,
     .type_rel = Rel<"nn.upsampling", UpsamplingType>,
     .lower = LowerUpsampling,

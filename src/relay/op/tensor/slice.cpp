@@ -172,7 +172,9 @@ Type PadType(const PadAttrs& a, const TypeArgs& in) {
   CheckWidths(a.pad_width, in, false);
   if (in.size() > 1) {
     in.SameDtype(0, 1, "R4");
-    if (ProductOf(Dims(in.shape(1))) > 1) in.Fail("R4", in.Show(1) + ", where one element is wanted");
+    bool one = true;
+    for (int64_t d : Dims(in.shape(1))) one = one && (d == 1 || d < 0);
+    if (!one) in.Fail("R4", in.Show(1) + ", where one element is wanted");
   } else if (a.pad_mode == "constant") {
     in.Fail("R4", "`pad_value` is missing");
   }
