@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Convolutions, transposed and deformable ones."""
 
+import inspect
+
 import numpy as np
 import reference_nn as ref
 from cases import Case, Reject, each, f16, f32, f64, i8, i32, rejects, table, u8
+
+from baton import relay
 
 TOL = dict(rtol=2e-5, atol=2e-5)
 
@@ -158,3 +162,14 @@ def test_reference():
     x = np.arange(6.0).reshape(1, 1, 6)
     assert ref.conv(x, np.ones((1, 1, 3))).tolist() == [[[3, 6, 9, 12]]]
     assert ref.conv_transpose(x[:, :, :2], np.ones((1, 1, 2)), strides=2).tolist() == [[[0, 0, 1, 1]]]
+
+
+def test_order_of_attributes():
+    """Attributes by position, in Relay's order: first those of the window."""
+    plain = "strides padding dilation groups channels kernel_size data_layout kernel_layout out_layout out_dtype"
+    transposed = "strides padding dilation channels kernel_size groups data_layout kernel_layout out_layout output_padding out_dtype"
+    for n in (1, 2, 3):
+        for name, want in ((f"conv{n}d", plain), (f"conv{n}d_transpose", transposed)):
+            assert " ".join(inspect.signature(getattr(relay.nn, name)).parameters) == "data weight " + want
+    x, w = relay.var("x", shape=(1, 3, 4, 4)), relay.var("w", shape=(3, 2, 3, 3))
+    assert list(relay.nn.conv2d_transpose(x, w, (2, 2), (1, 1)).attrs.strides) == [2, 2]

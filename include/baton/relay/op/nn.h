@@ -6,34 +6,68 @@
 
 namespace baton::relay {
 
-/// Attributes of nn.conv1d, nn.conv2d, nn.conv3d (N spatial dimensions).
+/// One of three by the number of spatial dimensions.
 template <int N>
-struct ConvAttrs : AttrsNode<ConvAttrs<N>> {
-  static constexpr auto _type_key = N == 1   ? "relay.attrs.Conv1DAttrs"
-                                    : N == 2 ? "relay.attrs.Conv2DAttrs"
-                                             : "relay.attrs.Conv3DAttrs";
+constexpr const char* ForSpace(const char* w, const char* hw, const char* dhw) {
+  static_assert(N >= 1 && N <= 3);
+  return N == 1 ? w : N == 2 ? hw : dhw;
+}
+
+/// What all convolutions over N spatial dimensions have: the fields of attributes D, described in parts, since Relay's
+/// orders of them differ.
+template <class D, int N>
+struct ConvFields : AttrsNode<D> {
   Array<int64_t> strides = Array<int64_t>(size_t{N}, 1);
   Array<int64_t> padding = Array<int64_t>(size_t{N}, 0);
   Array<int64_t> dilation = Array<int64_t>(size_t{N}, 1);
   int64_t groups = 1;
   PrimExpr channels;
   Array<int64_t> kernel_size = NoInts();
-  String data_layout = N == 1 ? "NCW" : N == 2 ? "NCHW" : "NCDHW";
-  String kernel_layout = N == 1 ? "OIW" : N == 2 ? "OIHW" : "OIDHW";
+  String data_layout = ForSpace<N>("NCW", "NCHW", "NCDHW");
+  String kernel_layout = ForSpace<N>("OIW", "OIHW", "OIDHW");
   String out_layout = "";
   DataType out_dtype;
+
+ protected:
+  static constexpr void DescribeWindow(auto& d) {
+    d(F<&ConvFields::strides>, "Steps of the window, in elements.", AtLeast(1));
+    d(F<&ConvFields::padding>, "Zeros around data: one number, one a dimension, or begins and then ends.", AtLeast(0));
+    DescribeDilation(d);
+  }
+  static constexpr void DescribeDilation(auto& d) {
+    d(F<&ConvFields::dilation>, "Steps within the window, in elements.", AtLeast(1));
+  }
+  static constexpr void DescribeGroups(auto& d) {
+    d(F<&ConvFields::groups>, "Number of groups that channels are divided into.", AtLeast(1));
+  }
+  static constexpr void DescribeWeight(auto& d) {
+    d(F<&ConvFields::channels>, "Number of output channels; None: as weight says.");
+    d(F<&ConvFields::kernel_size>, "Spatial extents of the window; None: as weight says.");
+  }
+  static constexpr void DescribeLayouts(auto& d, const char* data, const char* kernel) {
+    d(F<&ConvFields::data_layout>, data);
+    d(F<&ConvFields::kernel_layout>, kernel);
+    d(F<&ConvFields::out_layout>, "Layout of the result; \"\": that of data.");
+  }
+  static constexpr void DescribeDtype(auto& d) {
+    d(F<&ConvFields::out_dtype>, "Dtype of sum and result; not given: that of data.");
+  }
+};
+
+/// Attributes of nn.conv1d, nn.conv2d, nn.conv3d (N spatial dimensions).
+template <int N>
+struct ConvAttrs : ConvFields<ConvAttrs<N>, N> {
+  using Fields = ConvFields<ConvAttrs<N>, N>;
+  static constexpr auto _type_key =
+      ForSpace<N>("relay.attrs.Conv1DAttrs", "relay.attrs.Conv2DAttrs", "relay.attrs.Conv3DAttrs");
   static constexpr void Describe(auto& d) {
-    d(F<&ConvAttrs::strides>, "Steps of the window, in elements.", AtLeast(1));
-    d(F<&ConvAttrs::padding>, "Zeros around data: one number, one a dimension, or begins and then ends.", AtLeast(0));
-    d(F<&ConvAttrs::dilation>, "Steps within the window, in elements.", AtLeast(1));
-    d(F<&ConvAttrs::groups>, "Number of groups that channels are divided into.", AtLeast(1));
-    d(F<&ConvAttrs::channels>, "Number of output channels; None: as weight says.");
-    d(F<&ConvAttrs::kernel_size>, "Spatial extents of the window; None: as weight says.");
-    d(F<&ConvAttrs::data_layout>, "Layout of data: N, C and the spatial letters, C possibly split.");
-    d(F<&ConvAttrs::kernel_layout>,
-      "Layout of weight: O, I (channels of a group) and the spatial letters, O and I possibly split.");
-    d(F<&ConvAttrs::out_layout>, "Layout of the result; \"\": that of data.");
-    d(F<&ConvAttrs::out_dtype>, "Dtype of sum and result; not given: that of data.");
+    Fields::DescribeWindow(d);
+    Fields::DescribeGroups(d);
+    Fields::DescribeWeight(d);
+    Fields::DescribeLayouts(
+        d, "Layout of data: N, C and the spatial letters, C possibly split.",
+        "Layout of weight: O, I (channels of a group) and the spatial letters, O and I possibly split.");
+    Fields::DescribeDtype(d);
   }
 };
 using Conv1DAttrs = ConvAttrs<1>;
@@ -42,67 +76,39 @@ using Conv3DAttrs = ConvAttrs<3>;
 
 /// Attributes of nn.conv1d_transpose, nn.conv2d_transpose, nn.conv3d_transpose.
 template <int N>
-struct ConvTransposeAttrs : AttrsNode<ConvTransposeAttrs<N>> {
-  static constexpr auto _type_key = N == 1   ? "relay.attrs.Conv1DTransposeAttrs"
-                                    : N == 2 ? "relay.attrs.Conv2DTransposeAttrs"
-                                             : "relay.attrs.Conv3DTransposeAttrs";
-  PrimExpr channels;
-  Array<int64_t> kernel_size = NoInts();
-  Array<int64_t> strides = Array<int64_t>(size_t{N}, 1);
-  Array<int64_t> padding = Array<int64_t>(size_t{N}, 0);
+struct ConvTransposeAttrs : ConvFields<ConvTransposeAttrs<N>, N> {
+  using Fields = ConvFields<ConvTransposeAttrs<N>, N>;
+  static constexpr auto _type_key = ForSpace<N>("relay.attrs.Conv1DTransposeAttrs", "relay.attrs.Conv2DTransposeAttrs",
+                                                "relay.attrs.Conv3DTransposeAttrs");
   Array<int64_t> output_padding = Array<int64_t>(size_t{N}, 0);
-  Array<int64_t> dilation = Array<int64_t>(size_t{N}, 1);
-  int64_t groups = 1;
-  String data_layout = N == 1 ? "NCW" : N == 2 ? "NCHW" : "NCDHW";
-  String kernel_layout = N == 1 ? "IOW" : N == 2 ? "IOHW" : "IODHW";
-  String out_layout = "";
-  DataType out_dtype;
+  ConvTransposeAttrs() { this->kernel_layout = ForSpace<N>("IOW", "IOHW", "IODHW"); }
   static constexpr void Describe(auto& d) {
-    d(F<&ConvTransposeAttrs::channels>, "Number of output channels; None: as weight says.");
-    d(F<&ConvTransposeAttrs::kernel_size>, "Spatial extents of the window; None: as weight says.");
-    d(F<&ConvTransposeAttrs::strides>, "Steps between inputs in the result, in elements.", AtLeast(1));
-    d(F<&ConvTransposeAttrs::padding>,
-      "Elements cut from the result: one number, one a dimension, or begins and then ends.");
+    d(F<&Fields::strides>, "Steps between inputs in the result, in elements.", AtLeast(1));
+    d(F<&Fields::padding>, "Elements cut from the result: one number, one a dimension, or begins and then ends.");
+    Fields::DescribeDilation(d);
+    Fields::DescribeWeight(d);
+    Fields::DescribeGroups(d);
+    Fields::DescribeLayouts(d, "Layout of data: N, C and the spatial letters.",
+                            "Layout of weight: I (input channels), O (output channels of a group), spatial letters.");
     d(F<&ConvTransposeAttrs::output_padding>, "Elements added to the result's ends.", AtLeast(0));
-    d(F<&ConvTransposeAttrs::dilation>, "Steps within the window, in elements.", AtLeast(1));
-    d(F<&ConvTransposeAttrs::groups>, "Number of groups that channels are divided into.", AtLeast(1));
-    d(F<&ConvTransposeAttrs::data_layout>, "Layout of data: N, C and the spatial letters.");
-    d(F<&ConvTransposeAttrs::kernel_layout>,
-      "Layout of weight: I (input channels), O (output channels of a group), spatial letters.");
-    d(F<&ConvTransposeAttrs::out_layout>, "Layout of the result; \"\": that of data.");
-    d(F<&ConvTransposeAttrs::out_dtype>, "Dtype of sum and result; not given: that of data.");
+    Fields::DescribeDtype(d);
   }
 };
 using Conv1DTransposeAttrs = ConvTransposeAttrs<1>;
 using Conv2DTransposeAttrs = ConvTransposeAttrs<2>;
 using Conv3DTransposeAttrs = ConvTransposeAttrs<3>;
 
-struct DeformableConv2DAttrs : AttrsNode<DeformableConv2DAttrs> {
+struct DeformableConv2DAttrs : ConvFields<DeformableConv2DAttrs, 2> {
   static constexpr auto _type_key = "relay.attrs.DeformableConv2DAttrs";
-  Array<int64_t> strides = {1, 1};
-  Array<int64_t> padding = {0, 0};
-  Array<int64_t> dilation = {1, 1};
   int64_t deformable_groups = 1;
-  int64_t groups = 1;
-  PrimExpr channels;
-  Array<int64_t> kernel_size = NoInts();
-  String data_layout = "NCHW";
-  String kernel_layout = "OIHW";
-  String out_layout = "";
-  DataType out_dtype;
   static constexpr void Describe(auto& d) {
-    d(F<&DeformableConv2DAttrs::strides>, "Steps of the window, in elements.", AtLeast(1));
-    d(F<&DeformableConv2DAttrs::padding>, "Zeros around data: 1, 2 or 4 numbers.", AtLeast(0));
-    d(F<&DeformableConv2DAttrs::dilation>, "Steps within the window, in elements.", AtLeast(1));
+    DescribeWindow(d);
     d(F<&DeformableConv2DAttrs::deformable_groups>, "Number of groups of channels with offsets of their own.",
       AtLeast(1));
-    d(F<&DeformableConv2DAttrs::groups>, "Number of groups that channels are divided into.", AtLeast(1));
-    d(F<&DeformableConv2DAttrs::channels>, "Number of output channels; None: as weight says.");
-    d(F<&DeformableConv2DAttrs::kernel_size>, "Spatial extents of the window; None: as weight says.");
-    d(F<&DeformableConv2DAttrs::data_layout>, "\"NCHW\".");
-    d(F<&DeformableConv2DAttrs::kernel_layout>, "\"OIHW\".");
-    d(F<&DeformableConv2DAttrs::out_layout>, "\"NCHW\" or \"\".");
-    d(F<&DeformableConv2DAttrs::out_dtype>, "Dtype of the result; not given: that of data.");
+    DescribeGroups(d);
+    DescribeWeight(d);
+    DescribeLayouts(d, "\"NCHW\".", "\"OIHW\".");
+    DescribeDtype(d);
   }
 };
 
@@ -147,61 +153,46 @@ struct EinsumAttrs : AttrsNode<EinsumAttrs> {
   }
 };
 
-struct BatchNormAttrs : AttrsNode<BatchNormAttrs> {
+/// What normalisations with a factor and a summand have: the fields of attributes D.
+template <class D, int64_t kAxis>
+struct NormFields : AttrsNode<D> {
+  int64_t axis = kAxis;
+  double epsilon = 1e-5;
+  bool center = true;
+  bool scale = true;
+
+ protected:
+  static constexpr void DescribeNorm(auto& d, const char* axis) {
+    d(F<&NormFields::axis>, axis);
+    d(F<&NormFields::epsilon>, "Added to the variance.");
+    d(F<&NormFields::center>, "Whether beta is added.");
+    d(F<&NormFields::scale>, "Whether gamma is multiplied.");
+  }
+};
+struct BatchNormAttrs : NormFields<BatchNormAttrs, 1> {
   static constexpr auto _type_key = "relay.attrs.BatchNormAttrs";
-  int64_t axis = 1;
-  double epsilon = 1e-5;
-  bool center = true;
-  bool scale = true;
-  static constexpr void Describe(auto& d) {
-    d(F<&BatchNormAttrs::axis>, "Dimension of the channels.");
-    d(F<&BatchNormAttrs::epsilon>, "Added to the variance.");
-    d(F<&BatchNormAttrs::center>, "Whether beta is added.");
-    d(F<&BatchNormAttrs::scale>, "Whether gamma is multiplied.");
-  }
+  static constexpr void Describe(auto& d) { DescribeNorm(d, "Dimension of the channels."); }
 };
-struct InstanceNormAttrs : AttrsNode<InstanceNormAttrs> {
+struct InstanceNormAttrs : NormFields<InstanceNormAttrs, 1> {
   static constexpr auto _type_key = "relay.attrs.InstanceNormAttrs";
-  int64_t axis = 1;
-  double epsilon = 1e-5;
-  bool center = true;
-  bool scale = true;
   static constexpr void Describe(auto& d) {
-    d(F<&InstanceNormAttrs::axis>,
-      "Dimension of the channels; the first is the batch, the others are normalised over.");
-    d(F<&InstanceNormAttrs::epsilon>, "Added to the variance.");
-    d(F<&InstanceNormAttrs::center>, "Whether beta is added.");
-    d(F<&InstanceNormAttrs::scale>, "Whether gamma is multiplied.");
+    DescribeNorm(d, "Dimension of the channels; the first is the batch, the others are normalised over.");
   }
 };
-struct LayerNormAttrs : AttrsNode<LayerNormAttrs> {
+struct LayerNormAttrs : NormFields<LayerNormAttrs, -1> {
   static constexpr auto _type_key = "relay.attrs.LayerNormAttrs";
-  int64_t axis = -1;
-  double epsilon = 1e-5;
-  bool center = true;
-  bool scale = true;
   int64_t num_axes = 1;
   static constexpr void Describe(auto& d) {
-    d(F<&LayerNormAttrs::axis>, "First dimension to normalise over.");
-    d(F<&LayerNormAttrs::epsilon>, "Added to the variance.");
-    d(F<&LayerNormAttrs::center>, "Whether beta is added.");
-    d(F<&LayerNormAttrs::scale>, "Whether gamma is multiplied.");
+    DescribeNorm(d, "First dimension to normalise over.");
     d(F<&LayerNormAttrs::num_axes>, "How many dimensions, from `axis` on, are normalised over.", AtLeast(1));
   }
 };
-struct GroupNormAttrs : AttrsNode<GroupNormAttrs> {
+struct GroupNormAttrs : NormFields<GroupNormAttrs, 1> {
   static constexpr auto _type_key = "relay.attrs.GroupNormAttrs";
   int64_t num_groups = 1;
-  int64_t axis = 1;
-  double epsilon = 1e-5;
-  bool center = true;
-  bool scale = true;
   static constexpr void Describe(auto& d) {
     d(F<&GroupNormAttrs::num_groups>, "Number of groups of channels.", kRequired, AtLeast(1));
-    d(F<&GroupNormAttrs::axis>, "Dimension of the channels; the first is the batch.");
-    d(F<&GroupNormAttrs::epsilon>, "Added to the variance.");
-    d(F<&GroupNormAttrs::center>, "Whether beta is added.");
-    d(F<&GroupNormAttrs::scale>, "Whether gamma is multiplied.");
+    DescribeNorm(d, "Dimension of the channels; the first is the batch.");
   }
 };
 struct RmsNormAttrs : AttrsNode<RmsNormAttrs> {
@@ -261,76 +252,59 @@ struct DropoutAttrs : AttrsNode<DropoutAttrs> {
   }
 };
 
-/// Attributes of nn.max_pool1d, nn.max_pool2d, nn.max_pool3d.
-template <int N>
-struct MaxPoolAttrs : AttrsNode<MaxPoolAttrs<N>> {
-  static constexpr auto _type_key = N == 1   ? "relay.attrs.MaxPool1DAttrs"
-                                    : N == 2 ? "relay.attrs.MaxPool2DAttrs"
-                                             : "relay.attrs.MaxPool3DAttrs";
+/// The layout of data, of attributes D of pools.
+template <class D, int N>
+struct PoolLayout : AttrsNode<D> {
+  String layout = ForSpace<N>("NCW", "NCHW", "NCDHW");
+  String out_layout = "";
+  static constexpr void Describe(auto& d) {
+    d(F<&PoolLayout::layout>, "Layout of data: N, C and the spatial letters, C possibly split.");
+    d(F<&PoolLayout::out_layout>, "That of data or \"\".");
+  }
+};
+/// What all pools with a window have.
+template <class D, int N>
+struct PoolFields : PoolLayout<D, N> {
   Array<int64_t> pool_size = Array<int64_t>(size_t{N}, 1);
   Array<int64_t> strides = Array<int64_t>(size_t{N}, 1);
   Array<int64_t> dilation = Array<int64_t>(size_t{N}, 1);
   Array<int64_t> padding = Array<int64_t>(size_t{N}, 0);
-  String layout = N == 1 ? "NCW" : N == 2 ? "NCHW" : "NCDHW";
-  String out_layout = "";
   bool ceil_mode = false;
   static constexpr void Describe(auto& d) {
-    d(F<&MaxPoolAttrs::pool_size>, "Extents of the window, in elements.", AtLeast(1));
-    d(F<&MaxPoolAttrs::strides>, "Steps of the window.", AtLeast(1));
-    d(F<&MaxPoolAttrs::dilation>, "Steps within the window.", AtLeast(1));
-    d(F<&MaxPoolAttrs::padding>, "Around data: one number, one a dimension, or begins and then ends.", AtLeast(0));
-    d(F<&MaxPoolAttrs::layout>, "Layout of data: N, C and the spatial letters, C possibly split.");
-    d(F<&MaxPoolAttrs::out_layout>, "That of data or \"\".");
-    d(F<&MaxPoolAttrs::ceil_mode>, "Whether a window that begins inside and ends outside counts.");
+    d(F<&PoolFields::pool_size>, "Extents of the window, in elements.", AtLeast(1));
+    d(F<&PoolFields::strides>, "Steps of the window.", AtLeast(1));
+    d(F<&PoolFields::dilation>, "Steps within the window.", AtLeast(1));
+    d(F<&PoolFields::padding>, "Around data: one number, one a dimension, or begins and then ends.", AtLeast(0));
+    PoolLayout<D, N>::Describe(d);
+    d(F<&PoolFields::ceil_mode>, "Whether a window that begins inside and ends outside counts.");
   }
+};
+
+/// Attributes of nn.max_pool1d, nn.max_pool2d, nn.max_pool3d.
+template <int N>
+struct MaxPoolAttrs : PoolFields<MaxPoolAttrs<N>, N> {
+  static constexpr auto _type_key =
+      ForSpace<N>("relay.attrs.MaxPool1DAttrs", "relay.attrs.MaxPool2DAttrs", "relay.attrs.MaxPool3DAttrs");
 };
 /// Attributes of nn.avg_pool1d, nn.avg_pool2d, nn.avg_pool3d.
 template <int N>
-struct AvgPoolAttrs : AttrsNode<AvgPoolAttrs<N>> {
-  static constexpr auto _type_key = N == 1   ? "relay.attrs.AvgPool1DAttrs"
-                                    : N == 2 ? "relay.attrs.AvgPool2DAttrs"
-                                             : "relay.attrs.AvgPool3DAttrs";
-  Array<int64_t> pool_size = Array<int64_t>(size_t{N}, 1);
-  Array<int64_t> strides = Array<int64_t>(size_t{N}, 1);
-  Array<int64_t> dilation = Array<int64_t>(size_t{N}, 1);
-  Array<int64_t> padding = Array<int64_t>(size_t{N}, 0);
-  String layout = N == 1 ? "NCW" : N == 2 ? "NCHW" : "NCDHW";
-  String out_layout = "";
-  bool ceil_mode = false;
+struct AvgPoolAttrs : PoolFields<AvgPoolAttrs<N>, N> {
+  static constexpr auto _type_key =
+      ForSpace<N>("relay.attrs.AvgPool1DAttrs", "relay.attrs.AvgPool2DAttrs", "relay.attrs.AvgPool3DAttrs");
   bool count_include_pad = false;
   static constexpr void Describe(auto& d) {
-    d(F<&AvgPoolAttrs::pool_size>, "Extents of the window, in elements.", AtLeast(1));
-    d(F<&AvgPoolAttrs::strides>, "Steps of the window.", AtLeast(1));
-    d(F<&AvgPoolAttrs::dilation>, "Steps within the window.", AtLeast(1));
-    d(F<&AvgPoolAttrs::padding>, "Around data: one number, one a dimension, or begins and then ends.", AtLeast(0));
-    d(F<&AvgPoolAttrs::layout>, "Layout of data: N, C and the spatial letters, C possibly split.");
-    d(F<&AvgPoolAttrs::out_layout>, "That of data or \"\".");
-    d(F<&AvgPoolAttrs::ceil_mode>, "Whether a window that begins inside and ends outside counts.");
+    PoolFields<AvgPoolAttrs, N>::Describe(d);
     d(F<&AvgPoolAttrs::count_include_pad>, "Whether zeros of the padding count as elements.");
   }
 };
 /// Attributes of nn.lp_pool1d, nn.lp_pool2d, nn.lp_pool3d.
 template <int N>
-struct LpPoolAttrs : AttrsNode<LpPoolAttrs<N>> {
-  static constexpr auto _type_key = N == 1   ? "relay.attrs.LpPool1DAttrs"
-                                    : N == 2 ? "relay.attrs.LpPool2DAttrs"
-                                             : "relay.attrs.LpPool3DAttrs";
-  Array<int64_t> pool_size = Array<int64_t>(size_t{N}, 1);
-  Array<int64_t> strides = Array<int64_t>(size_t{N}, 1);
-  Array<int64_t> dilation = Array<int64_t>(size_t{N}, 1);
-  Array<int64_t> padding = Array<int64_t>(size_t{N}, 0);
-  String layout = N == 1 ? "NCW" : N == 2 ? "NCHW" : "NCDHW";
-  String out_layout = "";
-  bool ceil_mode = false;
+struct LpPoolAttrs : PoolFields<LpPoolAttrs<N>, N> {
+  static constexpr auto _type_key =
+      ForSpace<N>("relay.attrs.LpPool1DAttrs", "relay.attrs.LpPool2DAttrs", "relay.attrs.LpPool3DAttrs");
   int64_t p = 2;
   static constexpr void Describe(auto& d) {
-    d(F<&LpPoolAttrs::pool_size>, "Extents of the window, in elements.", AtLeast(1));
-    d(F<&LpPoolAttrs::strides>, "Steps of the window.", AtLeast(1));
-    d(F<&LpPoolAttrs::dilation>, "Steps within the window.", AtLeast(1));
-    d(F<&LpPoolAttrs::padding>, "Around data: one number, one a dimension, or begins and then ends.", AtLeast(0));
-    d(F<&LpPoolAttrs::layout>, "Layout of data: N, C and the spatial letters, C possibly split.");
-    d(F<&LpPoolAttrs::out_layout>, "That of data or \"\".");
-    d(F<&LpPoolAttrs::ceil_mode>, "Whether a window that begins inside and ends outside counts.");
+    PoolFields<LpPoolAttrs, N>::Describe(d);
     d(F<&LpPoolAttrs::p>, "Exponent of the norm.", AtLeast(1));
   }
 };
@@ -359,31 +333,22 @@ struct MaxUnpoolAttrs : AttrsNode<MaxUnpoolAttrs> {
     d(F<&MaxUnpoolAttrs::output_shape>, "Extents of the whole result.", kRequired, AtLeast(0));
   }
 };
+/// Attributes of pools over all of space.
 template <int N>
-struct GlobalPoolAttrs : AttrsNode<GlobalPoolAttrs<N>> {
-  static constexpr auto _type_key = N == 1   ? "relay.attrs.GlobalPool1DAttrs"
-                                    : N == 2 ? "relay.attrs.GlobalPool2DAttrs"
-                                             : "relay.attrs.GlobalPool3DAttrs";
-  String layout = N == 1 ? "NCW" : N == 2 ? "NCHW" : "NCDHW";
-  String out_layout = "";
-  static constexpr void Describe(auto& d) {
-    d(F<&GlobalPoolAttrs::layout>, "Layout of data: N, C and the spatial letters, C possibly split.");
-    d(F<&GlobalPoolAttrs::out_layout>, "That of data or \"\".");
-  }
+struct GlobalPoolAttrs : PoolLayout<GlobalPoolAttrs<N>, N> {
+  static constexpr auto _type_key =
+      ForSpace<N>("relay.attrs.GlobalPool1DAttrs", "relay.attrs.GlobalPool2DAttrs", "relay.attrs.GlobalPool3DAttrs");
 };
+/// Attributes of pools over equal parts of space.
 template <int N>
-struct AdaptivePoolAttrs : AttrsNode<AdaptivePoolAttrs<N>> {
-  static constexpr auto _type_key = N == 1   ? "relay.attrs.AdaptivePool1DAttrs"
-                                    : N == 2 ? "relay.attrs.AdaptivePool2DAttrs"
-                                             : "relay.attrs.AdaptivePool3DAttrs";
+struct AdaptivePoolAttrs : PoolLayout<AdaptivePoolAttrs<N>, N> {
+  static constexpr auto _type_key = ForSpace<N>("relay.attrs.AdaptivePool1DAttrs", "relay.attrs.AdaptivePool2DAttrs",
+                                                "relay.attrs.AdaptivePool3DAttrs");
   Array<int64_t> output_size = NoInts();
-  String layout = N == 1 ? "NCW" : N == 2 ? "NCHW" : "NCDHW";
-  String out_layout = "";
   static constexpr void Describe(auto& d) {
     d(F<&AdaptivePoolAttrs::output_size>, "Spatial extents of the result, one number serves all; None: those of data.",
       AtLeast(1));
-    d(F<&AdaptivePoolAttrs::layout>, "Layout of data: N, C and the spatial letters, C possibly split.");
-    d(F<&AdaptivePoolAttrs::out_layout>, "That of data or \"\".");
+    PoolLayout<AdaptivePoolAttrs, N>::Describe(d);
   }
 };
 struct NLLLossAttrs : AttrsNode<NLLLossAttrs> {
