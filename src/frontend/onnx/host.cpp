@@ -14,10 +14,22 @@ namespace {
 
 using Dims = std::vector<int64_t>;
 
+/// Number of elements; INT64_MAX where there are more than that, -1 where a length is negative.
 int64_t Count(const Dims& dims) {
   int64_t n = 1;
-  for (int64_t d : dims) n *= d;
-  return n;
+  bool large = false, zero = false;
+  for (int64_t d : dims) {
+    if (d < 0) return -1;
+    zero = zero || d == 0;
+    large = large || __builtin_mul_overflow(n, d, &n);
+  }
+  return zero ? 0 : large ? std::numeric_limits<int64_t>::max() : n;
+}
+
+/// Whether a result of that shape is computed here.
+bool Small(const Dims& dims) {
+  int64_t n = Count(dims);
+  return n >= 0 && n <= kMostFolded;
 }
 
 template <typename T>
@@ -98,7 +110,9 @@ Work Pick(const Work& in, Dims dims, Index&& index) {
 }
 
 Dims Strides(const Dims& dims) {
+  // Of a tensor without elements some lengths may be anything; its strides are never used.
   Dims s(dims.size(), 1);
+  if (Count(dims) <= 0) return s;
   for (size_t k = dims.size(); k-- > 1;) s[k - 1] = s[k] * dims[k];
   return s;
 }
@@ -201,7 +215,7 @@ HostPtr EvaluateBinary(std::string_view op, const Work& a, const Work& b) {
   }
   Work out;
   if (a.real != b.real || !(a.dtype == b.dtype) || !Broadcast(a.dims, b.dims, &out.dims)) return nullptr;
-  if (Count(out.dims) > kMostFolded) return nullptr;
+  if (!Small(out.dims)) return nullptr;
   Work x = Expand(a, out.dims), y = Expand(b, out.dims);
   bool compares = IsComparison(op);
   out.dtype = compares ? DataType::Bool() : a.dtype;
@@ -293,6 +307,7 @@ HostPtr EvaluateReduce(std::string_view op, const Work& in, Dims axes, bool keep
     kept.push_back(reduced[a] ? 1 : in.dims[a]);
     if (!reduced[a] || keepdims) shape.push_back(kept.back());
   }
+  if (!Small(kept)) return nullptr;
   int64_t n = Count(kept);
   Dims strides = Strides(kept);
   Work out;
@@ -333,7 +348,11 @@ HostPtr EvaluateSlice(const Work& in, const NamedAttrs& attrs) {
   Dims begin = IntsAttr(attrs, "begin"), end = IntsAttr(attrs, "end"), step = IntsAttr(attrs, "strides"), dims;
   if (begin.size() != in.dims.size() || end.size() != in.dims.size()) return nullptr;
   if (step.empty()) step.assign(begin.size(), 1);
+  if (step.size() != begin.size()) return nullptr;
   for (size_t a = 0; a < begin.size(); ++a) {
+    if (step[a] == 0) return nullptr;
+    // No step beyond the axis makes a difference; nor does one too low to be negated.
+    step[a] = std::clamp<int64_t>(step[a], -(int64_t{1} << 56), int64_t{1} << 56);
     int64_t n = in.dims[a];
     if (begin[a] < 0) begin[a] += n;
     if (step[a] > 0) {
@@ -349,6 +368,7 @@ HostPtr EvaluateSlice(const Work& in, const NamedAttrs& attrs) {
       dims.push_back((begin[a] - end[a] - step[a] - 1) / -step[a]);
     }
   }
+  if (!Small(dims)) return nullptr;
   Dims strides = Strides(in.dims);
   return Write(Pick(in, dims, [&](int64_t k) {
     Dims at = Coordinates(k, dims);
@@ -370,7 +390,9 @@ HostPtr EvaluateTake(const Work& in, Work index, int64_t axis) {
   Dims dims(in.dims.begin(), in.dims.begin() + axis);
   dims.insert(dims.end(), index.dims.begin(), index.dims.end());
   dims.insert(dims.end(), in.dims.begin() + axis + 1, in.dims.end());
-  if (Count(dims) > kMostFolded) return nullptr;
+  if (!Small(dims)) return nullptr;
+  // Without elements there is nothing to pick, and lengths beside a 0 may be anything.
+  if (Count(dims) == 0) return Write(Pick(in, dims, [](int64_t) { return 0; }));
   int64_t inner = 1;
   for (size_t k = a + 1; k < in.dims.size(); ++k) inner *= in.dims[k];
   int64_t middle = index.size();
@@ -394,9 +416,10 @@ HostPtr EvaluateConcat(const std::vector<Work>& parts, int64_t axis) {
     for (size_t k = 0; k < out.dims.size(); ++k) {
       if (k != a && p.dims[k] != out.dims[k]) return nullptr;
     }
-    out.dims[a] += p.dims[a];
+    if (__builtin_add_overflow(out.dims[a], p.dims[a], &out.dims[a])) return nullptr;
   }
-  if (Count(out.dims) > kMostFolded) return nullptr;
+  if (!Small(out.dims)) return nullptr;
+  if (Count(out.dims) == 0) return Write(out);
   int64_t outer = 1, inner = 1;
   for (size_t k = 0; k < out.dims.size(); ++k) (k < a ? outer : inner) *= k == a ? 1 : out.dims[k];
   for (int64_t o = 0; o < outer; ++o) {
@@ -416,15 +439,17 @@ HostPtr EvaluateConcat(const std::vector<Work>& parts, int64_t axis) {
 
 }  // namespace
 
+/// `v` as an integer, towards zero; what is too large is the nearest there is.
+static int64_t Truncate(double v) {
+  return std::fabs(v) < 9.2e18 ? static_cast<int64_t>(v)
+         : v > 0               ? std::numeric_limits<int64_t>::max()
+                               : std::numeric_limits<int64_t>::min();
+}
+
 int64_t Host::size() const { return is_string ? static_cast<int64_t>(strings.size()) : Count(dims); }
 
 int64_t Host::IntAt(int64_t k) const {
-  if (dtype.is_floating()) {
-    double v = FloatAt(k);
-    return std::fabs(v) < 9.2e18 ? static_cast<int64_t>(v)
-           : v > 0               ? std::numeric_limits<int64_t>::max()
-                                 : std::numeric_limits<int64_t>::min();
-  }
+  if (dtype.is_floating()) return Truncate(FloatAt(k));
   int width = dtype.bytes();
   const char* at = bytes.data() + k * width;
   bool sign = dtype.is_int();
@@ -464,7 +489,7 @@ HostPtr HostFromInts(DataType dtype, Dims dims, const Dims& values) {
 HostPtr HostFromFloats(DataType dtype, Dims dims, const std::vector<double>& values) {
   if (!dtype.is_floating()) {
     Dims ints;
-    for (double v : values) ints.push_back(dtype.is_bool() ? v != 0 : static_cast<int64_t>(v));
+    for (double v : values) ints.push_back(dtype.is_bool() ? v != 0 : Truncate(v));
     return HostFromInts(dtype, std::move(dims), ints);
   }
   auto host = std::make_shared<Host>();
@@ -496,7 +521,7 @@ HostPtr EvaluateCall(std::string_view op, const std::vector<HostPtr>& args, cons
     Dims ab;
     if (!(in[1].dtype == in[2].dtype) || !Broadcast(in[1].dims, in[2].dims, &ab) || !Broadcast(ab, a.dims, &out.dims))
       return nullptr;
-    if (Count(out.dims) > kMostFolded) return nullptr;
+    if (!Small(out.dims)) return nullptr;
     Work c = Expand(a, out.dims), x = Expand(in[1], out.dims), y = Expand(in[2], out.dims);
     if (c.real) return nullptr;
     out.dtype = x.dtype;
@@ -524,12 +549,16 @@ HostPtr EvaluateCall(std::string_view op, const std::vector<HostPtr>& args, cons
   if (op == "strided_slice") return EvaluateSlice(a, attrs);
   if (op == "broadcast_to") {
     Dims dims = IntsAttr(attrs, "shape"), both;
-    if (Count(dims) > kMostFolded || !Broadcast(a.dims, dims, &both) || both != dims) return nullptr;
+    if (!Small(dims) || !Broadcast(a.dims, dims, &both) || both != dims) return nullptr;
     return Write(Expand(a, dims));
   }
   if (op == "transpose") {
     Dims perm = IntsAttr(attrs, "axes"), dims, strides = Strides(a.dims);
-    for (int64_t p : perm) dims.push_back(a.dims[static_cast<size_t>(p)]);
+    if (perm.size() != a.dims.size()) return nullptr;
+    for (int64_t p : perm) {
+      if (p < 0 || p >= static_cast<int64_t>(a.dims.size())) return nullptr;
+      dims.push_back(a.dims[static_cast<size_t>(p)]);
+    }
     return Write(Pick(a, dims, [&](int64_t k) {
       Dims at = Coordinates(k, dims);
       int64_t from = 0;

@@ -58,6 +58,19 @@ Attrs MakeAttrs(const std::string& key, const NamedAttrs& attrs) {
 
 }  // namespace
 
+std::string ShapeFault(const Dims& dims) {
+  if (static_cast<int64_t>(dims.size()) > kMostRank) {
+    return "a tensor of " + std::to_string(dims.size()) + " axes; there may be " + std::to_string(kMostRank);
+  }
+  int64_t n = 1;
+  for (int64_t d : dims) {
+    if (d > 0 && (__builtin_mul_overflow(n, d, &n) || n > kMostElements)) {
+      return "a tensor of more than 2^48 elements";
+    }
+  }
+  return "";
+}
+
 Any IntsAny(const Dims& v) { return Array<int64_t>(v); }
 
 DataType FromOnnxType(int32_t type) {
@@ -240,7 +253,17 @@ Value Ctx::Item(const Value& tuple, size_t i) {
   return tuple.items[i];
 }
 
+void Ctx::Reserve(int64_t count, int64_t bytes) const {
+  try {
+    importer_->Reserve(count, bytes);
+  } catch (const runtime::SizeOverflow&) {
+    Wrong("it asks for " + std::to_string(count) + " elements that are not in the file, more than an import may make");
+  }
+}
+
 Value Ctx::Constant(HostPtr host) {
+  Reserve(static_cast<int64_t>(host->owned.size()), 1);
+  if (!ShapeFault(host->dims).empty()) throw runtime::SizeOverflow();
   Value v;
   v.kind = Value::kTensor;
   v.dtype = host->dtype;
@@ -266,6 +289,7 @@ Dims Ctx::KnownInts(const Value& v) const {
   if (v.host->is_string || v.rank() > 1) Wrong("an operand that should be a list of integers is not");
   Dims out;
   if (v.host->size() > (1 << 20)) Unsupported("a list of more than 2^20 integers");
+  Reserve(v.host->size(), 8);
   for (int64_t i = 0; i < v.host->size(); ++i) out.push_back(v.host->IntAt(i));
   return out;
 }
@@ -375,6 +399,9 @@ Value Ctx::Concat(const Values& v, int axis) {
   return CallTuple("concatenate", v, {{"axis", axis}});
 }
 Value Ctx::Full(DataType dtype, double value, const Dims& shape) {
+  for (int64_t d : shape) {
+    if (d < 0) Wrong("a result would have the length " + std::to_string(d));
+  }
   if (Product(shape) <= 64) {
     std::vector<double> all(static_cast<size_t>(Product(shape)), value);
     HostPtr host = HostFromFloats(dtype, shape, all);
@@ -450,7 +477,11 @@ Importer::Importer(std::shared_ptr<Model> model, ImportOptions options)
     : model_(std::move(model)), options_(std::move(options)) {
   for (const FunctionDef& f : model_->functions) functions_[{f.domain, f.name, f.overload}] = &f;
   // Inlining and unrolling may multiply the file's nodes, within reason.
-  budget_ = 200000 + 64 * static_cast<int64_t>(model_->graph.nodes.size());
+  auto nodes = static_cast<int64_t>(model_->graph.nodes.size());
+  budget_ = 200000 + 64 * nodes;
+  calls_ = 400000 + 256 * nodes;
+  auto file = static_cast<int64_t>(model_->storage == nullptr ? 0 : model_->storage->size());
+  bytes_ = (int64_t{64} << 20) + 64 * file;
 }
 
 std::string Importer::Head() const { return "`" + Printable(model_->label, 400) + "`: "; }
@@ -458,6 +489,12 @@ std::string Importer::Head() const { return "`" + Printable(model_->label, 400) 
 void Importer::Spend(int64_t nodes) {
   budget_ -= nodes;
   if (budget_ < 0) Refuse(Head() + "its functions and loops unfold to more nodes than an import may make");
+}
+
+void Importer::Reserve(int64_t count, int64_t bytes) {
+  int64_t total = Checked(count) * bytes;
+  if (total > bytes_) throw runtime::SizeOverflow();
+  bytes_ -= total;
 }
 
 int64_t Importer::Opset(std::string_view domain, const Surroundings& around) const {
@@ -470,7 +507,11 @@ int64_t Importer::Opset(std::string_view domain, const Surroundings& around) con
 void Importer::Problem(const Node& node, const Surroundings& around, const std::string& why) {
   std::string text = NodeLabel(node) + " of " + Quote(DomainName(node.domain)) + " " +
                      std::to_string(Opset(node.domain, around)) + ": " + why;
-  if (std::find(problems_.begin(), problems_.end(), text) == problems_.end()) problems_.push_back(text);
+  for (const ProblemOf& p : problems_) {
+    if (p.text == text) return;
+  }
+  std::string op(Printable(node.op_type));
+  problems_.push_back({text, node.domain.empty() ? op : Printable(node.domain) + "." + op});
 }
 
 baton::Type Importer::TypeOfValue(const Value& v) {
@@ -500,6 +541,7 @@ Value FromRelayType(const baton::Type& type, const relay::Expr& expr) {
     v.dtype = t->dtype;
     v.ranked = true;
     for (const PrimExpr& d : t->shape) v.dims.push_back(relay::DimOf(d));
+    if (!ShapeFault(v.dims).empty()) throw runtime::SizeOverflow();
   } else if (const auto* tuple = type.as<TupleTypeNode>()) {
     v.kind = Value::kTuple;
     for (size_t i = 0; i < tuple->fields.size(); ++i) {
@@ -620,6 +662,7 @@ relay::Expr Importer::ExprOf(const Value& v) {
 }
 
 Value Importer::CallOp(const Ctx* ctx, const char* name, const Values& args, const NamedAttrs& attrs, bool tuple) {
+  if (--calls_ < 0) Refuse(Head() + "its nodes unfold to more Relay calls than an import may make");
   // Everything known and small is computed here: shapes, mostly.
   std::vector<HostPtr> hosts;
   for (const Value& a : args) hosts.push_back(a.weight ? nullptr : a.host);
@@ -693,6 +736,9 @@ Value Importer::CallOp(const Ctx* ctx, const char* name, const Values& args, con
 }
 
 HostPtr Importer::Keep(const Tensor& t) {
+  if (std::string fault = ShapeFault(t.dims); !fault.empty()) {
+    Refuse(Head() + "tensor " + Quote(t.name) + " is " + fault);
+  }
   auto host = std::make_shared<Host>();
   host->dims = t.dims;
   if (t.data_type == kString) {
@@ -708,6 +754,7 @@ HostPtr Importer::Keep(const Tensor& t) {
   std::shared_ptr<const Bytes> keep;
   host->bytes = TensorBytes(*model_, t, &host->owned, &keep);
   if (!host->owned.empty()) host->bytes = host->owned;
+  Reserve(static_cast<int64_t>(host->owned.size()), 1);
   host->keep = keep;
   return host;
 }
@@ -761,21 +808,27 @@ Value Importer::Input(const ValueInfo& info) {
   if (type->kind != Type::kTensor) {
     static constexpr const char* kKinds[] = {"no type",     "a tensor",        "a sequence",     "a map",
                                              "an optional", "a sparse tensor", "an opaque value"};
-    problems_.push_back("input " + Quote(info.name) + ": it is " + kKinds[type->kind] +
-                        (type->kind == Type::kSequence || type->kind == Type::kOptional ? "; give its shapes" : ""));
+    problems_.push_back(
+        {"input " + Quote(info.name) + ": it is " + kKinds[type->kind] +
+             (type->kind == Type::kSequence || type->kind == Type::kOptional ? "; give its shapes" : ""),
+         ""});
     v.kind = Value::kPoison;
     return v;
   }
   v.dtype = FromOnnxType(type->elem_type);
   if (v.dtype.is_void()) {
     problems_.push_back(
-        "input " + Quote(info.name) + ": its elements have type " +
-        (*DataTypeName(type->elem_type) ? DataTypeName(type->elem_type) : std::to_string(type->elem_type)));
+        {"input " + Quote(info.name) + ": its elements have type " +
+             (*DataTypeName(type->elem_type) ? DataTypeName(type->elem_type) : std::to_string(type->elem_type)),
+         ""});
     v.kind = Value::kPoison;
     return v;
   }
   v.ranked = type->has_shape || given != nullptr;
   for (const Dim& d : type->shape) v.dims.push_back(d.value);
+  if (std::string fault = ShapeFault(v.dims); !fault.empty()) {
+    Refuse(Head() + "input " + Quote(info.name) + " is " + fault);
+  }
   if (given != nullptr) {
     if (type->has_shape && given->size() != v.dims.size()) {
       Refuse(Head() + "input " + Quote(info.name) + " has " + std::to_string(v.dims.size()) +
@@ -788,9 +841,12 @@ Value Importer::Input(const ValueInfo& info) {
       }
     }
     v.dims = *given;
+    if (std::string fault = ShapeFault(v.dims); !fault.empty()) {
+      Refuse(Head() + "the shape given for input " + Quote(info.name) + " is that of " + fault);
+    }
   }
   if (!v.ranked) {
-    problems_.push_back("input " + Quote(info.name) + ": its rank is not stated; give its shape");
+    problems_.push_back({"input " + Quote(info.name) + ": its rank is not stated; give its shape", ""});
     v.kind = Value::kPoison;
     return v;
   }
@@ -803,7 +859,12 @@ Value Importer::Input(const ValueInfo& info) {
 
 Values Importer::RunNode(const Node& node, const OpVersion& version, ImportFn import, Values inputs) {
   Ctx ctx(this, node, version.since, std::move(inputs));
-  Values out = import(ctx);
+  Values out;
+  try {
+    out = import(ctx);
+  } catch (const runtime::SizeOverflow& e) {
+    ctx.Wrong(e.what());
+  }
   std::vector<std::string> unread = ctx.Unread();
   if (!unread.empty()) {
     std::string names;
@@ -845,6 +906,7 @@ Values Importer::Defer(const Node& node, int64_t opset, const Values& inputs, co
       // What a model declares about a value is no proof of its lengths.
       t.dims.assign(info->type.shape.size(), -1);
     }
+    if (std::string fault = ShapeFault(t.dims); !fault.empty()) throw NodeUnsupported{fault};
     if (!t.ranked || t.dtype.is_void()) throw NodeUnsupported{"it needs " + what + " at compile time"};
   }
   types.resize(node.outputs.size());
@@ -865,7 +927,7 @@ Values Importer::CallFunction(const Node& node, const FunctionDef& f, const Valu
                               const Surroundings& around) {
   if (around.depth >= kMostFunctionDepth)
     Refuse(Head() + "functions call functions more than " + std::to_string(kMostFunctionDepth) + " deep");
-  Spend(static_cast<int64_t>(f.nodes.size()));
+  Spend(1 + static_cast<int64_t>(f.nodes.size()));
   if (inputs.size() > f.inputs.size()) {
     Refuse(Head() + NodeLabel(node) + " has " + std::to_string(inputs.size()) + " operands, its function takes " +
            std::to_string(f.inputs.size()));
@@ -1007,7 +1069,7 @@ void Importer::Nodes(const std::vector<Node>& nodes, Env* env, const Surrounding
 }
 
 Values Importer::Subgraph(const Graph& graph, const Env* outer, const Values& inputs, const Surroundings& around) {
-  Spend(static_cast<int64_t>(graph.nodes.size()));
+  Spend(1 + static_cast<int64_t>(graph.nodes.size()));
   Env env;
   env.outer = outer;
   if (inputs.size() != graph.inputs.size()) {
@@ -1063,7 +1125,7 @@ Imported Importer::Run() {
       }
       env.values[t.name] = v;
     } catch (const NodeUnsupported& e) {
-      problems_.push_back("initializer " + Quote(t.name) + ": " + e.why);
+      problems_.push_back({"initializer " + Quote(t.name) + ": " + e.why, ""});
       env.values[t.name].kind = Value::kPoison;
     }
   }
@@ -1073,7 +1135,7 @@ Imported Importer::Run() {
     try {
       env.values[t.values.name] = ctx.Constant(DenseOf(ctx, t));
     } catch (const NodeUnsupported& e) {
-      problems_.push_back("initializer " + Quote(t.values.name) + ": " + e.why);
+      problems_.push_back({"initializer " + Quote(t.values.name) + ": " + e.why, ""});
       env.values[t.values.name].kind = Value::kPoison;
     }
   }
@@ -1096,8 +1158,9 @@ Imported Importer::Run() {
     const Value* found = env.Find(v.name);
     if (found == nullptr) throw InternalError("onnx import: an output is not defined");
     if (found->kind == Value::kNothing || (found->host && found->host->is_string)) {
-      problems_.push_back("output " + Quote(v.name) + ": " +
-                          (found->host ? "it holds strings" : "it is an optional without a value"));
+      problems_.push_back(
+          {"output " + Quote(v.name) + ": " + (found->host ? "it holds strings" : "it is an optional without a value"),
+           ""});
       continue;
     }
     outputs.push_back(*found);
@@ -1106,8 +1169,16 @@ Imported Importer::Run() {
     std::string text = Head() + std::to_string(problems_.size()) +
                        (problems_.size() == 1 ? " part of the model is" : " parts of the model are") +
                        " not supported:";
-    for (const std::string& p : problems_) text += "\n  " + p;
-    throw UnsupportedError(text);
+    Array<String> ops;
+    std::set<std::string> named;
+    for (const ProblemOf& p : problems_) {
+      text += "\n  " + p.text;
+      if (!p.op.empty() && named.insert(p.op).second) ops.push_back(String(p.op));
+    }
+    // Programs read the operators as `error.ops`.
+    UnsupportedError error(text);
+    error.get()->payload = ops;
+    throw error;
   }
   if (outputs.empty()) Refuse(Head() + "the graph has no outputs");
   relay::Expr body;
@@ -1189,7 +1260,7 @@ HostPtr DenseOf(Ctx& c, const SparseTensor& t) {
   Tensor shape;
   shape.dims = t.dims;
   int64_t n = NumElements(shape);
-  if (n > (1 << 24)) throw NodeUnsupported{"a sparse tensor of more than 2^24 elements"};
+  c.Reserve(n, std::max(values.dtype.bytes(), 1));
   if (values.host->is_string || indices.host->is_string || values.rank() != 1) Refuse("a sparse tensor is malformed");
   int64_t count = values.dims[0], rank = static_cast<int64_t>(t.dims.size());
   bool flat = indices.rank() == 1;

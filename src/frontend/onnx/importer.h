@@ -165,6 +165,10 @@ class Ctx {
   /// Lengths as an int64 vector; a constant where they are known.
   Value ShapeOf(const Value& v);
 
+  /// About to allocate `count` elements of `bytes` each because numbers in the file say so; refuses what a file of that
+  /// size may not ask for.
+  void Reserve(int64_t count, int64_t bytes) const;
+
   Importer* importer() const { return importer_; }
 
  private:
@@ -175,6 +179,14 @@ class Ctx {
   Values inputs_;
   std::vector<bool> read_;
 };
+
+/// A tensor of more elements is refused wherever it comes up: no machine has the memory, and products of its lengths
+/// with strides and the like stay in range.
+constexpr int64_t kMostElements = int64_t{1} << 48;
+/// Axes of a tensor, at most.
+constexpr int64_t kMostRank = 64;
+/// What is wrong with a shape of lengths that may be -1; empty where nothing is.
+std::string ShapeFault(const Dims& dims);
 
 /// Thrown where an importer needs a value or a length that is not known yet; the node is left for run time then.
 struct NeedsValue {

@@ -62,6 +62,8 @@ class Importer {
   void DropProblems(size_t n) { problems_.resize(n); }
   /// Counts work, so that small files cannot ask for endless unrolling or inlining.
   void Spend(int64_t nodes);
+  /// Counts bytes that are allocated because numbers in the file say so.
+  void Reserve(int64_t count, int64_t bytes);
 
  private:
   void ImportNode(const Node& node, Env* env, const Surroundings& around);
@@ -76,13 +78,19 @@ class Importer {
   std::shared_ptr<Model> model_;
   ImportOptions options_;
   std::map<std::tuple<std::string_view, std::string_view, std::string_view>, const FunctionDef*> functions_;
-  std::vector<std::string> problems_;
+  /// What is not supported: how messages say it, and the operator where it is one's.
+  struct ProblemOf {
+    std::string text, op;
+  };
+  std::vector<ProblemOf> problems_;
   std::vector<relay::Var> params_;
   Map<String, NDArray> weights_;
   Env* env_ = nullptr;
   Surroundings around_;
   Span span_;
   int64_t budget_;
+  int64_t calls_;
+  int64_t bytes_;
 };
 
 /// The table of all operators.

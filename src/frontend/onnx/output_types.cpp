@@ -39,11 +39,11 @@ Dims Lengths(const Value& v, int64_t n) {
   return out;
 }
 
-/// Elements of an operand of rank 1, or -1.
+/// Elements of an operand of rank 1 that says something about axes, or -1: also where they are more than axes can be.
 int64_t Count(const Values& in, size_t i) {
   if (i >= in.size() || in[i].kind != Value::kTensor || !in[i].ranked) return -1;
   if (in[i].dims.empty()) return 1;
-  return in[i].dims.size() == 1 ? in[i].dims[0] : -1;
+  return in[i].dims.size() == 1 && in[i].dims[0] <= kMostRank ? in[i].dims[0] : -1;
 }
 
 }  // namespace

@@ -13,6 +13,7 @@ constexpr double kInf = std::numeric_limits<double>::infinity();
 /// [batch, sequence, heads * size] to [batch, heads, sequence, size].
 Value SplitHeads(Ctx& c, const Value& v, int64_t heads) {
   const Dims s = c.Fixed(v);
+  if (s.size() != 3) c.Wrong("an operand has " + std::to_string(s.size()) + " axes, not three");
   if (heads < 1 || s[2] % heads != 0) c.Wrong("the last axis cannot be cut into " + std::to_string(heads) + " heads");
   return c.Transpose(c.Reshape(v, {s[0], s[1], heads, s[2] / heads}), {0, 2, 1, 3});
 }
@@ -35,6 +36,7 @@ Values Attention(Ctx& c) {
   int64_t left = c.Int("left_window_size", -1), right = c.Int("right_window_size", -1);
   bool flat = c.Rank(q) == 3;
   if (!flat && c.Rank(q) != 4) c.Wrong("`Q` must have three or four axes");
+  if (c.Rank(k) != c.Rank(q) || c.Rank(v) != c.Rank(q)) c.Wrong("`Q`, `K` and `V` differ in rank");
   if (flat) {
     q = SplitHeads(c, q, q_heads);
     k = SplitHeads(c, k, kv_heads);
@@ -48,7 +50,7 @@ Values Attention(Ctx& c) {
   const Dims ks = c.Fixed(k);
   int64_t rows = qs[2], columns = ks[2];
   if (qs[1] != ks[1]) {
-    if (qs[1] % ks[1] != 0) c.Wrong("the heads of `Q` are no multiple of those of `K`");
+    if (ks[1] < 1 || qs[1] % ks[1] != 0) c.Wrong("the heads of `Q` are no multiple of those of `K`");
     k = RepeatHeads(c, k, qs[1] / ks[1]);
     v = RepeatHeads(c, v, qs[1] / ks[1]);
   }
@@ -127,6 +129,7 @@ Values RotaryEmbedding(Ctx& c) {
   int64_t part = c.Int("rotary_embedding_dim", 0), heads = c.Int("num_heads", 0);
   const Dims given = c.Fixed(x);
   bool flat = given.size() == 3;
+  if (!flat && given.size() != 4) c.Wrong("the input must have three or four axes");
   if (flat) {
     if (heads < 1 || given[2] % heads != 0) c.Wrong("`num_heads` does not fit the last axis");
     x = c.Reshape(x, {given[0], given[1], heads, given[2] / heads});
@@ -135,7 +138,7 @@ Values RotaryEmbedding(Ctx& c) {
   }
   const Dims s = c.Fixed(x);
   if (part == 0) part = s[3];
-  if (part > s[3] || part % 2 != 0) c.Wrong("`rotary_embedding_dim` does not fit the size of a head");
+  if (part < 0 || part > s[3] || part % 2 != 0) c.Wrong("`rotary_embedding_dim` does not fit the size of a head");
   if (c.Has(3)) {
     cosine = Take(c, cosine, c.T(3), 0);
     sine = Take(c, sine, c.T(3), 0);

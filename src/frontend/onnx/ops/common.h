@@ -3,9 +3,13 @@
 /// What the importers of several operators share.
 #pragma once
 
+#include <baton/runtime/checked.h>
+
 #include "../importer.h"
 
 namespace baton::onnx {
+
+using runtime::Checked;
 
 inline bool IsFloat(DataType t) { return t.is_floating(); }
 inline bool IsInt(DataType t) { return t.is_integral() && !t.is_bool(); }
@@ -21,14 +25,15 @@ inline DataType ComputeType(DataType t) {
   return t.is_bfloat16() || t.is_float8() || t.is_float4() || (t.is_float() && t.bits() < 32) ? DataType::Float(32) : t;
 }
 
-/// Product of `dims[begin..end)`.
+/// Product of `dims[begin..end)`; a product that does not fit is an error of the node.
 inline int64_t Product(const Dims& dims, size_t begin, size_t end) {
-  int64_t n = 1;
+  Checked n = 1;
   for (size_t i = begin; i < end; ++i) n *= dims[i];
   return n;
 }
 inline int64_t Product(const Dims& dims) { return Product(dims, 0, dims.size()); }
 
+/// from, from + 1, ...: for axes, so `n` is a rank.
 inline Dims Iota(int64_t n, int64_t from = 0) {
   Dims d;
   for (int64_t i = 0; i < n; ++i) d.push_back(from + i);

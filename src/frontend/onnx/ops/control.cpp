@@ -392,20 +392,27 @@ Values SplitToSequence(Ctx& c) {
   int64_t n = c.Dim(x, axis);
   Dims sizes;
   bool ones = !c.Has(1);
+  constexpr int64_t kMostParts = 4096;
+  auto few = [&](int64_t parts) {
+    if (parts > kMostParts) c.Unsupported("a sequence of more than " + std::to_string(kMostParts) + " parts");
+  };
   if (ones) {
+    few(n);
     sizes.assign(static_cast<size_t>(n), 1);
   } else if (c.Rank(c.T(1)) == 0) {
     int64_t each = c.KnownInts(c.T(1))[0];
     if (each < 1) c.Wrong("`split` is " + std::to_string(each));
+    each = std::min(each, std::max<int64_t>(n, 1));
+    few(n / each);
     for (int64_t at = 0; at < n; at += each) sizes.push_back(std::min(each, n - at));
   } else {
     sizes = c.KnownInts(c.T(1));
   }
-  if (sizes.size() > 4096) c.Unsupported("a sequence of more than 4096 parts");
+  few(static_cast<int64_t>(sizes.size()));
   Values items;
   int64_t begin = 0;
   for (int64_t s : sizes) {
-    if (s < 0 || begin + s > n) c.Wrong("`split` does not add up to the axis' length");
+    if (s < 0 || s > n - begin) c.Wrong("`split` does not add up to the axis' length");
     Value part = c.Slice(x, axis, begin, begin + s);
     items.push_back(ones && !keep ? c.Squeeze(part, {axis}) : part);
     begin += s;

@@ -33,8 +33,9 @@ Values Conv(Ctx& c) {
 Values ConvTranspose(Ctx& c) {
   Value x = c.T(0), w = c.T(1);
   const Dims in = c.Fixed(x), kernel_shape = c.Fixed(w);
+  if (in.size() < 3 || in.size() > 5) c.Unsupported("data of rank " + std::to_string(in.size()));
+  if (kernel_shape.size() != in.size()) c.Wrong("`W` has another rank than the data");
   size_t n = in.size() - 2;
-  if (n < 1 || n > 3) c.Unsupported(std::to_string(n) + " spatial axes");
   int64_t groups = c.Int("group", 1);
   Dims kernel(kernel_shape.begin() + 2, kernel_shape.end());
   Dims given = c.Ints("kernel_shape");
@@ -45,14 +46,19 @@ Values ConvTranspose(Ctx& c) {
   Dims pads = Or(c.Ints("pads"), 2 * n, 0);
   if (groups < 1 || in[1] % groups != 0 || kernel_shape[0] != in[1]) c.Wrong("the channels do not fit the groups");
   if (want.size() > n) want.erase(want.begin(), want.end() - static_cast<std::ptrdiff_t>(n));
+  if (strides.size() != n || dilations.size() != n || extra.size() != n || pads.size() != 2 * n ||
+      (!want.empty() && want.size() != n)) {
+    c.Wrong("an attribute does not fit the number of spatial axes");
+  }
   for (size_t i = 0; i < n; ++i) {
-    int64_t reach = (kernel[i] - 1) * dilations[i] + 1;
-    int64_t full = strides[i] * (in[i + 2] - 1) + extra[i] + reach;
+    if (strides[i] < 1 || dilations[i] < 1) c.Wrong("`strides` and `dilations` must be at least 1");
+    Checked reach = Checked(kernel[i] - 1) * dilations[i] + 1;
+    Checked full = Checked(strides[i]) * (in[i + 2] - 1) + extra[i] + reach;
     int64_t total = -1;
     if (!want.empty()) {
       total = full - want[i];
     } else if (auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER") {
-      total = full - in[i + 2] * strides[i];
+      total = full - Checked(in[i + 2]) * strides[i];
     } else if (auto_pad == "VALID") {
       total = 0;
     }
@@ -67,7 +73,7 @@ Values ConvTranspose(Ctx& c) {
       pads[i + n] = total;
     }
   }
-  int64_t out_channels = kernel_shape[1] * groups;
+  int64_t out_channels = Checked(kernel_shape[1]) * groups;
   if (std::all_of(pads.begin(), pads.end(), [](int64_t p) { return p >= 0; })) {
     Value y = c.Call(kTransposed[n], {x, w},
                      {{"strides", IntsAny(strides)},
@@ -97,8 +103,8 @@ Values ConvTranspose(Ctx& c) {
   bool cut_any = false;
   Dims cut_before(n, 0), cut_after(n, 0);
   for (size_t i = 0; i < n; ++i) {
-    int64_t reach = (kernel[i] - 1) * dilations[i];
-    int64_t before = reach - pads[i], after = reach - pads[i + n] + extra[i];
+    Checked reach = Checked(kernel[i] - 1) * dilations[i];
+    Checked before = reach - pads[i], after = reach - pads[i + n] + extra[i];
     cut_before[i] = std::max<int64_t>(0, -before);
     cut_after[i] = std::max<int64_t>(0, -after);
     cut_any = cut_any || cut_before[i] != 0 || cut_after[i] != 0;
@@ -135,8 +141,8 @@ Pool PoolOf(Ctx& c, const Value& x) {
   Pool p;
   c.Rank(x);
   p.in = x.dims;
+  if (p.in.size() < 3 || p.in.size() > 5) c.Unsupported("data of rank " + std::to_string(p.in.size()));
   p.n = p.in.size() - 2;
-  if (p.in.size() < 3 || p.n > 3) c.Unsupported("data of rank " + std::to_string(p.in.size()));
   p.kernel = c.Ints("kernel_shape");
   if (p.kernel.size() != p.n) c.Wrong("`kernel_shape` needs a number for each spatial axis");
   p.strides = Or(c.Ints("strides"), p.n, 1);
@@ -144,19 +150,19 @@ Pool PoolOf(Ctx& c, const Value& x) {
   p.ceil = c.Int("ceil_mode", 0) != 0;
   p.pads = Pads(c, p.in, p.kernel, p.strides, p.dilations);
   for (size_t i = 0; i < p.n; ++i) {
-    int64_t reach = (p.kernel[i] - 1) * p.dilations[i] + 1;
+    Checked reach = Checked(p.kernel[i] - 1) * p.dilations[i] + 1;
     if (p.in[i + 2] < 0 && !p.ceil) {
       p.out.push_back(-1);
       continue;
     }
     c.Dim(x, static_cast<int>(i) + 2);
-    int64_t room = p.in[i + 2] + p.pads[i] + p.pads[i + p.n] - reach;
+    Checked room = Checked(p.in[i + 2]) + p.pads[i] + p.pads[i + p.n] - reach;
     if (room < 0 || p.kernel[i] < 1) c.Wrong("the window is larger than the padded data");
-    int64_t out = room / p.strides[i] + 1;
+    Checked out = room / p.strides[i] + 1;
     if (p.ceil) {
       out = (room + p.strides[i] - 1) / p.strides[i] + 1;
       // A window that begins in the pad behind the data does not count.
-      if ((out - 1) * p.strides[i] >= p.in[i + 2] + p.pads[i]) --out;
+      if ((out - 1) * p.strides[i] >= Checked(p.in[i + 2]) + p.pads[i]) out -= 1;
     }
     p.out.push_back(out);
   }
@@ -167,8 +173,9 @@ Pool PoolOf(Ctx& c, const Value& x) {
 Dims PadsForCeil(const Pool& p) {
   Dims pads = p.pads;
   for (size_t i = 0; i < p.n && p.ceil; ++i) {
-    int64_t reach = (p.kernel[i] - 1) * p.dilations[i] + 1;
-    pads[i + p.n] = std::max(p.pads[i + p.n], (p.out[i] - 1) * p.strides[i] + reach - p.in[i + 2] - p.pads[i]);
+    Checked reach = Checked(p.kernel[i] - 1) * p.dilations[i] + 1;
+    Checked needed = Checked(p.out[i] - 1) * p.strides[i] + reach - p.in[i + 2] - p.pads[i];
+    pads[i + p.n] = std::max<int64_t>(p.pads[i + p.n], needed);
   }
   return pads;
 }
@@ -183,6 +190,7 @@ Value Windows(Ctx& c, const Value& x, const Pool& p, double fill) {
   v = c.Call("nn.pad", {v, c.Scalar(x.dtype, fill)},
              {{"pad_width", Array<Array<int64_t>>(width)}, {"pad_mode", "constant"}});
   for (size_t i = 0; i < p.n; ++i) {
+    c.Reserve(Checked(p.out[i]) * p.kernel[i], 16);
     Dims index;
     for (int64_t o = 0; o < p.out[i]; ++o) {
       for (int64_t k = 0; k < p.kernel[i]; ++k) index.push_back(o * p.strides[i] + k * p.dilations[i]);
@@ -238,6 +246,7 @@ Values AveragePool(Ctx& c) {
   Value count = c.Scalar(x.dtype, 1);
   for (size_t i = 0; i < p.n; ++i) {
     std::vector<double> counts;
+    c.Reserve(p.out[i], 16);
     for (int64_t o = 0; o < p.out[i]; ++o) {
       int64_t used = 0;
       for (int64_t k = 0; k < p.kernel[i]; ++k) {
@@ -285,12 +294,16 @@ Values GlobalLpPool(Ctx& c) {
 Values MaxUnpool(Ctx& c) {
   Value x = c.T(0), at = c.T(1);
   const Dims in = c.Fixed(x);
+  if (in.size() < 3) c.Wrong("the data must have spatial axes");
   size_t n = in.size() - 2;
   Dims kernel = c.Ints("kernel_shape"), strides = Or(c.Ints("strides"), n, 1), pads = Or(c.Ints("pads"), 2 * n, 0);
-  if (in.size() < 3 || kernel.size() != n) c.Wrong("`kernel_shape` needs a number for each spatial axis");
+  if (kernel.size() != n || strides.size() != n || pads.size() != 2 * n) {
+    c.Wrong("`kernel_shape`, `strides` or `pads` does not fit the number of spatial axes");
+  }
   Dims inferred = {in[0], in[1]};
   for (size_t i = 0; i < n; ++i) {
-    inferred.push_back((in[i + 2] - 1) * strides[i] - pads[i] - pads[i + n] + kernel[i]);
+    inferred.push_back(Checked(in[i + 2] - 1) * strides[i] - pads[i] - pads[i + n] + kernel[i]);
+    if (inferred.back() < 0) c.Wrong("`pads` are larger than the data");
   }
   Dims out = inferred;
   if (c.Has(2)) out = c.KnownInts(c.T(2));
@@ -305,7 +318,7 @@ Values MaxUnpool(Ctx& c) {
       Value part = c.Mul(c.Call("floor_mod", {rest, size}), static_cast<double>(weight));
       moved = moved ? c.Add(moved, part) : part;
       rest = c.Call("floor_divide", {rest, size});
-      weight *= out[i];
+      weight = Checked(weight) * out[i];
     }
     index = moved;
   }
@@ -350,8 +363,9 @@ Dims Pads(Ctx& c, const Dims& in, const Dims& kernel, const Dims& strides, const
   if (auto_pad != "SAME_UPPER" && auto_pad != "SAME_LOWER") c.Wrong("`auto_pad` is `" + auto_pad + "`");
   for (size_t i = 0; i < n; ++i) {
     if (in[i + 2] < 0) c.Dim(c.T(0), static_cast<int>(i) + 2);
-    int64_t out = (in[i + 2] + strides[i] - 1) / strides[i];
-    int64_t total = std::max<int64_t>(0, (out - 1) * strides[i] + (kernel[i] - 1) * dilations[i] + 1 - in[i + 2]);
+    Checked out = (Checked(in[i + 2]) + strides[i] - 1) / strides[i];
+    int64_t total =
+        std::max<int64_t>(0, (out - 1) * strides[i] + Checked(kernel[i] - 1) * dilations[i] + 1 - in[i + 2]);
     pads[i] = auto_pad == "SAME_UPPER" ? total / 2 : total - total / 2;
     pads[i + n] = total - pads[i];
   }

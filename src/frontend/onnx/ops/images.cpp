@@ -12,8 +12,15 @@ std::vector<double> KnownFloats(Ctx& c, const Value& v) {
   if (!c.Known(v)) throw NeedsValue{"the value of an operand"};
   if (v.rank() > 1) c.Wrong("an operand that should be a list of numbers is not");
   std::vector<double> out;
+  c.Reserve(v.host->size(), 8);
   for (int64_t i = 0; i < v.host->size(); ++i) out.push_back(v.host->FloatAt(i));
   return out;
+}
+
+/// A length computed in floating point.
+int64_t Length(Ctx& c, double v) {
+  if (!(v >= 0 && v <= 1e9)) c.Wrong("a result would have the length " + std::to_string(v));
+  return static_cast<int64_t>(v);
 }
 
 Array<double> Doubles(const std::vector<double>& v) { return Array<double>(v); }
@@ -59,9 +66,7 @@ Dims SizesOf(Ctx& c, const Value& x, const Dims& axes, const std::vector<double>
   Dims sizes;
   for (size_t i = 0; i < axes.size(); ++i) {
     if (!(scales[i] > 0)) c.Wrong("`scales` holds a number that is not positive");
-    double n = std::floor(static_cast<double>(c.Dim(x, static_cast<int>(axes[i]))) * scales[i]);
-    if (n > 1e9) c.Wrong("the result is too large");
-    sizes.push_back(static_cast<int64_t>(n));
+    sizes.push_back(Length(c, std::floor(static_cast<double>(c.Dim(x, static_cast<int>(axes[i]))) * scales[i])));
   }
   return sizes;
 }
@@ -109,9 +114,10 @@ Values Resize(Ctx& c) {
     if (roi.empty()) {
       sizes = SizesOf(c, x, axes, scales);
     } else {
+      if (scales.size() != axes.size()) c.Wrong("`scales` needs a number for each axis");
       for (size_t i = 0; i < axes.size(); ++i) {
         double n = static_cast<double>(c.Dim(x, static_cast<int>(axes[i])));
-        sizes.push_back(static_cast<int64_t>(std::floor(n * (roi[i + axes.size()] - roi[i]) * scales[i])));
+        sizes.push_back(Length(c, std::floor(n * (roi[i + axes.size()] - roi[i]) * scales[i])));
       }
     }
   } else {
@@ -126,7 +132,7 @@ Values Resize(Ctx& c) {
       }
       for (size_t i = 0; i < axes.size(); ++i) {
         double n = static_cast<double>(c.Dim(x, static_cast<int>(axes[i]))) * scale;
-        sizes[i] = static_cast<int64_t>(std::floor(n + 0.5));
+        sizes[i] = Length(c, std::floor(n + 0.5));
         scales.push_back(scale);
       }
     }
@@ -210,6 +216,7 @@ Values DeformConv(Ctx& c) {
   Value x = c.T(0), w = c.T(1), offset = c.T(2);
   if (c.Rank(x) != 4) c.Unsupported("data of rank " + std::to_string(c.Rank(x)));
   const Dims weight = c.Fixed(w);
+  if (weight.size() != 4) c.Wrong("`W` has another rank than the data");
   Dims strides = c.Ints("strides"), pads = c.Ints("pads"), dilations = c.Ints("dilations"),
        kernel = c.Ints("kernel_shape");
   if (strides.empty()) strides = {1, 1};

@@ -82,6 +82,7 @@ Values TensorScatter(Ctx& c) {
   std::string mode = c.Str("mode", "linear");
   if (mode != "linear" && mode != "circular") c.Wrong("`mode` is `" + mode + "`");
   const Dims shape = c.Fixed(update);
+  if (static_cast<int>(shape.size()) != rank) c.Wrong("`update` has another rank than the cache");
   int64_t n = c.Dim(cache, axis);
   DataType index = DataType::Int(64);
   Dims line(static_cast<size_t>(rank), 1);
@@ -102,6 +103,7 @@ Values OneHot(Ctx& c) {
   Dims given = c.KnownInts(c.Cast(c.T(1), DataType::Int(64)));
   if (given.size() != 1) c.Wrong("`depth` must be one number");
   int64_t depth = given[0];
+  if (depth < 1) c.Wrong("`depth` is " + std::to_string(depth));
   int rank = c.Rank(indices);
   int axis = c.Axis(c.Int("axis", -1), rank + 1);
   DataType index = DataType::Int(64);

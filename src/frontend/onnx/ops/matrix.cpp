@@ -135,9 +135,9 @@ Values Einsum(Ctx& c) {
         return c.Reshape(c.Transpose(operands[i], perm), shape);
       };
       auto count = [&](const std::string& s) {
-        int64_t n = 1;
+        Checked n = 1;
         for (char ch : s) n *= length[ch];
-        return n;
+        return static_cast<int64_t>(n);
       };
       Value a = arrange(0, batch + rows + inner, {count(batch), count(rows), count(inner)});
       Value b = arrange(1, batch + inner + columns, {count(batch), count(inner), count(columns)});

@@ -169,6 +169,8 @@ Values LRN(Ctx& c) {
     return {c.Call("nn.lrn", {x}, {{"size", size}, {"axis", 1}, {"bias", bias}, {"alpha", alpha}, {"beta", beta}})};
   }
   const Dims shape = c.Fixed(x);
+  if (shape.size() < 2) c.Wrong("the data must have channels");
+  if (size > 4096) c.Unsupported("`size` " + std::to_string(size) + ", even and above 4096");
   std::vector<Array<int64_t>> width(shape.size(), Array<int64_t>({0, 0}));
   width[1] = Array<int64_t>({(size - 1) / 2, size / 2});
   Value square = c.Call("nn.pad", {c.Mul(x, x), c.Scalar(x.dtype, 0)},

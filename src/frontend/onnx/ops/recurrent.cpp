@@ -84,7 +84,7 @@ Recurrence Common(Ctx& c, int64_t gates) {
   k.clip = c.Float("clip", 0);
   k.hidden = c.Int("hidden_size", c.Dim(k.r, -1));
   if (c.Rank(k.x) != 3 || c.Rank(k.w) != 3 || c.Rank(k.r) != 3) c.Wrong("`X`, `W` and `R` must have three axes");
-  if (c.Dim(k.w, 0) != k.directions || c.Dim(k.w, 1) != gates * k.hidden || c.Dim(k.r, 2) != k.hidden) {
+  if (c.Dim(k.w, 0) != k.directions || c.Dim(k.w, 1) != Checked(k.hidden) * gates || c.Dim(k.r, 2) != k.hidden) {
     c.Wrong("`W` or `R` does not fit `hidden_size` and `direction`");
   }
   if (k.batch_first) {
@@ -150,7 +150,7 @@ Values Results(Ctx& c, const Recurrence& k, const std::vector<std::vector<Value>
 
 /// x W^T + Wb + Rb for all steps at once; without Rb where `with_r` is false.
 Value Project(Ctx& c, const Recurrence& k, int64_t d, int64_t gates, bool with_r) {
-  Value flat = c.Reshape(k.x, {k.steps * k.batch, c.Dim(k.x, 2)});
+  Value flat = c.Reshape(k.x, {Checked(k.steps) * k.batch, c.Dim(k.x, 2)});
   Value p = c.Reshape(Dense(c, flat, Part(c, k.w, d)), {k.steps, k.batch, gates * k.hidden});
   if (!k.b) return p;
   Value b = Part(c, k.b, d);

@@ -27,6 +27,7 @@ Values Reshape(Ctx& c) {
   } else {
     want = c.PartlyKnownInts(c.T(1));
   }
+  if (static_cast<int64_t>(want.size()) > kMostRank) c.Wrong("`shape` has " + std::to_string(want.size()) + " lengths");
   int64_t infer = -1;
   for (size_t i = 0; i < want.size(); ++i) {
     if (want[i] == Value::kUnknown) {
@@ -69,14 +70,15 @@ Values Reshape(Ctx& c) {
   }
   if (infer >= 0) {
     if (!x.fixed() && std::count(want.begin(), want.end(), 0) == 0) return {c.Reshape(x, want)};
-    int64_t all = Product(c.Fixed(x)), rest = 1;
+    int64_t all = Product(c.Fixed(x));
+    Checked rest = 1;
     for (int64_t d : want) {
       if (d >= 0) rest *= d;
     }
     if (rest == 0 ? all != 0 : all % rest != 0) {
       c.Wrong("`shape` cannot hold " + std::to_string(all) + " elements");
     }
-    want[static_cast<size_t>(infer)] = rest == 0 ? 0 : all / rest;
+    want[static_cast<size_t>(infer)] = rest == 0 ? 0 : static_cast<int64_t>(all / rest);
   }
   if (x.fixed() && Product(x.dims) != Product(want)) {
     c.Wrong("`shape` holds " + std::to_string(Product(want)) + " elements, the data " +
@@ -142,6 +144,7 @@ Values Unsqueeze(Ctx& c) {
   Value x = c.T(0);
   bool given = false;
   Dims axes = AxesOf(c, 13, 1, &given);
+  if (static_cast<int64_t>(axes.size()) > kMostRank) c.Wrong("`axes` names " + std::to_string(axes.size()) + " axes");
   int rank = c.Rank(x) + static_cast<int>(axes.size());
   for (int64_t& a : axes) a = c.Axis(a, rank);
   std::sort(axes.begin(), axes.end());
@@ -171,7 +174,9 @@ Values SplitOp(Ctx& c) {
   int64_t parts = c.Int("num_outputs", count);
   int64_t n = c.Dim(x, axis);
   if (sizes.empty()) {
-    if (parts < 1) c.Wrong("`num_outputs` is " + std::to_string(parts));
+    if (parts < 1 || parts != count) {
+      c.Wrong("it has " + std::to_string(count) + " outputs and `num_outputs` " + std::to_string(parts));
+    }
     // The last part is smaller where the parts cannot be equal.
     int64_t each = (n + parts - 1) / parts;
     for (int64_t i = 0; i < parts; ++i) sizes.push_back(std::clamp<int64_t>(n - i * each, 0, each));
@@ -182,7 +187,7 @@ Values SplitOp(Ctx& c) {
   int64_t begin = 0;
   Values out;
   for (int64_t size : sizes) {
-    if (size < 0 || begin + size > n) c.Wrong("`split` does not add up to the axis' length " + std::to_string(n));
+    if (size < 0 || size > n - begin) c.Wrong("`split` does not add up to the axis' length " + std::to_string(n));
     out.push_back(c.Slice(x, axis, begin, begin + size));
     begin += size;
   }
@@ -217,6 +222,8 @@ Values SliceOp(Ctx& c) {
   for (size_t k = 0; k < axes.size(); ++k) {
     size_t a = static_cast<size_t>(c.Axis(axes[k], rank));
     if (steps[k] == 0) c.Wrong("`steps` holds 0");
+    // A step beyond any axis makes no more difference, and can be negated and added to.
+    steps[k] = std::clamp<int64_t>(steps[k], -(int64_t{1} << 56), int64_t{1} << 56);
     bool whole = steps[k] == 1 && starts[k] == 0 && ends[k] >= INT32_MAX;
     if (whole) continue;
     if (x.dims[a] < 0 && steps[k] > 0 && starts[k] >= 0 && ends[k] > starts[k]) {
@@ -285,7 +292,7 @@ Values Tile(Ctx& c) {
   bool none = false, one = true;
   for (size_t i = 0; i < reps.size(); ++i) {
     if (reps[i] < 0) c.Wrong("`repeats` holds a negative number");
-    shape[i] *= reps[i];
+    shape[i] = Checked(shape[i]) * reps[i];
     none = none || shape[i] == 0;
     one = one && reps[i] == 1;
   }
@@ -321,7 +328,7 @@ Values Pad(Ctx& c) {
     size_t a = static_cast<size_t>(i);
     if (before[a] >= 0 && after[a] >= 0) continue;
     int64_t n = c.Dim(x, i);
-    int64_t begin = std::max<int64_t>(0, -before[a]), end = n + std::min<int64_t>(0, after[a]);
+    int64_t begin = std::max<int64_t>(0, -Checked(before[a])), end = n + std::min<int64_t>(0, after[a]);
     if (begin > end) c.Wrong("`pads` cuts more than there is");
     x = c.Slice(x, i, begin, end);
     before[a] = std::max<int64_t>(0, before[a]);
@@ -352,6 +359,7 @@ Values Pad(Ctx& c) {
       c.Unsupported("an axis of " + std::to_string(n) + " elements padded by " + std::to_string(before[a]) + " and " +
                     std::to_string(after[a]));
     }
+    c.Reserve(n + before[a] + after[a], 16);
     Dims index;
     for (int64_t k = -before[a]; k < n + after[a]; ++k) {
       int64_t at = k;
@@ -449,7 +457,11 @@ Values Range(Ctx& c) {
       return {c.Constant(HostFromFloats(t, {n}, v))};
     }
     Dims v, first = c.KnownInts(start), by = c.KnownInts(delta);
-    for (int64_t i = 0; i < n; ++i) v.push_back(first[0] + i * by[0]);
+    // The elements fit, the products on the way to them need not.
+    auto at = [&](int64_t i) {
+      return static_cast<uint64_t>(first[0]) + static_cast<uint64_t>(i) * static_cast<uint64_t>(by[0]);
+    };
+    for (int64_t i = 0; i < n; ++i) v.push_back(static_cast<int64_t>(at(i)));
     return {c.Constant(HostFromInts(t, {n}, v))};
   }
   return {c.Add(c.Mul(Arange(c, n, t), c.Reshape(delta, {})), c.Reshape(start, {}))};
@@ -460,6 +472,7 @@ Values EyeLike(Ctx& c) {
   const Dims& shape = c.Fixed(x);
   if (shape.size() != 2) c.Wrong("the input must have two axes");
   DataType t = c.HasAttr("dtype") ? FromOnnxType(static_cast<int32_t>(c.Int("dtype"))) : x.dtype;
+  if (t.is_void()) c.Unsupported("`dtype` " + std::to_string(c.Int("dtype")));
   int64_t k = c.Int("k", 0);
   Value row = c.Add(c.Reshape(Arange(c, shape[0], DataType::Int(64)), {shape[0], 1}), static_cast<double>(k));
   Value column = c.Reshape(Arange(c, shape[1], DataType::Int(64)), {1, shape[1]});
@@ -489,7 +502,8 @@ Values DepthToSpace(Ctx& c) {
   const Dims s = c.Fixed(x);
   int64_t b = c.Int("blocksize");
   std::string mode = c.Str("mode", "DCR");
-  if (s.size() != 4 || b < 1 || s[1] % (b * b) != 0) c.Wrong("the channels cannot be cut into blocks of `blocksize`");
+  if (s.size() != 4 || b < 1 || s[1] % (Checked(b) * b) != 0)
+    c.Wrong("the channels cannot be cut into blocks of `blocksize`");
   int64_t n = s[1] / (b * b);
   Value y;
   if (mode == "DCR") {
@@ -499,7 +513,7 @@ Values DepthToSpace(Ctx& c) {
   } else {
     c.Wrong("`mode` is `" + mode + "`, not DCR or CRD");
   }
-  return {c.Reshape(y, {s[0], n, s[2] * b, s[3] * b})};
+  return {c.Reshape(y, {s[0], n, Checked(s[2]) * b, Checked(s[3]) * b})};
 }
 
 Values SpaceToDepth(Ctx& c) {
@@ -512,7 +526,7 @@ Values SpaceToDepth(Ctx& c) {
   if (mode != "DCR" && mode != "CRD") c.Wrong("`mode` is `" + mode + "`, not DCR or CRD");
   Value y = c.Reshape(x, {s[0], s[1], s[2] / b, b, s[3] / b, b});
   y = c.Transpose(y, mode == "DCR" ? Dims{0, 3, 5, 1, 2, 4} : Dims{0, 1, 3, 5, 2, 4});
-  return {c.Reshape(y, {s[0], s[1] * b * b, s[2] / b, s[3] / b})};
+  return {c.Reshape(y, {s[0], Checked(s[1]) * b * b, s[2] / b, s[3] / b})};
 }
 
 Values CenterCropPad(Ctx& c) {

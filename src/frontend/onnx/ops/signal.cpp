@@ -50,6 +50,7 @@ Values STFT(Ctx& c) {
     c.Wrong("`frame_step` or `frame_length` does not fit the signal");
   }
   int64_t frames = (s[1] - size) / step[0] + 1;
+  c.Reserve(Checked(frames) * size, 16);
   Dims index;
   for (int64_t f = 0; f < frames; ++f) {
     for (int64_t i = 0; i < size; ++i) index.push_back(f * step[0] + i);
@@ -63,7 +64,7 @@ Values STFT(Ctx& c) {
 Values Window(Ctx& c, double a0, double a1, double a2) {
   Dims size = c.KnownInts(c.T(0));
   if (size.size() != 1 || size[0] < 0) c.Wrong("`size` must be one number");
-  if (size[0] > (1 << 24)) c.Unsupported("a window of more than 2^24 elements");
+  c.Reserve(size[0], 16);
   bool periodic = c.Int("periodic", 1) != 0;
   int64_t code = c.Int("output_datatype", kFloat);
   DataType t = FromOnnxType(static_cast<int32_t>(code));
@@ -84,21 +85,27 @@ Values BlackmanWindow(Ctx& c) { return Window(c, 0.42, 0.5, 0.08); }
 
 Values MelWeightMatrix(Ctx& c) {
   auto number = [&](size_t i) { return c.KnownScalar(c.T(i)); };
-  auto bins = static_cast<int64_t>(number(0)), length = static_cast<int64_t>(number(1));
+  // Whole numbers of a size that can be; anything else is 0, and refused.
+  auto count = [&](size_t i) {
+    double v = number(i);
+    return v >= 1 && v <= (1 << 24) ? static_cast<int64_t>(v) : 0;
+  };
+  int64_t bins = count(0), length = count(1);
   double rate = number(2), low = number(3), high = number(4);
   DataType t = FromOnnxType(static_cast<int32_t>(c.Int("output_datatype", kFloat)));
   if (t.is_void()) c.Unsupported("`output_datatype`");
-  if (bins < 1 || length < 1 || bins > 65536 || length > (1 << 24) || rate <= 0)
-    c.Wrong("its operands describe no filter bank");
+  if (bins < 1 || length < 1 || bins > 65536 || !(rate > 0)) c.Wrong("its operands describe no filter bank");
   int64_t rows = length / 2 + 1;
   auto mel = [](double f) { return 2595 * std::log10(1 + f / 700); };
   double step = (mel(high) - mel(low)) / static_cast<double>(bins + 2);
   std::vector<int64_t> edge;
   for (int64_t i = 0; i < bins + 2; ++i) {
     double f = 700 * (std::pow(10.0, (static_cast<double>(i) * step + mel(low)) / 2595) - 1);
-    edge.push_back(static_cast<int64_t>(std::floor(static_cast<double>(length + 1) * f / rate)));
-    if (edge.back() < 0 || edge.back() >= rows) c.Wrong("a band edge lies outside the spectrum");
+    double place = std::floor(static_cast<double>(length + 1) * f / rate);
+    if (!(place >= 0 && place < static_cast<double>(rows))) c.Wrong("a band edge lies outside the spectrum");
+    edge.push_back(static_cast<int64_t>(place));
   }
+  c.Reserve(rows * bins, 16);
   std::vector<double> out(static_cast<size_t>(rows * bins), 0);
   auto at = [&](int64_t r, int64_t b) -> double& { return out[static_cast<size_t>(r * bins + b)]; };
   for (int64_t i = 0; i < bins; ++i) {
