@@ -146,7 +146,7 @@ struct Conv {
     if (ci >= 0) ci *= c.data.block;
     if (wi >= 0) wi *= c.kernel.i_block;
     if (co >= 0) co *= c.kernel.o_block;
-    if (ci >= 0 && wi >= 0 && ci != wi * a.groups) {
+    if (ci >= 0 && wi >= 0 && ci != Checked(wi) * a.groups) {
       std::string help = wi > 0 && ci % wi == 0
                              ? "; groups = " + Str(ci / wi) + " satisfies data channels == weight channels * groups"
                              : "";
@@ -165,8 +165,9 @@ struct Conv {
         in.Fail("R4", "`weight` is " + ShowType(in.type(1)) + " and kernel_size = " + ShowInts(ToInts(a.kernel_size)));
       }
       if (size == 0) in.Fail("R4", "the window of " + in.Show(1) + " is empty");
-      if (extent >= 0 && size > 0 && extent + c.pad.begin[d] + c.pad.end[d] < c.dilation[d] * (size - 1) + 1) {
-        in.Fail("R5", "the window spans " + Str(c.dilation[d] * (size - 1) + 1) +
+      if (extent >= 0 && size > 0 &&
+          Checked(extent) + c.pad.begin[d] + c.pad.end[d] < WindowSpan(size, c.dilation[d])) {
+        in.Fail("R5", "the window spans " + Str(WindowSpan(size, c.dilation[d])) +
                           " elements, `data` with its padding has " + Str(extent + c.pad.begin[d] + c.pad.end[d]) +
                           " in dimension " + Str(c.data.space[d]));
       }
@@ -263,7 +264,7 @@ struct ConvTranspose {
   }
   PrimExpr Extent(const PrimExpr& in, int64_t size, int d) const {
     return (in - PrimExpr(1)) * PrimExpr(strides[d]) +
-           PrimExpr(dilation[d] * (size - 1) + 1 + extra[d] - pad.begin[d] - pad.end[d]);
+           PrimExpr(int64_t{WindowSpan(size, dilation[d]) + extra[d] - pad.begin[d] - pad.end[d]});
   }
   static Type TypeOfCall(const A& a, const TypeArgs& in) {
     ConvTranspose c(a, in.op());
@@ -278,13 +279,13 @@ struct ConvTranspose {
       in.Fail("R3", "`weight` has " + Str(wi) + " input channels, `data` has " + Str(ci));
     if (ci >= 0 && ci % a.groups != 0)
       in.Fail("R3", "`data` has " + Str(ci) + " channels, which groups = " + Str(a.groups) + " does not divide");
-    if (HasValue(a.channels) && co >= 0 && ValueOf(a.channels) >= 0 && ValueOf(a.channels) != co * a.groups) {
+    if (HasValue(a.channels) && co >= 0 && ValueOf(a.channels) >= 0 && ValueOf(a.channels) != Checked(co) * a.groups) {
       in.Fail("R4", "`weight` has " + Str(co) + " output channels a group, groups = " + Str(a.groups) +
                         " and channels = " + Str(ValueOf(a.channels)));
     }
     std::vector<PrimExpr> shape(c.out.rank);
     shape[c.out.n] = in.shape(0)[c.data.n];
-    shape[c.out.c] = MakeDim(co < 0 ? -1 : co * a.groups);
+    shape[c.out.c] = MakeDim(co < 0 ? -1 : int64_t{Checked(co) * a.groups});
     for (int d = 0; d < N; ++d) {
       int64_t size = in.dim(1, c.kernel.space[d]), extent = in.dim(0, c.data.space[d]);
       if (a.kernel_size.defined() && size >= 0 && (a.kernel_size.size() != N || a.kernel_size[d] != size)) {
@@ -371,14 +372,14 @@ Type DeformableType(const DeformableConv2DAttrs& a, const TypeArgs& in) {
   Margins pad = ReadPadding(a.padding, 2, in.op());
   int64_t ci = in.dim(0, 1), wi = in.dim(2, 1), kh = in.dim(2, 2), kw = in.dim(2, 3);
   if (kh < 0 || kw < 0) in.Fail("R4", in.Show(2) + ": the window's extents are not known");
-  if (ci >= 0 && wi >= 0 && ci != wi * a.groups)
+  if (ci >= 0 && wi >= 0 && ci != Checked(wi) * a.groups)
     in.Fail("R3",
             "`weight` has " + Str(wi) + " input channels, `data` has " + Str(ci) + " and groups = " + Str(a.groups));
   Shape out{in.shape(0)[0], in.shape(2)[0]};
   for (int d = 0; d < 2; ++d)
     out.push_back(
         MakeDim(WindowCount(in.dim(0, d + 2), in.dim(2, d + 2), s[d], dil[d], pad.begin[d], pad.end[d], false)));
-  int64_t taps = kh * kw * a.deformable_groups;
+  Checked taps = Checked(kh) * kw * a.deformable_groups;
   for (int i : {1, 3}) {
     if (i >= in.size()) break;
     in.Rank(i, 4, "R1");

@@ -119,7 +119,7 @@ Expr DecomposeBatchNorm(const Call& call, const Array<Expr>& args) {
 template <class A>
 Ints NormAxes(const A& a, int64_t ndim, const char* op) {
   int64_t axis = NormalizeAxis(a.axis, ndim, op);
-  if (axis + a.num_axes > ndim) {
+  if (a.num_axes > ndim - axis) {
     throw CompileError(std::string("[") + op + " R2] num_axes is " + Str(a.num_axes) + " from axis " + Str(axis) +
                        " on, `data` has rank " + Str(ndim));
   }

@@ -63,18 +63,18 @@ Ints ReadPerDim(const Array<int64_t>& v, size_t n, int64_t otherwise, const char
 int64_t WindowCount(int64_t extent, int64_t size, int64_t stride, int64_t dilation, int64_t begin, int64_t end,
                     bool ceil_mode) {
   if (extent < 0) return -1;
-  int64_t room = extent + begin + end - dilation * (size - 1) - 1;
-  if (room < 0) return ceil_mode && room > -stride && extent + begin > 0 ? 1 : 0;
+  Checked room = Checked(extent) + begin + end - WindowSpan(size, dilation);
+  if (room < 0) return ceil_mode && room > -stride && Checked(extent) + begin > 0 ? 1 : 0;
   if (!ceil_mode) return room / stride + 1;
-  int64_t count = (room + stride - 1) / stride + 1;
+  Checked count = (room + stride - 1) / stride + 1;
   // The last window has to begin inside data or the padding before it.
-  return (count - 1) * stride >= extent + begin ? count - 1 : count;
+  return (count - 1) * stride >= Checked(extent) + begin ? count - 1 : count;
 }
 
 PrimExpr WindowCount(const PrimExpr& extent, int64_t size, int64_t stride, int64_t dilation, int64_t begin, int64_t end,
                      bool ceil_mode) {
   if (DimOf(extent) >= 0) return PrimExpr(WindowCount(DimOf(extent), size, stride, dilation, begin, end, ceil_mode));
-  PrimExpr room = extent + PrimExpr(begin + end - dilation * (size - 1) - 1);
+  PrimExpr room = extent + PrimExpr(int64_t{Checked(begin) + end - WindowSpan(size, dilation)});
   if (!ceil_mode) return max(floordiv(room, PrimExpr(stride)) + PrimExpr(1), PrimExpr(0));
   PrimExpr count = floordiv(room + PrimExpr(stride - 1), PrimExpr(stride)) + PrimExpr(1);
   return max(count - cast(DataType::Int(64), (count - PrimExpr(1)) * PrimExpr(stride) >= extent + PrimExpr(begin)),

@@ -2,6 +2,7 @@
 // What convolutions and pools share: layouts of data, and windows that slide over its spatial dimensions.
 #pragma once
 
+#include <baton/runtime/checked.h>
 #include <baton/topi/layout.h>
 
 #include "../common.h"
@@ -28,6 +29,10 @@ Margins ReadPadding(const Array<int64_t>& padding, size_t n, const char* op);
 /// n numbers from one or n.
 Ints ReadPerDim(const Array<int64_t>& v, size_t n, int64_t otherwise, const char* op, const char* what);
 
+using runtime::Checked;
+
+/// Elements from the first to the last tap of a window.
+inline Checked WindowSpan(int64_t size, int64_t dilation) { return Checked(size - 1) * dilation + 1; }
 /// How often a window of `size` elements, `dilation` apart, fits; -1 for an unknown extent. Fewer than 0 times gives 0.
 int64_t WindowCount(int64_t extent, int64_t size, int64_t stride, int64_t dilation, int64_t begin, int64_t end,
                     bool ceil_mode);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators whose indices are data: reading (take, gather) and writing (scatter). No index reaches outside a tensor.
+#include <baton/runtime/checked.h>
 #include <baton/relay/op/transform.h>
 #include <baton/topi/elemwise.h>
 #include <baton/topi/reduce.h>
@@ -8,6 +9,8 @@
 
 namespace baton::relay {
 namespace {
+
+using runtime::Checked;
 
 PrimExpr I64(const PrimExpr& e) { return cast(DataType::Int(64), e); }
 /// Counts from the end if negative; then clipped into [0, n).
@@ -380,8 +383,9 @@ Col2ImSizes SizesOf(const Col2ImAttrs& a) {
   s.begin.assign(pads.begin(), pads.begin() + n), s.end.assign(pads.begin() + n, pads.end());
   for (size_t d = 0; d < n; ++d) {
     if (s.stride[d] < 1 || s.dilation[d] < 1) throw CompileError("[col2im R1] strides and dilations are 1 or more");
-    int64_t room = s.image[d] + s.begin[d] + s.end[d] - s.dilation[d] * (s.block[d] - 1) - 1;
-    s.count.push_back(room < 0 ? 0 : room / s.stride[d] + 1);
+    Checked room =
+        Checked(s.image[d]) + s.begin[d] + s.end[d] - Checked(s.dilation[d]) * (Checked(s.block[d]) - 1) - 1;
+    s.count.push_back(room < 0 ? 0 : int64_t{room / s.stride[d] + 1});
   }
   return s;
 }

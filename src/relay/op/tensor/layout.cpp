@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators that move elements by blocks: layouts, space and depth, space and batch.
+#include <baton/runtime/checked.h>
 #include <baton/relay/op/make.h>
 #include <baton/relay/op/transform.h>
 #include <baton/topi/elemwise.h>
@@ -10,6 +11,8 @@
 
 namespace baton::relay {
 namespace {
+
+using runtime::Checked;
 
 // ---- layout_transform
 Type LayoutTransformType(const LayoutTransformAttrs& a, const TypeArgs& in) {
@@ -65,8 +68,8 @@ int64_t Divided(const TypeArgs& in, int64_t d, int64_t by) {
 Type DepthToSpaceType(const SubPixelAttrs& a, const TypeArgs& in) {
   Places p = PlacesOf(a, in);
   Shape out = in.shape(0);
-  out.Set(p.c, MakeDim(Divided(in, p.c, a.block_size * a.block_size)));
-  for (int64_t d : {p.h, p.w}) out.Set(d, MakeDim(in.dim(0, d) < 0 ? -1 : in.dim(0, d) * a.block_size));
+  out.Set(p.c, MakeDim(Divided(in, p.c, Checked(a.block_size) * a.block_size)));
+  for (int64_t d : {p.h, p.w}) out.Set(d, MakeDim(in.dim(0, d) < 0 ? -1 : int64_t{Checked(in.dim(0, d)) * a.block_size}));
   return TensorType(out, in.dtype(0));
 }
 Tensor LowerDepthToSpace(const SubPixelAttrs& a, const Tensors& in) {
@@ -91,7 +94,7 @@ Tensor LowerDepthToSpace(const SubPixelAttrs& a, const Tensors& in) {
 Type SpaceToDepthType(const SubPixelAttrs& a, const TypeArgs& in) {
   Places p = PlacesOf(a, in);
   Shape out = in.shape(0);
-  out.Set(p.c, MakeDim(in.dim(0, p.c) < 0 ? -1 : in.dim(0, p.c) * a.block_size * a.block_size));
+  out.Set(p.c, MakeDim(in.dim(0, p.c) < 0 ? -1 : int64_t{Checked(in.dim(0, p.c)) * a.block_size * a.block_size}));
   for (int64_t d : {p.h, p.w}) out.Set(d, MakeDim(Divided(in, d, a.block_size)));
   return TensorType(out, in.dtype(0));
 }
@@ -128,12 +131,13 @@ Type SpaceToBatchType(const SpaceToBatchNDAttrs& a, const TypeArgs& in) {
   Shape out = in.shape(0);
   int64_t n = in.dim(0, 0);
   for (size_t k = 0; k < a.block_shape.size(); ++k) {
-    int64_t e = in.dim(0, k + 1), b = a.block_shape[k], padded = e < 0 ? -1 : e + a.paddings[k][0] + a.paddings[k][1];
+    int64_t e = in.dim(0, k + 1), b = a.block_shape[k], padded = -1;
+    if (e >= 0) padded = Checked(e) + a.paddings[k][0] + a.paddings[k][1];
     if (padded >= 0 && padded % b != 0)
       in.Fail("R2", "dimension " + Str(k + 1) + " of " + in.Show(0) + ", padded to " + Str(padded) +
                         ", is not divisible by " + Str(b));
     out.Set(k + 1, MakeDim(padded < 0 ? -1 : padded / b));
-    n = n < 0 ? -1 : n * b;
+    if (n >= 0) n = Checked(n) * b;
   }
   out.Set(0, MakeDim(n));
   return TensorType(out, in.dtype(0));
@@ -168,7 +172,8 @@ Type BatchToSpaceType(const BatchToSpaceNDAttrs& a, const TypeArgs& in) {
   Shape out = in.shape(0);
   int64_t n = in.dim(0, 0);
   for (size_t k = 0; k < a.block_shape.size(); ++k) {
-    int64_t e = in.dim(0, k + 1), b = a.block_shape[k], cut = e < 0 ? -1 : e * b - a.crops[k][0] - a.crops[k][1];
+    int64_t e = in.dim(0, k + 1), b = a.block_shape[k], cut = -1;
+    if (e >= 0) cut = Checked(e) * b - a.crops[k][0] - a.crops[k][1];
     if (e >= 0 && cut < 0)
       in.Fail("R2", "crops " + ShowInts(ToInts(a.crops[k])) + " are more than dimension " + Str(k + 1) + " has");
     if (n >= 0 && n % b != 0)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cutting and padding: windows of a tensor, and what stands around them.
+#include <baton/runtime/checked.h>
 #include <baton/relay/op/transform.h>
 #include <baton/topi/elemwise.h>
 #include <baton/topi/reduce.h>
@@ -9,6 +10,8 @@
 
 namespace baton::relay {
 namespace {
+
+using runtime::Checked;
 
 using topi::Window;
 
@@ -153,7 +156,7 @@ void CheckWidths(const Array<Array<int64_t>>& widths, const TypeArgs& in, bool m
     constexpr int64_t kMost = int64_t{1} << 40;
     if (b > kMost || e > kMost || b < -kMost || e < -kMost || (mirror && (b < 0 || e < 0)))
       in.Fail("R2", "pad_width has the entry " + ShowInts({b, e}));
-    if (n >= 0 && n + b + e < 0)
+    if (n >= 0 && Checked(n) + b + e < 0)
       in.Fail("R3", "pad_width " + ShowInts({b, e}) + " cuts more than the extent " + Str(n) + " of axis " + Str(d));
   }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators that give elements another place, and read each where it stands: reshape, transpose, join, cut, repeat.
+#include <baton/runtime/checked.h>
 #include <baton/relay/op/transform.h>
 #include <baton/topi/elemwise.h>
 #include <baton/topi/reduce.h>
@@ -8,6 +9,8 @@
 
 namespace baton::relay {
 namespace {
+
+using runtime::Checked;
 
 Op DefineInjective(const char* name, const char* doc, const char* input, const char* output, const char* (*attrs)(),
                    TypeRelationFn rel, LowerFn lower, const char* source) {
@@ -335,7 +338,7 @@ Type ConcatenateType(const ConcatenateAttrs& a, const TypeArgs& in) {
                         ShowShape(parts[0]->shape) + ": they differ off axis " + Str(axis));
     }
     int64_t n = DimOf(t->shape[axis]);
-    sum = n < 0 || sum < 0 ? -1 : sum + n;
+    sum = n < 0 || sum < 0 ? -1 : int64_t{Checked(sum) + n};
   }
   if (parts.size() > 1) out.Set(axis, MakeDim(sum));
   return TensorType(out, parts[0]->dtype);
@@ -503,12 +506,12 @@ Tensor LowerTile(const TileAttrs& a, const Tensors& in) {
 Type RepeatType(const RepeatAttrs& a, const TypeArgs& in) {
   if (!HasValue(a.axis)) {
     int64_t n = ProductOf(Dims(in.shape(0)));
-    return TensorType(Shape{MakeDim(n < 0 ? -1 : n * a.repeats)}, in.dtype(0));
+    return TensorType(Shape{MakeDim(n < 0 ? -1 : int64_t{Checked(n) * a.repeats})}, in.dtype(0));
   }
   in.MinRank(0, 1, "R1");
   int64_t axis = in.Axis(ValueOf(a.axis), in.ndim(0)), n = in.dim(0, axis);
   Shape out = in.shape(0);
-  out.Set(axis, MakeDim(n < 0 ? -1 : n * a.repeats));
+  out.Set(axis, MakeDim(n < 0 ? -1 : int64_t{Checked(n) * a.repeats}));
   return TensorType(out, in.dtype(0));
 }
 Tensor LowerRepeat(const RepeatAttrs& a, const Tensors& in) {
