@@ -1,14 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // Mutants of the corpus through the readers: an error of ours is an answer, anything else is a defect. A few hundred by
-// default; `python tests/fuzz/run.py` runs many under sanitizers.
+// default; `./dev fuzz` runs many under sanitizers.
 #include <baton/frontend/onnx.h>
+#include <baton/ir/structural.h>
 #include <baton/relay/text.h>
 #include <baton/relay/transform.h>
+#include <baton/runtime/executor.h>
+#include <baton/runtime/params.h>
+#include <baton/support/file.h>
+#include <baton/support/sha256.h>
 #include <doctest/doctest.h>
+#include <signal.h>
+#include <sys/time.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <string>
 
 #include "frontend/onnx/check.h"
@@ -18,20 +28,28 @@
 namespace baton::fuzz {
 namespace {
 
+using Corpus = std::vector<std::string>;
+
 size_t FromEnv(const char* name, size_t otherwise) {
   const char* text = std::getenv(name);
   return text == nullptr ? otherwise : static_cast<size_t>(std::strtoull(text, nullptr, 10));
 }
 
+/// Ends the process by SIGPROF where one mutant takes longer than that, in seconds of processor time; 0: never.
+void Watch(size_t seconds) {
+  itimerval timer{};
+  timer.it_value.tv_sec = static_cast<time_t>(seconds);
+  setitimer(ITIMER_PROF, &timer, nullptr);
+}
+
 /// Runs `use` on mutants BATON_FUZZ_FIRST, ... of BATON_FUZZ_COUNT. The mutant under way stands in BATON_FUZZ_KEEP, so
 /// that one that kills the process is not lost.
 template <typename Mutate, typename Use>
-void Fuzz(const char* folder, size_t count, Mutate&& mutate, Use&& use) {
-  std::vector<std::string> corpus = ReadCorpus(std::string(BATON_FUZZ_CORPUS) + "/" + folder);
+void Fuzz(const char* kind, const Corpus& corpus, Mutate&& mutate, Use&& use) {
   REQUIRE(!corpus.empty());
-  size_t first = FromEnv("BATON_FUZZ_FIRST", 0);
+  size_t first = FromEnv("BATON_FUZZ_FIRST", 0), total = FromEnv("BATON_FUZZ_COUNT", 400);
+  size_t seconds = FromEnv("BATON_FUZZ_SECONDS", 0), refused = 0, wrongs = 0;
   const char* keep = std::getenv("BATON_FUZZ_KEEP");
-  size_t refused = 0, total = FromEnv("BATON_FUZZ_COUNT", count);
   for (size_t i = first; i < first + total; ++i) {
     Random random(i);
     std::string mutant = mutate(corpus[i % corpus.size()], corpus, &random);
@@ -40,6 +58,7 @@ void Fuzz(const char* folder, size_t count, Mutate&& mutate, Use&& use) {
       std::ofstream(std::string(keep) + ".index") << i;
     }
     std::string wrong;
+    Watch(seconds);
     try {
       use(mutant);
     } catch (const InternalError& e) {
@@ -49,19 +68,29 @@ void Fuzz(const char* folder, size_t count, Mutate&& mutate, Use&& use) {
     } catch (const std::exception& e) {
       wrong = e.what();
     }
-    INFO("mutant ", i, " of ", folder, ": ", wrong);
+    Watch(0);
+    wrongs += !wrong.empty();
+    INFO("mutant ", i, " of ", kind, ": ", wrong);
     CHECK(wrong.empty());
   }
+  if (keep != nullptr) {
+    std::printf("fuzz: %s: from %zu: %zu mutants, %zu accepted, %zu refused, %zu wrong\n", kind, first, total,
+                total - refused - wrongs, refused, wrongs);
+  }
   // Mutants that are all refused, or none, would show little.
-  CHECK(refused * 20 > total);
-  CHECK(refused < total);
+  if (total >= 400) {
+    CHECK(refused * 20 > total);
+    CHECK(refused < total);
+  }
 }
 
+Corpus Folder(const char* name) { return ReadCorpus(std::string(BATON_FUZZ_CORPUS) + "/" + name); }
+
 TEST_CASE("fuzz: onnx files") {
-  auto mutate = [](const std::string& s, const std::vector<std::string>& corpus, Random* r) {
+  auto mutate = [](const std::string& s, const Corpus& corpus, Random* r) {
     return r->OneIn(3) ? MutateBytes(s, corpus, r) : MutateOnnx(s, corpus, r);
   };
-  Fuzz("onnx", 400, mutate, [](const std::string& text) {
+  Fuzz("onnx", Folder("onnx"), mutate, [](const std::string& text) {
     auto model = onnx::ParseModel(text);
     std::string scratch;
     std::shared_ptr<const onnx::Bytes> keep;
@@ -77,25 +106,101 @@ TEST_CASE("fuzz: onnx files") {
 }
 
 TEST_CASE("fuzz: the corpus is valid") {
-  for (const std::string& text : ReadCorpus(std::string(BATON_FUZZ_CORPUS) + "/onnx")) {
+  for (const std::string& text : Folder("onnx")) {
     frontend::OnnxOptions options;
     if (text.find("ConcatFromSequence") != std::string::npos) {
       options.inputs.push_back({"t", frontend::OnnxInput::kSequence, {{2}}});
     }
     CHECK_NOTHROW(frontend::FromOnnxBytes(text, options));
   }
-  for (const std::string& text : ReadCorpus(std::string(BATON_FUZZ_CORPUS) + "/relay")) {
+  for (const std::string& text : Folder("relay")) {
     CHECK_NOTHROW(relay::transform::InferType()(relay::ParseModule(text)));
   }
 }
 
 TEST_CASE("fuzz: relay texts") {
-  Fuzz("relay", 400, MutateText, [](const std::string& text) {
+  Fuzz("relay", Folder("relay"), MutateText, [](const std::string& text) {
     IRModule mod = relay::ParseModule(text);
     // What was read can be printed, and what was printed can be read.
     relay::ParseModule(relay::PrintText(mod));
     relay::transform::InferType()(mod);
   });
+}
+
+TEST_CASE("fuzz: json texts") {
+  Corpus corpus;
+  for (const std::string& text : Folder("relay")) corpus.push_back(SaveJSON(relay::ParseModule(text)));
+  auto mutate = [](const std::string& s, const Corpus& all, Random* r) {
+    return r->OneIn(4) ? MutateBytes(s, all, r) : MutateText(s, all, r);
+  };
+  Fuzz("json", corpus, mutate, [](const std::string& text) { SaveJSON(LoadJSON(text)); });
+}
+
+Map<String, NDArray> SomeParams(int64_t seed) {
+  Map<String, NDArray> params;
+  DataType types[] = {DataType::Float(32), DataType::Int(8), DataType::Float(16), DataType::Int(64), DataType::Bool()};
+  for (int64_t i = 0; i <= seed; ++i) {
+    std::vector<int64_t> shape(static_cast<size_t>(i % 4), 1 + seed % 3);
+    NDArray a = NDArray::Empty(shape, types[(seed + i) % 5]);
+    std::memset(a.data(), static_cast<int>(i & 1), a.nbytes());
+    params.Set(String("weight" + std::to_string(i)), a);
+  }
+  return params;
+}
+
+TEST_CASE("fuzz: parameter files") {
+  Corpus corpus;
+  for (int64_t i = 0; i < 6; ++i) corpus.push_back(runtime::SaveParams(SomeParams(i)));
+  Fuzz("params", corpus, MutateBytes, [](const std::string& bytes) {
+    // What was read can be written, and reads as the same again.
+    std::string again = runtime::SaveParams(runtime::LoadParams(bytes));
+    if (runtime::SaveParams(runtime::LoadParams(again)) != again) throw InternalError("not the same when read again");
+  });
+}
+
+/// The end of an artifact with the right digest, so that what lies before it is looked at.
+void Seal(std::string* artifact) {
+  constexpr size_t kDigest = 32, kMagic = 8;
+  if (artifact->size() < kDigest + kMagic) return;
+  size_t covered = artifact->size() - kDigest - kMagic;
+  auto digest = support::Sha256Of(reinterpret_cast<const uint8_t*>(artifact->data()), covered);
+  std::memcpy(artifact->data() + covered, digest.data(), kDigest);
+  std::memcpy(artifact->data() + covered + kDigest, "BATONART", kMagic);
+}
+
+TEST_CASE("fuzz: metadata of artifacts") {
+  const std::string path = std::filesystem::temp_directory_path() / ("baton-fuzz-" + std::to_string(getpid()) + ".so");
+  Corpus corpus;
+  for (int k = 0; k < 4; ++k) {
+    runtime::ExecutableDesc desc;
+    std::string constants(static_cast<size_t>(k) * 40, 'c');
+    desc.entry = "run" + std::to_string(k);
+    desc.target = "llvm -mcpu=x86-64-v3";
+    desc.inputs = {{"x", {1, k}, DataType::Float(32)}, {"y", {}, DataType::Int(64)}};
+    desc.outputs = {{"z", {k, 2, 3}, DataType::Float(16)}};
+    desc.arena_bytes = 64 * static_cast<uint64_t>(k);
+    desc.constants = reinterpret_cast<const uint8_t*>(constants.data());
+    desc.constants_bytes = constants.size();
+    runtime::WriteArtifact(path,
+                           "\x7f"
+                           "ELF and what follows",
+                           20, desc);
+    std::ifstream file(path, std::ios::binary);
+    corpus.emplace_back(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
+  }
+  auto mutate = [](const std::string& s, const Corpus& all, Random* r) {
+    // Mostly the manifest and the trailer, behind the code: at 64 or 128 and further.
+    size_t keep = r->OneIn(4) ? 0 : s.rfind("{\"format\"");
+    std::string head = s.substr(0, keep), tail = s.substr(keep);
+    std::string out = head + (r->OneIn(2) ? MutateBytes(tail, all, r) : MutateText(tail, all, r));
+    if (!r->OneIn(4)) Seal(&out);
+    return out;
+  };
+  Fuzz("artifact", corpus, mutate, [&](const std::string& bytes) {
+    std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
+    runtime::ReadManifest(path);
+  });
+  std::filesystem::remove(path);
 }
 
 }  // namespace

@@ -48,14 +48,14 @@ class Checked {
   }
 
   // With plain integers on either side: without these the built-in operators would do as well, unchecked.
-#define BATON_CHECKED_MIXED(op)                                       \
+#define BATON_CHECKED_MIXED(op)                                        \
   template <class I, std::enable_if_t<std::is_integral_v<I>, int> = 0> \
-  friend Checked operator op(Checked a, I b) {                        \
-    return a op Checked(static_cast<int64_t>(b));                     \
-  }                                                                   \
+  friend Checked operator op(Checked a, I b) {                         \
+    return a op Checked(static_cast<int64_t>(b));                      \
+  }                                                                    \
   template <class I, std::enable_if_t<std::is_integral_v<I>, int> = 0> \
-  friend Checked operator op(I a, Checked b) {                        \
-    return Checked(static_cast<int64_t>(a)) op b;                     \
+  friend Checked operator op(I a, Checked b) {                         \
+    return Checked(static_cast<int64_t>(a)) op b;                      \
   }
   BATON_CHECKED_MIXED(+)
   BATON_CHECKED_MIXED(-)

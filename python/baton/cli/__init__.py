@@ -12,7 +12,7 @@ import os
 import sys
 
 from . import arguments
-from .errors import Failure, report
+from .errors import Failure, exit_code, report
 
 VERBS = {  # in the order that help shows them; each is the module of that name here
     "run": "compile a model in memory, or load a compiled one, and run it once",
@@ -48,9 +48,46 @@ def build_parser(only: str | None = None):
     return parser
 
 
+def _silence(stream) -> None:
+    """Points a stream that cannot be written to at nothing: else Python tries again when it ends, and says so."""
+    try:
+        nothing = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nothing, stream.fileno())
+        os.close(nothing)
+    except (AttributeError, OSError, ValueError):
+        pass  # no file behind it
+
+
 def main(argv: list[str] | None = None) -> int:
-    """Runs the command and gives its exit code."""
-    argv = sys.argv[1:] if argv is None else argv
+    """Runs the command and gives its exit code. What was printed has reached its file by then, or the code is 1."""
+    code = _run(sys.argv[1:] if argv is None else argv)
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read our output has enough.
+        _silence(sys.stdout)
+        code = 1
+    except (OSError, ValueError) as error:
+        _silence(sys.stdout)
+        # One report is enough: a verb may have met the full disk itself.
+        code = code if code else _report(error)
+    try:
+        if sys.stderr is not None:
+            sys.stderr.flush()
+    except (OSError, ValueError):
+        _silence(sys.stderr)
+    return code
+
+
+def _report(error: Exception) -> int:
+    try:
+        return report(error)
+    except (AttributeError, OSError, ValueError):  # nobody can be told
+        return exit_code(error)
+
+
+def _run(argv: list[str]) -> int:
     verb = next((arg for arg in argv if not arg.startswith("-")), None)
     try:
         parser = build_parser(verb if verb in VERBS else None)
@@ -63,21 +100,18 @@ def main(argv: list[str] | None = None) -> int:
         if not hasattr(args, "run"):
             parser.error(f"a verb is needed: {', '.join(VERBS)}")
         arguments.settle(args)
-        code = args.run(args)
-        sys.stdout.flush()  # here, so that a full disk or a closed pipe is reported below
-        return code or 0
+        return args.run(args) or 0
     except SystemExit as stop:  # argparse, after --help or wrong usage
         return stop.code if isinstance(stop.code, int) else 1
     except BrokenPipeError:
-        # Whoever read our output has enough. Standard output is pointed elsewhere, else Python complains when it ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _silence(sys.stdout)
         return 1
     except KeyboardInterrupt:
         return 130
     except Exception as error:
         if os.environ.get("BATON_DEBUG") == "1":
             raise
-        return report(error)
+        return _report(error)
 
 
 __all__ = ["Failure", "VERBS", "build_parser", "main"]

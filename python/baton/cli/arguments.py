@@ -17,8 +17,16 @@ class Parser(argparse.ArgumentParser):
         kwargs.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
         super().__init__(allow_abbrev=False, **kwargs)
 
+    def _print_message(self, message, file=None):
+        # argparse keeps silent where help cannot be written; `main` reports it.
+        if message:
+            print(message, end="", file=file or sys.stderr)
+
     def error(self, message):
-        print(f"error: {message}\n  help: `{self.prog} --help` shows the options", file=sys.stderr)
+        try:
+            print(f"error: {message}\n  help: `{self.prog} --help` shows the options", file=sys.stderr)
+        except (AttributeError, OSError):
+            pass  # nobody can be told; the code still tells
         raise SystemExit(2)
 
 

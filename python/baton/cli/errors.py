@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Turns exceptions into messages of at most six lines, and into exit codes."""
+"""Turns exceptions into messages of at most six lines (lists of what is not supported are whole), and into exit codes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ def file_error(error: OSError, path: object = None) -> Failure:
 def _lines(error: BaseException) -> list[str]:
     text = str(error).strip() or type(error).__name__
     lines = [line.rstrip() for line in text.splitlines() if line.strip()]
-    if len(lines) > MOST_LINES:
+    # What is not supported is said in full: a list cut short would have to be asked for once more.
+    if len(lines) > MOST_LINES and type(error).__name__ != "UnsupportedError":
         left = len(lines) - MOST_LINES + 1
         lines = [*lines[: MOST_LINES - 1], f"  ... {left} more lines; BATON_DEBUG=1 shows all"]
     return lines
@@ -44,6 +45,10 @@ def _lines(error: BaseException) -> list[str]:
 def _is_ours(error: BaseException) -> bool:
     """An error that Baton raised for its user: its message is meant to be read."""
     return any(cls.__module__.split(".")[0] == "baton" for cls in type(error).__mro__)
+
+
+def exit_code(error: BaseException) -> int:
+    return 2 if isinstance(error, UsageError) else 1
 
 
 def report(error: Exception) -> int:
@@ -65,4 +70,4 @@ def report(error: Exception) -> int:
         lines = [f"internal error: {kind}{lines[0]}", *lines[1 : MOST_LINES - 1]]
         lines.append("  help: this is a bug in Baton; BATON_DEBUG=1 shows where, please report it with the model")
     print("\n".join(lines), file=sys.stderr)
-    return 2 if isinstance(error, UsageError) else 1
+    return exit_code(error)

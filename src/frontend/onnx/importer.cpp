@@ -967,6 +967,27 @@ Values Importer::CallFunction(const Node& node, const FunctionDef& f, const Valu
   return out;
 }
 
+bool Importer::Declared(const Node& node, const Surroundings& around, Values* inputs) {
+  for (size_t i = 0; i < inputs->size(); ++i) {
+    Value& v = (*inputs)[i];
+    if (v.kind != Value::kPoison) continue;
+    if (around.declared == nullptr) return false;
+    auto it = around.declared->find(node.inputs[i]);
+    if (it == around.declared->end() || it->second->type.kind != Type::kTensor || !it->second->type.has_shape)
+      return false;
+    v = Value();
+    v.kind = Value::kTensor;
+    v.dtype = FromOnnxType(it->second->type.elem_type);
+    v.ranked = true;
+    for (const Dim& d : it->second->type.shape) v.dims.push_back(d.value);
+    if (v.dtype.is_void() || !ShapeFault(v.dims).empty()) return false;
+    relay::Var var(std::string(node.inputs[i]), TypeOfValue(v));
+    var->checked_type_ = TypeOfValue(v);
+    v.expr = var;
+  }
+  return true;
+}
+
 void Importer::ImportNode(const Node& given, Env* env, const Surroundings& around) {
   // Attributes taken from the call of a function around the node.
   Node resolved;
@@ -1028,18 +1049,25 @@ void Importer::ImportNode(const Node& given, Env* env, const Surroundings& aroun
       if (version.since == 0) throw NodeUnsupported{"the operator came with version " + std::to_string(version.first)};
       if (version.deprecated) throw NodeUnsupported{"the operator is no longer in this version"};
       if (import == nullptr) throw NodeUnsupported{"the operator is not supported"};
-      if (!poisoned) {
-        Env* outer_env = env_;
-        Surroundings outer = around_;
+      // Behind a node that is not supported, go on with what the model declares: so that all is said at once.
+      bool looks = poisoned && Declared(*node, around, &inputs);
+      if (!poisoned || looks) {
+        // Put back on every way out: an error that is collected must not leave an inner scope behind.
+        struct Scope {
+          Importer* importer;
+          Env* env;
+          Surroundings around;
+          ~Scope() { importer->env_ = env, importer->around_ = around; }
+        } outer{this, env_, around_};
         env_ = env;
         around_ = around;
         try {
           out = RunNode(*node, version, import, inputs);
         } catch (const NeedsValue& needs) {
-          out = Defer(*node, opset, inputs, needs.what);
+          if (!looks) out = Defer(*node, opset, inputs, needs.what);
+        } catch (const CompileError&) {
+          if (!looks) throw;  // what is declared may be wrong
         }
-        env_ = outer_env;
-        around_ = outer;
       }
     }
   } catch (const NodeUnsupported& e) {

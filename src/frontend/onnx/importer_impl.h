@@ -66,6 +66,8 @@ class Importer {
   void Reserve(int64_t count, int64_t bytes);
 
  private:
+  /// Stand-ins of the declared types for operands that could not be imported; false where a type is not declared.
+  bool Declared(const Node& node, const Surroundings& around, Values* inputs);
   void ImportNode(const Node& node, Env* env, const Surroundings& around);
   Values RunNode(const Node& node, const OpVersion& version, ImportFn import, Values inputs);
   Values Defer(const Node& node, int64_t opset, const Values& inputs, const std::string& what);

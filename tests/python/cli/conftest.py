@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))  # for onnx_files
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]  # for onnx_files and limits
 
 
 def ready(what: str = "compiler") -> bool:

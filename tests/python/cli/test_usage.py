@@ -97,12 +97,25 @@ def test_closed_pipe():
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
-def test_full_disk():
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("args", [["completion", "bash"], ["--help"], ["run", "--help"], ["--version"]], ids=" ".join)
+def test_full_disk(args, unbuffered):
+    # Python's own flush at the end would make it exit code 120 and a message of its own.
+    env = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+    command = [sys.executable, "-m", "baton", *args]
     with open("/dev/full", "w") as full:
-        done = subprocess.run(
-            [sys.executable, "-m", "baton", "completion", "bash"], stdout=full, stderr=subprocess.PIPE, text=True
-        )
-    assert done.returncode == 1 and "no space left" in done.stderr and "Traceback" not in done.stderr
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, env=env)
+        assert done.returncode == 1 and done.stderr == "error: no space left on device\n"
+        # Where nobody can be told, the code still tells.
+        assert subprocess.run(command, stdout=full, stderr=full, env=env).returncode == 1
+        assert subprocess.run([*command[:3], "frob"], stdout=full, stderr=full, env=env).returncode == 2
+
+
+def test_closed_output():
+    done = subprocess.run(
+        f"{sys.executable} -m baton completion bash >&-", shell=True, stderr=subprocess.PIPE, text=True
+    )
+    assert done.returncode in (0, 1) and "Traceback" not in done.stderr
 
 
 def test_doctor(baton):

@@ -64,8 +64,7 @@ void CheckPool(const Pool& p, const TypeArgs& in) {
   in.Rank(0, p.layout.rank, "R1");
   for (size_t d = 0; d < p.size.size(); ++d) {
     int64_t n = in.dim(0, p.layout.space[d]);
-    if (n >= 0 && !p.ceil_mode &&
-        Checked(n) + p.pad.begin[d] + p.pad.end[d] < WindowSpan(p.size[d], p.dilation[d])) {
+    if (n >= 0 && !p.ceil_mode && Checked(n) + p.pad.begin[d] + p.pad.end[d] < WindowSpan(p.size[d], p.dilation[d])) {
       in.Fail("R3", "the window spans " + Str(WindowSpan(p.size[d], p.dilation[d])) +
                         " elements, `data` with its padding has " + Str(n + p.pad.begin[d] + p.pad.end[d]) +
                         " in dimension " + Str(p.layout.space[d]));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators whose indices are data: reading (take, gather) and writing (scatter). No index reaches outside a tensor.
-#include <baton/runtime/checked.h>
 #include <baton/relay/op/transform.h>
+#include <baton/runtime/checked.h>
 #include <baton/topi/elemwise.h>
 #include <baton/topi/reduce.h>
 
@@ -383,8 +383,7 @@ Col2ImSizes SizesOf(const Col2ImAttrs& a) {
   s.begin.assign(pads.begin(), pads.begin() + n), s.end.assign(pads.begin() + n, pads.end());
   for (size_t d = 0; d < n; ++d) {
     if (s.stride[d] < 1 || s.dilation[d] < 1) throw CompileError("[col2im R1] strides and dilations are 1 or more");
-    Checked room =
-        Checked(s.image[d]) + s.begin[d] + s.end[d] - Checked(s.dilation[d]) * (Checked(s.block[d]) - 1) - 1;
+    Checked room = Checked(s.image[d]) + s.begin[d] + s.end[d] - Checked(s.dilation[d]) * (Checked(s.block[d]) - 1) - 1;
     s.count.push_back(room < 0 ? 0 : int64_t{room / s.stride[d] + 1});
   }
   return s;

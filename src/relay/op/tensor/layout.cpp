@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators that move elements by blocks: layouts, space and depth, space and batch.
-#include <baton/runtime/checked.h>
 #include <baton/relay/op/make.h>
 #include <baton/relay/op/transform.h>
+#include <baton/runtime/checked.h>
 #include <baton/topi/elemwise.h>
 #include <baton/topi/layout.h>
 #include <baton/topi/reduce.h>
@@ -69,7 +69,8 @@ Type DepthToSpaceType(const SubPixelAttrs& a, const TypeArgs& in) {
   Places p = PlacesOf(a, in);
   Shape out = in.shape(0);
   out.Set(p.c, MakeDim(Divided(in, p.c, Checked(a.block_size) * a.block_size)));
-  for (int64_t d : {p.h, p.w}) out.Set(d, MakeDim(in.dim(0, d) < 0 ? -1 : int64_t{Checked(in.dim(0, d)) * a.block_size}));
+  for (int64_t d : {p.h, p.w})
+    out.Set(d, MakeDim(in.dim(0, d) < 0 ? -1 : int64_t{Checked(in.dim(0, d)) * a.block_size}));
   return TensorType(out, in.dtype(0));
 }
 Tensor LowerDepthToSpace(const SubPixelAttrs& a, const Tensors& in) {

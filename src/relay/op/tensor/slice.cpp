@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cutting and padding: windows of a tensor, and what stands around them.
-#include <baton/runtime/checked.h>
 #include <baton/relay/op/transform.h>
+#include <baton/runtime/checked.h>
 #include <baton/topi/elemwise.h>
 #include <baton/topi/reduce.h>
 #include <baton/topi/window.h>

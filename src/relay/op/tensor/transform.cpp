@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators that give elements another place, and read each where it stands: reshape, transpose, join, cut, repeat.
-#include <baton/runtime/checked.h>
 #include <baton/relay/op/transform.h>
+#include <baton/runtime/checked.h>
 #include <baton/topi/elemwise.h>
 #include <baton/topi/reduce.h>
 

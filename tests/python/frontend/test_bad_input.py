@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bad models, files, inputs and places to write, through Python: one error each that says what, where and how to mend it,
+nothing left behind. The same through the command stands in ../cli/test_bad_input.py.
+"""
+
+import pickle
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import baton
+from baton import relay
+from baton.contrib import graph_executor
+from baton.relay.frontend import from_onnx
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+import limits  # noqa: E402
+
+X = np.ones((1, 4), np.float32)
+
+
+def value(name, shape, kind=TensorProto.FLOAT):
+    return helper.make_tensor_value_info(name, kind, shape)
+
+
+def node(op, inputs, outputs, **attrs):
+    return helper.make_node(op, inputs, outputs, name=f"node_{outputs[0]}", **attrs)
+
+
+def model(nodes, weights=(), opset=17, inputs=None, values=()):
+    graph = helper.make_graph(
+        nodes, "g", inputs or [value("x", [1, 4])], [value("y", [1, 4])],
+        [numpy_helper.from_array(array, name) for name, array in weights], value_info=values,
+    )  # fmt: skip
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+
+
+GOOD = model([node("Relu", ["x"], ["y"])])
+DATA = GOOD.SerializeToString()
+FILES = {
+    "empty": (b"", "is empty"),
+    "truncated": (DATA[:-7], "truncated or damaged"),
+    "random": (np.random.default_rng(1).bytes(5000), "no ONNX model"),
+    "png": (b"\x89PNG\r\n\x1a\n" + bytes(50), "PNG image"),
+    "zip": (b"PK\x03\x04" + bytes(40), "zip archive"),
+    "html": (b"<!DOCTYPE html><html></html>", "HTML"),
+    "pointer": (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n", "LFS"),
+}
+
+
+@pytest.mark.parametrize("use", [from_onnx, baton.compile])
+@pytest.mark.parametrize("name", FILES)
+def test_files_that_are_no_model(tmp_path, name, use):
+    data, words = FILES[name]
+    path = tmp_path / f"{name}.onnx"
+    path.write_bytes(data)
+    with pytest.raises(baton.error.CompileError, match=words) as error:
+        use(path)
+    assert str(path) in str(error.value)
+
+
+@pytest.mark.parametrize("use", [from_onnx, baton.compile])
+def test_missing_file_and_directory(tmp_path, use):
+    with pytest.raises(baton.Error, match=r"none.onnx`: no such file; check the path"):
+        use(tmp_path / "none.onnx")
+    with pytest.raises(baton.Error, match="is a directory"):
+        use(tmp_path)
+
+
+def test_every_cut_of_a_model():
+    # A cut between two fields of the model leaves a shorter one: it has no graph, or no operator set, and is refused too.
+    for size in range(len(DATA)):
+        with pytest.raises(baton.error.CompileError):
+            from_onnx(DATA[:size])
+
+
+MODELS = {
+    "cycle": (
+        [node("Add", ["x", "b"], ["a"]), node("Relu", ["a"], ["b"]), node("Relu", ["b"], ["y"])], {},
+        r"cycle.*\n.*node `node_a` \(Add\) needs `b`\n.*`node_b` \(Relu\) needs `a`",
+    ),
+    "missing initializer": ([node("Add", ["x", "w"], ["y"])], {}, r"`node_y` \(Add\) reads `w`.*\n.*export the model again"),
+    "wrong shapes": (
+        [node("MatMul", ["x", "w"], ["y"])], {"weights": [("w", np.zeros((3, 4), np.float32))]},
+        r"`node_y` \(MatMul\): the matrices have inner lengths 4 and 3",
+    ),
+    "unknown opset": ([node("Relu", ["x"], ["y"])], {"opset": 999}, "operator set 999 .*export the model for that version"),
+    "unknown operator": ([node("Frob", ["x"], ["y"])], {}, r"node `node_y` \(Frob\) of `ai.onnx` 17: no such operator"),
+    "unknown attribute": ([node("Relu", ["x"], ["y"], slope=1.0)], {}, r"`node_y` \(Relu\) .*: attribute `slope`"),
+    "unknown type": (
+        [node("Relu", ["s"], ["y"])], {"inputs": [value("s", [2], TensorProto.STRING)]}, "input `s`: .* type STRING",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_bad_models(name):
+    nodes, more, words = MODELS[name]
+    with pytest.raises((baton.error.CompileError, baton.error.UnsupportedError), match=words) as error:
+        from_onnx(model(nodes, **more))
+    assert not isinstance(error.value, baton.error.InternalError)
+
+
+def test_unsupported_operators_are_data_of_the_error():
+    m = model(
+        [
+            node("Frob", ["x"], ["a"]),
+            helper.make_node("Relu", ["a"], ["b"], domain="com.nobody", name="theirs"),
+            node("Frob", ["b"], ["c"]),
+            node("Elu", ["c"], ["d"], beta=1.0),
+            node("Relu", ["x"], ["y"], slope=1.0),
+        ],
+        values=[value("c", [1, 4])],
+    )
+    for use in (from_onnx, baton.compile):
+        with pytest.raises(baton.error.UnsupportedError) as error:
+            use(m)
+        assert error.value.ops == ["Frob", "com.nobody.Relu", "Elu", "Relu"]
+        # Each node by name; behind one that is not supported too, where the model declares what it gives.
+        for words in ("`node_a` (Frob)", "node `theirs` (", "`node_c` (Frob)", "attribute `beta`", "attribute `slope`"):
+            assert words in str(error.value)
+        again = pickle.loads(pickle.dumps(error.value))
+        assert again.ops == error.value.ops and str(again) == str(error.value)
+    with pytest.raises(baton.error.UnsupportedError) as error:
+        from_onnx(GOOD, dtype="float16")
+    assert error.value.ops == []
+
+
+def test_numbers_from_the_file_are_bounded():
+    big, i64 = 2**62, np.int64
+    cases = {
+        "Expand": ([node("Expand", ["x", "n"], ["y"])], [("n", np.array([big, big, 1, 4], i64))]),
+        "Tile": ([node("Tile", ["x", "n"], ["y"])], [("n", np.array([big, 3], i64))]),
+        "Reshape": ([node("Reshape", ["x", "n"], ["y"])], [("n", np.array([big, big, -1], i64))]),
+        "ConstantOfShape": ([node("ConstantOfShape", ["n"], ["y"])], [("n", np.array([big, big], i64))]),
+        "Range": ([node("Range", ["a", "n", "b"], ["y"])],
+                  [("a", np.array(0, i64)), ("n", np.array(big, i64)), ("b", np.array(1, i64))]),
+        "HannWindow": ([node("HannWindow", ["n"], ["y"])], [("n", np.array(2**40, i64))]),
+        "Pad": ([node("Pad", ["x", "n"], ["y"], mode="edge")], [("n", np.array([0, 2**30, 0, 2**30], i64))]),
+        "OneHot": ([node("OneHot", ["i", "n", "v"], ["y"])],
+                   [("i", np.zeros(3, i64)), ("n", np.array(-5, i64)), ("v", np.zeros(2, np.float32))]),
+        "Resize": ([node("Resize", ["x", "", "", "n"], ["y"])], [("n", np.array([big, big], i64))]),
+        "Split": ([node("Split", ["x"], ["y"], num_outputs=big, axis=1)], []),
+        "DepthToSpace": ([node("DepthToSpace", ["d"], ["y"], blocksize=2**32)], [("d", np.zeros((1, 4, 1, 1), np.float32))]),
+        "MaxPool": ([node("MaxPool", ["d"], ["y"], kernel_shape=[big, 1], pads=[big, 0, big, 0])],
+                    [("d", np.zeros((1, 1, 4, 4), np.float32))]),
+        "Unsqueeze": ([node("Unsqueeze", ["x", "n"], ["y"])], [("n", np.arange(1000, dtype=i64))]),
+    }  # fmt: skip
+    for name, (nodes, weights) in cases.items():
+        with pytest.raises(baton.Error) as error:
+            from_onnx(model(nodes, weights, opset=18), freeze_params=True)
+        assert not isinstance(error.value, baton.error.InternalError), (name, error.value)
+        assert f"`node_y` ({name})" in str(error.value), (name, error.value)
+    with pytest.raises(baton.error.CompileError, match=r"input `x` is a tensor of more than 2\^48 elements"):
+        from_onnx(model([node("Relu", ["x"], ["y"])], inputs=[value("x", [big, big])]))
+
+
+def test_wrong_inputs():
+    exe = baton.compile(GOOD)
+    for arguments, error, words in (
+        ({"z": X}, TypeError, "no input `z`; its inputs are x"),
+        ({"x": X.astype(np.float64)}, TypeError, "`x` is float32, float64 was given"),
+        ({"x": np.ones((1, 5), np.float32)}, ValueError, r"`x` has shape \(1, 4\), \(1, 5\) was given"),
+        ({}, TypeError, "`x` is missing"),
+    ):
+        with pytest.raises(error, match=words):
+            exe(**arguments)
+
+
+@pytest.fixture(scope="module")
+def lib():
+    mod, params = from_onnx(GOOD)
+    return relay.build(mod, target="llvm", params=params)
+
+
+def test_wrong_inputs_of_an_executor(lib):
+    module = graph_executor.GraphModule(lib["default"](baton.cpu()))
+    with pytest.raises(baton.Error, match="`x`: it has not been set"):
+        module.run()
+    for name, array, words in (
+        ("z", X, "no input `z`; it has `x`"),
+        ("x", X.astype(np.float64), r"expected float32\[1, 4\], got float64"),
+        ("x", np.ones((1, 5), np.float32), r"expected float32\[1, 4\], got float32\[1, 5\]"),
+    ):
+        with pytest.raises(baton.Error, match=words):
+            module.set_input(name, array)
+    module.set_input("x", X)
+    module.run()
+    np.testing.assert_array_equal(module.get_output(0).numpy(), X)
+
+
+EXPORT = """
+import sys, numpy as np, baton
+from baton import relay
+x = relay.var("x", shape=(100000,))
+y = relay.add(x, relay.const(np.arange(100000, dtype="float32")))
+lib = relay.build(baton.IRModule.from_expr(relay.Function([x], y)), target="llvm")
+try:
+    lib.export_library(sys.argv[1] if len(sys.argv) > 1 else {!r})
+except baton.Error as error:
+    print(type(error).__name__, error)
+"""
+
+
+@pytest.mark.parametrize("disk, words", [(500, "cannot write .*; is the disk full?"), (200_000, "cannot write `m.so`: ")])
+def test_export_to_a_full_disk(tmp_path, disk, words):
+    (tmp_path / "m.so").write_bytes(b"precious")
+    done = limits.run(EXPORT.format("m.so"), tmp_path, disk=disk, env={"TMPDIR": str(tmp_path)})
+    assert done.returncode == 0 and re.search(words, done.stdout), done.stdout + done.stderr
+    # What was there is still there, and nothing else.
+    assert [p.name for p in tmp_path.rglob("*")] == ["m.so"] and (tmp_path / "m.so").read_bytes() == b"precious"
+
+
+def test_export_to_a_read_only_folder(tmp_path, lib):
+    (tmp_path / "locked").mkdir(mode=0o500)
+    done = limits.run(EXPORT.format("locked/m.so"), tmp_path, modes_hold=True)
+    assert done.returncode == 0 and "cannot write `locked/m.so`" in done.stdout, done.stdout + done.stderr
+    assert "ermission denied" in done.stdout and not list((tmp_path / "locked").iterdir())
+    with pytest.raises(baton.Error, match="its folder does not exist"):
+        lib.export_library(tmp_path / "none" / "m.so")
+    with pytest.raises(baton.Error, match="is a directory"):
+        lib.export_library(tmp_path)
+
+
+def test_artifact_cut_or_changed_anywhere(tmp_path, lib):
+    lib.export_library(tmp_path / "m.so")
+    whole = (tmp_path / "m.so").read_bytes()
+    cut = tmp_path / "cut.so"
+    for size in [*range(0, len(whole), 13), *range(len(whole) - 100, len(whole))]:
+        cut.write_bytes(whole[:size])
+        with pytest.raises(baton.Error, match=r"cannot load `.*cut.so`: (the file is empty|it is not a compiled|the end of a)"):
+            baton.runtime.load_module(cut)
+    for at in range(0, len(whole), 97):
+        cut.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+        with pytest.raises(baton.Error, match="cannot load `.*cut.so`"):
+            baton.runtime.load_module(cut)
+    with pytest.raises(baton.Error, match="none.so`"):
+        baton.runtime.load_module(tmp_path / "none.so")
+    with pytest.raises(baton.Error, match="is a directory"):
+        baton.runtime.load_module(tmp_path)
+
+
+def test_parameters_cut_anywhere(tmp_path):
+    whole = relay.save_param_dict({"w": baton.nd.array(np.arange(6, dtype=np.float32).reshape(2, 3)), "b": X})
+    for size in range(len(whole)):
+        with pytest.raises(baton.error.RuntimeError, match="parameters: .*at byte"):
+            relay.load_param_dict(whole[:size])
+    assert list(relay.load_param_dict(whole)) == ["w", "b"]
+
+
+def test_json_cut_anywhere():
+    text = baton.ir.save_json(from_onnx(GOOD)[0]).rstrip()
+    for size in range(0, len(text), 3):
+        with pytest.raises(baton.Error, match="JSON:"):
+            baton.ir.load_json(text[:size])
