@@ -52,6 +52,7 @@ struct Plan {
   bool tuple = false;        ///< the unit value is no node of a graph
   bool by_name = false;      ///< as a key of a map: by `name_hint`
   bool keeps_level = false;  ///< a pattern binds for what comes after it
+  bool type_data = false;    ///< compares the fields of its constructors, whose variables it binds
   std::vector<Field> binds;
   std::vector<Field> fields;
   uint64_t seed = 0;
@@ -102,8 +103,11 @@ std::unique_ptr<Plan> MakePlan(uint32_t index) {
   p->graph = (expr && !OneOf(key, kValueThough)) || OneOf(key, kGraphAlso);
   p->tuple = key == "relay.Tuple";
   p->by_name = key == "GlobalVar" || key == "GlobalTypeVar";
+  p->type_data = key == "relay.TypeData";
   for (const FieldInfo& f : info->fields) {
     if (f.flags & runtime::kIgnored) continue;
+    // What a use of a constructor means is said by its name and data type; its fields are compared with the type.
+    if (key == "relay.Constructor" && std::strcmp(f.name, "inputs") == 0) continue;
     if (f.kind == FieldKind::kObject) p->leaf = false;
     ((f.flags & runtime::kBinds) ? p->binds : p->fields).push_back({f.offset, f.kind, f.name});
   }
@@ -409,6 +413,13 @@ class Comparer {
         }
       }
       if (!same) return Fail(Path(it.path, f.name), ScalarText(x, f.kind) + " against " + ScalarText(y, f.kind));
+    }
+    if (p.type_data) {
+      const auto &x = static_cast<const TypeDataNode*>(it.a)->constructors,
+                 &y = static_cast<const TypeDataNode*>(it.b)->constructors;
+      for (size_t i = 0; i < x.size() && i < y.size(); ++i) {
+        Push(x[i]->inputs.get(), y[i]->inputs.get(), Path(it.path, "constructors"));
+      }
     }
     std::reverse(stack_.begin() + base, stack_.end());
     return true;

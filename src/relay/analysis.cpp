@@ -4,6 +4,7 @@
 #include <baton/relay/functor.h>
 #include <baton/runtime/registry.h>
 #include <ir/pointer_map.h>
+#include <relay/blocks.h>
 
 #include <algorithm>
 
@@ -122,6 +123,89 @@ Map<String, int64_t> CountOps(const IRModule& mod) {
   return out;
 }
 
+namespace {
+const char* KindName(TypeKind k) {
+  switch (k) {
+    case TypeKind::kType:
+      return "a type";
+    case TypeKind::kShapeVar:
+      return "a shape";
+    case TypeKind::kBaseType:
+      return "a base type";
+    case TypeKind::kConstraint:
+      return "a constraint";
+    case TypeKind::kAdtHandle:
+      return "the name of a data type without its arguments";
+    default:
+      return "the definition of a data type";
+  }
+}
+}  // namespace
+
+TypeKind CheckKind(const Type& type, const IRModule& mod) {
+  auto kind = [](const Type& t) {
+    if (const auto* v = t.as<TypeVarNode>()) return v->kind;
+    if (const auto* v = t.as<IncompleteTypeNode>()) return v->kind;
+    if (const auto* v = t.as<GlobalTypeVarNode>()) return v->kind;
+    if (t.as<TypeDataNode>()) return TypeKind::kTypeData;
+    return t.as<TypeConstraintNode>() ? TypeKind::kConstraint : TypeKind::kType;
+  };
+  std::vector<Type> work{type};
+  PointerSet seen;
+  auto need = [&](const Type& t, const char* where) {
+    if (!t.defined()) throw CompileError(std::string(where) + " is missing (null)");
+    if (kind(t) != TypeKind::kType)
+      throw CompileError(std::string(where) + " is " + KindName(kind(t)) + ", must be a type");
+    work.push_back(t);
+  };
+  if (!type.defined()) throw CompileError("a null type has no kind");
+  while (!work.empty()) {
+    Type t = work.back();
+    work.pop_back();
+    if (!seen.Add(t.get())) continue;
+    if (const auto* n = t.as<TupleTypeNode>()) {
+      for (const Type& f : n->fields) need(f, "a field of a tuple");
+    } else if (const auto* n = t.as<FuncTypeNode>()) {
+      for (const Type& f : n->arg_types) need(f, "an argument of a function");
+      need(n->ret_type, "the result of a function");
+    } else if (const auto* n = t.as<RelayRefTypeNode>()) {
+      need(n->value, "what a reference refers to");
+    } else if (const auto* n = t.as<TypeDataNode>()) {
+      for (const Constructor& c : n->constructors) {
+        for (const Type& f : c->inputs) need(f, "a field of a constructor");
+      }
+    } else if (const auto* n = t.as<TypeCallNode>()) {
+      if (!n->func.defined() || kind(n->func) != TypeKind::kAdtHandle)
+        throw CompileError("a type that is no data type is given arguments");
+      for (const Type& a : n->args) need(a, "an argument of a data type");
+      const auto* g = n->func.as<GlobalTypeVarNode>();
+      if (!g || !mod.defined() || mod->type_definitions.empty()) continue;
+      TypeData data = mod->LookupTypeDef(GetRef<GlobalTypeVar>(g));
+      if (data->type_vars.size() != n->args.size()) {
+        throw CompileError("the data type `" + g->name_hint.str() + "` takes " +
+                           std::to_string(data->type_vars.size()) + " arguments, got " +
+                           std::to_string(n->args.size()));
+      }
+    }
+  }
+  return kind(type);
+}
+
+bool IsBasicBlockNormalForm(const Expr& expr) {
+  Blocks blocks(expr);
+  for (const ExprNode* n : blocks.order()) {
+    if (IsAtom(n)) continue;
+    const Blocks::Info info = blocks.Of(n);
+    bool ok = true;
+    ForEachEdge(n, [&](const ExprNode* part, int own, bool) {
+      if (!part || IsAtom(part)) return;
+      ok = ok && blocks.Of(part).block == (own < 0 ? info.block : info.first + own);
+    });
+    if (!ok) return false;
+  }
+  return true;
+}
+
 }  // namespace baton::relay
 
 namespace {
@@ -148,8 +232,24 @@ BATON_REGISTER_GLOBAL("relay.analysis.alpha_equal").set_body_typed([](ObjectRef 
 });
 BATON_REGISTER_GLOBAL("relay.analysis.count_nodes").set_body_typed([](Expr e) { return CountNodes(e); });
 BATON_REGISTER_GLOBAL("relay.analysis.count_ops").set_body_typed([](IRModule m) { return CountOps(m); });
+BATON_REGISTER_GLOBAL("relay.analysis.check_kind").set_body_typed([](Type t, IRModule mod) {
+  return static_cast<int64_t>(CheckKind(t, mod));
+});
+BATON_REGISTER_GLOBAL("relay.analysis.check_basic_block_normal_form").set_body_typed([](Expr e) {
+  return IsBasicBlockNormalForm(e);
+});
 BATON_REGISTER_GLOBAL("relay.analysis.check_constant").set_body_typed([](Expr e) {
-  return e.as<ConstantNode>() != nullptr;
+  // A constant, or a tuple of such.
+  std::vector<const ExprNode*> work{e.get()};
+  PointerSet seen;
+  while (!work.empty()) {
+    const ExprNode* n = work.back();
+    work.pop_back();
+    if (n->IsInstance<ConstantNode>() || !seen.Add(n)) continue;
+    if (!n->IsInstance<TupleNode>()) return false;
+    for (const Expr& f : static_cast<const TupleNode*>(n)->fields) work.push_back(f.get());
+  }
+  return true;
 });
 /// Element types of all typed parts, sorted by name.
 BATON_REGISTER_GLOBAL("relay.analysis.all_dtypes").set_body_typed([](Expr e) {

@@ -120,6 +120,7 @@ class Interpreter {
   }
 
   ObjectRef Apply(const ObjectRef& callee, const Array<ObjectRef>& args) {
+    if (const auto* ctor = callee.as<ConstructorNode>()) return Construct(ctor, args);
     const auto* closure = callee.as<ClosureObj>();
     if (!closure)
       throw RuntimeError("a value of type " + (callee.defined() ? callee.get()->GetTypeKey() : "null") + " was called");
@@ -151,6 +152,14 @@ class Interpreter {
     return f && f->HasNonzeroAttr(attr::kPrimitive);
   }
 
+  static ObjectRef Construct(const ConstructorNode* ctor, const Array<ObjectRef>& args) {
+    if (args.size() != ctor->inputs.size()) {
+      throw RuntimeError("the constructor `" + ctor->name_hint.str() + "` has " + std::to_string(ctor->inputs.size()) +
+                         " fields, got " + std::to_string(args.size()));
+    }
+    return ConstructorValue(ctor->tag, args, GetRef<Constructor>(ctor));
+  }
+
   static bool Truth(const ObjectRef& v) {
     NDArray a = Downcast<NDArray>(v);
     if (a.numel() != 1)
@@ -163,9 +172,7 @@ class Interpreter {
     for (const Expr& a : c->args) args.push_back(frame->memo.at(a.get()));
     if (const auto* op = c->op.as<OpNode>()) return Evaluator::Get().EvalOp(GetRef<Op>(op), c->attrs, args);
     if (IsPrimitive(c->op)) return Evaluator::Get().EvalPrimitive(Downcast<Function>(c->op), args);
-    if (const auto* ctor = c->op.as<ConstructorNode>()) {
-      return ConstructorValue(ctor->tag, args, GetRef<Constructor>(ctor));
-    }
+    if (const auto* ctor = c->op.as<ConstructorNode>()) return Construct(ctor, args);
     return Apply(frame->memo.at(c->op.get()), args);
   }
 
@@ -179,9 +186,9 @@ class Interpreter {
     if (const auto* g = e.as<GlobalVarNode>()) {
       return MakeClosure(Downcast<Function>(mod_->Lookup(GetRef<GlobalVar>(g))), nullptr);
     }
-    if (e.as<ConstructorNode>() || e.as<OpNode>()) {
-      throw UnsupportedError(
-          "the interpreter does not take an operator or constructor as a value; wrap it in a function");
+    if (e.as<ConstructorNode>()) return e;  // called later
+    if (e.as<OpNode>()) {
+      throw UnsupportedError("the interpreter does not take an operator as a value; wrap it in a function");
     }
     throw InternalError("the interpreter does not know expressions of type " + e.get()->GetTypeKey());
   }

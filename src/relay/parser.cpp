@@ -210,7 +210,14 @@ Parser::OpEntry* Parser::FindOp(std::string_view name) {
 
 /// A word that names a constructor or an operator.
 Expr Parser::Word(const Token& t) {
-  if (auto it = constructors_.find(t.text); it != constructors_.end()) return it->second;
+  if (auto it = constructors_.find(t.text); it != constructors_.end()) {
+    // A constructor without fields is a value by itself: `Nil` is a call.
+    if (!it->second->inputs.empty() || Is(Tok::kLParen) || Is(Tok::kLBracket)) return it->second;
+    CallNode n;
+    n.span = lex_.SpanOf(t, t);
+    n.op = it->second;
+    return Call(std::move(n));
+  }
   if (OpEntry* e = FindOp(t.text)) return *e->op;
   std::vector<std::string> known = Op::ListNames();
   for (const auto& [name, c] : constructors_) known.push_back(std::string(name));

@@ -192,7 +192,12 @@ void Printer::Atom(const ExprNode* n) {
   } else if (n->IsInstance<GlobalVarNode>()) {
     Sigil('@', static_cast<const GlobalVarNode*>(n)->name_hint.view());
   } else if (n->IsInstance<ConstructorNode>()) {
-    text_ += static_cast<const ConstructorNode*>(n)->name_hint.view();
+    // Uncalled. The name of one without fields stands for the call of it.
+    const auto* c = static_cast<const ConstructorNode*>(n);
+    if (c->inputs.empty())
+      Meta(GetRef<ObjectRef>(n));
+    else
+      text_ += c->name_hint.view();
   } else if (n->IsInstance<TupleNode>() && static_cast<const TupleNode*>(n)->fields.empty()) {
     text_ += "()";
   } else {
@@ -372,7 +377,7 @@ void Printer::PrintPattern(const Pattern& p) {
         Print(v->var->type_annotation);
       }
     } else if (const auto* c = p.as<PatternConstructorNode>()) {
-      Atom(c->constructor.get());
+      text_ += c->constructor.defined() ? c->constructor->name_hint.view() : "(nullptr)";
       if (!c->patterns.empty()) list(c->patterns, false);
     } else if (const auto* t = p.as<PatternTupleNode>()) {
       list(t->patterns, true);
@@ -385,7 +390,15 @@ void Printer::PrintPattern(const Pattern& p) {
 void Printer::Node(const ExprNode* n) {
   if (n->IsInstance<CallNode>()) {
     const auto* c = static_cast<const CallNode*>(n);
-    Atom(c->op.get());
+    if (const auto* k = c->op.as<ConstructorNode>()) {
+      text_ += k->name_hint.view();
+      if (k->inputs.empty() && c->args.empty() && c->type_args.empty() && !c->attrs.defined()) {
+        TypeComment(n);
+        return;
+      }
+    } else {
+      Atom(c->op.get());
+    }
     if (!c->type_args.empty()) {
       text_ += '[';
       for (size_t i = 0; i < c->type_args.size(); ++i) {

@@ -9,13 +9,15 @@ namespace {
 
 /// Maps the types within a type by `leaf`, which gets those without parts; keeps what does not change. Shared parts of
 /// one type are few, so none are remembered.
-template <class Leaf>
-Type MapType(const Type& t, Leaf leaf) {
+/// `known` gives the result for a part that is known already, or null.
+template <class Leaf, class Known>
+Type MapType(const Type& t, Leaf leaf, Known known) {
+  if (const Type* k = known(t)) return *k;
   return support::WithStack([&]() -> Type {
     auto array = [&](const auto& in) {
       auto out = in;
       for (size_t i = 0; i < in.size(); ++i) {
-        Type x = MapType(in[i], leaf);
+        Type x = MapType(in[i], leaf, known);
         if (!x.same_as(in[i])) out.Set(i, Downcast<std::decay_t<decltype(in[i])>>(x));
       }
       return out;
@@ -26,21 +28,25 @@ Type MapType(const Type& t, Leaf leaf) {
     }
     if (const auto* n = t.as<FuncTypeNode>()) {
       Array<Type> args = array(n->arg_types);
-      Type ret = n->ret_type.defined() ? MapType(n->ret_type, leaf) : n->ret_type;
+      Type ret = n->ret_type.defined() ? MapType(n->ret_type, leaf, known) : n->ret_type;
       if (args.same_as(n->arg_types) && ret.same_as(n->ret_type)) return t;
       return FuncType(n->type_params, args, ret, n->type_constraints);
     }
     if (const auto* n = t.as<RelayRefTypeNode>()) {
-      Type value = MapType(n->value, leaf);
+      Type value = MapType(n->value, leaf, known);
       return value.same_as(n->value) ? t : RelayRefType(value);
     }
     if (const auto* n = t.as<TypeCallNode>()) {
-      Type func = MapType(n->func, leaf);
+      Type func = MapType(n->func, leaf, known);
       Array<Type> args = array(n->args);
       return func.same_as(n->func) && args.same_as(n->args) ? t : TypeCall(func, args);
     }
     return leaf(t);
   });
+}
+template <class Leaf>
+Type MapType(const Type& t, Leaf leaf) {
+  return MapType(t, leaf, [](const Type&) -> const Type* { return nullptr; });
 }
 
 template <class F>
@@ -83,7 +89,8 @@ Type TypeSolver::Find(const Type& t) {
 
 const Object* TypeSolver::FirstHole(const Type& root) {
   if (!root.defined() || root->IsInstance<TensorTypeNode>()) return nullptr;
-  std::vector<const Object*> stack{root.get()};
+  if (closed_.Has(root.get())) return nullptr;
+  std::vector<const Object*> stack{root.get()}, found;
   PointerSet seen;
   while (!stack.empty()) {
     const Object* t = stack.back();
@@ -93,8 +100,14 @@ const Object* TypeSolver::FirstHole(const Type& root) {
       if (!to) return t;
       t = to->get();
     }
-    if (!t || !HasParts(t) || !seen.Add(t)) continue;
+    if (!t || !HasParts(t) || closed_.Has(t) || !seen.Add(t)) continue;
+    found.push_back(t);
     ForEachTypePart(t, [&](const Object* p) { stack.push_back(p); });
+  }
+  // What has no hole gets none: types of nested functions are looked through once, not once a level.
+  for (const Object* t : found) {
+    closed_.Add(t);
+    keep_.push_back(GetRef<Type>(static_cast<const TypeNode*>(t)));
   }
   return nullptr;
 }
@@ -163,13 +176,20 @@ bool TypeSolver::Unify(const Type& x, const Type& y) {
       if (!all(p->fields, b.as<TupleTypeNode>()->fields)) return false;
     } else if (const auto* p = a.as<FuncTypeNode>()) {
       const auto* q = b.as<FuncTypeNode>();
-      if (p->type_params.size() != q->type_params.size()) return false;
-      Type other = b;
-      if (!p->type_params.empty()) {
-        std::vector<std::pair<const Object*, Type>> with;
-        for (size_t i = 0; i < p->type_params.size(); ++i) with.push_back({q->type_params[i].get(), p->type_params[i]});
-        other = Substitute(FuncType(Array<TypeVar>(), q->arg_types, q->ret_type, q->type_constraints), with);
+      Type other, fewer;
+      const size_t np = p->type_params.size(), nq = q->type_params.size();
+      if (np || nq) {
+        // Parameters that only one of both has are open: `fn[A](A) -> A` serves where `fn(int32) -> int32` is wanted.
+        std::vector<std::pair<const Object*, Type>> with_p, with_q;
+        for (size_t i = nq; i < np; ++i) with_p.push_back({p->type_params[i].get(), NewHole()});
+        for (size_t i = 0; i < nq; ++i)
+          with_q.push_back({q->type_params[i].get(), i < np ? Type(p->type_params[i]) : NewHole()});
+        other = Substitute(FuncType(Array<TypeVar>(), q->arg_types, q->ret_type, q->type_constraints), with_q);
         q = other.as<FuncTypeNode>();
+        if (!with_p.empty()) {
+          fewer = Substitute(FuncType(Array<TypeVar>(), p->arg_types, p->ret_type, p->type_constraints), with_p);
+          p = fewer.as<FuncTypeNode>();
+        }
       }
       stack.push_back({p->ret_type, q->ret_type});
       if (!all(p->arg_types, q->arg_types)) return false;
@@ -189,12 +209,21 @@ bool TypeSolver::Unify(const Type& x, const Type& y) {
 
 Type TypeSolver::Resolve(const Type& t) {
   if (!t.defined() || t->IsInstance<TensorTypeNode>()) return t;
-  return MapType(t, [this](const Type& leaf) -> Type {
-    if (!leaf->IsInstance<IncompleteTypeNode>()) return leaf;
-    Type to = Find(leaf);
-    // Unbound, or bound to something that may have holes of its own.
-    return to->IsInstance<IncompleteTypeNode>() ? to : Resolve(to);
-  });
+  if (const Type* known = resolved_.Find(t.get())) return *known;
+  Type out = MapType(
+      t,
+      [this](const Type& leaf) -> Type {
+        if (!leaf->IsInstance<IncompleteTypeNode>()) return leaf;
+        Type to = Find(leaf);
+        // Unbound, or bound to something that may have holes of its own.
+        return to->IsInstance<IncompleteTypeNode>() ? to : Resolve(to);
+      },
+      [this](const Type& part) { return resolved_.Find(part.get()); });
+  if (HasParts(t.get()) && !FirstHole(t)) {
+    keep_.push_back(t);
+    resolved_[t.get()] = out;
+  }
+  return out;
 }
 
 Type TypeSolver::Substitute(const Type& t, const std::vector<std::pair<const Object*, Type>>& with) {

@@ -31,6 +31,8 @@ class TypeSolver {
  private:
   bool Bind(const Type& hole, const Type& to);
   PointerMap<Type> bound_;
+  PointerSet closed_;          ///< types without a hole
+  PointerMap<Type> resolved_;  ///< of types without a hole: with what their holes were bound to
   std::vector<Type> keep_;
   std::vector<const Object*> bound_now_;
 };

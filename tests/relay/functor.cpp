@@ -1,5 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <baton/relay/analysis.h>
+#include <baton/relay/transform.h>
+#include <baton/relay/type_functor.h>
+#include <baton/tir/functor.h>
 #include <doctest/doctest.h>
+
+#include <algorithm>
 
 #include "sample.h"
 
@@ -71,6 +77,138 @@ Expr Everything(Var x, Var c) {
 }
 
 }  // namespace
+
+TEST_CASE("FN-001, FN-002, FN-003 arguments, one override a kind, a table a functor") {
+  struct Depth : ExprFunctor<int(const Expr&, int)> {
+    using ExprFunctor::VisitExpr_;
+    int VisitExpr_(const VarNode*, int d) override { return d; }
+    int VisitExpr_(const CallNode* c, int d) override { return VisitExpr(c->args[0], d + 1); }
+  } depth;
+  struct Join : ExprFunctor<std::string(const Expr&, const std::string&, int)> {
+    using ExprFunctor::VisitExpr_;
+    std::string VisitExpr_(const VarNode* v, const std::string& s, int n) override {
+      return v->name_hint().str() + s + std::to_string(n);
+    }
+  } join;
+  struct Plain : ExprFunctor<bool(const Expr&)> {
+    using ExprFunctor::VisitExpr_;
+    bool VisitExpr_(const VarNode*) override { return true; }
+  } plain;
+  Var x("x");
+  CHECK(depth.VisitExpr(Neg(Neg(x)), 10) == 12);
+  CHECK(depth(Neg(x), 0) == 1);
+  CHECK(join.VisitExpr(x, "-", 3) == "x-3");  // the same node, another functor, another table
+  CHECK(plain.VisitExpr(x));
+}
+
+TEST_CASE("FN-007, FN-010, FN-023 the default visits go to every part, through VisitExpr") {
+  struct Kinds : ExprVisitor {
+    std::vector<std::string> keys;
+    void VisitExpr(const Expr& e) override {
+      keys.push_back(e.get()->GetTypeKey());
+      ExprVisitor::VisitExpr(e);
+    }
+    int types = 0;
+    void VisitType(const Type&) override { ++types; }
+  } kinds;
+  Var x("x", F32({2})), c("c");
+  kinds.VisitExpr(Everything(x, c));
+  for (const char* key : {"relay.Constant", "relay.Tuple", "relay.Var", "GlobalVar", "relay.Function", "relay.Call",
+                          "relay.Let", "relay.If", "Op", "relay.TupleGetItem", "relay.RefCreate", "relay.RefRead",
+                          "relay.RefWrite", "relay.Constructor", "relay.Match"}) {
+    CHECK_MESSAGE(std::count(kinds.keys.begin(), kinds.keys.end(), key) > 0, key);
+  }
+  CHECK(kinds.types > 0);  // the annotation of %x
+}
+
+TEST_CASE("FN-012 a visitor keeps no results: a second visit goes through everything again") {
+  struct Count : ExprVisitor {
+    int calls = 0;
+    using ExprVisitor::VisitExpr_;
+    void VisitExpr_(const CallNode* op) override {
+      ++calls;
+      ExprVisitor::VisitExpr_(op);
+    }
+  } count;
+  Var x("x");
+  Expr e = Neg(Neg(x));
+  count.VisitExpr(e);
+  count.VisitExpr(e);
+  CHECK(count.calls == 4);
+}
+
+TEST_CASE("FN-014, FN-015, FN-017, FN-022 a mutator rebuilds what changed; Mutate; the base's default by name") {
+  struct Swap : ExprMutator {
+    Expr to;
+    int calls = 0;
+    using ExprMutator::VisitExpr_;
+    Expr VisitExpr_(const VarNode*) override { return to; }
+    Expr VisitExpr_(const CallNode* op) override {
+      ++calls;
+      return ExprMutator::VisitExpr_(op);  // no dispatch, so no endless recursion
+    }
+  } swap;
+  Var x("x"), y("y");
+  swap.to = y;
+  Expr pair = Tuple(Array<Expr>{x, Neg(x)}), item = TupleGetItem(pair, int64_t{1});
+  Expr out = swap.Mutate(item);
+  REQUIRE(out.as<TupleGetItemNode>());
+  CHECK(!out.same_as(item));
+  CHECK(out.as<TupleGetItemNode>()->index == 1);
+  CHECK(out.as<TupleGetItemNode>()->tuple.as<TupleNode>()->fields[0].same_as(y));
+  CHECK(swap.calls == 1);
+  CHECK(swap.VisitExpr(item).same_as(out));  // one and the same; remembered
+  CHECK(Same().Mutate(item).same_as(item));
+  struct Prefilled : ExprMutator {
+    Prefilled(Expr from, Expr into) { memo_[from] = into; }
+  };
+  CHECK(Prefilled(x, y).Mutate(Neg(x)).as<CallNode>()->args[0].same_as(y));  // FN-018
+}
+
+TEST_CASE("FN-006 the same scheme for loop programs") {
+  struct Eval : tir::ExprFunctor<int64_t(const PrimExpr&)> {
+    using tir::ExprFunctor<int64_t(const PrimExpr&)>::VisitExpr_;
+    int64_t VisitExpr_(const tir::AddNode* op) override { return VisitExpr(op->a) + VisitExpr(op->b); }
+    int64_t VisitExpr_(const tir::MulNode* op) override { return VisitExpr(op->a) * VisitExpr(op->b); }
+    int64_t VisitExpr_(const IntImmNode* op) override { return op->value; }
+  } eval;
+  PrimExpr two(int64_t{2}), three(int64_t{3});
+  CHECK(eval.VisitExpr(tir::Add(tir::Mul(two, three), two)) == 8);
+  CHECK_THROWS_AS(eval.VisitExpr(tir::Sub(two, three)), InternalError);
+}
+
+TEST_CASE("types have functor, visitor and mutator, too") {
+  struct Names : TypeVisitor {
+    std::string names;
+    using TypeVisitor::VisitType_;
+    void VisitType_(const TypeVarNode* v) override { names += v->name_hint.str(); }
+  } names;
+  struct Half : TypeMutator {
+    using TypeMutator::VisitType_;
+    Type VisitType_(const TensorTypeNode* t) override { return TensorType(t->shape, DataType::Float(16)); }
+  } half;
+  struct Bare : TypeFunctor<int(const Type&, int)> {
+    using TypeFunctor::VisitType_;
+    int VisitType_(const TensorTypeNode*, int n) override { return n; }
+  } bare;
+  TypeVar a(String("a"), TypeKind::kType), b(String("b"), TypeKind::kType);
+  GlobalTypeVar list(String("List"), TypeKind::kAdtHandle);
+  Type f = FuncType(Array<TypeVar>{a},
+                    Array<Type>{TupleType(Array<Type>{a, RelayRefType(b)}), TypeCall(list, Array<Type>{F32({2})})},
+                    Type(a), Array<TypeConstraint>());
+  names.VisitType(f);
+  CHECK(names.names == "aaba");
+  Type g = half.Mutate(f);
+  CHECK(g.as<FuncTypeNode>()->arg_types[0].same_as(f.as<FuncTypeNode>()->arg_types[0]));
+  CHECK(g.as<FuncTypeNode>()->arg_types[1].as<TypeCallNode>()->args[0].as<TensorTypeNode>()->dtype ==
+        DataType::Float(16));
+  CHECK(TypeMutator().Mutate(f).same_as(f));
+  CHECK(bare.VisitType(F32({2}), 5) == 5);
+  CHECK_THROWS_WITH_AS(bare.VisitType(f, 0), doctest::Contains("FuncType"), InternalError);
+  Type deep = a;
+  for (int i = 0; i < 1'000'000; ++i) deep = RelayRefType(deep);
+  OnStack(size_t{512} << 10, [&] { CHECK(TypeMutator().Mutate(deep).same_as(deep)); });
+}
 
 TEST_CASE("FN-004 an override of VisitExpr sees every edge; FN-013 shared nodes are handled once") {
   Var x("x");
@@ -194,5 +332,25 @@ TEST_CASE("FN-024 a million deep, with 8 MiB and with 512 KiB of stack") {
     Expr l = LetChain(x, n / 4);
     ExprVisitor().VisitExpr(l);
     CHECK(Same().Mutate(l).same_as(l));
+  });
+}
+
+TEST_CASE("FN-024 a million branches or functions, very many tuples, references and matches within each other") {
+  constexpr int n = 1'000'000;
+  Var x("x", F32({2})), c("c", TensorType::Scalar(DataType::Bool()));
+  Expr functions = x, references = x, matches = x;
+  for (int i = 0; i < n; ++i) functions = Function(Array<Var>(), functions);
+  for (int i = 0; i < n / 5; ++i) {
+    Var v("v");
+    references = RefRead(RefCreate(references));
+    matches = Match(matches, Array<Clause>{Clause(PatternVar(v), Expr(v))}, true);
+  }
+  OnStack(size_t{512} << 10, [&] {
+    for (Expr e : {IfChain(c, x, n), TupleChain(x, n / 5), functions, references, matches}) {
+      CHECK(MixedModeMutator().Mutate(e).same_as(e));
+      MixedModeVisitor().VisitExpr(e);
+      CHECK(WellFormed(e));
+      CHECK(relay::transform::InferTypeOf(e).defined());
+    }
   });
 }

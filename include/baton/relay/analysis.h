@@ -21,6 +21,12 @@ BATON_DLL bool WellFormed(const IRModule& mod, std::string* problems = nullptr);
 BATON_DLL Array<TypeVar> FreeTypeVars(const ObjectRef& expr_or_type);
 BATON_DLL Array<TypeVar> BoundTypeVars(const ObjectRef& expr_or_type);
 BATON_DLL Array<TypeVar> AllTypeVars(const ObjectRef& expr_or_type);
+/// Patterns of values that no clause covers; empty for an exhaustive match. `mod` gives the constructors.
+BATON_DLL Array<Pattern> UnmatchedCases(const Match& match, const IRModule& mod);
+/// The kind of a type; a CompileError says what makes no sense. `mod` (may be null) has the data types.
+BATON_DLL TypeKind CheckKind(const Type& type, const IRModule& mod);
+/// Whether each value that several blocks use (bodies, branches, clauses) is bound by a let in the block around them.
+BATON_DLL bool IsBasicBlockNormalForm(const Expr& expr);
 /// Number of nodes of an expression; shared ones count once.
 BATON_DLL int64_t CountNodes(const Expr& expr);
 /// Names of the operators that are called, with how often, in order of first call.

@@ -121,6 +121,11 @@ class IRModule(Object, key="IRModule"):
             mod._add(var, data)
         return mod
 
+    def import_from_std(self, file_to_import="prelude.rly"):
+        """Adds a file of the standard library: the prelude."""
+        from ..relay.prelude import import_std
+        import_std(self, file_to_import)
+
     def astext(self, show_meta_data=True):
         """The text form, which `baton.relay.parse` reads."""
         return astext(self, show_meta_data)

@@ -15,6 +15,7 @@
 #include <baton/relay/analysis.h>
 #include <baton/relay/functor.h>
 #include <baton/relay/op.h>
+#include <baton/relay/text.h>
 #include <baton/relay/transform.h>
 #include <baton/runtime/registry.h>
 #include <baton/support/nearest.h>
@@ -119,6 +120,7 @@ class Inferencer final : private TypeReporter {
   const TypeDataNode* DataType_(const GlobalTypeVar& header, const ObjectRef& at);
   void BindLet(const LetNode* let);
   void BindPattern(const PatternNode* pattern, const Type& type, const MatchNode* match);
+  void CheckCovered(const MatchNode* match);
   void FinishCall(const CallNode* call);
   bool Relation(const CallNode* call, const Type& result, bool last);
   void FinishTupleGetItem(const TupleGetItemNode* item);
@@ -342,6 +344,7 @@ void Inferencer::Step() {
     }
     stack_.pop_back();
     if (Keep(n)) return;
+    CheckCovered(m);
     Type type;
     for (const Clause& c : m->clauses) {
       Type t = TypeOf(c->rhs.get());
@@ -531,6 +534,23 @@ void Inferencer::BindPattern(const PatternNode* root, const Type& type, const Ma
   }
 }
 
+/// `match` promises that its clauses cover every value.
+void Inferencer::CheckCovered(const MatchNode* match) {
+  if (match->clauses.empty()) {
+    Error(match, "the match has no clause", "", "add one: `_ => ...`");
+    return;
+  }
+  if (!match->complete || !mod_.defined() || !errors_->empty()) return;
+  Array<Pattern> missing = UnmatchedCases(GetRef<Match>(match), mod_);
+  if (missing.empty()) return;
+  std::string text;
+  for (size_t i = 0; i < missing.size() && i < 4; ++i)
+    text += fmt::format("{}`{}`", i ? ", " : "", PrintText(missing[i], {.meta_data = false}));
+  if (missing.size() > 4) text += fmt::format(" and {} more", missing.size() - 4);
+  Error(match, fmt::format("the match does not cover {}", text), "",
+        "add a clause (`_ => ...` takes what is left), or write `match?`, which fails when no clause fits");
+}
+
 // ---- Calls
 
 Type Inferencer::Instantiate(const FuncTypeNode* f, const Array<Type>& type_args) {
@@ -637,9 +657,10 @@ void Inferencer::FinishCall(const CallNode* call) {
     Type got = TypeOf(call->args[i].get());
     if (!solver_.Unify(sig->arg_types[i], got)) {
       const ExprNode* arg = call->args[i].get();
-      Error(arg->span.defined() && !arg->IsInstance<VarNode>() ? arg : call,
-            fmt::format("argument {} of `{}` has type {}, must be {}", i, Name(call->op.get()), Text(got),
-                        Text(sig->arg_types[i])));
+      // A variable or a constructor has the span of its definition.
+      const bool here = arg->span.defined() && !arg->IsInstance<VarNode>() && !arg->IsInstance<ConstructorNode>();
+      Error(here ? arg : call, fmt::format("argument {} of `{}` has type {}, must be {}", i, Name(call->op.get()),
+                                           Text(got), Text(sig->arg_types[i])));
     }
   }
   Done(call, sig->ret_type);

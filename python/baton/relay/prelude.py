@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The prelude: lists, trees and options with their functions, written in Relay."""
+
+from ..ir import IRModule
+from .parser import parse
+
+_TEXT = """#[version = "0.0.5"]
+type List[A] { Cons(A, List[A]), Nil, }
+type Option[A] { Some(A), None, }
+type Tree[A] { Rose(A, List[Tree[A]]), }
+
+def @id[A](%x: A) -> A { %x }
+def @compose[A, B, C](%f: fn (B) -> C, %g: fn (A) -> B) -> fn (A) -> C { fn (%x: A) -> C { %f(%g(%x)) } }
+def @flip[A, B, C](%f: fn (A, B) -> C) -> fn (B, A) -> C { fn (%b: B, %a: A) -> C { %f(%a, %b) } }
+
+def @hd[A](%xs: List[A]) -> A { match? (%xs) { Cons(%x, _) => %x } }
+def @tl[A](%xs: List[A]) -> List[A] { match? (%xs) { Cons(_, %rest) => %rest } }
+def @nth[A](%xs: List[A], %n: int32) -> A {
+  if (equal(%n, 0)) { @hd(%xs) } else { @nth(@tl(%xs), subtract(%n, 1)) }
+}
+def @update[A](%xs: List[A], %n: int32, %v: A) -> List[A] {
+  if (equal(%n, 0)) { Cons(%v, @tl(%xs)) } else { Cons(@hd(%xs), @update(@tl(%xs), subtract(%n, 1), %v)) }
+}
+def @map[A, B](%f: fn (A) -> B, %xs: List[A]) -> List[B] {
+  match (%xs) { Cons(%x, %rest) => Cons(%f(%x), @map(%f, %rest)), Nil => Nil }
+}
+def @foldl[A, B](%f: fn (A, B) -> A, %acc: A, %xs: List[B]) -> A {
+  match (%xs) { Cons(%x, %rest) => @foldl(%f, %f(%acc, %x), %rest), Nil => %acc }
+}
+def @foldr[A, B](%f: fn (A, B) -> B, %acc: B, %xs: List[A]) -> B {
+  match (%xs) { Cons(%x, %rest) => %f(%x, @foldr(%f, %acc, %rest)), Nil => %acc }
+}
+def @foldr1[A](%f: fn (A, A) -> A, %xs: List[A]) -> A {
+  match? (%xs) { Cons(%x, Nil) => %x, Cons(%x, %rest) => %f(%x, @foldr1(%f, %rest)) }
+}
+def @concat[A](%xs: List[A], %ys: List[A]) -> List[A] {
+  match (%xs) { Cons(%x, %rest) => Cons(%x, @concat(%rest, %ys)), Nil => %ys }
+}
+def @filter[A](%f: fn (A) -> bool, %xs: List[A]) -> List[A] {
+  match (%xs) {
+    Cons(%x, %rest) => if (%f(%x)) { Cons(%x, @filter(%f, %rest)) } else { @filter(%f, %rest) },
+    Nil => Nil
+  }
+}
+def @zip[A, B](%xs: List[A], %ys: List[B]) -> List[(A, B)] {
+  match ((%xs, %ys)) { (Cons(%x, %xr), Cons(%y, %yr)) => Cons((%x, %y), @zip(%xr, %yr)), _ => Nil }
+}
+def @rev[A](%xs: List[A]) -> List[A] {
+  @foldl(fn (%acc: List[A], %x: A) -> List[A] { Cons(%x, %acc) }, Nil, %xs)
+}
+def @map_accumr[A, B, C](%f: fn (A, B) -> (A, C), %init: A, %xs: List[B]) -> (A, List[C]) {
+  let %step = fn (%b: B, %acc: (A, List[C])) -> (A, List[C]) {
+    let %both = %f(%acc.0, %b);
+    (%both.0, Cons(%both.1, %acc.1))
+  };
+  @foldr(%step, (%init, Nil), %xs)
+}
+def @map_accuml[A, B, C](%f: fn (A, B) -> (A, C), %init: A, %xs: List[B]) -> (A, List[C]) {
+  let %step = fn (%acc: (A, List[C]), %b: B) -> (A, List[C]) {
+    let %both = %f(%acc.0, %b);
+    (%both.0, Cons(%both.1, %acc.1))
+  };
+  let %result = @foldl(%step, (%init, Nil), %xs);
+  (%result.0, @rev(%result.1))
+}
+def @unfoldr[A, B](%f: fn (A) -> Option[(A, B)], %seed: A) -> List[B] {
+  match (%f(%seed)) { Some(%both) => Cons(%both.1, @unfoldr(%f, %both.0)), None => Nil }
+}
+def @unfoldl[A, B](%f: fn (A) -> Option[(A, B)], %seed: A) -> List[B] { @rev(@unfoldr(%f, %seed)) }
+def @sum(%xs: List[int32]) -> int32 { @foldl(fn (%a: int32, %b: int32) -> int32 { add(%a, %b) }, 0, %xs) }
+def @length[A](%xs: List[A]) -> int32 {
+  @foldl(fn (%n: int32, %x: A) -> int32 { add(%n, 1) }, 0, %xs)
+}
+def @tmap[A, B](%f: fn (A) -> B, %t: Tree[A]) -> Tree[B] {
+  match (%t) {
+    Rose(%x, %children) => Rose(%f(%x), @map(fn (%c: Tree[A]) -> Tree[B] { @tmap(%f, %c) }, %children))
+  }
+}
+def @size[A](%t: Tree[A]) -> int32 {
+  match (%t) {
+    Rose(_, %children) => add(1, @sum(@map(fn (%c: Tree[A]) -> int32 { @size(%c) }, %children)))
+  }
+}
+def @iterate[A](%f: fn (A) -> A, %n: int32) -> fn (A) -> A {
+  if (equal(%n, 0)) { fn (%x: A) -> A { %x } } else { @compose(%f, @iterate(%f, subtract(%n, 1))) }
+}
+"""
+
+_TYPES = {"List": ("l", "cons", "nil"), "Option": ("optional", "some", "none"), "Tree": ("tree", "rose")}
+_FUNCTIONS = ("id", "compose", "flip", "hd", "tl", "nth", "update", "map", "foldl", "foldr", "foldr1", "concat", "filter", "zip", "rev",
+              "map_accumr", "map_accuml", "unfoldr", "unfoldl", "sum", "length", "tmap", "size", "iterate")
+
+
+class Prelude:
+    """Adds the prelude to a module and holds its names.
+
+        mod = baton.IRModule()
+        p = relay.prelude.Prelude(mod)
+        mod["main"] = relay.Function([], p.length(p.cons(relay.const(1), p.nil())))
+
+    `l, cons, nil`, `optional, some, none` and `tree, rose` are the data types `List[A]`, `Option[A]` and `Tree[A]` with
+    their constructors (also `mod.get_type("List")`); `map`, `foldl`, `zip`, ... are global variables.
+    """
+
+    def __init__(self, mod=None):
+        self.mod = IRModule() if mod is None else mod
+        import_std(self.mod)
+        for name, fields in _TYPES.items():
+            for field, value in zip(fields, self.mod.get_type(name), strict=True):
+                setattr(self, field, value)
+        for name in _FUNCTIONS:
+            setattr(self, name, self.mod.get_global_var(name))
+
+    def get_type(self, name):
+        """(variable, *constructors) of a data type."""
+        return self.mod.get_type(name)
+
+    def get_ctor(self, type_name, name):
+        """A constructor by name."""
+        for constructor in self.mod.get_type(type_name)[1:]:
+            if constructor.name_hint == name:
+                return constructor
+        raise ValueError(f"the data type `{type_name}` has no constructor `{name}`")
+
+    def get_global_var(self, name):
+        """A function of the module."""
+        return self.mod.get_global_var(name)
+
+
+def import_std(mod, name="prelude.rly"):
+    """Adds what a file of the standard library defines, unless the module has it; `prelude.rly` is the one there is."""
+    if name != "prelude.rly":
+        raise ValueError(f"there is no `{name}` in the standard library; it has prelude.rly")
+    if any(var.name_hint == "List" for var in mod.type_definitions):
+        if "iterate" in mod:
+            return
+        raise ValueError("the module has a data type `List` of its own; the prelude brings another")
+    mod.update(parse(_TEXT, "prelude.rly"))
+
+
+__all__ = ["Prelude", "import_std"]
