@@ -11,11 +11,11 @@
 namespace baton::relay {
 
 /// Kinds of types, in the order of the dispatch table.
-#define BATON_RELAY_TYPE_KINDS(X)                                                                                 \
-  X(TensorTypeNode)                                                                                               \
-  X(TypeVarNode)                                                                                                  \
-  X(GlobalTypeVarNode) X(FuncTypeNode) X(TupleTypeNode) X(IncompleteTypeNode) X(RelayRefTypeNode) X(TypeCallNode) \
-      X(TypeDataNode)
+#define BATON_RELAY_TYPE_KINDS(X) \
+  X(TensorTypeNode)               \
+  X(TypeVarNode)                  \
+  X(GlobalTypeVarNode)            \
+  X(FuncTypeNode) X(TupleTypeNode) X(IncompleteTypeNode) X(RelayRefTypeNode) X(TypeCallNode) X(TypeDataNode)
 
 template <class FType>
 class TypeFunctor;
