@@ -167,6 +167,14 @@ void Printer::MetaSection() {
 
 // ---- Blocks
 
+/// The call of a constructor without fields.
+bool IsNullary(const ExprNode* n) {
+  if (!n->IsInstance<CallNode>()) return false;
+  const auto* c = static_cast<const CallNode*>(n);
+  const auto* k = c->op.as<ConstructorNode>();
+  return k && k->inputs.empty() && c->args.empty() && c->type_args.empty() && !c->attrs.defined();
+}
+
 void Printer::Prepare(const Expr& root) {
   blocks_ = std::make_unique<Blocks>(root);
   lines_.assign(blocks_->size(), {});
@@ -174,7 +182,8 @@ void Printer::Prepare(const Expr& root) {
   for (const ExprNode* n : blocks_->order()) {
     if (IsAtom(n)) continue;
     const Blocks::Info& i = blocks_->Of(n);
-    if (!i.in_place) lines_[i.block].push_back(n);
+    // `Nil` is written where it is used, unless several uses share it.
+    if (!i.in_place && (i.uses > 1 || !IsNullary(n))) lines_[i.block].push_back(n);
   }
 }
 
@@ -205,6 +214,8 @@ void Printer::Atom(const ExprNode* n) {
     if (i && i->number >= 0) {
       text_ += '%';
       text_ += std::to_string(i->number);
+    } else if (IsNullary(n)) {
+      text_ += static_cast<const CallNode*>(n)->op.as<ConstructorNode>()->name_hint.view();
     } else {
       Meta(GetRef<ObjectRef>(n));
     }
@@ -392,7 +403,7 @@ void Printer::Node(const ExprNode* n) {
     const auto* c = static_cast<const CallNode*>(n);
     if (const auto* k = c->op.as<ConstructorNode>()) {
       text_ += k->name_hint.view();
-      if (k->inputs.empty() && c->args.empty() && c->type_args.empty() && !c->attrs.defined()) {
+      if (IsNullary(n)) {
         TypeComment(n);
         return;
       }
