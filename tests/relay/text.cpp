@@ -167,7 +167,7 @@ TEST_CASE("data types and match") {
       "type Two {\n  Pair(float32, (int64, Two)),\n}\n\n"
       "def @main(%l: List[float32], %t: Two) {\n"
       "  match? (%l) {\n"
-      "    Cons(%h, Cons(_, %r)) => {\n      %0 = Nil();\n      Cons(%h, %0)\n    },\n"
+      "    Cons(%h, Cons(_, %r)) => {\n      Cons(%h, Nil)\n    },\n"
       "    Nil => {\n      @main(%l, %t)\n    },\n"
       "  }\n}\n";
   IRModule m = ParseModule(text);
