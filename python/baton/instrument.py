@@ -2,16 +2,19 @@
 """Instruments: the same as `baton.ir.instrument`."""
 
 from .ir.instrument import (
-                            PassInstrument,
-                            PassTimingInstrument,
-                            PrintAfter,
-                            PrintAfterAll,
-                            PrintBefore,
-                            PrintBeforeAll,
-                            PrintIRAfter,
-                            PrintIRBefore,
-                            pass_instrument,
+    PassInstrument,
+    PassTimingInstrument,
+    PassWatchdog,
+    PrintAfter,
+    PrintAfterAll,
+    PrintBefore,
+    PrintBeforeAll,
+    PrintIR,
+    PrintIRAfter,
+    PrintIRBefore,
+    VerifyIR,
+    pass_instrument,
 )
 
-__all__ = ["PassInstrument", "PassTimingInstrument", "PrintAfter", "PrintAfterAll", "PrintBefore", "PrintBeforeAll",
-           "PrintIRAfter", "PrintIRBefore", "pass_instrument"]
+__all__ = ["PassInstrument", "PassTimingInstrument", "PassWatchdog", "PrintAfter", "PrintAfterAll", "PrintBefore",
+           "PrintBeforeAll", "PrintIR", "PrintIRAfter", "PrintIRBefore", "VerifyIR", "pass_instrument"]

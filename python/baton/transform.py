@@ -9,8 +9,13 @@ from .ir.transform import (
     PassContext,
     PassInfo,
     PrintIR,
+    Scheduled,
     Sequential,
+    explain,
+    list_properties,
     module_pass,
+    parse_pipeline,
+    pipeline_text,
     sequential,
 )
 
@@ -19,5 +24,5 @@ def __getattr__(name):
     return getattr(_transform, name)
 
 
-__all__ = ["ApplyPassToFunction", "ModulePass", "Pass", "PassContext", "PassInfo", "PrintIR", "Sequential", "module_pass",
-           "sequential"]
+__all__ = ["ApplyPassToFunction", "ModulePass", "Pass", "PassContext", "PassInfo", "PrintIR", "Scheduled", "Sequential", "explain",
+           "list_properties", "module_pass", "parse_pipeline", "pipeline_text", "sequential"]

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <baton/driver/driver.h>
+#include <baton/ir/pipeline.h>
 #include <baton/ir/structural.h>
 #include <baton/relay/evaluator.h>
 #include <baton/relay/functor.h>
@@ -366,55 +367,53 @@ namespace {
 
 /// Decomposes until nothing does any more.
 transform::Pass DecomposeAll() {
-  return transform::CreateModulePass(
+  transform::Pass pass = transform::CreateModulePass(
       TypedPackedFunc<IRModule(IRModule, transform::PassContext)>([](IRModule mod, transform::PassContext) {
         transform::Pass infer = relay::transform::InferType(), decompose = relay::transform::DecomposeOps();
         for (int round = 0; round < 16; ++round) {
           mod = infer(mod);
           IRModule next = decompose(mod);
-          if (next.same_as(mod)) break;
+          if (next.same_as(mod)) return mod;
           mod = next;
         }
-        return mod;
+        return infer(mod);
       }),
       0, "DecomposeAll", {});
+  return transform::WithContract(pass, {.doc = "DecomposeOps until nothing is left to decompose.", .keeps = {"Typed"}});
 }
+const transform::RegisterPass<DecomposeAll> registered_decompose;
 
 }  // namespace
 
 transform::Pass DefaultPipeline() {
   using namespace relay::transform;  // NOLINT: passes
+  // Types are inferred where a pass needs them and something made expressions without; see `baton explain-pipeline`.
   Array<Pass> passes;
   auto add = [&](Pass p) { passes.push_back(p); };
   auto add_if_there = [&](const char* name) {
     if (Registry::Get(std::string("relay._transform.") + name)) add(baton::transform::GetPass(name));
   };
+  // From here on every program is one that type inference accepts.
   add(InferType());
   // From here on operators have static forms where shapes allow it.
   add(DynamicToStatic());
   add(SimplifyInference());
-  add(InferType());
   add(FoldConstant());
   add(DecomposeAll());
   // From here on weights are constants, also those that the model computes.
   add(FoldWeights());
-  add(InferType());
   add_if_there("FoldScaleAxis");
   add_if_there("SimplifyExpr");
   add(FoldConstant());
   add(EliminateCommonSubexpr());
   add_if_there("CombineParallelDense");
-  add(InferType());
   // From here on data flows in the layouts of the kernels.
   add_if_there("AlterOpLayout");
   add(PackDense());
-  add(InferType());
   add(FoldConstant());
-  add(InferType());
   // From here on every operator that has loops is in a primitive function.
   add(FuseOps(-1));
-  add(InferType());
-  return Sequential(passes, "DefaultPipeline");
+  return baton::transform::Scheduled(passes, "DefaultPipeline", {"Typed"});
 }
 
 IRModule Optimize(const IRModule& mod, const Target& target) {

@@ -1,194 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <baton/ir/pipeline.h>
+#include <baton/ir/progress.h>
 #include <baton/ir/structural.h>
 #include <baton/ir/transform.h>
 #include <baton/runtime/registry.h>
 #include <baton/support/nearest.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <mutex>
 #include <vector>
 
+#include "transform_internal.h"
+
 namespace baton::transform {
+
+using runtime::Registry;
+
 namespace {
 
-struct ContextStack {
-  PassContext fallback;
-  std::vector<PassContext> stack;
-};
-ContextStack& Stack() {
-  static thread_local ContextStack s;
-  return s;
-}
-
-struct ConfigOption {
-  std::string type_name;
-  PassContext::ConvertFn convert;
-};
-struct ConfigTable {
-  std::mutex mutex;
-  std::map<std::string, ConfigOption, std::less<>> options;
-  static ConfigTable& Get() {
-    static auto* t = new ConfigTable;
-    return *t;
-  }
-};
-
+/// What is known of passes by name, beyond what they say themselves.
 struct PassDocs {
   std::mutex mutex;
   std::map<std::string, std::string, std::less<>> docs;
+  std::map<std::string, std::vector<std::string>, std::less<>> params;
   static PassDocs& Get() {
     static auto* t = new PassDocs;
     return *t;
   }
 };
 
-bool Contains(const Array<String>& names, const String& name) {
-  for (const String& n : names) {
-    if (n == name) return true;
-  }
-  return false;
+/// Tests set it; compilation does not pay for it otherwise.
+bool VerifyAlways() {
+  static const bool always = [] {
+    const char* v = getenv("BATON_VERIFY_PASSES");
+    return v && *v && std::string_view(v) != "0";
+  }();
+  return always;
 }
 
-const RegisterNodes<PassInfoNode, PassContextNode, PassNode, ModulePassNode, FunctionPassNode, SequentialNode,
+const RegisterNodes<PassInfoNode, PassNode, ModulePassNode, FunctionPassNode, SequentialNode,
                     instrument::PassInstrumentNode>
     registered;
 
 }  // namespace
-
-// ---- PassContext
-
-PassContext PassContext::Create() { return PassContext(PassContextNode{}); }
-
-PassContext PassContext::Current() {
-  ContextStack& s = Stack();
-  if (!s.stack.empty()) return s.stack.back();
-  if (!s.fallback.defined()) s.fallback = Create();
-  return s.fallback;
-}
-
-PassContext PassContext::Make(int opt_level, Array<String> required, Array<String> disabled,
-                              Array<instrument::PassInstrument> instruments, Map<String, Any> config) {
-  PassContextNode n;
-  n.opt_level = opt_level;
-  if (required.defined()) n.required_pass = required;
-  if (disabled.defined()) n.disabled_pass = disabled;
-  if (instruments.defined()) n.instruments = instruments;
-  ConfigTable& t = ConfigTable::Get();
-  for (const auto& [key, value] : config) {
-    ConvertFn convert = nullptr;
-    std::string type_name;
-    {
-      std::lock_guard lock(t.mutex);
-      auto it = t.options.find(key.view());
-      if (it == t.options.end()) {
-        std::vector<std::string> known;
-        for (const auto& [k, o] : t.options) known.push_back(k);
-        throw Error("AttributeError",
-                    "there is no pass option `" + key.str() + "`" + support::DidYouMean(key.view(), known));
-      }
-      convert = it->second.convert;
-      type_name = it->second.type_name;
-    }
-    try {
-      n.config.Set(key, convert(value));
-    } catch (const Error& e) {
-      throw Error(e.kind(), "pass option `" + key.str() + "` (" + type_name + "): " + e.message());
-    }
-  }
-  return PassContext(std::move(n));
-}
-
-void PassContext::EnterWithScope() {
-  InstrumentEnterPassContext();  // a throw leaves the stack as it was
-  Stack().stack.push_back(*this);
-}
-
-void PassContext::ExitWithScope() {
-  ContextStack& s = Stack();
-  if (s.stack.empty() || !s.stack.back().same_as(*this)) {
-    throw runtime::ValueError(
-        "this PassContext is not the innermost one of this thread; contexts are left in the reverse order of entering");
-  }
-  s.stack.pop_back();  // popped whatever the instruments do
-  InstrumentExitPassContext();
-}
-
-void PassContext::InstrumentEnterPassContext() {
-  Array<instrument::PassInstrument> all = (*this)->instruments;
-  std::vector<instrument::PassInstrument> entered;
-  try {
-    for (const auto& i : all) {
-      i->EnterPassContext();
-      entered.push_back(i);
-    }
-  } catch (...) {
-    (*this)->instruments = Array<instrument::PassInstrument>();
-    for (const auto& i : entered) i->ExitPassContext();
-    throw;
-  }
-}
-
-void PassContext::InstrumentExitPassContext() {
-  Array<instrument::PassInstrument> all = (*this)->instruments;
-  try {
-    for (const auto& i : all) i->ExitPassContext();
-  } catch (...) {
-    (*this)->instruments = Array<instrument::PassInstrument>();
-    throw;
-  }
-}
-
-bool PassContext::InstrumentBeforePass(const IRModule& mod, const PassInfo& info) const {
-  Array<instrument::PassInstrument> all = (*this)->instruments;
-  if (all.empty()) return true;
-  if (!Contains((*this)->required_pass, info->name)) {
-    bool run = true;
-    for (const auto& i : all) run &= i->ShouldRun(mod, info);
-    if (!run) return false;
-  }
-  for (const auto& i : all) i->RunBeforePass(mod, info);
-  return true;
-}
-
-void PassContext::InstrumentAfterPass(const IRModule& mod, const PassInfo& info) const {
-  Array<instrument::PassInstrument> all = (*this)->instruments;
-  for (const auto& i : all) i->RunAfterPass(mod, info);
-}
-
-void PassContext::OverrideInstruments(Array<instrument::PassInstrument> instruments) {
-  InstrumentExitPassContext();
-  (*this)->instruments = instruments.defined() ? instruments : Array<instrument::PassInstrument>();
-  InstrumentEnterPassContext();
-}
-
-bool PassContext::PassEnabled(const PassInfo& info) const {
-  if (Contains((*this)->disabled_pass, info->name)) return false;
-  if (Contains((*this)->required_pass, info->name)) return true;
-  return (*this)->opt_level >= info->opt_level;
-}
-
-void PassContext::RegisterConfigOption(const char* key, const char* type_name, ConvertFn convert) {
-  ConfigTable& t = ConfigTable::Get();
-  std::lock_guard lock(t.mutex);
-  t.options[key] = {type_name, convert};
-}
-
-Map<String, Any> PassContext::ListConfigOptions() {
-  ConfigTable& t = ConfigTable::Get();
-  std::lock_guard lock(t.mutex);
-  Map<String, Any> out;
-  for (const auto& [key, option] : t.options) out.Set(key, Any(option.type_name));
-  return out;
-}
-
-void PassContext::FillAttrs(BaseAttrsNode* attrs, const Map<String, Any>& values) {
-  std::vector<BatonValue> kv;
-  for (const auto& e : values.get()->entries) {
-    kv.push_back(e.key.raw());
-    kv.push_back(e.value.raw());
-  }
-  attrs->InitByPackedArgs(runtime::Args(kv.data(), static_cast<int>(kv.size())));
-}
 
 // ---- Passes
 
@@ -196,14 +52,32 @@ IRModule Pass::operator()(IRModule mod) const { return (*this)(std::move(mod), P
 
 IRModule Pass::operator()(IRModule mod, const PassContext& ctx) const {
   if (!defined()) throw runtime::ValueError("Found undefined pass for optimization.");
-  if (!mod.defined()) throw runtime::ValueError("pass `" + get()->Info()->name.str() + "` was given no module");
   const PassNode* node = get();
   PassInfo info = node->Info();
+  if (!mod.defined()) throw runtime::ValueError("pass `" + info->name.str() + "` was given no module");
   // A front end that was asked to stop (Ctrl-C) says so by an error.
   if (const PackedFunc* poll = runtime::Registry::Get("runtime.CheckSignals")) (*poll)();
+  progress::Frame frame(node, mod);
   if (!ctx.InstrumentBeforePass(mod, info)) return mod;
-  IRModule out = (*node)(std::move(mod), ctx);
-  if (!out.defined()) throw runtime::TypeError("pass `" + info->name.str() + "` returned no module");
+  IRModule out;
+  try {
+    out = (*node)(mod, ctx);
+    if (!out.defined()) throw runtime::TypeError("pass `" + info->name.str() + "` returned no module");
+  } catch (const Error& e) {
+    // Whose fault it is, a reader of our own mistakes wants to know first.
+    if (e.kind() == "InternalError") e.get()->trace += "in pass `" + info->name.str() + "`\n";
+    ctx.InstrumentPassFailed(mod, info, String(DescribeException()));
+    throw;
+  } catch (...) {
+    ctx.InstrumentPassFailed(mod, info, String(DescribeException()));
+    throw;
+  }
+  if (VerifyAlways() && !out.same_as(mod)) {
+    std::string wrong = GetProperty("WellFormed").check(out);
+    if (!wrong.empty()) {
+      throw InternalError("pass `" + info->name.str() + "` left a module that is not well formed:\n" + wrong);
+    }
+  }
   ctx.InstrumentAfterPass(out, info);
   return out;
 }
@@ -244,6 +118,7 @@ IRModule FunctionPassNode::operator()(IRModule mod, const PassContext& ctx) cons
   IRModule view = mod.Copy();  // what a body does to the module it is handed has no effect
   for (const auto& [var, func] : mod->functions) {
     if (func.get()->type_index() != function_type || SkipFunction(func)) continue;
+    progress::AtFunction(var);
     Any out = pass_func(func, view, ctx);
     Object* o = out.object();
     if (!o || o->type_index() != function_type) {
@@ -259,36 +134,44 @@ IRModule FunctionPassNode::operator()(IRModule mod, const PassContext& ctx) cons
   return result;
 }
 
-namespace {
-
-/// Runs what `pass` requires, then what that requires, each time anew; a cycle is an error that lists it.
 IRModule RunRequired(const PassInfo& info, IRModule mod, const PassContext& ctx, std::vector<std::string>* path) {
   path->push_back(info->name);
   for (const String& name : info->required) {
-    for (const std::string& p : *path) {
-      if (name != p) continue;
+    for (size_t i = 0; i < path->size(); ++i) {
+      if (name != (*path)[i]) continue;
       std::string cycle;
-      for (const std::string& q : *path) cycle += q + " -> ";
-      throw runtime::ValueError("the passes require each other in a cycle: " + cycle + name.str());
+      for (size_t j = i; j < path->size(); ++j) cycle += (*path)[j] + " -> ";
+      throw runtime::ValueError("the passes require each other in a cycle: " + cycle + name.str() + " (met when `" +
+                                path->front() + "` was to run); take one of them out of another's `required`");
     }
     Pass required = GetPass(name);
     mod = RunRequired(required->Info(), std::move(mod), ctx, path);
+    size_t mark = schedule::Mark();
+    IRModule before = mod;
     mod = required(std::move(mod), ctx);
+    schedule::Say(mark, required->Info(), "inserted", "`" + info->name.str() + "` requires it", !mod.same_as(before));
   }
   path->pop_back();
   return mod;
 }
 
-}  // namespace
-
 IRModule SequentialNode::operator()(IRModule mod, const PassContext& ctx) const {
+  Deeper deeper;
   for (const Pass& pass : passes) {
     if (!pass.defined()) throw runtime::ValueError("Found undefined pass for optimization.");
     PassInfo info = pass->Info();
-    if (!ctx.PassEnabled(info)) continue;
+    if (!ctx.PassEnabled(info)) {
+      std::string why = ctx.WhyDisabled(info);
+      ctx.InstrumentPassSkipped(mod, info, String(why));
+      schedule::Say(schedule::Mark(), info, "skipped", why, false);
+      continue;
+    }
     std::vector<std::string> path;
     mod = RunRequired(info, std::move(mod), ctx, &path);
+    size_t mark = schedule::Mark();
+    IRModule before = mod;
     mod = pass(std::move(mod), ctx);
+    schedule::Say(mark, info, "ran", "in the list", !mod.same_as(before));
   }
   return mod;
 }
@@ -316,35 +199,89 @@ void InitFunctionPass(FunctionPassNode* n, PackedFunc f, int opt_level, String n
   n->function_type = function_type;
 }
 
-Pass GetPass(const String& name) {
+const PackedFunc* FindPassMaker(std::string_view name, std::string* key) {
+  auto find = [&](std::string_view prefix, std::string_view bare) {
+    *key = std::string(prefix) + std::string(bare);
+    return Registry::Get(*key);
+  };
+  if (name.starts_with("tir.")) return find("tir.transform.", name.substr(4));
+  if (name.starts_with("relay.")) return find("relay._transform.", name.substr(6));
   for (const char* prefix : {"relay._transform.", "transform.", "tir.transform."}) {
-    if (const PackedFunc* f = Registry::Get(prefix + name.str())) {
-      Any made = (*f)();
-      if (made.Is<Pass>() && !made.is_null()) return made.As<Pass>();
-    }
+    if (const PackedFunc* f = find(prefix, name)) return f;
   }
-  std::vector<std::string> known;
+  return nullptr;
+}
+
+Pass GetPass(const String& name) {
+  std::string key;
+  if (const PackedFunc* f = FindPassMaker(name.view(), &key)) {
+    Any made = (*f)();
+    if (!made.Is<Pass>() || made.is_null()) {
+      throw runtime::ValueError("`" + key + "` makes no pass, it returned " + runtime::ValueKindName(made.raw()));
+    }
+    return made.As<Pass>();
+  }
+  std::string near = support::DidYouMean(name.view(), PassNames());
+  throw runtime::ValueError("Cannot find relay._transform." + name.str() + " to create pass " + name.str() +
+                            (near.empty() ? "; `baton opt --list` prints all passes" : near));
+}
+
+std::vector<std::string> PassNames() {
+  std::vector<std::string> out;
   for (const std::string& n : Registry::ListNames()) {
     for (std::string_view prefix : {"relay._transform.", "tir.transform."}) {
-      if (n.starts_with(prefix)) known.push_back(n.substr(prefix.size()));
+      if (!n.starts_with(prefix)) continue;
+      std::string_view name = std::string_view(n).substr(prefix.size());
+      // Registered beside the passes: scopes, makers of passes, functions over expressions.
+      bool pass = !name.empty() && name[0] >= 'A' && name[0] <= 'Z' && name.find('.') == std::string_view::npos &&
+                  !name.starts_with("Make") && !name.starts_with("Create") && !name.ends_with("PassContext") &&
+                  !name.ends_with("Expr") && !name.ends_with("Local") && name != "RunPass";
+      if (pass) out.push_back((prefix[0] == 't' ? "tir." : "") + std::string(name));
     }
   }
-  throw runtime::ValueError("Cannot find relay._transform." + name.str() + " to create pass " + name.str() +
-                            support::DidYouMean(name.view(), known));
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+void PrintText(const std::string& text) {
+  if (const PackedFunc* f = Registry::Get("runtime.PrintText")) {
+    (*f)(text);
+  } else {
+    fputs(text.c_str(), stderr);
+  }
 }
 
 Pass PrintIR(String header, bool show_meta_data) {
   return CreateModulePass(
       TypedPackedFunc<IRModule(IRModule, PassContext)>([header, show_meta_data](IRModule mod, PassContext) {
-        std::string text = "PrintIR(" + header.str() + "):\n" + AsText(mod, show_meta_data) + "\n";
-        if (const PackedFunc* f = Registry::Get("runtime.PrintText")) {
-          (*f)(text);
-        } else {
-          fputs(text.c_str(), stderr);
-        }
+        PrintText("PrintIR(" + header.str() + "):\n" + AsText(mod, show_meta_data) + "\n");
         return mod;
       }),
       0, "PrintIR", {});
+}
+
+void RegisterPassParams(std::string_view name, std::vector<std::string> params) {
+  PassDocs& t = PassDocs::Get();
+  std::lock_guard lock(t.mutex);
+  t.params[std::string(name)] = std::move(params);
+}
+
+std::vector<std::string> PassParams(std::string_view name) {
+  PassDocs& t = PassDocs::Get();
+  std::lock_guard lock(t.mutex);
+  auto it = t.params.find(name);
+  return it == t.params.end() ? std::vector<std::string>() : it->second;
+}
+
+Pass WithContract(Pass pass, const PassDef& def) {
+  // Fresh from MakePass: nobody else has its info yet.
+  auto* info = const_cast<PassInfoNode*>(pass->Info().get());
+  info->needs = def.needs;
+  info->establishes = def.establishes;
+  info->keeps = def.keeps;
+  info->destroys = def.destroys;
+  if (auto* f = const_cast<FunctionPassNode*>(pass.as<FunctionPassNode>())) f->parallel = true;
+  return pass;
 }
 
 void RegisterPassDoc(std::string_view name, const char* doc) {
@@ -359,8 +296,18 @@ void RegisterPassGlobal(const std::string& global_name, PackedFunc make) {
 
 // ---- Front ends
 
-BATON_REGISTER_GLOBAL("transform.PassInfo").set_body_typed([](int opt_level, String name, Array<String> required) {
-  return PassInfo(opt_level, name, required.defined() ? required : Array<String>());
+BATON_REGISTER_GLOBAL("transform.PassInfo").set_body([](runtime::Args args, runtime::RetValue* rv) {
+  // (opt_level, name, required, needs, establishes, keeps, destroys); the lists may be left out or null.
+  auto names = [&](int i) {
+    return args.size() > i && !args[i].is_null() ? args[i].As<Array<String>>() : Array<String>();
+  };
+  *rv = PassInfo(PassInfoNode{.opt_level = args[0].As<int>(),
+                              .name = args[1].As<String>(),
+                              .required = names(2),
+                              .needs = names(3),
+                              .establishes = names(4),
+                              .keeps = names(5),
+                              .destroys = names(6)});
 });
 BATON_REGISTER_GLOBAL("transform.Info").set_body_typed([](Pass p) { return p->Info(); });
 BATON_REGISTER_GLOBAL("transform.PassDoc").set_body_typed([](String name) {
@@ -369,22 +316,30 @@ BATON_REGISTER_GLOBAL("transform.PassDoc").set_body_typed([](String name) {
   auto it = t.docs.find(name.view());
   return String(it == t.docs.end() ? "" : it->second);
 });
-BATON_REGISTER_GLOBAL("transform.PassContext")
-    .set_body_typed([](int opt_level, Array<String> required, Array<String> disabled,
-                       Array<instrument::PassInstrument> instruments, Map<String, Any> config) {
-      return PassContext::Make(opt_level, required, disabled, instruments, config);
-    });
-BATON_REGISTER_GLOBAL("transform.EnterPassContext").set_body_typed([](PassContext ctx) { ctx.EnterWithScope(); });
-BATON_REGISTER_GLOBAL("transform.ExitPassContext").set_body_typed([](PassContext ctx) { ctx.ExitWithScope(); });
-BATON_REGISTER_GLOBAL("transform.GetCurrentPassContext").set_body_typed([] { return PassContext::Current(); });
-BATON_REGISTER_GLOBAL("transform.OverrideInstruments")
-    .set_body_typed([](PassContext ctx, Array<instrument::PassInstrument> i) { ctx.OverrideInstruments(i); });
-BATON_REGISTER_GLOBAL("transform.ListConfigs").set_body_typed([] { return PassContext::ListConfigOptions(); });
-BATON_REGISTER_GLOBAL("transform.RunPass").set_body_typed([](Pass pass, IRModule mod) { return pass(std::move(mod)); });
+const struct RegisteredRunPass {
+  RegisteredRunPass() {
+    for (const char* name : {"transform.RunPass", "relay._transform.RunPass"}) {  // the second is the early name
+      Registry::Register(name).set_body_typed([](Pass pass, IRModule mod) { return pass(std::move(mod)); });
+    }
+  }
+} registered_run_pass;
+BATON_REGISTER_GLOBAL("transform.PassNames").set_body_typed([] {
+  Array<String> out;
+  for (const std::string& n : PassNames()) out.push_back(String(n));
+  return out;
+});
+BATON_REGISTER_GLOBAL("transform.PassParams").set_body_typed([](String name) {
+  Array<String> out;
+  for (const std::string& n : PassParams(name.view())) out.push_back(String(n));
+  return out;
+});
 BATON_REGISTER_GLOBAL("transform.GetPass").set_body_typed([](String name) { return GetPass(name); });
 BATON_REGISTER_GLOBAL("transform.MakeModulePass")
     .set_body_typed([](TypedPackedFunc<IRModule(IRModule, PassContext)> f, PassInfo info) {
-      return CreateModulePass(f, info->opt_level, info->name, info->required);
+      auto n = make_object<ModulePassNode>();
+      n->pass_func = f;
+      n->pass_info = info;
+      return Pass(ObjectPtr<Object>(n));
     });
 BATON_REGISTER_GLOBAL("transform.Sequential")
     .set_body_typed([](Array<Pass> passes, int opt_level, String name, Array<String> required) -> Pass {
@@ -393,6 +348,8 @@ BATON_REGISTER_GLOBAL("transform.Sequential")
 BATON_REGISTER_GLOBAL("transform.PrintIR").set_body([](runtime::Args args, runtime::RetValue* rv) {
   *rv = PrintIR(args.size() > 0 ? args[0].As<String>() : String(), args.size() > 1 && args[1].As<bool>());
 });
+[[maybe_unused]] const bool print_ir_params =
+    (RegisterPassParams("PrintIR", {"header=\"\"", "show_meta_data=false"}), true);
 BATON_REGISTER_GLOBAL("relay._transform.PrintIR").set_body([](runtime::Args args, runtime::RetValue* rv) {
   *rv = PrintIR(args.size() > 0 ? args[0].As<String>() : String(), args.size() > 1 && args[1].As<bool>());
 });

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <baton/ir/progress.h>
 #include <baton/relay/functor.h>
 #include <ir/pointer_map.h>
 #include <relay/children.h>
@@ -177,6 +178,7 @@ void ExprVisitor::VisitPattern(const Pattern& p) {
 Expr ExprMutator::VisitExpr(const Expr& expr) {
   auto it = memo_.find(expr);
   if (it != memo_.end()) return it->second;
+  baton::transform::progress::AtExpr(expr);
   Expr out = ExprFunctor::VisitExpr(expr);
   memo_[expr] = out;
   return out;
@@ -350,6 +352,7 @@ void MixedModeVisitor::VisitExpr(const Expr& root) {
       root, [&](const Expr& e) { return visit_counter_.count(e.get()) != 0; },
       [&](const Expr& e) {
         visit_counter_[e.get()] = 1;
+        baton::transform::progress::AtExpr(e);
         VisitLeaf(e);
       });
 }
@@ -380,6 +383,7 @@ Expr MixedModeMutator::VisitExpr(const Expr& root) {
   ExpandDataflow(
       root, [&](const Expr& e) { return memo_.count(e) != 0; },
       [&](const Expr& e) {
+        baton::transform::progress::AtExpr(e);
         Expr out = ExprFunctor::VisitExpr(e);
         memo_[e] = out;
       });

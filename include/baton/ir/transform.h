@@ -2,60 +2,42 @@
 // Pass infrastructure: PassInfo, PassContext, passes of every kind, sequences, instruments.
 #pragma once
 
+#include <baton/ir/instrument.h>
 #include <baton/ir/module.h>
 #include <baton/runtime/packed_func.h>
 #include <baton/runtime/registry.h>
 #include <baton/support/with.h>
 
+#include <string>
 #include <string_view>
-
-namespace baton::transform {
-
-class PassInfo;
-}  // namespace baton::transform
-
-namespace baton::instrument {
-
-/// Watches passes. Hooks may throw; what happens then stands at PassContext.
-class BATON_DLL PassInstrumentNode : public Node<PassInstrumentNode, Object> {
- public:
-  static constexpr const char* _type_key = "instrument.PassInstrument";
-  static constexpr bool _type_final = false;
-  static constexpr bool _type_abstract = true;
-  static constexpr uint32_t _type_child_slots = 8;
-  String name;
-  static constexpr void Describe(auto& d) { d(F<&PassInstrumentNode::name>, "Name of the instrument."); }
-  virtual ~PassInstrumentNode() = default;
-  virtual void EnterPassContext() const = 0;
-  virtual void ExitPassContext() const = 0;
-  virtual bool ShouldRun(const IRModule& mod, const transform::PassInfo& info) const = 0;
-  virtual void RunBeforePass(const IRModule& mod, const transform::PassInfo& info) const = 0;
-  virtual void RunAfterPass(const IRModule& mod, const transform::PassInfo& info) const = 0;
-};
-class PassInstrument : public ObjectRef {
- public:
-  BATON_DEFINE_OBJECT_REF_METHODS(PassInstrument, ObjectRef, PassInstrumentNode)
-};
-/// An instrument of functions; a null one does nothing (a null should_run says yes).
-BATON_DLL PassInstrument MakePassInstrument(String name, PackedFunc enter, PackedFunc exit, PackedFunc should_run,
-                                            PackedFunc run_before, PackedFunc run_after);
-
-}  // namespace baton::instrument
+#include <vector>
 
 namespace baton::transform {
 
 using Module = IRModule;
 
 /// What the framework knows of a pass.
+///
+/// Properties ("Typed", "ANF", ...) are a contract that Scheduled (pipeline.h) acts upon: what the pass `needs` holds
+/// when it runs, what it `establishes` holds afterwards, what it `keeps` goes on holding if it did ("*" is all), what
+/// it `destroys` does not. A pass that says nothing keeps nothing, unless it returns the very module that it got.
 struct PassInfoNode : Node<PassInfoNode, Object> {
   static constexpr const char* _type_key = "transform.PassInfo";
   int32_t opt_level = 0;
   String name;
   Array<String> required;
+  Array<String> needs;
+  Array<String> establishes;
+  Array<String> keeps;
+  Array<String> destroys;
   static constexpr void Describe(auto& d) {
     d(F<&PassInfoNode::opt_level>, "The pass is enabled from this level of the context on.");
     d(F<&PassInfoNode::name>, "Its name.");
     d(F<&PassInfoNode::required>, "Passes that must run before it.");
+    d(F<&PassInfoNode::needs>, "Properties that must hold before it.");
+    d(F<&PassInfoNode::establishes>, "Properties that hold after it; all it does is establish them.");
+    d(F<&PassInfoNode::keeps>, "Properties that go on holding; \"*\" is all that it does not destroy.");
+    d(F<&PassInfoNode::destroys>, "Properties that do not hold any more; all others are kept.");
   }
 };
 class PassInfo : public RefTo<PassInfoNode, ObjectRef> {
@@ -69,7 +51,11 @@ class PassInfo : public RefTo<PassInfoNode, ObjectRef> {
 ///
 /// Instruments are called in the order of `instruments` at every point. Enter: if one throws, those that had entered
 /// are exited, `instruments` is cleared and the exception goes on. Exit: if one throws, `instruments` is cleared, later
-/// ones get no exit, the context is left all the same and the exception goes on.
+/// ones get no exit, the context is left all the same and the exception goes on. With `isolate_instruments` a throw is
+/// not passed on: that instrument is taken out, and what it threw is in `instrument_errors`.
+///
+/// A nested context replaces its outer one: level, lists of passes, options and instruments. Only instruments that
+/// observe are inherited: they see its passes too, without a say in which of them run.
 struct BATON_DLL PassContextNode : Node<PassContextNode, Object> {
   static constexpr const char* _type_key = "transform.PassContext";
   int32_t opt_level = 2;
@@ -78,6 +64,10 @@ struct BATON_DLL PassContextNode : Node<PassContextNode, Object> {
   Map<String, Any> config;
   Array<instrument::PassInstrument> instruments;
   ObjectRef diag_ctx;
+  bool inherit_instruments = true;
+  bool isolate_instruments = false;
+  int32_t num_threads = 1;
+  Array<String> instrument_errors;
   static constexpr void Describe(auto& d) {
     d(F<&PassContextNode::opt_level>, "Passes up to this level run.");
     d(F<&PassContextNode::required_pass>, "Names of passes that run whatever their level.");
@@ -85,6 +75,10 @@ struct BATON_DLL PassContextNode : Node<PassContextNode, Object> {
     d(F<&PassContextNode::config>, "Options by registered key.");
     d(F<&PassContextNode::instruments>, "Called around each pass, in this order.");
     d(F<&PassContextNode::diag_ctx>, "Collects diagnostics; may be null.");
+    d(F<&PassContextNode::inherit_instruments>, "Observing instruments of the outer context see its passes too.");
+    d(F<&PassContextNode::isolate_instruments>, "An instrument that throws is taken out; passes go on.");
+    d(F<&PassContextNode::num_threads>, "Threads that function passes of C++ run on; 1 is the caller's alone.");
+    d(F<&PassContextNode::instrument_errors>, "What isolated instruments threw: \"instrument, hook: error\".");
   }
   template <class T>
   T GetConfig(const char* key, T otherwise = T()) const {
@@ -109,10 +103,16 @@ class BATON_DLL PassContext : public RefTo<PassContextNode, ObjectRef> {
   void InstrumentExitPassContext();
   bool InstrumentBeforePass(const IRModule& mod, const PassInfo& info) const;
   void InstrumentAfterPass(const IRModule& mod, const PassInfo& info) const;
+  void InstrumentPassFailed(const IRModule& mod, const PassInfo& info, const String& error) const;
+  void InstrumentPassSkipped(const IRModule& mod, const PassInfo& info, const String& reason) const;
   /// Exits the instruments there are, puts these in place, enters them.
   void OverrideInstruments(Array<instrument::PassInstrument> instruments);
   /// Disabled: no. Required by the user: yes. Else the context's level must be at least the pass's.
   bool PassEnabled(const PassInfo& info) const;
+  /// Why it is not enabled; "" where it is.
+  std::string WhyDisabled(const PassInfo& info) const;
+  /// A copy of it with these options in addition, checked.
+  PassContext WithConfig(const Map<String, Any>& more) const;
 
   using ConvertFn = Any (*)(const Any& in);
   static void RegisterConfigOption(const char* key, const char* type_name, ConvertFn convert);
@@ -137,6 +137,17 @@ class BATON_DLL PassContext : public RefTo<PassContextNode, ObjectRef> {
     return in.As<T>();
   }
   static void FillAttrs(BaseAttrsNode* attrs, const Map<String, Any>& values);
+};
+
+/// Makes a context that is active elsewhere the current one of this thread until the end of the block, without entering
+/// it: no instrument is told. For work that is handed to other threads:
+///   PassContext ctx = PassContext::Current();
+///   threading::ParallelFor(n, 1, [&](int64_t begin, int64_t end) { AdoptPassContext adopt(ctx); ... });
+class BATON_DLL AdoptPassContext {
+ public:
+  explicit AdoptPassContext(const PassContext& ctx);
+  ~AdoptPassContext();
+  AdoptPassContext(const AdoptPassContext&) = delete;
 };
 
 #define BATON_REGISTER_PASS_CONFIG_OPTION(Key, ValueType)                           \
@@ -189,6 +200,7 @@ class BATON_DLL FunctionPassNode : public Node<FunctionPassNode, PassNode> {
   PassInfo pass_info;
   PackedFunc pass_func;  ///< (function, module, context) -> function
   uint32_t function_type = 0;
+  bool parallel = false;  ///< the body may run on several functions at once
   static constexpr void Describe(auto& d) { d(F<&FunctionPassNode::pass_info>, "Name, level, prerequisites."); }
   PassInfo Info() const final { return pass_info; }
   IRModule operator()(IRModule mod, const PassContext& ctx) const final;
@@ -259,8 +271,11 @@ struct PassDef {
   const char* doc = "";
   int opt_level = 0;
   Array<String> required = {};
+  Array<String> needs = {}, establishes = {}, keeps = {}, destroys = {};  ///< the contract; see PassInfoNode
   PassBody run = {};
 };
+/// Gives a pass that has just been made its contract.
+BATON_DLL Pass WithContract(Pass pass, const PassDef& def);
 template <auto Fn>
 consteval std::string_view FunctionName() {
   std::string_view s = __PRETTY_FUNCTION__;
@@ -270,11 +285,13 @@ consteval std::string_view FunctionName() {
   while (!s.empty() && (s.back() == ')' || s.back() == ' ')) s.remove_suffix(1);
   return s.substr(s.rfind("::") + 2);
 }
+/// The names of the arguments that a pass is made with, in order: what texts of pipelines call them.
+BATON_DLL void RegisterPassParams(std::string_view name, std::vector<std::string> params);
 BATON_DLL void RegisterPassDoc(std::string_view name, const char* doc);
 template <auto Fn>
 Pass MakePass(const PassDef& def) {
   RegisterPassDoc(FunctionName<Fn>(), def.doc);
-  return def.run.Create(def.opt_level, String(FunctionName<Fn>()), def.required);
+  return WithContract(def.run.Create(def.opt_level, String(FunctionName<Fn>()), def.required), def);
 }
 BATON_DLL void RegisterPassGlobal(const std::string& global_name, PackedFunc make);
 /// Registers `Pass Fn(args...)` as relay._transform.Fn, or as another layer's with its prefix.

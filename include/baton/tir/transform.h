@@ -23,6 +23,27 @@ class PrimFuncPass : public Pass {
  public:
   BATON_DEFINE_OBJECT_REF_METHODS(PrimFuncPass, Pass, PrimFuncPassNode)
 };
+/// Option `tir.UnrollLoop` of the context: which loops the pass UnrollLoop writes out beside those marked so.
+struct UnrollLoopConfigNode : AttrsNode<UnrollLoopConfigNode> {
+  static constexpr const char* _type_key = "tir.transform.UnrollLoopConfig";
+  int64_t auto_max_step = 0;
+  int64_t auto_max_depth = 8;
+  int64_t auto_max_extent = 0;
+  bool explicit_unroll = true;
+  static constexpr void Describe(auto& d) {
+    d(F<&UnrollLoopConfigNode::auto_max_step>, "Statements up to which a nest of loops is written out by itself.",
+      runtime::AtLeast(0));
+    d(F<&UnrollLoopConfigNode::auto_max_depth>, "Nested loops up to which that happens.", runtime::AtLeast(0));
+    d(F<&UnrollLoopConfigNode::auto_max_extent>, "Iterations up to which any loop is written out by itself.",
+      runtime::AtLeast(0));
+    d(F<&UnrollLoopConfigNode::explicit_unroll>, "Writes out loops marked unrolled; else they become plain loops.");
+  }
+};
+class UnrollLoopConfig : public Attrs {
+ public:
+  BATON_DEFINE_OBJECT_REF_METHODS(UnrollLoopConfig, Attrs, UnrollLoopConfigNode)
+};
+
 BATON_DLL Pass CreatePrimFuncPass(const TypedPackedFunc<PrimFunc(PrimFunc, IRModule, PassContext)>& pass_func,
                                   int opt_level, String name, Array<String> required);
 

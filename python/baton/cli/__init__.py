@@ -14,11 +14,12 @@ import sys
 from . import arguments
 from .errors import Failure, exit_code, report
 
-VERBS = {  # in the order that help shows them; each is the module of that name here
+VERBS = {  # in the order that help shows them; each is the module of that name here, with _ for -
     "run": "compile a model in memory, or load a compiled one, and run it once",
     "compile": "write a compiled model, or a stage on the way to it, to a file",
     "bench": "time a model, alone or in turns with ONNX Runtime",
     "opt": "run passes on Relay text: text in, text out",
+    "explain-pipeline": "say of each pass why it ran, was inserted or was skipped",
     "inspect": "say what is in a model: inputs, outputs, operators, what is not supported",
     "doctor": "say what this machine offers, what is missing, and how to mend it",
     "completion": "print the completion script of a shell",
@@ -42,7 +43,7 @@ def build_parser(only: str | None = None):
     verbs = parser.add_subparsers(metavar="VERB", parser_class=arguments.Parser)
     for verb, text in VERBS.items():
         if only in (None, verb):
-            importlib.import_module(f".{verb}", __name__).add_parser(verbs, verb, text)
+            importlib.import_module("." + verb.replace("-", "_"), __name__).add_parser(verbs, verb, text)
         else:
             verbs.add_parser(verb, help=text)
     return parser

@@ -6,7 +6,6 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-import time
 
 from . import arguments
 from .errors import Failure, UsageError, file_error
@@ -17,22 +16,33 @@ def add_parser(verbs, verb, text):
     parser = arguments.add_verb(
         verbs, verb, text,
         '  baton opt in.relay --passes "InferType,FoldConstant"\n'
-        '  baton opt in.relay --passes "InferType,FuseOps(fuse_opt_level=2)" --timing -o out.relay\n'
+        '  baton opt in.relay --passes "InferType,FuseOps(max_depth=64)" --timing -o out.relay\n'
+        '  baton opt in.relay --passes "InferType,FoldConstant" --print-changed --print-diff\n'
         "  cat in.relay | baton opt --passes InferType -\n"
         "  baton opt --list",
     )  # fmt: skip
     parser.add_argument("model", metavar="FILE", nargs="?", help="Relay text; - for standard input").complete = "file"
     parser.add_argument(
-        "--passes", default="", metavar="LIST", help='passes in order, such as "InferType,FoldConstant"'
+        "--passes", default="", metavar="LIST",
+        help='passes in order, such as "InferType,FuseOps(max_depth=64),tir.UnrollLoop(auto_max_step=16)"',
     )
     parser.add_argument(
         "-o", "--output", metavar="FILE", help="where to write (default: standard output)"
     ).complete = "file"
     parser.add_argument("--list", action="store_true", help="print the names of all passes and stop")
     parser.add_argument("--timing", action="store_true", help="print each pass's time on standard error")
-    parser.add_argument(
-        "--print-after-all", action="store_true", help="print the module after each pass on standard error"
-    )
+    parser.add_argument("--trace", metavar="FILE", help="write times for chrome://tracing and Perfetto").complete = "file"
+    parser.add_argument("--verify", action="store_true", help="check the module after each pass, and run each twice")
+    group = parser.add_argument_group("printing, on standard error")
+    group.add_argument("--print-after-all", action="store_true", help="print the module after each pass")
+    for when in ("before", "after"):
+        group.add_argument(
+            f"--print-{when}", action="append", default=[], metavar="PASS",
+            help=f"print the module {when} passes of this name or pattern (* and ?), or `all`",
+        )  # fmt: skip
+    group.add_argument("--print-changed", action="store_true", help="print only what a pass changed")
+    group.add_argument("--print-diff", action="store_true", help="print the lines that differ")
+    group.add_argument("--print-to", metavar="DIR", help="write a file a step instead").complete = "file"
     parser.add_argument(
         "-O", dest="opt_level", type=int, choices=range(4), default=3, help="level of the pass context (default: 3)"
     )
@@ -58,72 +68,39 @@ def read_text(path: str) -> str:
         raise Failure(f"`{path}` is no text: byte {error.start} is not UTF-8") from None
 
 
-def parse_passes(text: str) -> list[tuple[str, dict]]:
-    """`A,B(x=1,y="z")` as [("A", {}), ("B", {"x": 1, "y": "z"})]; values are Python literals."""
-    import ast
-
-    if not text.strip():
-        return []
-    try:
-        tree = ast.parse(f"[{text}]", mode="eval")
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        raise UsageError(
-            f"--passes: `{text}` is no list of passes", 'write it as "InferType,FuseOps(fuse_opt_level=2)"'
-        ) from None
-    out = []
-    for item in tree.body.elts:
-        call = item if isinstance(item, ast.Call) else None
-        name = call.func if call else item
-        if not isinstance(name, ast.Name) or (call and (call.args or any(k.arg is None for k in call.keywords))):
-            raise UsageError(
-                f"--passes: `{ast.unparse(item)}` is no pass; options are given by name",
-                "write it as Name(option=value)",
-            )
-        try:
-            options = {keyword.arg: ast.literal_eval(keyword.value) for keyword in call.keywords} if call else {}
-        except ValueError:
-            raise UsageError(f"--passes: the options of `{name.id}` are no plain values") from None
-        out.append((name.id, options))
-    return out
-
-
 def run(args: argparse.Namespace) -> int:
-    wanted = parse_passes(args.passes)
-    if not args.list:
-        if args.model is None:
-            raise UsageError("a file of Relay text is needed, or - for standard input")
-        text = read_text(args.model)
-        if not text.strip():
-            what = "standard input" if args.model == "-" else f"`{args.model}`"
-            raise Failure(f"{what} is empty; Relay text is needed")
+    if args.list:
+        from ..driver import passes
+
+        print("\n".join(passes.full_names()))
+        return 0
+    if args.model is None:
+        raise UsageError("a file of Relay text is needed, or - for standard input")
     from ..driver import passes
 
-    known = passes.names()
-    if args.list:
-        print("\n".join(known))
-        return 0
-    for name, _ in wanted:
-        if name not in known:
-            import difflib
-
-            near = difflib.get_close_matches(name, known, 3)
-            hint = f"did you mean {' or '.join(near)}?" if near else "`baton opt --list` prints all"
-            raise UsageError(f"--passes: there is no pass `{name}`", hint)
-    source = "<stdin>" if args.model == "-" else args.model
-    config = args.pass_config
-    with passes.context(args.opt_level, config, args.disable_pass):
-        module = passes.parse(text, source)
-        for name, options in wanted:
-            try:
-                one = passes.make(name, options)
-            except TypeError as error:
-                raise UsageError(f"--passes: {name}: {error}") from None
-            start = time.perf_counter()
-            module = passes.run(one, module)
+    try:
+        pipeline = passes.pipeline(args.passes)
+    except ValueError as error:
+        raise UsageError(f"--passes: {str(error).removeprefix('pipeline:')}") from None
+    text = read_text(args.model)
+    if not text.strip():
+        what = "standard input" if args.model == "-" else f"`{args.model}`"
+        raise Failure(f"{what} is empty; Relay text is needed")
+    instruments, timing = watchers(args, passes)
+    for name in passes.unknown(args.disable_pass):
+        note(f"warning: {name}")
+    try:
+        module = passes.parse(text, "<stdin>" if args.model == "-" else args.model)
+        with passes.context(args.opt_level, args.pass_config, args.disable_pass, instruments):
+            module = passes.run(pipeline, module)
+    finally:
+        if timing is not None:
             if args.timing:
-                note(f"{(time.perf_counter() - start) * 1e3:9.2f} ms  {name}")
-            if args.print_after_all:
-                note(f"// --- after {name}\n{passes.text(module)}")
+                note(passes.timing_text(timing).rstrip("\n"))
+            if args.trace:
+                from .values import write_file
+
+                write_file(args.trace, passes.timing_trace(timing).encode())
     out = passes.text(module)
     out = out if out.endswith("\n") else out + "\n"
     if args.output in (None, "-"):
@@ -133,3 +110,27 @@ def run(args: argparse.Namespace) -> int:
 
         write_file(args.output, out.encode())
     return 0
+
+
+def watchers(args: argparse.Namespace, passes) -> tuple[list, object]:
+    """The instruments that the options ask for, and the one that measures (or None)."""
+    out = []
+    if args.verify:
+        out.append(passes.verifier())
+    timing = passes.timing() if args.timing or args.trace else None
+    if timing is not None:
+        out.append(timing)
+    if args.print_before or args.print_after or args.print_after_all or args.print_changed or args.print_diff or args.print_to:
+        chosen = [] if args.print_after_all else [*args.print_before, *args.print_after]
+        out.append(
+            passes.printer(
+                before=bool(args.print_before),
+                after=not args.print_before or bool(args.print_after) or args.print_after_all,
+                only_changed=args.print_changed,
+                diff=args.print_diff,
+                passes=[] if "all" in chosen else chosen,
+                directory=args.print_to or "",
+                write=lambda text: note(str(text).rstrip("\n")),
+            )
+        )
+    return out, timing

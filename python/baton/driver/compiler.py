@@ -157,16 +157,17 @@ def _check_shapes(inputs, shapes) -> None:
 class Options:
     """What a model is compiled for and how: the target, and what goes into the pass context."""
 
-    def __init__(self, target=None, opt_level: int = 3, config=None, disabled_pass: Sequence[str] = ()):
+    def __init__(self, target=None, opt_level: int = 3, config=None, disabled_pass: Sequence[str] = (), instruments=()):
         make = get_global_func("target.Target")
         self.target = make(target or "llvm") if target is None or isinstance(target, str) else target
         self.opt_level, self.config, self.disabled_pass = opt_level, dict(config or {}), list(disabled_pass)
+        self.instruments = list(instruments)
 
     @contextlib.contextmanager
     def context(self):
         """The pass context, entered; `baton.transform.PassContext` in two calls."""
         make = get_global_func("transform.PassContext")
-        context = make(self.opt_level, [], self.disabled_pass, [], self.config)
+        context = make(self.opt_level, [], self.disabled_pass, self.instruments, self.config)
         get_global_func("transform.EnterPassContext")(context)
         try:
             yield context

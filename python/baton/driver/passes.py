@@ -5,29 +5,73 @@ from __future__ import annotations
 
 import contextlib
 
-from .._ffi import get_global_func, list_global_func_names
+from .._ffi import get_global_func
 from .._ffi.base import load_compiler
 
 load_compiler()
-_PREFIXES = ("relay._transform.", "tir.transform.")
-# Registered beside the passes, but no passes.
-_NOT_PASSES = ("Make", "Create")
+
+
+def _instrument(name, *args):
+    return get_global_func("instrument." + name)(*args)
+
+
+def full_names() -> list[str]:
+    """The names of all passes that can be made by name, sorted; those over loop programs as tir.NAME."""
+    return [str(name) for name in get_global_func("transform.PassNames")()]
 
 
 def names() -> list[str]:
-    """The names of all passes that can be made by name, sorted."""
-    out = set()
-    for name in map(str, list_global_func_names()):
-        for prefix in _PREFIXES:
-            short = name.removeprefix(prefix)
-            if (
-                short != name
-                and short[:1].isupper()
-                and not short.startswith(_NOT_PASSES)
-                and not short.endswith("Expr")
-            ):
-                out.add(short)
-    return sorted(out)
+    """The names of all passes as contexts call them, sorted."""
+    return sorted({name.removeprefix("tir.") for name in full_names()})
+
+
+def unknown(wanted) -> list[str]:
+    """What to say of names that no pass has."""
+    import difflib
+
+    known, out = names(), []
+    for name in wanted:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 1)
+            out.append(f"there is no pass `{name}`" + (f"; did you mean `{near[0]}`?" if near else ""))
+    return out
+
+
+def pipeline(text: str):
+    """The sequence that a text says; "default" is the one between import and lowering. ValueError with the place."""
+    if text.strip() == "default":
+        return get_global_func("driver.DefaultPipeline")()
+    return get_global_func("transform.ParsePipeline")(text)
+
+
+def explain(pipeline_, module, json: bool) -> str:
+    """Why each pass ran, was inserted or was skipped."""
+    return str(get_global_func("transform.ExplainPipeline")(pipeline_, module, json)[1])
+
+
+def verifier():
+    """The instrument that checks what each pass made, and that a second run makes the same."""
+    return _instrument("VerifyIR", ["WellFormed"], True, True, True)
+
+
+def timing():
+    """The instrument that measures passes."""
+    return _instrument("MakePassTimingInstrument", True)
+
+
+def timing_text(one) -> str:
+    """What it measured, in lines."""
+    return str(_instrument("RenderTimePassProfiles", one))
+
+
+def timing_trace(one) -> str:
+    """What it measured, as a Chrome trace."""
+    return str(_instrument("TimingChromeTrace", one))
+
+
+def printer(before, after, only_changed, diff, passes, directory, write):
+    """The instrument that prints modules."""
+    return _instrument("PrintIR", "PrintIR", before, after, True, only_changed, diff, False, passes, [], directory, write)
 
 
 def make(name: str, options: dict):
@@ -46,11 +90,11 @@ def run(one, module):
 
 
 @contextlib.contextmanager
-def context(opt_level: int, config: dict, disabled_pass: list[str]):
+def context(opt_level: int, config: dict, disabled_pass: list[str], instruments=()):
     """A pass context, entered."""
     from .compiler import Options
 
-    with Options(None, opt_level, config, disabled_pass).context():
+    with Options(None, opt_level, config, disabled_pass, instruments).context():
         yield
 
 

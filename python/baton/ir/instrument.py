@@ -6,16 +6,46 @@ import inspect
 import sys
 
 from .._core import Object
-from .._ffi import get_global_func, register_object
+from .._ffi import get_global_func, register_func, register_object
 
-_HOOKS = ("enter_pass_ctx", "exit_pass_ctx", "should_run", "run_before_pass", "run_after_pass")
+
+@register_func("runtime.PrintText", override=True)
+def _print_text(text):
+    """Where C++ prints modules: sys.stdout as it is now, so that redirecting it works."""
+    sys.stdout.write(str(text))
+
+
+_HOOKS = ("enter_pass_ctx", "exit_pass_ctx", "should_run", "run_before_pass", "run_after_pass", "on_pass_failed",
+          "on_pass_skipped")
+
+
+def _hooks(cls, instance):
+    """The hooks of an instance, None for those it has not. A hook that nobody can call is a TypeError now, not in a pass."""
+    out = []
+    for name in _HOOKS:
+        hook = getattr(instance, name, None)
+        if hook is not None and not callable(hook):
+            raise TypeError(f"`{name}` of instrument `{cls.__name__}` is {hook!r}; a hook is a method")
+        out.append(hook)
+    return out
 
 
 @register_object("instrument.PassInstrument")
 class PassInstrument(Object):
     """Watches passes. Made by `pass_instrument`, or by a class derived from this one that has some of the hooks
-    `enter_pass_ctx()`, `exit_pass_ctx()`, `should_run(mod, info)`, `run_before_pass(mod, info)`,
-    `run_after_pass(mod, info)`. Of several instruments all are asked `should_run`, and a pass runs if all say yes."""
+
+    `enter_pass_ctx()`, `exit_pass_ctx()`: the context is entered, left;
+    `should_run(mod, info)`: a bool. Of several instruments all are asked, and a pass runs if all say yes;
+    `run_before_pass(mod, info)`, `run_after_pass(mod, info)`: just before the pass, right after it;
+    `on_pass_failed(mod, info, error)`: the pass threw; `mod` is what it was given, `error` "Kind: message";
+    `on_pass_skipped(mod, info, reason)`: it does not run: disabled, above the level, blocked, or needless.
+
+    A class attribute `observes = True` says that the instrument only watches: it sees the passes of contexts nested in its
+    own too (its `enter_pass_ctx`, `exit_pass_ctx` and `should_run` are not called for these).
+
+    An instrument may stand on contexts of several threads at once. Its hooks run with the GIL held, so a single operation
+    on a Python object is safe; several that belong together want a `threading.Lock`.
+    """
 
     def __init__(self):
         # C++ keeps the hooks, and the hooks keep what they are methods of. That is a twin that shares the state, not this
@@ -23,7 +53,7 @@ class PassInstrument(Object):
         twin = type(self).__new__(type(self))
         object.__setattr__(twin, "__dict__", self.__dict__)
         self.__init_handle_by_constructor__(get_global_func("instrument.PassInstrument"), type(self).__name__,
-                                            *(getattr(twin, hook, None) for hook in _HOOKS))
+                                            inspect.getattr_static(type(self), "observes", False) is True, *_hooks(type(self), twin))
 
 
 # What an instrument in C++ arrives as.
@@ -47,13 +77,13 @@ def pass_instrument(pi_cls=None):
 
     def create(cls):
         if not inspect.isclass(cls):
-            raise TypeError("pass_instrument decorates classes")
+            raise TypeError(f"pass_instrument decorates classes that have some of {', '.join(_HOOKS)}; got {cls!r}")
 
         class PyPassInstrument(PassInstrument):
             def __init__(self, *args, **kwargs):
                 inst = cls(*args, **kwargs)
                 self.__init_handle_by_constructor__(get_global_func("instrument.PassInstrument"), cls.__name__,
-                                                    *(getattr(inst, hook, None) for hook in _HOOKS))
+                                                    bool(getattr(inst, "observes", False)), *_hooks(cls, inst))
                 self._inst = inst
 
             def __getattr__(self, name):
@@ -69,43 +99,130 @@ def pass_instrument(pi_cls=None):
     return create(pi_cls) if pi_cls is not None else create
 
 
+class _Render:
+    """`render` of a PassTimingInstrument: of an instance its own report; of the class that of the instrument that this thread
+    made last, as older programs want it."""
+
+    def __get__(self, instance, owner=None):
+        text = get_global_func("instrument.RenderTimePassProfiles")
+        return text if instance is None else functools.partial(text, instance)
+
+
+@register_object("instrument.PassTimingInstrument")
 class PassTimingInstrument(PassInstrument):
-    """Measures how long each pass takes; `render()` before the context ends."""
+    """Measures how long each pass takes, nested as passes nest, a tree for each thread.
 
-    def __init__(self):
-        self.__init_handle_by_constructor__(get_global_func("instrument.MakePassTimingInstrument"))
+        timing = PassTimingInstrument(detail=True)
+        with PassContext(instruments=[timing]):
+            seq(mod)
+        print(timing.render())                  # text; to_json() and to_chrome_trace() hold the same
+        open("trace.json", "w").write(timing.to_chrome_trace())   # for chrome://tracing and Perfetto
 
-    @staticmethod
-    def render():
-        """The report: milliseconds of each pass, nested as passes nest."""
-        return get_global_func("instrument.RenderTimePassProfiles")()
+    Each line has the pass's milliseconds, in brackets those outside of inner passes, and its share. detail: also CPU time,
+    growth of the heap and of the process's peak in bytes, nodes before and after; counting takes time itself.
+    budgets: by name of a pass, or "*" for those not named, a dict of `time` in seconds, `memory` (growth of the heap) in
+    bytes, `growth` (nodes after by nodes before). A pass above its budget is noted in `over_budget` and in the report; with
+    `strict` it is a RuntimeError that names it. Entering a context clears what was measured in that thread.
+    """
+
+    render = _Render()
+
+    def __init__(self, detail=False, budgets=None, strict=False):
+        self.__init_handle_by_constructor__(get_global_func("instrument.MakePassTimingInstrument"), bool(detail),
+                                            {k: dict(v) if isinstance(v, dict) else v for k, v in (budgets or {}).items()},
+                                            bool(strict))
+
+    def to_json(self):
+        """`{"threads": [{"thread": 0, "passes": [{"pass": name, "wall_ms": ..., "passes": [...]}]}], "over_budget": [...]}`"""
+        return get_global_func("instrument.TimingJson")(self)
+
+    def to_chrome_trace(self):
+        """Events for chrome://tracing and Perfetto, as JSON."""
+        return get_global_func("instrument.TimingChromeTrace")(self)
+
+    @property
+    def over_budget(self):
+        """What is above its budget, a line a pass."""
+        return [str(x) for x in get_global_func("instrument.TimingNotes")(self)]
 
 
-class _PrintIR:
-    def __init__(self, pass_names=None, file=None, show_meta_data=False):
-        self.pass_names = None if pass_names is None else frozenset(pass_names)
-        self.file, self.show_meta_data = file, show_meta_data
+@register_object("instrument.PassWatchdog")
+class PassWatchdog(PassInstrument):
+    """Says on standard error which pass is slow, while it is: after `seconds`, then at twice the time, and so on.
 
-    def _print(self, when, mod, info):
-        if self.pass_names is None or info.name in self.pass_names:
-            print(f"// IR {when} {info.name}\n{mod.astext(self.show_meta_data)}", file=self.file or sys.stdout)
+    Names the pass, the function that it is about, and the expression that it visits. `reports` has all lines afterwards.
+    """
+
+    def __init__(self, seconds=1.0):
+        self.__init_handle_by_constructor__(get_global_func("instrument.PassWatchdog"), float(seconds))
+
+    @property
+    def reports(self):
+        """What was said, a line a report; complete when the passes have ended."""
+        return [str(x) for x in get_global_func("instrument.WatchdogReports")(self)]
 
 
-@pass_instrument
-class PrintIRBefore(_PrintIR):
+def _patterns(what, names):
+    if names is None:
+        return []
+    if isinstance(names, str) or not all(isinstance(n, str) for n in names):
+        raise TypeError(f"{what} takes a list of names or patterns, got {names!r}")
+    return list(names)
+
+
+@register_object("instrument.PrintIR")
+class PrintIR(PassInstrument):
+    """Prints modules around passes; a choice of everything that PrintIRBefore and PrintIRAfter fix.
+
+    before, after, on_failure: when; on_failure prints what the pass that failed was given. only_changed: after a pass only
+    if the text differs. diff: after a pass the lines that differ. passes, functions: names or patterns with * and ?.
+    directory: a file a step, numbered, instead of printing. file: a text file to print to (default: standard output).
+    """
+
+    def __init__(self, before=False, after=True, on_failure=True, only_changed=False, diff=False, passes=None, functions=None,
+                 directory=None, file=None, show_meta_data=False, name="PrintIR"):
+        sink = None
+        if file is not None:
+            if not callable(getattr(file, "write", None)):
+                raise TypeError(f"file takes an open text file, got {file!r}")
+
+            def sink(text):
+                file.write(str(text))
+
+        self.__init_handle_by_constructor__(get_global_func("instrument.PrintIR"), name, bool(before), bool(after), bool(on_failure),
+                                            bool(only_changed), bool(diff), bool(show_meta_data), _patterns("passes", passes),
+                                            _patterns("functions", functions), str(directory or ""), sink)
+
+
+class PrintIRBefore(PrintIR):
     """Prints the module before each pass, or before those of `pass_names`; to stdout or `file`."""
 
-    def run_before_pass(self, mod, info):
-        self._print("before", mod, info)
+    def __init__(self, pass_names=None, file=None, show_meta_data=False):
+        super().__init__(before=True, after=False, on_failure=False, passes=pass_names, file=file,
+                         show_meta_data=show_meta_data, name="PrintIRBefore")
 
 
-@pass_instrument
-class PrintIRAfter(_PrintIR):
+class PrintIRAfter(PrintIR):
     """Prints the module after each pass, or after those of `pass_names`; to stdout or `file`."""
 
-    def run_after_pass(self, mod, info):
-        self._print("after", mod, info)
+    def __init__(self, pass_names=None, file=None, show_meta_data=False):
+        super().__init__(before=False, after=True, on_failure=False, passes=pass_names, file=file,
+                         show_meta_data=show_meta_data, name="PrintIRAfter")
 
 
 PrintBefore = PrintBeforeAll = PrintIRBefore
 PrintAfter = PrintAfterAll = PrintIRAfter
+
+
+@register_object("instrument.VerifyIR")
+class VerifyIR(PassInstrument):
+    """Checks after each pass what it made; an InternalError names the pass.
+
+    properties: must hold after each pass (see `baton.transform.list_properties()`). contracts: what a pass says that it
+    establishes holds. unchanged: a pass has not changed the module that it was given, nor returned that very module changed.
+    determinism: a second run on the same module gives an equal one.
+    """
+
+    def __init__(self, properties=("WellFormed",), contracts=True, unchanged=True, determinism=False):
+        self.__init_handle_by_constructor__(get_global_func("instrument.VerifyIR"), _patterns("properties", properties),
+                                            bool(contracts), bool(unchanged), bool(determinism))

@@ -15,14 +15,39 @@ def _api(name):
     return get_global_func("transform." + name)
 
 
+def _names(what, names):
+    """A list of names; sets in order of the alphabet, so that runs are equal."""
+    if names is None:
+        return []
+    if isinstance(names, str) or not isinstance(names, (list, tuple, set, frozenset)) and not hasattr(names, "__getitem__"):
+        raise TypeError(f"{what} takes a list of names of passes, got {names!r}")
+    names = sorted(names) if isinstance(names, (set, frozenset)) else list(names)
+    for name in names:
+        if not isinstance(name, str):
+            raise TypeError(f"{what} takes names of passes, got {name!r} among them")
+    return names
+
+
+def _instruments(instruments):
+    from .instrument import PassInstrument
+
+    for one in instruments or ():
+        if not isinstance(one, PassInstrument):
+            kind = f"the class `{one.__name__}`; make an instance of it" if inspect.isclass(one) else repr(one)
+            raise TypeError(f"instruments takes PassInstruments (see baton.instrument.pass_instrument), got {kind}")
+    return list(instruments or ())
+
+
 @register_object("transform.PassInfo")
 class PassInfo(Object):
-    """What the framework knows of a pass: `opt_level`, `name`, `required`."""
+    """What the framework knows of a pass: `opt_level`, `name`, `required`; its contract `needs`, `establishes`, `keeps`,
+    `destroys`, lists of properties (see `Scheduled`)."""
 
     __slots__ = ()
 
-    def __init__(self, opt_level, name, required=None):
-        self.__init_handle_by_constructor__(_api("PassInfo"), opt_level, name, list(required or ()))
+    def __init__(self, opt_level, name, required=None, needs=None, establishes=None, keeps=None, destroys=None):
+        self.__init_handle_by_constructor__(_api("PassInfo"), opt_level, name, _names("required", required), _names("needs", needs),
+                                            _names("establishes", establishes), _names("keeps", keeps), _names("destroys", destroys))
 
 
 @register_object("transform.PassContext")
@@ -31,21 +56,26 @@ class PassContext(Object):
 
     opt_level: passes up to this level run (default 2). required_pass, disabled_pass: names; a disabled pass does not run even
     if it is required. instruments: called around each pass, in this order. config: options by registered key; see
-    `PassContext.list_configs()`.
+    `PassContext.list_configs()`. diag_ctx: a DiagnosticContext that collects what passes report. inherit_instruments: the
+    observing instruments of the context around this one see its passes too; everything else is this context's own.
+    isolate_instruments: an instrument that throws is taken out and noted in `instrument_errors`, and passes go on.
+    num_threads: threads that function passes of C++ run on.
     """
 
     __slots__ = ()
 
-    def __init__(self, opt_level=2, required_pass=None, disabled_pass=None, instruments=None, config=None, trace=None):
-        for what, names in (("required_pass", required_pass), ("disabled_pass", disabled_pass)):
-            if isinstance(names, str) or not isinstance(names, (list, tuple, set, type(None))):
-                raise TypeError(f"{what} takes a list of names of passes, got {names!r}")
+    def __init__(self, opt_level=2, required_pass=None, disabled_pass=None, instruments=None, config=None, trace=None, *,
+                 diag_ctx=None, inherit_instruments=True, isolate_instruments=False, num_threads=1):
         if config is not None and not isinstance(config, dict):
             raise TypeError(f"config takes a dict of options by key, got {config!r}")
-        self.__init_handle_by_constructor__(_api("PassContext"), opt_level, sorted(required_pass) if isinstance(required_pass, set)
-                                            else list(required_pass or ()), sorted(disabled_pass or ())
-                                            if isinstance(disabled_pass, set) else list(disabled_pass or ()),
-                                            list(instruments or ()), dict(config or {}))
+        if isinstance(opt_level, bool) or not isinstance(opt_level, int):
+            raise TypeError(f"opt_level takes an int, got {opt_level!r}")
+        if instruments is not None and not isinstance(instruments, (list, tuple)):
+            raise TypeError(f"instruments takes a list of instruments, got {instruments!r}")
+        self.__init_handle_by_constructor__(_api("PassContext"), opt_level, _names("required_pass", required_pass),
+                                            _names("disabled_pass", disabled_pass), _instruments(instruments), dict(config or {}))
+        if diag_ctx is not None or not inherit_instruments or isolate_instruments or num_threads != 1:
+            _api("PassContextOptions")(self, bool(inherit_instruments), bool(isolate_instruments), num_threads, diag_ctx)
 
     def __enter__(self):
         _api("EnterPassContext")(self)
@@ -64,7 +94,7 @@ class PassContext(Object):
 
     def override_instruments(self, instruments):
         """Exits the instruments there are, puts these in place, enters them."""
-        _api("OverrideInstruments")(self, list(instruments or ()))
+        _api("OverrideInstruments")(self, _instruments(instruments))
 
     @staticmethod
     def current():
@@ -90,7 +120,14 @@ class Pass(Object):
 
     def __call__(self, mod):
         """The module that the pass makes of `mod`, which stays as it is."""
+        if not isinstance(mod, _ir_module()):
+            raise TypeError(f"pass `{self.info.name}` takes an IRModule, got {type(mod).__name__}"
+                            " (IRModule.from_expr makes one of a function)")
         return _api("RunPass")(self, mod)
+
+    def text(self):
+        """The pass as a text that `parse_pipeline` reads back."""
+        return str(_api("PipelineText")(self))
 
     def __repr__(self):
         info = self.info
@@ -106,6 +143,10 @@ class ModulePass(Pass):
     __slots__ = ()
 
 
+# An example in the documents calls its pass `transform` and then asks `transform.ModulePass`.
+ModulePass.ModulePass = ModulePass
+
+
 @register_object("transform.Sequential")
 class Sequential(Pass):
     """Passes in order; those that the context does not enable are left out, prerequisites are run before.
@@ -116,7 +157,68 @@ class Sequential(Pass):
     __slots__ = ()
 
     def __init__(self, passes=None, opt_level=0, name="sequential", required=None):
-        self.__init_handle_by_constructor__(_api("Sequential"), list(passes or ()), opt_level, name, list(required or ()))
+        self.__init_handle_by_constructor__(_api("Sequential"), _passes(passes), opt_level, name, _names("required", required))
+
+
+@register_object("transform.Scheduled")
+class Scheduled(Pass):
+    """Passes in order, by their contracts (see PassInfo): what a pass needs and what does not hold is established before it, a
+    pass all of whose `establishes` hold is left out, and what was destroyed is restored only when it is needed, at the latest
+    at the end if `ends_with` names it. Properties: `list_properties()`.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, passes=None, name="scheduled", ends_with=None):
+        self.__init_handle_by_constructor__(_api("Scheduled"), _passes(passes), name, _names("ends_with", ends_with))
+
+
+@register_object("transform.ConfiguredPass")
+class _ConfiguredPass(Pass):
+    """A pass with options, made by `parse_pipeline`."""
+
+    __slots__ = ()
+
+
+def _passes(passes):
+    """A list of passes; None among them is for C++ to refuse when it gets there."""
+    for one in passes or ():
+        if one is not None and not isinstance(one, Pass):
+            kind = f"{one!r}; is a pair of parentheses missing?" if callable(one) else repr(one)
+            raise TypeError(f"a sequence takes passes, got {kind}")
+    return list(passes or ())
+
+
+def list_properties():
+    """Properties of modules that contracts of passes may name: a dict of what each means, by name."""
+    return {str(name): str(_api("PropertyDoc")(name)) for name in _api("ListProperties")()}
+
+
+def parse_pipeline(text):
+    """The sequence of passes that a text says.
+
+        parse_pipeline("InferType,FuseOps(max_depth=64),tir.UnrollLoop(auto_max_step=16)")
+
+    Names are those of passes, `tir.` or `relay.` before them choose the layer. Options are the arguments that a pass is made
+    with, or options of the PassContext that belong to it, which hold while it runs: the last part of a key
+    (`relay.FuseOps.max_depth`), or a field (`tir.UnrollLoop` has `auto_max_step`). Values: 3, 2.5, true, false, none, "text",
+    [lists], {"key": value}. `Sequential(A,B)` and `Scheduled(A,B,ends_with=["Typed"])` nest. Raises ValueError that shows the
+    place and the nearest names.
+    """
+    if not isinstance(text, str):
+        raise TypeError(f"a pipeline is a text, got {text!r}")
+    return _api("ParsePipeline")(text)
+
+
+def pipeline_text(pass_):
+    """The text of a pass; `parse_pipeline` reads it back. ValueError for passes that no name makes."""
+    return pass_.text()
+
+
+def explain(pass_, mod, json=False):
+    """Runs a pass on a module and says why each pass within ran, was inserted or was skipped: (module, rows or JSON)."""
+    out, text = _api("ExplainPipeline")(pass_, mod, bool(json))
+    return out, str(text)
 
 
 def sequential(passes=None, opt_level=0, name="sequential", required=None):
@@ -130,14 +232,17 @@ def make_pass_decorator(make, base, method):
     make: (body, PassInfo) -> pass of C++. base: the Python class of such passes. method: the name of a class's body.
     """
 
-    def decorator(pass_func=None, opt_level=None, name=None, required=None):
+    def decorator(pass_func=None, opt_level=None, name=None, required=None, traceable=False, needs=None, establishes=None,
+                  keeps=None, destroys=None):
         if opt_level is None:
             raise ValueError("a pass needs an opt_level: from which level of the context on it runs")
-        required = list(required or ())
+        if isinstance(opt_level, bool) or not isinstance(opt_level, int):
+            raise TypeError(f"opt_level takes an int, got {opt_level!r}")
+        lists = (required, needs, establishes, keeps, destroys)
 
         def create(pass_arg):
             fname = name or getattr(pass_arg, "__name__", type(pass_arg).__name__)
-            info = PassInfo(opt_level, fname, required)
+            info = PassInfo(opt_level, fname, *lists)
             if inspect.isclass(pass_arg):
                 return _wrap_class(pass_arg, info, make, base, method)
             if not callable(pass_arg):

@@ -161,6 +161,8 @@ const struct Registered {
         "relay._transform.RemoveUnusedFunctions", PackedFunc([](Args a, RetValue* rv) {
           *rv = RemoveUnusedFunctions(a.size() > 0 ? a[0].As<Array<String>>() : Array<String>{"main"});
         }));
+    baton::transform::RegisterPassParams("DeadCodeElimination", {"inline_once=false"});
+    baton::transform::RegisterPassParams("RemoveUnusedFunctions", {"entry_functions=[\"main\"]"});
   }
 } registered;
 }  // namespace

@@ -175,9 +175,10 @@ Expr FoldConstant(const Expr& expr, const IRModule& mod) { return ConstantFolder
 Expr FoldConstant(const Expr& expr) { return FoldConstant(expr, IRModule(Map<GlobalVar, BaseFunc>())); }
 
 Pass FoldConstant() {
-  return baton::transform::PassCreator<Function>::Create(
+  Pass pass = baton::transform::PassCreator<Function>::Create(
       runtime::MakeTyped([](Function f, IRModule m, PassContext) { return Downcast<Function>(FoldConstant(f, m)); }), 2,
       "FoldConstant", {});
+  return baton::transform::WithContract(pass, {.needs = {"Typed"}});
 }
 
 BATON_REGISTER_PASS_CONFIG_OPTION("relay.FoldWeights.max_bytes", int64_t);

@@ -72,7 +72,7 @@ bool KernelCall(const CallNode* call) {
 /// operator between them may be fused.
 class Fuser {
  public:
-  Fuser(int max_pattern) : max_pattern_(max_pattern) {}
+  Fuser(int max_pattern, size_t max_group) : max_pattern_(max_pattern), max_group_(max_group) {}
 
   Function Run(const Function& func) {
     Build(func);
@@ -179,7 +179,7 @@ class Fuser {
     roots.erase(std::unique(roots.begin(), roots.end()), roots.end());
     int anchors = 0;
     for (int r : roots) size += nodes_[r].size, anchors += nodes_[r].anchored;
-    if (anchors > 1 || size > kMaxGroup) return;
+    if (anchors > 1 || size > max_group_) return;
     int target = Find(sink);
     for (int r : roots) {
       if (r == target) continue;
@@ -209,7 +209,7 @@ class Fuser {
       work.pop_back();
       if (std::find(out->begin(), out->end(), i) != out->end()) continue;
       bool is_sink = i == sink;
-      if (!Fusable(from, i, phase, is_sink) || out->size() >= kMaxGroup) return false;
+      if (!Fusable(from, i, phase, is_sink) || out->size() >= max_group_) return false;
       // A tuple is fused with the operator that takes it, never without.
       if (nodes_[i].pattern == OpPattern::kTuple) {
         if (nodes_[i].external) return false;
@@ -336,6 +336,7 @@ class Fuser {
   }
 
   int max_pattern_;
+  size_t max_group_;
   std::vector<GraphNode> nodes_;
   std::unordered_map<const Object*, int> index_;
 };
@@ -354,7 +355,14 @@ Pass FuseOps(int fuse_opt_level) {
           [fuse_opt_level](Function f, IRModule, PassContext ctx) {
             if (f->HasNonzeroAttr(attr::kPrimitive)) return f;
             int level = fuse_opt_level < 0 ? ctx->opt_level : fuse_opt_level;
-            return Fuser(level >= 1 ? static_cast<int>(OpPattern::kOutEWiseFusable) : -1).Run(f);
+            int64_t group = ctx->GetConfig<int64_t>("relay.FuseOps.max_depth", static_cast<int64_t>(kMaxGroup));
+            if (group < 1) {
+              throw runtime::ValueError("pass option `relay.FuseOps.max_depth` is " + std::to_string(group) +
+                                        "; a kernel has at least 1 operator");
+            }
+            return Fuser(level >= 1 ? static_cast<int>(OpPattern::kOutEWiseFusable) : -1,
+                         static_cast<size_t>(std::min(group, static_cast<int64_t>(kMaxGroup))))
+                .Run(f);
           },
   });
 }
@@ -366,6 +374,7 @@ const struct Registered {
                                          PackedFunc([](runtime::Args args, runtime::RetValue* rv) {
                                            *rv = FuseOps(args.size() > 0 ? args[0].As<int>() : -1);
                                          }));
+    baton::transform::RegisterPassParams("FuseOps", {"fuse_opt_level=-1"});
   }
 } registered;
 }  // namespace

@@ -11,6 +11,7 @@
 //   kParts kParts    go through everything; a node whose parts kept their types keeps its own kAll      find every type
 //   anew; also tried before an error is reported
 #include <baton/ir/diagnostic.h>
+#include <baton/ir/progress.h>
 #include <baton/ir/structural.h>
 #include <baton/relay/analysis.h>
 #include <baton/relay/functor.h>
@@ -183,6 +184,8 @@ class Inferencer final : private TypeReporter {
   Type scratch_, scratch_value_;
 };
 
+thread_local int64_t visited = 0;
+
 void Inferencer::Walk(const Expr& root) {
   Need(root);
   while (!stack_.empty()) Step();
@@ -242,9 +245,16 @@ void Inferencer::Step() {
   Frame& f = stack_.back();
   const ExprNode* n = f.n;
   const uint32_t phase = f.phase++;
-  if (phase == 0 && (info_.Has(n) || Enter(n))) {
-    stack_.pop_back();
-    return;
+  if (phase == 0) {
+    bool known = info_.Has(n);
+    if (!known) {
+      ++visited;
+      baton::transform::progress::AtExpr(GetRef<Expr>(n));
+    }
+    if (known || Enter(n)) {
+      stack_.pop_back();
+      return;
+    }
   }
   if (n->IsInstance<CallNode>()) {
     const auto* c = static_cast<const CallNode*>(n);
@@ -1094,6 +1104,8 @@ Pass InferType() {
   return MakePass<InferType>({
       .doc = "Gives every expression its type. Errors name the operator, what it requires and what it got.",
       .opt_level = 0,
+      .establishes = {"Typed"},
+      .keeps = {"*"},
       .run = [](IRModule mod, PassContext) { return InferModuleTypes(mod); },
   });
 }
@@ -1103,6 +1115,8 @@ const RegisterPass<InferType> registered;
 }  // namespace
 
 BATON_REGISTER_GLOBAL("relay._transform.InferTypeLocal").set_body_typed([](Expr expr) { return InferTypeOf(expr); });
+/// Expressions that inference visited on this thread so far, those included whose types it took as they are.
+BATON_REGISTER_GLOBAL("relay.analysis.infer_type_work").set_body_typed([] { return visited; });
 BATON_REGISTER_GLOBAL("relay.analysis.InferTypeOf").set_body_typed([](Expr expr, IRModule mod) {
   return InferTypeOf(expr, mod);
 });

@@ -10,7 +10,7 @@ namespace {
 /// Number of stores and evaluations, and whether registers are indexed by the variable.
 struct BodyScan : StmtExprVisitor {
   const VarNode* var;
-  int64_t size = 0;
+  int64_t size = 0, depth = 0, nested = 0;
   bool registers = false;
   explicit BodyScan(const VarNode* v) : var(v) {}
   using StmtExprVisitor::VisitExpr_;
@@ -36,7 +36,9 @@ struct BodyScan : StmtExprVisitor {
   }
   void VisitStmt_(const ForNode* op) final {
     int64_t before = size;
+    depth = std::max(depth, ++nested);
     StmtExprVisitor::VisitStmt_(op);
+    --nested;
     const int64_t* n = as_const_int(op->extent);
     size = before + (size - before) * (n ? *n : 8);
   }
@@ -44,7 +46,8 @@ struct BodyScan : StmtExprVisitor {
 
 class Unroller : public StmtMutator {
  public:
-  explicit Unroller(int64_t max_auto_steps) : max_auto_(max_auto_steps) {}
+  Unroller(int64_t max_auto_steps, const transform::UnrollLoopConfigNode& config)
+      : max_auto_(max_auto_steps), config_(config) {}
   using StmtMutator::VisitStmt_;
   Stmt VisitStmt_(const ForNode* op) final {
     // Inner loops first, so that the size counts what is there.
@@ -57,6 +60,13 @@ class Unroller : public StmtMutator {
       scan.VisitStmt(op->body);
       unroll = scan.registers && scan.size * *extent <= 4 * max_auto_;
     }
+    if (unroll && op->kind == ForKind::kUnrolled && !config_.explicit_unroll) {
+      ForNode n = *op;
+      n.kind = ForKind::kSerial;
+      return For(std::move(n));
+    }
+    if (!unroll && op->kind == ForKind::kSerial && extent)
+      unroll = *extent <= config_.auto_max_extent || Small(op, *extent);
     if (!unroll) return s;
     if (!extent || *extent > 4096) {
       ForNode n = *op;
@@ -72,13 +82,24 @@ class Unroller : public StmtMutator {
   }
 
  private:
+  /// Within the options: few enough statements, loops not nested too deep.
+  bool Small(const ForNode* op, int64_t extent) const {
+    if (config_.auto_max_step <= 0 || extent > config_.auto_max_step) return false;
+    BodyScan scan(op->loop_var.get());
+    scan.VisitStmt(op->body);
+    return scan.size * extent <= config_.auto_max_step && scan.depth + 1 <= config_.auto_max_depth;
+  }
+
   int64_t max_auto_;
+  transform::UnrollLoopConfigNode config_;
 };
 
 }  // namespace
 
 PrimFunc UnrollLoops(const PrimFunc& f, int64_t max_auto_steps) {
-  Stmt body = Unroller(max_auto_steps)(f->body);
+  using transform::UnrollLoopConfig;
+  UnrollLoopConfig given = transform::PassContext::Current()->GetConfig<UnrollLoopConfig>("tir.UnrollLoop");
+  Stmt body = Unroller(max_auto_steps, given.defined() ? *given.get() : transform::UnrollLoopConfigNode())(f->body);
   if (body.same_as(f->body)) return f;
   PrimFunc out = f;
   out.CopyOnWrite()->body = body;
@@ -93,6 +114,8 @@ Pass UnrollLoop() {
   });
 }
 const RegisterPass<UnrollLoop> registered_unroll("tir.transform.");
+const RegisterNodes<UnrollLoopConfigNode> registered_config;
+BATON_REGISTER_PASS_CONFIG_OPTION("tir.UnrollLoop", UnrollLoopConfig);
 }  // namespace transform
 
 }  // namespace baton::tir

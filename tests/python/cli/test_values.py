@@ -10,7 +10,6 @@ import pytest
 
 from baton.cli import arguments, values
 from baton.cli.errors import Failure, UsageError, report
-from baton.cli.opt import parse_passes
 from baton.cli.run import compare
 
 
@@ -179,13 +178,6 @@ def test_json_has_no_bare_nan():
 
     out = values.as_json(np.float32([[1, np.nan], [np.inf, -np.inf]]))
     assert json.loads(json.dumps(out, allow_nan=False))["values"] == [[1, "nan"], ["inf", "-inf"]]
-
-
-def test_passes():
-    assert parse_passes("") == [] and parse_passes(" A , B(x=1, y='z', z=[1]) ") == [
-        ("A", {}),
-        ("B", {"x": 1, "y": "z", "z": [1]}),
-    ]
 
 
 def test_error_texts(capsys):

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Instruments: code that runs around passes. When each hook is called, and what a throw does, stands at PassContext
+// (transform.h).
+#pragma once
+
+#include <baton/ir/module.h>
+#include <baton/runtime/packed_func.h>
+
+namespace baton::transform {
+class PassInfo;
+}  // namespace baton::transform
+
+namespace baton::instrument {
+
+/// Watches passes. Hooks may throw. One instrument may stand on contexts of several threads at once; then its hooks are
+/// called from these threads, and one that keeps state guards it.
+class BATON_DLL PassInstrumentNode : public Node<PassInstrumentNode, Object> {
+ public:
+  static constexpr const char* _type_key = "instrument.PassInstrument";
+  static constexpr bool _type_final = false;
+  static constexpr bool _type_abstract = true;
+  static constexpr uint32_t _type_child_slots = 16;
+  String name;
+  bool observes = false;
+  static constexpr void Describe(auto& d) {
+    d(F<&PassInstrumentNode::name>, "Name of the instrument.");
+    d(F<&PassInstrumentNode::observes>,
+      "It only watches: contexts nested in its own inherit it (its enter, exit and should_run are not called there).");
+  }
+  virtual ~PassInstrumentNode() = default;
+  virtual void EnterPassContext() const = 0;
+  virtual void ExitPassContext() const = 0;
+  virtual bool ShouldRun(const IRModule& mod, const transform::PassInfo& info) const = 0;
+  virtual void RunBeforePass(const IRModule& mod, const transform::PassInfo& info) const = 0;
+  virtual void RunAfterPass(const IRModule& mod, const transform::PassInfo& info) const = 0;
+  /// The pass threw: `mod` is what it was given, `error` "Kind: message". The exception goes on afterwards.
+  virtual void OnPassFailed(const IRModule& mod, const transform::PassInfo& info, const String& error) const;
+  /// The pass does not run, for this reason: disabled, above the level, blocked by `should_run`, or needless.
+  virtual void OnPassSkipped(const IRModule& mod, const transform::PassInfo& info, const String& reason) const;
+};
+class PassInstrument : public ObjectRef {
+ public:
+  BATON_DEFINE_OBJECT_REF_METHODS(PassInstrument, ObjectRef, PassInstrumentNode)
+};
+
+/// The hooks of an instrument of functions; a null one does nothing (a null should_run says yes).
+struct Hooks {
+  PackedFunc enter, exit, should_run, run_before, run_after, on_failed, on_skipped;
+};
+BATON_DLL PassInstrument MakePassInstrument(String name, Hooks hooks, bool observes = false);
+BATON_DLL PassInstrument MakePassInstrument(String name, PackedFunc enter, PackedFunc exit, PackedFunc should_run,
+                                            PackedFunc run_before, PackedFunc run_after);
+
+}  // namespace baton::instrument

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where a thread is within a pass: which pass, which function, and, when a watchdog asks, which expression.
+#pragma once
+
+#include <baton/ir/module.h>
+
+#include <atomic>
+#include <string>
+
+namespace baton::transform {
+class PassNode;
+}  // namespace baton::transform
+
+namespace baton::transform::progress {
+
+/// A pass that runs on this thread; frames nest as passes do. Lives on the stack of Pass::operator().
+struct BATON_DLL Frame {
+  Frame(const PassNode* pass, IRModule input);
+  ~Frame();
+  Frame(const Frame&) = delete;
+  const PassNode* pass;
+  IRModule input;
+  Frame* outer;
+};
+/// The innermost pass of this thread, or null.
+BATON_DLL Frame* Current();
+
+/// Number of watchdogs that want to know now; almost always 0.
+BATON_DLL extern std::atomic<int> asked;
+/// Number of watchdogs at all.
+BATON_DLL extern std::atomic<int> watched;
+
+BATON_DLL void NoteFunction(const GlobalVar& var);
+BATON_DLL void NoteExpr(const ObjectRef& expr);
+
+/// A function pass says which function it is about to rewrite.
+inline void AtFunction(const GlobalVar& var) {
+  if (watched.load(std::memory_order_relaxed) != 0) [[unlikely]]
+    NoteFunction(var);
+}
+/// A traversal says which expression it visits: one load of a variable that does not change.
+inline void AtExpr(const ObjectRef& expr) {
+  if (asked.load(std::memory_order_relaxed) != 0) [[unlikely]]
+    NoteExpr(expr);
+}
+
+/// What a watchdog sees of another thread. Made and destroyed on the thread that it watches.
+class BATON_DLL Watch {
+ public:
+  Watch();
+  ~Watch();
+  Watch(const Watch&) = delete;
+  /// Asks the thread where it is; `Answer` has it as soon as the thread visits an expression.
+  void Ask();
+  /// The function that is being rewritten; "" where it is not known.
+  std::string Function() const;
+  /// The expression visited since the last Ask; "" where the thread visited none.
+  std::string Expr() const;
+
+ private:
+  struct State;
+  friend void NoteFunction(const GlobalVar& var);
+  friend void NoteExpr(const ObjectRef& expr);
+  State* state_;
+};
+
+}  // namespace baton::transform::progress

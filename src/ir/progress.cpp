@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <baton/ir/expr.h>
+#include <baton/ir/op.h>
+#include <baton/ir/progress.h>
+#include <baton/ir/transform.h>
+
+#include <mutex>
+
+namespace baton::transform::progress {
+
+std::atomic<int> asked{0};
+std::atomic<int> watched{0};
+
+namespace {
+thread_local Frame* current = nullptr;
+}
+
+Frame::Frame(const PassNode* pass, IRModule input) : pass(pass), input(std::move(input)), outer(current) {
+  current = this;
+}
+Frame::~Frame() { current = outer; }
+Frame* Current() { return current; }
+
+struct Watch::State {
+  std::mutex mutex;
+  bool asked = false;
+  std::string function, expr;
+  State* outer = nullptr;
+};
+namespace {
+// The type is private to Watch, the list to this file.
+thread_local void* watching = nullptr;
+
+/// "call of nn.conv2d at conv1 (Conv)": kind, operator and place, as far as they are known.
+std::string Describe(const ObjectRef& expr) {
+  if (!expr.defined()) return "a null expression";
+  std::string text = expr.get()->GetTypeKey();
+  const auto* info = runtime::TypeInfo::Get(expr.get()->type_index());
+  if (const auto* f = info ? info->Find("op") : nullptr) {  // calls of every layer
+    Any op = f->Get(expr.get());
+    if (op.Is<RelayExpr>() && !op.is_null()) {
+      if (const auto* o = op.As<RelayExpr>().as<OpNode>()) text = "call of " + o->name.str();
+    }
+  }
+  if (const auto* e = expr.as<BaseExprNode>(); e && e->span.defined() && e->span->source_name.defined()) {
+    text += " at " + e->span->source_name->name.str();
+    if (e->span->line > 0) text += ":" + std::to_string(e->span->line);
+  }
+  return text;
+}
+}  // namespace
+
+Watch::Watch() : state_(new State) {
+  state_->outer = static_cast<State*>(watching);
+  watching = state_;
+  watched.fetch_add(1, std::memory_order_relaxed);
+}
+
+Watch::~Watch() {
+  watched.fetch_sub(1, std::memory_order_relaxed);
+  if (watching == state_) {
+    watching = state_->outer;
+  } else {  // one that began later goes on
+    auto* s = static_cast<State*>(watching);
+    while (s->outer != state_) s = s->outer;
+    s->outer = state_->outer;
+  }
+  if (state_->asked) asked.fetch_sub(1, std::memory_order_relaxed);
+  delete state_;
+}
+
+void Watch::Ask() {
+  std::lock_guard lock(state_->mutex);
+  if (!state_->asked) asked.fetch_add(1, std::memory_order_relaxed);
+  state_->asked = true;
+  state_->expr.clear();
+}
+
+std::string Watch::Function() const {
+  std::lock_guard lock(state_->mutex);
+  return state_->function;
+}
+
+std::string Watch::Expr() const {
+  std::lock_guard lock(state_->mutex);
+  return state_->expr;
+}
+
+void NoteFunction(const GlobalVar& var) {
+  for (auto* s = static_cast<Watch::State*>(watching); s; s = s->outer) {
+    std::lock_guard lock(s->mutex);
+    s->function = "@" + var->name_hint.str();
+  }
+}
+
+void NoteExpr(const ObjectRef& expr) {
+  for (auto* s = static_cast<Watch::State*>(watching); s; s = s->outer) {
+    std::lock_guard lock(s->mutex);
+    if (!s->asked) continue;
+    s->expr = Describe(expr);
+    s->asked = false;
+    asked.fetch_sub(1, std::memory_order_relaxed);
+  }
+}
+
+}  // namespace baton::transform::progress

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the parts of the pass infrastructure share.
+#pragma once
+
+#include <baton/ir/transform.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace baton::transform {
+
+/// "Kind: message" of the exception in flight. Call inside `catch`.
+std::string DescribeException();
+
+/// Makes a context derived from `from` the current one, with the instruments that `from` inherits, without entering it.
+class PushDerived {
+ public:
+  PushDerived(const PassContext& ctx, const PassContext& from);
+  ~PushDerived();
+  PushDerived(const PushDerived&) = delete;
+};
+
+/// Runs what `info` requires, then what that requires, each time anew; a cycle is an error that lists it.
+IRModule RunRequired(const PassInfo& info, IRModule mod, const PassContext& ctx, std::vector<std::string>* path);
+
+/// The global function that makes a pass, and its name: `tir.NAME`, `relay.NAME`, or NAME looked for as
+/// relay._transform.NAME, transform.NAME, tir.transform.NAME. Null if there is none.
+const PackedFunc* FindPassMaker(std::string_view name, std::string* key);
+/// Names of arguments that a pass is made with.
+std::vector<std::string> PassParams(std::string_view name);
+/// All passes that GetPass can make, as NAME or tir.NAME.
+std::vector<std::string> PassNames();
+
+/// While it lives, decisions are of a sequence one deeper.
+struct Deeper {
+  Deeper();
+  ~Deeper();
+};
+
+/// Appends a JSON string with its quotes.
+void AppendJson(std::string_view s, std::string* out);
+
+/// Prints where the front end prints: Python's sys.stdout, else stderr.
+void PrintText(const std::string& text);
+
+}  // namespace baton::transform

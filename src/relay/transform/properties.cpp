@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Properties of modules that passes over Relay need, establish, keep or destroy.
+#include <baton/ir/pipeline.h>
+#include <baton/relay/analysis.h>
+#include <baton/relay/functor.h>
+#include <baton/relay/transform.h>
+#include <baton/tir/stmt.h>
+#include <baton/tir/verify.h>
+#include <relay/blocks.h>
+
+namespace baton::relay {
+namespace {
+
+using baton::transform::RegisterProperty;
+
+/// What a function that says "" for a node it is content with says of the first it is not.
+template <class F>
+std::string FirstProblem(const IRModule& mod, const F& problem) {
+  for (const auto& [var, f] : mod->functions) {
+    Expr func(f);
+    if (!func->IsInstance<FunctionNode>()) continue;
+    std::string wrong;
+    PostOrder(func, [&](const Expr& e) {
+      if (wrong.empty()) wrong = problem(e);
+    });
+    if (!wrong.empty()) return "@" + var->name_hint.str() + ": " + wrong;
+  }
+  return "";
+}
+
+std::string Where(const Expr& e) {
+  std::string text = e.get()->GetTypeKey();
+  if (const auto* call = e.as<CallNode>()) {
+    if (const auto* op = call->op.as<OpNode>()) text = "call of " + op->name.str();
+  }
+  if (e->span.defined() && e->span->source_name.defined()) {
+    text += " at " + e->span->source_name->name.str();
+    if (e->span->line > 0) text += ":" + std::to_string(e->span->line);
+  }
+  return text;
+}
+
+std::string CheckWellFormed(const IRModule& mod) {
+  std::string problems;
+  WellFormed(mod, &problems);
+  for (const auto& [var, func] : mod->functions) {
+    if (!func.as<tir::PrimFuncNode>()) continue;
+    std::string wrong = tir::CheckWellFormed(Downcast<tir::PrimFunc>(func));
+    if (!wrong.empty()) problems += (problems.empty() ? "@" : "\n@") + var->name_hint.str() + ": " + wrong;
+  }
+  return problems;
+}
+
+std::string CheckTyped(const IRModule& mod) {
+  return FirstProblem(mod, [](const Expr& e) -> std::string {
+    if (e->checked_type_.defined() || e.as<OpNode>() || e.as<ConstructorNode>()) return "";
+    return Where(e) + " has no type";
+  });
+}
+
+std::string CheckAnf(const IRModule& mod) {
+  return FirstProblem(mod, [](const Expr& e) -> std::string {
+    std::string wrong;
+    if (e.as<LetNode>() || e.as<FunctionNode>() || e.as<MatchNode>()) return "";
+    if (const auto* i = e.as<IfNode>()) {
+      return IsAtom(i->cond.get()) ? "" : Where(e) + " has a condition that is no variable and no constant";
+    }
+    ForEachPart(e.get(), [&](const ExprNode* p) {
+      if (wrong.empty() && !IsAtom(p) && !p->IsInstance<FunctionNode>()) {
+        wrong = Where(e) + " has a part that is no variable and no constant";
+      }
+    });
+    return wrong;
+  });
+}
+
+const struct Registered {
+  Registered() {
+    RegisterProperty("WellFormed",
+                     {"Variables are bound once and used in their scope, no part is missing, names exist.", nullptr,
+                      CheckWellFormed});
+    RegisterProperty("Typed", {"Every expression has its type.", "InferType", CheckTyped});
+    RegisterProperty(
+        "ANF", {"Arguments are variables or constants; everything else is bound by `let`.", "ToANormalForm", CheckAnf});
+  }
+} registered;
+
+}  // namespace
+}  // namespace baton::relay

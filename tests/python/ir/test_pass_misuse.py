@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every misuse of passes and contexts is an error that says what, where and how to mend; the context stack stays intact."""
+
+import threading
+
+import pytest
+
+import baton as tvm
+from baton import relay
+from baton.instrument import PassTimingInstrument, pass_instrument
+from baton.transform import PassContext, PassInfo, Sequential, module_pass
+
+
+@pytest.fixture(autouse=True)
+def stack_is_intact():
+    before = PassContext.current()
+    yield
+    assert PassContext.current().same_as(before)
+
+
+def _module():
+    return relay.fromtext('#[version = "0.0.5"]\ndef @main(%x: int32) { add(%x, 1) }')
+
+
+@pytest.mark.parametrize(("options", "error", "words"), [
+    ({"opt_level": "3"}, TypeError, ["opt_level takes an int, got '3'"]),
+    ({"opt_level": True}, TypeError, ["opt_level takes an int"]),
+    ({"required_pass": "InferType"}, TypeError, ["required_pass takes a list of names", "'InferType'"]),
+    ({"disabled_pass": [3]}, TypeError, ["disabled_pass takes names of passes, got 3"]),
+    ({"disabled_pass": 3}, TypeError, ["disabled_pass takes a list"]),
+    ({"instruments": PassTimingInstrument}, TypeError, ["instruments takes a list"]),
+    ({"instruments": [PassTimingInstrument]}, TypeError, ["the class `PassTimingInstrument`; make an instance"]),
+    ({"instruments": [None]}, TypeError, ["got None"]),
+    ({"instruments": [lambda: 0]}, TypeError, ["pass_instrument"]),
+    ({"config": ["a"]}, TypeError, ["config takes a dict"]),
+    ({"config": {"relay.FuseOps.max_dpth": 3}}, AttributeError, ["`relay.FuseOps.max_dpth`", "did you mean `relay.FuseOps.max_depth`"]),
+    ({"config": {"xyz": 3}}, AttributeError, ["`xyz`", "list_configs"]),
+    ({"config": {"relay.FuseOps.max_depth": "deep"}}, TypeError, ["relay.FuseOps.max_depth", "expected int"]),
+    ({"config": {"tir.UnrollLoop": {"auto_max_stp": 3}}}, AttributeError, ["tir.UnrollLoop", "auto_max_stp", "auto_max_step"]),
+    ({"config": {"tir.UnrollLoop": {"auto_max_step": "x"}}}, TypeError, ["tir.UnrollLoop"]),
+    ({"config": {"tir.UnrollLoop": 3}}, TypeError, ["tir.UnrollLoop", "UnrollLoopConfig"]),
+    ({"config": {3: 3}}, TypeError, []),
+    ({"num_threads": 0}, ValueError, ["num_threads is 0; it is from 1 to 1,024"]),
+    ({"diag_ctx": PassInfo(0, "x")}, TypeError, ["DiagnosticContext", "transform.PassInfo"]),
+    ({"opt_levl": 3}, TypeError, ["opt_levl"]),
+])
+def test_contexts_made_wrong(options, error, words):  # PI-017, PI-019
+    with pytest.raises(error) as caught:
+        PassContext(**options)
+    for word in words:
+        assert word in str(caught.value)
+
+
+@pytest.mark.parametrize("names", [["A", "B"], ("A", "B"), {"B", "A"}, frozenset(["A", "B"])])
+def test_names_are_lists_tuples_or_sets(names):  # PI-006
+    ctx = PassContext(required_pass=names, disabled_pass=names)
+    assert list(ctx.required_pass) == list(ctx.disabled_pass) == ["A", "B"]
+
+
+def test_config_is_read_in_python():  # PI-020
+    ctx = PassContext(config={"relay.FuseOps.max_depth": 5, "tir.UnrollLoop": {"auto_max_step": 16}})
+    assert ctx.config["relay.FuseOps.max_depth"] == 5 and ctx.config["tir.UnrollLoop"].auto_max_step == 16
+    assert PassContext.list_configs()["tir.UnrollLoop"] == "tir.transform.UnrollLoopConfig"
+
+
+@pytest.mark.parametrize(("make", "words"), [
+    (lambda: module_pass(lambda m, c: m), ["needs an opt_level"]),
+    (lambda: module_pass(lambda m, c: m, opt_level="1"), ["opt_level takes an int"]),
+    (lambda: module_pass(3, opt_level=1), ["`transform_module`", "not of 3"]),
+    (lambda: module_pass(type("Empty", (), {}), opt_level=1), ["class `Empty` has no method `transform_module`"]),
+    (lambda: relay.transform.function_pass(type("Empty", (), {}), opt_level=1), ["class `Empty` has no method `transform_function`"]),
+    (lambda: module_pass(lambda m, c: m, opt_level=1, required="InferType"), ["required takes a list", "'InferType'"]),
+    (lambda: module_pass(lambda m, c: m, opt_level=1, required=[None]), ["required takes names"]),
+    (lambda: Sequential([relay.transform.InferType]), ["a sequence takes passes", "pair of parentheses"]),
+    (lambda: Sequential([3]), ["a sequence takes passes, got 3"]),
+    (lambda: pass_instrument(3), ["pass_instrument decorates classes"]),
+    (lambda: pass_instrument(type("Bad", (), {"run_before_pass": 3}))(), ["`run_before_pass` of instrument `Bad` is 3"]),
+    (lambda: PassInfo("a", 0), []),
+])
+def test_passes_made_wrong(make, words):  # PY-014, PY-017, TR-06
+    with pytest.raises((TypeError, ValueError)) as caught:
+        make()
+    for word in words:
+        assert word in str(caught.value)
+
+
+@pytest.mark.parametrize("what", [None, 3, "text", relay.var("x")])
+def test_passes_called_with_no_module(what):
+    with pytest.raises(TypeError, match="pass `InferType` takes an IRModule, got"):
+        relay.transform.InferType()(what)
+
+
+@pytest.mark.parametrize(("level", "runs"), [(2, True), (1, False)])
+def test_the_same_level_runs_and_one_below_does_not(level, runs):  # TR-01, PI-046 in Python
+    ran = []
+    one = module_pass(lambda m, c: ran.append(1) or m, opt_level=2, name="Two")
+    with PassContext(opt_level=level):
+        Sequential([one])(_module())
+    assert bool(ran) == runs
+
+
+def test_undefined_passes():  # PI-042
+    with pytest.raises(ValueError, match=r"^Found undefined pass for optimization\.$"):
+        Sequential([None])(_module())
+
+
+def test_unknown_and_useless_prerequisites():  # PI-052
+    user = module_pass(lambda m, c: m, opt_level=0, name="User", required=["InferTyp"])
+    with pytest.raises(ValueError, match="Cannot find relay._transform.InferTyp to create pass InferTyp; did you mean `InferType`"):
+        Sequential([user])(_module())
+    tvm.register_func("relay._transform.TestNoPass", lambda: 3, override=True)
+    user = module_pass(lambda m, c: m, opt_level=0, name="User", required=["TestNoPass"])
+    with pytest.raises(ValueError, match="`relay._transform.TestNoPass` makes no pass, it returned int"):
+        Sequential([user])(_module())
+
+
+def test_cycles_list_themselves():  # PI-049
+    for a, b in (("TestLoopA", "TestLoopB"), ("TestLoopB", "TestLoopC"), ("TestLoopC", "TestLoopA")):
+        one = module_pass(lambda m, c: m, opt_level=0, name=a, required=[b])
+        tvm.register_func("relay._transform." + a, lambda one=one: one, override=True)
+    user = module_pass(lambda m, c: m, opt_level=0, name="User", required=["TestLoopB"])
+    with pytest.raises(ValueError) as caught:
+        Sequential([user])(_module())
+    assert "in a cycle: TestLoopB -> TestLoopC -> TestLoopA -> TestLoopB" in str(caught.value)
+    assert "`User`" in str(caught.value) and "take one of them out" in str(caught.value)
+    selfish = module_pass(lambda m, c: m, opt_level=0, name="TestSelf", required=["TestSelf"])
+    tvm.register_func("relay._transform.TestSelf", lambda: selfish, override=True)
+    with pytest.raises(ValueError, match="TestSelf -> TestSelf"):
+        Sequential([selfish])(_module())
+
+
+@pytest.mark.parametrize("bad", ["yes", [], 1.5, None])
+def test_should_run_gives_a_bool(bad):
+    @pass_instrument
+    class Odd:
+        def should_run(self, mod, info):
+            return bad
+
+    with pytest.raises(TypeError, match="should_run of instrument `Odd` must return a bool, it returned .* for pass `InferType`"):
+        with PassContext(instruments=[Odd()]):
+            relay.transform.InferType()(_module())
+
+
+def test_hooks_of_the_wrong_shape_fail_when_they_are_called():
+    @pass_instrument
+    class Odd:
+        def run_before_pass(self):
+            pass
+
+    with pytest.raises(TypeError, match="run_before_pass"), PassContext(instruments=[Odd()]):
+        relay.transform.InferType()(_module())
+
+
+def test_contexts_left_in_the_wrong_order():
+    outer, inner = PassContext(opt_level=1), PassContext(opt_level=3)
+    outer.__enter__()
+    inner.__enter__()
+    with pytest.raises(ValueError, match="not the innermost.*reverse order.*`with`"):
+        outer.__exit__(None, None, None)
+    assert PassContext.current().same_as(inner), "nothing was left"
+    inner.__exit__(None, None, None)
+    outer.__exit__(None, None, None)
+    with pytest.raises(ValueError, match="not entered in this thread: it was left before"):
+        outer.__exit__(None, None, None)
+    with pytest.raises(ValueError, match="not entered"):
+        PassContext.current().__exit__(None, None, None)
+
+
+def test_a_context_may_be_entered_again():
+    ctx = PassContext(opt_level=3)
+    with ctx, ctx:
+        assert PassContext.current().same_as(ctx)
+    with ctx:
+        assert PassContext.current().same_as(ctx)
+
+
+def test_a_context_shared_between_threads():
+    ctx, errors = PassContext(opt_level=3), []
+
+    def misuse():
+        for use in (ctx.__enter__, lambda: ctx.__exit__(None, None, None)):
+            try:
+                use()
+            except ValueError as error:
+                errors.append(str(error))
+        errors.append(PassContext.current().opt_level)
+
+    with ctx:
+        thread = threading.Thread(target=misuse)
+        thread.start()
+        thread.join()
+        assert PassContext.current().same_as(ctx)
+    assert "entered in another thread" in errors[0] and "make one for each" in errors[0]
+    assert "not entered in this thread" in errors[1] and errors[2] == 2
+    thread = threading.Thread(target=lambda: ctx.__enter__() and ctx.__exit__(None, None, None))
+    thread.start()  # it is free again
+    thread.join()
+
+
+@pytest.mark.parametrize("bad", [None, 3, "text", lambda: 0])
+def test_what_function_passes_return(bad):  # PI-025
+    with pytest.raises(TypeError, match="pass `lazy` must return a relay.Function for @main, it returned"):
+        relay.transform.function_pass(lambda f, m, c: bad, opt_level=0, name="lazy")(_module())
+    with pytest.raises(TypeError, match="pass `lazy` must return an IRModule, it returned"):
+        module_pass(lambda m, c: bad, opt_level=0, name="lazy")(_module())
+
+
+def test_a_literal_copy_of_the_documents_example_works():  # TR-07
+    @relay.transform.module_pass(opt_level=2)
+    def transform(mod, ctx):
+        return mod
+
+    module_pass_ = transform
+    assert isinstance(module_pass_, transform.ModulePass) and module_pass_.info.opt_level == 2
