@@ -12,9 +12,9 @@
 #include <baton/tir/printer.h>
 
 #include <algorithm>
-#include <atomic>
 
 #include "driver/compiled_graph.h"
+#include "driver/vm/compile.h"
 
 namespace baton::driver {
 
@@ -106,207 +106,6 @@ class AotModule : public runtime::ModuleNode {
   CompiledGraph graph_;
   IRModule mod_;
   Target target_;
-};
-
-/// The interpreter behind the executor's functions: shapes may differ from run to run.
-class VmExecutor : public runtime::ModuleNode {
- public:
-  VmExecutor(IRModule mod, Function main)
-      : mod_(std::move(mod)), main_(std::move(main)), inputs_(main_->params.size()) {}
-  const char* type_key() const override { return "vm"; }
-  PackedFunc GetFunction(std::string_view name, const ObjectPtr<Object>& self) override {
-    auto make = [&](auto body) {
-      return PackedFunc([self, this, body](runtime::Args args, runtime::RetValue* rv) {
-        if (busy_.exchange(true))
-          throw RuntimeError("this executor is in use by another thread; make one for each thread");
-        struct Release {
-          std::atomic<bool>* b;
-          ~Release() { *b = false; }
-        } release{&busy_};
-        body(this, args, rv);
-      });
-    };
-    using Self = VmExecutor*;
-    using runtime::Args;
-    using runtime::RetValue;
-    if (name == "set_input" || name == "set_input_zero_copy") {
-      return make([](Self s, Args a, RetValue*) { s->Set(s->Index(a[0]), a[1]); });
-    }
-    if (name == "run") return make([](Self s, Args, RetValue*) { s->Run(); });
-    if (name == "run_with") {
-      return make([](Self s, Args a, RetValue* rv) {
-        if (a.size() != static_cast<int>(s->inputs_.size())) {
-          throw runtime::ValueError("the model has " + std::to_string(s->inputs_.size()) + " inputs, got " +
-                                    std::to_string(a.size()));
-        }
-        for (int i = 0; i < a.size(); ++i) s->Set(static_cast<size_t>(i), a[i]);
-        s->Run();
-        *rv = s->outputs_;
-      });
-    }
-    if (name == "get_output") {
-      return make([](Self s, Args a, RetValue* rv) {
-        int64_t i = a[0];
-        if (i < 0 || i >= static_cast<int64_t>(s->outputs_.size())) {
-          throw Error("IndexError", "output " + std::to_string(i) + " of " + std::to_string(s->outputs_.size()) +
-                                        (s->outputs_.empty() ? "; has the model run?" : ""));
-        }
-        if (a.size() > 1) {
-          Downcast<NDArray>(s->outputs_[i]).CopyTo(a[1].As<DLTensor*>());
-        } else {
-          *rv = s->outputs_[i];
-        }
-      });
-    }
-    if (name == "get_input") return make([](Self s, Args a, RetValue* rv) { *rv = s->inputs_[s->Index(a[0])]; });
-    if (name == "get_num_inputs")
-      return make([](Self s, Args, RetValue* rv) { *rv = static_cast<int64_t>(s->inputs_.size()); });
-    if (name == "get_num_outputs")
-      return make([](Self s, Args, RetValue* rv) { *rv = static_cast<int64_t>(s->NumOutputs()); });
-    if (name == "get_input_index") {
-      return make([](Self s, Args a, RetValue* rv) {
-        std::vector<std::string> names = ParamNames(s->main_);
-        auto it = std::find(names.begin(), names.end(), a[0].As<std::string>());
-        *rv = it == names.end() ? int64_t{-1} : static_cast<int64_t>(it - names.begin());
-      });
-    }
-    if (name == "get_input_name")
-      return make([](Self s, Args a, RetValue* rv) { *rv = s->main_->params[a[0].As<int64_t>()]->name_hint(); });
-    if (name == "get_output_name") return make([](Self s, Args a, RetValue* rv) { *rv = String(s->OutputName(a[0])); });
-    if (name == "get_input_info") {
-      return make([](Self s, Args a, RetValue* rv) {
-        const Var& p = s->main_->params[a[0].As<int64_t>()];
-        *rv = s->Info(p->name_hint().str(),
-                      p->checked_type_.defined() ? Downcast<Type>(p->checked_type_) : p->type_annotation);
-      });
-    }
-    if (name == "get_output_info") {
-      return make([](Self s, Args a, RetValue* rv) {
-        int64_t i = a[0];
-        Type t = s->main_->body->checked_type();
-        if (const auto* tuple = t.as<TupleTypeNode>()) t = tuple->fields[i];
-        *rv = s->Info(s->OutputName(i), t);
-      });
-    }
-    return nullptr;
-  }
-
- private:
-  size_t NumOutputs() {
-    const auto* t = main_->body->checked_type_.as<TupleTypeNode>();
-    return t ? t->fields.size() : 1;
-  }
-  std::string OutputName(int64_t i) {
-    auto names = main_->GetAttr<Array<String>>("output_names", Array<String>());
-    return i < static_cast<int64_t>(names.size()) ? names[i].str() : "output" + std::to_string(i);
-  }
-  /// [name, shape (-1: any), dtype].
-  Array<runtime::Any> Info(const std::string& name, const Type& type) {
-    Array<int64_t> shape;
-    const auto* t = type.as<TensorTypeNode>();
-    if (t) {
-      for (const PrimExpr& d : t->shape) shape.push_back(relay::DimOf(d));
-    }
-    return {runtime::Any(name), runtime::Any(shape),
-            runtime::Any(t ? DataType2String(t->dtype) : std::string("tuple"))};
-  }
-  size_t Index(const runtime::ArgValue& v) {
-    std::vector<std::string> names = ParamNames(main_);
-    if (v.Is<std::string>()) {
-      auto it = std::find(names.begin(), names.end(), v.As<std::string>());
-      if (it == names.end()) {
-        throw runtime::ValueError("the model has no input `" + v.As<std::string>() + "`" +
-                                  support::DidYouMean(v.As<std::string>(), names));
-      }
-      return static_cast<size_t>(it - names.begin());
-    }
-    int64_t i = v.As<int64_t>();
-    if (i < 0 || i >= static_cast<int64_t>(names.size()))
-      throw Error("IndexError", "input " + std::to_string(i) + " of " + std::to_string(names.size()));
-    return static_cast<size_t>(i);
-  }
-  void Set(size_t i, const runtime::ArgValue& v) {
-    NDArray a = v.Is<NDArray>() && !v.is_null() ? v.As<NDArray>() : FromTensor(v.As<DLTensor*>());
-    const Var& p = main_->params[static_cast<int64_t>(i)];
-    const auto* t =
-        p->checked_type_.defined() ? p->checked_type_.as<TensorTypeNode>() : p->type_annotation.as<TensorTypeNode>();
-    if (t) {
-      bool ok = a.dtype() == t->dtype && a.shape().size() == t->shape.size();
-      for (size_t d = 0; ok && d < t->shape.size(); ++d) {
-        int64_t want = relay::DimOf(t->shape[static_cast<int64_t>(d)]);
-        ok = want < 0 || want == a.shape()[d];
-      }
-      if (!ok) {
-        std::string got = DataType2String(a.dtype()) + "(";
-        for (int64_t d : a.shape()) got += std::to_string(d) + ",";
-        throw runtime::ValueError("input `" + p->name_hint().str() + "` is " + got + "), the model wants " +
-                                  AsText(GetRef<TensorType>(t)));
-      }
-    }
-    inputs_[i] = a;
-  }
-  static NDArray FromTensor(const DLTensor* t) {
-    NDArray a = NDArray::Empty({t->shape, t->shape + t->ndim}, t->dtype);
-    a.CopyFrom(t);
-    return a;
-  }
-  void Run() {
-    Array<ObjectRef> args;
-    for (size_t i = 0; i < inputs_.size(); ++i) {
-      if (!inputs_[i].defined()) {
-        throw runtime::ValueError("input `" + main_->params[static_cast<int64_t>(i)]->name_hint().str() +
-                                  "` is not set");
-      }
-      args.push_back(inputs_[i]);
-    }
-    ObjectRef value = relay::InterpretCall(main_, args, mod_);
-    Array<ObjectRef> outputs;
-    std::vector<ObjectRef> work{value};
-    while (!work.empty()) {
-      ObjectRef v = work.back();
-      work.pop_back();
-      if (v.as<runtime::ArrayObj>()) {
-        Array<ObjectRef> fields = Downcast<Array<ObjectRef>>(v);
-        for (size_t i = fields.size(); i-- > 0;) work.push_back(fields[static_cast<int64_t>(i)]);
-      } else {
-        outputs.push_back(v);
-      }
-    }
-    outputs_ = outputs;
-  }
-  IRModule mod_;
-  Function main_;
-  std::vector<NDArray> inputs_;
-  Array<ObjectRef> outputs_;
-  std::atomic<bool> busy_{false};
-};
-
-class VmModule : public runtime::ModuleNode {
- public:
-  VmModule(IRModule mod, std::string why) : mod_(std::move(mod)), why_(std::move(why)) {}
-  const char* type_key() const override { return "vm"; }
-  PackedFunc GetFunction(std::string_view name, const ObjectPtr<Object>& self) override {
-    if (name == "default") {
-      return PackedFunc([self, this](runtime::Args, runtime::RetValue* rv) {
-        *rv = runtime::MakeModule<VmExecutor>(mod_, MainOf(mod_));
-      });
-    }
-    if (name == "why") return PackedFunc([self, this](runtime::Args, runtime::RetValue* rv) { *rv = why_; });
-    return nullptr;
-  }
-  std::string GetSource(std::string_view format) override {
-    if (format == "relay") return AsText(mod_);
-    throw UnsupportedError("this program is interpreted over compiled kernels, because " + why_ +
-                           "; only its Relay text can be shown");
-  }
-  void SaveToFile(const std::string&, std::string_view) override {
-    throw UnsupportedError("this program cannot be exported as an artifact, because " + why_ +
-                           "; give all inputs static shapes (--shape, --dim) if that is the cause");
-  }
-
- private:
-  IRModule mod_;
-  std::string why_;
 };
 
 }  // namespace
@@ -425,7 +224,7 @@ runtime::Module Compile(const IRModule& mod, const Target& target) {
   IRModule optimized = Optimize(mod, target);
   Function main = MainOf(optimized);
   std::string why;
-  if (!CanLowerGraph(main, &why)) return runtime::MakeModule<VmModule>(optimized, why);
+  if (!CanLowerGraph(main, &why)) return CompileVm(optimized, target, why);
   With<Target> scope(target);
   if (!target->mtriple.empty()) {
     // Code for another kind of machine cannot be loaded here; it is for saving. Code for another processor of this kind

@@ -39,17 +39,17 @@ IRModule LowerTir(const IRModule& mod, const Target& target) {
   return IRModule(out);
 }
 
-NDArray PackConstants(const LoweredModel& model) {
-  NDArray blob = NDArray::Empty({static_cast<int64_t>(model.desc.constants_bytes)}, DataType::UInt(8));
+NDArray PackConstants(const std::vector<std::pair<uint64_t, NDArray>>& constants, uint64_t bytes) {
+  NDArray blob = NDArray::Empty({static_cast<int64_t>(bytes)}, DataType::UInt(8));
   uint64_t end = 0;
   auto* p = blob.ptr<uint8_t>();
-  for (const auto& [offset, value] : model.constants) {
+  for (const auto& [offset, value] : constants) {
     memset(p + end, 0, offset - end);  // gaps are part of the artifact: the same bytes every time
     NDArray dense = value.Contiguous();
     memcpy(p + offset, dense.data(), dense.nbytes());
     end = offset + dense.nbytes();
   }
-  memset(p + end, 0, model.desc.constants_bytes - end);
+  memset(p + end, 0, bytes - end);
   return blob;
 }
 

@@ -15,8 +15,11 @@ namespace baton::driver {
 /// Runs LowerPipeline over each PrimFunc.
 IRModule LowerTir(const IRModule& mod, const Target& target);
 
-/// The constants of a lowered model, in one piece of memory as the code wants them.
-NDArray PackConstants(const LoweredModel& model);
+/// Constants of lowered graphs, in one piece of memory as the code wants them.
+NDArray PackConstants(const std::vector<std::pair<uint64_t, NDArray>>& constants, uint64_t bytes);
+inline NDArray PackConstants(const LoweredModel& model) {
+  return PackConstants(model.constants, model.desc.constants_bytes);
+}
 
 /// Code in this process, with its constants. `entry` may be called from several threads, each with its own arena.
 struct CompiledGraph {

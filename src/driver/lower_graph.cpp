@@ -8,6 +8,7 @@
 #include <baton/tir/lower.h>
 #include <baton/tir/op.h>
 
+#include <memory>
 #include <set>
 #include <unordered_map>
 
@@ -24,19 +25,6 @@ using relay::FunctionNode;
 using relay::TupleGetItemNode;
 using relay::TupleNode;
 using relay::VarNode;
-
-namespace {
-
-/// Where a tensor lies.
-struct Place {
-  enum Kind { kIo, kConstant, kArena } kind = kArena;
-  int index = 0;  // io slot, constant, or planned buffer
-};
-struct Leaf {
-  Place place;
-  TensorType type;
-};
-using Leaves = std::vector<Leaf>;
 
 /// Tensor types of a value, tuples flattened; false for other types or shapes that are not static.
 bool FlattenType(const Type& type, std::vector<TensorType>* out) {
@@ -57,16 +45,29 @@ bool FlattenType(const Type& type, std::vector<TensorType>* out) {
   return true;
 }
 
-uint64_t BytesOf(const TensorType& t) {
-  uint64_t n = t->dtype.bytes();
-  for (const PrimExpr& d : t->shape) n *= static_cast<uint64_t>(relay::DimOf(d));
-  return n;
-}
-
 std::vector<int64_t> ShapeOf(const TensorType& t) {
   std::vector<int64_t> shape;
   relay::StaticShape(t->shape, &shape);
   return shape;
+}
+
+namespace {
+
+/// Where a tensor lies.
+struct Place {
+  enum Kind { kIo, kConstant, kArena } kind = kArena;
+  int index = 0;  // io slot, constant, or planned buffer
+};
+struct Leaf {
+  Place place;
+  TensorType type;
+};
+using Leaves = std::vector<Leaf>;
+
+uint64_t BytesOf(const TensorType& t) {
+  uint64_t n = t->dtype.bytes();
+  for (const PrimExpr& d : t->shape) n *= static_cast<uint64_t>(relay::DimOf(d));
+  return n;
 }
 
 /// "fused_nn_conv2d_add_nn_relu": the operators in order, shortened.
@@ -123,31 +124,83 @@ std::vector<Expr> DataflowOrder(const Expr& body) {
   return order;
 }
 
+/// The kernels of all graphs, each distinct group once.
+class KernelTable {
+ public:
+  GlobalVar Of(const Function& func) {
+    uint64_t h = StructuralHash(func);
+    for (auto& [f, var] : kernels_[h]) {
+      if (StructuralEqual(f, func)) return var;
+    }
+    std::string base = KernelName(func), name = base;
+    for (int i = 1; !names_.insert(name).second; ++i) name = base + "_" + std::to_string(i);
+    GlobalVar var{String(name)};
+    kernels_[h].push_back({func, var});
+    functions_.push_back({var, func});
+    return var;
+  }
+
+  /// Lowers them. What they need for workspace beyond the stack becomes a last parameter.
+  Map<GlobalVar, BaseFunc> Lower(const Target& target) {
+    constexpr int64_t kOnStack = 64 << 10;
+    Map<GlobalVar, BaseFunc> functions;
+    for (const auto& [var, func] : functions_) {
+      functions.Set(var, relay::LowerPrimitive(func, var->name_hint, target));
+    }
+    functions = LowerTir(IRModule(functions), target)->functions;
+    for (const auto& [var, func] : functions_) {
+      tir::PrimFunc moved = tir::WorkspaceToParameter(Downcast<tir::PrimFunc>(functions.at(var)));
+      int64_t bytes = moved->GetAttr<int64_t>(tir::attr::kWorkspaceBytes, 0);
+      if (bytes <= kOnStack) continue;
+      functions.Set(var, moved);
+      workspace_[var.get()] = static_cast<uint64_t>(bytes);
+    }
+    return functions;
+  }
+  /// Bytes that a kernel takes as its last parameter, 0 for none. Known after Lower.
+  uint64_t Workspace(const GlobalVar& kernel) const {
+    auto it = workspace_.find(kernel.get());
+    return it == workspace_.end() ? 0 : it->second;
+  }
+
+ private:
+  std::unordered_map<uint64_t, std::vector<std::pair<Function, GlobalVar>>> kernels_;
+  std::vector<std::pair<GlobalVar, Function>> functions_;
+  std::set<std::string> names_;
+  std::unordered_map<const Object*, uint64_t> workspace_;
+};
+
 class GraphLowerer {
  public:
-  explicit GraphLowerer(const Target& target) : target_(target) {}
+  /// `constants` is shared with other graphs: their data lies before.
+  GraphLowerer(KernelTable* kernels, std::vector<std::pair<uint64_t, NDArray>>* constants, uint64_t* constants_bytes)
+      : kernels_(kernels), constants_(constants), constants_bytes_(constants_bytes) {}
 
-  LoweredModel Run(const Function& main) {
+  void Run(const Function& main, const std::string& entry) {
+    desc_.entry = entry;
     // Loads and stores assume an element's alignment alone: NumPy's arrays are taken as they are.
-    out_.desc.io_alignment = 16;
+    desc_.io_alignment = 16;
     for (const relay::Var& p : main->params) {
       std::vector<TensorType> types;
       FlattenType(p->checked_type(), &types);
       Leaves leaves;
       for (size_t i = 0; i < types.size(); ++i) {
         std::string name = p->name_hint().str() + (types.size() > 1 ? "." + std::to_string(i) : "");
-        leaves.push_back({{Place::kIo, static_cast<int>(out_.desc.inputs.size())}, types[i]});
-        out_.desc.inputs.push_back({name, ShapeOf(types[i]), types[i]->dtype});
+        leaves.push_back({{Place::kIo, static_cast<int>(desc_.inputs.size())}, types[i]});
+        desc_.inputs.push_back({name, ShapeOf(types[i]), types[i]->dtype});
       }
       value_[p.get()] = leaves;
     }
     for (const Expr& e : DataflowOrder(main->body)) Visit(e);
     Outputs(main);
     Plan();
-    Entry();
-    out_.num_calls = static_cast<int>(steps_.size());
-    out_.num_kernels = static_cast<int>(kernels_.size());
-    return std::move(out_);
+  }
+
+  /// The entry function and its description, once the kernels are lowered.
+  tir::PrimFunc Entry(runtime::ExecutableDesc* desc) {
+    tir::PrimFunc entry = MakeEntry();
+    *desc = desc_;
+    return entry;
   }
 
  private:
@@ -161,8 +214,10 @@ class GraphLowerer {
   void Visit(const Expr& e) {
     if (value_.count(e.get())) return;
     if (const auto* c = e.as<ConstantNode>()) {
-      value_[e.get()] = {{{Place::kConstant, static_cast<int>(constants_.size())}, c->tensor_type()}};
-      constants_.push_back(c->data);
+      value_[e.get()] = {{{Place::kConstant, static_cast<int>(constants_->size())}, c->tensor_type()}};
+      constants_->push_back({*constants_bytes_, c->data});
+      // A line of slack, so that a vector load at the end stays inside.
+      *constants_bytes_ += (c->data.nbytes() + 127) / 64 * 64;
     } else if (const auto* t = e.as<TupleNode>()) {
       Leaves all;
       for (const Expr& f : t->fields) {
@@ -191,7 +246,7 @@ class GraphLowerer {
         return;
       }
       Step s;
-      s.kernel = Kernel(Downcast<Function>(call->op));
+      s.kernel = kernels_->Of(Downcast<Function>(call->op));
       s.span = call->span;
       for (const Expr& a : call->args) {
         for (const Leaf& l : value_.at(a.get())) s.in.push_back(l.place);
@@ -208,29 +263,16 @@ class GraphLowerer {
     }
   }
 
-  GlobalVar Kernel(const Function& func) {
-    uint64_t h = StructuralHash(func);
-    for (auto& [f, var] : kernels_[h]) {
-      if (StructuralEqual(f, func)) return var;
-    }
-    std::string base = KernelName(func), name = base;
-    for (int i = 1; !names_.insert(name).second; ++i) name = base + "_" + std::to_string(i);
-    GlobalVar var{String(name)};
-    kernels_[h].push_back({func, var});
-    functions_.push_back({var, func});
-    return var;
-  }
-
   void Outputs(const Function& main) {
     Leaves results = value_.at(main->body.get());
     std::vector<bool> taken(buffers_.size());
-    int base = static_cast<int>(out_.desc.inputs.size());
+    int base = static_cast<int>(desc_.inputs.size());
     auto names = main->GetAttr<Array<String>>("output_names", Array<String>());
     for (size_t i = 0; i < results.size(); ++i) {
       Place& p = results[i].place;
       Place slot{Place::kIo, base + static_cast<int>(i)};
       std::string name = i < names.size() ? names[static_cast<int64_t>(i)].str() : "output" + std::to_string(i);
-      out_.desc.outputs.push_back({name, ShapeOf(results[i].type), results[i].type->dtype});
+      desc_.outputs.push_back({name, ShapeOf(results[i].type), results[i].type->dtype});
       if (p.kind == Place::kArena && !taken[p.index]) {
         // Written in place; everyone who reads it reads the output.
         taken[p.index] = true;
@@ -265,37 +307,19 @@ class GraphLowerer {
       index[i] = static_cast<int>(planned.size());
       planned.push_back(buffers_[i]);
     }
-    out_.desc.arena_bytes = PlanMemory(&planned);
+    desc_.arena_bytes = PlanMemory(&planned);
     for (size_t i = 0; i < buffers_.size(); ++i) {
       if (index[i] >= 0) buffers_[i].offset = planned[index[i]].offset;
     }
-    uint64_t at = 0;
-    for (const NDArray& c : constants_) {
-      out_.constants.push_back({at, c});
-      // A line of slack, so that a vector load at the end stays inside.
-      at += (c.nbytes() + 127) / 64 * 64;
-    }
-    out_.desc.constants_bytes = at;
+    desc_.constants_bytes = *constants_bytes_;
   }
 
-  void Entry() {
-    // Kernels first: what they need for workspace lies behind the planned buffers. They run one after the other, so one
-    // place serves all.
-    constexpr int64_t kOnStack = 64 << 10;
-    Map<GlobalVar, BaseFunc> functions;
-    for (const auto& [var, func] : functions_) {
-      functions.Set(var, relay::LowerPrimitive(func, var->name_hint, target_));
-    }
-    functions = LowerTir(IRModule(functions), target_)->functions;
-    const uint64_t workspace = (out_.desc.arena_bytes + 63) / 64 * 64;
-    std::unordered_map<const Object*, bool> takes_workspace;
-    for (const auto& [var, func] : functions_) {
-      tir::PrimFunc moved = tir::WorkspaceToParameter(Downcast<tir::PrimFunc>(functions.at(var)));
-      int64_t bytes = moved->GetAttr<int64_t>(tir::attr::kWorkspaceBytes, 0);
-      if (bytes <= kOnStack) continue;
-      functions.Set(var, moved);
-      takes_workspace[var.get()] = true;
-      out_.desc.arena_bytes = std::max(out_.desc.arena_bytes, workspace + static_cast<uint64_t>(bytes));
+  tir::PrimFunc MakeEntry() {
+    // Workspace of kernels lies behind the planned buffers. They run one after the other, so one place serves all.
+    const uint64_t workspace = (desc_.arena_bytes + 63) / 64 * 64;
+    for (const Step& s : steps_) {
+      const uint64_t bytes = s.kernel.defined() ? kernels_->Workspace(s.kernel) : 0;
+      if (bytes) desc_.arena_bytes = std::max(desc_.arena_bytes, workspace + bytes);
     }
     tir::Var io("io", DataType::Handle()), constants("constants", DataType::Handle()),
         arena("arena", DataType::Handle());
@@ -305,7 +329,7 @@ class GraphLowerer {
         case Place::kIo:
           return IoHandle(io, p.index);
         case Place::kConstant:
-          return Handle(constants, out_.constants[p.index].first);
+          return Handle(constants, (*constants_)[static_cast<size_t>(p.index)].first);
         default:
           return Handle(arena, buffers_[p.index].offset);
       }
@@ -318,7 +342,7 @@ class GraphLowerer {
       if (s.kernel.defined()) {
         for (const Place& p : s.in) args.push_back(pointer(p));
         for (const Place& p : s.out) args.push_back(pointer(p));
-        if (takes_workspace.count(s.kernel.get())) args.push_back(Handle(arena, workspace));
+        if (kernels_->Workspace(s.kernel)) args.push_back(Handle(arena, workspace));
         stmt = tir::Evaluate(PrimExpr(tir::Call(DataType::Int(32), s.kernel, args)));
       } else {
         stmt = tir::Evaluate(PrimExpr(tir::Call(
@@ -328,22 +352,18 @@ class GraphLowerer {
       seq.push_back(stmt);
     }
     tir::PrimFunc entry({io, constants, arena}, tir::SeqStmt::Flatten(seq));
-    entry = WithAttr(entry, attr::kGlobalSymbol, Any(out_.desc.entry));
-    entry = WithAttr(entry, "model_entry", Any(1));
-    functions.Set(GlobalVar(String(out_.desc.entry)), entry);
-    out_.mod = IRModule(functions);
+    entry = WithAttr(entry, attr::kGlobalSymbol, Any(desc_.entry));
+    return WithAttr(entry, "model_entry", Any(1));
   }
 
-  Target target_;
-  LoweredModel out_;
+  KernelTable* kernels_;
+  std::vector<std::pair<uint64_t, NDArray>>* constants_;
+  uint64_t* constants_bytes_;
+  runtime::ExecutableDesc desc_;
   std::unordered_map<const Object*, Leaves> value_;
-  std::vector<NDArray> constants_;
   std::vector<PlannedBuffer> buffers_;
   std::vector<Step> steps_, copies_;
   std::unordered_map<int, int> redirect_;
-  std::unordered_map<uint64_t, std::vector<std::pair<Function, GlobalVar>>> kernels_;
-  std::vector<std::pair<GlobalVar, Function>> functions_;
-  std::set<std::string> names_;
 };
 
 }  // namespace
@@ -378,6 +398,27 @@ bool CanLowerGraph(const Function& main, std::string* why) {
   return true;
 }
 
-LoweredModel LowerGraph(const Function& main, const Target& target) { return GraphLowerer(target).Run(main); }
+LoweredGraphs LowerGraphs(const std::vector<std::pair<std::string, Function>>& graphs, const Target& target) {
+  LoweredGraphs out;
+  KernelTable kernels;
+  std::vector<std::unique_ptr<GraphLowerer>> lowerers;
+  for (const auto& [entry, func] : graphs) {
+    lowerers.push_back(std::make_unique<GraphLowerer>(&kernels, &out.constants, &out.constants_bytes));
+    lowerers.back()->Run(func, entry);
+  }
+  Map<GlobalVar, BaseFunc> functions = kernels.Lower(target);
+  for (size_t i = 0; i < graphs.size(); ++i) {
+    runtime::ExecutableDesc desc;
+    functions.Set(GlobalVar(String(graphs[i].first)), lowerers[i]->Entry(&desc));
+    out.graphs.push_back(desc);
+  }
+  out.mod = IRModule(functions);
+  return out;
+}
+
+LoweredModel LowerGraph(const Function& main, const Target& target) {
+  LoweredGraphs one = LowerGraphs({{runtime::ExecutableDesc().entry, main}}, target);
+  return {one.mod, one.graphs[0], std::move(one.constants)};
+}
 
 }  // namespace baton::driver

@@ -88,6 +88,10 @@ std::string Manifest(const ExecutableDesc& desc) {
   w.Int(static_cast<int64_t>(desc.constants_bytes));
   w.Key("io_alignment");
   w.Int(desc.io_alignment);
+  if (!desc.program.empty()) {
+    w.Key("program");
+    w.String(desc.program);
+  }
   w.EndObject();
   return out;
 }
@@ -119,6 +123,7 @@ ExecutableDesc ReadDesc(const Json& j) {
   d.arena_bytes = static_cast<uint64_t>(arena);
   d.constants_bytes = static_cast<uint64_t>(constants);
   d.io_alignment = static_cast<uint32_t>(alignment);
+  if (const Json* program = j.Find("program")) d.program = program->AsString();
   return d;
 }
 
@@ -198,7 +203,7 @@ class LibraryModule final : public ModuleNode {
     if (void* api = dlsym(handle_, "baton_backend_api")) {
       *static_cast<const BatonBackendApi**>(api) = BatonBackendGetApi();
     }
-    if (!dlsym(handle_, artifact_.desc.entry.c_str())) {
+    if (artifact_.desc.program.empty() && !dlsym(handle_, artifact_.desc.entry.c_str())) {
       const std::string text = Cat("it has no symbol `", artifact_.desc.entry, "`");
       dlclose(handle_);
       close(fd_);

@@ -4,7 +4,9 @@
 #include <baton/runtime/module.h>
 #include <baton/runtime/ndarray.h>
 #include <baton/runtime/params.h>
+#include <baton/runtime/registry.h>
 #include <baton/support/text.h>
+#include <dlfcn.h>
 
 #include <atomic>
 
@@ -310,6 +312,35 @@ PackedFunc Executor::GetFunction(std::string_view name, const ObjectPtr<Object>&
 
 }  // namespace
 
-Module CreateExecutor(const Module& code, Device device) { return MakeModule<Executor>(code, device); }
+namespace {
+
+/// The function that makes executors of the virtual machine, from its library, which lies beside this one.
+const PackedFunc& VmCreator() {
+  const PackedFunc* create = Registry::Get("vm.CreateExecutor");
+  if (!create) {
+    Dl_info self{};
+    dladdr(reinterpret_cast<const void*>(&BatonAbiVersion), &self);
+    std::string path = self.dli_fname ? self.dli_fname : "";
+    path = path.substr(0, path.rfind('/') + 1) + "libbaton_vm.so";
+    if (!dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL)) {
+      const char* why = dlerror();
+      throw RuntimeError(
+          Cat("the model has control flow or open shapes and needs the library libbaton_vm.so beside "
+              "libbaton_runtime.so: ",
+              why ? why : path));
+    }
+    create = Registry::Get("vm.CreateExecutor");
+  }
+  if (!create) throw RuntimeError("libbaton_vm.so is of another version");
+  return *create;
+}
+
+}  // namespace
+
+Module CreateExecutor(const Module& code, Device device) {
+  const ExecutableDesc* desc = code.defined() ? code->GetExecutable() : nullptr;
+  if (desc && !desc->program.empty()) return VmCreator()(code, device).As<Module>();
+  return MakeModule<Executor>(code, device);
+}
 
 }  // namespace baton::runtime

@@ -43,6 +43,9 @@ struct ExecutableDesc {
   std::vector<std::string> features;
   /// Alignment that the code assumes of inputs and outputs, a power of two up to 64. Others are copied.
   uint32_t io_alignment = 64;
+  /// A program of the virtual machine as JSON (vm/program.h); then the code has its kernels in place of `entry`, and
+  /// the library libbaton_vm runs it. Empty for a model that is one function.
+  std::string program;
   /// Target string and similar facts, for people; not interpreted.
   std::string target;
 };

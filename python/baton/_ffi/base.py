@@ -65,5 +65,10 @@ def load_compiler():
         _loaded = True
 
 
+def load_vm():
+    """Loads libbaton_vm, which runs programs with control flow; the runtime does so itself when it meets one."""
+    _core.load_library(os.path.join(_LIB, "libbaton_vm.so"))
+
+
 # Threads of C++ may outlive the interpreter; from here on they do not enter it.
 atexit.register(_core._closing)

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The virtual machine's API that Relay's users know, over the one engine."""
 
+from .._core import Array
 from . import module as _module
 from .devices import cpu
 
 
 class Executable:
-    """A compiled program, of any shapes and control flow."""
+    """A compiled program, of any shapes and control flow. Immutable; machines in several threads may share it."""
 
     def __init__(self, module):
         self.mod = module
@@ -14,6 +15,11 @@ class Executable:
     def get_function(self, name):
         """A function of the module."""
         return self.mod.get_function(name)
+
+    @property
+    def bytecode(self):
+        """The program as text, an instruction a line; `r1!` is a last use. UnsupportedError for a static program."""
+        return self.mod.get_source("vm")
 
     def export_library(self, file_name):
         """Writes a shared library that the runtime alone can load."""
@@ -26,38 +32,66 @@ class Executable:
 
 
 class VirtualMachine:
-    """Runs an Executable on a device."""
+    """Runs an Executable on a device.
+
+        exe = relay.vm.compile(mod, target="llvm")
+        vm = VirtualMachine(exe, baton.cpu())
+        vm.invoke("main", x)
+
+    One thread at a time: make a machine for each, they share code and weights.
+    """
 
     def __init__(self, exe, device=None, memory_cfg=None):
         self.exe = exe if isinstance(exe, Executable) else Executable(exe)
-        self.device = device or cpu()
+        devices = device if isinstance(device, (list, tuple)) else [device or cpu()]
+        if len({(d.device_type, d.device_id) for d in devices}) != 1:
+            raise ValueError("a virtual machine runs on one device")
+        self.device = devices[0]
         self._executor = self.exe.mod["default"](self.device)
-        self._run, self._inputs, self._outputs = self._executor["run_with"], None, None
+        try:
+            self._call, self._names = self._executor["invoke"], self._executor["entry_inputs"]
+        except AttributeError:
+            # A program without control flow is one function.
+            run, name = self._executor["run_with"], self._executor["get_input_name"]
+            names = [name(i) for i in range(self._executor["get_num_inputs"]())]
+            self._call, self._names = self._only_main(lambda _, *args: _one(run(*args))), self._only_main(lambda _: names)
+        self._inputs, self._outputs = {}, None
 
     def set_input(self, func_name, *args, **kwargs):
-        """Keeps the arguments of the next call."""
-        self._main(func_name)
+        """Keeps the arguments of the next call of a function, by position or name."""
         if kwargs:
-            name = self._executor["get_input_name"]
-            order = [name(i) for i in range(self._executor["get_num_inputs"]())]
-            args = [*args, *(kwargs[n] for n in order[len(args):])]
-        self._inputs = args
+            names = list(self._names(func_name))
+            rest = names[len(args):]
+            unknown = [k for k in kwargs if k not in rest]
+            if unknown:
+                raise TypeError(f"`{func_name}` has no parameter `{unknown[0]}`, or got it twice; it has {', '.join(names)}")
+            missing = [n for n in rest if n not in kwargs]
+            if missing:
+                raise TypeError(f"`{func_name}` needs `{'`, `'.join(missing)}`")
+            args = [*args, *(kwargs[n] for n in rest)]
+        self._inputs[func_name] = args
 
     def invoke(self, func_name, *args, **kwargs):
-        """The result of a function; several results as an Array."""
-        if args or kwargs or self._inputs is None:
+        """The value of a function: an NDArray, an Array for a tuple, an ADT for data."""
+        if args or kwargs or func_name not in self._inputs:
             self.set_input(func_name, *args, **kwargs)
         from ..relay.backend.executor import to_value
-        self._outputs = self._run(*map(to_value, self._inputs))
-        return self._outputs[0] if len(self._outputs) == 1 else self._outputs
+        self._outputs = self._call(func_name, *map(to_value, self._inputs[func_name]))
+        return self._outputs
 
     def run(self, *args, **kwargs):
         """`invoke("main", ...)`."""
         return self.invoke("main", *args, **kwargs)
 
+    def invoke_stateful(self, func_name, *args, **kwargs):
+        """`invoke`, for `get_outputs` to tell the results."""
+        self.invoke(func_name, *args, **kwargs)
+
     def get_outputs(self):
-        """The results of the last call."""
-        return list(self._outputs)
+        """The results of the last call, a list."""
+        if self._outputs is None:
+            raise RuntimeError("no function has been called yet")
+        return list(self._outputs) if isinstance(self._outputs, Array) else [self._outputs]
 
     def benchmark(self, device, *args, func_name="main", repeat=5, number=5, **kwargs):
         """Seconds a call, averaged over `number` calls, `repeat` times."""
@@ -72,6 +106,14 @@ class VirtualMachine:
         return _module.BenchmarkResult(results)
 
     @staticmethod
-    def _main(name):
-        if name != "main":
-            raise AttributeError(f"a compiled program has the function `main` alone, not `{name}`")
+    def _only_main(function):
+        def call(name, *args):
+            if name != "main":
+                raise AttributeError(f"the program has no function `{name}`; it has `main`")
+            return function(name, *args)
+
+        return call
+
+
+def _one(outputs):
+    return outputs[0] if len(outputs) == 1 else outputs

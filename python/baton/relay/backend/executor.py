@@ -129,7 +129,12 @@ class AotExecutor(_Compiled):
 
 
 class VMExecutor(_Compiled):
-    """Compiles any program."""
+    """Compiles any program; a function may be any value."""
+
+    def _function(self, func):
+        from ...runtime.vm import VirtualMachine
+        machine = VirtualMachine(get_global_func("driver.Compile")(self._with_main(func), Target(self.target)), self.device)
+        return lambda *args: machine.invoke("main", *args)
 
 
 __all__ = ["AotExecutor", "Executor", "GraphExecutor", "IRModule", "Interpreter", "VMExecutor", "nd", "to_value"]

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// A program for the virtual machine: bytecode for control flow, with compiled code for stretches of tensor work.
+//
+// A function is a list of 32-bit words: an instruction's number, then its operands. A register that is read for the
+// last time is written `~r`: the machine lets go of its value. Jumps lead forward only, so that a function ends unless
+// it calls itself for ever. Nothing here depends on the compiler.
+#pragma once
+
+#include <baton/runtime/executor.h>
+#include <baton/runtime/module.h>
+#include <baton/runtime/ndarray.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace baton::vm {
+
+/// Instructions with their operands. d: register that is written; s, r: registers that are read; n: how many follow.
+enum class Opcode : int32_t {
+  kMove,          ///< d s
+  kConst,         ///< d constant
+  kKernel,        ///< kernel n_in n_out s... d...
+  kPacked,        ///< packed d n s...: a function of the host
+  kCall,          ///< function d n s...
+  kTailCall,      ///< function n s...
+  kCallClosure,   ///< s d n s...
+  kTailClosure,   ///< s n s...
+  kReturn,        ///< s
+  kJump,          ///< target
+  kJumpIfFalse,   ///< s target
+  kTuple,         ///< d n s...
+  kData,          ///< d tag n s...
+  kField,         ///< d s index: of a tuple or of data
+  kJumpIfTagNot,  ///< s tag target
+  kClosure,       ///< d function n s...: the first parameters of the function
+  kRefNew,        ///< d s
+  kRefRead,       ///< d s
+  kRefWrite,      ///< s s: the cell, the value
+  kView,          ///< d s view: the same elements in another shape
+  kFail,          ///< message
+  kNumOpcodes,
+};
+
+struct Function {
+  std::string name;
+  int32_t params = 0, registers = 0;
+  std::vector<int32_t> code;
+};
+
+/// A stretch of tensor work, compiled: an EntryFunction (executor.h).
+struct Kernel {
+  std::string symbol;
+  std::vector<runtime::TensorInfo> inputs, outputs;
+  uint64_t arena_bytes = 0;
+};
+
+/// A function of the host, for what needs the compiler at run time: kernels of shapes that are not known before,
+/// operators that are written in C++.
+struct PackedSlot {
+  std::string name;  ///< for people
+  std::string text;  ///< what the global function "vm.LoadPacked" makes `function` from
+  PackedFunc function;
+};
+
+/// A function that can be called from outside. -1: any extent; the handle type: no tensor.
+struct Entry {
+  std::string name;
+  int32_t function = 0;
+  std::vector<runtime::TensorInfo> inputs, outputs;
+};
+
+struct BATON_DLL Program {
+  std::vector<Entry> entries;
+  std::vector<Function> functions;
+  std::vector<Kernel> kernels;
+  std::vector<PackedSlot> packed;
+  std::vector<NDArray> constants;
+  std::vector<runtime::TensorInfo> views;
+  std::vector<std::string> messages;
+
+  const Entry* Find(std::string_view name) const;
+  /// Throws RuntimeError for an operand, register, jump or function that is out of bounds.
+  void Validate() const;
+  /// JSON; constants are written to `*data` (aligned to 64 bytes each) and appear as offsets in it.
+  std::string Save(std::string* data) const;
+  /// Reads what Save wrote, validated; `data` must outlive the program. Throws RuntimeError for anything else.
+  static Program Load(std::string_view text, const uint8_t* data, uint64_t data_bytes, const ObjectRef& owner);
+  /// The bytecode for people, a line an instruction.
+  std::string Disassemble() const;
+};
+
+/// Calls f(word, kind) for each operand of the instruction at `code[at]` and returns where the next one begins.
+/// Throws RuntimeError if the instruction is cut or unknown.
+enum class Operand { kRead, kWrite, kFunction, kKernel, kPacked, kConstant, kView, kMessage, kTarget, kNumber };
+template <class F>
+size_t ForEachOperand(std::vector<int32_t>& code, size_t at, F f);
+BATON_DLL const char* OpcodeName(Opcode op);
+/// The operands of an opcode: a letter each (d s f k p c v m t i), then what repeats after a count.
+BATON_DLL const char* OpcodeForm(Opcode op);
+[[noreturn]] BATON_DLL void ThrowCutCode();
+
+/// A program with its code. Immutable once made; executors share it.
+struct Executable {
+  Program program;
+  Module code;  ///< has the kernels' symbols
+  const uint8_t* constants = nullptr;
+  ObjectRef constants_owner;
+};
+
+/// An executor: the functions of runtime::CreateExecutor over the entry "main" (where extents may differ from run to
+/// run), and `invoke(name, values...)`, the value of any entry. One thread at a time; make one for each thread.
+BATON_DLL Module CreateExecutor(std::shared_ptr<const Executable> executable, Device device = runtime::Cpu());
+
+template <class F>
+size_t ForEachOperand(std::vector<int32_t>& code, size_t at, F f) {
+  if (code[at] < 0 || code[at] >= static_cast<int32_t>(Opcode::kNumOpcodes)) ThrowCutCode();
+  const char* form = OpcodeForm(static_cast<Opcode>(code[at++]));
+  auto one = [&](char c) {
+    if (at >= code.size()) ThrowCutCode();
+    int32_t& w = code[at++];
+    switch (c) {
+      case 'd':
+        f(w, Operand::kWrite);
+        break;
+      case 's':
+        f(w, Operand::kRead);
+        break;
+      case 'f':
+        f(w, Operand::kFunction);
+        break;
+      case 'k':
+        f(w, Operand::kKernel);
+        break;
+      case 'p':
+        f(w, Operand::kPacked);
+        break;
+      case 'c':
+        f(w, Operand::kConstant);
+        break;
+      case 'v':
+        f(w, Operand::kView);
+        break;
+      case 'm':
+        f(w, Operand::kMessage);
+        break;
+      case 't':
+        f(w, Operand::kTarget);
+        break;
+      default:
+        f(w, Operand::kNumber);
+    }
+    return w;
+  };
+  int32_t counts[2] = {0, 0};
+  int num_counts = 0;
+  for (; *form && *form != '*'; ++form) {
+    if (*form == 'n') {
+      const int32_t n = one('n');
+      if (n < 0 || static_cast<size_t>(n) > code.size()) ThrowCutCode();
+      counts[num_counts++] = n;
+    } else {
+      one(*form);
+    }
+  }
+  // "*s": as many as the count says; "*sd": for two counts.
+  for (int c = 0; c < num_counts; ++c) {
+    for (int32_t i = 0; i < counts[c]; ++i) one(form[1 + c]);
+  }
+  return at;
+}
+
+}  // namespace baton::vm

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <baton/ir/module.h>
+#include <baton/ir/target.h>
+#include <baton/relay/expr.h>
+#include <baton/runtime/module.h>
+#include <baton/vm/program.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace baton::driver {
+
+/// A program without its code yet: `graphs` are the bodies of its kernels, by symbol.
+struct VmProgram {
+  vm::Program program;
+  std::vector<std::pair<std::string, relay::Function>> graphs;
+};
+/// Translates all Relay functions of an optimised, typed module. Throws CompileError for what cannot be translated.
+VmProgram TranslateToVm(const IRModule& mod);
+
+/// The module of a program that cannot be one static function, `why` says what stands in the way.
+runtime::Module CompileVm(const IRModule& optimized, const Target& target, std::string why);
+
+/// A function of the host for one call site: `f` is a primitive function whose shapes are not all known, or calls one
+/// operator. It is saved as `vm.LoadPacked` reads it.
+PackedFunc MakeHostFunction(const relay::Function& f);
+std::string SaveHostFunction(const relay::Function& f);
+
+/// Gives each virtual register of `code` a place among few, and marks the last reads. The first `params` registers
+/// stay. Returns how many there are.
+int32_t AssignRegisters(std::vector<int32_t>* code, int32_t params);
+
+}  // namespace baton::driver

@@ -1,0 +1,666 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "driver/vm/function_builder.h"
+
+#include <baton/relay/functor.h>
+#include <baton/relay/lower.h>
+#include <baton/relay/op.h>
+
+#include "driver/lower_graph.h"
+
+namespace baton::driver {
+
+using relay::Call;
+using relay::CallNode;
+using relay::ConstantNode;
+using relay::Expr;
+using relay::ExprNode;
+using relay::Function;
+using relay::FunctionNode;
+using relay::IfNode;
+using relay::LetNode;
+using relay::MatchNode;
+using relay::Pattern;
+using relay::Tuple;
+using relay::TupleGetItem;
+using relay::TupleGetItemNode;
+using relay::TupleNode;
+using relay::Var;
+using relay::VarNode;
+using vm::Opcode;
+
+namespace {
+
+template <class N>
+const N* As(const ExprNode* n) {
+  return n->IsInstance<N>() ? static_cast<const N*>(n) : nullptr;
+}
+
+bool IsPrimitive(const Expr& op) {
+  const auto* f = op.as<FunctionNode>();
+  return f && f->HasNonzeroAttr(attr::kPrimitive);
+}
+
+/// A device annotation: its value is its argument's.
+bool IsAnnotation(const CallNode* call) {
+  const auto* op = call->op.as<OpNode>();
+  return op && (op->name == "on_device" || op->name == "annotation.on_device");
+}
+
+bool IsStatic(const Expr& e) {
+  std::vector<TensorType> flat;
+  return e->checked_type_.defined() && FlattenType(Downcast<Type>(e->checked_type_), &flat);
+}
+
+}  // namespace
+
+FunctionBuilder::FunctionBuilder(ProgramBuilder* program, const VmLambda& lambda)
+    : program_(program), lambda_(lambda), blocks_(lambda.func->body) {
+  for (const ExprNode* c : lambda.captured) registers_[c] = NewRegister();
+  for (const Var& p : lambda.func->params) registers_[p.get()] = NewRegister();
+  // The body of a let runs where the let stands.
+  std::vector<int32_t> merged(blocks_.size());
+  for (size_t b = 0; b < merged.size(); ++b) merged[b] = static_cast<int32_t>(b);
+  const std::vector<const ExprNode*>& order = blocks_.order();
+  for (size_t i = order.size(); i-- > 0;) {
+    if (relay::IsAtom(order[i]) || !order[i]->IsInstance<LetNode>()) continue;
+    const relay::Blocks::Info& info = blocks_.Of(order[i]);
+    merged[static_cast<size_t>(info.first)] = merged[static_cast<size_t>(info.block)];
+  }
+  FindNeeded();
+  FindUsers();
+  lists_.resize(blocks_.size());
+  for (const ExprNode* n : order) {
+    if (!relay::IsAtom(n) && Emitted(n)) {
+      lists_[static_cast<size_t>(merged[static_cast<size_t>(blocks_.Of(n).block)])].push_back(n);
+    }
+  }
+}
+
+Expr FunctionBuilder::Resolve(Expr e) const {
+  for (;;) {
+    if (registers_.Has(e.get())) return e;
+    if (const auto* v = e.as<VarNode>()) {
+      const Expr* value = program_->alias().Find(v);
+      if (!value) return e;
+      e = *value;
+    } else if (const auto* l = e.as<LetNode>()) {
+      e = l->body;
+    } else if (const auto* c = e.as<CallNode>(); c && IsAnnotation(c) && c->args.size() == 1) {
+      e = c->args[0];
+    } else {
+      return e;
+    }
+  }
+}
+
+/// All that the function's value takes, but not what stands behind captured values or in primitive functions.
+void FunctionBuilder::FindNeeded() {
+  const std::vector<const ExprNode*>& order = blocks_.order();
+  needed_.Add(lambda_.func->body.get());
+  for (size_t i = order.size(); i-- > 0;) {
+    const ExprNode* n = order[i];
+    if (!needed_.Has(n) || registers_.Has(n)) continue;
+    const auto* call = As<CallNode>(n);
+    if (call && (IsPrimitive(call->op) || relay::IsAtom(call->op.get()))) {
+      for (const Expr& a : call->args) needed_.Add(a.get());
+    } else if (!(n->IsInstance<FunctionNode>() && IsPrimitive(GetRef<Expr>(n)))) {
+      relay::ForEachPart(n, [&](const ExprNode* p) { needed_.Add(p); });
+    }
+  }
+}
+
+/// Whether code is made where the node stands. A let is what it binds and its body; closures are made at their uses.
+bool FunctionBuilder::Emitted(Node* n) const {
+  if (!needed_.Has(n) || registers_.Has(n) || n->IsInstance<LetNode>() || n->IsInstance<FunctionNode>()) return false;
+  const auto* call = As<CallNode>(n);
+  return !(call && IsAnnotation(call));
+}
+
+void FunctionBuilder::FindUsers() {
+  for (const ExprNode* n : blocks_.order()) {
+    if (!needed_.Has(n) || registers_.Has(n) || n->IsInstance<LetNode>()) continue;
+    if (const auto* call = As<CallNode>(n)) {
+      if (IsAnnotation(call)) continue;
+      for (const Expr& a : call->args) users_[Resolve(a).get()].push_back(n);
+      if (!relay::IsAtom(call->op.get()) || call->op.as<VarNode>()) {
+        if (!IsPrimitive(call->op)) users_[Resolve(call->op).get()].push_back(n);
+      }
+    } else {
+      relay::ForEachPart(n, [&](const ExprNode* p) { users_[Resolve(p)].push_back(n); });
+    }
+  }
+}
+
+/// A call that one compiled kernel, or a change of shape, computes: everything about it is known.
+bool FunctionBuilder::IsStaticKernel(Node* n) const {
+  const auto* call = As<CallNode>(n);
+  if (!call || !(IsPrimitive(call->op) || relay::IsView(call->op))) return false;
+  if (!IsStatic(GetRef<Expr>(n))) return false;
+  for (const Expr& a : call->args) {
+    if (!IsStatic(a)) return false;
+  }
+  return true;
+}
+
+vm::Function FunctionBuilder::Build() {
+  const int32_t params = next_register_;
+  Block(0, lambda_.func->body, -1, true);
+  while (!work_.empty()) {
+    std::function<void()> next = std::move(work_.back());
+    work_.pop_back();
+    next();
+  }
+  for (size_t j : jumps_) code_[j] = static_cast<int32_t>(labels_[static_cast<size_t>(code_[j])]);
+  vm::Function out{lambda_.name, params, 0, std::move(code_)};
+  out.registers = AssignRegisters(&out.code, params);
+  return out;
+}
+
+void FunctionBuilder::Emit(Opcode op, std::initializer_list<int32_t> operands, const std::vector<int32_t>& more) {
+  code_.push_back(static_cast<int32_t>(op));
+  code_.insert(code_.end(), operands.begin(), operands.end());
+  code_.insert(code_.end(), more.begin(), more.end());
+}
+
+void FunctionBuilder::EmitJump(Opcode op, std::initializer_list<int32_t> operands, Label label) {
+  Emit(op, operands);
+  jumps_.push_back(code_.size());
+  code_.push_back(static_cast<int32_t>(label));
+}
+
+/// The register that holds a value; atoms and closures are made on the spot.
+int32_t FunctionBuilder::Use(const Expr& expr) {
+  const Expr e = Resolve(expr);
+  if (const int32_t* r = registers_.Find(e.get())) return *r;
+  const int32_t d = NewRegister();
+  if (const auto* c = e.as<ConstantNode>()) {
+    Emit(Opcode::kConst, {d, program_->Constant(c->data)});
+  } else if (e.as<GlobalVarNode>()) {
+    Emit(Opcode::kClosure, {d, program_->FunctionOf(Downcast<GlobalVar>(e)), 0});
+  } else if (e.get() == lambda_.self) {
+    std::vector<int32_t> captured;
+    for (const ExprNode* c : lambda_.captured) captured.push_back(registers_[c]);
+    Emit(Opcode::kClosure, {d, lambda_.index, static_cast<int32_t>(captured.size())}, captured);
+  } else if (const auto* f = e.as<FunctionNode>()) {
+    if (f->HasNonzeroAttr(attr::kPrimitive)) throw CompileError("a fused group of operators is used as a value");
+    const VmLambda& l = LambdaOf(f);
+    std::vector<int32_t> captured;
+    for (const ExprNode* c : l.captured) captured.push_back(Use(GetRef<Expr>(c)));
+    Emit(Opcode::kClosure, {d, l.index, static_cast<int32_t>(captured.size())}, captured);
+  } else if (const auto* t = e.as<TupleNode>(); t && t->fields.empty()) {
+    Emit(Opcode::kTuple, {d, 0});
+  } else if (e.as<ConstructorNode>()) {
+    Emit(Opcode::kClosure, {d, program_->ConstructorFunction(Downcast<Constructor>(e)), 0});
+  } else if (e.as<OpNode>()) {
+    Emit(Opcode::kClosure, {d, program_->OpFunction(Downcast<Op>(e)), 0});
+  } else if (const auto* v = e.as<VarNode>()) {
+    throw CompileError("variable %" + v->name_hint().str() + " has no value in @" + lambda_.name);
+  } else {
+    throw InternalError("no code for an expression of type " + e.get()->GetTypeKey());
+  }
+  return d;
+}
+
+std::vector<int32_t> FunctionBuilder::Uses(const Array<Expr>& exprs) {
+  std::vector<int32_t> out;
+  for (const Expr& e : exprs) out.push_back(Use(e));
+  return out;
+}
+
+/// What a closure takes from around it, in order of first use.
+std::vector<const ExprNode*> FunctionBuilder::CapturesOf(const FunctionNode* f) const {
+  auto& blocks = const_cast<relay::Blocks&>(blocks_);
+  const int32_t own = blocks.Of(f).first;
+  std::vector<const ExprNode*> captured;
+  PointerSet seen, bound;
+  // Variables are only known to be free at the end.
+  std::vector<const ExprNode*> candidates;
+  std::vector<const ExprNode*> stack{f->body.get()};
+  for (const Var& p : f->params) bound.Add(p.get());
+  while (!stack.empty()) {
+    const ExprNode* n = stack.back();
+    stack.pop_back();
+    if (const auto* l = As<LetNode>(n); l && !registers_.Has(n)) {
+      // The value runs even if nobody reads the variable.
+      stack.push_back(l->body.get());
+      stack.push_back(l->value.get());
+      continue;
+    }
+    n = Resolve(n);
+    if (n == f || !seen.Add(n)) continue;
+    if (n->IsInstance<VarNode>() || registers_.Has(n)) {
+      candidates.push_back(n);
+      continue;
+    }
+    if (n == lambda_.self) {
+      candidates.push_back(n);
+      continue;
+    }
+    if (relay::IsAtom(n)) continue;
+    if (!blocks.Within(blocks.Of(n).block, own)) {
+      candidates.push_back(n);
+      continue;
+    }
+    if (const auto* inner = As<FunctionNode>(n)) {
+      for (const Var& p : inner->params) bound.Add(p.get());
+      if (inner->HasNonzeroAttr(attr::kPrimitive)) continue;
+    }
+    relay::ForEachBoundVar(n, [&](const Var& v) { bound.Add(v.get()); });
+    std::vector<const ExprNode*> parts;
+    const auto* call = As<CallNode>(n);
+    if (call && IsPrimitive(call->op)) {
+      for (const Expr& a : call->args) parts.push_back(a.get());
+    } else if (const auto* m = As<MatchNode>(n)) {
+      parts.push_back(m->data.get());
+      for (const relay::Clause& c : m->clauses) parts.push_back(c->rhs.get());
+    } else {
+      relay::ForEachPart(n, [&](const ExprNode* p) { parts.push_back(p); });
+    }
+    for (size_t i = parts.size(); i-- > 0;) stack.push_back(parts[i]);
+  }
+  for (const ExprNode* c : candidates) {
+    if (!bound.Has(c)) captured.push_back(c);
+  }
+  return captured;
+}
+
+const VmLambda& FunctionBuilder::LambdaOf(const FunctionNode* f) {
+  std::shared_ptr<VmLambda>& l = lambdas_[f];
+  if (!l) {
+    auto made = std::make_shared<VmLambda>();
+    made->name = lambda_.name + ".fn" + std::to_string(lambdas_.size());
+    made->func = GetRef<Function>(f);
+    made->captured = CapturesOf(f);
+    made->self = f;
+    made->index = program_->AddLambda(*made);
+    l = made;
+  }
+  return *l;
+}
+
+// ---- Blocks.
+
+void FunctionBuilder::Block(int32_t block, const Expr& value, int32_t dst, bool tail) {
+  work_.push_back([=, this] { Step(block, 0, value, dst, tail); });
+}
+
+void FunctionBuilder::Step(int32_t block, size_t at, Expr value, int32_t dst, bool tail) {
+  const std::vector<Node*>& list = lists_[static_cast<size_t>(block)];
+  const Expr result = Resolve(value);
+  while (at < list.size()) {
+    Node* n = list[at];
+    if (registers_.Has(n)) {
+      ++at;
+      continue;
+    }
+    if (const size_t next = EmitRegion(list, at); next != at) {
+      at = next;
+      continue;
+    }
+    ++at;
+    const bool last = tail && result.get() == n;
+    const auto* branch = As<IfNode>(n);
+    const auto* match = As<MatchNode>(n);
+    if (branch || match) {
+      const int32_t d = last ? -1 : NewRegister();
+      if (!last) work_.push_back([=, this] { Step(block, at, value, dst, tail); });
+      if (branch) {
+        EmitIf(branch, d, last);
+      } else {
+        EmitMatch(match, d, last);
+      }
+      if (!last) registers_[n] = d;
+      return;
+    }
+    EmitNode(n, last);
+    if (last) return;
+  }
+  const int32_t r = Use(result);
+  if (tail) {
+    Emit(Opcode::kReturn, {r});
+  } else {
+    Emit(Opcode::kMove, {dst, r});
+  }
+}
+
+void FunctionBuilder::EmitNode(Node* n, bool tail) {
+  if (const auto* call = As<CallNode>(n)) return EmitCall(call, tail);
+  int32_t d = -1;
+  if (const auto* t = As<TupleNode>(n)) {
+    const std::vector<int32_t> fields = Uses(t->fields);
+    Emit(Opcode::kTuple, {d = NewRegister(), static_cast<int32_t>(fields.size())}, fields);
+  } else if (const auto* g = As<TupleGetItemNode>(n)) {
+    const int32_t tuple = Use(g->tuple);
+    Emit(Opcode::kField, {d = NewRegister(), tuple, static_cast<int32_t>(g->index)});
+  } else if (const auto* r = As<relay::RefCreateNode>(n)) {
+    const int32_t value = Use(r->value);
+    Emit(Opcode::kRefNew, {d = NewRegister(), value});
+  } else if (const auto* r = As<relay::RefReadNode>(n)) {
+    const int32_t ref = Use(r->ref);
+    Emit(Opcode::kRefRead, {d = NewRegister(), ref});
+  } else if (const auto* w = As<relay::RefWriteNode>(n)) {
+    const int32_t ref = Use(w->ref), value = Use(w->value);
+    Emit(Opcode::kRefWrite, {ref, value});
+    Emit(Opcode::kTuple, {d = NewRegister(), 0});
+  } else {
+    throw InternalError("no code for an expression of type " + n->GetTypeKey());
+  }
+  registers_[n] = d;
+  if (tail) Emit(Opcode::kReturn, {d});
+}
+
+void FunctionBuilder::EmitCall(const CallNode* call, bool tail) {
+  const Expr op = IsPrimitive(call->op) ? call->op : Resolve(call->op);
+  const auto n = static_cast<int32_t>(call->args.size());
+  int32_t d = -1;
+  if (op.as<OpNode>() || IsPrimitive(op)) {
+    if (relay::IsView(op) && IsStaticKernel(call)) {
+      const int32_t from = Use(call->args[0]);
+      Emit(Opcode::kView, {d = NewRegister(), from, program_->View(Downcast<TensorType>(call->checked_type()))});
+    } else {
+      const std::vector<int32_t> args = Uses(call->args);
+      Emit(Opcode::kPacked, {program_->Packed(call), d = NewRegister(), n}, args);
+    }
+  } else if (const auto* ctor = op.as<ConstructorNode>()) {
+    const std::vector<int32_t> args = Uses(call->args);
+    Emit(Opcode::kData, {d = NewRegister(), static_cast<int32_t>(ctor->tag), n}, args);
+  } else {
+    // Calls of functions that are known need no closure.
+    int32_t index = -1;
+    std::vector<int32_t> args;
+    const auto* f = registers_.Has(op.get()) ? nullptr : op.as<FunctionNode>();
+    if (op.get() == lambda_.self && !registers_.Has(op.get())) {
+      index = lambda_.index;
+      for (const ExprNode* c : lambda_.captured) args.push_back(registers_[c]);
+    } else if (op.as<GlobalVarNode>()) {
+      index = program_->FunctionOf(Downcast<GlobalVar>(op));
+    } else if (f) {
+      const VmLambda& l = LambdaOf(f);
+      index = l.index;
+      for (const ExprNode* c : l.captured) args.push_back(Use(GetRef<Expr>(c)));
+    }
+    const int32_t closure = index < 0 ? Use(op) : -1;
+    for (const Expr& a : call->args) args.push_back(Use(a));
+    const auto count = static_cast<int32_t>(args.size());
+    if (index >= 0) {
+      if (tail) return Emit(Opcode::kTailCall, {index, count}, args);
+      Emit(Opcode::kCall, {index, d = NewRegister(), count}, args);
+    } else {
+      if (tail) return Emit(Opcode::kTailClosure, {closure, count}, args);
+      Emit(Opcode::kCallClosure, {closure, d = NewRegister(), count}, args);
+    }
+  }
+  registers_[call] = d;
+  if (tail) Emit(Opcode::kReturn, {d});
+}
+
+void FunctionBuilder::EmitIf(const IfNode* n, int32_t dst, bool tail) {
+  const int32_t first = blocks_.Of(n).first;
+  const Label otherwise = NewLabel(), end = NewLabel();
+  EmitJump(Opcode::kJumpIfFalse, {Use(n->cond)}, otherwise);
+  // What is pushed last runs first.
+  if (!tail) work_.push_back([=, this] { Place(end); });
+  Block(first + 1, n->false_branch, dst, tail);
+  work_.push_back([=, this] {
+    if (!tail) EmitJump(Opcode::kJump, {}, end);
+    Place(otherwise);
+  });
+  Block(first, n->true_branch, dst, tail);
+}
+
+void FunctionBuilder::EmitMatch(const MatchNode* n, int32_t dst, bool tail) {
+  const int32_t first = blocks_.Of(n).first;
+  const int32_t data = Use(n->data);
+  const Label end = NewLabel();
+  work_.push_back([=, this] {
+    const std::string at = n->span.defined() && n->span->source_name.defined()
+                               ? " (" + n->span->source_name->name.str() + ":" + std::to_string(n->span->line) + ")"
+                               : "";
+    Emit(Opcode::kFail, {program_->Message("no clause of the match fits the value" + at)});
+    if (!tail) Place(end);
+  });
+  for (size_t i = n->clauses.size(); i-- > 0;) {
+    const relay::Clause clause = n->clauses[static_cast<int64_t>(i)];
+    const Label next = NewLabel();
+    work_.push_back([=, this] {
+      if (!tail) EmitJump(Opcode::kJump, {}, end);
+      Place(next);
+    });
+    Block(first + static_cast<int32_t>(i), clause->rhs, dst, tail);
+    work_.push_back([=, this] { EmitPattern(clause->lhs, data, next); });
+  }
+}
+
+void FunctionBuilder::EmitPattern(const Pattern& pattern, int32_t data, Label otherwise) {
+  std::vector<std::pair<Pattern, int32_t>> work{{pattern, data}};
+  while (!work.empty()) {
+    const auto [p, v] = work.back();
+    work.pop_back();
+    const Array<Pattern>* parts = nullptr;
+    if (const auto* var = p.as<relay::PatternVarNode>()) {
+      registers_[var->var.get()] = v;
+    } else if (const auto* c = p.as<relay::PatternConstructorNode>()) {
+      EmitJump(Opcode::kJumpIfTagNot, {v, static_cast<int32_t>(c->constructor->tag)}, otherwise);
+      parts = &c->patterns;
+    } else if (const auto* t = p.as<relay::PatternTupleNode>()) {
+      parts = &t->patterns;
+    }
+    if (!parts) continue;
+    for (size_t i = 0; i < parts->size(); ++i) {
+      const Pattern part = (*parts)[static_cast<int64_t>(i)];
+      if (part.as<relay::PatternWildcardNode>()) continue;
+      const int32_t field = NewRegister();
+      Emit(Opcode::kField, {field, v, static_cast<int32_t>(i)});
+      work.push_back({part, field});
+    }
+  }
+}
+
+// ---- Stretches of tensor work.
+
+/// Makes one kernel of what follows from `at`, as far as it is tensor work, and returns what comes then; `at` itself if
+/// no kernel begins here. Tuples and their fields that stand in the way are moved before or behind it.
+size_t FunctionBuilder::EmitRegion(const std::vector<Node*>& list, size_t at) {
+  std::vector<Node*> region, behind;
+  PointerSet in_region, waits;
+  bool work = false;
+  size_t i = at;
+  for (; i < list.size(); ++i) {
+    Node* n = list[i];
+    if (registers_.Has(n)) continue;
+    bool uses_region = false, uses_waiting = false;
+    auto look = [&](const Expr& part) {
+      const ExprNode* p = Resolve(part).get();
+      uses_region = uses_region || in_region.Has(p);
+      uses_waiting = uses_waiting || waits.Has(p);
+    };
+    const auto* tuple = As<TupleNode>(n);
+    const auto* field = As<TupleGetItemNode>(n);
+    if (IsStaticKernel(n)) {
+      const auto* call = As<CallNode>(n);
+      for (const Expr& a : call->args) look(a);
+      if (uses_waiting) break;
+      work = work || IsPrimitive(call->op);
+      region.push_back(n);
+      in_region.Add(n);
+    } else if (tuple) {
+      for (const Expr& f : tuple->fields) look(f);
+      // A tuple that only kernels read is no value of its own.
+      bool inside = !uses_waiting && IsStatic(GetRef<Expr>(n)) && users_.Has(n);
+      if (inside) {
+        for (Node* u : *users_.Find(n)) inside = inside && IsStaticKernel(u);
+      }
+      inside = inside && Resolve(lambda_.func->body).get() != n;
+      if (inside) {
+        region.push_back(n);
+        in_region.Add(n);
+      } else if (uses_region || uses_waiting) {
+        behind.push_back(n);
+        waits.Add(n);
+      } else if (region.empty()) {
+        break;
+      } else {
+        EmitNode(n, false);
+      }
+    } else if (field) {
+      look(field->tuple);
+      if (uses_region && IsStatic(GetRef<Expr>(n))) {
+        region.push_back(n);
+        in_region.Add(n);
+      } else if (uses_waiting || uses_region) {
+        behind.push_back(n);
+        waits.Add(n);
+      } else if (region.empty()) {
+        break;
+      } else {
+        EmitNode(n, false);
+      }
+    } else {
+      break;
+    }
+  }
+  if (!work) return at;
+  EmitKernel(region);
+  for (Node* n : behind) EmitNode(n, false);
+  return i;
+}
+
+/// A value from outside as an expression of the graph: parameters for its tensors.
+Expr FunctionBuilder::RegionInput(Node* n, const Type& type, Array<Var>* params, std::vector<int32_t>* in) {
+  if (n->IsInstance<ConstantNode>()) return GetRef<Expr>(n);
+  struct Item {
+    Type type;
+    int32_t reg;
+    Array<Expr> fields;
+    Array<Type> types;
+  };
+  // Tuples nest; each level is built when its fields are.
+  std::vector<Item> stack{{type, Use(GetRef<Expr>(n)), {}, {}}};
+  for (;;) {
+    Item& top = stack.back();
+    Expr done;
+    const auto* tuple = top.type.as<TupleTypeNode>();
+    if (!tuple) {
+      Var v("p" + std::to_string(params->size()), top.type);
+      v->checked_type_ = top.type;
+      params->push_back(v);
+      in->push_back(top.reg);
+      done = v;
+    } else if (top.fields.size() == tuple->fields.size()) {
+      done = Tuple(top.fields);
+      done->checked_type_ = top.type;
+    } else {
+      const auto i = static_cast<int32_t>(top.fields.size());
+      const int32_t r = NewRegister();
+      Emit(Opcode::kField, {r, top.reg, i});
+      stack.push_back({tuple->fields[i], r, {}, {}});
+      continue;
+    }
+    stack.pop_back();
+    if (stack.empty()) return done;
+    stack.back().fields.push_back(done);
+  }
+}
+
+void FunctionBuilder::EmitKernel(const std::vector<Node*>& nodes) {
+  PointerMap<Expr> made;
+  PointerSet inside;
+  for (Node* n : nodes) inside.Add(n);
+  Array<Var> params;
+  std::vector<int32_t> in;
+  auto value = [&](const Expr& e) -> Expr {
+    const Expr part = Resolve(e);
+    if (Expr* known = made.Find(part.get())) return *known;
+    const Type type = Downcast<Type>(e->checked_type_.defined() ? e->checked_type_ : part->checked_type_);
+    Expr input = RegionInput(part.get(), type, &params, &in);
+    made[part.get()] = input;
+    return input;
+  };
+  auto values = [&](const Array<Expr>& exprs) {
+    Array<Expr> out;
+    for (const Expr& e : exprs) out.push_back(value(e));
+    return out;
+  };
+  for (Node* n : nodes) {
+    Expr e;
+    if (const auto* call = As<CallNode>(n)) {
+      e = Call(call->op, values(call->args), call->attrs, call->type_args);
+    } else if (const auto* t = As<TupleNode>(n)) {
+      e = Tuple(values(t->fields));
+    } else {
+      const auto* g = As<TupleGetItemNode>(n);
+      e = TupleGetItem(value(g->tuple), g->index);
+    }
+    e->checked_type_ = n->checked_type_;
+    e->span = n->span;
+    made[n] = e;
+  }
+  // What somebody outside reads, tuples leaf by leaf.
+  const ExprNode* root = Resolve(lambda_.func->body).get();
+  Array<Expr> outputs;
+  Array<Type> types;
+  std::vector<std::pair<Node*, int32_t>> results;  // node, its first output
+  for (Node* n : nodes) {
+    bool out = n == root;
+    if (const std::vector<Node*>* users = users_.Find(n)) {
+      for (Node* u : *users) out = out || !inside.Has(u);
+    }
+    if (!out) continue;
+    results.push_back({n, static_cast<int32_t>(outputs.size())});
+    std::vector<std::pair<Expr, Type>> work{{made[n], n->checked_type()}};
+    while (!work.empty()) {
+      const auto [e, type] = work.back();
+      work.pop_back();
+      if (const auto* tuple = type.as<TupleTypeNode>()) {
+        for (size_t i = tuple->fields.size(); i-- > 0;) {
+          TupleGetItem g(e, static_cast<int64_t>(i));
+          g->checked_type_ = tuple->fields[static_cast<int64_t>(i)];
+          work.push_back({g, tuple->fields[static_cast<int64_t>(i)]});
+        }
+      } else {
+        outputs.push_back(e);
+        types.push_back(type);
+      }
+    }
+  }
+  if (outputs.empty()) return;  // nobody wants what they compute
+  Tuple body(outputs);
+  body->checked_type_ = TupleType(types);
+  std::vector<int32_t> operands = in;
+  const int32_t base = next_register_;
+  for (size_t i = 0; i < outputs.size(); ++i) operands.push_back(NewRegister());
+  Emit(Opcode::kKernel,
+       {program_->Kernel(Function(params, body, TupleType(types))), static_cast<int32_t>(in.size()),
+        static_cast<int32_t>(outputs.size())},
+       operands);
+  for (auto [n, first] : results) {
+    struct Item {
+      Type type;
+      std::vector<int32_t> fields;
+    };
+    int32_t next = base + first;
+    std::vector<Item> stack{{n->checked_type(), {}}};
+    for (;;) {
+      Item& top = stack.back();
+      int32_t r;
+      const auto* tuple = top.type.as<TupleTypeNode>();
+      if (!tuple) {
+        r = next++;
+      } else if (top.fields.size() == tuple->fields.size()) {
+        r = NewRegister();
+        Emit(Opcode::kTuple, {r, static_cast<int32_t>(top.fields.size())}, top.fields);
+      } else {
+        stack.push_back({tuple->fields[static_cast<int64_t>(top.fields.size())], {}});
+        continue;
+      }
+      stack.pop_back();
+      if (stack.empty()) {
+        registers_[n] = r;
+        break;
+      }
+      stack.back().fields.push_back(r);
+    }
+  }
+}
+
+}  // namespace baton::driver

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// Translates one Relay function to bytecode over virtual registers.
+#pragma once
+
+#include <ir/pointer_map.h>
+#include <relay/blocks.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "driver/vm/compile.h"
+
+namespace baton::driver {
+
+/// A function to translate: its parameters are what it captures, then its own.
+struct VmLambda {
+  std::string name;
+  relay::Function func;
+  std::vector<const relay::ExprNode*> captured;
+  int32_t index = 0;
+  /// The function as an expression of the function around it: a use of it inside is recursion.
+  const relay::ExprNode* self = nullptr;
+};
+
+/// The tables that all functions of a program share.
+class ProgramBuilder {
+ public:
+  explicit ProgramBuilder(IRModule mod) : mod_(std::move(mod)) {}
+  VmProgram Build();
+
+  int32_t FunctionOf(const GlobalVar& var);
+  int32_t AddLambda(const VmLambda& lambda);
+  int32_t ConstructorFunction(const Constructor& ctor);
+  int32_t OpFunction(const Op& op);
+  int32_t Constant(const NDArray& value);
+  int32_t Message(const std::string& text);
+  int32_t View(const TensorType& type);
+  /// The host function of a call.
+  int32_t Packed(const relay::CallNode* call);
+  /// A kernel of this body; inputs are its parameters.
+  int32_t Kernel(const relay::Function& graph);
+
+  /// What a variable that a let binds stands for.
+  PointerMap<relay::Expr>& alias() { return alias_; }
+
+ private:
+  int32_t Reserve(const std::string& name);
+  int32_t PackedOf(const relay::Function& f, const std::string& name);
+  IRModule mod_;
+  VmProgram out_;
+  std::vector<VmLambda> queue_;
+  std::map<std::string, int32_t> globals_;
+  PointerMap<int32_t> wrappers_;
+  PointerMap<relay::Expr> alias_;
+  std::map<uint64_t, std::vector<std::pair<relay::Function, int32_t>>> packed_;
+  std::map<std::string, int32_t> messages_;
+};
+
+class FunctionBuilder {
+ public:
+  FunctionBuilder(ProgramBuilder* program, const VmLambda& lambda);
+  vm::Function Build();
+
+ private:
+  using Expr = relay::Expr;
+  using Node = const relay::ExprNode;
+  using Label = size_t;
+
+  // ---- The shape of the function.
+  Expr Resolve(Expr e) const;
+  Node* Resolve(Node* n) const { return Resolve(GetRef<Expr>(n)).get(); }
+  void FindNeeded();
+  void FindUsers();
+  bool Emitted(Node* n) const;
+  bool IsStaticKernel(Node* n) const;
+  std::vector<Node*> CapturesOf(const relay::FunctionNode* f) const;
+
+  // ---- Code.
+  void Emit(vm::Opcode op, std::initializer_list<int32_t> operands, const std::vector<int32_t>& more = {});
+  void EmitJump(vm::Opcode op, std::initializer_list<int32_t> operands, Label label);
+  int32_t NewRegister() { return next_register_++; }
+  Label NewLabel() {
+    labels_.push_back(0);
+    return labels_.size() - 1;
+  }
+  void Place(Label label) { labels_[label] = code_.size(); }
+  int32_t Use(const Expr& e);
+  std::vector<int32_t> Uses(const Array<Expr>& exprs);
+  const VmLambda& LambdaOf(const relay::FunctionNode* f);
+
+  // ---- Blocks. Work that is left is a stack, so that nesting of any depth needs no recursion.
+  void Block(int32_t block, const Expr& value, int32_t dst, bool tail);
+  void Step(int32_t block, size_t at, Expr value, int32_t dst, bool tail);
+  void EmitNode(Node* n, bool tail);
+  void EmitCall(const relay::CallNode* call, bool tail);
+  void EmitIf(const relay::IfNode* n, int32_t dst, bool tail);
+  void EmitMatch(const relay::MatchNode* n, int32_t dst, bool tail);
+  void EmitPattern(const relay::Pattern& pattern, int32_t data, Label otherwise);
+
+  // ---- Stretches of tensor work.
+  size_t EmitRegion(const std::vector<Node*>& list, size_t at);
+  void EmitKernel(const std::vector<Node*>& nodes);
+  Expr RegionInput(Node* n, const Type& type, Array<relay::Var>* params, std::vector<int32_t>* in);
+
+  ProgramBuilder* program_;
+  const VmLambda& lambda_;
+  relay::Blocks blocks_;
+  std::vector<std::vector<Node*>> lists_;  // of each block, with those of its lets
+  PointerSet needed_;
+  PointerMap<std::vector<Node*>> users_;
+  PointerMap<int32_t> registers_;
+  PointerMap<std::shared_ptr<VmLambda>> lambdas_;
+  std::vector<std::function<void()>> work_;
+  std::vector<int32_t> code_;
+  std::vector<size_t> labels_;
+  std::vector<size_t> jumps_;  // words that hold a label
+  int32_t next_register_ = 0;
+};
+
+}  // namespace baton::driver

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <baton/ir/structural.h>
+#include <baton/relay/functor.h>
+#include <baton/relay/op.h>
+
+#include "driver/lower_graph.h"
+#include "driver/vm/function_builder.h"
+
+namespace baton::driver {
+
+using relay::CallNode;
+using relay::Expr;
+using relay::Function;
+using relay::FunctionNode;
+using relay::LetNode;
+using relay::Var;
+using vm::Opcode;
+
+namespace {
+
+/// What an argument or result is to somebody outside.
+runtime::TensorInfo InfoOf(const std::string& name, const Type& type) {
+  runtime::TensorInfo info{name, {}, DataType::Handle()};
+  if (const auto* t = type.as<TensorTypeNode>()) {
+    info.dtype = t->dtype;
+    for (const PrimExpr& d : t->shape) info.shape.push_back(relay::DimOf(d));
+  }
+  return info;
+}
+
+Type TypeOf(const Var& p) { return p->checked_type_.defined() ? Downcast<Type>(p->checked_type_) : p->type_annotation; }
+
+vm::Entry EntryOf(const std::string& name, int32_t index, const Function& f) {
+  vm::Entry e{name, index, {}, {}};
+  for (const Var& p : f->params) e.inputs.push_back(InfoOf(p->name_hint().str(), TypeOf(p)));
+  // Results, tuples flattened as an executor does it.
+  auto names = f->GetAttr<Array<String>>("output_names", Array<String>());
+  std::vector<Type> work{f->body->checked_type_.defined() ? Downcast<Type>(f->body->checked_type_) : f->ret_type};
+  while (!work.empty()) {
+    const Type t = work.back();
+    work.pop_back();
+    if (const auto* tuple = t.as<TupleTypeNode>()) {
+      for (size_t i = tuple->fields.size(); i-- > 0;) work.push_back(tuple->fields[static_cast<int64_t>(i)]);
+      continue;
+    }
+    const size_t i = e.outputs.size();
+    e.outputs.push_back(
+        InfoOf(i < names.size() ? names[static_cast<int64_t>(i)].str() : "output" + std::to_string(i), t));
+  }
+  return e;
+}
+
+}  // namespace
+
+int32_t ProgramBuilder::Reserve(const std::string& name) {
+  out_.program.functions.push_back({name, 0, 0, {}});
+  return static_cast<int32_t>(out_.program.functions.size()) - 1;
+}
+
+VmProgram ProgramBuilder::Build() {
+  for (const auto& [var, func] : mod_->functions) {
+    const auto* f = func.as<FunctionNode>();
+    if (!f || f->HasNonzeroAttr(attr::kPrimitive)) continue;
+    for (const relay::ExprNode* n : relay::PostOrderNodes(GetRef<Expr>(f))) {
+      if (n->IsInstance<LetNode>()) {
+        const auto* l = static_cast<const LetNode*>(n);
+        alias_[l->var.get()] = l->value;
+      }
+    }
+    const int32_t index = Reserve(var->name_hint.str());
+    globals_[var->name_hint.str()] = index;
+    queue_.push_back({var->name_hint.str(), GetRef<Function>(f), {}, index, nullptr});
+    if (f->type_params.empty()) {
+      out_.program.entries.push_back(EntryOf(var->name_hint.str(), index, GetRef<Function>(f)));
+    }
+  }
+  // Translating a function finds the closures in it, which wait behind it.
+  for (size_t i = 0; i < queue_.size(); ++i) {
+    const VmLambda lambda = queue_[i];
+    vm::Function f = FunctionBuilder(this, lambda).Build();
+    out_.program.functions[static_cast<size_t>(lambda.index)] = std::move(f);
+  }
+  return std::move(out_);
+}
+
+int32_t ProgramBuilder::FunctionOf(const GlobalVar& var) {
+  auto it = globals_.find(var->name_hint.str());
+  if (it == globals_.end()) {
+    throw CompileError("@" + var->name_hint.str() + " is no Relay function of this module, it cannot be called here");
+  }
+  return it->second;
+}
+
+int32_t ProgramBuilder::AddLambda(const VmLambda& lambda) {
+  VmLambda added = lambda;
+  added.index = Reserve(lambda.name);
+  queue_.push_back(added);
+  return added.index;
+}
+
+int32_t ProgramBuilder::ConstructorFunction(const Constructor& ctor) {
+  bool fresh = false;
+  int32_t& index = wrappers_.Insert(ctor.get(), &fresh);
+  if (!fresh) return index;
+  const auto n = static_cast<int32_t>(ctor->inputs.size());
+  vm::Function f{
+      ctor->name_hint.str(), n, 0, {static_cast<int32_t>(Opcode::kData), n, static_cast<int32_t>(ctor->tag), n}};
+  for (int32_t i = 0; i < n; ++i) f.code.push_back(i);
+  f.code.insert(f.code.end(), {static_cast<int32_t>(Opcode::kReturn), n});
+  f.registers = AssignRegisters(&f.code, n);
+  out_.program.functions.push_back(std::move(f));
+  return index = static_cast<int32_t>(out_.program.functions.size()) - 1;
+}
+
+int32_t ProgramBuilder::OpFunction(const Op& op) {
+  bool fresh = false;
+  int32_t& index = wrappers_.Insert(op.get(), &fresh);
+  if (!fresh) return index;
+  const relay::OpDef* def = relay::DefOf(op);
+  const int num_inputs = !def ? -1 : def->num_inputs >= -1 ? def->num_inputs : static_cast<int>(def->inputs.size());
+  if (num_inputs < 0) {
+    throw CompileError("operator `" + op->name.str() + "` is used as a value; wrap it: fn (%x) { " + op->name.str() +
+                       "(%x) }");
+  }
+  Array<Var> params;
+  Array<Expr> args;
+  for (int i = 0; i < num_inputs; ++i) {
+    params.push_back(Var("x" + std::to_string(i), Type()));
+    args.push_back(params.back());
+  }
+  const int32_t slot =
+      PackedOf(Function(params, relay::Call(op, args, Attrs(), Array<Type>()), Type()), op->name.str());
+  vm::Function f{op->name.str(), num_inputs, 0, {static_cast<int32_t>(Opcode::kPacked), slot, num_inputs, num_inputs}};
+  for (int32_t i = 0; i < num_inputs; ++i) f.code.push_back(i);
+  f.code.insert(f.code.end(), {static_cast<int32_t>(Opcode::kReturn), num_inputs});
+  f.registers = AssignRegisters(&f.code, num_inputs);
+  out_.program.functions.push_back(std::move(f));
+  return index = static_cast<int32_t>(out_.program.functions.size()) - 1;
+}
+
+int32_t ProgramBuilder::Constant(const NDArray& value) {
+  auto& all = out_.program.constants;
+  for (size_t i = all.size() > 64 ? all.size() - 64 : 0; i < all.size(); ++i) {
+    if (all[i].same_as(value)) return static_cast<int32_t>(i);
+  }
+  all.push_back(value);
+  return static_cast<int32_t>(all.size()) - 1;
+}
+
+int32_t ProgramBuilder::Message(const std::string& text) {
+  auto [it, fresh] = messages_.insert({text, static_cast<int32_t>(out_.program.messages.size())});
+  if (fresh) out_.program.messages.push_back(text);
+  return it->second;
+}
+
+int32_t ProgramBuilder::View(const TensorType& type) {
+  out_.program.views.push_back({"", ShapeOf(type), type->dtype});
+  return static_cast<int32_t>(out_.program.views.size()) - 1;
+}
+
+int32_t ProgramBuilder::PackedOf(const Function& f, const std::string& name) {
+  auto& same_hash = packed_[StructuralHash(f)];
+  for (auto& [known, slot] : same_hash) {
+    if (StructuralEqual(known, f)) return slot;
+  }
+  const auto slot = static_cast<int32_t>(out_.program.packed.size());
+  out_.program.packed.push_back({name, SaveHostFunction(f), MakeHostFunction(f)});
+  same_hash.push_back({f, slot});
+  return slot;
+}
+
+int32_t ProgramBuilder::Packed(const CallNode* call) {
+  if (const auto* f = call->op.as<FunctionNode>()) {
+    std::string name;
+    for (const relay::ExprNode* n : relay::PostOrderNodes(f->body)) {
+      const auto* c = n->IsInstance<CallNode>() ? static_cast<const CallNode*>(n) : nullptr;
+      const auto* op = c ? c->op.as<OpNode>() : nullptr;
+      if (op && name.size() < 80) name += (name.empty() ? "" : " + ") + op->name.str();
+    }
+    return PackedOf(GetRef<Function>(f), name);
+  }
+  const auto op = Downcast<Op>(call->op);
+  Array<Var> params;
+  Array<Expr> args;
+  for (size_t i = 0; i < call->args.size(); ++i) {
+    params.push_back(Var("x" + std::to_string(i), Type()));
+    args.push_back(params.back());
+  }
+  return PackedOf(Function(params, relay::Call(op, args, call->attrs, Array<Type>()), Type()), op->name.str());
+}
+
+int32_t ProgramBuilder::Kernel(const Function& graph) {
+  const auto index = static_cast<int32_t>(out_.graphs.size());
+  const std::string symbol = "baton_region_" + std::to_string(index);
+  vm::Kernel k{symbol, {}, {}, 0};
+  for (const Var& p : graph->params) k.inputs.push_back(InfoOf(p->name_hint().str(), TypeOf(p)));
+  std::vector<TensorType> outputs;
+  FlattenType(graph->body->checked_type(), &outputs);
+  for (const TensorType& t : outputs) k.outputs.push_back(InfoOf("", t));
+  out_.program.kernels.push_back(std::move(k));
+  out_.graphs.push_back({symbol, graph});
+  return index;
+}
+
+VmProgram TranslateToVm(const IRModule& mod) { return ProgramBuilder(mod).Build(); }
+
+}  // namespace baton::driver

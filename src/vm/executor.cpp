@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <baton/runtime/array.h>
+#include <baton/runtime/module.h>
+#include <baton/runtime/registry.h>
+#include <baton/support/nearest.h>
+#include <baton/support/text.h>
+#include <baton/vm/program.h>
+
+#include <atomic>
+
+#include "vm/machine.h"
+
+namespace baton::vm {
+
+using runtime::Any;
+using runtime::Args;
+using runtime::Array;
+using runtime::NDArrayObj;
+using runtime::RetValue;
+using runtime::RuntimeError;
+using runtime::String;
+using runtime::TensorInfo;
+using runtime::ValueError;
+using support::Cat;
+
+namespace {
+
+bool IsTensor(const TensorInfo& t) { return !t.dtype.is_handle(); }
+
+std::string Expected(const TensorInfo& t) {
+  std::string s = DataType2String(t.dtype) + "[";
+  for (size_t i = 0; i < t.shape.size(); ++i)
+    s += Cat(i ? ", " : "", t.shape[i] < 0 ? std::string("?") : Cat(t.shape[i]));
+  return s + "]";
+}
+
+class VmExecutor final : public runtime::ModuleNode {
+ public:
+  VmExecutor(std::shared_ptr<const Executable> exe) : machine_(exe), exe_(std::move(exe)) {
+    main_ = exe_->program.Find("main");
+    if (main_) inputs_.resize(main_->inputs.size());
+  }
+  const char* type_key() const override { return "vm"; }
+
+  PackedFunc GetFunction(std::string_view name, const ObjectPtr<Object>& self) override {
+    static constexpr std::string_view kNames[] = {"run",
+                                                  "run_with",
+                                                  "set_input",
+                                                  "set_input_zero_copy",
+                                                  "get_output",
+                                                  "invoke",
+                                                  "get_input",
+                                                  "get_num_inputs",
+                                                  "get_num_outputs",
+                                                  "get_input_index",
+                                                  "get_input_name",
+                                                  "get_output_name",
+                                                  "get_input_info",
+                                                  "get_output_info",
+                                                  "entries",
+                                                  "entry_inputs"};
+    for (int op = 0; op < static_cast<int>(std::size(kNames)); ++op) {
+      if (name == kNames[op]) {
+        return PackedFunc([this, self, op](Args args, RetValue* rv) { Call(static_cast<Op>(op), args, rv); });
+      }
+    }
+    return PackedFunc();
+  }
+
+ private:
+  /// In the order of their names above.
+  enum Op {
+    kRun,
+    kRunWith,
+    kSetInput,
+    kSetInputZeroCopy,
+    kGetOutput,
+    kInvoke,
+    kGetInput,
+    kNumInputs,
+    kNumOutputs,
+    kInputIndex,
+    kInputName,
+    kOutputName,
+    kInputInfo,
+    kOutputInfo,
+    kEntries,
+    kEntryInputs,
+  };
+
+  void Call(Op op, Args args, RetValue* rv) {
+    struct Exclusive {
+      std::atomic<bool>* busy;
+      explicit Exclusive(std::atomic<bool>* b) : busy(b) {
+        if (busy && busy->exchange(true, std::memory_order_acquire)) {
+          throw RuntimeError(
+              "this executor is in use by another thread (or by itself, from a callback); make one for each thread, "
+              "they share code and weights");
+        }
+      }
+      ~Exclusive() {
+        if (busy) busy->store(false, std::memory_order_release);
+      }
+    } lock(op < kNumInputs ? &busy_ : nullptr);
+    if (op == kInvoke) return Invoke(args, rv);
+    if (op == kEntries) {
+      Array<String> names;
+      for (const Entry& e : exe_->program.entries) names.push_back(String(e.name));
+      *rv = names;
+      return;
+    }
+    if (op == kEntryInputs) {
+      Array<String> names;
+      for (const TensorInfo& t : Named(args[0]).inputs) names.push_back(String(t.name));
+      *rv = names;
+      return;
+    }
+    if (!main_) throw RuntimeError("the program has no function `main`; call `invoke(name, values...)`");
+    switch (op) {
+      case kRun:
+        return Run();
+      case kRunWith:
+        if (args.size() != static_cast<int>(inputs_.size())) {
+          throw runtime::TypeError(Cat("the model has ", inputs_.size(), " inputs, got ", args.size()));
+        }
+        for (int i = 0; i < args.size(); ++i)
+          inputs_[static_cast<size_t>(i)] = Value(*main_, static_cast<size_t>(i), args[i], false);
+        Run();
+        *rv = outputs_;
+        return;
+      case kSetInput:
+      case kSetInputZeroCopy: {
+        const size_t i = Index(args[0], main_->inputs, "input");
+        inputs_[i] = Value(*main_, i, args[1], op == kSetInput);
+        return;
+      }
+      case kGetOutput: {
+        const size_t i = Index(args[0], main_->outputs, "output");
+        if (i >= outputs_.size()) throw RuntimeError("the model has not run yet: call run() before get_output()");
+        *rv = outputs_[static_cast<int64_t>(i)];
+        if (args.size() > 1) {
+          Downcast<NDArray>(outputs_[static_cast<int64_t>(i)]).CopyTo(args[1].As<DLTensor*>());
+          *rv = args[1];
+        }
+        return;
+      }
+      case kGetInput:
+        *rv = inputs_[Index(args[0], main_->inputs, "input")];
+        return;
+      case kNumInputs:
+        *rv = main_->inputs.size();
+        return;
+      case kNumOutputs:
+        *rv = main_->outputs.size();
+        return;
+      case kInputIndex: {
+        const std::string want = args[0].As<std::string>();
+        int64_t found = -1;
+        for (size_t i = 0; i < main_->inputs.size(); ++i) {
+          if (main_->inputs[i].name == want) found = static_cast<int64_t>(i);
+        }
+        *rv = found;
+        return;
+      }
+      case kInputName:
+        *rv = main_->inputs[Index(args[0], main_->inputs, "input")].name;
+        return;
+      case kOutputName:
+        *rv = main_->outputs[Index(args[0], main_->outputs, "output")].name;
+        return;
+      case kInputInfo:
+        *rv = Info(main_->inputs[Index(args[0], main_->inputs, "input")]);
+        return;
+      case kOutputInfo:
+        *rv = Info(main_->outputs[Index(args[0], main_->outputs, "output")]);
+        return;
+      default:
+        return;
+    }
+  }
+
+  const Entry& Named(const runtime::ArgValue& v) const {
+    const std::string name = v.As<std::string>();
+    if (const Entry* e = exe_->program.Find(name)) return *e;
+    std::vector<std::string> names;
+    for (const Entry& other : exe_->program.entries) names.push_back(other.name);
+    throw runtime::Error("AttributeError",
+                         Cat("the program has no function `", name, "`", support::DidYouMean(name, names)));
+  }
+
+  void Invoke(Args args, RetValue* rv) {
+    const Entry* e = &Named(args[0]);
+    if (args.size() - 1 != static_cast<int>(e->inputs.size())) {
+      throw runtime::TypeError(Cat("`", e->name, "` takes ", e->inputs.size(), " arguments, got ", args.size() - 1));
+    }
+    std::vector<ObjectRef> values;
+    for (int i = 1; i < args.size(); ++i) values.push_back(Value(*e, static_cast<size_t>(i - 1), args[i], false));
+    *rv = machine_.Run(e->function, std::move(values));
+  }
+
+  void Run() {
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      if (!inputs_[i].defined()) {
+        throw ValueError(Cat("input ", i, " `", main_->inputs[i].name, "`: it has not been set"));
+      }
+    }
+    outputs_ = Array<ObjectRef>();
+    const ObjectRef value = machine_.Run(main_->function, inputs_);
+    Array<ObjectRef> flat;
+    std::vector<ObjectRef> work{value};
+    while (!work.empty()) {
+      const ObjectRef v = work.back();
+      work.pop_back();
+      if (v.as<runtime::ArrayObj>()) {
+        const auto fields = Downcast<Array<ObjectRef>>(v);
+        for (size_t i = fields.size(); i-- > 0;) work.push_back(fields[static_cast<int64_t>(i)]);
+      } else {
+        flat.push_back(v);
+      }
+    }
+    outputs_ = flat;
+  }
+
+  /// Array of [name, shape (-1: any extent), dtype].
+  static Array<Any> Info(const TensorInfo& t) {
+    Array<Any> out;
+    out.push_back(Any(t.name));
+    out.push_back(Any(Array<int64_t>(t.shape)));
+    out.push_back(Any(t.dtype));
+    return out;
+  }
+
+  static size_t Index(const runtime::ArgValue& v, const std::vector<TensorInfo>& list, const char* kind) {
+    if (v.type_code() == kBatonInt) {
+      const int64_t i = v.As<int64_t>();
+      if (i < 0 || i >= static_cast<int64_t>(list.size())) {
+        throw runtime::Error("IndexError", Cat("there is no ", kind, " ", i, ": the model has ", list.size()));
+      }
+      return static_cast<size_t>(i);
+    }
+    const std::string name = v.As<std::string>();
+    std::vector<std::string> names;
+    for (size_t i = 0; i < list.size(); ++i) {
+      if (list[i].name == name) return i;
+      names.push_back(list[i].name);
+    }
+    throw runtime::Error("KeyError", Cat("the model has no ", kind, " `", name, "`", support::DidYouMean(name, names)));
+  }
+
+  /// An argument as a value, checked against what the entry says of it. `copy`: the caller may change it afterwards.
+  static ObjectRef Value(const Entry& e, size_t i, const runtime::ArgValue& v, bool copy) {
+    const TensorInfo& want = e.inputs[i];
+    auto fail = [&](const std::string& what) -> void {
+      throw ValueError(
+          Cat("input ", i, " `", want.name, "`", e.name == "main" ? "" : " of `" + e.name + "`", ": ", what));
+    };
+    if (v.is_null()) fail("expected a value, got None");
+    if (!IsTensor(want)) return v.As<ObjectRef>();
+    if (!v.Is<DLTensor*>()) fail(Cat("expected a tensor, got ", runtime::ValueKindName(v.raw())));
+    const DLTensor* t = v.As<DLTensor*>();
+    bool same = t->ndim == static_cast<int>(want.shape.size()) && DataType(t->dtype) == want.dtype;
+    for (int d = 0; same && d < t->ndim; ++d) {
+      const int64_t extent = want.shape[static_cast<size_t>(d)];
+      same = extent < 0 || extent == t->shape[d];
+    }
+    if (!same) {
+      fail(Cat("expected ", Expected(want), ", got ", runtime::TensorTypeString(t->shape, t->ndim, t->dtype)));
+    }
+    if (!copy && v.Is<NDArray>()) return v.As<NDArray>();
+    NDArray own = NDArray::Empty({t->shape, t->shape + t->ndim}, t->dtype);
+    own.CopyFrom(t);
+    return own;
+  }
+
+  Machine machine_;
+  std::shared_ptr<const Executable> exe_;
+  const Entry* main_ = nullptr;
+  std::vector<ObjectRef> inputs_;
+  Array<ObjectRef> outputs_;
+  std::atomic<bool> busy_{false};
+};
+
+/// For a program in an artifact, whose module holds the code; called by the runtime when it meets one.
+BATON_REGISTER_GLOBAL("vm.CreateExecutor").set_body(PackedFunc([](Args args, RetValue* rv) {
+  const Module code = args[0].As<Module>();
+  const runtime::ExecutableDesc* desc = code.defined() ? code->GetExecutable() : nullptr;
+  if (!desc || desc->program.empty()) throw ValueError("the module holds no program of the virtual machine");
+  auto exe = std::make_shared<Executable>();
+  exe->program = Program::Load(desc->program, desc->constants, desc->constants_bytes, code);
+  exe->code = code;
+  exe->constants = desc->constants;
+  exe->constants_owner = code;
+  std::string lacking;
+  const PackedFunc* load = runtime::Registry::Get("vm.LoadPacked");
+  if (!load && !exe->program.packed.empty()) {
+    // A host that has the compiler at hand may say so.
+    if (const PackedFunc* more = runtime::Registry::Get("runtime.LoadCompiler")) (*more)();
+    load = runtime::Registry::Get("vm.LoadPacked");
+  }
+  for (PackedSlot& s : exe->program.packed) {
+    if (load) {
+      s.function = (*load)(s.text).As<PackedFunc>();
+    } else {
+      lacking += Cat(lacking.empty() ? "`" : ", `", s.name, "`");
+    }
+  }
+  if (!lacking.empty()) {
+    throw runtime::UnsupportedError(
+        Cat("parts of this program are compiled when their shapes are known, or run in the "
+            "compiler's library: ",
+            lacking, "; that takes the library libbaton beside this one"));
+  }
+  *rv = CreateExecutor(std::move(exe), args.size() > 1 ? args[1].As<Device>() : runtime::Cpu());
+}));
+
+}  // namespace
+
+Module CreateExecutor(std::shared_ptr<const Executable> executable, Device device) {
+  if (device.device_type != kDLCPU) {
+    throw RuntimeError(Cat("the model was compiled for the CPU, it cannot run on ", runtime::Device2String(device)));
+  }
+  return runtime::MakeModule<VmExecutor>(std::move(executable));
+}
+
+}  // namespace baton::vm

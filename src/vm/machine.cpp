@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vm/machine.h"
+
+#include <baton/runtime/array.h>
+#include <baton/runtime/c_backend_api.h>
+#include <baton/runtime/packed_func.h>
+#include <baton/support/text.h>
+
+namespace baton::vm {
+
+using runtime::Array;
+using runtime::NDArrayObj;
+using runtime::RuntimeError;
+using runtime::TensorInfo;
+using support::Cat;
+
+namespace {
+
+std::string Kind(const ObjectRef& v) {
+  if (!v.defined()) return "nothing";
+  if (v.as<NDArrayObj>()) {
+    const DLTensor* t = static_cast<const NDArray&>(v).tensor();
+    return runtime::TensorTypeString(t->shape, t->ndim, t->dtype);
+  }
+  return v.get()->GetTypeKey();
+}
+
+/// A tensor as compiled code wants it: on the CPU, dense, aligned; a copy where it is not.
+NDArray ForKernel(const ObjectRef& v, const TensorInfo& want, const Kernel& kernel) {
+  const auto* n = v.as<NDArrayObj>();
+  bool same =
+      n && n->dl_tensor.ndim == static_cast<int>(want.shape.size()) && DataType(n->dl_tensor.dtype) == want.dtype;
+  for (size_t d = 0; same && d < want.shape.size(); ++d) same = n->dl_tensor.shape[d] == want.shape[d];
+  if (!same) {
+    throw RuntimeError(Cat(
+        "`", kernel.symbol, "` was given ", Kind(v), " where ",
+        runtime::TensorTypeString(want.shape.data(), static_cast<int>(want.shape.size()), want.dtype), " is expected"));
+  }
+  NDArray a = static_cast<const NDArray&>(v).Contiguous();
+  return reinterpret_cast<uintptr_t>(a.data()) % 16 ? a.Copy() : a;
+}
+
+}  // namespace
+
+Machine::Machine(std::shared_ptr<const Executable> executable) : exe_(std::move(executable)) {
+  uint64_t arena = 0;
+  for (const Kernel& k : exe_->program.kernels) {
+    void* code = exe_->code.defined() ? exe_->code->GetSymbol(k.symbol.c_str()) : nullptr;
+    if (!code) throw RuntimeError(Cat("the compiled program lacks the code of `", k.symbol, "`"));
+    code_.push_back(reinterpret_cast<runtime::EntryFunction>(code));
+    arena = k.arena_bytes > arena ? k.arena_bytes : arena;
+  }
+  if (arena > (uint64_t{1} << 62)) throw RuntimeError("the program wants more memory than there is");
+  arena_ = NDArray::Empty({static_cast<int64_t>(arena)}, DataType::UInt(8));
+}
+
+void Machine::TooDeep(const Function& f, size_t frames) const {
+  throw RuntimeError(Cat("`", f.name, "` is called ", frames,
+                         " levels deep, which is more than a machine takes; does the recursion have a "
+                         "base case? (A call in tail position needs no level.)"));
+}
+
+void Machine::RunKernel(const int32_t* at, size_t base) {
+  const auto index = static_cast<size_t>(at[1]);
+  const Kernel& k = exe_->program.kernels[index];
+  const auto n_in = static_cast<size_t>(at[2]), n_out = static_cast<size_t>(at[3]);
+  const int32_t* in = at + 4;
+  const int32_t* out = in + n_in;
+  io_.resize(n_in + n_out);
+  held_.clear();
+  for (size_t i = 0; i < n_in; ++i) {
+    NDArray a = ForKernel(Reg(base, in[i]), k.inputs[i], k);
+    io_[i] = a.data();
+    held_.push_back(std::move(a));
+  }
+  for (size_t i = 0; i < n_out; ++i) {
+    NDArray a = NDArray::Empty(k.outputs[i].shape, k.outputs[i].dtype);
+    io_[n_in + i] = a.data();
+    held_.push_back(std::move(a));
+  }
+  if (code_[index](io_.data(), exe_->constants, static_cast<uint8_t*>(arena_.data())) != 0) {
+    if (*BatonErrorMessage() == '\0') throw RuntimeError(Cat("`", k.symbol, "` failed without saying why"));
+    runtime::ThrowFromSlot();
+  }
+  for (size_t i = 0; i < n_in; ++i) Release(base, in[i]);
+  for (size_t i = 0; i < n_out; ++i) Reg(base, out[i]) = std::move(held_[n_in + i]);
+  held_.clear();
+}
+
+void Machine::RunPacked(const int32_t* at, size_t base) {
+  const PackedSlot& slot = exe_->program.packed[static_cast<size_t>(at[1])];
+  const auto n = static_cast<size_t>(at[3]);
+  if (!slot.function.defined()) throw RuntimeError(Cat("the program lacks the host function `", slot.name, "`"));
+  held_.clear();
+  std::vector<BatonValue> values(n);
+  for (size_t i = 0; i < n; ++i) {
+    held_.push_back(Take(base, at[4 + i]));
+    runtime::ValueTraits<ObjectRef>::To(held_.back(), &values[i]);
+  }
+  Reg(base, at[2]) = slot.function.CallPacked(values.data(), static_cast<int>(n)).As<ObjectRef>();
+  held_.clear();
+}
+
+ObjectRef Machine::Run(int32_t function, std::vector<ObjectRef> args) {
+  const Program& p = exe_->program;
+  // Registers of a call that failed must not outlive it.
+  struct Clear {
+    Machine* m;
+    ~Clear() {
+      m->frames_.clear();
+      m->regs_.clear();
+      m->held_.clear();
+      if (m->regs_.capacity() > (size_t{1} << 20)) m->regs_.shrink_to_fit();
+    }
+  } clear{this};
+  const Function* f = &p.functions[static_cast<size_t>(function)];
+  if (args.size() != static_cast<size_t>(f->params)) {
+    throw RuntimeError(Cat("`", f->name, "` takes ", f->params, " arguments, got ", args.size()));
+  }
+  size_t base = 0, pc = 0;
+  regs_.resize(static_cast<size_t>(f->registers));
+  for (size_t i = 0; i < args.size(); ++i) regs_[i] = std::move(args[i]);
+  const int32_t* code = f->code.data();
+  std::vector<ObjectRef> moved;
+
+  auto enter = [&](const Function* callee, int32_t dst, bool tail) {
+    // The arguments are in `moved`.
+    if (tail) {
+      regs_.resize(base);
+    } else {
+      frames_.push_back({f, pc, base, dst});
+      base = regs_.size();
+    }
+    if (base + static_cast<size_t>(callee->registers) > kMaxRegisters || frames_.size() > kMaxFrames)
+      TooDeep(*callee, frames_.size());
+    regs_.resize(base + static_cast<size_t>(callee->registers));
+    for (size_t i = 0; i < moved.size(); ++i) regs_[base + i] = std::move(moved[i]);
+    f = callee;
+    code = f->code.data();
+    pc = 0;
+  };
+
+  for (;;) {
+    const int32_t* at = code + pc;
+    switch (static_cast<Opcode>(at[0])) {
+      case Opcode::kMove:
+        Reg(base, at[1]) = Take(base, at[2]);
+        pc += 3;
+        break;
+      case Opcode::kConst:
+        Reg(base, at[1]) = p.constants[static_cast<size_t>(at[2])];
+        pc += 3;
+        break;
+      case Opcode::kKernel:
+        RunKernel(at, base);
+        pc += 4 + static_cast<size_t>(at[2] + at[3]);
+        break;
+      case Opcode::kPacked:
+        RunPacked(at, base);
+        pc += 4 + static_cast<size_t>(at[3]);
+        break;
+      case Opcode::kCall: {
+        moved.clear();
+        for (int32_t i = 0; i < at[3]; ++i) moved.push_back(Take(base, at[4 + i]));
+        pc += 4 + static_cast<size_t>(at[3]);
+        enter(&p.functions[static_cast<size_t>(at[1])], at[2], false);
+        break;
+      }
+      case Opcode::kTailCall:
+        moved.clear();
+        for (int32_t i = 0; i < at[2]; ++i) moved.push_back(Take(base, at[3 + i]));
+        enter(&p.functions[static_cast<size_t>(at[1])], 0, true);
+        break;
+      case Opcode::kCallClosure:
+      case Opcode::kTailClosure: {
+        const bool tail = static_cast<Opcode>(at[0]) == Opcode::kTailClosure;
+        const ObjectRef callee = Reg(base, at[1]);
+        const auto* closure = callee.as<ClosureObj>();
+        if (!closure) throw RuntimeError(Cat("a value of type ", Kind(callee), " was called"));
+        const int32_t n = at[tail ? 2 : 3];
+        const int32_t* operands = at + (tail ? 3 : 4);
+        const Function* target = &p.functions[static_cast<size_t>(closure->function)];
+        if (static_cast<int64_t>(closure->size) + n != target->params) {
+          throw RuntimeError(Cat("`", target->name, "` takes ", target->params - static_cast<int32_t>(closure->size),
+                                 " arguments, got ", n));
+        }
+        moved.clear();
+        for (uint32_t i = 0; i < closure->size; ++i) moved.push_back(closure->captured()[i]);
+        for (int32_t i = 0; i < n; ++i) moved.push_back(Take(base, operands[i]));
+        Release(base, at[1]);
+        const int32_t dst = tail ? 0 : at[2];
+        pc += static_cast<size_t>((tail ? 3 : 4) + n);
+        enter(target, dst, tail);
+        break;
+      }
+      case Opcode::kReturn: {
+        ObjectRef value = Take(base, at[1]);
+        regs_.resize(base);
+        if (frames_.empty()) return value;
+        const Frame& top = frames_.back();
+        f = top.function;
+        code = f->code.data();
+        pc = top.pc;
+        base = top.base;
+        Reg(base, top.dst) = std::move(value);
+        frames_.pop_back();
+        break;
+      }
+      case Opcode::kJump:
+        pc = static_cast<size_t>(at[1]);
+        break;
+      case Opcode::kJumpIfFalse: {
+        const ObjectRef& v = Reg(base, at[1]);
+        const auto* n = v.as<NDArrayObj>();
+        if (!n || n->numel != 1) {
+          throw RuntimeError(Cat("the condition of an if is ", Kind(v), ", must be a scalar of type bool"));
+        }
+        const bool truth = static_cast<const NDArray&>(v).GetInt(0) != 0;
+        Release(base, at[1]);
+        pc = truth ? pc + 3 : static_cast<size_t>(at[2]);
+        break;
+      }
+      case Opcode::kTuple: {
+        Array<ObjectRef> fields;
+        fields.reserve(static_cast<size_t>(at[2]));
+        for (int32_t i = 0; i < at[2]; ++i) fields.push_back(Take(base, at[3 + i]));
+        Reg(base, at[1]) = std::move(fields);
+        pc += 3 + static_cast<size_t>(at[2]);
+        break;
+      }
+      case Opcode::kData: {
+        ADT data(at[2], static_cast<uint32_t>(at[3]));
+        ObjectRef* fields = const_cast<ADTObj*>(data.get())->fields();
+        for (int32_t i = 0; i < at[3]; ++i) fields[i] = Take(base, at[4 + i]);
+        Reg(base, at[1]) = std::move(data);
+        pc += 4 + static_cast<size_t>(at[3]);
+        break;
+      }
+      case Opcode::kField: {
+        const ObjectRef& v = Reg(base, at[2]);
+        const auto i = static_cast<size_t>(at[3]);
+        ObjectRef field;
+        if (const auto* data = v.as<ADTObj>()) {
+          if (i >= data->size) throw RuntimeError(Cat("field ", i, " of data with ", data->size));
+          field = data->fields()[i];
+        } else if (v.as<runtime::ArrayObj>()) {
+          const auto& tuple = static_cast<const Array<ObjectRef>&>(v);
+          if (i >= tuple.size()) throw RuntimeError(Cat("field ", i, " of a tuple of ", tuple.size()));
+          field = tuple[static_cast<int64_t>(i)];
+        } else {
+          throw RuntimeError(Cat("a field of ", Kind(v)));
+        }
+        Release(base, at[2]);
+        Reg(base, at[1]) = std::move(field);
+        pc += 4;
+        break;
+      }
+      case Opcode::kJumpIfTagNot: {
+        const ObjectRef& v = Reg(base, at[1]);
+        const auto* data = v.as<ADTObj>();
+        if (!data) throw RuntimeError(Cat("a match on ", Kind(v), ", which is no value of a data type"));
+        pc = data->tag == at[2] ? pc + 4 : static_cast<size_t>(at[3]);
+        break;
+      }
+      case Opcode::kClosure: {
+        Closure c(at[2], static_cast<uint32_t>(at[3]));
+        ObjectRef* captured = const_cast<ClosureObj*>(c.get())->captured();
+        for (int32_t i = 0; i < at[3]; ++i) captured[i] = Take(base, at[4 + i]);
+        Reg(base, at[1]) = std::move(c);
+        pc += 4 + static_cast<size_t>(at[3]);
+        break;
+      }
+      case Opcode::kRefNew: {
+        auto cell = make_object<RefObj>();
+        cell->value = Take(base, at[2]);
+        Reg(base, at[1]) = ObjectRef(ObjectPtr<Object>(cell));
+        pc += 3;
+        break;
+      }
+      case Opcode::kRefRead: {
+        const auto* cell = Reg(base, at[2]).as<RefObj>();
+        if (!cell) throw RuntimeError(Cat("a read of ", Kind(Reg(base, at[2])), ", which is no reference"));
+        ObjectRef value = cell->value;
+        Release(base, at[2]);
+        Reg(base, at[1]) = std::move(value);
+        pc += 3;
+        break;
+      }
+      case Opcode::kRefWrite: {
+        const ObjectRef ref = Take(base, at[1]);
+        const auto* cell = ref.as<RefObj>();
+        if (!cell) throw RuntimeError(Cat("a write to ", Kind(ref), ", which is no reference"));
+        cell->value = Take(base, at[2]);
+        pc += 3;
+        break;
+      }
+      case Opcode::kView: {
+        const TensorInfo& to = p.views[static_cast<size_t>(at[3])];
+        const ObjectRef v = Take(base, at[2]);
+        if (!v.as<NDArrayObj>()) throw RuntimeError(Cat("a reshape of ", Kind(v)));
+        Reg(base, at[1]) = static_cast<const NDArray&>(v).Contiguous().View(to.shape, to.dtype);
+        pc += 4;
+        break;
+      }
+      case Opcode::kFail:
+        throw RuntimeError(Cat("in `", f->name, "`: ", p.messages[static_cast<size_t>(at[1])]));
+      case Opcode::kNumOpcodes:
+        throw runtime::InternalError("bytecode that was not validated");
+    }
+  }
+}
+
+}  // namespace baton::vm

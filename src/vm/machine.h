@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs the functions of a program. One machine runs one call at a time; the program is shared.
+#pragma once
+
+#include <baton/vm/program.h>
+#include <baton/vm/value.h>
+
+#include <vector>
+
+namespace baton::vm {
+
+class Machine {
+ public:
+  /// Finds the kernels' code; throws RuntimeError if some of it is missing.
+  explicit Machine(std::shared_ptr<const Executable> executable);
+  /// The value of a function. Calls nest on a stack of our own: recursion of the program is bounded by memory alone,
+  /// and refused with an error beyond kMaxFrames calls or kMaxRegisters live registers.
+  ObjectRef Run(int32_t function, std::vector<ObjectRef> args);
+  const Program& program() const { return exe_->program; }
+
+ private:
+  struct Frame {
+    const Function* function;
+    size_t pc, base;
+    int32_t dst;  // of the caller
+  };
+  static constexpr size_t kMaxRegisters = size_t{1} << 27, kMaxFrames = size_t{1} << 23;
+
+  void RunKernel(const int32_t* at, size_t base);
+  void RunPacked(const int32_t* at, size_t base);
+  [[noreturn]] void TooDeep(const Function& f, size_t frames) const;
+
+  ObjectRef& Reg(size_t base, int32_t r) { return regs_[base + static_cast<size_t>(r < 0 ? ~r : r)]; }
+  /// The value of an operand; the register gives it up if this is its last use.
+  ObjectRef Take(size_t base, int32_t r) {
+    return r < 0 ? std::move(regs_[base + static_cast<size_t>(~r)]) : Reg(base, r);
+  }
+  void Release(size_t base, int32_t r) {
+    if (r < 0) regs_[base + static_cast<size_t>(~r)] = ObjectRef();
+  }
+
+  std::shared_ptr<const Executable> exe_;
+  std::vector<runtime::EntryFunction> code_;
+  NDArray arena_;
+  std::vector<ObjectRef> regs_;
+  std::vector<Frame> frames_;
+  std::vector<void*> io_;
+  std::vector<ObjectRef> held_;  // values that live through one instruction
+};
+
+}  // namespace baton::vm

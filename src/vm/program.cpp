@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <baton/support/json.h>
+#include <baton/support/text.h>
+#include <baton/vm/program.h>
+
+#include <cstring>
+
+namespace baton::vm {
+
+using runtime::RuntimeError;
+using runtime::TensorInfo;
+using support::Cat;
+using support::Json;
+
+namespace {
+
+struct Form {
+  const char* name;
+  const char* operands;
+};
+// In the order of Opcode. What follows `*` repeats: once for each count `n` before it.
+constexpr Form kForms[] = {
+    {"move", "ds"},    {"const", "dc"},       {"kernel", "knn*sd"},       {"packed", "pdn*s"},
+    {"call", "fdn*s"}, {"tail_call", "fn*s"}, {"call_closure", "sdn*s"},  {"tail_closure", "sn*s"},
+    {"return", "s"},   {"jump", "t"},         {"jump_if_false", "st"},    {"tuple", "dn*s"},
+    {"data", "din*s"}, {"field", "dsi"},      {"jump_if_tag_not", "sit"}, {"closure", "dfn*s"},
+    {"ref_new", "ds"}, {"ref_read", "ds"},    {"ref_write", "ss"},        {"view", "dsv"},
+    {"fail", "m"},
+};
+static_assert(sizeof(kForms) / sizeof(kForms[0]) == static_cast<size_t>(Opcode::kNumOpcodes));
+
+constexpr int32_t kMaxRegisters = 1 << 24;
+
+bool Ends(int32_t op) {
+  return op == static_cast<int32_t>(Opcode::kReturn) || op == static_cast<int32_t>(Opcode::kTailCall) ||
+         op == static_cast<int32_t>(Opcode::kTailClosure) || op == static_cast<int32_t>(Opcode::kFail) ||
+         op == static_cast<int32_t>(Opcode::kJump);
+}
+
+void CheckFunction(const Program& p, const Function& f) {
+  auto fail = [&](size_t at, const std::string& what) {
+    throw RuntimeError(Cat("bytecode of `", f.name, "` at word ", at, ": ", what));
+  };
+  if (f.params < 0 || f.registers < f.params || f.registers > kMaxRegisters) fail(0, "a wrong number of registers");
+  if (f.code.empty()) fail(0, "no code");
+  std::vector<int32_t> code = f.code;
+  std::vector<bool> begins(code.size() + 1);
+  std::vector<std::pair<size_t, int32_t>> targets;
+  size_t at = 0, last = 0;
+  while (at < code.size()) {
+    begins[at] = true;
+    last = at;
+    const size_t here = at;
+    auto below = [&](int32_t w, size_t n, const char* what) {
+      if (w < 0 || static_cast<size_t>(w) >= n) fail(here, Cat(what, " ", w, " of ", n));
+    };
+    at = ForEachOperand(code, at, [&](int32_t w, Operand kind) {
+      switch (kind) {
+        case Operand::kRead:
+          below(w < 0 ? ~w : w, static_cast<size_t>(f.registers), "register");
+          break;
+        case Operand::kWrite:
+          below(w, static_cast<size_t>(f.registers), "register");
+          break;
+        case Operand::kFunction:
+          below(w, p.functions.size(), "function");
+          break;
+        case Operand::kKernel:
+          below(w, p.kernels.size(), "kernel");
+          break;
+        case Operand::kPacked:
+          below(w, p.packed.size(), "host function");
+          break;
+        case Operand::kConstant:
+          below(w, p.constants.size(), "constant");
+          break;
+        case Operand::kView:
+          below(w, p.views.size(), "view");
+          break;
+        case Operand::kMessage:
+          below(w, p.messages.size(), "message");
+          break;
+        case Operand::kTarget:
+          targets.push_back({here, w});
+          break;
+        case Operand::kNumber:
+          break;
+      }
+    });
+    const auto op = static_cast<Opcode>(code[here]);
+    if (op == Opcode::kKernel) {
+      const Kernel& k = p.kernels[static_cast<size_t>(code[here + 1])];
+      if (static_cast<size_t>(code[here + 2]) != k.inputs.size() ||
+          static_cast<size_t>(code[here + 3]) != k.outputs.size()) {
+        fail(here, "a kernel with other inputs or outputs");
+      }
+    } else if (op == Opcode::kCall || op == Opcode::kTailCall) {
+      const int32_t n = code[here + (op == Opcode::kCall ? 3 : 2)];
+      if (n != p.functions[static_cast<size_t>(code[here + 1])].params) fail(here, "a call with other arguments");
+    } else if (op == Opcode::kClosure) {
+      if (code[here + 3] > p.functions[static_cast<size_t>(code[here + 2])].params) fail(here, "a closure of too many");
+    }
+  }
+  if (!Ends(code[last])) fail(last, "the code runs over its end");
+  for (auto [from, to] : targets) {
+    if (to <= static_cast<int32_t>(from) || static_cast<size_t>(to) >= code.size() ||
+        !begins[static_cast<size_t>(to)]) {
+      fail(from, Cat("a jump to ", to));
+    }
+  }
+}
+
+void WriteInfos(support::JsonWriter* w, const char* key, const std::vector<TensorInfo>& infos) {
+  w->Key(key);
+  w->BeginArray();
+  for (const TensorInfo& t : infos) {
+    w->BeginArray();
+    w->String(t.name);
+    w->String(DataType2String(t.dtype));
+    for (int64_t d : t.shape) w->Int(d);
+    w->EndArray();
+  }
+  w->EndArray();
+}
+
+std::vector<TensorInfo> ReadInfos(const Json& list, int64_t least) {
+  std::vector<TensorInfo> out;
+  for (const Json& j : list.AsArray()) {
+    TensorInfo t;
+    t.name = j[0].AsString();
+    t.dtype = String2DataType(j[1].AsString());
+    for (size_t i = 2; i < j.size(); ++i) {
+      t.shape.push_back(j[i].AsInt());
+      if (t.shape.back() < least) throw RuntimeError("a negative extent");
+    }
+    if (least == 0) runtime::TensorBytes(t.shape, t.dtype);  // refuses what overflows
+    out.push_back(std::move(t));
+  }
+  return out;
+}
+
+int32_t Int32(const Json& j) {
+  const int64_t v = j.AsInt();
+  if (v < INT32_MIN || v > INT32_MAX) throw RuntimeError("a number beyond 32 bits");
+  return static_cast<int32_t>(v);
+}
+
+}  // namespace
+
+const char* OpcodeName(Opcode op) { return kForms[static_cast<int>(op)].name; }
+const char* OpcodeForm(Opcode op) { return kForms[static_cast<int>(op)].operands; }
+void ThrowCutCode() { throw RuntimeError("bytecode with an unknown or incomplete instruction"); }
+
+const Entry* Program::Find(std::string_view name) const {
+  for (const Entry& e : entries) {
+    if (e.name == name) return &e;
+  }
+  return nullptr;
+}
+
+void Program::Validate() const {
+  for (const Function& f : functions) CheckFunction(*this, f);
+  for (const Entry& e : entries) {
+    if (e.function < 0 || static_cast<size_t>(e.function) >= functions.size() ||
+        functions[static_cast<size_t>(e.function)].params != static_cast<int32_t>(e.inputs.size())) {
+      throw RuntimeError(Cat("bytecode: entry `", e.name, "` does not fit its function"));
+    }
+  }
+}
+
+std::string Program::Save(std::string* data) const {
+  std::string out;
+  support::JsonWriter w(&out);
+  w.BeginObject();
+  w.Key("entries");
+  w.BeginArray();
+  for (const Entry& e : entries) {
+    w.BeginObject();
+    w.Key("name");
+    w.String(e.name);
+    w.Key("function");
+    w.Int(e.function);
+    WriteInfos(&w, "inputs", e.inputs);
+    WriteInfos(&w, "outputs", e.outputs);
+    w.EndObject();
+  }
+  w.EndArray();
+  w.Key("functions");
+  w.BeginArray();
+  for (const Function& f : functions) {
+    w.BeginObject();
+    w.Key("name");
+    w.String(f.name);
+    w.Key("params");
+    w.Int(f.params);
+    w.Key("registers");
+    w.Int(f.registers);
+    w.Key("code");
+    w.BeginArray();
+    for (int32_t c : f.code) w.Int(c);
+    w.EndArray();
+    w.EndObject();
+  }
+  w.EndArray();
+  w.Key("kernels");
+  w.BeginArray();
+  for (const Kernel& k : kernels) {
+    w.BeginObject();
+    w.Key("symbol");
+    w.String(k.symbol);
+    WriteInfos(&w, "inputs", k.inputs);
+    WriteInfos(&w, "outputs", k.outputs);
+    w.Key("arena_bytes");
+    w.Int(static_cast<int64_t>(k.arena_bytes));
+    w.EndObject();
+  }
+  w.EndArray();
+  w.Key("packed");
+  w.BeginArray();
+  for (const PackedSlot& p : packed) {
+    w.BeginArray();
+    w.String(p.name);
+    w.String(p.text);
+    w.EndArray();
+  }
+  w.EndArray();
+  w.Key("constants");
+  w.BeginArray();
+  for (const NDArray& c : constants) {
+    data->resize((data->size() + 63) / 64 * 64);
+    w.BeginArray();
+    w.Int(static_cast<int64_t>(data->size()));
+    w.String(DataType2String(c.dtype()));
+    for (int64_t d : c.shape()) w.Int(d);
+    w.EndArray();
+    const NDArray dense = c.Contiguous();
+    data->append(dense.ptr<char>(), dense.nbytes());
+  }
+  w.EndArray();
+  WriteInfos(&w, "views", views);
+  w.Key("messages");
+  w.BeginArray();
+  for (const std::string& m : messages) w.String(m);
+  w.EndArray();
+  w.EndObject();
+  return out;
+}
+
+Program Program::Load(std::string_view text, const uint8_t* data, uint64_t data_bytes, const ObjectRef& owner) {
+  try {
+    const Json j = Json::Parse(text, "program");
+    Program p;
+    for (const Json& e : j.At("entries").AsArray()) {
+      p.entries.push_back({e.At("name").AsString(), Int32(e.At("function")), ReadInfos(e.At("inputs"), -1),
+                           ReadInfos(e.At("outputs"), -1)});
+    }
+    for (const Json& f : j.At("functions").AsArray()) {
+      Function out;
+      out.name = f.At("name").AsString();
+      out.params = Int32(f.At("params"));
+      out.registers = Int32(f.At("registers"));
+      for (const Json& c : f.At("code").AsArray()) out.code.push_back(Int32(c));
+      p.functions.push_back(std::move(out));
+    }
+    for (const Json& k : j.At("kernels").AsArray()) {
+      Kernel out{k.At("symbol").AsString(), ReadInfos(k.At("inputs"), 0), ReadInfos(k.At("outputs"), 0), 0};
+      const int64_t arena = k.At("arena_bytes").AsInt();
+      if (arena < 0) throw RuntimeError("a negative size");
+      out.arena_bytes = static_cast<uint64_t>(arena);
+      p.kernels.push_back(std::move(out));
+    }
+    for (const Json& s : j.At("packed").AsArray()) p.packed.push_back({s[0].AsString(), s[1].AsString(), PackedFunc()});
+    for (const Json& c : j.At("constants").AsArray()) {
+      std::vector<int64_t> shape;
+      for (size_t i = 2; i < c.size(); ++i) shape.push_back(c[i].AsInt());
+      const DataType dtype = String2DataType(c[1].AsString());
+      const uint64_t bytes = runtime::TensorBytes(shape, dtype);
+      const int64_t at = c[0].AsInt();
+      if (at < 0 || at % 64 || static_cast<uint64_t>(at) > data_bytes ||
+          bytes > data_bytes - static_cast<uint64_t>(at)) {
+        throw RuntimeError("a constant outside of the file");
+      }
+      p.constants.push_back(NDArray::Wrap(const_cast<uint8_t*>(data) + at, shape, dtype, owner, true));
+    }
+    p.views = ReadInfos(j.At("views"), 0);
+    for (const Json& m : j.At("messages").AsArray()) p.messages.push_back(m.AsString());
+    p.Validate();
+    return p;
+  } catch (const runtime::Error&) {
+    throw;
+  } catch (const std::exception& e) {
+    throw RuntimeError(e.what());
+  }
+}
+
+std::string Program::Disassemble() const {
+  std::string out;
+  for (const Function& f : functions) {
+    out += Cat(f.name, ": ", f.params, " parameters, ", f.registers, " registers\n");
+    std::vector<int32_t> code = f.code;
+    for (size_t at = 0; at < code.size();) {
+      const auto op = static_cast<Opcode>(code[at]);
+      out += Cat("  ", at, ": ", OpcodeName(op));
+      at = ForEachOperand(code, at, [&](int32_t w, Operand kind) {
+        const auto i = static_cast<size_t>(w);
+        switch (kind) {
+          case Operand::kRead:
+            out += w < 0 ? Cat(" r", ~w, "!") : Cat(" r", w);
+            break;
+          case Operand::kWrite:
+            out += Cat(" r", w, "=");
+            break;
+          case Operand::kFunction:
+            out += Cat(" @", functions[i].name);
+            break;
+          case Operand::kKernel:
+            out += Cat(" ", kernels[i].symbol);
+            break;
+          case Operand::kPacked:
+            out += Cat(" ", packed[i].name);
+            break;
+          case Operand::kConstant:
+            out += Cat(" c", w, ":", constants[i].Summary());
+            break;
+          case Operand::kMessage:
+            out += Cat(" \"", messages[i], "\"");
+            break;
+          case Operand::kTarget:
+            out += Cat(" -> ", w);
+            break;
+          case Operand::kView:
+          case Operand::kNumber:
+            out += Cat(" ", w);
+        }
+      });
+      out += "\n";
+    }
+  }
+  return out;
+}
+
+}  // namespace baton::vm

@@ -1,0 +1,318 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs on the virtual machine against the interpreter, which runs operator by operator."""
+
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import baton
+from baton import relay
+from baton.runtime.container import ADT
+from baton.runtime.vm import Executable, VirtualMachine
+
+HEAD = '#[version = "0.0.5"]\n'
+LIST = "type List[A] {\n  Cons(A, List[A]),\n  Nil,\n}\n"
+N, X = np.int64(6), np.array([1.5, -2.0], "float32")
+
+# name: (program, arguments of main)
+PROGRAMS = {
+    "if": ("""
+def @main(%n: Tensor[(), int64], %x: Tensor[(2), float32]) {
+  if (less(%n, 3i64)) { add(%x, 1f) } else { multiply(%x, 2f) }
+}""", [(np.int64(1), X), (np.int64(5), X)]),
+    "nested if shares a value": ("""
+def @main(%n: Tensor[(), int64], %x: Tensor[(2), float32]) {
+  %0 = exp(%x);
+  %1 = if (less(%n, 3i64)) { if (less(%n, 1i64)) { %0 } else { add(%0, 1f) } } else { multiply(%0, %x) };
+  add(%1, %0)
+}""", [(np.int64(0), X), (np.int64(2), X), (np.int64(5), X)]),
+    "loop": ("""
+def @loop(%n: Tensor[(), int64], %a: Tensor[(2), float32], %x: Tensor[(2), float32]) -> Tensor[(2), float32] {
+  if (equal(%n, 0i64)) { %a } else { @loop(subtract(%n, 1i64), add(%a, %x), %x) }
+}
+def @main(%n: Tensor[(), int64], %x: Tensor[(2), float32]) { @loop(%n, zeros_like(%x), %x) }""", [(N, X)]),
+    "mutual recursion": ("""
+def @even(%n: Tensor[(), int64]) -> Tensor[(), bool] { if (equal(%n, 0i64)) { True } else { @odd(subtract(%n, 1i64)) } }
+def @odd(%n: Tensor[(), int64]) -> Tensor[(), bool] { if (equal(%n, 0i64)) { False } else { @even(subtract(%n, 1i64)) } }
+def @main(%n: Tensor[(), int64]) { (@even(%n), @odd(%n)) }""", [(N,), (np.int64(7),)]),
+    "recursion that is no loop": ("""
+def @fact(%n: Tensor[(), int64]) -> Tensor[(), int64] {
+  if (less(%n, 2i64)) { 1i64 } else { multiply(%n, @fact(subtract(%n, 1i64))) }
+}
+def @main(%n: Tensor[(), int64]) { @fact(%n) }""", [(N,)]),
+    "closures capture": ("""
+def @main(%n: Tensor[(), int64], %x: Tensor[(2), float32]) {
+  let %y = exp(%x);
+  let %f = fn (%a: Tensor[(2), float32]) { add(add(%a, %y), %x) };
+  let %g = fn (%h: fn (Tensor[(2), float32]) -> Tensor[(2), float32], %b: Tensor[(2), float32]) { %h(%h(%b)) };
+  %g(%f, %y)
+}""", [(N, X)]),
+    "a closure calls itself": ("""
+def @main(%n: Tensor[(), int64], %x: Tensor[(2), float32]) {
+  let %step = multiply(%x, 0.5f);
+  let %go = fn (%i: Tensor[(), int64], %a: Tensor[(2), float32]) -> Tensor[(2), float32] {
+    if (equal(%i, 0i64)) { %a } else { %go(subtract(%i, 1i64), add(%a, %step)) }
+  };
+  %go(%n, %x)
+}""", [(N, X)]),
+    "a closure in a closure": ("""
+def @main(%n: Tensor[(), int64], %x: Tensor[(2), float32]) {
+  let %add = fn (%a: Tensor[(2), float32]) {
+    fn (%b: Tensor[(2), float32]) { add(add(%a, %b), %x) }
+  };
+  let %plus = %add(exp(%x));
+  (%plus(%x), %plus(%plus(%x)))
+}""", [(N, X)]),
+    "a function is chosen": ("""
+def @f(%x: Tensor[(2), float32]) -> Tensor[(2), float32] { add(%x, 1f) }
+def @g(%x: Tensor[(2), float32]) -> Tensor[(2), float32] { multiply(%x, 3f) }
+def @main(%n: Tensor[(), int64], %x: Tensor[(2), float32]) {
+  let %h = if (less(%n, 3i64)) { @f } else { @g };
+  %h(%x)
+}""", [(np.int64(1), X), (np.int64(5), X)]),
+    "tuples": ("""
+def @main(%t: (Tensor[(2), float32], (Tensor[(2), float32], Tensor[(2), float32]))) {
+  let %p = (%t.1, exp(%t.0));
+  let %q = %p.0;
+  let %s = split(concatenate((%q.0, %q.1, %p.1)), indices_or_sections=3);
+  (%s.1, (%p.1, add(%s.0, %s.2)), ())
+}""", [((X, (X + 1, X * 2)),)]),
+    "references": ("""
+def @main(%n: Tensor[(), int64], %x: Tensor[(2), float32]) {
+  let %r = ref(%x);
+  let %go = fn (%i: Tensor[(), int64]) -> () {
+    if (equal(%i, 0i64)) { () } else {
+      let %_ = ref_write(%r, add(ref_read(%r), 1f));
+      %go(subtract(%i, 1i64))
+    }
+  };
+  let %before = ref_read(%r);
+  let %_ = %go(%n);
+  (%before, ref_read(%r))
+}""", [(N, X)]),
+    "lists": (LIST + """
+def @sum(%l: List[Tensor[(), int64]]) -> Tensor[(), int64] {
+  match (%l) { Cons(%h, %t) => { add(%h, @sum(%t)) }, Nil => { 0i64 } }
+}
+def @upto(%n: Tensor[(), int64]) -> List[Tensor[(), int64]] {
+  if (equal(%n, 0i64)) { Nil() } else { Cons(%n, @upto(subtract(%n, 1i64))) }
+}
+def @map[A, B](%f: fn (A) -> B, %l: List[A]) -> List[B] {
+  match (%l) { Cons(%h, %t) => { Cons(%f(%h), @map(%f, %t)) }, Nil => { Nil() } }
+}
+def @main(%n: Tensor[(), int64]) { @sum(@map(fn (%a: Tensor[(), int64]) { multiply(%a, %a) }, @upto(%n))) }""", [(N,)]),
+    "nested patterns": (LIST + """
+def @second(%p: (List[Tensor[(), int64]], Tensor[(), int64])) -> Tensor[(), int64] {
+  match (%p) {
+    (Cons(_, Cons(%b, _)), _) => { %b },
+    (Cons(%a, Nil), %n) => { add(%a, %n) },
+    (_, %n) => { %n }
+  }
+}
+def @main(%n: Tensor[(), int64]) {
+  (@second((Cons(1i64, Cons(2i64, Nil())), %n)), @second((Cons(1i64, Nil()), %n)), @second((Nil(), %n)))
+}""", [(N,)]),
+    "a constructor as a function": (LIST + """
+def @apply[A, B](%f: fn (A, List[A]) -> List[A], %a: A, %b: B) -> List[A] { %f(%a, Nil()) }
+def @main(%n: Tensor[(), int64]) {
+  match (@apply(fn (%h: Tensor[(), int64], %t: List[Tensor[(), int64]]) { Cons(%h, %t) }, %n, %n)) { Cons(%h, _) => { add(%h, 1i64) }, Nil => { %n } }
+}""", [(N,)]),
+    "open shapes": ("""
+def @main(%a: Tensor[(?, 3), float32], %n: Tensor[(), int64]) {
+  let %b = tanh(add(%a, 1f));
+  let %c = if (less(%n, 3i64)) { %b } else { concatenate((%b, %b)) };
+  (nn.softmax(%c), sum(%c, axis=[0]))
+}""", [(np.ones((2, 3), "float32"), np.int64(1)), (np.arange(12, dtype="float32").reshape(4, 3), np.int64(5)),
+       (np.zeros((0, 3), "float32"), np.int64(5))]),
+    "shapes that depend on values": ("""
+def @main(%a: Tensor[(?), float32]) {
+  let %i = argwhere(greater(%a, 0f));
+  (%i, shape_of(%i))
+}""", [(np.array([1, -1, 2], "float32"),), (np.array([-1.0], "float32"),)]),
+    "a view between kernels": ("""
+def @main(%n: Tensor[(), int64], %x: Tensor[(2, 6), float32]) {
+  %0 = reshape(%x, newshape=[3, 4]);
+  if (less(%n, 3i64)) { %0 } else { reshape(exp(%0), newshape=[3, 4]) }
+}""", [(np.int64(1), np.ones((2, 6), "float32")), (np.int64(5), np.ones((2, 6), "float32"))]),
+}
+
+
+def parse(text):
+    return baton.parser.fromtext(HEAD + text)
+
+
+def plain(value):
+    if isinstance(value, baton.nd.NDArray):
+        return value.numpy()
+    return tuple(plain(v) for v in value)
+
+
+def same(got, want):
+    if isinstance(want, tuple):
+        assert isinstance(got, tuple) and len(got) == len(want)
+        for g, w in zip(got, want, strict=True):
+            same(g, w)
+    else:
+        assert got.shape == want.shape and got.dtype == want.dtype
+        np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-6)
+
+
+@pytest.fixture(scope="module")
+def compiled():
+    cache = {}
+
+    def get(name):
+        if name not in cache:
+            cache[name] = relay.vm.compile(parse(PROGRAMS[name][0]), target="llvm")
+        return cache[name]
+
+    return get
+
+
+CASES = [pytest.param(name, args, id=f"{name} {i}") for name, (_, runs) in PROGRAMS.items() for i, args in enumerate(runs)]
+
+
+@pytest.mark.parametrize("name, args", CASES)
+def test_gives_what_the_interpreter_gives(name, args, compiled, tmp_path):
+    mod = parse(PROGRAMS[name][0])
+    want = plain(relay.create_executor("debug", mod).evaluate()(*args))
+    machine = VirtualMachine(compiled(name), baton.cpu())
+    same(plain(machine.invoke("main", *args)), want)
+    same(plain(machine.invoke("main", *args)), want)
+    same(plain(relay.create_executor("vm", mod).evaluate()(*args)), want)
+    compiled(name).export_library(str(tmp_path / "program.so"))
+    loaded = VirtualMachine(Executable.load_exec(str(tmp_path / "program.so")), baton.cpu())
+    same(plain(loaded.invoke("main", *args)), want)
+
+
+def test_a_call_in_tail_position_takes_no_memory(compiled):
+    machine = VirtualMachine(compiled("loop"), baton.cpu())
+    out = machine.invoke("main", np.int64(300_000), X)
+    np.testing.assert_allclose(out.numpy(), X * 300_000, rtol=1e-5)
+
+
+def test_a_million_levels_deep(compiled):
+    # Builds a list of a million elements and sums it, both by recursion that is no loop.
+    machine = VirtualMachine(compiled("lists"), baton.cpu())
+    n = 1_000_000
+    assert machine.invoke("sum", machine.invoke("upto", np.int64(n))).item() == n * (n + 1) // 2
+
+
+def test_recursion_without_a_base_case():
+    mod = parse("""
+def @f(%n: Tensor[(), int64]) -> Tensor[(), int64] { add(1i64, @f(add(%n, 1i64))) }
+def @main(%n: Tensor[(), int64]) { if (less(%n, 0i64)) { %n } else { @f(%n) } }""")
+    machine = VirtualMachine(relay.vm.compile(mod, target="llvm"), baton.cpu())
+    with pytest.raises(baton.Error, match="`f` is called .* levels deep.*base case"):
+        machine.invoke("main", np.int64(0))
+    assert machine.invoke("main", np.int64(-4)).item() == -4, "the machine is usable after it"
+
+
+def test_data_goes_in_and_out(compiled):
+    machine = VirtualMachine(compiled("lists"), baton.cpu())
+    mod = parse(PROGRAMS["lists"][0])
+    cons, nil = (c.tag for c in mod.type_definitions[mod.get_global_type_var("List")].constructors)
+    value = ADT(cons, [baton.nd.array(np.int64(5)), ADT(cons, [baton.nd.array(np.int64(7)), ADT(nil)])])
+    assert machine.invoke("sum", value).item() == 12
+    out = machine.invoke("upto", np.int64(2))
+    assert isinstance(out, ADT) and out.tag == cons and len(out) == 2 and out[0].item() == 2
+    assert out[1][1].tag == nil and len(out[1][1]) == 0 and "ADT(...)" in repr(out)
+    with pytest.raises(IndexError):
+        out[2]
+
+
+def test_errors_say_what_to_mend(compiled):
+    machine = VirtualMachine(compiled("if"), baton.cpu())
+    with pytest.raises(AttributeError, match="no function `mainn`.*did you mean `main`"):
+        machine.invoke("mainn", N, X)
+    with pytest.raises(TypeError, match="takes 2 arguments, got 1"):
+        machine.invoke("main", N)
+    with pytest.raises(ValueError, match=r"input 1 `x`: expected float32\[2\], got float32\[3\]"):
+        machine.invoke("main", N, np.zeros(3, "float32"))
+    with pytest.raises(TypeError, match="no parameter `y`"):
+        machine.invoke("main", N, y=X)
+    lists = VirtualMachine(compiled("lists"), baton.cpu())
+    with pytest.raises(baton.Error, match="no value of a data type"):
+        lists.invoke("sum", baton.nd.array(X))
+    wrong = ADT(0, [baton.nd.array(X), ADT(1)])
+    with pytest.raises(baton.Error, match=r"given float32\[2\] where int64\[\] is expected|given runtime.ADT"):
+        lists.invoke("sum", wrong)
+
+
+def test_no_clause_fits():
+    mod = parse(LIST + """
+def @main(%n: Tensor[(), int64]) {
+  let %l = if (less(%n, 3i64)) { Nil() } else { Cons(%n, Nil()) };
+  match? (%l) { Cons(%h, _) => { %h } }
+}""")
+    machine = VirtualMachine(relay.vm.compile(mod, target="llvm"), baton.cpu())
+    assert machine.invoke("main", np.int64(5)).item() == 5
+    with pytest.raises(baton.Error, match="no clause of the match fits"):
+        machine.invoke("main", np.int64(1))
+
+
+def test_one_executable_serves_many_threads(compiled):
+    exe = compiled("recursion that is no loop")
+    wrong = []
+
+    def work():
+        machine = VirtualMachine(exe, baton.cpu())
+        for n in range(1, 12):
+            want = 1
+            for i in range(2, n + 1):
+                want *= i
+            if machine.invoke("main", np.int64(n)).item() != want:
+                wrong.append(n)
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not wrong
+
+
+def test_a_program_of_known_shapes_runs_without_the_compiler(compiled, tmp_path):
+    path = tmp_path / "loop.so"
+    compiled("loop").export_library(str(path))
+    code = f"""
+import numpy as np
+import baton
+from baton.runtime.vm import Executable, VirtualMachine
+machine = VirtualMachine(Executable.load_exec({str(path)!r}), baton.cpu())
+x = baton.nd.array(np.array([1.5, -2.0], "float32"))
+out = machine._call("main", baton.nd.array(np.int64(4)), x).numpy()
+assert (out == [6, -8]).all(), out
+maps = open("/proc/self/maps").read()
+assert "libbaton_vm" in maps and "libbaton.so" not in maps and "libLLVM" not in maps
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_cut_and_changed_files_are_refused(compiled, tmp_path):
+    path = tmp_path / "program.so"
+    compiled("lists").export_library(str(path))
+    data = path.read_bytes()
+    for cut in (0, 10, len(data) // 2, len(data) - 1):
+        path.write_bytes(data[:cut])
+        with pytest.raises(baton.Error, match="cannot load"):
+            Executable.load_exec(str(path))
+
+
+def test_bytecode_reads_well(compiled):
+    text = compiled("loop").bytecode
+    assert "loop: 3 parameters" in text and "tail_call @loop" in text and "jump_if_false" in text
+
+
+def test_graph_executor_functions(compiled):
+    from baton.contrib import graph_executor
+    model = graph_executor.GraphModule(compiled("if").mod["default"](baton.cpu()))
+    model.set_input("n", np.int64(1))
+    model.set_input("x", X)
+    model.run()
+    np.testing.assert_allclose(model.get_output(0).numpy(), X + 1)
+    assert model.get_num_inputs() == 2 and model.get_num_outputs() == 1

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <baton/runtime/array.h>
+#include <baton/runtime/packed_func.h>
+#include <baton/vm/program.h>
+#include <baton/vm/value.h>
+#include <doctest/doctest.h>
+
+#include <random>
+
+using namespace baton;      // NOLINT
+using namespace baton::vm;  // NOLINT
+
+namespace {
+
+int32_t W(Opcode op) { return static_cast<int32_t>(op); }
+
+/// main(n, x): if n then (x, constant) else f(x), where f puts its argument into data and takes it out again.
+Program Sample() {
+  Program p;
+  p.constants.push_back(NDArray::FromBytes("\1\2\3\4", {4}, DataType::UInt(8)));
+  p.views.push_back({"", {2, 2}, DataType::UInt(8)});
+  p.messages.push_back("no clause fits");
+  p.functions.push_back({"main",
+                         2,
+                         4,
+                         {W(Opcode::kJumpIfFalse), ~0, 13,  //
+                          W(Opcode::kConst), 2, 0,          //
+                          W(Opcode::kTuple), 3, 2, ~1, ~2,  //
+                          W(Opcode::kReturn), ~3,           //
+                          W(Opcode::kTailCall), 1, 1, ~1}});
+  p.functions.push_back({"f",
+                         1,
+                         3,
+                         {W(Opcode::kData),
+                          1,
+                          7,
+                          1,
+                          ~0,  //
+                          W(Opcode::kJumpIfTagNot),
+                          1,
+                          7,
+                          18,  //
+                          W(Opcode::kField),
+                          2,
+                          ~1,
+                          0,  //
+                          W(Opcode::kView),
+                          0,
+                          ~2,
+                          0,  //
+                          W(Opcode::kJump),
+                          20,
+                          W(Opcode::kFail),
+                          0,
+                          W(Opcode::kReturn),
+                          ~0}});
+  // The jump lands on the return, the failed test on the failure.
+  p.functions[1].code[8] = 19;
+  p.functions[1].code[18] = 21;
+  p.entries.push_back(
+      {"main", 0, {{"n", {}, DataType::Bool()}, {"x", {-1}, DataType::UInt(8)}}, {{"y", {}, DataType::Handle()}}});
+  return p;
+}
+
+ObjectRef Invoke(const Program& p, bool n, const NDArray& x) {
+  auto exe = std::make_shared<Executable>();
+  exe->program = p;
+  Module m = CreateExecutor(exe);
+  return m.GetFunction("invoke")(std::string("main"), NDArray::Scalar(int64_t{n}, DataType::Bool()), x).As<ObjectRef>();
+}
+
+}  // namespace
+
+TEST_CASE("vm: a program runs, is saved, and runs the same when it is loaded") {
+  const Program p = Sample();
+  p.Validate();
+  std::string data;
+  const std::string text = p.Save(&data);
+  const NDArray aligned = NDArray::FromBytes(data.data(), {static_cast<int64_t>(data.size())}, DataType::UInt(8));
+  const Program q = Program::Load(text, aligned.ptr<uint8_t>(), data.size(), aligned);
+  CHECK(q.Disassemble() == p.Disassemble());
+  const NDArray x = NDArray::FromBytes("abcd", {4}, DataType::UInt(8));
+  for (const Program* each : {&p, &q}) {
+    const auto pair = Downcast<runtime::Array<ObjectRef>>(Invoke(*each, true, x));
+    CHECK(pair.size() == 2);
+    CHECK(pair[0].same_as(x));
+    CHECK(Downcast<NDArray>(pair[1]).GetInt(2) == 3);
+    const NDArray y = Downcast<NDArray>(Invoke(*each, false, x));
+    CHECK(y.shape() == std::vector<int64_t>{2, 2});
+    CHECK(y.GetInt(3) == 'd');
+  }
+}
+
+TEST_CASE("vm: a value of another shape than the bytecode counts on is an error") {
+  const NDArray x = NDArray::FromBytes("abc", {3}, DataType::UInt(8));
+  CHECK_THROWS_AS(Invoke(Sample(), false, x), Error);
+}
+
+TEST_CASE("vm: bytecode that leads out of bounds is refused") {
+  auto refused = [](auto change) {
+    Program p = Sample();
+    change(&p);
+    CHECK_THROWS_AS(p.Validate(), Error);
+  };
+  refused([](Program* p) { p->functions[0].code[0] = 99; });         // an unknown instruction
+  refused([](Program* p) { p->functions[0].code.pop_back(); });      // a cut one
+  refused([](Program* p) { p->functions[0].code[1] = 17; });         // a register too high
+  refused([](Program* p) { p->functions[0].code[2] = 0; });          // a jump back
+  refused([](Program* p) { p->functions[0].code[2] = 14; });         // into an instruction
+  refused([](Program* p) { p->functions[0].code[2] = 1000; });       // beyond the end
+  refused([](Program* p) { p->functions[0].code[5] = 3; });          // a constant that is not there
+  refused([](Program* p) { p->functions[0].code[14] = 5; });         // a function that is not there
+  refused([](Program* p) { p->functions[0].code[15] = 0; });         // a call with other arguments
+  refused([](Program* p) { p->functions[0].registers = -1; });       // fewer registers than parameters
+  refused([](Program* p) { p->functions[0].registers = 1 << 30; });  // more than anyone needs
+  refused([](Program* p) { p->functions[1].code.resize(15); });      // over the end
+  refused([](Program* p) { p->entries[0].function = 2; });
+  refused([](Program* p) { p->entries[0].inputs.pop_back(); });
+}
+
+TEST_CASE("vm: mutated programs are refused or sound, and never crash the loader") {
+  std::string data;
+  const std::string text = Sample().Save(&data);
+  const NDArray aligned = NDArray::FromBytes(data.data(), {static_cast<int64_t>(data.size())}, DataType::UInt(8));
+  std::mt19937 random(7);
+  int accepted = 0, refused = 0;
+  for (int i = 0; i < 4000; ++i) {
+    std::string mutant = text;
+    for (unsigned n = 1 + random() % 3; n > 0; --n) {
+      const size_t at = random() % mutant.size();
+      switch (random() % 4) {
+        case 0:
+          mutant[at] = static_cast<char>(random() % 96 + 32);
+          break;
+        case 1:
+          mutant[at] = static_cast<char>('0' + random() % 10);
+          break;
+        case 2:
+          mutant.erase(at, 1 + random() % 4);
+          break;
+        default:
+          mutant.insert(at, mutant.substr(random() % mutant.size(), random() % 8));
+      }
+    }
+    try {
+      Program::Load(mutant, aligned.ptr<uint8_t>(), data.size(), aligned).Disassemble();
+      ++accepted;
+    } catch (const Error&) {
+      ++refused;
+    }
+  }
+  CHECK(accepted > 0);
+  CHECK(refused > 2000);
+}
