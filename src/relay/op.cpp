@@ -25,6 +25,7 @@ Op DefineOp(OpDef def) {
   n->support_level = def.support_level;
   n->def = reinterpret_cast<uint64_t>(kept);
   op.SetAttrValue("TOpPattern", Any(static_cast<int>(def.pattern)));
+  op.SetAttrValue("output", Any(String(def.output)));
   op.SetAttrValue("TOpIsStateful", Any(def.stateful));
   if (def.fold == Fold::kNever) op.SetAttrValue("TNonComputational", Any(true));
   return op;

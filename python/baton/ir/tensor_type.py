@@ -10,7 +10,10 @@ class TensorType(Type, key="relay.TensorType"):
     __slots__ = ()
 
     def __init__(self, shape, dtype="float32", span=None):
-        super().__init__(shape=list(shape), dtype=dtype, span=span)
+        shape = list(shape)
+        if any(d is None for d in shape):
+            raise TypeError(f"the shape {tuple(shape)} has None; a dimension that is not known is relay.Any()")
+        super().__init__(shape=shape, dtype=dtype, span=span)
 
     @property
     def concrete_shape(self):

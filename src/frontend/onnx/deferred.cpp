@@ -88,10 +88,17 @@ baton::Type ResultType(const DeferredAttrs& a, size_t i) {
   return TensorType(shape, String2DataType(std::string(a.dtypes[static_cast<int64_t>(i)])));
 }
 
-bool DeferredRel(const Array<baton::Type>& types, int, const Attrs& attrs, relay::TypeReporter& reporter) {
-  const auto* a = attrs.as<DeferredAttrs>();
+bool DeferredRel(const Array<baton::Type>& types, int num_inputs, const Attrs& attrs, relay::TypeReporter& reporter) {
+  const auto* a = &relay::AttrsAs<DeferredAttrs>(attrs);
+  Unhex(a->node.view());
   if (a->shapes.size() != a->dtypes.size() || a->shapes.empty()) {
-    throw CompileError("[dyn.onnx R2] `shapes` and `dtypes` must have an entry for each result");
+    throw CompileError("[dyn.onnx R2] `shapes` and `dtypes` must have an entry for each result, one or more");
+  }
+  int64_t there = 0;
+  for (int64_t p : a->present) there += p != 0;
+  if (there != num_inputs) {
+    throw CompileError("[dyn.onnx R3] the call has " + std::to_string(num_inputs) + " operands, where `present` says " +
+                       std::to_string(there));
   }
   Array<baton::Type> results;
   for (size_t i = 0; i < a->shapes.size(); ++i) results.push_back(ResultType(*a, i));
@@ -100,7 +107,7 @@ bool DeferredRel(const Array<baton::Type>& types, int, const Attrs& attrs, relay
 }
 
 relay::Expr StaticForm(const relay::Call& call, const Array<NDArray>& values) {
-  const auto* a = call->attrs.as<DeferredAttrs>();
+  const auto* a = &relay::AttrsAs<DeferredAttrs>(call->attrs);
   std::shared_ptr<Model> holder = ReadNode(Bytes::Copy(Unhex(a->node.view())), "dyn.onnx");
   const Node& node = holder->graph.nodes[0];
   Values inputs;
@@ -174,7 +181,8 @@ relay::Expr StaticForm(const relay::Call& call, const Array<NDArray>& values) {
 const Op deferred = relay::DefineOp({
     .name = kDeferredOp,
     .doc = "An ONNX node whose result's shape follows from values of operands, or from lengths not known yet.",
-    .output = "As `shapes` and `dtypes` say.",
+    .output = "As `shapes` and `dtypes` say. R1: `node` is hexadecimal. R2: both have an entry for each result, one or "
+              "more. R3: `present` says how many operands there are.",
     .attrs = relay::TypeOf<DeferredAttrs>,
     .num_inputs = -1,
     .type_rel = DeferredRel,

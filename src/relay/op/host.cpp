@@ -26,7 +26,13 @@ Elements::Elements(const NDArray& a) : floating_(a.dtype().is_floating()), unsig
 NDArray CastIndices(const NDArray& a, DataType dtype) {
   if (dtype == a.dtype()) return a;
   NDArray out = NDArray::Empty(a.shape(), dtype);
-  for (int64_t i = 0, n = a.numel(); i < n; ++i) out.SetDouble(i, static_cast<double>(I64(a)[i]));
+  for (int64_t i = 0, n = a.numel(); i < n; ++i) {
+    if (dtype.is_integral()) {
+      out.SetInt(i, I64(a)[i]);
+    } else {
+      out.SetDouble(i, static_cast<double>(I64(a)[i]));
+    }
+  }
   return out;
 }
 

@@ -54,7 +54,7 @@ inline void CopyElement(const NDArray& a, int64_t from, const NDArray& b, int64_
   __builtin_memcpy(static_cast<char*>(b.data()) + to * n, static_cast<const char*>(a.data()) + from * n, n);
 }
 inline int64_t* I64(const NDArray& a) { return a.ptr<int64_t>(); }
-/// An int64 array in another integer dtype.
+/// An int64 array in another dtype of numbers; integers wrap around.
 NDArray CastIndices(const NDArray& a, DataType dtype);
 
 }  // namespace baton::relay

@@ -4,7 +4,8 @@
     Case("nn.leaky_relu", lambda x, alpha: np.where(x > 0, x, alpha * x), f32(2, 3), alpha=each(0.0, 0.2), special=True)
 
 A row checks the inferred type, the value by the interpreter and compiled, constant folding (bit for bit), and round trips of text and
-JSON. `special=True` adds NaN, infinities, signed zeros, an empty and a rank-0 tensor: for elementwise operators.
+JSON. `special=True` adds NaN, infinities, signed zeros, an empty and a rank-0 tensor: for elementwise operators. `dynamic=True` infers
+and runs the call with every extent of its inputs unknown, too; `dynamic="R2"` says that requirement R2 then fails.
 """
 
 import itertools
@@ -87,10 +88,11 @@ def each(*values):
 class Case:
     """A row. `inputs` are makers; a list of them is a tuple argument. `value` gives the result from arrays and attributes."""
 
-    def __init__(self, op, value, *inputs, rtol=None, atol=0.0, special=False, compiled=True, fold=True, constant=(), name="", **attrs):
+    def __init__(self, op, value, *inputs, rtol=None, atol=0.0, special=False, compiled=True, fold=True, constant=(), name="", dynamic=None,
+                 **attrs):
         self.op, self.value, self.inputs, self.special = op, value, inputs, special
         self.rtol, self.atol, self.compiled, self.fold, self.constant, self.name = rtol, atol, compiled, fold, set(constant), name
-        self.attrs = attrs
+        self.attrs, self.dynamic = attrs, dynamic
 
     def rows(self):
         keys = [k for k, v in self.attrs.items() if isinstance(v, _Each)]
@@ -100,14 +102,17 @@ class Case:
             yield pytest.param(self, attrs, id=label.replace(" ", "").replace("--", "-")[:150])
 
 
-def table(*rows):
-    """`test_rows = table(Case(...), ...)` gives a test for each row and choice of attributes."""
+def table(*rows, dynamic=None):
+    """`test_rows = table(Case(...), ...)` gives a test for each row and choice of attributes. `dynamic`: of rows that do not say."""
     rows = list(rows)
+    for row in rows:
+        row.dynamic = dynamic if row.dynamic is None else row.dynamic
 
     @pytest.mark.parametrize("case, attrs", [p for c in rows for p in c.rows()])
     def test(case, attrs):
         check(case, attrs)
 
+    test.rows = list(rows)
     return test
 
 
@@ -131,8 +136,8 @@ def _dtype_name(a):
     return "bfloat16" if bfloat16 is not None and a.dtype == bfloat16 else str(a.dtype)
 
 
-def call(op, args, attrs, constant=()):
-    """The operator on variables (or constants) like the arrays: (expression, variables, their values)."""
+def call(op, args, attrs, constant=(), dynamic=False):
+    """The operator on variables (or constants) like the arrays: (expression, variables, their values). `dynamic`: unknown extents."""
     variables, values = [], []
 
     def expr(a, fixed):
@@ -141,13 +146,18 @@ def call(op, args, attrs, constant=()):
         a = baton.nd.array(a)
         if fixed:
             return relay.Constant(a)
-        v = relay.var(f"x{len(variables)}", shape=a.shape, dtype=a.dtype)
+        v = relay.var(f"x{len(variables)}", shape=[relay.Any()] * len(a.shape) if dynamic else a.shape, dtype=a.dtype)
         variables.append(v)
         values.append(a)
         return v
 
     inputs = [expr(a, i in constant) for i, a in enumerate(args)]
-    return operator(op)(*inputs, **attrs), variables, values
+    return _call(op, inputs, attrs), variables, values
+
+
+def _call(op, inputs, attrs):
+    f = operator(op)
+    return f(*inputs, **attrs) if f.inputs or not inputs else f.make(inputs, attrs)  # one that takes any inputs names none
 
 
 def agree(got, want, rtol, atol, what):
@@ -194,6 +204,27 @@ def special_inputs(makers, rng):
         yield "extreme values", [g.reshape(-1) for g in np.meshgrid(*lists, indexing="ij")]
 
 
+def _agree_types(mod, want, what):
+    for t, w in zip(_types(mod["main"].body.checked_type), want, strict=True):
+        w = np.asarray(w)
+        assert str(t.dtype) == _dtype_name(w), f"{what}: inferred dtype {t.dtype}, {w.dtype} wanted"
+        shape = [getattr(d, "value", None) for d in t.shape]
+        assert len(shape) == w.ndim and all(s is None or s == n for s, n in zip(shape, w.shape, strict=True)), \
+            f"{what}: inferred shape {shape}, {w.shape} wanted"
+
+
+def _check_dynamic(case, attrs, arrays, want, what):
+    expr, variables, values = call(case.op, arrays, attrs, case.constant, dynamic=True)
+    func = relay.Function(variables, expr)
+    if isinstance(case.dynamic, str):
+        with pytest.raises(baton.error.CompileError) as e:
+            relay.transform.InferType()(baton.IRModule.from_expr(func))
+        assert f"[{case.op} {case.dynamic}]" in str(e.value), str(e.value)
+        return
+    _agree_types(relay.transform.InferType()(baton.IRModule.from_expr(func)), want, what)
+    agree(evaluate(func, values), want, case.rtol, case.atol, f"{case.op} {what}, interpreted")
+
+
 def _check(case, attrs, arrays, what):
     with np.errstate(all="ignore"):
         want = case.value(*arrays, **attrs)
@@ -201,12 +232,7 @@ def _check(case, attrs, arrays, what):
     expr, variables, values = call(case.op, arrays, attrs, case.constant)
     func = relay.Function(variables, expr)
     mod = relay.transform.InferType()(baton.IRModule.from_expr(func))
-    for t, w in zip(_types(mod["main"].body.checked_type), want, strict=True):
-        w = np.asarray(w)
-        assert str(t.dtype) == _dtype_name(w), f"{what}: inferred dtype {t.dtype}, {w.dtype} wanted"
-        shape = [getattr(d, "value", None) for d in t.shape]
-        assert len(shape) == w.ndim and all(s is None or s == n for s, n in zip(shape, w.shape, strict=True)), \
-            f"{what}: inferred shape {shape}, {w.shape} wanted"
+    _agree_types(mod, want, what)
     got = evaluate(func, values)
     agree(got, want, case.rtol, case.atol, f"{case.op} {what}, interpreted")
     if case.compiled:
@@ -220,14 +246,64 @@ def _check(case, attrs, arrays, what):
         for p, g in zip(parts, got, strict=True):
             assert p.data.numpy().tobytes() == g.tobytes(), f"{what}: folding gives another value than evaluation"
     if what == "random":
-        if not case.constant:
-            text = mod.astext()
-            assert baton.ir.structural_equal(relay.parse(text), mod), f"text does not come back:\n{text}"
-        assert baton.ir.structural_equal(baton.ir.load_json(baton.ir.save_json(mod)), mod), "JSON does not come back"
+        if case.dynamic:
+            _check_dynamic(case, attrs, arrays, want, "with unknown extents")
+        _come_back(mod, text=not case.constant)
+
+
+def _of_types(inputs):
+    """Expressions of inputs (see Reject), and the variables in them."""
+    variables = []
+
+    def expr(t):
+        if isinstance(t, list):
+            return relay.Tuple([expr(x) for x in t])
+        if isinstance(t, np.ndarray):
+            return relay.const(t)
+        if callable(t):
+            return t()
+        shape, dtype = t
+        variables.append(relay.var(f"x{len(variables)}", relay.TensorType(shape, dtype)))
+        return variables[-1]
+
+    return [expr(t) for t in inputs], variables
+
+
+def _inferred(row):
+    args, variables = _of_types(row.inputs)
+    body = _call(row.op, args, row.attrs)
+    return relay.transform.InferType()(baton.IRModule.from_expr(relay.Function(variables, body)))
+
+
+def _come_back(mod, text=True):
+    if text:
+        text = mod.astext()
+        assert baton.ir.structural_equal(relay.parse(text), mod), f"text does not come back:\n{text}"
+    assert baton.ir.structural_equal(baton.ir.load_json(baton.ir.save_json(mod)), mod), "JSON does not come back"
+
+
+class Typed:
+    """A call without a value of its own: the text of its type, and inputs as those of Reject."""
+
+    def __init__(self, op, type, *inputs, **attrs):
+        self.op, self.type, self.inputs, self.attrs = op, type, inputs, attrs
+
+
+def typed(*rows):
+    """`test_types = typed(Typed(...), ...)`: each row has its type, and comes back from text and JSON."""
+    @pytest.mark.parametrize("row", [pytest.param(r, id=f"{r.op}-{i}") for i, r in enumerate(rows)])
+    def test(row):
+        mod = _inferred(row)
+        assert str(mod["main"].body.checked_type).removeprefix('#[version = "0.0.5"]\n') == row.type
+        _come_back(mod)
+
+    test.rows = list(rows)
+    return test
 
 
 class Reject:
-    """A call that breaks a requirement: `rule` is "R1" and the like; `inputs` are types as (shape, dtype), lists of them, or arrays."""
+    """A call that breaks a requirement: `rule` is "R1" and the like; `inputs` are types as (shape, dtype), lists of them, arrays, or
+    functions that make an expression."""
 
     def __init__(self, op, rule, *inputs, says="", **attrs):
         self.op, self.rule, self.inputs, self.says, self.attrs = op, rule, inputs, says, attrs
@@ -237,22 +313,11 @@ def rejects(*rows):
     """`test_rejects = rejects(Reject(...), ...)`: each row gives an error that names operator and requirement."""
     @pytest.mark.parametrize("row", [pytest.param(r, id=f"{r.op}-{r.rule}-{i}") for i, r in enumerate(rows)])
     def test(row):
-        variables = []
-
-        def expr(t):
-            if isinstance(t, list):
-                return relay.Tuple([expr(x) for x in t])
-            if isinstance(t, np.ndarray):
-                return relay.const(t)
-            shape, dtype = t
-            variables.append(relay.var(f"x{len(variables)}", relay.TensorType(shape, dtype)))
-            return variables[-1]
-
         with pytest.raises(baton.error.CompileError) as e:
-            body = operator(row.op)(*[expr(t) for t in row.inputs], **row.attrs)
-            relay.transform.InferType()(baton.IRModule.from_expr(relay.Function(variables, body)))
+            _inferred(row)
         text = str(e.value)
         assert f"[{row.op} {row.rule}]" in text, text
         assert row.says in text, text
 
+    test.rows = list(rows)
     return test

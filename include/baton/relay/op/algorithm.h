@@ -34,7 +34,7 @@ struct TopKAttrs : AttrsNode<TopKAttrs> {
   bool is_ascend = false;
   DataType dtype = DataType::Int(64);
   static constexpr void Describe(auto& d) {
-    d(F<&TopKAttrs::k>, "How many; less than 0: all.");
+    d(F<&TopKAttrs::k>, "How many; less than 1: all.");
     d(F<&TopKAttrs::axis>, "Dimension to choose along.");
     d(F<&TopKAttrs::ret_type>, "\"both\", \"values\" or \"indices\".");
     d(F<&TopKAttrs::is_ascend>, "Whether the smallest are wanted, not the largest. NaN counts as largest.");

@@ -109,6 +109,9 @@ class Operator:
             if group:
                 lines.append(title + ":")
                 lines += [f"    {p.name} ({p.kind}): {p.doc}" for p in group]
+        output = self.op.get_attr("output")
+        if output:
+            lines += ["Result:", f"    {output}"]
         return "\n".join(lines)
 
     def _bind(self, args, kwargs):

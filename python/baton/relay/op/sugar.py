@@ -71,6 +71,67 @@ def tile(data, reps):
     return operator("dyn.tile")(data, reps) if _dynamic(reps) else operator("tile")(data, reps=reps)
 
 
+@_sugar("squeeze")
+def squeeze(data, axis=None):
+    """`data` without dimensions of extent 1: those of `axis`, which may be an expression, or all."""
+    axis = _ints(axis)
+    if _dynamic(axis):
+        return operator("dyn.squeeze")(data, axis)
+    return operator("squeeze")(data, axis=[axis] if isinstance(axis, int) else axis)
+
+
+@_sugar("expand_dims")
+def expand_dims(data, axis, num_newaxis=1, axes=None):
+    """`data` with `num_newaxis` dimensions of extent 1 from `axis` on, which may be an expression; or with `axes` of the result new."""
+    if isinstance(axis, Constant):
+        axis = int(axis.data.numpy())
+    if _dynamic(axis):
+        return operator("dyn.expand_dims")(data, axis, num_newaxis=num_newaxis)
+    return operator("expand_dims")(data, axis=axis, num_newaxis=num_newaxis, axes=axes)
+
+
+@_sugar("sparse_to_dense")
+def sparse_to_dense(sparse_indices, output_shape, sparse_values, default_value=0):
+    """A tensor of `output_shape`, which may be an expression: `default_value`, but `sparse_values` at `sparse_indices`."""
+    from ..expr import _dtype_of
+    output_shape = _ints(output_shape)
+    if not isinstance(sparse_values, RelayExpr):
+        sparse_values = const(sparse_values)
+    if not isinstance(default_value, RelayExpr):
+        default_value = const(default_value, _dtype_of(sparse_values) or None)
+    if _dynamic(output_shape):
+        return operator("dyn.sparse_to_dense")(sparse_indices, sparse_values, default_value, output_shape)
+    return operator("sparse_to_dense")(sparse_indices, sparse_values, default_value, output_shape=output_shape)
+
+
+@_sugar("nn.upsampling")
+def upsampling(data, scale_h=1, scale_w=1, layout="NCHW", method="nearest_neighbor", align_corners=False):
+    """`data` with height and width multiplied; the factors may be expressions."""
+    given = {"layout": layout, "method": method, "align_corners": align_corners}
+    if _dynamic(scale_h) or _dynamic(scale_w):
+        scales = [x if _dynamic(x) else const(float(x), "float32") for x in (scale_h, scale_w)]
+        return operator("dyn.nn.upsampling")(data, *scales, **given)
+    return operator("nn.upsampling")(data, scale_h=scale_h, scale_w=scale_w, **given)
+
+
+@_sugar("image.resize2d")
+def resize2d(data, size, roi=None, layout="NCHW", method="linear", coordinate_transformation_mode="half_pixel", rounding_method="",
+             cubic_alpha=-0.5, cubic_exclude=0, extrapolation_value=0.0, out_dtype=None):
+    """Height and width of `data` resized to `size`, which may be an expression."""
+    given = {"layout": layout, "method": method, "coordinate_transformation_mode": coordinate_transformation_mode,
+             "rounding_method": rounding_method, "cubic_alpha": cubic_alpha, "cubic_exclude": cubic_exclude,
+             "extrapolation_value": extrapolation_value, "out_dtype": out_dtype or ""}
+    size = _ints(size)
+    if isinstance(roi, Constant):
+        roi = [float(x) for x in roi.data.numpy().reshape(-1)]
+    if _dynamic(size) or _dynamic(roi):
+        operands = [size if _dynamic(size) else const([size] * 2 if isinstance(size, int) else list(size), "int64")]
+        if roi is not None:
+            operands.append(roi if _dynamic(roi) else const(list(roi), "float32"))
+        return operator("dyn.image.resize2d")(data, *operands, **given)
+    return operator("image.resize2d")(data, size=[size] if isinstance(size, int) else size, roi=roi or [], **given)
+
+
 def _filled(name):
     def call(shape, dtype="float32"):
         shape = _ints(shape)
@@ -196,6 +257,8 @@ def topk(data, k=1, axis=-1, ret_type="both", is_ascend=False, dtype="int64"):
 def one_hot(indices, on_value, off_value, depth, axis=-1, dtype="float32"):
     """Along a new axis `on_value` at each index, `off_value` elsewhere."""
     on, off = (v if isinstance(v, RelayExpr) else const(v, dtype) for v in (on_value, off_value))
+    if isinstance(depth, Constant):
+        depth = int(depth.data.numpy())
     if _dynamic(depth):
         return operator("dyn.one_hot")(indices, on, off, depth, axis=axis, dtype=dtype)
     return operator("one_hot")(indices, on, off, depth=depth, axis=axis, dtype=dtype)
@@ -208,6 +271,8 @@ def pad(data, pad_width, pad_value=0, pad_mode="constant"):
     if not isinstance(pad_value, RelayExpr):
         dtype = _dtype_of(data)
         pad_value = const(pad_value, dtype or ("float32" if isinstance(pad_value, float) else None) or "float32")
+    if isinstance(pad_width, Constant):
+        pad_width = [[int(n) for n in pair] for pair in pad_width.data.numpy()]
     if _dynamic(pad_width):
         return operator("dyn.nn.pad")(data, pad_width, pad_value, pad_mode=pad_mode)
     return operator("nn.pad")(data, pad_value, pad_width=pad_width, pad_mode=pad_mode)

@@ -27,7 +27,16 @@ struct NarrowCastAttrs : AttrsNode<NarrowCastAttrs> {
 bool CastRel(const Array<baton::Type>& types, int, const Attrs& attrs, relay::TypeReporter& reporter) {
   const auto* t = relay::AsTensor(types[0]);
   if (t == nullptr) return false;
-  reporter.Assign(types.back(), TensorType(t->shape, attrs.as<NarrowCastAttrs>()->dtype));
+  const auto& a = relay::AttrsAs<NarrowCastAttrs>(attrs);
+  for (DataType of : {t->dtype, a.dtype}) {
+    if (of.is_void() || of.is_handle() || of.lanes() != 1)
+      throw CompileError("[onnx.cast R1] a cast from " + DataType2String(t->dtype) + " to " + DataType2String(a.dtype) +
+                         ", where numbers and bool are wanted");
+  }
+  if (a.round_mode != "up" && a.round_mode != "down" && a.round_mode != "nearest")
+    throw CompileError("[onnx.cast R2] round_mode is \"" + a.round_mode.str() +
+                       "\"; it is \"up\", \"down\" or \"nearest\"");
+  reporter.Assign(types.back(), TensorType(t->shape, a.dtype));
   return true;
 }
 
@@ -71,7 +80,7 @@ uint8_t PowerOfTwo(double v, bool saturate, const std::string& mode) {
 }
 
 Array<NDArray> CastHost(const Attrs& attrs, const Array<NDArray>& in) {
-  const auto* a = attrs.as<NarrowCastAttrs>();
+  const auto* a = &relay::AttrsAs<NarrowCastAttrs>(attrs);
   NDArray x = in[0].Contiguous();
   DataType from = x.dtype(), to = a->dtype;
   NDArray y = NDArray::Empty(x.shape(), to);
@@ -105,8 +114,8 @@ Array<NDArray> CastHost(const Attrs& attrs, const Array<NDArray>& in) {
 const Op cast = relay::DefineOp({
     .name = "onnx.cast",
     .doc = "Element by element to another type, with ONNX's rules for narrow types.",
-    .inputs = {{"data", "Any shape and type."}},
-    .output = "Shape of `data`, type `dtype`.",
+    .inputs = {{"data", "Any shape. R1: numbers or bool."}},
+    .output = "Shape of `data`, type `dtype`. R1: numbers or bool. R2: a known round_mode.",
     .attrs = relay::TypeOf<NarrowCastAttrs>,
     .type_rel = CastRel,
     .host = CastHost,

@@ -38,18 +38,43 @@ int64_t Columns(const TfIdfAttrs& a) {
   return most + 1;
 }
 
+/// What the host code counts on, whoever made the call.
+void CheckTfIdf(const TfIdfAttrs& a, const TensorTypeNode& data) {
+  auto fail = [](const char* rule, const std::string& text) {
+    throw CompileError(std::string("[onnx.tfidf ") + rule + "] " + text);
+  };
+  if (!data.dtype.is_integral() || data.shape.empty() || data.shape.size() > 2)
+    fail("R1", "`data` has rank " + std::to_string(data.shape.size()) + " and dtype " + DataType2String(data.dtype) +
+                   ", where one or two dimensions of integers are wanted");
+  if (a.mode != "TF" && a.mode != "IDF" && a.mode != "TFIDF")
+    fail("R2", "mode is \"" + a.mode.str() + "\"; it is \"TF\", \"IDF\" or \"TFIDF\"");
+  if (a.min_gram_length < 1 || a.max_gram_length < a.min_gram_length || a.max_skip_count < 0 ||
+      a.max_gram_length > static_cast<int64_t>(a.ngram_counts.size()))
+    fail("R3", "n-grams of " + std::to_string(a.min_gram_length) + " to " + std::to_string(a.max_gram_length) +
+                   " words, where ngram_counts is for 1 to " + std::to_string(a.ngram_counts.size()));
+  for (int64_t at : a.ngram_counts) {
+    if (at < 0 || at > static_cast<int64_t>(a.pool.size()))
+      fail("R4", "ngram_counts has " + std::to_string(at) + ", which is not within the pool");
+  }
+  for (int64_t i : a.ngram_indexes) {
+    if (i < 0 || i > (1 << 24)) fail("R4", "ngram_indexes has " + std::to_string(i));
+  }
+}
+
 bool TfIdfRel(const Array<baton::Type>& types, int, const Attrs& attrs, relay::TypeReporter& reporter) {
   const auto* t = relay::AsTensor(types[0]);
   if (t == nullptr) return false;
+  const auto& a = relay::AttrsAs<TfIdfAttrs>(attrs);
+  CheckTfIdf(a, *t);
   Array<PrimExpr> shape;
   if (t->shape.size() == 2) shape.push_back(t->shape[0]);
-  shape.push_back(IntImm(DataType::Int(64), Columns(*attrs.as<TfIdfAttrs>())));
+  shape.push_back(IntImm(DataType::Int(64), Columns(a)));
   reporter.Assign(types.back(), TensorType(shape, DataType::Float(32)));
   return true;
 }
 
 Array<NDArray> TfIdfHost(const Attrs& attrs, const Array<NDArray>& in) {
-  const auto* a = attrs.as<TfIdfAttrs>();
+  const auto* a = &relay::AttrsAs<TfIdfAttrs>(attrs);
   NDArray x = in[0].Contiguous();
   std::vector<int64_t> shape = x.shape(), words = x.ToInts();
   int64_t rows = shape.size() == 2 ? shape[0] : 1, length = shape.empty() ? 1 : shape.back(), columns = Columns(*a);
@@ -98,8 +123,9 @@ Array<NDArray> TfIdfHost(const Attrs& attrs, const Array<NDArray>& in) {
 const Op tfidf = relay::DefineOp({
     .name = "onnx.tfidf",
     .doc = "Counts, in each row, the n-grams of a pool.",
-    .inputs = {{"data", "(C) or (N, C) integers: words by number."}},
-    .output = "(K) or (N, K) float32.",
+    .inputs = {{"data", "(C) or (N, C), words by number. R1: integers, rank 1 or 2."}},
+    .output = "(K) or (N, K) float32. R2: a known mode. R3: ngram_counts is for all lengths. R4: it lies within the pool, "
+              "and no place is negative.",
     .attrs = relay::TypeOf<TfIdfAttrs>,
     .type_rel = TfIdfRel,
     .host = TfIdfHost,

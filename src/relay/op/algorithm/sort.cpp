@@ -47,9 +47,9 @@ NDArrays HostSort(const Attrs& attrs, const NDArrays& in) {
   return {out};
 }
 
-void IndexDtype(const TypeArgs& in, DataType t) {
+void IndexDtype(const TypeArgs& in, DataType t, const char* rule = "R2") {
   if (!t.is_integral() && !t.is_floating())
-    in.Fail("R2", "dtype is " + DataType2String(t) + ", where a number's is wanted");
+    in.Fail(rule, "dtype is " + DataType2String(t) + ", where a number's is wanted");
 }
 Type ArgsortType(const ArgsortAttrs& a, const TypeArgs& in) {
   in.MinRank(0, 1, "R1");
@@ -75,7 +75,7 @@ Type TopKType(const TopKAttrs& a, const TypeArgs& in) {
   if (n >= 0 && a.k > n)
     in.Fail("R4", "k is " + Str(a.k) + " and " + in.Show(0) + " has " + Str(n) + " elements on axis " + Str(axis));
   Shape out = in.shape(0);
-  if (a.k >= 0) out.Set(axis, PrimExpr(a.k));
+  if (a.k >= 1) out.Set(axis, PrimExpr(a.k));
   Type values = TensorType(out, in.dtype(0)), indices = TensorType(out, a.dtype);
   return a.ret_type == "both"     ? Type(TupleType(Array<Type>{values, indices}))
          : a.ret_type == "values" ? values
@@ -86,7 +86,7 @@ NDArrays HostTopK(const Attrs& attrs, const NDArrays& in) {
   NDArray x = in[0].Contiguous();
   int64_t axis = NormalizeAxis(a.axis, x->ndim, "topk");
   Ints shape = x.shape();
-  int64_t k = a.k < 0 ? shape[axis] : a.k;
+  int64_t k = a.k < 1 ? shape[axis] : a.k;
   if (k > shape[axis])
     throw RuntimeError("topk: k is " + Str(k) + " and the axis has " + Str(shape[axis]) + " elements");
   shape[axis] = k;
@@ -103,6 +103,7 @@ NDArrays HostTopK(const Attrs& attrs, const NDArrays& in) {
 Type SearchSortedType(const SearchSortedAttrs& a, const TypeArgs& in) {
   in.MinRank(0, 1, "R1");
   in.SameDtype(0, 1, "R2");
+  IndexDtype(in, a.dtype, "R4");
   bool fits = in.ndim(0) == 1 || in.ndim(0) == in.ndim(1);
   for (int64_t d = 0; fits && in.ndim(0) > 1 && d + 1 < in.ndim(0); ++d) fits = in.Same(in.shape(0)[d], in.shape(1)[d]);
   if (!fits) in.Fail("R3", in.Show(1) + " has no sequence in " + in.Show(0) + " for each of its rows");
@@ -170,7 +171,7 @@ const Op op::searchsorted = DefineOp({
     .doc = "Where values would go in a sorted sequence.",
     .inputs = {{"sorted_sequence", "R1: rank 1 or more."},
                {"values", "R2: dtype of sorted_sequence. R3: any shape for rank 1, else the same rows."}},
-    .output = "Shape of `values`.",
+    .output = "Shape of `values`. R4: a number's dtype.",
     .attrs = TypeOf<SearchSortedAttrs>,
     .type_rel = Rel<"searchsorted", SearchSortedType>,
     .host = HostSearchSorted,

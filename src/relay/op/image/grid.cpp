@@ -62,67 +62,93 @@ Tensor LowerGridSample(const GridSampleAttrs& a, const Tensors& in) {
        reflection = a.padding_mode == "reflection";
   Shape out{x.shape()[0], x.shape()[1]};
   for (int64_t d = 0; d < space; ++d) out.push_back(grid.shape()[a.grid_last ? d + 1 : d + 2]);
+  bool nearest = a.method == "nearest", cubic = a.method == "bicubic";
+  int64_t taps = nearest ? 1 : cubic ? 4 : 2;
+  auto low = [&](int64_t) { return Lit(a.align_corners ? 0 : -0.5, t); };
+  auto high = [&](int64_t d) { return cast(t, x.shape()[d + 2]) - Lit(a.align_corners ? 1 : 0.5, t); };
+  // Per spatial dimension of data, a tensor over (batch, place of the result): where it is sampled. What follows from
+  // it does not depend on the channel, and is computed once.
+  Shape spots{x.shape()[0]};
+  for (int64_t d = 0; d < space; ++d) spots.push_back(out[d + 2]);
+  std::vector<Tensor> where, place, weight;
+  for (int64_t d = 0; d < space; ++d) {
+    where.push_back(te::Compute(
+        spots,
+        [&](Indices i) {
+          Shape at{i[0]};
+          if (!a.grid_last) at.push_back(PrimExpr(space - 1 - d));  // coordinates come as x, y, z
+          for (int64_t s = 0; s < space; ++s) at.push_back(i[s + 1]);
+          if (a.grid_last) at.push_back(PrimExpr(space - 1 - d));
+          PrimExpr g = cast(t, grid(at)), n = cast(t, x.shape()[d + 2]);
+          PrimExpr p = a.align_corners ? (g + Lit(1, t)) * Lit(0.5, t) * (n - Lit(1, t))
+                                       : ((g + Lit(1, t)) * n - Lit(1, t)) * Lit(0.5, t);
+          if (nearest) p = nearbyint(p);
+          PrimExpr outside = p < low(d) || p > high(d);
+          if (border) p = te::Select(outside, max(min(p, n - Lit(1, t)), Lit(0, t)), p);
+          if (reflection) p = te::Select(outside, Reflect(p, low(d), high(d)), p);
+          return p;
+        },
+        "grid_where"));
+    // Of each tap: its element, -1 outside where that counts as 0; and its weight.
+    Shape tapped = spots;
+    tapped.push_back(PrimExpr(taps));
+    auto spot = [&](const Shape& i) { return Shape(i.begin(), i.begin() + (space + 1)); };
+    auto tap = [&](const Indices& i) {
+      PrimExpr p = where[d](spot(i));
+      return nearest ? p : floor(p) + cast(t, PrimExpr(i[space + 1])) - Lit(cubic ? 1 : 0, t);
+    };
+    place.push_back(te::Compute(
+        tapped,
+        [&](Indices i) {
+          PrimExpr p = tap(i), last = cast(t, x.shape()[d + 2]) - Lit(1, t);
+          if (reflection) p = trunc(te::Select(p < low(d) || p > high(d), Reflect(p, low(d), high(d)), p));
+          PrimExpr inside = p >= Lit(0, t) && p <= last;
+          // A NaN lands on element 0: no index leaves the image.
+          p = te::Select(p >= Lit(0, t), te::Select(p <= last, p, last), Lit(0, t));
+          p = cast(i64, p);
+          return zeros ? te::Select(inside, p, PrimExpr(-1)) : p;
+        },
+        "grid_place"));
+    if (nearest) continue;
+    weight.push_back(te::Compute(
+        tapped,
+        [&](Indices i) {
+          PrimExpr off = where[d](spot(i)) - tap(i);
+          return cubic ? CubicWeight(off) : te::Select(equal(PrimExpr(i[space + 1]), PrimExpr(0)), Lit(1, t) - off, off + Lit(1, t));
+        },
+        "grid_weight"));
+  }
   return te::Compute(
       out,
       [&](Indices i) {
-        std::vector<PrimExpr> where(space), low(space), high(space);
-        for (int64_t d = 0; d < space; ++d) {
-          Shape at{i[0]};
-          if (!a.grid_last) at.push_back(PrimExpr(space - 1 - d));  // coordinates come as x, y, z
-          for (int64_t s = 0; s < space; ++s) at.push_back(i[s + 2]);
-          if (a.grid_last) at.push_back(PrimExpr(space - 1 - d));
-          PrimExpr g = cast(t, grid(at)), n = cast(t, x.shape()[d + 2]);
-          low[d] = Lit(a.align_corners ? 0 : -0.5, t);
-          high[d] = n - Lit(a.align_corners ? 1 : 0.5, t);
-          PrimExpr p = a.align_corners ? (g + Lit(1, t)) * Lit(0.5, t) * (n - Lit(1, t))
-                                       : ((g + Lit(1, t)) * n - Lit(1, t)) * Lit(0.5, t);
-          if (a.method == "nearest") p = nearbyint(p);
-          PrimExpr outside = p < low[d] || p > high[d];
-          if (border) p = te::Select(outside, max(min(p, n - Lit(1, t)), Lit(0, t)), p);
-          if (reflection) p = te::Select(outside, Reflect(p, low[d], high[d]), p);
-          where[d] = p;
-        }
-        /// The element at whole coordinates.
-        auto element = [&](const std::vector<PrimExpr>& at) {
-          PrimExpr inside;
-          Shape index{i[0], i[1]};
-          for (int64_t d = 0; d < space; ++d) {
-            PrimExpr p = at[d], last = cast(t, x.shape()[d + 2]) - Lit(1, t);
-            if (reflection) p = trunc(te::Select(p < low[d] || p > high[d], Reflect(p, low[d], high[d]), p));
-            if (zeros) {
-              PrimExpr c = p >= Lit(0, t) && p <= last;
-              inside = inside.defined() ? inside && c : c;
-            }
-            // A NaN lands on element 0: no index leaves the image.
-            p = te::Select(p >= Lit(0, t), te::Select(p <= last, p, last), Lit(0, t));
-            index.push_back(cast(i64, p));
-          }
-          PrimExpr v = cast(t, x(index));
-          return inside.defined() ? te::Select(inside, v, Lit(0, t)) : v;
-        };
-        if (a.method == "nearest") return topi::Convert(x.dtype(), element(where));
-        int64_t taps = a.method == "bicubic" ? 4 : 2;
-        std::vector<PrimExpr> base(space);
-        for (int64_t d = 0; d < space; ++d) base[d] = floor(where[d]);
         int64_t total = 1;
         for (int64_t d = 0; d < space; ++d) total *= taps;
         PrimExpr sum;
         for (int64_t k = 0; k < total; ++k) {
           std::vector<PrimExpr> at(space);
-          PrimExpr weight;
+          PrimExpr w, inside;
           int64_t rest = k;
           for (int64_t d = space - 1; d >= 0; --d) {
-            double off = static_cast<double>(rest % taps) - (taps == 4 ? 1 : 0);
+            Shape spot{i[0]};
+            for (int64_t s = 0; s < space; ++s) spot.push_back(i[s + 2]);
+            spot.push_back(PrimExpr(rest % taps));
             rest /= taps;
-            at[d] = base[d] + Lit(off, t);
-            PrimExpr w = taps == 4  ? CubicWeight(where[d] - at[d])
-                         : off == 0 ? Lit(1, t) - (where[d] - base[d])
-                                    : where[d] - base[d];
-            weight = weight.defined() ? weight * w : w;
+            at[d] = place[d](spot);
+            if (zeros) {
+              PrimExpr c = at[d] >= PrimExpr(0);
+              inside = inside.defined() ? inside && c : c;
+              at[d] = max(at[d], PrimExpr(0));
+            }
+            if (!nearest) w = w.defined() ? w * weight[d](spot) : weight[d](spot);
           }
-          PrimExpr term = weight * element(at);
+          Shape index{i[0], i[1]};
+          for (const PrimExpr& p : at) index.push_back(p);
+          PrimExpr v = cast(t, x(index));
+          if (inside.defined()) v = te::Select(inside, v, Lit(0, t));
+          PrimExpr term = w.defined() ? w * v : v;
           sum = sum.defined() ? sum + term : term;
         }
+        if (nearest) return topi::Convert(x.dtype(), sum);
         return x.dtype().is_integral() ? topi::SaturatingCast(x.dtype(), sum) : cast(x.dtype(), sum);
       },
       "grid_sample");

@@ -207,6 +207,11 @@ Plan PlanOf(const ResizeNDAttrs& a, const Shape& in, DataType dtype, const char*
   p.antialias = a.antialias, p.dtype = dtype;
   for (size_t k = 0; k < n; ++k) {
     int64_t axis = NormalizeAxis(a.axes[k], static_cast<int64_t>(in.size()), op, "axes"), from = DimOf(in[axis]);
+    for (const AxisPlan& other : p.axes) {
+      if (other.axis == axis)
+        throw CompileError(std::string("[") + op + " R5] axes " + ShowInts(ToInts(a.axes)) + " names dimension " +
+                           Str(axis) + " twice");
+    }
     p.axes.push_back({axis, from, a.size[k], a.scales.empty() ? Ratio(a.size[k], from) : a.scales[k]});
   }
   AddRoi(&p, a.roi, op);

@@ -4,7 +4,7 @@
 #include <baton/relay/op/annotation.h>
 #include <baton/relay/op/transform.h>
 
-#include "../common.h"
+#include "../host.h"
 
 namespace baton::relay {
 namespace {
@@ -20,7 +20,15 @@ Type StorageType() {
 }
 
 Type VmShapeOfType(const ShapeOfAttrs& a, const TypeArgs& in) {
+  if (!a.dtype.is_integral())
+    in.Fail("R1", "dtype is " + DataType2String(a.dtype) + ", where an integer one is wanted");
   return TensorType(Shape{PrimExpr(in.ndim(0))}, a.dtype);
+}
+NDArrays HostShapeOf(const Attrs& attrs, const NDArrays& in) {
+  NDArray out = NDArray::Empty({in[0]->ndim}, DataType::Int(64));
+  Ints shape = in[0].shape();
+  for (size_t d = 0; d < shape.size(); ++d) I64(out)[d] = shape[d];
+  return {CastIndices(out, AttrsAs<ShapeOfAttrs>(attrs).dtype)};
 }
 Type UnitType(const TypeArgs&) { return Unit(); }
 Type ReshapeTensorType(const ReshapeTensorAttrs& a, const TypeArgs& in) {
@@ -29,7 +37,27 @@ Type ReshapeTensorType(const ReshapeTensorAttrs& a, const TypeArgs& in) {
   if (in.dim(1, 0) >= 0 && in.dim(1, 0) != static_cast<int64_t>(a.newshape.size())) {
     in.Fail("R1", in.Show(1) + " and newshape " + ShowInts(ToInts(a.newshape)) + " differ in length");
   }
+  int64_t have = ProductOf(Dims(in.shape(0))), want = ProductOf(ToInts(a.newshape));
+  if (have >= 0 && want >= 0 && have != want)
+    in.Fail("R2", in.Show(0) + " has " + Str(have) + " elements and newshape " + ShowInts(ToInts(a.newshape)) + " " +
+                      Str(want));
   return TensorType(MakeShape(ToInts(a.newshape)), in.dtype(0));
+}
+NDArrays HostReshapeTensor(const Attrs& attrs, const NDArrays& in) {
+  Ints want = in[1].ToInts(), said = ToInts(AttrsAs<ReshapeTensorAttrs>(attrs).newshape);
+  int64_t n = 1;
+  for (size_t d = 0; d < want.size(); ++d) {
+    if (want[d] < 0 || (d < said.size() && said[d] >= 0 && said[d] != want[d]) ||
+        __builtin_mul_overflow(n, want[d], &n)) {
+      throw RuntimeError("vm.reshape_tensor: the shape is " + ShowInts(want) + ", where newshape says " +
+                         ShowInts(said));
+    }
+  }
+  if (n != in[0].numel()) {
+    throw RuntimeError("vm.reshape_tensor: a tensor of " + Str(in[0].numel()) + " elements cannot have the shape " +
+                       ShowInts(want));
+  }
+  return {in[0].Copy().View(want, in[0].dtype())};
 }
 Type AllocStorageType(const TypeArgs& in) {
   for (int i = 0; i < 2; ++i) {
@@ -45,9 +73,19 @@ Type AllocTensorType(const AllocTensorAttrs& a, const TypeArgs& in) {
   in.Rank(1, 0, "R2");
   in.Rank(2, 1, "R2");
   in.Integral(2, "R2");
+  for (const Array<int64_t>& said : {a.assert_shape, a.const_shape}) {
+    if (said.defined() && in.dim(2, 0) >= 0 && in.dim(2, 0) != static_cast<int64_t>(said.size()))
+      in.Fail("R4", in.Show(2) + " and the known extents " + ShowInts(ToInts(said)) + " differ in length");
+  }
   if (a.assert_shape.defined()) return TensorType(MakeShape(ToInts(a.assert_shape)), a.dtype);
   if (a.const_shape.defined()) return TensorType(MakeShape(ToInts(a.const_shape)), a.dtype);
-  if (const runtime::NDArray* v = in.Constant(2)) return TensorType(MakeShape(v->ToInts()), a.dtype);
+  if (const runtime::NDArray* v = in.Constant(2)) {
+    Ints shape = v->ToInts();
+    for (int64_t d : shape) {
+      if (d < 0) in.Fail("R4", "`shape` is " + ShowInts(shape));
+    }
+    return TensorType(MakeShape(shape), a.dtype);
+  }
   int64_t n = in.dim(2, 0);
   if (n < 0) in.Fail("R3", in.Show(2) + ": the rank of the tensor is not known; give assert_shape");
   return TensorType(MakeShape(Ints(n, -1)), a.dtype);
@@ -59,9 +97,11 @@ const Op op::vm_shape_of = DefineOp({
     .name = "vm.shape_of",
     .doc = "shape_of, outside fusion and folding.",
     .inputs = {{"data", "Its shape counts alone."}},
-    .output = "Rank 1.",
+    .output = "Rank 1. R1: an integer dtype.",
     .attrs = TypeOf<ShapeOfAttrs>,
     .type_rel = Rel<"vm.shape_of", VmShapeOfType>,
+    .host = HostShapeOf,
+    .fold = Fold::kNever,
     .source = "Relay",
 });
 const Op op::vm_shape_func = DefineOp({
@@ -91,9 +131,11 @@ const Op op::vm_reshape_tensor = DefineOp({
     .name = "vm.reshape_tensor",
     .doc = "The same memory under another shape.",
     .inputs = {{"data", "Any tensor."}, {"shape", "R1: integers, rank 1, as long as newshape."}},
-    .output = "Shape newshape, dtype of `data`.",
+    .output = "Shape newshape, dtype of `data`. R2: as many elements.",
     .attrs = TypeOf<ReshapeTensorAttrs>,
     .type_rel = Rel<"vm.reshape_tensor", ReshapeTensorType>,
+    .host = HostReshapeTensor,
+    .fold = Fold::kNever,
     .source = "Relay",
 });
 const Op op::memory_alloc_storage = DefineOp({
@@ -111,8 +153,8 @@ const Op op::memory_alloc_tensor = DefineOp({
     .doc = "A tensor in storage.",
     .inputs = {{"storage", "R1: what memory.alloc_storage gives."},
                {"offset", "In bytes. R2: a scalar."},
-               {"shape", "R2: integers, rank 1. R3: a known rank."}},
-    .output = "A tensor of dtype `dtype`.",
+               {"shape", "R2: integers, rank 1. R3: a known rank. R4: no extent is negative."}},
+    .output = "A tensor of dtype `dtype`. R4: const_shape and assert_shape are as long as `shape`.",
     .attrs = TypeOf<AllocTensorAttrs>,
     .type_rel = Rel<"memory.alloc_tensor", AllocTensorType>,
     .fold = Fold::kNever,

@@ -296,6 +296,8 @@ Type SparseToDenseType(const SparseToDenseAttrs& a, const TypeArgs& in) {
   if (m >= 0 && m != rank)
     in.Fail("R4", in.Show(0) + " holds tuples of " + Str(m) + " indices for output_shape " +
                       ShowInts(ToInts(a.output_shape)));
+  if (in.ndim(1) == 1 && !in.Same(in.ndim(0) == 0 ? PrimExpr(1) : in.shape(0)[0], in.shape(1)[0]))
+    in.Fail("R5", in.Show(1) + " and " + in.Show(0) + " differ in number; one value for all has rank 0");
   return TensorType(MakeShape(ToInts(a.output_shape)), in.dtype(1));
 }
 Tensor LowerSparseToDense(const SparseToDenseAttrs& a, const Tensors& in) {
@@ -333,7 +335,8 @@ Type OneHotType(const OneHotAttrs& a, const TypeArgs& in) {
   in.Integral(0, "R1");
   in.SameDtype(1, 2, "R2");
   for (int k : {1, 2}) {
-    if (ProductOf(Dims(in.shape(k))) > 1) in.Fail("R3", in.Show(k) + ", where one element is wanted");
+    int64_t n = ProductOf(Dims(in.shape(k)));
+    if (n >= 0 && n != 1) in.Fail("R3", in.Show(k) + ", where one element is wanted");
   }
   Shape out = in.shape(0);
   out.insert(in.Axis(a.axis, in.ndim(0) + 1), PrimExpr(a.depth));
@@ -509,7 +512,7 @@ const Op op::sparse_to_dense = DefineOp({
     .name = "sparse_to_dense",
     .doc = "A tensor of default values with some elements set.",
     .inputs = {{"sparse_indices", "R1: integers. R3: rank 0 to 2. R4: index tuples of output_shape's length."},
-               {"sparse_values", "R3: rank 0 or 1."},
+               {"sparse_values", "R3: rank 0 or 1. R5: of rank 1, as many as sparse_indices."},
                {"default_value", "R2: dtype of sparse_values. R3: rank 0."}},
     .output = "Shape output_shape.",
     .attrs = TypeOf<SparseToDenseAttrs>,

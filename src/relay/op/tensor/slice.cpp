@@ -6,6 +6,8 @@
 #include <baton/topi/reduce.h>
 #include <baton/topi/window.h>
 
+#include <algorithm>
+
 #include "../common.h"
 
 namespace baton::relay {
@@ -88,6 +90,15 @@ Type StridedSetType(const TypeArgs& in) {
     in.Integral(k, "R2");
   }
   if (in.ndim(1) != in.ndim(0)) in.Fail("R3", in.Show(1) + " and " + in.Show(0) + " differ in rank");
+  int64_t n = in.dim(2, 0);
+  if (!in.Same(in.shape(2)[0], in.shape(3)[0]) || !in.Same(in.shape(2)[0], in.shape(4)[0]) || n > in.ndim(0)) {
+    in.Fail("R4", in.Show(2) + ", " + in.Show(3) + " and " + in.Show(4) +
+                      ", where one length is wanted, and no more numbers than " + in.Show(0) + " has dimensions");
+  }
+  for (int64_t d = n; n >= 0 && d < in.ndim(0); ++d) {
+    if (!in.Same(in.shape(0)[d], in.shape(1)[d]))
+      in.Fail("R5", in.Show(1) + " and " + in.Show(0) + " differ on axis " + Str(d) + ", which is not cut");
+  }
   return in.type(0);
 }
 /// begin, end and strides are tensors here: the place of an element is looked up, not known.
@@ -228,7 +239,7 @@ Type MirrorPadType(const MirrorPadAttrs& a, const TypeArgs& in) {
   CheckWidths(a.pad_width, in, true);
   for (int64_t d = 0; d < in.ndim(0); ++d) {
     int64_t n = in.dim(0, d), most = a.mode == "SYMMETRIC" ? n : n - 1;
-    if (n >= 0 && (a.pad_width[d][0] > most || a.pad_width[d][1] > most)) {
+    if (n >= 0 && std::max(a.pad_width[d][0], a.pad_width[d][1]) > std::max<int64_t>(most, 0)) {
       in.Fail("R3", "pad_width " + ShowInts(ToInts(a.pad_width[d])) + " mirrors more than axis " + Str(d) + " of " +
                         in.Show(0) + " has");
     }
@@ -258,8 +269,11 @@ Type CenterCropPadType(const CenterCropPadAttrs& a, const TypeArgs& in) {
             "shape has " + Str(a.shape.size()) + " extents, where " +
                 (a.axes.defined() ? "axes has " + Str(a.axes.size()) : in.Show(0) + " has rank " + Str(in.ndim(0))));
   }
+  std::vector<bool> seen(in.ndim(0));
   for (size_t k = 0; k < a.shape.size(); ++k) {
     int64_t d = a.axes.defined() ? in.Axis(a.axes[k], in.ndim(0), "axes") : k;
+    if (seen[d]) in.Fail("R1", "axes " + ShowInts(ToInts(a.axes)) + " names dimension " + Str(d) + " twice");
+    seen[d] = true;
     if (in.dim(0, d) < 0)
       in.Fail("R2", "axis " + Str(d) + " of " + in.Show(0) + " is not known; use dyn.center_crop_pad");
     out.Set(d, PrimExpr(a.shape[k]));
@@ -314,6 +328,12 @@ Type MatrixSetDiagType(const MatrixSetDiagAttrs& a, const TypeArgs& in) {
   if (a.k1 > a.k2) in.Fail("R3", "k1 is " + Str(a.k1) + " and k2 " + Str(a.k2) + ", where k1 <= k2 is wanted");
   int64_t want = in.ndim(0) - (a.k1 == a.k2 ? 1 : 0);
   if (in.ndim(1) != want) in.Fail("R4", in.Show(1) + ", where rank " + Str(want) + " is wanted");
+  for (int64_t d = 0; d + 2 < in.ndim(0); ++d) {
+    if (!in.Same(in.shape(0)[d], in.shape(1)[d]))
+      in.Fail("R4", in.Show(1) + " and " + in.Show(0) + " differ in batch dimension " + Str(d));
+  }
+  if (int64_t n = a.k1 == a.k2 ? -1 : in.dim(1, want - 2); n >= 0 && n != a.k2 - a.k1 + 1)
+    in.Fail("R4", in.Show(1) + ", where " + Str(a.k2 - a.k1 + 1) + " diagonals are wanted");
   int64_t r = in.dim(0, in.ndim(0) - 2), c = in.dim(0, in.ndim(0) - 1);
   if (r >= 0 && c >= 0) {
     int64_t longest = 0;
@@ -394,10 +414,10 @@ const Op op::strided_set = DefineOp({
     .name = "strided_set",
     .doc = "data with a window of it replaced by v.",
     .inputs = {{"data", "Any tensor."},
-               {"v", "R1: dtype of data. R3: its rank."},
-               {"begin", "R2: integers, rank 1."},
-               {"end", "R2: integers, rank 1; the shape of v decides."},
-               {"strides", "R2: integers, rank 1."}},
+               {"v", "R1: dtype of data. R3: its rank. R5: its extents where nothing is cut."},
+               {"begin", "R2: integers, rank 1. R4: at most a number for each dimension."},
+               {"end", "R2: integers, rank 1; the shape of v decides. R4: as many as begin."},
+               {"strides", "R2: integers, rank 1. R4: as many as begin."}},
     .output = "Shape and dtype of `data`.",
     .type_rel = Rel<"strided_set", StridedSetType>,
     .lower = LowerStridedSet,
@@ -444,7 +464,7 @@ const Op op::center_crop_pad = DefineOp({
     .name = "center_crop_pad",
     .doc = "The middle of a tensor, or the tensor in the middle of zeros.",
     .inputs = {{"data", "R2: known extents on `axes`."}},
-    .output = "R1: an extent for each axis.",
+    .output = "R1: an extent for each axis, none named twice.",
     .attrs = TypeOf<CenterCropPadAttrs>,
     .type_rel = Rel<"center_crop_pad", CenterCropPadType>,
     .lower = LowerCenterCropPad,

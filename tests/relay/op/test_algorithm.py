@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sorting, searching and selecting; determinants."""
+
+import numpy as np
+from cases import Case, Reject, Value, bf16, boolean, each, f16, f32, f64, i8, i32, i64, rejects, table, u8
+
+NAN = Value(np.array([[3, np.nan, -np.inf, 0.0, -0.0, np.inf, 1], [np.nan] * 7], "float32"))
+TIES = Value(np.array([[2, 1, 2, 1, 2, 2, 1]], "int32"))
+EXTREME = Value(np.array([2**64 - 1, 0, 2**63, 2**63 - 1, 1], "uint64"))
+
+
+def order(x, axis, is_ascend):
+    """Stable in both directions; NaN counts as largest."""
+    if is_ascend:
+        return np.argsort(x, axis=axis, kind="stable")
+    flipped = np.argsort(np.flip(x, axis), axis=axis, kind="stable")
+    return np.flip(x.shape[axis] - 1 - flipped, axis)
+
+
+def sort(x, axis=-1, is_ascend=True):
+    return np.take_along_axis(x, order(x, axis, is_ascend), axis)
+
+
+def argsort(x, axis=-1, is_ascend=True, dtype="int64"):
+    return order(x, axis, is_ascend).astype(dtype)
+
+
+def topk(x, k=1, axis=-1, ret_type="both", is_ascend=False, dtype="int64"):
+    k = x.shape[axis] if k < 1 else k
+    at = np.take(order(x, axis, is_ascend), np.arange(k), axis)
+    values = np.take_along_axis(x, at, axis)
+    return {"both": (values, at.astype(dtype)), "values": values, "indices": at.astype(dtype)}[ret_type]
+
+
+def searchsorted(s, v, right=False, dtype="int64"):
+    side = "right" if right else "left"
+    if s.ndim == 1:
+        return np.searchsorted(s, v, side).astype(dtype)
+    out = np.zeros(v.shape, dtype)
+    for at in np.ndindex(s.shape[:-1]):
+        out[at] = np.searchsorted(s[at], v[at], side)
+    return out
+
+
+BOTH = {"is_ascend": each(True, False)}
+test_sort = table(
+    *[Case(op, f, x, **BOTH) for op, f in (("sort", sort), ("argsort", argsort))
+      for x in (f32(3, 4), i64(9), u8(2, 5), boolean(7), f16(9), bf16(9), f64(0), i8(0, 3), f32(3, 0), f32(1), NAN, TIES, EXTREME)],
+    *[Case(op, f, f32(3, 4, 2), axis=each(0, 1, -2, -1), **BOTH) for op, f in (("sort", sort), ("argsort", argsort))],
+    Case("argsort", argsort, i32(7), dtype=each("int32", "float32", "uint8", "int64")),
+    Case("topk", topk, f32(3, 7), k=each(1, 3, 7, 0, -1), ret_type=each("both", "values", "indices"), **BOTH),
+    Case("topk", topk, i64(4, 3, 2), k=2, axis=each(0, 1, -1), **BOTH),
+    Case("topk", topk, i32(7), k=2, dtype=each("int32", "int64", "float32")),
+    *[Case("topk", topk, x, k=1, **BOTH) for x in (NAN, TIES, EXTREME, boolean(3, 2), u8(5), f16(9), bf16(9))],
+    Case("topk", topk, f32(0, 3), k=2, axis=1),
+    dynamic=True)
+test_search = table(
+    Case("searchsorted", searchsorted, Value([1.0, 2.0, 2.0, 5.0], "float32"), Value([[0, 1, 2], [3, 5, 9]], "float32"), right=each(False, True), dtype=each("int64", "int32")),
+    Case("searchsorted", searchsorted, Value([[1, 2, 3], [4, 4, 6]], "int64"), Value([[2, 9], [4, 0]], "int64"), right=each(False, True)),
+    Case("searchsorted", searchsorted, Value([0, 2**63, 2**64 - 1], "uint64"), Value([2**63 - 1, 2**63, 2**63 + 1, 2**64 - 1, 0], "uint64")),
+    Case("searchsorted", searchsorted, Value([], "float16"), f16(3)),
+    Case("searchsorted", searchsorted, Value([1, 2], "uint8"), u8(0)),
+    Case("searchsorted", searchsorted, Value([False, True]), boolean(), right=each(False, True)),
+    Case("searchsorted", searchsorted, Value([0.0, 1.0, np.nan], "float64"), Value([0.5, np.nan, np.inf], "float64")),
+    dynamic=True)
+
+
+def unique(x, is_sorted=True, axis=None):
+    values, first, inverse, count = np.unique(x, return_index=True, return_inverse=True, return_counts=True, axis=axis)
+    inverse = inverse.reshape(-1)
+    if not is_sorted:
+        rank = np.argsort(first, kind="stable")
+        values, first, count = np.take(values, rank, axis or 0), first[rank], count[rank]
+        inverse = np.argsort(rank)[inverse]
+    return values, first.astype("int64"), inverse.astype("int64"), count.astype("int64")
+
+
+test_select = table(
+    *[Case("unique", unique, x, is_sorted=each(True, False)) for x in (i64(9).within(0, 4), u8(3, 4).within(0, 3), boolean(5), f16(4), i8(), f32(0), EXTREME, TIES)],
+    Case("unique", unique, i32(6, 2).within(0, 1), is_sorted=each(True, False), axis=each(0, 1, -1)),
+    Case("unique", unique, Value(np.array([1, np.nan, 0.0, np.nan, -0.0, 1], "float32"))),
+    *[Case("argwhere", lambda x: np.argwhere(x).astype("int64"), x) for x in (boolean(3, 4), i32(5).within(-1, 1), f32(2, 2, 2), u8(0, 3), boolean())],
+    Case("argwhere", lambda x: np.argwhere(x).astype("int64"), Value(np.array([0.0, -0.0, np.nan, 1e-40], "float32"))),
+    Case("compress", lambda x, c, axis=None: np.compress(c, x, axis), f32(3, 4), boolean(3), axis=each(None, 0, -2)),
+    Case("compress", lambda x, c, axis=None: np.compress(c, x, axis), i8(3, 4), Value([False, True]), axis=each(1, -1)),
+    Case("compress", lambda x, c, axis=None: np.compress(c, x, axis), bf16(5), boolean(0), axis=each(None, 0)),
+    Case("compress", lambda x, c, axis=None: np.compress(c, x.reshape(-1)), f64(), Value([True]), axis=None),
+    Case("compress", lambda x, c, axis=None: np.compress(c[:0], x, axis), boolean(2, 0), Value([True]), axis=1),
+    dynamic=True)
+
+test_det = table(
+    Case("linalg.det", lambda x: np.linalg.det(x.astype("float64")).astype(x.dtype), f32(3, 3), rtol=1e-5),
+    Case("linalg.det", lambda x: np.linalg.det(x.astype("float64")).astype(x.dtype), f64(2, 5, 4, 4), rtol=1e-9),
+    Case("linalg.det", lambda x: np.linalg.det(x.astype("float64")).astype(x.dtype), f16(2, 2)),
+    Case("linalg.det", lambda x: np.ones(2, "float32"), f32(2, 0, 0)),
+    Case("linalg.det", lambda x: np.zeros(0, "float32"), f32(0, 2, 2)),
+    Case("linalg.det", lambda x: np.float32(0), Value(np.array([[1, 2], [2, 4]], "float32")), atol=1e-30),  # 0 of either sign
+    Case("linalg.det", lambda x: np.float32(-1), Value(np.array([[0, 1], [1, 0]], "float32"))),
+    dynamic=True)
+
+A, S = ((2, 3), "float32"), ((), "float32")
+test_rejects = rejects(
+    Reject("sort", "R1", S), Reject("argsort", "R1", S), Reject("argsort", "R2", A, dtype="bool"), Reject("topk", "R1", S), Reject("topk", "R2", A, dtype="bool"),
+    Reject("topk", "R3", A, ret_type="value"), Reject("topk", "R4", A, k=4), Reject("searchsorted", "R1", S, S), Reject("searchsorted", "R2", ((2,), "int32"), A),
+    Reject("searchsorted", "R3", A, ((3, 3), "float32")), Reject("searchsorted", "R3", A, ((2,), "float32")), Reject("searchsorted", "R4", A, A, dtype="bool"),
+    Reject("unique", "R1", S, axis=0),
+    Reject("compress", "R1", A, ((2,), "int32")), Reject("compress", "R1", A, ((2, 1), "bool")), Reject("compress", "R2", S, ((1,), "bool"), axis=0),
+    Reject("linalg.det", "R1", ((2, 2), "int32")), Reject("linalg.det", "R2", ((2,), "float32")), Reject("linalg.det", "R2", A),
+)
