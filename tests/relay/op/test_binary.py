@@ -93,6 +93,17 @@ test_where = table(
     Case("nn.bias_add", lambda x, b: x + b[:, None], f32(2, 3, 4), f32(3)),
     Case("nn.bias_add", lambda x, b, axis: x + b, f32(2, 3, 4), f32(4), axis=-1),
 )
+# What each family wants of both operands, by a dtype that it does not take.
+FAMILIES = {"bool": ("add", "subtract", "multiply", "divide", "floor_divide", "floor_mod", "mod", "maximum", "minimum", "power", "less", "less_equal",
+                     "greater", "greater_equal"),
+            "float32": ("bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift"), "int32": ("logical_and", "logical_or", "logical_xor", "atan2"),
+            None: ("equal", "not_equal")}
+OF = {"bool": "int32", "float32": "int32", "int32": "bool", None: "int32"}
+test_rejects_families = rejects(
+    *[r for bad, ops in FAMILIES.items() for op in ops for good in ["float32" if op == "atan2" else OF[bad]] for r in (
+        *([Reject(op, "R1", ((2,), bad), ((2,), bad))] if bad else []), Reject(op, "R3", ((2, 3), good), ((4,), good)),
+        *([Reject(op, "R2", ((2,), good), ((2,), "float64" if op == "atan2" else "int64"))] if op != "power" and "logical" not in op else []))],
+)
 test_rejects = rejects(
     Reject("add", "R1", ((2,), "bool"), ((2,), "bool")),
     Reject("add", "R2", ((2,), "float32"), ((2,), "int32"), says="cast one of them"),

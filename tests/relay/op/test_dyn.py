@@ -3,7 +3,26 @@
 
 import numpy as np
 import pytest
-from cases import Case, Reject, Typed, Value, bf16, boolean, each, evaluate, f16, f32, f64, i8, i32, i64, rejects, table, typed, u8
+from cases import (
+    Case,
+    Reject,
+    Typed,
+    Value,
+    bf16,
+    boolean,
+    each,
+    evaluate,
+    f16,
+    f32,
+    f64,
+    i8,
+    i32,
+    i64,
+    rejects,
+    table,
+    typed,
+    u8,
+)
 from test_algorithm import topk
 from test_image import resize, upsampled
 from test_index import one_hot, sparse_to_dense

@@ -3,7 +3,7 @@
 
 import numpy as np
 import pytest
-from cases import Case, Reject, Typed, Value, boolean, each, f16, f32, i8, i32, i64, rejects, table, typed, u8
+from cases import Case, Reject, Typed, Value, boolean, each, f16, f32, i8, i64, rejects, table, typed, u8
 
 import baton
 from baton import relay

@@ -94,6 +94,11 @@ test_parameters = table(
     Case("nn.prelu", lambda x, a: np.where(x < 0, a * x, x), f32(2, 3, 4), f32(3, 1)),
 )
 
+test_rejects_families = rejects(
+    *[Reject(op, "R1", ((2,), "int32")) for op in (*FLOAT, "nn.elu", "nn.celu", "nn.selu", "nn.hard_sigmoid", "nn.thresholded_relu", "nn.swish", "nn.leaky_relu")],
+    *[Reject(op, "R1", ((2,), "bool")) for op in ("abs", "negative", "floor", "ceil", "trunc", "nn.relu", "sign", "round", "isnan", "isfinite")],
+    Reject("clip", "R1", ((2,), "bool"), a_min=0.0, a_max=1.0), Reject("nn.shrink", "R1", ((2,), "bool")), Reject("popcount", "R1", ((2,), "float32")),
+)
 test_rejects = rejects(
     Reject("exp", "R1", ((2,), "int32"), says="int32"),
     Reject("abs", "R1", ((2,), "bool")),

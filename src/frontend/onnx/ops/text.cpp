@@ -124,8 +124,9 @@ const Op tfidf = relay::DefineOp({
     .name = "onnx.tfidf",
     .doc = "Counts, in each row, the n-grams of a pool.",
     .inputs = {{"data", "(C) or (N, C), words by number. R1: integers, rank 1 or 2."}},
-    .output = "(K) or (N, K) float32. R2: a known mode. R3: ngram_counts is for all lengths. R4: it lies within the pool, "
-              "and no place is negative.",
+    .output =
+        "(K) or (N, K) float32. R2: a known mode. R3: ngram_counts is for all lengths. R4: it lies within the pool, "
+        "and no place is negative.",
     .attrs = relay::TypeOf<TfIdfAttrs>,
     .type_rel = TfIdfRel,
     .host = TfIdfHost,

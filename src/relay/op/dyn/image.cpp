@@ -34,15 +34,14 @@ struct DynUpsampling {
     }
   }
   static Attrs StaticAttrs(const Attributes& a, const Values& v) {
-    if (v[0].numel() != 1 || v[1].numel() != 1) throw CompileError("[dyn.nn.upsampling R1] a scale is no single number");
+    if (v[0].numel() != 1 || v[1].numel() != 1)
+      throw CompileError("[dyn.nn.upsampling R1] a scale is no single number");
     return MakeAttrs<UpSamplingAttrs>([&](UpSamplingAttrs* s) {
       s->scale_h = v[0].GetDouble(0), s->scale_w = v[1].GetDouble(0);
       s->layout = a.layout, s->method = a.method, s->align_corners = a.align_corners;
     });
   }
-  static Type Unknown(const Attributes& a, const TypeArgs& in) {
-    return ResizedType(in, a.layout, "R2", in.dtype(0));
-  }
+  static Type Unknown(const Attributes& a, const TypeArgs& in) { return ResizedType(in, a.layout, "R2", in.dtype(0)); }
 };
 
 struct DynResize2D {
@@ -81,11 +80,11 @@ const Op op::dyn_upsampling = DefineDyn<DynUpsampling>(
     "nn.upsampling by factors known at run time.",
     {{"data", "As nn.upsampling's."}, {"scale_h", "R1: one number."}, {"scale_w", "R1: one number."}},
     "`data`, its height and width not known. R2: a layout with both, of data's rank.");
-const Op op::dyn_resize2d = DefineDyn<DynResize2D>(
-    "image.resize2d to a size known at run time.",
-    {{"data", "As image.resize2d's."},
-     {"size", "Height and width. R1: integers, rank 1. R3: none is negative."},
-     {"roi", "For tf_crop_and_resize: begins, then ends. R1: floating, rank 1."}},
-    "`data`, its height and width not known. R2: a layout with both, of data's rank.", -1);
+const Op op::dyn_resize2d =
+    DefineDyn<DynResize2D>("image.resize2d to a size known at run time.",
+                           {{"data", "As image.resize2d's."},
+                            {"size", "Height and width. R1: integers, rank 1. R3: none is negative."},
+                            {"roi", "For tf_crop_and_resize: begins, then ends. R1: floating, rank 1."}},
+                           "`data`, its height and width not known. R2: a layout with both, of data's rank.", -1);
 
 }  // namespace baton::relay

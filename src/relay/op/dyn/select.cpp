@@ -12,10 +12,12 @@ struct DynStridedSlice {
   static bool ShapeLike(int i) { return i > 0; }
   static void Check(const Attributes&, const TypeArgs& in) {
     in[0];
-    if (in.size() < 3 || in.size() > 5) in.Fail("R3", "there are " + Str(in.size()) + " operands, where 3 to 5 are wanted");
+    if (in.size() < 3 || in.size() > 5)
+      in.Fail("R3", "there are " + Str(in.size()) + " operands, where 3 to 5 are wanted");
     for (int i = 1; i < in.size(); ++i) {
       CheckIntegers(in, i);
-      if (!in.Same(in.shape(1)[0], in.shape(i)[0])) in.Fail("R2", in.Show(i) + " and " + in.Show(1) + " differ in length");
+      if (!in.Same(in.shape(1)[0], in.shape(i)[0]))
+        in.Fail("R2", in.Show(i) + " and " + in.Show(1) + " differ in length");
     }
     if (in.dim(1, 0) > in.ndim(0)) in.Fail("R2", in.Show(1) + " has more numbers than " + in.Show(0) + " dimensions");
   }
@@ -89,8 +91,7 @@ struct DynOneHot {
   static Attrs StaticAttrs(const Attributes& a, const Values& v) {
     Array<int64_t> depth = Extents(kName, "R3", "depth", v[0]);
     if (depth.size() != 1) throw CompileError("[dyn.one_hot R1] `depth` has " + Str(depth.size()) + " numbers");
-    return MakeAttrs<OneHotAttrs>(
-        [&](OneHotAttrs* s) { s->depth = depth[0], s->axis = a.axis, s->dtype = a.dtype; });
+    return MakeAttrs<OneHotAttrs>([&](OneHotAttrs* s) { s->depth = depth[0], s->axis = a.axis, s->dtype = a.dtype; });
   }
   static Type Unknown(const Attributes& a, const TypeArgs& in) {
     Shape out = in.shape(0);

@@ -150,15 +150,15 @@ const Op op::dyn_reshape =
     DefineDyn<DynReshape>("reshape to a shape known at run time.",
                           {{"data", "Any tensor."}, {"newshape", "As reshape's. R1: integers, rank 1."}},
                           "A dimension for each number of newshape. R2: whose length is known, 64 at most.");
-const Op op::dyn_broadcast_to = DefineDyn<DynBroadcastTo>(
-    "broadcast_to a shape known at run time.",
-    {{"data", "R4: no more dimensions than shape has numbers."},
-     {"shape", "Extents. R1: integers, rank 1. R3: none is negative."}},
-    "A dimension for each number of shape. R2: whose length is known, 64 at most.");
-const Op op::dyn_tile = DefineDyn<DynTile>(
-    "tile by repetitions known at run time.",
-    {{"data", "Any tensor."}, {"reps", "Repetitions. R1: integers, rank 1. R3: none is negative."}},
-    "The longer of data's rank and the length of reps. R2: which is known, 64 at most.");
+const Op op::dyn_broadcast_to =
+    DefineDyn<DynBroadcastTo>("broadcast_to a shape known at run time.",
+                              {{"data", "R4: no more dimensions than shape has numbers."},
+                               {"shape", "Extents. R1: integers, rank 1. R3: none is negative."}},
+                              "A dimension for each number of shape. R2: whose length is known, 64 at most.");
+const Op op::dyn_tile =
+    DefineDyn<DynTile>("tile by repetitions known at run time.",
+                       {{"data", "Any tensor."}, {"reps", "Repetitions. R1: integers, rank 1. R3: none is negative."}},
+                       "The longer of data's rank and the length of reps. R2: which is known, 64 at most.");
 const Op op::dyn_expand_dims =
     DefineDyn<DynExpandDims>("expand_dims at places known at run time.",
                              {{"data", "Any tensor."},

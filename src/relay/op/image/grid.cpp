@@ -114,7 +114,8 @@ Tensor LowerGridSample(const GridSampleAttrs& a, const Tensors& in) {
         tapped,
         [&](Indices i) {
           PrimExpr off = where[d](spot(i)) - tap(i);
-          return cubic ? CubicWeight(off) : te::Select(equal(PrimExpr(i[space + 1]), PrimExpr(0)), Lit(1, t) - off, off + Lit(1, t));
+          return cubic ? CubicWeight(off)
+                       : te::Select(equal(PrimExpr(i[space + 1]), PrimExpr(0)), Lit(1, t) - off, off + Lit(1, t));
         },
         "grid_weight"));
   }

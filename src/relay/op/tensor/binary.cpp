@@ -87,16 +87,17 @@ Tensor LowerRow(const Tensors& in) {
   return LowerBinary(kRow, in);
 }
 Op DefineRow(const BinaryRow& row, TypeRelationFn rel, LowerFn lower) {
-  return DefineOp({.name = row.name,
-                   .doc = row.doc,
-                   .inputs = {{"lhs", DomainDoc(row.domain)},
-                              {"rhs", row.mixed ? "R1 as lhs. R3: broadcasts with lhs."
-                                                : "R2: dtype of lhs. R3: broadcasts with lhs."}},
-                   .output = row.to_bool ? "Broadcast shape, bool." : "Broadcast shape, dtype of `lhs`.",
-                   .type_rel = rel,
-                   .lower = lower,
-                   .pattern = OpPattern::kBroadcast,
-                   .source = row.source});
+  return DefineOp(
+      {.name = row.name,
+       .doc = row.doc,
+       .inputs = {{"lhs", DomainDoc(row.domain)},
+                  {"rhs", row.mixed || row.domain == Domain::kBool ? "R1 as lhs. R3: broadcasts with lhs."
+                                                                   : "R2: dtype of lhs. R3: broadcasts with lhs."}},
+       .output = row.to_bool ? "Broadcast shape, bool." : "Broadcast shape, dtype of `lhs`.",
+       .type_rel = rel,
+       .lower = lower,
+       .pattern = OpPattern::kBroadcast,
+       .source = row.source});
 }
 template <const BinaryRow& kRow>
 Op Row() {

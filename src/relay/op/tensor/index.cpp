@@ -480,7 +480,7 @@ const Op op::gather_nd = DefineOp({
 
 namespace {
 Op DefineScatter(const char* name, const char* doc, const char* (*attrs)(), TypeRelationFn rel, LowerFn lower,
-                 const char* source) {
+                 const char* source, const char* output = "Shape and dtype of `data`. R1: a known way to combine.") {
   return DefineOp(
       {.name = name,
        .doc = doc,
@@ -488,7 +488,7 @@ Op DefineScatter(const char* name, const char* doc, const char* (*attrs)(), Type
                   {"indices",
                    "R2: integers; negative ones count from the end, others outside are left out. R4: fits data."},
                   {"updates", "R3: dtype of data. R5: an element or slice for each index."}},
-       .output = "Shape and dtype of `data`. R1: a known way to combine.",
+       .output = output,
        .attrs = attrs,
        .type_rel = rel,
        .lower = lower,
@@ -502,9 +502,10 @@ const Op op::scatter_elements = DefineScatter(
     TypeOf<ScatterElementsAttrs>, Rel<"scatter_elements", ScatterElementsType>, LowerScatterElements,
     "ONNX ScatterElements-18");
 const Op op::scatter = DefineScatter("scatter", "scatter_elements that replaces.", TypeOf<GatherAttrs>,
-                                     Rel<"scatter", ScatterType>, LowerScatter, "Relay");
-const Op op::scatter_add = DefineScatter("scatter_add", "scatter_elements that adds.", TypeOf<GatherAttrs>,
-                                         Rel<"scatter_add", ScatterAddType>, LowerScatterAdd, "Relay");
+                                     Rel<"scatter", ScatterType>, LowerScatter, "Relay", "Shape and dtype of `data`.");
+const Op op::scatter_add =
+    DefineScatter("scatter_add", "scatter_elements that adds.", TypeOf<GatherAttrs>, Rel<"scatter_add", ScatterAddType>,
+                  LowerScatterAdd, "Relay", "Shape and dtype of `data`. R1: numbers.");
 const Op op::scatter_nd =
     DefineScatter("scatter_nd", "data with slices, found by index tuples, replaced or combined.",
                   TypeOf<ScatterNDAttrs>, Rel<"scatter_nd", ScatterNDType>, LowerScatterND, "Relay; ONNX ScatterND-18");
