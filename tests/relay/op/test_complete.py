@@ -14,7 +14,7 @@ from baton import _core
 HERE = Path(__file__).parent
 
 
-def tests():
+def functions():
     for path in sorted(HERE.glob("test_*.py")):
         if path.stem != Path(__file__).stem:
             yield from vars(importlib.import_module(path.stem)).values()
@@ -22,14 +22,14 @@ def tests():
 
 def rows():
     """All rows of the tables in this folder."""
-    for test in tests():
+    for test in functions():
         if isinstance(getattr(test, "rows", None), list):
             yield from test.rows
 
 
 def drawn():
     """Operators of random numbers: their test says which it has."""
-    return set().union(*(test.operators for test in tests() if isinstance(getattr(test, "operators", None), set)))
+    return set().union(*(test.operators for test in functions() if isinstance(getattr(test, "operators", None), set)))
 
 
 def cited(name):

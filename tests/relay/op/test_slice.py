@@ -175,17 +175,17 @@ test_mask = table(
     Case("sequence_mask", sequence_mask, boolean(5, 0), Value([], "int64"), mask_value=1.0),
     dynamic=True)
 
-A, I = ((3, 4), "float32"), ((2,), "int64")
+A, AT = ((3, 4), "float32"), ((2,), "int64")
 S = ((), "float32")
 test_rejects = rejects(
     Reject("strided_slice", "R1", A, begin=[0], end=[1, 1]), Reject("strided_slice", "R1", A, begin=[0], end=[1], strides=[1, 1]),
     Reject("strided_slice", "R2", A, begin=[0], end=[1], slice_mode="begin"), Reject("strided_slice", "R3", A, begin=[0, 0, 0], end=[1, 1, 1]),
     Reject("strided_slice", "R3", A, begin=[0, 0], end=[1, 1], axes=[0]), Reject("strided_slice", "R3", A, begin=[0, 0], end=[1, 1], axes=[0, -2]),
     Reject("strided_slice", "R4", A, begin=[0], end=[1], strides=[0]), Reject("strided_slice", "R5", A, begin=[0], end=[-2], slice_mode="size"),
-    Reject("strided_set", "R1", A, ((1, 4), "int32"), I, I, I), Reject("strided_set", "R2", A, ((1, 4), "float32"), ((2,), "float32"), I, I),
-    Reject("strided_set", "R2", A, ((1, 4), "float32"), I, ((2, 1), "int64"), I), Reject("strided_set", "R3", A, ((4,), "float32"), I, I, I),
+    Reject("strided_set", "R1", A, ((1, 4), "int32"), AT, AT, AT), Reject("strided_set", "R2", A, ((1, 4), "float32"), ((2,), "float32"), AT, AT),
+    Reject("strided_set", "R2", A, ((1, 4), "float32"), AT, ((2, 1), "int64"), AT), Reject("strided_set", "R3", A, ((4,), "float32"), AT, AT, AT),
     Reject("strided_set", "R4", A, ((1, 4), "float32"), ((3,), "int64"), ((3,), "int64"), ((3,), "int64")),
-    Reject("strided_set", "R4", A, ((1, 4), "float32"), I, I, ((1,), "int64")),
+    Reject("strided_set", "R4", A, ((1, 4), "float32"), AT, AT, ((1,), "int64")),
     Reject("strided_set", "R5", A, ((1, 3), "float32"), ((1,), "int64"), ((1,), "int64"), ((1,), "int64")),
     Reject("slice_like", "R1", A, ((2,), "float32"), axes=[1]), Reject("slice_like", "R2", A, ((3, 5), "float32")),
     Reject("nn.pad", "R1", A, S, pad_width=[[0, 0], [0, 0]], pad_mode="mirror"), Reject("nn.pad", "R2", A, S, pad_width=[[0, 0]]),

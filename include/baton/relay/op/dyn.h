@@ -100,9 +100,10 @@ struct DynResize2DAttrs : AttrsNode<DynResize2DAttrs> {
 };
 
 namespace op {
-extern const Op dyn_reshape, dyn_broadcast_to, dyn_tile, dyn_expand_dims, dyn_squeeze, dyn_full, dyn_zeros, dyn_ones;
-extern const Op dyn_strided_slice, dyn_topk, dyn_one_hot, dyn_sparse_to_dense, dyn_pad;
-extern const Op dyn_upsampling, dyn_resize2d;
+extern BATON_DLL const Op dyn_reshape, dyn_broadcast_to, dyn_tile, dyn_expand_dims, dyn_squeeze, dyn_full, dyn_zeros,
+    dyn_ones;
+extern BATON_DLL const Op dyn_strided_slice, dyn_topk, dyn_one_hot, dyn_sparse_to_dense, dyn_pad;
+extern BATON_DLL const Op dyn_upsampling, dyn_resize2d;
 }  // namespace op
 
 }  // namespace baton::relay
