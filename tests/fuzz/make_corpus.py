@@ -205,6 +205,106 @@ def main():
         [const("a", np.array([0], np.int64)), const("k", np.array([2], np.int64)), const("z", np.array(1, np.int64))]
         + [const("p", np.array([0, 1, 0, 1], np.int64)), const("g", np.array([1, 1, 2, 2], np.float32))],
     )
+    # Operators whose results are as large as numbers in the file say.
+    ints = lambda **more: [const(k, np.array(v, np.int64)) for k, v in more.items()]  # noqa: E731
+    image = [value("x", [1, 4, 6, 6])]
+
+    def outputs(**types):
+        return [value(name, None, elem) for name, elem in types.items()]
+
+    model(
+        "sizes",
+        [
+            node("Tile", "x t", "a"),
+            node("Expand", "x e", "b"),
+            node("ConstantOfShape", "s", "c"),
+            node("Range", "r0 r1 r2", "d"),
+            node("OneHot", "i n v", "e1", axis=1),
+            node("CenterCropPad", "x k", "f", axes=[0, 1]),
+            node("EyeLike", "x", "g", k=1, dtype=T.INT64),
+            node("Trilu", "x k0", "h", upper=0),
+            node("SplitToSequence", "x sp", "q", axis=1),
+            node("SequenceAt", "q k0", "j"),
+            node("GatherND", "x gi", "l", batch_dims=0),
+            node("Einsum", "x x", "o", equation="ij,kj->ik"),
+        ],
+        [value("x", [2, 3])],
+        outputs(a=T.FLOAT, b=T.FLOAT, c=T.FLOAT, d=T.INT64, e1=T.FLOAT, f=T.FLOAT, g=T.INT64, h=T.FLOAT, j=T.FLOAT,
+                l=T.FLOAT, o=T.FLOAT),
+        ints(t=[1, 2], e=[2, 2, 3], s=[2, 3], r0=0, r1=10, r2=3, i=[0, 2], n=4, k=[3, 2], k0=1, sp=2, gi=[[0, 1], [1, 2]])
+        + [const("v", np.array([0, 1], np.float32))],
+        opset=18,
+    )
+    model(
+        "pools",
+        [
+            node("MaxPool", "x", "a ai", kernel_shape=[2, 2], strides=[2, 2], ceil_mode=1, storage_order=1),
+            node("MaxUnpool", "a ai", "b", kernel_shape=[2, 2], strides=[2, 2]),
+            node("AveragePool", "x", "c", kernel_shape=[3, 3], strides=[2, 2], ceil_mode=1, pads=[0, 1, 0, 1]),
+            node("LpPool", "x", "d", kernel_shape=[2, 2], p=3, dilations=[2, 1], auto_pad="SAME_UPPER"),
+            node("ConvTranspose", "x w", "e", strides=[2, 2], output_padding=[1, 1], output_shape=[12, 12]),
+            node("Col2Im", "cols im bl", "f", pads=[0, 0, 0, 0], strides=[1, 1]),
+            node("LRN", "x", "g", size=4),
+            node("DepthToSpace", "x", "h", blocksize=2, mode="CRD"),
+            node("SpaceToDepth", "x", "j", blocksize=2),
+            node("Conv", "x w2", "k", group=2, dilations=[2, 2], auto_pad="SAME_LOWER"),
+            node("DeformConv", "x w off", "l", kernel_shape=[2, 2]),
+        ],
+        image,
+        outputs(**dict.fromkeys("bcdefghjkl", T.FLOAT)),
+        [const("w", f32(4, 4, 2, 2)), const("w2", f32(4, 2, 2, 2)), const("cols", f32(1, 4, 4)), const("off", f32(1, 8, 5, 5))]
+        + ints(im=[3, 3], bl=[2, 2]),
+        opset=19,
+    )
+    model(
+        "signal",
+        [
+            node("HannWindow", "n", "a"),
+            node("HammingWindow", "n", "b", periodic=0),
+            node("STFT", "x st a n", "c", onesided=1),
+            node("DFT", "z n", "d", axis=1, inverse=1),
+            node("MelWeightMatrix", "mb ml mr lo hi", "e"),
+        ],
+        [value("x", [1, 20, 1]), value("z", [1, 8, 2])],
+        outputs(b=T.FLOAT, c=T.FLOAT, d=T.FLOAT, e=T.FLOAT),
+        ints(n=8, st=4, mb=4, ml=16, mr=8000) + [const("lo", np.float32(0)), const("hi", np.float32(3000))],
+    )
+    model(
+        "images",
+        [
+            node("Resize", "x  s", "a", mode="cubic", coordinate_transformation_mode="align_corners"),
+            node("Resize", "x   z", "b", mode="linear", keep_aspect_ratio_policy="not_larger", axes=[2, 3]),
+            node("Resize", "x r s", "c", mode="nearest", coordinate_transformation_mode="tf_crop_and_resize"),
+            node("AffineGrid", "th sz", "g", align_corners=1),
+            node("GridSample", "x g", "d", mode="linear", padding_mode="reflection"),
+            node("RoiAlign", "x rois bi", "e", output_height=2, output_width=3, sampling_ratio=2),
+            node("MaxRoiPool", "x r5", "f", pooled_shape=[2, 2]),
+            node("Pad", "x p  ax", "h", mode="wrap"),
+        ],
+        image,
+        outputs(**dict.fromkeys("abcdefh", T.FLOAT)),
+        [const("s", np.array([1, 1, 1.5, 2], np.float32)), const("r", np.array([0, 0, 0, 0, 1, 1, 0.5, 1], np.float32))]
+        + ints(z=[5, 7], sz=[1, 4, 3, 3], bi=[0], p=[1, 2], ax=[2])
+        + [const("th", f32(1, 2, 3)), const("rois", f32(1, 4)), const("r5", np.array([[0, 0, 0, 3, 3]], np.float32))],
+        opset=20,
+    )
+    model(
+        "cache",
+        [
+            node("Attention", "q q q", "a", q_num_heads=2, kv_num_heads=2, is_causal=1, left_window_size=2),
+            node("RotaryEmbedding", "q co si", "b", num_heads=2, rotary_embedding_dim=2),
+            node("TensorScatter", "k u w", "c", axis=1, mode="circular"),
+            node("ScatterND", "k si2 up", "d", reduction="add"),
+            node("TfIdfVectorizer", "t", "e", mode="TF", min_gram_length=1, max_gram_length=2, max_skip_count=1,
+                 ngram_counts=[0, 2], ngram_indexes=[0, 1, 2], pool_int64s=[1, 2, 1, 2]),
+            node("GroupNormalization", "n gs gs", "f", num_groups=2),
+        ],
+        [value("q", [1, 3, 8]), value("k", [1, 4, 2]), value("n", [1, 4, 3]), value("t", [2, 5], T.INT64)],
+        outputs(**dict.fromkeys("abcdef", T.FLOAT)),
+        [const("co", f32(1, 3, 1)), const("si", f32(1, 3, 1)), const("u", f32(1, 2, 2)), const("up", f32(1, 2)), const("gs", f32(4))]
+        + ints(w=[1], si2=[[0, 1]]),
+        opset=26,
+    )
     for path in sorted(OUT.glob("*.onnx")):
         print(path.stat().st_size, path.name)
 

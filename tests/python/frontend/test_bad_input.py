@@ -130,33 +130,66 @@ def test_unsupported_operators_are_data_of_the_error():
     assert error.value.ops == []
 
 
+BIG, I64 = 2**62, np.int64
+HOSTILE = {
+    "Expand": ([node("Expand", ["x", "n"], ["y"])], [("n", np.array([BIG, BIG, 1, 4], I64))]),
+    "Tile": ([node("Tile", ["x", "n"], ["y"])], [("n", np.array([BIG, 3], I64))]),
+    "Reshape": ([node("Reshape", ["x", "n"], ["y"])], [("n", np.array([BIG, BIG, -1], I64))]),
+    "ConstantOfShape": ([node("ConstantOfShape", ["n"], ["y"])], [("n", np.array([BIG, BIG], I64))]),
+    "Range": ([node("Range", ["a", "n", "b"], ["y"])],
+              [("a", np.array(0, I64)), ("n", np.array(BIG, I64)), ("b", np.array(1, I64))]),
+    "HannWindow": ([node("HannWindow", ["n"], ["y"])], [("n", np.array(2**40, I64))]),
+    "Pad": ([node("Pad", ["x", "n"], ["y"], mode="edge")], [("n", np.array([0, 2**30, 0, 2**30], I64))]),
+    "OneHot": ([node("OneHot", ["i", "n", "v"], ["y"])],
+               [("i", np.zeros(3, I64)), ("n", np.array(-5, I64)), ("v", np.zeros(2, np.float32))]),
+    "Resize": ([node("Resize", ["x", "", "", "n"], ["y"])], [("n", np.array([BIG, BIG], I64))]),
+    "Split": ([node("Split", ["x"], ["y"], num_outputs=BIG, axis=1)], []),
+    "DepthToSpace": ([node("DepthToSpace", ["d"], ["y"], blocksize=2**32)], [("d", np.zeros((1, 4, 1, 1), np.float32))]),
+    "MaxPool": ([node("MaxPool", ["d"], ["y"], kernel_shape=[BIG, 1], pads=[BIG, 0, BIG, 0])],
+                [("d", np.zeros((1, 1, 4, 4), np.float32))]),
+    "Unsqueeze": ([node("Unsqueeze", ["x", "n"], ["y"])], [("n", np.arange(1000, dtype=I64))]),
+}  # fmt: skip
+
+
 def test_numbers_from_the_file_are_bounded():
-    big, i64 = 2**62, np.int64
-    cases = {
-        "Expand": ([node("Expand", ["x", "n"], ["y"])], [("n", np.array([big, big, 1, 4], i64))]),
-        "Tile": ([node("Tile", ["x", "n"], ["y"])], [("n", np.array([big, 3], i64))]),
-        "Reshape": ([node("Reshape", ["x", "n"], ["y"])], [("n", np.array([big, big, -1], i64))]),
-        "ConstantOfShape": ([node("ConstantOfShape", ["n"], ["y"])], [("n", np.array([big, big], i64))]),
-        "Range": ([node("Range", ["a", "n", "b"], ["y"])],
-                  [("a", np.array(0, i64)), ("n", np.array(big, i64)), ("b", np.array(1, i64))]),
-        "HannWindow": ([node("HannWindow", ["n"], ["y"])], [("n", np.array(2**40, i64))]),
-        "Pad": ([node("Pad", ["x", "n"], ["y"], mode="edge")], [("n", np.array([0, 2**30, 0, 2**30], i64))]),
-        "OneHot": ([node("OneHot", ["i", "n", "v"], ["y"])],
-                   [("i", np.zeros(3, i64)), ("n", np.array(-5, i64)), ("v", np.zeros(2, np.float32))]),
-        "Resize": ([node("Resize", ["x", "", "", "n"], ["y"])], [("n", np.array([big, big], i64))]),
-        "Split": ([node("Split", ["x"], ["y"], num_outputs=big, axis=1)], []),
-        "DepthToSpace": ([node("DepthToSpace", ["d"], ["y"], blocksize=2**32)], [("d", np.zeros((1, 4, 1, 1), np.float32))]),
-        "MaxPool": ([node("MaxPool", ["d"], ["y"], kernel_shape=[big, 1], pads=[big, 0, big, 0])],
-                    [("d", np.zeros((1, 1, 4, 4), np.float32))]),
-        "Unsqueeze": ([node("Unsqueeze", ["x", "n"], ["y"])], [("n", np.arange(1000, dtype=i64))]),
-    }  # fmt: skip
-    for name, (nodes, weights) in cases.items():
+    for name, (nodes, weights) in HOSTILE.items():
         with pytest.raises(baton.Error) as error:
             from_onnx(model(nodes, weights, opset=18), freeze_params=True)
         assert not isinstance(error.value, baton.error.InternalError), (name, error.value)
         assert f"`node_y` ({name})" in str(error.value), (name, error.value)
     with pytest.raises(baton.error.CompileError, match=r"input `x` is a tensor of more than 2\^48 elements"):
-        from_onnx(model([node("Relu", ["x"], ["y"])], inputs=[value("x", [big, big])]))
+        from_onnx(model([node("Relu", ["x"], ["y"])], inputs=[value("x", [BIG, BIG])]))
+
+
+AMPLIFY = """
+import glob, resource, baton
+from baton.relay.frontend import from_onnx
+peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+from_onnx(open("good.onnx", "rb").read())
+for path in sorted(glob.glob("*.onnx")):
+    before = peak()
+    try:
+        from_onnx(open(path, "rb").read(), freeze_params=True)
+    except baton.Error:
+        pass
+    print(peak() - before, path)
+"""
+
+
+def test_few_bytes_ask_for_little_memory(tmp_path):
+    # 64 MiB and 64 times the file is what a reader may take; these files have some hundred bytes.
+    (tmp_path / "good.onnx").write_bytes(DATA)
+    for name, (nodes, weights) in HOSTILE.items():
+        (tmp_path / f"{name}.onnx").write_bytes(model(nodes, weights, opset=18).SerializeToString())
+    # The most that is allowed, over and over: each list is charged to the same budget.
+    windows = [node("HannWindow", ["n"], [f"w{i}"]) for i in range(64)]
+    windows.append(node("Relu", ["x"], ["y"]))
+    (tmp_path / "windows.onnx").write_bytes(model(windows, [("n", np.array(2**20, I64))]).SerializeToString())
+    done = limits.run(AMPLIFY, tmp_path)
+    assert done.returncode == 0, done.stderr
+    growth = {path: int(kib) for kib, path in (line.split() for line in done.stdout.splitlines())}
+    assert len(growth) == len(HOSTILE) + 2
+    assert max(growth.values()) < 100 << 10, growth
 
 
 def test_wrong_inputs():
