@@ -71,6 +71,12 @@ def test_missing_file_and_directory(tmp_path, use):
         use(tmp_path)
 
 
+@pytest.mark.parametrize("thing", [None, 5, [DATA]])
+def test_things_that_are_no_model(thing):
+    with pytest.raises(TypeError, match=f"an ONNX model is a ModelProto.*not {type(thing).__name__}"):
+        from_onnx(thing)
+
+
 def test_every_cut_of_a_model():
     # A cut between two fields of the model leaves a shorter one: it has no graph, or no operator set, and is refused too.
     for size in range(len(DATA)):

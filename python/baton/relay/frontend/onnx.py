@@ -95,6 +95,8 @@ def from_onnx(model, shape=None, dtype="float32", opset=None, freeze_params=Fals
         raise UnsupportedError(f"`dtype` {dtype!r}: an ONNX model states the types of its inputs; change them in the model")
     if convert_config:
         raise UnsupportedError(f"`convert_config` has no option {', '.join(map(repr, convert_config))}")
+    if not isinstance(model, (str, os.PathLike, bytes)) and not hasattr(model, "SerializeToString"):
+        raise TypeError(f"an ONNX model is a ModelProto, its bytes, or the path of a file, not {type(model).__name__}")
     inputs = _inputs(model, shape)
 
     def read(source, folder=""):
