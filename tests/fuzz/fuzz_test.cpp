@@ -131,9 +131,18 @@ TEST_CASE("fuzz: json texts") {
   Corpus corpus;
   for (const std::string& text : Folder("relay")) corpus.push_back(SaveJSON(relay::ParseModule(text)));
   auto mutate = [](const std::string& s, const Corpus& all, Random* r) {
+    if (r->OneIn(2)) return MutateNumbers(s, r);
     return r->OneIn(4) ? MutateBytes(s, all, r) : MutateText(s, all, r);
   };
-  Fuzz("json", corpus, mutate, [](const std::string& text) { SaveJSON(LoadJSON(text)); });
+  Fuzz("json", corpus, mutate, [](const std::string& text) {
+    ObjectRef object = LoadJSON(text);
+    SaveJSON(object);
+    // What was read may be no sound program; that is an error of ours too.
+    if (object.as<IRModuleNode>() == nullptr) return;
+    IRModule mod = Downcast<IRModule>(object);
+    relay::PrintText(mod);
+    relay::transform::InferType()(mod);
+  });
 }
 
 Map<String, NDArray> SomeParams(int64_t seed) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -344,6 +345,35 @@ std::string MutateText(const std::string& input, const std::vector<std::string>&
         break;
       default:
         if (r->OneIn(4)) t.resize(at);
+    }
+  }
+  std::string out;
+  for (const std::string& s : t) out += s;
+  return out;
+}
+
+std::string MutateNumbers(const std::string& input, Random* r) {
+  std::vector<std::string> t = Tokens(input);
+  std::vector<size_t> numbers;
+  for (size_t i = 0; i < t.size(); ++i) {
+    if (std::isdigit(static_cast<unsigned char>(t[i][0]))) numbers.push_back(i);
+  }
+  if (numbers.empty()) return input;
+  for (size_t rounds = 1 + r->Below(3); rounds-- > 0;) {
+    std::string& at = t[numbers[r->Below(numbers.size())]];
+    uint64_t value = std::strtoull(at.c_str(), nullptr, 10);
+    switch (r->Below(4)) {
+      case 0:
+        at = t[numbers[r->Below(numbers.size())]];
+        break;
+      case 1:
+        at = std::to_string(value + 1);
+        break;
+      case 2:
+        at = std::to_string(value == 0 ? 1 : value - 1);
+        break;
+      default:
+        at = std::to_string(r->Below(numbers.size()));
     }
   }
   std::string out;

@@ -38,6 +38,10 @@ std::string MutateOnnx(const std::string& input, const std::vector<std::string>&
 /// repeats a stretch many times.
 std::string MutateText(const std::string& input, const std::vector<std::string>& corpus, Random* random);
 
+/// Exchanges whole numbers of a text for each other and for neighbours: where numbers refer to parts of the text, as in
+/// JSON, the mutant stays readable and says something else.
+std::string MutateNumbers(const std::string& input, Random* random);
+
 /// The files of `folder` in the order of their names.
 std::vector<std::string> ReadCorpus(const std::string& folder);
 
