@@ -200,19 +200,23 @@ std::vector<std::string> Ctx::Strs(const char* name) {
 }
 const Tensor* Ctx::TensorAttr(const char* name) {
   const Attribute* a = Take(name, Attribute::kTensor);
-  return a == nullptr || a->tensors.empty() ? nullptr : &a->tensors[0];
+  if (a != nullptr && a->tensors.empty()) Wrong(std::string("attribute `") + name + "` holds no tensor");
+  return a == nullptr ? nullptr : &a->tensors[0];
 }
 const SparseTensor* Ctx::SparseAttr(const char* name) {
   const Attribute* a = Take(name, Attribute::kSparseTensor);
-  return a == nullptr || a->sparse_tensors.empty() ? nullptr : &a->sparse_tensors[0];
+  if (a != nullptr && a->sparse_tensors.empty()) Wrong(std::string("attribute `") + name + "` holds no sparse tensor");
+  return a == nullptr ? nullptr : &a->sparse_tensors[0];
 }
 const Graph* Ctx::GraphAttr(const char* name) {
   const Attribute* a = Take(name, Attribute::kGraph);
-  return a == nullptr || a->graphs.empty() ? nullptr : &a->graphs[0];
+  if (a != nullptr && a->graphs.empty()) Wrong(std::string("attribute `") + name + "` holds no graph");
+  return a == nullptr ? nullptr : &a->graphs[0];
 }
 const Type* Ctx::TypeAttr(const char* name) {
   const Attribute* a = Take(name, Attribute::kTypeProto);
-  return a == nullptr || a->types.empty() ? nullptr : &a->types[0];
+  if (a != nullptr && a->types.empty()) Wrong(std::string("attribute `") + name + "` holds no type");
+  return a == nullptr ? nullptr : &a->types[0];
 }
 void Ctx::Ignore(const char* name) {
   for (size_t i = 0; i < node_.attributes.size(); ++i) {
@@ -348,6 +352,9 @@ Value Ctx::Reshape(const Value& v, const Dims& shape) {
   return Call("reshape", {v}, {{"newshape", IntsAny(shape)}});
 }
 Value Ctx::Transpose(const Value& v, const Dims& perm) {
+  if (Rank(v) != static_cast<int>(perm.size())) {
+    Wrong("an operand has " + std::to_string(Rank(v)) + " axes, where " + std::to_string(perm.size()) + " are wanted");
+  }
   bool same = true;
   for (size_t i = 0; i < perm.size(); ++i) same = same && perm[i] == static_cast<int64_t>(i);
   return same ? v : Call("transpose", {v}, {{"axes", IntsAny(perm)}});
@@ -380,6 +387,7 @@ Value Ctx::BroadcastTo(const Value& v, const Dims& shape) {
 }
 Value Ctx::Slice(const Value& v, int axis, int64_t begin, int64_t end) {
   int rank = Rank(v);
+  if (axis < 0 || axis >= rank) Wrong("an operand of rank " + std::to_string(rank) + " has too few axes");
   int64_t n = v.dims[static_cast<size_t>(axis)];
   if (begin == 0 && end == n) return v;
   if (begin >= end) {

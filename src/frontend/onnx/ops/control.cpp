@@ -229,6 +229,7 @@ Values Loop(Ctx& c) {
   const Env* env = importer->env();
   Surroundings around = importer->around();
   bool counted = !most || c.Known(most), decided = !go || c.Known(go);
+  if (most && c.Known(most) && most.host->size() != 1) c.Wrong("its trip count is not one number");
   int64_t rounds = most && c.Known(most) ? most.host->IntAt(0) : kMostRounds + 1;
   if (counted && decided) {
     std::vector<Values> kept(scans);

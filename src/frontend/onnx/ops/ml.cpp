@@ -61,6 +61,7 @@ Values LabelEncoder(Ctx& c) {
     otherwise = c.Scalar(values.dtype, static_cast<double>(c.Int("default_int64", -1)));
   }
   for (const char* name : {"default_float", "default_int64", "default_string"}) c.Ignore(name);
+  if (c.Rank(keys) != 1 || c.Rank(values) != 1) c.Wrong("its keys and values must be lists");
   int64_t n = c.Dim(keys, 0);
   if (!(keys.dtype == x.dtype) || c.Dim(values, 0) != n) c.Wrong("its keys fit neither the input nor the values");
   if (n > 4096) c.Unsupported("more than 4096 keys");
