@@ -200,23 +200,19 @@ std::vector<std::string> Ctx::Strs(const char* name) {
 }
 const Tensor* Ctx::TensorAttr(const char* name) {
   const Attribute* a = Take(name, Attribute::kTensor);
-  if (a != nullptr && a->tensors.empty()) Wrong(std::string("attribute `") + name + "` holds no tensor");
-  return a == nullptr ? nullptr : &a->tensors[0];
+  return a == nullptr || a->tensors.empty() ? nullptr : &a->tensors[0];
 }
 const SparseTensor* Ctx::SparseAttr(const char* name) {
   const Attribute* a = Take(name, Attribute::kSparseTensor);
-  if (a != nullptr && a->sparse_tensors.empty()) Wrong(std::string("attribute `") + name + "` holds no sparse tensor");
-  return a == nullptr ? nullptr : &a->sparse_tensors[0];
+  return a == nullptr || a->sparse_tensors.empty() ? nullptr : &a->sparse_tensors[0];
 }
 const Graph* Ctx::GraphAttr(const char* name) {
   const Attribute* a = Take(name, Attribute::kGraph);
-  if (a != nullptr && a->graphs.empty()) Wrong(std::string("attribute `") + name + "` holds no graph");
-  return a == nullptr ? nullptr : &a->graphs[0];
+  return a == nullptr || a->graphs.empty() ? nullptr : &a->graphs[0];
 }
 const Type* Ctx::TypeAttr(const char* name) {
   const Attribute* a = Take(name, Attribute::kTypeProto);
-  if (a != nullptr && a->types.empty()) Wrong(std::string("attribute `") + name + "` holds no type");
-  return a == nullptr ? nullptr : &a->types[0];
+  return a == nullptr || a->types.empty() ? nullptr : &a->types[0];
 }
 void Ctx::Ignore(const char* name) {
   for (size_t i = 0; i < node_.attributes.size(); ++i) {

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
@@ -165,6 +166,33 @@ def test_numbers_from_the_file_are_bounded():
         assert f"`node_y` ({name})" in str(error.value), (name, error.value)
     with pytest.raises(baton.error.CompileError, match=r"input `x` is a tensor of more than 2\^48 elements"):
         from_onnx(model([node("Relu", ["x"], ["y"])], inputs=[value("x", [BIG, BIG])]))
+
+
+def test_operands_of_too_low_a_rank_and_attributes_that_hold_nothing():
+    zero, none = np.array(0, I64), np.zeros(0, I64)
+    body = helper.make_graph([node("Identity", ["c"], ["d"])], "body", [value("i", [], TensorProto.INT64), value("c", [], 9)],
+                             [value("d", [], 9)])  # fmt: skip
+    empty = node("Constant", [], ["y"])
+    empty.attribute.add(name="value", type=onnx.AttributeProto.TENSOR)
+    branch = node("If", ["c"], ["y"])
+    for name in ("then_branch", "else_branch"):
+        branch.attribute.add(name=name, type=onnx.AttributeProto.GRAPH)
+    cases = [
+        (node("OneHot", ["i", "n", "v"], ["y"]), {"i": zero, "n": np.array(3, I64), "v": np.float32(1)}),
+        (node("Loop", ["n", "c"], ["y"], body=body), {"n": none, "c": np.array(True)}),
+        (node("DeformConv", ["x", "w", "x"], ["y"]), {"w": np.zeros(3, np.float32)}),
+        (node("ConvTranspose", ["z", "w"], ["y"]), {"z": np.zeros((1, 2, 3), np.float32), "w": np.zeros(2, np.float32)}),
+        (node("MaxUnpool", ["w", "i"], ["y"], kernel_shape=[2]), {"w": np.zeros(3, np.float32), "i": zero}),
+        (node("Attention", ["z", "w", "w"], ["y"], q_num_heads=1, kv_num_heads=1),
+         {"z": np.zeros((1, 2, 3), np.float32), "w": np.zeros(3, np.float32)}),
+        (node("TensorScatter", ["x", "w", "i"], ["y"]), {"w": np.zeros(3, np.float32), "i": none}),
+        (empty, {}),
+        (branch, {"c": np.array(True)}),
+    ]  # fmt: skip
+    for bad, weights in cases:
+        with pytest.raises(baton.Error) as error:
+            from_onnx(model([bad], list(weights.items()), opset=24), freeze_params=True)
+        assert not isinstance(error.value, baton.error.InternalError) and "node_y" in str(error.value), error.value
 
 
 AMPLIFY = """
