@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs single operators and fusion groups on concrete arrays: by the loop interpreter when they are small, else by
 // code that is compiled once a shape.
+#include "driver/evaluator.h"
+
 #include <baton/ir/structural.h>
 #include <baton/relay/evaluator.h>
 #include <baton/relay/functor.h>
@@ -142,13 +144,54 @@ class DriverEvaluator : public relay::Evaluator {
     body->checked_type_ = out;
     Function f(params, body, out);
     f = WithAttr(f, attr::kPrimitive, runtime::Any(1));
-    return Run(f, args);
+    return Run(Find(f).get(), args);
   }
 
   ObjectRef EvalPrimitive(const Function& func, const Array<ObjectRef>& args) override {
-    if (IsStatic(func)) return Run(func, args);
+    if (IsStatic(func)) return Run(Find(func).get(), args);
     // Lengths are known now, but not in the group's types: its operators run one by one.
     return relay::InterpretCall(Function(func->params, func->body), args, IRModule(Map<GlobalVar, BaseFunc>()));
+  }
+
+  /// The kernel of a static function, for callers that come back.
+  std::shared_ptr<Kernel> Find(const Function& func) {
+    uint64_t h = StructuralHash(func);
+    std::lock_guard lock(mutex_);
+    for (auto& k : kernels_[h]) {
+      if (StructuralEqual(k->func, func)) return k;
+    }
+    auto k = std::make_shared<Kernel>();
+    k->func = func;
+    Type ret = func->ret_type.defined() ? func->ret_type : func->body->checked_type();
+    if (const auto* t = ret.as<TupleTypeNode>()) {
+      k->tuple = true;
+      for (const Type& f : t->fields) k->outputs.push_back(Downcast<TensorType>(f));
+    } else {
+      k->outputs.push_back(Downcast<TensorType>(ret));
+    }
+    kernels_[h].push_back(k);
+    return k;
+  }
+
+  static ObjectRef Run(Kernel* k, const Array<ObjectRef>& args) {
+    std::vector<NDArray> buffers;
+    for (const ObjectRef& a : args) FlattenValue(a, &buffers);
+    int64_t elements = 0;
+    for (NDArray& a : buffers) {
+      a = a.Contiguous();
+      if (reinterpret_cast<uintptr_t>(a.data()) % 16) a = a.Copy();
+    }
+    Array<ObjectRef> results;
+    for (const TensorType& t : k->outputs) {
+      std::vector<int64_t> shape;
+      if (!relay::StaticShape(t->shape, &shape)) throw UnsupportedError("a kernel with a dynamic result shape");
+      NDArray out = NDArray::Empty(shape, t->dtype);
+      buffers.push_back(out);
+      results.push_back(out);
+    }
+    for (const NDArray& a : buffers) elements += a.numel();
+    Execute(k, buffers, elements);
+    return k->tuple ? ObjectRef(results) : results[0];
   }
 
  private:
@@ -169,49 +212,7 @@ class DriverEvaluator : public relay::Evaluator {
     return IsStatic(func->ret_type.defined() ? func->ret_type : Downcast<Type>(func->body->checked_type_));
   }
 
-  std::shared_ptr<Kernel> Find(const Function& func) {
-    uint64_t h = StructuralHash(func);
-    std::lock_guard lock(mutex_);
-    for (auto& k : kernels_[h]) {
-      if (StructuralEqual(k->func, func)) return k;
-    }
-    auto k = std::make_shared<Kernel>();
-    k->func = func;
-    Type ret = func->ret_type.defined() ? func->ret_type : func->body->checked_type();
-    if (const auto* t = ret.as<TupleTypeNode>()) {
-      k->tuple = true;
-      for (const Type& f : t->fields) k->outputs.push_back(Downcast<TensorType>(f));
-    } else {
-      k->outputs.push_back(Downcast<TensorType>(ret));
-    }
-    kernels_[h].push_back(k);
-    return k;
-  }
-
-  ObjectRef Run(const Function& func, const Array<ObjectRef>& args) {
-    std::shared_ptr<Kernel> k = Find(func);
-    std::vector<NDArray> buffers;
-    for (const ObjectRef& a : args) FlattenValue(a, &buffers);
-    int64_t elements = 0;
-    for (NDArray& a : buffers) {
-      a = a.Contiguous();
-      if (reinterpret_cast<uintptr_t>(a.data()) % 16) a = a.Copy();
-    }
-    Array<ObjectRef> results;
-    size_t num_inputs = buffers.size();
-    for (const TensorType& t : k->outputs) {
-      std::vector<int64_t> shape;
-      if (!relay::StaticShape(t->shape, &shape)) throw UnsupportedError("a kernel with a dynamic result shape");
-      NDArray out = NDArray::Empty(shape, t->dtype);
-      buffers.push_back(out);
-      results.push_back(out);
-    }
-    for (const NDArray& a : buffers) elements += a.numel();
-    Execute(k.get(), buffers, num_inputs, elements);
-    return k->tuple ? ObjectRef(results) : results[0];
-  }
-
-  void Execute(Kernel* k, const std::vector<NDArray>& buffers, size_t, int64_t elements) {
+  static void Execute(Kernel* k, const std::vector<NDArray>& buffers, int64_t elements) {
     runtime::EntryFunction entry = nullptr;
     {
       std::lock_guard lock(k->mutex);
@@ -243,7 +244,7 @@ class DriverEvaluator : public relay::Evaluator {
         std::lock_guard lock(k->mutex);
         k->runs = kCompileAfter;
       }
-      Execute(k, buffers, 0, elements);
+      Execute(k, buffers, elements);
       return;
     }
     std::vector<void*> io;
@@ -256,11 +257,18 @@ class DriverEvaluator : public relay::Evaluator {
   std::unordered_map<uint64_t, std::vector<std::shared_ptr<Kernel>>> kernels_;
 };
 
-const bool registered = [] {
-  relay::Evaluator::Set(new DriverEvaluator);
-  return true;
+DriverEvaluator* const evaluator = [] {
+  auto* e = new DriverEvaluator;
+  relay::Evaluator::Set(e);
+  return e;
 }();
 
 }  // namespace
+
+StaticKernel FindKernel(const Function& func) {
+  return [kernel = evaluator->Find(func)](const Array<ObjectRef>& args) {
+    return DriverEvaluator::Run(kernel.get(), args);
+  };
+}
 
 }  // namespace baton::driver

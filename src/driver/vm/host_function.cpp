@@ -11,6 +11,7 @@
 #include <map>
 #include <mutex>
 
+#include "driver/evaluator.h"
 #include "driver/lower_graph.h"
 #include "driver/vm/compile.h"
 
@@ -91,12 +92,13 @@ class HostFunction {
     for (int i = 0; i < packed.size(); ++i) args.push_back(packed[i].As<ObjectRef>());
     if (args.size() != f_->params.size()) throw RuntimeError("a host function was given another number of arguments");
     if (!primitive_) return relay::Evaluator::Get().EvalOp(Downcast<Op>(call_->op), call_->attrs, args);
-    const Function kernel = For(args);
-    return relay::Evaluator::Get().EvalPrimitive(kernel.defined() ? kernel : f_, args);
+    const StaticKernel kernel = For(args);
+    return kernel ? kernel(args) : relay::Evaluator::Get().EvalPrimitive(f_, args);
   }
 
  private:
-  Function For(const Array<ObjectRef>& args) {
+  /// The kernel for arguments of these shapes; null if the result's shape depends on more.
+  StaticKernel For(const Array<ObjectRef>& args) {
     std::vector<int64_t> key;
     for (const ObjectRef& a : args) ShapeKey(a, &key);
     std::lock_guard lock(mutex_);
@@ -107,14 +109,15 @@ class HostFunction {
       types.push_back(TypeOfValue(a));
       known = known && types.back().defined();
     }
-    return by_shape_[key] = known ? Specialize(f_, types) : Function();
+    const Function f = known ? Specialize(f_, types) : Function();
+    return by_shape_[key] = f.defined() ? FindKernel(f) : StaticKernel();
   }
 
   Function f_;
   const CallNode* call_;
   bool primitive_ = false;
   std::mutex mutex_;
-  std::map<std::vector<int64_t>, Function> by_shape_;
+  std::map<std::vector<int64_t>, StaticKernel> by_shape_;
 };
 
 }  // namespace
