@@ -130,6 +130,18 @@ void TypeArgs::SameDtype(int i, int j, const char* rule) const {
   }
 }
 
+void CheckResult(const TypeArgs& in, const Type& type) {
+  auto check = [&](const Type& t) {
+    const auto* tensor = AsTensor(t);
+    if (tensor && (tensor->dtype.is_void() || tensor->dtype.is_handle() || tensor->dtype.lanes() != 1))
+      in.Fail("", "the result would be " + ShowType(t) + ", which holds no numbers: ask for another dtype");
+  };
+  check(type);
+  if (const auto* tuple = type.as<TupleTypeNode>()) {
+    for (const Type& f : tuple->fields) check(f);
+  }
+}
+
 Ints Dims(const Shape& shape) {
   Ints out;
   out.reserve(shape.size());

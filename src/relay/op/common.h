@@ -98,6 +98,8 @@ struct GuessFn<void (*)(const A&, Array<Type>*)> {
     f(AttrsAs<A>(attrs), types);
   }
 };
+/// That a result holds numbers or bool: an attribute may ask for another dtype.
+void CheckResult(const TypeArgs& in, const Type& type);
 /// A relation from a function that gives the result's type once the arguments' are known: TensorType f(const A& attrs,
 /// const TypeArgs& in), or without attributes. A null result means that it cannot be said yet.
 template <OpName kName, auto kFn>
@@ -106,6 +108,7 @@ bool Rel(const Array<Type>& types, int num_inputs, const Attrs& attrs, TypeRepor
   TypeArgs in(kName.text, types, num_inputs, reporter);
   Type out = TypeFn<decltype(kFn)>::Call(kFn, attrs, in);
   if (!out.defined()) return false;
+  CheckResult(in, out);
   reporter.Assign(types[num_inputs], out);
   return true;
 }

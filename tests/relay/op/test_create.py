@@ -2,7 +2,12 @@
 """Tensors made from little or nothing, and shapes as tensors."""
 
 import numpy as np
+import pytest
 from cases import Case, Reject, Value, bf16, bfloat16, boolean, each, f16, f32, f64, i8, i32, i64, rejects, table, u8
+
+import baton
+from baton import relay
+from baton.relay.op.make import operator
 
 # A call without inputs, or that only makes a tensor, is not folded: the constant would be larger than what makes it.
 DTYPES = each("float32", "float64", "float16", "int64", "int8", "uint8", "bool")
@@ -69,3 +74,13 @@ test_rejects = rejects(
     Reject("shape_of", "R1", ((2,), "float32"), dtype="float32"), Reject("ndarray_size", "R1", ((2,), "float32"), dtype="bool"),
     Reject("vm.shape_of", "R1", ((2,), "float32"), dtype="float32"),
 )
+
+
+@pytest.mark.parametrize("op, inputs, attrs", [("full", [((), "float32")], {"shape": [2]}), ("zeros", [], {"shape": [2]}), ("eye", [], {"rows": 2, "cols": 2}),
+                                               ("arange", [((), "int64")] * 3, {}), ("one_hot", [((2,), "int64"), ((), "float32"), ((), "float32")], {"depth": 2})],
+                         ids=lambda v: v if isinstance(v, str) else "")
+def test_results_hold_numbers(op, inputs, attrs):
+    variables = [relay.var(f"x{k}", relay.TensorType(*t)) for k, t in enumerate(inputs)]
+    func = relay.Function(variables, operator(op)(*variables, dtype="handle", **attrs))
+    with pytest.raises(baton.error.CompileError, match="holds no numbers"):
+        relay.transform.InferType()(baton.IRModule.from_expr(func))

@@ -176,8 +176,152 @@ test_nms = table(
     Case("vision.all_class_non_max_suppression", lambda *a: np.zeros((0, 3), "int64"), f32(1, 0, 4), f32(1, 2, 0), *LIMITS),
     dynamic=True)
 
+def upsampled3d(x, scale_d=1.0, scale_h=1.0, scale_w=1.0, layout="NCDHW", method="nearest_neighbor", coordinate_transformation_mode="half_pixel"):
+    at = [layout.index(c) for c in "DHW"]
+    size = [int(np.floor(x.shape[a] * s + 0.5)) for a, s in zip(at, (scale_d, scale_h, scale_w), strict=True)]
+    return resize_nd(x, at, size, method={"trilinear": "linear"}.get(method, method), coordinate_transformation_mode=coordinate_transformation_mode)
+
+
+def crop_and_resize(x, boxes, which, crop_size, layout="NCHW", method="bilinear", extrapolation_value=0.0, out_dtype=None):
+    if layout == "NHWC":
+        return crop_and_resize(x.transpose(0, 3, 1, 2), boxes, which, crop_size, "NCHW", method, extrapolation_value, out_dtype).transpose(0, 2, 3, 1)
+    out = np.full((len(boxes), x.shape[1], *crop_size), extrapolation_value, "float64")
+    for b, (y1, x1, y2, x2) in enumerate(boxes.astype("float64")):
+        for p, q in np.ndindex(*crop_size):
+            v, u = ((lo + hi) / 2 * (n - 1) if m <= 1 else lo * (n - 1) + k * (hi - lo) * (n - 1) / (m - 1)
+                    for lo, hi, n, m, k in ((y1, y2, x.shape[2], crop_size[0], p), (x1, x2, x.shape[3], crop_size[1], q)))
+            if not (0 <= v <= x.shape[2] - 1 and 0 <= u <= x.shape[3] - 1):
+                continue
+            if method == "nearest_neighbor":
+                out[b, :, p, q] = x[which[b], :, int(v + 0.5), int(u + 0.5)]
+                continue
+            t, s, f, g = int(v), int(u), v - int(v), u - int(u)
+            t1, s1 = int(np.ceil(v)), int(np.ceil(u))
+            image = x[which[b]].astype("float64")
+            out[b, :, p, q] = (image[:, t, s] * (1 - g) + image[:, t, s1] * g) * (1 - f) + (image[:, t1, s] * (1 - g) + image[:, t1, s1] * g) * f
+    return out.astype(out_dtype or x.dtype)
+
+
+def dilation2d(x, w, strides=(1, 1), padding=(0, 0), dilations=(1, 1), data_layout="NCHW", kernel_layout="IHW", out_dtype=None):
+    if data_layout == "NHWC":
+        x = x.transpose(0, 3, 1, 2)
+    if kernel_layout == "HWI":
+        w = w.transpose(2, 0, 1)
+    t, left, b, r = padding * 4 if len(padding) == 1 else (*padding, *padding) if len(padding) == 2 else padding
+    wide = np.pad(x.astype("float64"), ((0, 0), (0, 0), (t, b), (left, r)), constant_values=-np.inf)
+    span = [(w.shape[k + 1] - 1) * dilations[k] + 1 for k in range(2)]
+    out = np.zeros((*x.shape[:2], *((wide.shape[k + 2] - span[k]) // strides[k] + 1 for k in range(2))))
+    for p, q in np.ndindex(*out.shape[2:]):
+        y, u = p * strides[0], q * strides[1]
+        out[:, :, p, q] = (wide[:, :, y:y + span[0]:dilations[0], u:u + span[1]:dilations[1]] + w).max((2, 3))
+    return (out.transpose(0, 2, 3, 1) if data_layout == "NHWC" else out).astype(out_dtype or x.dtype)
+
+
+CROPS = Value([[0, 0, 1, 1], [0.2, 0.3, 0.8, 0.6], [0.9, 0.8, 0.1, 0.2], [-0.5, 0, 1.5, 1]], "float32")
+test_crop = table(
+    Case("nn.upsampling3d", upsampled3d, f32(1, 2, 3, 2, 4), scale_d=2.0, scale_h=each(1.0, 1.5), scale_w=3.0, method=each("nearest_neighbor", "trilinear"), dynamic="R3", **T),
+    Case("nn.upsampling3d", lambda x, **kw: x.repeat(2, 1).repeat(2, 2).repeat(2, 3), u8(1, 2, 3, 2, 2), scale_d=2.0, scale_h=2.0, scale_w=2.0, layout="NDHWC"),
+    Case("nn.upsampling3d", upsampled3d, f32(1, 1, 3, 2, 4), scale_d=2.0, method="trilinear", coordinate_transformation_mode=each("align_corners", "asymmetric"), **T),
+    Case("image.crop_and_resize", crop_and_resize, f32(2, 3, 5, 7), CROPS, Value([0, 1, 1, 0], "int32"), crop_size=each([3, 4], [1, 1]), method=each("bilinear", "nearest_neighbor"),
+         extrapolation_value=each(0.0, -3.0), rtol=1e-5, atol=1e-5),
+    Case("image.crop_and_resize", crop_and_resize, u8(1, 5, 5, 2), Value([[0, 0, 1, 1]], "float64"), Value([0], "int64"), crop_size=[9, 3], layout="NHWC", out_dtype=each("float32", "uint8")),
+    Case("image.crop_and_resize", lambda x, b, i, **kw: np.zeros((0, 2, 3, 3), "float32"), f32(1, 2, 5, 5), f32(0, 4), i32(0), crop_size=[3, 3]),
+    Case("image.crop_and_resize", lambda x, b, i, crop_size: crop_and_resize(x, b, np.array([1, 0]), crop_size), f32(2, 1, 5, 5), Value([[0, 0, 1, 1]] * 2, "float32"),
+         Value([9, -9], "int64"), crop_size=[5, 5], name="images that are not there", rtol=1e-5, atol=1e-6),
+    Case("image.dilation2d", dilation2d, f32(2, 3, 6, 7), f32(3, 2, 3), strides=each([1, 1], [2, 3]), padding=each([0, 0], [1], [1, 0, 0, 2]), dilations=each([1, 1], [2, 2]), rtol=1e-6, atol=1e-6),
+    Case("image.dilation2d", dilation2d, i32(1, 5, 5, 2), i32(3, 3, 2), data_layout="NHWC", kernel_layout="HWI"),
+    Case("image.dilation2d", dilation2d, f16(1, 1, 3, 3), f16(1, 3, 3), padding=[1], rtol=2e-3),
+    Case("image.dilation2d", lambda x, w: np.zeros((0, 1, 2, 2), "float32"), f32(0, 1, 3, 3), f32(1, 2, 2)),
+    dynamic=True)
+
+
+def valid_counts(x, least, id_index=0, score_index=1):
+    counts, out, places = np.zeros(len(x), "int32"), np.full_like(x, -1), np.full(x.shape[:2], -1, "int32")
+    for b, rows in enumerate(x):
+        keep = [i for i, r in enumerate(rows) if r[score_index] > least and (id_index < 0 or r[id_index] >= 0)]
+        counts[b], places[b, :len(keep)] = len(keep), keep
+        out[b, :len(keep)] = rows[keep]
+    return counts, out, places
+
+
+def iou(a, b):
+    a, b = (np.concatenate([np.minimum(v[:2], v[2:]), np.maximum(v[:2], v[2:])]).astype("float64") for v in (a, b))
+    common = np.prod(np.maximum(np.minimum(a[2:], b[2:]) - np.maximum(a[:2], b[:2]), 0))
+    whole = np.prod(a[2:] - a[:2]) + np.prod(b[2:] - b[:2]) - common
+    return common / whole if whole > 0 else 0
+
+
+def suppress(x, valid, indices, most, threshold, force_suppress=False, top_k=-1, coord_start=2, score_index=1, id_index=0, return_indices=True, invalid_to_bottom=False):
+    out, places, counts = np.full_like(x, -1), np.full(x.shape[:2], -1, "int32"), np.zeros((len(x), 1), "int32")
+    for b, rows in enumerate(x):
+        order = [i for i in range(int(valid[b])) if id_index < 0 or rows[i, id_index] >= 0]
+        order = sorted(order, key=lambda i, rows=rows: -rows[i, score_index])[:top_k if top_k > 0 else None]
+        kept = []
+        for at, i in enumerate(order):
+            if most > 0 and len(kept) == most:
+                break
+            rival = [k for k in kept if force_suppress or id_index < 0 or rows[i, id_index] == rows[k, id_index]]
+            if all(iou(rows[i, coord_start:coord_start + 4], rows[k, coord_start:coord_start + 4]) < threshold for k in rival):
+                out[b, len(kept) if invalid_to_bottom else at] = rows[i]
+                places[b, len(kept)] = indices[b, i]
+                kept.append(i)
+        counts[b] = len(kept)
+    return (places, counts) if return_indices else out
+
+
+def detections(rng):
+    low = rng.uniform(0, 5, (2, 10, 2))
+    return np.concatenate([rng.integers(-1, 3, (2, 10, 1)), rng.uniform(0, 1, (2, 10, 1)), low, low + rng.uniform(1, 5, (2, 10, 2))], -1).astype("float32")
+
+
+def prior(x, sizes=(1.0,), ratios=(1.0,), steps=(-1.0, -1.0), offsets=(0.5, 0.5), clip=False):
+    h, w = x.shape[2:]
+    kinds = [(s * h / w, s) for s in sizes] + [(sizes[0] * h / w * r**0.5, sizes[0] / r**0.5) for r in ratios[1:]]
+    sy, sx = (steps[0] if steps[0] > 0 else 1 / h), (steps[1] if steps[1] > 0 else 1 / w)
+    out = [[(j + offsets[1]) * sx - u / 2, (i + offsets[0]) * sy - v / 2, (j + offsets[1]) * sx + u / 2, (i + offsets[0]) * sy + v / 2]
+           for i in range(h) for j in range(w) for u, v in kinds]
+    out = np.array(out).reshape(1, -1, 4)
+    return (np.clip(out, 0, 1) if clip else out).astype(x.dtype)
+
+
+def transform_loc(prob, loc, anchor, clip=True, threshold=0.01, variances=(0.1, 0.1, 0.2, 0.2)):
+    out, counts = np.full((len(prob), prob.shape[2], 6), -1, prob.dtype), np.zeros(len(prob), "int32")
+    for b in range(len(prob)):
+        for i in range(prob.shape[2]):
+            best = 1 + int(np.argmax(prob[b, 1:, i]))
+            if prob[b, best, i] < threshold:
+                continue
+            x1, y1, x2, y2 = anchor[0, i].astype("float64")
+            dx, dy, dw, dh = loc[b, 4 * i:4 * i + 4].astype("float64") * variances
+            cx, cy, w, h = (x1 + x2) / 2 + dx * (x2 - x1), (y1 + y2) / 2 + dy * (y2 - y1), np.exp(dw) * (x2 - x1) / 2, np.exp(dh) * (y2 - y1) / 2
+            box = np.array([cx - w, cy - h, cx + w, cy + h])
+            out[b, counts[b]] = [best - 1, prob[b, best, i], *(np.clip(box, 0, 1) if clip else box)]
+            counts[b] += 1
+    return out, counts
+
+
+VALID, PLACES = Value([10, 7], "int32"), Value(np.arange(20).reshape(2, 10), "int32")
+test_boxes = table(
+    Case("vision.get_valid_counts", valid_counts, detections, Value(0.4, "float32"), id_index=each(0, -1)),
+    Case("vision.get_valid_counts", valid_counts, f32(1, 4, 5), Value([0.0], "float32"), id_index=-1, score_index=0),
+    Case("vision.get_valid_counts", valid_counts, f32(2, 0, 6), Value(0.0, "float32")),
+    Case("vision.non_max_suppression", suppress, detections, VALID, PLACES, Value(-1, "int32"), Value(0.3, "float32"), force_suppress=each(False, True), id_index=each(0, -1),
+         return_indices=each(True, False), invalid_to_bottom=each(False, True)),
+    Case("vision.non_max_suppression", suppress, detections, VALID, PLACES, Value(2, "int32"), Value(0.3, "float32"), top_k=each(-1, 4), return_indices=each(True, False)),
+    Case("vision.non_max_suppression", suppress, f32(1, 0, 6), Value([0], "int32"), i32(1, 0), Value(2, "int32"), Value(0.3, "float32"), return_indices=each(True, False)),
+    Case("vision.multibox_prior", prior, f32(1, 2, 3, 4), sizes=each([1.0], [0.3, 0.6]), ratios=each([1.0], [1.0, 2.0, 0.5]), clip=each(False, True), rtol=1e-5, atol=1e-6),
+    Case("vision.multibox_prior", prior, f64(1, 2, 3, 4), steps=[0.2, 0.1], offsets=[0.0, 0.25], rtol=1e-9, atol=1e-9),
+    Case("vision.multibox_prior", lambda x: np.zeros((1, 0, 4), "float32"), f32(1, 2, 0, 4)),
+    Case("vision.multibox_transform_loc", transform_loc, f32(2, 4, 6).within(0, 1), f32(2, 24), f32(1, 6, 4).within(0, 1), clip=each(False, True), threshold=each(0.01, 0.7), rtol=1e-5, atol=1e-5),
+    Case("vision.multibox_transform_loc", lambda *a: (np.full((1, 2, 6), -1, "float32"), np.zeros(1, "int32")), f32(1, 1, 2), f32(1, 8), f32(1, 2, 4), name="background alone"),
+    dynamic=True)
+
 X, R, G = ((2, 3, 8, 9), "float32"), ((4, 5), "float32"), ((2, 2, 3, 4), "float32")
 B, S, ONE = ((2, 12, 4), "float32"), ((2, 3, 12), "float32"), ((), "float32")
+CROP, C4, N4 = "image.crop_and_resize", ((4, 4), "float32"), ((4,), "int32")
+V3, W3, D3 = ((1, 1, 2, 2, 2), "float32"), ((3, 2, 2), "float32"), ((2, 10, 6), "float32")
+V2, I2 = ((2,), "int32"), ((2, 10), "int32")
+P3, L2, A3 = ((2, 4, 6), "float32"), ((2, 24), "float32"), ((1, 6, 4), "float32")
 NMS = "vision.all_class_non_max_suppression"
 test_rejects = rejects(
     *[r for op, x, kw in (("image.resize1d", ((2, 3, 4), "float32"), {"size": [3]}), ("image.resize2d", X, {"size": [3, 4]}), ("image.resize3d", ((1, 1, 2, 2, 2), "float32"), {"size": [3, 4, 5]}),
@@ -204,4 +348,28 @@ test_rejects = rejects(
     Reject(NMS, "R1", (B[0], "int32"), S, ONE, ONE, ONE), Reject(NMS, "R1", B, (S[0], "int32"), ONE, ONE, ONE), Reject(NMS, "R2", ((2, 12), "float32"), S, ONE, ONE, ONE),
     Reject(NMS, "R2", ((2, 12, 5), "float32"), S, ONE, ONE, ONE), Reject(NMS, "R2", B, ((2, 3, 11), "float32"), ONE, ONE, ONE), Reject(NMS, "R3", B, S, ((2,), "int64"), ONE, ONE),
     Reject(NMS, "R3", B, S, ((), "bool"), ONE, ONE), Reject(NMS, "R4", B, S, ONE, ONE, ONE, output_format="tensorflow"),
+    Reject("nn.upsampling3d", "R1", ((1, 1, 2, 2, 2), "bool")), Reject("nn.upsampling3d", "R2", V3, method="bilinear"), Reject("nn.upsampling3d", "R2", V3, coordinate_transformation_mode="tf_crop_and_resize"),
+    Reject("nn.upsampling3d", "R5", X),
+    Reject("nn.upsampling3d", "R5", V3, layout="NCHWD"), Reject("nn.upsampling3d", "R5", V3, scale_d=float("nan")),
+    *[Reject(CROP, rule, *inputs, **{"crop_size": [2, 2], **attrs}) for rule, inputs, attrs in (
+        ("R1", ((X[0], "bool"), C4, N4), {}), ("R1", (X, (C4[0], "int32"), N4), {}), ("R1", (X, C4, (N4[0], "float32")), {}), ("R2", (((2, 3, 8), "float32"), C4, N4), {}),
+        ("R2", (X, ((4,), "float32"), N4), {}), ("R2", (X, C4, ((4, 1), "int32")), {}), ("R3", (X, C4, N4), {"layout": "NCWH"}), ("R3", (X, C4, N4), {"method": "cubic"}),
+        ("R3", (X, C4, N4), {"crop_size": [2]}), ("R4", (X, ((4, 5), "float32"), N4), {}), ("R4", (X, C4, ((3,), "int32")), {}), ("R5", (((2, 3, 0, 9), "float32"), C4, N4), {}))],
+    *[Reject("image.dilation2d", rule, *inputs, **attrs) for rule, inputs, attrs in (
+        ("R1", ((X[0], "bool"), (W3[0], "bool")), {}), ("R1", (X, (W3[0], "float64")), {}), ("R2", (((3, 8, 9), "float32"), W3), {}), ("R2", (X, X), {}), ("R3", (X, W3), {"data_layout": "NCWH"}),
+        ("R3", (X, W3), {"kernel_layout": "OIHW"}), ("R3", (X, W3), {"strides": [1]}), ("R3", (X, W3), {"padding": [1, 1, 1]}), ("R4", (X, ((2, 2, 2), "float32")), {}),
+        ("R5", (X, ((3, 9, 2), "float32")), {}), ("R5", (X, ((3, 0, 2), "float32")), {}))],
+    *[Reject("vision.get_valid_counts", rule, *inputs, **attrs) for rule, inputs, attrs in (
+        ("R1", ((D3[0], "int32"), ONE), {}), ("R2", (((10, 6), "float32"), ONE), {}), ("R3", (D3, ((2,), "float32")), {}), ("R3", (D3, ((), "bool")), {}), ("R4", (D3, ONE), {"score_index": 6}),
+        ("R4", (D3, ONE), {"id_index": 6}))],
+    *[Reject("vision.non_max_suppression", rule, *inputs, **attrs) for rule, inputs, attrs in (
+        ("R1", ((D3[0], "int32"), V2, I2, ONE, ONE), {}), ("R1", (D3, (V2[0], "float32"), I2, ONE, ONE), {}), ("R1", (D3, V2, (I2[0], "float32"), ONE, ONE), {}),
+        ("R2", (((10, 6), "float32"), V2, I2, ONE, ONE), {}), ("R2", (D3, ((3,), "int32"), I2, ONE, ONE), {}), ("R2", (D3, V2, ((2, 9), "int32"), ONE, ONE), {}), ("R2", (D3, V2, V2, ONE, ONE), {}),
+        ("R3", (D3, V2, I2, ((2,), "int32"), ONE), {}), ("R3", (D3, V2, I2, ONE, ((2,), "float32")), {}), ("R4", (D3, V2, I2, ONE, ONE), {"coord_start": 3}),
+        ("R4", (D3, V2, I2, ONE, ONE), {"score_index": 9}), ("R4", (D3, V2, I2, ONE, ONE), {"id_index": 6}), ("R4", (D3, V2, I2, ONE, ONE), {"coord_start": 2**63 - 1}))],
+    Reject("vision.multibox_prior", "R1", (X[0], "int32")), Reject("vision.multibox_prior", "R2", ((2, 3, 8), "float32")), Reject("vision.multibox_prior", "R3", X, sizes=[]),
+    Reject("vision.multibox_prior", "R3", X, steps=[1.0]),
+    *[Reject("vision.multibox_transform_loc", rule, *inputs, **attrs) for rule, inputs, attrs in (
+        ("R1", ((P3[0], "int32"), L2, A3), {}), ("R1", (P3, (L2[0], "float64"), A3), {}), ("R1", (P3, L2, (A3[0], "float64")), {}), ("R2", (P3, ((2, 23), "float32"), A3), {}),
+        ("R2", (P3, L2, ((1, 5, 4), "float32")), {}), ("R2", (P3, L2, ((1, 6, 5), "float32")), {}), ("R2", (((2, 4), "float32"), L2, A3), {}), ("R3", (P3, L2, A3), {"variances": [0.1]}))],
 )

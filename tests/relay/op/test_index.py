@@ -159,6 +159,13 @@ test_scatter_dynamic = table(
     Case("scatter_nd", scatter_nd, f32(3, 4), i64(2, 5).within(-3, 2), f32(5), dynamic="R4"),
 )
 
+test_unravel = table(
+    Case("unravel_index", lambda i, s: np.array(np.unravel_index(i, tuple(s))).astype(i.dtype), i64(2, 3).within(0, 23), Value([2, 3, 4], "int64")),
+    Case("unravel_index", lambda i, s: np.array(np.unravel_index(i, tuple(s))).astype(i.dtype), i32().within(0, 11), Value([3, 4], "int32")),
+    Case("unravel_index", lambda i, s: i[None], u8(4).within(0, 9), Value([10], "int64")),
+    Case("unravel_index", lambda i, s: np.zeros((2, 0), "int64"), i64(0), Value([10, 2], "int64")),
+)
+
 test_dense = table(
     Case("sparse_to_dense", sparse_to_dense, Value([[0, 1], [2, 3], [1, 1]], "int64"), f32(3), f32(), output_shape=[3, 4]),
     Case("sparse_to_dense", sparse_to_dense, Value([0, 4, 1], "int32"), i64(3), i64(), output_shape=[5]),
@@ -218,6 +225,7 @@ test_rejects = rejects(
     Reject("sparse_to_dense", "R3", AT, ((2,), "float32"), ((1,), "float32"), output_shape=[4]),
     Reject("sparse_to_dense", "R4", ((2, 3), "int64"), ((2,), "float32"), ((), "float32"), output_shape=[4]),
     Reject("sparse_to_dense", "R5", AT, ((3,), "float32"), ((), "float32"), output_shape=[4]),
+    Reject("unravel_index", "R1", A, AT), Reject("unravel_index", "R1", AT, ((2, 1), "int64")), Reject("unravel_index", "R2", AT, ((65,), "int64")),
     Reject("one_hot", "R1", ((2,), "float32"), ((), "float32"), ((), "float32"), depth=2),
     Reject("one_hot", "R2", AT, ((), "float32"), ((), "int32"), depth=2), Reject("one_hot", "R3", AT, ((2,), "float32"), ((), "float32"), depth=2),
     Reject("one_hot", "R3", AT, ((), "float32"), ((0,), "float32"), depth=2),
@@ -248,3 +256,30 @@ def test_scatter_is_in_order():
         np.testing.assert_array_equal(evaluate(relay.Function(variables, expr), values, kind)[0], [3999, 3997, 3998])
 
 
+def run(build, *inputs):
+    """The value by the interpreter and compiled, which have to agree."""
+    from cases import evaluate
+    variables = [relay.var(f"x{k}", shape=a.shape, dtype=str(a.dtype)) for k, a in enumerate(inputs)]
+    got = [evaluate(relay.Function(variables, build(*variables)), inputs, kind)[0] for kind in ("debug", "graph")]
+    np.testing.assert_array_equal(*got)
+    return got[0]
+
+
+def test_composed_functions():
+    x = np.arange(24, dtype="float32").reshape(2, 3, 4)
+    i, j = np.array([[1], [0]]), np.array([2, -1], "int32")
+    np.testing.assert_array_equal(run(lambda x, i, j: relay.adv_index([x, i, j]), x, i, j), x[i, j])
+    np.testing.assert_array_equal(run(lambda x, i: relay.adv_index(relay.Tuple([x, i])), x, i), x[i])
+    np.testing.assert_array_equal(run(lambda x: relay.collapse_sum_to(x, (3, 1)), x), x.sum(0).sum(1, keepdims=True))
+    np.testing.assert_array_equal(run(lambda x: relay.collapse_sum_to(x, relay.const([4])), x), x.sum((0, 1)))
+    ids = np.array([1, 1])
+    want = np.zeros((3, 3, 4), "float32")
+    np.add.at(want, ids, x)
+    np.testing.assert_array_equal(run(lambda x, s: relay.segment_sum(x, s, 3), x, ids), want)
+
+
+def test_segment_sum_of_as_many_as_there_are():
+    from cases import evaluate
+    x, ids = relay.var("x", shape=(4, 2)), relay.var("ids", shape=(4,), dtype="int32")
+    (got,) = evaluate(relay.Function([x, ids], relay.segment_sum(x, ids)), [np.ones((4, 2), "float32"), np.array([0, 2, 2, 0], "int32")])
+    np.testing.assert_array_equal(got, [[2, 2], [0, 0], [2, 2]])

@@ -45,6 +45,18 @@ test_reshape = table(
     Case("nn.batch_flatten", lambda x: x.reshape(0, 12), f32(0, 3, 4)),
     dynamic=True)
 
+def reversed_reshape(*shape):
+    return lambda x, newshape: x.reshape(shape)
+
+
+test_reverse_reshape = table(
+    Case("reverse_reshape", reversed_reshape(50, 4), f32(10, 5, 4), newshape=each([-1, 0], [50, 4], [50, -1], [50, 0])),
+    Case("reverse_reshape", reversed_reshape(10, 20), i8(10, 5, 4), newshape=each([0, -3], [-2, -3], [-1, 20])),
+    Case("reverse_reshape", reversed_reshape(2, 3, 4), f16(6, 4), newshape=each([-4, 2, 3, 0], [-4, 2, -1, 0], [-4, -1, 3, -2])),
+    Case("reverse_reshape", reversed_reshape(), u8(1), newshape=[]),
+    Case("reverse_reshape", reversed_reshape(0, 2), f32(2, 0), newshape=[-1, 2]),
+    dynamic=True)
+
 test_dims = table(
     Case("expand_dims", expand, f32(2, 3), axis=each(0, 1, 2, -1, -2, -3), num_newaxis=each(0, 1, 2)),
     Case("expand_dims", expand, i64(), axis=each(0, -1), num_newaxis=each(1, 3)),
@@ -137,6 +149,8 @@ test_rejects = rejects(
     Reject("reshape", "R2", A, newshape=[2, 3, 0]), Reject("reshape", "R2", A, newshape=[2, -3]), Reject("reshape", "R2", ((), "int8"), newshape=[-4, 1, 1]),
     Reject("reshape", "R3", A, newshape=[5], says="6 elements"), Reject("reshape", "R3", A, newshape=[4, -1]), Reject("reshape", "R3", A, newshape=[-4, 2, 2, 3]),
     Reject("reshape", "R3", ((0, 3), "float32"), newshape=[0, -1], allowzero=True), Reject("reshape", "R3", ((0, 3), "float32"), newshape=[1]),
+    Reject("reverse_reshape", "R1", A, newshape=[-1, -1]), Reject("reverse_reshape", "R1", A, newshape=[2, -4]), Reject("reverse_reshape", "R2", A, newshape=[0, 2, 3]),
+    Reject("reverse_reshape", "R3", A, newshape=[4]),
     Reject("reshape_like", "R1", A, ((4,), "float32"), says="6 elements"),
     Reject("nn.batch_flatten", "R1", ((), "float32")),
     Reject("expand_dims", "R1", A, num_newaxis=63), Reject("expand_dims", "R2", A, axes=[0, -4]),

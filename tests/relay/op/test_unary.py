@@ -94,10 +94,18 @@ test_parameters = table(
     Case("nn.prelu", lambda x, a: np.where(x < 0, a * x, x), f32(2, 3, 4), f32(3, 1)),
 )
 
+test_fixed_point = table(
+    Case("fixed_point_multiply", lambda x, multiplier, shift: np.floor(x * (multiplier / 2**31 * 2.0**shift) + 0.5).astype("int32"), i32(3, 4).within(-10**6, 10**6),
+         multiplier=each(2**30, -(2**30), 1288490189, 2**31 - 1), shift=each(0, 1, 3, -2)),
+    Case("fixed_point_multiply", lambda x, multiplier, shift: x, i32(0, 2), multiplier=5, shift=each(30, -31)),
+)
 test_rejects_families = rejects(
+    Reject("fixed_point_multiply", "R1", ((2,), "int64"), multiplier=1, shift=0), Reject("fixed_point_multiply", "R2", ((2,), "int32"), multiplier=2**31, shift=0),
+    Reject("fixed_point_multiply", "R2", ((2,), "int32"), multiplier=1, shift=31),
     *[Reject(op, "R1", ((2,), "int32")) for op in (*FLOAT, "nn.elu", "nn.celu", "nn.selu", "nn.hard_sigmoid", "nn.thresholded_relu", "nn.swish", "nn.leaky_relu")],
     *[Reject(op, "R1", ((2,), "bool")) for op in ("abs", "negative", "floor", "ceil", "trunc", "nn.relu", "sign", "round", "isnan", "isfinite")],
-    Reject("clip", "R1", ((2,), "bool"), a_min=0.0, a_max=1.0), Reject("nn.shrink", "R1", ((2,), "bool")), Reject("popcount", "R1", ((2,), "float32")),
+    Reject("clip", "R1", ((2,), "bool"), a_min=0.0, a_max=1.0), Reject("clip", "R2", ((2,), "float32"), a_min=math.nan, a_max=1.0),
+    Reject("clip", "R2", ((2,), "int32"), a_min=0.0, a_max=math.nan), Reject("nn.shrink", "R1", ((2,), "bool")), Reject("popcount", "R1", ((2,), "float32")),
 )
 test_rejects = rejects(
     Reject("exp", "R1", ((2,), "int32"), says="int32"),

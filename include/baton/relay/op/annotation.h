@@ -29,6 +29,14 @@ struct DeviceCopyAttrs : AttrsNode<DeviceCopyAttrs> {
     d(F<&DeviceCopyAttrs::dst_dev_type>, "Device of the result.");
   }
 };
+/// Attributes of annotation.compiler_begin and annotation.compiler_end.
+struct CompilerAttrs : AttrsNode<CompilerAttrs> {
+  static constexpr auto _type_key = "relay.attrs.CompilerAttrs";
+  String compiler;
+  static constexpr void Describe(auto& d) {
+    d(F<&CompilerAttrs::compiler>, "Name of the code generator that the region is for.", kRequired);
+  }
+};
 struct ShapeFuncAttrs : AttrsNode<ShapeFuncAttrs> {
   static constexpr auto _type_key = "relay.attrs.ShapeFuncAttrs";
   Array<int64_t> is_input = {};
@@ -67,6 +75,7 @@ struct AllocTensorAttrs : AttrsNode<AllocTensorAttrs> {
 };
 
 namespace op {
+extern BATON_DLL const Op compiler_begin, compiler_end;
 extern BATON_DLL const Op on_device, device_copy, stop_fusion, checkpoint, vm_shape_of, vm_shape_func, vm_invoke_tvm_op,
     vm_reshape_tensor, memory_alloc_storage, memory_alloc_tensor, memory_kill;
 }  // namespace op

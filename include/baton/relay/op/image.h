@@ -131,7 +131,116 @@ struct AllClassNMSAttrs : AttrsNode<AllClassNMSAttrs> {
   }
 };
 
+struct CropAndResizeAttrs : AttrsNode<CropAndResizeAttrs> {
+  static constexpr auto _type_key = "relay.attrs.CropAndResizeAttrs";
+  Array<int64_t> crop_size;
+  String layout = "NCHW";
+  String method = "bilinear";
+  double extrapolation_value = 0;
+  DataType out_dtype;
+  static constexpr void Describe(auto& d) {
+    d(F<&CropAndResizeAttrs::crop_size>, "(height, width) of the result.", kRequired, AtLeast(0));
+    d(F<&CropAndResizeAttrs::layout>, "\"NCHW\" or \"NHWC\".");
+    d(F<&CropAndResizeAttrs::method>, "\"bilinear\" or \"nearest_neighbor\".");
+    d(F<&CropAndResizeAttrs::extrapolation_value>, "What lies outside data.");
+    d(F<&CropAndResizeAttrs::out_dtype>, "Dtype of the result; not given: that of data.");
+  }
+};
+struct Dilation2DAttrs : AttrsNode<Dilation2DAttrs> {
+  static constexpr auto _type_key = "relay.attrs.Dilation2DAttrs";
+  Array<int64_t> strides = {1, 1};
+  Array<int64_t> padding = {0, 0};
+  Array<int64_t> dilations = {1, 1};
+  String data_layout = "NCHW";
+  String kernel_layout = "IHW";
+  DataType out_dtype;
+  static constexpr void Describe(auto& d) {
+    d(F<&Dilation2DAttrs::strides>, "Steps of the window.", AtLeast(1));
+    d(F<&Dilation2DAttrs::padding>, "1, 2 or 4 numbers: begins, then ends; what is added never is the largest.",
+      AtLeast(0));
+    d(F<&Dilation2DAttrs::dilations>, "Steps within the window.", AtLeast(1));
+    d(F<&Dilation2DAttrs::data_layout>, "\"NCHW\" or \"NHWC\".");
+    d(F<&Dilation2DAttrs::kernel_layout>, "\"IHW\" or \"HWI\".");
+    d(F<&Dilation2DAttrs::out_dtype>, "Dtype of the result; not given: that of data.");
+  }
+};
+struct UpSampling3DAttrs : AttrsNode<UpSampling3DAttrs> {
+  static constexpr auto _type_key = "relay.attrs.UpSampling3DAttrs";
+  double scale_d = 1;
+  double scale_h = 1;
+  double scale_w = 1;
+  String layout = "NCDHW";
+  String method = "nearest_neighbor";
+  String coordinate_transformation_mode = "half_pixel";
+  static constexpr void Describe(auto& d) {
+    d(F<&UpSampling3DAttrs::scale_d>, "Factor of the depth.", AtLeast(0));
+    d(F<&UpSampling3DAttrs::scale_h>, "Factor of the height.", AtLeast(0));
+    d(F<&UpSampling3DAttrs::scale_w>, "Factor of the width.", AtLeast(0));
+    d(F<&UpSampling3DAttrs::layout>, "\"NCDHW\" or \"NDHWC\".");
+    d(F<&UpSampling3DAttrs::method>, "\"nearest_neighbor\" or \"trilinear\".");
+    d(F<&UpSampling3DAttrs::coordinate_transformation_mode>,
+      "Where an element of the result lies in data; the names are ONNX's.");
+  }
+};
+struct GetValidCountsAttrs : AttrsNode<GetValidCountsAttrs> {
+  static constexpr auto _type_key = "relay.attrs.GetValidCountsAttrs";
+  int64_t id_index = 0;
+  int64_t score_index = 1;
+  static constexpr void Describe(auto& d) {
+    d(F<&GetValidCountsAttrs::id_index>, "Place of the class among a box's numbers; negative: there is none.");
+    d(F<&GetValidCountsAttrs::score_index>, "Place of the score.", AtLeast(0));
+  }
+};
+struct NonMaximumSuppressionAttrs : AttrsNode<NonMaximumSuppressionAttrs> {
+  static constexpr auto _type_key = "relay.attrs.NonMaximumSuppressionAttrs";
+  bool force_suppress = false;
+  int64_t top_k = -1;
+  int64_t coord_start = 2;
+  int64_t score_index = 1;
+  int64_t id_index = 0;
+  bool return_indices = true;
+  bool invalid_to_bottom = false;
+  static constexpr void Describe(auto& d) {
+    d(F<&NonMaximumSuppressionAttrs::force_suppress>, "Whether boxes of other classes suppress each other, too.");
+    d(F<&NonMaximumSuppressionAttrs::top_k>, "How many of the best are looked at; 0 or less: all.");
+    d(F<&NonMaximumSuppressionAttrs::coord_start>, "Place of the first of four coordinates among a box's numbers.",
+      AtLeast(0));
+    d(F<&NonMaximumSuppressionAttrs::score_index>, "Place of the score.", AtLeast(0));
+    d(F<&NonMaximumSuppressionAttrs::id_index>, "Place of the class; negative: there is none.");
+    d(F<&NonMaximumSuppressionAttrs::return_indices>, "Whether places of boxes are wanted, not the boxes.");
+    d(F<&NonMaximumSuppressionAttrs::invalid_to_bottom>, "Whether the boxes that stay come first.");
+  }
+};
+struct MultiBoxPriorAttrs : AttrsNode<MultiBoxPriorAttrs> {
+  static constexpr auto _type_key = "relay.attrs.MultiBoxPriorAttrs";
+  Array<double> sizes = {1.0};
+  Array<double> ratios = {1.0};
+  Array<double> steps = {-1.0, -1.0};
+  Array<double> offsets = {0.5, 0.5};
+  bool clip = false;
+  static constexpr void Describe(auto& d) {
+    d(F<&MultiBoxPriorAttrs::sizes>, "Sizes of boxes, as shares of the image.");
+    d(F<&MultiBoxPriorAttrs::ratios>, "Width to height; all but the first, with the first size.");
+    d(F<&MultiBoxPriorAttrs::steps>, "(y, x) between boxes; not above 0: that of data's elements.");
+    d(F<&MultiBoxPriorAttrs::offsets>, "(y, x) of the centres within a step.");
+    d(F<&MultiBoxPriorAttrs::clip>, "Whether boxes end at the image.");
+  }
+};
+struct MultiBoxTransformLocAttrs : AttrsNode<MultiBoxTransformLocAttrs> {
+  static constexpr auto _type_key = "relay.attrs.MultiBoxTransformLocAttrs";
+  bool clip = true;
+  double threshold = 0.01;
+  Array<double> variances = {0.1, 0.1, 0.2, 0.2};
+  static constexpr void Describe(auto& d) {
+    d(F<&MultiBoxTransformLocAttrs::clip>, "Whether boxes end at the image.");
+    d(F<&MultiBoxTransformLocAttrs::threshold>, "Score below which a box is none.");
+    d(F<&MultiBoxTransformLocAttrs::variances>, "Factors of the predicted x, y, width, height.");
+  }
+};
+
 namespace op {
+extern BATON_DLL const Op crop_and_resize, dilation2d, upsampling3d, get_valid_counts, non_max_suppression,
+    multibox_prior, multibox_transform_loc;
 extern BATON_DLL const Op resize1d, resize2d, resize3d, resize_nd, grid_sample, affine_grid, roi_align, roi_pool,
     all_class_nms;
 }  // namespace op

@@ -61,6 +61,15 @@ struct ReshapeLikeAttrs : AttrsNode<ReshapeLikeAttrs> {
     d(F<&ReshapeLikeAttrs::rhs_end>, "The one after the last; None: all.");
   }
 };
+struct FixedPointMultiplyAttrs : AttrsNode<FixedPointMultiplyAttrs> {
+  static constexpr auto _type_key = "relay.attrs.FixedPointMultiplyAttrs";
+  int64_t multiplier = 0;
+  int64_t shift = 0;
+  static constexpr void Describe(auto& d) {
+    d(F<&FixedPointMultiplyAttrs::multiplier>, "Fraction with 31 bits behind the point: 2 ** 30 is a half.", kRequired);
+    d(F<&FixedPointMultiplyAttrs::shift>, "Power of two that it is multiplied by.", kRequired);
+  }
+};
 struct TransposeAttrs : AttrsNode<TransposeAttrs> {
   static constexpr auto _type_key = "relay.attrs.TransposeAttrs";
   Array<int64_t> axes = NoInts();
@@ -393,6 +402,7 @@ struct CenterCropPadAttrs : AttrsNode<CenterCropPadAttrs> {
 };
 
 namespace op {
+extern BATON_DLL const Op reverse_reshape, unravel_index, fixed_point_multiply;
 extern BATON_DLL const Op reshape, reshape_like, transpose, swapaxes, expand_dims, squeeze, concatenate, stack, split,
     strided_slice, strided_set, slice_like, take, gather, gather_nd, scatter, scatter_add, scatter_elements, scatter_nd,
     tile, repeat, reverse, reverse_sequence, broadcast_to, broadcast_to_like, collapse_sum_like, full, full_like, zeros,

@@ -72,6 +72,11 @@ def register_alter_op_layout(op_name, alter_layout=None, level=10):
     return register_op_attr(op_name, "FTVMAlterOpLayout", alter_layout, level)
 
 
+def register_infer_correct_layout(op_name, infer_layout=None, level=10):
+    """Sets how the operator says which layouts its inputs and outputs should have."""
+    return register_op_attr(op_name, "FInferCorrectLayout", infer_layout, level)
+
+
 def register_shape_func(op_name, data_dependent, shape_func=None, level=10):
     """Sets the function that computes the shape of the result."""
     return register_op_attr(op_name, "FShapeFunc", shape_func, level)

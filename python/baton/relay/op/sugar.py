@@ -30,7 +30,8 @@ def _several(name, count):
         SUGAR[name] = call
 
 
-for _name, _count in {"nn.batch_norm": 3, "unique": 4, "nn.max_pool_with_indices": 2, "qnn.dynamic_quantize": 3}.items():
+for _name, _count in {"nn.batch_norm": 3, "unique": 4, "nn.max_pool_with_indices": 2, "qnn.dynamic_quantize": 3,
+                     "vision.multibox_transform_loc": 2}.items():
     _several(_name, _count)
 
 
@@ -278,6 +279,25 @@ def pad(data, pad_width, pad_value=0, pad_mode="constant"):
     return operator("nn.pad")(data, pad_value, pad_width=pad_width, pad_mode=pad_mode)
 
 
+@_sugar("vision.get_valid_counts")
+def get_valid_counts(data, score_threshold, id_index=0, score_index=1):
+    """How many boxes of each image score higher than the threshold, those boxes, and their places."""
+    threshold = score_threshold if isinstance(score_threshold, RelayExpr) else const(float(score_threshold), "float32")
+    return TupleWrapper(operator("vision.get_valid_counts")(data, threshold, id_index=id_index, score_index=score_index), 3)
+
+
+@_sugar("vision.non_max_suppression")
+def non_max_suppression(data, valid_count, indices, max_output_size=-1, iou_threshold=0.5, force_suppress=False, top_k=-1, coord_start=2,
+                        score_index=1, id_index=0, return_indices=True, invalid_to_bottom=False):
+    """The best boxes of each image: their indices and how many there are, or with return_indices=False the boxes."""
+    most = max_output_size if isinstance(max_output_size, RelayExpr) else const(max_output_size, "int32")
+    threshold = iou_threshold if isinstance(iou_threshold, RelayExpr) else const(float(iou_threshold), "float32")
+    call = operator("vision.non_max_suppression")(data, valid_count, indices, most, threshold, force_suppress=force_suppress, top_k=top_k,
+                                                  coord_start=coord_start, score_index=score_index, id_index=id_index,
+                                                  return_indices=return_indices, invalid_to_bottom=invalid_to_bottom)
+    return TupleWrapper(call, 2) if return_indices else call
+
+
 @_sugar("nn.dropout")
 def dropout(data, rate=0.5):
     """`data` with elements dropped at random in training; in inference `data` itself."""
@@ -331,3 +351,50 @@ def _mean_and(name, spread):
 COMPOSED = {}
 _mean_and("mean_variance", "variance")
 _mean_and("mean_std", "std")
+
+
+def _composed(name):
+    def register(f):
+        COMPOSED[name] = f
+        return f
+
+    return register
+
+
+@_composed("collapse_sum_to")
+def collapse_sum_to(data, shape):
+    """Sums over what broadcasting from `shape`, which may be an expression, to that of `data` repeats."""
+    return operator("collapse_sum_like")(data, SUGAR["zeros"](shape, "bool"))
+
+
+@_composed("adv_index")
+def adv_index(inputs):
+    """`data[index, index, ...]` of a tuple (data, index, index, ...): the indices broadcast, and stand for the first dimensions."""
+    inputs = [input_expr(x) for x in (inputs.fields if isinstance(inputs, Tuple) else inputs)]
+    data, indices = inputs[0], [operator("cast")(x, dtype="int64") for x in inputs[1:]]
+    if not indices:
+        raise TypeError("adv_index needs data and one index or more")
+    shape = indices[0]
+    for x in indices[1:]:
+        shape = operator("add")(shape, x)
+    if len(indices) > 1:
+        indices = [operator("broadcast_to_like")(x, shape) for x in indices]
+    return operator("gather_nd")(data, operator("stack")(Tuple(indices), axis=0), index_rank=len(indices))
+
+
+@_composed("segment_sum")
+def segment_sum(data, segment_ids, num_segments=None):
+    """Sums of the slices of `data` along its first axis that have one segment id; as many as `num_segments`, which may be an expression,
+    or as the largest id needs."""
+    from ..expr import _dtype_of
+    dtype = _dtype_of(data)
+    if dtype is None:
+        raise TypeError("segment_sum needs to know the dtype of its data: infer its type first")
+    if num_segments is None:
+        num_segments = operator("add")(operator("max")(operator("cast")(segment_ids, dtype="int64")), const(1, "int64"))
+    elif not isinstance(num_segments, RelayExpr):
+        num_segments = const(num_segments, "int64")
+    count = operator("reshape")(operator("cast")(num_segments, dtype="int64"), newshape=[1])
+    rest = operator("strided_slice")(operator("shape_of")(data, dtype="int64"), begin=[1], end=[2**31 - 1])
+    sums = operator("dyn.zeros")(operator("concatenate")(Tuple([count, rest]), axis=0), dtype=dtype)
+    return operator("scatter_nd")(sums, operator("expand_dims")(segment_ids, axis=0), data, mode="add")

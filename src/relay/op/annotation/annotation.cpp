@@ -35,6 +35,10 @@ Op Define(const char* name, const char* doc, const char* (*attrs)()) {
 const Op op::on_device = Define("on_device", "data, which runs on a device.", TypeOf<OnDeviceAttrs>);
 const Op op::device_copy = Define("device_copy", "data on another device.", TypeOf<DeviceCopyAttrs>);
 const Op op::stop_fusion = Define("annotation.stop_fusion", "data, which is not fused with what uses it.", nullptr);
+const Op op::compiler_begin =
+    Define("annotation.compiler_begin", "data, where a region of another compiler begins.", TypeOf<CompilerAttrs>);
+const Op op::compiler_end =
+    Define("annotation.compiler_end", "data, where a region of another compiler ends.", TypeOf<CompilerAttrs>);
 const Op op::checkpoint =
     Define("annotation.checkpoint", "data, which a gradient computes again and does not keep.", nullptr);
 

@@ -312,8 +312,52 @@ Tensor LowerUpsampling(const UpSamplingAttrs& a, const Tensors& in) {
   return Resize(PlanOfUpsampling(a, in[0].shape(), in[0].dtype()), in[0]);
 }
 
+// ---- nn.upsampling3d
+Plan PlanOfUpsampling3D(const UpSampling3DAttrs& a, const Shape& in, DataType dtype) {
+  bool channels_first = a.layout == "NCDHW";
+  if ((!channels_first && !(a.layout == "NDHWC")) || in.size() != 5)
+    throw CompileError("[nn.upsampling3d R5] layout is \"" + a.layout.str() + "\" and `data` has rank " +
+                       Str(in.size()) + ", where \"NCDHW\" or \"NDHWC\" and 5 are wanted");
+  Plan p;
+  p.method = a.method == "trilinear" ? String("linear") : a.method;
+  p.mode = a.coordinate_transformation_mode, p.alpha = -0.5, p.dtype = dtype;
+  for (int k = 0; k < 3; ++k) {
+    int64_t axis = (channels_first ? 2 : 1) + k, n = DimOf(in[axis]);
+    double scale = k == 0 ? a.scale_d : k == 1 ? a.scale_h : a.scale_w;
+    double to = std::floor(static_cast<double>(n) * scale + 0.5);
+    if (!(scale > 0 && scale < 1e12 && to < 1e12))
+      throw CompileError("[nn.upsampling3d R5] a factor is " + std::to_string(scale));
+    int64_t m = n < 0 ? 0 : static_cast<int64_t>(to);
+    p.axes.push_back({axis, n, m, Ratio(m, n)});
+  }
+  return p;
+}
+Type Upsampling3DType(const UpSampling3DAttrs& a, const TypeArgs& in) {
+  Plan p = PlanOfUpsampling3D(a, in.shape(0), in.dtype(0));
+  if (p.mode == "tf_crop_and_resize")
+    in.Fail("R2", "coordinate_transformation_mode wants a region, which is not there");
+  CheckPlan(p, in);
+  return TensorType(PlanShape(p, in.shape(0)), p.dtype);
+}
+Tensor LowerUpsampling3D(const UpSampling3DAttrs& a, const Tensors& in) {
+  return Resize(PlanOfUpsampling3D(a, in[0].shape(), in[0].dtype()), in[0]);
+}
+
 }  // namespace
 
+const Op op::upsampling3d = DefineOp({
+    .name = "nn.upsampling3d",
+    .doc = "Depth, height and width multiplied.",
+    .inputs = {{"data", kInput}},
+    .output =
+        "`data` with extents rounded to the nearest. R2: known method and mode. R5: a known layout, rank 5, positive "
+        "factors.",
+    .attrs = TypeOf<UpSampling3DAttrs>,
+    .type_rel = Rel<"nn.upsampling3d", Upsampling3DType>,
+    .lower = LowerUpsampling3D,
+    .pattern = OpPattern::kOpaque,
+    .source = "Relay",
+});
 const Op op::resize1d = Define<"image.resize1d", 1>(), op::resize2d = Define<"image.resize2d", 2>(),
          op::resize3d = Define<"image.resize3d", 3>();
 const Op op::resize_nd = DefineOp({

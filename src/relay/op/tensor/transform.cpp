@@ -134,6 +134,36 @@ Tensor LowerReshape(const ReshapeAttrs& a, const Tensors& in) {
                                            [](const char*, const std::string& text) { throw InternalError(text); }));
 }
 
+/// The same from the right: shape and codes turned round, and the result back.
+template <class Fail>
+Shape ReverseReshapeShape(const Shape& in, const Ints& codes, bool allowzero, bool symbolic, Fail fail) {
+  std::vector<Ints> tokens;  // -4 stays in front of its two extents, which change places
+  for (size_t i = 0; i < codes.size(); ++i) {
+    if (codes[i] == -4 && i + 2 < codes.size()) {
+      tokens.push_back({-4, codes[i + 2], codes[i + 1]});
+      i += 2;
+    } else {
+      tokens.push_back({codes[i]});
+    }
+  }
+  Ints turned;
+  for (size_t k = tokens.size(); k-- > 0;) turned.insert(turned.end(), tokens[k].begin(), tokens[k].end());
+  std::vector<PrimExpr> back(in.begin(), in.end());
+  Shape out = ReshapeShape(Shape(std::vector<PrimExpr>(back.rbegin(), back.rend())), turned, allowzero, symbolic, fail);
+  back.assign(out.begin(), out.end());
+  return Shape(std::vector<PrimExpr>(back.rbegin(), back.rend()));
+}
+Type ReverseReshapeType(const ReshapeAttrs& a, const TypeArgs& in) {
+  return TensorType(ReverseReshapeShape(in.shape(0), ToInts(a.newshape), a.allowzero, false,
+                                        [&](const char* rule, const std::string& text) { in.Fail(rule, text); }),
+                    in.dtype(0));
+}
+Tensor LowerReverseReshape(const ReshapeAttrs& a, const Tensors& in) {
+  return topi::Reshape(in[0],
+                       ReverseReshapeShape(in[0].shape(), ToInts(a.newshape), a.allowzero, true,
+                                           [](const char*, const std::string& text) { throw InternalError(text); }));
+}
+
 Shape ReshapeLikeShape(const ReshapeLikeAttrs& a, const Shape& lhs, const Shape& rhs) {
   auto bound = [](int64_t v, size_t n) {
     int64_t m = static_cast<int64_t>(n);
@@ -675,6 +705,10 @@ const Op op::reshape =
     DefineInjective("reshape", "The same elements, row-major, in another shape.", "Any tensor.",
                     "R1: the codes are valid. R2: they find their dimensions. R3: as many elements as data has.",
                     TypeOf<ReshapeAttrs>, Rel<"reshape", ReshapeType>, LowerReshape, "Relay; ONNX Reshape-21");
+const Op op::reverse_reshape =
+    DefineInjective("reverse_reshape", "reshape whose codes are read from the right.", "Any tensor.",
+                    "R1: the codes are valid. R2: they find their dimensions. R3: as many elements as data has.",
+                    TypeOf<ReshapeAttrs>, Rel<"reverse_reshape", ReverseReshapeType>, LowerReverseReshape, "Relay");
 const Op op::reshape_like = DefineOp({
     .name = "reshape_like",
     .doc = "lhs with dimensions lhs_begin to lhs_end replaced by rhs_begin to rhs_end of rhs.",

@@ -262,6 +262,11 @@ PrimExpr Bound(double v, DataType t, bool low) {
   if (!(v > bottom)) return min_value(t);
   return tir::make_int(t, v < 9e18 ? static_cast<int64_t>(v) : INT64_MAX);
 }
+Type ClipType(const ClipAttrs& a, const TypeArgs& in) {
+  CheckDomain(kN, in);
+  if (a.a_min != a.a_min || a.a_max != a.a_max) in.Fail("R2", "a bound is NaN");
+  return in.type(0);
+}
 PrimExpr Clip(const ClipAttrs& a, PrimExpr x) {
   return min(max(x, Bound(a.a_min, x.dtype(), true)), Bound(a.a_max, x.dtype(), false));
 }
@@ -373,7 +378,17 @@ const Op op::swish =
     WithAttrs<"nn.swish", AlphaAttrs, kF, Swish>::Define("data * sigmoid(alpha * data)", "ONNX Swish-24");
 const Op op::shrink = WithAttrs<"nn.shrink", ShrinkAttrs, kN, Shrink>::Define(
     "data < -lambd ? data + bias : data > lambd ? data - bias : 0", "ONNX Shrink-9");
-const Op op::clip = WithAttrs<"clip", ClipAttrs, kN, Clip>::Define("min(max(data, a_min), a_max); NaN stays", "NumPy");
+const Op op::clip = DefineOp({
+    .name = "clip",
+    .doc = "min(max(data, a_min), a_max); NaN stays",
+    .inputs = {{"data", DomainDoc(kN)}},
+    .output = "Shape and dtype of `data`. R2: the bounds are numbers, not NaN.",
+    .attrs = TypeOf<ClipAttrs>,
+    .type_rel = Rel<"clip", ClipType>,
+    .lower = WithAttrs<"clip", ClipAttrs, kN, Clip>::Lower,
+    .pattern = OpPattern::kElemWise,
+    .source = "NumPy",
+});
 
 const Op op::gelu = DefineOp({
     .name = "nn.gelu",
