@@ -2,7 +2,11 @@
 """Sorting, searching and selecting; determinants."""
 
 import numpy as np
-from cases import Case, Reject, Value, bf16, boolean, each, f16, f32, f64, i8, i32, i64, rejects, table, u8
+import pytest
+from cases import Case, Reject, Value, bf16, boolean, each, evaluate, f16, f32, f64, i8, i32, i64, rejects, table, u8
+
+import baton
+from baton import relay
 
 NAN = Value(np.array([[3, np.nan, -np.inf, 0.0, -0.0, np.inf, 1], [np.nan] * 7], "float32"))
 TIES = Value(np.array([[2, 1, 2, 1, 2, 2, 1]], "int32"))
@@ -107,3 +111,20 @@ test_rejects = rejects(
     Reject("compress", "R1", A, ((2,), "int32")), Reject("compress", "R1", A, ((2, 1), "bool")), Reject("compress", "R2", S, ((1,), "bool"), axis=0),
     Reject("linalg.det", "R1", ((2, 2), "int32")), Reject("linalg.det", "R2", ((2,), "float32")), Reject("linalg.det", "R2", A),
 )
+
+
+@pytest.mark.parametrize("return_counts", [False, True])
+def test_unique_as_relay_has_it(return_counts):
+    x = relay.var("x", shape=(8,), dtype="int32")
+    out = relay.unique(x, is_sorted=False, return_counts=return_counts)
+    got = evaluate(relay.Function([x], out.astuple()), [np.array([4, 5, 1, 2, 3, 3, 4, 5], "int32")])
+    want = [[4, 5, 1, 2, 3], [0, 1, 2, 3, 4], [0, 1, 2, 3, 4, 4, 0, 1], [5], [2, 2, 1, 1, 2]][:5 if return_counts else 4]
+    assert len(got) == len(want)
+    for g, w in zip(got, want, strict=True):
+        assert g.dtype == "int32" and g.tolist() == w
+
+
+def test_defaults_are_those_of_relay():
+    x = relay.var("x", shape=(5,))
+    mod = relay.transform.InferType()(baton.IRModule.from_expr(relay.Function([x], relay.Tuple([relay.argsort(x), relay.topk(x, 2)[1], relay.searchsorted(x, x)]))))
+    assert [str(t.dtype) for t in mod["main"].body.checked_type.fields] == ["int32"] * 3

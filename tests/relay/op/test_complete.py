@@ -32,6 +32,11 @@ def drawn():
     return set().union(*(test.operators for test in functions() if isinstance(getattr(test, "operators", None), set)))
 
 
+def operators():
+    """Relay's: those of loop programs stand in the same registry."""
+    return {n for n in baton.ir.Op.list_op_names() if baton.ir.Op.get(n).get_attr("output") is not None}
+
+
 def cited(name):
     """The requirements that an operator's documentation numbers."""
     op = baton.ir.Op.get(name)
@@ -50,14 +55,14 @@ def found():
 
 def test_every_operator_has_a_row(found):
     have = {r.op for r in found if isinstance(r, (Case, Typed))}
-    missing = set(baton.ir.Op.list_op_names()) - have - drawn()
+    missing = operators() - have - drawn()
     assert not missing, f"no row in tests/relay/op for: {', '.join(sorted(missing))}"
 
 
 def test_every_requirement_has_a_row_that_breaks_it(found):
     have = {(r.op, r.rule) for r in found if isinstance(r, Reject)}
     have |= {(r.op, r.dynamic) for r in found if isinstance(r, Case) and isinstance(r.dynamic, str)}
-    wanted = {(op, rule) for op in baton.ir.Op.list_op_names() for rule in cited(op)}
+    wanted = {(op, rule) for op in operators() for rule in cited(op)}
     missing = {f"{op} {rule}" for op, rule in wanted - have}
     assert not missing, f"no Reject row in tests/relay/op for: {', '.join(sorted(missing))}"
     unknown = {f"{op} {rule}" for op, rule in have - wanted}

@@ -220,8 +220,8 @@ def dilation2d(x, w, strides=(1, 1), padding=(0, 0), dilations=(1, 1), data_layo
 CROPS = Value([[0, 0, 1, 1], [0.2, 0.3, 0.8, 0.6], [0.9, 0.8, 0.1, 0.2], [-0.5, 0, 1.5, 1]], "float32")
 test_crop = table(
     Case("nn.upsampling3d", upsampled3d, f32(1, 2, 3, 2, 4), scale_d=2.0, scale_h=each(1.0, 1.5), scale_w=3.0, method=each("nearest_neighbor", "trilinear"), dynamic="R3", **T),
-    Case("nn.upsampling3d", lambda x, **kw: x.repeat(2, 1).repeat(2, 2).repeat(2, 3), u8(1, 2, 3, 2, 2), scale_d=2.0, scale_h=2.0, scale_w=2.0, layout="NDHWC"),
-    Case("nn.upsampling3d", upsampled3d, f32(1, 1, 3, 2, 4), scale_d=2.0, method="trilinear", coordinate_transformation_mode=each("align_corners", "asymmetric"), **T),
+    Case("nn.upsampling3d", lambda x, **kw: x.repeat(2, 1).repeat(2, 2).repeat(2, 3), u8(1, 2, 3, 2, 2), scale_d=2.0, scale_h=2.0, scale_w=2.0, layout="NDHWC", dynamic="R3"),
+    Case("nn.upsampling3d", upsampled3d, f32(1, 1, 3, 2, 4), scale_d=2.0, method="trilinear", coordinate_transformation_mode=each("align_corners", "asymmetric"), dynamic="R3", **T),
     Case("image.crop_and_resize", crop_and_resize, f32(2, 3, 5, 7), CROPS, Value([0, 1, 1, 0], "int32"), crop_size=each([3, 4], [1, 1]), method=each("bilinear", "nearest_neighbor"),
          extrapolation_value=each(0.0, -3.0), rtol=1e-5, atol=1e-5),
     Case("image.crop_and_resize", crop_and_resize, u8(1, 5, 5, 2), Value([[0, 0, 1, 1]], "float64"), Value([0], "int64"), crop_size=[9, 3], layout="NHWC", out_dtype=each("float32", "uint8")),
@@ -350,7 +350,7 @@ test_rejects = rejects(
     Reject(NMS, "R3", B, S, ((), "bool"), ONE, ONE), Reject(NMS, "R4", B, S, ONE, ONE, ONE, output_format="tensorflow"),
     Reject("nn.upsampling3d", "R1", ((1, 1, 2, 2, 2), "bool")), Reject("nn.upsampling3d", "R2", V3, method="bilinear"), Reject("nn.upsampling3d", "R2", V3, coordinate_transformation_mode="tf_crop_and_resize"),
     Reject("nn.upsampling3d", "R5", X),
-    Reject("nn.upsampling3d", "R5", V3, layout="NCHWD"), Reject("nn.upsampling3d", "R5", V3, scale_d=float("nan")),
+    Reject("nn.upsampling3d", "R5", V3, layout="NCHWD"), Reject("nn.upsampling3d", "R5", V3, scale_d=float("inf")),
     *[Reject(CROP, rule, *inputs, **{"crop_size": [2, 2], **attrs}) for rule, inputs, attrs in (
         ("R1", ((X[0], "bool"), C4, N4), {}), ("R1", (X, (C4[0], "int32"), N4), {}), ("R1", (X, C4, (N4[0], "float32")), {}), ("R2", (((2, 3, 8), "float32"), C4, N4), {}),
         ("R2", (X, ((4,), "float32"), N4), {}), ("R2", (X, C4, ((4, 1), "int32")), {}), ("R3", (X, C4, N4), {"layout": "NCWH"}), ("R3", (X, C4, N4), {"method": "cubic"}),

@@ -30,7 +30,7 @@ def _several(name, count):
         SUGAR[name] = call
 
 
-for _name, _count in {"nn.batch_norm": 3, "unique": 4, "nn.max_pool_with_indices": 2, "qnn.dynamic_quantize": 3,
+for _name, _count in {"nn.batch_norm": 3, "nn.max_pool_with_indices": 2, "qnn.dynamic_quantize": 3,
                      "vision.multibox_transform_loc": 2}.items():
     _several(_name, _count)
 
@@ -243,8 +243,73 @@ def strided_set(data, v, begin, end, strides=None):
     return operator("strided_set")(data, v, *as_expr, strides)
 
 
+@_sugar("take")
+def take(data, indices, axis=None, batch_dims=0, mode="clip"):
+    """Elements of `data`, or slices along an axis, by index. Indices out of range are clipped, or wrap around with mode="wrap"."""
+    return operator("take")(data, indices, axis=axis, batch_dims=batch_dims, mode=mode)
+
+
+@_sugar("gather")
+def gather(data, axis, indices):
+    """`data[..., indices[..., i, ...], ...]` along an axis."""
+    return operator("gather")(data, indices, axis=axis)
+
+
+@_sugar("matrix_set_diag")
+def matrix_set_diag(data, diagonal, k=0, align="RIGHT_LEFT"):
+    """Matrices with the diagonals `k`, a number or the lowest and highest, replaced. `align`: to which end the shorter ones above, and
+    below, the main one are padded."""
+    low, high = (k, k) if isinstance(k, int) else (k[0], k[-1])
+    above, below = align.split("_")
+    if above not in ("LEFT", "RIGHT") or below not in ("LEFT", "RIGHT"):
+        raise TypeError(f'matrix_set_diag: align is "{align}"; it is "RIGHT_LEFT", "LEFT_RIGHT", "LEFT_LEFT" or "RIGHT_RIGHT"')
+    return operator("matrix_set_diag")(data, diagonal, k1=low, k2=high, super_diag_right_align=above == "RIGHT", sub_diag_right_align=below == "RIGHT")
+
+
+@_sugar("argsort")
+def argsort(data, axis=-1, is_ascend=1, dtype="int32"):
+    """Places of the elements in order along an axis."""
+    return operator("argsort")(data, axis=axis, is_ascend=bool(is_ascend), dtype=dtype)
+
+
+@_sugar("sort")
+def sort(data, axis=-1, is_ascend=1):
+    """Elements in order along an axis."""
+    return operator("sort")(data, axis=axis, is_ascend=bool(is_ascend))
+
+
+@_sugar("searchsorted")
+def searchsorted(sorted_sequence, values, right=False, dtype="int32"):
+    """Where values would go in a sorted sequence."""
+    return operator("searchsorted")(sorted_sequence, values, right=right, dtype=dtype)
+
+
+@_sugar("unique")
+def unique(data, is_sorted=True, return_counts=False, axis=None):
+    """(values without repetition, first place of each, which of them each element is, how many there are[, how often each occurs]); all
+    but the first int32."""
+    values, first, inverse, counts = TupleWrapper(operator("unique")(data, is_sorted=is_sorted, axis=axis), 4)
+    number = operator("shape_of")(first, dtype="int32")
+    narrow = [operator("cast")(x, dtype="int32") for x in (first, inverse, counts)]
+    parts = [values, *narrow[:2], number, *narrow[2:]][:5 if return_counts else 4]
+    return TupleWrapper(Tuple(parts), len(parts))
+
+
+@_sugar("vision.all_class_non_max_suppression")
+def all_class_non_max_suppression(boxes, scores, max_output_boxes_per_class=-1, iou_threshold=-1.0, score_threshold=-1.0, output_format="onnx",
+                                  center_point_box=False):
+    """(the selected boxes as (batch, class, box), how many there are)."""
+    most = max_output_boxes_per_class
+    if not isinstance(most, RelayExpr):
+        most = const(most if most >= 0 else 2**62, "int64")
+    limits = [x if isinstance(x, RelayExpr) else const(float(x), "float32") for x in (iou_threshold, score_threshold)]
+    call = operator("vision.all_class_non_max_suppression")(boxes, scores, most, *limits, center_point_box=center_point_box, output_format=output_format)
+    number = operator("strided_slice")(operator("shape_of")(call, dtype="int64"), begin=[0], end=[1])
+    return TupleWrapper(Tuple([call, number]), 2)
+
+
 @_sugar("topk")
-def topk(data, k=1, axis=-1, ret_type="both", is_ascend=False, dtype="int64"):
+def topk(data, k=1, axis=-1, ret_type="both", is_ascend=False, dtype="int32"):
     """The k largest (or smallest) values along an axis, in order, and where they stand."""
     k = _ints(k)
     if _dynamic(k):
@@ -365,6 +430,12 @@ def _composed(name):
 def collapse_sum_to(data, shape):
     """Sums over what broadcasting from `shape`, which may be an expression, to that of `data` repeats."""
     return operator("collapse_sum_like")(data, SUGAR["zeros"](shape, "bool"))
+
+
+@_composed("invert_permutation")
+def invert_permutation(data):
+    """Where each number stands in a permutation."""
+    return operator("cast_like")(operator("argsort")(data), data)
 
 
 @_composed("adv_index")

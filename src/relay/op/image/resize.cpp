@@ -348,7 +348,7 @@ Tensor LowerUpsampling3D(const UpSampling3DAttrs& a, const Tensors& in) {
 const Op op::upsampling3d = DefineOp({
     .name = "nn.upsampling3d",
     .doc = "Depth, height and width multiplied.",
-    .inputs = {{"data", kInput}},
+    .inputs = {{"data", "R1: numbers. R3: known depth, height and width."}},
     .output =
         "`data` with extents rounded to the nearest. R2: known method and mode. R5: a known layout, rank 5, positive "
         "factors.",
