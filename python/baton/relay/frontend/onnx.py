@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 
 from ..._ffi import get_global_func
 from ...error import UnsupportedError
@@ -44,7 +45,12 @@ def _with_bodies(model, opset):
     except ImportError:
         return None
     if not hasattr(model, "graph"):
-        model = onnx.ModelProto.FromString(model) if isinstance(model, bytes) else onnx.load(model)
+        try:
+            # External data has one door, and that is the importer's.
+            read = onnx.ModelProto.FromString if isinstance(model, bytes) else partial(onnx.load, load_external_data=False)
+            model = read(model)
+        except Exception:  # noqa: BLE001 - what `onnx` cannot read is told by our own error
+            return None
     supports = get_global_func("relay.frontend.onnx_supports")
     versions = {i.domain if i.domain != "ai.onnx" else "": i.version for i in model.opset_import}
     lacking = []

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random numbers.
+#include <cmath>
+
 #include "common.h"
 
 namespace baton::onnx {
@@ -7,7 +9,11 @@ namespace {
 
 std::vector<std::pair<const char*, Any>> Seed(Ctx& c) {
   std::vector<std::pair<const char*, Any>> attrs;
-  if (c.HasAttr("seed")) attrs.emplace_back("seed", static_cast<int64_t>(c.Float("seed", 0)));
+  if (c.HasAttr("seed")) {
+    double seed = c.Float("seed", 0);
+    if (!(std::fabs(seed) < 9e18)) c.Wrong("`seed` is " + std::to_string(seed));
+    attrs.emplace_back("seed", static_cast<int64_t>(seed));
+  }
   return attrs;
 }
 
