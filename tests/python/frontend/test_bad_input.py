@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from google.protobuf.message import DecodeError
 from onnx import TensorProto, helper, numpy_helper
 
 import baton
@@ -163,7 +162,7 @@ def test_model_that_the_onnx_package_cannot_read(tmp_path):
     # The bodies of operators that Baton lacks are looked up there. Field 26 of a model is about devices: Baton passes over
     # it, `onnx` reads it; the error is Baton's all the same.
     data = model([node("Frob", ["x"], ["y"])]).SerializeToString() + b"\xd2\x01\x06corpus"
-    with pytest.raises(DecodeError):
+    with pytest.raises(Exception, match="Error parsing message"):
         onnx.ModelProto.FromString(data)
     (tmp_path / "m.onnx").write_bytes(data)
     for source in (data, tmp_path / "m.onnx"):
