@@ -17,14 +17,15 @@ import baton
 from baton.contrib import onnx_backend
 
 # With onnx 1.23.2; another version has other tests.
-LEAST = {"node": 1832, "simple": 15, "pytorch-converted": 82, "pytorch-operator": 35}
+LEAST = {"node": 1833, "simple": 15, "pytorch-converted": 82, "pytorch-operator": 35}
 VERSION = "1.23.2"
 # Random numbers, whose expected values are those of NumPy's generator; a sequence of tensors, whose elements upstream's
-# comparison takes for sequences again (`test_sequences_cannot_be_compared`); float16 attention, where upstream rounds
-# each step of softmax to float16 and we round its result (2 of 192 elements are 1.2e-3 from upstream's, tolerance 1e-3);
+# comparison takes for sequences again (`test_sequences_cannot_be_compared`); attention of float16 written out node by
+# node, where upstream rounds each step of softmax to float16 and we round its result (2 of 192 elements are 1.2e-3 from
+# upstream's, tolerance 1e-3; as one node it is computed in float32 and agrees);
 # and inverse transforms whose expected zeros are float32 noise of the NumPy that made them
 # (`test_inverse_transforms_are_expected_with_noise`).
-KNOWN = ("test_bernoulli", "test_loop16_seq_none", "test_attention_4d_causal_fp16", "test_dft_inverse")
+KNOWN = ("test_bernoulli", "test_loop16_seq_none", "test_attention_4d_causal_fp16_expanded", "test_dft_inverse")
 
 
 def read(path, type_proto):

@@ -54,11 +54,16 @@ Values Attention(Ctx& c) {
     k = RepeatHeads(c, k, qs[1] / ks[1]);
     v = RepeatHeads(c, v, qs[1] / ks[1]);
   }
-  DataType t = q.dtype, i64 = DataType::Int(64);
-  // The scale is split over both factors, as the definition has it: products of float16 stay in range.
-  double root = std::sqrt(scale);
+  // Narrow floats are computed with in float32 from here to the end: rounding each step would lose two places.
+  DataType given = q.dtype, t = ComputeType(given), i64 = DataType::Int(64);
+  // The scale is split over both factors, as the definition has it: products of float16 stay in range. It has their
+  // type.
+  double root = HostFromFloats(given, {}, {std::sqrt(scale)})->FloatAt(0);
+  q = c.Cast(q, t);
+  k = c.Cast(k, t);
+  v = c.Cast(v, t);
+  if (mask && !mask.dtype.is_bool()) mask = c.Cast(mask, t);
   Value scores = c.MatMul(c.Mul(q, root), c.Transpose(c.Mul(k, root), {0, 1, 3, 2}));
-  Value raw = scores;
   if (softcap > 0) scores = c.Mul(c.Call("tanh", {c.Div(scores, softcap)}), softcap);
   Value capped = scores;
 
@@ -104,6 +109,7 @@ Values Attention(Ctx& c) {
   Value biased = scores;
   DataType in = precision == 0 ? t : FromOnnxType(static_cast<int32_t>(precision));
   if (in.is_void() || !IsFloat(in)) c.Unsupported("`softmax_precision` " + std::to_string(precision));
+  in = ComputeType(in);
   Value p = c.Cast(scores, in);
   if (bias) {
     // A row in which every key is masked has no softmax; it counts for nothing.
@@ -114,13 +120,13 @@ Values Attention(Ctx& c) {
     p = Softmax(c, p, 3);
   }
   p = c.Cast(p, t);
-  Value y = c.MatMul(p, v);
+  Value y = c.Cast(c.MatMul(p, v), given);
   if (flat) {
     int64_t size = c.Dim(v, 3);
     y = c.Reshape(c.Transpose(y, {0, 2, 1, 3}), {qs[0], rows, qs[1] * size});
   }
   if (mode < 0 || mode > 3) c.Wrong("`qk_matmul_output_mode` is " + std::to_string(mode));
-  return {y, present_k, present_v, mode == 0 ? capped : mode == 1 ? capped : mode == 2 ? biased : p};
+  return {y, present_k, present_v, c.Cast(mode == 0 || mode == 1 ? capped : mode == 2 ? biased : p, given)};
 }
 
 Values RotaryEmbedding(Ctx& c) {
