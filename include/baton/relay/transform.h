@@ -51,6 +51,8 @@ BATON_DLL Pass ToANormalForm();
 BATON_DLL Pass ToGraphNormalForm();
 BATON_DLL Pass DynamicToStatic();
 BATON_DLL Pass DecomposeOps();
+/// `default_device`: DLPack number of the device for what no annotation decides.
+BATON_DLL Pass PlanDevices(int default_device = 1);
 
 }  // namespace baton::relay::transform
 

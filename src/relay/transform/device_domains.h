@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where values live, as equations between unknowns: a value of a first-order type has one device, a function has a
+// device for each parameter and for its result. Equations are solved as they come (union-find); each is kept with its
+// reason, so that the annotation behind a placement, or the two behind a contradiction, can be named.
+#pragma once
+
+#include <baton/relay/expr.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace baton::relay {
+
+class DeviceDomains {
+ public:
+  /// An unknown: a leaf if >= 0, a function if < 0.
+  using Id = int32_t;
+  static constexpr int64_t kUnknown = -1;
+
+  struct Source {
+    Id leaf;
+    int64_t device;
+    const ExprNode* by;  ///< the annotation, or the function with the attribute
+    const char* what;
+  };
+  struct Edge {
+    Id a, b;
+    const ExprNode* by;  ///< the expression that wants both equal
+    const char* rule;
+  };
+  /// Two sources that cannot both hold, and the expression between them.
+  struct Conflict {
+    Source first, second;
+    Edge at;
+  };
+  struct Cause {
+    int32_t source = -1;  ///< in sources(); -1: the default
+    int32_t edge = -1;    ///< in edges(): the last step from the source; -1: the source itself
+  };
+
+  Id Leaf() {
+    parent_.push_back(static_cast<Id>(parent_.size()));
+    device_.push_back(kUnknown);
+    return parent_.back();
+  }
+  Id OfType(const Type& type);
+  Id Function(std::vector<Id> params_and_result) {
+    functions_.push_back(std::move(params_and_result));
+    return -static_cast<Id>(functions_.size());
+  }
+  static bool IsFunction(Id id) { return id < 0; }
+  /// Parameters, then the result.
+  const std::vector<Id>& PartsOf(Id function) const { return functions_[-function - 1]; }
+  Id Find(Id leaf) {
+    while (parent_[leaf] != leaf) leaf = parent_[leaf] = parent_[parent_[leaf]];
+    return leaf;
+  }
+  int64_t DeviceOf(Id leaf) { return device_[Find(leaf)]; }
+  void Leaves(Id id, std::vector<Id>* out) const;
+
+  /// Equations; a contradiction is noted and left out.
+  void Unify(Id a, Id b, const ExprNode* by, const char* rule);
+  void Set(Id id, int64_t device, const ExprNode* by, const char* what);
+  /// The same if nothing contradicts it; else false and no equation, for two leaves.
+  bool Try(Id a, Id b, const ExprNode* by, const char* rule);
+  /// What nothing decides.
+  void Default(int64_t device);
+
+  const std::vector<Conflict>& conflicts() const { return conflicts_; }
+  const std::vector<Source>& sources() const { return sources_; }
+  const std::vector<Edge>& edges() const { return edges_; }
+  /// For each leaf the nearest source of its device. Linear; call it once, at the end.
+  std::vector<Cause> Causes() const;
+
+ private:
+  void Merge(Id a, Id b, const ExprNode* by, const char* rule);
+  /// The source nearest to a leaf.
+  Source Nearest(Id leaf) const;
+  struct Adjacency {
+    std::vector<int32_t> first, edge;
+  };
+  Adjacency Adjacent() const;
+
+  std::vector<Id> parent_;
+  std::vector<int64_t> device_;
+  std::vector<std::vector<Id>> functions_;
+  std::vector<Source> sources_;
+  std::vector<Edge> edges_;
+  std::vector<Conflict> conflicts_;
+};
+
+}  // namespace baton::relay

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// What device planning tells about its decisions.
+#pragma once
+
+#include <baton/relay/expr.h>
+
+#include <string>
+#include <vector>
+
+namespace baton::relay::transform {
+
+/// Attributes of planned functions: device types of the parameters and of the result. Of one that is a function itself:
+/// a list of those of its parameters and result.
+constexpr const char* kParamDevices = "param_device_types";
+constexpr const char* kResultDevice = "result_device_type";
+
+/// Where each expression was put and why, and what is copied.
+struct PlacementReport {
+  struct Place {
+    std::string function, expression, place;
+    int64_t device;
+    std::string because;
+  };
+  struct Copy {
+    std::string expression, place;
+    int64_t from, to, bytes;  ///< bytes: -1 if they are not known before it runs
+    std::string because;
+    std::string function = {};
+  };
+  std::vector<Place> places;
+  std::vector<Copy> copies;
+};
+
+/// Plans a typed module; `report` may be null.
+IRModule PlanModuleDevices(const IRModule& mod, int64_t default_device, PlacementReport* report);
+
+}  // namespace baton::relay::transform
