@@ -4,10 +4,12 @@
 #include "driver/evaluator.h"
 
 #include <baton/ir/structural.h>
+#include <baton/relay/device.h>
 #include <baton/relay/evaluator.h>
 #include <baton/relay/functor.h>
 #include <baton/relay/lower.h>
 #include <baton/relay/op.h>
+#include <baton/relay/op/annotation.h>
 #include <baton/relay/transform.h>
 #include <baton/runtime/c_backend_api.h>
 #include <baton/tir/interpreter.h>
@@ -93,9 +95,55 @@ Expr ParamsOf(const ObjectRef& value, Array<Var>* params) {
 class DriverEvaluator : public relay::Evaluator {
  public:
   ObjectRef EvalOp(const Op& op, const Attrs& attrs, const Array<ObjectRef>& args) override {
+    if (op.same_as(relay::op::on_device)) {
+      const auto& on = relay::AttrsAs<relay::OnDeviceAttrs>(attrs);
+      if (on.is_fixed) RequireDevice(args[0], on.device_type, "on_device");
+      return args[0];
+    }
+    if (op.same_as(relay::op::device_copy)) {
+      const auto& copy = relay::AttrsAs<relay::DeviceCopyAttrs>(attrs);
+      if (copy.src_dev_type > 0) RequireDevice(args[0], copy.src_dev_type, "device_copy");
+      return copy.dst_dev_type > 0 ? relay::MoveValue(args[0], copy.dst_dev_type) : args[0];
+    }
+    return OnDevice(args, op->name.view(), [&](const Array<ObjectRef>& in) { return EvalOnHost(op, attrs, in); });
+  }
+
+  ObjectRef EvalPrimitive(const Function& func, const Array<ObjectRef>& args) override {
+    return OnDevice(args, "a fusion group", [&](const Array<ObjectRef>& in) { return PrimitiveOnHost(func, in); });
+  }
+
+ private:
+  static void RequireDevice(const ObjectRef& value, int64_t device, const char* what) {
+    const Device have = relay::DeviceOfValue(value);
+    if (have.device_type == device) return;
+    throw RuntimeError(std::string(what) + " wants its argument on " + relay::DeviceTypeName(device) + ", it lies on " +
+                       relay::DeviceTypeName(have.device_type) +
+                       "; a program for several devices is planned by PlanDevices");
+  }
+
+  /// Runs where the arguments are. Code is made for the host; a second device in host memory runs the same code.
+  template <class F>
+  static ObjectRef OnDevice(const Array<ObjectRef>& args, std::string_view what, F run) {
+    bool host = true;
+    for (const ObjectRef& a : args) {
+      const auto* array = a.as<runtime::NDArrayObj>();
+      if (array ? array->dl_tensor.device.device_type != kDLCPU : a.as<runtime::ArrayObj>() != nullptr) host = false;
+    }
+    if (host) return run(args);
+    const Device device = relay::DeviceOfValue(Array<ObjectRef>(args));
+    if (device.device_type == kDLCPU) return run(args);
+    if (device.device_type != kDLExtDev) {
+      throw UnsupportedError("no code is made for " + runtime::Device2String(device) + ", where `" + std::string(what) +
+                             "` is to run; code is made for cpu and ext_dev");
+    }
+    Array<ObjectRef> in;
+    for (const ObjectRef& a : args) in.push_back(relay::MoveValue(a, kDLCPU));
+    return relay::MoveValue(run(in), device.device_type);
+  }
+
+  ObjectRef EvalOnHost(const Op& op, const Attrs& attrs, const Array<ObjectRef>& args) {
     const OpDef* def = relay::DefOf(op);
     if (!def) throw UnsupportedError("operator `" + op->name.str() + "` has no definition");
-    if (op->name == "on_device" || op->name == "annotation.on_device" || op->name == "device_copy") return args[0];
     if (def->host) {
       std::vector<NDArray> flat;
       for (const ObjectRef& a : args) FlattenValue(a, &flat);
@@ -147,12 +195,13 @@ class DriverEvaluator : public relay::Evaluator {
     return Run(Find(f).get(), args);
   }
 
-  ObjectRef EvalPrimitive(const Function& func, const Array<ObjectRef>& args) override {
+  ObjectRef PrimitiveOnHost(const Function& func, const Array<ObjectRef>& args) {
     if (IsStatic(func)) return Run(Find(func).get(), args);
     // Lengths are known now, but not in the group's types: its operators run one by one.
     return relay::InterpretCall(Function(func->params, func->body), args, IRModule(Map<GlobalVar, BaseFunc>()));
   }
 
+ public:
   /// The kernel of a static function, for callers that come back.
   std::shared_ptr<Kernel> Find(const Function& func) {
     uint64_t h = StructuralHash(func);

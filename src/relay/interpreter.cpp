@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The interpreter: the meaning of Relay, operator by operator. Dataflow and let chains are walked with an explicit
 // stack; calls of functions nest, each level on a fresh stack when needed.
+#include <baton/relay/device.h>
 #include <baton/relay/evaluator.h>
 #include <baton/relay/op.h>
+#include <baton/relay/op/annotation.h>
 #include <baton/runtime/registry.h>
 #include <baton/support/stack.h>
 
@@ -167,9 +169,52 @@ class Interpreter {
     return a.GetInt(0) != 0;
   }
 
+  /// What is made on the host whatever device it is for: constants, operators without arguments, shapes.
+  static bool IsLiteral(const Expr& e) {
+    if (e.as<ConstantNode>()) return true;
+    if (const auto* t = e.as<TupleNode>()) {
+      for (const Expr& f : t->fields) {
+        if (!IsLiteral(f)) return false;
+      }
+      return true;
+    }
+    const auto* c = e.as<CallNode>();
+    const auto* op = c ? c->op.as<OpNode>() : nullptr;
+    return op && (c->args.empty() || op->name == "shape_of" || op->name == "vm.shape_of" || op->name == "ndarray_size");
+  }
+  /// In a program for several devices, literals go where what they are used with is.
+  static void PlaceLiterals(const CallNode* c, Array<ObjectRef>* args) {
+    int64_t device = kDLCPU;
+    if (c->op.same_as(op::on_device)) {
+      const auto& attrs = AttrsAs<OnDeviceAttrs>(c->attrs);
+      if (attrs.is_fixed) device = attrs.device_type;
+    } else if (c->op.same_as(op::device_copy)) {
+      device = AttrsAs<DeviceCopyAttrs>(c->attrs).src_dev_type;
+    } else {
+      for (const ObjectRef& a : *args) {
+        const auto* array = a.as<runtime::NDArrayObj>();
+        if (array && array->dl_tensor.device.device_type != kDLCPU) device = array->dl_tensor.device.device_type;
+      }
+    }
+    if (device == kDLCPU || device < 0) return;
+    for (size_t i = 0; i < args->size(); ++i) {
+      if (IsLiteral(c->args[i])) args->Set(i, MoveValue((*args)[i], device));
+    }
+  }
+
   ObjectRef EvalCall(const CallNode* c, Frame* frame) {
     Array<ObjectRef> args;
     for (const Expr& a : c->args) args.push_back(frame->memo.at(a.get()));
+    if (c->op.as<OpNode>() || c->op.as<ConstructorNode>() || IsPrimitive(c->op)) {
+      PlaceLiterals(c, &args);
+    } else if (const auto* callee = frame->memo.at(c->op.get()).as<ClosureObj>();
+               callee && callee->func->attrs.defined()) {
+      Array<Any> devices = callee->func->GetAttr<Array<Any>>("param_device_types", Array<Any>());
+      for (size_t i = 0; i < devices.size() && i < args.size(); ++i) {
+        if (devices[i].type_code() == kBatonInt && IsLiteral(c->args[i]))
+          args.Set(i, MoveValue(args[i], devices[i].As<int64_t>()));
+      }
+    }
     if (const auto* op = c->op.as<OpNode>()) return Evaluator::Get().EvalOp(GetRef<Op>(op), c->attrs, args);
     if (IsPrimitive(c->op)) return Evaluator::Get().EvalPrimitive(Downcast<Function>(c->op), args);
     if (const auto* ctor = c->op.as<ConstructorNode>()) return Construct(ctor, args);
@@ -242,7 +287,14 @@ ObjectRef InterpretCall(const Expr& func, const Array<ObjectRef>& args, const IR
   Interpreter in(mod);
   Function f =
       func.as<GlobalVarNode>() ? Downcast<Function>(mod->Lookup(Downcast<GlobalVar>(func))) : Downcast<Function>(func);
-  return in.Apply(in.MakeClosure(f, nullptr), args);
+  if (!f->attrs.defined() || args.size() != f->params.size()) return in.Apply(in.MakeClosure(f, nullptr), args);
+  // A planned function says where it wants its parameters.
+  Array<Any> devices = f->GetAttr<Array<Any>>("param_device_types", Array<Any>());
+  Array<ObjectRef> placed = args;
+  for (size_t i = 0; i < devices.size() && i < args.size(); ++i) {
+    if (devices[i].type_code() == kBatonInt) placed.Set(i, MoveValue(args[i], devices[i].As<int64_t>()));
+  }
+  return in.Apply(in.MakeClosure(f, nullptr), placed);
 }
 
 Expr ValueToExpr(const ObjectRef& value) {

@@ -129,6 +129,15 @@ def unmatched_cases(match, mod=None):
     return list(_api("unmatched_cases")(match, mod if mod is not None else IRModule()))
 
 
+def explain_placement(mod, default_device="cpu"):
+    """Where PlanDevices puts each expression, and what it copies: {"places": [...], "copies": [...]}. Each place has
+    `function`, `expression`, `place` (in the text), `device_type` and `because`; each copy `src_dev_type`,
+    `dst_dev_type`, `bytes` (-1: not known before it runs) and `because`."""
+    from .op.sugar import _device_type
+    found = _api("Placement")(mod, _device_type(default_device))
+    return {kind: [dict(row.items()) for row in found[kind]] for kind in ("places", "copies")}
+
+
 def detect_feature(a, b=None):
     """The features of the language that an expression, or a module's functions, use: a set of Feature."""
     from .expr_functor import _METHODS

@@ -21,8 +21,6 @@ def _module(mod):
 
 def _target(target):
     if isinstance(target, dict):
-        if len(target) != 1 and "kind" not in target:
-            raise ValueError("one target at a time: a program for several devices is planned by relay.transform.PlanDevices")
         target = target if "kind" in target else next(iter(target.values()))
     if isinstance(target, (list, tuple)):
         (target,) = target
@@ -35,6 +33,13 @@ def _bind(mod, params):
     return get_global_func("driver.BindParams")(mod, values) if values else mod
 
 
+def _device_name(device):
+    """A device of a target dict, given by name, number or object, as a name."""
+    from .._core import Device
+    device = device if isinstance(device, Device) else Device(int(device), 0) if isinstance(device, int) else Device(str(device))
+    return str(device)
+
+
 def build(ir_mod, target=None, target_host=None, executor=None, runtime=None, workspace_memory_pools=None,
           constant_memory_pools=None, params=None, mod_name="default"):
     """Compiles a module of Relay to a module of code, under the current PassContext.
@@ -44,10 +49,13 @@ def build(ir_mod, target=None, target_host=None, executor=None, runtime=None, wo
         model = graph_executor.GraphModule(lib["default"](baton.cpu()))
 
     params: arrays by the name of `main`'s parameters; they become part of the code. target: as "llvm -mcpu=skylake";
-    without one the current target, else this machine. `executor`, `runtime` and `target_host` are accepted for old programs:
+    without one the current target, else this machine. A dict gives a target for each device: {"cpu": "llvm", "ext_dev":
+    "llvm"}; such a program is planned by `relay.transform.PlanDevices`. `executor`, `runtime` and `target_host` are accepted for old programs:
     there is one engine, and the host is the target's.
     """
     mod = _bind(_module(ir_mod), params)
+    if isinstance(target, dict) and "kind" not in target and len(target) > 1:
+        return get_global_func("driver.CompileForDevices")(mod, {_device_name(k): Target(v) for k, v in target.items()})
     return get_global_func("driver.Compile")(mod, _target(target))
 
 

@@ -73,7 +73,8 @@ void DeviceDomains::Set(Id id, int64_t device, const ExprNode* by, const char* w
   for (Id leaf : leaves) {
     Id root = Find(leaf);
     if (device_[root] != kUnknown && device_[root] != device) {
-      if (conflicts_.size() < 50) conflicts_.push_back({Nearest(leaf), {leaf, device, by, what}, {leaf, leaf, by, what}});
+      if (conflicts_.size() < 50)
+        conflicts_.push_back({Nearest(leaf), {leaf, device, by, what}, {leaf, leaf, by, what}});
       continue;
     }
     device_[root] = device;

@@ -2,6 +2,7 @@
 #include <baton/relay/functor.h>
 #include <baton/relay/lower.h>
 #include <baton/relay/op.h>
+#include <baton/relay/op/annotation.h>
 #include <baton/relay/transform.h>
 
 #include <algorithm>
@@ -61,6 +62,11 @@ bool StaticType(const Type& type) {
 bool KernelCall(const CallNode* call) {
   const OpDef* def = DefOf(call->op);
   if (!def || !def->lower || def->stateful || IsView(call->op)) return false;
+  if (call->op.same_as(op::device_copy)) {
+    const auto& copy = AttrsAs<DeviceCopyAttrs>(call->attrs);
+    if (copy.src_dev_type != copy.dst_dev_type) return false;  // not the work of one device
+  }
+  if (call->op.same_as(op::on_device) && AttrsAs<OnDeviceAttrs>(call->attrs).device_type > kDLCPU) return false;
   if (!call->checked_type_.defined() || !StaticType(Downcast<Type>(call->checked_type_))) return false;
   for (const Expr& a : call->args) {
     if (!a->checked_type_.defined() || !StaticType(Downcast<Type>(a->checked_type_))) return false;

@@ -4,11 +4,12 @@
 // goes to the default device. A second walk writes the result into the program: copies where a value is used on another
 // device, `on_device(..., is_fixed=True)` on what a let binds, devices of parameters and results as attributes.
 //
-// Where a copy may stand: at the result of on_device, at uses of variables and of values with several uses, at arguments
-// and results of calls of functions, at conditions of `if`. Arguments and result of an operator share their device.
+// Where a copy may stand: at the result of on_device, at uses of variables and of values with several uses, at
+// arguments and results of calls of functions, at conditions of `if`. Arguments and result of an operator share their
+// device.
 #include <baton/ir/diagnostic.h>
-#include <baton/relay/functor.h>
 #include <baton/ir/structural.h>
+#include <baton/relay/functor.h>
 #include <baton/relay/op.h>
 #include <baton/relay/op/annotation.h>
 #include <baton/relay/op/make.h>
@@ -152,6 +153,7 @@ class ModulePlan {
   std::unordered_map<std::string_view, size_t> index_;
   std::vector<std::vector<size_t>> groups_;
   std::vector<Demand> work_;
+  size_t done_ = 0;
   std::set<std::string> names_;
   DiagnosticList errors_;
 };
@@ -467,9 +469,10 @@ void BodyPlan::Settle(bool use_default) {
     };
     const ExprNode* by = c.at.by ? c.at.by : c.second.by;
     Span span = by ? by->span : Span();
-    mod_->errors().Error(
-        span, fmt::format("`{}` ({}) cannot be on two devices: {}, but {}", Brief(by), c.at.rule, say(c.first), say(c.second)),
-        "", "leave out is_fixed so that a copy may stand there, or write device_copy");
+    mod_->errors().Error(span,
+                         fmt::format("`{}` ({}) cannot be on two devices: {}, but {}", Brief(by), c.at.rule,
+                                     say(c.first), say(c.second)),
+                         "", "leave out is_fixed so that a copy may stand there, or write device_copy");
     for (const auto* s : {&c.first, &c.second}) {
       if (!s->by || !s->by->span.defined()) continue;
       DiagnosticNode note;
@@ -664,7 +667,8 @@ void BodyPlan::Say(const std::string& function) {
     if (cause.edge < 0) return out;
     const auto& edge = d_.edges()[cause.edge];
     std::string there = Place(edge.by);
-    return fmt::format("{}, through the {} of `{}`{}{}", out, edge.rule, Brief(edge.by), there.empty() ? "" : " at ", there);
+    return fmt::format("{}, through the {} of `{}`{}{}", out, edge.rule, Brief(edge.by), there.empty() ? "" : " at ",
+                       there);
   };
   for (const ExprNode* n : orders_[0]) {
     if (!HasDomain(n)) continue;
@@ -832,9 +836,8 @@ void ModulePlan::Plan(const Demand& demand) {
 
 IRModule ModulePlan::Run() {
   auto drain = [&] {
-    while (!work_.empty() && errors_.empty()) {
-      Demand d = work_.back();
-      work_.pop_back();
+    while (done_ < work_.size() && errors_.empty()) {
+      Demand d = work_[done_++];
       Plan(d);
     }
   };
@@ -856,18 +859,19 @@ IRModule ModulePlan::Run() {
 }  // namespace
 
 IRModule PlanModuleDevices(const IRModule& mod, int64_t default_device, PlacementReport* report) {
-  if (default_device <= 0) throw CompileError(fmt::format("the default device has type {}, must be positive", default_device));
+  if (default_device <= 0)
+    throw CompileError(fmt::format("the default device has type {}, must be positive", default_device));
   return ModulePlan(mod, default_device, report).Run();
 }
 
 Pass PlanDevices(int default_device) {
   return MakePass<PlanDevices>({
-      .doc = "Decides on which device each expression runs, from on_device and device_copy, and writes that down: copies "
-             "where a value changes device, fixed annotations on bindings, attributes on functions.",
+      .doc =
+          "Decides on which device each expression runs, from on_device and device_copy, and writes that down: copies "
+          "where a value changes device, fixed annotations on bindings, attributes on functions.",
       .opt_level = 0,
       .required = {"InferType"},
-      .run = [default_device](IRModule mod,
-                              PassContext) { return PlanModuleDevices(mod, default_device, nullptr); },
+      .run = [default_device](IRModule mod, PassContext) { return PlanModuleDevices(mod, default_device, nullptr); },
   });
 }
 

@@ -392,7 +392,11 @@ def on_device(data, device, is_fixed=False):
 
 def _device_type(device):
     from ..._core import Device
-    return device if isinstance(device, int) else (device if isinstance(device, Device) else Device(device)).device_type
+    if isinstance(device, int):
+        return device
+    if isinstance(device, str):
+        device = Device(device.split("(")[0].split(":")[0])
+    return device.device_type
 
 
 @_sugar("sequence_mask")

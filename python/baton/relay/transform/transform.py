@@ -73,6 +73,13 @@ def RemoveUnusedFunctions(entry_functions=None):
     return _ffi_api.RemoveUnusedFunctions(list(entry_functions or ["main"]))
 
 
+def PlanDevices(default_device="cpu"):
+    """Decides on which device each expression runs and writes it down; what no annotation decides goes to
+    `default_device` (a device, its name or its DLPack number)."""
+    from ..op.sugar import _device_type
+    return _ffi_api.PlanDevices(_device_type(default_device))
+
+
 def ConvertLayout(desired_layouts):
     """Converts operators to layouts: `{"nn.conv2d": ["NHWC", "default"]}`."""
     return _ffi_api.ConvertLayout({k: list(v) for k, v in desired_layouts.items()})
@@ -130,5 +137,5 @@ def __dir__():
 
 
 __all__ = ["ConvertLayout", "DeadCodeElimination", "EliminateCommonSubexpr", "FoldConstantExpr", "FunctionPass", "FuseOps", "InferTypeLocal",
-           "ModulePass", "Pass", "PassContext", "PassInfo", "PrintIR", "RemoveUnusedFunctions", "Sequential", "ToMixedPrecision",
+           "ModulePass", "Pass", "PassContext", "PassInfo", "PlanDevices", "PrintIR", "RemoveUnusedFunctions", "Sequential", "ToMixedPrecision",
            "build_config", "function_pass", "gradient", "module_pass", "sequential", "to_cps", "un_cps"]

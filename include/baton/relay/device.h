@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Values on devices: what running a planned program asks of them.
+#pragma once
+
+#include <baton/relay/expr.h>
+
+namespace baton::relay {
+
+/// The device that all arrays of a value lie on; `cpu(0)` if it has none. Throws RuntimeError if they lie on several.
+BATON_DLL Device DeviceOfValue(const ObjectRef& value);
+/// The value with all its arrays on a device of this type, copied if they are elsewhere. Closures stay as they are.
+/// Throws RuntimeError if the machine has no such device.
+BATON_DLL ObjectRef MoveValue(const ObjectRef& value, int64_t device_type);
+/// "cuda", "cpu".
+BATON_DLL std::string DeviceTypeName(int64_t device_type);
+
+}  // namespace baton::relay

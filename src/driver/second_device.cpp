@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// `ext_dev`: a second device whose memory is the host's, apart from that of `cpu`. Programs for two devices run on it
+// where there is no accelerator: what is planned for it lives in its memory, and gets there by copies alone.
+#include <baton/runtime/device_api.h>
+#include <baton/runtime/error.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+namespace baton::driver {
+namespace {
+
+class SecondDevice final : public runtime::DeviceAPI {
+ public:
+  bool Exists(Device d) override { return d.device_id >= 0 && d.device_id < 4; }
+  void* Alloc(Device, size_t bytes, size_t alignment) override {
+    void* p = nullptr;
+    if (bytes > SIZE_MAX / 2 || posix_memalign(&p, alignment < 64 ? 64 : alignment, bytes ? bytes : 1) != 0)
+      throw runtime::Error("MemoryError", "cannot allocate " + std::to_string(bytes) + " bytes on ext_dev");
+    return p;
+  }
+  void Free(Device, void* data) noexcept override { free(data); }
+  void Copy(const void* from, Device, void* to, Device, size_t bytes) override {
+    if (bytes) std::memmove(to, from, bytes);
+  }
+};
+
+const bool registered = [] {
+  runtime::DeviceAPI::Register(kDLExtDev, new SecondDevice);  // lives as long as the process
+  return true;
+}();
+
+}  // namespace
+}  // namespace baton::driver
