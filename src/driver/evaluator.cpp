@@ -108,6 +108,14 @@ class DriverEvaluator : public relay::Evaluator {
     return OnDevice(args, op->name.view(), [&](const Array<ObjectRef>& in) { return EvalOnHost(op, attrs, in); });
   }
 
+  int64_t WantedDevice(const Op& op, const Attrs& attrs) override {
+    if (op.same_as(relay::op::on_device)) {
+      const auto& on = relay::AttrsAs<relay::OnDeviceAttrs>(attrs);
+      return on.is_fixed ? on.device_type : -1;
+    }
+    return op.same_as(relay::op::device_copy) ? relay::AttrsAs<relay::DeviceCopyAttrs>(attrs).src_dev_type : -1;
+  }
+
   ObjectRef EvalPrimitive(const Function& func, const Array<ObjectRef>& args) override {
     return OnDevice(args, "a fusion group", [&](const Array<ObjectRef>& in) { return PrimitiveOnHost(func, in); });
   }

@@ -4,7 +4,6 @@
 #include <baton/relay/device.h>
 #include <baton/relay/evaluator.h>
 #include <baton/relay/op.h>
-#include <baton/relay/op/annotation.h>
 #include <baton/runtime/registry.h>
 #include <baton/support/stack.h>
 
@@ -184,13 +183,8 @@ class Interpreter {
   }
   /// In a program for several devices, literals go where what they are used with is.
   static void PlaceLiterals(const CallNode* c, Array<ObjectRef>* args) {
-    int64_t device = kDLCPU;
-    if (c->op.same_as(op::on_device)) {
-      const auto& attrs = AttrsAs<OnDeviceAttrs>(c->attrs);
-      if (attrs.is_fixed) device = attrs.device_type;
-    } else if (c->op.same_as(op::device_copy)) {
-      device = AttrsAs<DeviceCopyAttrs>(c->attrs).src_dev_type;
-    } else {
+    int64_t device = c->op.as<OpNode>() ? Evaluator::Get().WantedDevice(Downcast<Op>(c->op), c->attrs) : -1;
+    if (device < 0) {
       for (const ObjectRef& a : *args) {
         const auto* array = a.as<runtime::NDArrayObj>();
         if (array && array->dl_tensor.device.device_type != kDLCPU) device = array->dl_tensor.device.device_type;

@@ -13,6 +13,8 @@ class BATON_DLL Evaluator {
   virtual ~Evaluator() = default;
   /// `args` are values (NDArray or Array of values); the result is one too. `call` gives span and type, if known.
   virtual ObjectRef EvalOp(const Op& op, const Attrs& attrs, const Array<ObjectRef>& args) = 0;
+  /// DLPack number of the device that a call of an annotation wants its argument on; -1: it says none.
+  virtual int64_t WantedDevice(const Op&, const Attrs&) { return -1; }
   /// Runs a primitive function (a fusion group).
   virtual ObjectRef EvalPrimitive(const Function& func, const Array<ObjectRef>& args) = 0;
   /// The one in use; an error when the library has none.
