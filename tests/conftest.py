@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+# Every module that a pass makes is checked for well-formedness; children that tests start do so too.
+os.environ.setdefault("BATON_VERIFY_PASSES", "1")
 sys.path.append(str(Path(__file__).parent / "golden"))
 
 

@@ -178,7 +178,9 @@ transform::Pass DecomposeAll() {
         return infer(mod);
       }),
       0, "DecomposeAll", {});
-  return transform::WithContract(pass, {.doc = "DecomposeOps until nothing is left to decompose.", .keeps = {"Typed"}});
+  transform::RegisterPassDoc("DecomposeAll",
+                             "DecomposeOps and InferType in turns, until nothing is left to decompose.");
+  return transform::WithContract(pass, {.keeps = {"Typed"}});
 }
 const transform::RegisterPass<DecomposeAll> registered_decompose;
 

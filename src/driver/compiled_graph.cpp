@@ -1,41 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver/compiled_graph.h"
 
+#include <baton/ir/transform.h>
 #include <baton/tir/lower.h>
+#include <baton/tir/transform.h>
 
+#include <algorithm>
 #include <cstring>
-#include <exception>
-#include <thread>
 
 namespace baton::driver {
 
 IRModule LowerTir(const IRModule& mod, const Target& target) {
-  std::vector<std::pair<GlobalVar, tir::PrimFunc>> all;
-  for (const auto& [var, func] : mod->functions) all.push_back({var, Downcast<tir::PrimFunc>(func)});
-  // Functions are independent: every second one goes to a second thread.
-  std::exception_ptr errors[2];
-  auto work = [&](size_t part) {
-    try {
-      for (size_t i = part; i < all.size(); i += 2) {
-        if (!all[i].second->HasNonzeroAttr("model_entry")) all[i].second = tir::LowerPipeline(all[i].second, target);
-      }
-    } catch (...) {
-      errors[part] = std::current_exception();
-    }
-  };
-  if (all.size() > 3) {
-    std::thread second(work, 1);
-    work(0);
-    second.join();
-  } else {
-    work(0);
-    work(1);
+  Map<GlobalVar, BaseFunc> entries, others;
+  for (const auto& [var, func] : mod->functions) {
+    (func->HasNonzeroAttr("model_entry") ? entries : others).Set(var, func);
   }
-  for (const std::exception_ptr& e : errors) {
-    if (e) std::rethrow_exception(e);
+  // Lowering is not a matter of choice: a context of its own, in which instruments that observe see its passes, but the
+  // user's level, disabled passes and `should_run` do not count. Functions are independent: two threads at least.
+  transform::PassContext outer = transform::PassContext::Current();
+  transform::PassContext inner = transform::PassContext::Make(4, {}, {}, {}, outer->config);
+  inner->num_threads = std::max(outer->num_threads, 2);
+  inner->inherit_instruments = outer->inherit_instruments;
+  IRModule lowered;
+  {
+    With<transform::PassContext> scope(inner);
+    With<Target> on(target);
+    lowered = tir::transform::LowerPipeline()(IRModule(others));
   }
   Map<GlobalVar, BaseFunc> out;
-  for (const auto& [var, func] : all) out.Set(var, func);
+  for (const auto& [var, func] : mod->functions) {
+    out.Set(var, entries.count(var) ? func : lowered->functions.at(var));
+  }
   return IRModule(out);
 }
 

@@ -18,7 +18,12 @@ thread_local Frame* current = nullptr;
 Frame::Frame(const PassNode* pass, IRModule input) : pass(pass), input(std::move(input)), outer(current) {
   current = this;
 }
-Frame::~Frame() { current = outer; }
+Frame::~Frame() {
+  current = outer;
+  // The pass around it goes on with its own function.
+  if (watched.load(std::memory_order_relaxed) != 0) [[unlikely]]
+    NoteFunction(outer ? outer->function : GlobalVar());
+}
 Frame* Current() { return current; }
 
 struct Watch::State {
@@ -87,9 +92,10 @@ std::string Watch::Expr() const {
 }
 
 void NoteFunction(const GlobalVar& var) {
+  if (current) current->function = var;
   for (auto* s = static_cast<Watch::State*>(watching); s; s = s->outer) {
     std::lock_guard lock(s->mutex);
-    s->function = "@" + var->name_hint.str();
+    s->function = var.defined() ? "@" + var->name_hint.str() : std::string();
   }
 }
 

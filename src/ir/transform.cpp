@@ -2,12 +2,16 @@
 #include <baton/ir/pipeline.h>
 #include <baton/ir/progress.h>
 #include <baton/ir/structural.h>
+#include <baton/ir/target.h>
 #include <baton/ir/transform.h>
 #include <baton/runtime/registry.h>
+#include <baton/runtime/threading.h>
 #include <baton/support/nearest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
+#include <exception>
 #include <map>
 #include <mutex>
 #include <vector>
@@ -72,13 +76,13 @@ IRModule Pass::operator()(IRModule mod, const PassContext& ctx) const {
     ctx.InstrumentPassFailed(mod, info, String(DescribeException()));
     throw;
   }
+  ctx.InstrumentAfterPass(out, info);
   if (VerifyAlways() && !out.same_as(mod)) {
     std::string wrong = GetProperty("WellFormed").check(out);
     if (!wrong.empty()) {
       throw InternalError("pass `" + info->name.str() + "` left a module that is not well formed:\n" + wrong);
     }
   }
-  ctx.InstrumentAfterPass(out, info);
   return out;
 }
 
@@ -113,24 +117,76 @@ IRModule ModulePassNode::operator()(IRModule mod, const PassContext& ctx) const 
   return result;
 }
 
+namespace {
+
+/// Runs `body(i)` for i in [0, n) on up to `threads` threads of the pool, each under this thread's context and target.
+/// The exception of the lowest i comes out, which is the one that a single thread meets.
+template <class F>
+void OnPool(size_t n, int threads, const PassContext& ctx, const F& body) {
+  struct Work {
+    const F& body;
+    const PassContext& ctx;
+    Target target;
+    size_t n;
+    std::atomic<size_t> next{0}, failed;
+    std::vector<std::exception_ptr> errors;
+  } work{body, ctx, Target::Current(), n, 0, n, std::vector<std::exception_ptr>(n)};
+  auto task = [](int, int, void* p) {
+    Work& w = *static_cast<Work*>(p);
+    AdoptPassContext adopt(w.ctx);
+    With<Target> target(w.target);
+    for (size_t i; (i = w.next++) < w.n;) {
+      if (i > w.failed) break;  // what comes behind an error is not wanted
+      try {
+        w.body(i);
+      } catch (...) {
+        w.errors[i] = std::current_exception();
+        for (size_t seen = w.failed; i < seen && !w.failed.compare_exchange_weak(seen, i);) {
+        }
+      }
+    }
+    return 0;
+  };
+  runtime::threading::Launch(task, &work, std::min(threads, runtime::threading::NumThreads()));
+  if (work.failed < n) std::rethrow_exception(work.errors[work.failed]);
+}
+
+}  // namespace
+
 IRModule FunctionPassNode::operator()(IRModule mod, const PassContext& ctx) const {
-  std::vector<std::pair<GlobalVar, BaseFunc>> updates;
   IRModule view = mod.Copy();  // what a body does to the module it is handed has no effect
+  struct Item {
+    GlobalVar var;
+    BaseFunc func;
+    ObjectRef out;  ///< null: unchanged
+  };
+  std::vector<Item> work;
   for (const auto& [var, func] : mod->functions) {
-    if (func.get()->type_index() != function_type || SkipFunction(func)) continue;
-    progress::AtFunction(var);
-    Any out = pass_func(func, view, ctx);
+    if (func.get()->type_index() == function_type && !SkipFunction(func)) work.push_back({var, func, ObjectRef()});
+  }
+  auto rewrite = [&](size_t i) {
+    Item& item = work[i];
+    progress::AtFunction(item.var);
+    Any out = pass_func(item.func, view, ctx);
     Object* o = out.object();
     if (!o || o->type_index() != function_type) {
       throw runtime::TypeError("pass `" + pass_info->name.str() + "` must return a " +
-                               Object::TypeIndex2Key(function_type) + " for @" + var->name_hint.str() +
+                               Object::TypeIndex2Key(function_type) + " for @" + item.var->name_hint.str() +
                                ", it returned " + runtime::ValueKindName(out.raw()));
     }
-    if (o != static_cast<const Object*>(func.get())) updates.push_back({var, out.As<BaseFunc>()});
+    if (o != static_cast<const Object*>(item.func.get())) item.out = out.As<BaseFunc>();
+  };
+  if (parallel && ctx->num_threads > 1 && work.size() > 1 && !runtime::threading::InParallelRegion()) {
+    OnPool(work.size(), ctx->num_threads, ctx, rewrite);
+  } else {
+    for (size_t i = 0; i < work.size(); ++i) rewrite(i);
   }
-  if (updates.empty()) return mod;
-  IRModule result = mod.Copy();
-  for (const auto& [var, func] : updates) result.CopyOnWrite()->functions.Set(var, func);
+  IRModule result = mod;
+  for (const Item& item : work) {
+    if (!item.out.defined()) continue;
+    if (result.same_as(mod)) result = mod.Copy();
+    result.CopyOnWrite()->functions.Set(item.var, Downcast<BaseFunc>(item.out));
+  }
   return result;
 }
 

@@ -17,9 +17,17 @@ namespace {
 const RegisterNodes<FunctionPassNode> registered;
 }
 
+/// For measuring what the manager costs.
+BATON_REGISTER_GLOBAL("relay.testing.EmptyFunctionPass").set_body_typed([] {
+  return CreateFunctionPass(
+      TypedPackedFunc<Function(Function, IRModule, PassContext)>([](Function f, IRModule, PassContext) { return f; }),
+      0, "Empty", {});
+});
 BATON_REGISTER_GLOBAL("relay._transform.MakeFunctionPass")
     .set_body_typed([](TypedPackedFunc<Function(Function, IRModule, PassContext)> f, PassInfo info) {
-      return CreateFunctionPass(f, info->opt_level, info->name, info->required);
+      Pass pass = CreateFunctionPass(f, info->opt_level, info->name, info->required);
+      const_cast<baton::transform::FunctionPassNode*>(pass.as<baton::transform::FunctionPassNode>())->pass_info = info;
+      return pass;
     });
 
 }  // namespace baton::relay::transform

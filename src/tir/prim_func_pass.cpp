@@ -18,7 +18,9 @@ const RegisterNodes<PrimFuncPassNode> registered;
 
 BATON_REGISTER_GLOBAL("tir.transform.CreatePrimFuncPass")
     .set_body_typed([](TypedPackedFunc<PrimFunc(PrimFunc, IRModule, PassContext)> f, PassInfo info) {
-      return CreatePrimFuncPass(f, info->opt_level, info->name, info->required);
+      Pass pass = CreatePrimFuncPass(f, info->opt_level, info->name, info->required);
+      const_cast<baton::transform::FunctionPassNode*>(pass.as<baton::transform::FunctionPassNode>())->pass_info = info;
+      return pass;
     });
 
 }  // namespace baton::tir::transform

@@ -21,6 +21,7 @@ struct BATON_DLL Frame {
   const PassNode* pass;
   IRModule input;
   Frame* outer;
+  GlobalVar function;  ///< that is being rewritten, as long as a watchdog is there
 };
 /// The innermost pass of this thread, or null.
 BATON_DLL Frame* Current();

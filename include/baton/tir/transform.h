@@ -47,6 +47,9 @@ class UnrollLoopConfig : public Attrs {
 BATON_DLL Pass CreatePrimFuncPass(const TypedPackedFunc<PrimFunc(PrimFunc, IRModule, PassContext)>& pass_func,
                                   int opt_level, String name, Array<String> required);
 
+/// The passes between written loops and code generation, in order.
+BATON_DLL Pass LowerPipeline();
+
 }  // namespace baton::tir::transform
 
 namespace baton::transform {

@@ -100,20 +100,54 @@ std::unordered_map<const Object*, int64_t> CountUses(const Expr& root) {
 
 }  // namespace
 
+namespace {
+
+/// Functions that nothing reaches from those of these names are removed.
+IRModule RemoveUnreached(const IRModule& mod, const Array<String>& entries) {
+  std::unordered_set<std::string> reached;
+  std::vector<GlobalVar> work;
+  auto reach = [&](const GlobalVar& v) {
+    if (mod->ContainGlobalVar(v->name_hint.view()) && reached.insert(v->name_hint.str()).second) work.push_back(v);
+  };
+  for (const String& n : entries) reach(GlobalVar(n));
+  while (!work.empty()) {
+    BaseFunc f = mod->Lookup(work.back());
+    work.pop_back();
+    if (f.as<FunctionNode>()) {
+      PostOrder(f, [&](const Expr& e) {
+        if (const auto* g = e.as<GlobalVarNode>()) reach(GetRef<GlobalVar>(g));
+      });
+    }
+  }
+  IRModule out = mod;
+  for (const auto& [var, func] : mod->functions) {
+    if (func.as<FunctionNode>() && !reached.count(var->name_hint.str())) out.CopyOnWrite()->Remove(var);
+  }
+  return out;
+}
+
+}  // namespace
+
 Pass DeadCodeElimination(bool inline_once) {
   return MakePass<DeadCodeElimination>({
       .doc = "Drops bindings that are never used and have no effect; with inline_once also those used once, into their "
-             "use.",
+             "use. In a module that has a `main`, drops functions that it does not reach.",
       .opt_level = 1,
       .run =
-          [inline_once](Function f, IRModule, PassContext) {
-            // Dropping a binding may free others: each round is linear, and few are needed.
-            for (int round = 0; round < 16; ++round) {
-              Function next = Eliminator(CountUses(f), inline_once).Mutate(f);
-              if (next.same_as(f)) break;
-              f = next;
+          [inline_once](IRModule mod, PassContext) {
+            IRModule out = mod;
+            for (const auto& [var, func] : mod->functions) {
+              if (!func.as<FunctionNode>() || func->HasNonzeroAttr(attr::kSkipOptimization)) continue;
+              Function f = Downcast<Function>(func);
+              // Dropping a binding may free others: each round is linear, and few are needed.
+              for (int round = 0; round < 16; ++round) {
+                Function next = Eliminator(CountUses(f), inline_once).Mutate(f);
+                if (next.same_as(f)) break;
+                f = next;
+              }
+              if (!f.same_as(func)) out.CopyOnWrite()->functions.Set(var, f);
             }
-            return f;
+            return mod->ContainGlobalVar("main") ? RemoveUnreached(out, {"main"}) : out;
           },
   });
 }
@@ -122,30 +156,7 @@ Pass RemoveUnusedFunctions(Array<String> entry_functions) {
   return MakePass<RemoveUnusedFunctions>({
       .doc = "Drops functions that no entry function reaches.",
       .opt_level = 1,
-      .run =
-          [entry_functions](IRModule mod, PassContext) {
-            std::unordered_set<std::string> reached;
-            std::vector<GlobalVar> work;
-            auto reach = [&](const GlobalVar& v) {
-              if (mod->ContainGlobalVar(v->name_hint.view()) && reached.insert(v->name_hint.str()).second)
-                work.push_back(v);
-            };
-            for (const String& n : entry_functions) reach(GlobalVar(n));
-            while (!work.empty()) {
-              BaseFunc f = mod->Lookup(work.back());
-              work.pop_back();
-              if (f.as<FunctionNode>()) {
-                PostOrder(f, [&](const Expr& e) {
-                  if (const auto* g = e.as<GlobalVarNode>()) reach(GetRef<GlobalVar>(g));
-                });
-              }
-            }
-            IRModule out = mod;
-            for (const auto& [var, func] : mod->functions) {
-              if (func.as<FunctionNode>() && !reached.count(var->name_hint.str())) out.CopyOnWrite()->Remove(var);
-            }
-            return out;
-          },
+      .run = [entry_functions](IRModule mod, PassContext) { return RemoveUnreached(mod, entry_functions); },
   });
 }
 

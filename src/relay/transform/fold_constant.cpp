@@ -178,6 +178,9 @@ Pass FoldConstant() {
   Pass pass = baton::transform::PassCreator<Function>::Create(
       runtime::MakeTyped([](Function f, IRModule m, PassContext) { return Downcast<Function>(FoldConstant(f, m)); }), 2,
       "FoldConstant", {});
+  baton::transform::RegisterPassDoc("FoldConstant",
+                                    "Evaluates what is constant, once, unless it has effects, is large, or stands on a "
+                                    "device. Sound because operators give equal results for equal inputs.");
   return baton::transform::WithContract(pass, {.needs = {"Typed"}});
 }
 

@@ -130,6 +130,9 @@ Pass ForwardFoldScaleAxis() {
 }
 /// Backward first, then forward, with folding between so that scaled weights are constants again.
 Pass FoldScaleAxis() {
+  baton::transform::RegisterPassDoc("FoldScaleAxis",
+                                    "Moves per-channel factors into the weights of convolutions before "
+                                    "or after them: BackwardFoldScaleAxis, then ForwardFoldScaleAxis.");
   return Sequential({BackwardFoldScaleAxis(), FoldConstant(), ForwardFoldScaleAxis(), FoldConstant()},
                     PassInfo(3, "FoldScaleAxis", {"InferType"}));
 }

@@ -15,16 +15,28 @@ PrimFunc SimplifyFunc(const PrimFunc& f) {
   return out;
 }
 
+namespace {
+
+struct Step {
+  const char* pass;
+  PrimFunc (*run)(const PrimFunc& f);
+};
+constexpr Step kLowering[] = {
+    {"StorageFlatten", FlattenStorage},                                // one index from here on
+    {"Simplify", SimplifyFunc},                                        // loop bounds are literals where they can be
+    {"BF16Legalize", ComputeHalfInFloat},                              // no arithmetic on half floats from here on
+    {"VectorizeLoop", VectorizeLoops},                                 // no kVectorized loops from here on
+    {"UnrollLoop", [](const PrimFunc& f) { return UnrollLoops(f); }},  // none kUnrolled; registers have literal indices
+    {"Simplify", SimplifyFunc},
+    {"LowerIntrin", LowerIntrinsics},  // what is left of elementary functions is a call of libm
+    {"StorageRewrite", PlanStorage},
+};
+
+}  // namespace
+
 PrimFunc LowerPipeline(const PrimFunc& func, const Target&) {
   PrimFunc f = func;
-  f = FlattenStorage(f);      // one index from here on
-  f = SimplifyFunc(f);        // loop bounds are literals where they can be
-  f = ComputeHalfInFloat(f);  // no arithmetic on half floats from here on
-  f = VectorizeLoops(f);      // no kVectorized loops from here on
-  f = UnrollLoops(f);         // no kUnrolled loops; registers have literal indices
-  f = SimplifyFunc(f);
-  f = LowerIntrinsics(f);  // what is left of elementary functions is a call of libm
-  f = PlanStorage(f);
+  for (const Step& step : kLowering) f = step.run(f);
   return f;
 }
 
@@ -62,6 +74,15 @@ Pass VerifyTIR() {
   });
 }
 const RegisterPass<VerifyTIR> registered_verify("tir.transform.");
+Pass LowerPipeline() {
+  baton::transform::RegisterPassDoc("LowerPipeline",
+                                    "From loops as they are written to loops as code generators take "
+                                    "them, a pass a step.");
+  Array<Pass> passes;
+  for (const Step& step : kLowering) passes.push_back(baton::transform::GetPass(std::string("tir.") + step.pass));
+  return baton::transform::Sequential(passes, PassInfo(0, "LowerPipeline", {}));
+}
+const RegisterPass<LowerPipeline> registered_lower("tir.transform.");
 }  // namespace transform
 
 }  // namespace baton::tir

@@ -96,3 +96,24 @@ def test_missing_library_is_said(tmp_path):
         [sys.executable, str(BENCH / "size.py"), str(tmp_path / "foreign.so")], capture_output=True, text=True
     )
     assert out.returncode == 1 and "Traceback" not in out.stderr
+
+
+def test_bench_of_passes_prints_every_row_and_judges():
+    import passes
+
+    def fake():
+        yield "x", 3.0, "us", 2.0
+
+    done = subprocess.run([sys.executable, str(BENCH / "passes.py"), "inference", "--check"], capture_output=True, text=True)
+    assert done.returncode == 0 and "% of after every pass" in done.stdout, done.stderr
+    assert subprocess.run([sys.executable, str(BENCH / "passes.py"), "nothing"], capture_output=True).returncode == 2
+    passes.BENCHES["fake"] = fake
+    before = sys.argv
+    try:
+        sys.argv = ["passes.py", "fake", "--check"]
+        assert passes.main() == 1
+        sys.argv = ["passes.py", "fake"]
+        assert passes.main() == 0
+    finally:
+        sys.argv = before
+        del passes.BENCHES["fake"]

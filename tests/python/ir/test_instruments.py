@@ -276,6 +276,37 @@ def test_folding_is_not_changed_by_what_the_user_disables():
     assert "6f" in out.astext() and "multiply" not in out.astext()
 
 
+def _names(passes):
+    for p in passes:
+        yield p["pass"]
+        yield from _names(p["passes"])
+
+
+def test_lowering_is_seen_by_observers_and_is_not_a_matter_of_choice():
+    timing, log = PassTimingInstrument(), []
+    with PassContext(opt_level=3, disabled_pass=["StorageFlatten", "VectorizeLoop"], instruments=[timing, Log(log)]):
+        lib = relay.build(_module("nn.softmax(exp(%x))"), target="llvm")
+    assert lib is not None
+    names = list(_names(json.loads(timing.to_json())["threads"][0]["passes"]))
+    assert {"DefaultPipeline", "FuseOps", "LowerPipeline", "StorageFlatten", "VectorizeLoop"} <= set(names)
+    assert not any("StorageFlatten" in e for e in log), "an instrument that does not observe sees its own context alone"
+
+
+def test_folding_is_not_blind():
+    """What constant folding compiles to evaluate it is seen where it happens: within FoldConstant."""
+    import numpy as np
+
+    x, ones = relay.var("x", shape=(4,)), relay.const(np.ones((64, 512), "float32"))
+    mod = tvm.IRModule({"main": relay.Function([x], relay.add(x, relay.sum(relay.nn.dense(ones, ones))))})
+    timing = PassTimingInstrument()
+    with PassContext(opt_level=3, disabled_pass=["LowerPipeline", "UnrollLoop"], instruments=[timing]):
+        out = relay.transform.FoldConstant()(relay.transform.InferType()(mod))
+    assert "nn.dense" not in out.astext()
+    top = json.loads(timing.to_json())["threads"][0]["passes"]
+    assert [p["pass"] for p in top] == ["InferType", "FoldConstant"]
+    assert "UnrollLoop" in set(_names(top[1]["passes"]))
+
+
 # ---- Threads
 
 

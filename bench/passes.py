@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What running passes costs beyond the passes. Each row of BENCHES is a function that gives (what, value, unit, bar).
+
+    python bench/passes.py                 # all
+    python bench/passes.py manager --check # one, exit code 1 if a bar is missed
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Iterator
+
+Row = tuple[str, float, str, float | None]
+BENCHES: dict[str, Callable[[], Iterator[Row]]] = {}
+
+
+def bench(function):
+    """Adds a function to BENCHES, by its name."""
+    BENCHES[function.__name__] = function
+    return function
+
+
+def best(action, rounds: int = 15) -> float:
+    """Seconds of the fastest of several runs: what the others add is the machine's."""
+    out = float("inf")
+    for _ in range(rounds):
+        start = time.perf_counter()
+        action()
+        out = min(out, time.perf_counter() - start)
+    return out
+
+
+@bench
+def manager() -> Iterator[Row]:
+    """The manager itself: passes that do nothing, with and without instruments."""
+    import baton as tvm
+    from baton import relay
+    from baton._ffi import get_global_func
+
+    x = relay.var("x", shape=(2,))
+    functions = 1000
+    mod = tvm.IRModule({f"f{i}": relay.Function([x], x) for i in range(functions)})
+    small = tvm.IRModule({"main": relay.Function([x], x)})
+    empty = get_global_func("relay.testing.EmptyFunctionPass")()
+    run = get_global_func("transform.RunPass")
+    yield "empty function pass", best(lambda: run(empty, mod)) / functions * 1e6, "us a function", 1.0
+
+    @tvm.instrument.pass_instrument
+    class Nothing:
+        def should_run(self, mod, info):
+            return True
+
+        def run_before_pass(self, mod, info):
+            pass
+
+        def run_after_pass(self, mod, info):
+            pass
+
+    passes = 1000
+    several = tvm.transform.Sequential([empty] * passes)
+    plain = best(lambda: several(small))
+    yield "a pass in a sequence", plain / passes * 1e6, "us a pass", None
+    with tvm.transform.PassContext(instruments=[Nothing()]):
+        watched = best(lambda: several(small))
+    yield "no-op Python instrument, three hooks", (watched - plain) / passes * 1e6, "us a pass", 10.0
+    with tvm.transform.PassContext(instruments=[tvm.instrument.PassTimingInstrument()]):
+        timed = best(lambda: several(small))
+    yield "PassTimingInstrument", (timed - plain) / passes * 1e6, "us a pass", None
+
+
+@bench
+def inference() -> Iterator[Row]:
+    """Inference in the default pipeline against inferring everything after every pass, in expressions visited."""
+    import baton as tvm
+    from baton import relay
+    from baton._ffi import get_global_func
+
+    layers, body, lines = 100, "%x", []
+    for i in range(layers):
+        lines.append(f"  %{i} = nn.relu(nn.bias_add(nn.dense({body}, %w, units=8), %b));")
+        body = f"%{i}"
+    mod = relay.fromtext('#[version = "0.0.5"]\ndef @main(%x: Tensor[(4, 8), float32], %w: Tensor[(8, 8), float32], '
+                         "%b: Tensor[(8), float32]) {\n" + "\n".join(lines) + f"\n  nn.softmax({body})\n}}")  # fmt: skip
+    every = 0
+
+    @tvm.instrument.pass_instrument
+    class After:
+        def run_after_pass(self, mod, info):
+            nonlocal every
+            if info.name not in ("InferType", "DefaultPipeline", "DecomposeAll", "FoldScaleAxis"):
+                every += sum(int(relay.analysis.count_nodes(f)) for f in mod.functions.values())
+
+    work = get_global_func("relay.analysis.infer_type_work")
+    with tvm.transform.PassContext(opt_level=3, instruments=[After()]):
+        before = int(work())
+        get_global_func("driver.DefaultPipeline")()(mod)
+    yield "inference of the default pipeline", (int(work()) - before) / every * 100, "% of after every pass", 40.0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"which to run: {', '.join(BENCHES)} (default: all)")
+    parser.add_argument("--check", action="store_true", help="exit code 1 if a bar is missed")
+    args = parser.parse_args()
+    for name in args.names:
+        if name not in BENCHES:
+            parser.error(f"there is no benchmark `{name}`; there are {', '.join(BENCHES)}")
+    try:
+        import baton
+
+        _ = baton.compile
+    except (ImportError, AttributeError) as error:
+        print(f"error: Baton is not ready: {error}; build it first: ./dev build", file=sys.stderr)
+        return 1
+    missed = 0
+    for name in args.names or BENCHES:
+        for what, value, unit, bar in BENCHES[name]():
+            over = bar is not None and not value <= bar
+            missed += over
+            print(f"{name:<10} {what:<38} {value:10.3f} {unit}" + (f" (bar {bar:g}{', missed' if over else ''})" if bar else ""))
+    return 1 if args.check and missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
