@@ -12,6 +12,8 @@ from .ir.transform import (
     Scheduled,
     Sequential,
     explain,
+    join_pipeline,
+    leave_pipeline,
     list_properties,
     module_pass,
     parse_pipeline,
@@ -25,4 +27,4 @@ def __getattr__(name):
 
 
 __all__ = ["ApplyPassToFunction", "ModulePass", "Pass", "PassContext", "PassInfo", "PrintIR", "Scheduled", "Sequential", "explain",
-           "list_properties", "module_pass", "parse_pipeline", "pipeline_text", "sequential"]
+           "join_pipeline", "leave_pipeline", "list_properties", "module_pass", "parse_pipeline", "pipeline_text", "sequential"]

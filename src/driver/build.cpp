@@ -214,7 +214,8 @@ transform::Pass DefaultPipeline() {
   add(FoldConstant());
   // From here on every operator that has loops is in a primitive function.
   add(FuseOps(-1));
-  return baton::transform::Scheduled(passes, "DefaultPipeline", {"Typed"});
+  return baton::transform::Scheduled(baton::transform::WithJoined("DefaultPipeline", passes), "DefaultPipeline",
+                                     {"Typed"});
 }
 
 IRModule Optimize(const IRModule& mod, const Target& target) {

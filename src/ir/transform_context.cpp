@@ -30,6 +30,7 @@ struct Entry {
 struct ContextStack {
   PassContext fallback;
   std::vector<Entry> stack;
+  int entered = 0;  ///< of the stack, those that were entered and not only made current
 };
 ContextStack& Stack() {
   static thread_local ContextStack s;
@@ -198,7 +199,10 @@ void PassContext::EnterWithScope() {
   });
   ActiveContexts::Get().Inherits(*this, inherited);
   Stack().stack.push_back({*this, std::move(inherited)});
+  ++Stack().entered;
 }
+
+int EnteredContexts() { return Stack().entered; }
 
 void PassContext::ExitWithScope() {
   ContextStack& s = Stack();
@@ -212,6 +216,7 @@ void PassContext::ExitWithScope() {
                   "another thread, which alone can leave it");
   }
   s.stack.pop_back();  // popped whatever the instruments do
+  --s.entered;
   ActiveContexts::Get().Exit(*this);
   InstrumentExitPassContext();
 }

@@ -32,6 +32,9 @@ std::vector<std::string> PassParams(std::string_view name);
 /// All passes that GetPass can make, as NAME or tir.NAME.
 std::vector<std::string> PassNames();
 
+/// How many contexts are entered on this thread.
+int EnteredContexts();
+
 /// While it lives, decisions are of a sequence one deeper.
 struct Deeper {
   Deeper();

@@ -195,14 +195,15 @@ Deeper::~Deeper() { --depth; }
 
 namespace schedule {
 
-Log::Log() : outer_(current_log) { current_log = this; }
+Log::Log() : outer_(current_log), contexts_(EnteredContexts()) { current_log = this; }
+bool Log::Takes() const { return EnteredContexts() == contexts_; }
 Log::~Log() { current_log = outer_; }
 
 size_t Mark() { return current_log ? current_log->decisions.size() : 0; }
 
 void Say(size_t at, const PassInfo& info, const char* action, std::string why, bool changed,
          std::vector<std::string> holds) {
-  if (!current_log) return;
+  if (!current_log || !current_log->Takes()) return;
   auto& all = current_log->decisions;
   all.insert(all.begin() + static_cast<std::ptrdiff_t>(std::min(at, all.size())),
              {depth, info->name.str(), action, std::move(why), changed, std::move(holds)});

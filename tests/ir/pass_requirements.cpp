@@ -433,3 +433,33 @@ TEST_CASE("IN-038 override: a throwing exit keeps the new ones out; a throwing e
   CHECK(node->log == Log{"enter", "exit"});
   ctx.ExitWithScope();
 }
+
+TEST_CASE("a pass that says unchanged but changed something in place is named") {
+  const PackedFunc* make = runtime::Registry::Get("instrument.VerifyIR");
+  REQUIRE(make);
+  auto verify = (*make)(Array<String>(), true, true, false).As<instrument::PassInstrument>();
+  auto change = [](IRModule m) {
+    auto* f = const_cast<relay::FunctionNode*>(m->Lookup("main").as<relay::FunctionNode>());
+    f->body = relay::Tuple(Array<relay::Expr>{f->body});
+  };
+  Pass liar = ModulePassOf(
+      [&](IRModule m, PassContext) {
+        change(m);
+        return m;
+      },
+      "Liar");
+  Pass other = ModulePassOf(
+      [&](IRModule m, PassContext) {
+        change(m);
+        return With1("main", Identity());
+      },
+      "ChangesItsInput");
+  With<PassContext> scope(PassContext::Make(2, {}, {}, {verify}, {}));
+  CHECK(ErrorOf([&] {
+          liar(With1("main", Identity()));
+        }).find("pass `Liar`: it returned the module that it got, but changed it in place") != std::string::npos);
+  CHECK(ErrorOf([&] {
+          other(With1("main", Identity()));
+        }).find("pass `ChangesItsInput`: it changed the module that it was given") != std::string::npos);
+  CHECK(ErrorOf([&] { relay::transform::InferType()(With1("main", Identity())); }) == "no error");
+}

@@ -43,6 +43,16 @@ class BATON_DLL Scheduled : public Pass {
   Scheduled(Array<Pass> passes, String name, Array<String> ends_with = {});
 };
 
+// ---- Joining built-in pipelines
+
+/// From now on the pipeline of this name ("DefaultPipeline", "LowerPipeline") has the pass that GetPass makes of
+/// `pass`: before the first pass called `before`, or after the last called `after`, or, where both are empty, at its
+/// end. Those that join at one place stand in the order in which they joined. A pass that joins again moves.
+BATON_DLL void JoinPipeline(const String& pipeline, const String& pass, const String& before, const String& after);
+BATON_DLL void LeavePipeline(const String& pipeline, const String& pass);
+/// The passes of a pipeline with those that joined it. Throws ValueError where one names a place that is not there.
+BATON_DLL Array<Pass> WithJoined(const String& pipeline, const Array<Pass>& passes);
+
 // ---- Why each pass ran
 
 namespace schedule {
@@ -56,7 +66,8 @@ struct Decision {
   bool changed = false;
   std::vector<std::string> holds;  ///< properties that hold afterwards; only of Scheduled
 };
-/// Collects the decisions of all sequences that run on this thread while it lives.
+/// Collects the decisions of all sequences that run on this thread while it lives, in the context that is current now:
+/// what constant folding compiles in a context of its own is its own business.
 class BATON_DLL Log {
  public:
   Log();
@@ -64,8 +75,11 @@ class BATON_DLL Log {
   Log(const Log&) = delete;
   std::vector<Decision> decisions;
 
+  bool Takes() const;
+
  private:
   Log* outer_;
+  int contexts_;
 };
 /// Where the next decision goes in the log of this thread: taken before a pass runs, so that it stands before its
 /// parts.

@@ -215,6 +215,23 @@ def pipeline_text(pass_):
     return pass_.text()
 
 
+def join_pipeline(name, before=None, after=None, pipeline="DefaultPipeline"):
+    """From now on a built-in pipeline has this pass, which is registered as `relay._transform.NAME`.
+
+        baton.register_func("relay._transform.DropNopReshape", DropNopReshape)
+        join_pipeline("DropNopReshape", before="FuseOps")
+
+    It stands before the first pass called `before`, or after the last called `after`, or at the end. pipeline: "DefaultPipeline",
+    between import and lowering, or "LowerPipeline" over loop programs. `leave_pipeline` takes it out.
+    """
+    _api("JoinPipeline")(pipeline, name, before or "", after or "")
+
+
+def leave_pipeline(name, pipeline="DefaultPipeline"):
+    """Takes a pass that joined a built-in pipeline out of it."""
+    _api("LeavePipeline")(pipeline, name)
+
+
 def explain(pass_, mod, json=False):
     """Runs a pass on a module and says why each pass within ran, was inserted or was skipped: (module, rows or JSON)."""
     out, text = _api("ExplainPipeline")(pass_, mod, bool(json))

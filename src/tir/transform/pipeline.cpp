@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <baton/arith/analyzer.h>
+#include <baton/ir/pipeline.h>
 #include <baton/tir/lower.h>
 #include <baton/tir/transform.h>
 #include <baton/tir/verify.h>
@@ -80,6 +81,7 @@ Pass LowerPipeline() {
                                     "them, a pass a step.");
   Array<Pass> passes;
   for (const Step& step : kLowering) passes.push_back(baton::transform::GetPass(std::string("tir.") + step.pass));
+  passes = baton::transform::WithJoined("LowerPipeline", passes);
   return baton::transform::Sequential(passes, PassInfo(0, "LowerPipeline", {}));
 }
 const RegisterPass<LowerPipeline> registered_lower("tir.transform.");

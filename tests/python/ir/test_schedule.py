@@ -138,6 +138,61 @@ def test_sequences_explain_too():
     assert text.splitlines()[2].startswith("  InferType")
 
 
+def test_what_folding_compiles_is_not_explained():
+    import numpy as np
+
+    x, ones = relay.var("x", shape=(4,)), relay.const(np.ones((64, 512), "float32"))
+    mod = tvm.IRModule({"main": relay.Function([x], relay.add(x, relay.sum(relay.nn.dense(ones, relay.add(ones, ones)))))})
+    with PassContext(opt_level=3):
+        _, text = explain(Sequential([relay.transform.InferType(), relay.transform.FoldConstant()]), mod)
+    assert [line.split()[0] for line in text.splitlines()] == ["InferType", "FoldConstant"]
+
+
+def test_passes_join_built_in_pipelines():  # GE-007, GE-003
+    made = []
+
+    def make(name):
+        @relay.transform.function_pass(opt_level=0, name=name, keeps=["*"])
+        def body(func, mod, ctx):
+            made.append(name)
+            return func
+
+        tvm.register_func("relay._transform." + name, lambda: body, override=True)
+
+    def order():
+        with PassContext(opt_level=3):
+            _, text = explain(get_global_func("driver.DefaultPipeline")(), _module())
+        return [line.split()[0] for line in text.splitlines() if not line.startswith(" ") and line.split()[0] != "InferType"]
+
+    plain = order()
+    for name in ("TestJoinA", "TestJoinB", "TestJoinC", "TestJoinD"):
+        make(name)
+    try:
+        tvm.transform.join_pipeline("TestJoinA", before="FuseOps")
+        tvm.transform.join_pipeline("TestJoinB", before="FuseOps")
+        tvm.transform.join_pipeline("TestJoinC", after="FoldConstant")
+        tvm.transform.join_pipeline("TestJoinD")
+        joined = order()
+        assert [n for n in joined if not n.startswith("TestJoin")] == plain
+        at = joined.index("FuseOps")
+        assert joined[at - 3 : at + 2] == ["TestJoinC", "TestJoinA", "TestJoinB", "FuseOps", "TestJoinD"]
+        relay.build(_module(), target="llvm")
+        assert made.count("TestJoinA") >= 2
+        tvm.transform.leave_pipeline("TestJoinA")
+        assert "TestJoinA" not in order()
+        tvm.transform.join_pipeline("TestJoinA", before="FuseOp")
+        with pytest.raises(ValueError, match="`TestJoinA` joined `DefaultPipeline` beside the pass `FuseOp`.*did you mean `FuseOps`"):
+            order()
+    finally:
+        for name in ("TestJoinA", "TestJoinB", "TestJoinC", "TestJoinD"):
+            tvm.transform.leave_pipeline(name)
+    assert order() == plain
+    with pytest.raises(ValueError, match="Cannot find relay._transform.TestNobody"):
+        tvm.transform.join_pipeline("TestNobody")
+    with pytest.raises(ValueError, match="not both"):
+        tvm.transform.join_pipeline("TestJoinA", before="FuseOps", after="FuseOps")
+
+
 def _work():
     return int(get_global_func("relay.analysis.infer_type_work")())
 
