@@ -22,6 +22,11 @@ SIGNATURES = {
     "sparse_to_dense": "sparse_indices, output_shape, sparse_values, default_value=0", "matrix_set_diag": "data, diagonal, k=0, align='RIGHT_LEFT'", "adv_index": "inputs",
     "segment_sum": "data, segment_ids, num_segments=None", "unique": "data, is_sorted=True, return_counts=False", "shape_of": "data, dtype='int32'", "ndarray_size": "data, dtype='int32'",
     "fixed_point_multiply": "data, multiplier, shift", "concatenate": "data, axis", "stack": "data, axis", "zeros": "shape, dtype", "ones": "shape, dtype", "invert_permutation": "data",
+    # relay.op.reduce
+    **dict.fromkeys(("sum", "prod", "max", "min", "mean", "all", "any", "logsumexp"), "data, axis=None, keepdims=False, exclude=False"),
+    **dict.fromkeys(("argmax", "argmin"), "data, axis=None, keepdims=False, exclude=False, select_last_index=False"),
+    **dict.fromkeys(("variance", "std", "mean_variance", "mean_std"), "data, axis=None, keepdims=False, exclude=False, unbiased=False"),
+    **dict.fromkeys(("cumsum", "cumprod"), "data, axis=None, dtype=None, exclusive=None"),
     # relay.op.algorithm
     "sort": "data, axis=-1, is_ascend=1", "argsort": "data, axis=-1, is_ascend=1, dtype='int32'", "topk": "data, k=1, axis=-1, ret_type='both', is_ascend=False, dtype='int32'",
     "searchsorted": "sorted_sequence, values, right=False, dtype='int32'",
@@ -34,6 +39,7 @@ SIGNATURES = {
     # relay.vision
     "vision.multibox_prior": "data, sizes=(1.0,), ratios=(1.0,), steps=(-1.0, -1.0), offsets=(0.5, 0.5), clip=False",
     "vision.multibox_transform_loc": "cls_prob, loc_pred, anchor, clip=True, threshold=0.01, variances=(0.1, 0.1, 0.2, 0.2)",
+    "vision.yolo_reorg": "data, stride",
     "vision.get_valid_counts": "data, score_threshold, id_index=0, score_index=1",
     "vision.non_max_suppression": "data, valid_count, indices, max_output_size=-1, iou_threshold=0.5, force_suppress=False, top_k=-1, coord_start=2, score_index=1, id_index=0, "
     "return_indices=True, invalid_to_bottom=False",
@@ -47,7 +53,7 @@ SIGNATURES = {
     "annotation.compiler_begin": "data, compiler", "annotation.compiler_end": "data, compiler",
 }
 # "Not given" is told apart from a dtype by "void"; both are what None asks for.
-SAME = [{None, "", "void", NO}, {None, ()}]
+SAME = [{None, "", "void", NO}, {None, ()}, {None, False}]
 
 
 @pytest.mark.parametrize("name", list(SIGNATURES))

@@ -222,7 +222,8 @@ def _check_dynamic(case, attrs, arrays, want, what):
         assert f"[{case.op} {case.dynamic}]" in str(e.value), str(e.value)
         return
     _agree_types(relay.transform.InferType()(baton.IRModule.from_expr(func)), want, what)
-    agree(evaluate(func, values), want, case.rtol, case.atol, f"{case.op} {what}, interpreted")
+    for kind, how in (("debug", "interpreted"), ("vm", "on the virtual machine")):
+        agree(evaluate(func, values, kind), want, case.rtol, case.atol, f"{case.op} {what}, {how}")
 
 
 def _check(case, attrs, arrays, what):

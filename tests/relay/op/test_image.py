@@ -300,6 +300,23 @@ def transform_loc(prob, loc, anchor, clip=True, threshold=0.01, variances=(0.1, 
     return out, counts
 
 
+def yolo_reorg(x, stride):
+    """Darknet's loop, word for word."""
+    n, c, h, w = x.shape
+    few, flat, out = c // stride**2, x.reshape(n, -1), np.zeros((n, c * h * w), x.dtype)
+    for k, j, i in np.ndindex(c, h, w):
+        offset = k // few
+        from_w, from_h = i * stride + offset % stride, j * stride + offset // stride
+        out[:, i + w * (j + h * k)] = flat[:, from_w + w * stride * (from_h + h * stride * (k % few))]
+    return out.reshape(n, c * stride**2, h // stride, w // stride)
+
+
+test_yolo = table(
+    Case("vision.yolo_reorg", yolo_reorg, f32(2, 8, 4, 6), stride=each(1, 2)),
+    Case("vision.yolo_reorg", yolo_reorg, u8(1, 9, 3, 6), stride=3),
+    Case("vision.yolo_reorg", lambda x, stride: np.zeros((0, 16, 1, 1), "float16"), f16(0, 4, 2, 2), stride=2),
+    dynamic=True)
+
 VALID, PLACES = Value([10, 7], "int32"), Value(np.arange(20).reshape(2, 10), "int32")
 test_boxes = table(
     Case("vision.get_valid_counts", valid_counts, detections, Value(0.4, "float32"), id_index=each(0, -1)),
@@ -367,6 +384,8 @@ test_rejects = rejects(
         ("R2", (((10, 6), "float32"), V2, I2, ONE, ONE), {}), ("R2", (D3, ((3,), "int32"), I2, ONE, ONE), {}), ("R2", (D3, V2, ((2, 9), "int32"), ONE, ONE), {}), ("R2", (D3, V2, V2, ONE, ONE), {}),
         ("R3", (D3, V2, I2, ((2,), "int32"), ONE), {}), ("R3", (D3, V2, I2, ONE, ((2,), "float32")), {}), ("R4", (D3, V2, I2, ONE, ONE), {"coord_start": 3}),
         ("R4", (D3, V2, I2, ONE, ONE), {"score_index": 9}), ("R4", (D3, V2, I2, ONE, ONE), {"id_index": 6}), ("R4", (D3, V2, I2, ONE, ONE), {"coord_start": 2**63 - 1}))],
+    Reject("vision.yolo_reorg", "R1", ((4, 2, 2), "float32"), stride=2), Reject("vision.yolo_reorg", "R2", ((1, 2, 2, 2), "float32"), stride=2),
+    Reject("vision.yolo_reorg", "R2", ((1, 4, 3, 2), "float32"), stride=2), Reject("vision.yolo_reorg", "R2", ((1, 4, 2, 2), "float32"), stride=2**62),
     Reject("vision.multibox_prior", "R1", (X[0], "int32")), Reject("vision.multibox_prior", "R2", ((2, 3, 8), "float32")), Reject("vision.multibox_prior", "R3", X, sizes=[]),
     Reject("vision.multibox_prior", "R3", X, steps=[1.0]),
     *[Reject("vision.multibox_transform_loc", rule, *inputs, **attrs) for rule, inputs, attrs in (

@@ -237,8 +237,16 @@ struct MultiBoxTransformLocAttrs : AttrsNode<MultiBoxTransformLocAttrs> {
     d(F<&MultiBoxTransformLocAttrs::variances>, "Factors of the predicted x, y, width, height.");
   }
 };
+struct YoloReorgAttrs : AttrsNode<YoloReorgAttrs> {
+  static constexpr auto _type_key = "relay.attrs.YoloReorgAttrs";
+  int64_t stride = 1;
+  static constexpr void Describe(auto& d) {
+    d(F<&YoloReorgAttrs::stride>, "Side of a block, in pixels.", kRequired, AtLeast(1));
+  }
+};
 
 namespace op {
+extern BATON_DLL const Op yolo_reorg;
 extern BATON_DLL const Op crop_and_resize, dilation2d, upsampling3d, get_valid_counts, non_max_suppression,
     multibox_prior, multibox_transform_loc;
 extern BATON_DLL const Op resize1d, resize2d, resize3d, resize_nd, grid_sample, affine_grid, roi_align, roi_pool,

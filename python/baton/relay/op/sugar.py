@@ -405,11 +405,24 @@ def sequence_mask(data, valid_length, mask_value=0, axis=0):
     return operator("sequence_mask")(data, valid_length, mask_value=float(mask_value), axis=axis)
 
 
+def _place_of(name, what):
+    def call(data, axis=None, keepdims=False, exclude=False, select_last_index=False, dtype="int32"):
+        return operator(name)(data, axis=axis, keepdims=keepdims, exclude=exclude, select_last_index=select_last_index, dtype=dtype)
+
+    call.__name__ = name
+    call.__doc__ = f"Where the {what} element along axes stands; the first of equal ones, or the last."
+    SUGAR[name] = call
+
+
+_place_of("argmax", "largest")
+_place_of("argmin", "smallest")
+
+
 def _mean_and(name, spread):
-    def call(data, axis=None, keepdims=False, exclude=False):
+    def call(data, axis=None, keepdims=False, exclude=False, unbiased=False):
         given = {"axis": axis, "keepdims": keepdims, "exclude": exclude}
         mean = operator("mean")(data, **given)
-        return TupleWrapper(Tuple([mean, operator(spread)(data, **given)]), 2)
+        return TupleWrapper(Tuple([mean, operator(spread)(data, **given, unbiased=unbiased)]), 2)
 
     call.__name__ = name
     call.__doc__ = f"The mean and the {'variance' if spread == 'variance' else 'standard deviation'} over axes."

@@ -582,8 +582,7 @@ Type ReverseSequenceType(const ReverseSequenceAttrs& a, const TypeArgs& in) {
   int64_t seq = in.Axis(a.seq_axis, in.ndim(0), "seq_axis"), batch = in.Axis(a.batch_axis, in.ndim(0), "batch_axis");
   if (seq == batch) in.Fail("R3", "seq_axis and batch_axis are both " + Str(seq));
   if (!in.Same(in.shape(0)[batch], in.shape(1)[0])) {
-    in.Fail("R4", "`seq_lengths` has " + Str(in.dim(1, 0)) + " elements and `data` " + Str(in.dim(0, batch)) +
-                      " on batch_axis");
+    in.Fail("R4", in.Show(1) + " and " + in.Show(0) + " differ on batch_axis " + Str(batch));
   }
   return in.type(0);
 }
