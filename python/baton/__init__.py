@@ -17,7 +17,7 @@ Importing this loads the runtime library alone; the compiler is loaded by the fi
 import importlib
 
 from . import _core, error  # noqa: F401
-from ._ffi import get_global_func, list_global_func_names, register_func, register_object
+from ._ffi import get_global_func, list_global_func_names, register_extension, register_func, register_object
 from ._ffi.base import BatonError, Error, TVMError
 from .error import *  # noqa: F403
 from .error import __all__ as _errors
@@ -86,5 +86,5 @@ def __dir__():
 
 __all__ = ["BatonError", "DataType", "DataTypeCode", "Device", "Error", "NDArray", "Object", "PackedFunc", "TVMError", "convert", "cpu",
            "cuda", "device", "error", "from_dlpack", "get_global_func", "gpu", "list_global_func_names", "metal", "nd", "opencl",
-           "register_func", "register_object", "rocm", "vulkan", *_errors]
+           "register_extension", "register_func", "register_object", "rocm", "vulkan", *_errors]
 

@@ -30,8 +30,39 @@ int ArrayInit(PyObject* self, PyObject* args, PyObject* kwargs) {
   if (!ok) return -1;
   Object* old = ObjectOf(self);
   reinterpret_cast<PyObj*>(self)->obj = reinterpret_cast<Object*>(a.Release().v_obj);
+  Py_CLEAR(reinterpret_cast<PyArray*>(self)->items);
   if (old) ObjectAccess::DecRef(old);
   return 0;
+}
+
+void ArrayDealloc(PyObject* self) {
+  Py_CLEAR(reinterpret_cast<PyArray*>(self)->items);
+  ObjDealloc(self);
+}
+
+/// The elements as a tuple; a new reference. It is kept, so that the next loop is one over a tuple, unless an element
+/// could refer back to the array, a cycle that nobody would find.
+PyObject* ArrayItems(PyObject* self) {
+  ArrayObj* a = ArrayOf(self);
+  if (!a) return nullptr;
+  auto* p = reinterpret_cast<PyArray*>(self);
+  if (p->items && PyTuple_GET_SIZE(p->items) == static_cast<Py_ssize_t>(a->items.size())) return Py_NewRef(p->items);
+  PyObject* tuple = PyTuple_New(a->items.size());
+  bool keep = true;
+  for (size_t i = 0; tuple && i < a->items.size(); ++i) {
+    PyObject* x = FromBorrowed(a->items[i].raw());
+    if (!x) {
+      Py_DECREF(tuple);
+      return nullptr;
+    }
+    keep = keep && !PyObject_IS_GC(x);
+    PyTuple_SET_ITEM(tuple, i, x);
+  }
+  if (tuple && keep) {
+    Py_XDECREF(p->items);
+    p->items = Py_NewRef(tuple);
+  }
+  return tuple;
 }
 
 Py_ssize_t ArrayLen(PyObject* self) {
@@ -59,7 +90,10 @@ PyObject* ArraySubscript(PyObject* self, PyObject* key) {
       PyErr_Format(PyExc_IndexError, "index %zd is outside an Array of %zd", i, n);
       return nullptr;
     }
-    return FromBorrowed(a->items[i < 0 ? i + n : i].raw());
+    i = i < 0 ? i + n : i;
+    auto* p = reinterpret_cast<PyArray*>(self);
+    if (p->items && PyTuple_GET_SIZE(p->items) == n) return Py_NewRef(PyTuple_GET_ITEM(p->items, i));
+    return FromBorrowed(a->items[i].raw());
   }
   if (PySlice_Check(key)) {
     Py_ssize_t start, stop, step;
@@ -76,23 +110,15 @@ PyObject* ArraySubscript(PyObject* self, PyObject* key) {
   return nullptr;
 }
 PyObject* ArrayToList(PyObject* self) {
-  ArrayObj* a = ArrayOf(self);
-  PyObject* list = a ? PyList_New(a->items.size()) : nullptr;
-  if (!list) return nullptr;
-  for (size_t i = 0; i < a->items.size(); ++i) {
-    PyObject* x = FromBorrowed(a->items[i].raw());
-    if (!x) {
-      Py_DECREF(list);
-      return nullptr;
-    }
-    PyList_SET_ITEM(list, i, x);
-  }
+  PyObject* items = ArrayItems(self);
+  PyObject* list = items ? PySequence_List(items) : nullptr;
+  Py_XDECREF(items);
   return list;
 }
 PyObject* ArrayIter(PyObject* self) {
-  PyObject* list = ArrayToList(self);
-  PyObject* it = list ? PyObject_GetIter(list) : nullptr;
-  Py_XDECREF(list);
+  PyObject* items = ArrayItems(self);
+  PyObject* it = items ? PyObject_GetIter(items) : nullptr;
+  Py_XDECREF(items);
   return it;
 }
 PyObject* ArrayConcat(PyObject* a, PyObject* b) {
@@ -118,9 +144,7 @@ PyObject* ArrayCompare(PyObject* a, PyObject* b, int op) {
   return r;
 }
 Py_hash_t ArrayHash(PyObject* self) {
-  PyObject* list = ArrayToList(self);
-  PyObject* tuple = list ? PyList_AsTuple(list) : nullptr;
-  Py_XDECREF(list);
+  PyObject* tuple = ArrayItems(self);
   Py_hash_t h = tuple ? PyObject_Hash(tuple) : -1;
   Py_XDECREF(tuple);
   return h;
@@ -157,6 +181,7 @@ PyType_Slot array_slots[] = {
      const_cast<char*>(
          "Array(items=())\n--\n\nA sequence object of C++. Reads as a list; equal to any list of equal items.")},
     {Py_tp_init, reinterpret_cast<void*>(ArrayInit)},
+    {Py_tp_dealloc, reinterpret_cast<void*>(ArrayDealloc)},
     {Py_sq_length, reinterpret_cast<void*>(ArrayLen)},
     {Py_sq_item, reinterpret_cast<void*>(ArrayItem)},
     {Py_sq_concat, reinterpret_cast<void*>(ArrayConcat)},
@@ -169,7 +194,7 @@ PyType_Slot array_slots[] = {
     {Py_tp_methods, array_methods},
     {0, nullptr},
 };
-PyType_Spec array_spec = {"baton.ir.container.Array", sizeof(PyObj), 0,
+PyType_Spec array_spec = {"baton.ir.container.Array", sizeof(PyArray), 0,
                           Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_SEQUENCE, array_slots};
 
 // ---- Map
@@ -315,6 +340,7 @@ PyType_Slot map_slots[] = {
      const_cast<char*>(
          "Map(dict=())\n--\n\nA mapping object of C++, in order of insertion. Objects as keys go by identity.")},
     {Py_tp_init, reinterpret_cast<void*>(MapInit)},
+    {Py_tp_dealloc, reinterpret_cast<void*>(ObjDealloc)},
     {Py_mp_length, reinterpret_cast<void*>(MapLen)},
     {Py_mp_subscript, reinterpret_cast<void*>(MapSubscript)},
     {Py_sq_contains, reinterpret_cast<void*>(MapContains)},

@@ -5,6 +5,9 @@
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
+#if PY_VERSION_HEX < 0x030B0000
+#include <longintrepr.h>
+#endif
 // Behind Python.h, which it needs.
 #include <baton/runtime/any.h>
 #include <baton/runtime/error.h>
@@ -28,7 +31,12 @@ using runtime::ObjectRef;
 struct PyObj {
   PyObject_HEAD Object* obj;
 };
-/// An instance of `baton.runtime.PackedFunc`.
+/// An instance of `baton.ir.container.Array`. `items` is a tuple of its elements once they were asked for, or null.
+struct PyArray {
+  PyObject_HEAD Object* obj;
+  PyObject* items;
+};
+/// An instance of `baton.runtime.PackedFunc`. What it holds is set once and never changes: a running call relies on it.
 struct PyFunc {
   PyObject_HEAD Object* obj;
   vectorcallfunc vectorcall;
@@ -53,7 +61,13 @@ extern PyTypeObject* handle_type;
 extern PyTypeObject* field_type;
 extern PyTypeObject* dtype_type;  ///< set from Python: a subclass of str
 
-inline bool IsObject(PyObject* x) { return PyObject_TypeCheck(x, object_type); }
+/// Frees instances of Object and of classes that add nothing to it.
+void ObjDealloc(PyObject* self);
+/// Whether instances are plain PyObj: no dictionary, no slots, not seen by the collector of cycles.
+inline bool IsPlain(PyTypeObject* t) {
+  return t->tp_dealloc == ObjDealloc && t->tp_basicsize == sizeof(PyObj) && !PyType_HasFeature(t, Py_TPFLAGS_HAVE_GC);
+}
+inline bool IsObject(PyObject* x) { return Py_TYPE(x)->tp_dealloc == ObjDealloc || PyObject_TypeCheck(x, object_type); }
 inline Object* ObjectOf(PyObject* x) { return reinterpret_cast<PyObj*>(x)->obj; }
 /// The object behind `x`; sets an error and gives null if there is none (`__init__` did not run).
 Object* CheckedObjectOf(PyObject* x);
@@ -106,6 +120,12 @@ PyObject* WrapBorrowed(Object* o);
 PyObject* FromDType(DLDataType t);
 PyObject* FromDevice(DLDevice d);
 
+/// An object of the embedding language that C++ holds in a box; the very object comes back.
+bool BoxToValue(PyObject* x, BatonValue* v, Temps& temps);
+/// The object in such a box, with one count of the box given up; null, and nothing done, for any other object.
+PyObject* Unbox(Object* o);
+extern uint32_t first_box;  ///< no type index below this is a box of ours
+
 /// Raises the Python error that the thread's error slot holds. Always gives null.
 PyObject* RaiseFromSlot();
 PyObject* RaiseError(const runtime::ErrorObj* e);
@@ -130,8 +150,58 @@ void DropReference(PyObject* x);
 void FlushDropped();
 extern std::atomic<void*> dropped_head;
 
+/// Functions on the path of every call: a canary would cost a tenth of it, and they have no arrays of characters.
+#if defined(__GNUC__) && !defined(__clang__)
+#define BATON_HOT __attribute__((hot, no_stack_protector))
+#else
+#define BATON_HOT __attribute__((hot))
+#endif
+
+/// An int of Python that fits one of its digits, which most do.
+inline bool SmallInt(PyObject* x, int64_t* out) {
+#if PY_VERSION_HEX >= 0x030C0000
+  if (!PyUnstable_Long_IsCompact(reinterpret_cast<PyLongObject*>(x))) return false;
+  *out = PyUnstable_Long_CompactValue(reinterpret_cast<PyLongObject*>(x));
+  return true;
+#else
+  Py_ssize_t n = Py_SIZE(x);
+  if (n < -1 || n > 1) return false;
+  *out = n * static_cast<int64_t>(reinterpret_cast<PyLongObject*>(x)->ob_digit[0]);
+  return true;
+#endif
+}
+
+/// The values that take neither a conversion nor an owner.
+inline bool PlainToValue(PyObject* x, BatonValue* v) {
+  PyTypeObject* t = Py_TYPE(x);
+  if (t == &PyLong_Type) {
+    int64_t i;
+    if (!SmallInt(x, &i)) return false;
+    *v = BatonValue{kBatonInt, 0, {.v_int64 = i}};
+    return true;
+  }
+  if (t->tp_dealloc == ObjDealloc) {
+    Object* o = ObjectOf(x);
+    *v = BatonValue{kBatonObject, 0, {.v_obj = reinterpret_cast<BatonObject*>(o)}};
+    return o != nullptr;
+  }
+  if (t == &PyFloat_Type) {
+    *v = BatonValue{kBatonFloat, 0, {.v_float64 = PyFloat_AS_DOUBLE(x)}};
+    return true;
+  }
+  if (x == Py_None) {
+    *v = BatonValue{kBatonNull, 0, {.v_int64 = 0}};
+    return true;
+  }
+  return false;
+}
+
 /// A function object that calls `callable`. A new count.
 Object* NewCallback(PyObject* callable);
+/// The tensor of a type that was seen before and is fast to read. 1: done, 0: not of these, -1: error set.
+int KnownTensor(PyObject* x, BatonValue* v, Temps& temps);
+/// An instance of a plain class, empty.
+PyObject* AllocPlain(PyTypeObject* t);
 /// DLTensor view of a NumPy array or a DLPack exporter. 1: done, 0: not a tensor, -1: error set.
 int ToTensor(PyObject* x, BatonValue* v, Temps& temps);
 /// An array that owns a dense copy of `t`.
@@ -147,6 +217,7 @@ void InitContainer(PyObject* module);
 void InitTensor(PyObject* module);
 void InitSmall(PyObject* module);
 void InitError(PyObject* module);
+void InitExtension(PyObject* module);
 /// Adds a type made from `spec`; the reference that is kept is the module's and the pointer's.
 PyTypeObject* AddType(PyObject* module, const char* name, PyType_Spec* spec, PyTypeObject* base);
 

@@ -5,8 +5,11 @@
 
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "core.h"
+// Behind Python.h, which it needs.
+#include <frameobject.h>
 
 namespace baton::python {
 
@@ -84,6 +87,52 @@ std::string TextOf(PyObject* x) {
   return out;
 }
 
+/// Frames of Python's traceback for the functions of C++ that an error passed, innermost first.
+void AddFrames(const std::string& trace) {
+  static PyObject* globals = PyDict_New();
+  size_t begin = 0;
+  while (begin < trace.size()) {
+    size_t end = trace.find('\n', begin);
+    if (end == std::string::npos) end = trace.size();
+    if (trace.compare(begin, 4, "C++ ") == 0) {
+      const std::string name = trace.substr(begin + 4, end - begin - 4);
+      PyObject *type, *value, *tb;
+      PyErr_Fetch(&type, &value, &tb);
+      PyCodeObject* code = PyCode_NewEmpty("<C++>", name.c_str(), 1);
+      PyFrameObject* frame = code && globals ? PyFrame_New(PyThreadState_Get(), code, globals, nullptr) : nullptr;
+      PyErr_Clear();
+      PyErr_Restore(type, value, tb);
+      if (frame) PyTraceBack_Here(frame);
+      Py_XDECREF(frame);
+      Py_XDECREF(code);
+    }
+    begin = end + 1;
+  }
+}
+
+/// The frames that an exception passed, innermost first, a line each.
+std::string FramesOf(PyObject* exc) {
+  std::vector<std::string> lines;
+  PyObject* tb = PyException_GetTraceback(exc);
+  while (tb && tb != Py_None && lines.size() < 64) {
+    auto* t = reinterpret_cast<PyTracebackObject*>(tb);
+    PyCodeObject* code = PyFrame_GetCode(t->tb_frame);
+    PyObject* number = PyObject_GetAttrString(tb, "tb_lineno");
+    lines.push_back(TextOf(code->co_filename) + ":" + TextOf(number) + " " + TextOf(code->co_name) + "\n");
+    Py_XDECREF(number);
+    Py_DECREF(code);
+    PyObject* next = reinterpret_cast<PyObject*>(t->tb_next);
+    Py_XINCREF(next);
+    Py_DECREF(tb);
+    tb = next;
+  }
+  Py_XDECREF(tb);
+  PyErr_Clear();
+  std::string out;
+  for (size_t i = lines.size(); i-- > 0;) out += lines[i];
+  return out;
+}
+
 struct Dropped {
   PyObject* x;
   Dropped* next;
@@ -141,6 +190,7 @@ PyObject* RaiseError(const ErrorObj* e) {
     exc = NewPythonError(e);
   }
   if (exc) Restore(exc);
+  if (exc && !e->trace.empty()) AddFrames(e->trace);
   return nullptr;
 }
 
@@ -168,6 +218,7 @@ void StorePythonError() {
     payload->exception = exc;
     auto e = make_object<ErrorObj>();
     e->message = TextOf(exc);
+    e->trace = FramesOf(exc);
     e->payload = ObjectRef(payload);
     // Errors that came from C++ say their kind; others go by their class.
     PyObject* kind = PyObject_GetAttrString(exc, "kind");

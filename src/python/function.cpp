@@ -6,6 +6,7 @@
 #include <cstring>
 #include <memory>
 #include <new>
+#include <vector>
 
 #include "core.h"
 
@@ -19,53 +20,63 @@ namespace {
 
 constexpr int kInline = 8;
 
-PyObject* CallFunction(PyFunc* self, PyObject* const* args, Py_ssize_t n) {
+/// The call itself. The function outlives it: the caller holds `self`, and `self` never lets go of what it holds.
+BATON_HOT inline PyObject* Call(PyFunc* self, const BatonValue* values, int n) {
   auto* f = static_cast<PackedFuncObj*>(self->obj);
-  BatonValue inline_values[kInline];
-  std::unique_ptr<BatonValue[]> more;
-  BatonValue* values = inline_values;
-  if (n > kInline) {
-    more.reset(new (std::nothrow) BatonValue[n]);
-    if (!more) return PyErr_NoMemory();
-    values = more.get();
-  }
-  Temps temps;
-  for (Py_ssize_t i = 0; i < n; ++i) {
-    if (!ToValue(args[i], &values[i], temps)) return nullptr;
-  }
   BatonValue ret{kBatonNull, 0, {.v_int64 = 0}};
   int rc;
-  // The function may drop the last reference to itself while it runs (it may replace its own registration).
-  ObjectAccess::IncRef(f);
-  if (self->release_gil) {
+  if (__builtin_expect(self->release_gil, 0)) {
     PyThreadState* state = PyEval_SaveThread();
-    rc = f->call(f->self, values, static_cast<int>(n), &ret);
+    rc = f->call(f->self, values, n, &ret);
     RestoreThread(state);
   } else {
-    rc = f->call(f->self, values, static_cast<int>(n), &ret);
+    rc = f->call(f->self, values, n, &ret);
   }
-  PyObject* result = rc == 0 ? FromOwned(ret) : RaiseFromSlot();
-  ObjectAccess::DecRef(f);
-  return result;
+  if (__builtin_expect(rc != 0, 0)) return RaiseFromSlot();
+  if (ret.type_code == kBatonNull) Py_RETURN_NONE;
+  return FromOwned(ret);
 }
 
-PyObject* Vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
-  if (kwnames && PyTuple_GET_SIZE(kwnames)) {
-    PyErr_SetString(PyExc_TypeError, "a PackedFunc takes no keyword arguments");
-    return nullptr;
-  }
-  auto* f = reinterpret_cast<PyFunc*>(self);
-  if (!f->obj) {
-    PyErr_SetString(PyExc_ValueError, "this PackedFunc holds no function");
-    return nullptr;
-  }
-  if (dropped_head.load(std::memory_order_relaxed)) FlushDropped();
+/// Arguments of any kind, from the `done`-th on: those before are values already.
+__attribute__((noinline)) PyObject* CallAny(PyFunc* self, PyObject* const* args, Py_ssize_t n, BatonValue* values,
+                                            Py_ssize_t done) {
   try {
-    return CallFunction(f, args, PyVectorcall_NARGS(nargsf));
+    std::unique_ptr<BatonValue[]> more;
+    if (n > kInline) {
+      more.reset(new BatonValue[n]);
+      values = more.get();
+      done = 0;
+    }
+    Temps temps;
+    for (Py_ssize_t i = done; i < n; ++i) {
+      if (!ToValue(args[i], &values[i], temps)) return nullptr;
+    }
+    return Call(self, values, static_cast<int>(n));
   } catch (...) {
     CatchToSlot();
     return RaiseFromSlot();
   }
+}
+
+BATON_HOT PyObject* Vectorcall(PyObject* callable, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
+  auto* self = reinterpret_cast<PyFunc*>(callable);
+  const Py_ssize_t n = PyVectorcall_NARGS(nargsf);
+  if (__builtin_expect((kwnames && PyTuple_GET_SIZE(kwnames)) || !self->obj, 0)) {
+    if (self->obj) {
+      PyErr_SetString(PyExc_TypeError, "a PackedFunc takes no keyword arguments");
+    } else {
+      PyErr_SetString(PyExc_ValueError, "this PackedFunc holds no function");
+    }
+    return nullptr;
+  }
+  if (__builtin_expect(dropped_head.load(std::memory_order_relaxed) != nullptr, 0)) FlushDropped();
+  BatonValue values[kInline];
+  Py_ssize_t i = 0;
+  if (__builtin_expect(n <= kInline, 1)) {
+    while (i < n && PlainToValue(args[i], &values[i])) ++i;
+    if (i == n) return Call(self, values, static_cast<int>(n));
+  }
+  return CallAny(self, args, n, values, i);
 }
 
 PyObject* FuncAlloc(PyTypeObject* t, Py_ssize_t n) {
@@ -84,7 +95,10 @@ int FuncInit(PyObject* self, PyObject* args, PyObject* kwargs) {
     return -1;
   }
   auto* f = reinterpret_cast<PyFunc*>(self);
-  Object* old = f->obj;
+  if (f->obj) {
+    PyErr_SetString(PyExc_TypeError, "this PackedFunc holds a function already, and it cannot be changed");
+    return -1;
+  }
   if (Py_IS_TYPE(fn, func_type)) {
     f->obj = ObjectOf(fn);
     if (f->obj) ObjectAccess::IncRef(f->obj);
@@ -92,7 +106,6 @@ int FuncInit(PyObject* self, PyObject* args, PyObject* kwargs) {
   } else {
     f->obj = NewCallback(fn);
   }
-  if (old) ObjectAccess::DecRef(old);
   return 0;
 }
 
@@ -109,14 +122,25 @@ struct Lent {
   NDArray copy;
 };
 
-int RunCallback(Callback* c, const BatonValue* args, int n, BatonValue* ret) {
-  PyObject* inline_stack[1 + kInline];
-  std::unique_ptr<PyObject*[]> more;
-  PyObject** stack = inline_stack;
-  if (n > kInline) {
-    more.reset(new PyObject*[n + 1]);
-    stack = more.get();
+/// What a callable gave, as a result; takes the reference. False with a Python error set.
+BATON_HOT inline bool TakeResult(PyObject* result, BatonValue* ret) {
+  bool ok = true;
+  if (result == Py_None) {
+    *ret = BatonValue{kBatonNull, 0, {.v_int64 = 0}};
+  } else if (int64_t i; Py_IS_TYPE(result, &PyLong_Type) && SmallInt(result, &i)) {
+    *ret = BatonValue{kBatonInt, 0, {.v_int64 = i}};
+  } else {
+    Any a;
+    ok = ToAny(result, &a);
+    if (ok) *ret = a.Release();
   }
+  Py_DECREF(result);
+  return ok;
+}
+
+/// With tensors, or many arguments.
+__attribute__((noinline)) bool RunSlow(PyObject* callable, const BatonValue* args, int n, BatonValue* ret) {
+  std::unique_ptr<PyObject*[]> stack(new PyObject*[n + 1]);
   std::vector<Lent> lent;
   int done = 0;
   bool ok = true;
@@ -140,48 +164,72 @@ int RunCallback(Callback* c, const BatonValue* args, int n, BatonValue* ret) {
     ok = x != nullptr;
   }
   PyObject* result =
-      ok ? PyObject_Vectorcall(c->callable, stack + 1, n | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr) : nullptr;
+      ok ? PyObject_Vectorcall(callable, &stack[1], n | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr) : nullptr;
   for (int i = 0; i < done; ++i) Py_XDECREF(stack[i + 1]);
-  if (result) {
-    for (const Lent& l : lent) {
-      // Written back only where something changed: the tensor may lie in memory that is not writable.
-      NDArray now = CopyTensor(l.outside);
-      if (memcmp(now.data(), l.copy.data(), now.nbytes()) != 0) l.copy.CopyTo(l.outside);
-    }
-    PyTypeObject* t = Py_TYPE(result);
-    if (result == Py_None) {
-      *ret = BatonValue{kBatonNull, 0, {.v_int64 = 0}};
-      Py_DECREF(result);
-      return 0;
-    }
-    if (t == &PyLong_Type || t == &PyFloat_Type || t == &PyBool_Type) {
-      Temps temps;
-      ok = ToValue(result, ret, temps);
-    } else {
-      Any a;
-      ok = ToAny(result, &a);
-      if (ok) *ret = a.Release();
-    }
-    Py_DECREF(result);
-    if (ok) return 0;
+  if (!result) return false;
+  for (const Lent& l : lent) {
+    // Written back only where something changed: the tensor may lie in memory that is not writable.
+    NDArray now = CopyTensor(l.outside);
+    if (memcmp(now.data(), l.copy.data(), now.nbytes()) != 0) l.copy.CopyTo(l.outside);
   }
-  StorePythonError();
-  return -1;
+  return TakeResult(result, ret);
 }
 
-BATON_CATCHES_FORCED_UNWIND int Trampoline(void* self, const BatonValue* args, int n, BatonValue* ret) {
-  if (!MayEnterPython()) {
-    BatonErrorSet("RuntimeError", "a Python function was called while Python shuts down");
-    return -1;
+BATON_HOT inline bool Run(PyObject* callable, const BatonValue* args, int n, BatonValue* ret) {
+  PyObject* stack[1 + kInline];
+  int done = 0;
+  if (n > kInline) return RunSlow(callable, args, n, ret);
+  for (; done < n; ++done) {
+    const BatonValue& a = args[done];
+    PyObject* x = nullptr;
+    if (a.type_code == kBatonInt) {
+      x = PyLong_FromLongLong(a.v_int64);
+    } else if (a.type_code != kBatonTensor) {
+      x = FromBorrowed(a);
+    }
+    if (!x) break;
+    stack[done + 1] = x;
   }
-  GilGuard gil;
+  PyObject* result = nullptr;
+  if (done == n) result = PyObject_Vectorcall(callable, stack + 1, n | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr);
+  for (int i = 1; i <= done; ++i) Py_DECREF(stack[i]);
+  if (result) return TakeResult(result, ret);
+  return done < n && !PyErr_Occurred() && RunSlow(callable, args, n, ret);
+}
+
+/// With the lock held. The guard that holds it must lie outside: an unwinding thread may not give the lock back.
+BATON_CATCHES_FORCED_UNWIND BATON_HOT inline int RunCallback(Callback* c, const BatonValue* args, int n,
+                                                             BatonValue* ret) {
   try {
-    return RunCallback(static_cast<Callback*>(self), args, n, ret);
+    if (Run(c->callable, args, n, ret)) return 0;
+    StorePythonError();
+    return -1;
   } catch (abi::__forced_unwind&) {
     Park();
   } catch (...) {
     return CatchToSlot();
   }
+}
+
+/// Whether this thread holds the lock.
+inline bool HoldsLock() {
+  PyThreadState* mine = PyGILState_GetThisThreadState();
+#if PY_VERSION_HEX >= 0x030D0000
+  return mine && mine == PyThreadState_GetUnchecked();
+#else
+  return mine && mine == _PyThreadState_UncheckedGet();
+#endif
+}
+
+BATON_HOT int Trampoline(void* self, const BatonValue* args, int n, BatonValue* ret) {
+  auto* c = static_cast<Callback*>(self);
+  if (HoldsLock()) return RunCallback(c, args, n, ret);
+  if (!MayEnterPython()) {
+    BatonErrorSet("RuntimeError", "a Python function was called while Python shuts down");
+    return -1;
+  }
+  GilGuard gil;
+  return RunCallback(c, args, n, ret);
 }
 
 PyObject* GetRelease(PyObject* self, void*) { return PyBool_FromLong(reinterpret_cast<PyFunc*>(self)->release_gil); }
@@ -194,18 +242,37 @@ int SetRelease(PyObject* self, PyObject* value, void*) {
   reinterpret_cast<PyFunc*>(self)->release_gil = static_cast<char>(t);
   return 0;
 }
+PyObject* Text(const char* s) {
+  if (!s || !*s) Py_RETURN_NONE;
+  return PyUnicode_FromString(s);
+}
+PyObject* GetName(PyObject* self, void*) {
+  Object* o = ObjectOf(self);
+  return Text(o ? static_cast<PackedFuncObj*>(o)->name : nullptr);
+}
+PyObject* GetSignature(PyObject* self, void*) {
+  Object* o = ObjectOf(self);
+  return Text(o ? static_cast<PackedFuncObj*>(o)->signature : nullptr);
+}
 PyObject* IsGlobal(PyObject*, void*) { Py_RETURN_FALSE; }
 
 PyObject* FuncRepr(PyObject* self) {
   Object* o = ObjectOf(self);
-  if (o && static_cast<PackedFuncObj*>(o)->call == Trampoline) {
+  auto* f = static_cast<PackedFuncObj*>(o);
+  if (f && f->call == Trampoline) {
     return PyUnicode_FromFormat("<baton.runtime.PackedFunc of %R>", static_cast<Callback*>(o)->callable);
+  }
+  if (f && f->signature) {
+    return PyUnicode_FromFormat("<baton.runtime.PackedFunc %s%s>", f->name ? f->name : "", f->signature);
   }
   return PyUnicode_FromFormat("<baton.runtime.PackedFunc at %p>", o);
 }
 
 PyGetSetDef func_getset[] = {
     {"release_gil", GetRelease, SetRelease, "Whether calls run without Python's lock; for calls that take long.",
+     nullptr},
+    {"name", GetName, nullptr, "What a typed function was registered as, or None.", nullptr},
+    {"signature", GetSignature, nullptr, "\"(int, str) -> float\" of a typed function; None: it takes anything.",
      nullptr},
     {"is_global", IsGlobal, nullptr, "Kept for old programs; always False.", nullptr},
     {},
@@ -219,6 +286,7 @@ PyType_Slot func_slots[] = {
      const_cast<char*>("PackedFunc(callable)\n--\n\nA function that any language can call: positional arguments of any "
                        "kind, one result.")},
     {Py_tp_alloc, reinterpret_cast<void*>(FuncAlloc)},
+    {Py_tp_dealloc, reinterpret_cast<void*>(ObjDealloc)},
     {Py_tp_init, reinterpret_cast<void*>(FuncInit)},
     {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
     {Py_tp_repr, reinterpret_cast<void*>(FuncRepr)},

@@ -114,12 +114,13 @@ NB_MODULE(_core, m) {
   InitSmall(m.ptr());
   InitTensor(m.ptr());
   InitError(m.ptr());
+  InitExtension(m.ptr());
   m.def("get_global", GetGlobal, nb::arg("name"), "The global function, or None.");
   m.def("register_global", RegisterGlobal, nb::arg("name"), nb::arg("function"), nb::arg("override") = false,
         "Registers a callable under a name that every language sees.");
   m.def("remove_global", [](const char* name) { return baton::Registry::Remove(name); }, nb::arg("name"));
   m.def("list_globals", ListGlobals, nb::arg("prefix") = "", "Names of the global functions.");
-  m.def("convert", Convert, nb::arg("value"), "What the value becomes when it goes to C++ and comes back.");
+  m.def("convert", Convert, nb::arg("value").none(), "What the value becomes when it goes to C++ and comes back.");
   m.def("make_node", MakeByKey, "make_node(key, **fields): an object of a type key.");
   m.def("load_library", LoadLibrary, nb::arg("path"));
   m.def("flush_dropped", FlushDropped, "Frees Python objects that C++ dropped without the lock.");

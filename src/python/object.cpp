@@ -57,6 +57,51 @@ struct ClassTable {
 
 }  // namespace
 
+// Instances that were freed, kept for the next ones: most live for a statement.
+namespace {
+constexpr int kMaxFree = 256;
+PyObj* free_list = nullptr;  // linked through `obj`
+int free_count = 0;
+}  // namespace
+
+BATON_HOT PyObject* AllocPlain(PyTypeObject* t) {
+#if !defined(Py_TRACE_REFS) && !defined(Py_GIL_DISABLED)
+  if (PyObj* p = free_list) {
+    free_list = reinterpret_cast<PyObj*>(p->obj);
+    --free_count;
+    auto* self = reinterpret_cast<PyObject*>(p);
+    Py_INCREF(t);
+    Py_SET_TYPE(self, t);
+    Py_SET_REFCNT(self, 1);
+    return self;
+  }
+#endif
+  return t->tp_alloc(t, 0);
+}
+
+BATON_HOT void ObjDealloc(PyObject* self) {
+  PyTypeObject* t = Py_TYPE(self);
+  // A class may have got a __del__.
+  if (__builtin_expect(t->tp_finalize != nullptr, 0) && t->tp_dealloc == ObjDealloc) {
+    if (PyObject_CallFinalizerFromDealloc(self) < 0) return;
+  }
+  Object* o = ObjectOf(self);
+#if !defined(Py_TRACE_REFS) && !defined(Py_GIL_DISABLED)
+  if (free_count < kMaxFree && IsPlain(t)) {
+    auto* p = reinterpret_cast<PyObj*>(self);
+    p->obj = reinterpret_cast<Object*>(free_list);
+    free_list = p;
+    ++free_count;
+    Py_DECREF(t);
+    if (o) ObjectAccess::DecRef(o);
+    return;
+  }
+#endif
+  t->tp_free(self);
+  Py_DECREF(t);
+  if (o) ObjectAccess::DecRef(o);
+}
+
 PyTypeObject* ClassOf(uint32_t index) {
   ClassTable& t = ClassTable::Get();
   if (index < t.by_index.size() && t.by_index[index]) return t.by_index[index];
@@ -195,14 +240,6 @@ PyType_Spec field_spec = {"baton.runtime.Field", sizeof(PyField), 0,
                           Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, field_slots};
 
 // ---- Object.
-void ObjDealloc(PyObject* self) {
-  PyTypeObject* t = Py_TYPE(self);
-  Object* o = ObjectOf(self);
-  if (o) ObjectAccess::DecRef(o);
-  t->tp_free(self);
-  Py_DECREF(t);
-}
-
 PyObject* ObjGetAttr(PyObject* self, PyObject* name) {
   PyObject* r = PyObject_GenericGetAttr(self, name);
   if (r || !PyErr_ExceptionMatches(PyExc_AttributeError)) return r;
@@ -420,14 +457,23 @@ PyObject* SameAs(PyObject* self, PyObject* other) {
   return PyBool_FromLong(IsObject(other) && ObjectOf(self) == ObjectOf(other));
 }
 
+/// Functions hold what they hold for good: calls that run rely on it.
+bool MayChange(PyObject* self) {
+  if (!Py_IS_TYPE(self, func_type)) return true;
+  PyErr_SetString(PyExc_TypeError, "what a PackedFunc holds cannot be changed");
+  return false;
+}
+
 PyObject* InitByCall(PyObject* self, PyObject* const* args, Py_ssize_t n) {
+  if (!MayChange(self)) return nullptr;
   if (n < 1) {
     PyErr_SetString(PyExc_TypeError, "__init_handle_by_constructor__ takes a function and its arguments");
     return nullptr;
   }
   PyObject* made = PyObject_Vectorcall(args[0], args + 1, n - 1, nullptr);
   if (!made) return nullptr;
-  if (!IsObject(made)) {
+  if (PyObject_TypeCheck(self, array_type)) Py_CLEAR(reinterpret_cast<PyArray*>(self)->items);
+  if (!IsObject(made) || !MayChange(made)) {
     PyErr_Format(PyExc_TypeError, "the constructor of %s gave a %s", Py_TYPE(self)->tp_name, Py_TYPE(made)->tp_name);
     Py_DECREF(made);
     return nullptr;
@@ -457,12 +503,15 @@ PyObject* UseCount(PyObject* self, PyObject*) {
 }
 PyObject* MoveOut(PyObject* self, PyObject*) {
   // The object moves to a new Python object; this one is empty afterwards.
-  Object* o = CheckedObjectOf(self);
+  Object* o = MayChange(self) ? CheckedObjectOf(self) : nullptr;
   if (!o) return nullptr;
+  if (PyObject_TypeCheck(self, array_type)) Py_CLEAR(reinterpret_cast<PyArray*>(self)->items);
   reinterpret_cast<PyObj*>(self)->obj = nullptr;
   return WrapOwned(o);
 }
 PyObject* ObjSetState(PyObject* self, PyObject* text) {
+  if (!MayChange(self)) return nullptr;
+  if (PyObject_TypeCheck(self, array_type)) Py_CLEAR(reinterpret_cast<PyArray*>(self)->items);
   return Guard([&]() -> PyObject* {
     const PackedFunc* f = Registry::Get("node.LoadJSON");
     const char* s = PyUnicode_AsUTF8(text);
@@ -488,6 +537,28 @@ PyObject* ObjGetState(PyObject* self, PyObject*) {
   });
 }
 
+/// A class that adds nothing to Object's storage (`__slots__ = ()`) is allocated and freed as Object is. Python makes
+/// every class one that the collector of cycles watches, at 16 bytes an instance and a third of the time to make one;
+/// these have nothing in which a cycle could lie. May be called while no instance exists, that is, as the class is
+/// made.
+void MakePlain(PyTypeObject* t) {
+#if !defined(Py_GIL_DISABLED)
+  if (t->tp_basicsize != sizeof(PyObj) || t->tp_dictoffset || t->tp_weaklistoffset || t->tp_del || !t->tp_base ||
+      !IsPlain(t->tp_base)) {
+    return;
+  }
+#if PY_VERSION_HEX >= 0x030C0000
+  if (PyType_HasFeature(t, Py_TPFLAGS_MANAGED_DICT) || PyType_HasFeature(t, Py_TPFLAGS_MANAGED_WEAKREF)) return;
+#endif
+  t->tp_flags &= ~Py_TPFLAGS_HAVE_GC;
+  t->tp_traverse = nullptr;
+  t->tp_clear = nullptr;
+  t->tp_alloc = PyType_GenericAlloc;
+  t->tp_free = PyObject_Free;
+  t->tp_dealloc = ObjDealloc;
+#endif
+}
+
 /// `class X(Object, key="relay.Let")` registers X, by the function that Python set.
 PyObject* subclass_hook;
 PyObject* InitSubclass(PyObject* cls, PyObject* args, PyObject* kwargs) {
@@ -495,6 +566,7 @@ PyObject* InitSubclass(PyObject* cls, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"key", nullptr};
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$O:__init_subclass__", const_cast<char**>(names), &key))
     return nullptr;
+  MakePlain(reinterpret_cast<PyTypeObject*>(cls));
   if (key && subclass_hook) return PyObject_CallFunctionObjArgs(subclass_hook, cls, key, nullptr);
   Py_RETURN_NONE;
 }
@@ -557,7 +629,8 @@ PyObject* RegisterClass(PyObject*, PyObject* args) {
   }
   // The class's instances are laid out as its base is; a class over PyObj must not wrap what needs more, and so on.
   auto* t = reinterpret_cast<PyTypeObject*>(cls);
-  if ((index == TypeIndex::kRuntimePackedFunc) != (PyType_IsSubtype(t, func_type) != 0)) {
+  if ((index == TypeIndex::kRuntimePackedFunc) != (PyType_IsSubtype(t, func_type) != 0) ||
+      (index == TypeIndex::kRuntimeArray) != (PyType_IsSubtype(t, array_type) != 0)) {
     PyErr_Format(PyExc_TypeError, "%s cannot stand for `%s`", t->tp_name, key);
     return nullptr;
   }

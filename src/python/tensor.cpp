@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core.h"
+#include "dlpack_exchange.h"
 
 namespace baton::python {
 
@@ -157,6 +158,91 @@ int FromExporter(PyObject* x, BatonValue* v, Temps& temps) {
   return 1;
 }
 
+// ---- Types that lend a table of C functions. Few in a process, so they are searched one after the other.
+struct Lender {
+  PyTypeObject* type;  // owned
+  const DLPackExchangeAPI* api;
+};
+constexpr int kMaxLenders = 8;
+Lender lenders[kMaxLenders];
+int lender_count = 0;
+
+BATON_HOT int FromLender(const DLPackExchangeAPI* api, PyObject* x, BatonValue* v, Temps& temps) {
+  Temps::Tensor* t = temps.NewTensor();
+  if (api->dltensor_from_py_object_no_sync(x, &t->view)) return -1;
+  *v = BatonValue{kBatonTensor, 0, {.v_tensor = &t->view}};
+  return 1;
+}
+
+/// The table of a type, or null. A subclass that changes how its tensors are exported is not taken at its parent's
+/// word.
+const DLPackExchangeAPI* TableOf(PyTypeObject* t) {
+  static PyObject* attribute = PyUnicode_InternFromString(kExchangeAttribute);
+  static PyObject* method = PyUnicode_InternFromString("__dlpack__");
+  PyObject* mro = t->tp_mro;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(mro); ++i) {
+    auto* base = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(mro, i));
+    PyObject* dict = base->tp_dict;
+    if (!dict) continue;
+    PyObject* capsule = PyDict_GetItemWithError(dict, attribute);
+    if (capsule && PyCapsule_IsValid(capsule, kExchangeCapsule)) {
+      auto* api = static_cast<const DLPackExchangeAPI*>(PyCapsule_GetPointer(capsule, kExchangeCapsule));
+      return api->header.version.major == DLPACK_MAJOR_VERSION && api->dltensor_from_py_object_no_sync ? api : nullptr;
+    }
+    if (PyDict_GetItemWithError(dict, method)) return nullptr;
+  }
+  return nullptr;
+}
+
+// ---- The table that our own arrays lend.
+int LendAllocator(DLTensor* like, DLManagedTensorVersioned** out, void* ctx,
+                  void (*set_error)(void*, const char*, const char*)) {
+  try {
+    NDArray a = NDArray::Empty({like->shape, like->shape + like->ndim}, like->dtype, like->device);
+    *out = a.ToDLPackVersioned();
+    return 0;
+  } catch (...) {
+    CatchToSlot();
+    set_error(ctx, BatonErrorKind(), BatonErrorMessage());
+    BatonErrorPut(nullptr);
+    return -1;
+  }
+}
+NDArray Lent(void* x) {
+  Object* o = ObjectOf(static_cast<PyObject*>(x));
+  if (!o) throw ValueError("this NDArray holds nothing");
+  return NDArray(ObjectPtr<Object>(o));
+}
+int LendManaged(void* x, DLManagedTensorVersioned** out) {
+  return Guard([&] {
+    *out = Lent(x).ToDLPackVersioned();
+    return 0;
+  });
+}
+int LendView(void* x, DLTensor* out) {
+  return Guard([&] {
+    *out = *Lent(x).tensor();
+    return 0;
+  });
+}
+int LendToPython(DLManagedTensorVersioned* t, void** out) {
+  return Guard([&] {
+    NDArray a = NDArray::FromDLPackVersioned(t);
+    *out = FromOwned(Any(a).Release());
+    return *out ? 0 : -1;
+  });
+}
+int LendStream(int32_t, int32_t, void** out) {
+  *out = nullptr;
+  return 0;
+}
+const DLPackExchangeAPI our_table = {{{DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION}, nullptr},
+                                     LendAllocator,
+                                     LendManaged,
+                                     LendToPython,
+                                     LendView,
+                                     LendStream};
+
 void FreePlain(PyObject* capsule) {
   if (!PyCapsule_IsValid(capsule, kPlain)) return;  // its consumer renamed it
   auto* m = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule, kPlain));
@@ -270,6 +356,7 @@ PyMethodDef array_methods[] = {
 };
 PyType_Slot slots[] = {
     {Py_tp_doc, const_cast<char*>("A tensor of C++.")},
+    {Py_tp_dealloc, reinterpret_cast<void*>(ObjDealloc)},
     {Py_tp_getset, getset},
     {Py_tp_methods, array_methods},
     {0, nullptr},
@@ -327,8 +414,23 @@ PyMethodDef methods[] = {
 
 }  // namespace
 
+BATON_HOT int KnownTensor(PyObject* x, BatonValue* v, Temps& temps) {
+  PyTypeObject* t = Py_TYPE(x);
+  for (int i = 0; i < lender_count; ++i) {
+    if (lenders[i].type == t) return FromLender(lenders[i].api, x, v, temps);
+  }
+  return t == numpy_array ? FromNumpy(x, v, temps) : 0;
+}
+
 int ToTensor(PyObject* x, BatonValue* v, Temps& temps) {
   PyTypeObject* t = Py_TYPE(x);
+  if (const DLPackExchangeAPI* api = TableOf(t)) {
+    if (lender_count < kMaxLenders) {
+      Py_INCREF(t);
+      lenders[lender_count++] = {t, api};
+    }
+    return FromLender(api, x, v, temps);
+  }
   if (FindNumpy() && PyType_IsSubtype(t, numpy_array)) return FromNumpy(x, v, temps);
   // Asked of the type: instances may answer any attribute.
   static PyObject* name = PyUnicode_InternFromString("__dlpack__");
@@ -344,6 +446,11 @@ NDArray CopyTensor(const DLTensor* t) {
 void InitTensor(PyObject* module) {
   ndarray_type = AddType(module, "NDArrayBase", &spec, object_type);
   NDArrayObj::RuntimeTypeIndex();
+  PyObject* table = PyCapsule_New(const_cast<DLPackExchangeAPI*>(&our_table), kExchangeCapsule, nullptr);
+  if (!table || PyObject_SetAttrString(reinterpret_cast<PyObject*>(ndarray_type), kExchangeAttribute, table)) {
+    Py_FatalError("baton._core: the DLPack table could not be lent");
+  }
+  Py_DECREF(table);
   PyModule_AddFunctions(module, methods);
 }
 

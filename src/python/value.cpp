@@ -233,17 +233,15 @@ void Temps::Drop() {
 }
 
 bool ToValue(PyObject* x, BatonValue* v, Temps& temps) {
+  if (PlainToValue(x, v)) return true;
   PyTypeObject* t = Py_TYPE(x);
-  if (t == &PyLong_Type) return IntToValue(x, v);
-  if (t == &PyFloat_Type) {
-    *v = BatonValue{kBatonFloat, 0, {.v_float64 = PyFloat_AS_DOUBLE(x)}};
-    return true;
-  }
   if (t == &PyUnicode_Type) return StrToValue(x, v, temps);
-  if (x == Py_None) {
-    *v = BatonValue{kBatonNull, 0, {.v_int64 = 0}};
+  if (t == array_type && ObjectOf(x)) {
+    *v = ObjectValue(ObjectOf(x));
     return true;
   }
+  if (int r = KnownTensor(x, v, temps)) return r > 0;
+  if (t == &PyLong_Type) return IntToValue(x, v);
   if (t == &PyBool_Type) {
     *v = BatonValue{kBatonBool, 0, {.v_int64 = x == Py_True}};
     return true;
@@ -296,6 +294,8 @@ bool ToValueSlow(PyObject* x, BatonValue* v, Temps& temps) {
   if (int r = ToTensor(x, v, temps)) return r > 0;
   if (PyBytes_Check(x) || PyByteArray_Check(x) || PyMemoryView_Check(x)) return BytesToValue(x, v, temps);
   if (int r = NumpyToValue(x, v, temps)) return r > 0;
+  if (BoxToValue(x, v, temps)) return true;
+  if (PyErr_Occurred()) return false;
   // Wrappers that stand for an object say which.
   if (!PyType_Check(x)) {
     PyObject* as = PyObject_GetAttrString(x, "asobject");
@@ -359,7 +359,7 @@ bool ToAny(PyObject* x, Any* out) {
   }
 }
 
-PyObject* WrapOwned(Object* o) {
+BATON_HOT PyObject* WrapOwned(Object* o) {
   uint32_t index = o->type_index();
   switch (index) {
     case TypeIndex::kRuntimeString: {
@@ -377,8 +377,11 @@ PyObject* WrapOwned(Object* o) {
     default:
       break;
   }
+  if (__builtin_expect(index >= first_box, 0)) {
+    if (PyObject* x = Unbox(o)) return x;
+  }
   PyTypeObject* t = ClassOf(index);
-  PyObject* self = t ? t->tp_alloc(t, 0) : nullptr;
+  PyObject* self = !t ? nullptr : IsPlain(t) ? AllocPlain(t) : t->tp_alloc(t, 0);
   if (!self) {
     ObjectAccess::DecRef(o);
     return nullptr;

@@ -53,6 +53,21 @@ int CatchToSlot() noexcept {
   return -1;
 }
 
+int CatchToSlot(const char* function) noexcept {
+  CatchToSlot();
+  try {
+    // A long way through recursion is not written down whole.
+    // An error object that others hold is theirs to read: it stays as it is. Here are the slot's and the exception's
+    // counts.
+    if (tls_error && *function && tls_error->use_count() <= 2 && tls_error->trace.size() < 4000) {
+      tls_error->trace.append("C++ ").append(function).append("\n");
+    }
+  } catch (...) {
+    // Memory is short: the trace stays as it is.
+  }
+  return -1;
+}
+
 void ThrowFromSlot() {
   ObjectPtr<ErrorObj> e = std::move(tls_error);
   tls_error = nullptr;
@@ -107,5 +122,6 @@ void BatonErrorTake(BatonObject** out) {
   *out = reinterpret_cast<BatonObject*>(ObjectAccess::Steal(r));
 }
 const char* BatonErrorMessage(void) { return tls_error ? tls_error->message.c_str() : ""; }
+const char* BatonErrorTrace(void) { return tls_error ? tls_error->trace.c_str() : ""; }
 const char* BatonErrorKind(void) { return tls_error ? tls_error->kind.c_str() : ""; }
 }

@@ -141,3 +141,34 @@ BATON_REGISTER_GLOBAL("runtime.TimeEvaluator").set_body(PackedFunc([](Args args,
 }  // namespace
 
 }  // namespace baton::runtime
+
+using namespace baton::runtime;  // NOLINT: the C functions below
+
+extern "C" {
+
+int BatonModuleLoad(const char* path, BatonObject** out) {
+  try {
+    if (!path) throw ValueError("BatonModuleLoad: the path is null");
+    Module m = Module::LoadFromFile(path);
+    *out = reinterpret_cast<BatonObject*>(ObjectAccess::Steal(m));
+    return 0;
+  } catch (...) {
+    return CatchToSlot();
+  }
+}
+
+int BatonModuleGetFunction(BatonObject* module, const char* name, int query_imports, BatonObject** out) {
+  try {
+    auto* o = reinterpret_cast<Object*>(module);
+    if (!name) throw ValueError("BatonModuleGetFunction: the name is null");
+    if (!o || !o->IsInstance<ModuleNode>()) {
+      throw TypeError("BatonModuleGetFunction: expected runtime.Module, got " + (o ? o->GetTypeKey() : "null"));
+    }
+    PackedFunc f = Module(ObjectPtr<Object>(o)).GetFunction(name, query_imports != 0);
+    *out = reinterpret_cast<BatonObject*>(ObjectAccess::Steal(f));
+    return 0;
+  } catch (...) {
+    return CatchToSlot();
+  }
+}
+}

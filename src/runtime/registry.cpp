@@ -97,31 +97,50 @@ PackedFunc PackedFunc::FromPlain(void (*f)(Args, RetValue*)) {
   return PackedFunc(ObjectPtr<Object>(n));
 }
 
-PackedFunc PackedFunc::FromNamed(void (*f)(const char*, Args, RetValue*), const char* name) {
-  struct Named {
+PackedFunc PackedFunc::FromNamed(void (*f)(const char*, Args, RetValue*), const char* name, const char* signature) {
+  struct Named : PackedFuncObj {
     void (*f)(const char*, Args, RetValue*);
-    const char* name;
-    void operator()(Args args, RetValue* rv) const { f(name, args, rv); }
   };
-  return PackedFunc(Named{f, name});
+  auto* n = new Named;
+  ObjectAccess::Init(n, PackedFuncObj::RuntimeTypeIndex(), [](Object* o) { delete static_cast<Named*>(o); });
+  n->f = f;
+  n->name = name;
+  n->signature = signature;
+  n->self = n;
+  n->call = [](void* self, const BatonValue* args, int num, BatonValue* ret) -> int {
+    auto* n = static_cast<Named*>(self);
+    try {
+      Any rv;
+      n->f(n->name, Args(args, num), &rv);
+      *ret = rv.Release();
+      return 0;
+    } catch (...) {
+      return CatchToSlot(n->name);
+    }
+  };
+  return PackedFunc(ObjectPtr<Object>(n));
 }
 
-Any PackedFunc::CallPacked(const BatonValue* values, int n) const {
-  if (!defined()) throw ValueError("call of a null PackedFunc");
-  const PackedFuncObj* f = get();
-  BatonValue ret{kBatonNull, 0, {.v_int64 = 0}};
-  if (f->call(f->self, values, n, &ret) != 0) ThrowFromSlot();
-  return Any::Adopt(ret);
+PackedFunc PackedFunc::FromEntry(BatonCFunc entry, const char* name, const char* signature) {
+  auto n = make_object<PackedFuncObj>();
+  n->call = entry;
+  n->self = const_cast<char*>(name);
+  n->name = name;
+  n->signature = signature;
+  return PackedFunc(ObjectPtr<Object>(n));
 }
+
+void PackedFunc::ThrowNullCall() { throw ValueError("call of a null PackedFunc"); }
 
 void RethrowArg(const Error& e, int index, const char* name) {
   if (e.kind() != "TypeError") throw e;
   throw TypeError("argument " + std::to_string(index) + " of `" + (*name ? name : "function") + "`: " + e.message());
 }
 
-void ThrowArity(const char* name, int want, int got) {
+void ThrowArity(const char* name, const char* signature, int want, int got) {
   throw TypeError(std::string("`") + (*name ? name : "function") + "` takes " + std::to_string(want) +
-                  (want == 1 ? " argument, got " : " arguments, got ") + std::to_string(got));
+                  (want == 1 ? " argument, got " : " arguments, got ") + std::to_string(got) + ": its signature is " +
+                  signature);
 }
 
 namespace {
@@ -141,6 +160,7 @@ using namespace baton::runtime;  // NOLINT: the C functions below
 extern "C" {
 int BatonFuncGetGlobal(const char* name, BatonObject** out) {
   try {
+    if (!name) throw ValueError("BatonFuncGetGlobal: the name is null");
     const PackedFunc* f = Registry::Get(name);
     *out = nullptr;
     if (f) {
@@ -154,8 +174,13 @@ int BatonFuncGetGlobal(const char* name, BatonObject** out) {
 }
 int BatonFuncRegisterGlobal(const char* name, BatonObject* func, int override_existing) {
   try {
-    BatonValue v{kBatonObject, 0, {.v_obj = func}};
-    Registry::Register(name, override_existing != 0).set_body(ValueTraits<PackedFunc>::From(v));
+    if (!name) throw ValueError("BatonFuncRegisterGlobal: the name is null");
+    auto* f = reinterpret_cast<Object*>(func);
+    if (!f || !f->IsInstance<PackedFuncObj>()) {
+      throw TypeError(std::string("BatonFuncRegisterGlobal: `") + name + "` is given " +
+                      (f ? "a " + f->GetTypeKey() : "null") + ", not a function");
+    }
+    Registry::Register(name, override_existing != 0).set_body(PackedFunc(ObjectPtr<Object>(f)));
     return 0;
   } catch (...) {
     return CatchToSlot();
@@ -177,12 +202,24 @@ int BatonFuncCall(BatonObject* func, const BatonValue* args, int num_args, Baton
     BatonErrorSet("TypeError", "BatonFuncCall: the callee is not a function");
     return -1;
   }
+  if (num_args < 0 || (num_args && !args)) {
+    BatonErrorSet("ValueError", "BatonFuncCall: there are no arguments where some are counted");
+    return -1;
+  }
+  for (int i = 0; i < num_args; ++i) {
+    if (args[i].type_code == kBatonObject && !args[i].v_obj) {
+      BatonErrorSet("ValueError",
+                    ("BatonFuncCall: argument " + std::to_string(i) + " is an object handle that is null").c_str());
+      return -1;
+    }
+  }
   auto* f = static_cast<PackedFuncObj*>(o);
   *ret = BatonValue{kBatonNull, 0, {.v_int64 = 0}};
   return f->call(f->self, args, num_args, ret);
 }
 int BatonFuncCreate(BatonCFunc call, void* self, void (*free_self)(void*), BatonObject** out) {
   try {
+    if (!call) throw ValueError("BatonFuncCreate: the callback is null");
     auto* c = new Callback;
     c->call = call;
     c->self = c->outer = self;
@@ -218,6 +255,34 @@ int BatonStringView(const BatonObject* str, const char** data, size_t* size) {
   }
   *data = static_cast<const StringObj*>(o)->data;
   *size = static_cast<const StringObj*>(o)->size;
+  return 0;
+}
+
+int BatonArrayCreate(const BatonValue* items, size_t size, BatonObject** out) {
+  try {
+    if (size && !items) throw ValueError("BatonArrayCreate: the items are null");
+    Array<Any> made;
+    for (size_t i = 0; i < size; ++i) {
+      if (items[i].type_code == kBatonTensor) {
+        throw TypeError("BatonArrayCreate: a borrowed tensor cannot be kept; make it an object first");
+      }
+      made.push_back(Any::FromRaw(items[i]));
+    }
+    *out = reinterpret_cast<BatonObject*>(ObjectAccess::Steal(made));
+    return 0;
+  } catch (...) {
+    return CatchToSlot();
+  }
+}
+int BatonArrayView(const BatonObject* array, const BatonValue** items, size_t* size) {
+  auto* o = reinterpret_cast<const Object*>(array);
+  if (!o || !o->IsInstance<ArrayObj>()) {
+    BatonErrorSet("TypeError", "BatonArrayView: not an Array");
+    return -1;
+  }
+  const auto& all = static_cast<const ArrayObj*>(o)->items;
+  *items = all.empty() ? nullptr : &all[0].raw();
+  *size = all.size();
   return 0;
 }
 }

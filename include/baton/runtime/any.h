@@ -164,6 +164,10 @@ struct ValueTraits<T, std::enable_if_t<std::is_base_of_v<ObjectRef, T> && !HasOw
   }
 };
 
+/// True for types that are held in a box, an object of their own (extension types): `ValueTraits<T>::New` makes one.
+template <class T, class = void>
+struct IsBoxed : std::false_type {};
+
 class Any;
 
 /// A borrowed value, as an argument is.
@@ -211,6 +215,10 @@ class Any {
       const char* s = x;
       v_ = BatonValue{kBatonObject, 0, {.v_obj = reinterpret_cast<BatonObject*>(NewStringObj(s, strlen(s)))}};
       Retain();
+    } else if constexpr (IsBoxed<D>::value) {
+      Object* box = ValueTraits<D>::New(std::forward<T>(x));
+      v_ = BatonValue{kBatonObject, 0, {.v_obj = reinterpret_cast<BatonObject*>(box)}};
+      Retain();
     } else {
       ValueTraits<D>::To(x, &v_);
       Retain();
@@ -245,6 +253,9 @@ class Any {
     return v;
   }
   const BatonValue& raw() const { return v_; }
+  /// Where a call puts its result; only of a null one. (A result that is written here is not copied, and a copy of 16
+  /// bytes just after two writes of 8 costs more than the call.)
+  BatonValue* Slot() { return &v_; }
   int type_code() const { return v_.type_code; }
   bool is_null() const { return v_.type_code == kBatonNull; }
   template <class T>

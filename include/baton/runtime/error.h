@@ -18,7 +18,7 @@ class ErrorObj : public Object {
   static constexpr uint32_t _type_index = TypeIndex::kRuntimeError;
   std::string kind;  ///< "CompileError", "RuntimeError", "InternalError", "TypeError", ... ; Python picks a class by it
   std::string message;  ///< what was seen, the rule, a way out
-  std::string trace;    ///< where it passed, innermost first; for our own bugs
+  std::string trace;    ///< functions that it passed, a line each, innermost first: "file:line name" or "C++ name"
   ObjectRef payload;    ///< owned and opaque: a foreign exception that must come out as the same object
   BATON_DECLARE_FINAL_OBJECT_INFO(ErrorObj, Object)
 };
@@ -64,6 +64,8 @@ struct BATON_DLL InternalError : Error {
 
 /// Puts the exception in flight (any type) into this thread's error slot; returns -1. Call inside `catch (...)`.
 BATON_DLL int CatchToSlot() noexcept;
+/// The same at the border of a function with a name: the error's trace says that it passed there.
+BATON_DLL int CatchToSlot(const char* function) noexcept;
 /// Throws the error in this thread's slot.
 [[noreturn]] BATON_DLL void ThrowFromSlot();
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <baton/runtime/any.h>
+#include <baton/runtime/signature.h>
 
 #include <string>
 #include <tuple>
@@ -32,6 +33,8 @@ class PackedFuncObj : public Object {
   static constexpr uint32_t _type_index = TypeIndex::kRuntimePackedFunc;
   BatonCFunc call = nullptr;
   void* self = nullptr;
+  const char* name = nullptr;       ///< which it was made under, if any; lives as long as the process
+  const char* signature = nullptr;  ///< "(int, str) -> float" of a typed function; null: takes anything
   BATON_DECLARE_FINAL_OBJECT_INFO(PackedFuncObj, Object)
 };
 
@@ -63,8 +66,23 @@ class PackedFunc : public ObjectRef {
   PackedFunc(F&& f) {  // NOLINT
     using D = std::decay_t<F>;
     if constexpr (std::is_empty_v<D> && std::is_default_constructible_v<D>) {
-      // Closes over nothing: all such functions share their code.
+      // Closes over nothing.
+#ifdef BATON_COMPACT_FUNCTIONS
       *this = FromPlain([](Args args, RetValue* rv) { D{}(args, rv); });
+#else
+      *this = FromEntry(
+          [](void*, const BatonValue* args, int n, BatonValue* ret) -> int {
+            try {
+              Any rv;
+              D{}(Args(args, n), &rv);
+              *ret = rv.Release();
+              return 0;
+            } catch (...) {
+              return CatchToSlot();
+            }
+          },
+          nullptr, nullptr);
+#endif
     } else {
       using Impl = PackedFuncImpl<D>;
       auto* p = new Impl(std::forward<F>(f));
@@ -72,15 +90,23 @@ class PackedFunc : public ObjectRef {
       data_ = ObjectPtr<Object>(p);
     }
   }
+  /// Shares its code with all functions made so: smaller, and a call slower. BATON_COMPACT_FUNCTIONS, defined before
+  /// this header, chooses it for the functions of a library that has to be small.
   BATON_DLL static PackedFunc FromPlain(void (*f)(Args, RetValue*));
   /// The same for a function that is told the name which it was made with.
-  BATON_DLL static PackedFunc FromNamed(void (*f)(const char*, Args, RetValue*), const char* name);
+  BATON_DLL static PackedFunc FromNamed(void (*f)(const char*, Args, RetValue*), const char* name,
+                                        const char* signature);
+  /// A function of nothing but its entry, which is told `name` as its `self`.
+  BATON_DLL static PackedFunc FromEntry(BatonCFunc entry, const char* name, const char* signature);
   /// Packs the arguments on the stack and calls; throws what the callee throws.
   template <class... A>
   Any operator()(A&&... args) const {
-    // Strings that are passed by value need an owner for the time of the call: the temporaries here.
     if constexpr (sizeof...(A) == 0) {
       return CallPacked(nullptr, 0);
+    } else if constexpr ((IsBoxed<std::decay_t<A>>::value || ...)) {
+      // Boxes need an owner for the time of the call.
+      const Any held[] = {Any(std::forward<A>(args))...};
+      return CallPacked(&held[0].raw(), sizeof...(A));
     } else {
       BatonValue values[sizeof...(A)];
       int i = 0;
@@ -88,16 +114,31 @@ class PackedFunc : public ObjectRef {
       return CallPacked(values, sizeof...(A));
     }
   }
-  BATON_DLL Any CallPacked(const BatonValue* values, int n) const;
+#ifdef BATON_COMPACT_FUNCTIONS
+  __attribute__((noinline))
+#endif
+  Any CallPacked(const BatonValue* values, int n) const {
+    const PackedFuncObj* f = get();
+    if (!f) ThrowNullCall();
+    Any ret;
+    if (f->call(f->self, values, n, ret.Slot()) != 0) ThrowFromSlot();
+    return ret;
+  }
   bool operator==(std::nullptr_t) const { return !defined(); }
   bool operator!=(std::nullptr_t) const { return defined(); }
+  /// Says what a function that was just made is called and takes; both texts live as long as the process.
+  void Describe(const char* name, const char* signature) const {
+    auto* f = const_cast<PackedFuncObj*>(get());
+    f->name = name;
+    f->signature = signature;
+  }
 
  private:
+  [[noreturn]] BATON_DLL static void ThrowNullCall();
   template <class T>
   static void PackOne(const T& x, BatonValue* v) {
     using D = std::decay_t<T>;
     if constexpr (std::is_same_v<D, std::string>) {
-      static_assert(sizeof(BatonByteArray) == 16);
       ValueTraits<const char*>::To(x.c_str(), v);
     } else if constexpr (std::is_convertible_v<D, const char*> && !std::is_same_v<D, std::nullptr_t>) {
       ValueTraits<const char*>::To(x, v);
@@ -110,7 +151,7 @@ class PackedFunc : public ObjectRef {
 };
 
 [[noreturn]] BATON_DLL void RethrowArg(const Error& e, int index, const char* name);
-[[noreturn]] BATON_DLL void ThrowArity(const char* name, int want, int got);
+[[noreturn]] BATON_DLL void ThrowArity(const char* name, const char* signature, int want, int got);
 
 template <class F>
 struct FuncSig;
@@ -136,6 +177,13 @@ template <class... A>
 struct DecayTuple<std::tuple<A...>> {
   using type = std::tuple<std::decay_t<A>...>;
 };
+/// The signature of a callable, as text.
+template <class R, class T>
+struct SignatureOf;
+template <class R, class... A>
+struct SignatureOf<R, std::tuple<A...>> {
+  static constexpr const char* Text() { return SignatureText<std::decay_t<R>, std::decay_t<A>...>(); }
+};
 
 template <class T>
 T UnpackArg(const Args& args, int i, const char* name) {
@@ -147,9 +195,11 @@ T UnpackArg(const Args& args, int i, const char* name) {
 }
 
 template <class F, class Ret, class... P, size_t... I>
-void CallTyped(const F& f, const char* name, const Args& args, RetValue* rv, std::tuple<P...>*,
-               std::index_sequence<I...>) {
-  if (args.num_args != static_cast<int>(sizeof...(P))) ThrowArity(name, sizeof...(P), args.num_args);
+inline void CallTyped(const F& f, const char* name, const Args& args, RetValue* rv, std::tuple<P...>*,
+                      std::index_sequence<I...>) {
+  if (args.num_args != static_cast<int>(sizeof...(P))) {
+    ThrowArity(name, SignatureText<std::decay_t<Ret>, std::decay_t<P>...>(), sizeof...(P), args.num_args);
+  }
   if constexpr (std::is_void_v<Ret>) {
     f(UnpackArg<std::decay_t<P>>(args, I, name)...);
   } else {
@@ -157,25 +207,43 @@ void CallTyped(const F& f, const char* name, const Args& args, RetValue* rv, std
   }
   (void)rv;
 }
+/// The same for a callable whose types are its own.
+template <class F>
+inline void CallOwnTyped(const F& f, const char* name, const Args& args, RetValue* rv) {
+  using Sig = FuncSig<F>;
+  CallTyped<F, typename Sig::Ret>(f, name, args, rv,
+                                  static_cast<typename DecayTuple<typename Sig::Params>::type*>(nullptr),
+                                  std::make_index_sequence<Sig::arity>());
+}
 
 /// Wraps a typed callable; `name` (kept by the caller for ever) is said in errors.
 template <class F>
 PackedFunc MakeTyped(F f, const char* name = "") {
   using Sig = FuncSig<F>;
+  constexpr const char* signature = SignatureOf<typename Sig::Ret, typename Sig::Params>::Text();
   if constexpr (std::is_empty_v<F> && std::is_default_constructible_v<F>) {
-    return PackedFunc::FromNamed(
-        [](const char* name, Args args, RetValue* rv) {
-          CallTyped<F, typename Sig::Ret>(F{}, name, args, rv,
-                                          static_cast<typename DecayTuple<typename Sig::Params>::type*>(nullptr),
-                                          std::make_index_sequence<Sig::arity>());
+#ifdef BATON_COMPACT_FUNCTIONS
+    return PackedFunc::FromNamed([](const char* name, Args args, RetValue* rv) { CallOwnTyped(F{}, name, args, rv); },
+                                 name, signature);
+#else
+    return PackedFunc::FromEntry(
+        [](void* self, const BatonValue* args, int n, BatonValue* ret) -> int {
+          try {
+            Any rv;
+            CallOwnTyped(F{}, static_cast<const char*>(self), Args(args, n), &rv);
+            *ret = rv.Release();
+            return 0;
+          } catch (...) {
+            return CatchToSlot(static_cast<const char*>(self));
+          }
         },
-        name);
+        name, signature);
+#endif
+  } else {
+    PackedFunc made([f = std::move(f), name](Args args, RetValue* rv) { CallOwnTyped(f, name, args, rv); });
+    made.Describe(name, signature);
+    return made;
   }
-  return PackedFunc([f = std::move(f), name](Args args, RetValue* rv) {
-    CallTyped<F, typename Sig::Ret>(f, name, args, rv,
-                                    static_cast<typename DecayTuple<typename Sig::Params>::type*>(nullptr),
-                                    std::make_index_sequence<Sig::arity>());
-  });
 }
 
 template <class F>
@@ -196,6 +264,7 @@ class TypedPackedFunc<R(A...)> {
       CallTyped<std::decay_t<F>, R>(f, name, args, rv, static_cast<std::tuple<std::decay_t<A>...>*>(nullptr),
                                     std::make_index_sequence<sizeof...(A)>());
     });
+    packed_.Describe(name, SignatureText<std::decay_t<R>, std::decay_t<A>...>());
   }
   R operator()(A... args) const {
     if constexpr (std::is_void_v<R>) {

@@ -9,10 +9,11 @@ from .registry import (
                        convert_to_object,
                        get_global_func,
                        list_global_func_names,
+                       register_extension,
                        register_func,
                        remove_global_func,
 )
 
 __all__ = ["BatonError", "TVMError", "compiler_loaded", "convert", "convert_to_object", "generated_class", "get_global_func",
-           "list_global_func_names", "load_compiler", "register_error", "register_func", "register_object",
+           "list_global_func_names", "load_compiler", "register_error", "register_extension", "register_func", "register_object",
            "remove_global_func", "_init_api"]

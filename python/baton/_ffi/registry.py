@@ -79,6 +79,24 @@ def convert(value):
 convert_to_object = convert
 
 
+def register_extension(type_key=None):
+    """Class decorator: instances of this plain class pass through C++, in arguments, results and containers, and come out as the
+    very same objects. C++ sees an object of the type key; a function that wants another type says both names.
+
+        @baton.register_extension("my.Matrix")
+        class Matrix: ...
+
+    Without a key, the class's module and name are it. A C++ extension type (baton/runtime/extension.h) gets its Python class by
+    `register_object`, since its instances are objects of C++.
+    """
+    def register(cls):
+        key = type_key if isinstance(type_key, str) else f"{cls.__module__}.{cls.__qualname__}" if isinstance(cls, type) else ""
+        _core.register_extension(key, cls)
+        return cls
+
+    return register(type_key) if isinstance(type_key, type) else register
+
+
 def _init_api(namespace, target_module_name=None):
     """Lets a module give the global functions `namespace.X` as X. Looked up when used, so the order of loading is free."""
     module = sys.modules[target_module_name or "baton." + namespace]
