@@ -3,7 +3,7 @@
 // DLPack's public specification (1.3): tensors cross without a call into Python.
 #pragma once
 
-#include <dlpack/dlpack.h>
+#include <baton/runtime/c_runtime_api.h>
 
 struct DLPackExchangeAPIHeader {
   DLPackVersion version;
