@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 RULES = {
     "layer": "includes point one way: support <- runtime <- vm <- ir <- tir <- arith <- te <- topi <- relay <- relay/op <- "
-             "*/transform <- codegen <- frontend <- driver; src/python includes support and runtime alone",
+             "*/transform <- codegen <- frontend <- driver <- compat; src/python includes support and runtime alone",
     "llvm": "LLVM and lld headers are included in src/codegen/llvm alone",
     "python": "Python headers are included in src/python alone, and in what bench/ffi.py compiles",
     "heavy": "public headers include none of <iostream>, <ranges>, <functional>, <sstream>, <algorithm>, <regex>",
@@ -37,7 +37,7 @@ RULES = {
 }
 
 ORDER = ["support", "runtime", "vm", "ir", "tir", "arith", "te", "topi", "relay", "relay/op", "transform", "codegen",
-         "frontend", "driver"]
+         "frontend", "driver", "compat"]
 RANK = {layer: rank for rank, layer in enumerate(ORDER)}
 CPP = (".h", ".hpp", ".c", ".cc", ".cpp", ".cu", ".mm")
 SOURCE = (*CPP, ".py", ".pyi", ".sh", ".cmake", ".in", ".toml")

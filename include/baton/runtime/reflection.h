@@ -195,12 +195,28 @@ class FieldCollector {
   const Object* instance_;
 };
 
+/// A new node on its way to a reference of whatever kind its receiver asks for.
+template <class D>
+struct MadeNode {
+  ObjectPtr<D> node;
+  template <class R, class = std::enable_if_t<std::is_base_of_v<ObjectRef, R> &&
+                                              std::is_base_of_v<typename R::ContainerType, D>>>
+  operator R() const {  // NOLINT
+    return R(ObjectPtr<Object>(node));
+  }
+};
+
 /// CRTP base of described nodes: gives the type its index. A class with members that are none of its fields (a
 /// function, a cache) says `static constexpr bool _type_has_hidden_members = true`. A class with children says `static
 /// constexpr bool _type_final = false` and, if the check is hot, `_type_child_slots`.
 template <class D, class B>
 struct Node : B {
   using ParentType = B;
+  /// The early way to construct, `LetNode::make(var, value, body)`; today's is the reference's constructor.
+  template <class... A>
+  static MadeNode<D> make(A&&... args) {
+    return {make_object<D>(std::forward<A>(args)...)};
+  }
   static constexpr bool _type_final = true;
   static constexpr uint32_t _type_child_slots = 0;
   static constexpr bool _type_child_slots_can_overflow = true;

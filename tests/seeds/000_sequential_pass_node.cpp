@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// NM-003: "Pass Infrastructure": SequentialPassNode (TR-03: public inheritance).
+#include <baton/compat/tvm.h>
+#include <doctest/doctest.h>
+
+namespace seed_sequential_pass_node {
+using namespace tvm;
+namespace runtime = tvm::runtime;
+using tvm::relay::Function;
+using tvm::transform::Module;
+using tvm::transform::Pass;
+using tvm::transform::PassContext;
+using tvm::transform::PassInfo;
+using PassNodeBase = tvm::Object;
+
+struct PassNode : PassNodeBase {
+  virtual Module operator()(const Module& mod, const PassContext& pass_ctx) const = 0;
+  virtual ~PassNode() = default;
+};
+
+class SequentialPassNode : public PassNode {
+ public:
+  PassInfo pass_info;
+  // Passes need to be executed.
+  Array<Pass> passes;
+  bool PassEnabled(const PassInfo& info) const;
+  Module operator()(const Module& mod, const PassContext& pass_ctx) const final;
+  // Other members/methods are omitted
+};
+
+Module SequentialPassNode::operator()(const Module& mod, const PassContext&) const { return mod; }
+
+}  // namespace seed_sequential_pass_node
+
+TEST_CASE("NM-003 seed 000: SequentialPassNode") {
+  seed_sequential_pass_node::SequentialPassNode node;
+  tvm::IRModule mod(tvm::Map<tvm::GlobalVar, tvm::BaseFunc>{});
+  CHECK(node(mod, tvm::transform::PassContext::Current()).same_as(mod));
+  // The real class has the same members.
+  tvm::transform::SequentialPassNode real;
+  real.pass_info = tvm::transform::PassInfo(1, "real", {});
+  CHECK(real.Info()->opt_level == 1);
+}
