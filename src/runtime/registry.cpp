@@ -13,8 +13,17 @@ namespace baton::runtime {
 struct RegistryTable {
   std::shared_mutex mutex;
   std::map<std::string, std::unique_ptr<Registry>, std::less<>> entries;
-  // Entries that were removed: pointers to their functions may still be in use.
+  // Entries that were removed. Functions keep the address of their name, so entries stay; a function is given up when
+  // kGrace more entries are gone, since whoever asked for it may still be about to copy or in the middle of calling it.
+  static constexpr size_t kGrace = 256;
   std::vector<std::unique_ptr<Registry>> removed;
+  /// Puts an entry away. Gives what may be freed, to be dropped after the lock: freeing may run anything.
+  PackedFunc PutAway(std::unique_ptr<Registry> r) {
+    removed.push_back(std::move(r));
+    PackedFunc old;
+    if (removed.size() > kGrace) std::swap(old, removed[removed.size() - 1 - kGrace]->func_);
+    return old;
+  }
   static RegistryTable& Get() {
     static auto* table = new RegistryTable;
     return *table;
@@ -37,13 +46,14 @@ Registry& Registry::set_body(PackedFunc f) {
 
 Registry& Registry::Register(const std::string& name, bool can_override) {
   RegistryTable& t = RegistryTable::Get();
+  PackedFunc old;  // outlives the lock
   std::unique_lock lock(t.mutex);
   auto it = t.entries.find(name);
   if (it != t.entries.end()) {
     if (!can_override && it->second->func_.defined()) {
       throw ValueError("global function `" + name + "` is registered already; ask for overriding to replace it");
     }
-    t.removed.push_back(std::move(it->second));
+    old = t.PutAway(std::move(it->second));
     it->second = RegistryTable::Make(name, can_override);
     return *it->second;
   }
@@ -52,10 +62,11 @@ Registry& Registry::Register(const std::string& name, bool can_override) {
 
 bool Registry::Remove(const std::string& name) {
   RegistryTable& t = RegistryTable::Get();
+  PackedFunc old;  // outlives the lock
   std::unique_lock lock(t.mutex);
   auto it = t.entries.find(name);
   if (it == t.entries.end()) return false;
-  t.removed.push_back(std::move(it->second));
+  old = t.PutAway(std::move(it->second));
   t.entries.erase(it);
   return true;
 }

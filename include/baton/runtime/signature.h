@@ -57,7 +57,7 @@ struct TypeWords {
       s.Put("DLTensor");
     } else if constexpr (std::is_same_v<T, DLDevice>) {
       s.Put("Device");
-    } else if constexpr (std::is_base_of_v<DLDataType, T>) {
+    } else if constexpr (std::is_same_v<T, DLDataType>) {
       s.Put("dtype");
     } else if constexpr (requires { T::ContainerType::_type_key; }) {
       if constexpr (std::is_same_v<typename T::ContainerType, Object>) {
