@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Size of the runtime library as it ships: stripped. The bar is 300 KB (300,000 bytes)."""
+"""Size of the runtime library as it ships: stripped. The bar is 300 KB (300,000 bytes), and 120 KB of it for the core (objects,
+functions, registry, errors), counted in a checkout as the sections of its object files."""
 
 from __future__ import annotations
 
@@ -10,6 +11,8 @@ import tempfile
 from pathlib import Path
 
 BAR = 300_000
+CORE_BAR = 120_000
+CORE = ("any", "bytes", "data_type", "error", "extension", "object", "reflection", "registry")
 LIBRARY = Path(__file__).resolve().parent.parent / "python" / "baton" / "lib" / "libbaton_runtime.so"
 
 
@@ -26,6 +29,15 @@ def stripped_size(library: Path) -> int:
         return out.stat().st_size
 
 
+def core_size(folder: Path) -> int | None:
+    """Bytes of code and data that the core's object files hold; None where they are not."""
+    files = [folder / f"{name}.cpp.o" for name in CORE]
+    if not all(f.is_file() for f in files) or not shutil.which("size"):
+        return None
+    done = subprocess.run(["size", *map(str, files)], capture_output=True, text=True, check=True)
+    return sum(int(text) + int(data) for text, data, *_ in map(str.split, done.stdout.splitlines()[1:]))
+
+
 def main() -> int:
     library = Path(sys.argv[1]) if len(sys.argv) > 1 else LIBRARY
     if not library.is_file():
@@ -37,7 +49,10 @@ def main() -> int:
         print(f"error: {error}", file=sys.stderr)
         return 1
     print(f"{library.name}: {size} bytes stripped, {library.stat().st_size} as built (bar {BAR})")
-    return 0 if size <= BAR else 1
+    core = core_size(LIBRARY.parents[3] / "build" / "CMakeFiles" / "baton_runtime.dir" / "src" / "runtime")
+    if core is not None and library == LIBRARY:
+        print(f"core (objects, functions, registry, errors): {core} bytes (bar {CORE_BAR})")
+    return 0 if size <= BAR and (core or 0) <= CORE_BAR else 1
 
 
 if __name__ == "__main__":

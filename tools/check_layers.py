@@ -91,7 +91,7 @@ def layer_of(path):
     folders = parts[:-1]
     if "transform" in folders:
         return "transform"
-    if folders[:2] in (["relay", "op"], ["relay", "kernel"]):
+    if folders[:2] in (["relay", "op"], ["relay", "kernel"], ["relay", "attrs"]):
         return "relay/op"
     return folders[0] if folders else None
 

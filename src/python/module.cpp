@@ -23,10 +23,10 @@ nb::object Owned(PyObject* x) {
 
 /// A global function as a PackedFunc, or None.
 nb::object GetGlobal(const char* name) {
-  const PackedFunc* f = Registry::Get(name);
-  if (!f) return nb::none();
-  PackedFunc copy = *f;
-  return Owned(WrapOwned(ObjectAccess::Steal(copy)));
+  // By the C interface, which gives a reference and not an address: the function can be freed once it is replaced.
+  BatonObject* f = nullptr;
+  if (BatonFuncGetGlobal(name, &f)) ThrowFromSlot();
+  return f ? Owned(WrapOwned(reinterpret_cast<Object*>(f))) : nb::none();
 }
 
 void RegisterGlobal(const char* name, nb::handle f, bool override_existing) {

@@ -37,6 +37,13 @@ BATON_REGISTER_GLOBAL("testing.catch").set_body_typed([](PackedFunc f) {
     return Array<String>{e.kind(), e.message()};
   }
 });
+BATON_REGISTER_GLOBAL("testing.error_trace").set_body([](Args args, RetValue* rv) {
+  try {
+    args[0].As<PackedFunc>()();
+  } catch (const Error& e) {
+    *rv = e.get()->trace;
+  }
+});
 /// Catches what the function throws and throws it again.
 BATON_REGISTER_GLOBAL("testing.rethrow").set_body_typed([](PackedFunc f) {
   try {

@@ -3,6 +3,7 @@
 #include <baton/runtime/bytes.h>
 #include <baton/runtime/registry.h>
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -10,26 +11,39 @@
 
 namespace baton::runtime {
 
+namespace {
+struct Entry : Registry {
+  /// Somebody was given the address of the function, and may copy or call it at any time from then on.
+  std::atomic<bool> pinned{false};
+};
+}  // namespace
+
 struct RegistryTable {
   std::shared_mutex mutex;
-  std::map<std::string, std::unique_ptr<Registry>, std::less<>> entries;
-  // Entries that were removed. Functions keep the address of their name, so entries stay; a function is given up when
-  // kGrace more entries are gone, since whoever asked for it may still be about to copy or in the middle of calling it.
-  static constexpr size_t kGrace = 256;
-  std::vector<std::unique_ptr<Registry>> removed;
-  /// Puts an entry away. Gives what may be freed, to be dropped after the lock: freeing may run anything.
-  PackedFunc PutAway(std::unique_ptr<Registry> r) {
-    removed.push_back(std::move(r));
+  std::map<std::string, std::unique_ptr<Entry>, std::less<>> entries;
+  // Entries that were removed: functions keep the address of their name.
+  std::vector<std::unique_ptr<Entry>> removed;
+  /// Puts an entry away. Gives the function if nobody can still look at it, to be dropped after the lock: freeing it
+  /// may run anything.
+  PackedFunc PutAway(std::unique_ptr<Entry> e) {
     PackedFunc old;
-    if (removed.size() > kGrace) std::swap(old, removed[removed.size() - 1 - kGrace]->func_);
+    if (!e->pinned) std::swap(old, e->func_);
+    removed.push_back(std::move(e));
     return old;
+  }
+  /// The function of a name as a reference of its own; null if there is none.
+  static PackedFunc Find(std::string_view name) {
+    RegistryTable& t = Get();
+    std::shared_lock lock(t.mutex);
+    auto it = t.entries.find(name);
+    return it == t.entries.end() ? PackedFunc() : it->second->func_;
   }
   static RegistryTable& Get() {
     static auto* table = new RegistryTable;
     return *table;
   }
-  static std::unique_ptr<Registry> Make(const std::string& name, bool can_override) {
-    auto r = std::make_unique<Registry>();
+  static std::unique_ptr<Entry> Make(const std::string& name, bool can_override) {
+    auto r = std::make_unique<Entry>();
     r->name_ = name;
     r->can_override_ = can_override;
     return r;
@@ -75,7 +89,10 @@ const PackedFunc* Registry::Get(const std::string& name) {
   RegistryTable& t = RegistryTable::Get();
   std::shared_lock lock(t.mutex);
   auto it = t.entries.find(name);
-  return it == t.entries.end() ? nullptr : RegistryTable::Func(*it->second);
+  if (it == t.entries.end()) return nullptr;
+  const PackedFunc* f = RegistryTable::Func(*it->second);
+  if (f && !it->second->pinned.load(std::memory_order_relaxed)) it->second->pinned = true;
+  return f;
 }
 
 std::vector<std::string> Registry::ListNames() {
@@ -155,6 +172,19 @@ void ThrowArity(const char* name, const char* signature, int want, int got) {
 }
 
 namespace {
+/// What is wrong with an argument that came from outside, as far as can be seen; null: nothing.
+const char* WrongArgument(const BatonValue& v) {
+  switch (v.type_code) {
+    case kBatonObject:
+      return v.v_obj ? nullptr : "is an object handle that is null";
+    case kBatonStr:
+    case kBatonBytes:
+    case kBatonTensor:
+      return v.v_handle ? nullptr : "points to nothing";
+    default:
+      return v.type_code >= kBatonNull && v.type_code < kBatonStr ? nullptr : "has a type code that does not exist";
+  }
+}
 struct Callback : PackedFuncObj {
   void (*free_self)(void*) = nullptr;
   void* outer = nullptr;
@@ -172,12 +202,8 @@ extern "C" {
 int BatonFuncGetGlobal(const char* name, BatonObject** out) {
   try {
     if (!name) throw ValueError("BatonFuncGetGlobal: the name is null");
-    const PackedFunc* f = Registry::Get(name);
-    *out = nullptr;
-    if (f) {
-      PackedFunc copy = *f;
-      *out = reinterpret_cast<BatonObject*>(ObjectAccess::Steal(copy));
-    }
+    PackedFunc f = RegistryTable::Find(name);
+    *out = reinterpret_cast<BatonObject*>(ObjectAccess::Steal(f));
     return 0;
   } catch (...) {
     return CatchToSlot();
@@ -218,11 +244,10 @@ int BatonFuncCall(BatonObject* func, const BatonValue* args, int num_args, Baton
     return -1;
   }
   for (int i = 0; i < num_args; ++i) {
-    if (args[i].type_code == kBatonObject && !args[i].v_obj) {
-      BatonErrorSet("ValueError",
-                    ("BatonFuncCall: argument " + std::to_string(i) + " is an object handle that is null").c_str());
-      return -1;
-    }
+    const char* wrong = WrongArgument(args[i]);
+    if (!wrong) continue;
+    BatonErrorSet("ValueError", ("BatonFuncCall: argument " + std::to_string(i) + " " + wrong).c_str());
+    return -1;
   }
   auto* f = static_cast<PackedFuncObj*>(o);
   *ret = BatonValue{kBatonNull, 0, {.v_int64 = 0}};

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <string>
 #include <thread>
+#include <vector>
 
 using namespace baton::runtime;
 
@@ -171,4 +172,61 @@ TEST_CASE("PF-030 arrays and strings over the C interface keep zero bytes and or
   CHECK(std::string(text, n) == std::string("x\0y", 3));
   CHECK(items[2].v_int64 == -1);
   BatonObjectRelease(array);
+}
+
+TEST_CASE("PF-029 100,000 calls with wrong handles, codes, counts: each is an error or a value, none a crash") {
+  uint64_t state = 88172645463325252ull;
+  auto random = [&state](uint64_t n) {
+    state ^= state << 13, state ^= state >> 7, state ^= state << 17;
+    return state % n;
+  };
+  Array<int64_t> array{1, 2};
+  String text("text");
+  std::vector<PackedFunc> functions;
+  for (const std::string& name : Registry::ListNames()) {
+    // All functions of the runtime that do nothing but look at their arguments.
+    for (const char* safe : {"runtime.NDArray", "runtime.ModuleGet", "runtime.Device2String", "runtime.String2Device",
+                             "runtime.SaveParams", "runtime.LoadParams", "node.ListTypes"}) {
+      if (name.rfind(safe, 0) == 0 && name.find("File") == std::string::npos && name != "runtime.NDArrayEmpty") {
+        functions.push_back(*Registry::Get(name));
+      }
+    }
+  }
+  functions.push_back(MakeTyped([](int64_t, String, Array<int64_t>, DLDevice) {}, "test.fuzzed"));
+  REQUIRE(functions.size() > 5);
+  int errors = 0, made = 0;
+  for (int i = 0; i < 100'000; ++i) {
+    BatonValue args[5], ret;
+    const int n = static_cast<int>(random(6));
+    for (int k = 0; k < n; ++k) {
+      const int32_t codes[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 64, 10, 63, 65, -1, 1 << 20};
+      args[k] = BatonValue{codes[random(16)], 0, {.v_int64 = static_cast<int64_t>(random(3)) - 1}};
+      // A pointer that is no pointer cannot be told from one: it is null, or right.
+      const bool null = random(2);
+      if (args[k].type_code == kBatonObject) {
+        Object* o = random(2) ? ObjectAccess::Get(array) : ObjectAccess::Get(text);
+        args[k].v_obj = null ? nullptr : reinterpret_cast<BatonObject*>(o);
+      } else if (args[k].type_code == kBatonStr) {
+        args[k].v_str = null ? nullptr : "\xff\xfe%s";
+      } else if (args[k].type_code >= kBatonBytes && args[k].type_code <= kBatonTensor) {
+        args[k].v_handle = nullptr;
+      }
+    }
+    BatonObject* callee = nullptr;
+    if (random(50)) {
+      callee = reinterpret_cast<BatonObject*>(ObjectAccess::Get(functions[random(functions.size())]));
+    } else if (random(2)) {
+      callee = reinterpret_cast<BatonObject*>(ObjectAccess::Get(array));
+    }
+    if (BatonFuncCall(callee, random(50) ? args : nullptr, random(100) ? n : -n, &ret) == 0) {
+      ++made;
+      if (ret.type_code == kBatonObject) BatonObjectRelease(ret.v_obj);
+    } else {
+      ++errors;
+      if (std::strlen(BatonErrorMessage()) == 0) FAIL("an error without a message");
+    }
+  }
+  BatonErrorPut(nullptr);
+  CHECK(errors + made == 100'000);
+  CHECK(errors > 50'000);
 }
