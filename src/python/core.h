@@ -126,8 +126,9 @@ bool BoxToValue(PyObject* x, BatonValue* v, Temps& temps);
 PyObject* Unbox(Object* o);
 extern uint32_t first_box;  ///< no type index below this is a box of ours
 
-/// Raises the Python error that the thread's error slot holds. Always gives null.
-PyObject* RaiseFromSlot();
+/// Raises the Python error that the thread's error slot holds; its trace ends in the function that was called, if that
+/// has a name. Always gives null.
+PyObject* RaiseFromSlot(const char* function = nullptr);
 PyObject* RaiseError(const runtime::ErrorObj* e);
 /// Moves the pending Python error to the thread's error slot, as an error whose payload is the exception itself.
 void StorePythonError();

@@ -194,7 +194,7 @@ PyObject* RaiseError(const ErrorObj* e) {
   return nullptr;
 }
 
-PyObject* RaiseFromSlot() {
+PyObject* RaiseFromSlot(const char* function) {
   BatonObject* raw = nullptr;
   BatonErrorTake(&raw);
   if (!raw) {
@@ -202,7 +202,14 @@ PyObject* RaiseFromSlot() {
     return nullptr;
   }
   auto* e = reinterpret_cast<Object*>(raw);
-  RaiseError(static_cast<const ErrorObj*>(e));
+  auto* error = static_cast<ErrorObj*>(e);
+  if (function && *function && error->unique()) {
+    // Typed functions have said so themselves.
+    const std::string line = std::string("C++ ") + function + "\n";
+    std::string& t = error->trace;
+    if (t.size() < line.size() || t.compare(t.size() - line.size(), line.size(), line) != 0) t += line;
+  }
+  RaiseError(error);
   ObjectAccess::DecRef(e);
   return nullptr;
 }

@@ -20,6 +20,8 @@ namespace {
 
 constexpr int kInline = 8;
 
+int Trampoline(void* self, const BatonValue* args, int n, BatonValue* ret);
+
 /// The call itself. The function outlives it: the caller holds `self`, and `self` never lets go of what it holds.
 BATON_HOT inline PyObject* Call(PyFunc* self, const BatonValue* values, int n) {
   auto* f = static_cast<PackedFuncObj*>(self->obj);
@@ -32,7 +34,7 @@ BATON_HOT inline PyObject* Call(PyFunc* self, const BatonValue* values, int n) {
   } else {
     rc = f->call(f->self, values, n, &ret);
   }
-  if (__builtin_expect(rc != 0, 0)) return RaiseFromSlot();
+  if (__builtin_expect(rc != 0, 0)) return RaiseFromSlot(f->call == Trampoline ? nullptr : f->name);
   if (ret.type_code == kBatonNull) Py_RETURN_NONE;
   return FromOwned(ret);
 }

@@ -54,6 +54,8 @@ struct RegistryTable {
 Registry& Registry::set_body(PackedFunc f) {
   RegistryTable& t = RegistryTable::Get();
   std::unique_lock lock(t.mutex);
+  // A function that nobody else has yet takes the name that it is registered under.
+  if (f.defined() && !f.get()->name && f.unique()) f.Describe(name_.c_str(), f.get()->signature);
   func_ = std::move(f);
   return *this;
 }

@@ -117,3 +117,16 @@ def test_bench_of_passes_prints_every_row_and_judges():
     finally:
         sys.argv = before
         del passes.BENCHES["fake"]
+
+
+def test_ffi_judges_by_its_bars():
+    """PF-006: a call's cost is measured beside its peers; a missed bar is said, a peer that is not there is left out."""
+    import ffi
+
+    good = {"3 ints": {"baton": 20.0, "apache-tvm-ffi": 116.0, "nanobind": 22.0}, "iterate 10,000": {"baton": 4.0, "list": 4.0}}
+    assert ffi.judge(good) == []
+    bad = {"3 ints": {"baton": 60.0, "apache-tvm-ffi": 116.0}, "field": {"baton": float("nan"), "apache-tvm-ffi": 80.0}}
+    assert [line.split(":")[0] for line in ffi.judge(bad)] == ["3 ints", "field"]
+    run = ffi.timer("f(a)", f=abs, a=-1)
+    assert 0 < run(80) < 1e6
+    assert set(ffi.BARS) >= {"0 ints", "string", "object", "C++ to C++", "C++ to Python"}

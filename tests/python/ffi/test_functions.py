@@ -337,6 +337,10 @@ def test_traceback_shows_both_sides():
     names = [frame.name for frame in traceback.extract_tb(caught.value.__traceback__)]
     assert names == ["test_traceback_shows_both_sides", "testing.rethrow", "outer", "testing.rethrow", "inner"]
     with pytest.raises(TypeError) as caught:
+        call(3)
+    # A function that takes anything is named too.
+    assert traceback.extract_tb(caught.value.__traceback__)[-1].name == "testing.call"
+    with pytest.raises(TypeError) as caught:
         baton.get_global_func("testing.add")("x", 1)
     frames = traceback.extract_tb(caught.value.__traceback__)
     assert (frames[-1].filename, frames[-1].name) == ("<C++>", "testing.add")
