@@ -48,7 +48,12 @@ BATON_DLL Pass BackwardFoldScaleAxis();
 BATON_DLL Pass AlterOpLayout();
 BATON_DLL Pass RemoveUnusedFunctions(Array<String> entry_functions);
 BATON_DLL Pass ToANormalForm();
+BATON_DLL Pass ToBasicBlockNormalForm();
 BATON_DLL Pass ToGraphNormalForm();
+BATON_DLL Pass LambdaLift();
+BATON_DLL Pass Inline();
+BATON_DLL Pass DefuseOps();
+BATON_DLL Pass EtaExpand(bool expand_constructor = true, bool expand_global_var = false);
 BATON_DLL Pass DynamicToStatic();
 BATON_DLL Pass DecomposeOps();
 /// `default_device`: DLPack number of the device for what no annotation decides.

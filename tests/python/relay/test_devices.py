@@ -5,12 +5,12 @@ The second device is `ext_dev` (12) where programs run, and `cuda` (2) where the
 """
 
 import json
-import random
 import subprocess
 import sys
 
 import numpy as np
 import pytest
+from programs import EXT, program, strip
 
 import baton as tvm
 from baton import relay
@@ -18,7 +18,6 @@ from baton import relay
 _HEAD = '#[version = "0.0.5"]\n'
 _T = "Tensor[(4), float32]"
 _XYZ = f"%x: {_T}, %y: {_T}, %z: {_T}"
-EXT = 12
 
 
 def _typed(text):
@@ -291,16 +290,10 @@ def _run_both(text):
     typed = _typed(text)
     planned = relay.transform.PlanDevices()(typed)
     args = [np.linspace(k - 2, k, 4).astype("float32") for k in (1, 2, 3)]
-    want = relay.create_executor("debug", mod=_typed(_strip(text))).evaluate()(*args)
+    want = relay.create_executor("debug", mod=_typed(strip(text))).evaluate()(*args)
     got = relay.create_executor("debug", mod=planned).evaluate()(*args)
     for a, b in zip(_arrays(want), _arrays(got), strict=True):
         np.testing.assert_array_equal(a, b)
-
-
-def _strip(text):
-    import re
-    text = re.sub(r",? device_type=\d+(, is_fixed=True)?", "", text)
-    return text
 
 
 def _arrays(v):
@@ -309,54 +302,9 @@ def _arrays(v):
     return [a for x in v for a in _arrays(x)]
 
 
-def _program(seed):
-    """A random program over tensors: operators, lets, branches, tuples, functions, annotations with and without is_fixed."""
-    r = random.Random(seed)
-    count = [0]
-
-    def name():
-        count[0] += 1
-        return f"%v{count[0]}"
-
-    def value(scope, depth):
-        kind = r.random()
-        if depth <= 0 or kind < 0.15:
-            return r.choice(scope)
-        if kind < 0.35:
-            return f"{r.choice(['add', 'multiply', 'subtract'])}({value(scope, depth - 1)}, {r.choice(scope)})"
-        if kind < 0.45:
-            return f"negative({value(scope, depth - 1)})"
-        if kind < 0.65:
-            return f"on_device({value(scope, depth - 1)}, device_type={r.choice([1, EXT])})"
-        if kind < 0.72:
-            return f"({value(scope, depth - 1)}, {value(scope, depth - 1)}).{r.randrange(2)}"
-        if kind < 0.8:
-            cond = f"less(sum({value(scope, depth - 2)}), 0.5f)"
-            return f"if ({cond}) {{ {body(scope, depth - 1)} }} else {{ {body(scope, depth - 1)} }}"
-        if kind < 0.88:
-            p = name()
-            return f"(fn ({p}: {_T}) -> {_T} {{ {body([*scope, p], depth - 1)} }})({r.choice(scope)})"
-        return f"@{r.choice('fg')}({value(scope, depth - 1)})"
-
-    def body(scope, depth):
-        out = []
-        scope = list(scope)
-        for _ in range(r.randrange(3)):
-            v = name()
-            out.append(f"let {v} = {tensor(scope, depth - 1)};")
-            scope.append(v)
-        return " ".join([*out, tensor(scope, depth)])
-
-    def tensor(scope, depth):
-        return f"add({value(scope, depth)}, {r.choice(scope)})"
-
-    return "\n".join([f"def @g(%a: {_T}) -> {_T} {{ {tensor(['%a'], 0)} }}",
-                      f"def @f(%a: {_T}) -> {_T} {{ @g({tensor(['%a'], 0)}) }}", _main(body(["%x", "%y", "%z"], 4))])
-
-
 @pytest.mark.parametrize("seed", range(60))
 def test_generated_programs(seed):  # DV-013, DV-019, DV-020, DV-025
-    text = _program(seed)
+    text = program(seed)
     try:
         _typed(text)
     except tvm.error.CompileError as error:

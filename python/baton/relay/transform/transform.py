@@ -73,6 +73,11 @@ def RemoveUnusedFunctions(entry_functions=None):
     return _ffi_api.RemoveUnusedFunctions(list(entry_functions or ["main"]))
 
 
+def EtaExpand(expand_constructor=False, expand_global_var=False):
+    """Constructors or global functions that are not called become functions that call them."""
+    return _ffi_api.EtaExpand(expand_constructor, expand_global_var)
+
+
 def PlanDevices(default_device="cpu"):
     """Decides on which device each expression runs and writes it down; what no annotation decides goes to
     `default_device` (a device, its name or its DLPack number)."""
@@ -136,6 +141,6 @@ def __dir__():
     return sorted({*globals(), *(n for n in found if "." not in n)})
 
 
-__all__ = ["ConvertLayout", "DeadCodeElimination", "EliminateCommonSubexpr", "FoldConstantExpr", "FunctionPass", "FuseOps", "InferTypeLocal",
+__all__ = ["ConvertLayout", "DeadCodeElimination", "EliminateCommonSubexpr", "EtaExpand", "FoldConstantExpr", "FunctionPass", "FuseOps", "InferTypeLocal",
            "ModulePass", "Pass", "PassContext", "PassInfo", "PlanDevices", "PrintIR", "RemoveUnusedFunctions", "Sequential", "ToMixedPrecision",
            "build_config", "function_pass", "gradient", "module_pass", "sequential", "to_cps", "un_cps"]

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <baton/relay/functor.h>
+#include <baton/relay/transform.h>
+#include <relay/call_graph.h>
+#include <relay/transform/let_inserter.h>
+
+#include <string_view>
+#include <unordered_map>
+
+namespace baton::relay::transform {
+namespace {
+
+class Inliner : public MixedModeMutator {
+ public:
+  explicit Inliner(const std::unordered_map<std::string_view, Function>& bodies) : bodies_(bodies) {}
+
+ private:
+  using MixedModeMutator::VisitExpr_;
+  Expr Rewrite_(const CallNode*, const Expr& post) final {
+    const auto* call = post.as<CallNode>();
+    const auto* g = call ? call->op.as<GlobalVarNode>() : nullptr;
+    if (!g) return post;
+    auto it = bodies_.find(g->name_hint.view());
+    if (it == bodies_.end() || it->second->params.size() != call->args.size() || !it->second->type_params.empty())
+      return post;
+    // Arguments are evaluated before the body, whatever they do.
+    Function own = Downcast<Function>(RenewVars(it->second));
+    Expr out = own->body;
+    for (size_t i = own->params.size(); i-- > 0;) out = Let(own->params[i], call->args[i], out);
+    return out;
+  }
+  const std::unordered_map<std::string_view, Function>& bodies_;
+};
+
+}  // namespace
+
+Pass Inline() {
+  return MakePass<Inline>({
+      .doc = "Calls of global functions with the attribute Inline become their bodies; recursive ones stay calls.",
+      .opt_level = 1,
+      .run =
+          [](IRModule mod, PassContext) {
+            std::vector<std::pair<GlobalVar, Function>> funcs;
+            std::unordered_map<std::string_view, size_t> number;
+            for (const auto& [var, func] : mod->functions) {
+              if (!func.as<FunctionNode>()) continue;
+              number[var->name_hint.view()] = funcs.size();
+              funcs.push_back({var, Downcast<Function>(func)});
+            }
+            std::vector<std::vector<size_t>> calls(funcs.size());
+            for (size_t i = 0; i < funcs.size(); ++i) {
+              for (const ExprNode* n : PostOrderNodes(funcs[i].second)) {
+                if (!n->IsInstance<GlobalVarNode>()) continue;
+                auto it = number.find(static_cast<const GlobalVarNode*>(n)->name_hint.view());
+                if (it != number.end()) calls[i].push_back(it->second);
+              }
+            }
+            IRModule out = mod;
+            std::unordered_map<std::string_view, Function> bodies;
+            for (const auto& group : CallGroups(calls)) {
+              for (size_t i : group) {
+                Function f = Inliner(bodies).Mutate(funcs[i].second);
+                if (!f.same_as(funcs[i].second)) out.CopyOnWrite()->Update(funcs[i].first, f);
+                bool recursive = group.size() > 1;
+                for (size_t c : calls[i]) recursive = recursive || c == i;
+                if (f->HasNonzeroAttr(attr::kInline) && !recursive) bodies[funcs[i].first->name_hint.view()] = f;
+              }
+            }
+            return out;
+          },
+  });
+}
+
+namespace {
+const RegisterPass<Inline> registered;
+}  // namespace
+
+}  // namespace baton::relay::transform

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <baton/relay/functor.h>
+#include <baton/relay/transform.h>
+#include <ir/pointer_map.h>
+
+#include <set>
+#include <string>
+
+namespace baton::relay::transform {
+namespace {
+
+/// Functions within functions become global, innermost first. One that captures variables becomes a function of these
+/// that gives the closure (attribute Closure); its uses call that.
+class Lifter : public MixedModeMutator {
+ public:
+  Lifter(IRModule* out, std::set<std::string>* names, std::string base) : out_(out), names_(names), base_(base) {}
+
+  Function Lift(const Function& f) {
+    Expr body = VisitExpr(f->body);
+    if (body.same_as(f->body)) return f;
+    auto n = make_object<FunctionNode>(*f.get());
+    n->body = body;
+    return Function(n);
+  }
+
+ private:
+  using MixedModeMutator::VisitExpr_;
+
+  void PreVisitLet_(const LetNode* op) final {
+    const auto* f = op->value.as<FunctionNode>();
+    if (!f || f->HasNonzeroAttr(attr::kPrimitive)) return MixedModeMutator::PreVisitLet_(op);
+    // The variable stands for the lifted function, in its own body too.
+    Expr made = LiftFunction(f, op->var);
+    memo_[op->value] = made;
+    memo_[op->var] = made;
+  }
+  Expr PostVisitLet_(const LetNode* op, const Expr& value, const Expr& body) final {
+    const auto* f = op->value.as<FunctionNode>();
+    if (f && !f->HasNonzeroAttr(attr::kPrimitive)) return body;
+    return MixedModeMutator::PostVisitLet_(op, value, body);
+  }
+  Expr VisitExpr_(const FunctionNode* f) final {
+    return f->HasNonzeroAttr(attr::kPrimitive) ? GetRef<Expr>(f) : LiftFunction(f, Var());
+  }
+
+  Expr LiftFunction(const FunctionNode* f, const Var& self) {
+    std::string name = self.defined() ? base_ + "_" + self->name_hint().str() : "lifted_" + base_;
+    for (int i = 0; !names_->insert(name).second; ++i)
+      name = (self.defined() ? base_ + "_" + self->name_hint().str() : "lifted_" + base_) + "_" + std::to_string(i);
+    GlobalVar global(name.c_str());
+    Function own = GetRef<Function>(f);
+    // What it captures: also what functions capture that it names by a variable.
+    Array<Var> captured;
+    PointerSet seen;
+    auto capture = [&](const Var& v) {
+      if (seen.Add(v.get())) captured.push_back(v);
+    };
+    for (const Var& v : FreeVars(own)) {
+      if (self.defined() && v.same_as(self)) continue;
+      auto it = memo_.find(v);
+      if (it == memo_.end() || it->second.as<VarNode>()) {
+        capture(v);
+      } else {
+        for (const Var& inner : FreeVars(it->second)) capture(inner);
+      }
+    }
+    Expr made = global;
+    if (!captured.empty()) {
+      CallNode call;
+      call.op = global;
+      for (const Var& v : captured) call.args.push_back(v);
+      made = Call(std::move(call));
+    }
+    if (self.defined()) memo_[self] = made;
+    auto n = make_object<FunctionNode>(*f);
+    n->body = VisitExpr(f->body);
+    if (const auto* t = f->checked_type_.as<FuncTypeNode>()) n->ret_type = t->ret_type;
+    Function lifted(n);
+    if (!captured.empty()) {
+      // The captured variables are the parameters, as they are.
+      lifted = WithAttr(Function(captured, lifted, runtime::RefCast<Type>(f->checked_type_)), attr::kClosure, Any(1));
+    }
+    out_->CopyOnWrite()->Add(global, lifted);
+    return made;
+  }
+
+  IRModule* out_;
+  std::set<std::string>* names_;
+  std::string base_;
+};
+
+}  // namespace
+
+Pass LambdaLift() {
+  return MakePass<LambdaLift>({
+      .doc =
+          "Functions within functions become global functions; a closure is made by calling one with what it captures.",
+      .opt_level = 1,
+      .required = {"InferType"},
+      .run =
+          [](IRModule mod, PassContext) {
+            IRModule out = mod;
+            std::set<std::string> names;
+            for (const auto& [var, func] : mod->functions) names.insert(var->name_hint.str());
+            for (const auto& [var, func] : mod->functions) {
+              if (!func.as<FunctionNode>()) continue;
+              Function f = Downcast<Function>(func);
+              if (f->HasNonzeroAttr(attr::kPrimitive)) continue;
+              if (f->HasNonzeroAttr(attr::kClosure) && f->body.as<FunctionNode>()) continue;
+              Function lifted = Lifter(&out, &names, var->name_hint.str()).Lift(f);
+              if (!lifted.same_as(f)) out.CopyOnWrite()->Update(var, lifted);
+            }
+            return out;
+          },
+  });
+}
+
+namespace {
+const RegisterPass<LambdaLift> registered;
+}  // namespace
+
+}  // namespace baton::relay::transform

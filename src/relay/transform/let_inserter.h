@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Binds values by lets, in the order in which they are evaluated: what the normal forms share.
+#pragma once
+
+#include <baton/relay/expr.h>
+#include <ir/pointer_map.h>
+
+namespace baton::relay {
+
+enum class LetForm {
+  kAll,    ///< every value but atoms; lets within values move out
+  kBlocks  ///< values that several blocks (bodies, branches, clauses) use
+};
+
+/// The expression in that form; the same object if it is in it. References and state are read and written in the same
+/// order as before. Takes any depth.
+Expr InsertLets(const Expr& expr, LetForm form);
+
+/// Nodes whose evaluation may do more than give a value, or give another one later: state, references, calls of
+/// functions that are not known. Bodies of functions count where they are called.
+PointerSet ImpureNodes(const Expr& expr);
+
+/// The expression with variables of its own for all that it binds.
+Expr RenewVars(const Expr& expr);
+
+}  // namespace baton::relay

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <baton/relay/transform.h>
+#include <relay/transform/let_inserter.h>
+
+namespace baton::relay::transform {
+
+Pass ToANormalForm() {
+  return MakePass<ToANormalForm>({
+      .doc =
+          "Binds every value but variables, constants and names by a let, in the order of evaluation; what is shared "
+          "is bound once.",
+      .opt_level = 1,
+      .establishes = {"ANF"},
+      .run =
+          [](IRModule mod, PassContext) {
+            IRModule out = mod;
+            for (const auto& [var, func] : mod->functions) {
+              const auto* f = func.as<FunctionNode>();
+              if (!f || f->HasNonzeroAttr(attr::kPrimitive)) continue;
+              Expr made = InsertLets(func, LetForm::kAll);
+              if (!made.same_as(func)) out.CopyOnWrite()->Update(var, Downcast<Function>(made));
+            }
+            return out;
+          },
+  });
+}
+
+namespace {
+const RegisterPass<ToANormalForm> registered;
+BATON_REGISTER_GLOBAL("relay._transform.ToANormalFormExpr").set_body_typed([](Expr e) {
+  return InsertLets(e, LetForm::kAll);
+});
+}  // namespace
+
+}  // namespace baton::relay::transform

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <baton/relay/transform.h>
+#include <relay/transform/let_inserter.h>
+
+namespace baton::relay::transform {
+
+Pass ToBasicBlockNormalForm() {
+  return MakePass<ToBasicBlockNormalForm>({
+      .doc = "Binds by a let each value that several blocks (bodies, branches, clauses) use, in the innermost block "
+             "around them.",
+      .opt_level = 1,
+      .run =
+          [](IRModule mod, PassContext) {
+            IRModule out = mod;
+            for (const auto& [var, func] : mod->functions) {
+              const auto* f = func.as<FunctionNode>();
+              if (!f || f->HasNonzeroAttr(attr::kPrimitive)) continue;
+              Expr made = InsertLets(func, LetForm::kBlocks);
+              if (!made.same_as(func)) out.CopyOnWrite()->Update(var, Downcast<Function>(made));
+            }
+            return out;
+          },
+  });
+}
+
+namespace {
+const RegisterPass<ToBasicBlockNormalForm> registered;
+BATON_REGISTER_GLOBAL("relay._transform.ToBasicBlockNormalFormExpr").set_body_typed([](Expr e) {
+  return InsertLets(e, LetForm::kBlocks);
+});
+}  // namespace
+
+}  // namespace baton::relay::transform

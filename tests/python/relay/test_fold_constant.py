@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Constant folding, requirement by requirement (CF)."""
+
+import numpy as np
+import pytest
+
+import baton as tvm
+from baton import relay
+from baton._ffi import get_global_func
+
+_HEAD = '#[version = "0.0.5"]\n'
+
+
+def _parse(body, params="%x: float32"):
+    return relay.parse(_HEAD + f"def @main({params}) {{ {body} }}")
+
+
+def _fold(body, params="%x: float32", typed=False):
+    mod = _parse(body, params)
+    if typed:
+        mod = relay.transform.InferType()(mod)
+    return relay.transform.FoldConstant()(mod)
+
+
+def _same(body, want, params="%x: float32", typed=False):
+    got = _fold(body, params, typed)
+    if typed:
+        got = relay.transform.InferType()(got)
+    tvm.ir.assert_structural_equal(got["main"].body, _parse(want, params)["main"].body, map_free_vars=True)
+
+
+def _unchanged(body, params="%x: float32"):
+    mod = _parse(body, params)
+    assert relay.transform.FoldConstant()(mod).same_as(mod)
+
+
+@pytest.mark.parametrize(("body", "want"), [
+    ("add(2f, 3f)", "5f"),  # CF-001, CF-021, CF-022
+    ("multiply(add(2f, 3f), add(1f, 1f))", "10f"),  # CF-023
+    ("add(%x, multiply(2f, 3f))", "add(%x, 6f)"),  # CF-012
+    ("let %a = add(1f, 2f); add(%a, %x)", "add(3f, %x)"),  # CF-007
+    ("let %t = (1f, 2f); add(%t.0, %x)", "let %t = (1f, 2f); add(%t.0, %x)"),  # CF-009
+    ("(%x, add(1f, 1f)).1", "2f"),  # CF-010
+    ("(%x, 1f).0", "%x"),  # CF-010: constant or not
+    ("if (True) { add(1f, 1f) } else { %x }", "if (True) { 2f } else { %x }"),  # CF-006: no other kinds
+    ("let %f = fn (%y: float32) { add(%y, add(1f, 2f)) }; %f(1f)", "let %f = fn (%y: float32) { add(%y, 3f) }; %f(1f)"),  # CF-014
+    ("let %a = negative(%x); let %b = add(1f, 1f); add(%a, %b)", "let %a = negative(%x); add(%a, 2f)"),  # CF-008
+])
+def test_folds(body, want):
+    _same(body, want)
+
+
+@pytest.mark.parametrize(("body", "params"), [
+    ("ones(shape=[4, 5], dtype=\"float32\")", ""),  # CF-013
+    ("zeros_like(1f)", ""), ("ones_like(1f)", ""), ("full_like(1f, 2f)", ""), ("full(1f, shape=[2], dtype=\"float32\")", ""),  # CF-015
+    ("negative(%x)", "%x: float32"),  # CF-025
+    ("split(%x, indices_or_sections=2).0", "%x: Tensor[(4), float32]"),  # CF-011
+    ("device_copy(1f, src_dev_type=1, dst_dev_type=2)", ""),  # CF-028
+    ("let %c = on_device(1f, device_type=2, is_fixed=True); %c", ""),  # CF-027
+    ("let %a = negative(%x); %a", "%x: float32"),  # CF-008, CF-025
+    ("memory.alloc_storage(8, 64, dtype=\"float32\")", ""),  # CF-019, CF-020
+])
+def test_leaves_alone(body, params):
+    _unchanged(body, params)
+
+
+def test_empty_tuple_is_constant():  # CF-003
+    check = relay.analysis.check_constant
+    assert check(relay.Tuple([])) and check(relay.Tuple([relay.const(1), relay.Tuple([])])) and not check(relay.var("x"))
+
+
+def test_stateful_operators_are_left():  # CF-016
+    names = [n for n in tvm.ir.Op.list_op_names() if tvm.ir.Op.get(n).get_attr("TOpIsStateful")]
+    assert names  # random numbers
+    _unchanged("random.uniform(0f, 1f, shape=[2])" if "random.uniform" in names else "negative(%x)")
+
+
+def test_shape_of():  # CF-017, CF-018
+    params = "%x: Tensor[(2, 3), float32]"
+    got = _fold('shape_of(%x, dtype="int64")', params, typed=True)["main"].body
+    assert isinstance(got, relay.Constant) and got.data.dtype == "int64"
+    np.testing.assert_array_equal(got.data.numpy(), [2, 3])
+    assert _fold('shape_of(%x, dtype="int32")', params, typed=True)["main"].body.data.dtype == "int32"
+    dynamic = relay.transform.InferType()(_parse('shape_of(%x, dtype="int64")', "%x: Tensor[(?, 3), float32]"))
+    assert relay.transform.FoldConstant()(dynamic).same_as(dynamic)
+
+
+def test_untyped_programs():  # AN-006
+    _unchanged('shape_of(%x, dtype="int64")', "%x: Tensor[(2, 3), float32]")
+    _same("add(%y, add(1f, 2f))", "add(%y, 3f)", "%y")
+
+
+def test_shared_constants_fold_once_and_scopes_hold():  # CF-026
+    x = relay.var("x", shape=())
+    shared = relay.add(relay.const(1.0), relay.const(2.0))
+    got = relay.transform.FoldConstant()(tvm.IRModule.from_expr(relay.Function([x], relay.Tuple([shared, shared]))))["main"].body
+    assert got.fields[0].same_as(got.fields[1])
+    _same("let %a = 1f; let %b = { let %a = 2f; add(%a, %x) }; add(%a, %b)", "let %b = add(2f, %x); add(1f, %b)")
+
+
+def test_results_are_the_same_bits():  # CF-024
+    rng = np.random.default_rng(0)
+    a, b = (relay.const(rng.standard_normal((8, 8)).astype("float32")) for _ in range(2))
+    e = relay.exp(relay.nn.dense(a, b))
+    mod = tvm.IRModule.from_expr(relay.Function([], e))
+    folded = relay.transform.FoldConstant()(mod)["main"].body
+    assert isinstance(folded, relay.Constant)
+    want = relay.create_executor("debug", mod=mod).evaluate()().numpy()
+    assert folded.data.numpy().tobytes() == want.tobytes()
+
+
+def test_tuples_of_results():  # CF-022
+    e = relay.split(relay.const(np.arange(4, dtype="float32")), 2)
+    got = relay.transform.FoldConstant()(tvm.IRModule.from_expr(relay.Function([], e.astuple())))["main"].body
+    assert isinstance(got, relay.Tuple) and [c.data.numpy().tolist() for c in got.fields] == [[0, 1], [2, 3]]
+
+
+def test_evaluation_is_neither_seen_nor_blocked():  # CF-029
+    seen = []
+
+    @tvm.instrument.pass_instrument
+    class Watch:
+        def should_run(self, mod, info):
+            return info.name == "FoldConstant"
+
+        def run_before_pass(self, mod, info):
+            seen.append(info.name)
+
+    with tvm.transform.PassContext(opt_level=3, instruments=[Watch()]):
+        got = relay.transform.FoldConstant()(_parse("add(1f, 2f)", ""))
+    assert got["main"].body.data.numpy() == 3 and seen == ["FoldConstant"]
+
+
+def test_interfaces():  # CF-030, CF-031, CF-032, CF-033
+    e = relay.add(relay.const(1.0), relay.const(2.0))
+    assert get_global_func("relay._ir_pass.FoldConstant")(e).data.numpy() == 3
+    assert relay.transform.FoldConstantExpr(e, tvm.IRModule()).data.numpy() == 3
+    info = relay.transform.FoldConstant().info
+    assert (info.name, info.opt_level, list(info.required)) == ("FoldConstant", 2, [])
+
+
+def test_large_results_stay_calls():
+    body = relay.broadcast_to(relay.const(np.zeros(1, "float32")), (4096, 4096))
+    mod = relay.transform.InferType()(tvm.IRModule.from_expr(relay.Function([], body)))
+    assert relay.transform.FoldConstant()(mod).same_as(mod)
