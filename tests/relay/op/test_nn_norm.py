@@ -52,7 +52,7 @@ test_vectors = table(
     Case("nn.lp_normalize", ref.lp_normalize, f32(2, 3, 5), p=each(1, 2), axis=each(0, 1, -1), **TOL),
     Case("nn.lp_normalize", ref.lp_normalize, Value(np.array([[0, 0], [3, -4]], "float32")), p=each(1, 2), **TOL),
     Case("nn.lp_normalize", ref.lp_normalize, f16(2, 9), **HALF),
-    Case("nn.lrn", ref.lrn, f32(2, 7, 3, 4), size=each(1, 2, 3, 5, 9), bias=1.0, alpha=0.5, beta=0.75, **TOL),
+    Case("nn.lrn", ref.lrn, f32(2, 7, 3, 4), size=each(1, 2, 3, 5, 9, 30, 2**40), bias=1.0, alpha=0.5, beta=0.75, **TOL),
     Case("nn.lrn", ref.lrn, f32(2, 3, 7), axis=each(2, -1), size=3, alpha=0.3, **TOL),
     Case("nn.lrn", ref.lrn, f16(1, 7, 3), size=3, alpha=0.1, **HALF),
 )

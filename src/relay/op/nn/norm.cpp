@@ -7,6 +7,8 @@
 #include <baton/topi/elemwise.h>
 #include <baton/topi/reduce.h>
 
+#include <algorithm>
+
 #include "../common.h"
 
 namespace baton::relay {
@@ -308,11 +310,14 @@ Tensor LowerLRN(const LRNAttrs& a, const Tensors& in) {
   int64_t axis = NormalizeAxis(a.axis, x.ndim(), "nn.lrn");
   DataType t = Wide(x.dtype());
   PrimExpr n = x.shape()[axis];
-  Array<te::IterVar> k{te::ReduceAxis(0, PrimExpr(a.size), "k")};
+  // A window wider than the axis sees nothing more.
+  int64_t before = (a.size - 1) / 2, after = a.size - 1 - before, extent = DimOf(n);
+  if (extent >= 0) before = std::min(before, extent), after = std::min(after, extent);
+  Array<te::IterVar> k{te::ReduceAxis(0, PrimExpr(before + after + 1), "k")};
   Tensor squares = te::Compute(
       x.shape(),
       [&](Indices i) {
-        PrimExpr c = i[axis] + k[0]->var - PrimExpr((a.size - 1) / 2);
+        PrimExpr c = i[axis] + k[0]->var - PrimExpr(before);
         Shape at = i;
         at.Set(axis, c);
         PrimExpr v = if_then_else(c >= PrimExpr(0) && c < n, cast(t, x(at)), Lit(0, t));
