@@ -21,6 +21,7 @@
 #include <relay/transform/device_domains.h>
 #include <relay/transform/plan_devices.h>
 
+#include <limits>
 #include <map>
 #include <set>
 #include <string>
@@ -864,6 +865,12 @@ IRModule PlanModuleDevices(const IRModule& mod, int64_t default_device, Placemen
   return ModulePlan(mod, default_device, report).Run();
 }
 
+BATON_REGISTER_PASS_CONFIG_OPTION("relay.fallback_device_type", int64_t);
+
+namespace {
+constexpr int kDeviceOfContext = std::numeric_limits<int>::min();
+}
+
 Pass PlanDevices(int default_device) {
   return MakePass<PlanDevices>({
       .doc =
@@ -871,12 +878,28 @@ Pass PlanDevices(int default_device) {
           "where a value changes device, fixed annotations on bindings, attributes on functions.",
       .opt_level = 0,
       .required = {"InferType"},
-      .run = [default_device](IRModule mod, PassContext) { return PlanModuleDevices(mod, default_device, nullptr); },
+      .run =
+          [default_device](IRModule mod, PassContext ctx) {
+            int64_t device = default_device != kDeviceOfContext
+                                 ? default_device
+                                 : ctx->GetConfig<int64_t>("relay.fallback_device_type", 1);
+            return PlanModuleDevices(mod, device, nullptr);
+          },
   });
 }
 
 namespace {
-const RegisterPass<PlanDevices> registered;
+const struct Registered {
+  Registered() {
+    // Made by its name alone, the pass asks the context what device is meant where nothing says so: the CPU, by
+    // default.
+    baton::transform::RegisterPassGlobal("relay._transform.PlanDevices",
+                                         PackedFunc([](runtime::Args args, runtime::RetValue* rv) {
+                                           *rv = PlanDevices(args.size() > 0 ? args[0].As<int>() : kDeviceOfContext);
+                                         }));
+    baton::transform::RegisterPassParams("PlanDevices", {"default_device=1"});
+  }
+} registered;
 
 BATON_REGISTER_GLOBAL("relay.analysis.Placement").set_body_typed([](IRModule mod, int64_t default_device) {
   PlacementReport report;

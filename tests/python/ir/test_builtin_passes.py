@@ -85,7 +85,7 @@ def _over_functions(name):
     return isinstance(get_global_func("transform.GetPass")(name), (relay.transform.FunctionPass, tir.transform.PrimFuncPass))
 
 
-@pytest.mark.parametrize("name", filter(_over_functions, NAMES))
+@pytest.mark.parametrize("name", list(filter(_over_functions, NAMES)))
 def test_left_alone_means_the_same_functions(name):  # PI-036, PI-038
     mod = _module()
     for var in mod.get_global_vars():
@@ -224,3 +224,16 @@ def test_passes_of_a_third_party_s_library(tmp_path):  # PI-067, GE-007, GE-008,
     done = subprocess.run([sys.executable, "-c", USER, str(tmp_path / "plugin.so")], capture_output=True, text=True)
     assert done.returncode == 0 and "loaded" in done.stdout, done.stderr[-2000:]
     assert sysconfig.get_platform().startswith("linux")
+
+
+def test_the_fallback_device_comes_from_the_context():  # PI-020
+    mod = relay.transform.InferType()(relay.fromtext('#[version = "0.0.5"]\ndef @main(%x: Tensor[(4), float32]) { exp(%x) }'))
+    plan = get_global_func("transform.GetPass")("PlanDevices")
+
+    def planned(**config):
+        with PassContext(config=config):
+            return plan(mod).astext()
+
+    assert planned() == relay.transform.PlanDevices("cpu")(mod).astext()
+    assert planned(**{"relay.fallback_device_type": 2}) == relay.transform.PlanDevices("cuda")(mod).astext() != planned()
+    assert tvm.transform.parse_pipeline("PlanDevices(default_device=2)").text() == "PlanDevices(default_device=2)"
