@@ -14,6 +14,7 @@
 #include <algorithm>
 
 #include "driver/compiled_graph.h"
+#include "driver/profile.h"
 #include "driver/vm/compile.h"
 
 namespace baton::driver {
@@ -72,10 +73,18 @@ std::string TirText(const IRModule& mod) {
 /// A model in code of this process. The executor finds all that it needs here.
 class AotModule : public runtime::ModuleNode {
  public:
-  AotModule(CompiledGraph graph, IRModule mod, Target target)
-      : graph_(std::move(graph)), mod_(std::move(mod)), target_(std::move(target)) {}
+  AotModule(CompiledGraph graph, IRModule mod, Target target, DebugOptions debug)
+      : graph_(std::move(graph)), mod_(std::move(mod)), target_(std::move(target)), debug_(std::move(debug)) {}
   const char* type_key() const override { return "aot"; }
-  PackedFunc GetFunction(std::string_view, const ObjectPtr<Object>&) override { return nullptr; }
+  PackedFunc GetFunction(std::string_view name, const ObjectPtr<Object>& self) override {
+    if (name == "profile") {  // (inputs, rounds): JSON, see profile.h
+      return PackedFunc([self, this](runtime::Args args, runtime::RetValue* rv) {
+        With<Target> scope(target_);
+        *rv = String(ProfileModel(MainOf(mod_), target_, args[0].As<Array<NDArray>>(), args[1].As<int>()));
+      });
+    }
+    return nullptr;
+  }
   void* GetSymbol(const char* name) override { return graph_.code->GetSymbol(name); }
   const runtime::ExecutableDesc* GetExecutable() const override { return &graph_.desc; }
   std::string GetSource(std::string_view format) override {
@@ -89,10 +98,12 @@ class AotModule : public runtime::ModuleNode {
     throw UnsupportedError("no source in format \"" + f + "\"; there are relay, tir, llvm, asm");
   }
   void SaveToFile(const std::string& path, std::string_view format) override {
-    LoweredModel model = LowerGraph(MainOf(mod_), target_);
-    codegen::ObjectCode code = codegen::CompileToObjects(LowerTir(model.mod, target_), target_);
-    if (format == "obj" || format == "o") {
-      if (code.objects.size() > 1) code = codegen::CompileToObjects(LowerTir(model.mod, target_), target_, 1);
+    LoweredModel model = LowerGraph(MainOf(mod_), target_, debug_.Lowering());
+    debug_.WriteSource(model.debug_source);
+    bool object = format == "obj" || format == "o";
+    codegen::ObjectCode code =
+        codegen::CompileToObjects(LowerTir(model.mod, target_), target_, object ? 1 : 2, debug_.level);
+    if (object) {
       support::WriteFileAtomic(path, code.objects[0]);
       return;
     }
@@ -106,6 +117,7 @@ class AotModule : public runtime::ModuleNode {
   CompiledGraph graph_;
   IRModule mod_;
   Target target_;
+  DebugOptions debug_;
 };
 
 }  // namespace
@@ -229,6 +241,7 @@ runtime::Module Compile(const IRModule& mod, const Target& target) {
   std::string why;
   if (!CanLowerGraph(main, &why)) return CompileVm(optimized, target, why);
   With<Target> scope(target);
+  DebugOptions debug = DebugOptions::FromContext();
   if (!target->mtriple.empty()) {
     // Code for another kind of machine cannot be loaded here; it is for saving. Code for another processor of this kind
     // can: executors check features before they run any of it.
@@ -239,9 +252,9 @@ runtime::Module Compile(const IRModule& mod, const Target& target) {
     g.desc.constants = g.constants.ptr<uint8_t>();
     g.desc.target = target.str();
     g.code = codegen::LoadObjects(codegen::ObjectCode{});
-    return runtime::MakeModule<AotModule>(std::move(g), optimized, target);
+    return runtime::MakeModule<AotModule>(std::move(g), optimized, target, debug);
   }
-  return runtime::MakeModule<AotModule>(CompileGraph(main, target, 2), optimized, target);
+  return runtime::MakeModule<AotModule>(CompileGraph(main, target, 2, debug), optimized, target, debug);
 }
 
 std::string EmitText(const IRModule& mod, const Target& target, const std::string& stage) {
@@ -251,13 +264,15 @@ std::string EmitText(const IRModule& mod, const Target& target, const std::strin
   Function main = MainOf(optimized);
   if (!CanLowerGraph(main, &why)) throw UnsupportedError("there is no " + stage + " of this program, because " + why);
   With<Target> scope(target);
-  LoweredModel model = LowerGraph(main, target);
+  DebugOptions debug = DebugOptions::FromContext("none");
+  LoweredModel model = LowerGraph(main, target, debug.Lowering());
+  debug.WriteSource(model.debug_source);
   if (stage == "tir") return TirText(model.mod);
   IRModule lowered = LowerTir(model.mod, target);
   if (stage == "tir-lowered") return TirText(lowered);
-  if (stage == "llvm") return codegen::CompileToText(lowered, target, "ll");
-  if (stage == "llvm-raw") return codegen::CompileToText(lowered, target, "ll-raw");
-  if (stage == "asm") return codegen::CompileToText(lowered, target, "asm");
+  if (stage == "llvm") return codegen::CompileToText(lowered, target, "ll", debug.level);
+  if (stage == "llvm-raw") return codegen::CompileToText(lowered, target, "ll-raw", debug.level);
+  if (stage == "asm") return codegen::CompileToText(lowered, target, "asm", debug.level);
   throw runtime::ValueError("unknown stage \"" + stage + "\"; there are relay, tir, tir-lowered, llvm, asm");
 }
 

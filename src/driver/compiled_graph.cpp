@@ -2,6 +2,7 @@
 #include "driver/compiled_graph.h"
 
 #include <baton/ir/transform.h>
+#include <baton/support/file.h>
 #include <baton/tir/lower.h>
 #include <baton/tir/transform.h>
 
@@ -48,10 +49,29 @@ NDArray PackConstants(const std::vector<std::pair<uint64_t, NDArray>>& constants
   return blob;
 }
 
-CompiledGraph CompileGraph(const relay::Function& main, const Target& target, int num_threads) {
-  LoweredModel model = LowerGraph(main, target);
+BATON_REGISTER_PASS_CONFIG_OPTION("llvm.debug_info", String);
+BATON_REGISTER_PASS_CONFIG_OPTION("llvm.debug_source", String);
+
+DebugOptions DebugOptions::FromContext(const char* otherwise) {
+  transform::PassContext ctx = transform::PassContext::Current();
+  DebugOptions o;
+  o.level = codegen::DebugLevelOf(ctx->GetConfig<String>("llvm.debug_info", otherwise).str());
+  o.source = ctx->GetConfig<String>("llvm.debug_source", "").str();
+  if (!o.source.empty()) o.level = codegen::DebugLevel::kLines;
+  return o;
+}
+
+void DebugOptions::WriteSource(const std::string& text) const {
+  if (!source.empty()) support::WriteFileAtomic(source, text);
+}
+
+CompiledGraph CompileGraph(const relay::Function& main, const Target& target, int num_threads,
+                           const DebugOptions& debug) {
+  LoweredModel model = LowerGraph(main, target, debug.Lowering());
+  debug.WriteSource(model.debug_source);
   CompiledGraph g;
-  codegen::ObjectCode objects = codegen::CompileToObjects(LowerTir(model.mod, target), target, num_threads);
+  codegen::ObjectCode objects =
+      codegen::CompileToObjects(LowerTir(model.mod, target), target, num_threads, debug.level);
   g.code = codegen::LoadObjects(objects);
   g.entry = reinterpret_cast<runtime::EntryFunction>(g.code->GetSymbol(model.desc.entry.c_str()));
   if (!g.entry) throw InternalError("the compiled code has no symbol " + model.desc.entry);

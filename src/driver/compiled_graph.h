@@ -21,6 +21,16 @@ inline NDArray PackConstants(const LoweredModel& model) {
   return PackConstants(model.constants, model.desc.constants_bytes);
 }
 
+/// What compiled code is to tell debuggers and profilers: the options `llvm.debug_info` and `llvm.debug_source`.
+struct DebugOptions {
+  codegen::DebugLevel level = codegen::DebugLevel::kNames;
+  std::string source;  ///< file that the Relay text of the model is written to; empty: none
+  static DebugOptions FromContext(const char* otherwise = "lines");
+  LowerOptions Lowering() const { return {level, source.empty() ? std::string(kDebugFile) : source, false}; }
+  /// Writes that text, if it was asked for.
+  void WriteSource(const std::string& text) const;
+};
+
 /// Code in this process, with its constants. `entry` may be called from several threads, each with its own arena.
 struct CompiledGraph {
   runtime::Module code;
@@ -28,6 +38,7 @@ struct CompiledGraph {
   NDArray constants;
   runtime::ExecutableDesc desc;
 };
-CompiledGraph CompileGraph(const relay::Function& main, const Target& target, int num_threads);
+CompiledGraph CompileGraph(const relay::Function& main, const Target& target, int num_threads,
+                           const DebugOptions& debug = {});
 
 }  // namespace baton::driver

@@ -5,6 +5,7 @@
 #include <baton/relay/functor.h>
 #include <baton/relay/lower.h>
 #include <baton/relay/op.h>
+#include <baton/tir/functor.h>
 #include <baton/tir/lower.h>
 #include <baton/tir/op.h>
 
@@ -13,6 +14,7 @@
 #include <unordered_map>
 
 #include "driver/compiled_graph.h"
+#include "driver/debug_source.h"
 #include "driver/plan_memory.h"
 
 namespace baton::driver {
@@ -140,12 +142,21 @@ class KernelTable {
     return var;
   }
 
-  /// Lowers them. What they need for workspace beyond the stack becomes a last parameter.
-  Map<GlobalVar, BaseFunc> Lower(const Target& target) {
+  /// Tells what a call of a kernel comes from, for the text of debug information.
+  void NoteOrigin(const GlobalVar& kernel, const std::string& source) { origins_[kernel.get()].push_back(source); }
+
+  /// Lowers them. `debug` (may be null) writes them down and gives their expressions lines. What they need for
+  /// workspace beyond the stack becomes a last parameter.
+  Map<GlobalVar, BaseFunc> Lower(const Target& target, DebugSource* debug) {
     constexpr int64_t kOnStack = 64 << 10;
     Map<GlobalVar, BaseFunc> functions;
     for (const auto& [var, func] : functions_) {
-      functions.Set(var, relay::LowerPrimitive(func, var->name_hint, target));
+      Function f = debug ? debug->Kernel(var->name_hint.str(), func, origins_[var.get()]) : func;
+      tir::PrimFunc lowered = relay::LowerPrimitive(f, var->name_hint, target);
+      lowered = WithAttr(lowered, tir::attr::kDisplayName, Any(String(OperatorsOf(func))));
+      // What has no span of its own belongs to the operator that the kernel was made for.
+      if (relay::Call anchor = relay::AnchorOf(f); anchor.defined()) lowered.CopyOnWrite()->span = anchor->span;
+      functions.Set(var, lowered);
     }
     functions = LowerTir(IRModule(functions), target)->functions;
     for (const auto& [var, func] : functions_) {
@@ -162,12 +173,19 @@ class KernelTable {
     auto it = workspace_.find(kernel.get());
     return it == workspace_.end() ? 0 : it->second;
   }
+  const Function& FunctionOf(const GlobalVar& kernel) const {
+    for (const auto& [var, func] : functions_) {
+      if (var.same_as(kernel)) return func;
+    }
+    throw InternalError("no kernel " + kernel->name_hint.str());
+  }
 
  private:
   std::unordered_map<uint64_t, std::vector<std::pair<Function, GlobalVar>>> kernels_;
   std::vector<std::pair<GlobalVar, Function>> functions_;
   std::set<std::string> names_;
   std::unordered_map<const Object*, uint64_t> workspace_;
+  std::unordered_map<const Object*, std::vector<std::string>> origins_;
 };
 
 class GraphLowerer {
@@ -197,10 +215,41 @@ class GraphLowerer {
   }
 
   /// The entry function and its description, once the kernels are lowered.
-  tir::PrimFunc Entry(runtime::ExecutableDesc* desc) {
-    tir::PrimFunc entry = MakeEntry();
+  tir::PrimFunc Entry(runtime::ExecutableDesc* desc, DebugSource* debug) {
+    tir::PrimFunc entry = MakeEntry(debug);
     *desc = desc_;
     return entry;
+  }
+  void NoteOrigins() const {
+    for (const Step& s : steps_) {
+      std::string from = s.kernel.defined() ? SpanText(s.span) : "";
+      if (!from.empty()) kernels_->NoteOrigin(s.kernel, from);
+    }
+  }
+  /// Each step alone, with the parameters of the entry. After Entry.
+  void Steps(Map<GlobalVar, BaseFunc>* functions, std::vector<ModelStep>* out) const {
+    for (size_t i = 0; i < steps_.size(); ++i) {
+      const Step& s = steps_[i];
+      ModelStep step{desc_.entry + ".step" + std::to_string(i), "copy", "copy", SpanText(s.span), {}};
+      step.work.bytes = 2 * static_cast<double>(s.bytes);
+      if (s.kernel.defined()) {
+        const Function& f = kernels_->FunctionOf(s.kernel);
+        step.kernel = s.kernel->name_hint.str();
+        step.operators = OperatorsOf(f);
+        step.work = WorkOf(f);
+      }
+      Array<tir::Var> own;
+      tir::VarMap rename;
+      for (const tir::Var& p : entry_params_) {
+        own.push_back(tir::Var(p->name_hint, p->dtype));
+        rename[p.get()] = own.back();
+      }
+      tir::PrimFunc f(own, tir::Substitute(entry_steps_[static_cast<int64_t>(i)], rename));
+      f = WithAttr(f, attr::kGlobalSymbol, Any(step.symbol));
+      f = WithAttr(f, "model_entry", Any(1));
+      functions->Set(GlobalVar(String(step.symbol)), f);
+      out->push_back(step);
+    }
   }
 
  private:
@@ -314,7 +363,7 @@ class GraphLowerer {
     desc_.constants_bytes = *constants_bytes_;
   }
 
-  tir::PrimFunc MakeEntry() {
+  tir::PrimFunc MakeEntry(DebugSource* debug) {
     // Workspace of kernels lies behind the planned buffers. They run one after the other, so one place serves all.
     const uint64_t workspace = (desc_.arena_bytes + 63) / 64 * 64;
     for (const Step& s : steps_) {
@@ -348,11 +397,13 @@ class GraphLowerer {
         stmt = tir::Evaluate(PrimExpr(tir::Call(
             DataType::Int(32), copy, {pointer(s.out[0]), pointer(s.in[0]), PrimExpr(static_cast<int64_t>(s.bytes))})));
       }
-      stmt->span = s.span;
+      stmt->span = debug ? debug->Step(s.kernel.defined() ? "%" + s.kernel->name_hint.str() : "copy", s.span) : s.span;
       seq.push_back(stmt);
     }
     tir::PrimFunc entry({io, constants, arena}, tir::SeqStmt::Flatten(seq));
     entry = WithAttr(entry, attr::kGlobalSymbol, Any(desc_.entry));
+    if (!seq.empty()) entry.CopyOnWrite()->span = seq[0]->span;
+    entry_params_ = entry->params, entry_steps_ = seq;
     return WithAttr(entry, "model_entry", Any(1));
   }
 
@@ -364,6 +415,8 @@ class GraphLowerer {
   std::vector<PlannedBuffer> buffers_;
   std::vector<Step> steps_, copies_;
   std::unordered_map<int, int> redirect_;
+  Array<tir::Var> entry_params_;
+  Array<tir::Stmt> entry_steps_;
 };
 
 }  // namespace
@@ -398,27 +451,33 @@ bool CanLowerGraph(const Function& main, std::string* why) {
   return true;
 }
 
-LoweredGraphs LowerGraphs(const std::vector<std::pair<std::string, Function>>& graphs, const Target& target) {
+LoweredGraphs LowerGraphs(const std::vector<std::pair<std::string, Function>>& graphs, const Target& target,
+                          const LowerOptions& options) {
+  DebugSource source(options.debug_file);
+  DebugSource* debug = options.debug == codegen::DebugLevel::kLines ? &source : nullptr;
   LoweredGraphs out;
   KernelTable kernels;
   std::vector<std::unique_ptr<GraphLowerer>> lowerers;
   for (const auto& [entry, func] : graphs) {
     lowerers.push_back(std::make_unique<GraphLowerer>(&kernels, &out.constants, &out.constants_bytes));
     lowerers.back()->Run(func, entry);
+    if (debug) lowerers.back()->NoteOrigins();
   }
-  Map<GlobalVar, BaseFunc> functions = kernels.Lower(target);
+  Map<GlobalVar, BaseFunc> functions = kernels.Lower(target, debug);
   for (size_t i = 0; i < graphs.size(); ++i) {
     runtime::ExecutableDesc desc;
-    functions.Set(GlobalVar(String(graphs[i].first)), lowerers[i]->Entry(&desc));
+    functions.Set(GlobalVar(String(graphs[i].first)), lowerers[i]->Entry(&desc, debug));
+    if (options.steps) lowerers[i]->Steps(&functions, &out.steps);
     out.graphs.push_back(desc);
   }
   out.mod = IRModule(functions);
+  out.debug_source = source.text();
   return out;
 }
 
-LoweredModel LowerGraph(const Function& main, const Target& target) {
-  LoweredGraphs one = LowerGraphs({{runtime::ExecutableDesc().entry, main}}, target);
-  return {one.mod, one.graphs[0], std::move(one.constants)};
+LoweredModel LowerGraph(const Function& main, const Target& target, const LowerOptions& options) {
+  LoweredGraphs one = LowerGraphs({{runtime::ExecutableDesc().entry, main}}, target, options);
+  return {one.mod, one.graphs[0], std::move(one.constants), std::move(one.steps), std::move(one.debug_source)};
 }
 
 }  // namespace baton::driver

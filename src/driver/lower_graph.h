@@ -2,6 +2,7 @@
 // From a fused main function to loop programs: one a distinct group, and an entry that calls them over one arena.
 #pragma once
 
+#include <baton/codegen/codegen.h>
 #include <baton/ir/module.h>
 #include <baton/ir/target.h>
 #include <baton/relay/expr.h>
@@ -10,7 +11,23 @@
 #include <string>
 #include <vector>
 
+#include "driver/work.h"
+
 namespace baton::driver {
+
+inline constexpr const char* kDebugFile = "model.relay";
+
+struct LowerOptions {
+  codegen::DebugLevel debug = codegen::DebugLevel::kNames;  ///< kLines: instructions say which expression they are of
+  std::string debug_file = kDebugFile;  ///< what the text for expressions without a line of their own is called
+  bool steps = false;                   ///< with a function for each step, for profiles
+};
+
+/// One call that an entry makes, as a function of its own with the entry's signature.
+struct ModelStep {
+  std::string symbol, kernel, operators, source;
+  Work work;
+};
 
 /// Graphs that share kernels and constant data, an entry function each.
 struct LoweredGraphs {
@@ -18,20 +35,25 @@ struct LoweredGraphs {
   std::vector<runtime::ExecutableDesc> graphs;          ///< all but the constants' address
   std::vector<std::pair<uint64_t, NDArray>> constants;  ///< offset in the constant data, value
   uint64_t constants_bytes = 0;
+  std::vector<ModelStep> steps;  ///< of all graphs in order, if they were asked for
+  std::string debug_source;      ///< the text that debug information points into; empty if none was asked for
 };
 
 struct LoweredModel {
   IRModule mod;                                         ///< PrimFuncs: kernels and the entry
   runtime::ExecutableDesc desc;                         ///< all but the constants' address
   std::vector<std::pair<uint64_t, NDArray>> constants;  ///< offset in the constant data, value
+  std::vector<ModelStep> steps;
+  std::string debug_source;
 };
 
 /// True if main is dataflow of primitive functions and views over static tensors, so that it can become one function.
 /// Else `*why` says what stands in the way.
 bool CanLowerGraph(const relay::Function& main, std::string* why);
-LoweredModel LowerGraph(const relay::Function& main, const Target& target);
+LoweredModel LowerGraph(const relay::Function& main, const Target& target, const LowerOptions& options = {});
 /// Several at once; entries are named by the strings. `CanLowerGraph` must hold for each.
-LoweredGraphs LowerGraphs(const std::vector<std::pair<std::string, relay::Function>>& graphs, const Target& target);
+LoweredGraphs LowerGraphs(const std::vector<std::pair<std::string, relay::Function>>& graphs, const Target& target,
+                          const LowerOptions& options = {});
 
 /// Tensor types of a value, tuples flattened; false for other types or shapes that are not static.
 bool FlattenType(const Type& type, std::vector<TensorType>* out);

@@ -3,6 +3,7 @@
 #include <baton/relay/lower.h>
 #include <baton/relay/op.h>
 #include <baton/te/lower.h>
+#include <baton/tir/functor.h>
 #include <baton/tir/op.h>
 
 #include <map>
@@ -27,6 +28,46 @@ PrimExpr ScalarLiteral(const Constant& c) {
   DataType t = c->data.dtype();
   if (t.is_floating()) return FloatImm(t, c->data.GetDouble(0));
   return IntImm(t, c->data.GetInt(0));
+}
+
+/// Marks what an operator's lowering made, down to its arguments, with the span of the call.
+void MarkTensors(const Array<te::Tensor>& results, const Array<te::Tensor>& args, const Span& span) {
+  if (!span.defined()) return;
+  std::unordered_set<const Object*> seen;
+  for (const te::Tensor& t : args) seen.insert(t->op.get());
+  std::vector<te::Operation> work;
+  auto push = [&](const te::Operation& op) {
+    if (seen.insert(op.get()).second) work.push_back(op);
+  };
+  for (const te::Tensor& t : results) push(t->op);
+  while (!work.empty()) {
+    te::Operation op = work.back();
+    work.pop_back();
+    if (const auto* c = op.as<te::ComputeOpNode>()) {
+      for (const PrimExpr& b : c->body) {
+        tir::MarkSpan(b, span);
+        auto visit = [&](const PrimExpr& e) {
+          if (!e.defined()) return;
+          tir::PostOrderVisitExpr(e, [&](const PrimExpr& x) {
+            if (const auto* l = x.as<tir::ProducerLoadNode>()) push(Downcast<te::Tensor>(l->producer)->op);
+          });
+        };
+        if (const auto* r = b.as<tir::ReduceNode>()) {
+          for (const PrimExpr& e : r->source) {
+            tir::MarkSpan(e, span);
+            visit(e);
+          }
+          visit(r->condition);
+        } else {
+          visit(b);
+        }
+      }
+    } else if (const auto* e = op.as<te::ExternOpNode>()) {
+      tir::Stmt body = Downcast<tir::Stmt>(e->body);
+      if (!body->span.defined()) body->span = span;
+      for (const te::Tensor& t : e->inputs) push(t->op);
+    }
+  }
 }
 
 const TensorTypeNode* TensorOf(const Expr& e) {
@@ -108,7 +149,9 @@ Array<te::Tensor> ToTensorExpressions(const Function& func, Array<te::Tensor>* i
       for (const Expr& a : call->args) {
         for (const te::Tensor& x : value.at(a.get())) args.push_back(x);
       }
-      value[e.get()] = def->lower(call->attrs, args, Downcast<Type>(e->checked_type_));
+      Array<te::Tensor> made = def->lower(call->attrs, args, Downcast<Type>(e->checked_type_));
+      MarkTensors(made, args, call->span);
+      value[e.get()] = made;
     }
   });
   return value.at(func->body.get());

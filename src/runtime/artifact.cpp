@@ -203,7 +203,9 @@ class LibraryModule final : public ModuleNode {
     if (void* api = dlsym(handle_, "baton_backend_api")) {
       *static_cast<const BatonBackendApi**>(api) = BatonBackendGetApi();
     }
-    if (artifact_.desc.program.empty() && !dlsym(handle_, artifact_.desc.entry.c_str())) {
+    if (void* self = dlsym(handle_, kModuleSymbol)) *static_cast<ModuleNode**>(self) = this;
+    if (artifact_.desc.program.empty() && !artifact_.desc.entry.empty() &&
+        !dlsym(handle_, artifact_.desc.entry.c_str())) {
       const std::string text = Cat("it has no symbol `", artifact_.desc.entry, "`");
       dlclose(handle_);
       close(fd_);
@@ -215,14 +217,17 @@ class LibraryModule final : public ModuleNode {
     close(fd_);
   }
   const char* type_key() const override { return "library"; }
-  PackedFunc GetFunction(std::string_view name, const ObjectPtr<Object>&) override {
+  PackedFunc GetFunction(std::string_view name, const ObjectPtr<Object>& self) override {
     if (name == "get_manifest") {
       return PackedFunc([text = std::string(artifact_.manifest)](Args, RetValue* rv) { *rv = text; });
     }
-    return PackedFunc();
+    const void* spec = dlsym(handle_, Cat(kFunctionSpecPrefix, name).c_str());
+    return spec ? MakeNativeFunction(spec, self) : PackedFunc();
   }
   void* GetSymbol(const char* name) override { return dlsym(handle_, name); }
-  const ExecutableDesc* GetExecutable() const override { return &artifact_.desc; }
+  const ExecutableDesc* GetExecutable() const override {
+    return artifact_.desc.entry.empty() ? nullptr : &artifact_.desc;
+  }
   std::string GetSource(std::string_view format) override {
     if (format.empty() || format == "json") return std::string(artifact_.manifest);
     return ModuleNode::GetSource(format);

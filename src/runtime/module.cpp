@@ -106,6 +106,10 @@ BATON_REGISTER_GLOBAL("runtime.ModuleGetFunction").set_body(PackedFunc([](Args a
 BATON_REGISTER_GLOBAL("runtime.ModuleGetTypeKey").set_body(PackedFunc([](Args args, RetValue* rv) {
   *rv = std::string(Given(args)->type_key());
 }));
+/// How often compiled code of the module has looked a function up: once a place that calls, however often it does.
+BATON_REGISTER_GLOBAL("runtime.ModuleNumLookups").set_body(PackedFunc([](Args args, RetValue* rv) {
+  *rv = Given(args)->num_lookups();
+}));
 BATON_REGISTER_GLOBAL("runtime.ModuleGetSource").set_body(PackedFunc([](Args args, RetValue* rv) {
   *rv = Given(args)->GetSource(args.size() > 1 ? args[1].As<std::string>() : "");
 }));

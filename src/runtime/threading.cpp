@@ -398,13 +398,11 @@ void* BatonBackendAlloc(uint64_t size) {
 void BatonBackendFree(void* memory) { free(memory); }
 
 const BatonBackendApi* BatonBackendGetApi(void) {
-  static const BatonBackendApi api = {sizeof(BatonBackendApi),
-                                      1,
-                                      BatonBackendParallelLaunch,
-                                      BatonBackendNumThreads,
-                                      BatonBackendSetError,
-                                      BatonBackendAlloc,
-                                      BatonBackendFree};
+  static const BatonBackendApi api = {sizeof(BatonBackendApi),    1,
+                                      BatonBackendParallelLaunch, BatonBackendNumThreads,
+                                      BatonBackendSetError,       BatonBackendAlloc,
+                                      BatonBackendFree,           BatonBackendGetFunction,
+                                      BatonBackendCallFunction};
   return &api;
 }
 

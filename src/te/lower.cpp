@@ -108,6 +108,7 @@ struct Stage {
   const tir::ReduceNode* reduce = nullptr;
   tir::CommReducer combiner;
   PrimExpr condition;
+  Span span;  // of the Relay expression it belongs to
   double work = 0;
 };
 
@@ -444,6 +445,7 @@ class Lowerer {
           stage->axes.push_back(a);
         }
         stage->reduce = op->body[0].as<tir::ReduceNode>();
+        stage->span = op->body[0]->span;
         double cost = info->cost + 1;
         if (stage->reduce) {
           stage->combiner = stage->reduce->combiner;
@@ -575,7 +577,7 @@ class Lowerer {
         actual = Workspace(op->output_buffers[i]->shape, op->output_buffers[i]->dtype, op->name.str());
       bind(op->output_buffers[i], actual);
     }
-    return tir::SubstituteBuffers(tir::RenewBindings(Downcast<Stmt>(op->body)), map, vars);
+    return tir::SubstituteBuffers(tir::RenewBindings(Downcast<Stmt>(op->body)), map, vars);  // keeps the body's span
   }
   Buffer Workspace(const Array<PrimExpr>& shape, DataType dtype, const std::string& name) {
     Buffer b = Buffer::Make({Product(shape)}, dtype, Unique(&names_, name));
@@ -1275,9 +1277,25 @@ class Lowerer {
     return FlatIndex(h.shape, rest);
   }
 
+  /// Marks the stores of a stage with its span; other statements have that of what they hold.
+  struct Marker : tir::StmtVisitor {
+    const Span& span;
+    explicit Marker(const Span& s) : span(s) {}
+    using tir::StmtVisitor::VisitStmt_;
+    void VisitStmt_(const tir::BufferStoreNode* op) final {
+      if (!op->span.defined()) op->span = span;
+    }
+  };
+
   /// One stage: `inner` are its loops here, the axes before them are the shared loops.
   Stmt EmitStage(const Stage& s, const GroupContext& ctx, const std::vector<Axis>& shared,
                  const std::vector<Axis>& inner, double work, bool outermost) {
+    Stmt out = EmitStageImpl(s, ctx, shared, inner, work, outermost);
+    if (s.span.defined()) Marker(s.span)(out);
+    return out;
+  }
+  Stmt EmitStageImpl(const Stage& s, const GroupContext& ctx, const std::vector<Axis>& shared,
+                     const std::vector<Axis>& inner, double work, bool outermost) {
     tir::VarMap rename;
     std::vector<PrimExpr> index;
     for (size_t i = 0; i < shared.size(); ++i) {

@@ -127,6 +127,12 @@ BATON_REGISTER_GLOBAL("tir.Call").set_body([](runtime::Args args, runtime::RetVa
 BATON_REGISTER_GLOBAL("tir.op.call_extern").set_body_typed([](DataType t, String name, Array<PrimExpr> args) {
   return call_extern(t, name, args);
 });
+BATON_REGISTER_GLOBAL("tir.op.call_packed").set_body_typed([](DataType t, Array<PrimExpr> args) {
+  return call_intrin(t, "tir.call_packed", args);
+});
+BATON_REGISTER_GLOBAL("tir.op.stack_array").set_body_typed([](Array<PrimExpr> args) {
+  return call_intrin(DataType::Handle(), "tir.tvm_stack_make_array", args);
+});
 BATON_REGISTER_GLOBAL("tir.SeqStmt").set_body_typed([](Array<Stmt> seq) { return SeqStmt::Flatten(seq); });
 BATON_REGISTER_GLOBAL("tir.PrimFunc")
     .set_body_typed([](Array<Var> params, Stmt body, Map<Var, Buffer> buffers, DictAttrs attrs) {

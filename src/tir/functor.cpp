@@ -31,6 +31,17 @@ void ThrowNoVisit(const Object* node) {
                            : std::string("null where a TIR node is wanted"));
 }
 
+// ---------------------------------------------------------------- spans
+void MarkSpan(const PrimExpr& e, const Span& span) {
+  if (e->span.defined()) return;
+  NodeKind k = KindOf(e.get());
+  if (k == NodeKind::kVar || k == NodeKind::kIntImm || k == NodeKind::kFloatImm || k == NodeKind::kStringImm) return;
+  e->span = span;
+}
+void KeepSpan(const Stmt& from, const Stmt& to) {
+  if (from->span.defined() && to.defined() && !to->span.defined()) to->span = from->span;
+}
+
 // ---------------------------------------------------------------- ExprVisitor
 #define BATON_TIR_VISIT_BINARY(Name)                   \
   void ExprVisitor::VisitExpr_(const Name##Node* op) { \
@@ -93,6 +104,11 @@ Array<T> MapArray(const Array<T>& a, F f) {
 }
 }  // namespace
 
+PrimExpr ExprMutator::VisitExpr(const PrimExpr& e) {
+  PrimExpr r = ExprFunctor::VisitExpr(e);
+  KeepSpan(e, r);
+  return r;
+}
 Array<PrimExpr> ExprMutator::VisitExprs(const Array<PrimExpr>& a) {
   return MapArray(a, [&](const PrimExpr& e) { return VisitExpr(e); });
 }
@@ -204,6 +220,11 @@ void StmtVisitor::VisitStmt_(const AssertStmtNode* op) {
 }
 
 // ---------------------------------------------------------------- StmtMutator
+Stmt StmtMutator::VisitStmt(const Stmt& s) {
+  Stmt r = StmtFunctor::VisitStmt(s);
+  KeepSpan(s, r);
+  return r;
+}
 Array<PrimExpr> StmtMutator::OnExprs(const Array<PrimExpr>& a) {
   return MapArray(a, [&](const PrimExpr& e) { return OnExpr(e); });
 }

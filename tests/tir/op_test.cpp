@@ -82,3 +82,33 @@ TEST_CASE("tir: text and well-formedness of a function") {
   CHECK_THROWS_AS(BufferLoad(a, {i}), runtime::TypeError);
   CHECK_THROWS_AS(BufferLoad(c, {cast(DataType::Int(32), i)}), runtime::TypeError);
 }
+
+TEST_CASE("tir: what a mutator makes keeps the span, variables and literals take none") {
+  Span first(SourceName(String("model.relay")), 3, 1, 3, 9), second(SourceName(String("model.relay")), 4, 1, 4, 9);
+  Buffer buffer = Buffer::Make({PrimExpr(8)}, DataType::Float(32), "buffer");
+  Var i("i"), x("x", DataType::Float(32));
+  PrimExpr inner = x * 2.0f, outer = inner + BufferLoad(buffer, {i});
+  inner->span = first;
+  outer->span = second;
+  BufferStoreNode node;
+  node.buffer = buffer, node.indices = {i}, node.value = outer;
+  Stmt store = BufferStore(std::move(node));
+  store->span = second;
+  // Another value for x makes new nodes all the way up; a literal in place of i folds nothing away.
+  Var y("y", DataType::Float(32));
+  Stmt out = Substitute(store, VarMap{{x.get(), y}, {i.get(), PrimExpr(3)}});
+  REQUIRE(!out.same_as(store));
+  CHECK(out->span.same_as(second));
+  const auto* sum = out.as<BufferStoreNode>()->value.as<AddNode>();
+  REQUIRE(sum);
+  CHECK(sum->span.same_as(second));
+  CHECK(sum->a->span.same_as(first));
+  CHECK(!sum->a.as<MulNode>()->a->span.defined());
+  // A node that has a span keeps its own.
+  PrimExpr marked = y + 1.0f;
+  marked->span = first;
+  PrimExpr put = Substitute(outer, VarMap{{x.get(), marked}});
+  CHECK(put.as<AddNode>()->a.as<MulNode>()->a->span.same_as(first));
+  MarkSpan(y, first);
+  CHECK(!y->span.defined());
+}

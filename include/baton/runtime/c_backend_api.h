@@ -10,6 +10,7 @@
 #ifndef BATON_RUNTIME_C_BACKEND_API_H_
 #define BATON_RUNTIME_C_BACKEND_API_H_
 
+#include <baton/runtime/c_runtime_api.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -42,6 +43,42 @@ BATON_DLL int BatonBackendSetError(const char* message);
 BATON_DLL void* BatonBackendAlloc(uint64_t size);
 BATON_DLL void BatonBackendFree(void* memory);
 
+/*
+ * The function that compiled code of `module` (what the loader put into its variable baton_module) calls by this name:
+ * one of the modules it imports, else a registered one. *out is borrowed and stays as long as the module, so that the
+ * code may keep it: it asks once for each place that calls. Returns 0, or another value with an error stored.
+ */
+BATON_DLL int BatonBackendGetFunction(void* module, const char* name, void** out);
+/* Calls what BatonBackendGetFunction gave. */
+BATON_DLL int BatonBackendCallFunction(void* function, const BatonValue* args, int num_args, BatonValue* ret);
+
+/*
+ * How a function of compiled code is called with tensors and numbers. The code exports for each function NAME a
+ *     const BatonFunctionSpec baton_spec_NAME
+ * and the runtime checks the arguments against it, fills two slots for each parameter and calls. Slots of a tensor:
+ * address of the first element, address of the shape (int64_t). Of a number: its int64_t or double, and 1 if it was
+ * given, 0 if it was left out. Of a pointer: itself, and 1.
+ */
+enum { kBatonParamTensor = 0, kBatonParamInt = 1, kBatonParamFloat = 2, kBatonParamPointer = 3 };
+typedef struct {
+  const char* name;
+  uint8_t dtype_code, dtype_bits;
+  uint16_t dtype_lanes;
+  int32_t kind;         /* kBatonParam... */
+  int32_t ndim;         /* of a tensor */
+  const int64_t* shape; /* of a tensor; -1: any, the code checks it */
+} BatonParamSpec;
+typedef struct {
+  int32_t version; /* kBatonFunctionSpecVersion */
+  int32_t num_params;
+  int32_t num_required; /* those behind are sizes, which may be left out: they are read from the tensors */
+  int32_t zero;
+  const char* name;
+  const BatonParamSpec* params;
+  int (*call)(void** slots);
+} BatonFunctionSpec;
+enum { kBatonFunctionSpecVersion = 1 };
+
 /* The table for loaded artifacts. Entries are only ever added, at the end; `size` says how far it goes. */
 typedef struct {
   uint32_t size;    /* sizeof(BatonBackendApi) of the runtime */
@@ -51,6 +88,8 @@ typedef struct {
   int (*set_error)(const char* message);
   void* (*alloc)(uint64_t size);
   void (*free)(void* memory);
+  int (*get_function)(void* module, const char* name, void** out);
+  int (*call_function)(void* function, const BatonValue* args, int num_args, BatonValue* ret);
 } BatonBackendApi;
 
 BATON_DLL const BatonBackendApi* BatonBackendGetApi(void);

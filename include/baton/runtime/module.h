@@ -37,11 +37,18 @@ class BATON_DLL ModuleNode : public Object {
 
   const std::vector<Module>& imports() const { return imports_; }
   void Import(Module other);
+  /// The function that code of this module calls by a name: of an import, else registered. It stays as long as this.
+  Object* Resolve(const char* name);
+  /// How often code has asked for one.
+  int64_t num_lookups() const { return static_cast<int64_t>(resolved_.size()); }
 
   BATON_DECLARE_BASE_OBJECT_INFO(ModuleNode, Object)
 
  protected:
   std::vector<Module> imports_;
+
+ private:
+  std::vector<ObjectRef> resolved_;  // what code holds pointers to
 };
 
 class BATON_DLL Module : public ObjectRef {
@@ -58,6 +65,13 @@ class BATON_DLL Module : public ObjectRef {
   /// Loads by what the file is, not by how it is called. Throws RuntimeError for what is no module.
   static Module LoadFromFile(const std::string& path);
 };
+
+/// The PackedFunc of a function in compiled code. `spec`: its BatonFunctionSpec; `owner` keeps the code loaded.
+BATON_DLL PackedFunc MakeNativeFunction(const void* spec, ObjectPtr<Object> owner);
+/// The prefix of the symbols of such descriptions.
+inline constexpr const char* kFunctionSpecPrefix = "baton_spec_";
+/// The variable of compiled code that holds its ModuleNode.
+inline constexpr const char* kModuleSymbol = "baton_module";
 
 /// Makes a module of a node class: `MakeModule<MyNode>(arguments of its constructor)`.
 template <class N, class... A>

@@ -14,11 +14,13 @@ namespace baton::tir {
 #define BATON_TIR_BINARY_LIST(X) \
   X(Add)                         \
   X(Sub) X(Mul) X(Div) X(Mod) X(FloorDiv) X(FloorMod) X(Min) X(Max) X(EQ) X(NE) X(LT) X(LE) X(GT) X(GE) X(And) X(Or)
-#define BATON_TIR_EXPR_LIST(X)                                                                                     \
-  BATON_TIR_BINARY_LIST(X)                                                                                         \
-  X(Var)                                                                                                           \
-  X(IntImm) X(FloatImm) X(StringImm) X(Any) X(Cast) X(Not) X(Select) X(BufferLoad) X(Ramp) X(Broadcast) X(Shuffle) \
-      X(Let) X(Call) X(Reduce) X(ProducerLoad)
+#define BATON_TIR_EXPR_LIST(X) \
+  BATON_TIR_BINARY_LIST(X)     \
+  X(Var)                       \
+  X(IntImm)                    \
+  X(FloatImm)                  \
+  X(StringImm)                 \
+  X(Any) X(Cast) X(Not) X(Select) X(BufferLoad) X(Ramp) X(Broadcast) X(Shuffle) X(Let) X(Call) X(Reduce) X(ProducerLoad)
 #define BATON_TIR_STMT_LIST(X) \
   X(BufferStore) X(Allocate) X(For) X(IfThenElse) X(SeqStmt) X(Evaluate) X(LetStmt) X(AttrStmt) X(AssertStmt)
 
@@ -87,6 +89,15 @@ class StmtFunctor<R(const Stmt&, A...)> {
   virtual R VisitStmtDefault_(const Object* op, A...) { ThrowNoVisit(op); }
 };
 
+/// Gives `e` a span if it has none. Variables and literals, which many share, get none: the code generator takes the
+/// span of what is around them.
+BATON_DLL void MarkSpan(const PrimExpr& e, const Span& span);
+/// Gives `to`, made in place of `from`, the span of `from` if it has none.
+inline void KeepSpan(const PrimExpr& from, const PrimExpr& to) {
+  if (from->span.defined() && !from.same_as(to)) MarkSpan(to, from->span);
+}
+BATON_DLL void KeepSpan(const Stmt& from, const Stmt& to);
+
 /// Visits every subexpression.
 class BATON_DLL ExprVisitor : public ExprFunctor<void(const PrimExpr&)> {
  public:
@@ -96,10 +107,11 @@ class BATON_DLL ExprVisitor : public ExprFunctor<void(const PrimExpr&)> {
 #undef BATON_TIR_DECL
 };
 
-/// Rewrites expressions bottom-up; what does not change stays the same object.
+/// Rewrites expressions bottom-up; what does not change stays the same object. Results keep the spans.
 class BATON_DLL ExprMutator : public ExprFunctor<PrimExpr(const PrimExpr&)> {
  public:
   PrimExpr operator()(const PrimExpr& e) { return VisitExpr(e); }
+  PrimExpr VisitExpr(const PrimExpr& e) override;
   using ExprFunctor::VisitExpr_;
 #define BATON_TIR_DECL(Name) PrimExpr VisitExpr_(const Name##Node* op) override;
   BATON_TIR_EXPR_LIST(BATON_TIR_DECL)
@@ -131,10 +143,11 @@ class BATON_DLL StmtExprVisitor : public StmtVisitor, public ExprVisitor {
   void OnExpr(const PrimExpr& e) override { VisitExpr(e); }
 };
 
-/// Rewrites statements. Expressions in them go through VisitExpr of StmtExprMutator.
+/// Rewrites statements. Expressions in them go through VisitExpr of StmtExprMutator. Results keep the spans.
 class BATON_DLL StmtMutator : public StmtFunctor<Stmt(const Stmt&)> {
  public:
   Stmt operator()(const Stmt& s) { return VisitStmt(s); }
+  Stmt VisitStmt(const Stmt& s) override;
   using StmtFunctor::VisitStmt_;
 #define BATON_TIR_DECL(Name) Stmt VisitStmt_(const Name##Node* op) override;
   BATON_TIR_STMT_LIST(BATON_TIR_DECL)

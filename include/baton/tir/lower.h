@@ -35,8 +35,23 @@ BATON_DLL IRModule LowerPipeline(const IRModule& mod, const Target& target);
 /// (the last) and the attribute "tir.workspace_bytes". A function without workspace is given back as it is.
 BATON_DLL PrimFunc WorkspaceToParameter(const PrimFunc& f);
 
+/// A function and the way to call it from a PackedFunc.
+struct PackedApi {
+  PrimFunc func;    ///< with all sizes as parameters, for lowering
+  PrimFunc caller;  ///< (slots): reads pointers, numbers and sizes (see BatonFunctionSpec), checks shapes, calls
+  int64_t num_required = 0;
+};
+/// Sizes in shapes that are no parameters become parameters at the end; those need not be given in a call. `var` is
+/// what the caller calls. Throws CompileError where a size cannot be read from any argument.
+BATON_DLL PackedApi MakePackedApi(const GlobalVar& var, const PrimFunc& func);
+/// The symbol of a caller is this and the function's.
+inline constexpr const char* kPackedCallPrefix = "baton_call_";
+
 namespace attr {
+constexpr const char* kPackedOf = "packed_of";        ///< PrimFunc: what this caller calls
+constexpr const char* kNumRequired = "num_required";  ///< int: arguments that a call must have
 constexpr const char* kWorkspaceBytes = "tir.workspace_bytes";
-}
+constexpr const char* kDisplayName = "display_name";  ///< String: what a profiler shows, as "nn.conv2d + nn.relu"
+}  // namespace attr
 
 }  // namespace baton::tir

@@ -14,6 +14,7 @@ from .run import compile_options
 from .terminal import Progress, note
 
 KINDS = ("relay", "tir", "llvm", "asm", "obj", "lib")
+DEBUG = ("none", "names", "lines", "source")
 TEXT = ("relay", "tir", "llvm", "asm")
 _BY_SUFFIX = {".so": "lib", ".o": "obj", ".s": "asm", ".ll": "llvm", ".relay": "relay", ".tir": "tir"}
 
@@ -31,6 +32,11 @@ def add_parser(verbs, verb, text):
         "-o", "--output", metavar="FILE", help="where to write; text goes to standard output without it"
     ).complete = "file"
     parser.add_argument("--emit", choices=KINDS, help="what to write (default: by the name of the output, else lib)")
+    parser.add_argument(
+        "--debug-info", choices=DEBUG, metavar="LEVEL",
+        help="what the code tells debuggers and profilers: none, names (of kernels), lines (the Relay expression of each "
+        "instruction; the default), or source (lines, and their text beside the output as OUTPUT.relay)",
+    )  # fmt: skip
     parser.add_argument("--threads", type=arguments.positive, metavar="N", help="threads to compile with")
     arguments.add_compile_options(parser)
     parser.add_argument("-q", "--quiet", action="store_true", help="say nothing but errors")
@@ -59,6 +65,12 @@ def run(args: argparse.Namespace) -> int:
     check_output(args.output)
     if arguments.kind_of_file(args.model) == "artifact":
         raise UsageError(f"`{args.model}` is compiled already", f"baton run {args.model}")
+    if args.debug_info == "source":
+        if args.output in (None, "-"):
+            raise UsageError("--debug-info=source writes a text beside the output and needs -o FILE")
+        args.pass_config["llvm.debug_source"] = args.output + ".relay"
+    elif args.debug_info:
+        args.pass_config["llvm.debug_info"] = args.debug_info
     arguments.use_threads(args.threads)
     from ..driver import compiler
     from .values import gather_shapes

@@ -10,7 +10,11 @@ def __getattr__(name):
         from .compiler import compile
 
         return compile
+    if name in ("build", "lower"):
+        from . import build_module
+
+        return getattr(build_module, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-__all__ = ["Executable", "TensorInfo", "compile", "load"]  # noqa: F822 - made on first use
+__all__ = ["Executable", "TensorInfo", "build", "compile", "load", "lower"]  # noqa: F822 - made on first use

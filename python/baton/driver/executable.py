@@ -24,6 +24,12 @@ class TensorInfo(NamedTuple):
         return f"{self.name} {self.dtype}[{', '.join('?' if d is None else str(d) for d in self.shape)}]"
 
 
+def _as_array(value):
+    from ..runtime import ndarray
+
+    return ndarray.from_dlpack(value) if hasattr(value, "__dlpack__") else ndarray.array(value)
+
+
 def shape_of(value) -> tuple[int, ...]:
     """The shape of an array of any library, or of nested lists."""
     shape = getattr(value, "shape", None)
@@ -139,6 +145,29 @@ class Executable:
     def source(self, kind: str) -> str:
         """The code as text: relay, tir, llvm or asm. UnsupportedError where it was not kept."""
         return str(self._module.get_source(kind))
+
+    def profile(self, *args, rounds: int = 20, **kwargs) -> dict:
+        """Where the time goes: runs the kernels one by one on these inputs, which are given as in a call.
+
+        The answer has `threads`, `rounds`, `total_us` (the model in one), `steps_us` (the sum of its steps), what this
+        machine can do at best (`peak_gflops`, `bandwidth_gb`, measured), and `steps` in the order they run: `kernel`,
+        `operators` (of Relay, fused), `source` (ONNX node, or file:line), `min_us`, `median_us`, `share`, `gflop`, `mb`
+        (of inputs, weights and outputs), `gflops`, and `roofline`: the least time that arithmetic and memory allow, as a
+        share of the time taken.
+        """
+        import json
+
+        from ..runtime import NDArray
+
+        try:
+            run = self._module["profile"]
+        except AttributeError:
+            raise UnsupportedError(
+                "this model cannot be profiled kernel by kernel: it was loaded from a file without its graph, or it is "
+                "interpreted because its shapes are open; compile it from its source with fixed shapes"
+            ) from None
+        arrays = [value if isinstance(value, NDArray) else _as_array(value) for value in self._bind(args, kwargs)]
+        return json.loads(str(run(arrays, rounds)))
 
     def describe(self) -> dict:
         """Facts for people: inputs, outputs, and where it is known target and version."""

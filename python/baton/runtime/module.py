@@ -40,9 +40,20 @@ class Module(Object):
         return self.entry_func(*args)
 
     @property
-    def type_key_of_module(self):
+    def type_key(self):
         """Kind of the module, as "library" or "llvm"."""
-        return get_global_func("runtime.ModuleGetTypeKey")(self)
+        return str(get_global_func("runtime.ModuleGetTypeKey")(self))
+
+    type_key_of_module = type_key
+
+    @property
+    def num_lookups(self):
+        """How often compiled code of this module has looked up a function by name: once a place that calls one."""
+        return get_global_func("runtime.ModuleNumLookups")(self)
+
+    def implements_function(self, name, query_imports=False):
+        """Whether the module has a function of this name."""
+        return get_global_func("runtime.ModuleGetFunction")(self, name, bool(query_imports)) is not None
 
     def get_source(self, fmt=""):
         """Source or text of the code in a format, as "ll" or "asm"."""

@@ -129,5 +129,26 @@ def call_extern(dtype, func_name, *args, span=None):
     return _api("call_extern")(str(dtype), func_name, list(args))
 
 
-__all__ = ["all", "any", "call_extern", "call_intrin", "cast", "const", "convert", "div", "if_then_else", "indexdiv", "indexmod", "max",
+def call_packed(*args, dtype="int32", span=None):
+    """A call of a PackedFunc by name: of a module that the built module imports, else one that is registered.
+
+        tir.Evaluate(tir.call_packed("my.print", A, i))
+
+    The function is looked up at the first call and kept. A Buffer arrives as a tensor, an expression as a number, a str as
+    text. The value of the call has `dtype`; what is no number counts as 0.
+    """
+    from .buffer import Buffer
+    from .expr import StringImm
+
+    def argument(value):
+        if isinstance(value, Buffer):
+            return _api("stack_array")([value.data, const(0, value.dtype), *value.shape])
+        return StringImm(value) if isinstance(value, str) else convert(value)
+
+    if not args or not isinstance(args[0], str):
+        raise TypeError("call_packed takes the name of a function first")
+    return _api("call_packed")(dtype, [StringImm(args[0]), *map(argument, args[1:])])
+
+
+__all__ = ["all", "any", "call_extern", "call_intrin", "call_packed", "cast", "const", "convert", "div", "if_then_else", "indexdiv", "indexmod", "max",
            "max_value", "min", "min_value", "pow", "power", "reinterpret", *_UNARY, *_BINARY]

@@ -2,8 +2,10 @@
 #include "codegen/llvm/emitter.h"
 
 #include <baton/runtime/c_backend_api.h>
+#include <baton/runtime/module.h>
 #include <baton/support/stack.h>
 #include <baton/tir/functor.h>
+#include <baton/tir/lower.h>
 #include <baton/tir/op.h>
 
 #include <cstring>
@@ -87,13 +89,15 @@ class UseCollector : public StmtExprVisitor {
 
 class Emitter : public ExprFunctor<LLVMValueRef(const PrimExpr&)>, public StmtFunctor<void(const Stmt&)> {
  public:
-  Emitter(LLVMModuleRef module, const Target& target, const IRModule& mod, std::string cpu, std::string features)
+  Emitter(LLVMModuleRef module, const Target& target, const IRModule& mod, std::string cpu, std::string features,
+          DebugInfo* debug)
       : module_(module),
         ctx_(LLVMGetModuleContext(module)),
         target_(target),
         mod_(mod),
         cpu_(std::move(cpu)),
         features_(std::move(features)),
+        debug_(debug),
         builder_(LLVMCreateBuilderInContext(ctx_)) {
     ptr_ = LLVMPointerTypeInContext(ctx_, 0);
     i32_ = LLVMInt32TypeInContext(ctx_);
@@ -107,7 +111,8 @@ class Emitter : public ExprFunctor<LLVMValueRef(const PrimExpr&)>, public StmtFu
     if (LLVMCountBasicBlocks(func_)) throw InternalError("function `" + symbol + "` is defined twice");
     SetAttributes(func_);
     // Local names: only the entry points are seen outside of the model.
-    if (!f->HasNonzeroAttr(attr::kGlobalSymbol) && !f->attrs.defined()) LLVMSetVisibility(func_, LLVMHiddenVisibility);
+    if (!f->HasNonzeroAttr(baton::attr::kGlobalSymbol)) LLVMSetVisibility(func_, LLVMHiddenVisibility);
+    if (debug_) scope_ = debug_->Begin(func_, symbol, DisplayName(f, symbol), "", f->span);
     Start(func_);
     for (size_t i = 0; i < f->params.size(); ++i) {
       const Var& p = f->params[static_cast<int64_t>(i)];
@@ -135,7 +140,33 @@ class Emitter : public ExprFunctor<LLVMValueRef(const PrimExpr&)>, public StmtFu
     LLVMValueRef func;
     LLVMBasicBlockRef entry, block;
     std::unordered_map<const VarNode*, LLVMValueRef> vars;
+    DebugInfo::Scope scope;
+    Span span;
   };
+
+  // ---- Debug information
+
+  /// While it lives, instructions belong to the expression at `span`; without one, to the same as before.
+  class At {
+   public:
+    At(Emitter* e, const Span& span) : e_(e->debug_ && span.defined() && !span.same_as(e->span_) ? e : nullptr) {
+      if (!e_) return;
+      outer_ = e_->span_;
+      e_->Locate(span);
+    }
+    ~At() {
+      if (e_) e_->Locate(outer_);
+    }
+    At(const At&) = delete;
+
+   private:
+    Emitter* e_;
+    Span outer_;
+  };
+  void Locate(const Span& span) {
+    span_ = span;
+    debug_->Locate(builder_, scope_, span);
+  }
 
   // ---- Set-up
 
@@ -171,6 +202,7 @@ class Emitter : public ExprFunctor<LLVMValueRef(const PrimExpr&)>, public StmtFu
     entry_ = LLVMAppendBasicBlockInContext(ctx_, f, "entry");
     LLVMBasicBlockRef body = LLVMAppendBasicBlockInContext(ctx_, f, "body");
     LLVMPositionBuilderAtEnd(builder_, entry_);
+    if (debug_) Locate(scope_.span);
     LLVMBuildBr(builder_, body);
     LLVMPositionBuilderAtEnd(builder_, body);
   }
@@ -361,6 +393,7 @@ class Emitter : public ExprFunctor<LLVMValueRef(const PrimExpr&)>, public StmtFu
   // ---- Expressions
 
   LLVMValueRef VisitExpr(const PrimExpr& e) override {
+    At at(this, e->span);
     return support::WithStack([&] { return ExprFunctor::VisitExpr(e); });
   }
   LLVMValueRef VisitExprDefault_(const Object* op) override {
@@ -826,6 +859,7 @@ class Emitter : public ExprFunctor<LLVMValueRef(const PrimExpr&)>, public StmtFu
       if (const auto* r = flat.as<RampNode>()) flat = r->base;
       return Address(l->buffer, VisitExpr(flat));
     }
+    if (name == "call_packed") return CallPacked(op);
     if (name == "call_extern") {
       std::vector<LLVMValueRef> args;
       for (size_t i = 1; i < op->args.size(); ++i) args.push_back(arg(static_cast<int>(i)));
@@ -869,6 +903,121 @@ class Emitter : public ExprFunctor<LLVMValueRef(const PrimExpr&)>, public StmtFu
     }
     throw InternalError("the code generator does not know the intrinsic tir." + name + " for " + DataType2String(t) +
                         " (in `" + symbol_ + "`)");
+  }
+
+  // ---- Calls of PackedFuncs
+
+  /// A tensor on the stack, for the time of a call. Arguments: data, a literal of the dtype, the dimensions.
+  LLVMValueRef StackTensor(const tir::CallNode* op) {
+    DataType t = op->args[1].dtype();
+    int64_t ndim = static_cast<int64_t>(op->args.size()) - 2;
+    LLVMTypeRef i8 = LLVMInt8TypeInContext(ctx_), i16 = LLVMInt16TypeInContext(ctx_);
+    LLVMTypeRef fields[] = {ptr_, i32_, i32_, i32_, i8, i8, i16, ptr_, ptr_, i64_};  // DLTensor
+    LLVMTypeRef type = LLVMStructTypeInContext(ctx_, fields, 10, 0);
+    LLVMValueRef shape = Alloca(i64_, std::max<int64_t>(ndim, 1), 8), tensor = Alloca(type, 1, 8);
+    for (int64_t d = 0; d < ndim; ++d) {
+      LLVMValueRef at = Int64(d),
+                   size = Convert(VisitExpr(op->args[d + 2]), op->args[d + 2].dtype(), DataType::Int(64));
+      LLVMBuildStore(builder_, size, LLVMBuildInBoundsGEP2(builder_, i64_, shape, &at, 1, ""));
+    }
+    LLVMValueRef values[] = {VisitExpr(op->args[0]),
+                             Int32(kDLCPU),
+                             Int32(0),
+                             Int32(ndim),
+                             LLVMConstInt(i8, t.code(), 0),
+                             LLVMConstInt(i8, static_cast<uint64_t>(t.bits()), 0),
+                             LLVMConstInt(i16, static_cast<uint64_t>(t.lanes()), 0),
+                             shape,
+                             LLVMConstNull(ptr_),
+                             Int64(0)};
+    for (unsigned i = 0; i < 10; ++i)
+      LLVMBuildStore(builder_, values[i], LLVMBuildStructGEP2(builder_, type, tensor, i, ""));
+    return tensor;
+  }
+  /// Calls a function by name. It is looked up at the first call from here and kept.
+  LLVMValueRef CallPacked(const tir::CallNode* op) {
+    const std::string callee = op->args[0].as<StringImmNode>()->value.str();
+    LLVMTypeRef fields[] = {i32_, i32_, i64_};  // BatonValue
+    LLVMTypeRef value_type = LLVMStructTypeInContext(ctx_, fields, 3, 0);
+    int64_t n = static_cast<int64_t>(op->args.size()) - 1;
+    LLVMValueRef values = Alloca(value_type, n + 1, 16);
+    auto field = [&](int64_t i, unsigned k) {
+      LLVMValueRef index = Int64(i);
+      LLVMValueRef at = LLVMBuildInBoundsGEP2(builder_, value_type, values, &index, 1, "");
+      return LLVMBuildStructGEP2(builder_, value_type, at, k, "");
+    };
+    for (int64_t i = 0; i < n; ++i) {
+      const PrimExpr& a = op->args[i + 1];
+      DataType t = a.dtype();
+      const auto* call = a.as<tir::CallNode>();
+      int64_t code = 0;
+      LLVMValueRef payload = nullptr;
+      if (call && IntrinName(call) == "tir.tvm_stack_make_array") {
+        code = kBatonTensor;
+        payload = LLVMBuildPtrToInt(builder_, StackTensor(call), i64_, "");
+      } else if (a.as<StringImmNode>() || t.is_handle()) {
+        code = t.is_handle() && !a.as<StringImmNode>() ? kBatonHandle : kBatonStr;
+        payload = LLVMBuildPtrToInt(builder_, VisitExpr(a), i64_, "");
+      } else if (t.is_floating()) {
+        code = kBatonFloat;
+        payload = LLVMBuildBitCast(builder_, Convert(VisitExpr(a), t, DataType::Float(64)), i64_, "");
+      } else {
+        code = t.is_bool() ? kBatonBool : kBatonInt;
+        payload = Convert(VisitExpr(a), t, DataType::Int(64));
+      }
+      LLVMBuildStore(builder_, Int32(code), field(i, 0));
+      LLVMBuildStore(builder_, Int32(0), field(i, 1));
+      LLVMBuildStore(builder_, payload, field(i, 2));
+    }
+    LLVMBuildStore(builder_, Int32(kBatonNull), field(n, 0));
+    LLVMBuildStore(builder_, Int64(0), field(n, 2));
+    // The slot is written by whoever comes first; threads that come at the same time write the same.
+    const std::string slot_name = "baton_packed_slot." + callee;
+    LLVMValueRef slot = LLVMGetNamedGlobal(module_, slot_name.c_str());
+    if (!slot) {
+      slot = LLVMAddGlobal(module_, ptr_, slot_name.c_str());
+      LLVMSetInitializer(slot, LLVMConstNull(ptr_));
+      LLVMSetLinkage(slot, LLVMInternalLinkage);
+    }
+    auto load = [&] {
+      LLVMValueRef v = LLVMBuildLoad2(builder_, ptr_, slot, "");
+      LLVMSetAlignment(v, 8);
+      LLVMSetOrdering(v, LLVMAtomicOrderingMonotonic);
+      return v;
+    };
+    LLVMBasicBlockRef from = nullptr, look = Block("look_up"), ready = Block("found");
+    LLVMValueRef known = load();
+    from = LLVMGetInsertBlock(builder_);
+    LLVMBuildCondBr(builder_, LLVMBuildIsNull(builder_, known, ""), look, ready);
+    LLVMPositionBuilderAtEnd(builder_, look);
+    LLVMValueRef out = Alloca(ptr_, 1, 8);
+    LLVMValueRef self = LLVMGetNamedGlobal(module_, runtime::kModuleSymbol);
+    if (!self) self = LLVMAddGlobal(module_, ptr_, runtime::kModuleSymbol);
+    LLVMValueRef text = LLVMBuildGlobalStringPtr(builder_, callee.c_str(), "str");
+    ReturnIfError(CallBackend(offsetof(BatonBackendApi, get_function), i32_,
+                              {LLVMBuildLoad2(builder_, ptr_, self, ""), text, out}));
+    LLVMValueRef found = LLVMBuildLoad2(builder_, ptr_, out, "");
+    LLVMValueRef store = LLVMBuildStore(builder_, found, slot);
+    LLVMSetAlignment(store, 8);
+    LLVMSetOrdering(store, LLVMAtomicOrderingMonotonic);
+    LLVMBasicBlockRef looked = LLVMGetInsertBlock(builder_);
+    LLVMBuildBr(builder_, ready);
+    LLVMPositionBuilderAtEnd(builder_, ready);
+    LLVMValueRef function = LLVMBuildPhi(builder_, ptr_, "");
+    LLVMValueRef incoming[] = {known, found};
+    LLVMBasicBlockRef blocks[] = {from, looked};
+    LLVMAddIncoming(function, incoming, blocks, 2);
+    LLVMValueRef end = Int64(n), ret = LLVMBuildInBoundsGEP2(builder_, value_type, values, &end, 1, "");
+    ReturnIfError(CallBackend(offsetof(BatonBackendApi, call_function), i32_, {function, values, Int32(n), ret}));
+    DataType t = op->dtype;
+    if (t.is_void()) return Int32(0);
+    LLVMValueRef code = LLVMBuildLoad2(builder_, i32_, field(n, 0), "");
+    LLVMValueRef bits = LLVMBuildLoad2(builder_, i64_, field(n, 2), "");
+    if (t.is_handle()) return LLVMBuildIntToPtr(builder_, bits, ptr_, "");
+    LLVMValueRef is_float = LLVMBuildICmp(builder_, LLVMIntEQ, code, Int32(kBatonFloat), "");
+    LLVMValueRef real = LLVMBuildBitCast(builder_, bits, LLVMDoubleTypeInContext(ctx_), "");
+    LLVMValueRef as_float = Convert(real, DataType::Float(64), t), as_int = Convert(bits, DataType::Int(64), t);
+    return LLVMBuildSelect(builder_, is_float, as_float, as_int, "");
   }
 
   LLVMValueRef MaskedLoad(const tir::CallNode* op) {
@@ -932,6 +1081,7 @@ class Emitter : public ExprFunctor<LLVMValueRef(const PrimExpr&)>, public StmtFu
   // ---- Statements
 
   void VisitStmt(const Stmt& s) override {
+    At at(this, s->span);
     support::WithStack([&] { StmtFunctor::VisitStmt(s); });
   }
   void VisitStmtDefault_(const Object* op) override {
@@ -939,6 +1089,7 @@ class Emitter : public ExprFunctor<LLVMValueRef(const PrimExpr&)>, public StmtFu
   }
   void VisitStmt_(const BufferStoreNode* op) override {
     LLVMValueRef v = VisitExpr(op->value);
+    At at(this, op->span.defined() ? op->span : op->value->span);  // the store is part of what it stores
     PrimExpr flat = Flat(op->buffer, op->indices);
     if (op->value.dtype().is_scalar() && flat.dtype().lanes() > 1) v = Splat(v, flat.dtype().lanes());
     Store(op->buffer, flat, v, op->buffer->dtype.element_of().with_lanes(flat.dtype().lanes()));
@@ -1024,7 +1175,7 @@ class Emitter : public ExprFunctor<LLVMValueRef(const PrimExpr&)>, public StmtFu
     LLVMSetLinkage(task, LLVMInternalLinkage);
     SetAttributes(task);
     {
-      State saved{func_, entry_, LLVMGetInsertBlock(builder_), std::move(vars_)};
+      State saved{func_, entry_, LLVMGetInsertBlock(builder_), std::move(vars_), scope_, span_};
       vars_.clear();
       in_parallel_ = true;
       std::vector<LLVMValueRef> heap = std::move(heap_);
@@ -1042,11 +1193,13 @@ class Emitter : public ExprFunctor<LLVMValueRef(const PrimExpr&)>, public StmtFu
         for (size_t k = 0; k < captured.size(); ++k) once = once && (k == i || values[k + 2] != values[i + 2]);
         if (types[i + 2] == ptr_ && once) AddParamAttr(body, static_cast<unsigned>(i) + 2, "noalias", 0);
       }
+      if (debug_) scope_ = debug_->Begin(body, symbol_ + ".loop", saved.scope.name, " (loop)", saved.span);
       Start(body);
       Loop(LLVMGetParam(body, 0), LLVMGetParam(body, 1), op->loop_var, op->body);
       LLVMBuildRet(builder_, Int32(0));
       vars_.clear();
       heap_ = std::move(heap);
+      if (debug_) scope_ = debug_->Begin(task, symbol_ + ".task", saved.scope.name, " (task)", saved.span);
       Start(task);
       LLVMValueRef c = LLVMGetParam(task, 2);
       AddParamAttr(task, 2, "noalias", 0);
@@ -1069,6 +1222,8 @@ class Emitter : public ExprFunctor<LLVMValueRef(const PrimExpr&)>, public StmtFu
       entry_ = saved.entry;
       vars_ = std::move(saved.vars);
       LLVMPositionBuilderAtEnd(builder_, saved.block);
+      scope_ = saved.scope;
+      if (debug_) Locate(saved.span);
     }
     LLVMValueRef code = CallBackend(offsetof(BatonBackendApi, parallel_launch), i32_, {task, closure, Int32(0)});
     ReturnIfError(code);
@@ -1112,6 +1267,9 @@ class Emitter : public ExprFunctor<LLVMValueRef(const PrimExpr&)>, public StmtFu
   Target target_;
   IRModule mod_;
   std::string cpu_, features_, symbol_;
+  DebugInfo* debug_;  // null: none is wanted
+  DebugInfo::Scope scope_;
+  Span span_;  // of what is emitted now
   LLVMBuilderRef builder_;
   LLVMTypeRef ptr_, i32_, i64_;
   LLVMValueRef func_ = nullptr;
@@ -1124,12 +1282,15 @@ class Emitter : public ExprFunctor<LLVMValueRef(const PrimExpr&)>, public StmtFu
 }  // namespace
 
 std::string SymbolOf(const GlobalVar& var, const BaseFunc& func) {
-  return func->GetAttr<String>(attr::kGlobalSymbol, var->name_hint).str();
+  return func->GetAttr<String>(baton::attr::kGlobalSymbol, var->name_hint).str();
+}
+std::string DisplayName(const PrimFunc& func, const std::string& symbol) {
+  return func->GetAttr<String>(tir::attr::kDisplayName, String(symbol)).str();
 }
 
 void EmitFunction(LLVMModuleRef module, const Target& target, const IRModule& mod, const std::string& symbol,
-                  const PrimFunc& func, const std::string& cpu, const std::string& features) {
-  Emitter(module, target, mod, cpu, features).Function(symbol, func);
+                  const PrimFunc& func, const std::string& cpu, const std::string& features, DebugInfo* debug) {
+  Emitter(module, target, mod, cpu, features, debug).Function(symbol, func);
 }
 
 }  // namespace baton::codegen

@@ -2,13 +2,16 @@
 // Object files into this process.
 #include <baton/codegen/codegen.h>
 #include <baton/runtime/c_backend_api.h>
+#include <llvm-c/ExecutionEngine.h>
 #include <llvm-c/LLJIT.h>
 #include <llvm-c/Orc.h>
+#include <llvm-c/OrcEE.h>
 #include <llvm-c/Target.h>
 
 #include <mutex>
 
 #include "codegen/llvm/emitter.h"
+#include "codegen/llvm/perf.h"
 
 namespace baton::codegen {
 namespace {
@@ -21,12 +24,33 @@ void Check(LLVMErrorRef err, const char* what) {
   throw InternalError(s);
 }
 
+/// The layer that debuggers and profilers can listen to.
+LLVMOrcObjectLayerRef ListenedLayer(void* context, LLVMOrcExecutionSessionRef session, const char*) {
+  const auto* options = static_cast<const PerfOptions*>(context);
+  LLVMOrcObjectLayerRef layer = LLVMOrcCreateRTDyldObjectLinkingLayerWithSectionMemoryManager(session);
+  auto listen = [&](LLVMJITEventListenerRef listener) {
+    if (listener) LLVMOrcRTDyldObjectLinkingLayerRegisterJITEventListener(layer, listener);
+  };
+  if (options->gdb) listen(LLVMCreateGDBRegistrationListener());
+  if (options->jitdump) listen(LLVMCreatePerfJITEventListener());
+  return layer;
+}
+
 class JitModule : public runtime::ModuleNode {
  public:
   explicit JitModule(const ObjectCode& code) {
     LLVMInitializeNativeTarget();
     LLVMInitializeNativeAsmPrinter();
-    Check(LLVMOrcCreateLLJIT(&jit_, nullptr), "cannot start the JIT");
+    PerfOptions perf = PerfOptions::FromEnvironment();
+    LLVMOrcLLJITBuilderRef builder = nullptr;
+    if (perf.gdb || perf.jitdump) {
+      if (perf.jitdump && !LLVMCreatePerfJITEventListener()) {
+        throw UnsupportedError("BATON_PERF=jitdump: this LLVM was built without support of perf; use BATON_PERF=map");
+      }
+      builder = LLVMOrcCreateLLJITBuilder();
+      LLVMOrcLLJITBuilderSetObjectLinkingLayerCreator(builder, ListenedLayer, &perf);
+    }
+    Check(LLVMOrcCreateLLJIT(&jit_, builder), "cannot start the JIT");
     try {
       LLVMOrcJITDylibRef lib = LLVMOrcLLJITGetMainJITDylib(jit_);
       LLVMOrcDefinitionGeneratorRef process = nullptr;
@@ -38,7 +62,14 @@ class JitModule : public runtime::ModuleNode {
         LLVMMemoryBufferRef buffer = LLVMCreateMemoryBufferWithMemoryRangeCopy(object.data(), object.size(), "baton");
         Check(LLVMOrcLLJITAddObjectFile(jit_, lib, buffer), "cannot load compiled code");
       }
+      if (perf.map) {
+        for (const std::string& object : code.objects) {
+          WritePerfMap(code, object,
+                       [&](const std::string& name) { return reinterpret_cast<uint64_t>(Find(name.c_str())); });
+        }
+      }
       if (void* api = Find(kBackendApiSymbol)) *static_cast<const BatonBackendApi**>(api) = BatonBackendGetApi();
+      if (void* self = Find(runtime::kModuleSymbol)) *static_cast<runtime::ModuleNode**>(self) = this;
     } catch (...) {
       LLVMOrcDisposeLLJIT(jit_);
       throw;
@@ -46,7 +77,10 @@ class JitModule : public runtime::ModuleNode {
   }
   ~JitModule() override { LLVMConsumeErrorIfAny(LLVMOrcDisposeLLJIT(jit_)); }
   const char* type_key() const override { return "llvm"; }
-  PackedFunc GetFunction(std::string_view, const ObjectPtr<Object>&) override { return nullptr; }
+  PackedFunc GetFunction(std::string_view name, const ObjectPtr<Object>& self) override {
+    const void* spec = GetSymbol((runtime::kFunctionSpecPrefix + std::string(name)).c_str());
+    return spec ? runtime::MakeNativeFunction(spec, self) : PackedFunc(nullptr);
+  }
   void* GetSymbol(const char* name) override {
     std::lock_guard lock(mutex_);
     return Find(name);

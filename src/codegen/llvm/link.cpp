@@ -86,9 +86,10 @@ bool LinkInProcess(const std::vector<std::string>& args, std::string* error) {
 std::string LinkShared(const ObjectCode& code, const Target&) {
   TempDir dir;
   std::string out = dir.File("model.so");
-  std::vector<std::string> args{"-shared", "-o",      out,       "--gc-sections",    "-z",
-                                "relro",   "-z",      "now",     "--hash-style=gnu", "--build-id=none",
-                                "-s",      "-soname", "model.so"};
+  std::vector<std::string> args{"-shared", "-o",      out,   "--gc-sections",    "-z",
+                                "relro",   "-z",      "now", "--hash-style=gnu", "--build-id=none",
+                                "-soname", "model.so"};
+  if (code.debug == DebugLevel::kNone) args.push_back("-s");
   for (size_t i = 0; i < code.objects.size(); ++i) {
     std::string path = dir.File("part" + std::to_string(i) + ".o");
     WriteFile(path, code.objects[i]);

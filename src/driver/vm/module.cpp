@@ -17,14 +17,16 @@ class VmModule : public runtime::ModuleNode {
       : mod_(std::move(mod)), target_(std::move(target)), why_(std::move(why)) {
     With<Target> scope(target_);
     VmProgram translated = TranslateToVm(mod_);
-    lowered_ = LowerGraphs(translated.graphs, target_);
+    debug_ = DebugOptions::FromContext();
+    lowered_ = LowerGraphs(translated.graphs, target_, debug_.Lowering());
+    debug_.WriteSource(lowered_.debug_source);
     auto exe = std::make_shared<vm::Executable>();
     exe->program = std::move(translated.program);
     for (size_t i = 0; i < lowered_.graphs.size(); ++i)
       exe->program.kernels[i].arena_bytes = lowered_.graphs[i].arena_bytes;
     exe->program.Validate();
     if (!lowered_.graphs.empty() && target_->mtriple.empty()) {
-      objects_ = codegen::CompileToObjects(LowerTir(lowered_.mod, target_), target_, 2);
+      objects_ = codegen::CompileToObjects(LowerTir(lowered_.mod, target_), target_, 2, debug_.level);
       exe->code = codegen::LoadObjects(objects_);
     }
     NDArray constants = PackConstants(lowered_.constants, lowered_.constants_bytes);
@@ -70,7 +72,9 @@ class VmModule : public runtime::ModuleNode {
           "object file: its bytecode would be lost");
     }
     codegen::ObjectCode code = objects_;
-    if (code.objects.empty()) code = codegen::CompileToObjects(LowerTir(lowered_.mod, target_), target_);
+    if (code.objects.empty()) {
+      code = codegen::CompileToObjects(LowerTir(lowered_.mod, target_), target_, 2, debug_.level);
+    }
     const std::string elf = codegen::LinkShared(code, target_);
     std::string data(reinterpret_cast<const char*>(exe_->constants), lowered_.constants_bytes);
     runtime::ExecutableDesc desc;
@@ -91,6 +95,7 @@ class VmModule : public runtime::ModuleNode {
   IRModule mod_;
   Target target_;
   std::string why_;
+  DebugOptions debug_;
   LoweredGraphs lowered_;
   codegen::ObjectCode objects_;
   std::shared_ptr<const vm::Executable> exe_;

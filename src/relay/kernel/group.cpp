@@ -38,6 +38,14 @@ class Vectorizer : public tir::ExprFunctor<PrimExpr(const PrimExpr&)> {
 
   PrimExpr Run(const te::Tensor& t) { return Eval(t, at_); }
 
+  PrimExpr VisitExpr(const PrimExpr& e) override {
+    baton::Span outer = span_;
+    if (e->span.defined()) span_ = e->span;
+    PrimExpr r = ExprFunctor::VisitExpr(e);
+    tir::KeepSpan(e, r);
+    span_ = outer;
+    return r;
+  }
   PrimExpr VisitExprDefault_(const Object*) override { throw NoVectorForm{}; }
   PrimExpr VisitExpr_(const tir::VarNode* op) override {
     auto it = vars_.find(op);
@@ -123,6 +131,7 @@ class Vectorizer : public tir::ExprFunctor<PrimExpr(const PrimExpr&)> {
     PrimExpr v;
     if (t->op.as<te::PlaceholderOpNode>()) {
       v = Load(t, at);
+      tir::MarkSpan(v, span_);
     } else if (const auto* c = t->op.as<te::ComputeOpNode>()) {
       // Axes of different calls are different variables: bindings never clash.
       for (size_t i = 0; i < at.size(); ++i)
@@ -179,6 +188,7 @@ class Vectorizer : public tir::ExprFunctor<PrimExpr(const PrimExpr&)> {
   Array<PrimExpr> at_;
   std::unordered_map<const Object*, PrimExpr> vars_;
   std::vector<Known> known_;
+  baton::Span span_;  // of the expression that is evaluated
 };
 
 std::optional<Group> Group::Make(const relay::Function& func, const Call& anchor) {

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "driver/work.h"
+
+#include <baton/relay/functor.h>
+#include <baton/relay/op.h>
+#include <baton/runtime/reflection.h>
+#include <baton/runtime/threading.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace baton::driver {
+
+using relay::Call;
+using relay::CallNode;
+using relay::Expr;
+using relay::Function;
+
+namespace {
+
+std::vector<TensorType> TensorsOf(const Type& type) {
+  std::vector<TensorType> out;
+  std::vector<Type> work{type};
+  while (!work.empty()) {
+    Type t = work.back();
+    work.pop_back();
+    if (const auto* tensor = t.as<TensorTypeNode>()) {
+      out.push_back(GetRef<TensorType>(tensor));
+    } else if (const auto* tuple = t.as<TupleTypeNode>()) {
+      for (const Type& f : tuple->fields) work.push_back(f);
+    }
+  }
+  return out;
+}
+double Elements(const TensorType& t) {
+  double n = 1;
+  for (const PrimExpr& d : t->shape) n *= static_cast<double>(std::max<int64_t>(relay::DimOf(d), 0));
+  return n;
+}
+double Elements(const Expr& e) {
+  double n = 0;
+  for (const TensorType& t : TensorsOf(e->checked_type())) n += Elements(t);
+  return n;
+}
+double Bytes(const Expr& e) {
+  double n = 0;
+  for (const TensorType& t : TensorsOf(e->checked_type())) n += Elements(t) * t->dtype.bytes();
+  return n;
+}
+double Dim(const Expr& e, int64_t from_end) {
+  std::vector<TensorType> t = TensorsOf(e->checked_type());
+  if (t.empty() || static_cast<int64_t>(t[0]->shape.size()) < from_end) return 1;
+  return static_cast<double>(relay::DimOf(t[0]->shape[static_cast<int64_t>(t[0]->shape.size()) - from_end]));
+}
+
+/// Product of the dimensions of `e` that stand for `axis` in a layout as "OIHW4i16o".
+double LayoutSize(const Expr& e, std::string_view layout, char axis) {
+  std::vector<TensorType> t = TensorsOf(e->checked_type());
+  if (t.empty()) return 1;
+  double n = 1;
+  int64_t dim = 0;
+  for (char c : layout) {
+    if (!isalpha(static_cast<unsigned char>(c))) continue;
+    if (dim >= static_cast<int64_t>(t[0]->shape.size())) break;
+    if (toupper(c) == axis) n *= static_cast<double>(relay::DimOf(t[0]->shape[dim]));
+    ++dim;
+  }
+  return n;
+}
+std::string KernelLayout(const CallNode* call, const char* otherwise) {
+  if (!call->attrs.defined()) return otherwise;
+  try {
+    return runtime::GetField(call->attrs.get(), "kernel_layout").As<std::string>();
+  } catch (const Error&) {
+    return otherwise;
+  }
+}
+
+double FlopsOf(const CallNode* call, const Expr& e) {
+  const auto* op = call->op.as<OpNode>();
+  const relay::OpDef* def = relay::DefOf(call->op);
+  if (!op || !def) return 0;
+  std::string_view name = op->name.view();
+  double out = Elements(e), in = call->args.empty() ? 0 : Elements(call->args[0]);
+  bool heavy = def->pattern == relay::OpPattern::kOutEWiseFusable;
+  if (heavy && call->args.size() >= 2 && name.find("conv") != name.npos) {
+    const Expr& weight = call->args[1];
+    // Each output element (each input element, where the convolution is transposed) meets the weights of one channel.
+    if (name.find("transpose") != name.npos) {
+      double channels = LayoutSize(weight, KernelLayout(call, "IOHW"), 'I');
+      return 2 * in * Elements(weight) / std::max(channels, 1.0);
+    }
+    double channels = LayoutSize(weight, KernelLayout(call, "OIHW"), 'O');
+    return 2 * out * Elements(weight) / std::max(channels, 1.0);
+  }
+  if (heavy && call->args.size() >= 2) {
+    double rows = out / std::max(Dim(e, 1), 1.0);  // all products in a row
+    return 2 * out * (in / std::max(rows, 1.0));
+  }
+  switch (def->pattern) {
+    case relay::OpPattern::kElemWise:
+    case relay::OpPattern::kBroadcast:
+      return out;
+    case relay::OpPattern::kInjective:
+    case relay::OpPattern::kTuple:
+      return 0;
+    default:
+      return std::max(in, out);
+  }
+}
+
+double Seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+// ---- The peak: twelve chains of multiply-adds cover a latency of four cycles on two units, and more.
+
+constexpr int kChains = 12;
+#if defined(__x86_64__)
+__attribute__((target("avx512f"))) double Chains512(int64_t rounds) {
+  __m512 x = _mm512_set1_ps(0.999f), y = _mm512_set1_ps(0.001f), a[kChains];
+  for (int i = 0; i < kChains; ++i) a[i] = _mm512_set1_ps(static_cast<float>(i));
+  for (int64_t r = 0; r < rounds; ++r) {
+#pragma GCC unroll 12
+    for (int i = 0; i < kChains; ++i) {
+      a[i] = _mm512_fmadd_ps(a[i], x, y);
+      asm volatile("" : "+v"(a[i]));
+    }
+  }
+  return 2.0 * kChains * 16 * static_cast<double>(rounds);
+}
+__attribute__((target("avx2,fma"))) double Chains256(int64_t rounds) {
+  __m256 x = _mm256_set1_ps(0.999f), y = _mm256_set1_ps(0.001f), a[kChains];
+  for (int i = 0; i < kChains; ++i) a[i] = _mm256_set1_ps(static_cast<float>(i));
+  for (int64_t r = 0; r < rounds; ++r) {
+#pragma GCC unroll 12
+    for (int i = 0; i < kChains; ++i) {
+      a[i] = _mm256_fmadd_ps(a[i], x, y);
+      asm volatile("" : "+x"(a[i]));
+    }
+  }
+  return 2.0 * kChains * 8 * static_cast<double>(rounds);
+}
+#endif
+double ChainsPlain(int64_t rounds) {
+  typedef float Vec __attribute__((vector_size(16)));
+  Vec x = {0.999f, 0.999f, 0.999f, 0.999f}, y = {0.001f, 0.001f, 0.001f, 0.001f}, a[kChains];
+  for (int i = 0; i < kChains; ++i) a[i] = x * static_cast<float>(i);
+  for (int64_t r = 0; r < rounds; ++r) {
+#pragma GCC unroll 12
+    for (int i = 0; i < kChains; ++i) {
+      a[i] = a[i] * x + y;
+#if defined(__x86_64__)
+      asm volatile("" : "+x"(a[i]));
+#elif defined(__aarch64__)
+      asm volatile("" : "+w"(a[i]));
+#endif
+    }
+  }
+  return 2.0 * kChains * 4 * static_cast<double>(rounds);
+}
+double Chains(int64_t rounds) {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512f")) return Chains512(rounds);
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return Chains256(rounds);
+#endif
+  return ChainsPlain(rounds);
+}
+
+/// The best of some tries of `body(task)` on all threads; the sum of what it returns, by the second.
+template <class F>
+double BestRate(const F& body) {
+  struct Closure {
+    const F* body;
+    std::vector<double> done;
+  };
+  double best = 0;
+  for (int round = 0; round < 6; ++round) {
+    Closure c{&body, std::vector<double>(static_cast<size_t>(runtime::threading::NumThreads()))};
+    double begin = Seconds();
+    runtime::threading::Launch(
+        [](int task, int, void* p) {
+          auto* c = static_cast<Closure*>(p);
+          c->done[static_cast<size_t>(task)] = (*c->body)(task);
+          return 0;
+        },
+        &c, static_cast<int>(c.done.size()));
+    double took = Seconds() - begin, sum = 0;
+    for (double d : c.done) sum += d;
+    best = std::max(best, sum / std::max(took, 1e-9));
+  }
+  return best;
+}
+
+Roofline Measure() {
+  Roofline r;
+  double begin = Seconds();
+  Chains(20000);
+  auto rounds = static_cast<int64_t>(20000 * 0.015 / std::max(Seconds() - begin, 1e-7));
+  r.flops_per_second = BestRate([&](int) { return Chains(std::max<int64_t>(rounds, 1)); });
+  // Larger than the caches of most machines, for each thread its own.
+  constexpr size_t kWords = (32 << 20) / sizeof(uint64_t);
+  size_t threads = static_cast<size_t>(runtime::threading::NumThreads());
+  std::unique_ptr<uint64_t[]> memory(new uint64_t[kWords * threads]);
+  r.bytes_per_second = BestRate([&](int task) {
+    uint64_t* p = memory.get() + static_cast<size_t>(task) * kWords;
+    if (p[0] != 1) std::fill(p, p + kWords, uint64_t{1});  // the first time: pages come into being
+    uint64_t sum[8] = {};
+    for (size_t i = 0; i < kWords; i += 8) {
+      for (size_t k = 0; k < 8; ++k) sum[k] += p[i + k];
+    }
+    uint64_t total = 0;
+    for (uint64_t s : sum) total += s;
+    asm volatile("" : : "r"(total));
+    return static_cast<double>(kWords * sizeof(uint64_t));
+  });
+  return r;
+}
+
+}  // namespace
+
+Work WorkOf(const Function& func) {
+  Work w;
+  for (const relay::Var& p : func->params) w.bytes += Bytes(p);
+  w.bytes += Bytes(func->body);
+  relay::PostOrder(func->body, [&](const Expr& e) {
+    if (const auto* call = e.as<CallNode>()) w.flops += FlopsOf(call, e);
+  });
+  return w;
+}
+
+double Roofline::SecondsFor(const Work& w) const {
+  return std::max(w.flops / flops_per_second, w.bytes / bytes_per_second);
+}
+
+const Roofline& MeasuredRoofline() {
+  static const Roofline r = Measure();
+  return r;
+}
+
+}  // namespace baton::driver

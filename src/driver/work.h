@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// How much a kernel has to do, and how much the machine can do.
+#pragma once
+
+#include <baton/relay/expr.h>
+
+namespace baton::driver {
+
+/// What a fusion group computes at least, whatever its code.
+struct Work {
+  double flops = 0;  ///< two a multiply-add of a convolution or product, one an element of other arithmetic
+  double bytes = 0;  ///< of its inputs and outputs, each once
+};
+Work WorkOf(const relay::Function& func);
+
+/// What this machine can do at best with the threads of the pool.
+struct Roofline {
+  double flops_per_second = 0;  ///< float32, by fused multiply-adds in registers
+  double bytes_per_second = 0;  ///< reading memory that no cache holds
+  /// The least time for some work.
+  double SecondsFor(const Work& w) const;
+};
+/// Measured once a process, in about a fifth of a second.
+const Roofline& MeasuredRoofline();
+
+}  // namespace baton::driver

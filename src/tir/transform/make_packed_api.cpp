@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// The function behind a PackedFunc: takes pointers to data and shapes, finds the sizes, checks them, calls.
+#include <baton/tir/functor.h>
+#include <baton/tir/lower.h>
+#include <baton/tir/op.h>
+
+#include <optional>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+namespace baton::tir {
+namespace {
+
+PrimExpr LoadHandle(const Var& base, int64_t index) {
+  static const Op op = Op::GetOrCreate("tir.load_handle");
+  return Call(DataType::Handle(), op, {base, PrimExpr(index)});
+}
+/// An array of numbers behind a pointer.
+Buffer View(const Var& pointer, DataType dtype, int64_t size) {
+  BufferNode n;
+  n.data = pointer, n.dtype = dtype, n.shape = {PrimExpr(size)}, n.name = pointer->name_hint;
+  return Buffer(std::move(n));
+}
+
+/// Sizes in the shapes of buffers that are no parameters become parameters, at the end.
+PrimFunc WithSizes(const PrimFunc& f) {
+  std::unordered_set<const Object*> known;
+  for (const Var& p : f->params) known.insert(p.get());
+  Array<Var> params = f->params;
+  for (const Var& p : f->params) {
+    if (!f->buffer_map.count(p)) continue;
+    for (const PrimExpr& d : f->buffer_map.at(p)->shape) {
+      PostOrderVisitExpr(d, [&](const PrimExpr& e) {
+        if (const auto* v = e.as<VarNode>(); v && known.insert(v).second) params.push_back(GetRef<Var>(v));
+      });
+    }
+  }
+  if (params.size() == f->params.size()) return f;
+  PrimFunc out = f;
+  out.CopyOnWrite()->params = params;
+  return out;
+}
+
+}  // namespace
+
+PackedApi MakePackedApi(const GlobalVar& var, const PrimFunc& func) {
+  const std::string name = func->GetAttr<String>(baton::attr::kGlobalSymbol, var->name_hint).str();
+  PackedApi api;
+  api.func = WithSizes(func);
+  const Array<Var>& params = api.func->params;
+  const auto& buffers = api.func->buffer_map;
+  // Variables that are a dimension of a buffer as they stand; trailing parameters that are need not be given.
+  std::unordered_set<const Object*> sizes;
+  for (const Var& p : params) {
+    if (!buffers.count(p)) continue;
+    for (const PrimExpr& d : buffers.at(p)->shape) {
+      if (d.as<VarNode>()) sizes.insert(d.get());
+    }
+  }
+  size_t required = params.size();
+  while (required > 0 && sizes.count(params[static_cast<int64_t>(required) - 1].get())) --required;
+  api.num_required = static_cast<int64_t>(required);
+
+  Var slots("slots", DataType::Handle());
+  const int64_t num = 2 * static_cast<int64_t>(params.size());
+  Buffer ints = View(slots, DataType::Int(64), num), floats = View(slots, DataType::Float(64), num);
+  struct Wrap {
+    std::optional<Var> var;  // none: an assertion
+    PrimExpr value;
+    std::string message;
+  };
+  std::vector<Wrap> wraps;
+  VarMap bound;
+  auto let = [&](const Var& v, PrimExpr value) {
+    Var own(v->name_hint, v->dtype);
+    bound[v.get()] = own;
+    wraps.push_back({own, std::move(value), ""});
+    return own;
+  };
+  for (size_t i = 0; i < params.size(); ++i) {
+    int64_t k = static_cast<int64_t>(i);
+    const Var& p = params[k];
+    DataType t = p->dtype;
+    if (t.is_handle()) {
+      let(p, LoadHandle(slots, 2 * k));
+    } else if (i < required) {
+      PrimExpr at = 2 * k;
+      PrimExpr value = t.is_floating() ? PrimExpr(BufferLoad(floats, {at})) : PrimExpr(BufferLoad(ints, {at}));
+      let(p, t.is_bool() ? PrimExpr(NE(value, PrimExpr(0))) : cast(t, value));
+    }
+  }
+  struct Check {
+    PrimExpr size, dim;
+    std::string message;
+  };
+  std::vector<Check> checks;
+  for (size_t i = 0; i < params.size(); ++i) {
+    int64_t k = static_cast<int64_t>(i);
+    if (!buffers.count(params[k])) continue;
+    const Buffer& b = buffers.at(params[k]);
+    Var shape(String(b->name.str() + "_shape"), DataType::Handle());
+    Buffer view = View(shape, DataType::Int(64), static_cast<int64_t>(b->shape.size()));
+    bool used = false;
+    for (size_t d = 0; d < b->shape.size(); ++d) {
+      const PrimExpr& e = b->shape[static_cast<int64_t>(d)];
+      if (as_const_int(e)) continue;  // the caller compares literals
+      if (!used) wraps.push_back({shape, LoadHandle(slots, 2 * k + 1), ""});
+      used = true;
+      PrimExpr size = BufferLoad(view, {PrimExpr(static_cast<int64_t>(d))});
+      if (const auto* v = e.as<VarNode>(); v && !bound.count(v)) {
+        let(GetRef<Var>(v), cast(v->dtype, size));
+      } else {
+        checks.push_back({size, e,
+                          "`" + name + "`: dimension " + std::to_string(d) + " of argument `" + b->name.str() +
+                              "` does not fit the other arguments"});
+      }
+    }
+  }
+  for (const Check& c : checks) {
+    PostOrderVisitExpr(c.dim, [&](const PrimExpr& e) {
+      if (const auto* v = e.as<VarNode>(); v && !bound.count(v)) {
+        throw CompileError("function `" + name + "`: size `" + v->name_hint.str() +
+                           "` stands in no shape alone, so that it cannot be read from the arguments; make it a "
+                           "parameter of the function, in front of the last tensor");
+      }
+    });
+    wraps.push_back({std::nullopt, EQ(cast(DataType::Int(64), Substitute(c.dim, bound)), c.size), c.message});
+  }
+  for (size_t i = required; i < params.size(); ++i) {
+    int64_t k = static_cast<int64_t>(i);
+    PrimExpr given = BufferLoad(ints, {PrimExpr(2 * k + 1)}), value = BufferLoad(ints, {PrimExpr(2 * k)});
+    wraps.push_back(
+        {std::nullopt, Or(EQ(given, PrimExpr(0)), EQ(value, cast(DataType::Int(64), bound.at(params[k].get())))),
+         "`" + name + "`: argument `" + params[k]->name_hint.str() + "` is not the size that the tensors have"});
+  }
+  Array<PrimExpr> args;
+  for (const Var& p : params) args.push_back(bound.at(p.get()));
+  Stmt body = Evaluate(PrimExpr(Call(DataType::Int(32), var, args)));
+  for (size_t i = wraps.size(); i-- > 0;) {
+    Wrap& w = wraps[i];
+    if (w.var) {
+      LetStmtNode n;
+      n.var = *w.var, n.value = w.value, n.body = body;
+      body = LetStmt(std::move(n));
+    } else {
+      AssertStmtNode n;
+      n.condition = w.value, n.message = StringImm(String(w.message)), n.body = body;
+      body = AssertStmt(std::move(n));
+    }
+  }
+  api.caller = PrimFunc({slots}, body);
+  api.caller = WithAttr(api.caller, baton::attr::kGlobalSymbol, Any(String(kPackedCallPrefix + name)));
+  api.caller = WithAttr(api.caller, attr::kPackedOf, Any(api.func));
+  api.caller = WithAttr(api.caller, attr::kNumRequired, Any(api.num_required));
+  return api;
+}
+
+}  // namespace baton::tir
