@@ -79,7 +79,14 @@ void BindTensor(const BatonFunctionSpec* f, int i, const ArgValue& v, void** slo
 }
 
 void Call(const BatonFunctionSpec* f, const Args& args) {
-  if (args.size() != f->num_params && args.size() != f->num_required) ThrowArity(f->name, f->num_required, args.size());
+  if (args.size() != f->num_params && args.size() != f->num_required) {
+    std::string names;
+    for (int i = 0; i < f->num_params; ++i) {
+      names += i ? ", " : "(";
+      names += f->params[i].name;
+    }
+    ThrowArity(f->name, (names + ")").c_str(), f->num_required, args.size());
+  }
   std::string slots(static_cast<size_t>(f->num_params) * 16, '\0');  // aligned as by new
   for (int i = 0; i < args.size(); ++i) {
     void** slot = reinterpret_cast<void**>(slots.data()) + 2 * i;
