@@ -118,13 +118,6 @@ PackedApi MakePackedApi(const GlobalVar& var, const PrimFunc& func) {
     }
   }
   for (const Check& c : checks) {
-    PostOrderVisitExpr(c.dim, [&](const PrimExpr& e) {
-      if (const auto* v = e.as<VarNode>(); v && !bound.count(v)) {
-        throw CompileError("function `" + name + "`: size `" + v->name_hint.str() +
-                           "` stands in no shape alone, so that it cannot be read from the arguments; make it a "
-                           "parameter of the function, in front of the last tensor");
-      }
-    });
     wraps.push_back({std::nullopt, EQ(cast(DataType::Int(64), Substitute(c.dim, bound)), c.size), c.message});
   }
   for (size_t i = required; i < params.size(); ++i) {
