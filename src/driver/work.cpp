@@ -120,50 +120,62 @@ double Seconds() { return std::chrono::duration<double>(std::chrono::steady_cloc
 
 // ---- The peak: twelve chains of multiply-adds cover a latency of four cycles on two units, and more.
 
-constexpr int kChains = 12;
+#define BATON_EACH_CHAIN(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11)
+constexpr double kChains = 12;
 #if defined(__x86_64__)
 __attribute__((target("avx512f"))) double Chains512(int64_t rounds) {
-  __m512 x = _mm512_set1_ps(0.999f), y = _mm512_set1_ps(0.001f), a[kChains];
-  for (int i = 0; i < kChains; ++i) a[i] = _mm512_set1_ps(static_cast<float>(i));
+  __m512 x = _mm512_set1_ps(0.999f), y = _mm512_set1_ps(0.001f);
+#define BATON_START(i) __m512 a##i = _mm512_set1_ps(i);
+  BATON_EACH_CHAIN(BATON_START)
+#undef BATON_START
   for (int64_t r = 0; r < rounds; ++r) {
-#pragma GCC unroll 12
-    for (int i = 0; i < kChains; ++i) {
-      a[i] = _mm512_fmadd_ps(a[i], x, y);
-      asm volatile("" : "+v"(a[i]));
-    }
+#define BATON_STEP(i)                 \
+  a##i = _mm512_fmadd_ps(a##i, x, y); \
+  asm volatile("" : "+v"(a##i));
+    BATON_EACH_CHAIN(BATON_STEP)
+#undef BATON_STEP
   }
-  return 2.0 * kChains * 16 * static_cast<double>(rounds);
+  return 2 * kChains * 16 * static_cast<double>(rounds);
 }
 __attribute__((target("avx2,fma"))) double Chains256(int64_t rounds) {
-  __m256 x = _mm256_set1_ps(0.999f), y = _mm256_set1_ps(0.001f), a[kChains];
-  for (int i = 0; i < kChains; ++i) a[i] = _mm256_set1_ps(static_cast<float>(i));
+  __m256 x = _mm256_set1_ps(0.999f), y = _mm256_set1_ps(0.001f);
+#define BATON_START(i) __m256 a##i = _mm256_set1_ps(i);
+  BATON_EACH_CHAIN(BATON_START)
+#undef BATON_START
   for (int64_t r = 0; r < rounds; ++r) {
-#pragma GCC unroll 12
-    for (int i = 0; i < kChains; ++i) {
-      a[i] = _mm256_fmadd_ps(a[i], x, y);
-      asm volatile("" : "+x"(a[i]));
-    }
+#define BATON_STEP(i)                 \
+  a##i = _mm256_fmadd_ps(a##i, x, y); \
+  asm volatile("" : "+x"(a##i));
+    BATON_EACH_CHAIN(BATON_STEP)
+#undef BATON_STEP
   }
-  return 2.0 * kChains * 8 * static_cast<double>(rounds);
+  return 2 * kChains * 8 * static_cast<double>(rounds);
 }
 #endif
 double ChainsPlain(int64_t rounds) {
   typedef float Vec __attribute__((vector_size(16)));
-  Vec x = {0.999f, 0.999f, 0.999f, 0.999f}, y = {0.001f, 0.001f, 0.001f, 0.001f}, a[kChains];
-  for (int i = 0; i < kChains; ++i) a[i] = x * static_cast<float>(i);
-  for (int64_t r = 0; r < rounds; ++r) {
-#pragma GCC unroll 12
-    for (int i = 0; i < kChains; ++i) {
-      a[i] = a[i] * x + y;
+  Vec x = {0.999f, 0.999f, 0.999f, 0.999f}, y = {0.001f, 0.001f, 0.001f, 0.001f};
 #if defined(__x86_64__)
-      asm volatile("" : "+x"(a[i]));
+#define BATON_KEEP(v) asm volatile("" : "+x"(v))
 #elif defined(__aarch64__)
-      asm volatile("" : "+w"(a[i]));
+#define BATON_KEEP(v) asm volatile("" : "+w"(v))
+#else
+#define BATON_KEEP(v) asm volatile("" : "+m"(v))
 #endif
-    }
+#define BATON_START(i) Vec a##i = x * static_cast<float>(i);
+  BATON_EACH_CHAIN(BATON_START)
+#undef BATON_START
+  for (int64_t r = 0; r < rounds; ++r) {
+#define BATON_STEP(i)  \
+  a##i = a##i * x + y; \
+  BATON_KEEP(a##i);
+    BATON_EACH_CHAIN(BATON_STEP)
+#undef BATON_STEP
   }
-  return 2.0 * kChains * 4 * static_cast<double>(rounds);
+#undef BATON_KEEP
+  return 2 * kChains * 4 * static_cast<double>(rounds);
 }
+#undef BATON_EACH_CHAIN
 double Chains(int64_t rounds) {
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("avx512f")) return Chains512(rounds);
