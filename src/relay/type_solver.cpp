@@ -179,15 +179,17 @@ bool TypeSolver::Unify(const Type& x, const Type& y) {
       Type other, fewer;
       const size_t np = p->type_params.size(), nq = q->type_params.size();
       if (np || nq) {
-        // Parameters that only one of both has are open: `fn[A](A) -> A` serves where `fn(int32) -> int32` is wanted.
+        // Type variables stand within bound holes, too. Parameters that only one of both has are open: `fn[A](A) -> A`
+        // serves where `fn(int32) -> int32` is wanted.
         std::vector<std::pair<const Object*, Type>> with_p, with_q;
         for (size_t i = nq; i < np; ++i) with_p.push_back({p->type_params[i].get(), NewHole()});
         for (size_t i = 0; i < nq; ++i)
           with_q.push_back({q->type_params[i].get(), i < np ? Type(p->type_params[i]) : NewHole()});
-        other = Substitute(FuncType(Array<TypeVar>(), q->arg_types, q->ret_type, q->type_constraints), with_q);
+        other = Substitute(Resolve(FuncType(Array<TypeVar>(), q->arg_types, q->ret_type, q->type_constraints)), with_q);
         q = other.as<FuncTypeNode>();
         if (!with_p.empty()) {
-          fewer = Substitute(FuncType(Array<TypeVar>(), p->arg_types, p->ret_type, p->type_constraints), with_p);
+          fewer =
+              Substitute(Resolve(FuncType(Array<TypeVar>(), p->arg_types, p->ret_type, p->type_constraints)), with_p);
           p = fewer.as<FuncTypeNode>();
         }
       }

@@ -570,7 +570,9 @@ Type Inferencer::Instantiate(const FuncTypeNode* f, const Array<Type>& type_args
   for (size_t i = 0; i < f->type_params.size(); ++i) {
     with.push_back({f->type_params[i].get(), i < type_args.size() ? type_args[i] : solver_.NewHole()});
   }
-  return TypeSolver::Substitute(FuncType(Array<TypeVar>(), f->arg_types, f->ret_type, f->type_constraints), with);
+  // Type variables stand within bound holes, too.
+  Type open = solver_.Resolve(FuncType(Array<TypeVar>(), f->arg_types, f->ret_type, f->type_constraints));
+  return TypeSolver::Substitute(open, with);
 }
 
 std::string Inferencer::ArgsLabel(const CallNode* call) {
