@@ -3,8 +3,9 @@
 
 `light_*` come from the onnx package with constant weights: shapes and arithmetic are the real networks', values are
 not, and their weights are made by operators that ONNX Runtime runs anew each time, so times beside it mean little.
-`resnet50` and `squeezenet` are the same networks with random weights of the size that training starts from, so that
-no value is special.
+`resnet50` and the others without that prefix are the same networks with random weights of the size that training starts
+from, so that no value is special. `conv1d` and `conv3d` are stacks of such convolutions, as audio and video models
+have them.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ LIGHT = (
     "vgg19",
     "zfnet512",
 )
+RANDOM = ("resnet50", "squeezenet", "shufflenet", "bvlc_alexnet", "densenet121", "inception_v2")
 HEADLINE = ("minilm", "resnet50", "squeezenet")  # the geometric mean that the project is held to
 _FORMAT = 2  # raise it when a written model changes
 
@@ -226,11 +228,40 @@ def _small(name: str, build: Callable, width: int) -> Model:
     return Model(name, _write(name, build), {"x": x})
 
 
+def _conv_stack(shape: tuple[int, ...], layers: list[tuple[int, int, int]]):
+    """Convolutions (output channels, edge of the window, stride), each with a bias and a ReLU."""
+    from onnx import TensorProto, helper, numpy_helper
+
+    rng, space = np.random.default_rng(0), len(shape) - 2
+    nodes, weights, value, channels = [], [], "x", shape[1]
+    for i, (out, edge, stride) in enumerate(layers):
+        size = (out, channels, *[edge] * space)
+        for name, array in ((f"w{i}", rng.normal(0, np.sqrt(2 / np.prod(size[1:])), size)), (f"b{i}", rng.normal(0, 0.05, out))):
+            weights.append(numpy_helper.from_array(array.astype(np.float32), name))
+        nodes.append(
+            helper.make_node(
+                "Conv", [value, f"w{i}", f"b{i}"], [f"c{i}"], strides=[stride] * space, pads=[edge // 2] * (2 * space)
+            )
+        )
+        value, channels = f"v{i}" if i < len(layers) - 1 else "y", out
+        nodes.append(helper.make_node("Relu", [f"c{i}"], [value]))
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+    graph = helper.make_graph(nodes, "convs", [x], [y], weights)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def _convs(name: str, shape: tuple[int, ...], layers: list[tuple[int, int, int]]) -> Model:
+    x = np.random.default_rng(1).standard_normal(shape, dtype=np.float32)
+    return Model(name, _write(name, functools.partial(_conv_stack, shape, layers)), {"x": x})
+
+
 _BUILDERS: dict[str, Callable[[], Model]] = {
     "minilm": functools.partial(_minilm, 128),
     "minilm16": functools.partial(_minilm, 16),
-    "resnet50": functools.partial(_random_light, "resnet50"),
-    "squeezenet": functools.partial(_random_light, "squeezenet"),
+    **{name: functools.partial(_random_light, name) for name in RANDOM},
+    "conv1d": functools.partial(_convs, "conv1d", (1, 64, 1000), [(128, 5, 1), (128, 5, 2), (256, 3, 1), (256, 3, 2)]),
+    "conv3d": functools.partial(_convs, "conv3d", (1, 3, 8, 56, 56), [(32, 3, 1), (64, 3, 2), (64, 3, 1), (128, 3, 2)]),
     "opchain": functools.partial(_small, "opchain", _opchain, 16),
     "opchain_dense": functools.partial(_small, "opchain_dense", _opchain_dense, 16),
     "mlp": functools.partial(_small, "mlp", _mlp, 784),
