@@ -20,6 +20,7 @@ bool StaticType(const Expr& e, std::vector<int64_t>* shape, DataType* dtype) {
   *dtype = t->dtype;
   return true;
 }
+int64_t Rank(const Array<PrimExpr>& at) { return static_cast<int64_t>(at.size()); }
 int64_t Product(const std::vector<int64_t>& shape) {
   int64_t n = 1;
   for (int64_t d : shape) n *= d;
@@ -140,19 +141,46 @@ class Vectorizer : public tir::ExprFunctor<PrimExpr(const PrimExpr&)> {
     } else {
       throw NoVectorForm{};
     }
+    if (HasMerged(v)) throw NoVectorForm{};
     if (!v.as<IntImmNode>() && !v.as<FloatImmNode>()) v = steps_->Let("e", v);
     known_.push_back({t, at, v});
     return v;
   }
 
-  PrimExpr Load(const te::Tensor& t, const Array<PrimExpr>& at) {
+  /// True if the expression has an index of a merged dimension, the last one aside.
+  bool HasMerged(const PrimExpr& e) const {
+    if (site_.merged < 2) return false;
+    bool found = false;
+    tir::PostOrderVisitExpr(e, [&](const PrimExpr& x) {
+      for (int64_t i = Rank(at_) - site_.merged; i + 1 < Rank(at_); ++i) found = found || x.same_as(at_[i]);
+    });
+    return found;
+  }
+  /// The index with merged dimensions as one, which they must be in `t`, too, if it has them.
+  Array<PrimExpr> Merge(const te::Tensor& t, Array<PrimExpr> at) const {
+    if (site_.merged < 2) return at;
+    int64_t n = Rank(at), rank = Rank(at_), used = 0;
+    for (const PrimExpr& x : at) used += x.dtype().lanes() > 1 || HasMerged(x);
+    if (used == 0) return at;
+    if (used != site_.merged || n < used) throw NoVectorForm{};
+    for (int64_t i = 1; i <= used; ++i) {
+      if (!tir::ExprDeepEqual(at[n - i], at_[rank - i]) ||
+          kernel::Known(t->shape[n - i]) != g_.shape_[static_cast<size_t>(rank - i)])
+        throw NoVectorForm{};
+      if (i > 1) at.Set(n - i, I(0));
+    }
+    return at;
+  }
+
+  PrimExpr Load(const te::Tensor& t, const Array<PrimExpr>& whole) {
     auto it = g_.placeholder_.find(t->op.get());
     if (it == g_.placeholder_.end()) throw NoVectorForm{};
     const Buffer& b = g_.buffers_[it->second];
-    bool same_shape = t->shape.size() == g_.shape_.size() && Here(at);
+    bool same_shape = t->shape.size() == g_.shape_.size() && Here(whole);
     for (size_t i = 0; same_shape && i < g_.shape_.size(); ++i)
       same_shape = kernel::Known(t->shape[static_cast<int64_t>(i)]) == g_.shape_[i];
     if (same_shape) return ReadMasked(b, site_.offset, site_.lanes, site_.mask);
+    Array<PrimExpr> at = Merge(t, whole);
     PrimExpr base = I(0), wide;
     int64_t step = 0, stride = 1;
     for (size_t i = at.size(); i-- > 0;) {

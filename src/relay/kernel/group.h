@@ -21,6 +21,8 @@ struct Site {
   PrimExpr offset;     ///< the same in the flat output
   int64_t lanes = 1;   ///< along the last dimension
   PrimExpr mask;       ///< lanes that exist; null: all
+  /// So many last dimensions are one: their place is the last index, the others are variables that stand for nothing.
+  int64_t merged = 1;
 };
 
 class Group {

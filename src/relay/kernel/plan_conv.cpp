@@ -20,7 +20,8 @@ ConvPlan PlanConv(const Machine& mc, const ConvShape& s) {
       return step * static_cast<double>(s.steps) + 20 + 2.0 * static_cast<double>(elements * vectors);
     };
     for (int64_t t = 1; t <= std::min<int64_t>(s.width, 28); ++t) {
-      for (int64_t r = 1; r <= (t == s.width && !s.flat ? std::min<int64_t>(s.height, 8) : 1); ++r) {
+      for (int64_t r = 1; r <= (t == s.width && !s.flat ? std::min<int64_t>(s.height, s.width == 1 ? 28 : 8) : 1);
+           ++r) {
         int64_t acc = r * t * v;
         if (acc + v + 1 > mc.registers) continue;
         auto strip = [&](int64_t rows, int64_t vectors) {

@@ -26,10 +26,19 @@ int64_t BlockOf(int64_t channels, int64_t lanes) {
 
 bool StaticImage(const Expr& e, Ints* shape) {
   const auto* t = e->checked_type_.as<TensorTypeNode>();
-  return t && t->shape.size() == 4 && StaticShape(t->shape, shape);
+  return t && t->shape.size() >= 3 && t->shape.size() <= 5 && StaticShape(t->shape, shape);
 }
 
-std::string Blocked(int64_t b) { return "NCHW" + std::to_string(b) + "c"; }
+/// Layouts of images with so many dimensions.
+std::string PlainLayout(size_t rank) { return rank == 3 ? "NCW" : rank == 4 ? "NCHW" : "NCDHW"; }
+std::string Blocked(size_t rank, int64_t b) { return PlainLayout(rank) + std::to_string(b) + "c"; }
+/// The shape of a value a channel, in blocks.
+Array<int64_t> PerChannel(const Ints& image, int64_t block) {
+  Array<int64_t> s{1, image[1] / block};
+  for (size_t d = 2; d < image.size(); ++d) s.push_back(1);
+  s.push_back(block);
+  return s;
+}
 
 Expr LayoutTransform(const Expr& x, const std::string& from, const std::string& to) {
   static const Op op = Op::Get("layout_transform");
@@ -60,9 +69,9 @@ class LayoutMutator : public MixedModeMutator {
     return it == blocked_.end() ? nullptr : &it->second;
   }
   /// The value in blocks of `size`; made by a transform where it is not there.
-  Expr Get(const Expr& plain, int64_t size) {
+  Expr Get(const Expr& plain, size_t rank, int64_t size) {
     if (const Block* b = Find(plain); b && b->size == size) return b->value;
-    Expr t = LayoutTransform(plain, "NCHW", Blocked(size));
+    Expr t = LayoutTransform(plain, PlainLayout(rank), Blocked(rank, size));
     if (!Find(plain)) Put(plain, t, size);
     return t;
   }
@@ -74,8 +83,9 @@ class LayoutMutator : public MixedModeMutator {
   Expr Plain(const Expr& value, int64_t size, const Ints& shape, const Span& span) {
     value->span = span;
     // With one pixel the order of elements is the same in both.
-    Expr plain = shape[2] == 1 && shape[3] == 1 ? Reshape(value, Array<int64_t>(shape.begin(), shape.end()))
-                                                : LayoutTransform(value, Blocked(size), "NCHW");
+    bool pixel = std::count(shape.begin() + 2, shape.end(), 1) == static_cast<int64_t>(shape.size()) - 2;
+    Expr plain = pixel ? Reshape(value, Array<int64_t>(shape.begin(), shape.end()))
+                       : LayoutTransform(value, Blocked(shape.size(), size), PlainLayout(shape.size()));
     plain->span = span;
     Put(plain, value, size);
     return plain;
@@ -86,11 +96,28 @@ class LayoutMutator : public MixedModeMutator {
     const OpDef* def = call ? DefOf(call->op) : nullptr;
     Ints shape;
     if (!def || !pre->checked_type_.defined() || !StaticImage(GetRef<Expr>(pre), &shape)) return post;
-    if (call->op == op::conv2d) return Convolution(pre, post, shape);
-    if (call->op == op::max_pool2d) return Pool<MaxPoolAttrs<2>>(pre, post, shape);
-    if (call->op == op::avg_pool2d) return Pool<AvgPoolAttrs<2>>(pre, post, shape);
-    if (call->op == op::global_avg_pool2d || call->op == op::global_max_pool2d)
-      return Pool<GlobalPoolAttrs<2>>(pre, post, shape);
+    switch (shape.size()) {
+      case 3:
+        if (call->op == op::conv1d) return Convolution<1>(pre, post, shape);
+        if (call->op == op::max_pool1d) return Pool<MaxPoolAttrs<1>>(post, shape);
+        if (call->op == op::avg_pool1d) return Pool<AvgPoolAttrs<1>>(post, shape);
+        if (call->op == op::global_avg_pool1d || call->op == op::global_max_pool1d)
+          return Pool<GlobalPoolAttrs<1>>(post, shape);
+        break;
+      case 4:
+        if (call->op == op::conv2d) return Convolution<2>(pre, post, shape);
+        if (call->op == op::max_pool2d) return Pool<MaxPoolAttrs<2>>(post, shape);
+        if (call->op == op::avg_pool2d) return Pool<AvgPoolAttrs<2>>(post, shape);
+        if (call->op == op::global_avg_pool2d || call->op == op::global_max_pool2d)
+          return Pool<GlobalPoolAttrs<2>>(post, shape);
+        break;
+      default:
+        if (call->op == op::conv3d) return Convolution<3>(pre, post, shape);
+        if (call->op == op::max_pool3d) return Pool<MaxPoolAttrs<3>>(post, shape);
+        if (call->op == op::avg_pool3d) return Pool<AvgPoolAttrs<3>>(post, shape);
+        if (call->op == op::global_avg_pool3d || call->op == op::global_max_pool3d)
+          return Pool<GlobalPoolAttrs<3>>(post, shape);
+    }
     if (call->op->IsInstance<OpNode>() && call->op.as<OpNode>()->name == "concatenate")
       return Concatenate(pre, post, shape);
     if (def->name == std::string_view("nn.bias_add")) return BiasAdd(pre, post, shape);
@@ -100,42 +127,47 @@ class LayoutMutator : public MixedModeMutator {
     return post;
   }
 
+  template <int N>
   Expr Convolution(const CallNode* pre, const Expr& post, const Ints& out) {
     const auto* call = post.as<CallNode>();
-    const auto& a = *static_cast<const Conv2DAttrs*>(call->attrs.get());
+    const auto& a = *static_cast<const ConvAttrs<N>*>(call->attrs.get());
+    const std::string plain = PlainLayout(N + 2), weights = ForSpace<N>("OIW", "OIHW", "OIDHW");
     Ints in, w;
-    if (!(a.data_layout == "NCHW") || !(a.kernel_layout == "OIHW") ||
-        (!a.out_layout.empty() && !(a.out_layout == "NCHW")))
+    if (!(a.data_layout == plain) || !(a.kernel_layout == weights) ||
+        (!a.out_layout.empty() && !(a.out_layout == plain)))
       return post;
     if (!StaticImage(pre->args[0], &in) || !StaticImage(pre->args[1], &w) || !call->args[1].as<ConstantNode>())
       return post;
     if (!(pre->args[0]->checked_type_.as<TensorTypeNode>()->dtype == DataType::Float(32))) return post;
     if (std::count(in.begin(), in.end(), 0) || std::count(out.begin(), out.end(), 0)) return post;
-    bool depthwise = a.groups > 1 && a.groups == in[1] && a.groups == out[1];
-    if (a.groups != 1 && !depthwise) return post;
-    int64_t ob = BlockOf(out[1], lanes_), ib = BlockOf(in[1], lanes_);
-    if (ib == 0 && in[1] <= 4) ib = in[1];  // an image's channels are one block
+    bool depthwise = N < 3 && a.groups > 1 && a.groups == in[1] && a.groups == out[1];
+    int64_t groups = depthwise ? 1 : a.groups;
+    int64_t ob = BlockOf(out[1] / groups, lanes_), ib = BlockOf(in[1] / groups, lanes_);
+    if (ib == 0 && in[1] / groups <= 4) ib = in[1] / groups;  // an image's channels are one block
     if (depthwise) ib = ob;
     if (ob == 0 || ib == 0) return post;
-    std::string kernel = "OIHW" + std::to_string(depthwise ? 1 : ib) + "i" + std::to_string(ob) + "o";
-    Expr data = Get(call->args[0], ib), weight = LayoutTransform(call->args[1], "OIHW", kernel);
-    auto attrs = runtime::make_object<Conv2DAttrs>(a);
-    attrs->data_layout = String(Blocked(ib));
+    // Groups that leave lanes empty, or channels alone that lie plain already, are not worth another order.
+    if (groups > 1 && (ob < lanes_ || ib < 4)) return post;
+    if (depthwise && !Find(call->args[0]) && !std::count(a.strides.begin(), a.strides.end(), 2)) return post;
+    std::string kernel = weights + std::to_string(depthwise ? 1 : ib) + "i" + std::to_string(ob) + "o";
+    Expr data = Get(call->args[0], N + 2, ib), weight = LayoutTransform(call->args[1], weights, kernel);
+    auto attrs = runtime::make_object<ConvAttrs<N>>(a);
+    attrs->data_layout = String(Blocked(N + 2, ib));
     attrs->kernel_layout = String(kernel);
-    attrs->out_layout = String(Blocked(ob));
-    Expr value = MakeCall(depthwise ? op::depthwise_conv2d_nchwc : op::conv2d_nchwc, {data, weight},
-                          Attrs(ObjectPtr<Object>(attrs)));
-    return Plain(value, ob, out, post->span);
+    attrs->out_layout = String(Blocked(N + 2, ob));
+    Op op = Downcast<Op>(call->op);
+    if (N == 2) op = depthwise ? op::depthwise_conv2d_nchwc : op::conv2d_nchwc;
+    return Plain(MakeCall(op, {data, weight}, Attrs(ObjectPtr<Object>(attrs))), ob, out, post->span);
   }
 
   template <class A>
-  Expr Pool(const CallNode*, const Expr& post, const Ints& out) {
+  Expr Pool(const Expr& post, const Ints& out) {
     const auto* call = post.as<CallNode>();
     const Block* b = Find(call->args[0]);
     const auto& a = *static_cast<const A*>(call->attrs.get());
-    if (!b || !(a.layout == "NCHW")) return post;
+    if (!b || !(a.layout == PlainLayout(out.size()))) return post;
     auto attrs = runtime::make_object<A>(a);
-    attrs->layout = String(Blocked(b->size));
+    attrs->layout = String(Blocked(out.size(), b->size));
     if constexpr (requires { attrs->out_layout; }) attrs->out_layout = String();
     return Plain(MakeCall(Downcast<Op>(call->op), {b->value}, Attrs(ObjectPtr<Object>(attrs))), b->size, out,
                  post->span);
@@ -146,7 +178,7 @@ class LayoutMutator : public MixedModeMutator {
     const auto* tuple = call->args[0].as<TupleNode>();
     const auto* pre_tuple = pre->args[0].as<TupleNode>();
     int64_t axis = runtime::GetField(call->attrs.get(), "axis").As<int64_t>();
-    if (!tuple || !pre_tuple || (axis != 1 && axis != -3)) return post;
+    if (!tuple || !pre_tuple || (axis != 1 && axis != 1 - static_cast<int64_t>(out.size()))) return post;
     // One block size for all, taken from those that are in blocks; at least half of them must be.
     int64_t size = 0, have = 0;
     for (const Expr& f : tuple->fields) {
@@ -164,7 +196,7 @@ class LayoutMutator : public MixedModeMutator {
       if (b && b->size != size) return post;
     }
     Array<Expr> fields;
-    for (const Expr& f : tuple->fields) fields.push_back(Get(f, size));
+    for (const Expr& f : tuple->fields) fields.push_back(Get(f, out.size(), size));
     return Plain(MakeCall(Downcast<Op>(call->op), {Tuple(fields)}, call->attrs), size, out, post->span);
   }
 
@@ -173,8 +205,8 @@ class LayoutMutator : public MixedModeMutator {
     const Block* b = Find(call->args[0]);
     int64_t axis = runtime::GetField(call->attrs.get(), "axis").As<int64_t>();
     const auto* t = pre->args[1]->checked_type_.as<TensorTypeNode>();
-    if (!b || (axis != 1 && axis != -3) || !t || t->shape.size() != 1) return post;
-    return Plain(Add(b->value, Reshape(call->args[1], {1, out[1] / b->size, 1, 1, b->size})), b->size, out, post->span);
+    if (!b || (axis != 1 && axis != 1 - static_cast<int64_t>(out.size())) || !t || t->shape.size() != 1) return post;
+    return Plain(Add(b->value, Reshape(call->args[1], PerChannel(out, b->size))), b->size, out, post->span);
   }
 
   Expr Unary(const CallNode* call, const Expr& post, const Ints& out) {
@@ -195,11 +227,12 @@ class LayoutMutator : public MixedModeMutator {
       int64_t n = 1;
       for (int64_t d : s) n *= d;
       if (s == out) {
-        args.push_back(Get(call->args[i], size));
+        args.push_back(Get(call->args[i], out.size(), size));
       } else if (n == 1) {
         args.push_back(s.empty() ? call->args[i] : Reshape(call->args[i], {1}));
-      } else if (n == out[1] && s.size() >= 3 && s[s.size() - 3] == out[1]) {  // a value a channel
-        args.push_back(Reshape(call->args[i], {1, out[1] / size, 1, 1, size}));
+      } else if (n == out[1] && s.size() + 1 >= out.size() &&
+                 s[s.size() + 1 - out.size()] == out[1]) {  // a value a channel
+        args.push_back(Reshape(call->args[i], PerChannel(out, size)));
       } else {
         return post;
       }

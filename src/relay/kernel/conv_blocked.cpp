@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions over images in blocks of channels (NCHW16c). A register tile is some neighbouring elements of the image
+// Convolutions over images in blocks of channels (NCHW16c, NCW16c, NCDHW16c), in groups or not. A register tile is some neighbouring elements of the image
 // by some blocks of output channels; each step of the sum broadcasts an input element to a vector of weights. Each
 // output adds in one order: blocks of input channels, rows and columns of the window, channels of the block.
 #include <baton/relay/lower.h>
@@ -8,26 +8,41 @@
 #include <baton/topi/layout.h>
 
 #include <algorithm>
+#include <utility>
 
-#include "group.h"
+#include "conv.h"
 #include "plan.h"
 
 namespace baton::relay::kernel {
 namespace {
 
+/// A convolution over volumes of rows of pixels; one over fewer dimensions has extents of 1.
 struct Conv {
-  int64_t batch, in_blocks, in_lanes, in_height, in_width;
-  int64_t out_blocks, lanes, height, width;
-  int64_t window_h, window_w, step_h, step_w, dilation_h, dilation_w, top, left;
+  int64_t batch, groups = 1;
+  int64_t in_blocks, in_lanes, in_depth = 1, in_height = 1, in_width = 1;  ///< blocks of channels: a group's
+  int64_t out_blocks, lanes, depth = 1, height = 1, width = 1;
+  int64_t window_d = 1, window_h = 1, window_w = 1, step_d = 1, step_h = 1, step_w = 1;
+  int64_t dilation_d = 1, dilation_h = 1, dilation_w = 1, front = 0, top = 0, left = 0;
+  int64_t rank = 2;        ///< spatial dimensions
+  bool in_columns = true;  ///< the only spatial dimension is the width, else the height
   bool depthwise = false;
-  /// Rows and columns of the input that the window touches, padding included.
+  /// Planes, rows and columns of the input that the window touches, padding included.
+  int64_t padded_depth() const { return (depth - 1) * step_d + (window_d - 1) * dilation_d + 1; }
   int64_t padded_height() const { return (height - 1) * step_h + (window_h - 1) * dilation_h + 1; }
   int64_t padded_width() const { return (width - 1) * step_w + (window_w - 1) * dilation_w + 1; }
-  bool needs_padding() const { return top > 0 || left > 0 || padded_height() > in_height || padded_width() > in_width; }
+  bool needs_padding() const {
+    return front > 0 || top > 0 || left > 0 || padded_depth() > in_depth || padded_height() > in_height ||
+           padded_width() > in_width;
+  }
+  int64_t all_in() const { return groups * in_blocks; }
+  int64_t all_out() const { return groups * out_blocks; }
+  int64_t pixels() const { return depth * height * width; }
+  int64_t window() const { return window_d * window_h * window_w; }
 };
 
-/// Reads layouts "NCHW<b>c", kernel "OIHW<i>i<o>o"; false for others.
-bool ReadConv(const Group& g, const Conv2DAttrs& a, bool depthwise, Conv* c) {
+/// Reads layouts "NCHW<b>c", kernel "OIHW<i>i<o>o" and those of other dimensions; false for others.
+template <int N>
+bool ReadConv(const Group& g, const ConvAttrs<N>& a, Conv* c) {
   auto split = [](const String& layout, std::string_view whole, size_t parts) {
     std::vector<topi::LayoutDim> d = topi::ParseLayout(layout.view(), "nn.contrib_conv2d_NCHWc");
     if (d.size() != whole.size() + parts) return false;
@@ -36,26 +51,47 @@ bool ReadConv(const Group& g, const Conv2DAttrs& a, bool depthwise, Conv* c) {
     }
     return true;
   };
+  const char *images = ForSpace<N>("NCW", "NCHW", "NCDHW"), *weights = ForSpace<N>("OIW", "OIHW", "OIDHW");
   String out_layout = a.out_layout.empty() ? a.data_layout : a.out_layout;
-  if (!split(a.data_layout, "NCHW", 1) || !split(out_layout, "NCHW", 1) || !split(a.kernel_layout, "OIHW", 2))
+  if (!split(a.data_layout, images, 1) || !split(out_layout, images, 1) || !split(a.kernel_layout, weights, 2))
     return false;
   std::vector<topi::LayoutDim> k = topi::ParseLayout(a.kernel_layout.view(), "");
-  if (k[4].axis != 'I' || k[5].axis != 'O') return false;
+  if (k[N + 2].axis != 'I' || k[N + 3].axis != 'O') return false;
   const auto &x = g.arg_shape(0), &w = g.arg_shape(1), &o = g.out_shape();
-  if (x.size() != 5 || w.size() != 6 || o.size() != 5) return false;
-  auto pair = [](const Array<int64_t>& v, int64_t* h, int64_t* wd) { *h = v[0], *wd = v.size() > 1 ? v[1] : v[0]; };
-  c->batch = x[0], c->in_blocks = x[1], c->in_height = x[2], c->in_width = x[3], c->in_lanes = x[4];
-  c->out_blocks = o[1], c->height = o[2], c->width = o[3], c->lanes = o[4];
-  c->window_h = w[2], c->window_w = w[3];
-  pair(a.strides, &c->step_h, &c->step_w);
-  pair(a.dilation, &c->dilation_h, &c->dilation_w);
-  pair(a.padding, &c->top, &c->left);
-  c->depthwise = depthwise;
-  if (depthwise) {
-    return a.groups == c->in_blocks * c->in_lanes && c->in_lanes == c->lanes && c->in_blocks == c->out_blocks &&
-           w[1] == 1 && w[4] == 1 && w[5] == c->lanes && w[0] == c->out_blocks;
+  if (x.size() != N + 3 || w.size() != N + 4 || o.size() != N + 3) return false;
+  c->rank = N;
+  c->batch = x[0], c->in_lanes = x[N + 2], c->lanes = o[N + 2];
+  int64_t in_blocks = x[1], out_blocks = o[1];
+  if (a.groups < 1) return false;
+  c->depthwise = a.groups > 1 && w[1] == 1 && w[N + 2] == 1;
+  // A row of pixels as a column lets the tile cut it anywhere; where each channel stands alone rows are what is cut.
+  c->in_columns = N > 1 || c->depthwise;
+  for (int64_t d = 0; d < N; ++d) {
+    auto number = [&](const Array<int64_t>& v) { return v.size() > 1 ? v[d] : v[0]; };
+    int64_t in = x[d + 2], out = o[d + 2], window = w[d + 2], step = number(a.strides), dilation = number(a.dilation),
+            before = number(a.padding);
+    switch (c->in_columns ? N - 1 - d : 1) {
+      case 0:
+        c->in_width = in, c->width = out, c->window_w = window, c->step_w = step, c->dilation_w = dilation;
+        c->left = before;
+        break;
+      case 1:
+        c->in_height = in, c->height = out, c->window_h = window, c->step_h = step, c->dilation_h = dilation;
+        c->top = before;
+        break;
+      default:
+        c->in_depth = in, c->depth = out, c->window_d = window, c->step_d = step, c->dilation_d = dilation;
+        c->front = before;
+    }
   }
-  return a.groups == 1 && w[0] == c->out_blocks && w[1] == c->in_blocks && w[4] == c->in_lanes && w[5] == c->lanes;
+  if (c->depthwise) {
+    c->in_blocks = in_blocks, c->out_blocks = out_blocks;
+    return N < 3 && a.groups == in_blocks * c->in_lanes && c->in_lanes == c->lanes && in_blocks == out_blocks &&
+           w[N + 3] == c->lanes && w[0] == out_blocks;
+  }
+  if (in_blocks % a.groups || out_blocks % a.groups) return false;
+  c->groups = a.groups, c->in_blocks = in_blocks / a.groups, c->out_blocks = out_blocks / a.groups;
+  return w[0] == out_blocks && w[1] == c->in_blocks && w[N + 2] == c->in_lanes && w[N + 3] == c->lanes;
 }
 
 class ConvWriter {
@@ -65,17 +101,20 @@ class ConvWriter {
     pad_ = c_.needs_padding();
     row_ = (pad_ ? c_.padded_width() : c_.in_width) * c_.in_lanes;
     rows_ = pad_ ? c_.padded_height() : c_.in_height;
+    planes_ = pad_ ? c_.padded_depth() : c_.in_depth;
+    slices_ = c_.depth;
     ConvShape s;
-    s.batch = c_.batch, s.out_blocks = c_.out_blocks, s.height = c_.height, s.width = c_.width;
-    s.steps = c_.in_blocks * c_.in_lanes * c_.window_h * c_.window_w;
-    s.input_bytes = c_.batch * c_.in_blocks * c_.in_lanes * c_.in_height * c_.in_width * 4;
-    s.weight_bytes = s.steps * c_.out_blocks * c_.lanes * 4;
-    s.flat = !pad_ && c_.window_h == 1 && c_.window_w == 1 && c_.step_h == 1 && c_.step_w == 1;
-    if (s.flat) s.width *= s.height, s.height = 1;
+    s.out_blocks = c_.out_blocks, s.height = c_.height, s.width = c_.width;
+    s.steps = c_.in_blocks * c_.in_lanes * c_.window();
+    s.input_bytes = c_.batch * c_.all_in() * c_.in_lanes * c_.in_depth * c_.in_height * c_.in_width * 4;
+    s.weight_bytes = s.steps * c_.all_out() * c_.lanes * 4;
+    s.flat = !pad_ && c_.window() == 1 && c_.step_d == 1 && c_.step_h == 1 && c_.step_w == 1;
+    if (s.flat) s.width = c_.pixels(), s.height = 1, slices_ = 1;
+    s.batch = items();
     if (c_.depthwise) {
       // One vector of channels at a time; the window's weights and a row of inputs are in registers too.
       s.out_blocks = 1;
-      s.steps = c_.window_h * c_.window_w;
+      s.steps = c_.window();
       s.weight_bytes = 0;
       s.batch *= c_.out_blocks;
       plan_ = PlanConv(mc, s);
@@ -94,15 +133,15 @@ class ConvWriter {
       flat_ = s.flat;
     }
     height_ = flat_ ? 1 : c_.height;
-    width_ = flat_ ? c_.height * c_.width : c_.width;
+    width_ = flat_ ? c_.pixels() : c_.width;
   }
 
   Stmt Write() {
-    if (c_.batch * c_.out_blocks * c_.height * c_.width == 0) return Effect(I(0));
+    if (c_.batch * c_.all_out() * c_.pixels() == 0) return Effect(I(0));
     Steps steps;
     Buffer padded;
     if (pad_) {
-      padded = Buffer::Make({I(c_.batch * c_.in_blocks * rows_ * row_)}, dtype_, "padded");
+      padded = Buffer::Make({I(c_.batch * c_.all_in() * planes_ * rows_ * row_)}, dtype_, "padded");
       steps.Add(Pad(padded));
       input_ = padded;
     }
@@ -111,6 +150,8 @@ class ConvWriter {
   }
 
  private:
+  /// Images of a group each, or planes of them, that units are parts of.
+  int64_t items() const { return c_.batch * c_.groups * slices_; }
   ForKind Kind() const { return plan_.parallel ? ForKind::kParallel : ForKind::kSerial; }
 
   /// count elements from `at` become value(offset, lanes, mask).
@@ -135,17 +176,25 @@ class ConvWriter {
       return tir::broadcast_to(tir::make_const(dtype_, 0), static_cast<int>(lanes));
     };
     return Loop(
-        "plane", I(c_.batch * c_.in_blocks * rows_),
+        "plane", I(c_.batch * c_.all_in() * planes_ * rows_),
         [&](const PrimExpr& line) {
           Steps s;
           PrimExpr at = s.Let("to", line * I(row_)), y = s.Let("y", floormod(line, I(rows_)) - I(c_.top));
-          PrimExpr from = s.Let("from", (floordiv(line, I(rows_)) * I(c_.in_height) + y) * I(c_.in_width * il));
+          PrimExpr plane = floordiv(line, I(rows_)), inside_volume;
+          if (planes_ > 1 || c_.front > 0) {
+            PrimExpr z = s.Let("z", floormod(plane, I(planes_)) - I(c_.front));
+            plane = floordiv(plane, I(planes_)) * I(c_.in_depth) + z;
+            inside_volume = I(0) <= z && z < I(c_.in_depth);
+          }
+          PrimExpr from = s.Let("from", (plane * I(c_.in_height) + y) * I(c_.in_width * il));
           Steps inside;
           if (left) inside.Add(Span_(padded, at, left * il, zero));
           inside.Add(Span_(padded, at + I(left * il), copied * il,
                            [&](const PrimExpr& i, int64_t lanes) { return Read(input_, from + i, lanes); }));
           if (right) inside.Add(Span_(padded, at + I((left + copied) * il), right * il, zero));
-          s.Add(If(I(0) <= y && y < I(c_.in_height), inside.Done(), Span_(padded, at, row_, zero)));
+          PrimExpr there = I(0) <= y && y < I(c_.in_height);
+          if (inside_volume.defined()) there = inside_volume && there;
+          s.Add(If(there, inside.Done(), Span_(padded, at, row_, zero)));
           return s.Done();
         },
         Kind());
@@ -156,7 +205,7 @@ class ConvWriter {
     chunks_ = CeilDiv(tiles, plan_.chunk);
     groups_ = CeilDiv(c_.out_blocks, plan_.vectors);
     return Loop(
-        "unit", I(c_.batch * chunks_ * groups_),
+        "unit", I(items() * chunks_ * groups_),
         [&](PrimExpr unit) {
           Steps s;
           PrimExpr chunk = I(0), group = I(0), image = I(0);
@@ -169,14 +218,23 @@ class ConvWriter {
             return v;
           };
           if (plan_.channels_first || c_.depthwise) {
-            chunk = take("chunk", chunks_, c_.batch * groups_ == 1);
-            image = take("image", c_.batch, groups_ == 1);
+            chunk = take("chunk", chunks_, items() * groups_ == 1);
+            image = take("image", items(), groups_ == 1);
             group = take("group", groups_, true);
           } else {
-            group = take("group", groups_, c_.batch * chunks_ == 1);
-            chunk = take("chunk", chunks_, c_.batch == 1);
-            image = take("image", c_.batch, true);
+            group = take("group", groups_, items() * chunks_ == 1);
+            chunk = take("chunk", chunks_, items() == 1);
+            image = take("image", items(), true);
           }
+          auto part = [&](const char* name, int64_t extent, int64_t rest) {
+            if (extent == 1) return I(0);
+            if (rest == 1) return std::exchange(image, I(0));
+            PrimExpr v = s.Let(name, floormod(image, I(extent)));
+            image = s.Let("item", floordiv(image, I(extent)));
+            return v;
+          };
+          slice_ = part("slice", slices_, c_.batch * c_.groups);
+          part_ = part("part", c_.groups, c_.batch);
           image_ = image;
           int64_t full = c_.out_blocks / plan_.vectors, tail = c_.out_blocks % plan_.vectors;
           Stmt a = full ? Chunk(chunk, group, plan_.vectors) : Stmt(), b = tail ? Chunk(chunk, group, tail) : Stmt();
@@ -230,15 +288,17 @@ class ConvWriter {
   Stmt Tile(const PrimExpr& y_expr, const PrimExpr& x_expr, int64_t rows, int64_t columns) {
     Steps s;
     PrimExpr y = Known(y_expr) >= 0 ? y_expr : s.Let("y", y_expr), x = Known(x_expr) >= 0 ? x_expr : s.Let("x", x_expr);
-    int64_t lanes = c_.lanes, plane = rows_ * row_;
+    int64_t lanes = c_.lanes, volume = planes_ * rows_ * row_;
     int64_t pixels = rows * columns;
-    PrimExpr first_plane = c_.depthwise ? image_ * I(c_.in_blocks) + block0_ : image_ * I(c_.in_blocks);
-    PrimExpr in0 = s.Let("in0", first_plane * I(plane) + y * I(c_.step_h * row_) + x * I(c_.step_w * c_.in_lanes));
-    int64_t weight_block = (c_.depthwise ? 1 : c_.in_blocks * c_.in_lanes) * c_.window_h * c_.window_w * lanes;
-    PrimExpr w0 = s.Let("w0", block0_ * I(weight_block));
-    int64_t image_size = c_.height * c_.width;
-    PrimExpr out0 = s.Let(
-        "out0", ((image_ * I(c_.out_blocks) + block0_) * I(image_size) + y * I(flat_ ? 0 : c_.width) + x) * I(lanes));
+    PrimExpr first = image_ * I(c_.all_in()) + (c_.depthwise ? block0_ : part_ * I(c_.in_blocks));
+    PrimExpr in0 = s.Let("in0", first * I(volume) + slice_ * I(c_.step_d * rows_ * row_) + y * I(c_.step_h * row_) +
+                                    x * I(c_.step_w * c_.in_lanes));
+    int64_t weight_block = (c_.depthwise ? 1 : c_.in_blocks * c_.in_lanes) * c_.window() * lanes;
+    PrimExpr block = part_ * I(c_.out_blocks) + block0_;
+    PrimExpr w0 = s.Let("w0", block * I(weight_block));
+    PrimExpr out0 = s.Let("out0", ((image_ * I(c_.all_out()) + block) * I(c_.pixels()) +
+                                   slice_ * I(c_.height * c_.width) + y * I(flat_ ? 0 : c_.width) + x) *
+                                      I(lanes));
     Buffer acc = Buffer::Make({I(pixels * vectors_ * lanes)}, dtype_, "acc", "local");
     auto at = [&](int64_t p, int64_t v) { return kernel::Span(I((p * vectors_ + v) * lanes), lanes); };
     auto value = [&](int64_t p, int64_t v) -> PrimExpr { return tir::BufferLoad(acc, {at(p, v)}); };
@@ -270,10 +330,11 @@ class ConvWriter {
       while (c_.in_lanes % u) --u;
       if (c_.in_lanes <= 4) u = c_.in_lanes;
       body.Add(Loop("ic", I(c_.in_blocks), [&](const PrimExpr& ic) {
+        return Loop("kd", I(c_.window_d), [&](const PrimExpr& kd) {
         return Loop("kh", I(c_.window_h), [&](const PrimExpr& kh) {
           return Loop("kw", I(c_.window_w), [&](const PrimExpr& kw) {
-            PrimExpr in = in0 + ic * I(plane) + kh * I(c_.dilation_h * row_) + kw * I(c_.dilation_w * c_.in_lanes);
-            PrimExpr w = w0 + ((ic * I(c_.window_h) + kh) * I(c_.window_w) + kw) * I(c_.in_lanes * lanes);
+            PrimExpr in = in0 + ic * I(volume) + kd * I(c_.dilation_d * rows_ * row_) + kh * I(c_.dilation_h * row_) + kw * I(c_.dilation_w * c_.in_lanes);
+            PrimExpr w = w0 + (((ic * I(c_.window_d) + kd) * I(c_.window_h) + kh) * I(c_.window_w) + kw) * I(c_.in_lanes * lanes);
             return Loop("i", I(c_.in_lanes / u), [&](const PrimExpr& i) {
               Steps k;
               for (int64_t j = 0; j < u; ++j) {
@@ -292,6 +353,7 @@ class ConvWriter {
             });
           });
         });
+        });
       }));
     }
     body.Add(Finish(acc, y, x, out0, rows, columns));
@@ -301,13 +363,21 @@ class ConvWriter {
 
   Stmt Finish(const Buffer& acc, const PrimExpr& y, const PrimExpr& x, const PrimExpr& out0, int64_t rows,
               int64_t columns) {
-    int64_t lanes = c_.lanes, image_size = c_.height * c_.width;
+    int64_t lanes = c_.lanes;
     auto store = [&](int64_t r, const PrimExpr& t, int64_t v, PrimExpr value) {
       Site site;
       PrimExpr yy = y + I(r), xx = x + t;
-      if (flat_) yy = floordiv(xx, I(c_.width)), xx = floormod(xx, I(c_.width));
-      site.at = {image_, block0_ + I(v), yy, xx, I(0)};
-      site.offset = out0 + t * I(lanes) + I((v * image_size + r * c_.width) * lanes);
+      PrimExpr zz = slice_;
+      if (flat_) {
+        zz = floordiv(xx, I(c_.height * c_.width)), xx = floormod(xx, I(c_.height * c_.width));
+        yy = floordiv(xx, I(c_.width)), xx = floormod(xx, I(c_.width));
+      }
+      site.at = {image_, part_ * I(c_.out_blocks) + block0_ + I(v)};
+      if (c_.rank > 2) site.at.push_back(zz);
+      if (c_.rank > 1 || !c_.in_columns) site.at.push_back(yy);
+      if (c_.in_columns) site.at.push_back(xx);
+      site.at.push_back(I(0));
+      site.offset = out0 + t * I(lanes) + I((v * c_.pixels() + r * c_.width) * lanes);
       site.lanes = lanes;
       return g_.Finish(site, std::move(value));
     };
@@ -341,34 +411,43 @@ class ConvWriter {
   Buffer input_, weight_;
   ConvPlan plan_;
   bool pad_ = false, flat_ = false;
-  int64_t row_ = 0, rows_ = 0;      // of an input plane as it is read: elements of a row, rows
+  int64_t row_ = 0, rows_ = 0, planes_ = 1;  // of an input as it is read: elements of a row, rows, planes
+  int64_t slices_ = 1;                       // planes of the output that are units of their own
   int64_t height_ = 1, width_ = 1;  // of an output plane as tiles cut it
   int64_t chunks_ = 1, groups_ = 1, vectors_ = 1;
-  PrimExpr image_, block0_;
+  PrimExpr image_, part_, slice_, block0_;  // part: the group
 };
 
-Stmt WriteConv(const Group& g, const Call& anchor, const Target& target, bool depthwise) {
-  const auto* a = anchor->attrs.as<Conv2DAttrs>();
+template <int N>
+Stmt WriteConv(const Group& g, const Call& anchor, const Target& target) {
+  const auto* a = anchor->attrs.as<ConvAttrs<N>>();
   DataType t = g.anchor_dtype();
   if (!a || (t != DataType::Float(32) && t != DataType::Float(64)) || g.num_args() != 2 || g.arg_dtype(0) != t ||
       g.arg_dtype(1) != t)
     return Stmt();
   Conv c;
   Machine mc = MachineOf(target, t);
-  if (!ReadConv(g, *a, depthwise, &c) || c.lanes > mc.lanes || (c.lanes & (c.lanes - 1))) return Stmt();
+  if (!ReadConv(g, *a, &c) || c.lanes > mc.lanes || (c.lanes & (c.lanes - 1))) return Stmt();
   return ConvWriter(g, c, mc).Write();
 }
 
-tir::PrimFunc GenerateConv(const Function& func, const Call& anchor, const String&, const Target& target) {
-  return Generate(func, anchor, [&](const Group& g) { return WriteConv(g, anchor, target, false); });
-}
-tir::PrimFunc GenerateDepthwise(const Function& func, const Call& anchor, const String&, const Target& target) {
-  return Generate(func, anchor, [&](const Group& g) { return WriteConv(g, anchor, target, true); });
-}
+}  // namespace
 
+template <int N>
+tir::PrimFunc GenerateBlockedConv(const Function& func, const Call& anchor, const Target& target) {
+  return Generate(func, anchor, [&](const Group& g) { return WriteConv<N>(g, anchor, target); });
+}
+template tir::PrimFunc GenerateBlockedConv<1>(const Function&, const Call&, const Target&);
+template tir::PrimFunc GenerateBlockedConv<2>(const Function&, const Call&, const Target&);
+template tir::PrimFunc GenerateBlockedConv<3>(const Function&, const Call&, const Target&);
+
+namespace {
+tir::PrimFunc GenerateConv(const Function& func, const Call& anchor, const String&, const Target& target) {
+  return GenerateBlockedConv<2>(func, anchor, target);
+}
 const bool registered = [] {
   RegisterKernelGenerator("nn.contrib_conv2d_NCHWc", GenerateConv);
-  RegisterKernelGenerator("nn.contrib_depthwise_conv2d_NCHWc", GenerateDepthwise);
+  RegisterKernelGenerator("nn.contrib_depthwise_conv2d_NCHWc", GenerateConv);
   return true;
 }();
 
