@@ -132,7 +132,7 @@ def test_virtual_machine(program):
     for out in (vm.invoke("main", x), vm.run(x), vm.invoke("main", x=x)):
         tvm.testing.assert_allclose(out.numpy(), want, rtol=1e-5, atol=1e-6)
     assert len(vm.get_outputs()) == 1 and vm.benchmark(tvm.cpu(), x, repeat=1).mean > 0
-    with pytest.raises(AttributeError, match="not `other`"):
+    with pytest.raises(AttributeError, match="no function `other`"):
         vm.invoke("other", x)
 
 
