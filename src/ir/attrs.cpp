@@ -39,6 +39,12 @@ void BaseAttrsNode::InitByPackedArgs(const runtime::Args& args, bool allow_unkno
   }
 }
 
+void BaseAttrsNode::VisitNonDefaultAttrs(runtime::AttrVisitor* v) {
+  for (const FieldInfo& f : TypeInfo::Get(type_index())->fields) {
+    if ((f.flags & kRequired) || !IsDefault(f, f.Get(this))) runtime::VisitField(this, f, v);
+  }
+}
+
 Array<AttrFieldInfo> BaseAttrsNode::ListFieldInfo() const {
   Array<AttrFieldInfo> out;
   for (const FieldInfo& f : TypeInfo::Get(type_index())->fields) {

@@ -12,13 +12,13 @@ class FunctionInstrumentNode : public Node<FunctionInstrumentNode, PassInstrumen
   static constexpr const char* _type_key = "instrument.FunctionInstrument";
   PackedFunc enter, exit, should_run, run_before, run_after, on_failed, on_skipped;
   static constexpr void Describe(auto& d) {
-    d(F<&FunctionInstrumentNode::enter>, "Called with nothing when the context is entered; may be null.");
-    d(F<&FunctionInstrumentNode::exit>, "Called when it is left.");
-    d(F<&FunctionInstrumentNode::should_run>, "(module, info) -> bool.");
-    d(F<&FunctionInstrumentNode::run_before>, "(module, info).");
-    d(F<&FunctionInstrumentNode::run_after>, "(module, info).");
-    d(F<&FunctionInstrumentNode::on_failed>, "(module, info, error).");
-    d(F<&FunctionInstrumentNode::on_skipped>, "(module, info, reason).");
+    d(F<&FunctionInstrumentNode::enter>, "Called with nothing when the context is entered; may be null.", kNullable);
+    d(F<&FunctionInstrumentNode::exit>, "Called when it is left.", kNullable);
+    d(F<&FunctionInstrumentNode::should_run>, "(module, info) -> bool.", kNullable);
+    d(F<&FunctionInstrumentNode::run_before>, "(module, info).", kNullable);
+    d(F<&FunctionInstrumentNode::run_after>, "(module, info).", kNullable);
+    d(F<&FunctionInstrumentNode::on_failed>, "(module, info, error).", kNullable);
+    d(F<&FunctionInstrumentNode::on_skipped>, "(module, info, reason).", kNullable);
   }
   void EnterPassContext() const final {
     if (enter.defined()) enter();

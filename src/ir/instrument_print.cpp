@@ -73,7 +73,7 @@ class PrintNode : public Node<PrintNode, PassInstrumentNode> {
     d(F<&PrintNode::passes>, "Names or patterns (* and ?) of passes; empty is all.");
     d(F<&PrintNode::functions>, "Names or patterns of functions; empty is all.");
     d(F<&PrintNode::directory>, "Where to write a file a step; empty prints.");
-    d(F<&PrintNode::sink>, "Called with each text instead; null prints.");
+    d(F<&PrintNode::sink>, "Called with each text instead; null prints.", kNullable);
   }
 
   void EnterPassContext() const final {}

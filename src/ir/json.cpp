@@ -15,10 +15,15 @@
 #include <baton/runtime/registry.h>
 #include <baton/support/bytes.h>
 #include <baton/support/json.h>
+#include <ir/json.h>
 #include <ir/pointer_map.h>
 
+#include <algorithm>
+#include <charconv>
 #include <cstring>
+#include <memory>
 #include <stdexcept>
+#include <unordered_map>
 
 namespace baton {
 namespace {
@@ -36,48 +41,6 @@ using support::JsonReader;
 using support::JsonWriter;
 
 constexpr int64_t kVersion = 1;
-constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-std::string Base64(const void* data, size_t n) {
-  const auto* p = static_cast<const uint8_t*>(data);
-  std::string out((n + 2) / 3 * 4, '=');
-  size_t o = 0;
-  for (size_t i = 0; i < n; i += 3) {
-    uint32_t v = p[i] << 16 | (i + 1 < n ? p[i + 1] << 8 : 0) | (i + 2 < n ? p[i + 2] : 0);
-    out[o] = kDigits[v >> 18];
-    out[o + 1] = kDigits[v >> 12 & 63];
-    if (i + 1 < n) out[o + 2] = kDigits[v >> 6 & 63];
-    if (i + 2 < n) out[o + 3] = kDigits[v & 63];
-    o += 4;
-  }
-  return out;
-}
-
-bool Unbase64(std::string_view s, std::string* out) {
-  static const auto* table = [] {
-    auto* t = new int8_t[256];
-    std::memset(t, -1, 256);
-    for (int i = 0; i < 64; ++i) t[static_cast<uint8_t>(kDigits[i])] = static_cast<int8_t>(i);
-    return t;
-  }();
-  if (s.size() % 4) return false;
-  out->clear();
-  out->reserve(s.size() / 4 * 3);
-  for (size_t i = 0; i < s.size(); i += 4) {
-    int pad = i + 4 == s.size() ? (s[i + 3] == '=') + (s[i + 3] == '=' && s[i + 2] == '=') : 0;
-    uint32_t v = 0;
-    for (int j = 0; j < 4; ++j) {
-      int d = j >= 4 - pad ? 0 : table[static_cast<uint8_t>(s[i + j])];
-      if (d < 0) return false;
-      v = v << 6 | static_cast<uint32_t>(d);
-    }
-    out->push_back(static_cast<char>(v >> 16));
-    if (pad < 2) out->push_back(static_cast<char>(v >> 8 & 255));
-    if (pad < 1) out->push_back(static_cast<char>(v & 255));
-  }
-  return true;
-}
-
 bool IsUtf8(std::string_view s) {
   while (!s.empty()) {
     size_t n = support::Utf8Sequence(s);
@@ -87,109 +50,151 @@ bool IsUtf8(std::string_view s) {
   return true;
 }
 
+/// What is written of a field.
+struct Part {
+  const FieldInfo* field;
+  std::string key;  ///< `,"name":`
+  bool source;      ///< of a text: a file's name goes without its folders
+};
+/// What is written of a type, read once off its table.
+struct Form {
+  std::string head;  ///< `{"type":"relay.Call"`
+  std::vector<Part> parts;
+  bool known = false;
+  bool op = false;
+};
+
 class Saver {
  public:
+  explicit Saver(bool sources) : sources_(sources) {}
+
   std::string Save(const ObjectRef& root) {
-    w_.BeginObject();
-    w_.Key("format"), w_.String("baton");
-    w_.Key("version"), w_.Int(kVersion);
-    w_.Key("nodes");
-    w_.BeginArray();
+    out_ = "{\"format\":\"baton\",\"version\":" + std::to_string(kVersion) + ",\"nodes\":[";
     if (root.defined() && !IsString(root.get())) Nodes(root.get());
-    w_.EndArray();
-    w_.Key("root");
-    Value(Any(root));
-    w_.EndObject();
-    out_ += '\n';
+    out_ += "],\"root\":";
+    if (root.defined())
+      Reference(root.get());
+    else
+      out_ += "null";
+    out_ += "}\n";
     return std::move(out_);
   }
 
  private:
   static bool IsString(const Object* o) { return o->type_index() == TypeIndex::kRuntimeString; }
 
-  template <class F>
-  static void ForEachPart(const Object* o, F f) {
+  const Form& FormOf(const Object* o) {
+    const uint32_t i = o->type_index();
+    if (i >= forms_.size()) forms_.resize(i + 1);
+    if (!forms_[i]) forms_[i] = std::make_unique<Form>(MakeForm(o));
+    return *forms_[i];
+  }
+  Form MakeForm(const Object* o) const {
+    Form f;
+    f.head = "{\"type\":\"" + o->GetTypeKey() + "\"";
+    f.op = o->IsInstance<OpNode>();
+    const TypeInfo* info = TypeInfo::Get(o->type_index());
+    f.known = info && info->create;
+    if (!f.known || f.op) return f;
+    for (const FieldInfo& field : info->fields) {
+      if (field.flags & kTransient) continue;
+      const bool text = field.type_name == String::ContainerType::_type_key;
+      if ((field.flags & kSource) && !sources_ && !text) continue;
+      f.parts.push_back({&field, ",\"" + std::string(field.name) + "\":", (field.flags & kSource) && text});
+    }
+    return f;
+  }
+
+  /// Puts the objects that `o` refers to on the stack, the first on top.
+  void Push(const Object* o) {
+    const size_t base = stack_.size();
+    auto push = [&](const Object* p) {
+      if (p && !IsString(p)) stack_.push_back(p);
+    };
     switch (o->type_index()) {
       case TypeIndex::kRuntimeArray:
-        for (const Any& a : static_cast<const ArrayObj*>(o)->items) f(a.object());
-        return;
-      case TypeIndex::kRuntimeMap:
-        for (const auto& e : static_cast<const MapObj*>(o)->entries) f(e.key.object()), f(e.value.object());
-        return;
-      case TypeIndex::kRuntimeNDArray:
-        return;
-      default:
+        for (const Any& a : static_cast<const ArrayObj*>(o)->items) push(a.object());
         break;
+      case TypeIndex::kRuntimeMap:
+        for (const auto& e : static_cast<const MapObj*>(o)->entries) push(e.key.object()), push(e.value.object());
+        break;
+      case TypeIndex::kRuntimeNDArray:
+        break;
+      default:
+        for (const Part& p : FormOf(o).parts) {
+          if (p.field->kind == FieldKind::kObject) push(p.field->Ref(o).get());
+        }
     }
-    if (o->IsInstance<OpNode>()) return;
-    if (const TypeInfo* info = TypeInfo::Get(o->type_index())) {
-      for (const FieldInfo& field : info->fields) {
-        if (field.kind == FieldKind::kObject) f(field.Ref(o).get());
-      }
-    }
+    std::reverse(stack_.begin() + static_cast<std::ptrdiff_t>(base), stack_.end());
   }
 
   void Nodes(const Object* root) {
-    std::vector<const Object*> stack{root}, parts;
-    while (!stack.empty()) {
-      const Object* o = stack.back();
+    stack_ = {root};
+    while (!stack_.empty()) {
+      const Object* o = stack_.back();
       bool fresh = false;
       int64_t& number = numbers_.Insert(o, &fresh);
-      if (!fresh) {
-        stack.pop_back();
-        if (number < 0) {
-          number = count_++;
-          Node(o);
-        }
+      if (fresh) {
+        number = -1;
+        Push(o);
         continue;
       }
-      number = -1;
-      parts.clear();
-      ForEachPart(o, [&](const Object* p) {
-        if (p && !IsString(p)) parts.push_back(p);
-      });
-      for (size_t i = parts.size(); i-- > 0;) {
-        if (!numbers_.Has(parts[i])) stack.push_back(parts[i]);
+      stack_.pop_back();
+      if (number < 0) {
+        number = count_++;
+        Node(o);
       }
     }
   }
 
+  void Int(int64_t v) {
+    char buffer[24];
+    out_.append(buffer, std::to_chars(buffer, buffer + sizeof buffer, v).ptr);
+  }
+  void Quoted(std::string_view s) { JsonWriter(&out_).String(s); }
   void Str(std::string_view s) {
     if (IsUtf8(s)) {
-      w_.String(s);
+      Quoted(s);
     } else {
-      w_.BeginObject(), w_.Key("bytes"), w_.String(Base64(s.data(), s.size())), w_.EndObject();
+      out_ += "{\"bytes\":\"" + json::Base64(s.data(), s.size()) + "\"}";
+    }
+  }
+  void Reference(const Object* o) {
+    if (IsString(o)) {
+      const auto* s = static_cast<const StringObj*>(o);
+      Str({s->data, s->size});
+    } else {
+      out_ += '[';
+      Int(*numbers_.Find(o));
+      out_ += ']';
     }
   }
 
   void Value(const Any& v) {
     switch (v.type_code()) {
       case kBatonNull:
-        w_.Null();
+        out_ += "null";
         return;
       case kBatonInt:
-        w_.Int(v.raw().v_int64);
+        Int(v.raw().v_int64);
         return;
       case kBatonBool:
-        w_.Bool(v.raw().v_int64 != 0);
+        out_ += v.raw().v_int64 ? "true" : "false";
         return;
       case kBatonFloat:
-        w_.Double(v.raw().v_float64);
+        JsonWriter(&out_, 0, true).Double(v.raw().v_float64);
         return;
       case kBatonDType:
-        w_.BeginObject(), w_.Key("dtype"), w_.String(runtime::DataType2String(v.raw().v_dtype)), w_.EndObject();
+        out_ += "{\"dtype\":";
+        Quoted(runtime::DataType2String(v.raw().v_dtype));
+        out_ += '}';
         return;
       case kBatonDevice:
-        w_.BeginObject(), w_.Key("device"), w_.BeginArray();
-        w_.Int(v.raw().v_device.device_type), w_.Int(v.raw().v_device.device_id), w_.EndArray(), w_.EndObject();
+        out_ += "{\"device\":[" + std::to_string(v.raw().v_device.device_type) + "," +
+                std::to_string(v.raw().v_device.device_id) + "]}";
         return;
       case kBatonObject:
-        if (IsString(v.object())) {
-          const auto* s = static_cast<const StringObj*>(v.object());
-          Str({s->data, s->size});
-        } else {
-          w_.BeginArray(), w_.Int(*numbers_.Find(v.object())), w_.EndArray();
-        }
+        Reference(v.object());
         return;
       default:
         throw runtime::ValueError("a value of kind `" + runtime::ValueKindName(v.raw()) + "` cannot be saved as JSON");
@@ -197,56 +202,78 @@ class Saver {
   }
 
   void Node(const Object* o) {
-    out_ += '\n';  // white space, so that a line is a node
-    w_.BeginObject();
-    w_.Key("type"), w_.String(o->GetTypeKey());
+    // White space between, so that a line is a node.
+    out_ += count_ > 1 ? ",\n" : "\n";
+    bool first = true;
+    auto item = [&](const Any& a) {
+      if (!first) out_ += ',';
+      first = false;
+      Value(a);
+    };
+    const Form& form = FormOf(o);
+    out_ += form.head;
     switch (o->type_index()) {
       case TypeIndex::kRuntimeArray:
-        w_.Key("data"), w_.BeginArray();
-        for (const Any& a : static_cast<const ArrayObj*>(o)->items) Value(a);
-        w_.EndArray();
+        out_ += ",\"data\":[";
+        for (const Any& a : static_cast<const ArrayObj*>(o)->items) item(a);
+        out_ += ']';
         break;
       case TypeIndex::kRuntimeMap:
-        w_.Key("data"), w_.BeginArray();
-        for (const auto& e : static_cast<const MapObj*>(o)->entries) Value(e.key), Value(e.value);
-        w_.EndArray();
+        out_ += ",\"data\":[";
+        for (const auto& e : static_cast<const MapObj*>(o)->entries) item(e.key), item(e.value);
+        out_ += ']';
         break;
       case TypeIndex::kRuntimeNDArray: {
         NDArray a = GetRef<NDArray>(static_cast<const NDArrayObj*>(o)).Contiguous();
-        w_.Key("dtype"), w_.String(runtime::DataType2String(a.dtype()));
-        w_.Key("shape"), w_.BeginArray();
-        for (int i = 0; i < a->ndim; ++i) w_.Int(a->shape[i]);
-        w_.EndArray();
-        w_.Key("data"), w_.String(Base64(a.data(), a.nbytes()));
+        out_ += ",\"dtype\":";
+        Quoted(runtime::DataType2String(a.dtype()));
+        out_ += ",\"shape\":[";
+        for (int i = 0; i < a->ndim; ++i) item(Any(a->shape[i]));
+        out_ += "],\"data\":\"" + json::Base64(a.data(), a.nbytes()) + "\"";
         break;
       }
       default:
-        Fields(o);
+        Fields(o, form);
     }
-    w_.EndObject();
+    out_ += '}';
   }
 
-  void Fields(const Object* o) {
-    if (o->IsInstance<OpNode>()) {
-      w_.Key("name"), w_.String(static_cast<const OpNode*>(o)->name.view());
+  void Fields(const Object* o, const Form& form) {
+    if (form.op) {
+      out_ += ",\"name\":";
+      Quoted(static_cast<const OpNode*>(o)->name.view());
       return;
     }
-    const TypeInfo* info = TypeInfo::Get(o->type_index());
-    if (!info || !info->create) {
+    if (!form.known) {
       throw runtime::ValueError("an object of type `" + o->GetTypeKey() +
                                 "` cannot be saved as JSON: its fields are not described");
     }
-    for (const FieldInfo& f : info->fields) {
+    for (const Part& part : form.parts) {
+      const FieldInfo& f = *part.field;
       const char* p = reinterpret_cast<const char*>(o) + f.offset;
-      if (f.kind == FieldKind::kObject && !f.Ref(o).defined()) continue;
-      w_.Key(f.name);
+      const Object* ref = f.kind == FieldKind::kObject ? f.Ref(o).get() : nullptr;
+      if (f.kind == FieldKind::kObject && !ref) continue;
+      out_ += part.key;
       switch (f.kind) {
+        case FieldKind::kObject:
+          if (part.source) {
+            // Where a file lies on one machine means nothing on another.
+            const auto* text = static_cast<const StringObj*>(ref);
+            std::string_view s(text->data, text->size);
+            Str(s.substr(0, 1) == "/" ? s.substr(s.rfind('/') + 1) : s);
+          } else {
+            Reference(ref);
+          }
+          break;
         case FieldKind::kDataType:
-          w_.String(runtime::DataType2String(*reinterpret_cast<const DataType*>(p)));
+          Quoted(runtime::DataType2String(*reinterpret_cast<const DataType*>(p)));
           break;
         // Kept exact beyond the integers of JSON readers.
         case FieldKind::kUInt64:
-          w_.Int(static_cast<int64_t>(*reinterpret_cast<const uint64_t*>(p)));
+          Int(static_cast<int64_t>(*reinterpret_cast<const uint64_t*>(p)));
+          break;
+        case FieldKind::kInt64:
+          Int(*reinterpret_cast<const int64_t*>(p));
           break;
         case FieldKind::kStdString:
           Str(*reinterpret_cast<const std::string*>(p));
@@ -257,16 +284,13 @@ class Saver {
     }
   }
 
+  bool sources_;
   std::string out_;
-  JsonWriter w_{&out_, 0, true};
   PointerMap<int64_t> numbers_;
+  std::vector<std::unique_ptr<Form>> forms_;
+  std::vector<const Object*> stack_;
   int64_t count_ = 0;
 };
-
-/// Whether null is one of the values that the field's description allows.
-bool MayBeNull(const FieldInfo& f) {
-  return (f.flags & runtime::kIgnored) || f.default_value.object() != nullptr || std::strstr(f.doc, "null");
-}
 
 class Loader {
  public:
@@ -361,7 +385,7 @@ class Loader {
   }
   std::string Bytes() {
     std::string out;
-    if (!Unbase64(r_.text(), &out)) r_.Fail("not base64");
+    if (!json::Unbase64(r_.text(), &out)) r_.Fail("not base64");
     return out;
   }
 
@@ -401,20 +425,31 @@ class Loader {
       EndNode();
       return *op;
     }
-    const TypeInfo* info = TypeInfo::FindKey(key);
+    if (key != last_key_) {
+      const TypeInfo*& found = types_[key];
+      if (!found) found = TypeInfo::FindKey(key);
+      last_ = found;
+      last_key_ = key;
+    }
+    const TypeInfo* info = last_;
     if (!info || !info->create) r_.Fail("no type `" + key + "` is known");
     ObjectRef obj(info->create());
     Object* o = ObjectAccess::Get(obj);
-    std::vector<bool> given(info->fields.size());
+    const bool is_attrs = o->IsInstance<BaseAttrsNode>();
+    const FieldInfo* const fields = info->fields.data();
+    const size_t count = info->fields.size();
+    given_.assign(count, false);
+    size_t next = 0;  // our own files have the fields in their order
     for (auto e = r_.Next(); e != JsonReader::kEndObject; e = r_.Next()) {
       Expect(e, JsonReader::kKey, "a field or `}`");
-      const FieldInfo* f = info->Find(r_.text());
+      while (next < count && r_.text() != fields[next].name) ++next;
+      const FieldInfo* f = next < count ? &fields[next] : info->Find(r_.text());
       if (!f) r_.Fail("`" + key + "` has no field `" + std::string(r_.text()) + "`");
-      if (given[f - info->fields.data()]) r_.Fail("the field `" + std::string(f->name) + "` occurs twice");
+      next = static_cast<size_t>(f - fields) + 1;
+      if (given_[f - fields]) r_.Fail("the field `" + std::string(f->name) + "` occurs twice");
       Any v = Value(r_.Next());
       if (f->kind != FieldKind::kObject && v.is_null()) r_.Fail(std::string("`") + f->name + "` must not be null");
-      if (f->kind == FieldKind::kObject && v.object() && !o->IsInstance<BaseAttrsNode>() &&
-          v.object()->IsInstance<ArrayObj>()) {
+      if (f->kind == FieldKind::kObject && v.object() && !is_attrs && v.object()->IsInstance<ArrayObj>()) {
         // Arrays in attributes may hold anything; those of nodes hold nodes.
         for (const Any& a : static_cast<const ArrayObj*>(v.object())->items) {
           if (a.is_null()) r_.Fail("`" + key + "." + f->name + "` holds a null");
@@ -425,14 +460,12 @@ class Loader {
       } catch (const Error& err) {
         r_.Fail("`" + key + "`: " + err.message());
       }
-      given[f - info->fields.data()] = !v.is_null();
+      given_[f - fields] = !v.is_null();
     }
-    for (size_t i = 0; i < given.size(); ++i) {
-      const FieldInfo& f = info->fields[i];
-      if (given[i]) continue;
-      // Attributes that need not be given may be null; parts of nodes must be there unless their description allows
-      // null.
-      if ((f.flags & kRequired) || (f.kind == FieldKind::kObject && !o->IsInstance<BaseAttrsNode>() && !MayBeNull(f))) {
+    for (size_t i = 0; i < count; ++i) {
+      const FieldInfo& f = fields[i];
+      if (given_[i]) continue;
+      if (!f.MayBeMissing()) {
         r_.Fail("`" + key + "` needs the field `" + f.name + "`");
       }
     }
@@ -477,15 +510,19 @@ class Loader {
 
   JsonReader r_;
   std::vector<ObjectRef> nodes_;
+  std::unordered_map<std::string, const TypeInfo*> types_;
+  const TypeInfo* last_ = nullptr;
+  std::string last_key_;
+  std::vector<bool> given_;
 };
 
 }  // namespace
 
-std::string SaveJSON(const ObjectRef& obj) { return Saver().Save(obj); }
+std::string SaveJSON(const ObjectRef& obj, bool sources) { return Saver(sources).Save(obj); }
 
 ObjectRef LoadJSON(const std::string& text) {
   try {
-    return Loader(text).Load();
+    return json::IsGraph(text) ? json::LoadGraph(text) : Loader(text).Load();
   } catch (const Error&) {
     throw;
   } catch (const std::runtime_error& e) {
@@ -497,6 +534,8 @@ ObjectRef LoadJSON(const std::string& text) {
 
 namespace {
 using namespace baton;  // NOLINT
-BATON_REGISTER_GLOBAL("node.SaveJSON").set_body_typed([](ObjectRef obj) { return SaveJSON(obj); });
+BATON_REGISTER_GLOBAL("node.SaveJSON").set_body([](runtime::Args args, runtime::RetValue* rv) {
+  *rv = Any(SaveJSON(args[0].As<ObjectRef>(), args.size() < 2 || args[1].As<bool>()));
+});
 BATON_REGISTER_GLOBAL("node.LoadJSON").set_body_typed([](std::string text) { return LoadJSON(text); });
 }  // namespace

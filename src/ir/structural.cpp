@@ -18,6 +18,7 @@
 #include <ir/pointer_map.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <memory>
@@ -58,19 +59,6 @@ struct Plan {
   uint64_t seed = 0;
 };
 
-const char* const kGraphAlso[] = {"tir.Buffer",   "tir.IterVar",  "te.Tensor",
-                                  "te.Operation", "te.ComputeOp", "te.PlaceholderOp"};
-const char* const kValueThough[] = {"relay.Constant", "relay.TupleGetItem", "relay.Constructor", "relay.Var", "Op",
-                                    "GlobalVar"};
-
-template <size_t N>
-bool OneOf(const std::string& s, const char* const (&list)[N]) {
-  for (const char* x : list) {
-    if (s == x) return true;
-  }
-  return false;
-}
-
 std::unique_ptr<Plan> MakePlan(uint32_t index) {
   auto p = std::make_unique<Plan>();
   const std::string key = Object::TypeIndex2Key(index);
@@ -92,15 +80,13 @@ std::unique_ptr<Plan> MakePlan(uint32_t index) {
       break;
   }
   const TypeInfo* info = TypeInfo::Get(index);
-  if (!info || info->identity || !info->create) return p;
+  if (!info || info->identity || !info->create || !info->has_equal || !info->has_hash) return p;
   p->shape = index == IRModuleNode::RuntimeTypeIndex() ? Shape::kModule : Shape::kTable;
   p->is_var = info->is_var;
-  bool expr = false;
   for (const TypeInfo* i = info; i; i = i->index == i->parent ? nullptr : TypeInfo::Get(i->parent)) {
-    if (i->index == RelayExprNode::RuntimeTypeIndex()) expr = true;
     if (i->key == "relay.Pattern") p->keeps_level = true;
   }
-  p->graph = (expr && !OneOf(key, kValueThough)) || OneOf(key, kGraphAlso);
+  p->graph = !info->is_value;
   p->tuple = key == "relay.Tuple";
   p->by_name = key == "GlobalVar" || key == "GlobalTypeVar";
   p->type_data = key == "relay.TypeData";
@@ -114,19 +100,27 @@ std::unique_ptr<Plan> MakePlan(uint32_t index) {
   return p;
 }
 
-const Plan& PlanOf(const Object* o) {
-  static thread_local std::vector<std::unique_ptr<Plan>> plans;
-  const uint32_t i = o->type_index();
-  if (i >= plans.size()) plans.resize(i + 1);
-  if (!plans[i]) {
-    plans[i] = MakePlan(i);
-    if (plans[i]->shape == Shape::kIdentity && !TypeInfo::Get(i)) {  // its table may come later
-      static thread_local std::unique_ptr<Plan> last;
-      last = std::move(plans[i]);
-      return *last;
-    }
+/// Plans by type index, made when first asked for; they live as long as the process. Reading one takes no lock.
+constexpr uint32_t kMaxTypes = 1 << 16;
+std::atomic<const Plan*> plans[kMaxTypes];
+
+[[gnu::noinline]] const Plan& NewPlan(uint32_t index) {
+  std::unique_ptr<Plan> made = MakePlan(index);
+  if (index >= kMaxTypes || (made->shape == Shape::kIdentity && !TypeInfo::Get(index))) {
+    // Its table may come later: nothing is kept.
+    static thread_local std::unique_ptr<Plan> last;
+    last = std::move(made);
+    return *last;
   }
-  return *plans[i];
+  const Plan* there = nullptr;
+  if (!plans[index].compare_exchange_strong(there, made.get(), std::memory_order_acq_rel)) return *there;
+  return *made.release();
+}
+
+inline const Plan& PlanOf(const Object* o) {
+  const uint32_t index = o->type_index();
+  const Plan* p = index < kMaxTypes ? plans[index].load(std::memory_order_acquire) : nullptr;
+  return p ? *p : NewPlan(index);
 }
 
 const char* At(const Object* o, const Field& f) { return reinterpret_cast<const char*>(o) + f.offset; }
@@ -395,6 +389,7 @@ class Comparer {
           break;
         case FieldKind::kInt64:
         case FieldKind::kUInt64:
+        case FieldKind::kHandle:
           same = std::memcmp(x, y, 8) == 0;
           break;
         case FieldKind::kDouble:
@@ -873,7 +868,17 @@ class Hasher {
 
 }  // namespace
 
+/// Within other values an object that has no structure of its own counts by identity; asked for itself it is an error.
+static void Require(const Object* o, const char* what) {
+  if (!o || PlanOf(o).shape != Shape::kIdentity) return;
+  const TypeInfo* info = TypeInfo::Get(o->type_index());
+  if (info && info->identity) return;
+  throw runtime::TypeError("objects of type `" + o->GetTypeKey() + "` have no structural " + what);
+}
+
 bool StructuralEqual(const ObjectRef& a, const ObjectRef& b, bool map_free_vars, std::string* where) {
+  if (a.same_as(b) && !map_free_vars) return true;
+  Require(a.get(), "equality"), Require(b.get(), "equality");
   if (Comparer(map_free_vars, false).Equal(a.get(), b.get())) return true;
   if (where) {
     Comparer c(map_free_vars, true);
@@ -883,7 +888,10 @@ bool StructuralEqual(const ObjectRef& a, const ObjectRef& b, bool map_free_vars,
   return false;
 }
 
-uint64_t StructuralHash(const ObjectRef& a, bool map_free_vars) { return Hasher(map_free_vars).Hash(a.get()); }
+uint64_t StructuralHash(const ObjectRef& a, bool map_free_vars) {
+  Require(a.get(), "hash");
+  return Hasher(map_free_vars).Hash(a.get());
+}
 
 }  // namespace baton
 

@@ -175,6 +175,8 @@ PyObject* ReadField(const Object* o, uint32_t offset, FieldKind kind) {
       auto* s = reinterpret_cast<const std::string*>(p);
       return PyUnicode_DecodeUTF8(s->data(), s->size(), "surrogateescape");
     }
+    case FieldKind::kHandle:
+      return PyLong_FromVoidPtr(*reinterpret_cast<void* const*>(p));
   }
   Py_UNREACHABLE();
 }
@@ -331,19 +333,9 @@ Object* Construct(const TypeInfo* info, PyObject* args, PyObject* kwargs) {
     if (!SetField(*info, *f, obj, value)) return nullptr;
     given[f - info->fields.data()] = true;
   }
-  static const uint32_t attrs_index = [] {
-    try {
-      return Object::TypeKey2Index("Attrs");
-    } catch (const Error&) {
-      return 0xffffffffu;
-    }
-  }();
-  bool is_attrs = attrs_index != 0xffffffffu && obj->DerivedFrom(attrs_index);
   for (size_t i = 0; i < given.size(); ++i) {
     const FieldInfo& f = info->fields[i];
-    // Outside attrs, a reference that is null by default must be said: IR has no holes but those asked for.
-    bool hole = !is_attrs && f.kind == FieldKind::kObject && f.default_value.is_null() && !(f.flags & kIgnored);
-    if (!given[i] && ((f.flags & kRequired) || hole)) {
+    if (!given[i] && !f.MayBeMissing()) {
       PyErr_Format(PyExc_TypeError, "%s needs the field `%s` (%s)", info->key.c_str(), f.name, f.doc);
       return nullptr;
     }

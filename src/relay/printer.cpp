@@ -162,7 +162,7 @@ void Printer::MetaSection() {
   Map<String, Any> map;
   for (auto& [key, list] : meta_) map.Set(String(key), Any(list));
   if (text_.back() != '\n') text_ += '\n';
-  text_ += "\n#[metadata]\n" + SaveJSON(map);
+  text_ += "\n#[metadata]\n" + SaveJSON(map, false);
 }
 
 // ---- Blocks

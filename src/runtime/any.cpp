@@ -48,8 +48,7 @@ void ThrowValueMismatch(const char* want, const BatonValue& got) {
 
 Object* NewStringObj(const char* data, size_t size) {
   // One allocation: the characters lie behind the object.
-  void* mem = malloc(sizeof(StringObj) + size + 1);
-  if (!mem) throw std::bad_alloc();
+  void* mem = AllocBlock(sizeof(StringObj) + size + 1);
   auto* s = new (mem) StringObj;
   char* chars = reinterpret_cast<char*>(s + 1);
   if (size) memcpy(chars, data, size);
@@ -57,8 +56,9 @@ Object* NewStringObj(const char* data, size_t size) {
   s->data = chars;
   s->size = size;
   ObjectAccess::Init(s, StringObj::RuntimeTypeIndex(), [](Object* o) {
+    const size_t bytes = sizeof(StringObj) + static_cast<StringObj*>(o)->size + 1;
     static_cast<StringObj*>(o)->~StringObj();
-    free(o);
+    FreeBlock(o, bytes);
   });
   return s;
 }

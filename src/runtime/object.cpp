@@ -86,11 +86,16 @@ std::string Object::TypeIndex2Key(uint32_t tindex) {
 size_t Object::TypeIndex2KeyHash(uint32_t tindex) { return std::hash<std::string>()(TypeIndex2Key(tindex)); }
 
 uint32_t Object::TypeKey2Index(const std::string& key) {
+  const int64_t index = FindTypeKey(key);
+  if (index < 0) throw InternalError("unknown type key `" + key + "`");
+  return static_cast<uint32_t>(index);
+}
+
+int64_t Object::FindTypeKey(std::string_view key) {
   TypeTable& t = TypeTable::Get();
   std::shared_lock lock(t.mutex);
   auto it = t.by_key.find(key);
-  if (it == t.by_key.end()) throw InternalError("unknown type key `" + key + "`");
-  return it->second;
+  return it == t.by_key.end() ? -1 : int64_t{it->second};
 }
 
 uint32_t Object::TypeIndex2Parent(uint32_t tindex) {

@@ -2,18 +2,22 @@
 #include <baton/runtime/reflection.h>
 #include <baton/runtime/registry.h>
 
+#include <atomic>
 #include <cstdio>
-#include <deque>
 #include <mutex>
-#include <shared_mutex>
 
 namespace baton::runtime {
 namespace {
 
+/// Tables by index, in pieces that never move: reading one takes no lock. (It is asked for at each node of a
+/// traversal.)
 struct InfoTable {
-  std::shared_mutex mutex;
-  std::vector<const TypeInfo*> by_index;
-  std::deque<TypeInfo> storage;
+  static constexpr uint32_t kPiece = 256, kPieces = 256;
+  struct Piece {
+    std::atomic<const TypeInfo*> info[kPiece] = {};
+  };
+  std::atomic<Piece*> pieces[kPieces] = {};
+  std::mutex mutex;
   static InfoTable& Get() {
     static auto* t = new InfoTable;
     return *t;
@@ -36,38 +40,37 @@ const FieldInfo* TypeInfo::Find(std::string_view name) const {
 }
 
 const TypeInfo* TypeInfo::Get(uint32_t index) {
-  InfoTable& t = InfoTable::Get();
-  std::shared_lock lock(t.mutex);
-  return index < t.by_index.size() ? t.by_index[index] : nullptr;
+  if (index >= InfoTable::kPiece * InfoTable::kPieces) return nullptr;
+  const InfoTable::Piece* p = InfoTable::Get().pieces[index / InfoTable::kPiece].load(std::memory_order_acquire);
+  return p ? p->info[index % InfoTable::kPiece].load(std::memory_order_acquire) : nullptr;
 }
 
 const TypeInfo* TypeInfo::FindKey(std::string_view key) {
-  InfoTable& t = InfoTable::Get();
-  std::shared_lock lock(t.mutex);
-  for (const TypeInfo* i : t.by_index) {
-    if (i && i->key == key) return i;
-  }
-  return nullptr;
+  const int64_t index = Object::FindTypeKey(key);
+  return index < 0 ? nullptr : Get(static_cast<uint32_t>(index));
 }
 
 std::vector<const TypeInfo*> TypeInfo::List() {
-  InfoTable& t = InfoTable::Get();
-  std::shared_lock lock(t.mutex);
   std::vector<const TypeInfo*> out;
-  for (const TypeInfo* i : t.by_index) {
-    if (i) out.push_back(i);
+  for (const auto& slot : InfoTable::Get().pieces) {
+    const InfoTable::Piece* p = slot.load(std::memory_order_acquire);
+    for (uint32_t i = 0; p && i < InfoTable::kPiece; ++i) {
+      if (const TypeInfo* info = p->info[i].load(std::memory_order_acquire)) out.push_back(info);
+    }
   }
   return out;
 }
 
 void TypeInfo::Put(TypeInfo info) {
   InfoTable& t = InfoTable::Get();
-  std::unique_lock lock(t.mutex);
-  if (t.by_index.size() <= info.index) t.by_index.resize(info.index + 1);
-  if (t.by_index[info.index]) return;
-  uint32_t index = info.index;
-  t.storage.push_back(std::move(info));
-  t.by_index[index] = &t.storage.back();
+  std::lock_guard lock(t.mutex);
+  const uint32_t index = info.index;
+  if (index >= InfoTable::kPiece * InfoTable::kPieces) throw InternalError("too many types: `" + info.key + "`");
+  auto& slot = t.pieces[index / InfoTable::kPiece];
+  if (!slot.load(std::memory_order_relaxed)) slot.store(new InfoTable::Piece, std::memory_order_release);
+  auto& at = slot.load(std::memory_order_relaxed)->info[index % InfoTable::kPiece];
+  // Tables live as long as the process.
+  if (!at.load(std::memory_order_relaxed)) at.store(new TypeInfo(std::move(info)), std::memory_order_release);
 }
 
 Any FieldInfo::Get(const Object* obj) const {
@@ -89,6 +92,8 @@ Any FieldInfo::Get(const Object* obj) const {
       return Any(*reinterpret_cast<const std::string*>(p));
     case FieldKind::kObject:
       return Any(*reinterpret_cast<const ObjectRef*>(p));
+    case FieldKind::kHandle:
+      return Any(*reinterpret_cast<void* const*>(p));
   }
   return Any();
 }
@@ -134,9 +139,15 @@ void FieldInfo::Set(Object* obj, const BatonValue& v) const {
       case FieldKind::kStdString:
         *reinterpret_cast<std::string*>(p) = ValueTraits<std::string>::From(v);
         return;
+      case FieldKind::kHandle:
+        *reinterpret_cast<void**>(p) = ValueTraits<void*>::From(v);
+        return;
       case FieldKind::kObject: {
         Any out;
         convert(v, &out);
+        if (!out.object() && !(flags & kNullable) && default_value.is_null()) {
+          throw TypeError(std::string("expected ") + type_name + ", got None");
+        }
         if ((has_lower || has_upper) && out.object() && out.object()->IsInstance<ArrayObj>()) {
           for (const Any& a : static_cast<ArrayObj*>(out.object())->items) {
             if (a.type_code() == kBatonInt || a.type_code() == kBatonFloat) check(a.As<double>());
@@ -157,7 +168,7 @@ void CheckFieldCoverage(const TypeInfo& info, size_t begin, size_t size) {
   // Each byte of the object belongs to a field of its own class, to the parent, or to padding of at most 7 bytes.
   std::vector<std::pair<size_t, size_t>> spans;
   for (const FieldInfo& f : info.fields) {
-    static constexpr size_t kSizes[] = {1, 4, 8, 8, 8, 4, 8, sizeof(std::string)};
+    static constexpr size_t kSizes[] = {1, 4, 8, 8, 8, 4, 8, sizeof(std::string), 8};
     spans.push_back({f.offset, f.offset + kSizes[static_cast<int>(f.kind)]});
   }
   // The parent may end in padding that this class's fields fill.
@@ -206,7 +217,7 @@ ObjectRef MakeNode(std::string_view key, const BatonValue* kv, int n) {
     given[f - info->fields.data()] = true;
   }
   for (size_t i = 0; i < given.size(); ++i) {
-    if (!given[i] && (info->fields[i].flags & kRequired)) {
+    if (!given[i] && !info->fields[i].MayBeMissing()) {
       throw TypeError("`" + std::string(key) + "` needs the field `" + info->fields[i].name + "`");
     }
   }

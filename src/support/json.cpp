@@ -46,18 +46,21 @@ void JsonReader::FailAt(size_t at, const std::string& message) const {
 
 void JsonReader::Fail(const std::string& message) const { FailAt(last_, message); }
 
+void JsonReader::Literal(const char* word) {
+  const size_t n = std::strlen(word);
+  if (text_.substr(at_, n) != word) FailAt(at_, "expected a value");
+  at_ += n;
+}
+
+// The library is built for size; these run at each byte.
+#pragma GCC push_options
+#pragma GCC optimize("O2")
 void JsonReader::SkipSpace() {
   while (at_ < text_.size()) {
     const char c = text_[at_];
     if (c != ' ' && c != '\n' && c != '\t' && c != '\r') break;
     ++at_;
   }
-}
-
-void JsonReader::Literal(const char* word) {
-  const size_t n = std::strlen(word);
-  if (text_.substr(at_, n) != word) FailAt(at_, "expected a value");
-  at_ += n;
 }
 
 JsonReader::Event JsonReader::Next() {
@@ -195,6 +198,8 @@ JsonReader::Event JsonReader::Number() {
   return kDouble;
 }
 
+#pragma GCC pop_options
+
 unsigned JsonReader::Hex4() {
   unsigned v = 0;
   if (text_.size() - at_ < 4) FailAt(at_, "the text ends within an escape");
@@ -216,6 +221,9 @@ void JsonReader::String() {
   size_t begin = at_;
   bool escaped = false;
   for (;;) {
+    size_t at = at_;
+    while (at < text_.size() && text_[at] >= 0x20 && text_[at] != '"' && text_[at] != '\\') ++at;  // char is signed
+    at_ = at;
     if (at_ >= text_.size()) FailAt(open, "the string has no end");
     const uint8_t c = static_cast<uint8_t>(text_[at_]);
     if (c == '"') break;

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Properties over generated programs: text and JSON read back, equality ignores names, equal programs hash alike."""
 
+import re
+
 import pytest
 
 pytest.importorskip("baton._core", reason="the extension is not built")
@@ -151,7 +153,8 @@ def test_generated_programs(both):
     json = str(save(mod))
     assert str(difference(mod, load(json), False)) == ""
     assert str(save(load(json))) == json
+    # What functions return is written into them, when it is known; nothing else changes.
     typed = infer(mod)
-    assert str(difference(typed, mod, False)) == ""
+    assert re.sub(r"(?<=\)) -> [^{]+(?= \{)", "", str(as_text(typed))) == re.sub(r"(?<=\)) -> [^{]+(?= \{)", "", text)
     assert infer(typed).same_as(typed) or str(difference(infer(typed), typed, False)) == ""
     assert str(problems(typed)) == ""

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <baton/ir/expr.h>
+#include <baton/ir/reducer.h>
 #include <baton/runtime/packed_func.h>
 
 #include <iosfwd>
@@ -33,8 +34,7 @@ class BATON_DLL BaseAttrsNode : public Node<BaseAttrsNode, Object> {
   static constexpr bool _type_final = false;
   static constexpr bool _type_abstract = true;
   static constexpr uint32_t _type_child_slots = 400;
-  static constexpr bool _type_has_method_sequal_reduce = true;
-  static constexpr bool _type_has_method_shash_reduce = true;
+  static constexpr bool _type_optional_fields = true;  ///< what is not kRequired may be null
   using TVMArgs = runtime::Args;
   using TVMRetValue = runtime::RetValue;
   virtual ~BaseAttrsNode() = default;
@@ -49,6 +49,8 @@ class BATON_DLL BaseAttrsNode : public Node<BaseAttrsNode, Object> {
   }
   Array<AttrFieldInfo> ListFieldInfo() const;
   void PrintDocString(std::ostream& os) const;
+  /// Shows the visitor the fields that differ from their default; a required one always.
+  void VisitNonDefaultAttrs(runtime::AttrVisitor* v);
   /// Visits (name, value) of each field, or of those that differ from their default.
   template <class Fn>
   void VisitFields(Fn fn, bool non_default_only = false) const {
@@ -68,7 +70,11 @@ class Attrs : public ObjectRef {
 
 /// CRTP base of attrs classes: fields with defaults as member initializers, stated once in Describe.
 template <class D>
-struct AttrsNode : Node<D, BaseAttrsNode> {};
+struct AttrsNode : Node<D, BaseAttrsNode> {
+  /// Equal iff all fields are; floats by their bits.
+  bool SEqualReduce(const D* other, SEqualReducer equal) const { return equal.Fields(this, other); }
+  void SHashReduce(SHashReducer hash) const { hash.Fields(this); }
+};
 
 /// Attributes by name: of functions, modules, and operators that keep what they do not know.
 struct DictAttrsNode : AttrsNode<DictAttrsNode> {

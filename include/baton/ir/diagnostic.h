@@ -22,7 +22,7 @@ struct DiagnosticNode : Node<DiagnosticNode, Object> {
   String help;
   static constexpr void Describe(auto& d) {
     d(F<&DiagnosticNode::level>, "10 bug, 20 error, 30 warning, 40 note, 50 help.");
-    d(F<&DiagnosticNode::span>, "Where; null if unknown.");
+    d(F<&DiagnosticNode::span>, "Where; null if unknown.", kNullable);
     d(F<&DiagnosticNode::message>, "What was seen, with the actual values; then the rule.");
     d(F<&DiagnosticNode::label>, "Stands beside the caret: what the marked text is; may be empty.");
     d(F<&DiagnosticNode::help>, "A way out; may be empty.");

@@ -15,7 +15,9 @@ struct BaseExprNode : Node<BaseExprNode, Object> {
   static constexpr bool _type_abstract = true;
   static constexpr uint32_t _type_child_slots = 160;
   mutable Span span;
-  static constexpr void Describe(auto& d) { d(F<&BaseExprNode::span>, "Where it came from.", runtime::kIgnored); }
+  static constexpr void Describe(auto& d) {
+    d(F<&BaseExprNode::span>, "Where it came from.", kIgnored, kNullable, kSource);
+  }
 };
 class BaseExpr : public ObjectRef {
  public:
@@ -77,7 +79,7 @@ struct RangeNode : Node<RangeNode, Object> {
   static constexpr void Describe(auto& d) {
     d(F<&RangeNode::min>, "First value.");
     d(F<&RangeNode::extent>, "Number of values.");
-    d(F<&RangeNode::span>, "Where it came from.", runtime::kIgnored);
+    d(F<&RangeNode::span>, "Where it came from.", kIgnored, kNullable, kSource);
   }
 };
 class Range : public RefTo<RangeNode, ObjectRef> {
@@ -103,12 +105,13 @@ class CheckedType : public ObjectRef {
 /// A Relay expression: carries the type that inference found.
 struct RelayExprNode : Node<RelayExprNode, BaseExprNode> {
   static constexpr const char* _type_key = "RelayExpr";
+  static constexpr bool _type_is_value = false;  ///< what is computed once differs from what is computed twice
   static constexpr bool _type_final = false;
   static constexpr bool _type_abstract = true;
   static constexpr uint32_t _type_child_slots = 80;
   mutable CheckedType checked_type_;
   static constexpr void Describe(auto& d) {
-    d(F<&RelayExprNode::checked_type_>, "Type that inference found; null before.", runtime::kIgnored);
+    d(F<&RelayExprNode::checked_type_>, "Type that inference found; null before.", kIgnored, kNullable);
   }
   /// The inferred type; an error that asks for InferType when there is none.
   BATON_DLL const Type& checked_type() const;
@@ -121,6 +124,7 @@ class RelayExpr : public BaseExpr {
 /// A function of the module, by name.
 struct GlobalVarNode : Node<GlobalVarNode, RelayExprNode> {
   static constexpr const char* _type_key = "GlobalVar";
+  static constexpr bool _type_is_value = true;
   String name_hint;
   static constexpr void Describe(auto& d) { d(F<&GlobalVarNode::name_hint>, "Name, without the @."); }
 };

@@ -25,7 +25,9 @@ struct BATON_DLL BaseFuncNode : Node<BaseFuncNode, RelayExprNode> {
   static constexpr bool _type_abstract = true;
   static constexpr uint32_t _type_child_slots = 4;
   DictAttrs attrs;
-  static constexpr void Describe(auto& d) { d(F<&BaseFuncNode::attrs>, "Attributes by name; null is none."); }
+  static constexpr void Describe(auto& d) {
+    d(F<&BaseFuncNode::attrs>, "Attributes by name; null is none.", kNullable);
+  }
   template <class T>
   T GetAttr(const char* key, T otherwise = T()) const {
     if (!attrs.defined()) return otherwise;

@@ -9,6 +9,7 @@ namespace baton {
 /// One constructor of an algebraic data type.
 struct ConstructorNode : Node<ConstructorNode, RelayExprNode> {
   static constexpr const char* _type_key = "relay.Constructor";
+  static constexpr bool _type_is_value = true;
   String name_hint;
   Array<Type> inputs;
   GlobalTypeVar belong_to;
@@ -51,7 +52,7 @@ struct BATON_DLL IRModuleNode : Node<IRModuleNode, Object> {
   static constexpr void Describe(auto& d) {
     d(F<&IRModuleNode::functions>, "Functions by global variable; one variable a name.");
     d(F<&IRModuleNode::type_definitions>, "Data types by name.");
-    d(F<&IRModuleNode::attrs>, "Attributes of the whole; null is none.");
+    d(F<&IRModuleNode::attrs>, "Attributes of the whole; null is none.", kNullable);
   }
   /// By name; an unknown one is an error that lists those there are.
   GlobalVar GetGlobalVar(std::string_view name) const;

@@ -27,6 +27,7 @@ class OpArg : public RefTo<OpArgNode, ObjectRef> {
 /// A primitive operator or intrinsic. One object a name, so identity is equality.
 struct OpNode : Node<OpNode, RelayExprNode> {
   static constexpr const char* _type_key = "Op";
+  static constexpr bool _type_is_value = true;
   static constexpr bool _type_identity = true;
   String name;
   mutable String description;

@@ -12,8 +12,8 @@ struct SourceNameNode : Node<SourceNameNode, Object> {
   String name;
   String text;
   static constexpr void Describe(auto& d) {
-    d(F<&SourceNameNode::name>, "File, or node of the imported model.");
-    d(F<&SourceNameNode::text>, "Its text, for messages that quote it; may be empty.", runtime::kIgnored);
+    d(F<&SourceNameNode::name>, "File, or node of the imported model.", kSource);
+    d(F<&SourceNameNode::text>, "Its text, for messages that quote it; may be empty.", kIgnored, kTransient);
   }
 };
 class SourceName : public RefTo<SourceNameNode, ObjectRef> {

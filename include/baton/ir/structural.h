@@ -26,9 +26,10 @@ struct StructuralEq {
   bool operator()(const ObjectRef& a, const ObjectRef& b) const { return StructuralEqual(a, b); }
 };
 
-/// JSON of any object graph, versioned; shared nodes stay shared, constants keep their bits.
-BATON_DLL std::string SaveJSON(const ObjectRef& obj);
-/// Reads it; broken or foreign input is an error with its place.
+/// JSON of any object graph, versioned; shared nodes stay shared, constants keep their bits. Where parts came from is
+/// kept (file, line and column; neither the file's folder nor its text), unless `sources` is false.
+BATON_DLL std::string SaveJSON(const ObjectRef& obj, bool sources = true);
+/// Reads it, and the graphs of nodes that Relay's users saved; broken or foreign input is an error with its place.
 BATON_DLL ObjectRef LoadJSON(const std::string& text);
 
 /// Text of any object: Relay text for Relay, TIR text for TIR, else its fields.

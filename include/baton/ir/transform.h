@@ -74,7 +74,7 @@ struct BATON_DLL PassContextNode : Node<PassContextNode, Object> {
     d(F<&PassContextNode::disabled_pass>, "Names of passes that do not run; stronger than required.");
     d(F<&PassContextNode::config>, "Options by registered key.");
     d(F<&PassContextNode::instruments>, "Called around each pass, in this order.");
-    d(F<&PassContextNode::diag_ctx>, "Collects diagnostics; may be null.");
+    d(F<&PassContextNode::diag_ctx>, "Collects diagnostics; may be null.", kNullable);
     d(F<&PassContextNode::inherit_instruments>, "Observing instruments of the outer context see its passes too.");
     d(F<&PassContextNode::isolate_instruments>, "An instrument that throws is taken out; passes go on.");
     d(F<&PassContextNode::num_threads>, "Threads that function passes of C++ run on; 1 is the caller's alone.");

@@ -12,7 +12,9 @@ struct TypeNode : Node<TypeNode, Object> {
   static constexpr bool _type_abstract = true;
   static constexpr uint32_t _type_child_slots = 30;
   mutable Span span;
-  static constexpr void Describe(auto& d) { d(F<&TypeNode::span>, "Where it came from.", runtime::kIgnored); }
+  static constexpr void Describe(auto& d) {
+    d(F<&TypeNode::span>, "Where it came from.", kIgnored, kNullable, kSource);
+  }
 };
 class Type : public ObjectRef {
  public:

@@ -14,6 +14,7 @@ using ExprNode = RelayExprNode;
 /// A tensor known at compile time.
 struct BATON_DLL ConstantNode : Node<ConstantNode, ExprNode> {
   static constexpr const char* _type_key = "relay.Constant";
+  static constexpr bool _type_is_value = true;
   runtime::NDArray data;
   static constexpr void Describe(auto& d) { d(F<&ConstantNode::data>, "The tensor; never written to."); }
   TensorType tensor_type() const;
@@ -49,12 +50,13 @@ class Id : public RefTo<IdNode, ObjectRef> {
 /// A local variable. Identity is the object's.
 struct VarNode : Node<VarNode, ExprNode> {
   static constexpr const char* _type_key = "relay.Var";
+  static constexpr bool _type_is_value = true;
   static constexpr bool _type_is_var = true;
   Id vid;
   Type type_annotation;
   static constexpr void Describe(auto& d) {
     d(F<&VarNode::vid>, "Identity and name.", runtime::kIgnored);
-    d(F<&VarNode::type_annotation>, "Type that the user wrote; null if none.");
+    d(F<&VarNode::type_annotation>, "Type that the user wrote; null if none.", kNullable);
   }
   const String& name_hint() const { return vid->name_hint; }
 };
@@ -77,7 +79,7 @@ struct CallNode : Node<CallNode, ExprNode> {
   static constexpr void Describe(auto& d) {
     d(F<&CallNode::op>, "What is called.");
     d(F<&CallNode::args>, "Arguments.");
-    d(F<&CallNode::attrs>, "Attributes; null is none.");
+    d(F<&CallNode::attrs>, "Attributes; null is none.", kNullable);
     d(F<&CallNode::type_args>, "Type arguments of a polymorphic callee.");
   }
 };
@@ -121,6 +123,7 @@ class If : public RefTo<IfNode, Expr> {
 
 struct TupleGetItemNode : Node<TupleGetItemNode, ExprNode> {
   static constexpr const char* _type_key = "relay.TupleGetItem";
+  static constexpr bool _type_is_value = true;
   Expr tuple;
   int64_t index = 0;
   static constexpr void Describe(auto& d) {
@@ -143,7 +146,7 @@ struct FunctionNode : Node<FunctionNode, BaseFuncNode> {
     d(F<&FunctionNode::type_params>, "Type parameters.", runtime::kBinds);
     d(F<&FunctionNode::params>, "Parameters.", runtime::kBinds);
     d(F<&FunctionNode::body>, "Value of a call.");
-    d(F<&FunctionNode::ret_type>, "Type of the result; null: inferred.");
+    d(F<&FunctionNode::ret_type>, "Type of the result; null: inferred.", kNullable);
   }
 };
 class Function : public RefTo<FunctionNode, BaseFunc> {
@@ -200,7 +203,9 @@ struct PatternNode : Node<PatternNode, Object> {
   static constexpr bool _type_abstract = true;
   static constexpr uint32_t _type_child_slots = 5;
   mutable Span span;
-  static constexpr void Describe(auto& d) { d(F<&PatternNode::span>, "Where it came from.", runtime::kIgnored); }
+  static constexpr void Describe(auto& d) {
+    d(F<&PatternNode::span>, "Where it came from.", kIgnored, kNullable, kSource);
+  }
 };
 class Pattern : public ObjectRef {
  public:

@@ -9,14 +9,97 @@
 
 namespace baton::runtime {
 
+/// The elements of an array: as std::vector<Any> does, but two need no memory besides the object. (Most arrays hold the
+/// arguments of a call.)
+class BATON_DLL AnyVector {
+ public:
+  using value_type = Any;
+  using iterator = Any*;
+  using const_iterator = const Any*;
+
+  AnyVector() = default;
+  AnyVector(const AnyVector& o) { Append(o.begin_, o.size_); }
+  AnyVector(AnyVector&& o) noexcept { Take(o); }
+  ~AnyVector() { Destroy(); }
+  AnyVector& operator=(const AnyVector& o) {
+    if (this != &o) {
+      clear();
+      Append(o.begin_, o.size_);
+    }
+    return *this;
+  }
+  AnyVector& operator=(AnyVector&& o) noexcept {
+    if (this != &o) {
+      Destroy();
+      Take(o);
+    }
+    return *this;
+  }
+
+  size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  size_t capacity() const { return capacity_; }
+  Any* data() { return begin_; }
+  const Any* data() const { return begin_; }
+  Any* begin() { return begin_; }
+  Any* end() { return begin_ + size_; }
+  const Any* begin() const { return begin_; }
+  const Any* end() const { return begin_ + size_; }
+  Any& operator[](size_t i) { return begin_[i]; }
+  const Any& operator[](size_t i) const { return begin_[i]; }
+  Any& front() { return begin_[0]; }
+  const Any& front() const { return begin_[0]; }
+  Any& back() { return begin_[size_ - 1]; }
+  const Any& back() const { return begin_[size_ - 1]; }
+
+  template <class... A>
+  Any& emplace_back(A&&... a) {
+    if (size_ < capacity_) return *::new (begin_ + size_++) Any(std::forward<A>(a)...);
+    Any x(std::forward<A>(a)...);  // `a` may lie among the elements that are about to move
+    Grow(size_t{size_} + 1);
+    return *::new (begin_ + size_++) Any(std::move(x));
+  }
+  void push_back(Any x) { emplace_back(std::move(x)); }
+  void pop_back() { begin_[--size_].~Any(); }
+  void clear() {
+    while (size_) pop_back();
+  }
+  void reserve(size_t n) {
+    if (n > capacity_) Grow(n);
+  }
+  void resize(size_t n);
+  void assign(size_t n, const Any& x);
+  Any* insert(const Any* at, Any x);
+  Any* erase(const Any* from, const Any* to);
+  Any* erase(const Any* at) { return erase(at, at + 1); }
+
+ private:
+  static constexpr uint32_t kInline = 2;
+  Any* Inline() { return reinterpret_cast<Any*>(room_); }
+  void Append(const Any* from, size_t n);
+  void Take(AnyVector& o) noexcept;
+  void Destroy() noexcept {
+    clear();
+    if (capacity_ > kInline) FreeBlock(begin_, capacity_ * sizeof(Any));
+  }
+  void Grow(size_t at_least);
+
+  Any* begin_ = Inline();
+  uint32_t size_ = 0;
+  uint32_t capacity_ = kInline;
+  alignas(Any) unsigned char room_[kInline * sizeof(Any)];
+};
+
 class ArrayObj : public Object {
  public:
   static constexpr const char* _type_key = "runtime.Array";
   static constexpr uint32_t _type_index = TypeIndex::kRuntimeArray;
-  std::vector<Any> items;
+  AnyVector items;
   BATON_DECLARE_FINAL_OBJECT_INFO(ArrayObj, Object)
 };
 
+/// The array that nothing has been put into: one a thread, shared. Whoever adds to it gets a copy.
+BATON_DLL ObjectPtr<ArrayObj> EmptyArray();
 [[noreturn]] BATON_DLL void ThrowIndex(int64_t index, size_t size);
 
 /// A value of type T out of an owned slot; references to objects cost no count.
@@ -36,12 +119,13 @@ class Array : public ObjectRef {
  public:
   using ContainerType = ArrayObj;
   using value_type = T;
-  Array() : ObjectRef(make_object<ArrayObj>()) {}
+  Array() : ObjectRef(EmptyArray()) {}
   Array(std::initializer_list<T> init) : Array(init.begin(), init.end()) {}
   Array(const std::vector<T>& v) : Array(v.begin(), v.end()) {}  // NOLINT
-  explicit Array(size_t n, const T& x) : Array() { items().assign(n, Any(x)); }
+  explicit Array(size_t n, const T& x) : ObjectRef(make_object<ArrayObj>()) { items().assign(n, Any(x)); }
   template <class It>
-  Array(It begin, It end) : Array() {
+  Array(It begin, It end) : ObjectRef(make_object<ArrayObj>()) {
+    if constexpr (requires { size_t(end - begin); }) items().reserve(static_cast<size_t>(end - begin));
     for (; begin != end; ++begin) items().emplace_back(T(*begin));
   }
   explicit Array(ObjectPtr<Object> n) : ObjectRef(std::move(n)) {}
@@ -118,10 +202,10 @@ class Array : public ObjectRef {
   }
   const ArrayObj* get() const { return static_cast<const ArrayObj*>(data_.get()); }
   const ArrayObj* operator->() const { return get(); }
-  const std::vector<Any>& vec() const { return get()->items; }
+  const AnyVector& vec() const { return get()->items; }
 
  private:
-  std::vector<Any>& items() { return static_cast<ArrayObj*>(data_.get())->items; }
+  AnyVector& items() { return static_cast<ArrayObj*>(data_.get())->items; }
 };
 
 template <class T>

@@ -2,12 +2,14 @@
 // The base of every object, its counted reference, and type indices. Start reading here.
 #pragma once
 
-#include <baton/runtime/c_runtime_api.h>
+#include <baton/runtime/block.h>
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <new>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
@@ -16,6 +18,7 @@ namespace baton::runtime {
 template <class T>
 class ObjectPtr;
 class ObjectRef;
+class AttrVisitor;
 
 /// Numbers below kDynamic are fixed; others are handed out in the order of registration.
 struct TypeIndex {
@@ -51,6 +54,7 @@ class BATON_DLL Object {
   static constexpr bool _type_abstract = false;
   static constexpr bool _type_identity = false;
   static constexpr bool _type_is_var = false;
+  static constexpr bool _type_is_value = true;
 
   Object() noexcept : type_index_(0), ref_counter_(0), deleter_(nullptr) {}
   // Count, deleter and type belong to the allocation, not to the value: a copy starts anew.
@@ -59,6 +63,8 @@ class BATON_DLL Object {
   Object& operator=(const Object&) noexcept { return *this; }
   Object& operator=(Object&&) noexcept { return *this; }
 
+  /// Shows each member to the visitor; a bare object has none.
+  void VisitAttrs(AttrVisitor*) {}
   uint32_t type_index() const { return type_index_; }
   std::string GetTypeKey() const { return TypeIndex2Key(type_index_); }
   size_t GetTypeKeyHash() const { return TypeIndex2KeyHash(type_index_); }
@@ -72,6 +78,8 @@ class BATON_DLL Object {
   static std::string TypeIndex2Key(uint32_t tindex);
   static size_t TypeIndex2KeyHash(uint32_t tindex);
   static uint32_t TypeKey2Index(const std::string& key);
+  /// The same, -1 for an unknown key.
+  static int64_t FindTypeKey(std::string_view key);
   /// Index of the parent type; the root is its own parent.
   static uint32_t TypeIndex2Parent(uint32_t tindex);
   static uint32_t _GetOrAllocRuntimeTypeIndex() { return TypeIndex::kRoot; }
@@ -83,12 +91,11 @@ class BATON_DLL Object {
  protected:
   void IncRef() noexcept { ref_counter_.fetch_add(1, std::memory_order_relaxed); }
   void DecRef() noexcept {
-    if (ref_counter_.fetch_sub(1, std::memory_order_release) == 1) {
-#ifdef __SANITIZE_THREAD__
-      (void)ref_counter_.load(std::memory_order_acquire);  // the sanitizer does not follow fences
-#else
-      std::atomic_thread_fence(std::memory_order_acquire);
-#endif
+    // The only reference is this one, so nobody counts at the same time: most objects end without a locked instruction.
+    if (ref_counter_.load(std::memory_order_acquire) == 1) {
+      ref_counter_.store(0, std::memory_order_relaxed);
+      if (deleter_ != nullptr) Release(this);
+    } else if (ref_counter_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
       if (deleter_ != nullptr) Release(this);
     }
   }
@@ -186,6 +193,13 @@ struct ObjectAccess {
     o->type_index_ = index;
     o->deleter_ = deleter;
   }
+  /// The first reference to a new object; nobody else knows it, so its count is simply set.
+  template <class T>
+  static ObjectPtr<T> Begin(T* o, Object::FDeleter deleter) {
+    Init(o, T::RuntimeTypeIndex(), deleter);
+    static_cast<Object*>(o)->ref_counter_.store(1, std::memory_order_relaxed);
+    return AdoptPtr<T>(o);
+  }
   static void IncRef(Object* o) { o->IncRef(); }
   static void DecRef(Object* o) { o->DecRef(); }
   static void Delete(Object* o) { o->deleter_(o); }
@@ -240,17 +254,38 @@ inline R ObjectRef::as() const {
   return as<typename R::ContainerType>() ? RefCast<R>(*this) : R(ObjectPtr<Object>());
 }
 
+/// Memory for a T while it is constructed: given back if the constructor throws.
+template <class T>
+struct ObjectMemory {
+  static constexpr bool kAligned = alignof(T) > 16;
+  void* p = kAligned ? ::operator new(sizeof(T), std::align_val_t{alignof(T)}) : AllocBlock(sizeof(T));
+  ~ObjectMemory() {
+    if (p) Free(p);
+  }
+  static void Free(void* p) noexcept {
+    if constexpr (kAligned)
+      ::operator delete(p, std::align_val_t{alignof(T)});
+    else
+      FreeBlock(p, sizeof(T));
+  }
+};
+
 /// Allocates an object of type T; arguments as for its constructor.
 template <class T, class... Args>
 inline ObjectPtr<T> make_object(Args&&... args) {
+  ObjectMemory<T> mem;
   T* p;
   if constexpr (std::is_aggregate_v<T> && !(sizeof...(Args) == 1 && (std::is_same_v<std::decay_t<Args>, T> && ...))) {
-    p = new T{{}, std::forward<Args>(args)...};
+    p = ::new (mem.p) T{{}, std::forward<Args>(args)...};
   } else {
-    p = new T(std::forward<Args>(args)...);
+    p = ::new (mem.p) T(std::forward<Args>(args)...);
   }
-  ObjectAccess::Init(p, T::RuntimeTypeIndex(), [](Object* o) { delete static_cast<T*>(o); });
-  return ObjectPtr<T>(p);
+  mem.p = nullptr;
+  return ObjectAccess::Begin(p, [](Object* o) {
+    T* t = static_cast<T*>(o);
+    t->~T();
+    ObjectMemory<T>::Free(t);
+  });
 }
 
 /// A reference from a raw node pointer; the node must be counted (not on the stack).

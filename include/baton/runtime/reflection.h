@@ -14,15 +14,18 @@
 namespace baton::runtime {
 
 /// How a field lies in memory.
-enum class FieldKind : uint8_t { kBool, kInt32, kInt64, kUInt64, kDouble, kDataType, kObject, kStdString };
+enum class FieldKind : uint8_t { kBool, kInt32, kInt64, kUInt64, kDouble, kDataType, kObject, kStdString, kHandle };
 
 /// What a field means to the generic algorithms.
 enum FieldFlag : uint16_t {
   kNoFlag = 0,
-  kRequired = 1,  ///< attrs: must be given
-  kBinds = 2,     ///< holds a variable (or an array of them) that is bound in the fields described after it
-  kIgnored = 4,   ///< not part of the value: spans, inferred types
-  kFree = 8,      ///< holds a variable that stands for itself
+  kRequired = 1,    ///< attrs: must be given
+  kBinds = 2,       ///< holds a variable (or an array of them) that is bound in the fields described after it
+  kIgnored = 4,     ///< not part of the value: spans, inferred types
+  kFree = 8,        ///< holds a variable that stands for itself
+  kNullable = 16,   ///< a reference that may be null though its default is not an object
+  kTransient = 32,  ///< lives in this process only: JSON leaves it out
+  kSource = 64,     ///< says where something came from: text leaves it out, JSON a file's folder
 };
 
 struct BATON_DLL FieldInfo {
@@ -38,6 +41,10 @@ struct BATON_DLL FieldInfo {
   /// kObject: whether the value may be stored, and converts it if need be.
   bool (*convert)(const BatonValue& in, Any* out) = nullptr;
 
+  /// Whether an instance is complete when nothing was given for the field.
+  bool MayBeMissing() const {
+    return !(flags & kRequired) && (kind != FieldKind::kObject || (flags & kNullable) || default_value.object());
+  }
   /// The field's value in `obj`, borrowed by the object.
   Any Get(const Object* obj) const;
   /// Stores a checked value; the object must not be shared. Errors name the field, the bound and the value.
@@ -58,6 +65,9 @@ struct BATON_DLL TypeInfo {
   bool described = false;         ///< has a table (an abstract class may have none of its own)
   bool identity = false;          ///< values compare by identity: operators
   bool is_var = false;            ///< a variable: equal by where it is bound; a free one by identity or by mapping
+  bool has_equal = true;          ///< structural equality may be asked for
+  bool has_hash = true;           ///< structural hash may be asked for
+  bool is_value = true;           ///< how it is shared in memory does not matter; else compared as a node of a graph
   std::vector<FieldInfo> fields;  ///< all, parents' first
   ObjectPtr<Object> (*create)() = nullptr;                 ///< a default instance
   ObjectPtr<Object> (*copy)(const Object* obj) = nullptr;  ///< a shallow copy
@@ -161,6 +171,49 @@ std::string FieldTypeName() {
 
 BATON_DLL void CheckFieldCoverage(const TypeInfo& info, size_t begin, size_t size);
 
+/// Sees each member of an object by name: `v->Visit("name", &member)`, as the classes that state their fields in a
+/// method `VisitAttrs(AttrVisitor* v)` say it, and as `VisitAttrs` of a described class does.
+class BATON_DLL AttrVisitor {
+ public:
+  virtual ~AttrVisitor() = default;
+  virtual void Visit(const char* key, double* value) = 0;
+  virtual void Visit(const char* key, int64_t* value) = 0;
+  virtual void Visit(const char* key, uint64_t* value) = 0;
+  virtual void Visit(const char* key, int* value) = 0;
+  virtual void Visit(const char* key, bool* value) = 0;
+  virtual void Visit(const char* key, std::string* value) = 0;
+  virtual void Visit(const char* key, void** value) = 0;
+  virtual void Visit(const char* key, DataType* value) = 0;
+  virtual void Visit(const char* key, ObjectRef* value) = 0;
+  template <class T, class = std::enable_if_t<std::is_enum_v<T>>>
+  void Visit(const char* key, T* value) {
+    static_assert(sizeof(T) == sizeof(int));
+    Visit(key, reinterpret_cast<int*>(value));
+  }
+  /// A reference of a kind of its own: the visitor may ask for the kind.
+  template <class T>
+    requires(std::is_base_of_v<ObjectRef, T> && !std::is_same_v<T, ObjectRef>)
+  void Visit(const char* key, T* value) {
+    RefKind kind{ValueTraits<T>::Name(), [](const BatonValue& in, Any* out) {
+                   *out = Any(ValueTraits<T>::From(in));
+                   return true;
+                 }};
+    VisitRef(key, value, kind);
+  }
+
+ protected:
+  struct RefKind {
+    std::string name;
+    bool (*convert)(const BatonValue& in, Any* out);
+  };
+  virtual void VisitRef(const char* key, ObjectRef* value, const RefKind&) { Visit(key, value); }
+};
+BATON_DLL void VisitField(Object* obj, const FieldInfo& f, AttrVisitor* v);
+/// Visits the fields of the table of `obj`.
+BATON_DLL void VisitTable(Object* obj, AttrVisitor* v);
+/// The table of a class that states its fields in VisitAttrs, off an instance.
+BATON_DLL void CollectVisited(TypeInfo* info, Object* instance, void (*visit)(Object*, AttrVisitor*));
+
 /// Turns a class's Describe into its table.
 class FieldCollector {
  public:
@@ -220,6 +273,9 @@ struct Node : B {
   static constexpr bool _type_final = true;
   static constexpr uint32_t _type_child_slots = 0;
   static constexpr bool _type_child_slots_can_overflow = true;
+  static constexpr bool _type_has_method_visit_attrs = true;
+  static constexpr bool _type_has_method_sequal_reduce = true;
+  static constexpr bool _type_has_method_shash_reduce = true;
   static constexpr bool _type_abstract = false;  ///< no instances: base classes say true
   static constexpr bool _type_identity = false;  ///< values compare by identity: operators
   static constexpr bool _type_is_var = false;    ///< a variable: equal by its binding, else by identity
@@ -232,10 +288,15 @@ struct Node : B {
     return Object::GetOrAllocRuntimeTypeIndex(D::_type_key, TypeIndex::kDynamic, B::_GetOrAllocRuntimeTypeIndex(),
                                               D::_type_child_slots, D::_type_child_slots_can_overflow);
   }
+  /// Hands each field to `v`, parents' first.
+  void VisitAttrs(AttrVisitor* v) { VisitTable(this, v); }
 };
 
 template <class T>
 concept HasOwnDescribe = requires(FieldCollector& c) { T::Describe(c); };
+/// The class states its fields, and its parents', in a VisitAttrs of its own.
+template <class T>
+concept HasOwnVisitAttrs = std::is_same_v<decltype(&T::VisitAttrs), void (T::*)(AttrVisitor*)>;
 
 /// True where Describe is T's own and not the parent's.
 template <class T>
@@ -276,13 +337,25 @@ void RegisterNode() {
   info.doc = DocOf<T>();
   info.identity = T::_type_identity;
   info.is_var = T::_type_is_var;
+  info.is_value = T::_type_is_value;
+  info.has_equal = T::_type_has_method_sequal_reduce;
+  info.has_hash = T::_type_has_method_shash_reduce;
   if constexpr (!T::_type_abstract) {
     info.create = []() -> ObjectPtr<Object> { return make_object<T>(); };
     info.copy = [](const Object* o) -> ObjectPtr<Object> { return make_object<T>(*static_cast<const T*>(o)); };
     ObjectPtr<T> instance = make_object<T>();
-    FieldCollector c(&info, instance.get());
-    DescribeChain<T>(c);
-    if constexpr (!requires { T::_type_has_hidden_members; })
+    if constexpr (HasOwnVisitAttrs<T>) {
+      CollectVisited(&info, instance.get(), [](Object* o, AttrVisitor* v) { static_cast<T*>(o)->VisitAttrs(v); });
+    } else {
+      FieldCollector c(&info, instance.get());
+      DescribeChain<T>(c);
+    }
+    if constexpr (requires { T::_type_optional_fields; }) {
+      for (FieldInfo& f : info.fields) {
+        if (!(f.flags & kRequired)) f.flags |= kNullable;
+      }
+    }
+    if constexpr (!HasOwnVisitAttrs<T> && !requires { T::_type_has_hidden_members; })
       CheckFieldCoverage(info, BytesOf<typename T::ParentType>(), BytesOf<T>());
   }
   TypeInfo::Put(std::move(info));
@@ -332,7 +405,10 @@ using runtime::AtMost;
 using runtime::F;
 using runtime::kBinds;
 using runtime::kIgnored;
+using runtime::kNullable;
 using runtime::kRequired;
+using runtime::kSource;
+using runtime::kTransient;
 using runtime::Node;
 using runtime::RefTo;
 using runtime::RegisterNodes;

@@ -11,6 +11,7 @@ using tir::Var;
 
 struct OperationNode : Node<OperationNode, Object> {
   static constexpr const char* _type_key = "te.Operation";
+  static constexpr bool _type_is_value = false;
   static constexpr bool _type_final = false;
   static constexpr bool _type_abstract = true;
   static constexpr uint32_t _type_child_slots = 6;
@@ -31,6 +32,7 @@ class Operation : public ObjectRef {
 /// One output of an operation.
 struct TensorNode : Node<TensorNode, Object> {
   static constexpr const char* _type_key = "te.Tensor";
+  static constexpr bool _type_is_value = false;
   Array<PrimExpr> shape;
   DataType dtype;
   Operation op;

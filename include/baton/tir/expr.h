@@ -21,7 +21,7 @@ struct VarNode : Node<VarNode, PrimExprNode> {
   Type type_annotation;
   static constexpr void Describe(auto& d) {
     d(F<&VarNode::name_hint>, "Name in text; identity is the object's.", runtime::kIgnored);
-    d(F<&VarNode::type_annotation>, "PointerType of a buffer's data, or null.");
+    d(F<&VarNode::type_annotation>, "PointerType of a buffer's data, or null.", kNullable);
   }
 };
 class BATON_DLL Var : public RefTo<VarNode, PrimExpr> {
@@ -145,6 +145,7 @@ class Buffer;
 /// Typed view on memory: data pointer, shape, and where it lives. Row-major, elements from `elem_offset`.
 struct BufferNode : Node<BufferNode, Object> {
   static constexpr const char* _type_key = "tir.Buffer";
+  static constexpr bool _type_is_value = false;
   Var data;
   DataType dtype;
   Array<PrimExpr> shape;
@@ -294,6 +295,7 @@ enum class IterVarType : int32_t {
 /// A loop variable of a tensor expression, with its domain.
 struct IterVarNode : Node<IterVarNode, Object> {
   static constexpr const char* _type_key = "tir.IterVar";
+  static constexpr bool _type_is_value = false;
   Range dom;
   Var var;
   IterVarType iter_type = IterVarType::kDataPar;
@@ -320,7 +322,7 @@ struct ReduceNode : Node<ReduceNode, PrimExprNode> {
     d(F<&ReduceNode::combiner>, "How two values become one.");
     d(F<&ReduceNode::axis>, "What it runs over.");
     d(F<&ReduceNode::source>, "The values.");
-    d(F<&ReduceNode::condition>, "Values where it is false are left out; null is true.");
+    d(F<&ReduceNode::condition>, "Values where it is false are left out; null is true.", kNullable);
     d(F<&ReduceNode::value_index>, "Which of several results this is.");
   }
 };

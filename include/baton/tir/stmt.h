@@ -12,7 +12,9 @@ struct StmtNode : Node<StmtNode, Object> {
   static constexpr bool _type_abstract = true;
   static constexpr uint32_t _type_child_slots = 20;
   mutable Span span;
-  static constexpr void Describe(auto& d) { d(F<&StmtNode::span>, "Where it came from.", runtime::kIgnored); }
+  static constexpr void Describe(auto& d) {
+    d(F<&StmtNode::span>, "Where it came from.", kIgnored, kNullable, kSource);
+  }
 };
 class Stmt : public ObjectRef {
  public:
@@ -84,7 +86,7 @@ struct IfThenElseNode : Node<IfThenElseNode, StmtNode> {
   static constexpr void Describe(auto& d) {
     d(F<&IfThenElseNode::condition>, "Bool.");
     d(F<&IfThenElseNode::then_case>, "If true.");
-    d(F<&IfThenElseNode::else_case>, "If false; may be null.");
+    d(F<&IfThenElseNode::else_case>, "If false; may be null.", kNullable);
   }
 };
 class IfThenElse : public RefTo<IfThenElseNode, Stmt> {
@@ -138,7 +140,7 @@ struct AttrStmtNode : Node<AttrStmtNode, StmtNode> {
   PrimExpr value;
   Stmt body;
   static constexpr void Describe(auto& d) {
-    d(F<&AttrStmtNode::node>, "What it is about; may be null.");
+    d(F<&AttrStmtNode::node>, "What it is about; may be null.", kNullable);
     d(F<&AttrStmtNode::attr_key>, "Name of the mark.");
     d(F<&AttrStmtNode::value>, "Its value.");
     d(F<&AttrStmtNode::body>, "Scope.");

@@ -68,6 +68,17 @@ def _class_name(key):
     return name if name.isidentifier() else "".join(c if c.isalnum() else "_" for c in name)
 
 
+def _rebuild(text):
+    from .registry import get_global_func
+    base.load_compiler()
+    return get_global_func("node.LoadJSON")(text)
+
+
+def _reduce(self):
+    """How an object of a generated class is pickled: the class is no attribute of a module that could be imported."""
+    return _rebuild, (self.__getstate__(),)
+
+
 def _resolve(key):
     """The class of a key that was not seen before: what waits for it, else one made from reflection, else None."""
     _import_sugar()
@@ -88,7 +99,8 @@ def _resolve(key):
     if fields:
         lines += ["", "Fields:"] + [f"    {name} ({kind}): {text}" for name, kind, text, _, _ in fields]
     home = _HOME.get(key.split(".", 1)[0], "baton.ir")
-    cls = type(base_class)(_class_name(key), (base_class,), {"__slots__": (), "__doc__": "\n".join(lines), "__module__": home})
+    cls = type(base_class)(_class_name(key), (base_class,), {"__slots__": (), "__doc__": "\n".join(lines), "__module__": home,
+                                                         "__reduce__": _reduce})
     _core.register_class(key, cls)
     return cls
 

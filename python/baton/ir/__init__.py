@@ -13,6 +13,7 @@ from .base import (  # noqa: E402
                    SourceName,
                    Span,
                    assert_structural_equal,
+                   get_first_structural_mismatch,
                    load_json,
                    save_json,
                    structural_equal,
@@ -44,5 +45,5 @@ attach_classes(__name__, "")
 __all__ = ["Array", "Attrs", "BaseExpr", "BaseFunc", "CallingConv", "DictAttrs", "FuncType", "GlobalTypeVar", "GlobalVar",
            "IRModule", "IncompleteType", "Map", "Node", "Op", "PointerType", "PrimExpr", "PrimType", "Range", "RelayExpr",
            "RelayRefType", "SourceName", "Span", "TensorType", "TupleType", "Type", "TypeCall", "TypeConstraint", "TypeKind",
-           "TypeVar", "assert_structural_equal", "container", "diagnostics", "instrument", "load_json", "make_node",
+           "TypeVar", "assert_structural_equal", "container", "diagnostics", "get_first_structural_mismatch", "instrument", "load_json", "make_node",
            "register_intrin_lowering", "register_op_attr", "save_json", "structural_equal", "structural_hash", "transform"]

@@ -37,6 +37,27 @@ def assert_structural_equal(lhs, rhs, map_free_vars=False):
     get_global_func("node.StructuralEqual")(lhs, rhs, map_free_vars, True)
 
 
+def get_first_structural_mismatch(lhs, rhs, map_free_vars=False):
+    """None if two objects are structurally equal, else where they first differ, as the pair of access paths on both sides
+    (`.functions[@main].body.args[1]`), and what is there, in the attributes `lhs` and `rhs` of the pair."""
+    text = get_global_func("node.StructuralDifference")(lhs, rhs, map_free_vars)
+    return StructuralMismatch(str(text)) if text else None
+
+
+class StructuralMismatch(tuple):
+    """The access paths of the first difference on both sides; `str()` tells it in one line."""
+
+    def __new__(cls, text):
+        path, _, sides = text.partition(": ")
+        self = super().__new__(cls, (path, path))
+        self.path, self.text = path, text
+        self.lhs, _, self.rhs = sides.partition(" against ")
+        return self
+
+    def __str__(self):
+        return self.text
+
+
 def structural_hash(node, map_free_vars=False):
     """A number that structurally equal objects share, in every process."""
     return get_global_func("node.StructuralHash")(node, map_free_vars)

@@ -826,6 +826,20 @@ void Inferencer::CheckComplete() {
 
 // ---- Writing
 
+/// A function that does not say what it returns, and whose type does.
+bool LacksReturnType(const ExprNode* n) {
+  return n->IsInstance<FunctionNode>() && !static_cast<const FunctionNode*>(n)->ret_type.defined();
+}
+/// The same function, saying what it returns.
+Expr WithReturnType(const Expr& fn, const Type& type) {
+  const auto* t = type.as<FuncTypeNode>();
+  if (!t) return fn;
+  auto n = make_object<FunctionNode>(*fn.as<FunctionNode>());
+  n->ret_type = t->ret_type;
+  n->checked_type_ = type;
+  return Function(n);
+}
+
 /// Rebuilds what had another type before, and what contains it.
 class Retyper : public ExprMutator {
  public:
@@ -842,6 +856,7 @@ class Retyper : public ExprMutator {
     } else {
       made->checked_type_ = type;
     }
+    if (LacksReturnType(made.get())) made = WithReturnType(made, type);
     memo_[old] = made;
   }
   Expr Get(const Expr& e) {
@@ -856,6 +871,7 @@ Expr Inferencer::Write(const Expr& root, bool may_copy) {
   bool copies = false;
   for (const ExprNode* n : order_) {
     Info& i = *info_.Find(n);
+    if (n != root.get() && LacksReturnType(n)) copies = true;
     if (!i.changed) continue;
     i.type = solver_.Resolve(i.type);
     if (!n->checked_type_.defined()) continue;
@@ -1013,6 +1029,9 @@ IRModule InferModuleTypes(const IRModule& mod) {
   errors.ThrowIfAny(baton::transform::PassContext::Current()->diag_ctx);
   IRModule out = mod;
   for (size_t i = 0; i < funcs.size(); ++i) {
+    if (LacksReturnType(result[i].get()) && result[i]->checked_type_.defined()) {
+      result[i] = Downcast<Function>(WithReturnType(result[i], runtime::RefCast<Type>(result[i]->checked_type_)));
+    }
     if (result[i].same_as(funcs[i].func)) continue;
     if (out.same_as(mod)) out = mod.Copy();
     out.CopyOnWrite()->Update(funcs[i].var, result[i]);

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where programs differ, hashes that outlive a process, and places that do not leak (RF-009, RF-014, RF-015)."""
+
+import os
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import baton as tvm
+from baton import relay
+from baton.ir import assert_structural_equal, get_first_structural_mismatch, load_json, save_json, structural_hash
+
+TEXT = """#[version = "0.0.5"]
+def @main(%x: Tensor[(2, 3), float32]) {
+  let %y = add(%x, %x);
+  nn.relu(%y)
+}
+"""
+
+
+def test_the_first_difference():  # RF-015
+    a, b = tvm.parser.parse(TEXT), tvm.parser.parse(TEXT.replace("add(%x, %x)", "add(%x, 1f)"))
+    assert get_first_structural_mismatch(a, a) is None
+    found = get_first_structural_mismatch(a, b)
+    left, right = found
+    assert str(left) == str(right) == ".functions[@main].body.value.args[1]"
+    assert found.lhs == "%x" and found.rhs.startswith("relay.Constant") and str(found).endswith("%x against " + found.rhs)
+    with pytest.raises(ValueError, match=r"\.functions\[@main\]\.body\.value\.args\[1\]: %x against"):
+        assert_structural_equal(a, b)
+    x, y = relay.var("x"), relay.var("y")
+    assert get_first_structural_mismatch(x, y) is not None and get_first_structural_mismatch(x, y, map_free_vars=True) is None
+
+
+def test_source_and_name_keep_their_order():
+    with pytest.raises(tvm.Error, match="model.relay:1"):
+        tvm.parser.parse("def @main(", "model.relay")
+    with pytest.raises(tvm.Error, match="model.relay:1"):
+        relay.fromtext("def @main(", "model.relay")
+    assert tvm.parser.parse(TEXT, "model.relay")["main"].body.span.source_name.name == "model.relay"
+
+
+def test_places_do_not_leak_into_metadata():
+    """Two parses of one program under two paths print and save the same bytes, with neither path nor text in them."""
+    def mod(path):
+        m = tvm.parser.parse(TEXT, path)
+        # A big constant goes into the metadata, and an attribute that text has no form for.
+        x = m["main"].params[0]
+        c = relay.Constant(tvm.nd.array(np.ones((2, 3), "float32")))
+        f = relay.Function([x], relay.add(m["main"].body, c))
+        return tvm.IRModule({"main": f.with_attr("other", m["main"].body)})
+
+    one, two = mod("/srv/a/model.relay"), mod("/opt/b/model.relay")
+    assert "#[metadata]" in one.astext() and "srv" not in one.astext() and "let %y" not in one.astext().split("#[metadata]")[1]
+    assert one.astext() == two.astext()
+    text = save_json(one)
+    assert text == save_json(two) and "srv" not in text and "let %y" not in text
+    assert_structural_equal(load_json(text), one)
+    assert load_json(text)["main"].body.args[0].span.source_name.name == "model.relay"
+
+
+def test_hashes_in_other_processes_and_threads():  # RF-014
+    mod = tvm.parser.parse(TEXT)
+    here = structural_hash(mod)
+    program = ("import baton; t = open(0).read(); m = baton.parser.parse(t); "
+               "print(baton.ir.structural_hash(m), hash(baton.ir.save_json(m)) and baton.ir.save_json(m).count('relay.Call'))")
+    for seed in ("0", "1234"):
+        done = subprocess.run([sys.executable, "-c", program], input=TEXT, capture_output=True, text=True, check=True,
+                              env={**os.environ, "PYTHONHASHSEED": seed, "BATON_NUM_THREADS": "1" if seed == "0" else "2"})
+        assert done.stdout.split() == [str(here), "2"]
+    seen = []
+    threads = [threading.Thread(target=lambda: seen.append(structural_hash(tvm.parser.parse(TEXT)))) for _ in range(8)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert seen == [here] * 8
+
+
+def test_sharing_that_is_exponential_as_a_tree():
+    def make():
+        x = relay.var("x", shape=(2,))
+        e = x
+        for _ in range(2000):
+            e = relay.add(e, e)
+        return relay.Function([x], e)
+
+    a, b = make(), make()
+    assert structural_hash(a) == structural_hash(b)
+    assert_structural_equal(a, b)
+    assert_structural_equal(load_json(save_json(a)), a)
+
+
+def test_infer_type_writes_what_functions_return():
+    mod = tvm.parser.parse(TEXT)
+    typed = relay.transform.InferType()(mod)
+    assert mod["main"].ret_type is None and typed["main"].ret_type == relay.TensorType((2, 3))
+    assert relay.transform.InferType()(typed).same_as(typed)
+    x = relay.var("x", shape=(3,))
+    inner = relay.Function([x], relay.abs(x))
+    y = relay.var("y", shape=(3,))
+    typed = relay.transform.InferType()(tvm.IRModule.from_expr(relay.Function([y], inner(y))))["main"]
+    assert typed.body.op.ret_type == relay.TensorType((3,)) and inner.ret_type is None
+
+
+def test_objects_print_explore_and_change():  # RF-006, RF-012
+    call = relay.add(relay.var("x", shape=(2,)), relay.const(1.0))
+    assert "add(%x" in str(call) and set(dir(call)) >= {"op", "args", "attrs"}
+    again = relay.Call(call.op, [call.args[1], call.args[0]], call.attrs)
+    assert again.args[0].same_as(call.args[1]) and again.args[1].same_as(call.args[0])
+
+
+
+def test_functions_have_no_structure():  # RF-013
+    f, g = tvm.runtime.convert(lambda: 1), tvm.runtime.convert(lambda: 2)
+    with pytest.raises(TypeError, match="have no structural"):
+        tvm.ir.structural_equal(f, g)
+    with pytest.raises(TypeError, match="have no structural hash"):
+        structural_hash(f)
