@@ -830,10 +830,30 @@ void Inferencer::CheckComplete() {
 bool LacksReturnType(const ExprNode* n) {
   return n->IsInstance<FunctionNode>() && !static_cast<const FunctionNode*>(n)->ret_type.defined();
 }
+/// What a function states is checked: attributes of an operator may have asked for a dimension that there cannot be.
+void CheckDimensions(const Type& type) {
+  std::vector<Type> todo{type};
+  while (!todo.empty()) {
+    const Type t = todo.back();
+    todo.pop_back();
+    if (const auto* tuple = t.as<TupleTypeNode>()) {
+      for (const Type& f : tuple->fields) todo.push_back(f);
+    } else if (const auto* tensor = t.as<TensorTypeNode>()) {
+      for (const PrimExpr& d : tensor->shape) {
+        const auto* n = d.as<IntImmNode>();
+        if (n && n->value < 0) {
+          throw CompileError(
+              fmt::format("the result of a function has type {}: a dimension is {}", TypeText(t), n->value));
+        }
+      }
+    }
+  }
+}
 /// The same function, saying what it returns.
 Expr WithReturnType(const Expr& fn, const Type& type) {
   const auto* t = type.as<FuncTypeNode>();
   if (!t) return fn;
+  CheckDimensions(t->ret_type);
   auto n = make_object<FunctionNode>(*fn.as<FunctionNode>());
   n->ret_type = t->ret_type;
   n->checked_type_ = type;
