@@ -80,6 +80,12 @@ IRModule Pass::operator()(IRModule mod, const PassContext& ctx) const {
   if (VerifyAlways() && !out.same_as(mod)) {
     std::string wrong = GetProperty("WellFormed").check(out);
     if (!wrong.empty()) {
+      // A module that was read from a file may have come so: that is no fault of the pass.
+      const std::string before = GetProperty("WellFormed").check(mod);
+      if (!before.empty()) {
+        throw runtime::ValueError("pass `" + info->name.str() + "` was given a module that is not well formed:\n" +
+                                  before);
+      }
       throw InternalError("pass `" + info->name.str() + "` left a module that is not well formed:\n" + wrong);
     }
   }
