@@ -75,7 +75,15 @@ Pass EtaExpand(bool expand_constructor, bool expand_global_var) {
 }
 
 namespace {
-const RegisterPass<EtaExpand> registered;
+const struct Registered {
+  Registered() {
+    baton::transform::RegisterPassGlobal(
+        "relay._transform.EtaExpand", PackedFunc([](runtime::Args args, runtime::RetValue* rv) {
+          *rv = EtaExpand(args.size() > 0 ? args[0].As<bool>() : true, args.size() > 1 && args[1].As<bool>());
+        }));
+    baton::transform::RegisterPassParams("EtaExpand", {"expand_constructor=true", "expand_global_var=false"});
+  }
+} registered;
 }  // namespace
 
 }  // namespace baton::relay::transform

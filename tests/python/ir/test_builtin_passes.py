@@ -166,6 +166,11 @@ def @unused(%x: int32) -> int32 { @main(%x) }
     assert len(one(library)) == 2, "without a main every function is an entry"
 
 
+@pytest.mark.parametrize("name", ["ToANormalForm", "LambdaLift"])
+def test_normal_form_and_lambda_lifting_are_passes_over_modules(name):  # PI-031
+    assert isinstance(get_global_func("transform.GetPass")(name), tvm.transform.ModulePass)
+
+
 PLUGIN = """// SPDX-License-Identifier: Apache-2.0
 #include <baton/relay/transform.h>
 #include <baton/runtime/registry.h>
