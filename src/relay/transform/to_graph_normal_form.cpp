@@ -43,7 +43,7 @@ Pass ToGraphNormalForm() {
       .doc = "Puts let-bound values where they are used, as shared nodes; bindings of effects and of recursive "
              "functions stay.",
       .opt_level = 1,
-      .destroys = {"ANF"},
+      .destroys = {"ANF", "Typed"},
       .run = [](Function f, IRModule, PassContext) { return LetRemover(f).Mutate(f); },
   });
 }
