@@ -111,6 +111,7 @@ class Vectorizer : public tir::ExprFunctor<PrimExpr(const PrimExpr&)> {
     if (at.size() != at_.size()) return false;
     for (size_t i = 0; i < at.size(); ++i) {
       int64_t k = static_cast<int64_t>(i);
+      if (g_.shape_[i] == 1) continue;  // the only place there is
       if (!at[k].same_as(at_[k]) && !tir::ExprDeepEqual(at[k], at_[k])) return false;
     }
     return true;
@@ -162,13 +163,17 @@ class Vectorizer : public tir::ExprFunctor<PrimExpr(const PrimExpr&)> {
     int64_t n = Rank(at), rank = Rank(at_), used = 0;
     for (const PrimExpr& x : at) used += x.dtype().lanes() > 1 || HasMerged(x);
     if (used == 0) return at;
-    if (used != site_.merged || n < used) throw NoVectorForm{};
-    for (int64_t i = 1; i <= used; ++i) {
-      if (!tir::ExprDeepEqual(at[n - i], at_[rank - i]) ||
-          kernel::Known(t->shape[n - i]) != g_.shape_[static_cast<size_t>(rank - i)])
-        throw NoVectorForm{};
+    if (n < site_.merged || g_.shape_.back() == 1) throw NoVectorForm{};
+    for (int64_t i = 1; i <= site_.merged; ++i) {
+      int64_t extent = g_.shape_[static_cast<size_t>(rank - i)];
+      if (kernel::Known(t->shape[n - i]) != extent) throw NoVectorForm{};
+      if (extent > 1) {
+        if (!tir::ExprDeepEqual(at[n - i], at_[rank - i])) throw NoVectorForm{};
+        --used;
+      }
       if (i > 1) at.Set(n - i, I(0));
     }
+    if (used != 0) throw NoVectorForm{};
     return at;
   }
 

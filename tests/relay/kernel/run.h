@@ -67,7 +67,9 @@ inline Group MakeGroup(const Array<Var>& params, const Expr& body, const Target&
   g.func = Downcast<Function>(call->op);
   for (const Expr& a : call->args) REQUIRE(a.as<relay::VarNode>());
   g.loops = relay::LowerPrimitive(g.func, "kernel", target);
-  g.generated = tir::AsText(g.loops).find("acc") != std::string::npos;
+  // A generator's buffers are flat, those of the general schedule have the tensors' shapes.
+  g.generated = true;
+  for (const auto& [param, buffer] : g.loops->buffer_map) g.generated = g.generated && buffer->shape.size() == 1;
   return g;
 }
 
