@@ -9,6 +9,7 @@ and runs the call with every extent of its inputs unknown, too; `dynamic="R2"` s
 """
 
 import itertools
+import types
 import zlib
 
 import numpy as np
@@ -85,6 +86,11 @@ def each(*values):
     return _Each(values)
 
 
+def _label(maker):
+    # A plain function shows its address, which differs between the processes that share the tests.
+    return maker.__name__ if isinstance(maker, types.FunctionType) else repr(maker)
+
+
 class Case:
     """A row. `inputs` are makers; a list of them is a tuple argument. `value` gives the result from arrays and attributes."""
 
@@ -98,7 +104,7 @@ class Case:
         keys = [k for k, v in self.attrs.items() if isinstance(v, _Each)]
         for choice in itertools.product(*(self.attrs[k] for k in keys)):
             attrs = {**self.attrs, **dict(zip(keys, choice, strict=True))}
-            label = "-".join([self.op, self.name, *map(repr, self.inputs), *(f"{k}={v}" for k, v in attrs.items())])
+            label = "-".join([self.op, self.name, *map(_label, self.inputs), *(f"{k}={v}" for k, v in attrs.items())])
             yield pytest.param(self, attrs, id=label.replace(" ", "").replace("--", "-")[:150])
 
 
