@@ -500,7 +500,7 @@ IRModule Parser::Module() {
   for (const auto& [name, at] : data_type_uses_) uses.push_back({at.begin, name});
   std::sort(uses.begin(), uses.end());
   for (const auto& [begin, name] : uses) {
-    bool there = false;
+    bool there = name == "Storage";  // of memory.alloc_storage: built in
     for (const auto& [var, data] : mod_->type_definitions) there = there || var->name_hint == name;
     if (there) continue;
     std::vector<std::string> known = {"Tensor", "float32", "float64", "float16", "bfloat16",

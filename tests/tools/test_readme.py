@@ -37,7 +37,7 @@ def place(tmp_path, monkeypatch):
 
 
 def test_there_is_something_to_try():
-    assert len(COMMANDS) >= 6 and len(SNIPPETS) == 2
+    assert len(COMMANDS) >= 6 and len(SNIPPETS) == 3
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -39,6 +39,31 @@ class Staticizer : public MixedModeMutator {
     if (!out->span.defined()) out->span = post->span;
     return out;
   }
+  /// A result whose extents were unknown may have known ones now; it is inferred anew.
+  Expr VisitExpr_(const FunctionNode* op) override {
+    Expr out = MixedModeMutator::VisitExpr_(op);
+    if (out.get() == op || !HasUnknownExtent(op->ret_type)) return out;
+    const auto* f = out.as<FunctionNode>();
+    Function g(f->params, f->body, Type(), f->type_params, f->attrs);
+    g->span = f->span;
+    return g;
+  }
+
+ private:
+  static bool HasUnknownExtent(const Type& type) {
+    std::vector<Type> work{type};
+    while (!work.empty()) {
+      const Type t = work.back();
+      work.pop_back();
+      if (const auto* tensor = t.as<TensorTypeNode>()) {
+        std::vector<int64_t> shape;
+        if (!StaticShape(tensor->shape, &shape)) return true;
+      } else if (const auto* tuple = t.as<TupleTypeNode>()) {
+        for (const Type& f : tuple->fields) work.push_back(f);
+      }
+    }
+    return false;
+  }
 };
 
 }  // namespace

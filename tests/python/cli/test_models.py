@@ -117,7 +117,7 @@ def test_opt(baton, tmp_path):
 
 def test_opt_with_options_printing_and_trace(baton, tmp_path):
     (tmp_path / "in.relay").write_text(
-        '#[version = "0.0.5"]\ndef @main(%x: Tensor[(4), float32]) {\n  exp(tanh(add(%x, multiply(2f, 3f))))\n}\n'
+        '#[version = "0.0.5"]\ndef @main(%x: Tensor[(4), float32]) -> Tensor[(4), float32] {\n  exp(tanh(add(%x, multiply(2f, 3f))))\n}\n'
     )
     one = baton("opt", "in.relay", "--passes", "InferType,FuseOps(max_depth=1)").stdout
     assert one.count("Primitive=1") == 4 and baton("opt", "in.relay", "--passes", "FuseOps").stdout.count("Primitive=1") == 1
