@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions over images in blocks of channels (NCHW16c, NCW16c, NCDHW16c), in groups or not. A register tile is some neighbouring elements of the image
-// by some blocks of output channels; each step of the sum broadcasts an input element to a vector of weights. Each
-// output adds in one order: blocks of input channels, rows and columns of the window, channels of the block.
+// Convolutions over images in blocks of channels (NCHW16c, NCW16c, NCDHW16c), in groups or not. A register tile is some
+// neighbouring elements of the image by some blocks of output channels; each step of the sum broadcasts an input
+// element to a vector of weights. Each output adds in one order: blocks of input channels, rows and columns of the
+// window, channels of the block.
 #include <baton/relay/lower.h>
 #include <baton/relay/op.h>
 #include <baton/relay/op/nn.h>
@@ -331,28 +332,30 @@ class ConvWriter {
       if (c_.in_lanes <= 4) u = c_.in_lanes;
       body.Add(Loop("ic", I(c_.in_blocks), [&](const PrimExpr& ic) {
         return Loop("kd", I(c_.window_d), [&](const PrimExpr& kd) {
-        return Loop("kh", I(c_.window_h), [&](const PrimExpr& kh) {
-          return Loop("kw", I(c_.window_w), [&](const PrimExpr& kw) {
-            PrimExpr in = in0 + ic * I(volume) + kd * I(c_.dilation_d * rows_ * row_) + kh * I(c_.dilation_h * row_) + kw * I(c_.dilation_w * c_.in_lanes);
-            PrimExpr w = w0 + (((ic * I(c_.window_d) + kd) * I(c_.window_h) + kh) * I(c_.window_w) + kw) * I(c_.in_lanes * lanes);
-            return Loop("i", I(c_.in_lanes / u), [&](const PrimExpr& i) {
-              Steps k;
-              for (int64_t j = 0; j < u; ++j) {
-                PrimExpr lane = i * I(u) + I(j);
-                std::vector<PrimExpr> ws;
-                for (int64_t v = 0; v < vectors_; ++v)
-                  ws.push_back(k.Let("w", Read(weight_, w + lane * I(lanes) + I(v * weight_block), lanes)));
-                for (int64_t p = 0; p < pixels; ++p) {
-                  PrimExpr b =
-                      k.Let("x", tir::broadcast_to(Read(input_, in + lane + I(pixel(p))), static_cast<int>(lanes)));
+          return Loop("kh", I(c_.window_h), [&](const PrimExpr& kh) {
+            return Loop("kw", I(c_.window_w), [&](const PrimExpr& kw) {
+              PrimExpr in = in0 + ic * I(volume) + kd * I(c_.dilation_d * rows_ * row_) + kh * I(c_.dilation_h * row_) +
+                            kw * I(c_.dilation_w * c_.in_lanes);
+              PrimExpr w = w0 + (((ic * I(c_.window_d) + kd) * I(c_.window_h) + kh) * I(c_.window_w) + kw) *
+                                    I(c_.in_lanes * lanes);
+              return Loop("i", I(c_.in_lanes / u), [&](const PrimExpr& i) {
+                Steps k;
+                for (int64_t j = 0; j < u; ++j) {
+                  PrimExpr lane = i * I(u) + I(j);
+                  std::vector<PrimExpr> ws;
                   for (int64_t v = 0; v < vectors_; ++v)
-                    k.Add(Store(acc, at(p, v), fma(b, ws[static_cast<size_t>(v)], value(p, v))));
+                    ws.push_back(k.Let("w", Read(weight_, w + lane * I(lanes) + I(v * weight_block), lanes)));
+                  for (int64_t p = 0; p < pixels; ++p) {
+                    PrimExpr b =
+                        k.Let("x", tir::broadcast_to(Read(input_, in + lane + I(pixel(p))), static_cast<int>(lanes)));
+                    for (int64_t v = 0; v < vectors_; ++v)
+                      k.Add(Store(acc, at(p, v), fma(b, ws[static_cast<size_t>(v)], value(p, v))));
+                  }
                 }
-              }
-              return k.Done();
+                return k.Done();
+              });
             });
           });
-        });
         });
       }));
     }
@@ -413,7 +416,7 @@ class ConvWriter {
   bool pad_ = false, flat_ = false;
   int64_t row_ = 0, rows_ = 0, planes_ = 1;  // of an input as it is read: elements of a row, rows, planes
   int64_t slices_ = 1;                       // planes of the output that are units of their own
-  int64_t height_ = 1, width_ = 1;  // of an output plane as tiles cut it
+  int64_t height_ = 1, width_ = 1;           // of an output plane as tiles cut it
   int64_t chunks_ = 1, groups_ = 1, vectors_ = 1;
   PrimExpr image_, part_, slice_, block0_;  // part: the group
 };
