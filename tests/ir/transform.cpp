@@ -105,7 +105,8 @@ TEST_CASE("PI-041, PI-042, PI-043 order, undefined passes, skipped passes") {
   CHECK(trace.empty());
 }
 
-TEST_CASE("PI-047, PI-048, PI-049 prerequisites run first, transitively, whatever their level or being disabled") {
+TEST_CASE(
+    "PI-047, PI-048, PI-049, TR-15 prerequisites run first, transitively, whatever their level or being disabled") {
   trace.clear();
   Scope s(Context(0, {}, {"TestBase"}));
   Sequential({Noop("User", 0, {"TestMiddle"})})(Empty());
@@ -195,7 +196,7 @@ TEST_CASE("IN-011, IN-012, IN-013 should_run") {
   CHECK(trace == Trace{"no.enter", "no.before", "P", "no.after", "no.exit"});
 }
 
-TEST_CASE("IN-015, IN-016, IN-017 a throw while entering") {
+TEST_CASE("IN-015, IN-016, IN-017, TR-17 a throw while entering") {
   trace.clear();
   PassContext ctx = Context(2, {}, {}, {Tracer("a"), Tracer("b", "enter"), Tracer("c")});
   PassContext outer = PassContext::Current();
@@ -230,7 +231,7 @@ TEST_CASE("IN-019, IN-020, IN-021 throws around a pass") {
                        "a.exit", "b.exit"});
 }
 
-TEST_CASE("IN-022 an exit that throws while an exception passes does not end the process; the first wins") {
+TEST_CASE("IN-022 TR-16 an exit that throws while an exception passes does not end the process; the first wins") {
   std::string text;
   try {
     With<PassContext> scope(Context(2, {}, {}, {Tracer("a", "exit")}));

@@ -31,7 +31,7 @@ Module FunctionPassNode::operator()(const Module& mod, const PassContext&) const
 
 }  // namespace seed_function_pass_node
 
-TEST_CASE("NM-003 seed 000: FunctionPassNode") {
+TEST_CASE("NM-003 TR-03 seed 000: FunctionPassNode") {
   seed_function_pass_node::FunctionPassNode node;
   tvm::IRModule mod(tvm::Map<tvm::GlobalVar, tvm::BaseFunc>{});
   CHECK(node(mod, tvm::transform::PassContext::Current()).same_as(mod));

@@ -16,7 +16,7 @@ Pass GetPass(const std::string& pass_name) {
 
 }  // namespace seed_get_pass
 
-TEST_CASE("NM-003 PF-025 seed 000: GetPass") {
+TEST_CASE("NM-003 PF-025 TR-18 seed 000: GetPass") {
   CHECK(seed_get_pass::GetPass("FoldConstant")->Info()->name == "FoldConstant");
   CHECK_THROWS_WITH_AS(seed_get_pass::GetPass("Nothing"),
                        doctest::Contains("Cannot find relay._transform.Nothing to create the pass Nothing"),

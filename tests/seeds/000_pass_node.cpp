@@ -24,7 +24,7 @@ struct Nothing : PassNode {
 
 }  // namespace seed_pass_node
 
-TEST_CASE("NM-003 NM-008 seed 000: PassNode; `Module` of a pass is IRModule") {
+TEST_CASE("NM-003 NM-008 TR-02 TR-03 seed 000: PassNode; `Module` of a pass is IRModule") {
   seed_pass_node::Nothing pass;
   tvm::IRModule mod(tvm::Map<tvm::GlobalVar, tvm::BaseFunc>{});
   CHECK(pass(mod, tvm::transform::PassContext::Current()).same_as(mod));

@@ -31,7 +31,7 @@ Module SequentialNode::operator()(const Module& module, const PassContext& pass_
 
 }  // namespace seed_sequential_call
 
-TEST_CASE("NM-003 seed 000: a sequence runs what is enabled, prerequisites first") {
+TEST_CASE("NM-003 TR-04 seed 000: a sequence runs what is enabled, prerequisites first") {
   using namespace tvm::transform;
   int ran = 0;
   auto count = [&ran](tvm::IRModule m, PassContext) {

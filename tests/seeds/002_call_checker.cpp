@@ -24,7 +24,7 @@ class CallChecker : public ExprVisitor {
 
 }  // namespace seed_call_checker
 
-TEST_CASE("NM-003 seed 002: CallChecker") {
+TEST_CASE("NM-003 TR-19 seed 002: CallChecker") {
   using namespace tvm::relay;
   seed_call_checker::CallChecker checker;
   Var x("x");

@@ -19,7 +19,7 @@ Expr IfCollapser::VisitExpr_(const IfNode* op) { return this->Mutate(op->true_br
 
 }  // namespace seed_if_collapser
 
-TEST_CASE("NM-003 seed 002: IfCollapser") {
+TEST_CASE("NM-003 TR-19 seed 002: IfCollapser") {
   using namespace tvm::relay;
   Var t("t");
   If inner(Var("c"), t, Var("f"));

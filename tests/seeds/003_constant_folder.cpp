@@ -137,7 +137,7 @@ Expr FoldConstant(const Expr& expr) { return ConstantFolder().Mutate(expr); }
 
 }  // namespace seed_constant_folder_003
 
-TEST_CASE("NM-003 seed 003: ConstantFolder folds calls of constants, tuples and lets") {
+TEST_CASE("NM-003 TR-21 seed 003: ConstantFolder folds calls of constants, tuples and lets") {
   using namespace tvm::relay;
   using seed_constant_folder_003::FoldConstant;
   using tvm::Array;

@@ -70,7 +70,7 @@ struct Depth : ExprFunctor<int(const PrimExpr&, int)> {
 
 }  // namespace seed_expr_functor
 
-TEST_CASE("NM-003 FN-001 FN-003 FN-005 FN-006 seed 003: dispatch by a table that is made once") {
+TEST_CASE("NM-003 TR-11 FN-001 FN-003 FN-005 FN-006 seed 003: dispatch by a table that is made once") {
   using namespace tvm::tir;
   Var x("x");
   seed_expr_functor::Depth depth;

@@ -4,7 +4,9 @@
 #pragma once
 
 #include <baton/ir/attrs.h>
+#include <baton/ir/declare_attrs.h>
 #include <baton/ir/diagnostic.h>
+#include <baton/ir/env_func.h>
 #include <baton/ir/transform.h>
 #include <baton/relay/functor.h>
 #include <baton/relay/op.h>
@@ -26,6 +28,9 @@ namespace tvm = baton;
 #define TVM_REGISTER_GLOBAL BATON_REGISTER_GLOBAL
 #define TVM_REGISTER_API BATON_REGISTER_GLOBAL
 #define TVM_REGISTER_PASS_CONFIG_OPTION BATON_REGISTER_PASS_CONFIG_OPTION
+#define TVM_DECLARE_ATTRS BATON_DECLARE_ATTRS
+#define TVM_ATTR_FIELD BATON_ATTR_FIELD
+#define TVM_REGISTER_NODE_TYPE BATON_REGISTER_NODE_TYPE
 #define TVM_DECLARE_BASE_OBJECT_INFO BATON_DECLARE_BASE_OBJECT_INFO
 #define TVM_DECLARE_FINAL_OBJECT_INFO BATON_DECLARE_FINAL_OBJECT_INFO
 #define TVM_DEFINE_OBJECT_REF_METHODS BATON_DEFINE_OBJECT_REF_METHODS

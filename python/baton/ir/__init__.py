@@ -20,6 +20,7 @@ from .base import (  # noqa: E402
                    structural_hash,
 )
 from .container import Array, Map  # noqa: E402
+from .env_func import EnvFunc  # noqa: E402
 from .expr import BaseExpr, GlobalVar, PrimExpr, Range, RelayExpr  # noqa: E402
 from .function import BaseFunc, CallingConv  # noqa: E402
 from .module import IRModule  # noqa: E402
@@ -42,7 +43,7 @@ from .type_relation import TypeCall  # noqa: E402
 
 attach_classes(__name__, "")
 
-__all__ = ["Array", "Attrs", "BaseExpr", "BaseFunc", "CallingConv", "DictAttrs", "FuncType", "GlobalTypeVar", "GlobalVar",
+__all__ = ["Array", "Attrs", "BaseExpr", "BaseFunc", "CallingConv", "DictAttrs", "EnvFunc", "FuncType", "GlobalTypeVar", "GlobalVar",
            "IRModule", "IncompleteType", "Map", "Node", "Op", "PointerType", "PrimExpr", "PrimType", "Range", "RelayExpr",
            "RelayRefType", "SourceName", "Span", "TensorType", "TupleType", "Type", "TypeCall", "TypeConstraint", "TypeKind",
            "TypeVar", "assert_structural_equal", "container", "diagnostics", "get_first_structural_mismatch", "instrument", "load_json", "make_node",

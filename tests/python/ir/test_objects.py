@@ -199,3 +199,17 @@ def test_target():
         tvm.target.Target.current(allow_none=False)
     with pytest.raises(tvm.Error, match="llvmm"):
         tvm.target.Target("llvmm")
+
+
+def test_env_func():
+    """A global function as a node: called, compared, saved and loaded by its name."""
+    tvm.register_func("test_objects.double", lambda x: 2 * x, override=True)
+    f = tvm.ir.EnvFunc.get("test_objects.double")
+    assert isinstance(f, tvm.ir.EnvFunc) and f.name == "test_objects.double" and f(4) == 8
+    back = tvm.ir.load_json(tvm.ir.save_json(f))
+    assert tvm.ir.structural_equal(f, back) and back(3) == 6 and back.func(1) == 2
+    # It stands for the name: who registers anew is called from then on.
+    tvm.register_func("test_objects.double", lambda x: x + x + 1, override=True)
+    assert f(4) == 9
+    with pytest.raises(ValueError, match="test_objects.nobody"):
+        tvm.ir.EnvFunc.get("test_objects.nobody")

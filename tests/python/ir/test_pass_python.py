@@ -273,7 +273,7 @@ def test_should_run_of_all_instruments():  # IN-006, IN-012, IN-013, IN-014
     assert ("B", "should", "sequential") in log and not any(e[1] in ("before", "after") for e in log)
 
 
-def test_exception_on_enter():  # IN-015, IN-016, IN-017, IN-024
+def test_exception_on_enter():  # TR-17, IN-015, IN-016, IN-017, IN-024
     log = []
     ctx = tvm.transform.PassContext(instruments=[Instrument(log, "A"), Instrument(log, "B", fail="enter"), Instrument(log, "C")])
     before = tvm.transform.PassContext.current()

@@ -173,12 +173,12 @@ def test_devices_as_number_text_or_object(device):  # DV-022
     assert relay.device_copy(x, tvm.cuda(0), 1).attrs.src_dev_type == 2
 
 
-def test_example():  # DV-004, DV-006, DV-007, DV-009, DV-016, DV-017
+def test_example():  # TR-24, DV-004, DV-006, DV-007, DV-009, DV-016, DV-017
     mod = _plan(_main("multiply(on_device(add(%x, %y), device_type=2), %z)"))
     _equal(mod, f"def @main({_PLANNED}) {{ multiply(device_copy(add(%x, %y), src_dev_type=2, dst_dev_type=1), %z) }}")
 
 
-def test_planned_form():  # DV-012, DV-014, DV-015, DV-018, DV-021
+def test_planned_form():  # TR-25, DV-012, DV-014, DV-015, DV-018, DV-021
     text = "let %a = on_device(add(%x, %y), device_type=2, is_fixed=True); multiply(device_copy(%a, src_dev_type=2, dst_dev_type=1), %z)"
     mod = _plan(_main(text))
     _equal(mod, f"def @main({_PLANNED}) {{ {text} }}")
@@ -349,7 +349,7 @@ def test_build_with_a_target_for_each_device():
         relay.build(other, target={"cpu": "llvm", "ext_dev": "llvm"})
 
 
-def test_constants_keep_their_annotation():  # CF-027, CF-028
+def test_constants_keep_their_annotation():  # CF-027, CF-028, TR-12
     text = _main("let %c = on_device(1f, device_type=2, is_fixed=True); add(%x, device_copy(%c, src_dev_type=2, dst_dev_type=1))")
     typed = _typed(text)
     tvm.ir.assert_structural_equal(relay.transform.FoldConstant()(typed), typed)
