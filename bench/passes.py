@@ -99,6 +99,33 @@ def inference() -> Iterator[Row]:
     yield "inference of the default pipeline", (int(work()) - before) / every * 100, "% of after every pass", 40.0
 
 
+@bench
+def history() -> Iterator[Row]:
+    """Every step over MiniLM (its package is needed) against the last module and what steps made anew."""
+    import baton as tvm
+    from baton._ffi import get_global_func
+    from baton.demo.minilm import find_minilm
+    from baton.driver.compiler import Source
+
+    try:
+        path = find_minilm().onnx_file()
+    except Exception as error:  # noqa: BLE001 - the model is optional, whatever is wrong with it
+        print(f"history    left out: {error}")
+        return
+    mod = Source.of(str(path)).read(dict.fromkeys(("input_ids", "attention_mask"), (1, 16)))
+    with tvm.History() as h, tvm.transform.PassContext(opt_level=3):
+        get_global_func("driver.Optimize")(mod, tvm.target.Target("llvm"))
+    measure, made = get_global_func("ir.Cost"), [0, 0, 0]
+    for step in h:
+        if step.changed and not any(child.changed for child in step.children):
+            both, before = measure([step.before, step.after]), measure([step.before])
+            made = [m + int(b) - int(a) for m, a, b in zip(made, before, both, strict=True)]
+    cost = h.cost()
+    print(f"history    {len(h)} steps: {cost}, made anew {made}")
+    for i, what in enumerate(("objects", "bytes", "tensor_bytes")):
+        yield what, cost[what] / (cost["last_" + what] + made[i]), "times the last module and what steps made", 1.5
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"which to run: {', '.join(BENCHES)} (default: all)")

@@ -42,10 +42,10 @@ from .runtime.devices import device
 from .runtime.ndarray import from_dlpack
 
 _MODULES = frozenset(["arith", "autotvm", "auto_scheduler", "cli", "compat", "config", "container", "contrib", "demo", "driver",
-                      "exec", "instrument", "ir", "micro", "parser", "relay", "rpc", "runtime", "script", "support", "target",
+                      "exec", "history", "instrument", "ir", "micro", "parser", "relay", "rpc", "runtime", "script", "support", "target",
                       "te", "testing", "tir", "topi", "transform"])
 # Name here -> module that has it.
-_NAMES = {"IRModule": "ir", "placeholder": "te", "compile": "driver", "load": "driver", "build": "driver", "lower": "driver"}
+_NAMES = {"IRModule": "ir", "placeholder": "te", "compile": "driver", "load": "driver", "build": "driver", "lower": "driver", "History": "history"}
 
 
 def _version():

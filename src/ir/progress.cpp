@@ -6,6 +6,26 @@
 
 #include <mutex>
 
+#include "transform_internal.h"
+
+namespace baton::transform {
+
+namespace {
+thread_local const Because* pending = nullptr;
+}
+Because::Because(const char* action, std::string_view why) : action(action), why(why), outer_(pending) {
+  pending = this;
+}
+Because::~Because() { pending = outer_; }
+const Because* Because::Take() {
+  const Because* b = pending;
+  pending = nullptr;
+  return b;
+}
+const Because* Because::Pending() { return pending; }
+
+}  // namespace baton::transform
+
 namespace baton::transform::progress {
 
 std::atomic<int> asked{0};
@@ -15,7 +35,17 @@ namespace {
 thread_local Frame* current = nullptr;
 }
 
-Frame::Frame(const PassNode* pass, IRModule input) : pass(pass), input(std::move(input)), outer(current) {
+Frame::Frame(const PassNode* pass, IRModule input)
+    : pass(pass), input(std::move(input)), outer(current), whole(this), action("") {
+  if (const Because* b = Because::Take()) action = b->action, why = b->why;
+  current = this;
+}
+Frame::Frame(const Frame* whole)
+    : pass(whole ? whole->pass : nullptr),
+      input(whole ? whole->input : IRModule()),
+      outer(current),
+      whole(whole ? whole->whole : this),
+      action("") {
   current = this;
 }
 Frame::~Frame() {
@@ -25,6 +55,8 @@ Frame::~Frame() {
     NoteFunction(outer ? outer->function : GlobalVar());
 }
 Frame* Current() { return current; }
+Watched::Watched() { watched.fetch_add(1, std::memory_order_relaxed); }
+Watched::~Watched() { watched.fetch_sub(1, std::memory_order_relaxed); }
 
 struct Watch::State {
   std::mutex mutex;

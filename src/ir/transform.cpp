@@ -133,14 +133,16 @@ void OnPool(size_t n, int threads, const PassContext& ctx, const F& body) {
     const F& body;
     const PassContext& ctx;
     Target target;
+    const progress::Frame* frame;
     size_t n;
     std::atomic<size_t> next{0}, failed;
     std::vector<std::exception_ptr> errors;
-  } work{body, ctx, Target::Current(), n, 0, n, std::vector<std::exception_ptr>(n)};
+  } work{body, ctx, Target::Current(), progress::Current(), n, 0, n, std::vector<std::exception_ptr>(n)};
   auto task = [](int, int, void* p) {
     Work& w = *static_cast<Work*>(p);
     AdoptPassContext adopt(w.ctx);
     With<Target> target(w.target);
+    progress::Frame part(w.frame);
     for (size_t i; (i = w.next++) < w.n;) {
       if (i > w.failed) break;  // what comes behind an error is not wanted
       try {
@@ -210,8 +212,12 @@ IRModule RunRequired(const PassInfo& info, IRModule mod, const PassContext& ctx,
     mod = RunRequired(required->Info(), std::move(mod), ctx, path);
     size_t mark = schedule::Mark();
     IRModule before = mod;
-    mod = required(std::move(mod), ctx);
-    schedule::Say(mark, required->Info(), "inserted", "`" + info->name.str() + "` requires it", !mod.same_as(before));
+    std::string why = "`" + info->name.str() + "` requires it";
+    {
+      Because because("inserted", why);
+      mod = required(std::move(mod), ctx);
+    }
+    schedule::Say(mark, required->Info(), "inserted", why, !mod.same_as(before));
   }
   path->pop_back();
   return mod;
@@ -224,6 +230,7 @@ IRModule SequentialNode::operator()(IRModule mod, const PassContext& ctx) const 
     PassInfo info = pass->Info();
     if (!ctx.PassEnabled(info)) {
       std::string why = ctx.WhyDisabled(info);
+      Because because("ran", "in the list");
       ctx.InstrumentPassSkipped(mod, info, String(why));
       schedule::Say(schedule::Mark(), info, "skipped", why, false);
       continue;
@@ -232,7 +239,10 @@ IRModule SequentialNode::operator()(IRModule mod, const PassContext& ctx) const 
     mod = RunRequired(info, std::move(mod), ctx, &path);
     size_t mark = schedule::Mark();
     IRModule before = mod;
-    mod = pass(std::move(mod), ctx);
+    {
+      Because because("ran", "in the list");
+      mod = pass(std::move(mod), ctx);
+    }
     schedule::Say(mark, info, "ran", "in the list", !mod.same_as(before));
   }
   return mod;

@@ -439,6 +439,19 @@ const struct RegisteredScopes {
 BATON_REGISTER_GLOBAL("transform.OverrideInstruments").set_body_typed([](PassContext ctx, Array<PassInstrument> i) {
   ctx.OverrideInstruments(i);
 });
+/// Puts an instrument on a context, and takes it off, between passes; no hook is called.
+BATON_REGISTER_GLOBAL("transform.AddInstrument").set_body_typed([](PassContext ctx, PassInstrument i) {
+  Array<PassInstrument> all(ctx->instruments.begin(), ctx->instruments.end());
+  all.push_back(i);
+  ctx->instruments = all;
+});
+BATON_REGISTER_GLOBAL("transform.RemoveInstrument").set_body_typed([](PassContext ctx, PassInstrument gone) {
+  Array<PassInstrument> left;
+  for (const PassInstrument& i : ctx->instruments) {
+    if (!i.same_as(gone)) left.push_back(i);
+  }
+  ctx->instruments = left;
+});
 BATON_REGISTER_GLOBAL("transform.ListConfigs").set_body_typed([] { return PassContext::ListConfigOptions(); });
 
 }  // namespace baton::transform

@@ -35,6 +35,20 @@ std::vector<std::string> PassNames();
 /// How many contexts are entered on this thread.
 int EnteredContexts();
 
+/// What a sequence says of the pass that it runs or skips next on this thread: the next frame takes it.
+struct Because {
+  Because(const char* action, std::string_view why);
+  ~Because();
+  Because(const Because&) = delete;
+  static const Because* Take();
+  static const Because* Pending();
+  const char* action;    ///< "ran" or "inserted"
+  std::string_view why;  ///< outlives this
+
+ private:
+  const Because* outer_;
+};
+
 /// While it lives, decisions are of a sequence one deeper.
 struct Deeper {
   Deeper();

@@ -46,6 +46,7 @@ class Scheduler {
     PassInfo info = pass->Info();
     if (AllHold(info)) {
       std::string reason = "holds already: " + Join(info->establishes);
+      Because because(action, why);
       ctx_.InstrumentPassSkipped(mod, info, String(reason));
       Say(schedule::Mark(), info, "skipped", reason, false);
       return mod;
@@ -65,7 +66,10 @@ class Scheduler {
     path_.pop_back();
     size_t mark = schedule::Mark();
     IRModule before = mod;
-    mod = pass(std::move(mod), ctx_);
+    {
+      Because because(action, why);
+      mod = pass(std::move(mod), ctx_);
+    }
     bool changed = !mod.same_as(before);
     if (changed) Forget(info);
     for (const String& p : info->establishes) holds_.insert(p.str());
@@ -170,6 +174,7 @@ IRModule ScheduledNode::operator()(IRModule mod, const PassContext& ctx) const {
     PassInfo info = pass->Info();
     if (!ctx.PassEnabled(info)) {
       std::string why = ctx.WhyDisabled(info);
+      Because because("ran", "in the list");
       ctx.InstrumentPassSkipped(mod, info, String(why));
       schedule::Say(schedule::Mark(), info, "skipped", why, false);
       continue;

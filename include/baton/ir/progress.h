@@ -16,20 +16,32 @@ namespace baton::transform::progress {
 /// A pass that runs on this thread; frames nest as passes do. Lives on the stack of Pass::operator().
 struct BATON_DLL Frame {
   Frame(const PassNode* pass, IRModule input);
+  /// On a thread of the pool: a part of the work of `whole`, whose thread waits meanwhile. Null: of no pass.
+  explicit Frame(const Frame* whole);
   ~Frame();
   Frame(const Frame&) = delete;
   const PassNode* pass;
   IRModule input;
   Frame* outer;
-  GlobalVar function;  ///< that is being rewritten, as long as a watchdog is there
+  GlobalVar function;  ///< that is being rewritten, as long as a watcher is there
+  const Frame* whole;  ///< itself, or what it is a part of
+  const char* action;  ///< what the sequence said of it: "ran" or "inserted"; "" outside of sequences
+  std::string why;     ///< and the reason that it gave
 };
 /// The innermost pass of this thread, or null.
 BATON_DLL Frame* Current();
 
 /// Number of watchdogs that want to know now; almost always 0.
 BATON_DLL extern std::atomic<int> asked;
-/// Number of watchdogs at all.
+/// Number of watchers that want to know functions.
 BATON_DLL extern std::atomic<int> watched;
+
+/// While it lives, functions are noted in frames.
+struct BATON_DLL Watched {
+  Watched();
+  ~Watched();
+  Watched(const Watched&) = delete;
+};
 
 BATON_DLL void NoteFunction(const GlobalVar& var);
 BATON_DLL void NoteExpr(const ObjectRef& expr);
