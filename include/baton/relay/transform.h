@@ -56,6 +56,9 @@ BATON_DLL Pass DefuseOps();
 BATON_DLL Pass EtaExpand(bool expand_constructor = true, bool expand_global_var = false);
 BATON_DLL Pass DynamicToStatic();
 BATON_DLL Pass DecomposeOps();
+BATON_DLL Pass CombineParallelConv2D(int64_t min_num_branches = 3);
+BATON_DLL Pass CombineParallelDense(int64_t min_num_branches = 3, bool to_batch_matmul = true);
+BATON_DLL Pass CombineParallelBatchMatmul(int64_t min_num_branches = 3);
 /// `default_device`: DLPack number of the device for what no annotation decides.
 BATON_DLL Pass PlanDevices(int default_device = 1);
 

@@ -85,6 +85,29 @@ def PlanDevices(default_device="cpu"):
     return _ffi_api.PlanDevices(_device_type(default_device))
 
 
+def CombineParallelConv2D(min_num_branches=3):
+    """One `nn.conv2d` for at least `min_num_branches` on the same data that differ in their weights alone, together with
+    the elementwise operators behind them; each branch takes its channels of the result.
+
+        x ── conv2d(w1) ── relu          x ── conv2d(concatenate(w1, w2)) ── relu ─┬─ strided_slice
+          └─ conv2d(w2) ── relu     =>                                             └─ strided_slice
+    """
+    return _ffi_api.CombineParallelConv2D(min_num_branches)
+
+
+def CombineParallelDense(min_num_branches=3, to_batch_matmul=True):
+    """One product for at least `min_num_branches` `nn.dense` of the same data, together with the elementwise operators
+    behind them: a `nn.batch_matmul` of weights of one shape, or, with `to_batch_matmul=False`, a `nn.dense` with the
+    units of all, whose numbers may differ."""
+    return _ffi_api.CombineParallelDense(min_num_branches, to_batch_matmul)
+
+
+def CombineParallelBatchMatmul(min_num_branches=3):
+    """One `nn.batch_matmul` for at least `min_num_branches` with the same first factor, together with the elementwise
+    operators behind them."""
+    return _ffi_api.CombineParallelBatchMatmul(min_num_branches)
+
+
 def ConvertLayout(desired_layouts):
     """Converts operators to layouts: `{"nn.conv2d": ["NHWC", "default"]}`."""
     return _ffi_api.ConvertLayout({k: list(v) for k, v in desired_layouts.items()})
@@ -141,6 +164,6 @@ def __dir__():
     return sorted({*globals(), *(n for n in found if "." not in n)})
 
 
-__all__ = ["ConvertLayout", "DeadCodeElimination", "EliminateCommonSubexpr", "EtaExpand", "FoldConstantExpr", "FunctionPass", "FuseOps", "InferTypeLocal",
+__all__ = ["CombineParallelBatchMatmul", "CombineParallelConv2D", "CombineParallelDense", "ConvertLayout", "DeadCodeElimination", "EliminateCommonSubexpr", "EtaExpand", "FoldConstantExpr", "FunctionPass", "FuseOps", "InferTypeLocal",
            "ModulePass", "Pass", "PassContext", "PassInfo", "PlanDevices", "PrintIR", "RemoveUnusedFunctions", "Sequential", "ToMixedPrecision",
            "build_config", "function_pass", "gradient", "module_pass", "sequential", "to_cps", "un_cps"]

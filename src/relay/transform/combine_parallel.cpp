@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "relay/transform/combine_parallel.h"
+
+#include <baton/ir/structural.h>
+#include <baton/relay/functor.h>
+#include <baton/relay/op/make.h>
+#include <baton/relay/op/nn.h>
+#include <baton/relay/op/transform.h>
+
+#include <algorithm>
+#include <map>
+
+namespace baton::relay::transform {
+
+bool KnownShape(const Expr& e, Ints* shape) {
+  shape->clear();
+  const auto* t = e->checked_type_.as<TensorTypeNode>();
+  return t && StaticShape(t->shape, shape);
+}
+
+Expr ConcatenateOf(const Array<Expr>& parts, int64_t axis) {
+  static const Op op = Op::Get("concatenate");
+  return MakeCall<ConcatenateAttrs>(op, {Tuple(parts)}, [&](ConcatenateAttrs* a) { a->axis = axis; });
+}
+
+void CheckMinBranches(int64_t min_branches, const char* pass) {
+  if (min_branches >= 2) return;
+  throw runtime::ValueError(std::string(pass) + ": min_num_branches is " + std::to_string(min_branches) +
+                            ", must be at least 2");
+}
+
+namespace {
+
+/// One operator behind each branch: calls of it, which argument is the branch's result, how the others are joined.
+struct Level {
+  std::vector<const CallNode*> calls;
+  int64_t place = 0;
+  /// For each argument: the dimension along which those of the branches are joined; -1: all are the same one.
+  Ints axes;
+};
+
+struct Group {
+  std::vector<const CallNode*> calls;
+  std::vector<Level> levels;
+  Expr combined;  ///< made when its first branch is rewritten
+  Ints begins;    ///< where each branch's results begin along the joined dimension, and the end
+  std::vector<const CallNode*> last() const { return levels.empty() ? calls : levels.back().calls; }
+};
+
+DataType DtypeOf(const Expr& e) { return e->checked_type_.as<TensorTypeNode>()->dtype; }
+
+Ints Dims(const Expr& e) {
+  Ints s;
+  KnownShape(e, &s);
+  return s;
+}
+
+/// Finds groups. How many calls of the operator lie on the longest way to an expression is its depth: what a group
+/// needs beside its data is less deep than the group, so no group can need another that needs it.
+class Finder {
+ public:
+  Finder(const Function& f, const ParallelRule& rule, size_t min_branches)
+      : rule_(rule), min_(min_branches), blocks_(f) {
+    for (const ExprNode* n : blocks_.order()) {
+      int32_t depth = 0;
+      ForEachPart(n, [&](const ExprNode* part) {
+        if (!part) return;
+        if (const int32_t* d = depth_.Find(part)) depth = std::max(depth, *d);
+      });
+      if (n->IsInstance<CallNode>()) {
+        const auto* call = static_cast<const CallNode*>(n);
+        for (const Expr& a : call->args) user_[a.get()] = call;
+        if (Start(call)) ++depth;
+      }
+      if (depth) depth_[n] = depth;
+    }
+    for (auto& candidates : found_) Take(candidates);
+  }
+  std::vector<std::unique_ptr<Group>> groups;
+
+ private:
+  struct Candidates {
+    Attrs attrs;
+    std::vector<const CallNode*> calls;
+  };
+
+  int32_t DepthOf(const Expr& e) const {
+    const int32_t* d = depth_.Find(e.get());
+    return d ? *d : 0;
+  }
+
+  bool Start(const CallNode* call) {
+    Ints key;
+    Attrs attrs;
+    const auto* info = blocks_.Find(call);
+    if (!info || call->args.size() != 2 || !call->op->IsInstance<OpNode>()) return false;
+    if (!call->checked_type_.defined() || !rule_.Match(call, &key, &attrs)) return false;
+    key.push_back(info->block);
+    uint64_t h = attrs.defined() ? StructuralHash(attrs) : 0;
+    for (int64_t k : key) h = h * 0x9e3779b97f4a7c15ull + static_cast<uint64_t>(k);
+    std::vector<size_t>& same = index_[call->args[0].get()][{h, key}];
+    for (size_t i : same) {
+      if (!StructuralEqual(found_[i].attrs, attrs)) continue;
+      found_[i].calls.push_back(call);
+      return true;
+    }
+    same.push_back(found_.size());
+    found_.push_back({attrs, {call}});
+    return true;
+  }
+
+  void Take(const Candidates& candidates) {
+    if (candidates.calls.size() < min_) return;
+    auto group = std::make_unique<Group>();
+    int32_t depth = depth_[candidates.calls[0]];
+    for (const CallNode* c : candidates.calls) depth = std::min(depth, depth_[c]);
+    for (const CallNode* c : candidates.calls) {
+      if (DepthOf(c->args[1]) < depth) group->calls.push_back(c);
+    }
+    if (group->calls.size() < min_) return;
+    const int64_t axis = rule_.Axis(group->calls[0]);
+    group->begins.push_back(0);
+    for (const CallNode* c : group->calls) group->begins.push_back(group->begins.back() + Dims(GetRef<Expr>(c))[axis]);
+    std::vector<const CallNode*> at = group->calls;
+    for (;;) {
+      Level level;
+      if (!Next(at, group->calls, depth, &level)) break;
+      at = level.calls;
+      group->levels.push_back(std::move(level));
+    }
+    groups.push_back(std::move(group));
+  }
+
+  /// The elementwise operator that follows each of the calls and nothing else does, if it is the same behind all.
+  bool Next(const std::vector<const CallNode*>& at, const std::vector<const CallNode*>& starts, int32_t depth,
+            Level* level) {
+    for (const CallNode* c : at) {
+      const auto* info = blocks_.Find(c);
+      if (info->uses != 1) return false;
+      auto it = user_.find(c);
+      if (it == user_.end()) return false;
+      const CallNode* user = it->second;
+      const auto* user_info = blocks_.Find(user);
+      if (!user_info || user_info->block != info->block || !user->checked_type_.defined()) return false;
+      level->calls.push_back(user);
+    }
+    const CallNode* first = level->calls[0];
+    const OpDef* def = DefOf(first->op);
+    if (!def || def->stateful || def->pattern > OpPattern::kBroadcast) return false;
+    const bool bias_add = first->op.as<OpNode>()->name == "nn.bias_add";
+    if (first->args.size() > 1 && first->attrs.defined() && !bias_add) return false;
+    for (level->place = 0; !first->args[level->place].same_as(GetRef<Expr>(at[0]));) ++level->place;
+    PointerSet seen;
+    for (size_t i = 0; i < at.size(); ++i) {
+      const CallNode* c = level->calls[i];
+      if (!seen.Add(c)) return false;  // one operator on two branches
+      if (!c->op.same_as(first->op) || c->args.size() != first->args.size()) return false;
+      if (!c->attrs.same_as(first->attrs) && !StructuralEqual(c->attrs, first->attrs)) return false;
+      if (!c->args[level->place].same_as(GetRef<Expr>(at[i]))) return false;
+      Ints result, was;
+      // What the operator gives has the branch's shape: nothing is spread.
+      if (!KnownShape(GetRef<Expr>(c), &result) || !KnownShape(GetRef<Expr>(at[i]), &was) || result != was)
+        return false;
+    }
+    for (int64_t a = 0; a < static_cast<int64_t>(first->args.size()); ++a) {
+      int64_t axis = -1;
+      if (a != level->place && !Joint(*level, a, starts, depth, bias_add, &axis)) return false;
+      level->axes.push_back(axis);
+    }
+    return true;
+  }
+
+  /// How the branches' arguments `a` become one.
+  bool Joint(const Level& level, int64_t a, const std::vector<const CallNode*>& starts, int32_t depth, bool bias_add,
+             int64_t* axis) {
+    bool same = true;
+    const Expr& first = level.calls[0]->args[a];
+    Ints shape;
+    for (const CallNode* c : level.calls) {
+      const Expr& e = c->args[a];
+      if (DepthOf(e) >= depth || !KnownShape(e, &shape) || DtypeOf(e) != DtypeOf(first)) return false;
+      const auto *one = e.as<ConstantNode>(), *other = first.as<ConstantNode>();
+      same = same && (e.same_as(first) || (one && other && one->is_scalar() && StructuralEqual(e, first)));
+    }
+    const Ints out = Dims(GetRef<Expr>(level.calls[0]));
+    const Ints want = Dims(first);
+    const int64_t rank = static_cast<int64_t>(out.size()), own = static_cast<int64_t>(want.size());
+    int64_t joined = rule_.Axis(starts[0]);
+    if (bias_add) {
+      int64_t at = AttrsAs<BiasAddAttrs>(level.calls[0]->attrs).axis;
+      if (at < 0) at += rank;
+      if (!rule_.stacks() && at != joined) return *axis = -1, same;
+      if (rule_.stacks() && at != rank - 1) return false;  // it would have to be laid out anew
+    }
+    if (rule_.stacks()) {
+      // Values for all branches stay as they are, since the new dimension comes first.
+      if (same) return true;
+      for (const CallNode* c : level.calls) {
+        if (Dims(c->args[a]) != want) return false;
+      }
+      return *axis = 0, true;
+    }
+    int64_t place = bias_add ? 0 : joined - (rank - own);
+    if (same && (place < 0 || want[place] == 1)) return true;
+    if (place < 0) return false;
+    for (size_t i = 0; i < level.calls.size(); ++i) {
+      Ints s = Dims(level.calls[i]->args[a]);
+      if (s.size() != want.size() || s[place] != Dims(GetRef<Expr>(level.calls[i]))[joined]) return false;
+      s[place] = want[place];
+      if (s != want) return false;
+    }
+    return *axis = place, true;
+  }
+
+  const ParallelRule& rule_;
+  size_t min_;
+  Blocks blocks_;
+  PointerMap<int32_t> depth_;
+  std::unordered_map<const Object*, const CallNode*> user_;
+  std::unordered_map<const Object*, std::map<std::pair<uint64_t, Ints>, std::vector<size_t>>> index_;
+  std::vector<Candidates> found_;
+};
+
+class Combiner : public MixedModeMutator {
+ public:
+  Combiner(const ParallelRule& rule, std::vector<std::unique_ptr<Group>> groups)
+      : rule_(rule), groups_(std::move(groups)) {
+    for (auto& g : groups_) {
+      std::vector<const CallNode*> last = g->last();
+      for (size_t i = 0; i < last.size(); ++i) place_[last[i]] = {g.get(), i};
+    }
+  }
+
+ private:
+  using MixedModeMutator::VisitExpr_;
+  Expr VisitExpr_(const FunctionNode* f) final {
+    return f->HasNonzeroAttr(attr::kPrimitive) ? GetRef<Expr>(f) : MixedModeMutator::VisitExpr_(f);
+  }
+
+  Expr Rewrite_(const CallNode* pre, const Expr& post) final {
+    auto it = place_.find(pre);
+    if (it == place_.end()) return post;
+    auto [group, i] = it->second;
+    if (!group->combined.defined()) group->combined = Make(*group);
+    Expr out = rule_.stacks() ? Unstack(*group, static_cast<int64_t>(i)) : Slice(*group, i);
+    out->span = pre->span;
+    return out;
+  }
+
+  Expr Make(const Group& group) {
+    const CallNode* first = group.calls[0];
+    Array<Expr> weights;
+    for (const CallNode* c : group.calls) weights.push_back(VisitExpr(c->args[1]));
+    Expr out = rule_.Combine(group.calls, VisitExpr(first->args[0]), weights);
+    out->span = first->span;
+    for (const Level& level : group.levels) {
+      Array<Expr> args;
+      for (int64_t a = 0; a < static_cast<int64_t>(level.axes.size()); ++a)
+        args.push_back(a == level.place ? out : Argument(level, a, first));
+      const CallNode* call = level.calls[0];
+      Attrs attrs = call->attrs;
+      if (rule_.stacks() && call->op.as<OpNode>()->name == "nn.bias_add") {
+        // A bias a branch: it is spread over rows by an addition.
+        out = Add(out, args[1]);
+      } else {
+        out = MakeCall(Downcast<Op>(call->op), args, attrs);
+      }
+      out->span = call->span;
+    }
+    return out;
+  }
+
+  Expr Argument(const Level& level, int64_t a, const CallNode* start) {
+    const int64_t axis = level.axes[a];
+    Expr first = VisitExpr(level.calls[0]->args[a]);
+    if (axis < 0) return first;
+    Array<Expr> parts;
+    for (const CallNode* c : level.calls) parts.push_back(VisitExpr(c->args[a]));
+    if (!rule_.stacks()) return ConcatenateOf(parts, axis);
+    // (branches, 1..., its own shape): the new dimension comes before those that it lacks.
+    const int64_t rank = static_cast<int64_t>(Dims(GetRef<Expr>(start)).size());
+    const int64_t own = static_cast<int64_t>(Dims(level.calls[0]->args[a]).size());
+    Expr joined = StackOf(parts);
+    return own < rank ? ExpandDims(joined, 1, rank - own) : joined;
+  }
+
+  static Expr StackOf(const Array<Expr>& parts) {
+    static const Op op = Op::Get("stack");
+    return MakeCall<StackAttrs>(op, {Tuple(parts)}, [](StackAttrs* a) { a->axis = 0; });
+  }
+
+  Expr Slice(const Group& group, size_t i) {
+    const int64_t axis = rule_.Axis(group.calls[0]);
+    static const Op op = Op::Get("strided_slice");
+    return MakeCall<StridedSliceAttrs>(op, {group.combined}, [&](StridedSliceAttrs* a) {
+      a->begin = {group.begins[i]}, a->end = {group.begins[i + 1]}, a->strides = {1}, a->axes = {axis};
+    });
+  }
+
+  Expr Unstack(const Group& group, int64_t i) {
+    static const Op split = Op::Get("split"), squeeze = Op::Get("squeeze");
+    Expr& parts = parts_[&group];
+    if (!parts.defined()) {
+      parts = MakeCall<SplitAttrs>(split, {group.combined}, [&](SplitAttrs* a) {
+        a->indices_or_sections = IntOrInts(PrimExpr(static_cast<int64_t>(group.calls.size())));
+        a->axis = 0;
+      });
+    }
+    return MakeCall<SqueezeAttrs>(squeeze, {TupleGetItem(parts, i)}, [](SqueezeAttrs* a) { a->axis = {0}; });
+  }
+
+  const ParallelRule& rule_;
+  std::vector<std::unique_ptr<Group>> groups_;
+  std::unordered_map<const Object*, std::pair<Group*, size_t>> place_;
+  std::unordered_map<const Group*, Expr> parts_;
+};
+
+}  // namespace
+
+Function CombineParallel(const Function& f, const ParallelRule& rule, int64_t min_branches) {
+  Finder finder(f, rule, static_cast<size_t>(min_branches));
+  if (finder.groups.empty()) return f;
+  return Combiner(rule, std::move(finder.groups)).Mutate(f);
+}
+
+}  // namespace baton::relay::transform

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Golden programs mean the same before and after their passes: the interpreter runs both."""
+
+from pathlib import Path
+
+import golden
+import numpy as np
+import pytest
+
+from baton import relay
+
+HERE = Path(__file__).parent
+FILES = sorted(p for p in HERE.glob("*.relay") if golden.is_golden(p))
+# What cannot be run by the interpreter of one device, or gives another type on purpose.
+NOT_RUN = {"plan_devices.relay"}
+ENDLESS = {"recursion stays, and functions without the attribute", "what is in the form already", "a function that calls itself needs its name"}
+CASES = [(golden.read(p), c) for p in FILES if p.name not in NOT_RUN for c in golden.read(p).cases if c.kind != "error" and c.title not in ENDLESS]
+
+
+def value(kind, rng):
+    """A random value of a type; None where there is none (functions, data types)."""
+    if isinstance(kind, relay.TupleType):
+        parts = [value(t, rng) for t in kind.fields]
+        return None if any(p is None for p in parts) else tuple(parts)
+    if not isinstance(kind, relay.TensorType):
+        return None
+    shape = [int(getattr(d, "value", 3)) for d in kind.shape]  # 3 for an unknown extent
+    dtype = str(kind.dtype)
+    if dtype == "bool":
+        return rng.integers(0, 2, shape).astype(bool)
+    if dtype.startswith(("int", "uint")):
+        return np.asarray(rng.integers(1, 3, shape)).astype(dtype)
+    return np.asarray(rng.uniform(0.5, 1.5, shape)).astype(dtype if dtype != "bfloat16" else "float32")
+
+
+def flat(x):
+    if isinstance(x, (tuple, list)) or type(x).__name__ in ("ADT", "Array"):
+        return [leaf for part in x for leaf in flat(part)]
+    return [x.numpy()] if hasattr(x, "numpy") else []
+
+
+def arguments(func, seed=0):
+    rng = np.random.default_rng(seed)
+    return [value(p.checked_type, rng) for p in func.params]
+
+
+def evaluate(mod, args):
+    return flat(relay.create_executor("debug", mod).evaluate()(*args))
+
+
+@pytest.mark.parametrize("file, case", CASES, ids=[f"{g.path.stem}-{c.title}" for g, c in CASES])
+def test_passes_keep_what_a_program_means(file, case):
+    """AN-018: the result is equal, within the tolerance of another order of additions."""
+    module = relay.transform.InferType()(golden.parse(file.path, case.first))
+    if "main" not in [str(v.name_hint) for v in module.get_global_vars()] or not isinstance(module["main"], relay.Function):
+        pytest.skip("no main")
+    args = arguments(module["main"])
+    if any(a is None for a in args):
+        pytest.skip("a parameter is a function, a reference or of a data type")
+    try:
+        want = evaluate(module, args)
+    except Exception as error:  # noqa: BLE001
+        pytest.skip(f"the program itself does not run: {error}")
+    _, after = golden.run(file, module)
+    got = evaluate(after, args)
+    assert len(got) == len(want)
+    for g, w in zip(got, want, strict=False):
+        assert g.shape == w.shape and g.dtype == w.dtype
+        np.testing.assert_allclose(g, w, rtol=1e-4, atol=1e-5)
+
+
+def test_most_programs_are_run():
+    """A test of nothing but skipped cases would say nothing."""
+    run = [c for _, c in CASES if "@main" in "\n".join(c.first[1])]
+    assert len(run) > 50
