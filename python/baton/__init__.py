@@ -42,10 +42,12 @@ from .runtime.devices import device
 from .runtime.ndarray import from_dlpack
 
 _MODULES = frozenset(["arith", "autotvm", "auto_scheduler", "cli", "compat", "config", "container", "contrib", "demo", "driver",
-                      "exec", "history", "instrument", "ir", "micro", "parser", "relay", "rpc", "runtime", "script", "support", "target",
+                      "exec", "guard", "history", "instrument", "ir", "micro", "parser", "relay", "rpc", "runtime", "script", "support",
+                      "target",
                       "te", "testing", "tir", "topi", "transform"])
 # Name here -> module that has it.
-_NAMES = {"IRModule": "ir", "placeholder": "te", "compile": "driver", "load": "driver", "build": "driver", "lower": "driver", "History": "history"}
+_NAMES = {"IRModule": "ir", "placeholder": "te", "compile": "driver", "load": "driver", "build": "driver", "lower": "driver",
+          "History": "history", "bisect": "guard"}
 
 
 def _version():

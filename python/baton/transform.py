@@ -18,6 +18,7 @@ from .ir.transform import (
     module_pass,
     parse_pipeline,
     pipeline_text,
+    rewrite_allowed,
     sequential,
 )
 
@@ -27,4 +28,4 @@ def __getattr__(name):
 
 
 __all__ = ["ApplyPassToFunction", "ModulePass", "Pass", "PassContext", "PassInfo", "PrintIR", "Scheduled", "Sequential", "explain",
-           "join_pipeline", "leave_pipeline", "list_properties", "module_pass", "parse_pipeline", "pipeline_text", "sequential"]
+           "join_pipeline", "leave_pipeline", "list_properties", "module_pass", "parse_pipeline", "pipeline_text", "rewrite_allowed", "sequential"]

@@ -26,7 +26,8 @@ struct Frame {
 
 class Interpreter {
  public:
-  explicit Interpreter(IRModule mod) : mod_(std::move(mod)) {}
+  explicit Interpreter(IRModule mod, Evaluator* operators = nullptr)
+      : mod_(std::move(mod)), operators_(operators ? operators : &Evaluator::Get()) {}
 
   ObjectRef Eval(const Expr& root, Frame* frame) {
     struct Item {
@@ -126,7 +127,8 @@ class Interpreter {
     if (!closure)
       throw RuntimeError("a value of type " + (callee.defined() ? callee.get()->GetTypeKey() : "null") + " was called");
     const Function& func = closure->func;
-    if (func->HasNonzeroAttr(attr::kPrimitive)) return Evaluator::Get().EvalPrimitive(func, args);
+    operators_->OnCall();
+    if (func->HasNonzeroAttr(attr::kPrimitive)) return operators_->EvalPrimitive(func, args);
     if (args.size() != func->params.size()) {
       throw RuntimeError("a function of " + std::to_string(func->params.size()) + " parameters was called with " +
                          std::to_string(args.size()));
@@ -182,8 +184,8 @@ class Interpreter {
     return op && (c->args.empty() || op->name == "shape_of" || op->name == "vm.shape_of" || op->name == "ndarray_size");
   }
   /// In a program for several devices, literals go where what they are used with is.
-  static void PlaceLiterals(const CallNode* c, Array<ObjectRef>* args) {
-    int64_t device = c->op.as<OpNode>() ? Evaluator::Get().WantedDevice(Downcast<Op>(c->op), c->attrs) : -1;
+  void PlaceLiterals(const CallNode* c, Array<ObjectRef>* args) {
+    int64_t device = c->op.as<OpNode>() ? operators_->WantedDevice(Downcast<Op>(c->op), c->attrs) : -1;
     if (device < 0) {
       for (const ObjectRef& a : *args) {
         const auto* array = a.as<runtime::NDArrayObj>();
@@ -209,8 +211,8 @@ class Interpreter {
           args.Set(i, MoveValue(args[i], devices[i].As<int64_t>()));
       }
     }
-    if (const auto* op = c->op.as<OpNode>()) return Evaluator::Get().EvalOp(GetRef<Op>(op), c->attrs, args);
-    if (IsPrimitive(c->op)) return Evaluator::Get().EvalPrimitive(Downcast<Function>(c->op), args);
+    if (const auto* op = c->op.as<OpNode>()) return operators_->EvalOp(GetRef<Op>(op), c->attrs, args);
+    if (IsPrimitive(c->op)) return operators_->EvalPrimitive(Downcast<Function>(c->op), args);
     if (const auto* ctor = c->op.as<ConstructorNode>()) return Construct(ctor, args);
     return Apply(frame->memo.at(c->op.get()), args);
   }
@@ -256,6 +258,7 @@ class Interpreter {
   }
 
   IRModule mod_;
+  Evaluator* operators_;
 };
 
 const RegisterNodes<ConstructorValueObj> registered;
@@ -278,7 +281,16 @@ ObjectRef Interpret(const Expr& expr, const IRModule& mod) {
 }
 
 ObjectRef InterpretCall(const Expr& func, const Array<ObjectRef>& args, const IRModule& mod) {
-  Interpreter in(mod);
+  return InterpretCall(func, args, mod, Evaluator::Get());
+}
+
+ObjectRef InterpretApply(const ObjectRef& callee, const Array<ObjectRef>& args, const IRModule& mod,
+                         Evaluator& operators) {
+  return Interpreter(mod, &operators).Apply(callee, args);
+}
+
+ObjectRef InterpretCall(const Expr& func, const Array<ObjectRef>& args, const IRModule& mod, Evaluator& operators) {
+  Interpreter in(mod, &operators);
   Function f =
       func.as<GlobalVarNode>() ? Downcast<Function>(mod->Lookup(Downcast<GlobalVar>(func))) : Downcast<Function>(func);
   if (!f->attrs.defined() || args.size() != f->params.size()) return in.Apply(in.MakeClosure(f, nullptr), args);

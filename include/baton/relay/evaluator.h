@@ -15,6 +15,8 @@ class BATON_DLL Evaluator {
   virtual ObjectRef EvalOp(const Op& op, const Attrs& attrs, const Array<ObjectRef>& args) = 0;
   /// DLPack number of the device that a call of an annotation wants its argument on; -1: it says none.
   virtual int64_t WantedDevice(const Op&, const Attrs&) { return -1; }
+  /// Told of each call of a closure or a global function before it is made. What it throws ends the evaluation.
+  virtual void OnCall() {}
   /// Runs a primitive function (a fusion group).
   virtual ObjectRef EvalPrimitive(const Function& func, const Array<ObjectRef>& args) = 0;
   /// The one in use; an error when the library has none.
@@ -25,7 +27,13 @@ class BATON_DLL Evaluator {
 /// Evaluates a closed expression, or `main` of a module when expr is null. Handles all of Relay: control flow,
 /// closures, recursion, references, data types, dynamic shapes. Operators run one by one.
 BATON_DLL ObjectRef Interpret(const Expr& expr, const IRModule& mod);
-/// Calls a function value or a function with values.
+/// Calls a function value or a function with values. The second form has its operators run by `operators`, which is
+/// asked by one thread at a time.
 BATON_DLL ObjectRef InterpretCall(const Expr& func, const Array<ObjectRef>& args, const IRModule& mod);
+BATON_DLL ObjectRef InterpretCall(const Expr& func, const Array<ObjectRef>& args, const IRModule& mod,
+                                  Evaluator& operators);
+/// Calls a closure that an evaluation gave.
+BATON_DLL ObjectRef InterpretApply(const ObjectRef& callee, const Array<ObjectRef>& args, const IRModule& mod,
+                                   Evaluator& operators);
 
 }  // namespace baton::relay

@@ -232,6 +232,12 @@ def leave_pipeline(name, pipeline="DefaultPipeline"):
     _api("LeavePipeline")(pipeline, name)
 
 
+def rewrite_allowed():
+    """Whether a pass may make its next rewrite. `baton bisect` has passes stop after some of them, to find the one that goes wrong;
+    a pass in Python that asks before each rewrite that it could as well leave out takes part."""
+    return bool(_api("RewriteAllowed")())
+
+
 def explain(pass_, mod, json=False):
     """Runs a pass on a module and says why each pass within ran, was inserted or was skipped: (module, rows or JSON)."""
     out, text = _api("ExplainPipeline")(pass_, mod, bool(json))

@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The semantic guard: notices that a pass changed what a program computes, finds which, and shrinks the program that shows it."""
+
+from .checker import CHANGING_PASSES, REASSOCIATING_PASSES, Checker, Finding, compare_modules
+from .compare import EXACT, REASSOCIATING, Difference, Tolerance, differences
+from .instrument import SemanticGuard, SemanticGuardError
+from .sample import KINDS, CannotSample, Sampler
+
+__all__ = ["CHANGING_PASSES", "CannotSample", "Checker", "Difference", "EXACT", "Finding", "KINDS", "REASSOCIATING",
+           "REASSOCIATING_PASSES", "Sampler", "SemanticGuard", "SemanticGuardError", "Tolerance", "compare_modules", "differences"]

@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: Apache-2.0
+"""SemanticGuard: finds passes that change results, in every setting that passes run in, and raises no false alarm."""
+
+import threading
+
+import numpy as np
+import pytest
+
+import baton as tvm
+from baton import relay
+from baton.guard import Checker, Sampler, compare_modules
+from baton.guard.compare import EXACT, REASSOCIATING, differences
+from baton.guard.sample import KINDS, array_of, numpy_of
+from baton.instrument import SemanticGuard, SemanticGuardError
+from baton.transform import PassContext, Sequential, module_pass
+
+EVERYTHING = """#[version = "0.0.5"]
+type Tree[A] { Leaf(A), Node(Tree[A], Tree[A]) }
+def @sum(%t: Tree[float32]) -> float32 {
+  match (%t) { Leaf(%x) => %x, Node(%l, %r) => add(@sum(%l), @sum(%r)) }
+}
+def @loop(%n: int32, %x: Tensor[(?), float32]) -> Tensor[(?), float32] {
+  if (less_equal(%n, 0)) { %x } else { @loop(subtract(%n, 1), add(%x, 1f)) }
+}
+def @main(%x: Tensor[(2, 3), float32], %p: (Tensor[(3), float16], bool), %d: Tensor[(?, 3), bfloat16], %r: ref(int32),
+          %g: fn(Tensor[(2, 3), float32]) -> Tensor[(2, 3), float32], %t: Tree[float32]) {
+  let %u = ref_write(%r, add(ref_read(%r), 1));
+  let %q = %p.0;
+  (multiply(%g(%x), 2f), add(%q, %q), add(%d, %d), ref_read(%r), @sum(%t), @loop(3, nn.relu(reshape(%x, newshape=[-1]))))
+}
+"""
+
+
+def swap(op, other, name="Bad"):
+    """A function pass that takes one operator for another."""
+
+    @relay.transform.function_pass(opt_level=0, name=name)
+    class Swap(relay.ExprMutator):
+        def transform_function(self, func, mod, ctx):
+            return relay.ExprMutator.visit(self, func)
+
+        def visit_call(self, call):
+            new = super().visit_call(call)
+            return relay.Call(relay.op.get(other), new.args, new.attrs) if call.op == relay.op.get(op) else new
+
+    return Swap()
+
+
+def parse(text):
+    return relay.fromtext(text if text.startswith("#") else f'#[version = "0.0.5"]\n{text}')
+
+
+SMALL = "def @main(%x: Tensor[(2, 3), float32], %y: Tensor[(3), float32]) { nn.relu(add(multiply(%x, 3f), %y)) }"
+
+
+@pytest.mark.parametrize("sample", ["all", "changed", 3])
+def test_every_kind_of_value_is_checked(sample):
+    guard = SemanticGuard(sample=sample)
+    with PassContext(opt_level=3, instruments=[guard]):
+        mod = relay.transform.InferType()(parse(EVERYTHING))
+        Sequential([relay.transform.FoldConstant(), relay.transform.EliminateCommonSubexpr(), relay.transform.ToANormalForm(),
+                    relay.transform.DeadCodeElimination(), relay.transform.InferType()])(mod)  # fmt: skip
+    assert not guard.findings and not guard.not_checked and sum(guard.checked.values()) > 0
+
+
+@pytest.mark.parametrize("sample", ["all", "changed", 2, 5])
+def test_names_the_first_pass_that_changes_a_result(sample):
+    passes = [relay.transform.InferType(), relay.transform.FoldConstant(), swap("add", "subtract", "Wrong"),
+              swap("nn.relu", "tanh", "WrongToo"), relay.transform.InferType()]  # fmt: skip
+    with pytest.raises(SemanticGuardError, match=r"pass `Wrong` changed what @main computes") as error:
+        with PassContext(opt_level=3, instruments=[SemanticGuard(sample=sample)]):
+            Sequential(passes)(parse(SMALL))
+    finding = error.value.finding
+    assert (finding.pass_name, finding.function, finding.seed) == ("Wrong", "main", 0)
+    assert finding.difference.path == "result" and len(finding.difference.where) == 2 and finding.difference.max_abs > 0
+    x, y = (numpy_of(finding.inputs[name]) for name in "xy")
+    assert finding.difference.before == pytest.approx(np.maximum(x * 3 + y, 0)[finding.difference.where])
+    assert "add" in str(finding.before) and "subtract" in str(finding.after)
+    assert finding.to_json()["pass"] == "Wrong"
+
+
+def test_records_all_of_them():
+    guard = SemanticGuard(mode="record")
+    with PassContext(opt_level=3, instruments=[guard]):
+        Sequential([swap("add", "subtract", "A"), relay.transform.InferType(), swap("nn.relu", "tanh", "B")])(parse(SMALL))
+    assert [f.pass_name for f in guard.findings] == ["A", "B"], "the sequence around them is not to blame"
+    assert "pass `A` changed" in guard.summary()
+
+
+def test_module_passes_and_several_functions():
+    mod = parse("def @f(%x: Tensor[(4), int32]) { add(%x, 1) }\ndef @main(%x: Tensor[(4), int32]) { multiply(@f(%x), 2) }")
+
+    @module_pass(opt_level=0, name="Whole")
+    def whole(mod, ctx):
+        mod["f"] = swap("add", "subtract")(mod)["f"]
+        return mod
+
+    with pytest.raises(SemanticGuardError, match="changed what @f computes"):
+        with PassContext(instruments=[SemanticGuard()]):
+            whole(mod)
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_while_function_passes_run_in_parallel(threads):
+    functions = "\n".join(f"def @f{i}(%x: Tensor[(8), float32]) {{ add(add(%x, 1f), multiply(2f, 3f)) }}" for i in range(24))
+    guard = SemanticGuard(sample="changed")
+    with PassContext(opt_level=3, num_threads=threads, instruments=[guard]):
+        mod = relay.transform.InferType()(parse(functions))
+        relay.transform.FoldConstant()(mod)
+    assert not guard.findings and guard.checked["FoldConstant"] == 1
+
+
+def test_in_nested_contexts_and_on_several_threads():
+    guard = SemanticGuard(mode="record")
+
+    def work():
+        with PassContext(instruments=[guard]):
+            with PassContext(opt_level=3):
+                swap("add", "subtract", "Inner")(parse(SMALL))
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [f.pass_name for f in guard.findings] == ["Inner"] * 4
+
+
+def test_a_pass_that_throws_leaves_the_guard_as_it_was():
+    @module_pass(opt_level=0, name="Throws")
+    def throws(mod, ctx):
+        raise KeyError("no")
+
+    guard = SemanticGuard()
+    with PassContext(instruments=[guard]):
+        with pytest.raises(KeyError):
+            throws(parse(SMALL))
+        with pytest.raises(SemanticGuardError):
+            swap("add", "subtract")(parse(SMALL))
+
+
+@pytest.mark.parametrize(
+    "text, why",
+    [
+        ("def @main(%x) { add(%x, %x) }", "no type"),
+        ("def @main(%x: Tensor[(2), float8_e4m3fn]) { add(%x, 1f) }", "element type float8_e4m3fn"),
+        ("def @f(%x: int32) -> int32 { @f(add(%x, 1)) }\ndef @main(%x: int32) { @f(%x) }", "more than 1000 calls"),
+        ("def @main(%x: Tensor[(99999, 99999), float32]) { add(%x, 1f) }", "too large"),
+    ],
+)
+def test_says_what_was_not_checked(text, why):
+    guard = SemanticGuard(max_calls=1000)
+    with PassContext(instruments=[guard]):
+        swap("add", "maximum")(parse(text))
+    assert not guard.findings and any(why in reason for _, _, reason in guard.not_checked), guard.not_checked
+
+
+def test_a_pass_after_which_evaluation_fails_is_to_blame():
+    mod = parse("def @main(%x: Tensor[(2, 3), float32]) { reshape(%x, newshape=[3, 2]) }")
+
+    @module_pass(opt_level=0, name="Breaks")
+    def breaks(mod, ctx):
+        x = mod["main"].params[0]
+        mod["main"] = relay.Function([x], relay.reshape(x, [5, 2]))
+        return mod
+
+    with pytest.raises(SemanticGuardError, match="evaluation fails after the pass"):
+        with PassContext(instruments=[SemanticGuard()]):
+            breaks(mod)
+
+
+def test_passes_that_are_there_to_change_results_are_left_alone():
+    guard = SemanticGuard(skip=["Wanted"])
+    with PassContext(instruments=[guard]):
+        swap("add", "subtract", "Wanted")(parse(SMALL))
+    assert not guard.findings and not guard.checked
+    guard = SemanticGuard(passes=["Other"])
+    with PassContext(instruments=[guard]):
+        swap("add", "subtract", "Wanted")(parse(SMALL))
+    assert not guard.findings and not guard.checked
+
+
+@pytest.mark.parametrize("text, passes", [
+    # Rounding differs, and is multiplied by what follows: no fault of the pass.
+    ("def @main(%x: Tensor[(64), float32]) { subtract(multiply(add(%x, 1000000f), 1000000f), multiply(1000000f, add(%x, 1000000f))) }",
+     ["SimplifyExpr", "FoldConstant"]),
+    ("def @main(%x: Tensor[(4, 8), float32]) { argmax(nn.softmax(%x), axis=[1]) }", ["FoldConstant", "FuseOps"]),
+])  # fmt: skip
+def test_no_alarm_where_rounding_explains_it(text, passes):
+    with PassContext(opt_level=3, instruments=[SemanticGuard()]):
+        Sequential([relay.transform.InferType(), *[getattr(relay.transform, p)() for p in passes if hasattr(relay.transform, p)]])(parse(text))
+
+
+def test_noise_tells_rounding_from_change():
+    x = relay.var("x", shape=(64,))
+    big = relay.const(1e6)
+    before = tvm.IRModule.from_expr(relay.Function([x], relay.subtract(relay.add(x, big), big)))
+    same = tvm.IRModule.from_expr(relay.Function([x], relay.add(relay.subtract(x, big), big)))
+    wrong = tvm.IRModule.from_expr(relay.Function([x], relay.add(relay.subtract(x, big), relay.const(1e6 + 50))))
+    assert compare_modules(before, same)[0] is None, "x + c - c loses what x - c + c loses"
+    found, _ = compare_modules(before, wrong)
+    assert found is not None and found.difference.max_abs == pytest.approx(50, rel=0.1)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64", "int8", "uint8", "int32", "int64", "uint64", "bool"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_samples_are_the_same_for_a_seed_and_hold_what_they_promise(dtype, kind):
+    type_ = relay.TensorType((8, 40), dtype)
+    one, two, other = (numpy_of(Sampler(kind, seed).value(type_)) for seed in (1, 1, 2))
+    assert np.array_equal(one, two, equal_nan=dtype not in ("bool",) and "int" not in dtype) and not np.array_equal(one, other)
+    if "float" in dtype and kind == "special":
+        assert np.isnan(one).any() and np.isinf(one).any() and (one == 0).any()
+    if "float" in dtype and kind not in ("special",):
+        assert np.isfinite(one).all()
+    if kind == "extreme" and "int" in dtype:
+        assert one.min() == np.iinfo(dtype).min and one.max() == np.iinfo(dtype).max
+
+
+def test_tolerance_knows_the_element_type():
+    for dtype, off, alarm in [("float32", 1e-6, False), ("float32", 1e-3, True), ("float64", 1e-6, True), ("float16", 1e-3, False),
+                              ("bfloat16", 1e-3, False), ("float16", 0.1, True), ("int32", 1, True), ("bool", 1, True)]:  # fmt: skip
+        a = np.ones(4)
+        found = differences(array_of(a, dtype), array_of(a - off, dtype), EXACT)
+        assert bool(found) == alarm, (dtype, off)
+    nan = array_of(np.array([np.nan, np.inf, 1.0]), "float32")
+    moved = array_of(np.array([np.inf, np.inf, 1.0]), "float32")
+    assert not differences(nan, nan, EXACT) and differences(nan, moved, EXACT) and not differences(nan, moved, REASSOCIATING)
+
+
+def test_what_does_not_change_is_not_computed_again():
+    checker = Checker(kinds=["ordinary"])
+    old = parse("def @main(%x: Tensor[(64), float32]) { %0 = exp(%x); %1 = tanh(%0); %2 = multiply(%1, 2f); nn.relu(%2) }")
+    new = parse("def @main(%x: Tensor[(64), float32]) { %0 = exp(%x); %1 = tanh(%0); %2 = add(%1, %1); nn.relu(%2) }")
+    found, why = checker.check(old, new)
+    assert found is None and not why
+    assert int(checker._counts(checker.session)[2]) == 5, "four operators, and the one that is new"
+
+
+@pytest.mark.parametrize("wrong", [{"mode": "loud"}, {"sample": "some"}, {"sample": 0}, {"sample": True}, {"kinds": ["odd"]},
+                                   {"passes": "FoldConstant"}, {"skip": [1]}])  # fmt: skip
+def test_wrong_options_are_said(wrong):
+    with pytest.raises((ValueError, TypeError)):
+        SemanticGuard(**wrong)
