@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Speed of structural hash, structural equality, JSON, and of making and dropping nodes, in calls of a Relay function per
-second; and how the time grows with the size, as the exponent of a fit (1 is linear).
+second; and how the time grows with the size, as the exponent of a fit (1 is linear). A figure is the best of the rounds, in which the sizes take turns.
 
     python bench/objects.py [--largest 1000000] [--repeat 5] [--check]
 
@@ -47,46 +47,37 @@ def shared(n):
     return relay.Function([x], e)
 
 
-def best(repeat, run):
-    """Median of the times in seconds."""
-    times = []
-    for _ in range(repeat):
+class Subject:
+    """One function of `n` calls, and the least time in seconds that each thing took with it."""
+
+    def __init__(self, make, n):
+        self.n, self.times = n, {}
+        self.a = self.timed("make (Python)", make, n)
+        self.b = self.timed("make (Python)", make, n)
+        self.text = baton.ir.save_json(self.a)
+
+    def timed(self, what, run, *args):
         begin = time.perf_counter()
-        run()
-        times.append(time.perf_counter() - begin)
-    return statistics.median(times)
+        result = run(*args)
+        self.times[what] = min(self.times.get(what, math.inf), time.perf_counter() - begin)
+        return result
 
-
-def measure(make, n, repeat):
-    times = {}
-    begin = time.perf_counter()
-    a = make(n)
-    times["make (Python)"] = time.perf_counter() - begin
-    b = make(n)
-    times["hash"] = best(repeat, lambda: baton.ir.structural_hash(a))
-
-    def equal():
-        if not baton.ir.structural_equal(a, b):
+    def round(self):
+        self.timed("hash", baton.ir.structural_hash, self.a)
+        if not self.timed("equal", baton.ir.structural_equal, self.a, self.b):
             raise AssertionError("two equal functions differ")
+        self.timed("save_json", baton.ir.save_json, self.a)
+        loaded = [self.timed("load_json", baton.ir.load_json, self.text)]
+        self.timed("drop", loaded.clear)
 
-    times["equal"] = best(repeat, equal)
-    text = baton.ir.save_json(a)
-    times["save_json"] = best(repeat, lambda: baton.ir.save_json(a))
-    loaded = []
 
-    def load():
-        loaded.clear()
-        loaded.append(baton.ir.load_json(text))
-
-    begin = time.perf_counter()
-    load()
-    load()
-    times["load_json"] = time.perf_counter() - begin
-    begin = time.perf_counter()
-    loaded.clear()
-    times["drop"] = time.perf_counter() - begin
-    times["load_json"] = (times["load_json"] - times["drop"]) / 2
-    return times
+def measure(make, sizes, repeat):
+    """size -> what -> seconds. The sizes take turns, so that what else the machine does falls on all of them."""
+    subjects = [Subject(make, n) for n in sizes]
+    for _ in range(repeat):
+        for s in subjects:
+            s.round()
+    return {s.n: s.times for s in subjects}
 
 
 def exponent(points):
@@ -105,7 +96,7 @@ def main() -> int:
     sizes = [n for n in (100_000, 200_000, 500_000, 1_000_000) if n <= args.largest]
     missed = []
     for make in (chain, wide, shared):
-        rows = {n: measure(make, n, args.repeat) for n in sizes}
+        rows = measure(make, sizes, args.repeat)
         print(f"{make.__name__:8}{'calls':>22}" + "".join(f"{n:>12,}" for n in sizes) + "   exponent")
         for what in rows[sizes[0]]:
             rates = [n / rows[n][what] for n in sizes]

@@ -15,8 +15,8 @@
 #include <baton/runtime/registry.h>
 #include <baton/support/bytes.h>
 #include <baton/support/json.h>
+#include <baton/support/pointer_map.h>
 #include <ir/json.h>
-#include <ir/pointer_map.h>
 
 #include <algorithm>
 #include <charconv>
@@ -68,7 +68,9 @@ class Saver {
  public:
   explicit Saver(bool sources) : sources_(sources) {}
 
-  std::string Save(const ObjectRef& root) {
+  /// The text, in a String or std::string.
+  template <class Text>
+  Text Save(const ObjectRef& root) {
     out_ = "{\"format\":\"baton\",\"version\":" + std::to_string(kVersion) + ",\"nodes\":[";
     if (root.defined() && !IsString(root.get())) Nodes(root.get());
     out_ += "],\"root\":";
@@ -77,7 +79,9 @@ class Saver {
     else
       out_ += "null";
     out_ += "}\n";
-    return std::move(out_);
+    if (text_.empty()) return Text(std::string_view(out_));
+    Flush();
+    return Text(std::string_view(text_.begin(), text_.size()));
   }
 
  private:
@@ -125,11 +129,11 @@ class Saver {
           if (p.field->kind == FieldKind::kObject) push(p.field->Ref(o).get());
         }
     }
-    std::reverse(stack_.begin() + static_cast<std::ptrdiff_t>(base), stack_.end());
+    std::reverse(stack_.begin() + base, stack_.end());
   }
 
   void Nodes(const Object* root) {
-    stack_ = {root};
+    stack_.push_back(root);
     while (!stack_.empty()) {
       const Object* o = stack_.back();
       bool fresh = false;
@@ -143,10 +147,15 @@ class Saver {
       if (number < 0) {
         number = count_++;
         Node(o);
+        if (out_.size() >= kFlush) Flush();
       }
     }
   }
 
+  void Flush() {
+    text_.append(out_.data(), out_.size());
+    out_.clear();
+  }
   void Int(int64_t v) {
     char buffer[24];
     out_.append(buffer, std::to_chars(buffer, buffer + sizeof buffer, v).ptr);
@@ -284,11 +293,13 @@ class Saver {
     }
   }
 
+  static constexpr size_t kFlush = 64 << 10;
   bool sources_;
-  std::string out_;
+  std::string out_;                ///< the last piece, which stays in the cache
+  support::PageStack<char> text_;  ///< those before
   PointerMap<int64_t> numbers_;
   std::vector<std::unique_ptr<Form>> forms_;
-  std::vector<const Object*> stack_;
+  support::PageStack<const Object*> stack_;
   int64_t count_ = 0;
 };
 
@@ -518,7 +529,7 @@ class Loader {
 
 }  // namespace
 
-std::string SaveJSON(const ObjectRef& obj, bool sources) { return Saver(sources).Save(obj); }
+std::string SaveJSON(const ObjectRef& obj, bool sources) { return Saver(sources).Save<std::string>(obj); }
 
 ObjectRef LoadJSON(const std::string& text) {
   try {
@@ -535,7 +546,7 @@ ObjectRef LoadJSON(const std::string& text) {
 namespace {
 using namespace baton;  // NOLINT
 BATON_REGISTER_GLOBAL("node.SaveJSON").set_body([](runtime::Args args, runtime::RetValue* rv) {
-  *rv = Any(SaveJSON(args[0].As<ObjectRef>(), args.size() < 2 || args[1].As<bool>()));
+  *rv = Any(Saver(args.size() < 2 || args[1].As<bool>()).Save<String>(args[0].As<ObjectRef>()));
 });
 BATON_REGISTER_GLOBAL("node.LoadJSON").set_body_typed([](std::string text) { return LoadJSON(text); });
 }  // namespace

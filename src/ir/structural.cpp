@@ -14,8 +14,9 @@
 #include <baton/runtime/ndarray.h>
 #include <baton/runtime/registry.h>
 #include <baton/support/hash.h>
+#include <baton/support/pages.h>
+#include <baton/support/pointer_map.h>
 #include <baton/support/stack.h>
-#include <ir/pointer_map.h>
 
 #include <algorithm>
 #include <atomic>
@@ -353,15 +354,17 @@ class Comparer {
         // A free one met first, to be mapped: its fields are compared like those of a bound one.
       } else if (p.graph && !IsUnitTuple(p, a)) {
         if (a->use_count() > 1 || b->use_count() > 1) {
-          const Object** x = fwd_.Find(a);
-          const Object** y = rev_.Find(b);
-          if (x || y) {
-            if (x && *x == b && y && *y == a) return true;
-            return Fail(it.path, Brief(a) + (x ? ": used twice on the left, two values on the right"
-                                               : ": two values on the left, used twice on the right"));
+          bool new_a = false, new_b = false;
+          const Object*& x = fwd_.Insert(a, &new_a);
+          const Object*& y = rev_.Insert(b, &new_b);
+          if (!new_a || !new_b) {
+            // What is noted of the other side no longer matters then: the comparison ends.
+            if (!new_a && !new_b && x == b && y == a) return true;
+            return Fail(it.path, Brief(a) + (!new_a ? ": used twice on the left, two values on the right"
+                                                    : ": two values on the left, used twice on the right"));
           }
-          fwd_[a] = b;
-          rev_[b] = a;
+          x = b;
+          y = a;
         }
       } else if (!p.leaf && a->use_count() > 1 && b->use_count() > 1 && !Unite(a, b)) {
         return true;
@@ -471,6 +474,11 @@ class Comparer {
       const bool p = x[i].type_code() == kBatonObject || x[i].is_null(),
                  q = y[i].type_code() == kBatonObject || y[i].is_null();
       if (p && q) {
+        // `add(x, x)`: what is equal once is equal at once again.
+        if (i > 0 && x[i].object() == x[i - 1].object() && y[i].object() == y[i - 1].object() && x[i - 1].object() &&
+            y[i - 1].object()) {
+          continue;
+        }
         if (x[i].object() != y[i].object() || renamed_ || map_free_) {
           Push(x[i].object(), y[i].object(), record_ ? PathAt(it.path, std::to_string(i)) : -1);
         }
@@ -592,7 +600,7 @@ class Comparer {
 
   bool map_free_, record_;
   bool renamed_ = false;  ///< some variable corresponds to another, so one object need not equal itself
-  std::vector<Item> stack_;
+  support::PageStack<Item> stack_;
   std::vector<PathStep> paths_;
   std::string where_;
   PointerMap<const Object*> fwd_, rev_, var_, var_rev_;
@@ -610,7 +618,7 @@ class Hasher {
     while (!frames_.empty()) {
       if (Advance(&result)) {
         if (frames_.empty()) break;
-        frames_.back().Add(result);
+        Add(&frames_.back(), result);
       }
     }
     return result;
@@ -620,18 +628,10 @@ class Hasher {
   struct Frame {
     const Object* o;
     const Plan* plan;
-    uint64_t acc;
-    size_t next = 0;
-    uint32_t level;               ///< binders around it
-    bool binders = false;         ///< something within binds
-    std::vector<uint64_t> parts;  ///< of a map: hashes of keys and values
-    bool is_map = false;
-    void Add(uint64_t h) {
-      if (is_map)
-        parts.push_back(h);
-      else
-        acc = HashCombine(acc, h);
-    }
+    uint64_t acc;          ///< of a map: the length of `parts_` at its opening
+    uint32_t next;         ///< child
+    uint32_t level : 31;   ///< binders around it
+    uint32_t binders : 1;  ///< something within binds
   };
   struct Memo {
     uint64_t hash;
@@ -700,9 +700,16 @@ class Hasher {
         return true;
       }
     }
-    frames_.push_back({o, &p, p.seed, 0, level_, !p.binds.empty(), {}, p.shape == Shape::kMap});
+    frames_.push_back({o, &p, p.shape == Shape::kMap ? parts_.size() : p.seed, 0, level_, !p.binds.empty()});
     for (const Field& f : p.binds) BindField(o, f);
     return false;
+  }
+
+  void Add(Frame* f, uint64_t h) {
+    if (f->plan->shape == Shape::kMap)
+      parts_.push_back(h);
+    else
+      f->acc = HashCombine(f->acc, h);
   }
 
   void BindField(const Object* o, const Field& f) {
@@ -757,7 +764,7 @@ class Hasher {
         if (f.next < items.size()) {
           const Any& a = items[f.next++];
           if (a.type_code() != kBatonObject) {
-            f.Add(Scalar(a));
+            Add(&f, Scalar(a));
             continue;
           }
           child = a.object(), have = true;
@@ -768,7 +775,7 @@ class Hasher {
           const Any& a = f.next % 2 ? entries[f.next / 2].value : entries[f.next / 2].key;
           ++f.next;
           if (a.type_code() != kBatonObject) {
-            f.Add(Scalar(a));
+            Add(&f, Scalar(a));
             continue;
           }
           child = a.object(), have = true;
@@ -780,7 +787,7 @@ class Hasher {
           const Field& field = bind ? f.plan->binds[f.next] : f.plan->fields[f.next - nb];
           ++f.next;
           if (field.kind != FieldKind::kObject) {
-            f.Add(Plain(At(f.o, field), field.kind));
+            Add(&f, Plain(At(f.o, field), field.kind));
             continue;
           }
           child = RefAt(f.o, field), have = true;
@@ -791,7 +798,7 @@ class Hasher {
           }
           if (bind && child && child->type_index() == TypeIndex::kRuntimeArray) {
             const auto& items = static_cast<const ArrayObj*>(child)->items;
-            f.Add(items.empty() ? kNothing : items.size());
+            Add(&f, items.empty() ? kNothing : items.size());
             for (size_t i = items.size(); i-- > 0;) {
               if (items[i].object() && PlanOf(items[i].object()).is_var) OpenVar(items[i].object());
             }
@@ -806,7 +813,7 @@ class Hasher {
       }
       uint64_t h;
       if (!Enter(child, &h)) return false;
-      frames_.back().Add(h);
+      Add(&frames_.back(), h);
     }
   }
 
@@ -814,7 +821,7 @@ class Hasher {
   /// itself to the one below; the order is fixed by the structure, which is all that a hash needs.
   void OpenVar(const Object* v) {
     const Plan& p = PlanOf(v);
-    frames_.push_back({v, &p, HashCombine(p.seed, 5), 0, level_, true, {}, false});
+    frames_.push_back({v, &p, HashCombine(p.seed, 5), 0, level_, true});
   }
 
   static uint64_t Plain(const char* p, FieldKind kind) {
@@ -841,11 +848,13 @@ class Hasher {
 
   void Close(uint64_t* out) {
     Frame& f = frames_.back();
-    if (f.is_map) {
+    if (f.plan->shape == Shape::kMap) {
       // The order of a map is not part of its value.
       std::vector<std::pair<uint64_t, uint64_t>> pairs;
-      for (size_t i = 0; i + 1 < f.parts.size(); i += 2) pairs.push_back({f.parts[i], f.parts[i + 1]});
+      for (size_t i = f.acc; i + 1 < parts_.size(); i += 2) pairs.push_back({parts_[i], parts_[i + 1]});
+      parts_.resize(f.acc);
       std::sort(pairs.begin(), pairs.end());
+      f.acc = f.plan->seed;
       for (const auto& [k, v] : pairs) f.acc = HashCombine(HashCombine(f.acc, k), v);
     }
     *out = f.acc;
@@ -861,7 +870,8 @@ class Hasher {
   bool map_free_;
   uint64_t free_count_ = 0;
   uint32_t level_ = 0;
-  std::vector<Frame> frames_;
+  support::PageStack<Frame> frames_;
+  std::vector<uint64_t> parts_;  ///< hashes of keys and values of the maps that are open
   PointerMap<Memo> memo_;
   PointerMap<uint64_t> vars_;
 };

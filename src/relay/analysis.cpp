@@ -3,7 +3,7 @@
 #include <baton/relay/analysis.h>
 #include <baton/relay/functor.h>
 #include <baton/runtime/registry.h>
-#include <ir/pointer_map.h>
+#include <baton/support/pointer_map.h>
 #include <relay/blocks.h>
 
 #include <algorithm>

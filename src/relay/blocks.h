@@ -4,7 +4,7 @@
 #pragma once
 
 #include <baton/relay/expr.h>
-#include <ir/pointer_map.h>
+#include <baton/support/pointer_map.h>
 #include <relay/children.h>
 
 #include <vector>

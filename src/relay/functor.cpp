@@ -2,7 +2,7 @@
 #include <baton/ir/progress.h>
 #include <baton/ir/rewrite_limit.h>
 #include <baton/relay/functor.h>
-#include <ir/pointer_map.h>
+#include <baton/support/pointer_map.h>
 #include <relay/children.h>
 
 namespace baton::relay {
@@ -80,8 +80,8 @@ namespace {
 /// node.
 struct VisitScope {
   size_t* depth;
-  std::unordered_map<const Object*, size_t>* visited;
-  VisitScope(size_t* d, std::unordered_map<const Object*, size_t>* v) : depth(d), visited(v) { ++*depth; }
+  VisitCounter* visited;
+  VisitScope(size_t* d, VisitCounter* v) : depth(d), visited(v) { ++*depth; }
   ~VisitScope() {
     if (--*depth == 0) visited->clear();
   }

@@ -5,7 +5,7 @@
 
 #include <baton/ir/diagnostic.h>
 #include <baton/relay/op.h>
-#include <ir/pointer_map.h>
+#include <baton/support/pointer_map.h>
 #include <relay/lexer.h>
 
 #include <string>

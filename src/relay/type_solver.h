@@ -3,7 +3,7 @@
 #pragma once
 
 #include <baton/ir/module.h>
-#include <ir/pointer_map.h>
+#include <baton/support/pointer_map.h>
 
 #include <vector>
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <baton/relay/expr.h>
+#include <baton/support/pointer_map.h>
 #include <baton/support/stack.h>
 
 #include <unordered_map>
@@ -76,6 +77,62 @@ class ExprFunctor<R(const Expr& n, Args...)> {
   }
 };
 
+/// How often each node was visited, by its address.
+class VisitCounter {
+ public:
+  size_t& operator[](const Object* n) { return counts_[n]; }
+  size_t count(const Object* n) const { return counts_.Has(n) ? 1 : 0; }
+  size_t size() const { return counts_.size(); }
+  void clear() { counts_.Clear(); }
+
+ private:
+  PointerMap<size_t> counts_;
+};
+
+/// What each expression became. Used like a std::unordered_map whose keys are compared as objects, which it keeps
+/// alive; it has no order to go through, and a reference into it holds until the next insertion.
+class ExprMemo {
+ public:
+  struct value_type {
+    Expr first, second;
+  };
+  using iterator = value_type*;
+  using const_iterator = const value_type*;
+
+  iterator find(const Expr& e) { return map_.Find(e.get()); }
+  const_iterator find(const Expr& e) const { return map_.Find(e.get()); }
+  static constexpr std::nullptr_t end() { return nullptr; }
+  size_t count(const Expr& e) const { return map_.Has(e.get()) ? 1 : 0; }
+  bool contains(const Expr& e) const { return map_.Has(e.get()); }
+  Expr& operator[](const Expr& e) { return Entry(e)->second; }
+  /// Throws InternalError where there is none.
+  Expr& at(const Expr& e) {
+    if (value_type* v = map_.Find(e.get())) return v->second;
+    throw InternalError("the expression has not been visited");
+  }
+  /// Leaves what is there.
+  std::pair<iterator, bool> emplace(const Expr& e, Expr value) {
+    value_type* v = Entry(e);
+    const bool fresh = !v->second.defined();
+    if (fresh) v->second = std::move(value);
+    return {v, fresh};
+  }
+  size_t erase(const Expr& e) { return map_.Erase(e.get()) ? 1 : 0; }
+  size_t size() const { return map_.size(); }
+  bool empty() const { return map_.size() == 0; }
+  void clear() { map_.Clear(); }
+
+ private:
+  value_type* Entry(const Expr& e) {
+    if (!e.defined()) throw InternalError("a null expression is no key");
+    bool fresh = false;
+    value_type& v = map_.Insert(e.get(), &fresh);
+    if (fresh) v.first = e;
+    return &v;
+  }
+  PointerMap<value_type> map_;
+};
+
 /// Read-only traversal. A visit handles shared nodes once (and forgets them at its end, so that a visitor can be used
 /// again); an override of VisitExpr sees every edge. If: cond, true, false; Let: value, var, body.
 class BATON_DLL ExprVisitor : public ExprFunctor<void(const Expr&)> {
@@ -101,7 +158,7 @@ class BATON_DLL ExprVisitor : public ExprFunctor<void(const Expr&)> {
   virtual void VisitPattern(const Pattern& p);
 
  protected:
-  std::unordered_map<const Object*, size_t> visit_counter_;
+  VisitCounter visit_counter_;
   size_t depth_ = 0;  ///< of VisitExpr within each other
 };
 
@@ -131,7 +188,7 @@ class BATON_DLL ExprMutator : public ExprFunctor<Expr(const Expr&)> {
   virtual Pattern VisitPattern(const Pattern& p);
 
  protected:
-  std::unordered_map<Expr, Expr, ObjectHash, ObjectEqual> memo_;
+  ExprMemo memo_;
 };
 
 /// ExprVisitor that expands dataflow (calls, tuples, tuple accesses) and let chains iteratively.

@@ -2,7 +2,7 @@
 // Translates one Relay function to bytecode over virtual registers.
 #pragma once
 
-#include <ir/pointer_map.h>
+#include <baton/support/pointer_map.h>
 #include <relay/blocks.h>
 
 #include <functional>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <baton/relay/functor.h>
 #include <baton/relay/transform.h>
-#include <ir/pointer_map.h>
+#include <baton/support/pointer_map.h>
 
 #include <set>
 #include <string>
