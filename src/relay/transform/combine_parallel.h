@@ -5,7 +5,7 @@
 
 #include <baton/relay/op.h>
 #include <baton/relay/transform.h>
-#include <ir/pointer_map.h>
+#include <baton/support/pointer_map.h>
 #include <relay/blocks.h>
 
 #include <memory>
