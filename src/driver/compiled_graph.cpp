@@ -49,8 +49,10 @@ NDArray PackConstants(const std::vector<std::pair<uint64_t, NDArray>>& constants
   return blob;
 }
 
-BATON_REGISTER_PASS_CONFIG_OPTION("llvm.debug_info", String);
-BATON_REGISTER_PASS_CONFIG_OPTION("llvm.debug_source", String);
+BATON_REGISTER_PASS_CONFIG_OPTION(
+    "llvm.debug_info", String, "What compiled code tells debuggers and profilers: \"none\", \"names\" or \"lines\".");
+BATON_REGISTER_PASS_CONFIG_OPTION("llvm.debug_source", String,
+                                  "File to write the loop programs to that debuggers show; asks for \"lines\".");
 
 DebugOptions DebugOptions::FromContext(const char* otherwise) {
   transform::PassContext ctx = transform::PassContext::Current();

@@ -10,6 +10,7 @@ using transform::PassInfo;
 class FunctionInstrumentNode : public Node<FunctionInstrumentNode, PassInstrumentNode> {
  public:
   static constexpr const char* _type_key = "instrument.FunctionInstrument";
+  static constexpr const char* _doc = "An instrument made of functions, one for each point; a null one does nothing.";
   PackedFunc enter, exit, should_run, run_before, run_after, on_failed, on_skipped;
   static constexpr void Describe(auto& d) {
     d(F<&FunctionInstrumentNode::enter>, "Called with nothing when the context is entered; may be null.", kNullable);

@@ -79,6 +79,7 @@ struct ActiveContexts {
 struct ConfigOption {
   std::string type_name;
   PassContext::ConvertFn convert;
+  std::string doc;
 };
 struct ConfigTable {
   std::mutex mutex;
@@ -335,10 +336,10 @@ bool PassContext::PassEnabled(const PassInfo& info) const {
 
 // ---- Options
 
-void PassContext::RegisterConfigOption(const char* key, const char* type_name, ConvertFn convert) {
+void PassContext::RegisterConfigOption(const char* key, const char* type_name, ConvertFn convert, const char* doc) {
   ConfigTable& t = ConfigTable::Get();
   std::lock_guard lock(t.mutex);
-  t.options[key] = {type_name, convert};
+  t.options[key] = {type_name, convert, doc};
 }
 
 namespace {
@@ -397,6 +398,13 @@ Map<String, Any> PassContext::ListConfigOptions() {
   return out;
 }
 
+std::string PassContext::ConfigOptionDoc(std::string_view key) {
+  ConfigTable& t = ConfigTable::Get();
+  std::lock_guard lock(t.mutex);
+  auto it = t.options.find(key);
+  return it == t.options.end() ? "" : it->second.doc;
+}
+
 void PassContext::FillAttrs(BaseAttrsNode* attrs, const Map<String, Any>& values) {
   std::vector<BatonValue> kv;
   for (const auto& e : values.get()->entries) {
@@ -451,6 +459,9 @@ BATON_REGISTER_GLOBAL("transform.RemoveInstrument").set_body_typed([](PassContex
     if (!i.same_as(gone)) left.push_back(i);
   }
   ctx->instruments = left;
+});
+BATON_REGISTER_GLOBAL("transform.ConfigDoc").set_body_typed([](std::string key) {
+  return PassContext::ConfigOptionDoc(key);
 });
 BATON_REGISTER_GLOBAL("transform.ListConfigs").set_body_typed([] { return PassContext::ListConfigOptions(); });
 

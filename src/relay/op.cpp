@@ -124,4 +124,21 @@ bool BroadcastCompRel(const Array<Type>& types, int, const Attrs&, TypeReporter&
   return Broadcast(types, r, true);
 }
 
+namespace {
+/// What stubs and reference pages say of a definition: where its meaning comes from, and what it has.
+Map<String, Any> DescribeOp(const Op& op) {
+  Map<String, Any> out;
+  const OpDef* def = DefOf(op);
+  if (!def) return out;
+  out.Set("source", Any(String(def->source)));
+  out.Set("compiled", Any(static_cast<bool>(def->lower)));
+  out.Set("decomposed", Any(def->decompose != nullptr));
+  out.Set("host", Any(def->host != nullptr));
+  out.Set("gradient", Any(def->gradient != nullptr));
+  out.Set("folded", Any(def->fold != Fold::kNever && !def->stateful));
+  return out;
+}
+BATON_REGISTER_GLOBAL("relay.op.Describe").set_body_typed(DescribeOp);
+}  // namespace
+
 }  // namespace baton::relay

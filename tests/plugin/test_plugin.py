@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A library of node types and a pass, built out of tree against an installation, used from Python (RF-005, OB-021, PI-067)."""
 
+import functools
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -72,6 +74,36 @@ assert structural_equal(pickle.loads(pickle.dumps(g)), g, True)
 text = '{"format": "baton", "version": 1, "nodes": [{"type": "gadget.Binder"}], "root": [0]}'
 assert "`gadget.Binder` needs the field `var`" in error(lambda: load_json(text))
 ''',
+    "RF-005 help, constructor, stubs: nothing of Baton names it": '''
+import ast, inspect, pydoc, re
+from baton.describe import write_stubs
+cls = type(make_node("gadget.Gadget", label="lever"))
+assert (cls.__module__, cls.__name__) == ("gadget", "Gadget")
+text = re.sub("\\x08.", "", pydoc.render_doc(cls))
+assert "Something that Baton does not know." in text and "How large it is, in elements." in text
+assert cls("crank", 4).size == 4 and cls(label="crank", parts=[]).label == "crank"
+assert "lable" in error(lambda: cls(lable="crank"))
+[name] = write_stubs(sys.argv[2], "gadget")
+stub = open(sys.argv[2] + "/" + name).read()
+classes = {c.name: c for c in ast.parse(stub).body if isinstance(c, ast.ClassDef)}
+assert {"Gadget", "Binder", "TensorLike", "Opaque"} <= set(classes)
+gadget = {f.name: f for f in classes["Gadget"].body if isinstance(f, ast.FunctionDef)}
+assert ast.get_docstring(gadget["size"]) == "How large it is, in elements. At least 1."
+assert ast.unparse(gadget["parts"].returns) == "baton.runtime.Array[baton.ir.expr.RelayExpr]", ast.unparse(gadget["parts"].returns)
+assert [a.arg for a in gadget["__init__"].args.args] == ["self", "label", "size", "weight", "dtype", "parts", "type"]
+assert ast.get_docstring(classes["Gadget"]) == "Something that Baton does not know."
+''',
+    "RF-005 its reference pages": '''
+from baton.describe.pages import write_pages
+assert "type-gadget.md" in write_pages(sys.argv[2], "gadget")
+page = open(sys.argv[2] + "/type-gadget.md").read()
+entry = page.split("## `gadget.Gadget`")[1].split("## `")[0]
+assert "Something that Baton does not know." in entry and "Python: `gadget.Gadget`" in entry
+assert "| `size` | `int` | `1` | at least 1 | How large it is, in elements. |" in entry, entry
+assert "## `gadget.attrs.StretchAttrs`" in page
+from baton.describe import passes
+assert passes()["SwapAdds"][0].startswith("add(x, y) becomes add(y, x)")
+''',
     "RF-005 what it binds compares up to renaming": '''
 def binder(name):
     v = relay.var(name, shape=(2,))
@@ -123,6 +155,35 @@ assert tvm.transform.Sequential([nothing])(mod)["main"].body.args[0].name_hint =
 
 
 @pytest.mark.parametrize("name", PARTS)
-def test_plugin(library, name):
-    done = subprocess.run([sys.executable, "-c", PROGRAM + PARTS[name], str(library)], capture_output=True, text=True, check=False)
+def test_plugin(library, name, tmp_path):
+    done = subprocess.run([sys.executable, "-c", PROGRAM + PARTS[name], str(library), str(tmp_path)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+USES = """
+import gadget
+g = gadget.Gadget(label="lever", size=3)
+n: int = g.size
+"""
+
+
+@pytest.mark.slow
+def test_a_type_checker_knows_its_classes(library, tmp_path):
+    """RF-005: its stubs come from `python -m baton.describe`, and its own package is three lines."""
+    pytest.importorskip("mypy")
+    out(sys.executable, "-m", "baton.describe", "stubs", "--load", library, "--package", "gadget", "--out", tmp_path)
+    package = tmp_path / "gadget" / "__init__.py"
+    package.write_text(f"import ctypes\nfrom baton._ffi import attach_classes, load_compiler\nload_compiler()\nctypes.CDLL({str(library)!r})\n"
+                       "attach_classes(__name__, 'gadget.')\n")
+    out(sys.executable, "-m", "baton.describe", "stubs", "--out", tmp_path)
+    right, wrong = tmp_path / "right.py", tmp_path / "wrong.py"
+    right.write_text(USES)
+    wrong.write_text(USES.replace("size=3", "length=3").replace("int", "str"))
+    env = {**os.environ, "MYPYPATH": str(tmp_path), "PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ["PYTHONPATH"]])}
+    run = functools.partial(subprocess.run, capture_output=True, text=True, check=False, env=env, cwd=tmp_path)
+    done = run([sys.executable, right])
+    assert done.returncode == 0, done.stderr
+    done = run([sys.executable, "-m", "mypy", right])
+    assert done.returncode == 0, done.stdout
+    done = run([sys.executable, "-m", "mypy", wrong])
+    assert 'wrong.py:3: error: Unexpected keyword argument "length"' in done.stdout and "wrong.py:4: error" in done.stdout

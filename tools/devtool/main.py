@@ -57,6 +57,9 @@ def parser():
     sub.add_argument("kind", choices=["op", "pass"])
     sub.add_argument("name", help="for an operator like nn.leaky_relu, for a pass like FoldReshape")
     command("wheel", "build the wheel into dist/ and try it in a virtual environment of its own", wheel)
+    command("stubs", "write the stubs (.pyi) that editors and type checkers read, beside the Python files", stubs)
+    sub = command("docs", "write the reference into build/docs, or DIR: HTML pages that need no network", docs)
+    sub.add_argument("--out", default="build/docs", metavar="DIR")
     command("doctor", "show what this machine and checkout have and lack", lambda args, rest: doctor.main())
     return top
 
@@ -123,6 +126,8 @@ def build_all(args, rest):
     check_sanitizers(args.sanitize)
     machine.setup()
     build(args.sanitize, args.runtime_only)
+    if not args.sanitize and not args.runtime_only:
+        refresh_stubs()
 
 
 def tests_of(path):
@@ -257,6 +262,26 @@ def bench(args, rest):
     machine.setup()
     build(targets=("baton_runtime", "baton", "_core"))
     return python([str(names[args.name]), *rest], python_environment())
+
+
+def stubs(args, rest):
+    """Builds what describes itself, and writes the stubs into the tree."""
+    machine.setup()
+    build(targets=("baton_runtime", "baton", "baton_vm", "_core"))
+    refresh_stubs()
+
+
+def refresh_stubs():
+    """Step: the stubs beside the Python files say what the build says."""
+    run("stubs", "writes python/baton/**/*.pyi", [machine.venv_python(), "-m", "baton.describe", "stubs", "--out", ROOT / "python"],
+        env=python_environment(), mend="the last line of the log says what could not be described")
+
+
+def docs(args, rest):
+    """Builds what describes itself, and writes the reference."""
+    machine.setup()
+    build(targets=("baton_runtime", "baton", "baton_vm", "_core"))
+    return python(["-m", "baton.describe", "reference", "--out", str(args.out)], python_environment())
 
 
 def fuzz(args, rest):

@@ -13,6 +13,7 @@ namespace baton {
 /// Name, type and meaning of one field of an attrs class.
 struct AttrFieldInfoNode : Node<AttrFieldInfoNode, Object> {
   static constexpr const char* _type_key = "AttrFieldInfo";
+  static constexpr const char* _doc = "Name, type and meaning of one field of an attrs class.";
   String name;
   String type_info;
   String description;

@@ -10,6 +10,7 @@ namespace baton {
 
 struct OpArgNode : Node<OpArgNode, Object> {
   static constexpr const char* _type_key = "relay.OpArg";
+  static constexpr const char* _doc = "An argument of an operator, described.";
   String name;
   String type_info;
   String description;

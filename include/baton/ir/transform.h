@@ -115,14 +115,16 @@ class BATON_DLL PassContext : public RefTo<PassContextNode, ObjectRef> {
   PassContext WithConfig(const Map<String, Any>& more) const;
 
   using ConvertFn = Any (*)(const Any& in);
-  static void RegisterConfigOption(const char* key, const char* type_name, ConvertFn convert);
+  static void RegisterConfigOption(const char* key, const char* type_name, ConvertFn convert, const char* doc = "");
   template <class T>
-  static int RegisterConfigOption(const char* key) {
+  static int RegisterConfigOption(const char* key, const char* doc = "") {
     static std::string name = runtime::ValueTraits<T>::Name();
-    RegisterConfigOption(key, name.c_str(), [](const Any& in) { return Any(ConvertConfig<T>(in)); });
+    RegisterConfigOption(key, name.c_str(), [](const Any& in) { return Any(ConvertConfig<T>(in)); }, doc);
     return 0;
   }
   static Map<String, Any> ListConfigOptions();
+  /// What an option means; "" if nobody said.
+  static std::string ConfigOptionDoc(std::string_view key);
 
  private:
   template <class T>
@@ -150,9 +152,11 @@ class BATON_DLL AdoptPassContext {
   AdoptPassContext(const AdoptPassContext&) = delete;
 };
 
-#define BATON_REGISTER_PASS_CONFIG_OPTION(Key, ValueType)                           \
+/// `BATON_REGISTER_PASS_CONFIG_OPTION("relay.FuseOps.max_depth", int64_t, "Largest number of operators in a kernel.");`
+/// What it means may be left out.
+#define BATON_REGISTER_PASS_CONFIG_OPTION(Key, ValueType, ...)                      \
   [[maybe_unused]] static const int BATON_CONCAT(baton_pass_config_, __COUNTER__) = \
-      ::baton::transform::PassContext::RegisterConfigOption<ValueType>(Key)
+      ::baton::transform::PassContext::RegisterConfigOption<ValueType>(Key __VA_OPT__(, ) __VA_ARGS__)
 
 /// A function from module to module, with a name.
 class BATON_DLL PassNode : public Node<PassNode, Object> {
@@ -194,6 +198,8 @@ class ModulePass : public Pass {
 class BATON_DLL FunctionPassNode : public Node<FunctionPassNode, PassNode> {
  public:
   static constexpr const char* _type_key = "transform.BaseFunctionPass";
+  static constexpr const char* _doc =
+      "Maps functions of one kind, one at a time; base of the passes over Relay functions and over PrimFuncs.";
   static constexpr bool _type_has_hidden_members = true;  // the body
   static constexpr bool _type_final = false;
   static constexpr uint32_t _type_child_slots = 2;

@@ -49,6 +49,7 @@ class RefValue : public ObjectRef {
 /// A value of an algebraic data type.
 struct ConstructorValueObj : Node<ConstructorValueObj, Object> {
   static constexpr const char* _type_key = "relay.ConstructorValue";
+  static constexpr const char* _doc = "A value of an algebraic data type.";
   int64_t tag = 0;
   Array<ObjectRef> fields;
   Constructor constructor;

@@ -11,11 +11,6 @@
 
 namespace baton::runtime {
 
-template <>
-struct SignatureName<DataType> {
-  static constexpr const char* value = "dtype";
-};
-
 /// The arguments of a call, borrowed.
 class Args {
  public:

@@ -6,6 +6,7 @@
 #include <baton/runtime/any.h>
 #include <baton/runtime/array.h>
 #include <baton/runtime/map.h>
+#include <baton/runtime/signature.h>
 #include <baton/runtime/string.h>
 
 #include <string_view>
@@ -153,10 +154,23 @@ constexpr FieldKind KindOf() {
     return FieldKind::kObject;
   }
 }
+/// "Array<relay.Expr>", "Map<str, int>"; other references by their key.
+template <class T>
+struct ReferenceName {
+  static std::string Get() { return ValueTraits<T>::Name(); }
+};
+template <class... A>
+struct ReferenceName<Array<A...>> {
+  static std::string Get() { return detail::TypeText<Array<A...>>(); }
+};
+template <class... A>
+struct ReferenceName<Map<A...>> {
+  static std::string Get() { return detail::TypeText<Map<A...>>(); }
+};
 template <class T>
 std::string FieldTypeName() {
   if constexpr (std::is_base_of_v<ObjectRef, T>)
-    return ValueTraits<T>::Name();
+    return ReferenceName<T>::Get();
   else if constexpr (std::is_same_v<T, DataType>)
     return "dtype";
   else if constexpr (std::is_same_v<T, std::string>)

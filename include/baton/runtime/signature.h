@@ -2,6 +2,7 @@
 // The signature of a typed function as text, made when it is compiled: "(int, Array<str>) -> float".
 #pragma once
 
+#include <baton/runtime/data_type.h>
 #include <baton/runtime/object.h>
 
 #include <string>
@@ -13,6 +14,10 @@ namespace baton::runtime {
 /// Specialise it to name a type of your own in signatures: `static constexpr const char* value = "my.Type";`.
 template <class T>
 struct SignatureName {};
+template <>
+struct SignatureName<DataType> {
+  static constexpr const char* value = "dtype";
+};
 
 namespace detail {
 
@@ -116,6 +121,26 @@ consteval auto MakeSignature() {
 }
 template <class R, class... P>
 inline constexpr auto kSignature = MakeSignature<R, P...>();
+
+/// The words for one type.
+template <class T>
+consteval auto MakeTypeText() {
+  constexpr int size = [] {
+    TextSink s;
+    TypeWords<T>::Put(s);
+    return s.size;
+  }();
+  Characters<size> c{};
+  TextSink s{c.text};
+  TypeWords<T>::Put(s);
+  return c;
+}
+template <class T>
+inline constexpr auto kTypeText = MakeTypeText<T>();
+template <class T>
+constexpr const char* TypeText() {
+  return kTypeText<T>.text;
+}
 
 }  // namespace detail
 

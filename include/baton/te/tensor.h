@@ -103,6 +103,7 @@ class ComputeOp : public RefTo<ComputeOpNode, Operation> {
 /// An operation that is a statement over whole buffers (sorting, scans, kernels).
 struct ExternOpNode : Node<ExternOpNode, OperationNode> {
   static constexpr const char* _type_key = "te.ExternOp";
+  static constexpr const char* _doc = "An operation that is a statement over whole buffers (sorting, scans, kernels).";
   Array<Tensor> inputs;
   Array<tir::Buffer> input_buffers;
   Array<tir::Buffer> output_buffers;

@@ -26,6 +26,8 @@ class PrimFuncPass : public Pass {
 /// Option `tir.UnrollLoop` of the context: which loops the pass UnrollLoop writes out beside those marked so.
 struct UnrollLoopConfigNode : AttrsNode<UnrollLoopConfigNode> {
   static constexpr const char* _type_key = "tir.transform.UnrollLoopConfig";
+  static constexpr const char* _doc =
+      "Option `tir.UnrollLoop` of the context: which loops the pass UnrollLoop writes out beside those marked so.";
   int64_t auto_max_step = 0;
   int64_t auto_max_depth = 8;
   int64_t auto_max_extent = 0;

@@ -18,9 +18,11 @@ _pending = {}
 _SUGAR = ("baton.ir", "baton.tir", "baton.te", "baton.relay", "baton.transform", "baton.instrument", "baton.target")
 _sugar_state = "none"
 
-# Where a generated class says it lives, by the first part of its key.
-_HOME = {"relay": "baton.relay", "tir": "baton.tir", "te": "baton.te", "transform": "baton.transform",
-         "instrument": "baton.instrument", "runtime": "baton.runtime", "target": "baton.target"}
+# Where a generated class lives, by what its key begins with. One of another library lives in that library's module: "gadget.Gadget"
+# in `gadget`, which attaches its classes with `attach_classes("gadget", "gadget.")`.
+_HOME = {"relay.attrs": "baton.relay.op.op_attrs", "relay": "baton.relay", "tir.transform": "baton.tir.transform", "tir": "baton.tir",
+         "te": "baton.te", "transform": "baton.ir.transform", "instrument": "baton.ir.instrument", "runtime": "baton.runtime",
+         "target": "baton.target", "": "baton.ir"}
 
 
 def _register(cls, key):
@@ -68,6 +70,27 @@ def _class_name(key):
     return name if name.isidentifier() else "".join(c if c.isalnum() else "_" for c in name)
 
 
+def _home(key):
+    """The module of a key's class."""
+    prefix = key.rpartition(".")[0]
+    return _HOME.get(prefix) or _HOME.get(prefix.split(".", 1)[0]) or prefix
+
+
+def _derived_doc(key):
+    """What to say of a class that says nothing itself: attributes belong to operators."""
+    global _attrs_of
+    if _attrs_of is None:
+        from ..ir.op import Op
+        _attrs_of = {}
+        for name in Op.list_op_names():
+            _attrs_of.setdefault(Op.get(name).attrs_type_key, []).append(name)
+    found = _attrs_of.get(key, ())
+    return f"Attributes of {', '.join(f'`{n}`' for n in found)}." if found else ""
+
+
+_attrs_of = None
+
+
 def _rebuild(text):
     from .registry import get_global_func
     base.load_compiler()
@@ -95,10 +118,11 @@ def _resolve(key):
     parent = _core.parent_key(key)
     base_class = _core.registered_class(parent) or _resolve(parent) or _core.Object
     doc, _, fields = described
+    doc = doc or (_derived_doc(key) if ".attrs." in key else "")
     lines = [doc] if doc else []
     if fields:
         lines += ["", "Fields:"] + [f"    {name} ({kind}): {text}" for name, kind, text, _, _ in fields]
-    home = _HOME.get(key.split(".", 1)[0], "baton.ir")
+    home = _home(key)
     cls = type(base_class)(_class_name(key), (base_class,), {"__slots__": (), "__doc__": "\n".join(lines), "__module__": home,
                                                          "__reduce__": _reduce})
     _core.register_class(key, cls)

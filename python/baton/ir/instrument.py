@@ -6,7 +6,7 @@ import inspect
 import sys
 
 from .._core import Object
-from .._ffi import get_global_func, register_func, register_object
+from .._ffi import attach_classes, get_global_func, register_func, register_object
 
 
 @register_func("runtime.PrintText", override=True)
@@ -226,3 +226,6 @@ class VerifyIR(PassInstrument):
     def __init__(self, properties=("WellFormed",), contracts=True, unchanged=True, determinism=False):
         self.__init_handle_by_constructor__(get_global_func("instrument.VerifyIR"), _patterns("properties", properties),
                                             bool(contracts), bool(unchanged), bool(determinism))
+
+
+attach_classes(__name__, "instrument.")

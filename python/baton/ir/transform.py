@@ -5,7 +5,7 @@ import functools
 import inspect
 
 from .._core import Object
-from .._ffi import _init_api, register_object
+from .._ffi import _init_api, attach_classes, register_object
 
 _init_api("transform", __name__)
 
@@ -339,3 +339,6 @@ def ApplyPassToFunction(transform, func_name_regex, error_if_no_function_matches
         return out
 
     return apply
+
+
+attach_classes(__name__, "transform.")

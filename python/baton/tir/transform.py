@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Passes over loop programs: `tir.transform.Simplify()` and its like, and how to write one."""
 
-from .._ffi import get_global_func, list_global_func_names
+from .._ffi import attach_classes, get_global_func, list_global_func_names
 from ..ir.transform import Pass, make_pass_decorator
 
 _PREFIX = "tir.transform."
@@ -41,3 +41,6 @@ def __getattr__(name):
 def __dir__():
     found = (n[len(_PREFIX):] for n in list_global_func_names() if n.startswith(_PREFIX))
     return sorted({*globals(), *(n for n in found if "." not in n)})
+
+
+attach_classes(__name__, "tir.transform.")

@@ -184,7 +184,8 @@ Pass FoldConstant() {
   return baton::transform::WithContract(pass, {.needs = {"Typed"}});
 }
 
-BATON_REGISTER_PASS_CONFIG_OPTION("relay.FoldWeights.max_bytes", int64_t);
+BATON_REGISTER_PASS_CONFIG_OPTION("relay.FoldWeights.max_bytes", int64_t,
+                                  "Bytes by which FoldWeights may make a program larger; 2 GiB if not given.");
 
 /// Weights that a model computes instead of carrying them (a filled tensor, say) must be constants before kernels can
 /// pack them. They grow the program, so there is a budget: `relay.FoldWeights.max_bytes`, 2 GiB unless told otherwise.

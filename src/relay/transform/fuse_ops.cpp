@@ -349,7 +349,7 @@ class Fuser {
 
 }  // namespace
 
-BATON_REGISTER_PASS_CONFIG_OPTION("relay.FuseOps.max_depth", int64_t);
+BATON_REGISTER_PASS_CONFIG_OPTION("relay.FuseOps.max_depth", int64_t, "Largest number of operators in one kernel.");
 
 /// Every operator that has a lowering ends in a function with attribute Primitive, alone or with others.
 Pass FuseOps(int fuse_opt_level) {

@@ -865,7 +865,9 @@ IRModule PlanModuleDevices(const IRModule& mod, int64_t default_device, Placemen
   return ModulePlan(mod, default_device, report).Run();
 }
 
-BATON_REGISTER_PASS_CONFIG_OPTION("relay.fallback_device_type", int64_t);
+BATON_REGISTER_PASS_CONFIG_OPTION(
+    "relay.fallback_device_type", int64_t,
+    "Device, as DLPack numbers them, of what no annotation decides; 1 (CPU) if not given.");
 
 namespace {
 constexpr int kDeviceOfContext = std::numeric_limits<int>::min();

@@ -115,7 +115,8 @@ Pass UnrollLoop() {
 }
 const RegisterPass<UnrollLoop> registered_unroll("tir.transform.");
 const RegisterNodes<UnrollLoopConfigNode> registered_config;
-BATON_REGISTER_PASS_CONFIG_OPTION("tir.UnrollLoop", UnrollLoopConfig);
+BATON_REGISTER_PASS_CONFIG_OPTION("tir.UnrollLoop", UnrollLoopConfig,
+                                  "Which loops the pass tir.UnrollLoop writes out beside those marked so.");
 }  // namespace transform
 
 }  // namespace baton::tir

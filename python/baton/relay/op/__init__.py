@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operators as functions: `relay.add(a, b)`, `relay.nn.conv2d(...)`; their registry and attributes."""
 
+import builtins
 import importlib.machinery
 import os
 import sys
 import types
 
 from ...ir import Op, register_op_attr
+from . import op_attrs
 from .make import Operator, all_names, operator
 from .op import (
     OpPattern,
@@ -62,7 +64,8 @@ def find(name):
         value = SUGAR[full]
     else:
         value = COMPOSED.get(full) or operator(full)
-    if value is None and any(n.startswith(name + ".") for n in all_names()):
+    # Operators called any, all, max... stand in this module's names: Python's own are asked for by their module.
+    if value is None and builtins.any(n.startswith(name + ".") for n in all_names()):
         value = _Group(name)
         # `from baton.relay.op.nn import ...` and `import baton.relay.nn` find it, too.
         sys.modules[value.__name__] = value
@@ -96,6 +99,6 @@ for _group in names_in(""):
         find(_group)
 del _group
 
-__all__ = ["Op", "OpPattern", "Operator", "debug", "find", "get", "get_op_attr", "has_attr", "list_op_names", "names_in", "register",
+__all__ = ["Op", "OpPattern", "Operator", "debug", "find", "get", "get_op_attr", "has_attr", "list_op_names", "names_in", "op_attrs", "register",
            "register_alter_op_layout", "register_gradient", "register_infer_correct_layout", "register_injective_schedule", "register_legalize", "register_op_attr",
            "register_pattern", "register_shape_func", "register_stateful", "reset_attr"]
