@@ -98,7 +98,7 @@ from baton.describe.pages import write_pages
 assert "type-gadget.md" in write_pages(sys.argv[2], "gadget")
 page = open(sys.argv[2] + "/type-gadget.md").read()
 entry = page.split("## `gadget.Gadget`")[1].split("## `")[0]
-assert "Something that Baton does not know." in entry and "Python: `gadget.Gadget`" in entry
+assert "Something that Baton does not know." in entry and "Python: [`gadget.Gadget`]" in entry
 assert "| `size` | `int` | `1` | at least 1 | How large it is, in elements. |" in entry, entry
 assert "## `gadget.attrs.StretchAttrs`" in page
 from baton.describe import passes

@@ -99,7 +99,7 @@ def collect(package="baton"):
     return reference
 
 
-_SECTIONS = (("python", "Python"), ("op", "Operators"), ("attrs", "Operators"), ("type", "Types"), ("pass", "Passes"), ("option", "Passes"), ("instrument", "Passes"),
+_SECTIONS = (("python", "Python"), ("op-", "Operators"), ("attrs", "Operators"), ("type", "Types"), ("pass", "Passes"), ("option", "Passes"), ("instrument", "Passes"),
              ("functions", "The border to C++"), ("c-api", "The border to C++"))
 
 
