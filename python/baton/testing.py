@@ -143,6 +143,12 @@ def check_numerical_grads(function, input_values, grad_values, function_value=No
         np.testing.assert_allclose(grads[name], want, rtol=rtol, atol=atol, err_msg=f"gradient of {name}")
 
 
+def reduce(mod, predicate, budget=600, shapes=True):
+    """A smaller module for which `predicate(module)` is still true; see `baton.guard.reduce`."""
+    from .guard import reduce as smaller
+    return smaller(mod, predicate, budget, shapes)
+
+
 def object_use_count(obj):
     """References to an object of C++, without the one that this call makes."""
     return get_global_func("testing.object_use_count")(obj)

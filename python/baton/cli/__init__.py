@@ -21,6 +21,7 @@ VERBS = {  # in the order that help shows them; each is the module of that name 
     "opt": "run passes on Relay text: text in, text out",
     "explain-pipeline": "say of each pass why it ran, was inserted or was skipped",
     "explain-placement": "say on which device each expression of Relay text runs, and why",
+    "bisect": "find the pass that breaks a model, and the smallest program that shows it",
     "inspect": "say what is in a model: inputs, outputs, operators, what is not supported",
     "doctor": "say what this machine offers, what is missing, and how to mend it",
     "completion": "print the completion script of a shell",

@@ -33,6 +33,7 @@ def add_parser(verbs, verb, text):
     parser.add_argument("--timing", action="store_true", help="print each pass's time on standard error")
     parser.add_argument("--trace", metavar="FILE", help="write times for chrome://tracing and Perfetto").complete = "file"
     parser.add_argument("--verify", action="store_true", help="check the module after each pass, and run each twice")
+    parser.add_argument("--guard", action="store_true", help="evaluate before and after each pass, and stop where a result changes")
     group = parser.add_argument_group("printing, on standard error")
     group.add_argument("--print-after-all", action="store_true", help="print the module after each pass")
     for when in ("before", "after"):
@@ -117,6 +118,8 @@ def watchers(args: argparse.Namespace, passes) -> tuple[list, object]:
     out = []
     if args.verify:
         out.append(passes.verifier())
+    if args.guard:
+        out.append(passes.guard())
     timing = passes.timing() if args.timing or args.trace else None
     if timing is not None:
         out.append(timing)

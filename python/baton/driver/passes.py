@@ -54,6 +54,13 @@ def verifier():
     return _instrument("VerifyIR", ["WellFormed"], True, True, True)
 
 
+def guard():
+    """The instrument that evaluates before and after each pass."""
+    from ..guard import SemanticGuard
+
+    return SemanticGuard()
+
+
 def timing():
     """The instrument that measures passes."""
     return _instrument("MakePassTimingInstrument", True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from .._ffi import get_global_func
 from ..ir import TupleType
 from ..ir.tensor_type import TensorType
-from .compare import EXACT, REASSOCIATING, Difference, beyond_noise, differences
+from .compare import EXACT, REASSOCIATING, Difference, beyond_noise, differences, mostly_not_finite
 from .sample import KINDS, CannotSample, Sampler
 
 REASSOCIATING_PASSES = frozenset([
@@ -36,7 +36,7 @@ class Finding:
     inputs: dict = field(repr=False)
     before: object = field(repr=False, default=None)
     after: object = field(repr=False, default=None)
-    candidates: tuple = ()
+    calls: int = 0
 
     def text(self):
         """What was seen, where, on which inputs: a few lines."""
@@ -65,16 +65,16 @@ def _type_text(value):
 class Evaluation:
     """What one function gave on one sample: `value`, or `error` (one line) and whether that is a fault of the program."""
 
-    __slots__ = ("bytes", "error", "fault", "value")
+    __slots__ = ("bytes", "calls", "error", "fault", "value")
 
-    def __init__(self, value=None, error=None, fault=False, bytes_=0):
-        self.value, self.error, self.fault, self.bytes = value, error, fault, bytes_
+    def __init__(self, value=None, error=None, fault=False, bytes_=0, calls=0):
+        self.value, self.error, self.fault, self.bytes, self.calls = value, error, fault, bytes_, calls
 
 
 class Checker:
     """Evaluates and compares, and remembers what operators gave. One thread at a time."""
 
-    def __init__(self, seed=0, kinds=KINDS, sizes=None, max_calls=1 << 20, max_bytes=8 << 30, adaptive=False, rtol=None, atol=None):
+    def __init__(self, seed=0, kinds=KINDS, sizes=None, max_calls=1 << 18, max_bytes=8 << 30, adaptive=False, rtol=None, atol=None):
         unknown = [kind for kind in kinds if kind not in KINDS]
         if unknown:
             raise ValueError(f"there are no samples of kind {unknown[0]!r}; there are {', '.join(KINDS)}")
@@ -87,7 +87,7 @@ class Checker:
         self._evaluate.release_gil = True
         self._counts = get_global_func("relay.guard.Counts")
         self._next = get_global_func("relay.guard.NextGeneration")
-        self._last, self._inputs = {}, {}
+        self._last, self._inputs, self._drowned = {}, {}, False
         self.evaluations = 0
 
     # ---- Inputs
@@ -97,7 +97,7 @@ class Checker:
         key = kind, size, tuple(str(t) for t in types)
         if key in self._inputs:
             return self._inputs[key], True
-        sampler = Sampler(kind, self.seed, definitions, size)
+        sampler = Sampler(kind, self.seed, definitions, size, weights=len(types) > 8)
         values = [sampler.value(t) for t in types]
         if sampler.has_reference:
             return values, False
@@ -109,16 +109,20 @@ class Checker:
 
     # ---- Evaluation
 
-    def evaluate(self, func, args, mod, snap=False, noise=0.0, seed=0):
+    def evaluate(self, func, args, mod, snap=False, noise=0.0, seed=0, max_calls=None, session=None):
         """An Evaluation. Never raises for what the program does."""
         self.evaluations += 1
+        limit = self.max_calls if max_calls is None else min(max_calls, self.max_calls)
         try:
-            value = self._evaluate(self.session, func, args, mod, snap, float(noise), int(seed), self.max_calls, self.max_bytes)
+            value = self._evaluate(session or self.session, func, args, mod, snap, float(noise), int(seed), limit, self.max_bytes)
         except Exception as error:  # of any kind: programs under test are broken ones
             text = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+            # A program that goes on long after the one before had ended is broken; one that is too long anyway is not for us.
+            endless = "BudgetError" in text and "calls" in text and limit < self.max_calls
             unable = type(error).__name__ == "UnsupportedError" or "BudgetError" in text or isinstance(error, MemoryError)
-            return Evaluation(error=text.removeprefix("BudgetError: "), fault=not unable)
-        return Evaluation(value, bytes_=int(self._counts(self.session)[1]))
+            return Evaluation(error=text.removeprefix("BudgetError: "), fault=endless or not unable)
+        counts = self._counts(session or self.session)
+        return Evaluation(value, bytes_=int(counts[1]), calls=int(counts[0]))
 
     # ---- Comparison
 
@@ -175,7 +179,7 @@ class Checker:
             if found is not None:
                 found.pass_name = pass_name
                 return found, None
-            if self.adaptive and weight > LARGE:
+            if self.adaptive and weight > LARGE and not self._drowned:
                 break
         return None, None if evaluated else why
 
@@ -184,11 +188,11 @@ class Checker:
         args, again = self.sample(types, kind, definitions, size)
         first = self._remembered(old, before, kind, size, args) if again else None
         if first is None:
-            first = self.evaluate(old, args, before, snap=kind not in ("special", "extreme"))
+            first = self.evaluate(old, args, before)
         if first.error is not None:
             return None, f"it cannot be evaluated before the pass: {first.error}", 0
         others = args if again else self.sample(types, kind, definitions, size)[0]
-        second = self.evaluate(new, others, after, snap=kind not in ("special", "extreme"))
+        second = self.evaluate(new, others, after, snap=kind not in ("special", "extreme"), max_calls=64 * first.calls + 8192)
         if second.error is not None and not second.fault:
             return None, f"it cannot be evaluated after the pass: {second.error}", 0
         if again and second.error is None:
@@ -197,10 +201,11 @@ class Checker:
         def finding(difference):
             names = [p.name_hint for p in old.params]
             inputs = dict(zip(names, args if again else self.sample(types, kind, definitions, size)[0], strict=True))
-            return Finding("", name, difference, kind, self.seed, size, inputs)
+            return Finding("", name, difference, kind, self.seed, size, inputs, calls=first.calls)
 
         if second.error is not None:
             return finding(Difference("result", f"evaluation fails after the pass: {second.error}")), None, 0
+        self._drowned = kind not in ("special", "extreme") and mostly_not_finite(first.value)
         states = [(first.value, second.value, "result")]
         if not again:
             states += [(x, y, f"%{p.name_hint}") for x, y, p in zip(args, others, old.params, strict=True)]
@@ -214,11 +219,12 @@ class Checker:
 
     def _confirmed(self, old, before, new, after, types, kind, size, definitions, tolerance, path):
         """The differences that stay when nothing is taken for what it only comes close to, and that rounding does not explain."""
+        plain = get_global_func("relay.guard.Session")()
         index = None if path == "result" else [p.name_hint for p in old.params].index(path[1:])
 
         def state(func, mod, **how):
             args = self.sample(types, kind, definitions, size)[0]
-            out = self.evaluate(func, args, mod, **how)
+            out = self.evaluate(func, args, mod, session=plain, **how)
             return None if out.error is not None else out.value if index is None else args[index]
 
         x, y = state(old, before), state(new, after)
@@ -239,10 +245,12 @@ class Checker:
         for p, q in zip(old.params, new.params, strict=True):
             a, b = _type_of(p), _type_of(q)
             if a is None and b is None:
-                typed = _typed(before)
-                if typed is None:
+                from .reduce import typed
+
+                whole = typed(before)
+                if whole is None:
                     return None, f"parameter %{p.name_hint} has no type"
-                func = typed[name]
+                func = whole[name]
                 return [_type_of(q) for q in func.params], None
             if a is not None and b is not None and a != b and not (_has_open([a]) or _has_open([b])):
                 return None, f"parameter %{p.name_hint} is {b} after the pass, {a} before"
@@ -272,6 +280,13 @@ def _same_module(a, b):
     return len(x) == len(y) and len(x) <= 64 and all(f.same_as(g) for (_, f), (_, g) in zip(x, y, strict=True))
 
 
+def has_relay(mod):
+    """Whether some function of a module is one of Relay."""
+    from ..relay import Function
+
+    return any(isinstance(func, Function) for _, func in mod.functions.items())
+
+
 def _type_of(param):
     return param.type_annotation if param.type_annotation is not None else param.checked_type_
 
@@ -287,17 +302,6 @@ def _has_open(types):
             if not isinstance(getattr(dim, "value", dim), int):
                 return True
     return False
-
-
-def _typed(mod):
-    """The module with types, or None where it has none."""
-    from ..ir.transform import PassContext
-
-    try:
-        with PassContext(inherit_instruments=False):
-            return get_global_func("transform.RunPass")(get_global_func("transform.GetPass")("InferType"), mod)
-    except Exception:  # whatever is wrong with it, it cannot be sampled
-        return None
 
 
 def compare_modules(before, after, *, reassociates=False, seed=0, kinds=KINDS, **options):

@@ -5,7 +5,7 @@ import threading
 
 from ..error import InternalError, register_error
 from ..ir.instrument import PassInstrument
-from .checker import CHANGING_PASSES, REASSOCIATING_PASSES, Checker
+from .checker import CHANGING_PASSES, REASSOCIATING_PASSES, Checker, has_relay
 from .sample import KINDS
 
 
@@ -22,12 +22,6 @@ class _Frame:
     def __init__(self, mod, name, findings):
         self.mod, self.name, self.findings, self.inner = mod, name, findings, False
         self.sound = mod  # how far the passes within have been found to keep what `mod` computes
-
-
-def _has_relay(mod):
-    from ..relay import Function
-
-    return any(isinstance(func, Function) for _, func in mod.functions.items())
 
 
 class SemanticGuard(PassInstrument):
@@ -50,7 +44,7 @@ class SemanticGuard(PassInstrument):
     observes = True
 
     def __init__(self, mode="raise", sample="all", seed=0, kinds=KINDS, passes=None, skip=(), reassociating=(), rtol=None, atol=None,
-                 max_calls=1 << 20, max_bytes=8 << 30):
+                 max_calls=1 << 18, max_bytes=8 << 30):
         if mode not in ("raise", "record"):
             raise ValueError(f"mode is \"raise\" or \"record\", not {mode!r}")
         every = sample if isinstance(sample, int) and not isinstance(sample, bool) else 1
@@ -96,7 +90,7 @@ class SemanticGuard(PassInstrument):
         if not state.busy:
             for frame in state.frames[-1:]:
                 frame.inner = True
-            state.frames.append(_Frame(mod, str(info.name), len(self._findings)))
+            state.frames.append(_Frame(mod, str(info.name), state.found))
 
     def run_after_pass(self, mod, info):
         """Compares."""
@@ -104,9 +98,9 @@ class SemanticGuard(PassInstrument):
         if state.busy:
             return
         frame = self._pop(state, str(info.name))
-        if frame is None or (frame.mod.same_as(mod) and not self._all) or not _has_relay(frame.mod):
+        if frame is None or (frame.mod.same_as(mod) and not self._all) or not has_relay(frame.mod):
             return
-        if len(self._findings) > frame.findings:  # a pass within this one is to blame, and was named
+        if state.found > frame.findings:  # a pass within this one is to blame, and was named
             state.window.clear()
             return
         outer = state.frames[-1] if state.frames else None
@@ -131,7 +125,7 @@ class SemanticGuard(PassInstrument):
     def _state(self):
         state = self._local
         if not hasattr(state, "frames"):
-            state.frames, state.busy, state.window, state.checker = [], False, [], None
+            state.frames, state.busy, state.window, state.checker, state.found = [], False, [], None, 0
         return state
 
     def _pop(self, state, name):
@@ -177,6 +171,7 @@ class SemanticGuard(PassInstrument):
             self._note(reasons, step)
             clean = clean and found is None and not reasons
             if found is not None:
+                state.found += 1
                 with self._lock:
                     self._findings.append(found)
                 if self._raise:

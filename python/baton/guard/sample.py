@@ -51,8 +51,11 @@ def numpy_of(array):
 class Sampler:
     """Values of one kind. The same seed gives the same values; `sizes` tells what an open dimension becomes."""
 
-    def __init__(self, kind, seed, definitions=(), size=None):
+    def __init__(self, kind, seed, definitions=(), size=None, weights=False):
         import numpy as np
+
+        # With many parameters most are weights: of the size that keeps a deep network's values near 1, variances positive.
+        self.weights = weights
 
         self.kind, self.rng = kind, np.random.default_rng([seed, KINDS.index(kind)])
         self.size = _SIZES[kind] if size is None else size
@@ -114,10 +117,20 @@ class Sampler:
 
         rng, work = self.rng, FLOATS[dtype][0]
         if self.kind == "positive":
-            return rng.uniform(0.1, 2, shape)
+            scale = max(1.0, float(np.prod(shape[1:]))) if self.weights and len(shape) > 1 else 1.0
+            return rng.uniform(0.1, 2, shape) / scale
         if self.kind == "grid":
-            return rng.integers(-6, 7, shape) / 2.0
+            values = rng.integers(-6, 7, shape) / 2.0
+            if values.ndim and values.shape[-1] > 1:
+                rows = values.reshape(-1, values.shape[-1])
+                rows[0] = rows[0, :1]  # all equal, and pairs of neighbours in the second
+                rows[1:2, 1::2] = rows[1:2, :-1:2]
+            return values
         plain = rng.standard_normal(shape)
+        if self.weights and len(shape) > 1:
+            plain = plain / max(1.0, float(np.prod(shape[1:]))) ** 0.5
+        elif self.weights and len(shape) == 1 and self.kind == "ordinary":
+            return rng.uniform(0.1, 2, shape)
         if self.kind == "ordinary":
             return plain
         if self.kind == "wide":
@@ -131,7 +144,10 @@ class Sampler:
         else:
             root = largest**0.25
             chosen = np.array([root, -root, 1 / root, -1 / root, 0.0, -0.0, tiny, -least, 1.0])
-        return np.where(rng.random(shape) < 0.25, rng.choice(chosen, shape), plain)
+        values = np.where(rng.random(shape) < 0.25, rng.choice(chosen, shape), plain)
+        if self.kind == "special" and values.size >= 8:  # infinities and NaN are there for sure
+            values.reshape(-1)[rng.permutation(values.size)[:5]] = chosen[:5]
+        return values
 
     def data(self, type_, bound, depth):
         """A value of an algebraic data type: small, never endless."""

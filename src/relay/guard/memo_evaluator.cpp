@@ -37,6 +37,8 @@ bool SameType(const NDArray& a, const NDArray& b) {
   return a.dtype() == b.dtype() && a.device().device_type == b.device().device_type && a.shape() == b.shape();
 }
 
+uint64_t ContentHash(const NDArray& dense) { return HashBytes(dense.data(), dense.nbytes(), TypeHash(dense)); }
+
 bool OnHost(const NDArray& a) { return a.device().device_type == kDLCPU; }
 
 /// The distance from 1 to the next number.
@@ -58,7 +60,7 @@ bool Near(double a, double b, double relative, double absolute) {
 /// All elements; some first, which tell most arrays apart.
 template <class Load>
 bool AllNear(const NDArray& a, const NDArray& b, double scale, Load load) {
-  const double eps = Epsilon(a.dtype()), relative = 32 * eps, absolute = 32 * eps * scale;
+  const double eps = Epsilon(a.dtype()), relative = 32 * eps, absolute = 8 * eps * scale;
   const int64_t n = a.numel(), step = n / 13 + 1;
   for (int64_t i = 0; i < n; i += step) {
     if (!Near(load(a, i), load(b, i), relative, absolute)) return false;
@@ -228,7 +230,7 @@ ObjectRef MemoEvaluator::EvalOp(const Op& op, const Attrs& attrs, const Array<Ob
   Array<ObjectRef> known, flat;
   uint64_t key = HashCombine(reinterpret_cast<uintptr_t>(op.get()), HashOf(attrs));
   for (const ObjectRef& a : args) {
-    known.push_back(Canonical(a, false));
+    known.push_back(Canonical(a));
     Flatten(known[static_cast<int64_t>(known.size()) - 1], &flat, &key);
   }
   auto [begin, end] = calls_by_key_.equal_range(key);
@@ -241,7 +243,7 @@ ObjectRef MemoEvaluator::EvalOp(const Op& op, const Attrs& attrs, const Array<Ob
     return e.result;
   }
   ++misses_;
-  ObjectRef out = Canonical(Evaluator::Get().EvalOp(op, attrs, known), mode_.snap);
+  ObjectRef out = CanonicalResult(Evaluator::Get().EvalOp(op, attrs, known), flat);
   const int64_t bytes = BytesOf(out);
   calls_by_key_.emplace(key, Entry{op, attrs, flat, out, bytes, generation_});
   Charge(bytes);
@@ -252,49 +254,75 @@ ObjectRef MemoEvaluator::EvalPrimitive(const Function& func, const Array<ObjectR
   return InterpretCall(Function(func->params, func->body), args, IRModule(Map<GlobalVar, BaseFunc>()), *this);
 }
 
-ObjectRef MemoEvaluator::Canonical(const ObjectRef& value, bool snap) {
-  if (value.as<runtime::NDArrayObj>()) return CanonicalArray(Downcast<NDArray>(value), snap);
+ObjectRef MemoEvaluator::Canonical(const ObjectRef& value) {
+  if (value.as<runtime::NDArrayObj>()) return CanonicalArray(Downcast<NDArray>(value));
   if (!value.as<runtime::ArrayObj>()) return value;
   Array<ObjectRef> out;
   bool changed = false;
   for (const ObjectRef& f : Downcast<Array<ObjectRef>>(value)) {
-    out.push_back(support::WithStack([&] { return Canonical(f, snap); }));
+    out.push_back(support::WithStack([&] { return Canonical(f); }));
     changed |= !out[static_cast<int64_t>(out.size()) - 1].same_as(f);
   }
   return changed ? ObjectRef(out) : value;
 }
 
-NDArray MemoEvaluator::CanonicalArray(const NDArray& a, bool snap) {
+ObjectRef MemoEvaluator::CanonicalResult(const ObjectRef& value, const Array<ObjectRef>& operands) {
+  if (value.as<runtime::ArrayObj>()) {
+    Array<ObjectRef> out;
+    for (const ObjectRef& f : Downcast<Array<ObjectRef>>(value)) {
+      out.push_back(support::WithStack([&] { return CanonicalResult(f, operands); }));
+    }
+    return out;
+  }
+  if (!value.as<runtime::NDArrayObj>()) return value;
+  NDArray given = Downcast<NDArray>(value), found = CanonicalArray(given);
+  if (!OnHost(found) || !IsFloat(found.dtype()) || found.numel() < kSnapElements) return found;
+  // One that was there before is not new; whether it was a result decides if it stands for others.
+  auto [begin, end] = by_content_.equal_range(ContentHash(found));
+  for (auto it = begin; it != end; ++it) {
+    Known& k = it->second;
+    if (!k.array.same_as(found)) continue;
+    if (k.result) return found;
+    if (mode_.snap) {
+      if (NDArray near = FindNear(found, operands); near.defined()) {
+        canonical_[given.get()] = Alias{given, near, generation_};
+        canonical_[found.get()] = Alias{found, near, generation_};
+        return near;
+      }
+    }
+    k.result = true;
+    near_[TypeHash(found)].push_back(found);
+    return found;
+  }
+  return found;
+}
+
+NDArray MemoEvaluator::CanonicalArray(const NDArray& a) {
   if (auto it = canonical_.find(a.get()); it != canonical_.end()) {
     it->second.generation = generation_;
     return it->second.canonical;
   }
   if (!OnHost(a) || (a.dtype().bits() * a.dtype().lanes()) % 8 != 0) return a;
-  NDArray dense = a.Contiguous();
-  const size_t bytes = dense.nbytes();
-  const uint64_t type = TypeHash(dense), hash = HashBytes(dense.data(), bytes, type);
-  NDArray found;
+  NDArray dense = a.Contiguous(), found;
+  const uint64_t hash = ContentHash(dense);
   auto [begin, end] = by_content_.equal_range(hash);
   for (auto it = begin; it != end && !found.defined(); ++it) {
     const NDArray& b = it->second.array;
-    if (SameType(dense, b) && std::memcmp(dense.data(), b.data(), bytes) == 0) {
+    if (SameType(dense, b) && std::memcmp(dense.data(), b.data(), dense.nbytes()) == 0) {
       it->second.generation = generation_;
       found = b;
     }
   }
-  const bool may_snap = IsFloat(dense.dtype()) && dense.numel() >= kSnapElements;
-  if (!found.defined() && snap && may_snap) found = FindNear(dense);
   if (!found.defined()) {
     found = dense;
-    by_content_.emplace(hash, Known{dense, generation_});
-    if (may_snap) near_[type].push_back(dense);
+    by_content_.emplace(hash, Known{dense, false, generation_});
   }
   canonical_[a.get()] = Alias{a, found, generation_};
-  canonical_[found.get()] = Alias{found, found, generation_};
-  return found;
+  if (!canonical_.count(found.get())) canonical_[found.get()] = Alias{found, found, generation_};
+  return canonical_[found.get()].canonical;
 }
 
-NDArray MemoEvaluator::FindNear(const NDArray& a) {
+NDArray MemoEvaluator::FindNear(const NDArray& a, const Array<ObjectRef>& operands) {
   auto it = near_.find(TypeHash(a));
   if (it == near_.end()) return NDArray();
   const std::vector<NDArray>& all = it->second;
@@ -302,7 +330,9 @@ NDArray MemoEvaluator::FindNear(const NDArray& a) {
   const size_t last = all.size() > kSnapCandidates ? all.size() - kSnapCandidates : 0;
   for (size_t i = all.size(); i-- > last;) {
     const NDArray& b = all[i];
-    if (!SameType(a, b)) continue;
+    bool operand = false;
+    for (const ObjectRef& o : operands) operand |= o.same_as(b);
+    if (operand || !SameType(a, b)) continue;
     const bool same =
         a.dtype() == DataType::Float(32)
             ? AllNear(a, b, scale, [](const NDArray& x, int64_t k) -> double { return x.ptr<float>()[k]; })
@@ -354,7 +384,7 @@ void MemoEvaluator::NextGeneration() {
   attrs_.clear();
   // What is left is what may be met again; in the order of the hashes, which is the same in each run.
   for (const auto& [hash, known] : by_content_) {
-    if (IsFloat(known.array.dtype()) && known.array.numel() >= kSnapElements) {
+    if (known.result) {
       near_[TypeHash(known.array)].push_back(known.array);
     }
   }

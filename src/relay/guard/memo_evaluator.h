@@ -16,8 +16,9 @@ namespace baton::relay {
 
 /// How one evaluation goes.
 struct EvalMode {
-  /// A float result within a few units in the last place of one that is known is taken for that one. Without it, a
-  /// rewrite that rounds differently makes everything behind it new.
+  /// A float result within a few units in the last place of what another operator gave is taken for that. Without it, a
+  /// rewrite that rounds differently makes everything behind it new. For the program after a pass: within one program
+  /// `x + epsilon` must not be taken for `x`.
   bool snap = false;
   /// Rounding errors of this many units in the last place, drawn at random, are put into each inexact result, and
   /// nothing is remembered: how far results spread says how far they can be trusted (Monte Carlo arithmetic).
@@ -57,6 +58,7 @@ class MemoEvaluator final : public Evaluator {
   };
   struct Known {
     NDArray array;
+    bool result;  ///< of an operator
     uint64_t generation;
   };
   struct Alias {
@@ -68,9 +70,11 @@ class MemoEvaluator final : public Evaluator {
   void Charge(int64_t bytes);
   uint64_t HashOf(const Attrs& attrs);
   /// The value that stands for all equal to this one.
-  ObjectRef Canonical(const ObjectRef& value, bool snap);
-  NDArray CanonicalArray(const NDArray& a, bool snap);
-  NDArray FindNear(const NDArray& a);
+  ObjectRef Canonical(const ObjectRef& value);
+  NDArray CanonicalArray(const NDArray& a);
+  /// The same for what an operator gave; its operands are not what it is taken for.
+  ObjectRef CanonicalResult(const ObjectRef& value, const Array<ObjectRef>& operands);
+  NDArray FindNear(const NDArray& a, const Array<ObjectRef>& operands);
   ObjectRef Perturbed(const ObjectRef& value);
 
   EvalMode mode_;
@@ -79,7 +83,7 @@ class MemoEvaluator final : public Evaluator {
   std::unordered_multimap<uint64_t, Entry> calls_by_key_;
   std::unordered_map<const Object*, Alias> canonical_;       ///< arrays that came in, by address
   std::unordered_multimap<uint64_t, Known> by_content_;      ///< by hash of type and bytes
-  std::unordered_map<uint64_t, std::vector<NDArray>> near_;  ///< float arrays by shape and type, in order of arrival
+  std::unordered_map<uint64_t, std::vector<NDArray>> near_;  ///< float results by shape and type, in order
   struct HashedAttrs {
     Attrs attrs;
     uint64_t hash;
