@@ -117,6 +117,14 @@ Array<te::Tensor> ToTensorExpressions(const Function& func, Array<te::Tensor>* i
 Array<te::Tensor> ToTensorExpressions(const Function& func, Array<te::Tensor>* inputs, const Call& cut,
                                       te::Tensor* result) {
   std::unordered_map<const Object*, Array<te::Tensor>> value;
+  std::unordered_map<const Object*, Expr> bound;  // by lets, which somebody wrote: fusing makes none
+  PostOrder(func->body, [&](const Expr& e) {
+    if (const auto* let = e.as<LetNode>()) bound[let->var.get()] = let->value;
+  });
+  auto of = [&](Expr e) -> const Array<te::Tensor>& {
+    for (auto it = bound.find(e.get()); it != bound.end(); it = bound.find(e.get())) e = it->second;
+    return value.at(e.get());
+  };
   for (const Var& p : func->params) {
     const auto* t = TensorOf(p);
     te::Tensor x = te::placeholder(t->shape, t->dtype, p->name_hint());
@@ -131,11 +139,13 @@ Array<te::Tensor> ToTensorExpressions(const Function& func, Array<te::Tensor>* i
     } else if (const auto* t = e.as<TupleNode>()) {
       Array<te::Tensor> all;
       for (const Expr& f : t->fields) {
-        for (const te::Tensor& x : value.at(f.get())) all.push_back(x);
+        for (const te::Tensor& x : of(f)) all.push_back(x);
       }
       value[e.get()] = all;
     } else if (const auto* g = e.as<TupleGetItemNode>()) {
-      value[e.get()] = {value.at(g->tuple.get())[g->index]};
+      value[e.get()] = {of(g->tuple)[g->index]};
+    } else if (const auto* let = e.as<LetNode>()) {
+      value[e.get()] = Array<te::Tensor>(of(let->body));
     } else if (const auto* call = e.as<CallNode>()) {
       if (e.same_as(cut)) {
         const auto* t = TensorOf(e);
@@ -147,14 +157,14 @@ Array<te::Tensor> ToTensorExpressions(const Function& func, Array<te::Tensor>* i
       if (!def || !def->lower) throw InternalError("no lowering for an operator of a primitive function");
       Array<te::Tensor> args;
       for (const Expr& a : call->args) {
-        for (const te::Tensor& x : value.at(a.get())) args.push_back(x);
+        for (const te::Tensor& x : of(a)) args.push_back(x);
       }
       Array<te::Tensor> made = def->lower(call->attrs, args, Downcast<Type>(e->checked_type_));
       MarkTensors(made, args, call->span);
       value[e.get()] = made;
     }
   });
-  return value.at(func->body.get());
+  return of(func->body);
 }
 
 tir::PrimFunc LowerPrimitive(const Function& func, const String& name, const Target& target) {

@@ -288,15 +288,33 @@ class Fuser {
     Array<Var> params;
     Array<Expr> args;
     std::unordered_map<const Object*, Var> param_of;
+    auto param = [&](const Type& type, const Expr& arg) {
+      Var v("p" + std::to_string(params.size()), type);
+      v->checked_type_ = type;
+      params.push_back(v);
+      args.push_back(arg);
+      return v;
+    };
     auto inside = [&](const Expr& e) -> Expr {
       if (auto b = body.find(e.get()); b != body.end()) return b->second;
       if (const auto* c = e.as<ConstantNode>(); c && c->is_scalar()) return e;  // immediate operand
       if (auto p = param_of.find(e.get()); p != param_of.end()) return p->second;
-      Var v("p" + std::to_string(params.size()), Downcast<Type>(e->checked_type_));
-      v->checked_type_ = e->checked_type_;
+      Expr arg = mutator->VisitExpr(e);
+      if (const auto* types = e->checked_type_.as<TupleTypeNode>()) {
+        // A kernel takes tensors: of a tuple that comes from elsewhere its fields.
+        Array<Expr> fields;
+        for (size_t k = 0; k < types->fields.size(); ++k) {
+          TupleGetItem field(arg, static_cast<int>(k));
+          field->checked_type_ = types->fields[k];
+          fields.push_back(param(types->fields[k], field));
+        }
+        Tuple all(fields);
+        all->checked_type_ = e->checked_type_;
+        body[e.get()] = all;
+        return all;
+      }
+      Var v = param(Downcast<Type>(e->checked_type_), arg);
       param_of.emplace(e.get(), v);
-      params.push_back(v);
-      args.push_back(mutator->VisitExpr(e));
       return v;
     };
     for (int m : g.members) {

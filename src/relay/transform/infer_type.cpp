@@ -124,6 +124,7 @@ class Inferencer final : private TypeReporter {
   void BindPattern(const PatternNode* pattern, const Type& type, const MatchNode* match);
   void CheckCovered(const MatchNode* match);
   void FinishCall(const CallNode* call);
+  bool ArgumentsDecide(const FuncTypeNode* sig);
   bool Relation(const CallNode* call, const Type& result, bool last);
   void FinishTupleGetItem(const TupleGetItemNode* item);
   bool Project(const TupleGetItemNode* item, const Type& result);
@@ -182,6 +183,8 @@ class Inferencer final : private TypeReporter {
   PointerMap<uint32_t> attrs_index_;
   std::vector<Any> keep_;
   const CallNode* call_ = nullptr;
+  PointerMap<bool> arguments_decide_;  // by signature
+  PointerMap<Array<Type>> type_args_;  // of calls that did not state them and whose arguments do not say them
   Type scratch_, scratch_value_;
 };
 
@@ -585,6 +588,21 @@ std::string Inferencer::ArgsLabel(const CallNode* call) {
   return call->args.size() > 6 ? s + ", ..." : s;
 }
 
+/// Whether the arguments' types say what the type parameters are, whatever stands around the call.
+bool Inferencer::ArgumentsDecide(const FuncTypeNode* sig) {
+  bool fresh = false;
+  bool& known = arguments_decide_.Insert(sig, &fresh);
+  if (!fresh) return known;
+  Array<TypeVar> found = FreeTypeVars(TupleType(sig->arg_types));
+  known = true;
+  for (const TypeVar& v : sig->type_params) {
+    bool occurs = false;
+    for (const TypeVar& f : found) occurs = occurs || f.same_as(v);
+    known = known && occurs;
+  }
+  return known;
+}
+
 void Inferencer::FinishCall(const CallNode* call) {
   for (const Expr& a : call->args) {
     if (IsPoison(TypeOf(a.get()))) {
@@ -658,7 +676,12 @@ void Inferencer::FinishCall(const CallNode* call) {
     Done(call, Poison());
     return;
   }
-  Type inst = Instantiate(sig, call->type_args);
+  Array<Type> type_args = call->type_args;
+  if (type_args.empty() && !sig->type_params.empty()) {
+    for (size_t i = 0; i < sig->type_params.size(); ++i) type_args.push_back(solver_.NewHole());
+    if (!ArgumentsDecide(sig)) type_args_[call] = type_args;
+  }
+  Type inst = Instantiate(sig, type_args);
   sig = inst.as<FuncTypeNode>();
   if (sig->arg_types.size() != call->args.size()) {
     Error(call, fmt::format("`{}` takes {} argument{}, got {}", Name(call->op.get()), sig->arg_types.size(),
@@ -863,9 +886,14 @@ Expr WithReturnType(const Expr& fn, const Type& type) {
 /// Rebuilds what had another type before, and what contains it.
 class Retyper : public ExprMutator {
  public:
-  void One(const ExprNode* n, const Type& type) {
+  void One(const ExprNode* n, const Type& type, const Array<Type>* type_args) {
     Expr old = GetRef<Expr>(n);
     Expr made = ExprFunctor::VisitExpr(old);
+    if (type_args && !type_args->empty()) {
+      auto call = make_object<CallNode>(*made.as<CallNode>());
+      call->type_args = *type_args;
+      made = Call(call);
+    }
     if (made.same_as(old)) {
       if (!n->checked_type_.defined()) {
         n->checked_type_ = type;
@@ -892,6 +920,15 @@ Expr Inferencer::Write(const Expr& root, bool may_copy) {
   for (const ExprNode* n : order_) {
     Info& i = *info_.Find(n);
     if (n != root.get() && LacksReturnType(n)) copies = true;
+    if (Array<Type>* given = type_args_.Find(n)) {
+      bool known = true;
+      for (size_t k = 0; k < given->size(); ++k) {
+        known = known && !solver_.FirstHole((*given)[k]);
+        given->Set(k, solver_.Resolve((*given)[k]));
+      }
+      if (!known) *given = Array<Type>();  // of a parameter that nothing has the type of
+      copies = copies || known;
+    }
     if (!i.changed) continue;
     i.type = solver_.Resolve(i.type);
     if (!n->checked_type_.defined()) continue;
@@ -910,7 +947,7 @@ Expr Inferencer::Write(const Expr& root, bool may_copy) {
   Retyper retyper;
   for (const ExprNode* n : order_) {
     if (n->IsInstance<ConstructorNode>() || n->IsInstance<ConstantNode>()) continue;
-    retyper.One(n, info_.Find(n)->type);
+    retyper.One(n, info_.Find(n)->type, type_args_.Find(n));
   }
   return retyper.Get(root);
 }

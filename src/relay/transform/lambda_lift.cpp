@@ -77,7 +77,18 @@ class Lifter : public MixedModeMutator {
     if (const auto* t = f->checked_type_.as<FuncTypeNode>()) n->ret_type = t->ret_type;
     Function lifted(n);
     if (!captured.empty()) {
-      // The captured variables are the parameters, as they are.
+      // The captured variables are the parameters, as they are if they say their types.
+      Map<Var, Expr> stated;
+      for (size_t i = 0; i < captured.size(); ++i) {
+        const Var old = captured[i];
+        if (old->type_annotation.defined() || !old->checked_type_.defined()) continue;
+        Var v(old->name_hint(), runtime::RefCast<Type>(old->checked_type_));
+        v->checked_type_ = old->checked_type_;
+        stated.Set(old, v);
+        captured.Set(i, v);
+      }
+      // Within a tuple: what is bound in a function would become its parameters.
+      if (!stated.empty()) lifted = Downcast<Function>(Downcast<Tuple>(Bind(Tuple(Array<Expr>({lifted})), stated))->fields[0]);
       lifted = WithAttr(Function(captured, lifted, runtime::RefCast<Type>(f->checked_type_)), attr::kClosure, Any(1));
     }
     out_->CopyOnWrite()->Add(global, lifted);

@@ -20,6 +20,11 @@ bool OwnEffect(const ExprNode* n, bool calls) {
   return calls && !op.as<OpNode>() && !op.as<ConstructorNode>() && !(f && f->HasNonzeroAttr(attr::kPrimitive));
 }
 
+/// One step of evaluation, whose body is the business of whoever makes a kernel of it.
+bool IsPrimitive(const ExprNode* n) {
+  return n->IsInstance<FunctionNode>() && static_cast<const FunctionNode*>(n)->HasNonzeroAttr(attr::kPrimitive);
+}
+
 class LetInserter {
  public:
   LetInserter(const Expr& root, LetForm form) : root_(root), form_(form), blocks_(root) {
@@ -60,7 +65,7 @@ class LetInserter {
 /// For kBlocks: what is to be bound.
 void LetInserter::FindShared() {
   for (const ExprNode* n : blocks_.order()) {
-    if (IsAtom(n)) continue;
+    if (IsAtom(n) || IsPrimitive(n)) continue;
     const Blocks::Info info = blocks_.Of(n);
     ForEachEdge(n, [&](const ExprNode* part, int own, bool) {
       if (!part || IsAtom(part)) return;
@@ -110,6 +115,7 @@ void LetInserter::Visit(const ExprNode* root) {
       continue;
     }
     if (phase == 0) {
+      if (IsPrimitive(n)) continue;
       parts.clear();
       ForEachEdge(n, [&](const ExprNode* part, int, bool) { parts.push_back(part); });
       for (size_t i = parts.size(); i-- > 0;) {
@@ -183,6 +189,7 @@ Expr LetInserter::Rebuild(const ExprNode* n) {
     return done(node);
   }
   if (n->IsInstance<FunctionNode>()) {
+    if (IsPrimitive(n)) return GetRef<Expr>(n);
     auto node = make_object<FunctionNode>(*static_cast<const FunctionNode*>(n));
     Expr body = Body(n, 0, node->body);
     if (body.same_as(node->body)) return GetRef<Expr>(n);

@@ -14,6 +14,9 @@ class LetRemover : public MixedModeMutator {
 
  private:
   using MixedModeMutator::VisitExpr_;
+  Expr VisitExpr_(const FunctionNode* f) final {
+    return f->HasNonzeroAttr(attr::kPrimitive) ? GetRef<Expr>(f) : MixedModeMutator::VisitExpr_(f);
+  }
   bool Stays(const LetNode* op) {
     if (impure_.Has(op->value.get())) return true;
     const auto* f = op->value.as<FunctionNode>();

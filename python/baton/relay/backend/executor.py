@@ -17,7 +17,7 @@ def to_value(arg):
         return [to_value(a) for a in arg]
     if isinstance(arg, NDArray):
         return arg
-    if isinstance(arg, (numbers.Number, list, tuple)) or hasattr(arg, "__dlpack__"):
+    if isinstance(arg, (numbers.Number, list, tuple)) or hasattr(arg, "__dlpack__") or hasattr(arg, "__array__"):
         from ..expr import const
         return const(arg).data
     return arg

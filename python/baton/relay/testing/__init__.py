@@ -8,6 +8,7 @@ from .. import transform
 from ..function import Function
 from . import init, layers, mlp, mobilenet, resnet, squeezenet
 from .init import create_workload
+from .random_program import random_inputs, random_program
 from .temp_op_attr import TempOpAttr
 
 
@@ -48,5 +49,6 @@ def ctx_list():
     return enabled_targets()
 
 
-__all__ = ["TempOpAttr", "count_ops", "create_workload", "ctx_list", "enabled_targets", "init", "layers", "mlp", "mobilenet", "rand", "resnet", "run_infer_type",
+__all__ = ["TempOpAttr", "count_ops", "create_workload", "ctx_list", "enabled_targets", "init", "layers", "mlp", "mobilenet", "rand", "random_inputs", "random_program", "resnet",
+           "run_infer_type",
            "run_opt_pass", "squeezenet"]

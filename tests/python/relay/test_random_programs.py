@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Generated programs with all kinds of nodes through random pipelines; `tests/fuzz/programs.py` runs 20,000 of them."""
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from baton import relay
+from baton.relay.testing import random_inputs, random_program
+
+_spec = importlib.util.spec_from_file_location("fuzz_programs", Path(__file__).parents[2] / "fuzz" / "programs.py")
+fuzz = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(fuzz)
+
+
+@pytest.mark.parametrize("first", range(0, 240, 20))
+def test_pipelines_keep_the_value(first):
+    for seed in range(first, first + 20):
+        fuzz.check(seed, vm=seed % 20 == 0)
+
+
+def test_all_kinds_of_nodes_occur():
+    """A generator that stops making a kind of node would make the property above say less."""
+    found = set()
+    for seed in range(60):
+        mod = relay.fromtext(random_program(seed))
+        for var in mod.get_global_vars():
+            relay.analysis.post_order_visit(mod[var], lambda e: found.add(type(e).__name__))
+    assert {"Call", "Constant", "Constructor", "Function", "GlobalVar", "If", "Let", "Match", "Op", "RefCreate", "RefRead", "RefWrite",
+            "Tuple", "TupleGetItem", "Var"} <= found
+
+
+def test_the_same_for_the_same_seed_and_nothing_that_is_left_out():
+    assert random_program(5) == random_program(5) != random_program(6)
+    for seed in range(30):
+        text = random_program(seed, skip=("ref", "data", "recursion", "closure")).split("def @main")[1]
+        assert "ref(" not in text and "match" not in text and "fn (" not in text
+
+
+def test_a_wrong_pass_is_seen():
+    """What the property would say of a pass that swaps the operands of subtractions."""
+    class Swap(relay.ExprMutator):
+        def visit_call(self, call):
+            new = super().visit_call(call)
+            if getattr(new.op, "name", "") == "subtract" and len(new.args) == 2:
+                return relay.Call(new.op, [new.args[1], new.args[0]], new.attrs)
+            return new
+
+    seen = 0
+    for seed in range(40):
+        mod = relay.transform.InferType()(relay.fromtext(random_program(seed)))
+        args = random_inputs(mod, seed)
+        want = relay.create_executor("debug", mod).evaluate()(*args)
+        changed = mod.shallow_copy()
+        changed["main"] = Swap().visit(mod["main"])
+        try:
+            seen += bool(fuzz.difference(want, relay.create_executor("debug", changed).evaluate()(*args)))
+        except Exception:  # shapes that no longer broadcast
+            seen += 1
+    assert seen >= 2
+
+
+def test_special_inputs():
+    mod = relay.fromtext('#[version = "0.0.5"]\ndef @main(%x: Tensor[(64), float32], %n: Tensor[(64), int8]) { (%x, %n) }')
+    x, n = random_inputs(mod, 3, special=True)
+    assert np.isnan(x).any() and np.isinf(x).any() and (n == -128).any()
