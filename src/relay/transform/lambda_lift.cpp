@@ -88,7 +88,8 @@ class Lifter : public MixedModeMutator {
         captured.Set(i, v);
       }
       // Within a tuple: what is bound in a function would become its parameters.
-      if (!stated.empty()) lifted = Downcast<Function>(Downcast<Tuple>(Bind(Tuple(Array<Expr>({lifted})), stated))->fields[0]);
+      if (!stated.empty())
+        lifted = Downcast<Function>(Downcast<Tuple>(Bind(Tuple(Array<Expr>({lifted})), stated))->fields[0]);
       lifted = WithAttr(Function(captured, lifted, runtime::RefCast<Type>(f->checked_type_)), attr::kClosure, Any(1));
     }
     out_->CopyOnWrite()->Add(global, lifted);
