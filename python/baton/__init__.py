@@ -42,7 +42,7 @@ from .runtime.devices import device
 from .runtime.ndarray import from_dlpack
 
 _MODULES = frozenset(["arith", "autotvm", "auto_scheduler", "cli", "compat", "config", "container", "contrib", "demo", "driver",
-                      "exec", "guard", "history", "instrument", "ir", "micro", "parser", "relay", "rpc", "runtime", "script", "support",
+                      "exec", "explorer", "guard", "history", "instrument", "ir", "micro", "parser", "relay", "rpc", "runtime", "script", "support",
                       "target",
                       "te", "testing", "tir", "topi", "transform"])
 # Name here -> module that has it.

@@ -75,6 +75,16 @@ class Printer final : private TypePrinter {
     Print(runtime::RefCast<Type>(n->checked_type_));
     text_ += " */";
   }
+  void Annotation(const CallNode* call) {
+    if (!options_.annotate) return;
+    std::string said = options_.annotate(call, options_.annotate_context);
+    if (said.empty()) return;
+    for (size_t at = 0; (at = said.find("*/", at)) != std::string::npos;) said.insert(at + 1, " ");
+    for (char& c : said) {
+      if (c == '\n') c = ' ';
+    }
+    text_ += " /* " + said + " */";
+  }
   void Indent() { text_.append(2 * static_cast<size_t>(indent_ < 40 ? indent_ : 40), ' '); }
   void Push(Kind k, const ExprNode* n, int32_t block = 0) { tasks_.push_back({k, block, 0, n, nullptr}); }
   void PushText(const char* s) { tasks_.push_back({kText, 0, 0, nullptr, s}); }
@@ -405,6 +415,7 @@ void Printer::Node(const ExprNode* n) {
       text_ += k->name_hint.view();
       if (IsNullary(n)) {
         TypeComment(n);
+        Annotation(c);
         return;
       }
     } else {
@@ -428,6 +439,7 @@ void Printer::Node(const ExprNode* n) {
     CallAttrs(c, first);
     text_ += ')';
     TypeComment(n);
+    Annotation(c);
   } else if (n->IsInstance<TupleNode>()) {
     const auto& fields = static_cast<const TupleNode*>(n)->fields;
     text_ += '(';
@@ -716,5 +728,11 @@ namespace {
 using namespace baton;  // NOLINT
 BATON_REGISTER_GLOBAL("relay.ir.AsText").set_body_typed([](ObjectRef obj, bool show_meta_data, bool show_types) {
   return relay::PrintText(obj, {.meta_data = show_meta_data, .types = show_types});
+});
+BATON_REGISTER_GLOBAL("relay.ir.AnnotatedText").set_body_typed([](ObjectRef obj, bool show_meta_data, PackedFunc say) {
+  auto ask = [](const relay::CallNode* call, void* context) {
+    return (*static_cast<PackedFunc*>(context))(GetRef<relay::Call>(call)).As<runtime::String>().str();
+  };
+  return relay::PrintText(obj, {.meta_data = show_meta_data, .annotate = ask, .annotate_context = &say});
 });
 }  // namespace

@@ -26,8 +26,8 @@ REQUIRED = {
 }
 # The build works without these, only slower.
 FASTER = {"mold": "mold", "ccache": "ccache"}
-# Artifacts are linked in process; this is the fall-back and lets a developer link by hand.
-USEFUL = {"lld-19": "ld.lld-19"}
+# Artifacts are linked in process; lld is the fall-back and lets a developer link by hand. The explorer's page is tested in a browser.
+USEFUL = {"lld-19": "ld.lld-19", "chromium": "chromium", "fonts-dejavu-core": "/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf"}
 
 REQUIREMENTS = ROOT / "tools" / "requirements.txt"
 REQUIREMENTS_ALONE = ROOT / "tools" / "requirements-alone.txt"

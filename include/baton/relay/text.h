@@ -15,6 +15,9 @@ struct TextOptions {
   bool meta_data = true;
   /// Say the inferred type of each call, as a comment.
   bool types = false;
+  /// Gives what is to be said of a call, as a comment behind it; nothing if the text is empty. Null for no comments.
+  std::string (*annotate)(const CallNode* call, void* context) = nullptr;
+  void* annotate_context = nullptr;
 };
 
 /// Text of a module, a function, an expression, a type or a pattern. Deterministic; takes any depth.

@@ -20,6 +20,7 @@ VERBS = {  # in the order that help shows them; each is the module of that name 
     "bench": "time a model, alone or in turns with ONNX Runtime",
     "opt": "run passes on Relay text: text in, text out",
     "explain-pipeline": "say of each pass why it ran, was inserted or was skipped",
+    "explore": "write a page that shows what each pass did to a model",
     "explain-placement": "say on which device each expression of Relay text runs, and why",
     "bisect": "find the pass that breaks a model, and the smallest program that shows it",
     "inspect": "say what is in a model: inputs, outputs, operators, what is not supported",

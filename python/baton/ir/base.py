@@ -73,8 +73,11 @@ def load_json(json_str):
     return get_global_func("node.LoadJSON")(json_str)
 
 
-def astext(node, show_meta_data=True):
-    """Text form of any object."""
+def astext(node, show_meta_data=True, annotate=None):
+    """Text form of any object. `annotate(call)` gives what a comment behind each call of a Relay expression is to say; none for
+    an empty text. The text reads back as without comments."""
+    if annotate is not None:
+        return get_global_func("relay.ir.AnnotatedText")(node, show_meta_data, lambda call: str(annotate(call) or ""))
     return get_global_func("ir.AsText")(node, show_meta_data)
 
 

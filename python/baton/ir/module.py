@@ -126,9 +126,9 @@ class IRModule(Object, key="IRModule"):
         from ..relay.prelude import import_std
         import_std(self, file_to_import)
 
-    def astext(self, show_meta_data=True):
-        """The text form, which `baton.relay.parse` reads."""
-        return astext(self, show_meta_data)
+    def astext(self, show_meta_data=True, annotate=None):
+        """The text form, which `baton.relay.parse` reads. `annotate(call)` gives a comment for each call."""
+        return astext(self, show_meta_data, annotate)
 
     def script(self):
         """The text form without bulky constants."""

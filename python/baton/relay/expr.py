@@ -113,8 +113,8 @@ class ExprWithOp(RelayExpr):
         return Call(self, args)
 
     def astext(self, show_meta_data=True, annotate=None):
-        """The text form."""
-        return astext(self, show_meta_data)
+        """The text form. `annotate(call)` gives a comment for each call."""
+        return astext(self, show_meta_data, annotate)
 
 
 class Constant(ExprWithOp, key="relay.Constant"):

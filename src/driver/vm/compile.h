@@ -21,6 +21,9 @@ struct VmProgram {
 /// Translates all Relay functions of an optimised, typed module. Throws CompileError for what cannot be translated.
 VmProgram TranslateToVm(const IRModule& mod);
 
+/// A module whose fused groups of operators stand where they are called, and nowhere else.
+IRModule PlacePrimitives(const IRModule& mod);
+
 /// The module of a program that cannot be one static function, `why` says what stands in the way.
 runtime::Module CompileVm(const IRModule& optimized, const Target& target, std::string why);
 

@@ -202,6 +202,6 @@ int32_t ProgramBuilder::Kernel(const Function& graph) {
   return index;
 }
 
-VmProgram TranslateToVm(const IRModule& mod) { return ProgramBuilder(mod).Build(); }
+VmProgram TranslateToVm(const IRModule& mod) { return ProgramBuilder(PlacePrimitives(mod)).Build(); }
 
 }  // namespace baton::driver

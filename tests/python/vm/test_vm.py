@@ -316,3 +316,21 @@ def test_graph_executor_functions(compiled):
     model.run()
     np.testing.assert_allclose(model.get_output(0).numpy(), X + 1)
     assert model.get_num_inputs() == 2 and model.get_num_outputs() == 1
+
+
+@pytest.mark.parametrize("body, want", [
+    ("let %f = fn (%p: Tensor[(3), float32], Primitive=1) -> Tensor[(3), float32] { exp(%p) }; let %y = %f(%x); %f(%y)",
+     lambda x: np.exp(np.exp(x))),
+    ("let %f = fn (%p: Tensor[(3), float32], Primitive=1) -> Tensor[(3), float32] { let %z = exp(%p); add(%z, %z) }; %f(%x)",
+     lambda x: 2 * np.exp(x)),
+    ("let %f = fn (%p: Tensor[(3), float32], Primitive=1) -> Tensor[(3), float32] { exp(%p) }; @twice(%f, %f(%x))",
+     lambda x: np.exp(np.exp(np.exp(x)))),
+    ("@twice(fn (%p: Tensor[(3), float32], Primitive=1) -> Tensor[(3), float32] { negative(%p) }, %x)", lambda x: x),
+])
+def test_fused_groups_may_be_named_and_given(body, want):
+    mod = relay.fromtext(f"""#[version = "0.0.5"]
+        def @twice[A](%f: fn (A) -> A, %x: A) -> A {{ %f(%f(%x)) }}
+        def @main(%x: Tensor[(3), float32]) -> Tensor[(3), float32] {{ {body} }}""")
+    x = np.array([0.5, -1, 0.25], "float32")
+    for kind in ("debug", "vm"):
+        np.testing.assert_allclose(relay.create_executor(kind, mod).evaluate()(x).numpy(), want(x), rtol=1e-5)
