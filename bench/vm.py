@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The virtual machine: an LSTM cell in a loop against the same steps unrolled into one static function, interleaved, and
+"""The virtual machine: an LSTM over a sequence, in a loop against the same steps unrolled into static functions, interleaved, and
 recursion over a list.
 
     python bench/vm.py [--steps 1000] [--unrolled 100] [--rounds 7]
@@ -32,8 +32,9 @@ def @main(%n: Tensor[(), int64]) { @sum(@upto(%n)) }
 """
 
 
-def cell(x, h, c, w, u):
-    """One step: gates i, f, g, o of `x w + h u`."""
+def cell(xs, at, h, c, w, u):
+    """One step: gates i, f, g, o of `x w + h u`, x is row `at` of the sequence."""
+    x = relay.take(xs, at, axis=0, mode="clip")
     gates = relay.add(relay.nn.dense(x, w), relay.nn.dense(h, u))
     i, f, g, o = relay.split(gates, 4, axis=1)
     c = relay.add(relay.multiply(relay.sigmoid(f), c), relay.multiply(relay.sigmoid(i), relay.tanh(g)))
@@ -46,18 +47,22 @@ def weights():
     return [relay.const((rng.standard_normal((4 * HIDDEN, HIDDEN)) / 12).astype("float32")) for _ in range(2)]
 
 
-def loop_module():
-    """@loop calls itself until its counter is 0."""
+def parameters(steps):
+    kind = relay.TensorType((1, HIDDEN), "float32")
+    return [relay.var("n", shape=(1,), dtype="int64"), relay.var("xs", shape=(steps, HIDDEN)), relay.var("h", kind), relay.var("c", kind)]
+
+
+def loop_module(steps):
+    """@loop calls itself until it has taken all steps; a scalar counter would be as good, this one is an index as it stands."""
     w, u = weights()
     kind = relay.TensorType((1, HIDDEN), "float32")
-    names = [relay.var("n", shape=(), dtype="int64"), *(relay.var(v, kind) for v in "xhc")]
-    n, x, h, c = names
+    names = n, xs, h, c = parameters(steps)
     loop = relay.GlobalVar("loop")
-    h2, c2 = cell(x, h, c, w, u)
-    body = relay.If(relay.equal(n, relay.const(0, "int64")), h,
-                    relay.Call(loop, [relay.subtract(n, relay.const(1, "int64")), x, h2, c2]))
+    h2, c2 = cell(xs, n, h, c, w, u)
+    body = relay.If(relay.equal(relay.squeeze(n), relay.const(steps, "int64")), h,
+                    relay.Call(loop, [relay.add(n, relay.const(1, "int64")), xs, h2, c2]))
     mod = baton.IRModule({loop: relay.Function(names, body, kind)})
-    again = [relay.var("n", shape=(), dtype="int64"), *(relay.var(v, kind) for v in "xhc")]
+    again = parameters(steps)
     mod["main"] = relay.Function(again, relay.Call(loop, again), kind)
     return mod
 
@@ -65,9 +70,9 @@ def loop_module():
 def unrolled_module(steps):
     """`steps` steps as one static graph."""
     w, u = weights()
-    x, h, c = names = [relay.var(v, shape=(1, HIDDEN)) for v in "xhc"]
-    for _ in range(steps):
-        h, c = cell(x, h, c, w, u)
+    names = xs, h, c = parameters(steps)[1:]
+    for i in range(steps):
+        h, c = cell(xs, relay.const(np.array([i], "int64")), h, c, w, u)
     return baton.IRModule.from_expr(relay.Function(names, relay.Tuple([h, c])))
 
 
@@ -79,20 +84,25 @@ def main():
     parser.add_argument("--rounds", type=int, default=7)
     args = parser.parse_args()
     rng = np.random.default_rng(1)
-    x, h, c = (baton.nd.array(rng.standard_normal((1, HIDDEN)).astype("float32")) for _ in range(3))
-    loop = VirtualMachine(relay.vm.compile(loop_module(), target="llvm"), baton.cpu())
+    if args.steps % args.unrolled:
+        parser.error("--steps must be a multiple of --unrolled")
+    xs = rng.standard_normal((args.steps, HIDDEN)).astype("float32")
+    whole = baton.nd.array(xs)
+    parts = [baton.nd.array(xs[i : i + args.unrolled]) for i in range(0, args.steps, args.unrolled)]
+    h, c = (baton.nd.array(rng.standard_normal((1, HIDDEN)).astype("float32")) for _ in range(2))
+    loop = VirtualMachine(relay.vm.compile(loop_module(args.steps), target="llvm"), baton.cpu())
     begin = time.perf_counter()
     lib = relay.build(unrolled_module(args.unrolled), target="llvm")
     unrolled_compile = time.perf_counter() - begin
     run = lib["default"](baton.cpu())["run_with"]
 
     def by_loop():
-        return loop.invoke("main", np.int64(args.steps), x, h, c).numpy()
+        return loop.invoke("main", np.zeros(1, "int64"), whole, h, c).numpy()
 
     def by_static():
         a, b = h, c
-        for _ in range(args.steps // args.unrolled):
-            a, b = run(x, a, b)
+        for part in parts:
+            a, b = run(part, a, b)
         return a.numpy()
 
     np.testing.assert_allclose(by_loop(), by_static(), rtol=1e-4, atol=1e-5)
