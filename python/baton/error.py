@@ -76,7 +76,7 @@ class UnsupportedError(BatonError, NotImplementedError):
             return []
 
 
-OpNotImplemented = UnsupportedError
+OpNotImplemented = register_error("OpNotImplemented", UnsupportedError)
 
 
 def _both(name, builtin, doc):

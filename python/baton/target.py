@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Targets: what code is generated for."""
 
+import functools
+
 from ._core import Object
 from ._ffi import get_global_func, load_compiler
 
@@ -121,4 +123,114 @@ def cuda(model="unknown", arch=None, options=None):
     return Target(" ".join(["cuda", *([f"-arch={arch}"] if arch else []), *(options or [])]))
 
 
-__all__ = ["Target", "TargetKind", "arm_cpu", "create", "cuda"]
+def rocm(model="unknown", options=None):
+    """An AMD GPU."""
+    return Target(" ".join(["rocm", *(options or [])]))
+
+
+def mali(model="unknown", options=None):
+    """An Arm Mali GPU, through OpenCL."""
+    return Target(" ".join(["opencl -device=mali", *(options or [])]))
+
+
+def bifrost(model="unknown", options=None):
+    """An Arm Bifrost GPU, through OpenCL."""
+    return Target(" ".join(["opencl -device=bifrost", *(options or [])]))
+
+
+def intel_graphics(model="unknown", options=None):
+    """An Intel GPU, through OpenCL."""
+    return Target(" ".join(["opencl -device=intel_graphics", *(options or [])]))
+
+
+class SEScope(Object, key="SEScope"):
+    """Where a value lives and what runs there: a device, a target, and a kind of the device's memory."""
+
+    __slots__ = ()
+
+    @property
+    def device_type(self):
+        """DLPack's number of the device."""
+        return self.device_type_int
+
+
+def make_se_scope(device, target=None, memory_scope=""):
+    """The scope of a device; a target for another type of device is an error."""
+    target = None if target is None else target if isinstance(target, Target) else Target(target)
+    if target is not None and target.device_type != device.device_type:
+        raise ValueError(f"the target `{target}` is for devices of type {target.device_type}, `{device}` is of type {device.device_type}")
+    return SEScope(device_type_int=device.device_type, virtual_device_id=device.device_id, target=target, memory_scope=memory_scope)
+
+
+class GenericFunc:
+    """A function with a default and others for keys of targets, as "cpu"; called, it takes the current target's."""
+
+    def __init__(self, default):
+        self.default, self.by_key = default, {}
+        functools.update_wrapper(self, default)
+
+    def register(self, keys, func=None, override=True, allow_override=None):
+        """Sets the function for a key, or for several; without `func` it is a decorator."""
+        keys = [keys] if isinstance(keys, str) else list(keys)
+        override = override if allow_override is None else allow_override
+
+        def put(f):
+            for key in keys:
+                if key in self.by_key and not override:
+                    raise ValueError(f"{self.__name__} has a function for `{key}` already")
+                self.by_key[key] = f
+            return f
+
+        return put(func) if func is not None else put
+
+    set_default = property(lambda self: functools.partial(setattr, self, "default"))
+
+    def dispatch(self, target=None):
+        """The function for a target, the current one if none is given."""
+        target = target if target is not None else Target.current(allow_none=True)
+        for key in (*target.keys, str(target.kind)) if target is not None else ():
+            if key in self.by_key:
+                return self.by_key[key]
+        return self.default
+
+    def __call__(self, *args, **kwargs):
+        return self.dispatch()(*args, **kwargs)
+
+
+def generic_func(default):
+    """Makes a function one that other functions can stand in for, by target.
+
+        @baton.target.generic_func
+        def schedule(x): ...
+
+        @schedule.register("cpu")
+        def _(x): ...
+    """
+    return GenericFunc(default)
+
+
+_native = {}
+
+
+def override_native_generic_func(func_name):
+    """The same for a function that is known by a name; a second use of the name gives the same function, with the new default."""
+    def decorate(default):
+        found = _native.get(func_name)
+        if found is None:
+            found = _native[func_name] = GenericFunc(default)
+        else:
+            found.default = default
+        return found
+
+    return decorate
+
+
+def get_native_generic_func(name):
+    """The function of a name; ValueError where there is none."""
+    if name not in _native:
+        raise ValueError(f"no generic function is called `{name}`")
+    return _native[name]
+
+
+__all__ = ["GenericFunc", "SEScope", "Target", "TargetKind", "arm_cpu", "bifrost", "create", "cuda", "generic_func", "get_native_generic_func",
+           "intel_graphics", "make_se_scope", "mali", "override_native_generic_func", "rocm"]

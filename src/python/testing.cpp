@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Functions that tests of the border call: values, callbacks and errors that cross it from this side.
 #include <baton/runtime/array.h>
+#include <baton/runtime/device_api.h>
 #include <baton/runtime/registry.h>
 
 #include <thread>
@@ -88,6 +89,41 @@ BATON_REGISTER_GLOBAL("testing.call_for_ever").set_body_typed([](PackedFunc f) {
   }).detach();
 });
 BATON_REGISTER_GLOBAL("testing.fill").set_body_typed([](PackedFunc f, DLTensor* t) { f(t); });
+
+/// A function that calls another.
+BATON_REGISTER_GLOBAL("testing.test_wrap_callback").set_body_typed([](PackedFunc f) {
+  return PackedFunc([f](Args, RetValue*) { f(); });
+});
+/// "Kind: what happened" as an error of that kind; without a kind it is an InternalError.
+[[noreturn]] void Raise(const std::string& text) {
+  const size_t colon = text.find(": ");
+  const bool kind = colon != std::string::npos && colon > 0 &&
+                    text.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.") == colon;
+  throw Error(kind ? text.substr(0, colon) : "InternalError", kind ? text.substr(colon + 2) : text);
+}
+BATON_REGISTER_GLOBAL("testing.test_raise_error_callback").set_body_typed([](std::string text) {
+  return PackedFunc([text](Args, RetValue*) { Raise(text); });
+});
+BATON_REGISTER_GLOBAL("testing.test_check_eq_callback").set_body_typed([](std::string text) {
+  return MakeTyped(
+      [text](int64_t x, int64_t y) {
+        if (x != y) Raise(text);
+      },
+      "test_check_eq_callback");
+});
+BATON_REGISTER_GLOBAL("testing.ErrorTest").set_body_typed([](int64_t x, int64_t y) {
+  if (x != y) Raise("ValueError: expected x and y to be equal, got " + std::to_string(x) + " and " + std::to_string(y));
+  if (x == 1) Raise("InternalError: x is 1");
+});
+/// The device, if it is of this type and number.
+BATON_REGISTER_GLOBAL("testing.device_test").set_body_typed([](Device d, int64_t type, int64_t id) {
+  if (d.device_type != type || d.device_id != id) {
+    Raise("ValueError: the device is " + Device2String(d) + ", not number " + std::to_string(id) + " of type " +
+          std::to_string(type));
+  }
+  return d;
+});
+BATON_REGISTER_GLOBAL("testing.identity_cpp").set_body([](Args args, RetValue* rv) { *rv = args[0]; });
 
 }  // namespace
 }  // namespace baton::python

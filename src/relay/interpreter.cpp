@@ -337,6 +337,12 @@ Expr ValueToExpr(const ObjectRef& value) {
   }
 }
 
+BATON_REGISTER_GLOBAL("relay.backend.MakeRefValue").set_body_typed([](ObjectRef value) {
+  auto o = make_object<RefValueObj>();
+  o->value = std::move(value);
+  return RefValue(ObjectPtr<Object>(o));
+});
+BATON_REGISTER_GLOBAL("relay.backend.ReadRefValue").set_body_typed([](RefValue ref) { return ref->value; });
 BATON_REGISTER_GLOBAL("relay.backend.Interpret").set_body_typed([](Expr e, IRModule mod) { return Interpret(e, mod); });
 BATON_REGISTER_GLOBAL("relay.backend.InterpretCall").set_body_typed([](Expr f, Array<ObjectRef> args, IRModule mod) {
   return InterpretCall(f, args, mod);

@@ -31,7 +31,6 @@ SECTIONS = {
 # Numbers that no test shows yet, and why. One that gets its test must leave this table.
 OPEN = {
     "MO-006": "dynamic libraries are loaded; code for CUDA, Metal and OpenCL devices is not made yet",
-    "PF-018": "bindings for Java and JavaScript are not made yet; the C header is what they stand on",
 }
 # Traps that are remarks about the documents' text: nothing of Baton's can show or break them.
 REMARKS = {

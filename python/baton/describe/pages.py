@@ -115,9 +115,16 @@ def _cell(text):
 def _plain(text):
     """Docstring text as Markdown: indented examples stay code, `Inputs:` and its like stay lines, stars stay stars."""
     text = inspect.cleandoc(text or "")
-    out, code = [], False
+    out, code, listed = [], False, False
     for line in text.splitlines():
         indented = line.startswith("    ")
+        # `opt_level: passes up to this level run` and its like, one below the other: a list.
+        parameter = re.match(r"([a-z_]\w*(?:, [a-z_]\w*)*): ", line)
+        if parameter and (listed or not out or not out[-1].strip()):
+            listed = True
+            out.append(f"- `{parameter[1]}`: {_escape(line[parameter.end():])}")
+            continue
+        listed = listed and bool(line.strip())
         if indented and not code and out and out[-1].strip():
             out.append("")
         code = indented

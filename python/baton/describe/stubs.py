@@ -161,11 +161,11 @@ class ModuleStub:
         return "\n".join(lines) + "\n\n" + words.strip("\n") + "\n"
 
 
-def parameter_text(stub, p, annotation=""):
+def parameter_text(stub, p, annotation="", names=None):
     """One parameter of a signature. Defaults of a literal are shown: editors show them."""
     name = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "") + p.name
     if not annotation and p.annotation is not p.empty:
-        annotation = annotation_text(stub, p.annotation)
+        annotation = annotation_text(stub, p.annotation, names)
     if annotation:
         name += f": {annotation}"
     if p.default is p.empty:
@@ -191,8 +191,8 @@ def _dtype_class():
     return baton.runtime.DataType
 
 
-def annotation_text(stub, annotation):
-    """An annotation of the source; what is not a plain name of this package or of Python is Any."""
+def annotation_text(stub, annotation, names=None):
+    """An annotation of the source; what is not a plain name of this package or of Python is Any. `names`: what its module knows."""
     if isinstance(annotation, str):
         text = annotation
     elif isinstance(annotation, type):
@@ -204,6 +204,12 @@ def annotation_text(stub, annotation):
         return "_t.Any"
     if re.search(r"\bos\.", text):
         stub.imports.add("import os")
+
+    def in_full(match):
+        found = (names or {}).get(match[0])
+        return f"{found.__module__}.{found.__qualname__}" if isinstance(found, type) and found.__module__.startswith("baton") else match[0]
+
+    text = re.sub(r"(?<![\w.])[A-Z]\w*", in_full, text)
     text = re.sub(r"\bcollections\.abc\.", "", text)
     return stub.type(re.sub(r"(?<![\w.])(Any|Callable|Iterable|Iterator|Mapping|Sequence)\b", r"_t.\1", text))
 
@@ -225,11 +231,11 @@ def signature_text(stub, function, *, result="", own_class=""):
         if p.kind is p.KEYWORD_ONLY and not star:
             parts.append("*")
             star = True
-        parts.append(parameter_text(stub, p))
+        parts.append(parameter_text(stub, p, names=getattr(function, "__globals__", None)))
     if slash:
         parts.append("/")
     if not result and signature.return_annotation is not signature.empty:
-        result = annotation_text(stub, signature.return_annotation)
+        result = annotation_text(stub, signature.return_annotation, getattr(function, "__globals__", None))
     return f"({', '.join(parts)}) -> {result or '_t.Any'}"
 
 

@@ -39,12 +39,12 @@ from .type import (  # noqa: E402
                    TypeKind,
                    TypeVar,
 )
-from .type_relation import TypeCall  # noqa: E402
+from .type_relation import TypeCall, TypeRelation  # noqa: E402
 
 attach_classes(__name__, "")
 
 __all__ = ["Array", "Attrs", "BaseExpr", "BaseFunc", "CallingConv", "DictAttrs", "EnvFunc", "FuncType", "GlobalTypeVar", "GlobalVar",
            "IRModule", "IncompleteType", "Map", "Node", "Op", "PointerType", "PrimExpr", "PrimType", "Range", "RelayExpr",
-           "RelayRefType", "SourceName", "Span", "TensorType", "TupleType", "Type", "TypeCall", "TypeConstraint", "TypeKind",
+           "RelayRefType", "SourceName", "Span", "TensorType", "TupleType", "Type", "TypeCall", "TypeConstraint", "TypeKind", "TypeRelation",
            "TypeVar", "assert_structural_equal", "container", "diagnostics", "get_first_structural_mismatch", "instrument", "load_json", "make_node",
            "register_intrin_lowering", "register_op_attr", "save_json", "structural_equal", "structural_hash", "transform"]

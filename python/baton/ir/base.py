@@ -26,7 +26,7 @@ class Span(Object, key="Span"):
         super().__init__(source_name=source_name, line=line, column=column, end_line=end_line, end_column=end_column)
 
 
-def structural_equal(lhs, rhs, map_free_vars=False):
+def structural_equal(lhs, rhs, map_free_vars=False) -> bool:
     """Whether two objects are equal but for the names of what they bind. With `map_free_vars` free variables may be renamed
     too; without, a free variable equals itself alone."""
     return get_global_func("node.StructuralEqual")(lhs, rhs, map_free_vars, False)
@@ -58,12 +58,12 @@ class StructuralMismatch(tuple):
         return self.text
 
 
-def structural_hash(node, map_free_vars=False):
+def structural_hash(node, map_free_vars=False) -> int:
     """A number that structurally equal objects share, in every process."""
     return get_global_func("node.StructuralHash")(node, map_free_vars)
 
 
-def save_json(node):
+def save_json(node) -> str:
     """An object graph as JSON text; shared objects stay shared, constants keep their bits."""
     return get_global_func("node.SaveJSON")(node)
 

@@ -79,7 +79,7 @@ class IRModule(Object, key="IRModule"):
         """Replaces a function."""
         _ffi_api.Module_Add(self, var, func, True)
 
-    def get_global_var(self, name):
+    def get_global_var(self, name) -> "GlobalVar":
         """The global variable of a name. Raises ValueError that lists those there are."""
         return _ffi_api.Module_GetGlobalVar(self, name)
 
@@ -114,7 +114,7 @@ class IRModule(Object, key="IRModule"):
     __copy__ = shallow_copy
 
     @staticmethod
-    def from_expr(expr, functions=None, type_defs=None):
+    def from_expr(expr, functions=None, type_defs=None) -> "IRModule":
         """A module whose `main` is the expression, as a function of its free variables if it is not one."""
         mod = _ffi_api.Module_FromExpr(expr, {_global_var(k): v for k, v in (functions or {}).items()})
         for var, data in (type_defs or {}).items():

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Data types applied to arguments, and relations between types."""
 
-from .._ffi.object import generated_class
-from .type import Type
+from .type import Type, TypeConstraint
 
 
 class TypeCall(Type, key="TypeCall"):
@@ -14,8 +13,14 @@ class TypeCall(Type, key="TypeCall"):
         super().__init__(func=func, args=list(args), span=span)
 
 
-def __getattr__(name):
-    cls = generated_class(name) if name == "TypeRelation" else None
-    if cls is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return cls
+class TypeRelation(TypeConstraint, key="TypeRelation"):
+    """A relation that types must be in: `func(types, num_inputs, attrs, reporter)`, an EnvFunc, says whether; the first
+    `num_inputs` of the types are given, the others follow."""
+
+    __slots__ = ()
+
+    def __init__(self, func, args, num_inputs, attrs=None, span=None):
+        super().__init__(func=func, args=list(args), num_inputs=num_inputs, attrs=attrs, span=span)
+
+
+__all__ = ["TypeCall", "TypeRelation"]

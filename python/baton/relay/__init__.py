@@ -56,6 +56,7 @@ from .ty import (
     Type,
     TypeCall,
     TypeKind,
+    TypeRelation,
     TypeVar,
     scalar_type,
 )
@@ -93,6 +94,6 @@ __all__ = ["Any", "Call", "Clause", "Constant", "Constructor", "Expr", "ExprFunc
            "Function", "GlobalTypeVar", "GlobalVar", "Id", "If", "IncompleteType", "Let", "Match", "Op", "Pattern", "PatternConstructor",
            "PatternTuple", "PatternVar", "PatternWildcard", "RefCreate", "RefRead", "RefType", "RefWrite", "RelayExpr", "RelayRefType",
            "ScopeBuilder", "SourceName", "Span", "TensorType", "Tuple", "TupleGetItem", "TupleType", "TupleWrapper", "Type", "TypeCall",
-           "TypeData", "TypeFunctor", "TypeKind", "TypeMutator", "TypeVar", "TypeVisitor", "Var", "adt", "analysis", "astext", "base", "bind", "const",
+           "TypeData", "TypeFunctor", "TypeKind", "TypeMutator", "TypeRelation", "TypeVar", "TypeVisitor", "Var", "adt", "analysis", "astext", "base", "bind", "const",
            "expr", "expr_functor", "fromtext", "function", "op", "parse", "parse_expr", "scalar_type", "scope_builder", "transform", "ty",
            "type_functor", "var"]

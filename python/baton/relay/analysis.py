@@ -5,6 +5,7 @@ import enum
 
 from .._ffi import get_global_func
 from ..ir import IRModule, RelayExpr, TensorType
+from . import analysis_ffi_api as _ffi_api  # noqa: F401
 
 
 class Feature(enum.IntEnum):
@@ -104,7 +105,7 @@ def free_type_vars(expr, mod=None):
     return [v for k, v in found.items() if k not in bound]
 
 
-def well_formed(expr):
+def well_formed(expr) -> bool:
     """Whether every variable is bound once and used in its scope."""
     return bool(_api("well_formed")(expr))
 

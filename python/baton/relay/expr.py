@@ -268,7 +268,7 @@ class TupleWrapper:
         raise TypeError("a tuple has no dtype; convert its fields")
 
 
-def var(name_hint, type_annotation=None, shape=None, dtype="float32", span=None):
+def var(name_hint, type_annotation=None, shape=None, dtype="float32", span=None) -> "Var":
     """A new variable. Its type is `type_annotation`, or a tensor of `shape` and `dtype`, or left to inference.
 
         x = relay.var("x", shape=(1, 3, 224, 224))
@@ -283,7 +283,7 @@ def var(name_hint, type_annotation=None, shape=None, dtype="float32", span=None)
     return Var(name_hint, type_annotation, span)
 
 
-def const(value, dtype=None, span=None):
+def const(value, dtype=None, span=None) -> "Constant":
     """A constant of a number, nested lists or an array. Python's numbers are int32, float32 and bool unless `dtype` says
     otherwise; arrays keep their own."""
     import numpy as np

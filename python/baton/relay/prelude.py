@@ -86,6 +86,19 @@ def @iterate[A](%f: fn (A) -> A, %n: int32) -> fn (A) -> A {
 }
 """
 
+# Natural numbers, for tests of data types.
+_NAT = """#[version = "0.0.5"]
+type nat { Z, S(nat), }
+
+def @nat_double(%x: nat) -> nat { match (%x) { Z => Z, S(%n) => S(S(@nat_double(%n))) } }
+def @nat_add(%x: nat, %y: nat) -> nat { match (%x) { Z => %y, S(%n) => S(@nat_add(%n, %y)) } }
+def @nat_iterate[A](%f: fn (A) -> A, %n: nat) -> fn (A) -> A {
+  match (%n) { Z => fn (%x: A) -> A { %x }, S(%m) => fn (%x: A) -> A { %f(@nat_iterate(%f, %m)(%x)) } }
+}
+"""
+# File of the standard library -> (text, the data type that shows that it is there, the last function).
+_FILES = {"prelude.rly": (_TEXT, "List", "iterate"), "nat.rly": (_NAT, "nat", "nat_iterate")}
+
 _TYPES = {"List": ("l", "cons", "nil"), "Option": ("optional", "some", "none"), "Tree": ("tree", "rose")}
 _FUNCTIONS = ("id", "compose", "flip", "hd", "tl", "nth", "update", "map", "foldl", "foldr", "foldr1", "concat", "filter", "zip", "rev",
               "map_accumr", "map_accuml", "unfoldr", "unfoldl", "sum", "length", "tmap", "size", "iterate")
@@ -128,14 +141,15 @@ class Prelude:
 
 
 def import_std(mod, name="prelude.rly"):
-    """Adds what a file of the standard library defines, unless the module has it; `prelude.rly` is the one there is."""
-    if name != "prelude.rly":
-        raise ValueError(f"there is no `{name}` in the standard library; it has prelude.rly")
-    if any(var.name_hint == "List" for var in mod.type_definitions):
-        if "iterate" in mod:
+    """Adds what a file of the standard library defines, unless the module has it: `prelude.rly` or `nat.rly`."""
+    if name not in _FILES:
+        raise ValueError(f"there is no `{name}` in the standard library; it has {' and '.join(_FILES)}")
+    text, first, last = _FILES[name]
+    if any(var.name_hint == first for var in mod.type_definitions):
+        if last in mod:
             return
-        raise ValueError("the module has a data type `List` of its own; the prelude brings another")
-    mod.update(parse(_TEXT, "prelude.rly"))
+        raise ValueError(f"the module has a data type `{first}` of its own; {name} brings another")
+    mod.update(parse(text, name))
 
 
 __all__ = ["Prelude", "import_std"]

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Types of Relay."""
 
-from .._ffi.object import generated_class
 from ..ir import (
     FuncType,
     GlobalTypeVar,
@@ -13,6 +12,7 @@ from ..ir import (
     TypeCall,
     TypeConstraint,
     TypeKind,
+    TypeRelation,
     TypeVar,
 )
 from ..tir.expr import Any
@@ -44,12 +44,5 @@ def is_dynamic(t):
     return False
 
 
-def __getattr__(name):
-    cls = generated_class(name) if name == "TypeRelation" else None
-    if cls is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return cls
-
-
 __all__ = ["Any", "FuncType", "GlobalTypeVar", "IncompleteType", "RefType", "RelayRefType", "ShapeVar", "TensorType", "TupleType", "Type",
-           "TypeCall", "TypeConstraint", "TypeKind", "TypeVar", "is_dynamic", "scalar_type", "type_has_any"]
+           "TypeCall", "TypeConstraint", "TypeKind", "TypeRelation", "TypeVar", "is_dynamic", "scalar_type", "type_has_any"]

@@ -1,12 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """Traversal of types in Python."""
 
-from ..ir import FuncType, GlobalTypeVar, IncompleteType, RelayRefType, TensorType, TupleType, Type, TypeCall, TypeVar
+from ..ir import (
+    FuncType,
+    GlobalTypeVar,
+    IncompleteType,
+    RelayRefType,
+    TensorType,
+    TupleType,
+    Type,
+    TypeCall,
+    TypeRelation,
+    TypeVar,
+)
 from .adt import TypeData
 
 _METHODS = {TypeVar: "visit_type_var", IncompleteType: "visit_incomplete_type", TensorType: "visit_tensor_type",
             FuncType: "visit_func_type", TupleType: "visit_tuple_type", RelayRefType: "visit_ref_type",
-            GlobalTypeVar: "visit_global_type_var", TypeCall: "visit_type_call", TypeData: "visit_type_data"}
+            GlobalTypeVar: "visit_global_type_var", TypeCall: "visit_type_call", TypeData: "visit_type_data",
+            TypeRelation: "visit_type_relation"}
 
 
 class TypeFunctor:
@@ -29,7 +41,7 @@ class TypeFunctor:
         raise NotImplementedError(f"{type(self).__name__} has no method for `{typ.type_key}`")
 
     visit_type_var = visit_incomplete_type = visit_tensor_type = visit_func_type = visit_tuple_type = visit_default
-    visit_ref_type = visit_global_type_var = visit_type_call = visit_type_data = visit_default
+    visit_ref_type = visit_global_type_var = visit_type_call = visit_type_data = visit_type_relation = visit_default
 
 
 class TypeVisitor(TypeFunctor):
@@ -54,6 +66,10 @@ class TypeVisitor(TypeFunctor):
     def visit_type_call(self, tc):
         self.visit(tc.func)
         for arg in tc.args:
+            self.visit(arg)
+
+    def visit_type_relation(self, tr):
+        for arg in tr.args:
             self.visit(arg)
 
     def visit_type_data(self, td):
@@ -85,6 +101,9 @@ class TypeMutator(TypeFunctor):
 
     def visit_type_call(self, tc):
         return _keep(tc, TypeCall(self.visit(tc.func), self._all(tc.args)))
+
+    def visit_type_relation(self, tr):
+        return _keep(tr, TypeRelation(tr.func, self._all(tr.args), tr.num_inputs, tr.attrs))
 
     def visit_type_data(self, td):
         return _keep(td, TypeData(self.visit(td.header), self._all(td.type_vars), td.constructors))

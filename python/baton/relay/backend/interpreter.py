@@ -2,6 +2,7 @@
 """Values that the interpreter gives."""
 
 from ..._core import Object
+from ..._ffi import get_global_func
 from .executor import Executor, Interpreter
 
 
@@ -12,9 +13,17 @@ class ConstructorValue(Object, key="relay.ConstructorValue"):
 
 
 class RefValue(Object, key="relay.RefValue"):
-    """A reference."""
+    """A reference: `value` is what it holds."""
 
     __slots__ = ()
+
+    def __init__(self, value):
+        self.__init_handle_by_constructor__(get_global_func("relay.backend.MakeRefValue"), value)
+
+    @property
+    def value(self):
+        """What it holds now."""
+        return get_global_func("relay.backend.ReadRefValue")(self)
 
 
 class Closure(Object, key="relay.Closure"):

@@ -79,7 +79,7 @@ def find(name):
 
 def names_in(prefix):
     """First words behind `prefix` of the operators' names."""
-    return sorted({n[len(prefix):].split(".")[0] for n in all_names() if n.startswith(prefix)})
+    return sorted({n[len(prefix):].split(".")[0] for n in (*all_names(), *COMPOSED) if n.startswith(prefix)})
 
 
 def __getattr__(name):

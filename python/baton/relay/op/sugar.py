@@ -443,6 +443,12 @@ def _composed(name):
     return register
 
 
+@_composed("annotation.function_on_device")
+def function_on_device(function, param_devices, result_device):
+    """A function whose parameters and result are on these devices."""
+    return function.with_attr("param_device_types", [_device_type(d) for d in param_devices]).with_attr("result_device_type", _device_type(result_device))
+
+
 @_composed("collapse_sum_to")
 def collapse_sum_to(data, shape):
     """Sums over what broadcasting from `shape`, which may be an expression, to that of `data` repeats."""

@@ -6,8 +6,25 @@ from ...ir import IRModule
 from ...testing import enabled_targets
 from .. import transform
 from ..function import Function
-from . import init, layers, mlp, mobilenet, resnet, squeezenet
+from . import (
+    dcgan,
+    densenet,
+    dqn,
+    inception_v3,
+    init,
+    layers,
+    lstm,
+    mlp,
+    mobilenet,
+    nat,
+    py_converter,
+    resnet,
+    squeezenet,
+    synthetic,
+)
 from .init import create_workload
+from .nat import add_nat_definitions, count, make_nat_expr, make_nat_value
+from .py_converter import run_as_python, to_python
 from .random_program import random_inputs, random_program
 from .temp_op_attr import TempOpAttr
 
@@ -49,6 +66,7 @@ def ctx_list():
     return enabled_targets()
 
 
-__all__ = ["TempOpAttr", "count_ops", "create_workload", "ctx_list", "enabled_targets", "init", "layers", "mlp", "mobilenet", "rand", "random_inputs", "random_program", "resnet",
-           "run_infer_type",
-           "run_opt_pass", "squeezenet"]
+__all__ = ["TempOpAttr", "add_nat_definitions", "count", "count_ops", "create_workload", "ctx_list", "dcgan", "densenet", "dqn", "enabled_targets",
+           "inception_v3", "init", "layers", "lstm", "make_nat_expr", "make_nat_value", "mlp", "mobilenet", "nat", "py_converter", "rand", "random_inputs",
+           "random_program", "resnet",
+           "run_as_python", "run_infer_type", "run_opt_pass", "squeezenet", "synthetic", "to_python"]

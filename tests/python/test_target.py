@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Targets' functions: scopes, functions by target."""
+
+import pytest
+
+import baton as tvm
+
+
+def test_scopes():
+    scope = tvm.target.make_se_scope(tvm.cpu(2), "llvm", "global")
+    assert (scope.device_type, scope.virtual_device_id, str(scope.target.kind), scope.memory_scope) == (1, 2, "llvm", "global")
+    assert tvm.ir.structural_equal(tvm.ir.load_json(tvm.ir.save_json(scope)), scope)
+    assert tvm.target.make_se_scope(tvm.cuda(0)).target is None
+    with pytest.raises(ValueError, match="devices of type 1"):
+        tvm.target.make_se_scope(tvm.cuda(0), tvm.target.Target("llvm"))
+
+
+def test_functions_by_target():
+    @tvm.target.generic_func
+    def add(data):
+        """Adds."""
+        return data + 1
+
+    @add.register(["cpu"])
+    def _(data):
+        return data + 2
+
+    assert add(1) == 2 and add.__doc__ == "Adds."
+    with tvm.target.Target("llvm"):
+        assert add(1) == 3
+    with pytest.raises(ValueError, match="`cpu` already"):
+        add.register("cpu", lambda x: x, override=False)
+
+    @tvm.target.override_native_generic_func("test_target.one")
+    def one():
+        return 1
+
+    assert tvm.target.get_native_generic_func("test_target.one")() == one() == 1
+    with pytest.raises(ValueError, match="test_target.nobody"):
+        tvm.target.get_native_generic_func("test_target.nobody")
+
+
+@pytest.mark.parametrize("make", [tvm.target.cuda, tvm.target.rocm, tvm.target.mali, tvm.target.bifrost, tvm.target.intel_graphics])
+def test_targets_that_there_are_not_are_an_error(make):
+    """MO-013: it says which there are."""
+    with pytest.raises(tvm.TVMError, match="llvm"):
+        make()
