@@ -77,7 +77,8 @@ class BisectResult:
         elif self.no_rewrite:
             out.append(f"  which rewrite it is cannot be said: {self.no_rewrite}")
         if self.module is not None:
-            out += [f"the smallest program found that shows it ({_calls(self.calls)}, {self.tests} tried):", "", self.text.rstrip(), ""]
+            size = f"({_calls(self.calls)}, {self.tests} tried)" if self.calls is not None else "(loop programs are not made smaller)"
+            out += [f"the smallest program found that shows it {size}:", "", self.text.rstrip(), ""]
             if self.text_after:
                 out += ["what the pass makes of it:", "", self.text_after.rstrip(), ""]
         command = self.replay(file)
@@ -180,7 +181,8 @@ class _Bisection:
     def search(self):
         """Compares in the order in which passes ran, inner ones first."""
         result = self.result
-        ran = [s for s in self.steps if s.status in ("ok", "failed") and has_relay(s.before)]
+        self.loops = not any(has_relay(s.before) for s in self.steps if s.depth == 0)
+        ran = [s for s in self.steps if s.status in ("ok", "failed") and (self.loops or has_relay(s.before))]
         result.ran = len(ran)
         for step in self.steps:
             if step.depth == 0 and self._look(step):
@@ -204,7 +206,7 @@ class _Bisection:
                 if not self._shows(self.culprit.before, self.checker):
                     self.culprit = step
             return True
-        if step.after is None or step.after.same_as(step.before) or sound.same_as(step.after) or not has_relay(step.before):
+        if step.after is None or step.after.same_as(step.before) or sound.same_as(step.after) or not (self.loops or has_relay(step.before)):
             return False
         if step.name in self.skip:
             self._unsound.add(step.index)
@@ -317,6 +319,9 @@ class _Bisection:
         """Reduces what the pass was given."""
         result = self.result
         if self.culprit.pass_ is None:
+            return
+        if not has_relay(self.culprit.before):
+            result.module, result.text = self.culprit.before, str(get_global_func("ir.AsText")(self.culprit.before))
             return
         kinds = [result.finding.kind] if result.finding else self.kinds
         # Smaller programs are short programs: an endless one among them is not waited for.

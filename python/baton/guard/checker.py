@@ -12,7 +12,7 @@ from .sample import KINDS, CannotSample, Sampler
 REASSOCIATING_PASSES = frozenset([
     "AlterOpLayout", "BackwardFoldScaleAxis", "CanonicalizeOps", "CombineParallelBatchMatmul", "CombineParallelConv2D",
     "CombineParallelDense", "ConvertLayout", "DecomposeAll", "DecomposeOps", "DefaultPipeline", "DynamicToStatic", "FastMath",
-    "FoldScaleAxis", "FoldWeights", "ForwardFoldScaleAxis", "Legalize", "PackDense", "SimplifyExpr", "SimplifyInference",
+    "FoldScaleAxis", "FoldWeights", "ForwardFoldScaleAxis", "Legalize", "LowerIntrin", "LowerPipeline", "PackDense", "SimplifyExpr", "SimplifyInference",
 ])  # fmt: skip
 """Built-in passes that may compute in another order, and so round or overflow elsewhere."""
 
@@ -134,7 +134,7 @@ class Checker:
         old = {var.name_hint: func for var, func in before.functions.items() if isinstance(func, relay.Function)}
         new = {var.name_hint: func for var, func in after.functions.items() if isinstance(func, relay.Function)}
         if not old:
-            return None, reasons
+            return self._check_loops(before, after, pass_name, reassociates, changed_only)
         if "main" in old and "main" not in new:
             return None, [("main", "the pass removed it")]
         names = [name for name in old if name in new]
@@ -153,6 +153,24 @@ class Checker:
                 found.before, found.after = before, after
                 return found, reasons
         self._next(self.session)
+        return None, reasons
+
+    def _check_loops(self, before, after, pass_name, reassociates, changed_only):
+        """The same for loop programs, by their interpreter."""
+        from .loops import check_loops
+
+        reasons = []
+        new = {var.name_hint: func for var, func in after.functions.items()}
+        for var, func in before.functions.items():
+            name = var.name_hint
+            if name not in new or type(func).__name__ != "PrimFunc" or changed_only and new[name].same_as(func):
+                continue
+            found, why = check_loops(self, name, func, new[name], self.loose if reassociates else self.exact)
+            if why:
+                reasons.append((name, why))
+            if found is not None:
+                found.pass_name, found.before, found.after = pass_name, before, after
+                return found, reasons
         return None, reasons
 
     def check_function(self, name, old, before, new, after, pass_name, reassociates):

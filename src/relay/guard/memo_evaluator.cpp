@@ -12,6 +12,8 @@
 #include <cstring>
 #include <unordered_set>
 
+#include "relay/guard/reference.h"
+
 namespace baton::relay {
 namespace {
 
@@ -145,6 +147,11 @@ uint64_t Mix(uint64_t x) {  // splitmix64
   return x ^ (x >> 31);
 }
 
+ObjectRef Run(const Op& op, const Attrs& attrs, const Array<ObjectRef>& args) {
+  NDArray out = RunReference(op, attrs, args);
+  return out.defined() ? ObjectRef(out) : Evaluator::Get().EvalOp(op, attrs, args);
+}
+
 void Flatten(const ObjectRef& value, Array<ObjectRef>* out, uint64_t* key) {
   std::vector<ObjectRef> work{value};
   while (!work.empty()) {
@@ -217,13 +224,13 @@ uint64_t MemoEvaluator::HashOf(const Attrs& attrs) {
 ObjectRef MemoEvaluator::EvalOp(const Op& op, const Attrs& attrs, const Array<ObjectRef>& args) {
   ++calls_;
   if (mode_.noise > 0) {
-    ObjectRef out = Evaluator::Get().EvalOp(op, attrs, args);
+    ObjectRef out = Run(op, attrs, args);
     Charge(BytesOf(out));
     return IsExact(op) ? out : Perturbed(out);
   }
   const OpDef* def = DefOf(op);
   if (!def || def->stateful) {
-    ObjectRef out = Evaluator::Get().EvalOp(op, attrs, args);
+    ObjectRef out = Run(op, attrs, args);
     Charge(BytesOf(out));
     return out;
   }
@@ -243,7 +250,7 @@ ObjectRef MemoEvaluator::EvalOp(const Op& op, const Attrs& attrs, const Array<Ob
     return e.result;
   }
   ++misses_;
-  ObjectRef out = CanonicalResult(Evaluator::Get().EvalOp(op, attrs, known), flat);
+  ObjectRef out = CanonicalResult(Run(op, attrs, known), flat);
   const int64_t bytes = BytesOf(out);
   calls_by_key_.emplace(key, Entry{op, attrs, flat, out, bytes, generation_});
   Charge(bytes);

@@ -2,6 +2,7 @@
 // What the guard's Python side calls: sessions, evaluation, and values that only C++ can make or look into.
 #include <baton/ir/transform.h>
 #include <baton/runtime/registry.h>
+#include <baton/tir/interpreter.h>
 
 #include "relay/guard/memo_evaluator.h"
 
@@ -42,6 +43,11 @@ BATON_REGISTER_GLOBAL("relay.guard.Evaluate")
                   .max_bytes = max_bytes});
       if (callee.as<FunctionNode>()) return InterpretCall(Downcast<Function>(callee), args, mod, memo);
       return InterpretApply(callee, args, mod, memo);
+    });
+/// (function, arrays, steps): runs a loop program, which changes the arrays.
+BATON_REGISTER_GLOBAL("relay.guard.RunLoops")
+    .set_body_typed([](tir::PrimFunc func, Array<NDArray> arrays, int64_t max_steps) {
+      tir::Interpret(func, std::vector<NDArray>(arrays.begin(), arrays.end()), max_steps);
     });
 BATON_REGISTER_GLOBAL("relay.guard.NextGeneration").set_body_typed([](GuardSession s) { s->memo.NextGeneration(); });
 /// (calls, bytes of results) of the last evaluation, operators run since the start, results that are remembered.

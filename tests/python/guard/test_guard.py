@@ -236,6 +236,84 @@ def test_what_does_not_change_is_not_computed_again():
     assert int(checker._counts(checker.session)[2]) == 5, "four operators, and the one that is new"
 
 
+def _erf(x):
+    import math
+
+    return np.vectorize(math.erf, otypes=["float64"])(x)
+
+
+def _softmax(x):
+    e = np.exp(x - x.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+def _layer_norm(x, g, b):
+    return (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-5) * g + b
+
+
+@pytest.mark.parametrize("kind", ["ordinary", "wide", "grid", "special"])
+@pytest.mark.parametrize(
+    "text, meaning",
+    [
+        ("%a: Tensor[(2, 3, 4), float32], %b: Tensor[(3, 1), float32] -> add(%a, %b)", np.add),
+        ("%a: Tensor[(3, 1), float32], %b: Tensor[(2, 1, 4), float32] -> subtract(%a, %b)", np.subtract),
+        ("%a: Tensor[(2, 3), float32], %b: float32 -> multiply(%a, %b)", np.multiply),
+        ("%a: float32, %b: float32 -> divide(%a, %b)", np.divide),
+        ("%a: Tensor[(2, 1, 3, 1), float32], %b: Tensor[(4, 1, 5), float32] -> divide(%a, %b)", np.divide),
+        ("%a: Tensor[(9), float32] -> negative(%a)", np.negative),
+        ("%a: Tensor[(5, 5), float32] -> sqrt(%a)", np.sqrt),
+        ("%a: Tensor[(5, 5), float32] -> exp(%a)", np.exp),
+        ("%a: Tensor[(5, 5), float32] -> tanh(%a)", np.tanh),
+        ("%a: Tensor[(5, 5), float32] -> erf(%a)", _erf),
+        ("%a: Tensor[(2, 3, 4), float32] -> transpose(%a)", np.transpose),
+        ("%a: Tensor[(2, 3, 4, 5), float32] -> transpose(%a, axes=[0, -1, 1, 2])", lambda a: a.transpose(0, 3, 1, 2)),
+        ("%a: Tensor[(4), float32] -> transpose(%a)", np.transpose),
+        ("%a: Tensor[(2, 3, 7), float32] -> nn.softmax(%a, axis=-1)", _softmax),
+        ("%a: Tensor[(3, 8), float32], %g: Tensor[(8), float32], %b: Tensor[(8), float32] -> nn.layer_norm(%a, %g, %b)", _layer_norm),
+        ("%a: Tensor[(3, 0), float32], %b: Tensor[(1, 0), float32] -> add(%a, %b)", np.add),
+    ],
+)
+def test_operators_in_plain_loops(text, meaning, kind):
+    params, body = text.split(" -> ")
+    mod = relay.transform.InferType()(parse(f"def @main({params}) {{ {body} }}"))
+    checker = Checker()
+    args, _ = checker.sample([p.checked_type for p in mod["main"].params], kind, [])
+    got = checker.evaluate(mod["main"], args, mod).value
+    with np.errstate(all="ignore"):
+        want = meaning(*[numpy_of(a).astype("float64") for a in args])
+        assert tuple(got.shape) == want.shape and got.dtype == "float32"
+        if kind == "special":  # what overflows or is lost in float32 is not the question
+            small = np.abs(want) < 1e30
+            np.testing.assert_array_equal(np.isnan(numpy_of(got)), np.isnan(want))
+            np.testing.assert_allclose(numpy_of(got)[small], want[small], rtol=1e-4, atol=1e-6)
+        else:
+            np.testing.assert_allclose(numpy_of(got), want, rtol=2e-5, atol=1e-5)
+
+
+def test_loop_programs():
+    te = tvm.te
+    a = te.placeholder((8, 16), name="A")
+    b = te.compute((8, 16), lambda i, j: te.exp(a[i, j]) * 2.0 + 1.0, name="B")
+    k = te.reduce_axis((0, 16), name="k")
+    mod = tvm.IRModule({"main": te.create_prim_func([a, te.compute((8,), lambda i: te.sum(b[i, k], axis=k), name="C")])})
+    guard = SemanticGuard()
+    names = ["StorageFlatten", "Simplify", "VectorizeLoop", "UnrollLoop", "LowerIntrin", "StorageRewrite"]
+    with PassContext(instruments=[guard]):
+        tvm.transform.parse_pipeline(",".join("tir." + name for name in names))(mod)
+    assert not guard.findings and not guard.not_checked and guard.checked["LowerIntrin"] == 1
+
+    @module_pass(opt_level=0, name="OtherLoops")
+    def other(mod, ctx):
+        c = te.compute((8,), lambda i: te.sum(a[i, k], axis=k), name="C")
+        return tvm.IRModule({"main": te.create_prim_func([a, c])})
+
+    with pytest.raises(SemanticGuardError, match="`OtherLoops` changed what @main computes"):
+        with PassContext(instruments=[SemanticGuard()]):
+            other(mod)
+    result = tvm.bisect(mod, [other])
+    assert result.found and result.pass_name == "OtherLoops" and result.calls is None
+
+
 @pytest.mark.parametrize("wrong", [{"mode": "loud"}, {"sample": "some"}, {"sample": 0}, {"sample": True}, {"kinds": ["odd"]},
                                    {"passes": "FoldConstant"}, {"skip": [1]}])  # fmt: skip
 def test_wrong_options_are_said(wrong):
