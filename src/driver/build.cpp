@@ -283,10 +283,14 @@ BATON_REGISTER_GLOBAL("driver.BindShapes").set_body_typed([](IRModule m, Map<Str
   return BindShapes(m, s);
 });
 BATON_REGISTER_GLOBAL("driver.DefaultPipeline").set_body_typed([] { return DefaultPipeline(); });
-BATON_REGISTER_GLOBAL("driver.Optimize").set_body_typed([](IRModule m, Target t) { return Optimize(m, t); });
-BATON_REGISTER_GLOBAL("driver.Compile").set_body_typed([](IRModule m, Target t) { return Compile(m, t); });
+namespace {
+/// Null is what is in use, else this machine.
+Target Given(const Target& t) { return t.defined() ? t : Target::Current(); }
+}  // namespace
+BATON_REGISTER_GLOBAL("driver.Optimize").set_body_typed([](IRModule m, Target t) { return Optimize(m, Given(t)); });
+BATON_REGISTER_GLOBAL("driver.Compile").set_body_typed([](IRModule m, Target t) { return Compile(m, Given(t)); });
 BATON_REGISTER_GLOBAL("driver.EmitText").set_body_typed([](IRModule m, Target t, String stage) {
-  return String(EmitText(m, t, stage.str()));
+  return String(EmitText(m, Given(t), stage.str()));
 });
 BATON_REGISTER_GLOBAL("driver.SaveModule").set_body_typed([](runtime::Module m, String path, String format) {
   m->SaveToFile(path.str(), format.view());

@@ -24,7 +24,7 @@ def _target(target):
         target = target if "kind" in target else next(iter(target.values()))
     if isinstance(target, (list, tuple)):
         (target,) = target
-    return Target.current() if target is None else Target(target)
+    return get_global_func("target.TargetCurrent")(False) if target is None else Target(target)
 
 
 def _bind(mod, params):

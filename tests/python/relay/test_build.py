@@ -80,6 +80,18 @@ def test_evaluate_expressions():
         relay.create_executor("magic")
 
 
+def test_without_a_target_it_is_the_one_in_use_or_this_machine(program):
+    mod, x, w, want = program
+    for scope in (tvm.target.Target("llvm"), tvm.transform.PassContext(opt_level=3)):
+        with scope:
+            lib = relay.build(mod, params={"w": w})
+            optimized, _ = relay.optimize(mod)
+        model = graph_executor.GraphModule(lib["default"](tvm.cpu()))
+        model.run(x=x)
+        tvm.testing.assert_allclose(model.get_output(0).numpy(), want, rtol=1e-5, atol=1e-6)
+        assert "main" in optimized
+
+
 def test_optimize_and_parameters(program):
     mod, x, w, want = program
     optimized, params = relay.optimize(mod, "llvm", {"w": w})
