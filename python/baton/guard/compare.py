@@ -198,7 +198,9 @@ def beyond_noise(before, after, noisy, tolerance, path="result"):
                 if z is None or z.shape != x.shape:  # errors change even what kind of value it is
                     spread[...] = np.inf
                     continue
-                moved = np.where((x == z) | (np.isnan(x) & np.isnan(z)), 0, np.abs(x - z))
+                # Where numbers as large as -3.4e38 stand for minus infinity, noise alone makes infinities: they say nothing.
+                lost = np.isfinite(x) & ~np.isfinite(z)
+                moved = np.where((x == z) | (np.isnan(x) & np.isnan(z)) | lost, 0, np.abs(x - z))
                 spread = np.maximum(spread, np.nan_to_num(moved, nan=np.inf))
             off = np.abs(x - y)
             wrong = one.mask & ~(np.nan_to_num(off, nan=np.inf) <= tolerance.noise * spread)

@@ -60,12 +60,14 @@ class Sampler:
         self.kind, self.rng = kind, np.random.default_rng([seed, KINDS.index(kind)])
         self.size = _SIZES[kind] if size is None else size
         self.definitions = {var: data for var, data in definitions}
-        self.named, self.has_reference = {}, False
+        self.named, self.has_reference, self.highest = {}, False, 3
 
-    def value(self, type_, bound=None, depth=0):
-        """A value of a type. `bound` has what type variables stand for."""
+    def value(self, type_, bound=None, depth=0, name=""):
+        """A value of a type. `bound` has what type variables stand for. An ordinary tensor of integers that is called a mask is
+        of 0 and 1."""
         bound = bound or {}
         if isinstance(type_, TensorType):
+            self.highest = 1 if "mask" in name.lower() else 3
             return self.tensor([self.dim(d) for d in type_.shape], str(type_.dtype))
         if isinstance(type_, TupleType):
             return [self.value(field, bound, depth) for field in type_.fields]
@@ -109,7 +111,7 @@ class Sampler:
         if self.kind == "extreme":
             chosen = np.array([info.min, info.max, info.min + 1, info.max - 1, 0, 1, -1 if info.min < 0 else 2], dtype=dtype)
             return nd.array(self.rng.choice(chosen, shape).astype(dtype).reshape(shape))
-        low, high = (0, 3) if self.kind in ("ordinary", "special", "positive") else (-8, 8) if info.min < 0 else (0, 16)
+        low, high = (0, self.highest) if self.kind in ("ordinary", "special", "positive") else (-8, 8) if info.min < 0 else (0, 16)
         return nd.array(self.rng.integers(low, high + 1, shape).astype(dtype).reshape(shape))
 
     def floats(self, shape, dtype):

@@ -227,6 +227,16 @@ def test_tolerance_knows_the_element_type():
     assert not differences(nan, nan, EXACT) and differences(nan, moved, EXACT) and not differences(nan, moved, REASSOCIATING)
 
 
+def test_large_numbers_that_stand_for_infinity():
+    """An attention mask of -3.4e38: errors drawn at random make it infinite, which excuses nothing."""
+    text = "def @main(%x: Tensor[(4, 4), float32], %mask: Tensor[(1, 4), float32]) {{ nn.softmax(add(%x, multiply(%mask, -3.4028235e38f)), axis={0}) }}"
+    found, _ = compare_modules(parse(text.format(1)), parse(text.format(0)))
+    assert found is not None and found.kind == "ordinary"
+    ids = relay.TensorType((64,), "int64")
+    assert numpy_of(Sampler("ordinary", 0).value(ids)).max() == 3
+    assert numpy_of(Sampler("ordinary", 0).value(ids, name="attention_mask")).max() == 1
+
+
 def test_what_does_not_change_is_not_computed_again():
     checker = Checker(kinds=["ordinary"])
     old = parse("def @main(%x: Tensor[(64), float32]) { %0 = exp(%x); %1 = tanh(%0); %2 = multiply(%1, 2f); nn.relu(%2) }")
