@@ -229,7 +229,8 @@ def test_tolerance_knows_the_element_type():
 
 def test_large_numbers_that_stand_for_infinity():
     """An attention mask of -3.4e38: errors drawn at random make it infinite, which excuses nothing."""
-    text = "def @main(%x: Tensor[(4, 4), float32], %mask: Tensor[(1, 4), float32]) {{ nn.softmax(add(%x, multiply(%mask, -3.4028235e38f)), axis={0}) }}"
+    mask = 'multiply(subtract(1f, cast(minimum(%m, 2i64), dtype="float32")), -3.4028235e38f)'
+    text = f"def @main(%x: Tensor[(4, 4), float32], %m: Tensor[(1, 4), int64]) {{{{ nn.softmax(add(%x, {mask}), axis={{0}}) }}}}"
     found, _ = compare_modules(parse(text.format(1)), parse(text.format(0)))
     assert found is not None and found.kind == "ordinary"
     ids = relay.TensorType((64,), "int64")
