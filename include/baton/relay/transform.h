@@ -59,6 +59,9 @@ BATON_DLL Pass DecomposeOps();
 BATON_DLL Pass CombineParallelConv2D(int64_t min_num_branches = 3);
 BATON_DLL Pass CombineParallelDense(int64_t min_num_branches = 3, bool to_batch_matmul = true);
 BATON_DLL Pass CombineParallelBatchMatmul(int64_t min_num_branches = 3);
+/// @main gives (its result, (the gradient by each parameter)): of dataflow, and of all of Relay.
+BATON_DLL Pass FirstOrderGradient();
+BATON_DLL Pass Gradient();
 /// `default_device`: DLPack number of the device for what no annotation decides.
 BATON_DLL Pass PlanDevices(int default_device = 1);
 

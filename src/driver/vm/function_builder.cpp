@@ -298,7 +298,8 @@ void FunctionBuilder::Step(int32_t block, size_t at, Expr value, int32_t dst, bo
       continue;
     }
     ++at;
-    const bool last = tail && result.get() == n;
+    // A value may be followed by what is done after it: `let %t = (%x, %y); let %_ = ref_write(%r, %x); %t`.
+    const bool last = tail && at == list.size() && result.get() == n;
     const auto* branch = As<IfNode>(n);
     const auto* match = As<MatchNode>(n);
     if (branch || match) {

@@ -407,6 +407,8 @@ extern BATON_DLL const Op max_pool1d, max_pool2d, max_pool3d, avg_pool1d, avg_po
     lp_pool3d, max_pool_with_indices, max_unpool, global_max_pool1d, global_max_pool2d, global_max_pool3d,
     global_avg_pool1d, global_avg_pool2d, global_avg_pool3d, adaptive_max_pool1d, adaptive_max_pool2d,
     adaptive_max_pool3d, adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d;
+extern BATON_DLL const Op conv1d_backward_weight, conv2d_backward_weight, conv3d_backward_weight, max_pool1d_grad,
+    max_pool2d_grad, max_pool3d_grad, avg_pool1d_grad, avg_pool2d_grad, avg_pool3d_grad;
 extern BATON_DLL const Op nll_loss, cross_entropy, cross_entropy_with_logits, upsampling, dft, dilate;
 }  // namespace op
 

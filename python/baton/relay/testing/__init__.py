@@ -6,6 +6,7 @@ from ...ir import IRModule
 from ...testing import enabled_targets
 from .. import transform
 from ..function import Function
+from ..transform import gradient
 from . import (
     dcgan,
     densenet,
@@ -22,6 +23,7 @@ from . import (
     squeezenet,
     synthetic,
 )
+from .check_grad import check_grad
 from .init import create_workload
 from .nat import add_nat_definitions, count, make_nat_expr, make_nat_value
 from .py_converter import run_as_python, to_python
@@ -66,7 +68,7 @@ def ctx_list():
     return enabled_targets()
 
 
-__all__ = ["TempOpAttr", "add_nat_definitions", "count", "count_ops", "create_workload", "ctx_list", "dcgan", "densenet", "dqn", "enabled_targets",
+__all__ = ["TempOpAttr", "add_nat_definitions", "check_grad", "count", "count_ops", "create_workload", "ctx_list", "dcgan", "densenet", "dqn", "enabled_targets", "gradient",
            "inception_v3", "init", "layers", "lstm", "make_nat_expr", "make_nat_value", "mlp", "mobilenet", "nat", "py_converter", "rand", "random_inputs",
            "random_program", "resnet",
            "run_as_python", "run_infer_type", "run_opt_pass", "squeezenet", "synthetic", "to_python"]

@@ -130,9 +130,29 @@ def FoldConstantExpr(expr, mod=None):
 
 
 def gradient(expr, mod=None, mode="higher_order"):
-    """A function that computes a function's result and its gradients."""
-    name = {"higher_order": "gradient", "first_order": "first_order_gradient"}[mode]
-    return get_global_func(_PREFIX + name)(expr, mod)
+    """A function that takes what a function takes and gives `(its result, (the gradient by each parameter))`. The adjoint
+    of each element of the result is 1, so a gradient is that of the sum of the result.
+
+    `expr` is a function, or the name of one of `mod`. mode "first_order" takes dataflow alone and gives dataflow, as long
+    as the program and its operators' rules; "higher_order" takes all of Relay (closures, references, recursion, data
+    types), gives closures and references, and can be applied again; functions of `mod` that are called get forms that go
+    back, which are added to `mod`. Parameters that are not floating have zeros for a gradient. Operators say theirs by
+    `relay.op.register_gradient`; one without is an error that names it.
+
+        x = relay.var("x", shape=(3,))
+        grad = relay.transform.gradient(relay.Function([x], x * x), mode="first_order")
+        relay.create_executor("graph").evaluate(grad)([1.0, 2.0, 3.0])  # [[1, 4, 9], [[2, 4, 6]]]
+    """
+    from ...ir import IRModule
+    own = IRModule() if mod is None else mod
+    if mode == "first_order":
+        return get_global_func(_PREFIX + "first_order_gradient")(expr, own)
+    if mode != "higher_order":
+        raise ValueError(f"mode is {mode!r}; it is \"higher_order\" or \"first_order\"")
+    made, grown = get_global_func(_PREFIX + "higher_order_gradient")(expr, own)
+    if mod is not None and len(grown) > len(mod):
+        mod.update(grown)
+    return made
 
 
 def to_cps(func, mod=None):
