@@ -12,7 +12,7 @@
 #include <baton/runtime/registry.h>
 #include <baton/support/stack.h>
 #include <fmt/format.h>
-#include <ir/pointer_map.h>
+#include <baton/support/pointer_map.h>
 #include <relay/type_text.h>
 
 namespace baton::relay {
