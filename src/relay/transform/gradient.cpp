@@ -10,9 +10,9 @@
 #include <baton/relay/op/transform.h>
 #include <baton/relay/transform.h>
 #include <baton/runtime/registry.h>
+#include <baton/support/pointer_map.h>
 #include <baton/support/stack.h>
 #include <fmt/format.h>
-#include <baton/support/pointer_map.h>
 #include <relay/type_text.h>
 
 namespace baton::relay {
