@@ -20,7 +20,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parents[1]
 
 RULES = {
-    "layer": "includes point one way: support <- runtime <- vm <- ir <- tir <- arith <- te <- topi <- relay <- relay/op <- "
+    "layer": "includes point one way: support <- runtime <- opencl <- vm <- ir <- tir <- arith <- te <- topi <- relay <- relay/op <- "
              "*/transform <- codegen <- frontend <- driver <- compat; src/python includes support and runtime alone",
     "llvm": "LLVM and lld headers are included in src/codegen/llvm alone",
     "python": "Python headers are included in src/python alone, and in what bench/ffi.py compiles",
@@ -36,7 +36,7 @@ RULES = {
     "alone": "each public header compiles when it is the only one included",
 }
 
-ORDER = ["support", "runtime", "vm", "ir", "tir", "arith", "te", "topi", "relay", "relay/op", "transform", "codegen",
+ORDER = ["support", "runtime", "opencl", "vm", "ir", "tir", "arith", "te", "topi", "relay", "relay/op", "transform", "codegen",
          "frontend", "driver", "compat"]
 RANK = {layer: rank for rank, layer in enumerate(ORDER)}
 CPP = (".h", ".hpp", ".c", ".cc", ".cpp", ".cu", ".mm")

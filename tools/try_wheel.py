@@ -11,8 +11,9 @@ from pathlib import Path
 
 PACKAGE = Path(sysconfig.get_paths()["purelib"]) / "baton"
 BIN = Path(sys.executable).parent
-FILES = ("py.typed", "lib/libbaton.so", "lib/libbaton_runtime.so", "lib/libbaton_vm.so", "lib/cmake/Baton/BatonConfig.cmake",
-         "include/baton/runtime/c_runtime_api.h", "__init__.pyi", "relay/op/nn.pyi", "relay/expr.pyi", "include/dlpack/dlpack.h")
+FILES = ("py.typed", "lib/libbaton.so", "lib/libbaton_runtime.so", "lib/libbaton_vm.so", "lib/libbaton_opencl.so",
+         "lib/cmake/Baton/BatonConfig.cmake", "include/baton/runtime/c_runtime_api.h", "__init__.pyi", "relay/op/nn.pyi",
+         "relay/expr.pyi", "include/dlpack/dlpack.h")
 C_PROGRAM = "#include <baton/runtime/c_runtime_api.h>\nint main(void) { return sizeof(DLTensor) == 0; }\n"
 
 

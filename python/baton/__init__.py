@@ -28,6 +28,7 @@ from .runtime import (  # noqa: E501
     NDArray,
     Object,
     PackedFunc,
+    cl,
     convert,
     cpu,
     cuda,
@@ -86,7 +87,7 @@ def __dir__():
     return sorted({*globals(), *_NAMES, "__version__", *(m for m in _MODULES if importlib.util.find_spec("baton." + m))})
 
 
-__all__ = ["BatonError", "DataType", "DataTypeCode", "Device", "Error", "NDArray", "Object", "PackedFunc", "TVMError", "convert", "cpu",
+__all__ = ["BatonError", "DataType", "DataTypeCode", "Device", "Error", "NDArray", "Object", "PackedFunc", "TVMError", "cl", "convert", "cpu",
            "cuda", "device", "error", "from_dlpack", "get_global_func", "gpu", "list_global_func_names", "metal", "nd", "opencl",
            "register_extension", "register_func", "register_object", "rocm", "vulkan", *_errors]
 

@@ -40,23 +40,23 @@ class Target(Object, key="Target"):
 
     @property
     def kind(self):
-        """Code generator: "llvm", "c"."""
+        """Code generator: "llvm", "c", "opencl"."""
         return TargetKind(self._field("kind"))
 
     @property
     def keys(self):
         """Words that programs look for in a target."""
-        return ["cpu"]
+        return ["opencl", "gpu"] if self.kind == "opencl" else ["cpu"]
 
     @property
     def host(self):
-        """The host's target: this one."""
-        return self
+        """The host's target: this one, or for a device this machine's."""
+        return Target("llvm") if self.kind == "opencl" else self
 
     @property
     def device_type(self):
         """DLPack's number of the device."""
-        return 1
+        return get_global_func("target.DeviceType")(self)
 
     def __enter__(self):
         get_global_func("target.TargetEnterScope")(self)
@@ -76,7 +76,7 @@ class Target(Object, key="Target"):
     @staticmethod
     def list_kinds():
         """The kinds there are."""
-        return ["llvm", "c"]
+        return ["llvm", "c", "opencl"]
 
     @staticmethod
     def check_and_update_host_consist(target, host=None, target_is_dict_key=True):

@@ -14,6 +14,7 @@
 #include <algorithm>
 
 #include "driver/compiled_graph.h"
+#include "driver/device_module.h"
 #include "driver/profile.h"
 #include "driver/vm/compile.h"
 
@@ -236,6 +237,7 @@ IRModule Optimize(const IRModule& mod, const Target& target) {
 }
 
 runtime::Module Compile(const IRModule& mod, const Target& target) {
+  if (target->kind == "opencl") return CompileForDevices(mod, {{String("opencl"), target}});
   IRModule optimized = Optimize(mod, target);
   Function main = MainOf(optimized);
   std::string why;
@@ -258,6 +260,16 @@ runtime::Module Compile(const IRModule& mod, const Target& target) {
 }
 
 std::string EmitText(const IRModule& mod, const Target& target, const std::string& stage) {
+  if (target->kind == "opencl") {
+    const std::vector<DeviceTarget> targets{{kDLOpenCL, target}};
+    const IRModule optimized = OptimizeForDevices(mod, targets, kDLOpenCL);
+    if (stage == "relay") return AsText(optimized);
+    std::string why;
+    if (!CanLowerGraph(MainOf(optimized), &why, true)) {
+      throw UnsupportedError("there is no " + stage + " of this program, because " + why);
+    }
+    return DeviceText(LowerDevices(MainOf(optimized), targets, kDLOpenCL), Target::Host(), stage);
+  }
   IRModule optimized = Optimize(mod, target);
   if (stage == "relay") return AsText(optimized);
   std::string why;

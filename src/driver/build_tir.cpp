@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Loop programs to a module of functions that take tensors and numbers.
+#include <baton/codegen/opencl.h>
 #include <baton/driver/driver.h>
 #include <baton/runtime/registry.h>
 #include <baton/support/file.h>
 #include <baton/tir/lower.h>
 #include <baton/tir/printer.h>
 #include <baton/tir/verify.h>
+#include <baton/vm/device_graph.h>
 
 #include "driver/compiled_graph.h"
 
@@ -104,6 +106,12 @@ IRModule LowerFunctions(const IRModule& mod, const Target& target) { return tir:
 
 runtime::Module BuildFunctions(const IRModule& mod, const Target& target) {
   With<Target> scope(target);
+  if (target->kind == "opencl") {
+    for (const auto& [var, func] : mod->functions) {
+      if (func.as<tir::PrimFuncNode>()) tir::VerifyWellFormed(Downcast<tir::PrimFunc>(func));
+    }
+    return vm::CreateOpenCLModule(codegen::CompileToOpenCL(mod));
+  }
   return runtime::MakeModule<TirModule>(mod, target, DebugOptions::FromContext());
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs on several devices: planned, fused on each device, and interpreted over compiled kernels.
+// Programs on several devices: planned, fused on each device, and compiled; those with control flow are interpreted
+// over compiled kernels.
 #include <baton/driver/driver.h>
 #include <baton/ir/structural.h>
 #include <baton/relay/device.h>
@@ -13,6 +14,9 @@
 
 #include <algorithm>
 #include <atomic>
+
+#include "driver/device_module.h"
+#include "driver/lower_graph.h"
 
 namespace baton::driver {
 
@@ -216,11 +220,12 @@ class DeviceModule : public runtime::ModuleNode {
   std::string GetSource(std::string_view format) override {
     if (format == "relay") return AsText(mod_);
     throw UnsupportedError(
-        "this program is interpreted over compiled kernels, because it runs on several devices; only "
-        "its Relay text can be shown");
+        "this program is interpreted over compiled kernels, because it runs on several devices and has control flow; "
+        "only its Relay text can be shown");
   }
   void SaveToFile(const std::string&, std::string_view) override {
-    throw UnsupportedError("this program cannot be exported as an artifact, because it runs on several devices");
+    throw UnsupportedError(
+        "this program cannot be exported as an artifact, because it runs on several devices and has control flow");
   }
 
  private:
@@ -229,52 +234,132 @@ class DeviceModule : public runtime::ModuleNode {
 
 }  // namespace
 
-runtime::Module CompileForDevices(const IRModule& mod, const Map<String, Target>& targets) {
-  // By the devices' numbers, the host first: it takes what no annotation decides.
-  int64_t first = 0;
+std::vector<DeviceTarget> CheckDeviceTargets(const Map<String, Target>& targets) {
+  std::vector<DeviceTarget> out;
+  Target host;
   for (const auto& [name, target] : targets) {
     const Device d = runtime::String2Device(name.view());
-    if (d.device_type != kDLCPU && d.device_type != kDLExtDev) {
-      throw UnsupportedError("no code is made for " + runtime::Device2String(d) + "; code is made for cpu and ext_dev");
+    const std::string device = relay::DeviceTypeName(d.device_type);
+    const char* kind = d.device_type == kDLCPU || d.device_type == kDLExtDev ? "llvm"
+                       : d.device_type == kDLOpenCL                          ? "opencl"
+                                                                             : nullptr;
+    if (!kind) throw UnsupportedError("no code is made for " + device + "; code is made for cpu, ext_dev and opencl");
+    if (target->kind != kind) {
+      throw UnsupportedError("the target of " + device + " is `" + target->kind.str() + "`; its code is made by " +
+                             kind);
     }
-    if (target->kind != "llvm") {
-      throw UnsupportedError("the target of " + runtime::Device2String(d) + " is `" + target->kind.str() +
-                             "`; code is made by llvm");
+    if (target->kind == "llvm") {
+      if (host.defined() && host.str() != target.str()) {
+        throw UnsupportedError("cpu and ext_dev run on one processor, and have two targets: `" + host.str() +
+                               "` and `" + target.str() + "`; give both the same");
+      }
+      host = target;
     }
-    first = first == 0 || d.device_type == kDLCPU ? d.device_type : first;
+    for (const DeviceTarget& t : out) {
+      if (t.type == d.device_type) throw runtime::ValueError("two targets are given for " + device);
+    }
+    out.push_back({d.device_type, target});
   }
-  if (first == 0) throw runtime::ValueError("no target is given");
-  IRModule planned = relay::transform::PlanDevices(static_cast<int>(first))(relay::transform::InferType()(mod));
-  for (const auto& [var, func] : planned->functions) {
-    if (!func.as<relay::FunctionNode>()) continue;
-    relay::PostOrder(Downcast<Expr>(func), [&](const Expr& e) {
+  if (out.empty()) throw runtime::ValueError("no target is given");
+  std::sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.type < b.type; });
+  return out;
+}
+
+int64_t FallbackDevice(const std::vector<DeviceTarget>& targets) {
+  for (const DeviceTarget& t : targets) {
+    if (t.type == kDLCPU) return t.type;
+  }
+  return targets[0].type;
+}
+
+namespace {
+
+/// Calls f with each device that an annotation or a copy names.
+template <class F>
+void ForNamedDevices(const IRModule& mod, F f) {
+  for (const auto& [var, func] : mod->functions) {
+    const BaseFunc& each = func;
+    if (!each.as<relay::FunctionNode>()) continue;
+    relay::PostOrder(Downcast<Expr>(each), [&](const Expr& e) {
       const auto* call = e.as<relay::CallNode>();
       if (!call) return;
-      std::vector<int64_t> devices;
       if (call->op.same_as(relay::op::on_device)) {
-        devices = {relay::AttrsAs<relay::OnDeviceAttrs>(call->attrs).device_type};
+        f(relay::AttrsAs<relay::OnDeviceAttrs>(call->attrs).device_type);
       } else if (call->op.same_as(relay::op::device_copy)) {
         const auto& copy = relay::AttrsAs<relay::DeviceCopyAttrs>(call->attrs);
-        devices = {copy.src_dev_type, copy.dst_dev_type};
-      }
-      for (int64_t device : devices) {
-        bool given = device < 0;
-        for (const auto& [name, target] : targets)
-          given = given || runtime::String2Device(name.view()).device_type == device;
-        if (given) continue;
-        throw runtime::ValueError("the program runs on " + relay::DeviceTypeName(device) +
-                                  ", for which no target is given; give one: {\"" + relay::DeviceTypeName(device) +
-                                  "\": \"llvm\"}");
+        f(copy.src_dev_type);
+        f(copy.dst_dev_type);
       }
     });
   }
+}
+
+/// What runs by the interpreter: planned, and fused on each device.
+IRModule FusedPlan(const IRModule& planned) {
   using namespace relay::transform;  // NOLINT: passes
   Pass passes = Sequential(Array<Pass>{FuseOps(-1), InferType()}, "DevicePipeline");
-  return runtime::MakeModule<DeviceModule>(passes(InferType()(planned)));
+  return passes(InferType()(planned));
+}
+
+IRModule Plan(const IRModule& mod, const std::vector<DeviceTarget>& targets, int64_t fallback) {
+  IRModule planned = relay::transform::PlanDevices(static_cast<int>(fallback))(relay::transform::InferType()(mod));
+  ForNamedDevices(planned, [&](int64_t device) {
+    bool given = device < 0;
+    for (const DeviceTarget& t : targets) given = given || t.type == device;
+    if (given) return;
+    const std::string name = relay::DeviceTypeName(device);
+    throw runtime::ValueError("the program runs on " + name + ", for which no target is given; give one: {\"" + name +
+                              "\": \"" + (device == kDLOpenCL ? "opencl" : "llvm") + "\"}");
+  });
+  return planned;
+}
+
+}  // namespace
+
+IRModule OptimizeForDevices(const IRModule& mod, const std::vector<DeviceTarget>& targets, int64_t fallback) {
+  using namespace relay::transform;  // NOLINT: passes
+  bool annotated = false;
+  ForNamedDevices(mod, [&](int64_t device) { annotated = annotated || device >= 0; });
+  // All on one device: nothing has to be planned, and every pass may run.
+  if (targets.size() == 1 && !annotated) return Optimize(mod, targets[0].target);
+  With<Target> scope(targets[0].target);
+  // Before the plan what takes operators apart where they stand, so that each part is planned. After it nothing that
+  // joins or moves expressions: they look alike and lie on different devices.
+  IRModule out = Sequential(Array<Pass>{InferType(), DynamicToStatic(), SimplifyInference(), FoldConstant(),
+                                        baton::transform::GetPass("DecomposeAll"), FoldConstant(), InferType()},
+                            "BeforeDevicePlan")(mod);
+  out = Plan(out, targets, fallback);
+  std::string why;
+  Function main = MainOf(out);
+  IRModule one = out.Copy();
+  one.CopyOnWrite()->Update(out->GetGlobalVar("main"), WithoutAnnotations(main));
+  one = Sequential(Array<Pass>{InferType(), ToGraphNormalForm(), InferType(), FuseOps(-1), InferType()},
+                   "AfterDevicePlan")(one);
+  // Control flow keeps its annotations: the interpreter asks for them.
+  return CanLowerGraph(MainOf(one), &why, true) ? one : FusedPlan(out);
+}
+
+runtime::Module CompileForDevices(const IRModule& mod, const Map<String, Target>& given) {
+  const std::vector<DeviceTarget> targets = CheckDeviceTargets(given);
+  const int64_t fallback = FallbackDevice(targets);
+  const IRModule optimized = OptimizeForDevices(mod, targets, fallback);
+  std::string why;
+  if (CanLowerGraph(MainOf(optimized), &why, true)) return MakeDeviceModule(optimized, targets, fallback);
+  for (const DeviceTarget& t : targets) {
+    if (t.target->kind == "llvm") continue;
+    throw UnsupportedError("a program that runs on " + relay::DeviceTypeName(t.type) +
+                           " is a row of operators with known shapes, and this is none: " + why +
+                           "; compile it for cpu, or give its shapes");
+  }
+  return runtime::MakeModule<DeviceModule>(optimized);
 }
 
 BATON_REGISTER_GLOBAL("driver.CompileForDevices").set_body_typed([](IRModule m, Map<String, Target> t) {
   return CompileForDevices(m, t);
+});
+/// The device of a target, as DLPack numbers them.
+BATON_REGISTER_GLOBAL("target.DeviceType").set_body_typed([](Target t) {
+  return static_cast<int64_t>(t->kind == "opencl" ? kDLOpenCL : kDLCPU);
 });
 
 }  // namespace baton::driver

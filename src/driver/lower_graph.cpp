@@ -5,16 +5,17 @@
 #include <baton/relay/functor.h>
 #include <baton/relay/lower.h>
 #include <baton/relay/op.h>
+#include <baton/relay/op/annotation.h>
 #include <baton/tir/functor.h>
 #include <baton/tir/lower.h>
 #include <baton/tir/op.h>
 
 #include <memory>
-#include <set>
 #include <unordered_map>
 
 #include "driver/compiled_graph.h"
 #include "driver/debug_source.h"
+#include "driver/kernel_table.h"
 #include "driver/plan_memory.h"
 
 namespace baton::driver {
@@ -66,26 +67,6 @@ struct Leaf {
 };
 using Leaves = std::vector<Leaf>;
 
-uint64_t BytesOf(const TensorType& t) {
-  uint64_t n = t->dtype.bytes();
-  for (const PrimExpr& d : t->shape) n *= static_cast<uint64_t>(relay::DimOf(d));
-  return n;
-}
-
-/// "fused_nn_conv2d_add_nn_relu": the operators in order, shortened.
-std::string KernelName(const Function& func) {
-  std::string name = "fused";
-  relay::PostOrder(func->body, [&](const Expr& e) {
-    const auto* call = e.as<CallNode>();
-    const auto* op = call ? call->op.as<OpNode>() : nullptr;
-    if (op && name.size() < 80) name += "_" + op->name.str();
-  });
-  for (char& c : name) {
-    if (!isalnum(static_cast<unsigned char>(c))) c = '_';
-  }
-  return name;
-}
-
 PrimExpr Handle(const tir::Var& base, uint64_t offset) {
   static const Op op = Op::GetOrCreate("tir.ptr_offset");
   return tir::Call(DataType::Handle(), op, {base, PrimExpr(static_cast<int64_t>(offset))});
@@ -94,99 +75,6 @@ PrimExpr IoHandle(const tir::Var& io, int index) {
   static const Op op = Op::GetOrCreate("tir.load_handle");
   return tir::Call(DataType::Handle(), op, {io, PrimExpr(static_cast<int64_t>(index))});
 }
-
-/// Dataflow of a body in order, inputs first; functions that are called are not entered.
-std::vector<Expr> DataflowOrder(const Expr& body) {
-  std::vector<Expr> order;
-  std::unordered_map<const Object*, bool> done;
-  std::vector<std::pair<Expr, bool>> stack{{body, false}};
-  while (!stack.empty()) {
-    auto [e, expanded] = stack.back();
-    stack.pop_back();
-    bool& d = done[e.get()];
-    if (d) continue;
-    if (expanded) {
-      d = true;
-      order.push_back(e);
-      continue;
-    }
-    stack.push_back({e, true});
-    auto push = [&](const Expr& c) {
-      auto it = done.find(c.get());
-      if (it == done.end() || !it->second) stack.push_back({c, false});
-    };
-    if (const auto* call = e.as<CallNode>()) {
-      for (size_t i = call->args.size(); i-- > 0;) push(call->args[static_cast<int64_t>(i)]);
-    } else if (const auto* t = e.as<TupleNode>()) {
-      for (size_t i = t->fields.size(); i-- > 0;) push(t->fields[static_cast<int64_t>(i)]);
-    } else if (const auto* g = e.as<TupleGetItemNode>()) {
-      push(g->tuple);
-    }
-  }
-  return order;
-}
-
-/// The kernels of all graphs, each distinct group once.
-class KernelTable {
- public:
-  GlobalVar Of(const Function& func) {
-    uint64_t h = StructuralHash(func);
-    for (auto& [f, var] : kernels_[h]) {
-      if (StructuralEqual(f, func)) return var;
-    }
-    std::string base = KernelName(func), name = base;
-    for (int i = 1; !names_.insert(name).second; ++i) name = base + "_" + std::to_string(i);
-    GlobalVar var{String(name)};
-    kernels_[h].push_back({func, var});
-    functions_.push_back({var, func});
-    return var;
-  }
-
-  /// Tells what a call of a kernel comes from, for the text of debug information.
-  void NoteOrigin(const GlobalVar& kernel, const std::string& source) { origins_[kernel.get()].push_back(source); }
-
-  /// Lowers them. `debug` (may be null) writes them down and gives their expressions lines. What they need for
-  /// workspace beyond the stack becomes a last parameter.
-  Map<GlobalVar, BaseFunc> Lower(const Target& target, DebugSource* debug) {
-    constexpr int64_t kOnStack = 64 << 10;
-    Map<GlobalVar, BaseFunc> functions;
-    for (const auto& [var, func] : functions_) {
-      Function f = debug ? debug->Kernel(var->name_hint.str(), func, origins_[var.get()]) : func;
-      tir::PrimFunc lowered = relay::LowerPrimitive(f, var->name_hint, target);
-      lowered = WithAttr(lowered, tir::attr::kDisplayName, Any(String(OperatorsOf(func))));
-      // What has no span of its own belongs to the operator that the kernel was made for.
-      if (relay::Call anchor = relay::AnchorOf(f); anchor.defined()) lowered.CopyOnWrite()->span = anchor->span;
-      functions.Set(var, lowered);
-    }
-    functions = LowerTir(IRModule(functions), target)->functions;
-    for (const auto& [var, func] : functions_) {
-      tir::PrimFunc moved = tir::WorkspaceToParameter(Downcast<tir::PrimFunc>(functions.at(var)));
-      int64_t bytes = moved->GetAttr<int64_t>(tir::attr::kWorkspaceBytes, 0);
-      if (bytes <= kOnStack) continue;
-      functions.Set(var, moved);
-      workspace_[var.get()] = static_cast<uint64_t>(bytes);
-    }
-    return functions;
-  }
-  /// Bytes that a kernel takes as its last parameter, 0 for none. Known after Lower.
-  uint64_t Workspace(const GlobalVar& kernel) const {
-    auto it = workspace_.find(kernel.get());
-    return it == workspace_.end() ? 0 : it->second;
-  }
-  const Function& FunctionOf(const GlobalVar& kernel) const {
-    for (const auto& [var, func] : functions_) {
-      if (var.same_as(kernel)) return func;
-    }
-    throw InternalError("no kernel " + kernel->name_hint.str());
-  }
-
- private:
-  std::unordered_map<uint64_t, std::vector<std::pair<Function, GlobalVar>>> kernels_;
-  std::vector<std::pair<GlobalVar, Function>> functions_;
-  std::set<std::string> names_;
-  std::unordered_map<const Object*, uint64_t> workspace_;
-  std::unordered_map<const Object*, std::vector<std::string>> origins_;
-};
 
 class GraphLowerer {
  public:
@@ -421,7 +309,7 @@ class GraphLowerer {
 
 }  // namespace
 
-bool CanLowerGraph(const Function& main, std::string* why) {
+bool CanLowerGraph(const Function& main, std::string* why, bool copies) {
   std::vector<TensorType> types;
   auto no = [&](std::string text) {
     if (why->empty()) *why = std::move(text);
@@ -440,6 +328,7 @@ bool CanLowerGraph(const Function& main, std::string* why) {
           (e->span.defined() && e->span->source_name.defined() ? " (" + e->span->source_name->name.str() + ")" : ""));
     } else if (const auto* call = e.as<CallNode>()) {
       const auto* f = call->op.as<FunctionNode>();
+      if (copies && call->op.same_as(relay::op::device_copy)) continue;
       if (!relay::IsView(call->op) && !(f && f->HasNonzeroAttr(attr::kPrimitive))) {
         const auto* op = call->op.as<OpNode>();
         return no(op ? "operator `" + op->name.str() + "` runs on the host" : "a function is called");

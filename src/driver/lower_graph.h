@@ -48,8 +48,8 @@ struct LoweredModel {
 };
 
 /// True if main is dataflow of primitive functions and views over static tensors, so that it can become one function.
-/// Else `*why` says what stands in the way.
-bool CanLowerGraph(const relay::Function& main, std::string* why);
+/// Else `*why` says what stands in the way. `copies`: copies between devices are no obstacle.
+bool CanLowerGraph(const relay::Function& main, std::string* why, bool copies = false);
 LoweredModel LowerGraph(const relay::Function& main, const Target& target, const LowerOptions& options = {});
 /// Several at once; entries are named by the strings. `CanLowerGraph` must hold for each.
 LoweredGraphs LowerGraphs(const std::vector<std::pair<std::string, relay::Function>>& graphs, const Target& target,

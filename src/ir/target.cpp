@@ -148,11 +148,11 @@ Target Target::Make(std::string_view text) {
     return w;
   };
   std::string_view kind = word();
-  static const std::vector<std::string> kinds = {"llvm", "c"};
+  static const std::vector<std::string> kinds = {"llvm", "c", "opencl"};
   if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) {
     throw runtime::ValueError("unknown target kind \"" + std::string(kind.substr(0, 40)) + "\"" +
                               support::DidYouMean(kind, kinds) +
-                              "; there are llvm and c, with options as in \"llvm -mcpu=skylake-avx512\"");
+                              "; there are llvm, c and opencl, with options as in \"llvm -mcpu=skylake-avx512\"");
   }
   n.kind = String(kind);
   for (std::string_view w = word(); !w.empty(); w = word()) {
@@ -189,7 +189,13 @@ Target Target::Make(std::string_view text) {
     }
   }
   std::vector<std::string> features;
-  if (n.mcpu.empty() && n.mtriple.empty()) {
+  if (kind == "opencl") {
+    // The program is compiled where it runs: nothing of a processor is known, and nothing is used.
+    if (!n.mcpu.empty() || !n.mtriple.empty() || !n.mattr.empty()) {
+      throw runtime::ValueError(
+          "target opencl has no options -mcpu, -mtriple and -mattr: the device's driver compiles for it");
+    }
+  } else if (n.mcpu.empty() && n.mtriple.empty()) {
     for (const std::string& f : support::CpuFeatures()) features.push_back(f);
   } else {
     const Cpu* cpu = nullptr;

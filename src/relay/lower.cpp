@@ -169,7 +169,8 @@ Array<te::Tensor> ToTensorExpressions(const Function& func, Array<te::Tensor>* i
 
 tir::PrimFunc LowerPrimitive(const Function& func, const String& name, const Target& target) {
   Call anchor = AnchorOf(func);
-  if (anchor.defined()) {
+  // Generators write for a processor's registers and caches.
+  if (anchor.defined() && !(target.defined() && target->kind == "opencl")) {
     std::vector<KernelGenerator> generators;
     {
       GeneratorTable& t = GeneratorTable::Get();

@@ -260,7 +260,15 @@ void CheckFeatures(const std::vector<std::string>& features, const std::string& 
   }
 }
 
-Module LoadArtifact(const std::string& path) { return MakeModule<LibraryModule>(path, OpenArtifact(path)); }
+const PackedFunc& ProgramFunction(const char* name);  // executor.cpp
+
+Module LoadArtifact(const std::string& path) {
+  Artifact artifact = OpenArtifact(path);
+  const bool devices = artifact.desc.program.rfind("{\"devices\"", 0) == 0;
+  const Module m = MakeModule<LibraryModule>(path, std::move(artifact));
+  if (devices) ProgramFunction("vm.ImportDeviceCode")(m);
+  return m;
+}
 
 std::string ReadManifest(const std::string& path) { return std::string(OpenArtifact(path).manifest); }
 

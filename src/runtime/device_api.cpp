@@ -4,6 +4,7 @@
 #include <baton/runtime/registry.h>
 #include <baton/support/machine.h>
 #include <baton/support/text.h>
+#include <dlfcn.h>
 #include <sys/mman.h>
 
 #include <atomic>
@@ -13,6 +14,18 @@
 
 namespace baton::runtime {
 using support::Cat;
+
+/// Loads a library that lies beside this one; what registers itself in it is there then. Gives what went wrong.
+std::string LoadBeside(const char* library) {
+  Dl_info self{};
+  dladdr(reinterpret_cast<const void*>(&LoadBeside), &self);
+  std::string path = self.dli_fname ? self.dli_fname : "";
+  path = path.substr(0, path.rfind('/') + 1) + library;
+  if (dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL)) return "";
+  const char* why = dlerror();
+  return why ? why : path;
+}
+
 namespace {
 
 struct Named {
@@ -56,6 +69,17 @@ class CpuApi final : public DeviceAPI {
   }
 };
 
+/// The implementation, null if there is none. That of OpenCL is a library that is loaded when it is first asked for.
+DeviceAPI* Find(Device d, std::string* why = nullptr) {
+  if (d.device_type <= 0 || d.device_type >= kMaxType) return nullptr;
+  std::atomic<DeviceAPI*>& slot = table[d.device_type];
+  if (!slot.load(std::memory_order_acquire) && d.device_type == kDLOpenCL) {
+    std::string failed = LoadBeside("libbaton_opencl.so");
+    if (why) *why = std::move(failed);
+  }
+  return slot.load(std::memory_order_acquire);
+}
+
 }  // namespace
 
 std::string Device2String(Device d) {
@@ -92,13 +116,17 @@ DeviceAPI* DeviceAPI::Get(Device d) {
     static CpuApi cpu;
     return &cpu;
   }
-  DeviceAPI* api =
-      d.device_type > 0 && d.device_type < kMaxType ? table[d.device_type].load(std::memory_order_acquire) : nullptr;
+  std::string why;
+  DeviceAPI* api = Find(d, &why);
   if (!api) {
-    throw RuntimeError(
-        Cat("device `", Device2String(d), "` is not available: this build of Baton has no support for it"));
+    throw RuntimeError(Cat("device `", Device2String(d),
+                           "` is not available: this build of Baton has no support for it", why.empty() ? "" : ": ",
+                           why));
   }
-  if (!api->Exists(d)) throw RuntimeError(Cat("device `", Device2String(d), "` does not exist on this machine"));
+  if (!api->Exists(d)) {
+    api->Sync(d);  // an implementation that knows why says so
+    throw RuntimeError(Cat("device `", Device2String(d), "` does not exist on this machine"));
+  }
   return api;
 }
 
@@ -117,7 +145,7 @@ BATON_REGISTER_GLOBAL("runtime.Device2String").set_body_typed(Device2String);
 BATON_REGISTER_GLOBAL("runtime.String2Device").set_body_typed([](std::string s) { return String2Device(s); });
 BATON_REGISTER_GLOBAL("runtime.DeviceExists").set_body_typed([](Device d) {
   if (d.device_type == kDLCPU) return d.device_id >= 0;
-  DeviceAPI* api = d.device_type > 0 && d.device_type < kMaxType ? table[d.device_type].load() : nullptr;
+  DeviceAPI* api = Find(d);
   return api && api->Exists(d);
 });
 BATON_REGISTER_GLOBAL("runtime.DeviceSync").set_body_typed([](Device d) { DeviceAPI::Get(d)->Sync(d); });

@@ -6,7 +6,6 @@
 #include <baton/runtime/params.h>
 #include <baton/runtime/registry.h>
 #include <baton/support/text.h>
-#include <dlfcn.h>
 
 #include <atomic>
 
@@ -312,35 +311,40 @@ PackedFunc Executor::GetFunction(std::string_view name, const ObjectPtr<Object>&
 
 }  // namespace
 
-namespace {
+std::string LoadBeside(const char* library);  // device_api.cpp
 
-/// The function that makes executors of the virtual machine, from its library, which lies beside this one.
-const PackedFunc& VmCreator() {
-  const PackedFunc* create = Registry::Get("vm.CreateExecutor");
-  if (!create) {
-    Dl_info self{};
-    dladdr(reinterpret_cast<const void*>(&BatonAbiVersion), &self);
-    std::string path = self.dli_fname ? self.dli_fname : "";
-    path = path.substr(0, path.rfind('/') + 1) + "libbaton_vm.so";
-    if (!dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL)) {
-      const char* why = dlerror();
+/// A function of the library that runs programs, which lies beside this one.
+const PackedFunc& ProgramFunction(const char* name) {
+  const PackedFunc* f = Registry::Get(name);
+  if (!f) {
+    const std::string why = LoadBeside("libbaton_vm.so");
+    if (!why.empty()) {
       throw RuntimeError(
-          Cat("the model has control flow or open shapes and needs the library libbaton_vm.so beside "
+          Cat("the model has control flow, open shapes or several devices and needs the library libbaton_vm.so beside "
               "libbaton_runtime.so: ",
-              why ? why : path));
+              why));
     }
-    create = Registry::Get("vm.CreateExecutor");
+    f = Registry::Get(name);
   }
-  if (!create) throw RuntimeError("libbaton_vm.so is of another version");
-  return *create;
+  if (!f) throw RuntimeError("libbaton_vm.so is of another version");
+  return *f;
 }
 
-}  // namespace
+Module CreateExecutorOn(const Module& code, const Args& devices) {
+  const ExecutableDesc* desc = code.defined() ? code->GetExecutable() : nullptr;
+  if (desc && !desc->program.empty()) {
+    std::vector<BatonValue> values(devices.values, devices.values + devices.num_args);
+    const Any self(code);
+    values.insert(values.begin(), self.raw());
+    return ProgramFunction("vm.CreateExecutor").CallPacked(values.data(), static_cast<int>(values.size())).As<Module>();
+  }
+  return MakeModule<Executor>(code, devices.size() ? devices[0].As<Device>() : Cpu());
+}
 
 Module CreateExecutor(const Module& code, Device device) {
-  const ExecutableDesc* desc = code.defined() ? code->GetExecutable() : nullptr;
-  if (desc && !desc->program.empty()) return VmCreator()(code, device).As<Module>();
-  return MakeModule<Executor>(code, device);
+  const Any given(device);
+  const BatonValue value = given.raw();
+  return CreateExecutorOn(code, Args{&value, 1});
 }
 
 }  // namespace baton::runtime

@@ -10,7 +10,8 @@
 namespace baton::runtime {
 using support::Cat;
 
-Module LoadArtifact(const std::string& path);  // artifact.cpp
+Module LoadArtifact(const std::string& path);                      // artifact.cpp
+Module CreateExecutorOn(const Module& code, const Args& devices);  // executor.cpp
 
 void* ModuleNode::GetSymbol(const char*) { return nullptr; }
 const ExecutableDesc* ModuleNode::GetExecutable() const { return nullptr; }
@@ -46,9 +47,7 @@ PackedFunc Module::GetFunction(std::string_view name, bool query_imports) const 
   PackedFunc f = get()->GetFunction(name, data_);
   if (f.defined()) return f;
   if (name == "default" && get()->GetExecutable()) {
-    return PackedFunc([self = *this](Args args, RetValue* rv) {
-      *rv = CreateExecutor(self, args.size() ? args[0].As<Device>() : Cpu());
-    });
+    return PackedFunc([self = *this](Args args, RetValue* rv) { *rv = CreateExecutorOn(self, args); });
   }
   if (query_imports) {
     for (const Module& m : get()->imports()) {

@@ -115,7 +115,9 @@ struct Stage {
 class Lowerer {
  public:
   Lowerer(const Array<Tensor>& inputs, const Array<Tensor>& outputs, const Target& target)
-      : inputs_(inputs), outputs_(outputs), target_(target) {}
+      : inputs_(inputs), outputs_(outputs), target_(target), work_items_(target.defined() && target->kind == "opencl") {
+    scalar_reduce_ = work_items_;
+  }
 
   tir::PrimFunc Run(const String& name) {
     Parameters();
@@ -528,7 +530,7 @@ class Lowerer {
       size_t prefix = first->axes.size();
       size_t next = at + 1;
       double work = first->work;
-      for (; next < stages_.size(); ++next) {
+      for (; next < stages_.size() && !work_items_; ++next) {
         Stage* s = stages_[next].get();
         if (s->info->external) break;
         size_t p = SharedPrefix(group, *s, prefix);
@@ -726,14 +728,13 @@ class Lowerer {
   }
   /// Loops over the axes around `body`; the outermost are joined and parallel if the work is worth it.
   Stmt OuterLoops(const std::vector<Axis>& axes, Stmt body, double work) {
-    bool parallel = work >= kParallelWork;
+    bool parallel = work >= kParallelWork && !work_items_;
     double n = 1;
-    size_t fuse = 0;
+    size_t fuse = work_items_ ? axes.size() : 0;
     if (parallel) {
       while (fuse < axes.size() && n < 16) n *= static_cast<double>(SizeOf(axes[fuse++].extent));
-      if (n < 2) parallel = false;
+      if (n < 2) fuse = 0;
     }
-    if (!parallel) fuse = 0;
     for (size_t i = axes.size(); i-- > fuse;) {
       if (!tir::is_const_int(axes[i].extent, 1)) {
         body = MakeFor(axes[i].var, axes[i].extent, ForKind::kSerial, body);
@@ -751,6 +752,7 @@ class Lowerer {
         outer.push_back(axes[i]);
       }
     }
+    if (outer.empty()) return body;
     if (outer.size() == 1) return MakeFor(outer[0].var, outer[0].extent, ForKind::kParallel, body);
     Var f("fused");
     PrimExpr total = 1, rest = f;
@@ -1046,6 +1048,11 @@ class Lowerer {
     Analyzer an;
     for (const Axis& a : axes) an.Bind(a.var, 0, a.extent);
     for (Store& s : stores) s.index = an.Simplify(s.index), s.value = an.Simplify(s.value);
+    if (work_items_) {
+      Array<Stmt> all;
+      for (const Store& s : stores) all.push_back(MakeStore(s.buffer, s.index, s.value));
+      return OuterLoops(axes, tir::SeqStmt::Flatten(all), work);
+    }
     SplitAxes(&axes, &stores, &an);
     // Split axes where guarded reads begin and end, so that the parts have no guards.
     if (depth < 3) {
@@ -1372,7 +1379,7 @@ class Lowerer {
     for (const Axis& a : s.raxes) an.Bind(a.var, 0, a.extent);
     size_t num = values.size();
     // A window that leaves the input does so at the borders: the inside is computed without asking.
-    if (outermost && depth < 2) {
+    if (outermost && depth < 2 && !work_items_) {
       for (size_t i = axes.size(); i-- > 0;) {
         std::vector<int64_t> cuts = CutPoints(values, axes[i], &an);
         if (cuts.empty() || cuts.size() > 4) continue;
@@ -1665,6 +1672,7 @@ class Lowerer {
   std::vector<std::unique_ptr<Stage>> stages_;
   std::vector<Buffer> workspace_;
   bool scalar_reduce_ = false;
+  bool work_items_;  // a device of many threads: each stage a nest whose data axes are one parallel loop, no vectors
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <baton/runtime/registry.h>
 #include <baton/support/nearest.h>
 #include <baton/support/text.h>
+#include <baton/vm/device_graph.h>
 #include <baton/vm/program.h>
 
 #include <atomic>
@@ -285,6 +286,12 @@ BATON_REGISTER_GLOBAL("vm.CreateExecutor").set_body(PackedFunc([](Args args, Ret
   const Module code = args[0].As<Module>();
   const runtime::ExecutableDesc* desc = code.defined() ? code->GetExecutable() : nullptr;
   if (!desc || desc->program.empty()) throw ValueError("the module holds no program of the virtual machine");
+  if (IsDeviceGraph(desc->program)) {
+    std::vector<Device> devices;
+    for (int i = 1; i < args.size(); ++i) devices.push_back(args[i].As<Device>());
+    *rv = CreateDeviceExecutor(code, devices);
+    return;
+  }
   auto exe = std::make_shared<Executable>();
   exe->program = Program::Load(desc->program, desc->constants, desc->constants_bytes, code);
   exe->code = code;

@@ -20,11 +20,27 @@ def _module(mod):
 
 
 def _target(target):
-    if isinstance(target, dict):
-        target = target if "kind" in target else next(iter(target.values()))
+    if isinstance(target, dict) and "kind" not in target:
+        (target,) = target.values()
     if isinstance(target, (list, tuple)):
         (target,) = target
     return get_global_func("target.TargetCurrent")(False) if target is None else Target(target)
+
+
+def _targets(target):
+    """Targets by the names of devices, where `target` has several; else None."""
+    if isinstance(target, dict) and "kind" not in target:
+        rows = [(_device_name(device), Target(value)) for device, value in target.items()]
+    elif isinstance(target, (list, tuple)):
+        rows = [(_device_name(Target(value).device_type), Target(value)) for value in target]
+    else:
+        return None
+    if not rows:
+        raise ValueError("no target is given")
+    named = dict(rows)
+    if len(named) < len(rows):
+        raise ValueError(f"two targets are given for one device: {', '.join(name for name, _ in rows)}")
+    return named if len(named) > 1 else None
 
 
 def _bind(mod, params):
@@ -49,13 +65,15 @@ def build(ir_mod, target=None, target_host=None, executor=None, runtime=None, wo
         model = graph_executor.GraphModule(lib["default"](baton.cpu()))
 
     params: arrays by the name of `main`'s parameters; they become part of the code. target: as "llvm -mcpu=skylake";
-    without one the current target, else this machine. A dict gives a target for each device: {"cpu": "llvm", "ext_dev":
-    "llvm"}; such a program is planned by `relay.transform.PlanDevices`. `executor`, `runtime` and `target_host` are accepted for old programs:
-    there is one engine, and the host is the target's.
+    without one the current target, else this machine; "opencl" puts the whole program on an OpenCL device. A dict gives a
+    target for each device, {"cpu": "llvm", "opencl": "opencl"}, a list the same for the devices of its targets; such a
+    program is planned by `relay.transform.PlanDevices`, and runs on `lib["default"](baton.cpu(), baton.opencl(0))`.
+    `executor`, `runtime` and `target_host` are accepted for old programs: there is one engine, and the host is cpu.
     """
     mod = _bind(_module(ir_mod), params)
-    if isinstance(target, dict) and "kind" not in target and len(target) > 1:
-        return get_global_func("driver.CompileForDevices")(mod, {_device_name(k): Target(v) for k, v in target.items()})
+    targets = _targets(target)
+    if targets:
+        return get_global_func("driver.CompileForDevices")(mod, targets)
     return get_global_func("driver.Compile")(mod, _target(target))
 
 

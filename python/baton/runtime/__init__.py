@@ -7,7 +7,7 @@ from .._ffi.object import generated_class
 from . import container, data_type, devices, module, ndarray, object
 from .container import ADT, Array, Map, ShapeTuple, String, tuple_object
 from .data_type import DataType, DataTypeCode
-from .devices import cpu, cuda, device, gpu, metal, opencl, rocm, vulkan
+from .devices import cl, cpu, cuda, device, gpu, metal, opencl, rocm, vulkan
 from .module import BenchmarkResult, Module, enabled, load_module, system_lib
 from .ndarray import NDArray
 from .params import load_param_dict, save_param_dict

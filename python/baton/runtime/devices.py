@@ -54,3 +54,32 @@ def exists(dev):
 def sync(dev):
     """Waits until all that was asked of the device is done."""
     get_global_func("runtime.DeviceSync")(dev)
+
+
+def _attribute(name, doc):
+    def get(dev):
+        return get_global_func("opencl.DeviceAttribute")(dev.device_id, name) if dev.device_type == 4 and exists(dev) else None
+
+    return property(get, doc=doc)
+
+
+_kind_name = Device.device_name.__get__
+Device.exist = property(exists)
+Device.sync = sync
+Device.device_name = property(
+    lambda dev: _attribute("device_name", "").fget(dev) or _kind_name(dev),
+    doc="What the device calls itself; for the CPU, and for a device that is not there, the name of its kind.")
+for _name, _doc in {
+        "compute_version": "Version of the device's programming interface, as \"3.0\".",
+        "driver_version": "Version of the device's driver.",
+        "vendor": "Who makes the device.",
+        "kind": "What the device is: cpu, gpu, accelerator or other.",
+        "max_threads_per_block": "Most work-items in a group.",
+        "max_thread_dimensions": "Most work-items in a group along each of three dimensions.",
+        "max_shared_memory_per_block": "Bytes of memory that a group shares.",
+        "max_clock_rate": "Highest clock, in kHz.",
+        "multi_processor_count": "Compute units.",
+        "total_global_memory": "Bytes of the device's memory.",
+        "l2_cache_size_bytes": "Bytes of the cache in front of it.",
+}.items():
+    setattr(Device, _name, _attribute(_name, f"{_doc} None where the device is the CPU, or is not there."))

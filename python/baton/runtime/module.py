@@ -83,13 +83,19 @@ class Module(Object):
         import time
         func = self.get_function(func_name)
 
+        def wait():  # devices with a queue of their own go on when a call is over
+            if dev is not None and dev.device_type != 1:
+                get_global_func("runtime.DeviceSync")(dev)
+
         def evaluate(*args):
             count = number
             func(*args)  # the first call pays for what is made once
+            wait()
             while min_repeat_ms:
                 begin = time.perf_counter()
                 for _ in range(count):
                     func(*args)
+                wait()
                 spent = (time.perf_counter() - begin) * 1e3
                 if spent >= min_repeat_ms:
                     break
@@ -101,6 +107,7 @@ class Module(Object):
                 begin = time.perf_counter()
                 for _ in range(count):
                     func(*args)
+                wait()
                 results.append((time.perf_counter() - begin) / count)
             return BenchmarkResult(results)
 
@@ -130,7 +137,11 @@ ProfileResult = collections.namedtuple("ProfileResult", ["mean", "results"])
 
 
 def load_module(path, fmt=""):
-    """Loads what `export_library` wrote."""
+    """Loads what `export_library` wrote; and of an OpenCL module, the file.cl that `save` wrote."""
+    if str(path).endswith(".cl") or fmt in ("cl", "opencl"):
+        from .devices import exists, opencl
+        exists(opencl(0))  # loads the library that knows such modules
+        return get_global_func("opencl.LoadModule")(str(path))
     return get_global_func("runtime.ModuleLoadFromFile")(str(path))
 
 

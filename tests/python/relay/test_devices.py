@@ -342,7 +342,7 @@ def test_build_with_a_target_for_each_device():
         run.set_input(name, value)
     run.run()
     np.testing.assert_array_equal(run.get_output(0).numpy(), (args[0] + args[1]) * args[2])
-    with pytest.raises(tvm.error.TVMError, match="no code is made for opencl"):
+    with pytest.raises(tvm.error.TVMError, match="the target of opencl is `llvm`; its code is made by opencl"):
         relay.build(mod, target={"cpu": "llvm", "opencl": "llvm"})
     other = relay.parse(_HEAD + _main("multiply(on_device(add(%x, %y), device_type=2), %z)"))
     with pytest.raises(ValueError, match="for which no target is given"):

@@ -8,8 +8,10 @@
 #include <cstring>
 #include <string>
 
-namespace baton::driver {
+namespace baton::vm {
 namespace {
+
+using runtime::Device;
 
 class SecondDevice final : public runtime::DeviceAPI {
  public:
@@ -21,7 +23,14 @@ class SecondDevice final : public runtime::DeviceAPI {
     return p;
   }
   void Free(Device, void* data) noexcept override { free(data); }
-  void Copy(const void* from, Device, void* to, Device, size_t bytes) override {
+  void Copy(const void* from, Device a, void* to, Device b, size_t bytes) override {
+    // Memory of a third device is not the host's: who knows it copies, and takes this one for the CPU.
+    for (const Device& other : {a, b}) {
+      if (other.device_type == kDLCPU || other.device_type == kDLExtDev) continue;
+      const Device host{kDLCPU, 0};
+      return Get(other)->Copy(from, runtime::operator==(other, a) ? a : host, to,
+                              runtime::operator==(other, b) ? b : host, bytes);
+    }
     if (bytes) std::memmove(to, from, bytes);
   }
 };
@@ -32,4 +41,4 @@ const bool registered = [] {
 }();
 
 }  // namespace
-}  // namespace baton::driver
+}  // namespace baton::vm

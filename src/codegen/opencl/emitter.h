@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <baton/tir/stmt.h>
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace baton::codegen::opencl {
+
+/// What a text needs of the language beyond OpenCL C 1.2: extensions, and functions of `builtins.cpp` by name.
+struct Needs {
+  bool fp64 = false;
+  std::set<std::string> builtins;
+};
+
+/// The definitions of functions, in an order in which each comes after what it calls.
+std::string Definitions(const std::set<std::string>& names);
+
+/// "float" for a scalar in a register; bool is a bool, a half float its bits.
+std::string TypeName(DataType t, Needs* needs);
+/// The same in memory, where bool is a byte.
+std::string MemoryTypeName(DataType t, Needs* needs);
+
+/// A kernel to be: `body` for each value of `index` below `items`.
+struct KernelBody {
+  std::string name;
+  int64_t items = 1;
+  tir::Var index;                                   ///< null: one work-item
+  std::vector<std::pair<tir::Var, PrimExpr>> lets;  ///< values around the body
+  tir::Stmt body;
+};
+
+/// The text of a kernel. `*args` gets the data variables of the buffers that it takes, in order: two parameters each,
+/// the buffer and the offset of the first byte.
+std::string EmitKernel(const KernelBody& kernel, const std::string& function, Needs* needs,
+                       std::vector<const Object*>* args);
+
+}  // namespace baton::codegen::opencl

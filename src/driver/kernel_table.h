@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernels of lowered graphs: one for each distinct group of fused operators.
+#pragma once
+
+#include <baton/ir/module.h>
+#include <baton/ir/target.h>
+#include <baton/relay/expr.h>
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace baton::driver {
+
+class DebugSource;
+
+/// Bytes of a tensor whose shape is known.
+uint64_t BytesOf(const TensorType& t);
+/// Dataflow of a body in order, inputs first; functions that are called are not entered.
+std::vector<relay::Expr> DataflowOrder(const relay::Expr& body);
+
+class KernelTable {
+ public:
+  /// The kernel of a primitive function; the same for functions of equal structure.
+  GlobalVar Of(const relay::Function& func);
+  /// Tells what a call of a kernel comes from, for the text of debug information.
+  void NoteOrigin(const GlobalVar& kernel, const std::string& source) { origins_[kernel.get()].push_back(source); }
+
+  /// Lowers them for a processor. `debug` (may be null) writes them down and gives their expressions lines. What they
+  /// need for workspace beyond the stack becomes a last parameter.
+  Map<GlobalVar, BaseFunc> Lower(const Target& target, DebugSource* debug);
+  /// The loops that they are before any lowering.
+  Map<GlobalVar, BaseFunc> Loops(const Target& target, DebugSource* debug);
+  /// Bytes that a kernel takes as its last parameter, 0 for none. Known after Lower.
+  uint64_t Workspace(const GlobalVar& kernel) const {
+    auto it = workspace_.find(kernel.get());
+    return it == workspace_.end() ? 0 : it->second;
+  }
+  const relay::Function& FunctionOf(const GlobalVar& kernel) const;
+
+ private:
+  std::unordered_map<uint64_t, std::vector<std::pair<relay::Function, GlobalVar>>> kernels_;
+  std::vector<std::pair<GlobalVar, relay::Function>> functions_;
+  std::set<std::string> names_;
+  std::unordered_map<const Object*, uint64_t> workspace_;
+  std::unordered_map<const Object*, std::vector<std::string>> origins_;
+};
+
+}  // namespace baton::driver

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <baton/runtime/registry.h>
+#include <baton/support/json.h>
+#include <baton/support/text.h>
+#include <baton/vm/device_graph.h>
+
+namespace baton::vm {
+
+using runtime::RuntimeError;
+using support::Cat;
+using support::Json;
+
+std::string DeviceGraph::Save() const {
+  std::string out;
+  support::JsonWriter w(&out);
+  auto place = [&](const DevicePlace& p) {
+    w.BeginArray();
+    w.Int(p.kind);
+    w.Int(p.device);
+    w.Int(p.at);
+    w.EndArray();
+  };
+  auto integers = [&](const char* key, const std::vector<int64_t>& values) {
+    w.Key(key);
+    w.BeginArray();
+    for (int64_t v : values) w.Int(v);
+    w.EndArray();
+  };
+  w.BeginObject();
+  w.Key("devices");
+  w.BeginArray();
+  for (const GraphDevice& d : devices) {
+    w.BeginObject();
+    w.Key("type");
+    w.Int(d.type);
+    w.Key("arena_bytes");
+    w.Int(static_cast<int64_t>(d.arena_bytes));
+    w.Key("constants");
+    w.BeginArray();
+    w.Int(static_cast<int64_t>(d.constants_begin));
+    w.Int(static_cast<int64_t>(d.constants_bytes));
+    w.EndArray();
+    w.Key("code");
+    w.String(d.code);
+    w.EndObject();
+  }
+  w.EndArray();
+  integers("inputs", inputs);
+  integers("outputs", outputs);
+  w.Key("steps");
+  w.BeginArray();
+  for (const GraphStep& s : steps) {
+    w.BeginObject();
+    w.Key("symbol");
+    w.String(s.symbol);
+    w.Key("device");
+    w.Int(s.device);
+    w.Key("bytes");
+    w.Int(static_cast<int64_t>(s.bytes));
+    w.Key("args");
+    w.BeginArray();
+    for (const DevicePlace& p : s.args) place(p);
+    w.EndArray();
+    w.EndObject();
+  }
+  w.EndArray();
+  w.EndObject();
+  return out;
+}
+
+DeviceGraph DeviceGraph::Load(std::string_view text, size_t num_inputs, size_t num_outputs, uint64_t constants_bytes) {
+  DeviceGraph g;
+  try {
+    const Json j = Json::Parse(text, "program");
+    auto size = [](const Json& v) {
+      if (v.AsInt() < 0 || v.AsInt() > (int64_t{1} << 62)) throw RuntimeError("a size that is not possible");
+      return static_cast<uint64_t>(v.AsInt());
+    };
+    for (const Json& d : j.At("devices").AsArray()) {
+      GraphDevice out;
+      out.type = d.At("type").AsInt();
+      out.arena_bytes = size(d.At("arena_bytes"));
+      out.constants_begin = size(d.At("constants")[0]);
+      out.constants_bytes = size(d.At("constants")[1]);
+      out.code = d.At("code").AsString();
+      if (out.type < 1 || out.type > 63) throw RuntimeError("a device of no type");
+      if (out.constants_begin % 64 || out.constants_begin > constants_bytes ||
+          out.constants_bytes > constants_bytes - out.constants_begin) {
+        throw RuntimeError("constants outside of the file");
+      }
+      g.devices.push_back(std::move(out));
+    }
+    auto device = [&](const Json& v) {
+      const int64_t d = v.AsInt();
+      if (d < 0 || d >= static_cast<int64_t>(g.devices.size())) throw RuntimeError("a device that is not there");
+      return d;
+    };
+    for (const Json& d : j.At("inputs").AsArray()) g.inputs.push_back(device(d));
+    for (const Json& d : j.At("outputs").AsArray()) g.outputs.push_back(device(d));
+    if (g.inputs.size() != num_inputs || g.outputs.size() != num_outputs) {
+      throw RuntimeError("another number of inputs or outputs");
+    }
+    for (const Json& s : j.At("steps").AsArray()) {
+      GraphStep out;
+      out.symbol = s.At("symbol").AsString();
+      out.device = device(s.At("device"));
+      out.bytes = size(s.At("bytes"));
+      for (const Json& a : s.At("args").AsArray()) {
+        DevicePlace p{a[0].AsInt(), device(a[1]), static_cast<int64_t>(size(a[2]))};
+        const GraphDevice& on = g.devices[static_cast<size_t>(p.device)];
+        const auto at = static_cast<uint64_t>(p.at);
+        const bool copy = out.symbol.empty();
+        bool good = p.kind == DevicePlace::kIo ? at < num_inputs + num_outputs : false;
+        if (p.kind == DevicePlace::kConstant || p.kind == DevicePlace::kArena) {
+          const uint64_t all = p.kind == DevicePlace::kArena ? on.arena_bytes : on.constants_bytes;
+          good = at <= all && (!copy || out.bytes <= all - at);
+        }
+        if (!good || (!copy && p.device != out.device)) throw RuntimeError("a place that is not there");
+        out.args.push_back(p);
+      }
+      if (out.symbol.empty() && out.args.size() != 2) throw RuntimeError("a copy of other than two places");
+      g.steps.push_back(std::move(out));
+    }
+    return g;
+  } catch (const runtime::Error&) {
+    throw;
+  } catch (const std::exception& e) {
+    throw RuntimeError(e.what());
+  }
+}
+
+runtime::Module CreateOpenCLModule(const std::string& text) {
+  const PackedFunc* create = Registry::Get("opencl.CreateModule");
+  if (!create) {
+    // Asking for the device loads the library that knows it.
+    const DLDevice device{kDLOpenCL, 0};
+    if (const PackedFunc* exists = Registry::Get("runtime.DeviceExists")) (*exists)(device);
+    create = Registry::Get("opencl.CreateModule");
+  }
+  if (!create) {
+    throw RuntimeError(
+        "the program has code for OpenCL, which needs the library libbaton_opencl.so beside libbaton_vm.so");
+  }
+  return (*create)(text).As<runtime::Module>();
+}
+
+void ImportDeviceCode(const runtime::Module& code) {
+  for (const runtime::Module& m : code->imports()) {
+    if (std::string_view(m->type_key()) == "opencl") return;
+  }
+  const runtime::ExecutableDesc* desc = code->GetExecutable();
+  if (!desc) return;
+  const DeviceGraph graph =
+      DeviceGraph::Load(desc->program, desc->inputs.size(), desc->outputs.size(), desc->constants_bytes);
+  for (const GraphDevice& d : graph.devices) {
+    if (d.code.empty()) continue;
+    code->Import(CreateOpenCLModule(d.code));
+  }
+}
+
+namespace {
+BATON_REGISTER_GLOBAL("vm.ImportDeviceCode").set_body_typed([](runtime::Module code) { ImportDeviceCode(code); });
+}  // namespace
+
+}  // namespace baton::vm

@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whole models on OpenCL, and models on the CPU and a second device: the values are those of one device (DV-025)."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import baton as tvm
+from baton import relay
+from baton.contrib import graph_executor
+
+_HEAD = '#[version = "0.0.5"]\n'
+
+
+def _random(mod, seed=0):
+    rng = np.random.default_rng(seed)
+    arrays = {}
+    for p in mod["main"].params:
+        t = p.type_annotation
+        arrays[p.name_hint] = rng.standard_normal([int(d) for d in t.shape]).astype(t.dtype)
+    return arrays
+
+
+def _run(lib, devices, arrays):
+    model = graph_executor.GraphModule(lib["default"](*devices))
+    model.run(**arrays)
+    return [model.get_output(i).numpy() for i in range(model.get_num_outputs())]
+
+
+def _agree(got, want, rtol=1e-5, atol=1e-5):
+    assert len(got) == len(want)
+    for a, b in zip(got, want, strict=True):
+        np.testing.assert_allclose(a, b, rtol=rtol, atol=atol)
+
+
+def _conv_net():
+    x = relay.var("x", shape=(1, 3, 20, 20))
+    y = relay.nn.relu(relay.nn.bias_add(relay.nn.conv2d(x, relay.var("w1", shape=(8, 3, 3, 3)), padding=(1, 1)), relay.var("b1", shape=(8,))))
+    y = relay.nn.max_pool2d(y, pool_size=(2, 2), strides=(2, 2))
+    y = relay.nn.conv2d(y, relay.var("w2", shape=(16, 8, 3, 3)), strides=(2, 2))
+    y = relay.nn.batch_flatten(relay.sigmoid(y))
+    y = relay.nn.softmax(relay.nn.dense(y, relay.var("w3", shape=(10, 256))))
+    return tvm.IRModule.from_expr(relay.Function(relay.analysis.free_vars(y), y))
+
+
+def _attention():
+    q, k, v = (relay.var(n, shape=(2, 16, 24)) for n in "qkv")
+    s = relay.nn.softmax(relay.nn.batch_matmul(q, k) * relay.const(0.2))
+    y = relay.nn.batch_matmul(s, relay.transpose(v, (0, 2, 1)))
+    y = relay.nn.layer_norm(y + q, relay.var("g", shape=(24,)), relay.var("b", shape=(24,)))
+    y = relay.Tuple([relay.nn.dense(relay.reshape(y, (32, 24)), relay.var("w", shape=(48, 24))), relay.mean(relay.erf(y), axis=[1, 2])])
+    return tvm.IRModule.from_expr(relay.Function(relay.analysis.free_vars(y), y))
+
+
+@pytest.mark.parametrize("make", [_conv_net, _attention])
+def test_a_whole_model(device, make, tmp_path):  # DV-025, MO-014
+    mod = make()
+    arrays = _random(mod)
+    params = {k: v for k, v in arrays.items() if k[0] in "wgb"}
+    inputs = {k: v for k, v in arrays.items() if k not in params}
+    want = _run(relay.build(mod, target="llvm", params=params), [tvm.cpu()], inputs)
+    lib = relay.build(mod, target="opencl", params=params)
+    assert lib.imported_modules[0].type_key == "opencl" and lib.get_source("opencl") == lib.imported_modules[0].get_source()
+    _agree(_run(lib, [device], inputs), want)
+    assert {s["device"] for s in json.loads(lib.get_source("json"))["steps"]} == {0}
+    lib.export_library(tmp_path / "m.so")
+    again = tvm.runtime.load_module(tmp_path / "m.so")
+    assert again.imported_modules[0].get_source() == lib.get_source("opencl")
+    _agree(_run(again, [device], inputs), want)
+
+
+_T = "Tensor[(8, 8), float32]"
+_XYZ = f"%x: {_T}, %y: {_T}, %z: {_T}"
+# Each with the device of the annotations as D: what crosses, and how often.
+_PROGRAMS = {
+    "DV-007 one copy": ("multiply(on_device(add(%x, %y), device_type=D), %z)", 1),
+    "DV-018 a copy of the user's": ("multiply(device_copy(add(%x, %y), src_dev_type=D, dst_dev_type=1), %z)", 1),
+    "DV-010 all there": ("on_device(nn.relu(add(%x, %y)), device_type=D, is_fixed=True)", 0),
+    "there and back": ("add(on_device(exp(on_device(tanh(%x), device_type=1)), device_type=D), %y)", 2),
+    "shared by two": ("let %a = on_device(tanh(%x), device_type=1); let %b = on_device(exp(%a), device_type=D);"
+                      " let %c = on_device(negative(%a), device_type=D); add(on_device(exp(%a), device_type=1), on_device(add(%b, %c), device_type=D))", 2),
+    "a shared input": ("add(multiply(%x, %y), on_device(multiply(%x, %z), device_type=D))", None),
+    "tuples": ("let %t = on_device(split(%x, indices_or_sections=2, axis=1), device_type=D); concatenate((%t.0, nn.relu(%t.1), %y), axis=1)",
+               None),
+    "views": ("let %a = on_device(reshape(add(%x, %y), newshape=[64]), device_type=D); reshape(multiply(%a, %a), newshape=[8, 8])", 1),
+    "constants": ("add(on_device(multiply(%x, meta[relay.Constant][0]), device_type=D), meta[relay.Constant][0])", 1),
+    "an input is an output": ("(%x, on_device(negative(%y), device_type=D), %x)", 1),
+}
+
+
+def _parse(body, number):
+    text = body.replace("=D", f"={number}").replace("meta[relay.Constant][0]", "%k")
+    mod = relay.parse(_HEAD + f"def @main({_XYZ}{', %k: ' + _T if '%k' in text else ''}) {{ {text} }}")
+    if "%k" not in text:
+        return mod, {}
+    return mod, {"k": np.arange(64, dtype="float32").reshape(8, 8) / 10}
+
+
+def _second(request, name):
+    return request.getfixturevalue("device") if name == "opencl" else tvm.device(name)
+
+
+@pytest.mark.parametrize("second", ["ext_dev", "opencl"])
+@pytest.mark.parametrize("name", _PROGRAMS)
+def test_two_devices(request, name, second, tmp_path):  # DV-025
+    device = _second(request, second)
+    body, copies = _PROGRAMS[name]
+    one, params = _parse(body, 1)
+    two, _ = _parse(body, device.device_type)
+    arrays = {k: v for k, v in _random(one).items() if k not in params}
+    want = _run(relay.build(one.__class__.from_expr(_plain(one["main"])), target="llvm", params=params), [tvm.cpu()], arrays)
+    lib = relay.build(two, target={"cpu": "llvm", second: "opencl" if second == "opencl" else "llvm"}, params=params)
+    assert lib.type_key == "devices"
+    _agree(_run(lib, [tvm.cpu(), device], arrays), want)
+    _agree(_run(lib, [device], arrays), want)
+    steps = json.loads(lib.get_source("json"))["steps"]
+    crossing = [s for s in steps if not s["symbol"] and s["args"][0][1] != s["args"][1][1]]
+    assert copies is None or len(crossing) == copies
+    assert all(s["bytes"] > 0 for s in crossing)
+    lib.export_library(tmp_path / "m.so")
+    _agree(_run(tvm.runtime.load_module(tmp_path / "m.so"), [tvm.cpu(), device], arrays), want)
+
+
+def _plain(func):
+    """The function without annotations and copies."""
+
+    class Plain(relay.ExprMutator):
+        def visit_call(self, call):
+            new = super().visit_call(call)
+            return new.args[0] if isinstance(new.op, tvm.ir.Op) and new.op.name in ("on_device", "device_copy") else new
+
+    return Plain().visit(func)
+
+
+def test_a_shared_input_is_copied_once(device):  # DV-009
+    """Two readers on each of two devices: one copy, of as many bytes as the input has."""
+    body = "add(on_device(add(tanh(%x), exp(%x)), device_type=1), on_device(multiply(sin(%x), cos(%x)), device_type=4))"
+    lib = relay.build(_parse(body, 4)[0], target=["llvm", "opencl"])
+    steps = json.loads(lib.get_source("json"))["steps"]
+    assert [s["bytes"] for s in steps if not s["symbol"]] == [256, 256]
+
+
+def test_planned_storage_is_used_again(device):
+    """A chain of operators that cannot be fused takes two buffers on each device, however long it is."""
+    x = relay.var("x", shape=(64, 64))
+    e = x
+    for _ in range(12):
+        e = relay.nn.softmax(relay.nn.dense(e, x))
+    lib = relay.build(tvm.IRModule.from_expr(relay.Function([x], e)), target="opencl")
+    assert json.loads(lib.get_source("json"))["devices"][0]["arena_bytes"] <= 3 * 64 * 64 * 4
+
+
+def test_two_executors_of_one_module(device):
+    mod = _conv_net()
+    arrays = _random(mod)
+    lib = relay.build(mod, target="opencl")
+    a, b = (graph_executor.GraphModule(lib["default"](device)) for _ in range(2))
+    a.run(**arrays)
+    first = a.get_output(0)
+    want = first.numpy()
+    b.run(**{**arrays, "x": arrays["x"] * 2})
+    a.run(**{**arrays, "x": arrays["x"] * 3})
+    np.testing.assert_array_equal(first.numpy(), want)  # an output that is held is never written again
+    assert np.abs(b.get_output(0).numpy() - want).max() > 0
+
+
+def test_runs_without_the_compiler(device, tmp_path):
+    lib = relay.build(_parse(_PROGRAMS["DV-007 one copy"][0], 4)[0], target={"cpu": "llvm", "opencl": "opencl"})
+    lib.export_library(tmp_path / "m.so")
+    code = f"""
+import numpy as np, baton
+model = baton.load({str(tmp_path / 'm.so')!r})
+x = np.ones((8, 8), "float32")
+assert (model(x, x, 2 * x).numpy() == 4).all()
+maps = open("/proc/self/maps").read()
+assert "libbaton_opencl" in maps and "libbaton.so" not in maps and "libLLVM-19" not in maps
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_what_is_refused():
+    x = relay.var("x", shape=(4,))
+    mod = tvm.IRModule.from_expr(relay.Function([x], relay.add(x, x)))
+    with pytest.raises(tvm.error.UnsupportedError, match="the target of opencl is `llvm`; its code is made by opencl"):
+        relay.build(mod, target={"cpu": "llvm", "opencl": "llvm"})
+    with pytest.raises(tvm.error.UnsupportedError, match="no code is made for vulkan; code is made for cpu, ext_dev and opencl"):
+        relay.build(mod, target={"cpu": "llvm", "vulkan": "llvm"})
+    with pytest.raises(tvm.error.UnsupportedError, match="give both the same"):
+        relay.build(mod, target={"cpu": "llvm", "ext_dev": "llvm -opt-level=1"})
+    with pytest.raises(ValueError, match="two targets are given for one device"):
+        relay.build(mod, target=["llvm", "llvm -opt-level=1"])
+    with pytest.raises(ValueError, match="no target is given"):
+        relay.build(mod, target={})
+    elsewhere = relay.parse(_HEAD + f"def @main({_XYZ}) {{ multiply(on_device(add(%x, %y), device_type=2), %z) }}")
+    with pytest.raises(ValueError, match="runs on cuda, for which no target is given; give one: "):
+        relay.build(elsewhere, target={"cpu": "llvm", "opencl": "opencl"})
+    with pytest.raises(ValueError, match="runs on cuda, for which no target is given"):
+        relay.build(elsewhere, target="opencl")
+    branch = relay.parse(_HEAD + f"def @main(%c: bool, {_XYZ}) {{ if (%c) {{ add(%x, %y) }} else {{ %z }} }}")
+    with pytest.raises(tvm.error.UnsupportedError, match="a program that runs on opencl is a row of operators with known shapes"):
+        relay.build(branch, target="opencl")
+
+
+def test_a_model_on_another_device_than_it_was_compiled_for():
+    x = relay.var("x", shape=(4,))
+    lib = relay.build(tvm.IRModule.from_expr(relay.Function([x], relay.add(x, x))), target={"cpu": "llvm", "ext_dev": "llvm"})
+    with pytest.raises(tvm.error.RuntimeError, match=r"compiled for cpu and ext_dev, it cannot run on cuda\(0\)"):
+        lib["default"](tvm.cuda(0))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float64", "int8", "uint8", "int32", "int64", "bool"])
+def test_dtypes(device, dtype):
+    x = relay.var("x", shape=(5, 6), dtype=dtype)
+    y = relay.logical_not(x) if dtype == "bool" else relay.sum(x * x + relay.const(3, dtype), axis=1)
+    mod = tvm.IRModule.from_expr(relay.Function([x], y))
+    value = {"x": (np.arange(30).reshape(5, 6) % 7).astype(dtype)}
+    (got,), (want,) = (_run(relay.build(mod, target=t), [d], value) for t, d in (("opencl", device), ("llvm", tvm.cpu())))
+    assert got.dtype == want.dtype
+    np.testing.assert_allclose(got.astype("float64"), want.astype("float64"), rtol=1e-3 if dtype == "float16" else 1e-6)
