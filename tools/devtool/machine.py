@@ -26,8 +26,15 @@ REQUIRED = {
 }
 # The build works without these, only slower.
 FASTER = {"mold": "mold", "ccache": "ccache"}
-# Artifacts are linked in process; lld is the fall-back and lets a developer link by hand. The explorer's page is tested in a browser.
-USEFUL = {"lld-19": "ld.lld-19", "chromium": "chromium", "fonts-dejavu-core": "/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf"}
+# Artifacts are linked in process; lld is the fall-back and lets a developer link by hand. The explorer's page is tested in a
+# browser, OpenCL devices on OpenCL for the CPU; without them those tests are skipped.
+USEFUL = {
+    "lld-19": "ld.lld-19",
+    "chromium": "chromium",
+    "fonts-dejavu-core": "/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf",
+    "ocl-icd-libopencl1": None,
+    "pocl-opencl-icd": "/etc/OpenCL/vendors/pocl.icd",
+}
 
 REQUIREMENTS = ROOT / "tools" / "requirements.txt"
 REQUIREMENTS_ALONE = ROOT / "tools" / "requirements-alone.txt"
