@@ -26,6 +26,6 @@ def __getattr__(name):
 
 
 __all__ = ["ADT", "Array", "BenchmarkResult", "DataType", "DataTypeCode", "Device", "Handle", "Map", "Module", "NDArray",
-           "Object", "ObjectGeneric", "PackedFunc", "ShapeTuple", "String", "container", "convert", "cpu", "cuda",
+           "Object", "ObjectGeneric", "PackedFunc", "ShapeTuple", "String", "cl", "container", "convert", "cpu", "cuda",
            "data_type", "device", "devices", "enabled", "gpu", "load_module", "load_param_dict", "metal", "module", "ndarray", "object",
            "opencl", "rocm", "save_param_dict", "system_lib", "tuple_object", "vulkan"]

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is said when OpenCL, a device, memory or an extension is missing, and when a device goes away: what, where, how to mend.
+Each in a process of its own with a stand-in for the system's OpenCL library."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+_HEAD = """
+import numpy as np, baton
+from baton import relay
+from baton.contrib import graph_executor
+d = baton.opencl(0)
+x = relay.var("x", shape=(4,))
+def model(**targets):
+    e = relay.add(relay.on_device(relay.exp(x), "opencl") if targets else relay.exp(x), x)
+    lib = relay.build(baton.IRModule.from_expr(relay.Function([x], e)), target=targets or "opencl")
+    return graph_executor.GraphModule(lib["default"](d))
+"""
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory):
+    path = tmp_path_factory.mktemp("opencl") / "fake.so"
+    source = Path(__file__).with_name("fake_opencl.c")
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", str(path), str(source)], check=True)
+    return path
+
+
+def _error(code, library, **environment):
+    """Kind and text of the error that ends a program."""
+    code = f"{_HEAD}\ntry:\n" + "".join(f"    {line}\n" for line in code.splitlines()) + "except Exception as e:\n    print(type(e).__name__, e)\n"
+    env = {**os.environ, "BATON_OPENCL_LIBRARY": str(library), **environment}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_the_stand_in_works(library):
+    code = 'a = baton.nd.array(np.arange(4.0), d); assert (a.numpy() == np.arange(4)).all(); model().run(x=np.ones(4, "float32")); print("good")'
+    assert _error(code, library) == "good"
+    assert _error("print(d.exist, d.device_name, d.compute_version, d.total_global_memory)", library) == f"True stand-in 1.2 {1 << 30}"
+
+
+def test_no_opencl(tmp_path):
+    said = _error("print(d.exist); baton.nd.array([1.0], d)", tmp_path / "none.so")
+    assert said.startswith("False\nRuntimeError device `opencl(0)` does not exist on this machine: there is no OpenCL library (")
+    assert "apt-get install ocl-icd-libopencl1 pocl-opencl-icd" in said
+
+
+def test_a_library_that_is_no_opencl():
+    import ctypes.util
+    said = _error("baton.nd.array([1.0], d)", ctypes.util.find_library("m"))
+    assert "the OpenCL library has no function clGetPlatformIDs, so it is no OpenCL" in said
+
+
+def test_no_device(library):
+    said = _error("model()", library, FAKE_DEVICES="0")
+    assert "device `opencl(0)` does not exist on this machine: the OpenCL library is there but offers no device" in said
+
+
+def test_a_model_for_a_device_that_is_not_there(library):
+    said = _error('d = baton.opencl(3); model()', library, FAKE_DEVICES="2")
+    assert "device `opencl(3)` does not exist on this machine: there are opencl(0) (stand-in), opencl(1) (stand-in)" in said
+
+
+@pytest.mark.parametrize("after", [1, 2, 3, 4])
+def test_a_device_that_goes_away(library, after):  # issue: devices that go away
+    """While data is copied to it, while kernels are launched, while the result is read."""
+    code = 'm = model(cpu="llvm", opencl="opencl"); m.run(x=np.ones(4, "float32")); m.run(); print(m.get_output(0).numpy())'
+    said = _error(code, library, FAKE_GONE_AFTER=str(after))
+    assert said.startswith("RuntimeError the device opencl(0) has gone away or no longer answers (CL_DEVICE_NOT_AVAILABLE when "), said
+    assert "start the program again, or compile for cpu" in said
+
+
+def test_a_device_that_is_gone_at_once(library):
+    assert "has gone away or no longer answers" in _error("baton.nd.array([1.0], d)", library, FAKE_GONE_AFTER="0")
+
+
+def test_no_memory(library):
+    said = _error('baton.nd.empty((1000,), "float32", d)', library, FAKE_MEMORY="1000")
+    assert said.startswith("MemoryError no memory: allocating ") and "opencl(0) (stand-in) (CL_INVALID_BUFFER_SIZE); the device has 1000 bytes" in said
+
+
+def test_no_float64(library):
+    said = _error('x = relay.var("x", shape=(4,), dtype="float64"); model()', library, FAKE_EXTENSIONS="cl_khr_icd")
+    assert "the program needs cl_khr_fp64, which opencl(0) (stand-in) does not have: it computes in float64; convert it to float32" in said
+
+
+def test_a_compiler_that_refuses(library):
+    said = _error("model()", library, FAKE_BUILD_LOG="<source>:7: no")
+    assert "RuntimeError the OpenCL compiler of opencl(0) (stand-in) refuses the program: <source>:7: no" in said
