@@ -95,7 +95,7 @@ def add_model(
 def add_compile_options(parser: Parser) -> None:
     group = parser.add_argument_group("compiling")
     group.add_argument(
-        "--target", metavar="TARGET", help='what to compile for, such as "llvm -mcpu=skylake" (default: this machine)'
+        "--target", metavar="TARGET", help='what to compile for, such as "llvm -mcpu=skylake" or opencl (default: this machine)'
     )
     group.add_argument(
         "-O", dest="opt_level", type=int, choices=range(4), default=3, help="how hard to optimise (default: 3)"
@@ -126,6 +126,9 @@ def add_run_options(parser: Parser) -> None:
     parser.add_argument(
         "--threads", type=positive, metavar="N", help="threads to use (default: all this process may use)"
     )
+    parser.add_argument(
+        "--device", metavar="DEVICE", help="where to run, such as opencl or opencl:1 (default: cpu); compiles for it too"
+    )
 
 
 def add_output_options(parser: Parser) -> None:
@@ -154,6 +157,21 @@ def use_threads(threads: int | None) -> None:
     """Must come before the runtime library starts its pool."""
     if threads:
         os.environ["BATON_NUM_THREADS"] = str(threads)
+
+
+def device_of(args: argparse.Namespace):
+    """The device that --device names, or that --target runs on; None for this machine's processor."""
+    text = getattr(args, "device", None) or ("opencl" if (args.target or "").split(" ")[0] == "opencl" else None)
+    if text is None:
+        return None
+    from .. import device
+
+    name, _, number = text.partition(":")
+    try:
+        found = device(name, int(number or 0))
+    except ValueError:
+        raise UsageError(f"--device: `{text}` is no device; write it as cpu, opencl or opencl:1") from None
+    return found if found.device_type != 1 else None
 
 
 def kind_of_file(path: str) -> str:

@@ -13,10 +13,10 @@ from .errors import Failure, UsageError
 from .run import compile_options
 from .terminal import Progress, note
 
-KINDS = ("relay", "tir", "llvm", "asm", "obj", "lib")
+KINDS = ("relay", "tir", "llvm", "asm", "opencl", "obj", "lib")
 DEBUG = ("none", "names", "lines", "source")
-TEXT = ("relay", "tir", "llvm", "asm")
-_BY_SUFFIX = {".so": "lib", ".o": "obj", ".s": "asm", ".ll": "llvm", ".relay": "relay", ".tir": "tir"}
+TEXT = ("relay", "tir", "llvm", "asm", "opencl")
+_BY_SUFFIX = {".so": "lib", ".o": "obj", ".s": "asm", ".ll": "llvm", ".relay": "relay", ".tir": "tir", ".cl": "opencl"}
 
 
 def add_parser(verbs, verb, text):

@@ -184,6 +184,19 @@ def _linker() -> Finding:
     return Finding("linker", "note", "none found; `baton compile -o model.so` needs one", "apt-get install lld-19")
 
 
+def _opencl() -> Finding:
+    """The devices there are. Drivers have crashed when they are loaded, so this too is tried in a process of its own."""
+    good, text = _child(
+        "import baton; from baton._ffi import get_global_func as f; d = baton.opencl(0); d.exist;"
+        "print(', '.join(f'{baton.opencl(i)!r} {baton.opencl(i).device_name}' for i in range(f('opencl.NumDevices')()))"
+        " or f('opencl.WhyNone')())"
+    )
+    if good and text.startswith("opencl("):
+        return Finding("opencl", "ok", text)
+    why, _, mend = text.partition("; ")
+    return Finding("opencl", "note", why or "not built", mend[mend.find("apt-get"):] if "apt-get" in mend else _mend_build())
+
+
 def _package(name: str, why: str, needed: bool = False):
     def check() -> Finding:
         from importlib import metadata
@@ -204,6 +217,7 @@ CHECKS = (
     _linker,
     _processor,
     _threads,
+    _opencl,
     _memory,
     _cache,
     _package("numpy", "arrays in and out", needed=True),

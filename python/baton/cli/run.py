@@ -19,7 +19,8 @@ def add_parser(verbs, verb, text):
         "  baton run model.onnx\n"
         "  baton run model.onnx -i input_ids=ids.npy -i attention_mask=ones --save out.npz\n"
         "  baton run model.onnx --dim batch=1 --expect y=want.npy --atol 1e-5\n"
-        "  baton run model.so --threads 2",
+        "  baton run model.so --threads 2\n"
+        "  baton run model.onnx --device opencl",
     )  # fmt: skip
     arguments.add_model(parser)
     arguments.add_input_options(parser)
@@ -56,11 +57,11 @@ def obtain(args: argparse.Namespace):
             )
         from ..driver.executable import load
 
-        return load(args.model), time.perf_counter() - start
+        return load(args.model, arguments.device_of(args)), time.perf_counter() - start
     from ..driver.compiler import compile
 
     with Progress("importing", args.quiet):
-        executable = compile(args.model, **compile_options(args))
+        executable = compile(args.model, **compile_options(args), device=arguments.device_of(args))
     return executable, time.perf_counter() - start
 
 
@@ -76,8 +77,9 @@ def compile_options(args: argparse.Namespace) -> dict:
 
                 near = difflib.get_close_matches(name, known, 1)
                 note(f"warning: there is no pass `{name}`" + (f"; did you mean `{near[0]}`?" if near else ""))
+    device = arguments.device_of(args)
     return {
-        "target": args.target,
+        "target": args.target or (device and device.device_name_of_kind),
         "opt_level": args.opt_level,
         "config": args.pass_config,
         "disabled_pass": args.disable_pass,

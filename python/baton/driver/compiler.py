@@ -113,6 +113,7 @@ def compile(  # noqa: A001 - the name users expect
     opt_level: int = 3,
     config: Mapping[str, object] | None = None,
     disabled_pass: Sequence[str] = (),
+    device=None,
 ) -> Executable:
     """Compiles a model for this machine, or for `target`.
 
@@ -122,7 +123,8 @@ def compile(  # noqa: A001 - the name users expect
     source: a path of an ONNX file or of Relay text (.relay), the bytes of an ONNX file, a ModelProto, Relay text, an
     IRModule, or a Relay function. shape: input name to shape, for inputs whose dimensions the model leaves open.
     Without it such a model compiles itself anew for each set of input shapes that it is called with. target: as "llvm
-    -mcpu=skylake". opt_level: 0 to 3. config, disabled_pass: as in `baton.transform.PassContext`.
+    -mcpu=skylake" or "opencl"; a dict by device, or a list, for a program on several devices. device: where it runs, if not
+    on the first of each kind. opt_level: 0 to 3. config, disabled_pass: as in `baton.transform.PassContext`.
 
     Raises UnsupportedError that lists every operator that is not supported, CompileError for a model that is wrong.
     """
@@ -133,7 +135,7 @@ def compile(  # noqa: A001 - the name users expect
     _check_shapes(inputs, shapes)
 
     def specialize(shapes: Mapping[str, tuple[int, ...]]) -> Executable:
-        return Executable(build_model(model, shapes, options))
+        return Executable(build_model(model, shapes, options), device=device)
 
     merged = tuple(info._replace(shape=shapes.get(info.name, info.shape)) for info in inputs)
     if all(isinstance(size, int) for info in merged for size in info.shape):
@@ -159,6 +161,12 @@ class Options:
 
     def __init__(self, target=None, opt_level: int = 3, config=None, disabled_pass: Sequence[str] = (), instruments=()):
         make = get_global_func("target.Target")
+        self.targets = None
+        if isinstance(target, (dict, list, tuple)):
+            from ..relay.build_module import _target, _targets
+
+            self.targets = _targets(target)
+            target = None if self.targets else _target(target)
         self.target = make(target or "llvm") if target is None or isinstance(target, str) else target
         self.opt_level, self.config, self.disabled_pass = opt_level, dict(config or {}), list(disabled_pass)
         self.instruments = list(instruments)
@@ -178,6 +186,8 @@ class Options:
 def build_model(model: Source, shapes: Mapping[str, tuple[int, ...]], options: Options):
     """The runtime module of a model with inputs of these shapes."""
     with options.context():
+        if options.targets:
+            return get_global_func("driver.CompileForDevices")(model.read(shapes), options.targets)
         return get_global_func("driver.Compile")(model.read(shapes), options.target)
 
 

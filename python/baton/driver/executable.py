@@ -51,16 +51,18 @@ class Executable:
     that are dense. The result is one NDArray, or a tuple where the model has several outputs. It can be called from
     several threads at once.
 
-    Attributes: `inputs`, `outputs` (TensorInfo each), `artifact` (the path it was loaded from, or None).
+    Attributes: `inputs`, `outputs` (TensorInfo each), `artifact` (the path it was loaded from, or None). `device`: where it
+    runs, or a list of devices for a model on several; without it on the first of each kind that it was compiled for.
     """
 
-    def __init__(self, module: Module, artifact: str | None = None):
+    def __init__(self, module: Module, artifact: str | None = None, device=None):
         self._module = module
         self.artifact = artifact
         try:
-            self._make = module["default"]
+            make = module["default"]
         except AttributeError:
             raise BatonRuntimeError("the module holds no model that can be run") from None
+        self._make = make if device is None else lambda: make(*(device if isinstance(device, (list, tuple)) else [device]))
         executor = self._make()
         self.inputs = _infos(executor, "input")
         self.outputs = _infos(executor, "output")
@@ -266,6 +268,8 @@ class DynamicExecutable(Executable):
         }
 
 
-def load(path: str | os.PathLike) -> Executable:
-    """A model that `Executable.save` or `baton compile` wrote. The compiler is neither needed nor loaded."""
-    return Executable(load_module(os.fspath(path)), artifact=os.fspath(path))
+def load(path: str | os.PathLike, device=None) -> Executable:
+    """A model that `Executable.save` or `baton compile` wrote. The compiler is neither needed nor loaded. `device`: where it
+    runs, or a list of devices.
+    """
+    return Executable(load_module(os.fspath(path)), artifact=os.fspath(path), device=device)

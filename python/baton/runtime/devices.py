@@ -66,6 +66,7 @@ def _attribute(name, doc):
 _kind_name = Device.device_name.__get__
 Device.exist = property(exists)
 Device.sync = sync
+Device.device_name_of_kind = property(_kind_name, doc="Name of the device's kind, as \"cpu\".")
 Device.device_name = property(
     lambda dev: _attribute("device_name", "").fget(dev) or _kind_name(dev),
     doc="What the device calls itself; for the CPU, and for a device that is not there, the name of its kind.")

@@ -221,3 +221,57 @@ def test_dtypes(device, dtype):
     (got,), (want,) = (_run(relay.build(mod, target=t), [d], value) for t, d in (("opencl", device), ("llvm", tvm.cpu())))
     assert got.dtype == want.dtype
     np.testing.assert_allclose(got.astype("float64"), want.astype("float64"), rtol=1e-3 if dtype == "float16" else 1e-6)
+
+
+@pytest.fixture
+def model(tmp_path):
+    path = tmp_path / "m.relay"
+    path.write_text(_HEAD + f"def @main({_XYZ}) {{ nn.softmax(add(multiply(%x, %y), %z)) }}\n")
+    return path
+
+
+def _command(*args):
+    return subprocess.run([sys.executable, "-m", "baton", *map(str, args)], capture_output=True, text=True, check=False)
+
+
+def test_the_command(device, model):
+    values = [json.loads(_command("run", model, *more, "--json").stdout)["outputs"] for more in ([], ["--device", "opencl"], ["--target", "opencl"])]
+    for name, value in values[0].items():
+        for other in values[1:]:
+            np.testing.assert_allclose(value["data"] if "data" in value else value["mean"],
+                                       other[name]["data"] if "data" in value else other[name]["mean"], rtol=1e-5)
+    artifact = model.with_suffix(".so")
+    assert _command("compile", model, "--target", "opencl", "-o", artifact).returncode == 0
+    assert _command("run", artifact, "--device", "opencl").returncode == 0
+    assert "__kernel void" in _command("compile", model, "--target", "opencl", "--emit", "opencl").stdout
+    assert device.device_name in _command("doctor").stdout
+
+
+def test_the_command_and_devices_that_there_are_not(device, model):
+    assert "`opencl(77)` does not exist on this machine: there are opencl(0)" in _command("run", model, "--device", "opencl:77").stderr
+    bad = _command("run", model, "--device", "toaster")
+    assert bad.returncode == 2 and "`toaster` is no device" in bad.stderr
+    artifact = model.with_suffix(".so")
+    _command("compile", model, "-o", artifact)
+    assert "compiled for the CPU, it cannot run on opencl(0)" in _command("run", artifact, "--device", "opencl").stderr
+
+
+def test_compile_from_python(device, model):  # DV-025
+    x = np.ones((8, 8), "float32")
+    want = tvm.compile(model)(x, x, x).numpy()
+    got = tvm.compile(model, target="opencl")
+    assert got(x, x, x).device == device
+    np.testing.assert_allclose(got(x, x, x).numpy(), want, rtol=1e-5)
+    both = tvm.compile(model, target=["llvm", "opencl"], device=[tvm.cpu(), device])
+    np.testing.assert_allclose(both(x, x, x).numpy(), want, rtol=1e-5)
+
+
+@pytest.mark.slow
+def test_a_light_model(device):  # MO-014
+    """A whole network out of ONNX's own models: the values are those of the CPU."""
+    onnx = pytest.importorskip("onnx")
+    from pathlib import Path
+    path = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light" / "light_shufflenet.onnx"
+    x = np.random.default_rng(0).standard_normal((1, 3, 224, 224), dtype="float32")
+    got, want = (tvm.compile(path, target=t)(x).numpy() for t in ("opencl", "llvm"))
+    np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-6)
