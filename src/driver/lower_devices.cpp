@@ -83,6 +83,7 @@ class DeviceLowerer {
     int64_t device = 0;
     std::vector<DevicePlace> args;
     uint64_t bytes = 0;
+    size_t reads = 1;
   };
   struct BufferInfo {
     PlannedBuffer planned;
@@ -210,6 +211,7 @@ class DeviceLowerer {
         for (const Expr& a : call->args) {
           for (const Leaf& l : ValueOn(a, here)) s.args.push_back(l.place);
         }
+        s.reads = s.args.size();
         for (const TensorType& t : types) {
           results.push_back(NewBuffer(here, t));
           s.args.push_back(results.back().place);
@@ -354,6 +356,7 @@ class DeviceLowerer {
       step.device = s.device;
       step.args = s.args;
       step.bytes = s.bytes;
+      step.reads = static_cast<int64_t>(s.reads);
       if (s.kernel.defined()) {
         step.symbol =
             IsHost(targets_[static_cast<size_t>(s.device)].type) ? CallerOf(s.kernel) : s.kernel->name_hint.str();

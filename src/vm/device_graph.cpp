@@ -57,6 +57,8 @@ std::string DeviceGraph::Save() const {
     w.Int(s.device);
     w.Key("bytes");
     w.Int(static_cast<int64_t>(s.bytes));
+    w.Key("reads");
+    w.Int(s.reads);
     w.Key("args");
     w.BeginArray();
     for (const DevicePlace& p : s.args) place(p);
@@ -105,6 +107,7 @@ DeviceGraph DeviceGraph::Load(std::string_view text, size_t num_inputs, size_t n
       out.symbol = s.At("symbol").AsString();
       out.device = device(s.At("device"));
       out.bytes = size(s.At("bytes"));
+      out.reads = s.At("reads").AsInt();  // for people
       for (const Json& a : s.At("args").AsArray()) {
         DevicePlace p{a[0].AsInt(), device(a[1]), static_cast<int64_t>(size(a[2]))};
         const GraphDevice& on = g.devices[static_cast<size_t>(p.device)];

@@ -32,6 +32,7 @@ struct GraphStep {
   int64_t device = 0;
   std::vector<DevicePlace> args;
   uint64_t bytes = 0;  ///< of a copy
+  int64_t reads = 1;   ///< how many of `args` are read; results, and workspace, come after them
 };
 
 struct BATON_DLL DeviceGraph {

@@ -16,9 +16,10 @@ def add_parser(verbs, verb, text):
     parser = arguments.add_verb(
         verbs, verb, text,
         "  baton explain-placement model.relay\n"
-        "  baton explain-placement model.relay --default cuda --json",
+        "  baton explain-placement model.relay --default cuda --json\n"
+        "  baton explain-placement model.so",
     )  # fmt: skip
-    parser.add_argument("model", metavar="FILE", help="Relay text; - for standard input").complete = "file"
+    parser.add_argument("model", metavar="FILE", help="Relay text, - for standard input; or what `baton compile` wrote (.so)").complete = "file"
     parser.add_argument(
         "--default", default="cpu", metavar="DEVICE", help="device of what no annotation decides (default: cpu)"
     )
@@ -30,14 +31,63 @@ def _bytes(count: int) -> str:
     return "a number of bytes known when it runs" if count < 0 else f"{count:,} bytes"
 
 
+def _of_artifact(path: str) -> dict:
+    """Where the kernels of a compiled program run, and what it copies for which of them."""
+    from ..runtime import load_module
+
+    manifest = json.loads(load_module(path).get_source("json"))
+    program = manifest.get("program", "")
+    if not program.startswith('{"devices"'):
+        return {"places": [], "copies": []}  # all of it on the processor
+    graph = json.loads(program)
+    slots = [f"input `{t['name']}`" for t in manifest["inputs"]] + [f"output `{t['name']}`" for t in manifest["outputs"]]
+    device = [d["type"] for d in graph["devices"]]
+    steps = graph["steps"]
+
+    def name(step):
+        return step["symbol"].removeprefix("baton_step_") or "a copy"
+
+    places, copies, made = [], [], {}
+    for i, step in enumerate(steps):
+        read, written = (step["args"][: step["reads"]], step["args"][step["reads"]:])
+        if step["symbol"]:
+            places.append({"function": "main", "place": "", "expression": name(step), "device_type": device[step["device"]],
+                           "because": "the plan that it was compiled with"})
+        elif read[0][1] != written[0][1]:
+            readers = []
+            for later in steps[i + 1:]:
+                if written[0] in later["args"][: later["reads"]]:
+                    readers.append(name(later))
+                if written[0] in later["args"][later["reads"]:]:
+                    break
+            kind, _, at = read[0]
+            what = slots[at] if kind == 0 and at < len(manifest["inputs"]) else made.get(tuple(read[0]), "a value")
+            to = [slots[written[0][2]]] if written[0][0] == 0 else []
+            copies.append({"function": "main", "place": "", "expression": what, "src_dev_type": device[read[0][1]],
+                           "dst_dev_type": device[written[0][1]], "bytes": step["bytes"],
+                           "because": "for " + ", ".join(dict.fromkeys(readers + to))})
+        for place in written:
+            made[tuple(place)] = f"the result of {name(step)}"
+    return {"places": places, "copies": copies}
+
+
+def _is_artifact(path: str) -> bool:
+    try:
+        with open(path, "rb") as file:
+            return file.read(4) == b"\x7fELF"
+    except OSError:
+        return False  # said by whoever reads it
+
+
 def run(args: argparse.Namespace) -> int:
+    if args.model != "-" and _is_artifact(args.model):
+        return _show(_of_artifact(args.model), args.json)
     text = read_text(args.model)
     if not text.strip():
         raise Failure(f"`{args.model}` is empty; Relay text is needed")
     from ..driver import passes
     from ..relay import analysis
 
-    names = _device_names()
     try:
         found = analysis.explain_placement(
             passes.parse(text, "<stdin>" if args.model == "-" else args.model), args.default
@@ -46,12 +96,17 @@ def run(args: argparse.Namespace) -> int:
         if "device" not in str(error):
             raise
         raise UsageError(f"--default: {error}") from None
+    return _show(found, args.json)
+
+
+def _show(found: dict, as_json: bool) -> int:
+    names = _device_names()
     for rows in found.values():
         for row in rows:
             for key in ("device_type", "src_dev_type", "dst_dev_type"):
                 if key in row:
                     row[key.replace("_type", "")] = names.get(row[key], f"device {row[key]}")
-    if args.json:
+    if as_json:
         json.dump(found, sys.stdout, indent=2)
         print()
         return 0

@@ -256,6 +256,20 @@ def test_the_command_and_devices_that_there_are_not(device, model):
     assert "compiled for the CPU, it cannot run on opencl(0)" in _command("run", artifact, "--device", "opencl").stderr
 
 
+def test_what_a_compiled_program_copies(tmp_path):  # DV-025
+    """Each copy with its bytes and whom it is for, from the artifact alone."""
+    lib = relay.build(_parse("add(multiply(on_device(tanh(%x), device_type=12), %y), %z)", 12)[0], target={"cpu": "llvm", "ext_dev": "llvm"})
+    lib.export_library(tmp_path / "m.so")
+    out = _command("explain-placement", tmp_path / "m.so")
+    assert out.returncode == 0, out.stderr
+    assert out.stdout.splitlines() == [
+        "@main: fused_tanh on ext_dev: the plan that it was compiled with",
+        "@main: fused_multiply_add on cpu: the plan that it was compiled with",
+        "@main: copy of the result of fused_tanh from ext_dev to cpu, 256 bytes: for fused_multiply_add"]
+    found = json.loads(_command("explain-placement", tmp_path / "m.so", "--json").stdout)
+    assert [(c["src_dev"], c["dst_dev"], c["bytes"]) for c in found["copies"]] == [("ext_dev", "cpu", 256)]
+
+
 def test_compile_from_python(device, model):  # DV-025
     x = np.ones((8, 8), "float32")
     want = tvm.compile(model)(x, x, x).numpy()
