@@ -32,7 +32,7 @@ class Executable:
 
 
 class VirtualMachine:
-    """Runs an Executable on a device.
+    """Runs an Executable on a device, or on a list of devices if it was compiled for several.
 
         exe = relay.vm.compile(mod, target="llvm")
         vm = VirtualMachine(exe, baton.cpu())
@@ -44,10 +44,14 @@ class VirtualMachine:
     def __init__(self, exe, device=None, memory_cfg=None):
         self.exe = exe if isinstance(exe, Executable) else Executable(exe)
         devices = device if isinstance(device, (list, tuple)) else [device or cpu()]
-        if len({(d.device_type, d.device_id) for d in devices}) != 1:
-            raise ValueError("a virtual machine runs on one device")
+        devices = list(dict.fromkeys(devices))
+        if not devices:
+            raise ValueError("a virtual machine runs on a device, and the list of devices is empty")
         self.device = devices[0]
-        self._executor = self.exe.mod["default"](self.device)
+        self._executor = self.exe.mod["default"](*devices)
+        if len(devices) > 1 and not self._executor.implements_function("get_devices"):
+            raise ValueError(f"the program was compiled for one device, a virtual machine runs it on one, not on "
+                             f"{', '.join(map(str, devices))}")
         try:
             self._call, self._names = self._executor["invoke"], self._executor["entry_inputs"]
         except AttributeError:

@@ -280,6 +280,22 @@ def test_compile_from_python(device, model):  # DV-025
     np.testing.assert_allclose(both(x, x, x).numpy(), want, rtol=1e-5)
 
 
+def test_executors_of_relay(device):  # DV-025
+    """The graph executor on the device, and a virtual machine on both devices."""
+    from baton.runtime.vm import VirtualMachine
+    x = relay.var("x", shape=(4,))
+    value = np.ones(4, "float32")
+    whole = tvm.IRModule.from_expr(relay.Function([x], relay.exp(x)))
+    np.testing.assert_allclose(relay.create_executor("graph", whole, device, "opencl").evaluate()(value).numpy(), np.exp(value), rtol=1e-6)
+    both = tvm.IRModule.from_expr(relay.Function([x], relay.add(relay.on_device(relay.exp(x), device), x)))
+    exe = relay.vm.compile(both, target={"cpu": "llvm", "opencl": "opencl"})
+    np.testing.assert_allclose(VirtualMachine(exe, [tvm.cpu(), device]).invoke("main", value).numpy(), np.exp(value) + 1, rtol=1e-6)
+    with pytest.raises(ValueError, match="compiled for one device"):
+        VirtualMachine(relay.vm.compile(whole, target="llvm"), [tvm.cpu(), device])
+    with pytest.raises(tvm.error.UnsupportedError, match="no code is made for opencl"):
+        relay.create_executor("debug", whole).evaluate()(tvm.nd.array(value, device))
+
+
 @pytest.mark.slow
 def test_a_light_model(device):  # MO-014
     """A whole network out of ONNX's own models: the values are those of the CPU."""
