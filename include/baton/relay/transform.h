@@ -5,6 +5,10 @@
 #include <baton/ir/transform.h>
 #include <baton/relay/expr.h>
 
+namespace baton::relay {
+class DFPattern;
+}
+
 namespace baton::relay::transform {
 
 using baton::transform::MakePass;
@@ -37,6 +41,10 @@ BATON_DLL Pass FoldConstant();
 BATON_DLL Pass FoldWeights();
 BATON_DLL Pass SimplifyInference();
 BATON_DLL Pass SimplifyExpr();
+/// For each name a pattern, and a check of what it matches (or none at all): composite functions.
+BATON_DLL Pass MergeComposite(Array<String> names, Array<DFPattern> patterns, Array<PackedFunc> checks);
+BATON_DLL Pass CanonicalizeCast();
+BATON_DLL Pass FastMath();
 BATON_DLL Pass DeadCodeElimination(bool inline_once = false);
 BATON_DLL Pass EliminateCommonSubexpr(PackedFunc fskip = nullptr);
 /// Puts constant weights of nn.dense into the panels that kernels of the current target read.

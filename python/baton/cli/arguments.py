@@ -92,6 +92,14 @@ def add_model(
     parser.add_argument("model", metavar="MODEL", help=what).complete = "file"
 
 
+def add_fp_option(parser) -> None:
+    parser.add_argument(
+        "--fp", choices=("strict", "contract", "fast"),
+        help="what simplifying may change in floating values: nothing (strict, the default), NaN and the sign of zero "
+        "(contract), rounding too (fast)",
+    )  # fmt: skip
+
+
 def add_compile_options(parser: Parser) -> None:
     group = parser.add_argument_group("compiling")
     group.add_argument(
@@ -110,6 +118,7 @@ def add_compile_options(parser: Parser) -> None:
         "--pass-config", type=named_option, action="append", default=[], metavar="KEY=VALUE", help="an option of a pass"
     )
     group.add_argument("--disable-pass", action="append", default=[], metavar="PASS", help="leave a pass out")
+    add_fp_option(group)
 
 
 def add_input_options(parser: Parser) -> None:
@@ -151,6 +160,10 @@ def settle(args: argparse.Namespace) -> None:
                 raise UsageError(f"{option} names `{name}` twice")
             out[name] = value
         setattr(args, attribute, out)
+    if getattr(args, "fp", None):
+        if "fp" in args.pass_config:
+            raise UsageError("both --fp and --pass-config fp=... say what may change")
+        args.pass_config["fp"] = args.fp
 
 
 def use_threads(threads: int | None) -> None:

@@ -148,7 +148,7 @@ extern BATON_DLL const Op abs, negative, sign, exp, exp2, log, log2, log10, log1
     erf, sin, cos, tan, sinh, cosh, asin, acos, atan, asinh, acosh, atanh, floor, ceil, trunc, round, isnan, isinf,
     isfinite, logical_not, bitwise_not, popcount, copy, identity, reciprocal, relu, softplus, softsign, silu, mish,
     hard_swish, gelu, leaky_relu, elu, celu, selu, hard_sigmoid, thresholded_relu, shrink, swish, clip, cast, cast_like,
-    reinterpret, prelu;
+    reinterpret, prelu, fast_exp, fast_tanh, fast_erf;
 // Two inputs, and where.
 extern BATON_DLL const Op add, subtract, multiply, divide, floor_divide, mod, floor_mod, power, maximum, minimum, atan2,
     equal, not_equal, less, less_equal, greater, greater_equal, logical_and, logical_or, logical_xor, bitwise_and,

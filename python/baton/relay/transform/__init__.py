@@ -3,7 +3,7 @@
 
 from . import _ffi_api  # noqa: F401
 from .transform import *  # noqa: F403
-from .transform import __all__, __getattr__  # noqa: F401
+from .transform import MergeComposite, __all__, __getattr__  # noqa: F401
 from .transform import __dir__ as _dir
 
 

@@ -118,6 +118,26 @@ def ToMixedPrecision(mixed_precision_type="float16", missing_op_mode=1):
     return _ffi_api.ToMixedPrecision(mixed_precision_type, missing_op_mode)
 
 
+def MergeComposite(pattern_table=()):
+    """Puts what the patterns of a table match into functions that carry the pattern's name as `Composite`.
+
+    pattern_table: tuples (name, pattern) or (name, pattern, check), where `check(expr)` false leaves a match alone; or the name
+    of a table that `relay.op.contrib.register_pattern_table` knows. Earlier patterns of the table win."""
+    if isinstance(pattern_table, str):
+        from ..op.contrib import get_pattern_table
+        name, pattern_table = pattern_table, get_pattern_table(pattern_table)
+        if pattern_table is None:
+            raise ValueError(f"there is no pattern table `{name}`; register_pattern_table makes one")
+    names, patterns, checks = [], [], []
+    for row in pattern_table:
+        if len(row) not in (2, 3):
+            raise ValueError(f"a row of a pattern table is (name, pattern) or (name, pattern, check), got {len(row)} values")
+        names.append(row[0])
+        patterns.append(row[1])
+        checks.append(row[2] if len(row) == 3 else lambda extract: True)
+    return _ffi_api.MergeComposite(names, patterns, checks)
+
+
 def InferTypeLocal(expr):
     """The type of an expression, without a module."""
     return _ffi_api.InferTypeLocal(expr)

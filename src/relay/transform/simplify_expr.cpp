@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <baton/ir/structural.h>
+#include <baton/relay/functor.h>
+#include <baton/relay/op/make.h>
+#include <baton/relay/op/transform.h>
+#include <baton/relay/transform.h>
+#include <baton/runtime/registry.h>
+
+#include <cmath>
+
+#include "simplify_rows.h"
+
+namespace baton::relay::transform {
+
+BATON_REGISTER_PASS_CONFIG_OPTION("fp", String);
+
+Expr Found::operator[](const DFPattern& p) const {
+  for (int32_t i = 0; i < table_.size(); ++i) {
+    if (table_.row(i).pattern == p.get()) {
+      const ExprNode* e = matcher_.Bound(i);
+      return e ? GetRef<Expr>(e) : Expr();
+    }
+  }
+  throw InternalError("a row asks for what its pattern does not have");
+}
+
+const TensorTypeNode* TensorOf(const Expr& e) { return e->checked_type_.as<TensorTypeNode>(); }
+bool HasStaticShape(const Expr& e) {
+  const auto* t = TensorOf(e);
+  std::vector<int64_t> shape;
+  return t && StaticShape(t->shape, &shape);
+}
+std::vector<int64_t> ShapeOf(const Expr& e) {
+  std::vector<int64_t> shape;
+  const auto* t = TensorOf(e);
+  ICHECK(t && StaticShape(t->shape, &shape));
+  return shape;
+}
+DataType DtypeOf(const Expr& e) {
+  const auto* t = TensorOf(e);
+  return t ? t->dtype : DataType::Void();
+}
+
+namespace {
+bool SplatOfConstant(const ConstantNode* c, double* value) {
+  const runtime::NDArray& a = c->data;
+  if (a.numel() == 0 || !a.contiguous()) return false;
+  *value = a.GetDouble(0);
+  if (a.numel() == 1) return true;
+  const size_t item = a.nbytes() / static_cast<size_t>(a.numel());
+  const char* bytes = static_cast<const char*>(a.data());
+  return memcmp(bytes, bytes + item, a.nbytes() - item) == 0;
+}
+}  // namespace
+
+bool Splat(const Expr& e, double* value) {
+  if (const auto* c = e.as<ConstantNode>()) return SplatOfConstant(c, value);
+  const auto* call = e.as<CallNode>();
+  if (!call || !HasStaticShape(e)) return false;
+  if (call->op.same_as(op::zeros)) return *value = 0, true;
+  if (call->op.same_as(op::ones)) return *value = 1, true;
+  const auto* c = call->op.same_as(op::full) ? call->args[0].as<ConstantNode>() : nullptr;
+  return c && SplatOfConstant(c, value) && c->data.dtype() == DtypeOf(e);
+}
+bool IsSplat(const Expr& e, double value) {
+  double v = 0;
+  return Splat(e, &v) && v == value;
+}
+bool IsSplatBits(const Expr& e, double value) {
+  double v = 0;
+  return Splat(e, &v) && v == value && std::signbit(v) == std::signbit(value);
+}
+
+Expr FullLike(const Expr& like, double value) {
+  const auto* t = TensorOf(like);
+  if (!t || !HasStaticShape(like)) return Expr();
+  Expr scalar = MakeScalar(value, t->dtype);
+  if (t->shape.empty()) return scalar;
+  return MakeCall<InitOpAttrs>(op::full, {scalar}, [&](InitOpAttrs* a) {
+    a->shape = Array<int64_t>(ShapeOf(like));
+    a->dtype = t->dtype;
+  });
+}
+
+Expr ReshapeToShape(const Expr& x, const std::vector<int64_t>& shape) {
+  return MakeCall<ReshapeAttrs>(op::reshape, {x}, [&](ReshapeAttrs* a) {
+    a->newshape = Array<int64_t>(shape);
+    for (int64_t d : shape) a->allowzero |= d == 0;
+  });
+}
+
+namespace {
+
+/// All rows, and which of them begin with which operator.
+struct Rows {
+  std::vector<SimplifyRow> rows;
+  std::vector<std::unique_ptr<PatternTable>> tables;
+  PointerMap<std::vector<int32_t>> of_op;
+  Rows() {
+    for (auto* part : {ArithmeticRows, LogicRows, ShapeRows, SliceRows, ReduceRows}) {
+      for (SimplifyRow& r : part()) rows.push_back(std::move(r));
+    }
+    for (size_t i = 0; i < rows.size(); ++i) {
+      tables.push_back(std::make_unique<PatternTable>(rows[i].pattern));
+      const PatternTable::Filter& f = tables.back()->filter(tables.back()->root());
+      ICHECK(!f.any && f.kinds == 0) << rows[i].text << " does not begin with an operator";
+      PointerSet seen;
+      for (const Object* op : f.called) {
+        if (seen.Add(op)) of_op[op].push_back(static_cast<int32_t>(i));
+      }
+    }
+  }
+  static const Rows& All() {
+    static const Rows rows;
+    return rows;
+  }
+};
+
+Exactness Allowed(const PassContext& ctx) {
+  const String fp = ctx->GetConfig<String>("fp", String("strict"));
+  if (fp == "strict") return Exactness::kExact;
+  if (fp == "contract") return Exactness::kButNanOrZero;
+  if (fp == "fast") return Exactness::kReassociates;
+  throw runtime::ValueError("the option `fp` is \"" + fp.str() + "\"; it is \"strict\", \"contract\" or \"fast\"");
+}
+
+class Simplifier : public MixedModeMutator {
+ public:
+  Simplifier(Exactness allowed, Array<String>* trace) : allowed_(allowed), trace_(trace) {
+    matchers_.resize(Rows::All().rows.size());
+  }
+
+ private:
+  using MixedModeMutator::VisitExpr_;
+  Expr VisitExpr_(const FunctionNode* f) final {
+    // Fusion groups are compiled as they are; a composite function is what a code generator asked for.
+    if (f->HasNonzeroAttr(attr::kPrimitive) || (f->attrs.defined() && f->attrs->dict.count("Composite"))) {
+      return GetRef<Expr>(f);
+    }
+    return MixedModeMutator::VisitExpr_(f);
+  }
+  Expr Rewrite_(const CallNode* pre, const Expr& post) final {
+    // Rewrites keep types, so a call that was built anew has the type it had.
+    if (!post->checked_type_.defined()) post->checked_type_ = pre->checked_type_;
+    Expr e = post;
+    for (;;) {
+      Expr next = Apply(e);
+      if (!next.defined()) break;
+      // Parts of it that are new are simplified too; the others are known to be simple.
+      if (++depth_ > kMaxDepth) {
+        --depth_;
+        break;
+      }
+      e = VisitExpr(next);
+      --depth_;
+      if (!e.as<CallNode>()) break;
+    }
+    memo_[e] = e;
+    return e;
+  }
+  Expr Rewrite_(const TupleNode* pre, const Expr& post) final { return Known(pre, post); }
+  Expr Rewrite_(const TupleGetItemNode* pre, const Expr& post) final {
+    const auto* g = post.as<TupleGetItemNode>();
+    if (const auto* t = g->tuple.as<TupleNode>()) {
+      Note("(x0, x1, ...).i -> xi");
+      return t->fields[g->index];
+    }
+    // One part of a split in one.
+    static const Op split = Op::Get("split");
+    const auto* call = g->tuple.as<CallNode>();
+    if (call && call->op.same_as(split)) {
+      const auto* type = g->tuple->checked_type_.as<TupleTypeNode>();
+      if (type && type->fields.size() == 1) {
+        Note("split(x, 1).0 -> x");
+        return call->args[0];
+      }
+    }
+    return Known(pre, post);
+  }
+  Expr Known(const ExprNode* pre, const Expr& post) {
+    if (!post->checked_type_.defined()) post->checked_type_ = pre->checked_type_;
+    memo_[post] = post;
+    return post;
+  }
+  void Note(const char* row) {
+    if (trace_) trace_->push_back(String(row));
+  }
+
+  /// The first row that applies, applied; null if none does.
+  Expr Apply(const Expr& e) {
+    const auto* call = e.as<CallNode>();
+    const Rows& all = Rows::All();
+    const std::vector<int32_t>* rows = all.of_op.Find(call->op.get());
+    const auto* type = TensorOf(e);
+    if (!rows || !type || call->args.empty()) return Expr();
+    const DataType dtype = call->args[0]->checked_type_.as<TensorTypeNode>() ? DtypeOf(call->args[0]) : type->dtype;
+    const bool floats = dtype.is_floating();
+    const uint32_t domain = floats ? kFloats : dtype.is_bool() ? kBools : kInts;
+    const bool known = HasStaticShape(e);
+    for (int32_t i : *rows) {
+      const SimplifyRow& row = all.rows[i];
+      if (!(row.domain & domain) || (floats && row.floats > allowed_) || (!known && !row.any_shape)) continue;
+      if (!matchers_[i]) {
+        matchers_[i] = std::make_unique<PatternMatcher>(*all.tables[i], Expr(), nullptr, IRModule());
+      }
+      if (!matchers_[i]->Match(e.get())) continue;
+      Expr out = row.make(Found(*all.tables[i], *matchers_[i], e.get()));
+      if (!out.defined() || out.same_as(e)) continue;
+      if (!out->checked_type_.defined()) InferTypeOf(out);
+      if (!StructuralEqual(out->checked_type_, e->checked_type_)) continue;
+      if (!out->span.defined()) out->span = e->span;
+      Note(row.text);
+      return out;
+    }
+    return Expr();
+  }
+
+  static constexpr int kMaxDepth = 64;
+  Exactness allowed_;
+  Array<String>* trace_;
+  std::vector<std::unique_ptr<PatternMatcher>> matchers_;
+  int depth_ = 0;
+};
+
+}  // namespace
+
+Pass SimplifyExpr() {
+  return MakePass<SimplifyExpr>({
+      .doc =
+          "Replaces expressions by simpler equal ones, by tables of local identities: moves of elements that undo each "
+          "other, casts, neutral operands, idempotent functions. The option `fp` says what may change in floating "
+          "values: \"strict\" nothing, \"contract\" NaN and the sign of zero, \"fast\" rounding too.",
+      .opt_level = 0,
+      .required = {"InferType"},
+      .needs = {"Typed"},
+      .run = [](Function f, IRModule, PassContext ctx) { return Simplifier(Allowed(ctx), nullptr).Mutate(f); },
+  });
+}
+
+namespace {
+const RegisterPass<SimplifyExpr> registered;
+
+const char* LabelOf(Exactness e) {
+  return e == Exactness::kExact ? "exact" : e == Exactness::kButNanOrZero ? "but NaN or zero" : "reassociates";
+}
+}  // namespace
+
+/// [[text, label, domain]] of all rows.
+BATON_REGISTER_GLOBAL("relay.testing.simplify_rows").set_body_typed([] {
+  Array<Array<Any>> out;
+  for (const SimplifyRow& r : Rows::All().rows) {
+    out.push_back({Any(String(r.text)), Any(String(LabelOf(r.floats))), Any(static_cast<int64_t>(r.domain))});
+  }
+  return out;
+});
+/// [function, texts of the rows that were applied] for a typed function.
+BATON_REGISTER_GLOBAL("relay.testing.simplify_trace").set_body_typed([](Function f, String fp) {
+  PassContext ctx = PassContext::Create();
+  ctx->config.Set("fp", Any(fp));
+  Array<String> trace;
+  Function out = Simplifier(Allowed(ctx), &trace).Mutate(f);
+  return Array<ObjectRef>{out, trace};
+});
+
+}  // namespace baton::relay::transform

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Local identities as rows of tables: what is matched, what stands in its place, and how exact that is.
+#pragma once
+
+#include <baton/relay/dataflow_pattern.h>
+#include <baton/relay/op.h>
+#include <relay/dataflow_matcher.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace baton::relay::transform {
+
+/// What a row may change in the values of floating tensors. On integers and bools all rows are exact.
+enum class Exactness : int32_t {
+  kExact = 0,         ///< nothing
+  kButNanOrZero = 1,  ///< where either side is NaN, and the sign of zeros
+  kReassociates = 2,  ///< rounding: as exact in real numbers
+};
+
+/// Dtypes that a row holds for, of the first argument of the matched call.
+enum RowDomain : uint32_t { kFloats = 1, kInts = 2, kBools = 4, kNumbers = 3, kAll = 7 };
+
+/// A match, as rows see it.
+class Found {
+ public:
+  Found(const PatternTable& table, const PatternMatcher& matcher, const ExprNode* root)
+      : table_(table), matcher_(matcher), root_(root) {}
+  /// What a pattern of the row matched; null if it had no part in it.
+  Expr operator[](const DFPattern& p) const;
+  const CallNode* Call(const DFPattern& p) const { return (*this)[p].as<CallNode>(); }
+  const CallNode* root() const { return static_cast<const CallNode*>(root_); }
+  template <class A>
+  const A& Attrs(const DFPattern& p) const {
+    return AttrsAs<A>(Call(p)->attrs);
+  }
+  template <class A>
+  const A& RootAttrs() const {
+    return AttrsAs<A>(root()->attrs);
+  }
+
+ private:
+  const PatternTable& table_;
+  const PatternMatcher& matcher_;
+  const ExprNode* root_;
+};
+
+struct SimplifyRow {
+  const char* text;  ///< "x + 0 -> x": its name
+  Exactness floats;
+  uint32_t domain;
+  /// Whether it holds for extents that are not known. Others see only tensors whose extents are numbers, and a result
+  /// of another type than the call's is not taken.
+  bool any_shape;
+  DFPattern pattern;
+  Expr (*make)(const Found&);  ///< null: it does not apply after all
+};
+
+std::vector<SimplifyRow> ArithmeticRows();
+std::vector<SimplifyRow> LogicRows();
+std::vector<SimplifyRow> ShapeRows();
+std::vector<SimplifyRow> SliceRows();
+std::vector<SimplifyRow> ReduceRows();
+
+// ---- For rows.
+/// The number that all elements of a constant (or of `full`, `zeros`, `ones`) are; false if they differ.
+bool Splat(const Expr& e, double* value);
+/// The same of a constant alone, with one element where shapes are not known.
+bool IsSplat(const Expr& e, double value);
+/// The same, and the sign of zero too.
+bool IsSplatBits(const Expr& e, double value);
+const TensorTypeNode* TensorOf(const Expr& e);
+std::vector<int64_t> ShapeOf(const Expr& e);  ///< of a tensor whose extents are numbers
+bool HasStaticShape(const Expr& e);
+DataType DtypeOf(const Expr& e);
+/// A tensor of the type of `like`, every element `value`.
+Expr FullLike(const Expr& like, double value);
+/// A reshape to extents that are numbers, 0 among them.
+Expr ReshapeToShape(const Expr& x, const std::vector<int64_t>& shape);
+
+}  // namespace baton::relay::transform
