@@ -44,12 +44,12 @@ def add_parser(verbs, verb, text):
     group.add_argument("--print-changed", action="store_true", help="print only what a pass changed")
     group.add_argument("--print-diff", action="store_true", help="print the lines that differ")
     group.add_argument("--print-to", metavar="DIR", help="write a file a step instead").complete = "file"
+    arguments.add_fp_option(parser)
     parser.add_argument(
         "-O", dest="opt_level", type=int, choices=range(4), default=3, help="level of the pass context (default: 3)"
     )
     parser.add_argument("--pass-config", type=arguments.named_option, action="append", default=[], metavar="KEY=VALUE")
     parser.add_argument("--disable-pass", action="append", default=[], metavar="PASS", help="leave a pass out")
-    arguments.add_fp_option(parser)
     parser.set_defaults(run=run)
 
 

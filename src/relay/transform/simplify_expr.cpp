@@ -12,7 +12,10 @@
 
 namespace baton::relay::transform {
 
-BATON_REGISTER_PASS_CONFIG_OPTION("fp", String);
+BATON_REGISTER_PASS_CONFIG_OPTION(
+    "fp", String,
+    "What rewrites may change in floating values: \"strict\" nothing, which is the default, "
+    "\"contract\" NaN and the sign of zero, \"fast\" rounding too.");
 
 Expr Found::operator[](const DFPattern& p) const {
   for (int32_t i = 0; i < table_.size(); ++i) {
