@@ -3,10 +3,12 @@
 #include <baton/support/nearest.h>
 #include <baton/support/stack.h>
 #include <fmt/format.h>
+#include <relay/children.h>
 #include <relay/literal.h>
 #include <relay/parser.h>
 
 #include <algorithm>
+#include <unordered_set>
 
 namespace baton::relay {
 
@@ -222,7 +224,12 @@ Expr Parser::Word(const Token& t) {
   std::vector<std::string> known = Op::ListNames();
   for (const auto& [name, c] : constructors_) known.push_back(std::string(name));
   std::sort(known.begin(), known.end());
-  Note(t, fmt::format("there is no operator `{}`{}", t.text, support::DidYouMean(t.text, known)));
+  // Constructors are spelt with a capital letter.
+  const bool capital = t.text[0] >= 'A' && t.text[0] <= 'Z';
+  Note(t,
+       fmt::format("there is no {} `{}`{}", capital ? "constructor" : "operator", t.text,
+                   support::DidYouMean(t.text, known)),
+       "", capital ? "a data type stands before what uses it: type Option[A] { None, Some(A) }" : "");
   return Var("undefined");
 }
 
@@ -600,6 +607,14 @@ Expr Parser::MatchExpr() {
   while (!Is(Tok::kRBrace)) {
     Mark m = Open();
     Pattern p = ParsePattern();
+    std::unordered_set<std::string_view> names;
+    ForEachPatternPart(
+        p.get(),
+        [&](const Var& v) {
+          if (!names.insert(v->name_hint().view()).second)
+            errors_.Error(v->span, fmt::format("the pattern binds `%{}` twice", v->name_hint().view()));
+        },
+        [](const Constructor&) {});
     Expect(Tok::kFatArrow, "`=>`", "after the pattern");
     Expr value = Expression();
     Close(m);

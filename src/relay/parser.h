@@ -20,6 +20,7 @@ class Parser {
   Parser(std::string_view text, const std::string& source_name, const IRModule& base);
   IRModule Module();
   Expr Single();
+  void CheckTypeCalls();
 
  private:
   /// Thrown after an error was noted, to the nearest place that can go on.
@@ -144,6 +145,7 @@ class Parser {
   std::unordered_map<std::string_view, Constructor> constructors_;
   std::unordered_map<std::string_view, GlobalTypeVar> data_types_;
   std::unordered_map<std::string_view, Token> data_type_uses_;
+  std::vector<std::pair<Token, size_t>> type_calls_;  ///< uses of data types, with how many type arguments
   Map<String, Any> meta_;
   bool meta_read_ = false;
   IRModule base_, mod_;

@@ -57,6 +57,9 @@ Array<TypeVar> Parser::TypeParams() {
     TypeVarNode n;
     n.name_hint = String(name.text);
     n.span = lex_.SpanOf(name, name);
+    for (const TypeVar& v : out) {
+      if (v->name_hint == name.text) Note(name, fmt::format("two type parameters have the name `{}`", name.text));
+    }
     TypeVar var(std::move(n));
     Type& slot = types_[name.text];
     type_log_.emplace_back(name.text, slot);
@@ -79,10 +82,18 @@ Array<Type> Parser::TypeList(Tok end, const char* what) {
   return out;
 }
 
+namespace {
+/// The dtype of a name that is one of numbers as machines have them.
+bool DTypeOf(std::string_view name, DataType* d) {
+  if (!runtime::TryString2DataType(name, d)) return false;
+  return !d->is_float() || d->bits() == 16 || d->bits() == 32 || d->bits() == 64;
+}
+}  // namespace
+
 DataType Parser::DType() {
   Token t = tok_;
   DataType d;
-  if (!(Is(Tok::kName) || Is(Tok::kString)) || !runtime::TryString2DataType(t.text, &d)) {
+  if (!(Is(Tok::kName) || Is(Tok::kString)) || !DTypeOf(t.text, &d)) {
     Fail(t, fmt::format("expected a dtype, got {}", Describe(t, code_)), "float32, int64, bool, bfloat16, uint8, ...");
   }
   Advance();
@@ -177,7 +188,7 @@ Type Parser::ParseType() {
       return TypeCall(head, TypeList(Tok::kRBracket, "type arguments"));
     }
     DataType d;
-    if (runtime::TryString2DataType(t.text, &d)) {
+    if (DTypeOf(t.text, &d)) {
       Advance();
       return TensorType::Scalar(d);
     }
@@ -191,7 +202,9 @@ Type Parser::ParseType() {
     }
     data_type_uses_.try_emplace(t.text, t);
     GlobalTypeVar head = var;
-    return TypeCall(head, Accept(Tok::kLBracket) ? TypeList(Tok::kRBracket, "type arguments") : Array<Type>());
+    Array<Type> args = Accept(Tok::kLBracket) ? TypeList(Tok::kRBracket, "type arguments") : Array<Type>();
+    type_calls_.emplace_back(t, args.size());
+    return TypeCall(head, args);
   });
 }
 
@@ -315,7 +328,13 @@ void Parser::Attribute(const OpEntry* op, Attrs* attrs, bool* owned, std::vector
   try {
     f->Set(runtime::ObjectAccess::Get(*attrs), value.raw());
   } catch (const runtime::Error& e) {
-    Note(at, fmt::format("[{}] {}", (*op->op)->name.view(), e.message()), "", fmt::format("{}: {}", f->name, f->doc));
+    // The user wrote a text or a list, not an object of the runtime.
+    std::string said = e.message();
+    for (auto [from, to] :
+         {std::pair{"runtime.String", "text"}, {"runtime.Array", "a list"}, {"expected Array", "expected a list"}}) {
+      if (size_t i = said.find(from); i != std::string::npos) said.replace(i, std::string_view(from).size(), to);
+    }
+    Note(at, fmt::format("[{}] {}", (*op->op)->name.view(), said), "", fmt::format("{}: {}", f->name, f->doc));
   }
 }
 
@@ -508,8 +527,26 @@ IRModule Parser::Module() {
     for (const auto& [var, data] : mod_->type_definitions) known.push_back(var->name_hint.str());
     Note(data_type_uses_[name], fmt::format("there is no type `{}`{}", name, support::DidYouMean(name, known)));
   }
+  CheckTypeCalls();
   errors_.ThrowIfAny();
   return mod_;
+}
+
+/// Each use of a data type has as many arguments as the type has parameters.
+void Parser::CheckTypeCalls() {
+  std::unordered_map<std::string_view, const TypeDataNode*> known;
+  for (const auto& [var, data] : mod_->type_definitions) known[var->name_hint.view()] = data.get();
+  for (const auto& [at, count] : type_calls_) {
+    auto it = known.find(at.text);
+    if (it == known.end() || it->second->type_vars.size() == count) continue;
+    const size_t wanted = it->second->type_vars.size();
+    std::string form = std::string(at.text);
+    for (size_t i = 0; i < wanted; ++i) form += (i ? ", " : "[") + it->second->type_vars[i]->name_hint.str();
+    Note(at,
+         fmt::format("the data type `{}` has {} parameter{}, got {} type argument{}", at.text, wanted,
+                     wanted == 1 ? "" : "s", count, count == 1 ? "" : "s"),
+         "", fmt::format("write it as {}{}", form, wanted ? "]" : ""));
+  }
 }
 
 Expr Parser::Single() {

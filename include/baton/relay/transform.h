@@ -70,6 +70,16 @@ BATON_DLL Pass CombineParallelBatchMatmul(int64_t min_num_branches = 3);
 /// @main gives (its result, (the gradient by each parameter)): of dataflow, and of all of Relay.
 BATON_DLL Pass FirstOrderGradient();
 BATON_DLL Pass Gradient();
+/// Replaces calls by what `attr_map_name` of their operator makes of them.
+BATON_DLL Pass Legalize(String attr_map_name = "FTVMLegalize");
+/// `desired_layouts`: operator -> layouts of its data and its weight, "default" for the usual one.
+BATON_DLL Pass ConvertLayout(Map<String, Array<String>> desired_layouts = {});
+/// Runs the program as far as it is known; DeadCodeElimination drops what is then not used.
+BATON_DLL Pass PartialEvaluate();
+/// Concatenations of more parts than that become several.
+BATON_DLL Pass SplitArgs(int64_t max_function_args = 255);
+/// Gives each expression a place in the program's text.
+BATON_DLL Pass AnnotateSpans();
 /// `default_device`: DLPack number of the device for what no annotation decides.
 BATON_DLL Pass PlanDevices(int default_device = 1);
 

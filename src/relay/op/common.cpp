@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common.h"
 
+#include <relay/type_text.h>
+
 namespace baton::relay {
 
 std::string ShowShape(const Shape& shape) {
@@ -21,15 +23,7 @@ std::string ShowShape(const Shape& shape) {
 }
 
 std::string ShowType(const Type& type) {
-  if (const auto* t = type.as<TensorTypeNode>()) {
-    return "Tensor[" + ShowShape(t->shape) + ", " + DataType2String(t->dtype) + "]";
-  }
-  if (const auto* t = type.as<TupleTypeNode>()) {
-    std::string s = "(";
-    for (const Type& f : t->fields) s += (s.size() > 1 ? ", " : "") + ShowType(f);
-    return s + ")";
-  }
-  return type.defined() && !type.as<IncompleteTypeNode>() ? "a " + type->GetTypeKey() : "an unknown type";
+  return type.defined() && !type.as<IncompleteTypeNode>() ? TypeText(type) : "an unknown type";
 }
 
 std::string ShowInts(const Ints& values) {

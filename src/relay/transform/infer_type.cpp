@@ -47,8 +47,14 @@ std::string Name(const ExprNode* e) {
   if (e->IsInstance<OpNode>()) return static_cast<const OpNode*>(e)->name.str();
   if (e->IsInstance<ConstructorNode>()) return static_cast<const ConstructorNode*>(e)->name_hint.str();
   if (e->IsInstance<FunctionNode>()) return "fn";
-  return "the callee";
+  return "";
 }
+/// The same in backticks, as the beginning of a sentence.
+std::string Named(const ExprNode* e) {
+  const std::string name = Name(e);
+  return name.empty() ? "what is called here" : "`" + name + "`";
+}
+const char* Plural(size_t n) { return n == 1 ? "" : "s"; }
 
 class Inferencer final : private TypeReporter {
  public:
@@ -88,6 +94,18 @@ class Inferencer final : private TypeReporter {
   };
 
   void Step();
+  /// The node whose part is looked at: the innermost that waits for its parts.
+  const ExprNode* User() const {
+    for (size_t i = stack_.size() - 1; i-- > 0;) {
+      if (stack_[i].phase > 0) return stack_[i].n;
+    }
+    return nullptr;
+  }
+  /// Where a part stands: a variable or a constructor has the place of its definition, so what it is a part of.
+  static const BaseExprNode* Place(const ExprNode* part, const ExprNode* whole) {
+    const bool own = part->span.defined() && !part->IsInstance<VarNode>() && !part->IsInstance<ConstructorNode>();
+    return own ? part : whole;
+  }
   bool Enter(const ExprNode* n);
   void Done(const ExprNode* n, Type type);
   void Need(const Expr& part) {
@@ -237,8 +255,9 @@ bool Inferencer::Enter(const ExprNode* n) {
     return true;
   }
   if (n->IsInstance<OpNode>()) {
-    Error(n, fmt::format("the operator `{}` is used as a value", static_cast<const OpNode*>(n)->name.view()), "",
-          "wrap it in a function: fn (%x) { op(%x) }");
+    const std::string_view name = static_cast<const OpNode*>(n)->name.view();
+    Error(User(), fmt::format("the operator `{}` is used as a value", name), "",
+          fmt::format("wrap it in a function: fn (%x) {{ {}(%x) }}", name));
     info_[n] = {Poison(), true};
     return true;
   }
@@ -315,8 +334,8 @@ void Inferencer::Step() {
     Type ret = TypeOf(fn->body.get());
     if (fn->ret_type.defined()) {
       if (!IsPoison(ret) && !solver_.Unify(fn->ret_type, ret)) {
-        Error(fn->body.get(), fmt::format("the function is declared to return {}, its body has type {}",
-                                          Text(fn->ret_type), Text(ret)));
+        Error(Place(fn->body.get(), fn), fmt::format("the function is declared to return {}, its body has type {}",
+                                                     Text(fn->ret_type), Text(ret)));
       }
       ret = fn->ret_type;
     }
@@ -333,8 +352,9 @@ void Inferencer::Step() {
     if (Keep(n)) return;
     Type cond = TypeOf(i->cond.get()), t = TypeOf(i->true_branch.get()), e = TypeOf(i->false_branch.get());
     if (!IsPoison(cond) && !solver_.Unify(cond, TensorType::Scalar(DataType::Bool()))) {
-      Error(i->cond.get(), fmt::format("the condition of `if` has type {}, must be bool", Text(cond)), "",
-            "reduce a tensor with `all` or `any`, compare a number with 0");
+      Error(Place(i->cond.get(), i), fmt::format("the condition of `if` has type {}, must be bool", Text(cond)), "",
+            solver_.Find(cond).as<TensorTypeNode>() ? "reduce a tensor with `all` or `any`, compare a number with 0"
+                                                    : "");
     }
     if (IsPoison(t) || IsPoison(e)) {
       Done(n, IsPoison(t) ? e : t);
@@ -366,7 +386,7 @@ void Inferencer::Step() {
         type = t;
       } else if (!IsPoison(t)) {
         if (!solver_.Unify(type, t)) {
-          Error(c->rhs.get(),
+          Error(Place(c->rhs.get(), m),
                 fmt::format("this clause of `match` has type {}, those before have {}", Text(t), Text(type)));
         } else {
           type = solver_.Join(type, t);
@@ -397,8 +417,10 @@ void Inferencer::Step() {
       value = type;
     } else if (!solver_.Unify(type, RelayRefType(value))) {
       const auto* r = solver_.Find(type).as<RelayRefTypeNode>();
-      Error(n, r ? fmt::format("a value of type {} is written to a reference of {}", Text(value), Text(r->value))
-                 : fmt::format("a reference is wanted, this has type {}", Text(type)));
+      Error(n,
+            r ? fmt::format("a value of type {} is written to a reference of {}", Text(value), Text(r->value))
+              : fmt::format("a reference is wanted, this has type {}", Text(type)),
+            "", r ? "" : "`ref(value)` makes one");
       value = Poison();
     }
     Done(n, w ? Type(TupleType::Empty()) : value);
@@ -435,8 +457,13 @@ void Inferencer::BindLet(const LetNode* let) {
   if (const Info* i = info_.Find(var)) {  // seen in its own value: recursion
     if (!IsPoison(value) && !solver_.Unify(i->type, value)) {
       if (mode_ != Mode::kAll) throw Again();
-      Error(let->value.get(), fmt::format("`%{}` is used as {} in its own value, which has type {}",
-                                          var->name_hint().view(), Text(i->type), Text(value)));
+      if (solver_.Find(i->type)->IsInstance<IncompleteTypeNode>()) {
+        Error(let->value.get(), fmt::format("the type of `%{}` would contain itself: its value has type {}",
+                                            var->name_hint().view(), Text(value)));
+      } else {
+        Error(let->value.get(), fmt::format("`%{}` is used as {} in its own value, which has type {}",
+                                            var->name_hint().view(), Text(i->type), Text(value)));
+      }
     }
     return;
   }
@@ -532,8 +559,11 @@ void Inferencer::BindPattern(const PatternNode* root, const Type& type, const Ma
         Type inst = Instantiate(sig, {});
         sig = inst.as<FuncTypeNode>();
         if (sig->arg_types.size() != k->patterns.size()) {
-          Error(&at, fmt::format("the constructor `{}` has {} fields, the pattern names {}",
-                                 k->constructor->name_hint.view(), sig->arg_types.size(), k->patterns.size()));
+          Error(
+              &at,
+              fmt::format("the constructor `{}` has {} field{}, the pattern names {}", k->constructor->name_hint.view(),
+                          sig->arg_types.size(), Plural(sig->arg_types.size()), k->patterns.size()),
+              "", "`_` stands for a field that is not used");
           continue;
         }
         if (!IsPoison(t) && !solver_.Unify(t, sig->ret_type)) {
@@ -658,7 +688,7 @@ void Inferencer::FinishCall(const CallNode* call) {
     for (const Expr& a : call->args) args.push_back(TypeOf(a.get()));
     Type result = solver_.NewHole();
     if (!solver_.Unify(callee, FuncType(Array<TypeVar>(), args, result, Array<TypeConstraint>()))) {
-      Error(call, fmt::format("`{}` is called with itself, which has no type", Name(call->op.get())));
+      Error(call, fmt::format("{} is called with itself, which has no type", Named(call->op.get())));
       result = Poison();
     }
     Done(call, result);
@@ -666,13 +696,14 @@ void Inferencer::FinishCall(const CallNode* call) {
   }
   const auto* sig = callee.as<FuncTypeNode>();
   if (!sig) {
-    Error(call, fmt::format("`{}` is called but is no function: it has type {}", Name(call->op.get()), Text(callee)));
+    Error(call, fmt::format("{} is called but is no function: it has type {}", Named(call->op.get()), Text(callee)));
     Done(call, Poison());
     return;
   }
   if (!call->type_args.empty() && call->type_args.size() != sig->type_params.size()) {
-    Error(call, fmt::format("`{}` has {} type parameters, got {} type arguments", Name(call->op.get()),
-                            sig->type_params.size(), call->type_args.size()));
+    Error(call, fmt::format("{} has {} type parameter{}, got {} type argument{}", Named(call->op.get()),
+                            sig->type_params.size(), Plural(sig->type_params.size()), call->type_args.size(),
+                            Plural(call->type_args.size())));
     Done(call, Poison());
     return;
   }
@@ -684,19 +715,18 @@ void Inferencer::FinishCall(const CallNode* call) {
   Type inst = Instantiate(sig, type_args);
   sig = inst.as<FuncTypeNode>();
   if (sig->arg_types.size() != call->args.size()) {
-    Error(call, fmt::format("`{}` takes {} argument{}, got {}", Name(call->op.get()), sig->arg_types.size(),
-                            sig->arg_types.size() == 1 ? "" : "s", call->args.size()));
+    Error(call,
+          fmt::format("{} takes {} argument{}, got {}", Named(call->op.get()), sig->arg_types.size(),
+                      Plural(sig->arg_types.size()), call->args.size()),
+          Text(callee));
     Done(call, sig->ret_type);
     return;
   }
   for (size_t i = 0; i < call->args.size(); ++i) {
     Type got = TypeOf(call->args[i].get());
     if (!solver_.Unify(sig->arg_types[i], got)) {
-      const ExprNode* arg = call->args[i].get();
-      // A variable or a constructor has the span of its definition.
-      const bool here = arg->span.defined() && !arg->IsInstance<VarNode>() && !arg->IsInstance<ConstructorNode>();
-      Error(here ? arg : call, fmt::format("argument {} of `{}` has type {}, must be {}", i, Name(call->op.get()),
-                                           Text(got), Text(sig->arg_types[i])));
+      Error(Place(call->args[i].get(), call), fmt::format("argument {} of {} has type {}, must be {}", i,
+                                                          Named(call->op.get()), Text(got), Text(sig->arg_types[i])));
     }
   }
   Done(call, sig->ret_type);
@@ -767,7 +797,9 @@ bool Inferencer::Project(const TupleGetItemNode* item, const Type& result) {
   if (!tuple) {
     Error(item, fmt::format("part {} is taken of a value that is no tuple: it has type {}", item->index, Text(t)));
   } else if (item->index < 0 || item->index >= static_cast<int64_t>(tuple->fields.size())) {
-    Error(item, fmt::format("part {} is taken of a tuple of {}", item->index, tuple->fields.size()), Text(t));
+    Error(item, fmt::format("part {} is taken of a tuple of {}", item->index, tuple->fields.size()), Text(t),
+          tuple->fields.empty() ? "the empty tuple has no parts"
+                                : fmt::format("its parts are numbered from 0 to {}", tuple->fields.size() - 1));
   } else {
     solver_.Unify(result, tuple->fields[item->index]);
   }
@@ -822,14 +854,24 @@ void Inferencer::Solve() {
 
 void Inferencer::CheckComplete() {
   if (!errors_->empty()) return;
-  for (const ExprNode* n : order_) {
-    if (!n->IsInstance<VarNode>() || !solver_.FirstHole(TypeOf(n))) continue;
-    Error(n,
-          fmt::format("the type of `%{}` does not follow from its use",
-                      static_cast<const VarNode*>(n)->name_hint().view()),
-          "", "write it down: %x: Tensor[(1, 3), float32]");
+  // What nobody decided: variables first, since what they are used in follows from them; then functions.
+  for (const bool functions : {false, true}) {
+    for (const ExprNode* n : order_) {
+      if (!n->IsInstance<VarNode>() || !solver_.FirstHole(TypeOf(n))) continue;
+      const Type found = solver_.Find(TypeOf(n));
+      const auto* f = found.as<FuncTypeNode>();
+      if ((f != nullptr) != functions) continue;
+      const std::string_view name = static_cast<const VarNode*>(n)->name_hint().view();
+      if (f && solver_.FirstHole(f->ret_type)) {
+        Error(n, fmt::format("what `%{}` returns does not follow from its body", name), Text(TypeOf(n)),
+              "a function that only calls itself returns nothing: give it a case that ends, or write `-> type`");
+      } else {
+        Error(n, fmt::format("the type of `%{}` does not follow from its use", name), "",
+              fmt::format("write it down: %{}: Tensor[(1, 3), float32]", name));
+      }
+    }
+    if (!errors_->empty()) return;
   }
-  if (!errors_->empty()) return;
   for (Wait& w : waiting_) {
     if (w.done) continue;
     if (w.call) {
@@ -840,10 +882,17 @@ void Inferencer::CheckComplete() {
   }
   if (!errors_->empty()) return;
   for (const ExprNode* n : order_) {
-    if (solver_.FirstHole(TypeOf(n))) {
-      Error(n, fmt::format("the type of this expression is not fully known: {}", Text(TypeOf(n))));
-      return;
+    if (!solver_.FirstHole(TypeOf(n))) continue;
+    const auto* call = n->IsInstance<CallNode>() ? static_cast<const CallNode*>(n) : nullptr;
+    const auto* callee = call ? call->op.as<GlobalVarNode>() : nullptr;
+    if (callee) {
+      Error(n, fmt::format("what @{} returns does not follow from its body", callee->name_hint.view()), "",
+            "functions that only call each other return nothing: give them a case that ends, or write `-> type`");
+    } else {
+      Error(n, fmt::format("the type of this expression is not fully known: {}", Text(TypeOf(n))), "",
+            "`_` is what nothing decides: bind it to a variable with a type, `let %x: type = ...`");
     }
+    return;
   }
 }
 

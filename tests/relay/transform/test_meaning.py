@@ -6,6 +6,7 @@ from pathlib import Path
 import golden
 import numpy as np
 import pytest
+from meaning import arguments, evaluate
 
 from baton import relay
 
@@ -15,37 +16,6 @@ FILES = sorted(p for p in HERE.glob("*.relay") if golden.is_golden(p))
 NOT_RUN = {"plan_devices.relay"}
 ENDLESS = {"recursion stays, and functions without the attribute", "what is in the form already", "a function that calls itself needs its name"}
 CASES = [(golden.read(p), c) for p in FILES if p.name not in NOT_RUN for c in golden.read(p).cases if c.kind != "error" and c.title not in ENDLESS]
-
-
-def value(kind, rng):
-    """A random value of a type; None where there is none (functions, data types)."""
-    if isinstance(kind, relay.TupleType):
-        parts = [value(t, rng) for t in kind.fields]
-        return None if any(p is None for p in parts) else tuple(parts)
-    if not isinstance(kind, relay.TensorType):
-        return None
-    shape = [int(getattr(d, "value", 3)) for d in kind.shape]  # 3 for an unknown extent
-    dtype = str(kind.dtype)
-    if dtype == "bool":
-        return rng.integers(0, 2, shape).astype(bool)
-    if dtype.startswith(("int", "uint")):
-        return np.asarray(rng.integers(1, 3, shape)).astype(dtype)
-    return np.asarray(rng.uniform(0.5, 1.5, shape)).astype(dtype if dtype != "bfloat16" else "float32")
-
-
-def flat(x):
-    if isinstance(x, (tuple, list)) or type(x).__name__ in ("ADT", "Array"):
-        return [leaf for part in x for leaf in flat(part)]
-    return [x.numpy()] if hasattr(x, "numpy") else []
-
-
-def arguments(func, seed=0):
-    rng = np.random.default_rng(seed)
-    return [value(p.checked_type, rng) for p in func.params]
-
-
-def evaluate(mod, args):
-    return flat(relay.create_executor("debug", mod).evaluate()(*args))
 
 
 @pytest.mark.parametrize("file, case", CASES, ids=[f"{g.path.stem}-{c.title}" for g, c in CASES])

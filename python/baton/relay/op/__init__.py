@@ -19,6 +19,7 @@ from .op import (
     list_op_names,
     register,
     register_alter_op_layout,
+    register_convert_op_layout,
     register_gradient,
     register_infer_correct_layout,
     register_injective_schedule,
@@ -100,5 +101,5 @@ for _group in names_in(""):
 del _group
 
 __all__ = ["Op", "OpPattern", "Operator", "debug", "find", "get", "get_op_attr", "has_attr", "list_op_names", "names_in", "op_attrs", "register",
-           "register_alter_op_layout", "register_gradient", "register_infer_correct_layout", "register_injective_schedule", "register_legalize", "register_op_attr",
+           "register_alter_op_layout", "register_convert_op_layout", "register_gradient", "register_infer_correct_layout", "register_injective_schedule", "register_legalize", "register_op_attr",
            "register_pattern", "register_shape_func", "register_stateful", "reset_attr"]

@@ -72,6 +72,12 @@ def register_alter_op_layout(op_name, alter_layout=None, level=10):
     return register_op_attr(op_name, "FTVMAlterOpLayout", alter_layout, level)
 
 
+def register_convert_op_layout(op_name, convert_layout=None, level=10):
+    """Sets how ConvertLayout converts a call: `f(attrs, inputs, types, desired_layouts)` gives a call with the same arguments
+    and attributes with other layouts, or None; the pass puts the transforms."""
+    return register_op_attr(op_name, "FTVMConvertOpLayout", convert_layout, level)
+
+
 def register_infer_correct_layout(op_name, infer_layout=None, level=10):
     """Sets how the operator says which layouts its inputs and outputs should have."""
     return register_op_attr(op_name, "FInferCorrectLayout", infer_layout, level)

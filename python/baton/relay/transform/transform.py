@@ -108,9 +108,41 @@ def CombineParallelBatchMatmul(min_num_branches=3):
     return _ffi_api.CombineParallelBatchMatmul(min_num_branches)
 
 
-def ConvertLayout(desired_layouts):
-    """Converts operators to layouts: `{"nn.conv2d": ["NHWC", "default"]}`."""
-    return _ffi_api.ConvertLayout({k: list(v) for k, v in desired_layouts.items()})
+def Legalize(legalize_map_attr_name="FTVMLegalize"):
+    """Replaces calls by what `relay.op.op.register_legalize` registered for their operator:
+    `f(attrs, inputs, types)` gets the types of the arguments and, last, of the result, and gives an expression or None."""
+    return _ffi_api.Legalize(legalize_map_attr_name)
+
+
+def SplitArgs(max_function_args=255):
+    """Concatenations of more than `max_function_args` parts become several, so that no kernel has more arguments."""
+    return _ffi_api.SplitArgs(max_function_args)
+
+
+def ConvertLayout(desired_layouts=None):
+    """Runs operators in other orders of dimensions: `{"nn.conv2d": ["NHWC", "default"]}` has the layouts of data and weight,
+    "default" for the usual one. What lies between such operators follows, so that transforms stand at the ends alone.
+    Blocks of channels (NCHW16c) are AlterOpLayout's."""
+    return _ffi_api.ConvertLayout({k: list(v) for k, v in (desired_layouts or {}).items()})
+
+
+class LayoutConfig:
+    """`with LayoutConfig(skip_layers=[0]):` ConvertLayout leaves these `nn.conv2d` as they are, counted from 0."""
+
+    current = None
+
+    def __init__(self, skip_layers=None):
+        self.skip_layers = list(skip_layers or [])
+        self._before = None
+
+    def __enter__(self):
+        self._before = (LayoutConfig.current, get_global_func("relay.LayoutConfigSkip")(self.skip_layers))
+        LayoutConfig.current = self
+        return self
+
+    def __exit__(self, *_):
+        LayoutConfig.current, layers = self._before
+        get_global_func("relay.LayoutConfigSkip")(layers)
 
 
 def ToMixedPrecision(mixed_precision_type="float16", missing_op_mode=1):
@@ -204,6 +236,6 @@ def __dir__():
     return sorted({*globals(), *(n for n in found if "." not in n)})
 
 
-__all__ = ["CombineParallelBatchMatmul", "CombineParallelConv2D", "CombineParallelDense", "ConvertLayout", "DeadCodeElimination", "EliminateCommonSubexpr", "EtaExpand", "FoldConstantExpr", "FunctionPass", "FuseOps", "InferTypeLocal",
-           "ModulePass", "Pass", "PassContext", "PassInfo", "PlanDevices", "PrintIR", "RemoveUnusedFunctions", "Sequential", "ToMixedPrecision",
+__all__ = ["CombineParallelBatchMatmul", "CombineParallelConv2D", "CombineParallelDense", "ConvertLayout", "DeadCodeElimination", "EliminateCommonSubexpr", "EtaExpand", "FoldConstantExpr", "FunctionPass", "FuseOps", "InferTypeLocal", "LayoutConfig", "Legalize",
+           "ModulePass", "Pass", "PassContext", "PassInfo", "PlanDevices", "PrintIR", "RemoveUnusedFunctions", "Sequential", "SplitArgs", "ToMixedPrecision",
            "build_config", "function_pass", "gradient", "module_pass", "sequential", "to_cps", "un_cps"]

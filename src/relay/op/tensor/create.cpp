@@ -25,7 +25,7 @@ void OneElement(const TypeArgs& in, int i, const char* rule) {
 
 Type FullType(const InitOpAttrs& a, const TypeArgs& in) {
   OneElement(in, 0, "R1");
-  if (!a.shape.defined()) in.Fail("R2", "shape is missing");
+  if (!a.shape.defined()) in.Fail("R2", "needs the attribute `shape`");
   return TensorType(MakeShape(ToInts(a.shape)), OrElse(a.dtype, in.dtype(0)));
 }
 Tensor LowerFull(const InitOpAttrs& a, const Tensors& in) {
@@ -33,7 +33,7 @@ Tensor LowerFull(const InitOpAttrs& a, const Tensors& in) {
 }
 template <OpName kName>
 Type ConstantType(const InitOpAttrs& a, const TypeArgs& in) {
-  if (!a.shape.defined()) in.Fail("R1", "shape is missing");
+  if (!a.shape.defined()) in.Fail("R1", "needs the attribute `shape`");
   return TensorType(MakeShape(ToInts(a.shape)), OrElse(a.dtype, DataType::Float(32)));
 }
 template <int kValue>

@@ -612,7 +612,7 @@ void CheckBroadcastsTo(const TypeArgs& in, const Shape& from, const Shape& to) {
   if (!fits) in.Fail("R1", "`data`: " + ShowShape(from) + " does not broadcast to " + ShowShape(to));
 }
 Type BroadcastToType(const InitOpAttrs& a, const TypeArgs& in) {
-  if (!a.shape.defined()) in.Fail("R2", "shape is missing");
+  if (!a.shape.defined()) in.Fail("R2", "needs the attribute `shape`");
   Shape out = MakeShape(ToInts(a.shape));
   CheckBroadcastsTo(in, in.shape(0), out);
   return TensorType(out, in.dtype(0));

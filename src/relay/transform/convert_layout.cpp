@@ -1,0 +1,444 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <baton/relay/functor.h>
+#include <baton/relay/op.h>
+#include <baton/relay/op/make.h>
+#include <baton/relay/op/nn.h>
+#include <baton/relay/op/transform.h>
+#include <baton/relay/transform.h>
+#include <baton/runtime/registry.h>
+#include <baton/support/nearest.h>
+
+#include <algorithm>
+#include <set>
+#include <unordered_map>
+
+namespace baton::relay::transform {
+namespace {
+
+using Layouts = Map<String, Array<String>>;
+
+/// Numbers of the convolutions that `LayoutConfig(skip_layers)` leaves as they are.
+thread_local std::set<int64_t> skipped_layers;
+
+bool HasField(const Attrs& attrs, const char* name) {
+  return attrs.defined() && runtime::TypeInfo::Get(attrs.type_index())->Find(name);
+}
+std::string TextField(const Attrs& attrs, const char* name) {
+  return HasField(attrs, name) ? runtime::GetField(attrs.get(), name).As<String>().str() : "";
+}
+Attrs Copy(const Attrs& attrs) { return Attrs(runtime::TypeInfo::Get(attrs.type_index())->copy(attrs.get())); }
+void SetField(const Attrs& attrs, const char* name, Any value) {
+  runtime::TypeInfo::Get(attrs.type_index())->Find(name)->Set(runtime::ObjectAccess::Get(attrs), value.raw());
+}
+
+/// Another order of a value's dimensions: `to` has the letters of `from`.
+struct Order {
+  std::string from, to;
+  size_t rank() const { return from.size(); }
+  /// Where dimension d of the plain value is in the other.
+  int64_t At(int64_t d) const { return static_cast<int64_t>(to.find(from[static_cast<size_t>(d)])); }
+  bool Same(const Order& o) const {
+    if (rank() != o.rank()) return false;
+    for (size_t d = 0; d < rank(); ++d) {
+      if (At(static_cast<int64_t>(d)) != o.At(static_cast<int64_t>(d))) return false;
+    }
+    return true;
+  }
+  bool plain() const { return from == to; }
+  /// The layout of a value whose plain layout is this one.
+  std::string Of(const std::string& layout) const {
+    std::string out = layout;
+    for (size_t d = 0; d < rank(); ++d) out[static_cast<size_t>(At(static_cast<int64_t>(d)))] = layout[d];
+    return out;
+  }
+};
+
+Expr LayoutTransform(const Expr& x, const std::string& from, const std::string& to) {
+  static const Op op = Op::Get("layout_transform");
+  return MakeCall<LayoutTransformAttrs>(op, {x},
+                                        [&](LayoutTransformAttrs* a) { a->src_layout = from, a->dst_layout = to; });
+}
+
+/// Values exist in their plain order, and where an operator gave them in another, in that one too; each user takes the
+/// one it can use. A transform that nobody uses is not part of the result.
+class Converter : public MixedModeMutator {
+ public:
+  explicit Converter(const Layouts& desired) : desired_(desired) {}
+
+ private:
+  using MixedModeMutator::VisitExpr_;
+
+  struct Form {
+    Expr value;
+    Order order;
+  };
+
+  Expr VisitExpr_(const FunctionNode* f) final {
+    return f->HasNonzeroAttr(attr::kPrimitive) ? GetRef<Expr>(f) : MixedModeMutator::VisitExpr_(f);
+  }
+
+  const Form* Find(const Expr& plain) const {
+    auto it = forms_.find(plain.get());
+    return it == forms_.end() ? nullptr : &it->second;
+  }
+  void Put(const Expr& plain, Expr value, Order order) {
+    forms_[plain.get()] = {std::move(value), std::move(order)};
+    keep_.push_back(plain);
+  }
+  Expr Get(const Expr& plain, const Order& order) {
+    if (order.plain()) return plain;
+    if (const Form* f = Find(plain); f && f->order.Same(order)) return f->value;
+    Expr t = LayoutTransform(plain, order.from, order.to);
+    if (!Find(plain)) Put(plain, t, order);
+    return t;
+  }
+  /// The plain form of a value in another order, both known from now on.
+  Expr Plain(const Expr& value, const Order& order, const Span& span) {
+    value->span = span;
+    if (order.plain()) return value;
+    Expr plain = LayoutTransform(value, order.to, order.from);
+    plain->span = span;
+    Put(plain, value, order);
+    return plain;
+  }
+
+  static int64_t RankOf(const Expr& pre) {
+    const auto* t = pre->checked_type_.as<TensorTypeNode>();
+    return t ? static_cast<int64_t>(t->shape.size()) : -1;
+  }
+
+  Expr Rewrite_(const TupleGetItemNode*, const Expr& post) final {
+    const auto* item = post.as<TupleGetItemNode>();
+    auto it = tuples_.find(item->tuple.get());
+    if (it == tuples_.end()) return post;
+    const Form& f = it->second;
+    if (item->index >= static_cast<int64_t>(ordered_[item->tuple.get()])) return TupleGetItem(f.value, item->index);
+    return Plain(TupleGetItem(f.value, item->index), f.order, post->span);
+  }
+
+  Expr Rewrite_(const CallNode* pre, const Expr& post) final {
+    const auto* call = post.as<CallNode>();
+    const auto* op = call ? call->op.as<OpNode>() : nullptr;
+    const OpDef* def = op ? DefOf(call->op) : nullptr;
+    if (!def || !pre->checked_type_.defined() || def->stateful) return post;
+    if (desired_.count(op->name)) return Anchor(pre, call, post, desired_.at(op->name));
+    const std::string_view name = op->name.view();
+    if (call->args.empty()) return post;
+    const Form* first = Find(call->args[0]);
+    if (name == "concatenate" || name == "stack") return name == "stack" ? post : Concatenate(call, post);
+    if (name == "nn.bias_add" || name == "nn.prelu") return first ? OnAxis(call, post, *first) : post;
+    if (def->pattern <= OpPattern::kBroadcast && call->args.size() > 1 && (!call->attrs.defined() || name == "where"))
+      return Broadcast(pre, call, post);
+    if (!first) return post;
+    if (def->pattern == OpPattern::kElemWise && call->args.size() == 1)
+      return Plain(MakeCall(Downcast<Op>(call->op), {first->value}, call->attrs), first->order, post->span);
+    if (name == "nn.batch_norm" || name == "split") return IntoTuple(pre, call, post, *first);
+    if (name == "nn.softmax" || name == "nn.log_softmax" || name == "nn.lrn") return OnAxis(call, post, *first);
+    if (name == "nn.pad") return Pad(call, post, *first);
+    if (name == "transpose") return TransposeOf(call, post, *first);
+    if (HasField(call->attrs, "keepdims") && HasField(call->attrs, "exclude") && HasField(call->attrs, "axis") &&
+        call->args.size() == 1)
+      return Reduce(pre, call, post, *first);
+    if (call->args.size() == 1 && TextField(call->attrs, "layout").size() == first->order.rank() &&
+        (name.find("pool") != std::string_view::npos || name == "nn.upsampling" || name == "image.resize2d"))
+      return WithLayout(call, post, first->value, first->order);
+    return post;
+  }
+
+  // ---- Operators that are to have a layout
+
+  /// The call in the layouts that are wanted: by the function that is registered for it, else by its attributes.
+  Expr Anchor(const CallNode* pre, const CallNode* call, const Expr& post, const Array<String>& wanted) {
+    const std::string op_name = Downcast<Op>(call->op)->name.str();
+    if (op_name == "nn.conv2d" && skipped_layers.count(layer_++)) return post;
+    Any custom = Downcast<Op>(call->op).GetAttrValue("FTVMConvertOpLayout");
+    Attrs attrs;
+    Op op = Downcast<Op>(call->op);
+    if (!custom.is_null()) {
+      Array<Type> types;
+      for (const Expr& a : pre->args) types.push_back(Downcast<Type>(a->checked_type()));
+      types.push_back(Downcast<Type>(pre->checked_type()));
+      Any made = custom.As<PackedFunc>()(call->attrs, call->args, types, wanted);
+      if (made.is_null()) return post;
+      Expr e = made.As<Expr>();
+      const auto* c = e.as<CallNode>();
+      if (!c || !c->op.as<OpNode>() || c->args.size() != call->args.size()) return e;
+      attrs = c->attrs, op = Downcast<Op>(c->op);
+    } else {
+      attrs = WithWanted(op_name, call->attrs, wanted, EachChannelAlone(pre));
+    }
+    const bool conv = HasField(attrs, "kernel_layout");
+    const char* data_field = conv ? "data_layout" : "layout";
+    if (!HasField(attrs, data_field)) return post;
+    const Order data{TextField(call->attrs, data_field), TextField(attrs, data_field)};
+    CheckOrder(op_name, data);
+    Array<Expr> args = call->args;
+    args.Set(0, Get(call->args[0], data));
+    Order out = data;
+    if (conv) {
+      const Order kernel{TextField(call->attrs, "kernel_layout"), TextField(attrs, "kernel_layout")};
+      CheckOrder(op_name, kernel);
+      args.Set(1, Get(call->args[1], kernel));
+      // A result in a layout of its own goes on in that one.
+      if (const std::string own = TextField(call->attrs, "out_layout"); !own.empty() && own != data.from) {
+        const std::string now = TextField(attrs, "out_layout");
+        out = {own, now.empty() || now == own ? own : now};
+        CheckOrder(op_name, out);
+      } else if (HasField(attrs, "out_layout")) {
+        attrs = Copy(attrs);
+        SetField(attrs, "out_layout", Any(String("")));
+      }
+      if (data.plain() && kernel.plain() && out.plain()) return post;
+    } else if (data.plain()) {
+      return post;
+    }
+    return Plain(MakeCall(op, args, attrs), out, post->span);
+  }
+
+  static void CheckOrder(const std::string& op, const Order& order) {
+    std::string a = order.from, b = order.to;
+    std::sort(a.begin(), a.end()), std::sort(b.begin(), b.end());
+    if (a == b && std::unique(a.begin(), a.end()) == a.end() && a.find_first_of("0123456789") == std::string::npos)
+      return;
+    throw CompileError("ConvertLayout: `" + op + "` has layout \"" + order.from + "\", which cannot become \"" +
+                       order.to + "\": the two must have the same letters, each once, without blocks");
+  }
+
+  /// A convolution in groups of one input channel each.
+  static bool EachChannelAlone(const CallNode* pre) {
+    const size_t at = TextField(pre->attrs, "kernel_layout").find('I');
+    const auto* weight = pre->args.size() > 1 ? pre->args[1]->checked_type_.as<TensorTypeNode>() : nullptr;
+    return HasField(pre->attrs, "groups") && runtime::GetField(pre->attrs.get(), "groups").As<int64_t>() > 1 &&
+           weight && at < weight->shape.size() && DimOf(weight->shape[static_cast<int64_t>(at)]) == 1;
+  }
+
+  static Attrs WithWanted(const std::string& op, const Attrs& attrs, const Array<String>& wanted, bool alone) {
+    if (!attrs.defined() || !(HasField(attrs, "layout") || HasField(attrs, "data_layout"))) {
+      throw CompileError("ConvertLayout: `" + op +
+                         "` has no layout; convolutions, pools and resizing have one, or register_convert_op_layout");
+    }
+    const bool conv = HasField(attrs, "kernel_layout");
+    if (wanted.empty() || wanted.size() > (conv ? 2u : 1u)) {
+      throw CompileError("ConvertLayout: `" + op + "` wants " + (conv ? "layouts of data and weight" : "one layout") +
+                         ", got " + std::to_string(wanted.size()));
+    }
+    Attrs out = Copy(attrs);
+    const char* data_field = conv ? "data_layout" : "layout";
+    const Attrs usual(runtime::TypeInfo::Get(attrs.type_index())->create());
+    const std::string usual_data = TextField(usual, data_field);
+    const std::string data = wanted[0] == "default" ? usual_data : wanted[0].str();
+    SetField(out, data_field, Any(String(data)));
+    if (!conv) return out;
+    std::string kernel = wanted.size() > 1 ? wanted[1].str() : "default";
+    if (kernel == "default") {
+      const std::string usual_kernel = TextField(usual, "kernel_layout");
+      const std::string space = data.size() > 2 ? usual_data.substr(2) : "";
+      kernel = usual_kernel;
+      if (data != usual_data) {
+        // Window first, then channels.
+        kernel = space + (data.back() == 'C' && !alone ? "IO" : "OI");
+      }
+    }
+    SetField(out, "kernel_layout", Any(String(kernel)));
+    return out;
+  }
+
+  // ---- Operators that follow
+
+  Expr WithLayout(const CallNode* call, const Expr& post, const Expr& value, const Order& order) {
+    Attrs attrs = Copy(call->attrs);
+    SetField(attrs, "layout", Any(String(order.Of(TextField(attrs, "layout")))));
+    if (const std::string out = TextField(attrs, "out_layout"); !out.empty()) {
+      if (out != TextField(call->attrs, "layout")) return post;
+      SetField(attrs, "out_layout", Any(String(TextField(attrs, "layout"))));
+    }
+    return Plain(MakeCall(Downcast<Op>(call->op), {value}, attrs), order, post->span);
+  }
+
+  Expr Broadcast(const CallNode* pre, const CallNode* call, const Expr& post) {
+    const int64_t rank = RankOf(GetRef<Expr>(pre));
+    const Form* chosen = nullptr;
+    for (const Expr& a : call->args) {
+      const Form* f = Find(a);
+      if (!chosen && f && static_cast<int64_t>(f->order.rank()) == rank) chosen = f;
+    }
+    if (!chosen) return post;
+    const Order order = chosen->order;
+    Array<Expr> args;
+    for (size_t i = 0; i < call->args.size(); ++i) {
+      const Expr& a = call->args[i];
+      const int64_t own = RankOf(pre->args[i]);
+      if (own < 0) return post;
+      if (own == 0) {
+        args.push_back(a);
+      } else if (own == rank) {
+        args.push_back(Get(a, order));
+      } else {
+        args.push_back(LayoutTransform(ExpandDims(a, 0, rank - own), order.from, order.to));
+      }
+    }
+    return Plain(MakeCall(Downcast<Op>(call->op), args, call->attrs), order, post->span);
+  }
+
+  static bool AxisOf(const CallNode* call, size_t rank, int64_t* axis) {
+    *axis = runtime::GetField(call->attrs.get(), "axis").As<int64_t>();
+    if (*axis < 0) *axis += static_cast<int64_t>(rank);
+    return *axis >= 0 && *axis < static_cast<int64_t>(rank);
+  }
+  static Attrs WithAxis(const Attrs& attrs, int64_t axis) {
+    Attrs out = Copy(attrs);
+    SetField(out, "axis", Any(axis));
+    return out;
+  }
+
+  /// Works along one dimension of the first argument; the others have that dimension alone.
+  Expr OnAxis(const CallNode* call, const Expr& post, const Form& form) {
+    int64_t axis = 0;
+    if (!AxisOf(call, form.order.rank(), &axis)) return post;
+    Array<Expr> args = call->args;
+    args.Set(0, form.value);
+    return Plain(MakeCall(Downcast<Op>(call->op), args, WithAxis(call->attrs, form.order.At(axis))), form.order,
+                 post->span);
+  }
+
+  Expr IntoTuple(const CallNode* pre, const CallNode* call, const Expr& post, const Form& form) {
+    int64_t axis = 0;
+    const auto* type = pre->checked_type_.as<TupleTypeNode>();
+    if (!type || !AxisOf(call, form.order.rank(), &axis)) return post;
+    Array<Expr> args = call->args;
+    args.Set(0, form.value);
+    Expr value = MakeCall(Downcast<Op>(call->op), args, WithAxis(call->attrs, form.order.At(axis)));
+    value->span = post->span;
+    // Parts are taken of the value in the other order; the tuple as a whole stays as it was.
+    tuples_[post.get()] = {value, form.order};
+    // A split gives parts of data's rank; of a batch normalisation only the first one has it.
+    ordered_[post.get()] = Downcast<Op>(call->op)->name == "split" ? type->fields.size() : 1;
+    keep_.push_back(post);
+    return post;
+  }
+
+  Expr Concatenate(const CallNode* call, const Expr& post) {
+    const auto* tuple = call->args[0].as<TupleNode>();
+    if (!tuple) return post;
+    const Form* chosen = nullptr;
+    size_t have = 0;
+    for (const Expr& f : tuple->fields) {
+      const Form* form = Find(f);
+      if (form && !chosen) chosen = form;
+      have += form && form->order.Same(chosen->order);
+    }
+    int64_t axis = 0;
+    if (!chosen || have * 2 < tuple->fields.size() || !AxisOf(call, chosen->order.rank(), &axis)) return post;
+    const Order order = chosen->order;
+    Array<Expr> fields;
+    for (const Expr& f : tuple->fields) fields.push_back(Get(f, order));
+    return Plain(MakeCall(Downcast<Op>(call->op), {Tuple(fields)}, WithAxis(call->attrs, order.At(axis))), order,
+                 post->span);
+  }
+
+  Expr Pad(const CallNode* call, const Expr& post, const Form& form) {
+    Array<Array<int64_t>> now = AttrsAs<PadAttrs>(call->attrs).pad_width, width = now;
+    if (now.size() != form.order.rank()) return post;
+    for (int64_t d = 0; d < static_cast<int64_t>(now.size()); ++d) width.Set(form.order.At(d), now[d]);
+    Attrs attrs = Copy(call->attrs);
+    SetField(attrs, "pad_width", Any(width));
+    Array<Expr> args = call->args;
+    args.Set(0, form.value);
+    return Plain(MakeCall(Downcast<Op>(call->op), args, attrs), form.order, post->span);
+  }
+
+  /// One transpose from the order that is there; none where that is the wanted one already.
+  Expr TransposeOf(const CallNode* call, const Expr& post, const Form& form) {
+    Array<int64_t> axes = AttrsAs<TransposeAttrs>(call->attrs).axes;
+    const int64_t rank = static_cast<int64_t>(form.order.rank());
+    if (axes.empty()) {
+      for (int64_t d = rank; d-- > 0;) axes.push_back(d);
+    }
+    if (static_cast<int64_t>(axes.size()) != rank) return post;
+    Array<int64_t> from;
+    bool same = true;
+    for (int64_t d = 0; d < rank; ++d) {
+      from.push_back(form.order.At(axes[d] < 0 ? axes[d] + rank : axes[d]));
+      same = same && from.back() == d;
+    }
+    if (same) return form.value;
+    Expr out = Transpose(form.value, from);
+    out->span = post->span;
+    return out;
+  }
+
+  Expr Reduce(const CallNode* pre, const CallNode* call, const Expr& post, const Form& form) {
+    const int64_t rank = static_cast<int64_t>(form.order.rank());
+    Array<int64_t> axis = runtime::GetField(call->attrs.get(), "axis").As<Array<int64_t>>();
+    const bool exclude = runtime::GetField(call->attrs.get(), "exclude").As<bool>();
+    const bool keepdims = runtime::GetField(call->attrs.get(), "keepdims").As<bool>();
+    // Places count in the order of elements where all dimensions go.
+    if (!axis.defined() || axis.empty() || exclude || HasField(call->attrs, "select_last_index") ||
+        std::string_view(Downcast<Op>(call->op)->name.view()).find("arg") == 0)
+      return post;
+    std::vector<bool> gone(static_cast<size_t>(rank), false);
+    Array<int64_t> now;
+    for (int64_t a : axis) {
+      a = a < 0 ? a + rank : a;
+      gone[static_cast<size_t>(a)] = true;
+      now.push_back(form.order.At(a));
+    }
+    Attrs attrs = Copy(call->attrs);
+    SetField(attrs, "axis", Any(now));
+    Expr value = MakeCall(Downcast<Op>(call->op), {form.value}, attrs);
+    if (!pre->checked_type_.as<TensorTypeNode>()) return post;
+    if (keepdims) return Plain(value, form.order, post->span);
+    Order left;
+    for (int64_t d = 0; d < rank; ++d) {
+      if (!gone[static_cast<size_t>(d)]) left.from += form.order.from[static_cast<size_t>(d)];
+    }
+    for (char c : form.order.to) {
+      if (left.from.find(c) != std::string::npos) left.to += c;
+    }
+    return Plain(value, left, post->span);
+  }
+
+  Layouts desired_;
+  std::unordered_map<const Object*, Form> forms_, tuples_;
+  std::unordered_map<const Object*, size_t> ordered_;  ///< how many parts of a tuple are in another order
+  std::vector<Expr> keep_;
+  int64_t layer_ = 0;
+};
+
+void CheckOps(const Layouts& desired) {
+  for (const auto& [name, layouts] : desired) Op::Get(name.view());
+}
+
+}  // namespace
+
+Pass ConvertLayout(Layouts desired_layouts) {
+  CheckOps(desired_layouts);
+  return MakePass<ConvertLayout>({
+      .doc = "Runs operators in other orders of dimensions, desired_layouts {\"nn.conv2d\": [\"NHWC\", \"default\"]}, "
+             "and what lies between them too, so that transforms stand at the ends alone.",
+      .opt_level = 3,
+      .required = {"CanonicalizeOps", "InferType"},
+      .run = [desired_layouts](Function f, IRModule, PassContext) { return Converter(desired_layouts).Mutate(f); },
+  });
+}
+
+namespace {
+const struct Registered {
+  Registered() {
+    baton::transform::RegisterPassGlobal("relay._transform.ConvertLayout",
+                                         PackedFunc([](runtime::Args a, runtime::RetValue* rv) {
+                                           *rv = ConvertLayout(a.size() > 0 ? a[0].As<Layouts>() : Layouts());
+                                         }));
+    baton::transform::RegisterPassParams("ConvertLayout", {"desired_layouts={}"});
+  }
+} registered;
+
+BATON_REGISTER_GLOBAL("relay.LayoutConfigSkip").set_body_typed([](Array<int64_t> layers) {
+  Array<int64_t> before;
+  for (int64_t l : skipped_layers) before.push_back(l);
+  skipped_layers = std::set<int64_t>(layers.begin(), layers.end());
+  return before;
+});
+}  // namespace
+
+}  // namespace baton::relay::transform

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <baton/relay/functor.h>
+#include <baton/relay/transform.h>
+
+namespace baton::relay::transform {
+namespace {
+
+class Legalizer : public MixedModeMutator {
+ public:
+  explicit Legalizer(std::string key) : key_(std::move(key)) {}
+
+ private:
+  using MixedModeMutator::VisitExpr_;
+  Expr VisitExpr_(const FunctionNode* f) final {
+    return f->HasNonzeroAttr(attr::kPrimitive) ? GetRef<Expr>(f) : MixedModeMutator::VisitExpr_(f);
+  }
+  Expr Rewrite_(const CallNode* pre, const Expr& post) final {
+    const auto* call = post.as<CallNode>();
+    const auto* op = call ? call->op.as<OpNode>() : nullptr;
+    if (!op) return post;
+    Any f = GetRef<Op>(op).GetAttrValue(key_.c_str());
+    if (f.is_null()) return post;
+    Array<Type> types;
+    for (const Expr& a : pre->args) types.push_back(Downcast<Type>(a->checked_type()));
+    types.push_back(Downcast<Type>(pre->checked_type()));
+    Any made = f.As<PackedFunc>()(call->attrs, call->args, types);
+    if (made.is_null()) return post;
+    Expr out = made.As<Expr>();
+    if (out.same_as(post)) return post;
+    if (!out->span.defined()) out->span = pre->span;
+    return out;
+  }
+  std::string key_;
+};
+
+}  // namespace
+
+Pass Legalize(String attr_map_name) {
+  return MakePass<Legalize>({
+      .doc = "Replaces calls by what the attribute FTVMLegalize (or another, by name) of their operator makes of them: "
+             "f(attrs, arguments, types of arguments and result), which gives an expression or nothing.",
+      .opt_level = 1,
+      .required = {"InferType"},
+      .run = [key = attr_map_name.str()](Function f, IRModule, PassContext) { return Legalizer(key).Mutate(f); },
+  });
+}
+
+namespace {
+const struct Registered {
+  Registered() {
+    baton::transform::RegisterPassGlobal("relay._transform.Legalize",
+                                         PackedFunc([](runtime::Args a, runtime::RetValue* rv) {
+                                           *rv = Legalize(a.size() > 0 ? a[0].As<String>() : String("FTVMLegalize"));
+                                         }));
+    baton::transform::RegisterPassParams("Legalize", {"legalize_map_attr_name=\"FTVMLegalize\""});
+  }
+} registered;
+}  // namespace
+
+}  // namespace baton::relay::transform
