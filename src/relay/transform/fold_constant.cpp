@@ -5,6 +5,7 @@
 #include <baton/relay/transform.h>
 
 #include <algorithm>
+#include <unordered_map>
 #include <unordered_set>
 
 namespace baton::relay::transform {
@@ -13,6 +14,8 @@ namespace {
 // A result larger than this many times its inputs, plus the slack, is not folded: artifacts must not grow by folding.
 constexpr size_t kGrowth = 16;
 constexpr size_t kSlack = 1 << 20;
+// What a value may have that is only computed on the way to a smaller one, and all such values of a function together.
+constexpr size_t kLargestPassing = size_t{256} << 20;
 
 /// Whether an expression is a constant: a Constant, or a Tuple of constants. Answers are kept for tuples alone.
 class ConstantChecker : private ExprVisitor {
@@ -67,6 +70,10 @@ class ConstantFolder : public MixedModeMutator {
     MixedModeMutator::PreVisitLet_(op);
     Expr value = VisitExpr(op->value);
     if (value.as<ConstantNode>()) memo_[op->var] = value;
+    if (auto it = passing_.find(value.get()); it != passing_.end()) {
+      Passing same = it->second;
+      passing_[op->var.get()] = same;
+    }
   }
 
   Expr Rewrite_(const TupleGetItemNode*, const Expr& post) final {
@@ -105,17 +112,61 @@ class ConstantFolder : public MixedModeMutator {
     }
     size_t in_bytes = 0;
     for (const Expr& a : call->args) {
-      if (!checker_.Check(a)) return post;
-      in_bytes += ConstantBytes(a);
+      auto passing = passing_.find(a.get());
+      if (passing == passing_.end() && !checker_.Check(a)) return post;
+      in_bytes += passing == passing_.end() ? ConstantBytes(a) : passing->second.from;
     }
     if (pre->checked_type_.defined()) {
       size_t bytes = BytesOf(Downcast<Type>(pre->checked_type_));
       if (bytes > kGrowth * in_bytes + kSlack) {
-        if (bytes > growth_) return post;
+        if (bytes > growth_) {
+          // Too large to keep; what is computed from it need not be.
+          if (passing_bytes_ + bytes <= kLargestPassing) {
+            passing_[post.get()] = {post, ObjectRef(), in_bytes};
+            passing_bytes_ += bytes;
+          }
+          return post;
+        }
         growth_ -= bytes;
       }
     }
     return ConstEvaluate(call, post);
+  }
+
+  /// A value that is known but too large to stand in the program: computed when something needs it.
+  struct Passing {
+    Expr expr;
+    ObjectRef value;
+    size_t from = 0;  ///< bytes of the constants that it is computed from
+  };
+
+  ObjectRef ValueOf(const Expr& root) {
+    std::vector<Expr> work{root};
+    while (!work.empty()) {
+      const Expr e = work.back();
+      auto it = passing_.find(e.get());
+      if (it == passing_.end() || it->second.value.defined()) {
+        work.pop_back();
+        continue;
+      }
+      const Expr expr = it->second.expr;  // of a variable: what it is bound to
+      const auto* call = expr.as<CallNode>();
+      bool ready = true;
+      for (const Expr& a : call->args) {
+        auto arg = passing_.find(a.get());
+        if (arg != passing_.end() && !arg->second.value.defined()) work.push_back(a), ready = false;
+      }
+      if (!ready) continue;
+      Array<ObjectRef> args;
+      for (const Expr& a : call->args) args.push_back(Ready(a));
+      passing_[e.get()].value = Evaluator::Get().EvalOp(Downcast<Op>(call->op), call->attrs, args);
+      work.pop_back();
+    }
+    return Ready(root);
+  }
+  ObjectRef Ready(const Expr& e) {
+    auto it = passing_.find(e.get());
+    return it != passing_.end() ? it->second.value : Interpret(e, mod_);
   }
 
   static size_t ConstantBytes(const Expr& e) {
@@ -148,10 +199,10 @@ class ConstantFolder : public MixedModeMutator {
   Expr ConstEvaluate(const CallNode* call, const Expr& post) {
     // Under a fresh context: the user's instruments neither see nor block it.
     With<PassContext> scope(PassContext::Create());
-    Array<ObjectRef> args;
-    for (const Expr& a : call->args) args.push_back(Interpret(a, mod_));
     ObjectRef value;
     try {
+      Array<ObjectRef> args;
+      for (const Expr& a : call->args) args.push_back(ValueOf(a));
       value = Evaluator::Get().EvalOp(Downcast<Op>(call->op), call->attrs, args);
     } catch (const UnsupportedError&) {
       return post;
@@ -164,6 +215,8 @@ class ConstantFolder : public MixedModeMutator {
 
   IRModule mod_;
   size_t growth_;
+  std::unordered_map<const Object*, Passing> passing_;
+  size_t passing_bytes_ = 0;
   ConstantChecker checker_;
 };
 

@@ -143,3 +143,58 @@ def test_large_results_stay_calls():
     body = relay.broadcast_to(relay.const(np.zeros(1, "float32")), (4096, 4096))
     mod = relay.transform.InferType()(tvm.IRModule.from_expr(relay.Function([], body)))
     assert relay.transform.FoldConstant()(mod).same_as(mod)
+
+
+def _tuples(leaf, depth):
+    for _ in range(depth):
+        leaf = relay.Tuple([leaf, leaf])
+    return leaf
+
+
+def test_the_checker_decides_and_the_folder_folds():  # CF-002
+    x, two = relay.var("x", shape=()), relay.const(np.float32(2))
+    assert isinstance(transform_expr(relay.stack(relay.Tuple([two, two]), axis=0)), relay.Constant)
+    mixed = transform_expr(relay.stack(relay.Tuple([relay.add(two, two), x]), axis=0))
+    # The part that is constant is folded, the call that is not stays.
+    assert isinstance(mixed, relay.Call) and mixed.args[0].fields[0].data.numpy() == 4 and mixed.args[0].fields[1].same_as(x)
+
+
+def transform_expr(expr):
+    return relay.transform.FoldConstantExpr(expr)
+
+
+def test_the_checker_keeps_its_answers():  # CF-004
+    # Two to the power of 60 paths lead to the leaf; an answer a node makes it 60 steps. The last field is no constant.
+    x, deep = relay.var("x", shape=()), _tuples(relay.const(np.float32(1)), 60)
+    call = relay.Call(relay.op.get("concatenate"), [relay.Tuple([deep, x])], relay.concatenate([x, x], 0).attrs)
+    assert transform_expr(call).same_as(call)
+
+
+def test_a_constant_needs_no_answer_kept():  # CF-005
+    one = relay.const(np.float32(1))
+    assert transform_expr(one).same_as(one)
+    many = one
+    for _ in range(1000):
+        many = relay.add(many, one)
+    assert transform_expr(many).data.numpy() == 1001
+
+
+def test_what_is_large_only_on_the_way_is_computed_with_what_it_is_for():
+    """Whole sub-graphs fold: what is too large to keep in between does not stop it, and does not stay."""
+    c = relay.const(np.arange(4, dtype="float32"))
+    huge = relay.broadcast_to(c, (3_000_000, 4))
+    x = relay.var("x", shape=(4,))
+    mod = relay.transform.InferType()(tvm.IRModule.from_expr(relay.Function([x], x + relay.max(relay.exp(huge) * huge, axis=0))))
+    out = relay.transform.FoldConstant()(mod)["main"].body
+    assert isinstance(out.args[1], relay.Constant)
+    np.testing.assert_allclose(out.args[1].data.numpy(), np.exp(np.arange(4)) * np.arange(4), rtol=1e-5)
+    bound = _fold("let %a = broadcast_to(1f, shape=[1000, 1000]); add(%x, max(%a))", typed=True)
+    assert "1f)" in bound.astext(show_meta_data=False).split("let")[1]
+
+
+def test_folding_does_not_make_the_program_much_larger():
+    huge = relay.broadcast_to(relay.const(np.float32(1)), (4_000_000,))
+    mod = relay.transform.InferType()(tvm.IRModule.from_expr(relay.Function([], huge)))
+    assert relay.transform.FoldConstant()(mod).same_as(mod)
+    small = relay.transform.InferType()(tvm.IRModule.from_expr(relay.Function([], relay.broadcast_to(relay.const(np.float32(1)), (4,)))))
+    assert isinstance(relay.transform.FoldConstant()(small)["main"].body, relay.Constant)

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <baton/relay/functor.h>
+#include <baton/relay/op.h>
+#include <baton/relay/op/make.h>
+#include <baton/relay/op/transform.h>
+#include <baton/relay/transform.h>
+
+#include <algorithm>
+
+namespace baton::relay::transform {
+namespace {
+
+class Splitter : public MixedModeMutator {
+ public:
+  explicit Splitter(int64_t most) : most_(most) {}
+
+ private:
+  using MixedModeMutator::VisitExpr_;
+  Expr VisitExpr_(const FunctionNode* f) final {
+    return f->HasNonzeroAttr(attr::kPrimitive) ? GetRef<Expr>(f) : MixedModeMutator::VisitExpr_(f);
+  }
+  Expr Rewrite_(const CallNode*, const Expr& post) final {
+    static const Op concatenate = Op::Get("concatenate"), stop = Op::Get("annotation.stop_fusion");
+    const auto* call = post.as<CallNode>();
+    if (!call || !call->op.same_as(concatenate)) return post;
+    const auto* tuple = call->args[0].as<TupleNode>();
+    if (!tuple || static_cast<int64_t>(tuple->fields.size()) <= most_) return post;
+    Array<Expr> fields = tuple->fields;
+    // Each round leaves a number of parts smaller by the factor `most_`.
+    while (static_cast<int64_t>(fields.size()) > most_) {
+      Array<Expr> parts;
+      const int64_t n = static_cast<int64_t>(fields.size());
+      for (int64_t i = 0; i < n; i += most_) {
+        Array<Expr> some;
+        for (int64_t k = i; k < std::min(n, i + most_); ++k) some.push_back(fields[k]);
+        if (some.size() == 1) {
+          parts.push_back(some[0]);
+          continue;
+        }
+        Expr joined = MakeCall(concatenate, {Tuple(some)}, call->attrs);
+        joined->span = post->span;
+        parts.push_back(MakeCall(stop, {joined}));
+      }
+      fields = parts;
+    }
+    Expr out = MakeCall(concatenate, {Tuple(fields)}, call->attrs);
+    out->span = post->span;
+    return out;
+  }
+  int64_t most_;
+};
+
+}  // namespace
+
+Pass SplitArgs(int64_t max_function_args) {
+  if (max_function_args < 2) {
+    throw runtime::ValueError("SplitArgs: max_function_args is " + std::to_string(max_function_args) +
+                              ", must be at least 2");
+  }
+  return MakePass<SplitArgs>({
+      .doc = "Concatenations of more than max_function_args (255) parts become several, so that no kernel has more "
+             "arguments.",
+      .opt_level = 1,
+      .required = {"InferType"},
+      .run = [=](Function f, IRModule, PassContext) { return Splitter(max_function_args).Mutate(f); },
+  });
+}
+
+namespace {
+const struct Registered {
+  Registered() {
+    baton::transform::RegisterPassGlobal("relay._transform.SplitArgs",
+                                         PackedFunc([](runtime::Args a, runtime::RetValue* rv) {
+                                           *rv = SplitArgs(a.size() > 0 ? a[0].As<int64_t>() : 255);
+                                         }));
+    baton::transform::RegisterPassParams("SplitArgs", {"max_function_args=255"});
+  }
+} registered;
+}  // namespace
+
+}  // namespace baton::relay::transform

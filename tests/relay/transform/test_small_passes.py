@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""SplitArgs, AnnotateSpans, recast and ChangeBatch."""
+
+import numpy as np
+import pytest
+from meaning import evaluate
+
+import baton as tvm
+from baton import relay
+from baton.relay import transform
+
+
+def test_split_args():
+    x = [relay.var(f"x{i}", shape=(1,)) for i in range(1000)]
+    mod = transform.InferType()(tvm.IRModule.from_expr(relay.Function(x, relay.concatenate(x, 0))))
+    out = transform.InferType()(transform.SplitArgs(10)(mod))
+    values = [np.float32([i]) for i in range(1000)]
+    np.testing.assert_array_equal(evaluate(out, values)[0], np.arange(1000, dtype="float32"))
+    assert transform.SplitArgs()(mod)["main"].body.args[0].fields[0] is not None
+    with pytest.raises(ValueError, match="max_function_args is 1, must be at least 2"):
+        transform.SplitArgs(1)
+
+
+def test_annotate_spans():
+    x = relay.var("x", shape=(1,))
+    mod = tvm.IRModule.from_expr(relay.Function([x], relay.exp(x)))
+    assert mod["main"].body.span is None
+    out = transform.AnnotateSpans()(mod)
+    assert out["main"].body.span.line >= 2 and str(out["main"].body.span.source_name.name) == "GeneratedSource"
+    assert tvm.ir.structural_equal(mod, out)
+
+
+def convolutions():
+    x = relay.var("x", shape=(1, 4, 8, 8))
+    w = relay.var("w", shape=(4, 4, 1, 1))
+    return relay.Function([x, w], relay.nn.conv2d(relay.nn.relu(relay.nn.conv2d(x, w)), w))
+
+
+def test_recast():
+    def text(**options):
+        return tvm.IRModule.from_expr(transform.recast(convolutions(), "int8", "int32", **options)).astext(show_meta_data=False)
+
+    both = text()
+    assert both.count('out_dtype="int32"') == 2 and both.count('dtype="int8"') >= 3 and both.count('cast(') >= 5
+    assert text(skip_layers=[0]).count('out_dtype="int32"') == 1
+    assert text(skip_layers=[-1]).count('out_dtype="int32"') == 1
+    assert text(ops=["nn.dense"]).count("cast(") == 0
+    mod = transform.InferType()(tvm.IRModule.from_expr(transform.recast(convolutions(), "int8", "int32")))
+    assert str(mod["main"].ret_type.dtype) == "float32"
+    x, w = np.full((1, 4, 8, 8), 2, "float32"), np.full((4, 4, 1, 1), 3, "float32")
+    np.testing.assert_array_equal(evaluate(mod, [x, w])[0], np.full((1, 4, 8, 8), 288, "float32"))
+
+
+def test_change_batch():
+    func = convolutions()
+    out = transform.InferType()(transform.ChangeBatch({func.params[0]: 0}, batch_size=5)(tvm.IRModule.from_expr(func)))
+    assert [int(d) for d in out["main"].ret_type.shape] == [5, 4, 8, 8]
+    assert transform.ChangeBatch({}).info.opt_level == 1
