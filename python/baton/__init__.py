@@ -42,13 +42,13 @@ from .runtime import ndarray as nd
 from .runtime.devices import device
 from .runtime.ndarray import from_dlpack
 
-_MODULES = frozenset(["arith", "autotvm", "auto_scheduler", "cli", "compat", "config", "container", "contrib", "demo", "driver",
+_MODULES = frozenset(["arith", "autotvm", "auto_scheduler", "capsule", "cli", "compat", "config", "container", "contrib", "demo", "driver",
                       "exec", "explorer", "guard", "history", "instrument", "ir", "micro", "parser", "relay", "rpc", "runtime", "script", "support",
                       "target",
                       "te", "testing", "tir", "topi", "transform"])
 # Name here -> module that has it.
 _NAMES = {"IRModule": "ir", "placeholder": "te", "compile": "driver", "load": "driver", "build": "driver", "lower": "driver",
-          "History": "history", "bisect": "guard"}
+          "History": "history", "Capsule": "capsule", "bisect": "guard"}
 
 
 def _version():

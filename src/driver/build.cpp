@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <baton/driver/driver.h>
+#include <baton/ir/failure.h>
 #include <baton/ir/pipeline.h>
 #include <baton/ir/structural.h>
 #include <baton/relay/evaluator.h>
@@ -238,7 +239,12 @@ IRModule Optimize(const IRModule& mod, const Target& target) {
 
 runtime::Module Compile(const IRModule& mod, const Target& target) {
   if (target->kind == "opencl") return CompileForDevices(mod, {{String("opencl"), target}});
-  IRModule optimized = Optimize(mod, target);
+  transform::failure::Entry entry("driver.Compile", mod, target);
+  return Generate(Optimize(mod, target), target);
+}
+
+runtime::Module Generate(const IRModule& optimized, const Target& target) {
+  transform::failure::Entry entry("driver.Generate", optimized, target);
   Function main = MainOf(optimized);
   std::string why;
   if (!CanLowerGraph(main, &why)) return CompileVm(optimized, target, why);
@@ -260,6 +266,7 @@ runtime::Module Compile(const IRModule& mod, const Target& target) {
 }
 
 std::string EmitText(const IRModule& mod, const Target& target, const std::string& stage) {
+  transform::failure::Entry entry("driver.EmitText", mod, target, stage);
   if (target->kind == "opencl") {
     const std::vector<DeviceTarget> targets{{kDLOpenCL, target}};
     const IRModule optimized = OptimizeForDevices(mod, targets, kDLOpenCL);
@@ -301,6 +308,7 @@ Target Given(const Target& t) { return t.defined() ? t : Target::Current(); }
 }  // namespace
 BATON_REGISTER_GLOBAL("driver.Optimize").set_body_typed([](IRModule m, Target t) { return Optimize(m, Given(t)); });
 BATON_REGISTER_GLOBAL("driver.Compile").set_body_typed([](IRModule m, Target t) { return Compile(m, Given(t)); });
+BATON_REGISTER_GLOBAL("driver.Generate").set_body_typed([](IRModule m, Target t) { return Generate(m, Given(t)); });
 BATON_REGISTER_GLOBAL("driver.EmitText").set_body_typed([](IRModule m, Target t, String stage) {
   return String(EmitText(m, Given(t), stage.str()));
 });

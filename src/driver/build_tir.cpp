@@ -2,6 +2,7 @@
 // Loop programs to a module of functions that take tensors and numbers.
 #include <baton/codegen/opencl.h>
 #include <baton/driver/driver.h>
+#include <baton/ir/failure.h>
 #include <baton/runtime/registry.h>
 #include <baton/support/file.h>
 #include <baton/tir/lower.h>
@@ -105,6 +106,7 @@ class TirModule : public runtime::ModuleNode {
 IRModule LowerFunctions(const IRModule& mod, const Target& target) { return tir::LowerPipeline(mod, target); }
 
 runtime::Module BuildFunctions(const IRModule& mod, const Target& target) {
+  transform::failure::Entry entry("driver.BuildFunctions", mod, target);
   With<Target> scope(target);
   if (target->kind == "opencl") {
     for (const auto& [var, func] : mod->functions) {

@@ -12,6 +12,7 @@ class FunctionInstrumentNode : public Node<FunctionInstrumentNode, PassInstrumen
   static constexpr const char* _type_key = "instrument.FunctionInstrument";
   static constexpr const char* _doc = "An instrument made of functions, one for each point; a null one does nothing.";
   PackedFunc enter, exit, should_run, run_before, run_after, on_failed, on_skipped;
+  String origin;
   static constexpr void Describe(auto& d) {
     d(F<&FunctionInstrumentNode::enter>, "Called with nothing when the context is entered; may be null.", kNullable);
     d(F<&FunctionInstrumentNode::exit>, "Called when it is left.", kNullable);
@@ -20,6 +21,7 @@ class FunctionInstrumentNode : public Node<FunctionInstrumentNode, PassInstrumen
     d(F<&FunctionInstrumentNode::run_after>, "(module, info).", kNullable);
     d(F<&FunctionInstrumentNode::on_failed>, "(module, info, error).", kNullable);
     d(F<&FunctionInstrumentNode::on_skipped>, "(module, info, reason).", kNullable);
+    d(F<&FunctionInstrumentNode::origin>, "How a front end makes it again, as a text; \"\" where it cannot.");
   }
   void EnterPassContext() const final {
     if (enter.defined()) enter();
@@ -80,5 +82,9 @@ BATON_REGISTER_GLOBAL("instrument.PassInstrument")
                        PackedFunc before, PackedFunc after, PackedFunc failed, PackedFunc skipped) {
       return MakePassInstrument(name, {enter, exit, should_run, before, after, failed, skipped}, observes);
     });
+
+BATON_REGISTER_GLOBAL("instrument.SetOrigin").set_body_typed([](PassInstrument i, String origin) {
+  if (auto* n = const_cast<FunctionInstrumentNode*>(i.as<FunctionInstrumentNode>())) n->origin = origin;
+});
 
 }  // namespace baton::instrument

@@ -21,6 +21,7 @@
 namespace baton::instrument {
 
 using transform::Because;
+using transform::InstrumentsAround;
 using transform::Pass;
 using transform::PassContext;
 using transform::PassInfo;
@@ -47,6 +48,7 @@ struct HistoryStepNode : Node<HistoryStepNode, Object> {
   Pass pass_object;
   PassContext context;
   Target target;
+  Array<PassInstrument> watchers;
   static constexpr void Describe(auto& d) {
     d(F<&HistoryStepNode::pass_name>, "Name of the pass.");
     d(F<&HistoryStepNode::parent>, "Index of the step that it ran in; -1: none.");
@@ -64,6 +66,7 @@ struct HistoryStepNode : Node<HistoryStepNode, Object> {
     d(F<&HistoryStepNode::pass_object>, "The pass; null for skipped ones.", kNullable);
     d(F<&HistoryStepNode::context>, "Its context, without instruments.", kNullable);
     d(F<&HistoryStepNode::target>, "The target that was current.", kNullable);
+    d(F<&HistoryStepNode::watchers>, "The instruments around it, other recorders excepted; only without `keep`.");
   }
 };
 class HistoryStep : public RefTo<HistoryStepNode, ObjectRef> {
@@ -195,8 +198,11 @@ class HistoryNode : public Node<HistoryNode, PassInstrumentNode> {
   static String Caller(const progress::Frame* outer) {
     return outer && outer->pass ? String("called by `" + outer->pass->Info()->name.str() + "`") : String("called");
   }
-  static ObjectPtr<HistoryStepNode> Begin(const IRModule& mod, const PassInfo& info, const progress::Frame* around) {
+  ObjectPtr<HistoryStepNode> Begin(const IRModule& mod, const PassInfo& info, const progress::Frame* around) const {
     auto n = make_object<HistoryStepNode>();
+    for (const PassInstrument& i : keep ? std::vector<PassInstrument>() : InstrumentsAround(PassContext::Current())) {
+      if (!i.as<HistoryNode>()) n->watchers.push_back(i);
+    }
     n->pass_name = info->name;
     n->before = mod;
     transform::PassContextNode c = *PassContext::Current().get();

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <baton/ir/failure.h>
 #include <baton/ir/pipeline.h>
 #include <baton/ir/progress.h>
 #include <baton/ir/structural.h>
@@ -44,6 +45,17 @@ bool VerifyAlways() {
   return always;
 }
 
+void Verify(const IRModule& before, const IRModule& after, const PassInfo& info) {
+  std::string wrong = GetProperty("WellFormed").check(after);
+  if (wrong.empty()) return;
+  // A module that was read from a file may have come so: that is no fault of the pass.
+  const std::string was = GetProperty("WellFormed").check(before);
+  if (!was.empty()) {
+    throw runtime::ValueError("pass `" + info->name.str() + "` was given a module that is not well formed:\n" + was);
+  }
+  throw InternalError("pass `" + info->name.str() + "` left a module that is not well formed:\n" + wrong);
+}
+
 const RegisterNodes<PassInfoNode, PassNode, ModulePassNode, FunctionPassNode, SequentialNode,
                     instrument::PassInstrumentNode>
     registered;
@@ -62,9 +74,15 @@ IRModule Pass::operator()(IRModule mod, const PassContext& ctx) const {
   // A front end that was asked to stop (Ctrl-C) says so by an error.
   if (const PackedFunc* poll = runtime::Registry::Get("runtime.CheckSignals")) (*poll)();
   progress::Frame frame(node, mod);
-  if (!ctx.InstrumentBeforePass(mod, info)) return mod;
+  try {
+    if (!ctx.InstrumentBeforePass(mod, info)) return mod;
+  } catch (...) {
+    failure::NoteRejected(info);
+    throw;
+  }
   IRModule out;
   try {
+    failure::Running running(info->name.view());
     out = (*node)(mod, ctx);
     if (!out.defined()) throw runtime::TypeError("pass `" + info->name.str() + "` returned no module");
   } catch (const Error& e) {
@@ -76,18 +94,12 @@ IRModule Pass::operator()(IRModule mod, const PassContext& ctx) const {
     ctx.InstrumentPassFailed(mod, info, String(DescribeException()));
     throw;
   }
-  ctx.InstrumentAfterPass(out, info);
-  if (VerifyAlways() && !out.same_as(mod)) {
-    std::string wrong = GetProperty("WellFormed").check(out);
-    if (!wrong.empty()) {
-      // A module that was read from a file may have come so: that is no fault of the pass.
-      const std::string before = GetProperty("WellFormed").check(mod);
-      if (!before.empty()) {
-        throw runtime::ValueError("pass `" + info->name.str() + "` was given a module that is not well formed:\n" +
-                                  before);
-      }
-      throw InternalError("pass `" + info->name.str() + "` left a module that is not well formed:\n" + wrong);
-    }
+  try {
+    ctx.InstrumentAfterPass(out, info);
+    if (VerifyAlways() && !out.same_as(mod)) Verify(mod, out, info);
+  } catch (...) {
+    failure::NoteRejected(info);
+    throw;
   }
   return out;
 }
@@ -272,6 +284,10 @@ void InitFunctionPass(FunctionPassNode* n, PackedFunc f, int opt_level, String n
 }
 
 const PackedFunc* FindPassMaker(std::string_view name, std::string* key) {
+  if (name.starts_with("python.")) {  // a pass by the path that imports it; see GetPass
+    *key = std::string(name);
+    return Registry::Get("transform.ImportPass");
+  }
   auto find = [&](std::string_view prefix, std::string_view bare) {
     *key = std::string(prefix) + std::string(bare);
     return Registry::Get(*key);
@@ -287,7 +303,7 @@ const PackedFunc* FindPassMaker(std::string_view name, std::string* key) {
 Pass GetPass(const String& name) {
   std::string key;
   if (const PackedFunc* f = FindPassMaker(name.view(), &key)) {
-    Any made = (*f)();
+    Any made = name.view().starts_with("python.") ? (*f)(name) : (*f)();
     if (!made.Is<Pass>() || made.is_null()) {
       throw runtime::ValueError("`" + key + "` makes no pass, it returned " + runtime::ValueKindName(made.raw()));
     }
@@ -365,6 +381,35 @@ void RegisterPassDoc(std::string_view name, const char* doc) {
 void RegisterPassGlobal(const std::string& global_name, PackedFunc make) {
   Registry::Register(global_name).set_body(std::move(make));
 }
+
+namespace {
+/// Where passes of a front end come from, by their info. An info that nobody else holds is forgotten.
+struct Origins {
+  std::mutex mutex;
+  std::map<const Object*, std::pair<PassInfo, std::string>> by_info;
+  size_t purge_at = 64;
+  static Origins& Get() {
+    static auto* o = new Origins;
+    return *o;
+  }
+};
+}  // namespace
+
+std::string PassOrigin(const PassInfo& info) {
+  Origins& o = Origins::Get();
+  std::lock_guard lock(o.mutex);
+  auto it = o.by_info.find(info.get());
+  return it == o.by_info.end() ? "" : it->second.second;
+}
+/// The path that imports the pass of this info: "python.package.module.name".
+BATON_REGISTER_GLOBAL("transform.SetPassOrigin").set_body_typed([](PassInfo info, String origin) {
+  Origins& o = Origins::Get();
+  std::lock_guard lock(o.mutex);
+  o.by_info.insert_or_assign(info.get(), std::pair(info, origin.str()));
+  if (o.by_info.size() < o.purge_at) return;
+  std::erase_if(o.by_info, [](const auto& e) { return e.second.first.get()->use_count() == 1; });
+  o.purge_at = 2 * o.by_info.size() + 64;
+});
 
 // ---- Front ends
 

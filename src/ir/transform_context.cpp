@@ -203,6 +203,7 @@ void PassContext::EnterWithScope() {
   ++Stack().entered;
 }
 
+std::vector<PassInstrument> InstrumentsAround(const PassContext& ctx) { return Around(ctx); }
 int EnteredContexts() { return Stack().entered; }
 
 void PassContext::ExitWithScope() {

@@ -32,6 +32,12 @@ std::vector<std::string> PassParams(std::string_view name);
 /// All passes that GetPass can make, as NAME or tir.NAME.
 std::vector<std::string> PassNames();
 
+/// The path that imports a pass of a front end: "python.package.module.name"; "" where there is none.
+std::string PassOrigin(const PassInfo& info);
+
+/// Those whose hooks are called around passes in this context.
+std::vector<instrument::PassInstrument> InstrumentsAround(const PassContext& ctx);
+
 /// How many contexts are entered on this thread.
 int EnteredContexts();
 

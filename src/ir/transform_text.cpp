@@ -184,7 +184,7 @@ class Parser {
     if (name.text == "Sequential" || name.text == "Scheduled") return Nested(name, depth);
     std::string key;
     const PackedFunc* maker = FindPassMaker(name.text, &key);
-    if (!maker) {
+    if (!maker || name.text == "python.") {
       std::vector<std::string> known = PassNames();
       std::string near = support::DidYouMean(name.text, known);
       Fail(name, "there is no pass `" + std::string(name.text) + "`" +
@@ -212,8 +212,10 @@ class Parser {
   }
 
   Pass Make(const Token& name, const PackedFunc* maker, const std::string& key, const std::vector<Option>& options) {
+    const bool imported = key.starts_with("python.");  // by its path, without options
+    Any path{String(key)};
     std::string bare = key.substr(key.rfind('.') + 1);
-    OptionTable table = OptionsOf(key, bare);
+    OptionTable table = imported ? OptionTable() : OptionsOf(key, bare);
     std::vector<Any> args;
     Map<String, Any> given, config;
     for (const Option& o : options) {
@@ -253,6 +255,7 @@ class Parser {
       if (!config.empty()) PassContext::Create().WithConfig(config);
       std::vector<BatonValue> raw;
       for (const Any& a : args) raw.push_back(a.raw());
+      if (imported) raw.insert(raw.begin(), path.raw());
       Any made = maker->CallPacked(raw.data(), static_cast<int>(raw.size()));
       if (!made.Is<Pass>() || made.is_null()) Fail(name, "`" + std::string(name.text) + "` makes no pass");
       if (options.empty()) return made.As<Pass>();
@@ -507,10 +510,16 @@ void PrintPass(const Pass& pass, bool top, std::string* out) {
   if (const auto* s = pass.as<ScheduledNode>(); s && (top || !known)) {
     return PrintNested("Scheduled", s->passes, info, "scheduled", s->ends_with, out);
   }
+  if (std::string origin = PassOrigin(info); !origin.empty()) {
+    *out += origin;
+    return;
+  }
   if (!known) {
-    throw runtime::ValueError(
-        "the pass `" + info->name.str() + "` has no text that could be read back: no name makes " +
-        "it; register a function without arguments that does as `relay._transform." + info->name.str() + "`");
+    throw runtime::ValueError("the pass `" + info->name.str() +
+                              "` has no text that could be read back: no name makes " +
+                              "it; a pass of Python has one if it stands at the top of a module, others if you "
+                              "register a function without arguments that does as `relay._transform." +
+                              info->name.str() + "`");
   }
   *out += (key.starts_with("tir.") ? "tir." : "") + info->name.str();
 }

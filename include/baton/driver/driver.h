@@ -24,6 +24,8 @@ BATON_DLL IRModule Optimize(const IRModule& mod, const Target& target);
 /// Compiles `main`. A static graph becomes one native function ("aot"); a program with dynamic shapes, control flow or
 /// host operators a module that interprets it over compiled kernels ("vm"). Both have the function "default".
 BATON_DLL runtime::Module Compile(const IRModule& mod, const Target& target);
+/// What Compile does after Optimize.
+BATON_DLL runtime::Module Generate(const IRModule& optimized, const Target& target);
 /// The same for a program on several devices: a target by the name of each device ("cpu", "ext_dev"). Plans it first.
 BATON_DLL runtime::Module CompileForDevices(const IRModule& mod, const Map<String, Target>& targets);
 /// Compiles PrimFuncs. Each function of the result takes a tensor for each buffer and a number for each scalar; sizes

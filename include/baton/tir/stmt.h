@@ -179,7 +179,7 @@ struct PrimFuncNode : Node<PrimFuncNode, BaseFuncNode> {
     d(F<&PrimFuncNode::params>, "Parameters.", runtime::kBinds);
     d(F<&PrimFuncNode::buffer_map>, "Buffers behind handle parameters.", runtime::kBinds);
     d(F<&PrimFuncNode::body>, "What it does.");
-    d(F<&PrimFuncNode::ret_type>, "Null: nothing but an error code.");
+    d(F<&PrimFuncNode::ret_type>, "Null: nothing but an error code.", kNullable);
   }
 };
 class BATON_DLL PrimFunc : public RefTo<PrimFuncNode, BaseFunc> {

@@ -24,6 +24,7 @@ VERBS = {  # in the order that help shows them; each is the module of that name 
     "explain-placement": "say on which device each expression of Relay text runs, and why",
     "bisect": "find the pass that breaks a model, and the smallest program that shows it",
     "inspect": "say what is in a model: inputs, outputs, operators, what is not supported",
+    "replay": "do what a capsule of a failure says again, and tell whether it fails in the same way",
     "doctor": "say what this machine offers, what is missing, and how to mend it",
     "completion": "print the completion script of a shell",
 }
@@ -104,6 +105,10 @@ def _run(argv: list[str]) -> int:
         if not hasattr(args, "run"):
             parser.error(f"a verb is needed: {', '.join(VERBS)}")
         arguments.settle(args)
+        if hasattr(args, "isolate"):
+            from .capsules import guarded
+
+            return guarded(args, args.run) or 0
         return args.run(args) or 0
     except SystemExit as stop:  # argparse, after --help or wrong usage
         return stop.code if isinstance(stop.code, int) else 1

@@ -9,7 +9,7 @@ import os
 import sys
 import time
 
-from . import arguments
+from . import arguments, capsules
 from .errors import Failure
 from .measure import interleave
 from .run import obtain, outputs_of, prepare
@@ -40,6 +40,7 @@ def add_parser(verbs, verb, text):
     arguments.add_input_options(parser)
     arguments.add_compile_options(parser)
     arguments.add_output_options(parser)
+    capsules.add_options(parser)
     parser.set_defaults(run=run)
 
 

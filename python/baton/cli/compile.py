@@ -8,7 +8,7 @@ import os
 import sys
 import time
 
-from . import arguments
+from . import arguments, capsules
 from .errors import Failure, UsageError
 from .run import compile_options
 from .terminal import Progress, note
@@ -40,6 +40,7 @@ def add_parser(verbs, verb, text):
     parser.add_argument("--threads", type=arguments.positive, metavar="N", help="threads to compile with")
     arguments.add_compile_options(parser)
     parser.add_argument("-q", "--quiet", action="store_true", help="say nothing but errors")
+    capsules.add_options(parser)
     parser.set_defaults(run=run)
 
 

@@ -7,7 +7,7 @@ import argparse
 import os
 import sys
 
-from . import arguments
+from . import arguments, capsules
 from .errors import Failure, UsageError, file_error
 from .terminal import note
 
@@ -50,6 +50,7 @@ def add_parser(verbs, verb, text):
     )
     parser.add_argument("--pass-config", type=arguments.named_option, action="append", default=[], metavar="KEY=VALUE")
     parser.add_argument("--disable-pass", action="append", default=[], metavar="PASS", help="leave a pass out")
+    capsules.add_options(parser)
     parser.set_defaults(run=run)
 
 

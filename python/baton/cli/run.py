@@ -8,7 +8,7 @@ import json
 import sys
 import time
 
-from . import arguments
+from . import arguments, capsules
 from .errors import Failure, UsageError
 from .terminal import Progress, note
 
@@ -41,6 +41,7 @@ def add_parser(verbs, verb, text):
     arguments.add_run_options(parser)
     arguments.add_compile_options(parser)
     arguments.add_output_options(parser)
+    capsules.add_options(parser)
     parser.set_defaults(run=run)
 
 

@@ -8,6 +8,7 @@ from ..error import UnsupportedError
 from ..ir import IRModule
 from ..target import Target
 from ..tir import PrimFunc
+from .compiler import capsule
 
 
 def _module(inp, args, name: str) -> IRModule:
@@ -68,4 +69,6 @@ def build(inp, args=None, target=None, target_host=None, runtime=None, name="mai
     """
     if binds:
         raise UnsupportedError("binds: a buffer belongs to its parameter; write the PrimFunc with the buffers you want")
-    return get_global_func("driver.BuildFunctions")(_module(inp, args, name), _target(target, target_host))
+    module, target = _module(inp, args, name), _target(target, target_host)
+    with capsule():
+        return get_global_func("driver.BuildFunctions")(module, target)

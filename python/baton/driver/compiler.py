@@ -183,9 +183,18 @@ class Options:
             get_global_func("transform.ExitPassContext")(context)
 
 
+def capsule():
+    """A capsule where the environment wants one of what fails."""
+    if not os.environ.get("BATON_CAPSULE_DIR"):
+        return contextlib.nullcontext()
+    from ..capsule import from_environment
+
+    return from_environment()
+
+
 def build_model(model: Source, shapes: Mapping[str, tuple[int, ...]], options: Options):
     """The runtime module of a model with inputs of these shapes."""
-    with options.context():
+    with capsule(), options.context():
         if options.targets:
             return get_global_func("driver.CompileForDevices")(model.read(shapes), options.targets)
         return get_global_func("driver.Compile")(model.read(shapes), options.target)
@@ -193,7 +202,7 @@ def build_model(model: Source, shapes: Mapping[str, tuple[int, ...]], options: O
 
 def emit_text(model: Source, shapes: Mapping[str, tuple[int, ...]], options: Options, stage: str) -> str:
     """A stage on the way to code, as text: relay (after all passes), tir, llvm or asm."""
-    with options.context():
+    with capsule(), options.context():
         return str(get_global_func("driver.EmitText")(model.read(shapes), options.target, stage))
 
 

@@ -41,6 +41,8 @@ def pipeline(text: str):
     """The sequence that a text says; "default" is the one between import and lowering. ValueError with the place."""
     if text.strip() == "default":
         return get_global_func("driver.DefaultPipeline")()
+    if "python." in text:
+        from ..ir import transform  # noqa: F401 - it knows how to import passes
     return get_global_func("transform.ParsePipeline")(text)
 
 

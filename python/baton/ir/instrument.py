@@ -3,6 +3,7 @@
 
 import functools
 import inspect
+import json
 import sys
 
 from .._core import Object
@@ -30,6 +31,15 @@ def _hooks(cls, instance):
     return out
 
 
+def made_with(instrument):
+    """How an instrument was made: {"class": "module:name", "args": [...], "kwargs": {...}}, or None where that is not known."""
+    if isinstance(instrument, VerifyIR):  # in C++: its fields say all
+        return {"class": "baton.ir.instrument:VerifyIR", "args": [[str(p) for p in instrument.properties], bool(instrument.contracts),
+                                                                  bool(instrument.unchanged), bool(instrument.determinism)], "kwargs": {}}
+    text = str(getattr(instrument, "origin", ""))
+    return json.loads(text) if text else None
+
+
 @register_object("instrument.PassInstrument")
 class PassInstrument(Object):
     """Watches passes. Made by `pass_instrument`, or by a class derived from this one that has some of the hooks
@@ -46,6 +56,22 @@ class PassInstrument(Object):
     An instrument may stand on contexts of several threads at once. Its hooks run with the GIL held, so a single operation
     on a Python object is safe; several that belong together want a `threading.Lock`.
     """
+
+    def __new__(cls, *args, **kwargs):
+        self = super().__new__(cls)
+        object.__setattr__(self, "_made_with", (args, kwargs))
+        return self
+
+    def __init_handle_by_constructor__(self, make, *args):
+        super().__init_handle_by_constructor__(make, *args)
+        cls, (given, named) = type(self), self._made_with
+        if "<locals>" in cls.__qualname__ or cls.__module__ == "__main__":
+            return
+        try:
+            text = json.dumps({"class": f"{cls.__module__}:{cls.__qualname__}", "args": given, "kwargs": named})
+        except (TypeError, ValueError):
+            return  # made with something that has no text
+        get_global_func("instrument.SetOrigin")(self, text)
 
     def __init__(self):
         # C++ keeps the hooks, and the hooks keep what they are methods of. That is a twin that shares the state, not this

@@ -5,7 +5,7 @@ import functools
 import inspect
 
 from .._core import Object
-from .._ffi import _init_api, attach_classes, register_object
+from .._ffi import _init_api, attach_classes, register_func, register_object
 
 _init_api("transform", __name__)
 
@@ -268,6 +268,7 @@ def make_pass_decorator(make, base, method):
             info = PassInfo(opt_level, fname, *lists)
             if inspect.isclass(pass_arg):
                 return _wrap_class(pass_arg, info, make, base, method)
+            _set_origin(info, pass_arg)
             if not callable(pass_arg):
                 raise TypeError(f"a pass is made of a function or a class with `{method}`, not of {pass_arg!r}")
             return make(pass_arg, info)
@@ -275,6 +276,42 @@ def make_pass_decorator(make, base, method):
         return create(pass_func) if pass_func is not None else create
 
     return decorator
+
+
+def _set_origin(info, made_of):
+    """Notes the path by which a pass can be imported; one that is made within a function has none."""
+    path = f"{getattr(made_of, '__module__', None)}.{getattr(made_of, '__qualname__', '<locals>')}"
+    if all(part.isidentifier() for part in path.split(".")) and made_of.__module__ != "__main__":
+        _api("SetPassOrigin")(info, "python." + path)
+
+
+@register_func("transform.ImportPass", override=True)
+def _import_pass(path):
+    """The pass that texts of pipelines call `python.package.module.name`: a pass at the top of a module, or a class of passes."""
+    import importlib
+
+    path = str(path).removeprefix("python.")
+    parts, found, missing = path.split("."), None, None
+    for at in range(len(parts) - 1, 0, -1):
+        try:
+            found = importlib.import_module(".".join(parts[:at]))
+        except ModuleNotFoundError as error:
+            if not (".".join(parts[:at]) + ".").startswith(f"{error.name}."):
+                raise
+            missing = error.name
+            continue
+        break
+    if found is None:
+        raise ValueError(f"`python.{path}` cannot be imported: there is no module `{missing or path}` on sys.path")
+    for part in parts[at:]:
+        if not hasattr(found, part):
+            raise ValueError(f"`python.{path}` cannot be imported: `{found.__name__}` has no `{part}`")
+        found = getattr(found, part)
+    if not isinstance(found, Pass) and inspect.isclass(found) and issubclass(found, Pass):
+        found = found()
+    if not isinstance(found, Pass):
+        raise ValueError(f"`python.{path}` is no pass but {found!r}"[:300])
+    return found
 
 
 def _wrap_class(pass_cls, info, make, base, method):
@@ -285,7 +322,11 @@ def _wrap_class(pass_cls, info, make, base, method):
     class PyPass(base):
         def __init__(self, *args, **kwargs):
             inst = pass_cls(*args, **kwargs)
-            self.__init_handle_by_constructor__(make, getattr(inst, method), info)
+            own = info
+            if not args and not kwargs:  # made anew without arguments it is the same
+                own = PassInfo(info.opt_level, info.name, info.required, info.needs, info.establishes, info.keeps, info.destroys)
+                _set_origin(own, pass_cls)
+            self.__init_handle_by_constructor__(make, getattr(inst, method), own)
             self._inst = inst
 
         def __getattr__(self, name):

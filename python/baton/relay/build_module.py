@@ -2,6 +2,7 @@
 """Building and evaluating Relay programs."""
 
 from .._ffi import get_global_func
+from ..driver.compiler import capsule
 from ..ir import IRModule
 from ..ir.transform import PassContext
 from ..runtime import NDArray
@@ -72,9 +73,10 @@ def build(ir_mod, target=None, target_host=None, executor=None, runtime=None, wo
     """
     mod = _bind(_module(ir_mod), params)
     targets = _targets(target)
-    if targets:
-        return get_global_func("driver.CompileForDevices")(mod, targets)
-    return get_global_func("driver.Compile")(mod, _target(target))
+    with capsule():
+        if targets:
+            return get_global_func("driver.CompileForDevices")(mod, targets)
+        return get_global_func("driver.Compile")(mod, _target(target))
 
 
 def optimize(mod, target=None, params=None):

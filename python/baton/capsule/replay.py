@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The way back: what a capsule says, done again, and whether it fails in the same way."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+
+from .._ffi import get_global_func
+from .._ffi.base import load_compiler
+from . import isolate, weights
+from . import signature as signatures
+from .file import CapsuleError, CapsuleFile, load
+from .record import Recorder
+
+
+class Replay:
+    """What came of a replay: `reproduced`, `signature` (None where nothing failed), `differences` in lines, `error`, `notes`."""
+
+    def __init__(self, want, got, error, notes):
+        self.signature, self.error, self.notes = got, error, notes
+        self.differences = signatures.differences(want, got)
+        self.reproduced = not self.differences
+
+    def __repr__(self):
+        return f"<replay: {'reproduced' if self.reproduced else '; '.join(self.differences)}>"
+
+
+def module_of(file: CapsuleFile, given=None):
+    """The module in a capsule, with types if it had them, and notes. CapsuleError where it says none."""
+    from ..ir import IRModule
+
+    if file.ir_format == "none":
+        raise CapsuleError(f"`{file.path}` has no IR: {'; '.join(map(str, file.notes)) or 'nothing was running'}")
+    load_compiler()
+    try:
+        text, notes = weights.unpack(file.ir, given)
+        if file.ir_format == "relay":
+            module = get_global_func("parser.ParseModule")("<capsule>", text)
+        else:
+            module = get_global_func("node.LoadJSON")(text)
+        if not isinstance(module, IRModule):
+            raise CapsuleError(f"`{file.path}` is broken: its IR is a {type(module).__name__}, no module")
+        if file.typed:
+            module = get_global_func("transform.RunPass")(get_global_func("transform.GetPass")("InferType"), module)
+    except CapsuleError:
+        raise
+    except Exception as error:
+        raise CapsuleError(f"`{file.path}` is broken: its IR cannot be read: {error}") from error
+    return module, notes
+
+
+def _context(file: CapsuleFile, threads):
+    from .. import ir
+    from ..transform import PassContext
+
+    said = file.context
+    try:
+        config = {
+            key: ir.load_json(value["$graph"]) if isinstance(value, dict) and set(value) == {"$graph"} else value
+            for key, value in said["config"].items()
+        }
+        return PassContext(
+            opt_level=said["opt_level"], required_pass=said["required_pass"], disabled_pass=said["disabled_pass"], config=config,
+            num_threads=said["num_threads"] if threads is None else threads, instruments=_instruments(file),
+        )  # fmt: skip
+    except CapsuleError:
+        raise
+    except Exception as error:
+        raise CapsuleError(f"`{file.path}`: its context cannot be made: {error}") from error
+
+
+def _instruments(file):
+    out = []
+    for made in file.instruments:
+        try:
+            module, _, name = made["class"].rpartition(":")
+            cls = importlib.import_module(module)
+            for part in name.split("."):
+                cls = getattr(cls, part)
+            out.append(cls(*made["args"], **made["kwargs"]))
+        except Exception as error:
+            raise CapsuleError(f"`{file.path}`: the instrument {made!r} cannot be made: {error}") from error
+    return out
+
+
+class _Work:
+    """What a capsule says to do; reading it is over when this is made."""
+
+    def __init__(self, file: CapsuleFile, threads=None, given=None):
+        from ..target import Target
+
+        if not file.replayable:
+            raise CapsuleError(f"`{file.path}` cannot be run again: {'; '.join(map(str, file.notes))}")
+        self.file = file
+        self.module, self.notes = module_of(file, given)
+        self.context = _context(file, threads)
+        try:
+            self.target = None if file.target is None else Target(file.target)
+            if file.stage == "pass":
+                self.pass_ = get_global_func("transform.ParsePipeline")(file.pipeline)
+                if len(self.pass_.passes) == 1:
+                    self.pass_ = self.pass_.passes[0]
+            else:
+                self.pass_ = None
+                if file.entry not in _ENTRIES:
+                    raise ValueError(f"there is no entry `{file.entry}`; there are {', '.join(_ENTRIES)}")
+        except Exception as error:
+            raise CapsuleError(f"`{file.path}`: what it does cannot be made: {error}") from error
+
+    def __call__(self):
+        with self.context:
+            if self.pass_ is not None:
+                with self.target if self.target is not None else contextlib.nullcontext():
+                    return get_global_func("transform.RunPass")(self.pass_, self.module)
+            arguments = [self.module, self.target] + ([] if self.file.argument is None else [self.file.argument])
+            return get_global_func(self.file.entry)(*arguments)
+
+
+_ENTRIES = ("driver.Compile", "driver.Generate", "driver.EmitText", "driver.BuildFunctions")
+
+
+def _attempt(work, in_child=False):
+    """(signature or None, message)"""
+    recorder = Recorder()
+    try:
+        with recorder:
+            work()
+    except Exception as error:  # noqa: BLE001 - that is what is looked for
+        if isinstance(error, MemoryError) and in_child:
+            raise
+        return recorder.signature(error), str(error)
+    return None, ""
+
+
+def replay(capsule, *, threads: int | None = None, weights_from=(), timeout: float | None = None) -> Replay:
+    """Does what a capsule says again, and tells whether it fails in the same way.
+
+    capsule: a path or a CapsuleFile. threads: of function passes, instead of the capsule's. weights_from: .npy and .npz files with
+    tensors that the capsule names by hash. timeout: seconds, instead of the capsule's, for one of a hang. A capsule of a crash is
+    replayed in a child process. CapsuleError for a file that is broken, or cannot be run again.
+    """
+    file = capsule if isinstance(capsule, CapsuleFile) else load(capsule)
+    load_compiler()
+    work = _Work(file, threads, weights.read_given(weights_from))
+    want = file.signature
+    if file.isolate is None:
+        got, message = _attempt(work)
+        return Replay(want, got, message, work.notes)
+    limit = timeout if timeout is not None else file.isolate.get("timeout")
+    outcome = isolate.run(lambda: _attempt(work, True), timeout=limit, memory=file.isolate.get("memory"))
+    if outcome.kind:
+        return Replay(want, signatures.of_death(outcome.kind, outcome.pass_name), outcome.kind, work.notes)
+    if outcome.raised is not None:
+        return Replay(want, signatures.of_error(outcome.raised, "", False), str(outcome.raised), work.notes)
+    return Replay(want, *outcome.value, work.notes)
