@@ -26,6 +26,9 @@ struct GraphNode {
   int group = -1;
   bool anchored = false;  ///< at a group's root: the group has a heavy operator
   size_t size = 1;
+  int length = 0;         ///< of the longest path from here to a result, in nodes
+  bool too_wide = false;  ///< more nodes between here and `ipdom` than a group may have
+  int seen = -1;          ///< by which search last
 };
 
 bool SameShape(const Expr& a, const Expr& b) {
@@ -153,7 +156,33 @@ class Fuser {
       for (size_t k = 1; k < n.consumers.size() && d >= 0; ++k) d = Common(d, n.consumers[k]);
       n.ipdom = d;
       n.depth = d < 0 ? 0 : nodes_[d].depth + 1;
+      for (int c : n.consumers) n.length = std::max(n.length, nodes_[c].length + 1);
+      n.too_wide = d >= 0 && TooWide(i);
     }
+  }
+  /// Whether what would join lies between a node and its post-dominator in greater number than a group may have. Said
+  /// once here, so that a wide net is not searched again from each of its nodes. Consumers are done.
+  bool TooWide(int from) {
+    const GraphNode& n = nodes_[from];
+    // Every path ends in the post-dominator: the longest one has so many nodes.
+    if (static_cast<size_t>(n.length - nodes_[n.ipdom].length) > max_group_) return true;
+    if (n.consumers.size() == 1) return false;
+    for (int c : n.consumers) {
+      if (c != n.ipdom && nodes_[c].too_wide) return true;  // its post-dominator is on the way to this one's
+    }
+    size_t count = 1;  // the post-dominator
+    std::vector<int> work{from};
+    while (!work.empty()) {
+      int i = work.back();
+      work.pop_back();
+      for (int c : nodes_[i].consumers) {
+        if (c == n.ipdom || nodes_[c].seen == from) continue;
+        nodes_[c].seen = from;
+        if (++count > max_group_) return true;
+        work.push_back(c);
+      }
+    }
+    return false;
   }
   int Common(int a, int b) {
     while (a != b) {
@@ -173,6 +202,7 @@ class Fuser {
     if (n.ipdom < 0 || static_cast<int>(n.pattern) > max_pattern_) return;
     GraphNode& root = nodes_[Find(i)];
     if (phase == 0 && !root.anchored) return;
+    if (n.too_wide) return;
     if (phase == 1 && (root.anchored || n.pattern > OpPattern::kInjective)) return;
     // The group so far must end here: only its last node has consumers outside.
     int sink = n.ipdom;
@@ -209,11 +239,13 @@ class Fuser {
 
   /// All nodes on paths from `from` to `sink`, the latter included; false if one may not be fused.
   bool Collect(int from, int sink, int phase, std::vector<int>* out) {
+    const int search = --searches_;
     std::vector<int> work = nodes_[from].consumers;
     while (!work.empty()) {
       int i = work.back();
       work.pop_back();
-      if (std::find(out->begin(), out->end(), i) != out->end()) continue;
+      if (nodes_[i].seen == search) continue;
+      nodes_[i].seen = search;
       bool is_sink = i == sink;
       if (!Fusable(from, i, phase, is_sink) || out->size() >= max_group_) return false;
       // A tuple is fused with the operator that takes it, never without.
@@ -359,6 +391,7 @@ class Fuser {
     return out;
   }
 
+  int searches_ = -1;
   int max_pattern_;
   size_t max_group_;
   std::vector<GraphNode> nodes_;
