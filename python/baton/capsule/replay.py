@@ -71,6 +71,8 @@ def _context(file: CapsuleFile, threads):
 
 
 def _instruments(file):
+    from ..ir.instrument import PassInstrument
+
     out = []
     for made in file.instruments:
         try:
@@ -78,6 +80,8 @@ def _instruments(file):
             cls = importlib.import_module(module)
             for part in name.split("."):
                 cls = getattr(cls, part)
+            if not isinstance(cls, type) or not issubclass(cls, PassInstrument):
+                raise TypeError("it is no class of instruments")  # a file from elsewhere calls nothing else
             out.append(cls(*made["args"], **made["kwargs"]))
         except Exception as error:
             raise CapsuleError(f"`{file.path}`: the instrument {made!r} cannot be made: {error}") from error

@@ -220,6 +220,9 @@ def test_broken_files_are_errors_that_say_where(tmp_path):
     ]:  # fmt: skip
         with pytest.raises(CapsuleError, match=re.escape(what)):
             capsule.replay(capsule.parse(text))
+    text = good.replace('"instruments": []', '"instruments": [{"class": "os:system", "args": ["touch gone"], "kwargs": {}}]')
+    with pytest.raises(CapsuleError, match="it is no class of instruments"):
+        capsule.replay(capsule.parse(text))
     (tmp_path / "binary").write_bytes(b"\x7fELF\xff\xfe")
     with pytest.raises(CapsuleError, match="is no capsule: it is no text"):
         capsule.load(str(tmp_path / "binary"))
