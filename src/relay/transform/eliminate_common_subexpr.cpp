@@ -3,8 +3,9 @@
 #include <baton/relay/functor.h>
 #include <baton/relay/op.h>
 #include <baton/relay/transform.h>
+#include <baton/support/pointer_map.h>
 
-#include <unordered_map>
+#include <vector>
 
 namespace baton::relay::transform {
 namespace {
@@ -57,19 +58,22 @@ class Eliminator : public MixedModeMutator {
   }
   // Values of one branch must not be shared with what lies outside of it: a branch or closure is a world of its own.
   Expr VisitExpr_(const FunctionNode* f) final {
-    auto saved = std::move(table_);
-    table_.clear();
+    PointerMap<int> heads;
+    std::vector<Entry> entries;
+    std::swap(heads, heads_);
+    std::swap(entries, entries_);
     Expr out = MixedModeMutator::VisitExpr_(f);
-    table_ = std::move(saved);
+    std::swap(heads, heads_);
+    std::swap(entries, entries_);
     return out;
   }
   Expr VisitExpr_(const IfNode* op) final {
     Expr cond = VisitExpr(op->cond);
-    auto saved = table_;
+    const size_t outside = entries_.size();
     Expr t = VisitExpr(op->true_branch);
-    table_ = saved;
+    Forget(outside);
     Expr f = VisitExpr(op->false_branch);
-    table_ = std::move(saved);
+    Forget(outside);
     if (cond.same_as(op->cond) && t.same_as(op->true_branch) && f.same_as(op->false_branch)) return GetRef<Expr>(op);
     If out(cond, t, f);
     out->span = op->span;
@@ -84,18 +88,35 @@ class Eliminator : public MixedModeMutator {
   static bool SameArg(const Expr& a, const Expr& b) {
     return a.same_as(b) || (Scalar(a) && Scalar(b) && StructuralEqual(a, b));
   }
+  /// Expressions that have been seen, chained where their hashes are equal; those of a scope are the last.
+  struct Entry {
+    Expr expr;
+    uint64_t hash;
+    int next;  ///< place of the one before, from 1; 0: none
+  };
+  static const void* Key(uint64_t hash) { return reinterpret_cast<const void*>(hash | 1); }
   template <class Same>
   Expr Merge(uint64_t h, const Expr& e, Same same) {
-    std::vector<Expr>& bucket = table_[h];
-    for (const Expr& o : bucket) {
+    int& head = heads_.Insert(Key(h));
+    int last = head;
+    for (int i = head; i; i = entries_[static_cast<size_t>(i) - 1].next) {
+      const Expr& o = entries_[static_cast<size_t>(i) - 1].expr;
       if (same(o)) return o;
     }
-    bucket.push_back(e);
+    entries_.push_back({e, h, last});
+    head = static_cast<int>(entries_.size());
     return e;
+  }
+  void Forget(size_t from) {
+    while (entries_.size() > from) {
+      heads_.Insert(Key(entries_.back().hash)) = entries_.back().next;
+      entries_.pop_back();
+    }
   }
 
   PackedFunc fskip_;
-  std::unordered_map<uint64_t, std::vector<Expr>> table_;
+  PointerMap<int> heads_;
+  std::vector<Entry> entries_;
 };
 
 }  // namespace

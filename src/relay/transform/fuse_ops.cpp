@@ -4,9 +4,10 @@
 #include <baton/relay/op.h>
 #include <baton/relay/op/annotation.h>
 #include <baton/relay/transform.h>
+#include <baton/support/pointer_map.h>
 
 #include <algorithm>
-#include <unordered_map>
+#include <span>
 #include <vector>
 
 namespace baton::relay::transform {
@@ -19,10 +20,11 @@ constexpr size_t kMaxGroup = 64;
 struct GraphNode {
   Expr expr;
   OpPattern pattern = OpPattern::kOpaque;
-  std::vector<int> consumers;
-  bool external = false;  ///< used by something that is not dataflow of this function: its result
-  int ipdom = -1;         ///< nearest node that every path from here to a result passes; -1: none
-  int depth = 0;          ///< in the tree of those
+  int first_consumer = 0, consumers_end = 0;  ///< among all
+  bool kernel = false;                        ///< a call that can become a kernel
+  bool external = false;                      ///< used by something that is not dataflow of this function: its result
+  int ipdom = -1;                             ///< nearest node that every path from here to a result passes; -1: none
+  int depth = 0;                              ///< in the tree of those
   int group = -1;
   bool anchored = false;  ///< at a group's root: the group has a heavy operator
   size_t size = 1;
@@ -42,6 +44,12 @@ bool SameShape(const Expr& a, const Expr& b) {
 }
 
 bool StaticType(const Type& type) {
+  if (const auto* tensor = type.as<TensorTypeNode>()) {
+    for (const PrimExpr& d : tensor->shape) {
+      if (DimOf(d) < 0) return false;
+    }
+    return true;
+  }
   std::vector<Type> work{type};
   while (!work.empty()) {
     Type t = work.back();
@@ -101,12 +109,13 @@ class Fuser {
 
   void Build(const Function& func) {
     PostOrder(func->body, [&](const Expr& e) {
-      index_[e.get()] = static_cast<int>(nodes_.size());
+      index_.Insert(e.get()) = static_cast<int>(nodes_.size());
       GraphNode n;
       n.expr = e;
       n.group = static_cast<int>(nodes_.size());
       if (const auto* call = e.as<CallNode>()) {
-        if (KernelCall(call) && TensorResult(e)) n.pattern = DefOf(call->op)->pattern;
+        n.kernel = KernelCall(call);
+        if (n.kernel && TensorResult(e)) n.pattern = DefOf(call->op)->pattern;
         for (const Expr& a : call->args) Use(a, n.group);
         if (!call->op.as<OpNode>()) Use(call->op, n.group);
       } else if (const auto* t = e.as<TupleNode>()) {
@@ -120,15 +129,29 @@ class Fuser {
       n.anchored = n.pattern == OpPattern::kOutEWiseFusable;
       nodes_.push_back(std::move(n));
     });
-    if (auto it = index_.find(func->body.get()); it != index_.end()) nodes_[it->second].external = true;
+    if (const int* i = index_.Find(func->body.get())) nodes_[*i].external = true;
+    // Uses sorted by what is used, in order of the users.
+    for (const auto& [used, by] : uses_) ++nodes_[used].consumers_end;
+    int at = 0;
+    for (GraphNode& n : nodes_) {
+      int count = n.consumers_end;
+      n.first_consumer = n.consumers_end = at;
+      at += count;
+    }
+    consumers_.resize(uses_.size());
+    for (const auto& [used, by] : uses_) consumers_[nodes_[used].consumers_end++] = by;
+    uses_ = {};
   }
   void Use(const Expr& e, int by) {
-    if (auto it = index_.find(e.get()); it != index_.end()) nodes_[it->second].consumers.push_back(by);
+    if (const int* i = index_.Find(e.get())) uses_.emplace_back(*i, by);
+  }
+  std::span<const int> Consumers(const GraphNode& n) const {
+    return {consumers_.data() + n.first_consumer, consumers_.data() + n.consumers_end};
   }
   /// Parts of what is not dataflow (let, if, match, closures) keep their values outside of groups.
   void MarkChildren(const Expr& e) {
     auto mark = [&](const Expr& c) {
-      if (auto it = index_.find(c.get()); it != index_.end()) nodes_[it->second].external = true;
+      if (const int* i = index_.Find(c.get())) nodes_[*i].external = true;
     };
     if (const auto* l = e.as<LetNode>()) {
       mark(l->value), mark(l->body);
@@ -151,12 +174,13 @@ class Fuser {
   void Dominators() {
     for (int i = static_cast<int>(nodes_.size()) - 1; i >= 0; --i) {
       GraphNode& n = nodes_[i];
-      if (n.external || n.consumers.empty()) continue;  // ipdom -1, depth 0
-      int d = n.consumers[0];
-      for (size_t k = 1; k < n.consumers.size() && d >= 0; ++k) d = Common(d, n.consumers[k]);
+      std::span<const int> consumers = Consumers(n);
+      if (n.external || consumers.empty()) continue;  // ipdom -1, depth 0
+      int d = consumers[0];
+      for (size_t k = 1; k < consumers.size() && d >= 0; ++k) d = Common(d, consumers[k]);
       n.ipdom = d;
       n.depth = d < 0 ? 0 : nodes_[d].depth + 1;
-      for (int c : n.consumers) n.length = std::max(n.length, nodes_[c].length + 1);
+      for (int c : consumers) n.length = std::max(n.length, nodes_[c].length + 1);
       n.too_wide = d >= 0 && TooWide(i);
     }
   }
@@ -166,8 +190,8 @@ class Fuser {
     const GraphNode& n = nodes_[from];
     // Every path ends in the post-dominator: the longest one has so many nodes.
     if (static_cast<size_t>(n.length - nodes_[n.ipdom].length) > max_group_) return true;
-    if (n.consumers.size() == 1) return false;
-    for (int c : n.consumers) {
+    if (Consumers(n).size() == 1) return false;
+    for (int c : Consumers(n)) {
       if (c != n.ipdom && nodes_[c].too_wide) return true;  // its post-dominator is on the way to this one's
     }
     size_t count = 1;  // the post-dominator
@@ -175,7 +199,7 @@ class Fuser {
     while (!work.empty()) {
       int i = work.back();
       work.pop_back();
-      for (int c : nodes_[i].consumers) {
+      for (int c : Consumers(nodes_[i])) {
         if (c == n.ipdom || nodes_[c].seen == from) continue;
         nodes_[c].seen = from;
         if (++count > max_group_) return true;
@@ -240,7 +264,7 @@ class Fuser {
   /// All nodes on paths from `from` to `sink`, the latter included; false if one may not be fused.
   bool Collect(int from, int sink, int phase, std::vector<int>* out) {
     const int search = --searches_;
-    std::vector<int> work = nodes_[from].consumers;
+    std::vector<int> work(Consumers(nodes_[from]).begin(), Consumers(nodes_[from]).end());
     while (!work.empty()) {
       int i = work.back();
       work.pop_back();
@@ -254,8 +278,8 @@ class Fuser {
       }
       out->push_back(i);
       if (!is_sink) {
-        if (nodes_[i].external || nodes_[i].consumers.empty()) return false;
-        for (int c : nodes_[i].consumers) work.push_back(c);
+        if (nodes_[i].external || Consumers(nodes_[i]).empty()) return false;
+        for (int c : Consumers(nodes_[i])) work.push_back(c);
       }
     }
     // A tuple's consumer must be an operator that can be fused: a kTuple whose post-dominator is the sink is on the
@@ -265,35 +289,32 @@ class Fuser {
 
   // ---- Rewriting
 
-  struct Group {
-    std::vector<int> members;  // in order
-    Array<Var> params;
-    Array<Expr> args;
-    std::unordered_map<const Object*, Expr> inner;  // node -> its expression inside the function
-  };
-
   Function Rewrite(const Function& func) {
-    std::unordered_map<int, Group> groups;
-    for (int i = 0; i < static_cast<int>(nodes_.size()); ++i) {
-      if (nodes_[i].expr.as<CallNode>() || nodes_[i].expr.as<TupleNode>()) groups[Find(i)].members.push_back(i);
+    // Calls and tuples by group, in order.
+    const int n = static_cast<int>(nodes_.size());
+    auto member = [&](int i) { return nodes_[i].expr.as<CallNode>() || nodes_[i].expr.as<TupleNode>(); };
+    first_member_.assign(nodes_.size() + 1, 0);
+    for (int i = 0; i < n; ++i) first_member_[Find(i) + 1] += member(i);
+    for (int i = 0; i < n; ++i) first_member_[i + 1] += first_member_[i];
+    members_.resize(first_member_[n]);
+    std::vector<int> at(first_member_.begin(), first_member_.end() - 1);
+    for (int i = 0; i < n; ++i) {
+      if (member(i)) members_[at[Find(i)]++] = i;
     }
-    return Downcast<Function>(Rebuild(func, groups));
+    return Downcast<Function>(Rebuild(func));
   }
 
   /// Kernels: groups whose last member is an operator call. Others stay as they are.
-  Expr Rebuild(const Function& func, std::unordered_map<int, Group>& groups) {
+  Expr Rebuild(const Function& func) {
     struct Mut : MixedModeMutator {
       Fuser* f;
-      std::unordered_map<int, Group>* groups;
       // Grouping changes no type; a typed call must not have untyped arguments, since its parts are trusted.
       static Expr Typed(const ExprNode* pre, Expr post) {
         if (!post->checked_type_.defined() && pre->checked_type_.defined())
           post->checked_type_ = Downcast<Type>(pre->checked_type_);
         return post;
       }
-      Expr Rewrite_(const CallNode* pre, const Expr& post) final {
-        return Typed(pre, f->Emit(pre, post, *groups, this));
-      }
+      Expr Rewrite_(const CallNode* pre, const Expr& post) final { return Typed(pre, f->Emit(pre, post, this)); }
       Expr Rewrite_(const TupleNode* pre, const Expr& post) final { return Typed(pre, post); }
       Expr Rewrite_(const TupleGetItemNode* pre, const Expr& post) final { return Typed(pre, post); }
       Expr VisitExpr_(const FunctionNode* op) final {
@@ -303,23 +324,34 @@ class Fuser {
       }
     } m;
     m.f = this;
-    m.groups = &groups;
     return m.VisitExpr(func);
   }
 
-  Expr Emit(const CallNode* pre, const Expr& post, std::unordered_map<int, Group>& groups, ExprMutator* mutator) {
-    auto it = index_.find(pre);
-    if (it == index_.end()) return post;
-    if (!KernelCall(pre)) return post;
-    int i = it->second, root = Find(i);
+  /// A few expressions by what they stand for: groups are small.
+  class Few {
+   public:
+    const Expr* Find(const Object* key) const {
+      for (const auto& [k, e] : entries_) {
+        if (k == key) return &e;
+      }
+      return nullptr;
+    }
+    void Add(const Object* key, Expr e) { entries_.emplace_back(key, std::move(e)); }
+
+   private:
+    std::vector<std::pair<const Object*, Expr>> entries_;
+  };
+
+  Expr Emit(const CallNode* pre, const Expr& post, ExprMutator* mutator) {
+    const int* known = index_.Find(pre);
+    if (!known || !nodes_[*known].kernel) return post;
+    const int i = *known;
     // Inner members are emitted with the last one; what they become here is not used.
-    if (i != root) return post;
-    Group& g = groups[root];
+    if (i != Find(i)) return post;
     // Members in post order: build the body with parameters in place of what comes from outside.
-    std::unordered_map<const Object*, Expr> body;
+    Few body, param_of;
     Array<Var> params;
     Array<Expr> args;
-    std::unordered_map<const Object*, Var> param_of;
     auto param = [&](const Type& type, const Expr& arg) {
       Var v("p" + std::to_string(params.size()), type);
       v->checked_type_ = type;
@@ -328,9 +360,9 @@ class Fuser {
       return v;
     };
     auto inside = [&](const Expr& e) -> Expr {
-      if (auto b = body.find(e.get()); b != body.end()) return b->second;
+      if (const Expr* b = body.Find(e.get())) return *b;
       if (const auto* c = e.as<ConstantNode>(); c && c->is_scalar()) return e;  // immediate operand
-      if (auto p = param_of.find(e.get()); p != param_of.end()) return p->second;
+      if (const Expr* p = param_of.Find(e.get())) return *p;
       Expr arg = mutator->VisitExpr(e);
       if (const auto* types = e->checked_type_.as<TupleTypeNode>()) {
         // A kernel takes tensors: of a tuple that comes from elsewhere its fields.
@@ -342,20 +374,20 @@ class Fuser {
         }
         Tuple all(fields);
         all->checked_type_ = e->checked_type_;
-        body[e.get()] = all;
+        body.Add(e.get(), all);
         return all;
       }
       Var v = param(Downcast<Type>(e->checked_type_), arg);
-      param_of.emplace(e.get(), v);
+      param_of.Add(e.get(), v);
       return v;
     };
-    for (int m : g.members) {
-      const Expr& e = nodes_[m].expr;
+    for (int at = first_member_[i]; at < first_member_[i + 1]; ++at) {
+      const Expr e = nodes_[members_[at]].expr;
       if (const auto* call = e.as<CallNode>()) {
         Array<Expr> a;
         for (const Expr& x : call->args) {
           // A tuple that only feeds this operator belongs to it.
-          if (const auto* t = x.as<TupleNode>(); t && !body.count(x.get())) {
+          if (const auto* t = x.as<TupleNode>(); t && !body.Find(x.get())) {
             Array<Expr> fields;
             for (const Expr& f : t->fields) fields.push_back(inside(f));
             Tuple inner(fields);
@@ -369,16 +401,16 @@ class Fuser {
         Call c(call->op, a, call->attrs, call->type_args);
         c->checked_type_ = call->checked_type_;
         c->span = call->span;
-        body[e.get()] = c;
+        body.Add(e.get(), c);
       } else if (const auto* t = e.as<TupleNode>()) {
         Array<Expr> fields;
         for (const Expr& f : t->fields) fields.push_back(inside(f));
         Tuple c(fields);
         c->checked_type_ = t->checked_type_;
-        body[e.get()] = c;
+        body.Add(e.get(), c);
       }
     }
-    Function f(params, body[pre], Downcast<Type>(pre->checked_type_));
+    Function f(params, *body.Find(pre), Downcast<Type>(pre->checked_type_));
     f = WithAttr(f, attr::kPrimitive, Any(1));
     Array<Type> arg_types;
     for (const Var& p : params) arg_types.push_back(p->type_annotation);
@@ -395,7 +427,9 @@ class Fuser {
   int max_pattern_;
   size_t max_group_;
   std::vector<GraphNode> nodes_;
-  std::unordered_map<const Object*, int> index_;
+  std::vector<int> consumers_, first_member_, members_;
+  std::vector<std::pair<int, int>> uses_;  ///< (used, user)
+  PointerMap<int> index_;
 };
 
 }  // namespace
