@@ -3,6 +3,7 @@
 // stack; calls of functions nest, each level on a fresh stack when needed.
 #include <baton/relay/device.h>
 #include <baton/relay/evaluator.h>
+#include <baton/relay/functor.h>
 #include <baton/relay/op.h>
 #include <baton/runtime/registry.h>
 #include <baton/support/stack.h>
@@ -16,12 +17,20 @@ namespace {
 
 std::atomic<Evaluator*> g_evaluator{nullptr};
 
-using Env = std::shared_ptr<Environment>;
-
 /// Values of the expressions of one function body; a node evaluated once is not evaluated again in the same scope.
 struct Frame {
-  Env env;
+  ObjectRef callee;  ///< the closure that runs; null outside of functions
+  std::unordered_map<const Object*, ObjectRef> vars;
   std::unordered_map<const Object*, ObjectRef> memo;
+
+  const ObjectRef* Find(const Object* var) const {
+    if (auto it = vars.find(var); it != vars.end()) return &it->second;
+    const auto* closure = callee.as<ClosureObj>();
+    if (!closure) return nullptr;
+    if (closure->self.get() == var) return &callee;
+    const auto it = closure->captured.find(var);
+    return it == closure->captured.end() ? nullptr : &it->second;
+  }
 };
 
 class Interpreter {
@@ -66,12 +75,11 @@ class Interpreter {
         if (all) frame->memo[e.get()] = Downcast<Array<ObjectRef>>(frame->memo.at(g->tuple.get()))[g->index];
       } else if (const auto* l = e.as<LetNode>()) {
         // A function may call itself: it is bound before it is complete.
-        if (l->value.as<FunctionNode>() && !frame->env->vars.count(l->var.get())) {
-          auto closure = MakeClosure(Downcast<Function>(l->value), frame);
-          frame->env->vars[l->var.get()] = closure;
-        } else if (!frame->env->vars.count(l->var.get())) {
+        if (l->value.as<FunctionNode>() && !frame->vars.count(l->var.get())) {
+          frame->vars[l->var.get()] = MakeClosure(Downcast<Function>(l->value), frame, l->var);
+        } else if (!frame->vars.count(l->var.get())) {
           need(l->value, &all);
-          if (all) frame->env->vars[l->var.get()] = frame->memo.at(l->value.get());
+          if (all) frame->vars[l->var.get()] = frame->memo.at(l->value.get());
         }
         if (all) need(l->body, &all);
         if (all) frame->memo[e.get()] = frame->memo.at(l->body.get());
@@ -134,18 +142,26 @@ class Interpreter {
                          std::to_string(args.size()));
     }
     return support::WithStack([&] {
-      Frame frame;
-      frame.env = std::make_shared<Environment>();
-      frame.env->outer = closure->env;
-      for (size_t i = 0; i < args.size(); ++i) frame.env->vars[func->params[i].get()] = args[i];
+      Frame frame{callee, {}, {}};
+      for (size_t i = 0; i < args.size(); ++i) frame.vars[func->params[i].get()] = args[i];
       return Eval(func->body, &frame);
     });
   }
 
-  ObjectRef MakeClosure(const Function& f, Frame* frame) {
+  /// `frame`: of the scope that it is made in; null: a global function, which closes over nothing.
+  ObjectRef MakeClosure(const Function& f, const Frame* frame, const Var& self = Var()) {
     auto o = make_object<ClosureObj>();
-    o->env = frame ? frame->env : nullptr;
     o->func = f;
+    o->self = self;
+    if (frame) {
+      auto [known, fresh] = free_vars_.try_emplace(f);
+      if (fresh) known->second = FreeVars(f);
+      for (const Var& v : known->second) {
+        // One without a value is an error where it is used.
+        const ObjectRef* value = v.same_as(self) ? nullptr : frame->Find(v.get());
+        if (value) o->captured[v.get()] = *value;
+      }
+    }
     return ObjectRef(ObjectPtr<Object>(o));
   }
 
@@ -220,7 +236,7 @@ class Interpreter {
   ObjectRef EvalLeaf(const Expr& e, Frame* frame) {
     if (const auto* c = e.as<ConstantNode>()) return c->data;
     if (e.as<VarNode>()) {
-      if (const ObjectRef* v = frame->env->Find(e.get())) return *v;
+      if (const ObjectRef* v = frame->Find(e.get())) return *v;
       throw RuntimeError("variable %" + e.as<VarNode>()->name_hint().str() + " has no value");
     }
     if (const auto* f = e.as<FunctionNode>()) return MakeClosure(GetRef<Function>(f), frame);
@@ -240,7 +256,7 @@ class Interpreter {
       auto [p, v] = work.back();
       work.pop_back();
       if (const auto* var = p.as<PatternVarNode>()) {
-        frame->env->vars[var->var.get()] = v;
+        frame->vars[var->var.get()] = v;
       } else if (const auto* c = p.as<PatternConstructorNode>()) {
         const auto* data = v.as<ConstructorValueObj>();
         if (!data) throw RuntimeError("a value of type " + v.get()->GetTypeKey() + " was matched with a constructor");
@@ -259,6 +275,8 @@ class Interpreter {
 
   IRModule mod_;
   Evaluator* operators_;
+  std::unordered_map<Function, Array<Var>, ObjectHash, ObjectEqual>
+      free_vars_;  ///< of functions that closures were made of
 };
 
 const RegisterNodes<ConstructorValueObj> registered;
@@ -275,7 +293,6 @@ void Evaluator::Set(Evaluator* e) { g_evaluator.store(e); }
 ObjectRef Interpret(const Expr& expr, const IRModule& mod) {
   Interpreter in(mod);
   Frame frame;
-  frame.env = std::make_shared<Environment>();
   if (!expr.defined()) return in.Apply(in.MakeClosure(Downcast<Function>(mod->Lookup("main")), nullptr), {});
   return in.Eval(expr, &frame);
 }

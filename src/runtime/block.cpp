@@ -7,6 +7,7 @@
 // The heap of a thread that ended goes to the next thread that needs one. Pages that are empty serve any size; those
 // beyond kKeptPages give their memory back to the system, but stay mapped.
 #include <baton/runtime/block.h>
+#include <baton/runtime/block_watch.h>
 #include <pthread.h>
 #include <sys/mman.h>
 
@@ -25,6 +26,7 @@ void* AllocBlock(size_t bytes) {
   return p;
 }
 void FreeBlock(void* block, size_t) noexcept { free(block); }
+void WatchBlocks(void (*)(int)) noexcept {}
 }  // namespace baton::runtime
 #else
 
@@ -80,6 +82,7 @@ Heap* idle_heaps = nullptr;
 // Read at each call: the address is known at load time, no call is made for it.
 thread_local Heap* tls_heap __attribute__((tls_model("initial-exec"))) = nullptr;
 thread_local bool tls_ended __attribute__((tls_model("initial-exec"))) = false;
+thread_local void (*tls_watch)(int) __attribute__((tls_model("initial-exec"))) = nullptr;  // then there is no heap
 
 void TakeHeap() {
   static const int forks = pthread_atfork([] { Mutex().lock(); }, [] { Mutex().unlock(); }, [] { Mutex().unlock(); });
@@ -229,6 +232,7 @@ void* Take(Page* page) {
 
 __attribute__((noinline)) void* TakeSlow(size_t c) {
   if (!tls_heap) {
+    if (tls_watch) tls_watch(1);
     TakeHeap();
     if (!tls_ended) {
       static thread_local Lease lease;
@@ -245,7 +249,8 @@ __attribute__((noinline)) void* TakeSlow(size_t c) {
     }
     heap->current[c] = FindRoom(heap, c);
   }
-  if (tls_ended) HandOn();  // destructors of the thread's variables still run: a heap for this one block
+  // Destructors of the thread's variables still run, or somebody watches: a heap for this one block.
+  if (tls_ended || tls_watch) HandOn();
   return b;
 }
 
@@ -260,6 +265,7 @@ __attribute__((noinline)) void GiveSlow(Page* page, Block* b) {
     }
     return;
   }
+  if (tls_watch) tls_watch(-1);
   Block* head = page->returned.load(std::memory_order_relaxed);
   do {
     b->next = head;
@@ -294,6 +300,11 @@ void FreeBlock(void* block, size_t bytes) noexcept {
     if (--page->used != 0 && b->next) return;  // it had room before, so it is listed, or in use
   }
   GiveSlow(page, b);
+}
+
+void WatchBlocks(void (*watch)(int)) noexcept {
+  HandOn();
+  tls_watch = watch;
 }
 
 }  // namespace baton::runtime

@@ -20,6 +20,19 @@ ObjectPtr<ErrorObj> MakeError(std::string_view kind, std::string_view message) {
   return e;
 }
 
+/// For when there is no memory to say that there is none: made at load, held twice, so that nobody takes it for his
+/// own.
+const ObjectPtr<ErrorObj> no_memory[2] = {MakeError("MemoryError", "out of memory"), no_memory[0]};
+
+/// Fills the slot; never throws.
+void Put(std::string_view kind, std::string_view message) noexcept {
+  try {
+    tls_error = MakeError(kind, message);
+  } catch (...) {
+    tls_error = no_memory[0];
+  }
+}
+
 }  // namespace
 
 Error::Error(std::string_view kind, std::string_view message) : obj_(MakeError(kind, message)) {}
@@ -30,25 +43,13 @@ int CatchToSlot() noexcept {
   } catch (const Error& e) {
     tls_error = e.object();
   } catch (const std::bad_alloc&) {
-    try {
-      tls_error = MakeError("MemoryError", "out of memory");
-    } catch (...) {
-      tls_error = nullptr;
-    }
+    Put("MemoryError", "out of memory");
   } catch (const std::exception& e) {
-    try {
-      // `support` knows no kinds of errors: what it finds wrong with files and texts are plain runtime errors.
-      const bool plain = dynamic_cast<const std::runtime_error*>(&e) != nullptr;
-      tls_error = MakeError(plain ? "RuntimeError" : "InternalError", e.what());
-    } catch (...) {
-      tls_error = nullptr;
-    }
+    // `support` knows no kinds of errors: what it finds wrong with files and texts are plain runtime errors.
+    const bool plain = dynamic_cast<const std::runtime_error*>(&e) != nullptr;
+    Put(plain ? "RuntimeError" : "InternalError", e.what());
   } catch (...) {
-    try {
-      tls_error = MakeError("InternalError", "an exception of an unknown type");
-    } catch (...) {
-      tls_error = nullptr;
-    }
+    Put("InternalError", "an exception of an unknown type");
   }
   return -1;
 }
@@ -101,13 +102,7 @@ CheckFailure& CheckFailure::operator<<(const ObjectRef& r) {
 using namespace baton::runtime;  // NOLINT: the C functions below
 
 extern "C" {
-void BatonErrorSet(const char* kind, const char* message) {
-  try {
-    tls_error = MakeError(kind ? kind : "RuntimeError", message ? message : "");
-  } catch (...) {
-    tls_error = nullptr;
-  }
-}
+void BatonErrorSet(const char* kind, const char* message) { Put(kind ? kind : "RuntimeError", message ? message : ""); }
 void BatonErrorPut(BatonObject* error) {
   auto* o = reinterpret_cast<Object*>(error);
   if (o && !o->IsInstance<ErrorObj>()) {

@@ -6,6 +6,7 @@
 #include <deque>
 #include <map>
 #include <mutex>
+#include <new>
 #include <shared_mutex>
 #include <vector>
 
@@ -108,10 +109,12 @@ uint32_t Object::TypeIndex2Parent(uint32_t tindex) {
 }
 
 namespace {
-// Nested releases up to here recurse, which is fast; deeper ones queue.
-constexpr int kMaxNestedRelease = 16;
+// Nested releases up to here recurse, which is fast; deeper ones queue: a few here, so that chains need no memory to be
+// freed, the rest of wide ones in a vector. Without memory for that they recurse after all.
+constexpr int kMaxNestedRelease = 16, kWaiting = 32;
 struct ReleaseState {
-  int depth = 0;
+  int depth = 0, waiting = 0;
+  Object* first[kWaiting];
   std::vector<Object*> pending;
 };
 thread_local ReleaseState* tls_release = nullptr;
@@ -124,17 +127,31 @@ void Object::Release(Object* obj) noexcept {
       ++s->depth;
       obj->deleter_(obj);
       --s->depth;
+    } else if (s->waiting < kWaiting) {
+      s->first[s->waiting++] = obj;
     } else {
-      s->pending.push_back(obj);
+      try {
+        s->pending.push_back(obj);
+        return;
+      } catch (const std::bad_alloc&) {
+      }
+      obj->deleter_(obj);
     }
     return;
   }
   ReleaseState state;
   tls_release = &state;
   obj->deleter_(obj);
-  while (!state.pending.empty()) {
-    Object* next = state.pending.back();
-    state.pending.pop_back();
+  for (;;) {
+    Object* next;
+    if (!state.pending.empty()) {
+      next = state.pending.back();
+      state.pending.pop_back();
+    } else if (state.waiting) {
+      next = state.first[--state.waiting];
+    } else {
+      break;
+    }
     next->deleter_(next);
   }
   tls_release = nullptr;

@@ -25,10 +25,11 @@ struct RegistryTable {
   std::vector<std::unique_ptr<Entry>> removed;
   /// Puts an entry away. Gives the function if nobody can still look at it, to be dropped after the lock: freeing it
   /// may run anything.
-  PackedFunc PutAway(std::unique_ptr<Entry> e) {
+  PackedFunc PutAway(std::unique_ptr<Entry>* e) {
     PackedFunc old;
-    if (!e->pinned) std::swap(old, e->func_);
-    removed.push_back(std::move(e));
+    removed.emplace_back();  // the one thing that may fail, before anything has changed
+    if (!(*e)->pinned) std::swap(old, (*e)->func_);
+    removed.back() = std::move(*e);
     return old;
   }
   /// The function of a name as a reference of its own; null if there is none.
@@ -69,11 +70,12 @@ Registry& Registry::Register(const std::string& name, bool can_override) {
     if (!can_override && it->second->func_.defined()) {
       throw ValueError("global function `" + name + "` is registered already; ask for overriding to replace it");
     }
-    old = t.PutAway(std::move(it->second));
-    it->second = RegistryTable::Make(name, can_override);
+    auto made = RegistryTable::Make(name, can_override);
+    old = t.PutAway(&it->second);
+    it->second = std::move(made);
     return *it->second;
   }
-  return *(t.entries[name] = RegistryTable::Make(name, can_override));
+  return *t.entries.emplace(name, RegistryTable::Make(name, can_override)).first->second;
 }
 
 bool Registry::Remove(const std::string& name) {
@@ -82,7 +84,7 @@ bool Registry::Remove(const std::string& name) {
   std::unique_lock lock(t.mutex);
   auto it = t.entries.find(name);
   if (it == t.entries.end()) return false;
-  old = t.PutAway(std::move(it->second));
+  old = t.PutAway(&it->second);
   t.entries.erase(it);
   return true;
 }
@@ -248,8 +250,11 @@ int BatonFuncCall(BatonObject* func, const BatonValue* args, int num_args, Baton
   for (int i = 0; i < num_args; ++i) {
     const char* wrong = WrongArgument(args[i]);
     if (!wrong) continue;
-    BatonErrorSet("ValueError", ("BatonFuncCall: argument " + std::to_string(i) + " " + wrong).c_str());
-    return -1;
+    try {
+      throw ValueError("BatonFuncCall: argument " + std::to_string(i) + " " + wrong);
+    } catch (...) {
+      return CatchToSlot();
+    }
   }
   auto* f = static_cast<PackedFuncObj*>(o);
   *ret = BatonValue{kBatonNull, 0, {.v_int64 = 0}};

@@ -30,18 +30,27 @@ size_t Distance(std::string_view a, std::string_view b, size_t limit) {
 std::vector<std::string> Nearest(std::string_view name, const std::vector<std::string>& known) {
   name = name.substr(0, 100);
   size_t limit = std::max<size_t>(1, name.size() / 3);
-  std::vector<std::pair<size_t, std::string>> found;
+  // The nearest three, the first of equals first: kept in order, since a sort is 3 KB of code.
+  constexpr size_t kMost = 3;
+  const std::string* best[kMost] = {};
+  size_t distance[kMost], n = 0;
   for (const std::string& k : known) {
     size_t d = Distance(name, k, limit);
     // A name that lacks its prefix ("conv2d" for "nn.conv2d") is near.
     if (d > limit && name.size() > 2 && k.size() > name.size() && k[k.size() - name.size() - 1] == '.' &&
         k.ends_with(name))
       d = 1;
-    if (d <= limit) found.push_back({d, k});
+    if (d > limit || (n == kMost && d >= distance[n - 1])) continue;
+    size_t at = n < kMost ? n++ : n - 1;
+    for (; at > 0 && distance[at - 1] > d; --at) {
+      best[at] = best[at - 1];
+      distance[at] = distance[at - 1];
+    }
+    best[at] = &k;
+    distance[at] = d;
   }
-  std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<std::string> out;
-  for (size_t i = 0; i < found.size() && i < 3; ++i) out.push_back(found[i].second);
+  for (size_t i = 0; i < n; ++i) out.push_back(*best[i]);
   return out;
 }
 

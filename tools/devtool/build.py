@@ -91,7 +91,7 @@ def python_environment(sanitize=""):
 def run_tests_of(folder, filters=()):
     """Runs the C++ tests that `folder` has. Returns the names of the programs that failed and the commands to repeat them."""
     failed = []
-    for name in ("baton_runtime_tests", "baton_tests"):
+    for name in ("baton_runtime_tests", "baton_tests", "baton_fault_tests"):
         program = folder / name
         if not program.exists():
             continue

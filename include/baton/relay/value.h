@@ -4,29 +4,19 @@
 
 #include <baton/relay/expr.h>
 
-#include <memory>
 #include <unordered_map>
 
 namespace baton::relay {
 
-/// Variables in scope; a scope points to the one around it.
-struct Environment {
-  std::unordered_map<const Object*, ObjectRef> vars;
-  std::shared_ptr<Environment> outer;
-  const ObjectRef* Find(const Object* var) const {
-    for (const Environment* e = this; e; e = e->outer.get()) {
-      if (auto it = e->vars.find(var); it != e->vars.end()) return &it->second;
-    }
-    return nullptr;
-  }
-};
-
-/// A function and what it closes over.
+/// A function and what it closes over: the values of its free variables, and not the scope that it was made in, which
+/// may hold the closure itself. A recursive one is not among its own values either but known by `self`: no closure
+/// keeps itself alive.
 class ClosureObj : public Object {
  public:
   static constexpr const char* _type_key = "relay.Closure";
-  std::shared_ptr<Environment> env;
   Function func;
+  std::unordered_map<const Object*, ObjectRef> captured;  ///< by variable
+  Var self;                                               ///< what `let` calls it; null if it has no name
   BATON_DECLARE_FINAL_OBJECT_INFO(ClosureObj, Object)
 };
 class Closure : public ObjectRef {
