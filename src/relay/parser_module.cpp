@@ -6,6 +6,7 @@
 #include <baton/support/stack.h>
 #include <baton/tir/expr.h>
 #include <fmt/format.h>
+#include <relay/builtin_types.h>
 #include <relay/literal.h>
 #include <relay/parser.h>
 
@@ -519,7 +520,7 @@ IRModule Parser::Module() {
   for (const auto& [name, at] : data_type_uses_) uses.push_back({at.begin, name});
   std::sort(uses.begin(), uses.end());
   for (const auto& [begin, name] : uses) {
-    bool there = name == "Storage";  // of memory.alloc_storage: built in
+    bool there = IsBuiltinType(name);
     for (const auto& [var, data] : mod_->type_definitions) there = there || var->name_hint == name;
     if (there) continue;
     std::vector<std::string> known = {"Tensor", "float32", "float64", "float16", "bfloat16",

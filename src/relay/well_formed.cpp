@@ -7,6 +7,7 @@
 #include <baton/runtime/registry.h>
 #include <fmt/format.h>
 #include <relay/blocks.h>
+#include <relay/builtin_types.h>
 
 #include <unordered_set>
 
@@ -92,7 +93,7 @@ void Verifier::CheckType(const Type& type, const ExprNode* at) {
       for (const Type& f : n->args) stack.push_back(f);
       const auto* g = n->func.as<GlobalTypeVarNode>();
       if (g && mod_.defined()) {
-        bool there = g->name_hint == "Storage";  // of memory.alloc_storage: no module defines it
+        bool there = IsBuiltinType(g->name_hint.view());
         for (const auto& [var, data] : mod_->type_definitions) there = there || var->name_hint == g->name_hint;
         if (!there) Problem(at, fmt::format("the module has no data type `{}`", g->name_hint.view()));
       }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <baton/runtime/array.h>
 #include <baton/runtime/bytes.h>
+#include <baton/runtime/executor_queries.h>
 #include <baton/runtime/module.h>
 #include <baton/runtime/ndarray.h>
 #include <baton/runtime/params.h>
@@ -30,33 +31,9 @@ class Executor final : public ModuleNode {
     kGetOutput,
     kGetInput,
     kLoadParams,
-    kNumInputs,
-    kNumOutputs,
-    kInputIndex,
-    kInputName,
-    kOutputName,
-    kInputInfo,
-    kOutputInfo
+    kQuery  // and behind it, what all executors answer alike
   };
   void Call(Op op, Args args, RetValue* rv);
-
-  /// One thread at a time: the second one is told, not made to wait, since results would be mixed up all the same.
-  class Exclusive {
-   public:
-    explicit Exclusive(Executor* e) : e_(e) {
-      if (e_ && e_->busy_.exchange(true, std::memory_order_acquire)) [[unlikely]] {
-        throw RuntimeError(
-            "this executor is in use by another thread (or by itself, from a callback); make one for each thread, they "
-            "share code and weights");
-      }
-    }
-    ~Exclusive() {
-      if (e_) e_->busy_.store(false, std::memory_order_release);
-    }
-
-   private:
-    Executor* e_;
-  };
 
   struct Input {
     NDArray array;  // what is read; null until it is set
@@ -74,7 +51,6 @@ class Executor final : public ModuleNode {
     const uintptr_t p = reinterpret_cast<uintptr_t>(t->data) + t->byte_offset;
     return t->device.device_type == kDLCPU && p % desc_->io_alignment == 0 && IsContiguous(t);
   }
-  size_t Index(const ArgValue& v, const std::vector<TensorInfo>& list, const char* kind) const;
   void SetCopy(size_t i, const DLTensor* t);
   /// `for_call`: the value need not outlive the call in which the model runs.
   void SetShared(size_t i, const ArgValue& v, bool for_call);
@@ -127,24 +103,6 @@ void Executor::CheckTensor(const TensorInfo& want, size_t i, const DLTensor* t) 
   if (same) FailInput(i, "a tensor without data");
   if (t->ndim < 0 || t->ndim > 64 || (t->ndim && !t->shape)) FailInput(i, "not a tensor");
   FailInput(i, Cat("expected ", Expected(want), ", got ", TensorTypeString(t->shape, t->ndim, t->dtype)));
-}
-
-size_t Executor::Index(const ArgValue& v, const std::vector<TensorInfo>& list, const char* kind) const {
-  if (v.type_code() == kBatonInt) {
-    const int64_t i = v.As<int64_t>();
-    if (i < 0 || i >= static_cast<int64_t>(list.size())) {
-      throw Error("IndexError", Cat("there is no ", kind, " ", i, ": the model has ", list.size()));
-    }
-    return static_cast<size_t>(i);
-  }
-  const std::string name = v.As<std::string>();
-  for (size_t i = 0; i < list.size(); ++i) {
-    if (list[i].name == name) return i;
-  }
-  std::string known;
-  for (size_t i = 0; i < list.size() && i < 20; ++i) known += Cat(i ? ", `" : "`", list[i].name, "`");
-  throw Error("KeyError",
-              Cat("the model has no ", kind, " `", name, "`; it has ", known, list.size() > 20 ? ", ..." : ""));
 }
 
 void Executor::SetCopy(size_t i, const DLTensor* t) {
@@ -207,17 +165,9 @@ NDArray Executor::Output(size_t i) const {
   return outputs_[i];
 }
 
-Array<Any> InfoOf(const TensorInfo& t) {
-  Array<Any> out;
-  out.push_back(Any(t.name));
-  out.push_back(Any(Array<int64_t>(t.shape)));
-  out.push_back(Any(t.dtype));
-  return out;
-}
-
 void Executor::Call(Op op, Args args, RetValue* rv) {
-  // What never changes can be asked at any time.
-  Exclusive lock(op < kNumInputs ? this : nullptr);
+  if (op >= kQuery) return AnswerExecutorQuery(op - kQuery, desc_->inputs, desc_->outputs, args, rv);
+  ExecutorLock lock(&busy_);
   switch (op) {
     case kRun:
       return Run();
@@ -230,14 +180,14 @@ void Executor::Call(Op op, Args args, RetValue* rv) {
       *rv = Array<NDArray>(outputs_);
       return;
     case kSetInput: {
-      const size_t i = Index(args[0], desc_->inputs, "input");
+      const size_t i = FindTensor(args[0], desc_->inputs, "input");
       if (!args[1].Is<DLTensor*>()) FailInput(i, Cat("expected a tensor, got ", ValueKindName(args[1].raw())));
       return SetCopy(i, args[1].As<DLTensor*>());
     }
     case kSetInputZeroCopy:
-      return SetShared(Index(args[0], desc_->inputs, "input"), args[1], false);
+      return SetShared(FindTensor(args[0], desc_->inputs, "input"), args[1], false);
     case kGetOutput: {
-      const NDArray out = Output(Index(args[0], desc_->outputs, "output"));
+      const NDArray out = Output(FindTensor(args[0], desc_->outputs, "output"));
       *rv = out;
       if (args.size() > 1) {
         out.CopyTo(args[1].As<DLTensor*>());
@@ -246,67 +196,32 @@ void Executor::Call(Op op, Args args, RetValue* rv) {
       return;
     }
     case kGetInput:
-      *rv = inputs_[Index(args[0], desc_->inputs, "input")].array;
+      *rv = inputs_[FindTensor(args[0], desc_->inputs, "input")].array;
       return;
     case kLoadParams: {
       const Map<String, NDArray> params = LoadParams(args[0].As<Bytes>().view(), "parameters");
       for (const auto& [key, value] : params) {
-        SetCopy(Index(ArgValue(Any(key).raw()), desc_->inputs, "input"), value.tensor());
+        SetCopy(FindTensor(ArgValue(Any(key).raw()), desc_->inputs, "input"), value.tensor());
       }
       return;
     }
-    case kNumInputs:
-      *rv = inputs_.size();
-      return;
-    case kNumOutputs:
-      *rv = outputs_.size();
-      return;
-    case kInputIndex: {
-      const std::string want = args[0].As<std::string>();
-      int64_t found = -1;
-      for (size_t i = 0; i < desc_->inputs.size(); ++i) {
-        if (desc_->inputs[i].name == want) found = static_cast<int64_t>(i);
-      }
-      *rv = found;
-      return;
-    }
-    case kInputName:
-      *rv = desc_->inputs[Index(args[0], desc_->inputs, "input")].name;
-      return;
-    case kOutputName:
-      *rv = desc_->outputs[Index(args[0], desc_->outputs, "output")].name;
-      return;
-    case kInputInfo:
-      *rv = InfoOf(desc_->inputs[Index(args[0], desc_->inputs, "input")]);
-      return;
-    case kOutputInfo:
-      *rv = InfoOf(desc_->outputs[Index(args[0], desc_->outputs, "output")]);
+    default:
       return;
   }
 }
 
 PackedFunc Executor::GetFunction(std::string_view name, const ObjectPtr<Object>& self) {
-  static constexpr std::string_view kNames[] = {"run",
-                                                "run_with",
-                                                "set_input",
-                                                "set_input_zero_copy",
-                                                "get_output",
-                                                "get_input",
-                                                "load_params",
-                                                "get_num_inputs",
-                                                "get_num_outputs",
-                                                "get_input_index",
-                                                "get_input_name",
-                                                "get_output_name",
-                                                "get_input_info",
-                                                "get_output_info"};
-  for (int op = kRun; op <= kOutputInfo; ++op) {
-    // The function keeps the executor alive.
-    if (name == kNames[op]) {
-      return PackedFunc([this, self, op](Args args, RetValue* rv) { Call(static_cast<Op>(op), args, rv); });
-    }
+  static constexpr std::string_view kNames[] = {"run",        "run_with",  "set_input",  "set_input_zero_copy",
+                                                "get_output", "get_input", "load_params"};
+  int op = kRun;
+  while (op < kQuery && name != kNames[op]) ++op;
+  if (op == kQuery) {
+    const int query = FindExecutorQuery(name);
+    if (query < 0) return PackedFunc();
+    op += query;
   }
-  return PackedFunc();
+  // The function keeps the executor alive.
+  return PackedFunc([this, self, op](Args args, RetValue* rv) { Call(static_cast<Op>(op), args, rv); });
 }
 
 }  // namespace

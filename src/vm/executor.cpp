@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <baton/runtime/array.h>
+#include <baton/runtime/executor_queries.h>
 #include <baton/runtime/module.h>
 #include <baton/runtime/registry.h>
 #include <baton/support/nearest.h>
@@ -44,28 +45,17 @@ class VmExecutor final : public runtime::ModuleNode {
   const char* type_key() const override { return "vm"; }
 
   PackedFunc GetFunction(std::string_view name, const ObjectPtr<Object>& self) override {
-    static constexpr std::string_view kNames[] = {"run",
-                                                  "run_with",
-                                                  "set_input",
-                                                  "set_input_zero_copy",
-                                                  "get_output",
-                                                  "invoke",
-                                                  "get_input",
-                                                  "get_num_inputs",
-                                                  "get_num_outputs",
-                                                  "get_input_index",
-                                                  "get_input_name",
-                                                  "get_output_name",
-                                                  "get_input_info",
-                                                  "get_output_info",
-                                                  "entries",
+    static constexpr std::string_view kNames[] = {"run",         "run_with", "set_input", "set_input_zero_copy",
+                                                  "get_output",  "invoke",   "get_input", "entries",
                                                   "entry_inputs"};
-    for (int op = 0; op < static_cast<int>(std::size(kNames)); ++op) {
-      if (name == kNames[op]) {
-        return PackedFunc([this, self, op](Args args, RetValue* rv) { Call(static_cast<Op>(op), args, rv); });
-      }
+    int op = kRun;
+    while (op < kQuery && name != kNames[op]) ++op;
+    if (op == kQuery) {
+      const int query = runtime::FindExecutorQuery(name);
+      if (query < 0) return PackedFunc();
+      op += query;
     }
-    return PackedFunc();
+    return PackedFunc([this, self, op](Args args, RetValue* rv) { Call(static_cast<Op>(op), args, rv); });
   }
 
  private:
@@ -78,31 +68,14 @@ class VmExecutor final : public runtime::ModuleNode {
     kGetOutput,
     kInvoke,
     kGetInput,
-    kNumInputs,
-    kNumOutputs,
-    kInputIndex,
-    kInputName,
-    kOutputName,
-    kInputInfo,
-    kOutputInfo,
     kEntries,
     kEntryInputs,
+    kQuery  // and behind it, what all executors answer alike
   };
 
   void Call(Op op, Args args, RetValue* rv) {
-    struct Exclusive {
-      std::atomic<bool>* busy;
-      explicit Exclusive(std::atomic<bool>* b) : busy(b) {
-        if (busy && busy->exchange(true, std::memory_order_acquire)) {
-          throw RuntimeError(
-              "this executor is in use by another thread (or by itself, from a callback); make one for each thread, "
-              "they share code and weights");
-        }
-      }
-      ~Exclusive() {
-        if (busy) busy->store(false, std::memory_order_release);
-      }
-    } lock(op < kNumInputs ? &busy_ : nullptr);
+    // What never changes can be asked at any time.
+    runtime::ExecutorLock lock(op < kEntries ? &busy_ : nullptr);
     if (op == kInvoke) return Invoke(args, rv);
     if (op == kEntries) {
       Array<String> names;
@@ -117,6 +90,7 @@ class VmExecutor final : public runtime::ModuleNode {
       return;
     }
     if (!main_) throw RuntimeError("the program has no function `main`; call `invoke(name, values...)`");
+    if (op >= kQuery) return runtime::AnswerExecutorQuery(op - kQuery, main_->inputs, main_->outputs, args, rv);
     switch (op) {
       case kRun:
         return Run();
@@ -131,12 +105,12 @@ class VmExecutor final : public runtime::ModuleNode {
         return;
       case kSetInput:
       case kSetInputZeroCopy: {
-        const size_t i = Index(args[0], main_->inputs, "input");
+        const size_t i = runtime::FindTensor(args[0], main_->inputs, "input");
         inputs_[i] = Value(*main_, i, args[1], op == kSetInput);
         return;
       }
       case kGetOutput: {
-        const size_t i = Index(args[0], main_->outputs, "output");
+        const size_t i = runtime::FindTensor(args[0], main_->outputs, "output");
         if (i >= outputs_.size()) throw RuntimeError("the model has not run yet: call run() before get_output()");
         *rv = outputs_[static_cast<int64_t>(i)];
         if (args.size() > 1) {
@@ -146,34 +120,7 @@ class VmExecutor final : public runtime::ModuleNode {
         return;
       }
       case kGetInput:
-        *rv = inputs_[Index(args[0], main_->inputs, "input")];
-        return;
-      case kNumInputs:
-        *rv = main_->inputs.size();
-        return;
-      case kNumOutputs:
-        *rv = main_->outputs.size();
-        return;
-      case kInputIndex: {
-        const std::string want = args[0].As<std::string>();
-        int64_t found = -1;
-        for (size_t i = 0; i < main_->inputs.size(); ++i) {
-          if (main_->inputs[i].name == want) found = static_cast<int64_t>(i);
-        }
-        *rv = found;
-        return;
-      }
-      case kInputName:
-        *rv = main_->inputs[Index(args[0], main_->inputs, "input")].name;
-        return;
-      case kOutputName:
-        *rv = main_->outputs[Index(args[0], main_->outputs, "output")].name;
-        return;
-      case kInputInfo:
-        *rv = Info(main_->inputs[Index(args[0], main_->inputs, "input")]);
-        return;
-      case kOutputInfo:
-        *rv = Info(main_->outputs[Index(args[0], main_->outputs, "output")]);
+        *rv = inputs_[runtime::FindTensor(args[0], main_->inputs, "input")];
         return;
       default:
         return;
@@ -220,32 +167,6 @@ class VmExecutor final : public runtime::ModuleNode {
       }
     }
     outputs_ = flat;
-  }
-
-  /// Array of [name, shape (-1: any extent), dtype].
-  static Array<Any> Info(const TensorInfo& t) {
-    Array<Any> out;
-    out.push_back(Any(t.name));
-    out.push_back(Any(Array<int64_t>(t.shape)));
-    out.push_back(Any(t.dtype));
-    return out;
-  }
-
-  static size_t Index(const runtime::ArgValue& v, const std::vector<TensorInfo>& list, const char* kind) {
-    if (v.type_code() == kBatonInt) {
-      const int64_t i = v.As<int64_t>();
-      if (i < 0 || i >= static_cast<int64_t>(list.size())) {
-        throw runtime::Error("IndexError", Cat("there is no ", kind, " ", i, ": the model has ", list.size()));
-      }
-      return static_cast<size_t>(i);
-    }
-    const std::string name = v.As<std::string>();
-    std::vector<std::string> names;
-    for (size_t i = 0; i < list.size(); ++i) {
-      if (list[i].name == name) return i;
-      names.push_back(list[i].name);
-    }
-    throw runtime::Error("KeyError", Cat("the model has no ", kind, " `", name, "`", support::DidYouMean(name, names)));
   }
 
   /// An argument as a value, checked against what the entry says of it. `copy`: the caller may change it afterwards.

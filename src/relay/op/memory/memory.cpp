@@ -3,6 +3,7 @@
 // of kernels visible. They have types here; the machine gives them their meaning.
 #include <baton/relay/op/annotation.h>
 #include <baton/relay/op/transform.h>
+#include <relay/builtin_types.h>
 
 #include "../host.h"
 
@@ -10,14 +11,6 @@ namespace baton::relay {
 namespace {
 
 Type Unit() { return TupleType::Empty(); }
-Type StorageType() {
-  static const GlobalTypeVar storage = [] {
-    GlobalTypeVarNode n;
-    n.name_hint = String("Storage");
-    return GlobalTypeVar(std::move(n));
-  }();
-  return TypeCall(storage, Array<Type>());
-}
 
 Type VmShapeOfType(const ShapeOfAttrs& a, const TypeArgs& in) {
   if (!a.dtype.is_integral())
