@@ -115,11 +115,93 @@ PyObject* ArrayToList(PyObject* self) {
   Py_XDECREF(items);
   return list;
 }
+
+// ---- The first loop over an Array, whose elements Python has not seen. To make an object for each and keep them costs
+// nine times what a list's step does, and most arrays are looped over once. So the object of the last step but one is
+// pointed at the next element when nobody else has it (`x` of `for x in a` still holds the last). Later loops are over
+// a tuple.
+struct PyArrayIter {
+  PyObject_HEAD PyObject* array;  ///< null at the end
+  size_t next;
+  PyObject* last[2];  ///< plain objects alone
+};
+PyTypeObject* array_iter_type;
+
+void IterEnd(PyArrayIter* it) {
+  Py_CLEAR(it->array);
+  Py_CLEAR(it->last[0]);
+  Py_CLEAR(it->last[1]);
+}
+void IterDealloc(PyObject* self) {
+  PyTypeObject* t = Py_TYPE(self);
+  IterEnd(reinterpret_cast<PyArrayIter*>(self));
+  t->tp_free(self);
+  Py_DECREF(t);
+}
+PyObject* IterNext(PyObject* self) {
+  auto* it = reinterpret_cast<PyArrayIter*>(self);
+  if (!it->array) return nullptr;
+  const auto& items = static_cast<const ArrayObj*>(ObjectOf(it->array))->items;
+  const size_t i = it->next;
+  if (i >= items.size()) {
+    reinterpret_cast<PyArray*>(it->array)->looped = 1;
+    IterEnd(it);
+    return nullptr;
+  }
+  it->next = i + 1;
+  PyObject*& slot = it->last[i & 1];
+  const BatonValue& v = items[i].raw();
+  if (slot && Py_REFCNT(slot) == 1 && v.type_code == kBatonObject) {
+    auto* o = reinterpret_cast<Object*>(v.v_obj);
+    Object* old = ObjectOf(slot);
+    if (o->type_index() == old->type_index()) {
+      ObjectAccess::IncRef(o);
+      reinterpret_cast<PyObj*>(slot)->obj = o;
+      ObjectAccess::DecRef(old);
+      return Py_NewRef(slot);
+    }
+  }
+  PyObject* x = FromBorrowed(v);
+  if (!x) return nullptr;
+#if !defined(Py_GIL_DISABLED)
+  PyObject* dropped = slot;
+  slot = IsPlain(Py_TYPE(x)) && !Py_TYPE(x)->tp_finalize && ObjectOf(x) ? Py_NewRef(x) : nullptr;
+  Py_XDECREF(dropped);
+#endif
+  return x;
+}
+PyObject* IterLengthHint(PyObject* self, PyObject*) {
+  auto* it = reinterpret_cast<PyArrayIter*>(self);
+  if (!it->array) return PyLong_FromLong(0);
+  return PyLong_FromSize_t(static_cast<const ArrayObj*>(ObjectOf(it->array))->items.size() - it->next);
+}
+PyMethodDef iter_methods[] = {{"__length_hint__", IterLengthHint, METH_NOARGS, nullptr}, {}};
+PyType_Slot iter_slots[] = {
+    {Py_tp_dealloc, reinterpret_cast<void*>(IterDealloc)},
+    {Py_tp_iter, reinterpret_cast<void*>(PyObject_SelfIter)},
+    {Py_tp_iternext, reinterpret_cast<void*>(IterNext)},
+    {Py_tp_methods, iter_methods},
+    {0, nullptr},
+};
+PyType_Spec iter_spec = {"baton.ir.container.ArrayIterator", sizeof(PyArrayIter), 0,
+                         Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, iter_slots};
+
 PyObject* ArrayIter(PyObject* self) {
-  PyObject* items = ArrayItems(self);
-  PyObject* it = items ? PyObject_GetIter(items) : nullptr;
-  Py_XDECREF(items);
-  return it;
+  const ArrayObj* a = ArrayOf(self);
+  if (!a) return nullptr;
+  const auto* p = reinterpret_cast<PyArray*>(self);
+  if (p->items || p->looped) {
+    PyObject* items = ArrayItems(self);
+    PyObject* it = items ? PyObject_GetIter(items) : nullptr;
+    Py_XDECREF(items);
+    return it;
+  }
+  auto* it = PyObject_New(PyArrayIter, array_iter_type);
+  if (!it) return nullptr;
+  it->array = Py_NewRef(self);
+  it->next = 0;
+  it->last[0] = it->last[1] = nullptr;
+  return reinterpret_cast<PyObject*>(it);
 }
 PyObject* ArrayConcat(PyObject* a, PyObject* b) {
   PyObject* x = PySequence_List(a);
@@ -358,6 +440,7 @@ PyType_Spec map_spec = {"baton.ir.container.Map", sizeof(PyObj), 0,
 
 void InitContainer(PyObject* module) {
   array_type = AddType(module, "Array", &array_spec, object_type);
+  array_iter_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&iter_spec));
   map_type = AddType(module, "Map", &map_spec, object_type);
 }
 

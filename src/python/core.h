@@ -35,6 +35,7 @@ struct PyObj {
 struct PyArray {
   PyObject_HEAD Object* obj;
   PyObject* items;
+  char looped;  ///< a loop has run to its end: from the next one on, `items` pays
 };
 /// An instance of `baton.runtime.PackedFunc`. What it holds is set once and never changes: a running call relies on it.
 struct PyFunc {

@@ -2,6 +2,7 @@
 """Array as a list, Map as a dict (IR-012)."""
 
 import collections.abc
+import sys
 
 import pytest
 from hypothesis import given
@@ -72,3 +73,59 @@ def test_made_by_class():
     assert baton.runtime.Array(range(3)) == [0, 1, 2]
     assert baton.runtime.Map(a=1) == {"a": 1}
     assert baton.runtime.tuple_object([1, 2]) == [1, 2]
+
+
+class TestLoops:
+    """The first loop over an Array makes objects as it goes, and uses those again that nobody kept."""
+
+    def make(self, n=7):
+        return baton.convert([baton.relay.var(f"x{i}") for i in range(n)])
+
+    def test_every_element_in_order(self):
+        array = self.make()
+        for _ in range(3):
+            assert [x.name_hint for x in array] == [f"x{i}" for i in range(7)]
+
+    def test_what_is_kept_stays(self):
+        kept, seen = [], []
+        for i, x in enumerate(self.make(50)):
+            seen.append(x.name_hint)
+            if i % 3 == 0:
+                kept.append(x)
+        assert [x.name_hint for x in kept] == [f"x{i}" for i in range(0, 50, 3)]
+        assert seen == [f"x{i}" for i in range(50)]
+        assert len({id(x) for x in kept}) == len(kept)
+
+    def test_elements_of_several_kinds(self):
+        x = baton.relay.var("x")
+        items = [x, 1, baton.relay.const(2), "text", x, None, baton.convert([x]), 2.5, baton.relay.Tuple([x]), x]
+        array = baton.convert(items)
+        assert [type(v) for v in array] == [type(v) for v in baton.convert(items)] == [type(array[i]) for i in range(len(items))]
+
+    def test_loops_within_each_other(self):
+        array = self.make(5)
+        pairs = [(x.name_hint, y.name_hint) for x in array for y in array]
+        assert pairs == [(f"x{i}", f"x{j}") for i in range(5) for j in range(5)]
+
+    def test_a_loop_outlives_the_array_and_may_be_left(self):
+        it = iter(self.make(3))
+        assert it.__length_hint__() == 3
+        first = next(it)
+        second = next(it)
+        del it
+        assert (first.name_hint, second.name_hint) == ("x0", "x1")
+        it = iter(self.make(1))
+        next(it)
+        for _ in range(2):
+            with pytest.raises(StopIteration):
+                next(it)
+        assert it.__length_hint__() == 0
+
+    def test_nothing_leaks(self):
+        array = self.make(100)
+        alive = sys.getallocatedblocks()
+        for _ in range(20):
+            for _x in self.make(100):
+                pass
+        assert sys.getallocatedblocks() - alive < 200
+        assert len(array) == 100
