@@ -12,6 +12,14 @@ using namespace runtime;  // NOLINT
 PyTypeObject* array_type;
 PyTypeObject* map_type;
 
+void ClearItems(PyArray* a) {
+  PyObject** seen = a->seen;
+  a->seen = nullptr;
+  Py_CLEAR(a->items);
+  for (size_t i = 0; seen && i < a->room; ++i) Py_XDECREF(seen[i]);
+  PyMem_Free(seen);
+}
+
 namespace {
 
 ArrayObj* ArrayOf(PyObject* x) { return static_cast<ArrayObj*>(CheckedObjectOf(x)); }
@@ -30,14 +38,20 @@ int ArrayInit(PyObject* self, PyObject* args, PyObject* kwargs) {
   if (!ok) return -1;
   Object* old = ObjectOf(self);
   reinterpret_cast<PyObj*>(self)->obj = reinterpret_cast<Object*>(a.Release().v_obj);
-  Py_CLEAR(reinterpret_cast<PyArray*>(self)->items);
+  ClearItems(reinterpret_cast<PyArray*>(self));
   if (old) ObjectAccess::DecRef(old);
   return 0;
 }
 
 void ArrayDealloc(PyObject* self) {
-  Py_CLEAR(reinterpret_cast<PyArray*>(self)->items);
+  ClearItems(reinterpret_cast<PyArray*>(self));
   ObjDealloc(self);
+}
+
+/// The element if Python has it already, else null; borrowed.
+PyObject* Seen(PyArray* p, size_t i, size_t n) {
+  if (p->items && PyTuple_GET_SIZE(p->items) == static_cast<Py_ssize_t>(n)) return PyTuple_GET_ITEM(p->items, i);
+  return p->seen && p->room == n ? p->seen[i] : nullptr;
 }
 
 /// The elements as a tuple; a new reference. It is kept, so that the next loop is one over a tuple, unless an element
@@ -46,11 +60,13 @@ PyObject* ArrayItems(PyObject* self) {
   ArrayObj* a = ArrayOf(self);
   if (!a) return nullptr;
   auto* p = reinterpret_cast<PyArray*>(self);
-  if (p->items && PyTuple_GET_SIZE(p->items) == static_cast<Py_ssize_t>(a->items.size())) return Py_NewRef(p->items);
-  PyObject* tuple = PyTuple_New(a->items.size());
+  const size_t n = a->items.size();
+  if (p->items && PyTuple_GET_SIZE(p->items) == static_cast<Py_ssize_t>(n)) return Py_NewRef(p->items);
+  PyObject* tuple = PyTuple_New(static_cast<Py_ssize_t>(n));
   bool keep = true;
-  for (size_t i = 0; tuple && i < a->items.size(); ++i) {
-    PyObject* x = FromBorrowed(a->items[i].raw());
+  for (size_t i = 0; tuple && i < n; ++i) {
+    PyObject* x = Seen(p, i, n);
+    x = x ? Py_NewRef(x) : FromBorrowed(a->items[i].raw());
     if (!x) {
       Py_DECREF(tuple);
       return nullptr;
@@ -59,7 +75,7 @@ PyObject* ArrayItems(PyObject* self) {
     PyTuple_SET_ITEM(tuple, i, x);
   }
   if (tuple && keep) {
-    Py_XDECREF(p->items);
+    ClearItems(p);
     p->items = Py_NewRef(tuple);
   }
   return tuple;
@@ -91,9 +107,8 @@ PyObject* ArraySubscript(PyObject* self, PyObject* key) {
       return nullptr;
     }
     i = i < 0 ? i + n : i;
-    auto* p = reinterpret_cast<PyArray*>(self);
-    if (p->items && PyTuple_GET_SIZE(p->items) == n) return Py_NewRef(PyTuple_GET_ITEM(p->items, i));
-    return FromBorrowed(a->items[i].raw());
+    PyObject* seen = Seen(reinterpret_cast<PyArray*>(self), static_cast<size_t>(i), static_cast<size_t>(n));
+    return seen ? Py_NewRef(seen) : FromBorrowed(a->items[i].raw());
   }
   if (PySlice_Check(key)) {
     Py_ssize_t start, stop, step;
@@ -118,56 +133,61 @@ PyObject* ArrayToList(PyObject* self) {
 
 // ---- The first loop over an Array, whose elements Python has not seen. To make an object for each and keep them costs
 // nine times what a list's step does, and most arrays are looped over once. So the object of the last step but one is
-// pointed at the next element when nobody else has it (`x` of `for x in a` still holds the last). Later loops are over
-// a tuple.
+// pointed at the next element when nobody else has it (`x` of `for x in a` still holds the last); what somebody has
+// stays the element's object. Later loops are over a tuple.
 struct PyArrayIter {
   PyObject_HEAD PyObject* array;  ///< null at the end
   size_t next;
-  PyObject* last[2];  ///< plain objects alone
 };
 PyTypeObject* array_iter_type;
 
-void IterEnd(PyArrayIter* it) {
-  Py_CLEAR(it->array);
-  Py_CLEAR(it->last[0]);
-  Py_CLEAR(it->last[1]);
-}
 void IterDealloc(PyObject* self) {
   PyTypeObject* t = Py_TYPE(self);
-  IterEnd(reinterpret_cast<PyArrayIter*>(self));
+  Py_CLEAR(reinterpret_cast<PyArrayIter*>(self)->array);
   t->tp_free(self);
   Py_DECREF(t);
 }
-PyObject* IterNext(PyObject* self) {
+/// Points `x`, which `seen` alone holds, at `v`; false if it is none that can.
+bool Repoint(PyObject* x, const BatonValue& v) {
+#if !defined(Py_GIL_DISABLED)
+  if (Py_REFCNT(x) != 1 || v.type_code != kBatonObject || !IsPlain(Py_TYPE(x)) || Py_TYPE(x)->tp_finalize) return false;
+  Object *old = ObjectOf(x), *o = reinterpret_cast<Object*>(v.v_obj);
+  if (!old || old->type_index() != o->type_index()) return false;
+  ObjectAccess::IncRef(o);
+  reinterpret_cast<PyObj*>(x)->obj = o;
+  ObjectAccess::DecRef(old);
+  return true;
+#else
+  return false;
+#endif
+}
+BATON_HOT PyObject* IterNext(PyObject* self) {
   auto* it = reinterpret_cast<PyArrayIter*>(self);
   if (!it->array) return nullptr;
-  const auto& items = static_cast<const ArrayObj*>(ObjectOf(it->array))->items;
-  const size_t i = it->next;
-  if (i >= items.size()) {
-    reinterpret_cast<PyArray*>(it->array)->looped = 1;
-    IterEnd(it);
+  auto* p = reinterpret_cast<PyArray*>(it->array);
+  const auto& items = static_cast<const ArrayObj*>(p->obj)->items;
+  const size_t i = it->next, n = items.size();
+  if (i >= n) {
+    p->looped = 1;
+    Py_CLEAR(it->array);
     return nullptr;
   }
   it->next = i + 1;
-  PyObject*& slot = it->last[i & 1];
-  const BatonValue& v = items[i].raw();
-  if (slot && Py_REFCNT(slot) == 1 && v.type_code == kBatonObject) {
-    auto* o = reinterpret_cast<Object*>(v.v_obj);
-    Object* old = ObjectOf(slot);
-    if (o->type_index() == old->type_index()) {
-      ObjectAccess::IncRef(o);
-      reinterpret_cast<PyObj*>(slot)->obj = o;
-      ObjectAccess::DecRef(old);
-      return Py_NewRef(slot);
-    }
+  if (PyObject* x = Seen(p, i, n)) return Py_NewRef(x);
+  if (!p->seen || p->room != n) {
+    ClearItems(p);
+    p->seen = static_cast<PyObject**>(PyMem_Calloc(n, sizeof(PyObject*)));
+    if (!p->seen) return PyErr_NoMemory();
+    p->room = n;
   }
-  PyObject* x = FromBorrowed(v);
-  if (!x) return nullptr;
-#if !defined(Py_GIL_DISABLED)
-  PyObject* dropped = slot;
-  slot = IsPlain(Py_TYPE(x)) && !Py_TYPE(x)->tp_finalize && ObjectOf(x) ? Py_NewRef(x) : nullptr;
-  Py_XDECREF(dropped);
-#endif
+  if (i >= 2 && p->seen[i - 2] && Repoint(p->seen[i - 2], items[i].raw())) {
+    p->seen[i] = p->seen[i - 2];
+    p->seen[i - 2] = nullptr;
+    return Py_NewRef(p->seen[i]);
+  }
+  PyObject* x = FromBorrowed(items[i].raw());
+  // That may have run Python, and anything.
+  if (x && !PyObject_IS_GC(x) && p->seen && i < p->room && !p->seen[i]) p->seen[i] = Py_NewRef(x);
   return x;
 }
 PyObject* IterLengthHint(PyObject* self, PyObject*) {
@@ -200,7 +220,6 @@ PyObject* ArrayIter(PyObject* self) {
   if (!it) return nullptr;
   it->array = Py_NewRef(self);
   it->next = 0;
-  it->last[0] = it->last[1] = nullptr;
   return reinterpret_cast<PyObject*>(it);
 }
 PyObject* ArrayConcat(PyObject* a, PyObject* b) {

@@ -35,8 +35,12 @@ struct PyObj {
 struct PyArray {
   PyObject_HEAD Object* obj;
   PyObject* items;
-  char looped;  ///< a loop has run to its end: from the next one on, `items` pays
+  PyObject** seen;  ///< till then, those of its elements that Python has seen in a loop; null: none
+  size_t room;      ///< of `seen`
+  char looped;      ///< a loop has run to its end: from the next one on, `items` pays
 };
+/// Forgets the elements.
+void ClearItems(PyArray* a);
 /// An instance of `baton.runtime.PackedFunc`. What it holds is set once and never changes: a running call relies on it.
 struct PyFunc {
   PyObject_HEAD Object* obj;

@@ -464,7 +464,7 @@ PyObject* InitByCall(PyObject* self, PyObject* const* args, Py_ssize_t n) {
   }
   PyObject* made = PyObject_Vectorcall(args[0], args + 1, n - 1, nullptr);
   if (!made) return nullptr;
-  if (PyObject_TypeCheck(self, array_type)) Py_CLEAR(reinterpret_cast<PyArray*>(self)->items);
+  if (PyObject_TypeCheck(self, array_type)) ClearItems(reinterpret_cast<PyArray*>(self));
   if (!IsObject(made) || !MayChange(made)) {
     PyErr_Format(PyExc_TypeError, "the constructor of %s gave a %s", Py_TYPE(self)->tp_name, Py_TYPE(made)->tp_name);
     Py_DECREF(made);
@@ -497,13 +497,13 @@ PyObject* MoveOut(PyObject* self, PyObject*) {
   // The object moves to a new Python object; this one is empty afterwards.
   Object* o = MayChange(self) ? CheckedObjectOf(self) : nullptr;
   if (!o) return nullptr;
-  if (PyObject_TypeCheck(self, array_type)) Py_CLEAR(reinterpret_cast<PyArray*>(self)->items);
+  if (PyObject_TypeCheck(self, array_type)) ClearItems(reinterpret_cast<PyArray*>(self));
   reinterpret_cast<PyObj*>(self)->obj = nullptr;
   return WrapOwned(o);
 }
 PyObject* ObjSetState(PyObject* self, PyObject* text) {
   if (!MayChange(self)) return nullptr;
-  if (PyObject_TypeCheck(self, array_type)) Py_CLEAR(reinterpret_cast<PyArray*>(self)->items);
+  if (PyObject_TypeCheck(self, array_type)) ClearItems(reinterpret_cast<PyArray*>(self));
   return Guard([&]() -> PyObject* {
     const PackedFunc* f = Registry::Get("node.LoadJSON");
     const char* s = PyUnicode_AsUTF8(text);

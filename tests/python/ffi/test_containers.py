@@ -88,10 +88,14 @@ class TestLoops:
 
     def test_what_is_kept_stays(self):
         kept, seen = [], []
-        for i, x in enumerate(self.make(50)):
+        array = self.make(50)
+        for i, x in enumerate(array):
             seen.append(x.name_hint)
             if i % 3 == 0:
                 kept.append(x)
+                assert array[i] is x
+        for again in (array, list(array)):
+            assert all(again[i * 3] is x for i, x in enumerate(kept))
         assert [x.name_hint for x in kept] == [f"x{i}" for i in range(0, 50, 3)]
         assert seen == [f"x{i}" for i in range(50)]
         assert len({id(x) for x in kept}) == len(kept)
