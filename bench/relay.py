@@ -81,10 +81,10 @@ def names() -> list[str]:
 
 def models() -> dict[str, object]:
     """The models that are installed, as typed modules."""
+    import models as known
+
     from baton import relay
     from baton.driver.compiler import Source
-
-    import models as known
 
     out = {}
     for name in ("minilm", "light_resnet50"):
