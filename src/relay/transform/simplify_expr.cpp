@@ -5,6 +5,7 @@
 #include <baton/relay/op/transform.h>
 #include <baton/relay/transform.h>
 #include <baton/runtime/registry.h>
+#include <relay/transform/let_inserter.h>
 
 #include <cmath>
 
@@ -129,7 +130,8 @@ Exactness Allowed(const PassContext& ctx) {
 
 class Simplifier : public MixedModeMutator {
  public:
-  Simplifier(Exactness allowed, Array<String>* trace) : allowed_(allowed), trace_(trace) {
+  Simplifier(const Expr& root, const IRModule& mod, Exactness allowed, Array<String>* trace)
+      : allowed_(allowed), trace_(trace), mod_(mod), impure_(ImpureNodes(root)) {
     matchers_.resize(Rows::All().rows.size());
   }
 
@@ -145,6 +147,7 @@ class Simplifier : public MixedModeMutator {
   Expr Rewrite_(const CallNode* pre, const Expr& post) final {
     // Rewrites keep types, so a call that was built anew has the type it had.
     if (!post->checked_type_.defined()) post->checked_type_ = pre->checked_type_;
+    if (impure_.Has(pre)) return Known(pre, post);  // a row may drop an operand, and effects with it
     Expr e = post;
     for (;;) {
       Expr next = Apply(e);
@@ -164,6 +167,7 @@ class Simplifier : public MixedModeMutator {
   Expr Rewrite_(const TupleNode* pre, const Expr& post) final { return Known(pre, post); }
   Expr Rewrite_(const TupleGetItemNode* pre, const Expr& post) final {
     const auto* g = post.as<TupleGetItemNode>();
+    if (impure_.Has(pre)) return Known(pre, post);
     if (const auto* t = g->tuple.as<TupleNode>()) {
       Note("(x0, x1, ...).i -> xi");
       return t->fields[g->index];
@@ -209,7 +213,7 @@ class Simplifier : public MixedModeMutator {
       if (!matchers_[i]->Match(e.get())) continue;
       Expr out = row.make(Found(*all.tables[i], *matchers_[i], e.get()));
       if (!out.defined() || out.same_as(e)) continue;
-      if (!out->checked_type_.defined()) InferTypeOf(out);
+      if (!out->checked_type_.defined()) InferTypeOf(out, mod_);
       if (!StructuralEqual(out->checked_type_, e->checked_type_)) continue;
       if (!out->span.defined()) out->span = e->span;
       Note(row.text);
@@ -221,6 +225,8 @@ class Simplifier : public MixedModeMutator {
   static constexpr int kMaxDepth = 64;
   Exactness allowed_;
   Array<String>* trace_;
+  IRModule mod_;
+  PointerSet impure_;
   std::vector<std::unique_ptr<PatternMatcher>> matchers_;
   int depth_ = 0;
 };
@@ -236,7 +242,8 @@ Pass SimplifyExpr() {
       .opt_level = 0,
       .required = {"InferType"},
       .needs = {"Typed"},
-      .run = [](Function f, IRModule, PassContext ctx) { return Simplifier(Allowed(ctx), nullptr).Mutate(f); },
+      .run = [](Function f, IRModule mod,
+                PassContext ctx) { return Simplifier(f, mod, Allowed(ctx), nullptr).Mutate(f); },
   });
 }
 
@@ -261,7 +268,7 @@ BATON_REGISTER_GLOBAL("relay.testing.simplify_trace").set_body_typed([](Function
   PassContext ctx = PassContext::Create();
   ctx->config.Set("fp", Any(fp));
   Array<String> trace;
-  Function out = Simplifier(Allowed(ctx), &trace).Mutate(f);
+  Function out = Simplifier(f, IRModule(), Allowed(ctx), &trace).Mutate(f);
   return Array<ObjectRef>{out, trace};
 });
 

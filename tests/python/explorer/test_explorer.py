@@ -79,7 +79,7 @@ def test_lines_are_kept_once():
 
 
 def test_a_failing_pass_is_shown(tmp_path):
-    @baton.transform.function_pass(opt_level=0, name="Breaks")
+    @relay.transform.function_pass(opt_level=0, name="Breaks")
     def breaks(func, mod, ctx):
         raise ValueError("no luck <script>")
 

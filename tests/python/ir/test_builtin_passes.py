@@ -52,7 +52,7 @@ def test_endpoint_function_and_info(name):  # PI-054, PY-018, PI-003
     for one in (by_name, by_function):
         assert isinstance(one, tvm.transform.Pass)
         info = one.info
-        assert info.name == short and 0 <= info.opt_level <= 4
+        assert info.name == short and 0 <= info.opt_level <= 5
         for required in info.required:
             get_global_func("transform.GetPass")(required)
         for prop in [*info.needs, *info.establishes, *info.keeps, *info.destroys]:
