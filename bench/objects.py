@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Speed of structural hash, structural equality, JSON, and of making and dropping nodes, in calls of a Relay function per
-second; and how the time grows with the size, as the exponent of a fit (1 is linear). A figure is the best of the rounds, in which the sizes take turns.
+second; and how the time grows with the size, as the exponent of a fit (1 is linear). A figure is the best of the rounds, in which the sizes
+take turns, by the processor's time: what else the machine does then counts little.
 
     python bench/objects.py [--largest 1000000] [--repeat 5] [--check]
 
@@ -48,7 +49,7 @@ def shared(n):
 
 
 class Subject:
-    """One function of `n` calls, and the least time in seconds that each thing took with it."""
+    """One function of `n` calls, and the least processor time in seconds that each thing took with it."""
 
     def __init__(self, make, n):
         self.n, self.times = n, {}
@@ -57,9 +58,9 @@ class Subject:
         self.text = baton.ir.save_json(self.a)
 
     def timed(self, what, run, *args):
-        begin = time.perf_counter()
+        begin = time.process_time()
         result = run(*args)
-        self.times[what] = min(self.times.get(what, math.inf), time.perf_counter() - begin)
+        self.times[what] = min(self.times.get(what, math.inf), time.process_time() - begin)
         return result
 
     def round(self):
