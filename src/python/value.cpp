@@ -4,9 +4,7 @@
 #include <baton/runtime/bytes.h>
 #include <baton/runtime/map.h>
 #include <baton/runtime/string.h>
-#include <baton/support/large_pages.h>
 
-#include <cstring>
 #include <string>
 #include <unordered_map>
 
@@ -361,31 +359,12 @@ bool ToAny(PyObject* x, Any* out) {
   }
 }
 
-/// Text of any size as a str. Of a long one that is ASCII, as JSON is, the memory is asked for in large pages.
-PyObject* Text(const char* s, size_t n) {
-#if !defined(Py_LIMITED_API) && !defined(PYPY_VERSION)
-  constexpr size_t kLong = 4 << 20;
-  if (n >= kLong) {
-    unsigned char all = 0;
-    for (size_t i = 0; i < n; ++i) all |= static_cast<unsigned char>(s[i]);
-    if (all < 0x80) {
-      PyObject* r = PyUnicode_New(static_cast<Py_ssize_t>(n), 0x7f);
-      if (!r) return nullptr;
-      support::WantLargePages(PyUnicode_1BYTE_DATA(r), n);
-      std::memcpy(PyUnicode_1BYTE_DATA(r), s, n);
-      return r;
-    }
-  }
-#endif
-  return PyUnicode_DecodeUTF8(s, static_cast<Py_ssize_t>(n), "surrogateescape");
-}
-
 BATON_HOT PyObject* WrapOwned(Object* o) {
   uint32_t index = o->type_index();
   switch (index) {
     case TypeIndex::kRuntimeString: {
       auto* s = static_cast<StringObj*>(o);
-      PyObject* r = Text(s->data, s->size);
+      PyObject* r = PyUnicode_DecodeUTF8(s->data, s->size, "surrogateescape");
       ObjectAccess::DecRef(o);
       return r;
     }

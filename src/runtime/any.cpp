@@ -4,7 +4,6 @@
 #include <baton/runtime/bytes.h>
 #include <baton/runtime/map.h>
 #include <baton/runtime/string.h>
-#include <baton/support/large_pages.h>
 
 #include <cstdlib>
 #include <new>
@@ -52,7 +51,6 @@ Object* NewStringObj(const char* data, size_t size) {
   void* mem = AllocBlock(sizeof(StringObj) + size + 1);
   auto* s = new (mem) StringObj;
   char* chars = reinterpret_cast<char*>(s + 1);
-  support::WantLargePages(chars, size);
   if (size) memcpy(chars, data, size);
   chars[size] = 0;
   s->data = chars;

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <baton/support/large_pages.h>
 #include <baton/support/pages.h>
 #include <sys/mman.h>
 
-#include <cstdint>
 #include <cstdlib>
 #include <new>
 
@@ -48,13 +46,6 @@ void* EnlargePages(void* p, size_t old_bytes, size_t bytes) {
   if (old_bytes) __builtin_memcpy(q, p, old_bytes);
   free(p);
   return q;
-}
-
-void WantLargePages(void* p, size_t bytes) noexcept {
-  constexpr uintptr_t kPage = 4096, kWorth = 4 << 20;
-  if (bytes < kWorth) return;
-  const auto at = reinterpret_cast<uintptr_t>(p), begin = (at + kPage - 1) & ~(kPage - 1);
-  madvise(reinterpret_cast<void*>(begin), (at + bytes - begin) & ~(kPage - 1), MADV_HUGEPAGE);
 }
 
 }  // namespace baton::support
