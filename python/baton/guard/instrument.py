@@ -84,6 +84,12 @@ class SemanticGuard(PassInstrument):
 
     # ---- Hooks
 
+    def exit_pass_ctx(self):
+        """Lets go of what was remembered: values of a large model are large."""
+        state = self._state()
+        if not state.busy:
+            state.frames, state.window, state.checker = [], [], None
+
     def run_before_pass(self, mod, info):
         """Keeps the module that the pass is given."""
         state = self._state()

@@ -191,6 +191,34 @@ def test_no_alarm_where_rounding_explains_it(text, passes):
         Sequential([relay.transform.InferType(), *[getattr(relay.transform, p)() for p in passes if hasattr(relay.transform, p)]])(parse(text))
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["squeezenet", "shufflenet"])
+def test_no_alarm_on_real_networks(name):
+    """`bench/guard.py --models all` takes ten of them; here two of those that the onnx package has."""
+    onnx = pytest.importorskip("onnx")
+    from pathlib import Path
+
+    from baton.driver.compiler import Source
+
+    path = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light" / f"light_{name}.onnx"
+    mod = Source.of(path).read({})
+    guard = SemanticGuard(sample="changed")
+    with PassContext(opt_level=3, instruments=[guard]):
+        relay.optimize(mod, target="llvm")
+    assert not guard.findings and not guard.not_checked and guard.checked["FuseOps"] == 1
+
+
+def test_a_guard_lets_go_of_values():
+    guard = SemanticGuard(mode="record")
+    with PassContext(instruments=[guard]):
+        relay.transform.InferType()(parse(SMALL))
+        assert guard._local.checker is not None
+    assert guard._local.checker is None
+    with PassContext(instruments=[guard]):
+        swap("add", "subtract", "Later")(parse(SMALL))
+    assert [f.pass_name for f in guard.findings] == ["Later"]
+
+
 def test_noise_tells_rounding_from_change():
     x = relay.var("x", shape=(64,))
     big = relay.const(1e6)

@@ -5,6 +5,7 @@ import pytest
 from mutants import MODELS, MUTANTS, model, pipeline
 
 import baton
+from baton.driver import passes
 from baton.instrument import SemanticGuard
 from baton.transform import PassContext
 
@@ -48,5 +49,5 @@ def test_the_small_program_shows_the_fault_again(name):
 def test_no_alarm_on_the_pipeline_as_it_is(name, sample):
     guard = SemanticGuard(sample=sample)
     with PassContext(opt_level=3, instruments=[guard]):
-        baton.driver.passes.pipeline("default")(model(name))
+        passes.pipeline("default")(model(name))
     assert not guard.findings and not guard.not_checked and guard.checked
