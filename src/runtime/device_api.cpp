@@ -15,15 +15,15 @@
 namespace baton::runtime {
 using support::Cat;
 
-/// Loads a library that lies beside this one; what registers itself in it is there then. Gives what went wrong.
-std::string LoadBeside(const char* library) {
+/// Loads a library that lies beside this one; what registers itself in it is there then. Gives null, or what went wrong.
+const char* LoadBeside(const char* library) {
   Dl_info self{};
   dladdr(reinterpret_cast<const void*>(&LoadBeside), &self);
-  std::string path = self.dli_fname ? self.dli_fname : "";
-  path = path.substr(0, path.rfind('/') + 1) + library;
-  if (dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL)) return "";
-  const char* why = dlerror();
-  return why ? why : path;
+  const char* name = self.dli_fname ? self.dli_fname : "";
+  const char* slash = std::strrchr(name, '/');
+  std::string path(name, slash ? static_cast<size_t>(slash + 1 - name) : 0);
+  path += library;
+  return dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL) ? nullptr : dlerror();
 }
 
 namespace {
@@ -70,13 +70,10 @@ class CpuApi final : public DeviceAPI {
 };
 
 /// The implementation, null if there is none. That of OpenCL is a library that is loaded when it is first asked for.
-DeviceAPI* Find(Device d, std::string* why = nullptr) {
+DeviceAPI* Find(Device d) {
   if (d.device_type <= 0 || d.device_type >= kMaxType) return nullptr;
   std::atomic<DeviceAPI*>& slot = table[d.device_type];
-  if (!slot.load(std::memory_order_acquire) && d.device_type == kDLOpenCL) {
-    std::string failed = LoadBeside("libbaton_opencl.so");
-    if (why) *why = std::move(failed);
-  }
+  if (!slot.load(std::memory_order_acquire) && d.device_type == kDLOpenCL) LoadBeside("libbaton_opencl.so");
   return slot.load(std::memory_order_acquire);
 }
 
@@ -116,12 +113,10 @@ DeviceAPI* DeviceAPI::Get(Device d) {
     static CpuApi cpu;
     return &cpu;
   }
-  std::string why;
-  DeviceAPI* api = Find(d, &why);
+  DeviceAPI* api = Find(d);
   if (!api) {
-    throw RuntimeError(Cat("device `", Device2String(d),
-                           "` is not available: this build of Baton has no support for it", why.empty() ? "" : ": ",
-                           why));
+    throw RuntimeError(
+        Cat("device `", Device2String(d), "` is not available: this build of Baton has no support for it"));
   }
   if (!api->Exists(d)) {
     api->Sync(d);  // an implementation that knows why says so

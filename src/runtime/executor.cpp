@@ -226,40 +226,40 @@ PackedFunc Executor::GetFunction(std::string_view name, const ObjectPtr<Object>&
 
 }  // namespace
 
-std::string LoadBeside(const char* library);  // device_api.cpp
+const char* LoadBeside(const char* library);  // device_api.cpp
 
 /// A function of the library that runs programs, which lies beside this one.
 const PackedFunc& ProgramFunction(const char* name) {
   const PackedFunc* f = Registry::Get(name);
   if (!f) {
-    const std::string why = LoadBeside("libbaton_vm.so");
-    if (!why.empty()) {
-      throw RuntimeError(
-          Cat("the model has control flow, open shapes or several devices and needs the library libbaton_vm.so beside "
-              "libbaton_runtime.so: ",
-              why));
-    }
+    const char* why = LoadBeside("libbaton_vm.so");
     f = Registry::Get(name);
+    if (!f) {
+      throw RuntimeError(
+          Cat("the model has control flow, open shapes or several devices and needs the library libbaton_vm.so of this "
+              "version beside libbaton_runtime.so: ",
+              why ? why : name));
+    }
   }
-  if (!f) throw RuntimeError("libbaton_vm.so is of another version");
   return *f;
 }
 
 Module CreateExecutorOn(const Module& code, const Args& devices) {
   const ExecutableDesc* desc = code.defined() ? code->GetExecutable() : nullptr;
   if (desc && !desc->program.empty()) {
-    std::vector<BatonValue> values(devices.values, devices.values + devices.num_args);
+    // The module, then its devices: no program knows more than seven.
     const Any self(code);
-    values.insert(values.begin(), self.raw());
-    return ProgramFunction("vm.CreateExecutor").CallPacked(values.data(), static_cast<int>(values.size())).As<Module>();
+    BatonValue values[8] = {self.raw()};
+    int n = 1;
+    for (; n < 8 && n <= devices.num_args; ++n) values[n] = devices.values[n - 1];
+    return ProgramFunction("vm.CreateExecutor").CallPacked(values, n).As<Module>();
   }
   return MakeModule<Executor>(code, devices.size() ? devices[0].As<Device>() : Cpu());
 }
 
 Module CreateExecutor(const Module& code, Device device) {
   const Any given(device);
-  const BatonValue value = given.raw();
-  return CreateExecutorOn(code, Args{&value, 1});
+  return CreateExecutorOn(code, Args{&given.raw(), 1});
 }
 
 }  // namespace baton::runtime
