@@ -305,3 +305,20 @@ def test_a_light_model(device):  # MO-014
     x = np.random.default_rng(0).standard_normal((1, 3, 224, 224), dtype="float32")
     got, want = (tvm.compile(path, target=t)(x).numpy() for t in ("opencl", "llvm"))
     np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.slow
+def test_minilm(device, tmp_path):  # MO-014
+    """A transformer, compiled, saved and loaded: on OpenCL as on the CPU."""
+    minilm = pytest.importorskip("baton.demo.minilm")
+    try:
+        path = str(minilm.find_minilm().onnx_file())
+    except Exception as error:  # noqa: BLE001 - its package is optional
+        pytest.skip(f"MiniLM is not installed: {error}")
+    shape = dict.fromkeys(("input_ids", "attention_mask"), (1, 16))
+    inputs = {"input_ids": np.arange(1000, 1016).reshape(1, 16), "attention_mask": np.ones((1, 16), "int64")}
+    want = tvm.compile(path, shape=shape)(inputs).numpy()
+    model = tvm.compile(path, shape=shape, target="opencl")
+    np.testing.assert_allclose(model(inputs).numpy(), want, rtol=1e-4, atol=1e-5)
+    model.save(tmp_path / "m.so")
+    np.testing.assert_allclose(tvm.load(tmp_path / "m.so", device)(inputs).numpy(), want, rtol=1e-4, atol=1e-5)
