@@ -170,7 +170,14 @@ DeviceExecutor::DeviceExecutor(const runtime::Module& code, const std::vector<De
   for (const GraphStep& s : graph_.steps) {
     Step step;
     for (const DevicePlace& p : s.args) {
-      if (p.kind == DevicePlace::kIo) step.io.push_back({step.args.size(), static_cast<size_t>(p.at)});
+      if (p.kind == DevicePlace::kIo) {
+        const auto slot = static_cast<size_t>(p.at), inputs = desc_->inputs.size();
+        const TensorInfo& t = slot < inputs ? desc_->inputs[slot] : desc_->outputs[slot - inputs];
+        if (s.bytes > runtime::TensorBytes(t.shape, t.dtype)) {
+          throw RuntimeError(Cat("the compiled program copies more than `", t.name, "` has"));
+        }
+        step.io.push_back({step.args.size(), slot});
+      }
       step.args.push_back(address(p));
     }
     const Device on = devices_[static_cast<size_t>(s.device)];

@@ -113,7 +113,8 @@ DeviceGraph DeviceGraph::Load(std::string_view text, size_t num_inputs, size_t n
         const GraphDevice& on = g.devices[static_cast<size_t>(p.device)];
         const auto at = static_cast<uint64_t>(p.at);
         const bool copy = out.symbol.empty();
-        bool good = p.kind == DevicePlace::kIo ? at < num_inputs + num_outputs : false;
+        bool good = p.kind == DevicePlace::kIo && at < num_inputs + num_outputs &&
+                    p.device == (at < num_inputs ? g.inputs[at] : g.outputs[at - num_inputs]);
         if (p.kind == DevicePlace::kConstant || p.kind == DevicePlace::kArena) {
           const uint64_t all = p.kind == DevicePlace::kArena ? on.arena_bytes : on.constants_bytes;
           good = at <= all && (!copy || out.bytes <= all - at);
