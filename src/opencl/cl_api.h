@@ -26,8 +26,8 @@ using cl_event = struct _cl_event*;
 
 constexpr cl_int kSuccess = 0, kDeviceNotFound = -1, kDeviceNotAvailable = -2, kMemObjectAllocationFailure = -4,
                  kOutOfResources = -5, kOutOfHostMemory = -6, kBuildProgramFailure = -11, kInvalidDevice = -33,
-                 kInvalidContext = -34, kInvalidCommandQueue = -36, kInvalidBufferSize = -61,
-                 kPlatformNotFoundKhr = -1001;
+                 kInvalidContext = -34, kInvalidCommandQueue = -36, kInvalidWorkGroupSize = -54,
+                 kInvalidBufferSize = -61, kPlatformNotFoundKhr = -1001;
 constexpr cl_bitfield kDeviceTypeAll = 0xFFFFFFFF, kDeviceTypeCpu = 1 << 1, kDeviceTypeGpu = 1 << 2,
                       kDeviceTypeAccelerator = 1 << 3, kMemReadWrite = 1 << 0;
 enum Info : cl_uint {

@@ -48,6 +48,7 @@ struct Built {
   OneDevice* device = nullptr;
   cl_program program = nullptr;
   std::vector<cl_kernel> kernels;
+  size_t group = 64;  // work-items that run together, at most
   NDArray workspace;  // kernels run one after the other, so one place serves all
   std::mutex mutex;   // arguments of kernels, and the workspace from a function's first kernel to its last
 
@@ -156,6 +157,8 @@ class OpenCLModule final : public runtime::ModuleNode {
     auto b = std::make_unique<Built>();
     OneDevice& d = DeviceOf(number);
     b->device = &d;
+    const size_t most = d.Number<size_t>(kDeviceMaxWorkGroupSize);
+    if (most > 0 && most < b->group) b->group = most;
     for (const std::string& extension : needs_) {
       if (d.HasExtension(extension)) continue;
       throw RuntimeError(Cat("the program needs ", extension, ", which ", d.Name(), " does not have",
@@ -251,10 +254,13 @@ class OpenCLModule final : public runtime::ModuleNode {
       }
       d.Check(code, Cat("giving arguments of kernel `", kernel.name, "` to"));
       // Kernels pass over what is beyond their items, so that groups are full.
-      const size_t local = kernel.items < 64 ? kernel.items : 64;
+      const size_t local = kernel.items < b->group ? kernel.items : b->group;
       const size_t global = (kernel.items + local - 1) / local * local;
-      d.Check(api.clEnqueueNDRangeKernel(d.queue(), handle, 1, nullptr, &global, &local, 0, nullptr, nullptr),
-              Cat("launching kernel `", kernel.name, "` on"));
+      code = api.clEnqueueNDRangeKernel(d.queue(), handle, 1, nullptr, &global, &local, 0, nullptr, nullptr);
+      if (code == kInvalidWorkGroupSize) {  // too large for what this kernel needs: the driver chooses
+        code = api.clEnqueueNDRangeKernel(d.queue(), handle, 1, nullptr, &global, nullptr, 0, nullptr, nullptr);
+      }
+      d.Check(code, Cat("launching kernel `", kernel.name, "` on"));
     }
     d.Check(api.clFlush(d.queue()), "launching kernels on");
   }
