@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import re
 
 from .._ffi import get_global_func
 from .._ffi.base import load_compiler
@@ -91,13 +92,13 @@ def _instruments(file):
 class _Work:
     """What a capsule says to do; reading it is over when this is made."""
 
-    def __init__(self, file: CapsuleFile, threads=None, given=None):
+    def __init__(self, file: CapsuleFile, threads=None, given=None, module=None):
         from ..target import Target
 
         if not file.replayable:
             raise CapsuleError(f"`{file.path}` cannot be run again: {'; '.join(map(str, file.notes))}")
         self.file = file
-        self.module, self.notes = module_of(file, given)
+        self.module, self.notes = module_of(file, given) if module is None else (module, [])
         self.context = _context(file, threads)
         try:
             self.target = None if file.target is None else Target(file.target)
@@ -135,6 +136,30 @@ def _attempt(work, in_child=False):
             raise
         return recorder.signature(error), str(error)
     return None, ""
+
+
+def _gist(message: str) -> str:
+    """The first line of a message without names, types and lists, which change with the program."""
+    line = message.split("\n", 1)[0]
+    return re.sub(r"`[^`]*`|\([^()]*\)|\[[^\[\]]*\]|#", "", re.sub(r"\([^()]*\)", "", line))
+
+
+def reproduces(file: CapsuleFile, module) -> bool:
+    """Whether another module fails in the same pass in the same way; what messages say of the program itself does not count."""
+    want, work = file.signature, _Work(file, module=module)
+    if file.isolate is None:
+        got = _attempt(work)[0]
+    else:
+        outcome = isolate.run(lambda: _attempt(work, True), timeout=file.isolate.get("timeout"), memory=file.isolate.get("memory"))
+        got = signatures.of_death(outcome.kind, outcome.pass_name) if outcome.kind else outcome.value[0] if outcome.value else None
+    return got is not None and all(got[key] == want[key] for key in ("kind", "pass", "frames")) and _gist(got["message"]) == _gist(want["message"])
+
+
+def reduced(file: CapsuleFile, given=None):
+    """A smaller module that fails in the same way; ValueError where its types cannot be inferred, as small ones are told by these."""
+    from ..testing import reduce
+
+    return reduce(module_of(file, given)[0], lambda module: reproduces(file, module))
 
 
 def replay(capsule, *, threads: int | None = None, weights_from=(), timeout: float | None = None) -> Replay:

@@ -30,6 +30,7 @@ def add_parser(verbs, verb, text):
     ).complete = "file"
     parser.add_argument("--seconds", type=float, metavar="S", help="time that a capsule of a hang may take, instead of its own")
     parser.add_argument("--path", action="append", default=[], metavar="DIR", help="where Python passes are imported from")
+    parser.add_argument("--reduce", metavar="FILE", help="write a smaller program that fails in the same way").complete = "file"
     parser.add_argument("--json", action="store_true", help="print the answer as JSON")
     parser.set_defaults(run=run)
 
@@ -57,6 +58,8 @@ def run(args: argparse.Namespace) -> int:
         if args.stop:
             return 0
         again = replay(file, threads=args.threads, weights_from=args.weights, timeout=args.seconds)
+        if args.reduce and again.reproduced:
+            _reduce(file, args)
     except CapsuleError as error:
         raise Failure(str(error)) from None
     return _answer(file, again, args)
@@ -86,17 +89,32 @@ def _answer(file, again, args) -> int:
 
 
 def _write_ir(file, args) -> None:
-    from .. import ir
     from ..capsule.replay import module_of
     from ..capsule.weights import read_given
 
-    module, _ = module_of(file, read_given(args.weights))
+    _write(module_of(file, read_given(args.weights))[0], file, args.ir)
+
+
+def _reduce(file, args) -> None:
+    from ..capsule.replay import reduced
+    from ..capsule.weights import read_given
+
+    try:
+        small = reduced(file, read_given(args.weights))
+    except ValueError as error:
+        raise Failure(f"--reduce: {error}") from None
+    _write(small, file, args.reduce)
+
+
+def _write(module, file, path) -> None:
+    from .. import ir
+
     text = str(module.astext(show_meta_data=True) if file.ir_format == "relay" else ir.save_json(module))
     text = text if text.endswith("\n") else text + "\n"
-    if args.ir == "-":
+    if path == "-":
         sys.stdout.write(text)
     else:
         from .values import write_file
 
-        write_file(args.ir, text.encode())
+        write_file(path, text.encode())
 

@@ -353,7 +353,7 @@ class Fuser {
     Array<Var> params;
     Array<Expr> args;
     auto param = [&](const Type& type, const Expr& arg) {
-      Var v("p" + std::to_string(params.size()), type);
+      Var v(ParamName(params.size()), type);
       v->checked_type_ = type;
       params.push_back(v);
       args.push_back(arg);
@@ -410,8 +410,7 @@ class Fuser {
         body.Add(e.get(), c);
       }
     }
-    Function f(params, *body.Find(pre), Downcast<Type>(pre->checked_type_));
-    f = WithAttr(f, attr::kPrimitive, Any(1));
+    Function f(params, *body.Find(pre), Downcast<Type>(pre->checked_type_), Array<TypeVar>(), primitive_);
     Array<Type> arg_types;
     for (const Var& p : params) arg_types.push_back(p->type_annotation);
     f->checked_type_ =
@@ -422,6 +421,14 @@ class Fuser {
     out->span = pre->span;
     return out;
   }
+
+  /// What many kernels have in common is made once.
+  String ParamName(size_t i) {
+    while (names_.size() <= i) names_.push_back(String("p" + std::to_string(names_.size())));
+    return names_[i];
+  }
+  std::vector<String> names_;
+  DictAttrs primitive_{Map<String, Any>{{String(attr::kPrimitive), Any(1)}}};
 
   int searches_ = -1;
   int max_pattern_;

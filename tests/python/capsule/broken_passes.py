@@ -19,6 +19,16 @@ def _deep(mod):
     return _value(mod)
 
 
+def _has_tanh(mod):
+    return "tanh" in str(mod)
+
+
+def _dislikes(mod):
+    if _has_tanh(mod):
+        raise NotImplementedError(f"`tanh` among {relay.analysis.count_nodes(mod['main'])} nodes")
+    return mod
+
+
 BODIES = {
     # Python exceptions
     "raises_value": _value,
@@ -42,6 +52,9 @@ BODIES = {
     "eats_at_once": lambda mod: bytearray(1 << 42),
     "hangs": lambda mod: time.sleep(600),
     "exits": lambda mod: os._exit(3),
+    # depends on the program
+    "dislikes_tanh": _dislikes,
+    "dies_of_tanh": lambda mod: os.kill(os.getpid(), signal.SIGSEGV) if _has_tanh(mod) else mod,
 }
 
 
@@ -102,7 +115,7 @@ for _n in range(10):
 
 
 class Guard(PassInstrument):
-    """Stands for the guard of results: says that a pass has changed them where the body grew."""
+    """A guard of its own: says that a pass has changed results where the body grew."""
 
     observes = True
 

@@ -288,6 +288,27 @@ def test_command_line_survives_a_crash_of_the_compiler(tmp_path):
     assert late.returncode == 1 and "took more than 0.5 s in `hangs`" in late.stderr
 
 
+def test_command_line_makes_the_program_small(tmp_path):
+    """`baton replay --reduce`."""
+    text = """#[version = "0.0.5"]
+def @main(%x: Tensor[(4, 8), float32], %w: Tensor[(8, 8), float32]) {
+  %0 = nn.relu(nn.dense(%x, %w, units=8));
+  %1 = tanh(add(%0, %x));
+  exp(nn.relu(multiply(%1, sigmoid(%0))))
+}
+"""
+    (tmp_path / "in.relay").write_text(text)
+    for name in ("dislikes_tanh", "dies_of_tanh"):
+        done = _cli("opt", tmp_path / "in.relay", "--passes", f"InferType,python.broken_passes.{name}", "--isolate", "--capsule", tmp_path / "f")
+        assert done.returncode == 1 and "`baton replay" in done.stderr
+        small = _cli("replay", tmp_path / "f", "--reduce", "-")
+        assert small.returncode == 0 and "tanh" in small.stdout and "dense" not in small.stdout, small.stderr
+    (tmp_path / "bad.relay").write_text(BAD)
+    assert _cli("compile", tmp_path / "bad.relay", "--emit", "relay", "--capsule", tmp_path / "g").returncode == 1
+    ill_typed = _cli("replay", tmp_path / "g", "--reduce", "-")
+    assert ill_typed.returncode == 1 and "--reduce: " in ill_typed.stderr
+
+
 def test_pipelines_name_passes_of_python_by_their_path():
     sys.path.insert(0, str(HERE))
     try:
