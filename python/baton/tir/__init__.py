@@ -4,7 +4,7 @@
 from .. import ir as _ir  # noqa: F401
 from .._ffi.object import attach_classes
 from ..ir import PrimExpr, Range
-from . import analysis, expr, function, op, stmt, stmt_functor, transform
+from . import analysis, expr, function, ir_builder, op, stmt, stmt_functor, transform
 from .buffer import Buffer, decl_buffer
 from .expr import (
                    EQ,
