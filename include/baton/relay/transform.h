@@ -80,6 +80,8 @@ BATON_DLL Pass PartialEvaluate();
 BATON_DLL Pass SplitArgs(int64_t max_function_args = 255);
 /// Gives each expression a place in the program's text.
 BATON_DLL Pass AnnotateSpans();
+/// Leaves out zeros that are added and ones that are multiplied.
+BATON_DLL Pass LazyGradientInit();
 /// `default_device`: DLPack number of the device for what no annotation decides.
 BATON_DLL Pass PlanDevices(int default_device = 1);
 

@@ -46,6 +46,21 @@ class UnrollLoopConfig : public Attrs {
   BATON_DEFINE_OBJECT_REF_METHODS(UnrollLoopConfig, Attrs, UnrollLoopConfigNode)
 };
 
+/// Option `tir.LoopPartition` of the context: which loops the pass LoopPartition cuts.
+struct LoopPartitionConfigNode : AttrsNode<LoopPartitionConfigNode> {
+  static constexpr const char* _type_key = "tir.transform.LoopPartitionConfig";
+  static constexpr const char* _doc =
+      "Option `tir.LoopPartition` of the context: which loops the pass LoopPartition cuts.";
+  bool partition_const_loop = false;
+  static constexpr void Describe(auto& d) {
+    d(F<&LoopPartitionConfigNode::partition_const_loop>, "Cuts loops of known length too.");
+  }
+};
+class LoopPartitionConfig : public Attrs {
+ public:
+  BATON_DEFINE_OBJECT_REF_METHODS(LoopPartitionConfig, Attrs, LoopPartitionConfigNode)
+};
+
 BATON_DLL Pass CreatePrimFuncPass(const TypedPackedFunc<PrimFunc(PrimFunc, IRModule, PassContext)>& pass_func,
                                   int opt_level, String name, Array<String> required);
 

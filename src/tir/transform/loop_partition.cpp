@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <baton/arith/analyzer.h>
+#include <baton/tir/functor.h>
+#include <baton/tir/op.h>
+#include <baton/tir/transform.h>
+
+#include <unordered_set>
+
+namespace baton::tir {
+namespace {
+
+/// A comparison within a loop's body that holds before a round and not from it on, or the other way round.
+struct Cut {
+  const Object* comparison = nullptr;
+  PrimExpr round;  ///< value of the loop's variable
+  bool before = false;
+};
+
+/// Finds the first such comparison in the condition of an `if`.
+class Finder : public StmtExprVisitor {
+ public:
+  Finder(const VarNode* var, arith::Analyzer* analyzer) : var_(var), analyzer_(analyzer) {}
+  Cut found;
+  using StmtExprVisitor::VisitExpr_;
+  using StmtExprVisitor::VisitStmt_;
+
+  void VisitStmt_(const ForNode* op) final {
+    bound_.insert(op->loop_var.get());
+    StmtExprVisitor::VisitStmt_(op);
+  }
+  void VisitStmt_(const LetStmtNode* op) final {
+    bound_.insert(op->var.get());
+    StmtExprVisitor::VisitStmt_(op);
+  }
+  void VisitStmt_(const IfThenElseNode* op) final {
+    ++conditions_;
+    VisitExpr(op->condition);
+    --conditions_;
+    VisitStmt(op->then_case);
+    if (op->else_case.defined()) VisitStmt(op->else_case);
+  }
+  // i + r < 0 holds before -r; -i + r < 0 from r + 1 on; and so forth.
+  void VisitExpr_(const LTNode* op) final { Look(op, op->a, op->b, 0, 1, true); }
+  void VisitExpr_(const LENode* op) final { Look(op, op->a, op->b, 1, 0, true); }
+  void VisitExpr_(const GTNode* op) final { Look(op, op->a, op->b, 1, 0, false); }
+  void VisitExpr_(const GENode* op) final { Look(op, op->a, op->b, 0, 1, false); }
+
+ private:
+  void Look(const Object* node, const PrimExpr& a, const PrimExpr& b, int64_t up, int64_t down, bool less) {
+    if (!conditions_ || found.comparison || !a.dtype().is_int() || !a.dtype().is_scalar()) return;
+    arith::LinearForm form = analyzer_->Linear(a - b);
+    int64_t k = form.CoeffOf(var_);
+    if (k != 1 && k != -1) return;
+    arith::LinearForm rest;
+    rest.constant = form.constant;
+    for (const auto& t : form.terms) {
+      if (t.atom.get() == var_) continue;
+      const auto* v = t.atom.as<VarNode>();
+      if (!v || bound_.count(v)) return;
+      rest.terms.push_back(t);
+    }
+    if (k == 1) {  // the round is -rest
+      rest.constant = -rest.constant;
+      for (auto& t : rest.terms) t.coeff = -t.coeff;
+    }
+    rest.constant += k == 1 ? up : down;
+    found = {node, analyzer_->FromLinear(rest, a.dtype()), k == 1 ? less : !less};
+  }
+  const VarNode* var_;
+  arith::Analyzer* analyzer_;
+  std::unordered_set<const Object*> bound_;
+  int conditions_ = 0;
+};
+
+/// A comparison, by identity, with its truth in its place.
+class Decide : public StmtExprMutator {
+ public:
+  Decide(const Object* comparison, bool truth) : comparison_(comparison), truth_(make_int(DataType::Bool(), truth)) {}
+  PrimExpr VisitExpr(const PrimExpr& e) final {
+    return e.get() == comparison_ ? truth_ : StmtExprMutator::VisitExpr(e);
+  }
+
+ private:
+  const Object* comparison_;
+  PrimExpr truth_;
+};
+
+class Partitioner : public StmtMutator {
+ public:
+  explicit Partitioner(const transform::LoopPartitionConfigNode& config) : config_(config) {}
+  bool any = false;
+  using StmtMutator::VisitStmt_;
+  Stmt VisitStmt_(const ForNode* op) final {
+    Stmt s = StmtMutator::VisitStmt_(op);
+    return Split(s, 3);
+  }
+
+ private:
+  /// `cuts`: how often the loop may still be cut.
+  Stmt Split(const Stmt& s, int cuts) {
+    const auto* op = s.as<ForNode>();
+    if (!op || !cuts || op->kind != ForKind::kSerial) return s;
+    bool fixed = op->min.as<IntImmNode>() && op->extent.as<IntImmNode>();
+    if (fixed && !config_.partition_const_loop) return s;
+    Finder finder(op->loop_var.get(), &analyzer_);
+    finder.VisitStmt(op->body);
+    const Cut& cut = finder.found;
+    if (!cut.comparison) return s;
+    any = true;
+    PrimExpr zero = make_int(op->extent.dtype(), 0);
+    PrimExpr first = analyzer_.Simplify(max(min(cut.round - op->min, op->extent), zero));
+    auto part = [&](PrimExpr min, PrimExpr extent, bool truth) {
+      ForNode n = *op;
+      n.min = analyzer_.Simplify(min), n.extent = analyzer_.Simplify(extent);
+      n.body = Decide(cut.comparison, truth).StmtMutator::operator()(op->body);
+      return For(std::move(n));
+    };
+    Stmt before = part(op->min, first, cut.before);
+    Stmt behind = RenewBindings(part(op->min + first, op->extent - first, !cut.before));
+    return SeqStmt::Flatten({Split(before, cuts - 1), Split(behind, cuts - 1)});
+  }
+  transform::LoopPartitionConfigNode config_;
+  arith::Analyzer analyzer_;
+};
+
+}  // namespace
+
+namespace transform {
+Pass LoopPartition() {
+  return MakePass<LoopPartition>({
+      .doc =
+          "A loop whose body asks whether its variable is before some round becomes two, in neither of which that is "
+          "asked. Loops of known length are only cut with the option `tir.LoopPartition`.",
+      .run =
+          [](PrimFunc f, IRModule, PassContext) {
+            LoopPartitionConfig given = PassContext::Current()->GetConfig<LoopPartitionConfig>("tir.LoopPartition");
+            LoopPartitionConfigNode config = given.defined() ? *given.get() : LoopPartitionConfigNode();
+            Partitioner partition(config);
+            Stmt body = partition(f->body);
+            if (!partition.any) return f;
+            // Loops without rounds and branches that are decided go.
+            body = arith::SimplifyStmt(body);
+            PrimFunc out = f;
+            out.CopyOnWrite()->body = body;
+            return out;
+          },
+  });
+}
+const RegisterPass<LoopPartition> registered_partition("tir.transform.");
+const RegisterNodes<LoopPartitionConfigNode> registered_config;
+BATON_REGISTER_PASS_CONFIG_OPTION("tir.LoopPartition", LoopPartitionConfig,
+                                  "Which loops the pass tir.LoopPartition cuts.");
+}  // namespace transform
+}  // namespace baton::tir
