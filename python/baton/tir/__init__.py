@@ -67,5 +67,5 @@ attach_classes(__name__, "tir.")
 __all__ = ["Add", "Allocate", "And", "Any", "AssertStmt", "AttrStmt", "Broadcast", "Buffer", "BufferLoad", "BufferStore", "Call", "Cast", "Div", "EQ",
            "EqualOp", "Evaluate", "FloatImm", "FloorDiv", "FloorMod", "For", "ForKind", "GE", "GT", "IfThenElse", "IntImm", "IterVar", "LE", "LT",
            "Let", "LetStmt", "Max", "Min", "Mod", "Mul", "NE", "Not", "NotEqualOp", "Or", "PrimExpr", "PrimFunc", "Ramp", "Range", "Select",
-           "SeqStmt", "Shuffle", "SizeVar", "Stmt", "StringImm", "Sub", "Var", "analysis", "decl_buffer", "expr", "function", "op", "stmt",
+           "SeqStmt", "Shuffle", "SizeVar", "Stmt", "StringImm", "Sub", "Var", "analysis", "decl_buffer", "expr", "function", "ir_builder", "op", "stmt",
            "stmt_functor", "stmt_list", "stmt_seq", "transform", *_ops]
