@@ -100,6 +100,48 @@ def inference() -> Iterator[Row]:
 
 
 @bench
+def patterns() -> Iterator[Row]:
+    """Patterns and local rewrites on 100,000 nodes, and how their time grows from 10,000 on."""
+    import math
+
+    from baton import relay
+    from baton.ir import IRModule
+    from baton.relay.dataflow_pattern import DFPatternCallback, dominates, is_constant, is_op, rewrite, wildcard
+
+    def program(n):
+        """Of each 4 nodes one reshape that does nothing; the rest stays."""
+        x, two = relay.var("x", shape=(4, 4)), relay.const(2.0)
+        body = x
+        for _ in range(n // 4):
+            body = relay.nn.relu(relay.reshape(relay.transpose(body, (1, 0)), (4, 4)) + two)
+        return relay.transform.InferType()(IRModule.from_expr(relay.Function([x], body)))
+
+    class DropRelu(DFPatternCallback):
+        def __init__(self):
+            super().__init__()
+            self.x = wildcard()
+            self.pattern = is_op("nn.relu")(self.x + is_constant())
+
+        def callback(self, pre, post, node_map):
+            return node_map[self.x][0]
+
+    relu = is_op("nn.relu")(wildcard() + is_constant())
+    fuzzy = dominates(is_op("transpose")(wildcard()), wildcard(), is_op("nn.relu")(wildcard()))
+    merge = relay.transform.MergeComposite([("relu", relu)])
+    actions = {
+        "SimplifyExpr": relay.transform.SimplifyExpr(), "CanonicalizeCast": relay.transform.CanonicalizeCast(),
+        "FastMath": relay.transform.FastMath(), "MergeComposite": merge,
+        "rewrite, a callback in Python": lambda mod: rewrite(DropRelu(), mod["main"]),
+        "partition by a dominator": lambda mod: fuzzy.partition(mod["main"]),
+    }  # fmt: skip
+    small, large = program(10_000), program(100_000)
+    for name, action in actions.items():
+        few, many = (best(lambda m=m, a=action: a(m), 3) for m in (small, large))
+        yield f"{name}, 100,000 nodes", many, "s", 2.0
+        yield f"{name}, exponent", math.log10(many / few), "", None
+
+
+@bench
 def history() -> Iterator[Row]:
     """Every step over MiniLM (its package is needed) against the last module and what steps made anew."""
     import baton as tvm

@@ -98,6 +98,13 @@ bool CastsMerge(DataType a, DataType b, DataType c) {
   return !b.is_floating() || !is_int(c) || a.is_floating() || Holds(c, a);
 }
 
+DFPattern EitherOrder(const char* op, const DFPattern& a, const DFPattern& b) { return Of(op, a, b) || Of(op, b, a); }
+template <const Op& kOp>
+Expr MergeConstants(const Found& f) {
+  if (!f[C()].as<ConstantNode>() || !f[D()].as<ConstantNode>() || f[X()].as<ConstantNode>()) return Expr();
+  return MakeCall(kOp, {f[X()], MakeCall(kOp, {f[D()], f[C()]})});
+}
+
 double PowerOfTwoInverse(double c) {
   int exp = 0;
   return std::frexp(std::fabs(c), &exp) == 0.5 && exp > -120 && exp < 120 ? 1 / c : 0;
@@ -202,6 +209,20 @@ std::vector<SimplifyRow> ArithmeticRows() {
       {"round of a whole number -> it", E::kExact, kFloats, true,
        Of("floor", round_x) || Of("ceil", round_x) || Of("trunc", round_x) || Of("round", round_x),
        [](const Found& f) { return f.root()->args[0]; }},
+      {"round of an integer that was cast -> it", E::kExact, kFloats, true,
+       Of("floor", CastOfX()) || Of("ceil", CastOfX()) || Of("trunc", CastOfX()) || Of("round", CastOfX()),
+       [](const Found& f) {
+         const DataType t = DtypeOf(f[X()]);
+         return t.is_int() || t.is_uint() || t.is_bool() ? f.root()->args[0] : Expr();
+       }},
+      {"abs(x * x) -> x * x", E::kExact, kFloats, true, Of("abs", x * x),
+       [](const Found& f) { return f.root()->args[0]; }},
+      {"abs(x) * abs(x) -> x * x", E::kExact, kNumbers, true, Of("abs", x) * Of("abs", x),
+       [](const Found& f) { return Multiply(f[X()], f[X()]); }},
+      {"mod(x, 1) -> 0", E::kExact, kInts, false, Of("mod", x, c) || Of("floor_mod", x, c),
+       [](const Found& f) { return Neutral(f, 1) ? FullLike(GetRef<Expr>(f.root()), 0) : Expr(); }},
+      {"bias_add(x, 0) -> x", E::kButNanOrZero, kNumbers, true, Of("nn.bias_add", x, c),
+       [](const Found& f) { return IsSplat(f[C()], 0) ? f[X()] : Expr(); }},
       {"round of an integer -> it", E::kExact, kInts, true,
        Of("floor", x) || Of("ceil", x) || Of("trunc", x) || Of("round", x), JustX},
       {"bitwise_not(bitwise_not(x)) -> x", E::kExact, kInts | kBools, true,
@@ -209,6 +230,18 @@ std::vector<SimplifyRow> ArithmeticRows() {
       // Largest and smallest.
       {"maximum(x, x) -> x", E::kExact, kAll, true, Of("maximum", x, x), JustX},
       {"minimum(x, x) -> x", E::kExact, kAll, true, Of("minimum", x, x), JustX},
+      {"maximum(maximum(x, c), d) -> maximum(x, maximum(c, d))", E::kButNanOrZero, kNumbers, true,
+       EitherOrder("maximum", EitherOrder("maximum", x, d), c), MergeConstants<op::maximum>},
+      {"minimum(minimum(x, c), d) -> minimum(x, minimum(c, d))", E::kButNanOrZero, kNumbers, true,
+       EitherOrder("minimum", EitherOrder("minimum", x, d), c), MergeConstants<op::minimum>},
+      {"clip(x) -> x where all values are within", E::kExact, kInts, true, ClipOfX(),
+       [](const Found& f) {
+         const auto& a = f.RootAttrs<ClipAttrs>();
+         const DataType t = DtypeOf(f[X()]);
+         const int bits = t.is_int() ? t.bits() - 1 : t.bits();
+         const double top = std::ldexp(1.0, bits) - 1, bottom = t.is_int() ? -std::ldexp(1.0, bits) : 0;
+         return t.bits() <= 32 && a.a_min <= bottom && a.a_max >= top ? f[X()] : Expr();
+       }},
       {"clip(clip(x)) -> clip(x)", E::kExact, kNumbers, true, Of("clip", ClipOfX()),
        [](const Found& f) {
          const auto& in = f.Attrs<ClipAttrs>(ClipOfX());
@@ -230,6 +263,15 @@ std::vector<SimplifyRow> ArithmeticRows() {
       {"log(exp(x)) -> x", E::kReassociates, kFloats, true, Of("log", Of("exp", x)), JustX},
       {"exp(x) * exp(y) -> exp(x + y)", E::kReassociates, kFloats, true, Of("exp", x) * Of("exp", y),
        [](const Found& f) { return Unary(op::exp, Add(f[X()], f[Y()])); }},
+      {"exp(x) / exp(y) -> exp(x - y)", E::kReassociates, kFloats, true, Of("exp", x) / Of("exp", y),
+       [](const Found& f) { return Unary(op::exp, Subtract(f[X()], f[Y()])); }},
+      {"log(x) + log(y) -> log(x * y)", E::kReassociates, kFloats, true, Of("log", x) + Of("log", y),
+       [](const Found& f) { return Unary(op::log, Multiply(f[X()], f[Y()])); }},
+      {"(x + c) * d -> x * d + c * d", E::kReassociates, kFloats, true, (x + c) * d,
+       [](const Found& f) {
+         if (!f[C()].as<ConstantNode>() || f[X()].as<ConstantNode>()) return Expr();
+         return Add(Multiply(f[X()], f[D()]), Multiply(f[C()], f[D()]));
+       }},
       {"sqrt(x) * sqrt(x) -> x", E::kReassociates, kFloats, true, Of("sqrt", x) * Of("sqrt", x), JustX},
       {"1 / sqrt(x) -> rsqrt(x)", E::kExact, kFloats, true, c / Of("sqrt", x),
        [](const Found& f) { return Neutral(f, 1) && DtypeOf(f[X()]).bits() >= 32 ? Unary(op::rsqrt, f[X()]) : Expr(); }},

@@ -188,6 +188,19 @@ std::vector<SimplifyRow> ShapeRows() {
        MergeTransposes},
       {"transpose(x) -> x", E::kExact, kAll, true, TransposeOfX(),
        [](const Found& f) { return IsIdentity(AxesOf(f.root())) ? f[X()] : Expr(); }},
+      {"transpose(x) -> reshape(x) where only extents of 1 move", E::kExact, kAll, false, TransposeOfX(),
+       [](const Found& f) {
+         std::vector<int64_t> axes = AxesOf(f.root());
+         if (axes.empty() || !HasStaticShape(f[X()])) return Expr();
+         const std::vector<int64_t> shape = ShapeOf(f[X()]);
+         int64_t last = -1;
+         for (int64_t a : axes) {
+           if (shape[a] == 1) continue;
+           if (a < last) return Expr();
+           last = a;
+         }
+         return ReshapeToShape(f[X()], ShapeOf(GetRef<Expr>(f.root())));
+       }},
       {"layout_transform(layout_transform(x)) -> layout_transform(x)", E::kExact, kAll, false,
        Of("layout_transform", LayoutOfX()), MergeLayouts},
       {"layout_transform(x) -> x", E::kExact, kAll, true, LayoutOfX(),
