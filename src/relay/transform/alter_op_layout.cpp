@@ -11,6 +11,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "relay/transform/convert_layout.h"
+
 namespace baton::relay::transform {
 namespace {
 
@@ -250,10 +252,15 @@ class LayoutMutator : public MixedModeMutator {
 Pass AlterOpLayout() {
   return MakePass<AlterOpLayout>({
       .doc =
-          "Runs convolutions, and what lies between them, on images whose channels are in blocks of a vector's lanes.",
+          "Runs convolutions, and what lies between them, on images whose channels are in blocks of a vector's lanes. "
+          "Where a function is registered for an operator (FTVMAlterOpLayout), that one decides first.",
       .opt_level = 3,
       .required = {"InferType"},
-      .run = [](Function f, IRModule, PassContext) -> Function {
+      .run = [](Function f, IRModule mod, PassContext) -> Function {
+        if (Function altered = AlterRegistered(f); !altered.same_as(f)) {
+          InferTypeOf(altered, mod);
+          f = altered;
+        }
         const Target target = Target::Current();
         if (target->kind == "opencl") return f;  // its kernels read images as they are
         return Downcast<Function>(LayoutMutator(target->Lanes(DataType::Float(32))).Mutate(f));

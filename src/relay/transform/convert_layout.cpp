@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "relay/transform/convert_layout.h"
+
 #include <baton/relay/functor.h>
 #include <baton/relay/op.h>
 #include <baton/relay/op/make.h>
@@ -64,6 +66,9 @@ Expr LayoutTransform(const Expr& x, const std::string& from, const std::string& 
 class Converter : public MixedModeMutator {
  public:
   explicit Converter(const Layouts& desired) : desired_(desired) {}
+  /// Asks the functions that are registered as FTVMAlterOpLayout instead.
+  struct Registered {};
+  explicit Converter(Registered) : alter_(true) {}
 
  private:
   using MixedModeMutator::VisitExpr_;
@@ -121,6 +126,8 @@ class Converter : public MixedModeMutator {
     const auto* op = call ? call->op.as<OpNode>() : nullptr;
     const OpDef* def = op ? DefOf(call->op) : nullptr;
     if (!def || !pre->checked_type_.defined() || def->stateful) return post;
+    if (alter_ && !Downcast<Op>(call->op).GetAttrValue("FTVMAlterOpLayout").is_null())
+      return Anchor(pre, call, post, {});
     if (desired_.count(op->name)) return Anchor(pre, call, post, desired_.at(op->name));
     const std::string_view name = op->name.view();
     if (call->args.empty()) return post;
@@ -150,15 +157,17 @@ class Converter : public MixedModeMutator {
   /// The call in the layouts that are wanted: by the function that is registered for it, else by its attributes.
   Expr Anchor(const CallNode* pre, const CallNode* call, const Expr& post, const Array<String>& wanted) {
     const std::string op_name = Downcast<Op>(call->op)->name.str();
-    if (op_name == "nn.conv2d" && skipped_layers.count(layer_++)) return post;
-    Any custom = Downcast<Op>(call->op).GetAttrValue("FTVMConvertOpLayout");
+    if (!alter_ && op_name == "nn.conv2d" && skipped_layers.count(layer_++)) return post;
+    Any custom = Downcast<Op>(call->op).GetAttrValue(alter_ ? "FTVMAlterOpLayout" : "FTVMConvertOpLayout");
     Attrs attrs;
     Op op = Downcast<Op>(call->op);
     if (!custom.is_null()) {
       Array<Type> types;
       for (const Expr& a : pre->args) types.push_back(Downcast<Type>(a->checked_type()));
-      types.push_back(Downcast<Type>(pre->checked_type()));
-      Any made = custom.As<PackedFunc>()(call->attrs, call->args, types, wanted);
+      const Type result = Downcast<Type>(pre->checked_type());
+      if (!alter_) types.push_back(result);
+      Any made = alter_ ? custom.As<PackedFunc>()(call->attrs, call->args, types, result)
+                        : custom.As<PackedFunc>()(call->attrs, call->args, types, wanted);
       if (made.is_null()) return post;
       Expr e = made.As<Expr>();
       const auto* c = e.as<CallNode>();
@@ -171,6 +180,7 @@ class Converter : public MixedModeMutator {
     const char* data_field = conv ? "data_layout" : "layout";
     if (!HasField(attrs, data_field)) return post;
     const Order data{TextField(call->attrs, data_field), TextField(attrs, data_field)};
+    if (alter_ && !IsOrder(data)) return InBlocks(call, op, attrs, data, post->span);
     CheckOrder(op_name, data);
     Array<Expr> args = call->args;
     args.Set(0, Get(call->args[0], data));
@@ -195,11 +205,29 @@ class Converter : public MixedModeMutator {
     return Plain(MakeCall(op, args, attrs), out, post->span);
   }
 
-  static void CheckOrder(const std::string& op, const Order& order) {
+  /// A call on dimensions in blocks: transforms stand around it, nothing else follows.
+  Expr InBlocks(const CallNode* call, const Op& op, const Attrs& attrs, const Order& data, const Span& span) {
+    Array<Expr> args = call->args;
+    args.Set(0, LayoutTransform(args[0], data.from, data.to));
+    const std::string kernel = TextField(call->attrs, "kernel_layout"), now = TextField(attrs, "kernel_layout");
+    if (kernel != now) args.Set(1, LayoutTransform(args[1], kernel, now));
+    std::string from = TextField(call->attrs, "out_layout"), to = TextField(attrs, "out_layout");
+    if (from.empty()) from = data.from;
+    if (to.empty()) to = data.to;
+    Expr out = MakeCall(op, args, attrs);
+    out->span = span;
+    if (from != to) out = LayoutTransform(out, to, from);
+    out->span = span;
+    return out;
+  }
+
+  static bool IsOrder(const Order& order) {
     std::string a = order.from, b = order.to;
     std::sort(a.begin(), a.end()), std::sort(b.begin(), b.end());
-    if (a == b && std::unique(a.begin(), a.end()) == a.end() && a.find_first_of("0123456789") == std::string::npos)
-      return;
+    return a == b && std::unique(a.begin(), a.end()) == a.end() && a.find_first_of("0123456789") == std::string::npos;
+  }
+  static void CheckOrder(const std::string& op, const Order& order) {
+    if (IsOrder(order)) return;
     throw CompileError("ConvertLayout: `" + op + "` has layout \"" + order.from + "\", which cannot become \"" +
                        order.to + "\": the two must have the same letters, each once, without blocks");
   }
@@ -399,6 +427,7 @@ class Converter : public MixedModeMutator {
   }
 
   Layouts desired_;
+  bool alter_ = false;
   std::unordered_map<const Object*, Form> forms_, tuples_;
   std::unordered_map<const Object*, size_t> ordered_;  ///< how many parts of a tuple are in another order
   std::vector<Expr> keep_;
@@ -410,6 +439,16 @@ void CheckOps(const Layouts& desired) {
 }
 
 }  // namespace
+
+Function AlterRegistered(const Function& f) {
+  bool any = false;
+  PostOrder(f, [&](const Expr& e) {
+    const auto* call = e.as<CallNode>();
+    any = any || (call && call->op->IsInstance<OpNode>() &&
+                  !Downcast<Op>(call->op).GetAttrValue("FTVMAlterOpLayout").is_null());
+  });
+  return any ? Converter(Converter::Registered()).Mutate(f) : f;
+}
 
 Pass ConvertLayout(Layouts desired_layouts) {
   CheckOps(desired_layouts);

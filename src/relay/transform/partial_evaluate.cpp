@@ -9,6 +9,7 @@
 #include <baton/relay/transform.h>
 #include <baton/support/stack.h>
 #include <relay/call_graph.h>
+#include <relay/type_solver.h>
 
 #include <algorithm>
 #include <memory>
@@ -30,12 +31,16 @@ struct Value;
 using PValue = std::shared_ptr<const Value>;
 using Env = std::unordered_map<const Object*, PValue>;
 
+/// Types that stand for type parameters.
+using Types = std::vector<std::pair<const Object*, Type>>;
+
 struct Closure {
   Function func;
   std::shared_ptr<const Env> captured;
   const Object* self = nullptr;  ///< variable by which the function calls itself
   bool recursive = false;
-  bool typed = true;  ///< its types hold: no type parameters around it stand for others
+  bool typed = true;  ///< what the type parameters around it stand for is known: `types`
+  Types types;
 };
 
 struct Value {
@@ -55,29 +60,78 @@ PValue Unknown(Expr left) {
   return v;
 }
 
+using Uses = std::unordered_map<const Object*, int64_t>;
+
+/// Adds `by` to the uses of what a value that is left names itself; blocks within it count their own.
+void Count(const Expr& value, int64_t by, Uses* uses) {
+  auto one = [&](const Expr& e) {
+    if (e->IsInstance<VarNode>()) (*uses)[e.get()] += by;
+  };
+  if (const auto* c = value.as<CallNode>()) {
+    one(c->op);
+    for (const Expr& a : c->args) one(a);
+  } else if (const auto* t = value.as<TupleNode>()) {
+    for (const Expr& f : t->fields) one(f);
+  } else if (const auto* g = value.as<TupleGetItemNode>()) {
+    one(g->tuple);
+  } else if (const auto* i = value.as<IfNode>()) {
+    one(i->cond);
+  } else if (const auto* m = value.as<MatchNode>()) {
+    one(m->data);
+  } else if (const auto* r = value.as<RefCreateNode>()) {
+    one(r->value);
+  } else if (const auto* r = value.as<RefReadNode>()) {
+    one(r->ref);
+  } else if (const auto* w = value.as<RefWriteNode>()) {
+    one(w->ref), one(w->value);
+  } else {
+    one(value);
+  }
+}
+
+/// Whether nothing is missed where nobody uses the value.
+bool WithoutEffect(const Expr& value) {
+  if (const auto* c = value.as<CallNode>()) {
+    if (c->op->IsInstance<ConstructorNode>()) return true;
+    const OpDef* def = c->op->IsInstance<OpNode>() ? DefOf(c->op) : nullptr;
+    return def && !def->stateful;
+  }
+  return value->IsInstance<TupleNode>() || value->IsInstance<TupleGetItemNode>() || value->IsInstance<FunctionNode>() ||
+         value->IsInstance<RefCreateNode>() || value->IsInstance<RefReadNode>();
+}
+
 /// Bindings of one block, in order.
 class Block {
  public:
-  Expr Push(Expr value, const Type& type, const Span& span, const char* name = "x") {
-    Var v(name, type);
+  explicit Block(Uses* uses) : uses_(uses) {}
+  Expr Push(Expr value, const Type& type, const Span& span) {
+    Var v("x", type);
     v->span = span;
     return Bind(v, std::move(value));
   }
   Expr Bind(const Var& v, Expr value) {
+    Count(value, 1, uses_);
     bindings_.emplace_back(v, std::move(value));
     return v;
   }
-  size_t size() const { return bindings_.size(); }
+  /// The block as an expression. What was only needed to know more is not bound: nothing would say its type.
   Expr Close(Expr result) {
+    Count(result, 1, uses_);
     for (size_t i = bindings_.size(); i-- > 0;) {
-      Span span = bindings_[i].second->span;
-      result = Let(bindings_[i].first, bindings_[i].second, result);
-      result->span = span;
+      const auto& [var, value] = bindings_[i];
+      auto used = uses_->find(var.get());
+      if ((used == uses_->end() || used->second == 0) && WithoutEffect(value)) {
+        Count(value, -1, uses_);
+        continue;
+      }
+      result = Let(var, value, result);
+      result->span = value->span;
     }
     return result;
   }
 
  private:
+  Uses* uses_;
   std::vector<std::pair<Var, Expr>> bindings_;
 };
 
@@ -86,14 +140,15 @@ using Store = std::unordered_map<int64_t, PValue>;
 
 struct Frame {
   Env env;
-  bool typed = true;  ///< types of the original hold here: no type parameters stand for others
+  bool typed = true;  ///< what type parameters stand for is known: `types`
+  Types types;
 };
 
 class Evaluation {
  public:
   Evaluation(const IRModule& mod, int64_t nodes) : mod_(mod), budget_(kGrowth * nodes + kSlack) { FindRecursion(); }
 
-  Function Run(const Function& f) { return Residual(f, Env(), true); }
+  Function Run(const Function& f) { return Residual(f, Env(), Frame()); }
 
  private:
   // ---- Functions that call themselves
@@ -193,8 +248,39 @@ class Evaluation {
            (f->attrs.defined() && f->attrs->dict.count("Compiler"));
   }
 
+  static Type In(const Type& type, const Frame* frame) {
+    if (!frame->typed || !type.defined()) return Type();
+    return frame->types.empty() ? type : TypeSolver::Substitute(type, frame->types);
+  }
   static Type TypeFor(const ExprNode* e, const Frame* frame) {
-    return frame->typed && e->checked_type_.defined() ? Downcast<Type>(e->checked_type_) : Type();
+    return e->checked_type_.defined() ? In(Downcast<Type>(e->checked_type_), frame) : Type();
+  }
+  /// What the type parameters in `pattern` stand for, where `type` is what the pattern is.
+  static void Solve(const Type& pattern, const Type& type, Types* out) {
+    std::vector<std::pair<Type, Type>> work{{pattern, type}};
+    auto both = [&](const Array<Type>& a, const Array<Type>& b) {
+      for (size_t i = 0; i < a.size() && i < b.size(); ++i)
+        work.emplace_back(a[static_cast<int64_t>(i)], b[static_cast<int64_t>(i)]);
+    };
+    while (!work.empty()) {
+      auto [p, t] = work.back();
+      work.pop_back();
+      if (!p.defined() || !t.defined()) continue;
+      if (p.as<TypeVarNode>()) {
+        bool known = false;
+        for (const auto& [v, is] : *out) known = known || v == p.get();
+        if (!known) out->emplace_back(p.get(), t);
+      } else if (const auto* f = p.as<FuncTypeNode>(); f && t.as<FuncTypeNode>()) {
+        both(f->arg_types, t.as<FuncTypeNode>()->arg_types);
+        work.emplace_back(f->ret_type, t.as<FuncTypeNode>()->ret_type);
+      } else if (const auto* u = p.as<TupleTypeNode>(); u && t.as<TupleTypeNode>()) {
+        both(u->fields, t.as<TupleTypeNode>()->fields);
+      } else if (const auto* c = p.as<TypeCallNode>(); c && t.as<TypeCallNode>()) {
+        both(c->args, t.as<TypeCallNode>()->args);
+      } else if (const auto* r = p.as<RelayRefTypeNode>(); r && t.as<RelayRefTypeNode>()) {
+        work.emplace_back(r->value, t.as<RelayRefTypeNode>()->value);
+      }
+    }
   }
   Expr Push(const ExprNode* original, Expr value, Frame* frame, Block* block) {
     --budget_;
@@ -281,13 +367,14 @@ class Evaluation {
       v->closure->self = self.get();
       v->closure->recursive = recursive;
       v->closure->typed = frame->typed;
+      v->closure->types = frame->types;
     }
     Env inner = *env;
     if (recursive) inner[self.get()] = v;
     // When it runs nobody knows what references hold.
     Store now = std::move(store_);
     store_.clear();
-    Expr left = Opaque(f.get()) ? Expr(f) : Expr(Residual(f, std::move(inner), frame->typed));
+    Expr left = Opaque(f.get()) ? Expr(f) : Expr(Residual(f, std::move(inner), *frame));
     store_ = std::move(now);
     --budget_;
     block->Bind(name, left);
@@ -295,25 +382,29 @@ class Evaluation {
   }
 
   /// The function with what is known in it computed; its parameters are not known.
-  Function Residual(const Function& f, Env env, bool typed) {
+  Function Residual(const Function& f, Env env, const Frame& around) {
     return support::WithStack([&] {
       Frame frame;
       frame.env = std::move(env);
-      frame.typed = typed;
+      frame.typed = around.typed;
+      frame.types = around.types;
       Array<Var> params;
       for (const Var& p : f->params) {
-        Var own(p->name_hint(), typed ? p->type_annotation : Type());
+        Type type = In(p->type_annotation, &frame);
+        if (!type.defined()) type = TypeFor(p.get(), &frame);
+        Var own(p->name_hint(), type);
         own->span = p->span;
         params.push_back(own);
         frame.env[p.get()] = Unknown(own);
       }
-      Block block;
+      Block block(&uses_);
       PValue result = Eval(f->body, &frame, &block);
       auto n = make_object<FunctionNode>(*f.get());
       n->params = params;
       n->body = block.Close(result->left);
       n->checked_type_ = ObjectRef();
-      if (!typed) n->ret_type = Type(), n->type_params = Array<TypeVar>();
+      n->ret_type = In(f->ret_type, &frame);
+      if (!frame.typed) n->type_params = Array<TypeVar>();
       return Function(n);
     });
   }
@@ -382,7 +473,11 @@ class Evaluation {
     std::vector<int64_t> least;
     if (callee->kind == Value::kClosure && callee->closure->func->params.size() == args.size() &&
         Unfolds(*callee->closure, args, &least)) {
-      return support::WithStack([&] { return Unfold(callee, args, std::move(least), block); });
+      Frame inner;
+      inner.typed = callee->closure->typed;
+      inner.types = callee->closure->types;
+      Instantiate(callee->closure->func, call, frame, &inner);
+      return support::WithStack([&] { return Unfold(callee, args, std::move(least), std::move(inner), block); });
     }
     store_.clear();
     return Unknown(PushCall(call, callee->left, args, frame, block));
@@ -394,15 +489,39 @@ class Evaluation {
     Array<Expr> left;
     for (const PValue& a : args) left.push_back(a->left);
     n->args = left;
-    if (!frame->typed) n->type_args = Array<Type>();
+    n->type_args = Array<Type>();
+    if (frame->typed) {
+      for (const Type& t : call->type_args) n->type_args.push_back(In(t, frame));
+    }
     n->checked_type_ = ObjectRef();
     return Push(call, Call(n), frame, block);
   }
 
-  PValue Unfold(const PValue& callee, const std::vector<PValue>& args, std::vector<int64_t> least, Block* block) {
+  /// What the type parameters of a function stand for in a call of it.
+  static void Instantiate(const Function& f, const CallNode* call, const Frame* caller, Frame* inner) {
+    if (!inner->typed || f->type_params.empty()) return;
+    const auto* sig = f->checked_type_.as<FuncTypeNode>();
+    Types found;
+    if (caller->typed && sig) {
+      for (size_t i = 0; i < call->args.size() && i < sig->arg_types.size(); ++i) {
+        const int64_t k = static_cast<int64_t>(i);
+        Solve(sig->arg_types[k], TypeFor(call->args[k].get(), caller), &found);
+      }
+      Solve(sig->ret_type, TypeFor(call, caller), &found);
+    }
+    for (const TypeVar& v : f->type_params) {
+      auto it = std::find_if(found.begin(), found.end(), [&](const auto& pair) { return pair.first == v.get(); });
+      if (it == found.end()) {
+        inner->typed = false;
+        return;
+      }
+      inner->types.push_back(*it);
+    }
+  }
+
+  PValue Unfold(const PValue& callee, const std::vector<PValue>& args, std::vector<int64_t> least, Frame frame,
+                Block* block) {
     const Closure& c = *callee->closure;
-    Frame frame;
-    frame.typed = c.typed && c.func->type_params.empty();
     if (c.captured) frame.env = *c.captured;
     if (c.self && c.recursive) frame.env[c.self] = callee;
     for (size_t i = 0; i < args.size(); ++i) frame.env[c.func->params[static_cast<int64_t>(i)].get()] = args[i];
@@ -488,7 +607,7 @@ class Evaluation {
   /// Evaluates one of several blocks of which one runs: each starts with what is known now.
   Expr Branch(const Expr& body, Frame* frame, const Store& before, std::vector<Store>* after) {
     store_ = before;
-    Block inner;
+    Block inner(&uses_);
     PValue v = Eval(body, frame, &inner);
     after->push_back(std::move(store_));
     return inner.Close(v->left);
@@ -556,7 +675,7 @@ class Evaluation {
   Pattern Fresh(const Pattern& p, Frame* frame) {
     return support::WithStack([&]() -> Pattern {
       if (const auto* var = p.as<PatternVarNode>()) {
-        Var own(var->var->name_hint(), frame->typed ? var->var->type_annotation : Type());
+        Var own(var->var->name_hint(), In(var->var->type_annotation, frame));
         own->span = var->var->span;
         frame->env[var->var.get()] = Unknown(own);
         PatternVarNode n;
@@ -615,6 +734,7 @@ class Evaluation {
   std::unordered_set<const Object*> recursive_;
   std::unordered_map<const Object*, std::vector<Var>> free_;
   std::unordered_map<const Object*, std::vector<std::vector<int64_t>>> running_;
+  Uses uses_;
   Store store_;
   int64_t next_ref_ = 0;
 };

@@ -4,6 +4,7 @@
 #include <baton/relay/analysis.h>
 #include <baton/relay/functor.h>
 #include <baton/relay/transform.h>
+#include <baton/support/pointer_map.h>
 #include <baton/tir/stmt.h>
 #include <baton/tir/verify.h>
 #include <relay/blocks.h>
@@ -59,9 +60,19 @@ std::string CheckTyped(const IRModule& mod) {
 }
 
 std::string CheckAnf(const IRModule& mod) {
-  return FirstProblem(mod, [](const Expr& e) -> std::string {
+  // Bodies of kernels are what code is made of, in no form of lets.
+  PointerSet kernels;
+  for (const auto& [var, f] : mod->functions) {
+    if (!Expr(f)->IsInstance<FunctionNode>()) continue;
+    PostOrder(Expr(f), [&](const Expr& e) {
+      const auto* fn = e.as<FunctionNode>();
+      if (!fn || !fn->HasNonzeroAttr(attr::kPrimitive)) return;
+      for (const ExprNode* n : PostOrderNodes(fn->body)) kernels.Add(n);
+    });
+  }
+  return FirstProblem(mod, [&](const Expr& e) -> std::string {
     std::string wrong;
-    if (e.as<LetNode>() || e.as<FunctionNode>() || e.as<MatchNode>()) return "";
+    if (e.as<LetNode>() || e.as<FunctionNode>() || e.as<MatchNode>() || kernels.Has(e.get())) return "";
     if (const auto* i = e.as<IfNode>()) {
       return IsAtom(i->cond.get()) ? "" : Where(e) + " has a condition that is no variable and no constant";
     }

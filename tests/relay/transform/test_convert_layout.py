@@ -165,3 +165,26 @@ def test_what_a_function_says_wrong_comes_out():
 
     with TempOpAttr("exp", "FTVMLegalize", wrong), pytest.raises(ValueError, match="not today"):
         transform.Legalize()(mod)
+
+
+# ---- AlterOpLayout by what is registered
+
+
+@pytest.mark.parametrize("layouts", [("NHWC", "HWIO", ""), ("NCHW4c", "OIHW4i4o", "NCHW4c")])
+def test_a_registered_alteration_decides(layouts):
+    """The function gets the types of arguments and, apart, of the result; transforms are put where layouts changed."""
+    data, kernel, out = layouts
+    seen = []
+
+    def alter(attrs, inputs, types, result):
+        seen.append((len(inputs), len(types), [int(d) for d in result.shape]))
+        if attrs.groups != 1 or attrs.data_layout != "NCHW":
+            return None
+        return relay.nn.conv2d(*inputs, strides=attrs.strides, padding=attrs.padding, data_layout=data, kernel_layout=kernel, out_layout=out)
+
+    mod = infer(network(2))
+    with TempOpAttr("nn.conv2d", "FTVMAlterOpLayout", alter), tvm.target.Target("llvm -mcpu=x86-64-v3"):
+        after = infer(transform.AlterOpLayout()(mod))
+    assert seen[0] == (2, 2, [2, 8, 8, 8]) and len(seen) == 2
+    assert f'data_layout="{data}"' in after.astext(show_meta_data=False)
+    same_result(mod, after)
