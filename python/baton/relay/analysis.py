@@ -4,7 +4,7 @@
 import enum
 
 from .._ffi import get_global_func
-from ..ir import IRModule, RelayExpr, TensorType
+from ..ir import IRModule, RelayExpr, TensorType, structural_hash
 from . import analysis_ffi_api as _ffi_api  # noqa: F401
 
 
@@ -214,8 +214,31 @@ def count_layers(expr, valid_ops):
     return depth.get(expr.handle, 0)
 
 
+def extract_fused_functions(mod):
+    """Structural hash -> function, of the primitive functions that fusion at level 3 makes of a module."""
+    from ..transform import PassContext
+    from .function import Function
+    from .transform import FuseOps, InferType, SimplifyInference
+    with PassContext(opt_level=3):
+        for make in (InferType, SimplifyInference, InferType, FuseOps, InferType):
+            mod = make()(mod)
+    found = {}
+
+    def look(node):
+        if isinstance(node, Function) and node.attrs is not None and "Primitive" in node.attrs and node.attrs["Primitive"]:
+            found[structural_hash(node)] = node
+
+    for func in mod.functions.values():
+        if isinstance(func, Function):
+            post_order_visit(func, look)
+    return found
+
+
 def __getattr__(name):
     func = None if name.startswith("_") else get_global_func("relay.analysis." + name, allow_missing=True)
     if func is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return func
+
+
+from .call_graph import CallGraph  # noqa: E402, F401
