@@ -130,17 +130,17 @@ def rocm(model="unknown", options=None):
 
 def mali(model="unknown", options=None):
     """An Arm Mali GPU, through OpenCL."""
-    return Target(" ".join(["opencl -device=mali", *(options or [])]))
+    return Target(" ".join(["opencl", *(options or [])]))
 
 
 def bifrost(model="unknown", options=None):
     """An Arm Bifrost GPU, through OpenCL."""
-    return Target(" ".join(["opencl -device=bifrost", *(options or [])]))
+    return Target(" ".join(["opencl", *(options or [])]))
 
 
 def intel_graphics(model="unknown", options=None):
     """An Intel GPU, through OpenCL."""
-    return Target(" ".join(["opencl -device=intel_graphics", *(options or [])]))
+    return Target(" ".join(["opencl", *(options or [])]))
 
 
 class SEScope(Object, key="SEScope"):
