@@ -15,7 +15,8 @@
 namespace baton::runtime {
 using support::Cat;
 
-/// Loads a library that lies beside this one; what registers itself in it is there then. Gives null, or what went wrong.
+/// Loads a library that lies beside this one; what registers itself in it is there then. Gives null, or what went
+/// wrong.
 const char* LoadBeside(const char* library) {
   Dl_info self{};
   dladdr(reinterpret_cast<const void*>(&LoadBeside), &self);
