@@ -51,6 +51,7 @@ BODIES = {
     "eats_memory": lambda mod: [bytearray(1 << 24) for _ in range(1 << 20)],
     "eats_at_once": lambda mod: bytearray(1 << 42),
     "hangs": lambda mod: time.sleep(600),
+    "is_told_to_end": lambda mod: os.kill(os.getpid(), signal.SIGTERM),
     "exits": lambda mod: os._exit(3),
     # depends on the program
     "dislikes_tanh": _dislikes,

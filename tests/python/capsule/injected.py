@@ -55,9 +55,10 @@ def in_cxx(number):
 # Deaths first: they happen in forks of this process, and nothing else has started threads in it yet.
 CASES = [("signal", f"{name} {level}", in_list(name), {}) for name in ("segfaults", "bus_error", "float_error", "illegal", "killed")
          for level in (0, 1)]
-LIMITS = {"eats_memory": {"memory": 64 << 20}, "eats_at_once": {"memory": 1 << 30}, "hangs": {"timeout": 0.3}}
+LIMITS = {"eats_memory": {"memory": 64 << 20}, "eats_at_once": {"memory": 1 << 30}, "hangs": {"timeout": 1.5}}
 CASES += [("abort", f"{name} {level}", in_list(name), LIMITS.get(name, {}))
-          for name in ("aborts", "eats_memory", "eats_at_once", "hangs", "exits") for level in (0, 1)]
+          for name in ("aborts", "eats_memory", "eats_at_once", "exits") for level in (0, 1)]
+CASES += [("abort", name, in_list(name), LIMITS.get(name, {})) for name in ("hangs", "is_told_to_end")]
 CASES += [("c++", f"type {n}", in_cxx(n), {}) for n in range(10)]
 CASES += [("python", name, in_list(name), {}) for name in list(broken_passes.BODIES)[:10]]
 CASES += [("verifier", name, in_list(name, instruments=lambda: [VerifyIR(properties=["WellFormed"])]), {})
