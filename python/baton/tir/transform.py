@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Passes over loop programs: `tir.transform.Simplify()` and its like, and how to write one."""
 
+import contextlib
+
 from .._ffi import attach_classes, get_global_func, list_global_func_names
 from ..ir.transform import Pass, make_pass_decorator
 
@@ -25,6 +27,14 @@ def Apply(ftransform):
     return prim_func_pass(lambda func, mod, ctx: ftransform(func), opt_level=0, name="Apply")
 
 
+def _doc(name):
+    known = get_global_func("transform.PassDoc")
+    if not known(name):  # a pass says what it does when it is made first
+        with contextlib.suppress(Exception):
+            get_global_func(_PREFIX + name)()
+    return known(name) or f"The pass `{name}`."
+
+
 def __getattr__(name):
     if name.startswith("_") or get_global_func(_PREFIX + name, allow_missing=True) is None:
         raise AttributeError(f"there is no pass `{name}`")
@@ -33,7 +43,7 @@ def __getattr__(name):
         return get_global_func(_PREFIX + name)(*args)
 
     make.__name__ = make.__qualname__ = name
-    make.__module__, make.__doc__ = __name__, get_global_func("transform.PassDoc")(name) or f"The pass `{name}`."
+    make.__module__, make.__doc__ = __name__, _doc(name)
     globals()[name] = make
     return make
 
