@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+import baton
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 
@@ -179,7 +181,7 @@ def test_a_type_checker_knows_its_classes(library, tmp_path):
     right, wrong = tmp_path / "right.py", tmp_path / "wrong.py"
     right.write_text(USES)
     wrong.write_text(USES.replace("size=3", "length=3").replace("int", "str"))
-    env = {**os.environ, "MYPYPATH": str(tmp_path), "PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ["PYTHONPATH"]])}
+    env = {**os.environ, "MYPYPATH": str(tmp_path), "PYTHONPATH": os.pathsep.join([str(tmp_path), str(Path(baton.__file__).parents[1])])}
     run = functools.partial(subprocess.run, capture_output=True, text=True, check=False, env=env, cwd=tmp_path)
     done = run([sys.executable, right])
     assert done.returncode == 0, done.stderr
