@@ -32,11 +32,10 @@ using relay::Var;
 
 namespace {
 
-// Work up to which interpreting beats compiling (which takes some ten milliseconds).
+// Work up to which interpreting beats compiling (which takes some ten milliseconds). The work alone decides, not how often it
+// comes back: compiled code may round otherwise, and what a fold gives must not depend on what was folded before.
 constexpr int64_t kInterpretElements = 16 << 10;
-constexpr int64_t kInterpretSteps = 400 << 10;
-// A function that comes back this often is compiled, however small.
-constexpr int kCompileAfter = 8;
+constexpr int64_t kInterpretSteps = 200 << 10;
 
 struct Kernel {
   std::mutex mutex;
@@ -45,7 +44,7 @@ struct Kernel {
   CompiledGraph code;
   std::vector<TensorType> outputs;
   bool tuple = false;
-  int runs = 0;
+  bool large = false;  ///< takes too many steps to be interpreted
 };
 
 void FlattenValue(const ObjectRef& value, std::vector<NDArray>* out) {
@@ -273,8 +272,7 @@ class DriverEvaluator : public relay::Evaluator {
     runtime::EntryFunction entry = nullptr;
     {
       std::lock_guard lock(k->mutex);
-      ++k->runs;
-      if (!k->code.entry && elements <= kInterpretElements && k->runs < kCompileAfter) {
+      if (elements <= kInterpretElements && !k->large) {
         if (!k->loops.defined()) k->loops = relay::LowerPrimitive(k->func, "kernel", Target::Host());
       } else if (!k->code.entry) {
         Array<Expr> args(k->func->params.begin(), k->func->params.end());
@@ -290,7 +288,7 @@ class DriverEvaluator : public relay::Evaluator {
         body->checked_type_ = k->func->body->checked_type_;
         k->code = CompileGraph(Function(params, body), Target::Host(), 1);
       }
-      entry = k->code.entry;
+      if (elements > kInterpretElements || k->large) entry = k->code.entry;
     }
     if (!entry) {
       try {
@@ -299,7 +297,7 @@ class DriverEvaluator : public relay::Evaluator {
       } catch (const Error& e) {
         if (e.kind() != "RuntimeError" && e.kind() != "UnsupportedError") throw;
         std::lock_guard lock(k->mutex);
-        k->runs = kCompileAfter;
+        k->large = true;
       }
       Execute(k, buffers, elements);
       return;

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Passes and the context that they run in. Gating, order and instruments are the business of C++; this is a thin cover."""
 
+import contextlib
 import functools
 import inspect
 
@@ -247,6 +248,16 @@ def explain(pass_, mod, json=False):
 def sequential(passes=None, opt_level=0, name="sequential", required=None):
     """The same as `Sequential(passes, ...)`."""
     return Sequential(passes, opt_level, name, required)
+
+
+def pass_doc(prefix, name):
+    """What a built-in pass says of itself, which it does when it is made first; `prefix` is that of the functions that make."""
+    from .._ffi import get_global_func
+    known = get_global_func("transform.PassDoc")
+    if not known(name):
+        with contextlib.suppress(Exception):
+            get_global_func(prefix + name)()
+    return str(known(name) or f"The pass `{name}`.")
 
 
 def make_pass_decorator(make, base, method):

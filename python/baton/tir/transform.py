@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Passes over loop programs: `tir.transform.Simplify()` and its like, and how to write one."""
 
-import contextlib
-
 from .._ffi import attach_classes, get_global_func, list_global_func_names
-from ..ir.transform import Pass, make_pass_decorator
+from ..ir.transform import Pass, make_pass_decorator, pass_doc
 
 _PREFIX = "tir.transform."
 
@@ -28,11 +26,7 @@ def Apply(ftransform):
 
 
 def _doc(name):
-    known = get_global_func("transform.PassDoc")
-    if not known(name):  # a pass says what it does when it is made first
-        with contextlib.suppress(Exception):
-            get_global_func(_PREFIX + name)()
-    return known(name) or f"The pass `{name}`."
+    return pass_doc(_PREFIX, name)
 
 
 def __getattr__(name):

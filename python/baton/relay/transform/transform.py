@@ -11,6 +11,7 @@ from ...ir.transform import (
     Sequential,
     make_pass_decorator,
     module_pass,
+    pass_doc,
     sequential,
 )
 from . import _ffi_api
@@ -44,8 +45,7 @@ It cannot add or delete functions; those annotated SkipOptimization are left alo
 
 
 def _doc(name):
-    text = get_global_func("transform.PassDoc")(name)
-    return text or f"The pass `{name}`."
+    return pass_doc("relay._transform.", name)
 
 
 def build_config(opt_level=2, required_pass=None, disabled_pass=None, trace=None, instruments=None, config=None):
