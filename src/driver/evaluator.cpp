@@ -14,6 +14,7 @@
 #include <baton/runtime/c_backend_api.h>
 #include <baton/tir/interpreter.h>
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
@@ -32,8 +33,9 @@ using relay::Var;
 
 namespace {
 
-// Work up to which interpreting beats compiling (which takes some ten milliseconds). The work alone decides, not how often it
-// comes back: compiled code may round otherwise, and what a fold gives must not depend on what was folded before.
+// Work up to which interpreting beats compiling (which takes some ten milliseconds). The work alone decides, not how
+// often it comes back: compiled code may round otherwise, and what a fold gives must not depend on what was folded
+// before.
 constexpr int64_t kInterpretElements = 16 << 10;
 constexpr int64_t kInterpretSteps = 200 << 10;
 
@@ -229,7 +231,7 @@ class DriverEvaluator : public relay::Evaluator {
     return k;
   }
 
-  static ObjectRef Run(Kernel* k, const Array<ObjectRef>& args) {
+  static ObjectRef Run(Kernel* k, const Array<ObjectRef>& args, bool compiled = false) {
     std::vector<NDArray> buffers;
     for (const ObjectRef& a : args) FlattenValue(a, &buffers);
     int64_t elements = 0;
@@ -246,7 +248,7 @@ class DriverEvaluator : public relay::Evaluator {
       results.push_back(out);
     }
     for (const NDArray& a : buffers) elements += a.numel();
-    Execute(k, buffers, elements);
+    Execute(k, buffers, elements, compiled);
     return k->tuple ? ObjectRef(results) : results[0];
   }
 
@@ -268,11 +270,12 @@ class DriverEvaluator : public relay::Evaluator {
     return IsStatic(func->ret_type.defined() ? func->ret_type : Downcast<Type>(func->body->checked_type_));
   }
 
-  static void Execute(Kernel* k, const std::vector<NDArray>& buffers, int64_t elements) {
+  static void Execute(Kernel* k, const std::vector<NDArray>& buffers, int64_t elements, bool compiled) {
     runtime::EntryFunction entry = nullptr;
     {
       std::lock_guard lock(k->mutex);
-      if (elements <= kInterpretElements && !k->large) {
+      compiled = compiled || elements > kInterpretElements || k->large;
+      if (!compiled) {
         if (!k->loops.defined()) k->loops = relay::LowerPrimitive(k->func, "kernel", Target::Host());
       } else if (!k->code.entry) {
         Array<Expr> args(k->func->params.begin(), k->func->params.end());
@@ -288,7 +291,7 @@ class DriverEvaluator : public relay::Evaluator {
         body->checked_type_ = k->func->body->checked_type_;
         k->code = CompileGraph(Function(params, body), Target::Host(), 1);
       }
-      if (elements > kInterpretElements || k->large) entry = k->code.entry;
+      if (compiled) entry = k->code.entry;
     }
     if (!entry) {
       try {
@@ -299,7 +302,7 @@ class DriverEvaluator : public relay::Evaluator {
         std::lock_guard lock(k->mutex);
         k->large = true;
       }
-      Execute(k, buffers, elements);
+      Execute(k, buffers, elements, true);
       return;
     }
     std::vector<void*> io;
@@ -321,8 +324,10 @@ DriverEvaluator* const evaluator = [] {
 }  // namespace
 
 StaticKernel FindKernel(const Function& func) {
-  return [kernel = evaluator->Find(func)](const Array<ObjectRef>& args) {
-    return DriverEvaluator::Run(kernel.get(), args);
+  // A program that runs it, other than a fold, may compile what comes back.
+  constexpr int kCompileAfter = 8;
+  return [kernel = evaluator->Find(func), runs = std::make_shared<std::atomic<int>>(0)](const Array<ObjectRef>& args) {
+    return DriverEvaluator::Run(kernel.get(), args, runs->load() >= kCompileAfter || ++*runs > kCompileAfter);
   };
 }
 

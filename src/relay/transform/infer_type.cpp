@@ -995,7 +995,10 @@ Expr Inferencer::Write(const Expr& root, bool may_copy) {
   }
   Retyper retyper;
   for (const ExprNode* n : order_) {
-    if (n->IsInstance<ConstructorNode>() || n->IsInstance<ConstantNode>()) continue;
+    if (n->IsInstance<ConstructorNode>() || n->IsInstance<ConstantNode>()) {
+      if (!n->checked_type_.defined() && n->IsInstance<ConstantNode>()) n->checked_type_ = info_.Find(n)->type;
+      continue;
+    }
     retyper.One(n, info_.Find(n)->type, type_args_.Find(n));
   }
   return retyper.Get(root);

@@ -334,3 +334,12 @@ def test_fused_groups_may_be_named_and_given(body, want):
     x = np.array([0.5, -1, 0.25], "float32")
     for kind in ("debug", "vm"):
         np.testing.assert_allclose(relay.create_executor(kind, mod).evaluate()(x).numpy(), want(x), rtol=1e-5)
+
+
+def test_operators_beside_bare_constructors_are_fused():
+    """Type inference writes type arguments into `N`; what stands beside it keeps its types, constants too."""
+    mod = relay.fromtext("""#[version = "0.0.5"]
+        type L[A] { C(A), N, }
+        def @main(%n: int64, %c: bool) { if (%c) { N } else { C(subtract(%n, 1i64)) } }""")
+    assert "Primitive=1" in relay.transform.FuseOps()(relay.transform.InferType()(mod)).astext()
+    assert relay.create_executor("vm", mod).evaluate()(np.int64(3), False)[0].item() == 2
