@@ -9,7 +9,7 @@ from . import arguments
 from .compile import check_output
 from .errors import UsageError
 from .terminal import Progress, note
-from .values import write_file
+from .values import gather_shapes, write_file
 
 
 def add_parser(verbs, verb, text):
@@ -30,6 +30,7 @@ def add_parser(verbs, verb, text):
 
 
 def run(args: argparse.Namespace) -> int:
+    from ..driver.compiler import Source
     from ..explorer import explore
 
     if args.output == "-":
@@ -38,8 +39,9 @@ def run(args: argparse.Namespace) -> int:
     if arguments.kind_of_file(args.model) == "artifact":
         raise UsageError(f"`{args.model}` is compiled already; its passes have run", "baton explore model.onnx -o passes.html")
     with Progress("compiling", False):
+        shape = gather_shapes(Source.of(args.model).signature()[0], args.shape, {})
         page = explore(
-            args.model, target=args.target, opt_level=args.opt_level, shape={n: tuple(s) for n, s in args.shape.items()},
+            args.model, target=args.target, opt_level=args.opt_level, shape=shape,
             config=args.pass_config, disabled_pass=args.disable_pass, profile=not args.no_profile,
         )  # fmt: skip
     write_file(args.output, page.encode())

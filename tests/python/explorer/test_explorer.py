@@ -3,9 +3,11 @@
 
 import base64
 import json
+import os
 import re
 import shutil
 import subprocess
+import sys
 import zlib
 
 import numpy as np
@@ -89,6 +91,22 @@ def test_a_failing_pass_is_shown(tmp_path):
     data = _data(render(collect(h, "a </script> name", {"error": "no luck"})))
     assert data["steps"][-1]["status"] == "failed" and "no luck" in data["steps"][-1]["error"]
     assert "a &lt;/script> name" in render(collect(h, "a </script> name"))
+
+
+def test_the_command_line(tmp_path):
+    """A page; and for a shape that does not fit, an error that is no bug of ours, and no page."""
+    (tmp_path / "net.relay").write_text(TEXT)
+
+    def command(*arguments):
+        return subprocess.run([sys.executable, "-m", "baton", "explore", "net.relay", "--no-profile", *arguments], cwd=tmp_path,
+                              env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}, capture_output=True, text=True, timeout=120)
+
+    done = command("-o", "page.html")
+    assert done.returncode == 0, done.stderr
+    assert _data((tmp_path / "page.html").read_text())["title"] == "net.relay"
+    wrong = command("-o", "other.html", "--shape", "x=1,3,8,8")
+    assert wrong.returncode in (1, 2) and "x" in wrong.stderr and "internal error" not in wrong.stderr
+    assert not (tmp_path / "other.html").exists()
 
 
 # ---- In a browser
