@@ -41,7 +41,7 @@ def headers_of_node():
 
 
 @pytest.mark.skipif(headers_of_node() is None, reason="needs Node.js with its headers")
-def test_javascript(model, tmp_path):
+def test_javascript(model, tmp_path):  # GE-010
     """PF-018 MO-009: values, callbacks, errors both ways and a compiled model, from JavaScript."""
     addon = tmp_path / "baton.node"
     run(CC, *STRICT, f"-I{ROOT / 'include'}", f"-I{headers_of_node()}", ROOT / "examples/javascript/baton_node.c", "-o", addon, *LINK)
@@ -65,7 +65,7 @@ def home_of_java():
 
 
 @pytest.mark.skipif(home_of_java() is None, reason="needs a JDK")
-def test_java(model, tmp_path):
+def test_java(model, tmp_path):  # GE-010
     """PF-018 MO-009: the same from Java, from two threads."""
     include = home_of_java() / "include"
     run(CC, *STRICT, f"-I{ROOT / 'include'}", f"-I{include}", f"-I{include / 'linux'}", ROOT / "examples/java/baton_jni.c", "-o", tmp_path / "libbaton_jni.so", *LINK)

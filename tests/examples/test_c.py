@@ -33,7 +33,7 @@ def program(tmp_path_factory):
     return out
 
 
-def test_functions_callbacks_errors_tensors(program):
+def test_functions_callbacks_errors_tensors(program):  # GE-010
     """PF-016 PF-017: register, call, callback, error, containers, tensor, from C99."""
     assert run(program).splitlines() == [
         "myadd(1, 2) = 3",
@@ -47,7 +47,7 @@ def test_functions_callbacks_errors_tensors(program):
     ]
 
 
-def test_the_program_needs_the_runtime_alone(program):
+def test_the_program_needs_the_runtime_alone(program):  # GE-011
     """PF-020: no compiler library, no Python, no C++ of the program's own."""
     needed = re.findall(r"NEEDED.*\[(.*)\]", run("readelf", "-d", program))
     assert [n for n in needed if "baton" in n] == ["libbaton_runtime.so"]

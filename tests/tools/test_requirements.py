@@ -18,10 +18,12 @@ TESTS = ROOT / "tests"
 
 # Section -> how many numbers it has, from 001 on. A section joins this table once all its numbers have a test.
 SECTIONS = {
+    "GE": 15,  # the whole
     "OB": 22,  # objects
     "AT": 17,  # attributes
     "RF": 18,  # reflection, serialization
     "PF": 30,  # packed functions, the C interface
+    "CF": 33,  # constant folding
     "MO": 15,  # modules, devices' code
     "EX": 5,   # extension types
     "IR": 18,  # values and IR objects

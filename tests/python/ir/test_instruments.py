@@ -353,7 +353,7 @@ def _timed(**options):
     return timing
 
 
-def test_timing_is_a_tree():
+def test_timing_is_a_tree():  # GE-004
     text = _timed().render()
     lines = text.splitlines()
     assert [line.split(":")[0] for line in lines] == ["sequential", "  Same", "  Grow", "  Off", "  inner", "    Deep", "Fails", "Total"]
@@ -460,7 +460,7 @@ def _titles(text):
     return [line[6:] for line in text.splitlines() if line.startswith("// IR ")]
 
 
-def test_print_before_and_after():
+def test_print_before_and_after():  # GE-004
     assert _titles(_printed(before=True)) == ["before S", "before InferType", "after InferType", "before FoldConstant",
                                               "after FoldConstant", "before Same", "after Same", "after S"]
     assert _titles(_printed()) == ["after InferType", "after FoldConstant", "after Same", "after S"]
