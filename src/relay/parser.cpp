@@ -21,8 +21,6 @@ struct Binding {
 
 namespace {
 
-const void* TempKey(int64_t number) { return reinterpret_cast<const void*>(static_cast<uintptr_t>(number) + 1); }
-
 struct InfixOp {
   int precedence;
   const char* op;
@@ -143,7 +141,7 @@ void Parser::Close(const Mark& m) {
     local_log_.pop_back();
   }
   while (temp_log_.size() > m.temps) {
-    temps_[TempKey(temp_log_.back().first)] = temp_log_.back().second;
+    temps_.At(temp_log_.back().first) = std::move(temp_log_.back().second);
     temp_log_.pop_back();
   }
   while (type_log_.size() > m.types) {
@@ -175,7 +173,7 @@ Expr Parser::Local(const Token& t) {
 }
 
 Expr Parser::Temp(const Token& t) {
-  const Expr* e = temps_.Find(TempKey(t.number));
+  const Expr* e = temps_.Find(t.number);
   if (e && e->defined()) return *e;
   Note(t, fmt::format("`%{}` is not defined here", t.number), "",
        fmt::format("`%{} = ...;` must stand before, in this block or one around it", t.number));
@@ -272,7 +270,7 @@ bool Parser::Statement(std::vector<Binding>* lets, Expr* result) {
     Advance();
     Expr value = Expression();
     Expect(Tok::kSemicolon, "`;`", "after the value");
-    Expr& slot = temps_[TempKey(first.number)];
+    Expr& slot = temps_.At(first.number);
     temp_log_.emplace_back(first.number, slot);
     slot = value;
     return false;

@@ -14,6 +14,30 @@
 
 namespace baton::relay {
 
+/// What `%0`, `%1`, ... stand for now. Numbers mostly count up; those far beyond the others go to a table.
+class Temps {
+ public:
+  const Expr* Find(int64_t number) const {
+    const auto i = static_cast<size_t>(number);
+    return i < near_.size() ? &near_[i] : far_.Find(Key(number));
+  }
+  /// Made if there is none.
+  Expr& At(int64_t number) {
+    const auto i = static_cast<size_t>(number);
+    if (i >= near_.size()) {
+      if (i > near_.size() + kGap || far_.size()) return far_[Key(number)];
+      near_.resize(i + 1);
+    }
+    return near_[i];
+  }
+
+ private:
+  static const void* Key(int64_t number) { return reinterpret_cast<const void*>(static_cast<uintptr_t>(number) + 1); }
+  static constexpr size_t kGap = 1024;
+  std::vector<Expr> near_;
+  PointerMap<Expr> far_;  ///< none of them is within near_: it stops to grow when this begins
+};
+
 class Parser {
  public:
   static constexpr int kMaxNesting = 50'000;
@@ -134,7 +158,7 @@ class Parser {
 
   std::unordered_map<std::string_view, Var> locals_;
   std::vector<std::pair<std::string_view, Var>> local_log_;
-  PointerMap<Expr> temps_;
+  Temps temps_;
   std::vector<std::pair<int64_t, Expr>> temp_log_;
   std::unordered_map<std::string_view, Type> types_;
   std::vector<std::pair<std::string_view, Type>> type_log_;

@@ -194,6 +194,23 @@ TEST_CASE("what people write: operators, comments, blocks, trailing forms") {
   CHECK(ParseModule("")->functions.empty());
 }
 
+TEST_CASE("temporaries have any numbers, in any order, and end with their block") {
+  const Expr near = Parse("fn (%x: float32) { %0 = add(%x, %x); %1 = add(%0, %x); %2 = add(%1, %0); add(%2, %1) }");
+  for (const char* far :
+       {"fn (%x: float32) { %4000000 = add(%x, %x); %0 = add(%4000000, %x); %1 = add(%0, %4000000); add(%1, %0) }",
+        "fn (%x: float32) { %7 = add(%x, %x); %4000000 = add(%7, %x); %8 = add(%4000000, %7); add(%8, %4000000) }",
+        "fn (%x: float32) { %3 = add(%x, %x); %0 = add(%3, %x); %3 = add(%0, %3); add(%3, %0) }"}) {
+    CHECK(StructuralEqual(Parse(far), near, true));
+  }
+  for (const char* number : {"0", "4000000"}) {
+    const std::string n = number;
+    Refused(
+        ("#[version = \"0.0.5\"]\ndef @main(%x: bool) { if (%x) { %" + n + " = %x; %" + n + " } else { %" + n + " } }")
+            .c_str(),
+        "is not defined here");
+  }
+}
+
 TEST_CASE("spans point at what they are of") {
   Register();
   IRModule m = ParseModule("def @main(%x: float32) {\n  %0 = test.neg(%x);\n  test.add(%0,\n    %x)\n}\n", "a.relay");

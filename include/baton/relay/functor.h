@@ -94,6 +94,7 @@ class VisitCounter {
 class ExprMemo {
  public:
   struct value_type {
+    using ZeroIsDefault = void;
     Expr first, second;
   };
   using iterator = value_type*;

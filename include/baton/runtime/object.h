@@ -162,6 +162,7 @@ class ObjectPtr {
 class ObjectRef {
  public:
   using ContainerType = Object;
+  using ZeroIsDefault = void;  ///< for tables: a pointer, null by default, that its count does not know the place of
   ObjectRef() = default;
   explicit ObjectRef(ObjectPtr<Object> data) : data_(std::move(data)) {}
   bool defined() const { return data_.data_ != nullptr; }

@@ -13,6 +13,12 @@
 
 namespace baton {
 
+/// Whether a default V is all bytes zero, and a V may be moved by copying its bytes and forgetting the old place:
+/// numbers and pointers, and what says so by a member type `ZeroIsDefault`.
+template <class V>
+concept ZeroDefault = (std::is_trivially_default_constructible_v<V> && std::is_trivially_copyable_v<V>) ||
+                      requires { typename V::ZeroIsDefault; };
+
 template <class V>
 class PointerMap {
  public:
@@ -76,7 +82,7 @@ class PointerMap {
     V value{};
   };
   // Zeroed memory is a table of empty slots, as it is.
-  static constexpr bool kPlain = std::is_trivially_default_constructible_v<V> && std::is_trivially_copyable_v<V>;
+  static constexpr bool kZero = ZeroDefault<V>;
 
   /// Neighbours in memory are neighbours here, since they are visited one after the other: addresses are scattered by
   /// kilobytes, and keep their order within one.
@@ -97,14 +103,16 @@ class PointerMap {
   }
   static Slot* Make(size_t n) {
     auto* slots = static_cast<Slot*>(support::NewPages(n * sizeof(Slot)));
-    if constexpr (!kPlain) {
+    if constexpr (!kZero) {
       for (size_t i = 0; i < n; ++i) new (&slots[i]) Slot();
     }
     return slots;
   }
   static void Release(Slot* slots, size_t n) noexcept {
-    if constexpr (!kPlain) {
-      for (size_t i = 0; i < n; ++i) slots[i].~Slot();
+    if constexpr (!std::is_trivially_destructible_v<V>) {
+      for (size_t i = 0; i < n; ++i) {
+        if (!kZero || slots[i].key) slots[i].~Slot();
+      }
     }
     if (slots) support::DeletePages(slots, n * sizeof(Slot));
   }
@@ -121,9 +129,19 @@ class PointerMap {
     mask_ = n - 1;
     shift_ = 64 - __builtin_ctzll(n);
     for (size_t i = 0; i < had; ++i) {
-      if (old[i].key) slots_[Probe(old[i].key)] = std::move(old[i]);
+      if (!old[i].key) continue;
+      Slot& to = slots_[Probe(old[i].key)];
+      if constexpr (kZero) {
+        __builtin_memcpy(static_cast<void*>(&to), static_cast<const void*>(&old[i]), sizeof(Slot));
+      } else {
+        to = std::move(old[i]);
+      }
     }
-    Release(old, had);
+    if constexpr (kZero) {
+      if (old) support::DeletePages(old, had * sizeof(Slot));
+    } else {
+      Release(old, had);
+    }
   }
   static constexpr int kBlockBits = 10, kGrainBits = 5;
   static constexpr size_t kInBlock = (1 << (kBlockBits - kGrainBits)) - 1;

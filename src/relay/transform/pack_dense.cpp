@@ -4,10 +4,10 @@
 #include <baton/relay/op/make.h>
 #include <baton/relay/op/nn.h>
 #include <baton/relay/transform.h>
+#include <baton/support/pointer_map.h>
 
 #include <cstring>
 #include <map>
-#include <unordered_map>
 
 #include "relay/kernel/machine.h"
 #include "relay/kernel/plan.h"
@@ -39,8 +39,8 @@ NDArray PackPanels(const NDArray& weight, int64_t columns) {
 }
 
 /// How often each call is an argument.
-std::unordered_map<const Object*, int> CountUses(const Function& f) {
-  std::unordered_map<const Object*, int> uses;
+PointerMap<int> CountUses(const Function& f) {
+  PointerMap<int> uses;
   PostOrder(f, [&](const Expr& e) {
     if (const auto* c = e.as<CallNode>()) {
       for (const Expr& a : c->args) ++uses[a.get()];
@@ -124,7 +124,7 @@ class Packer : public MixedModeMutator {
   }
 
   kernel::Machine machine_;
-  std::unordered_map<const Object*, int> uses_;
+  PointerMap<int> uses_;
   std::map<std::pair<const Object*, int64_t>, Constant> packed_;
   std::vector<Constant> kept_;  // their addresses are keys
 };
