@@ -11,6 +11,7 @@
 #include <baton/ir/op.h>
 #include <baton/ir/structural.h>
 #include <baton/ir/type.h>
+#include <baton/runtime/interrupt.h>
 #include <baton/runtime/ndarray.h>
 #include <baton/runtime/registry.h>
 #include <baton/support/bytes.h>
@@ -135,6 +136,7 @@ class Saver {
   void Nodes(const Object* root) {
     stack_.push_back(root);
     while (!stack_.empty()) {
+      runtime::PollInterrupt();
       const Object* o = stack_.back();
       bool fresh = false;
       int64_t& number = numbers_.Insert(o, &fresh);
@@ -341,6 +343,7 @@ class Loader {
   }
 
   Any Value(JsonReader::Event e) {
+    runtime::PollInterrupt();
     switch (e) {
       case JsonReader::kNull:
         return Any();

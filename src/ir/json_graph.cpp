@@ -16,6 +16,7 @@
 #include <baton/ir/attrs.h>
 #include <baton/ir/module.h>
 #include <baton/ir/op.h>
+#include <baton/runtime/interrupt.h>
 #include <baton/runtime/params.h>
 #include <baton/support/bytes.h>
 #include <baton/support/json.h>
@@ -103,6 +104,7 @@ class GraphLoader {
     enum : char { kNew, kOpen, kDone };
     std::vector<size_t> stack{root}, refs;
     while (!stack.empty()) {
+      runtime::PollInterrupt();
       at_ = stack.back();
       if (state_[at_] == kDone) {
         stack.pop_back();

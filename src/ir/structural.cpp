@@ -10,6 +10,7 @@
 // what was visited before, so that two equal values hash alike however each is shared.
 #include <baton/ir/module.h>
 #include <baton/ir/structural.h>
+#include <baton/runtime/interrupt.h>
 #include <baton/runtime/registry.h>
 #include <baton/support/pages.h>
 #include <baton/support/pointer_map.h>
@@ -51,6 +52,7 @@ class Comparer {
   bool Equal(const Object* a, const Object* b) {
     Push(a, b, -1);
     while (!stack_.empty()) {
+      runtime::PollInterrupt();
       Item it = stack_.back();
       stack_.pop_back();
       if (!Step(it)) return false;

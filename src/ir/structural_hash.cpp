@@ -3,6 +3,7 @@
 #include <baton/ir/module.h>
 #include <baton/ir/op.h>
 #include <baton/ir/structural.h>
+#include <baton/runtime/interrupt.h>
 #include <baton/runtime/registry.h>
 #include <baton/support/hash.h>
 #include <baton/support/pages.h>
@@ -25,6 +26,7 @@ class Hasher {
     uint64_t result = 0;
     if (Enter(root, &result)) return result;
     while (!frames_.empty()) {
+      runtime::PollInterrupt();
       if (Advance(&result)) {
         if (frames_.empty()) break;
         Add(&frames_.back(), result);

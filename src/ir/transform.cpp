@@ -5,6 +5,7 @@
 #include <baton/ir/structural.h>
 #include <baton/ir/target.h>
 #include <baton/ir/transform.h>
+#include <baton/runtime/interrupt.h>
 #include <baton/runtime/registry.h>
 #include <baton/runtime/threading.h>
 #include <baton/support/nearest.h>
@@ -72,7 +73,7 @@ IRModule Pass::operator()(IRModule mod, const PassContext& ctx) const {
   PassInfo info = node->Info();
   if (!mod.defined()) throw runtime::ValueError("pass `" + info->name.str() + "` was given no module");
   // A front end that was asked to stop (Ctrl-C) says so by an error.
-  if (const PackedFunc* poll = runtime::Registry::Get("runtime.CheckSignals")) (*poll)();
+  runtime::CheckInterrupt();
   progress::Frame frame(node, mod);
   try {
     if (!ctx.InstrumentBeforePass(mod, info)) return mod;

@@ -227,6 +227,7 @@ void StorePythonError() {
     e->message = TextOf(exc);
     e->trace = FramesOf(exc);
     e->payload = ObjectRef(payload);
+    e->ends_work = !PyErr_GivenExceptionMatches(exc, PyExc_Exception);
     // Errors that came from C++ say their kind; others go by their class.
     PyObject* kind = PyObject_GetAttrString(exc, "kind");
     if (kind && PyUnicode_Check(kind)) e->kind = TextOf(kind);

@@ -85,9 +85,17 @@ void LoadLibrary(const char* path) {
   if (!handle) throw RuntimeError(std::string("cannot load ") + path + ": " + dlerror());
 }
 
+/// Python's, where signal handlers run.
+unsigned long main_thread = 0;  // NOLINT(google-runtime-int): Python's type
+void FindMainThread() {
+  nb::object ident = nb::module_::import_("threading").attr("main_thread")().attr("ident");
+  main_thread = nb::cast<unsigned long>(ident);  // NOLINT(google-runtime-int)
+}
+
 /// For loops of C++ that take long: raises KeyboardInterrupt and runs signal handlers if there are any.
 void CheckSignals() {
-  if (!MayEnterPython()) return;
+  // Python handles signals on its main thread alone; others need not wait for its lock.
+  if (PyThread_get_thread_ident() != main_thread || !MayEnterPython()) return;
   GilGuard gil;
   if (PyErr_CheckSignals()) {
     StorePythonError();
@@ -124,5 +132,6 @@ NB_MODULE(_core, m) {
   m.def("make_node", MakeByKey, "make_node(key, **fields): an object of a type key.");
   m.def("load_library", LoadLibrary, nb::arg("path"));
   m.def("flush_dropped", FlushDropped, "Frees Python objects that C++ dropped without the lock.");
+  FindMainThread();
   baton::Registry::Register("runtime.CheckSignals", true).set_body_typed(CheckSignals);
 }

@@ -4,7 +4,10 @@
 #include <baton/runtime/bytes.h>
 #include <baton/runtime/map.h>
 #include <baton/runtime/string.h>
+#include <baton/support/pages.h>
 
+#include <algorithm>
+#include <cstring>
 #include <string>
 #include <unordered_map>
 
@@ -359,12 +362,25 @@ bool ToAny(PyObject* x, Any* out) {
   }
 }
 
+/// A str; large ones that are ASCII go to large pages, as they are.
+static PyObject* NewText(const char* data, size_t size) {
+  constexpr size_t kLarge = 4 << 20;
+  if (size >= kLarge && std::all_of(data, data + size, [](char c) { return static_cast<signed char>(c) >= 0; })) {
+    PyObject* text = PyUnicode_New(static_cast<Py_ssize_t>(size), 127);
+    if (!text) return nullptr;
+    support::AdviseLarge(PyUnicode_DATA(text), size);
+    memcpy(PyUnicode_DATA(text), data, size);
+    return text;
+  }
+  return PyUnicode_DecodeUTF8(data, static_cast<Py_ssize_t>(size), "surrogateescape");
+}
+
 BATON_HOT PyObject* WrapOwned(Object* o) {
   uint32_t index = o->type_index();
   switch (index) {
     case TypeIndex::kRuntimeString: {
       auto* s = static_cast<StringObj*>(o);
-      PyObject* r = PyUnicode_DecodeUTF8(s->data, s->size, "surrogateescape");
+      PyObject* r = NewText(s->data, s->size);
       ObjectAccess::DecRef(o);
       return r;
     }

@@ -2,6 +2,7 @@
 #include <baton/ir/structural.h>
 #include <baton/relay/analysis.h>
 #include <baton/relay/functor.h>
+#include <baton/runtime/interrupt.h>
 #include <baton/runtime/registry.h>
 #include <baton/support/pointer_map.h>
 #include <relay/blocks.h>
@@ -47,6 +48,7 @@ class TypeVars {
   void InType(const Type& root) {
     std::vector<Type> stack{root};
     while (!stack.empty()) {
+      baton::runtime::PollInterrupt();
       Type t = stack.back();
       stack.pop_back();
       if (!t.defined()) continue;
@@ -160,6 +162,7 @@ TypeKind CheckKind(const Type& type, const IRModule& mod) {
   };
   if (!type.defined()) throw CompileError("a null type has no kind");
   while (!work.empty()) {
+    baton::runtime::PollInterrupt();
     Type t = work.back();
     work.pop_back();
     if (!seen.Add(t.get())) continue;
@@ -243,6 +246,7 @@ BATON_REGISTER_GLOBAL("relay.analysis.check_constant").set_body_typed([](Expr e)
   std::vector<const ExprNode*> work{e.get()};
   PointerSet seen;
   while (!work.empty()) {
+    baton::runtime::PollInterrupt();
     const ExprNode* n = work.back();
     work.pop_back();
     if (n->IsInstance<ConstantNode>() || !seen.Add(n)) continue;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <baton/relay/functor.h>
+#include <baton/runtime/interrupt.h>
 #include <relay/blocks.h>
 
 #include <utility>
@@ -41,6 +42,7 @@ Blocks::Blocks(const Expr& root) : order_(PostOrderNodes(root)) {
   top.in_place = true;
   // Users come before what they use, so the block of each node is known when its parts are looked at.
   for (size_t i = order_.size(); i-- > 0;) {
+    runtime::PollInterrupt();
     const ExprNode* n = order_[i];
     if (IsAtom(n)) continue;
     const int32_t here = info_[n].block;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <baton/runtime/interrupt.h>
 #include <relay/call_graph.h>
 
 #include <algorithm>
@@ -21,6 +22,7 @@ std::vector<std::vector<size_t>> CallGroups(const std::vector<std::vector<size_t
     if (index[root]) continue;
     std::vector<Visit> stack{{root, 0}};
     while (!stack.empty()) {
+      baton::runtime::PollInterrupt();
       auto& [v, edge] = stack.back();
       if (edge == 0 && !index[v]) {
         index[v] = low[v] = next++;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A pattern made ready for matching.
+#include <baton/runtime/interrupt.h>
 #include <relay/dataflow_matcher.h>
 
 namespace baton::relay {
@@ -130,6 +131,7 @@ PatternTable::PatternTable(const DFPattern& root) : keep_(root) {
   std::vector<int32_t> uses;
   std::vector<const Object*> stack{root.get()};
   while (!stack.empty()) {
+    baton::runtime::PollInterrupt();
     const Object* p = stack.back();
     if (!p) throw CompileError("a part of the pattern is null");
     Row row{.kind = KindOf(p), .pattern = p, .parts = {}};

@@ -439,6 +439,7 @@ std::vector<const ExprNode*> PostOrderNodes(const Expr& expr) {
   PointerMap<bool> seen;  // false: waits for its parts; true: listed
   std::vector<const ExprNode*> stack{expr.get()}, parts;
   while (!stack.empty()) {
+    runtime::PollInterrupt();
     const ExprNode* n = stack.back();
     bool fresh = false;
     bool& listed = seen.Insert(n, &fresh);

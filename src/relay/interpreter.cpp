@@ -5,6 +5,7 @@
 #include <baton/relay/evaluator.h>
 #include <baton/relay/functor.h>
 #include <baton/relay/op.h>
+#include <baton/runtime/interrupt.h>
 #include <baton/runtime/registry.h>
 #include <baton/support/stack.h>
 
@@ -53,6 +54,7 @@ class Interpreter {
       }
     };
     while (!stack.empty()) {
+      runtime::PollInterrupt();
       Expr e = stack.back().expr;
       if (ready(e)) {
         stack.pop_back();

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <baton/runtime/interrupt.h>
 #include <fmt/format.h>
 #include <relay/lexer.h>
 
@@ -39,6 +40,7 @@ std::string_view Lexer::Keep(std::string s) {
 }
 
 void Lexer::SkipSpace() {
+  runtime::PollInterrupt();
   for (;;) {
     while (at_ < text_.size()) {
       char c = text_[at_];

@@ -9,6 +9,7 @@
 #include <baton/ir/structural.h>
 #include <baton/relay/functor.h>
 #include <baton/relay/text.h>
+#include <baton/runtime/interrupt.h>
 #include <baton/runtime/registry.h>
 #include <baton/support/stack.h>
 #include <relay/blocks.h>
@@ -507,6 +508,7 @@ void Printer::Node(const ExprNode* n) {
 
 void Printer::Loop() {
   while (!tasks_.empty()) {
+    runtime::PollInterrupt();
     Task t = tasks_.back();
     tasks_.pop_back();
     switch (t.kind) {

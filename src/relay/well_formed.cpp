@@ -4,6 +4,7 @@
 #include <baton/relay/analysis.h>
 #include <baton/relay/functor.h>
 #include <baton/relay/op.h>
+#include <baton/runtime/interrupt.h>
 #include <baton/runtime/registry.h>
 #include <fmt/format.h>
 #include <relay/blocks.h>
@@ -66,6 +67,7 @@ void Verifier::Bind(const Var& var, int32_t block, int32_t also, const ExprNode*
 void Verifier::CheckType(const Type& type, const ExprNode* at) {
   std::vector<Type> stack{type};
   while (!stack.empty()) {
+    baton::runtime::PollInterrupt();
     Type t = stack.back();
     stack.pop_back();
     if (!t.defined()) {

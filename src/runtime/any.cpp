@@ -4,6 +4,7 @@
 #include <baton/runtime/bytes.h>
 #include <baton/runtime/map.h>
 #include <baton/runtime/string.h>
+#include <baton/support/pages.h>
 
 #include <cstdlib>
 #include <new>
@@ -46,9 +47,12 @@ void ThrowValueMismatch(const char* want, const BatonValue& got) {
   throw TypeError(text);
 }
 
+constexpr size_t kLargeText = 4 << 20;
+
 Object* NewStringObj(const char* data, size_t size) {
   // One allocation: the characters lie behind the object.
   void* mem = AllocBlock(sizeof(StringObj) + size + 1);
+  if (size >= kLargeText) support::AdviseLarge(mem, size);
   auto* s = new (mem) StringObj;
   char* chars = reinterpret_cast<char*>(s + 1);
   if (size) memcpy(chars, data, size);

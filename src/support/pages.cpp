@@ -48,4 +48,11 @@ void* EnlargePages(void* p, size_t old_bytes, size_t bytes) {
   return q;
 }
 
+void AdviseLarge(void* p, size_t bytes) noexcept {
+  constexpr size_t kLargePage = 2 << 20;
+  const auto at = reinterpret_cast<size_t>(p);
+  const size_t begin = (at + kLargePage - 1) & ~(kLargePage - 1), end = (at + bytes) & ~(kLargePage - 1);
+  if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
+}
+
 }  // namespace baton::support

@@ -3,6 +3,7 @@
 
 #include <baton/runtime/array.h>
 #include <baton/runtime/c_backend_api.h>
+#include <baton/runtime/interrupt.h>
 #include <baton/runtime/packed_func.h>
 #include <baton/support/text.h>
 
@@ -125,6 +126,7 @@ ObjectRef Machine::Run(int32_t function, std::vector<ObjectRef> args) {
 
   auto enter = [&](const Function* callee, int32_t dst, bool tail) {
     // The arguments are in `moved`.
+    runtime::PollInterrupt();
     if (tail) {
       regs_.resize(base);
     } else {

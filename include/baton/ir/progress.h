@@ -3,6 +3,7 @@
 #pragma once
 
 #include <baton/ir/module.h>
+#include <baton/runtime/interrupt.h>
 
 #include <atomic>
 #include <string>
@@ -51,8 +52,10 @@ inline void AtFunction(const GlobalVar& var) {
   if (watched.load(std::memory_order_relaxed) != 0) [[unlikely]]
     NoteFunction(var);
 }
-/// A traversal says which expression it visits: one load of a variable that does not change.
+/// A traversal says which expression it visits, and stops when the user wants to: a load of a variable that does not
+/// change, and a counter.
 inline void AtExpr(const ObjectRef& expr) {
+  runtime::PollInterrupt();
   if (asked.load(std::memory_order_relaxed) != 0) [[unlikely]]
     NoteExpr(expr);
 }

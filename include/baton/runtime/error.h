@@ -17,9 +17,10 @@ class ErrorObj : public Object {
   static constexpr const char* _type_key = "runtime.Error";
   static constexpr uint32_t _type_index = TypeIndex::kRuntimeError;
   std::string kind;  ///< "CompileError", "RuntimeError", "InternalError", "TypeError", ... ; Python picks a class by it
-  std::string message;  ///< what was seen, the rule, a way out
-  std::string trace;    ///< functions that it passed, a line each, innermost first: "file:line name" or "C++ name"
-  ObjectRef payload;    ///< owned and opaque: a foreign exception that must come out as the same object
+  std::string message;     ///< what was seen, the rule, a way out
+  std::string trace;       ///< functions that it passed, a line each, innermost first: "file:line name" or "C++ name"
+  ObjectRef payload;       ///< owned and opaque: a foreign exception that must come out as the same object
+  bool ends_work = false;  ///< no failure: the user or the front end wants an end (KeyboardInterrupt, SystemExit)
   BATON_DECLARE_FINAL_OBJECT_INFO(ErrorObj, Object)
 };
 
@@ -31,6 +32,8 @@ class BATON_DLL Error : public std::exception {
   const char* what() const noexcept override { return obj_->message.c_str(); }
   const std::string& kind() const { return obj_->kind; }
   const std::string& message() const { return obj_->message; }
+  /// Who catches errors to go on in another way lets those pass that say so.
+  bool ends_work() const { return obj_->ends_work; }
   ErrorObj* get() const { return obj_.get(); }
   const ObjectPtr<ErrorObj>& object() const { return obj_; }
 

@@ -20,6 +20,9 @@ BATON_DLL void DeletePages(void* p, size_t bytes) noexcept;
 /// std::bad_alloc, with the old memory as it was.
 BATON_DLL void* EnlargePages(void* p, size_t old_bytes, size_t bytes);
 
+/// Memory of malloc's, about to be filled from end to end: large pages where it is large.
+BATON_DLL void AdviseLarge(void* p, size_t bytes) noexcept;
+
 /// A stack of plain values that grows without copying once it is large.
 template <class T>
 class PageStack {

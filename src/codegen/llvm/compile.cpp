@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // LLVM's passes and object emission; functions are spread over compile threads.
 #include <baton/codegen/codegen.h>
+#include <baton/runtime/interrupt.h>
 #include <baton/tir/functor.h>
 #include <baton/tir/lower.h>
 #include <llvm-c/Analysis.h>
@@ -11,12 +12,13 @@
 #include <llvm-c/Transforms/PassBuilder.h>
 
 #include <algorithm>
+#include <memory>
 #include <mutex>
 #include <optional>
-#include <thread>
 #include <vector>
 
 #include "codegen/llvm/emitter.h"
+#include "codegen/llvm/jobs.h"
 
 namespace baton::codegen {
 namespace {
@@ -201,34 +203,31 @@ ObjectCode CompileToObjects(const IRModule& mod, const Target& target, int num_t
     load[p] += n;
   }
   ObjectCode code;
-  code.objects.resize(parts);
   code.debug = debug;
   for (const auto& [var, func] : all) {
     std::string symbol = SymbolOf(var, func), shown = DisplayName(func, symbol);
     if (shown != symbol) code.display_names.push_back({symbol, shown});
   }
-  std::vector<std::exception_ptr> errors(parts);
-  auto work = [&](size_t p) {
-    try {
-      std::sort(split[p].begin(), split[p].end());
-      std::vector<Named> functions;
-      for (size_t i : split[p]) functions.push_back(all[i]);
+  std::vector<Job> jobs;
+  auto objects = std::make_shared<std::vector<std::string>>(parts);
+  for (size_t p = 0; p < parts; ++p) {
+    std::sort(split[p].begin(), split[p].end());
+    std::vector<Named> functions;
+    for (size_t i : split[p]) functions.push_back(all[i]);
+    // Owns all that it uses: LLVM cannot be stopped, so a job that nobody waits for any more ends by itself.
+    jobs.push_back([=](const std::atomic<bool>& stop) {
       Machine machine(target);
       CompiledModule m;
       Emit(&m, machine, target, mod, functions, p == 0, debug);
+      if (stop) return;
       Optimize(&m, machine, target);
-      code.objects[p] = Write(&m, machine, LLVMObjectFile);
-    } catch (...) {
-      errors[p] = std::current_exception();
-    }
-  };
-  std::vector<std::thread> threads;
-  for (size_t p = 1; p < parts; ++p) threads.emplace_back(work, p);
-  work(0);
-  for (std::thread& t : threads) t.join();
-  for (const std::exception_ptr& e : errors) {
-    if (e) std::rethrow_exception(e);
+      if (stop) return;
+      (*objects)[p] = Write(&m, machine, LLVMObjectFile);
+    });
   }
+  // Of no front end, the calling thread works too.
+  RunJobs(std::move(jobs), runtime::HasInterrupts() ? runtime::CheckInterrupt : nullptr);
+  code.objects = std::move(*objects);
   // What the schedules rely on; LLVM's finer choices follow from the processor.
   for (const char* f : {"avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512vnni",
                         "avx512bf16", "amx-tile", "amx-bf16", "amx-int8"}) {

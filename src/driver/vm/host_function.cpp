@@ -69,7 +69,8 @@ Function Specialize(const Function& f, const Array<Type>& types) {
   Type result;
   try {
     result = relay::transform::InferTypeOf(body);
-  } catch (const Error&) {
+  } catch (const Error& e) {
+    if (e.ends_work()) throw;
     return Function();
   }
   std::vector<TensorType> flat;

@@ -2,8 +2,9 @@
 #include <baton/relay/functor.h>
 #include <baton/relay/op.h>
 #include <baton/relay/transform.h>
+#include <baton/runtime/interrupt.h>
+#include <baton/support/pointer_map.h>
 
-#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -39,8 +40,7 @@ class EffectFinder : public MixedModeVisitor {
 /// Counts uses of variables, then drops bindings that nobody uses and whose value has no effect.
 class Eliminator : public MixedModeMutator {
  public:
-  Eliminator(std::unordered_map<const Object*, int64_t> uses, bool inline_once)
-      : uses_(std::move(uses)), inline_once_(inline_once) {}
+  Eliminator(PointerMap<int64_t> uses, bool inline_once) : uses_(std::move(uses)), inline_once_(inline_once) {}
 
  private:
   using MixedModeMutator::VisitExpr_;
@@ -59,14 +59,13 @@ class Eliminator : public MixedModeMutator {
     if ((n == 0 && !effects_.Find(op->value)) || (n == 1 && Inlined(op))) return body;
     return MixedModeMutator::PostVisitLet_(op, value, body);
   }
-  std::unordered_map<const Object*, int64_t> uses_;
+  PointerMap<int64_t> uses_;
   EffectFinder effects_;
   bool inline_once_;
 };
 
-std::unordered_map<const Object*, int64_t> CountUses(const Expr& root) {
-  std::unordered_map<const Object*, int64_t> uses;
-  std::unordered_map<const Object*, Expr> value_of;
+PointerMap<int64_t> CountUses(const Expr& root) {
+  PointerMap<int64_t> uses;
   auto use = [&](const Expr& e) {
     if (e.as<VarNode>()) ++uses[e.get()];
   };
@@ -111,6 +110,7 @@ IRModule RemoveUnreached(const IRModule& mod, const Array<String>& entries) {
   };
   for (const String& n : entries) reach(GlobalVar(n));
   while (!work.empty()) {
+    baton::runtime::PollInterrupt();
     BaseFunc f = mod->Lookup(work.back());
     work.pop_back();
     if (f.as<FunctionNode>()) {

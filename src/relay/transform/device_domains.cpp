@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <baton/runtime/interrupt.h>
 #include <baton/support/stack.h>
 #include <relay/transform/device_domains.h>
 
@@ -121,6 +122,7 @@ DeviceDomains::Source DeviceDomains::Nearest(Id leaf) const {
   std::vector<Id> queue{leaf};
   seen[leaf] = true;
   for (size_t q = 0; q < queue.size(); ++q) {
+    baton::runtime::PollInterrupt();
     Id i = queue[q];
     if (source[i] >= 0) return sources_[source[i]];
     for (int32_t k = adjacent.first[i]; k < adjacent.first[i + 1]; ++k) {
@@ -145,6 +147,7 @@ std::vector<DeviceDomains::Cause> DeviceDomains::Causes() const {
     queue.push_back(sources_[i].leaf);
   }
   for (size_t q = 0; q < queue.size(); ++q) {
+    baton::runtime::PollInterrupt();
     Id i = queue[q];
     for (int32_t k = adjacent.first[i]; k < adjacent.first[i + 1]; ++k) {
       const Edge& e = edges_[adjacent.edge[k]];

@@ -3,6 +3,7 @@
 #include <baton/relay/functor.h>
 #include <baton/relay/op.h>
 #include <baton/relay/transform.h>
+#include <baton/runtime/interrupt.h>
 
 #include <algorithm>
 #include <unordered_map>
@@ -173,6 +174,7 @@ class ConstantFolder : public MixedModeMutator {
     size_t n = 0;
     std::vector<Expr> work{e};
     while (!work.empty()) {
+      baton::runtime::PollInterrupt();
       Expr x = work.back();
       work.pop_back();
       if (const auto* c = x.as<ConstantNode>()) n += c->data.nbytes();

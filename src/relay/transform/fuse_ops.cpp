@@ -4,6 +4,7 @@
 #include <baton/relay/op.h>
 #include <baton/relay/op/annotation.h>
 #include <baton/relay/transform.h>
+#include <baton/runtime/interrupt.h>
 #include <baton/support/pointer_map.h>
 
 #include <algorithm>
@@ -95,7 +96,10 @@ class Fuser {
     Build(func);
     Dominators();
     for (int phase = 0; phase < 2; ++phase) {
-      for (int i = 0; i < static_cast<int>(nodes_.size()); ++i) TryFuse(i, phase);
+      for (int i = 0; i < static_cast<int>(nodes_.size()); ++i) {
+        baton::runtime::PollInterrupt();
+        TryFuse(i, phase);
+      }
     }
     return Rewrite(func);
   }
@@ -173,6 +177,7 @@ class Fuser {
 
   void Dominators() {
     for (int i = static_cast<int>(nodes_.size()) - 1; i >= 0; --i) {
+      baton::runtime::PollInterrupt();
       GraphNode& n = nodes_[i];
       std::span<const int> consumers = Consumers(n);
       if (n.external || consumers.empty()) continue;  // ipdom -1, depth 0
@@ -197,6 +202,7 @@ class Fuser {
     size_t count = 1;  // the post-dominator
     std::vector<int> work{from};
     while (!work.empty()) {
+      baton::runtime::PollInterrupt();
       int i = work.back();
       work.pop_back();
       for (int c : Consumers(nodes_[i])) {
@@ -266,6 +272,7 @@ class Fuser {
     const int search = --searches_;
     std::vector<int> work(Consumers(nodes_[from]).begin(), Consumers(nodes_[from]).end());
     while (!work.empty()) {
+      baton::runtime::PollInterrupt();
       int i = work.back();
       work.pop_back();
       if (nodes_[i].seen == search) continue;

@@ -9,6 +9,7 @@
 #include <baton/relay/op/make.h>
 #include <baton/relay/op/transform.h>
 #include <baton/relay/transform.h>
+#include <baton/runtime/interrupt.h>
 #include <baton/runtime/registry.h>
 #include <baton/support/pointer_map.h>
 #include <baton/support/stack.h>
@@ -213,6 +214,7 @@ Adjoint Ones(const Expr& value, const Type& type) {
 void CheckTensors(const Expr& e, const char* what) {
   std::vector<Type> stack{TypeOf(e)};
   while (!stack.empty()) {
+    baton::runtime::PollInterrupt();
     Type t = stack.back();
     stack.pop_back();
     if (const auto* tuple = t.as<TupleTypeNode>()) {

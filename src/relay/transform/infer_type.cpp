@@ -18,6 +18,7 @@
 #include <baton/relay/op.h>
 #include <baton/relay/text.h>
 #include <baton/relay/transform.h>
+#include <baton/runtime/interrupt.h>
 #include <baton/runtime/registry.h>
 #include <baton/support/nearest.h>
 #include <fmt/format.h>
@@ -36,6 +37,7 @@ enum class Mode { kNew, kParts, kAll };
 struct Again {};
 
 struct Info {
+  using ZeroIsDefault = void;
   Type type;
   bool changed = false;  ///< differs from the type that the node has, or it has none
 };
@@ -210,7 +212,10 @@ thread_local int64_t visited = 0;
 
 void Inferencer::Walk(const Expr& root) {
   Need(root);
-  while (!stack_.empty()) Step();
+  while (!stack_.empty()) {
+    runtime::PollInterrupt();
+    Step();
+  }
 }
 
 void Inferencer::Done(const ExprNode* n, Type type) {
@@ -748,6 +753,7 @@ bool Inferencer::Relation(const CallNode* call, const Type& result, bool last) {
   } catch (const runtime::InternalError&) {
     throw;
   } catch (const runtime::Error& e) {
+    if (e.ends_work()) throw;
     std::string message = e.message();
     if (message.rfind("[R", 0) == 0)
       message = fmt::format("[{} {}", op->name.view(), message.substr(1));

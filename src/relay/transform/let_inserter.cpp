@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <baton/relay/functor.h>
 #include <baton/relay/op.h>
+#include <baton/runtime/interrupt.h>
 #include <relay/blocks.h>
 #include <relay/transform/let_inserter.h>
 
@@ -65,6 +66,7 @@ class LetInserter {
 /// For kBlocks: what is to be bound.
 void LetInserter::FindShared() {
   for (const ExprNode* n : blocks_.order()) {
+    baton::runtime::PollInterrupt();
     if (IsAtom(n) || IsPrimitive(n)) continue;
     const Blocks::Info info = blocks_.Of(n);
     ForEachEdge(n, [&](const ExprNode* part, int own, bool) {
@@ -76,6 +78,7 @@ void LetInserter::FindShared() {
   // A binding is evaluated before the rest of its block, so what has effects is bound too, and stays in order.
   PointerSet impure = ImpureNodes(root_);
   for (const ExprNode* n : blocks_.order()) {
+    baton::runtime::PollInterrupt();
     if (!IsAtom(n) && !n->IsInstance<FunctionNode>() && impure.Has(n) && !blocks_.Of(n).in_place) bound_.Add(n);
   }
 }
@@ -84,6 +87,7 @@ void LetInserter::Visit(const ExprNode* root) {
   std::vector<Frame> stack{{root, 0}};
   std::vector<const ExprNode*> parts;
   while (!stack.empty()) {
+    baton::runtime::PollInterrupt();
     const ExprNode* n = stack.back().n;
     const uint32_t phase = stack.back().phase++;
     if (phase == 0 && rep_.Has(n)) {
@@ -255,6 +259,7 @@ PointerSet ImpureNodes(const Expr& expr) {
   for (const ExprNode* n : order) calls = calls || OwnEffect(n, false) || n->IsInstance<GlobalVarNode>();
   PointerSet impure;
   for (const ExprNode* n : order) {
+    baton::runtime::PollInterrupt();
     bool found = OwnEffect(n, calls);
     if (!n->IsInstance<FunctionNode>()) ForEachPart(n, [&](const ExprNode* p) { found = found || impure.Has(p); });
     if (found) impure.Add(n);

@@ -7,6 +7,7 @@
 #include <baton/relay/functor.h>
 #include <baton/relay/op.h>
 #include <baton/relay/transform.h>
+#include <baton/runtime/interrupt.h>
 #include <baton/support/stack.h>
 #include <relay/call_graph.h>
 #include <relay/type_solver.h>
@@ -263,6 +264,7 @@ class Evaluation {
         work.emplace_back(a[static_cast<int64_t>(i)], b[static_cast<int64_t>(i)]);
     };
     while (!work.empty()) {
+      baton::runtime::PollInterrupt();
       auto [p, t] = work.back();
       work.pop_back();
       if (!p.defined() || !t.defined()) continue;
@@ -554,7 +556,8 @@ class Evaluation {
       out = Evaluator::Get().EvalOp(GetRef<Op>(op), call->attrs, values);
     } catch (const runtime::InternalError&) {
       throw;
-    } catch (const runtime::Error&) {
+    } catch (const runtime::Error& e) {
+      if (e.ends_work()) throw;
       return nullptr;  // if it runs at all, it says so then
     }
     return FromValue(out, call->span);
@@ -645,6 +648,7 @@ class Evaluation {
     std::vector<std::pair<Pattern, PValue>> work{{pattern, value}};
     Answer answer = kYes;
     while (!work.empty()) {
+      baton::runtime::PollInterrupt();
       auto [p, v] = work.back();
       work.pop_back();
       if (p.as<PatternWildcardNode>()) continue;

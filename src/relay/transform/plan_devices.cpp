@@ -14,6 +14,7 @@
 #include <baton/relay/op/annotation.h>
 #include <baton/relay/op/make.h>
 #include <baton/relay/transform.h>
+#include <baton/runtime/interrupt.h>
 #include <baton/runtime/registry.h>
 #include <fmt/format.h>
 #include <relay/blocks.h>
@@ -182,6 +183,7 @@ class BodyPlan {
 
  private:
   struct Info {
+    using ZeroIsDefault = void;
     Id dom = 0;
     Id aux = 0;
     uint32_t uses = 0;
@@ -444,6 +446,7 @@ void BodyPlan::Constrain() {
   for (const auto& [var, func] : funcs_) {
     orders_.push_back(PostOrderNodes(func));
     for (const ExprNode* n : orders_.back()) {
+      baton::runtime::PollInterrupt();
       ForEachPart(n, [&](const ExprNode* part) {
         if (!part || !HasDomain(part)) return;
         Dom(part);
@@ -453,6 +456,7 @@ void BodyPlan::Constrain() {
   }
   for (const auto& order : orders_) {
     for (const ExprNode* n : order) {
+      baton::runtime::PollInterrupt();
       if (!IsAtom(n)) Node(n);
     }
   }
@@ -672,6 +676,7 @@ void BodyPlan::Say(const std::string& function) {
                        there);
   };
   for (const ExprNode* n : orders_[0]) {
+    baton::runtime::PollInterrupt();
     if (!HasDomain(n)) continue;
     const Id dom = Dom(n);
     if (DeviceDomains::IsFunction(dom) || IsUnit(TypeOf(n))) continue;
@@ -685,6 +690,7 @@ void BodyPlan::Say(const std::string& function) {
 
 Function BodyPlan::Rewrite(const Function& func, const std::string& name) {
   for (const ExprNode* n : orders_[0]) {
+    baton::runtime::PollInterrupt();
     if (HasDomain(n)) made_[n] = IsAtom(n) ? GetRef<Expr>(n) : Rebuild(n);
   }
   if (mod_->report) Say(name);
@@ -703,6 +709,7 @@ ModulePlan::ModulePlan(const IRModule& mod, int64_t default_device, PlacementRep
   }
   std::vector<std::vector<size_t>> calls(entries_.size());
   for (size_t i = 0; i < entries_.size(); ++i) {
+    baton::runtime::PollInterrupt();
     for (const ExprNode* n : PostOrderNodes(entries_[i].func)) {
       if (!n->IsInstance<GlobalVarNode>()) continue;
       auto it = index_.find(static_cast<const GlobalVarNode*>(n)->name_hint.view());
@@ -838,6 +845,7 @@ void ModulePlan::Plan(const Demand& demand) {
 IRModule ModulePlan::Run() {
   auto drain = [&] {
     while (done_ < work_.size() && errors_.empty()) {
+      baton::runtime::PollInterrupt();
       Demand d = work_[done_++];
       Plan(d);
     }
@@ -848,9 +856,11 @@ IRModule ModulePlan::Run() {
     drain();
   };
   for (size_t i = 0; i < entries_.size(); ++i) {
+    baton::runtime::PollInterrupt();
     if (!entries_[i].called || entries_[i].var->name_hint == "main") open(i);
   }
   for (size_t i = 0; i < entries_.size() && errors_.empty(); ++i) {
+    baton::runtime::PollInterrupt();
     if (!entries_[i].planned) open(i);
   }
   errors_.ThrowIfAny(PassContext::Current()->diag_ctx);

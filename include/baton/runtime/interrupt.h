@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Long loops see that the user wants to stop.
+#pragma once
+
+#include <baton/support/export.h>
+
+#include <cstdint>
+
+namespace baton::runtime {
+
+namespace detail {
+extern BATON_DLL constinit thread_local uint32_t interrupt_steps __attribute__((tls_model("initial-exec")));
+}  // namespace detail
+
+/// Asks the front end whether the user wants to stop (Ctrl-C), at most every 20 ms; throws then what the front end
+/// raises. The front end registers the question as "runtime.CheckSignals"; without one nothing happens.
+BATON_DLL void CheckInterrupt();
+/// Whether there is a front end to ask.
+BATON_DLL bool HasInterrupts();
+
+/// What a loop over a program calls at each step, an addition and a comparison most of the time:
+///     for (const Node& n : million_nodes) {
+///       PollInterrupt();
+///       ...
+inline void PollInterrupt() {
+  if ((++detail::interrupt_steps & 0xfff) == 0) [[unlikely]]
+    CheckInterrupt();
+}
+
+}  // namespace baton::runtime
