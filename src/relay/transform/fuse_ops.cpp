@@ -6,6 +6,7 @@
 #include <baton/relay/transform.h>
 #include <baton/runtime/interrupt.h>
 #include <baton/support/pointer_map.h>
+#include <relay/transform/type_keeper.h>
 
 #include <algorithm>
 #include <span>
@@ -44,6 +45,7 @@ bool SameShape(const Expr& a, const Expr& b) {
   return true;
 }
 
+/// What a kernel takes and gives: tensors of known shapes, and tuples of them, which do not nest.
 bool StaticType(const Type& type) {
   if (const auto* tensor = type.as<TensorTypeNode>()) {
     for (const PrimExpr& d : tensor->shape) {
@@ -51,19 +53,10 @@ bool StaticType(const Type& type) {
     }
     return true;
   }
-  std::vector<Type> work{type};
-  while (!work.empty()) {
-    Type t = work.back();
-    work.pop_back();
-    if (const auto* tensor = t.as<TensorTypeNode>()) {
-      for (const PrimExpr& d : tensor->shape) {
-        if (DimOf(d) < 0) return false;
-      }
-    } else if (const auto* tuple = t.as<TupleTypeNode>()) {
-      work.insert(work.end(), tuple->fields.begin(), tuple->fields.end());
-    } else {
-      return false;
-    }
+  const auto* tuple = type.as<TupleTypeNode>();
+  if (!tuple) return false;
+  for (const Type& t : tuple->fields) {
+    if (!t.as<TensorTypeNode>() || !StaticType(t)) return false;
   }
   return true;
 }
@@ -313,21 +306,14 @@ class Fuser {
 
   /// Kernels: groups whose last member is an operator call. Others stay as they are.
   Expr Rebuild(const Function& func) {
-    struct Mut : MixedModeMutator {
+    struct Mut : TypeKeeper {
+      using TypeKeeper::Rewrite_;
+      using TypeKeeper::VisitExpr_;
       Fuser* f;
-      // Grouping changes no type; a typed call must not have untyped arguments, since its parts are trusted.
-      static Expr Typed(const ExprNode* pre, Expr post) {
-        if (!post->checked_type_.defined() && pre->checked_type_.defined())
-          post->checked_type_ = Downcast<Type>(pre->checked_type_);
-        return post;
-      }
       Expr Rewrite_(const CallNode* pre, const Expr& post) final { return Typed(pre, f->Emit(pre, post, this)); }
-      Expr Rewrite_(const TupleNode* pre, const Expr& post) final { return Typed(pre, post); }
-      Expr Rewrite_(const TupleGetItemNode* pre, const Expr& post) final { return Typed(pre, post); }
       Expr VisitExpr_(const FunctionNode* op) final {
         // Functions that are kernels already stay.
-        if (op->HasNonzeroAttr(attr::kPrimitive)) return GetRef<Expr>(op);
-        return MixedModeMutator::VisitExpr_(op);
+        return op->HasNonzeroAttr(attr::kPrimitive) ? GetRef<Expr>(op) : TypeKeeper::VisitExpr_(op);
       }
     } m;
     m.f = this;

@@ -6,6 +6,7 @@
 #include <baton/relay/transform.h>
 #include <baton/runtime/registry.h>
 #include <relay/transform/let_inserter.h>
+#include <relay/transform/type_keeper.h>
 
 #include <cmath>
 
@@ -128,7 +129,7 @@ Exactness Allowed(const PassContext& ctx) {
   throw runtime::ValueError("the option `fp` is \"" + fp.str() + "\"; it is \"strict\", \"contract\" or \"fast\"");
 }
 
-class Simplifier : public MixedModeMutator {
+class Simplifier : public TypeKeeper {
  public:
   Simplifier(const Expr& root, const IRModule& mod, Exactness allowed, Array<String>* trace)
       : allowed_(allowed), trace_(trace), mod_(mod), impure_(ImpureNodes(root)) {
@@ -136,17 +137,17 @@ class Simplifier : public MixedModeMutator {
   }
 
  private:
-  using MixedModeMutator::VisitExpr_;
+  using TypeKeeper::Rewrite_;
+  using TypeKeeper::VisitExpr_;
   Expr VisitExpr_(const FunctionNode* f) final {
     // Fusion groups are compiled as they are; a composite function is what a code generator asked for.
     if (f->HasNonzeroAttr(attr::kPrimitive) || (f->attrs.defined() && f->attrs->dict.count("Composite"))) {
       return GetRef<Expr>(f);
     }
-    return MixedModeMutator::VisitExpr_(f);
+    return TypeKeeper::VisitExpr_(f);
   }
   Expr Rewrite_(const CallNode* pre, const Expr& post) final {
-    // Rewrites keep types, so a call that was built anew has the type it had.
-    if (!post->checked_type_.defined()) post->checked_type_ = pre->checked_type_;
+    Typed(pre, post);
     if (impure_.Has(pre)) return Known(pre, post);  // a row may drop an operand, and effects with it
     Expr e = post;
     for (;;) {
@@ -185,9 +186,8 @@ class Simplifier : public MixedModeMutator {
     return Known(pre, post);
   }
   Expr Known(const ExprNode* pre, const Expr& post) {
-    if (!post->checked_type_.defined()) post->checked_type_ = pre->checked_type_;
     memo_[post] = post;
-    return post;
+    return Typed(pre, post);
   }
   void Note(const char* row) {
     if (trace_) trace_->push_back(String(row));

@@ -377,6 +377,41 @@ def test_placement_report(tmp_path):
     assert command("--default", "toaster").returncode == 2
 
 
+def _untyped(mod):
+    """Expressions of main without a type: operators and constructors have none of their own."""
+    out = []
+
+    def look(e):
+        try:
+            e.checked_type  # noqa: B018
+        except ValueError:
+            if not isinstance(e, (tvm.ir.Op, relay.Constructor)):
+                out.append(e)
+
+    relay.analysis.post_order_visit(mod["main"], look)
+    return out
+
+
+_TYPED = {
+    "let and function": "let %f = fn (%n: int32) -> int32 { if (less(%n, 0)) { %n } else { %f(subtract(%n, multiply(1, 1))) } }; negative(multiply(%x, 1f))",
+    "if": "if (less(sum(multiply(%x, 1f)), 1f)) { multiply(%x, 1f) } else { %y }",
+    "match": "match ((multiply(%x, 1f), %y)) { (%a, %b) => { add(multiply(%a, 1f), %b) } }",
+    "references": "let %r = ref(multiply(%x, 1f)); let %u = ref_write(%r, multiply(%y, 1f)); ref_read(%r)",
+}
+
+
+@pytest.mark.parametrize("name", ["FuseOps", "SimplifyExpr"])
+@pytest.mark.parametrize("inner", _TYPED)
+def test_passes_that_keep_types_leave_none_out(inner, name):
+    """Inference trusts the parts of what has a type; PlanDevices takes what it finds."""
+    typed = _typed(_main(f"exp({{ {_TYPED[inner]} }})"))
+    new = relay.transform.InferType()(getattr(relay.transform, name)()(typed))
+    assert not new.same_as(typed)
+    assert _untyped(new) == []
+    planned = relay.transform.PlanDevices()(new)
+    assert relay.analysis.well_formed(planned) and _untyped(planned) == []
+
+
 def test_deep_programs():
     x = relay.var("x", shape=(4,))
     e = x
