@@ -46,6 +46,13 @@ bool IsAnnotation(const CallNode* call) {
   return op && (op->name == "on_device" || op->name == "annotation.on_device");
 }
 
+/// What annotations stand around.
+const ExprNode* Bare(const ExprNode* n) {
+  for (const auto* c = As<CallNode>(n); c && IsAnnotation(c) && c->args.size() == 1; c = As<CallNode>(n))
+    n = c->args[0].get();
+  return n;
+}
+
 bool IsStatic(const Expr& e) {
   std::vector<TensorType> flat;
   return e->checked_type_.defined() && FlattenType(Downcast<Type>(e->checked_type_), &flat);
@@ -220,10 +227,14 @@ std::vector<const ExprNode*> FunctionBuilder::CapturesOf(const FunctionNode* f) 
   while (!stack.empty()) {
     const ExprNode* n = stack.back();
     stack.pop_back();
+    if (!registers_.Has(n)) n = Bare(n);
     if (const auto* l = As<LetNode>(n); l && !registers_.Has(n)) {
-      // The value runs even if nobody reads the variable.
       stack.push_back(l->body.get());
-      stack.push_back(l->value.get());
+      // The value runs even if nobody reads the variable, but another name for what is there already takes nothing.
+      const ExprNode* value = Resolve(l->value).get();
+      const relay::Blocks::Info* info = registers_.Has(value) ? nullptr : blocks.Find(value);
+      const bool here = info && !relay::IsAtom(value) && blocks.Within(info->block, own);
+      if (here || Bare(l->value.get())->IsInstance<LetNode>()) stack.push_back(l->value.get());
       continue;
     }
     n = Resolve(n);

@@ -66,6 +66,28 @@ def @main(%n: Tensor[(), int64], %x: Tensor[(2), float32]) {
   let %plus = %add(exp(%x));
   (%plus(%x), %plus(%plus(%x)))
 }""", [(N, X)]),
+    "a closure has another name for a value around it, and does not read it": ("""
+def @main(%n: Tensor[(), int64], %x: Tensor[(2), float32]) {
+  let %v = maximum(%x, 1f);
+  %0 = fn (%p: Tensor[(2), float32]) -> Tensor[(2), float32] { let %w = %v; negative(%p) };
+  %1 = fn (%p: Tensor[(2), float32]) -> Tensor[(2), float32] { let %w = { let %u = exp(%p); %v }; negative(%p) };
+  let %go = fn (%i: Tensor[(), int64]) -> Tensor[(2), float32] {
+    let %again = %go;
+    let %in = fn (%p: Tensor[(2), float32]) -> Tensor[(2), float32] { let %w = %v; exp(%p) };
+    if (equal(%i, 0i64)) { %in(%x) } else { %go(subtract(%i, 1i64)) }
+  };
+  maximum(%0(%x), maximum(%1(%x), %go(%n)))
+}""", [(N, X)]),
+    "what is done before a value, within an annotation": (LIST + """
+def @main(%n: Tensor[(), int64], %x: Tensor[(2), float32]) {
+  %0 = Cons(%x, Nil);
+  %1 = fn (%i: Tensor[(), int64], %s: List[Tensor[(2), float32]]) -> List[Tensor[(2), float32]] {
+    %2 = ref(%0);
+    let %w = on_device({ let %v = on_device(ref_read(%2), device_type=1, is_fixed=True); %s }, device_type=1, is_fixed=True);
+    %w
+  };
+  match (%1(%n, %0)) { Cons(%h, _) => { add(%h, 1f) }, Nil => { %x } }
+}""", [(N, X)]),
     "a function is chosen": ("""
 def @f(%x: Tensor[(2), float32]) -> Tensor[(2), float32] { add(%x, 1f) }
 def @g(%x: Tensor[(2), float32]) -> Tensor[(2), float32] { multiply(%x, 3f) }
