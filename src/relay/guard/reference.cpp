@@ -5,9 +5,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <string>
 #include <unordered_map>
 #include <vector>
+
+#include "relay/guard/reference_product.h"
 
 namespace baton::relay {
 namespace {
@@ -167,10 +170,189 @@ NDArray LayerNorm(const Attrs& attrs, const NDArray& a, const NDArray& gamma, co
   return out;
 }
 
+// ---- Products of matrices
+
+bool GivesFloat32(const Attrs& attrs) {
+  const DataType t = Field(attrs, "out_dtype").As<DataType>();
+  return t.bits() == 0 || t == DataType::Float(32);
+}
+
+Lines RowsOf(const NDArray& a, int64_t depth) {
+  Lines out;
+  for (const float* p = a.ptr<float>(); p < a.ptr<float>() + a.numel(); p += depth) out.begin.push_back(p);
+  return out;
+}
+
+/// (..., K) times the lines of (units, K).
+NDArray Dense(const Attrs& attrs, const NDArray& a, const NDArray& weight) {
+  if (!GivesFloat32(attrs) || a.ndim() < 1 || weight.ndim() != 2 || a.dim(a.ndim() - 1) != weight.dim(1)) {
+    return NDArray();
+  }
+  const int64_t depth = weight.dim(1);
+  Shape shape = a.shape();
+  shape.back() = weight.dim(0);
+  NDArray out = NDArray::Empty(shape, a.dtype());
+  ReferenceProduct(RowsOf(a, depth), RowsOf(weight, depth), depth, out.ptr<float>());
+  return out;
+}
+
+/// (..., K) times (panels, K, columns): weight[u / columns, k, u % columns].
+NDArray DensePack(const Attrs& attrs, const NDArray& a, const NDArray& weight) {
+  if (!GivesFloat32(attrs) || a.ndim() < 1 || weight.ndim() != 3 || a.dim(a.ndim() - 1) != weight.dim(1)) {
+    return NDArray();
+  }
+  const int64_t depth = weight.dim(1), columns = weight.dim(2);
+  int64_t units = weight.dim(0) * columns;
+  if (const Any given = Field(attrs, "units"); !given.is_null()) {
+    const PrimExpr e = given.As<PrimExpr>();
+    const auto* n = e.as<IntImmNode>();
+    if (!n || n->value > units || n->value <= units - columns) return NDArray();
+    units = n->value;
+  }
+  Lines lines;
+  lines.step = columns;
+  for (int64_t u = 0; u < units; ++u) {
+    lines.begin.push_back(weight.ptr<float>() + u / columns * depth * columns + u % columns);
+  }
+  Shape shape = a.shape();
+  shape.back() = units;
+  NDArray out = NDArray::Empty(shape, a.dtype());
+  ReferenceProduct(RowsOf(a, depth), lines, depth, out.ptr<float>());
+  return out;
+}
+
+/// The rows or columns of one matrix of a batch. `along`: they lie in lines.
+Lines LinesOf(const float* begin, int64_t count, int64_t depth, bool along) {
+  Lines out;
+  out.step = along ? 1 : count;
+  for (int64_t i = 0; i < count; ++i) out.begin.push_back(begin + (along ? i * depth : i));
+  return out;
+}
+
+NDArray BatchMatmul(const Attrs& attrs, const NDArray& a, const NDArray& b) {
+  if (!GivesFloat32(attrs) || a.ndim() != 3 || b.ndim() != 3) return NDArray();
+  const bool ta = Field(attrs, "transpose_a").As<bool>(), tb = Field(attrs, "transpose_b").As<bool>();
+  const int64_t m = a.dim(ta ? 2 : 1), k = a.dim(ta ? 1 : 2), n = b.dim(tb ? 1 : 2);
+  const int64_t batch = a.dim(0);
+  if (b.dim(tb ? 2 : 1) != k || b.dim(0) != batch) return NDArray();
+  NDArray out = NDArray::Empty({batch, m, n}, a.dtype());
+  for (int64_t i = 0; i < batch; ++i) {
+    ReferenceProduct(LinesOf(a.ptr<float>() + i * m * k, m, k, !ta), LinesOf(b.ptr<float>() + i * n * k, n, k, tb), k,
+                     out.ptr<float>() + i * m * n);
+  }
+  return out;
+}
+
+// ---- Sums over dimensions
+
+NDArray Sum(const Attrs& attrs, const NDArray& a) {
+  const Any axis = Field(attrs, "axis");
+  const bool all = axis.is_null(), keep = Field(attrs, "keepdims").As<bool>();
+  const bool exclude = Field(attrs, "exclude").As<bool>();
+  std::vector<bool> named(static_cast<size_t>(a.ndim()), all);
+  if (!all) {
+    for (int64_t x : axis.As<Array<int64_t>>()) {
+      x += x < 0 ? a.ndim() : 0;
+      if (x < 0 || x >= a.ndim() || named[static_cast<size_t>(x)]) return NDArray();
+      named[static_cast<size_t>(x)] = true;
+    }
+  }
+  if (a.ndim() == 0) return NDArray();
+  Shape shape, strides(named.size(), 0);
+  int64_t step = 1;
+  for (size_t d = named.size(); d-- > 0;) {
+    const bool gone = named[d] != (exclude && !all);
+    const int64_t extent = a.dim(static_cast<int>(d));
+    if (!gone) strides[d] = step, step *= extent;
+    if (!gone || keep) shape.push_back(gone ? 1 : extent);
+  }
+  std::reverse(shape.begin(), shape.end());
+  std::vector<double> sums(static_cast<size_t>(step), 0);
+  const float* pa = a.ptr<float>();
+  const int64_t n = a.dim(a.ndim() - 1), by = strides.back();
+  ForRows(a.shape(), strides, strides, [&](int64_t at, int64_t to, int64_t) {
+    for (int64_t i = 0; i < n; ++i) sums[static_cast<size_t>(to + i * by)] += pa[at + i];
+  });
+  NDArray out = NDArray::Empty(shape, a.dtype());
+  std::copy(sums.begin(), sums.end(), out.ptr<float>());
+  return out;
+}
+
+// ---- Parts of a tensor
+
+NDArray Take(const Attrs& attrs, const NDArray& a, const NDArray& indices) {
+  const Any given = Field(attrs, "axis");
+  const String mode = Field(attrs, "mode").As<String>();
+  if (given.is_null() || Field(attrs, "batch_dims").As<int64_t>() != 0 || (mode != "clip" && mode != "fast")) {
+    return NDArray();
+  }
+  const PrimExpr axis_given = given.As<PrimExpr>();
+  const auto* number = axis_given.as<IntImmNode>();
+  const int64_t axis = !number ? -1 : number->value < 0 ? number->value + a.ndim() : number->value;
+  if (axis < 0 || axis >= a.ndim()) return NDArray();
+  const bool wide = indices.dtype() == DataType::Int(64);
+  if (!wide && !(indices.dtype() == DataType::Int(32))) return NDArray();
+  const int64_t from = a.dim(static_cast<int>(axis)), chosen = indices.numel();
+  int64_t outer = 1, inner = 1;
+  Shape shape;
+  for (int d = 0; d < axis; ++d) outer *= a.dim(d), shape.push_back(a.dim(d));
+  for (int64_t d : indices.shape()) shape.push_back(d);
+  for (int d = static_cast<int>(axis) + 1; d < a.ndim(); ++d) inner *= a.dim(d), shape.push_back(a.dim(d));
+  NDArray out = NDArray::Empty(shape, a.dtype());
+  float* po = out.ptr<float>();
+  for (int64_t o = 0; o < outer; ++o) {
+    for (int64_t i = 0; i < chosen; ++i, po += inner) {
+      const int64_t at = std::clamp<int64_t>(wide ? indices.ptr<int64_t>()[i] : indices.ptr<int32_t>()[i], 0, from - 1);
+      std::memcpy(po, a.ptr<float>() + (o * from + at) * inner, static_cast<size_t>(inner) * sizeof(float));
+    }
+  }
+  return out;
+}
+
+NDArray StridedSlice(const Attrs& attrs, const NDArray& a) {
+  if (Field(attrs, "slice_mode").As<String>() != "end" || a.ndim() == 0) return NDArray();
+  const auto begin = Field(attrs, "begin").As<Array<int64_t>>(), end = Field(attrs, "end").As<Array<int64_t>>(),
+             strides = Field(attrs, "strides").As<Array<int64_t>>();
+  const Any axes = Field(attrs, "axes");
+  if (end.size() != begin.size() || (strides.size() > 1 && strides.size() != begin.size()) ||
+      (!axes.is_null() && axes.As<Array<int64_t>>().size() != begin.size())) {
+    return NDArray();
+  }
+  std::vector<bool> named(static_cast<size_t>(a.ndim()), false);
+  Shape shape = a.shape(), by(shape.size(), 1);
+  int64_t step = 1, first = 0;
+  for (size_t d = shape.size(); d-- > 0;) by[d] = step, step *= shape[d];
+  for (int64_t k = 0; k < static_cast<int64_t>(begin.size()); ++k) {
+    int64_t d = axes.is_null() ? k : axes.As<Array<int64_t>>()[k];
+    d += d < 0 ? a.ndim() : 0;
+    const int64_t stride = strides.empty() ? 1 : strides.size() == 1 ? strides[0] : strides[k];
+    if (d < 0 || d >= a.ndim() || stride < 1) return NDArray();
+    const size_t at = static_cast<size_t>(d);
+    if (named[at]) return NDArray();
+    named[at] = true;
+    const int64_t n = a.dim(static_cast<int>(d));
+    const int64_t from = std::clamp<int64_t>(begin[k] < 0 ? begin[k] + n : begin[k], 0, n);
+    const int64_t to = std::clamp<int64_t>(end[k] < 0 ? end[k] + n : end[k], 0, n);
+    if (to <= from) return NDArray();
+    first += from * by[at];
+    shape[at] = (to - from - 1) / stride + 1;
+    if (shape[at] > 1) by[at] *= stride;
+  }
+  NDArray out = NDArray::Empty(shape, a.dtype());
+  const float* pa = a.ptr<float>() + first;
+  float* po = out.ptr<float>();
+  const int64_t last = shape.back(), inner = by.back();
+  ForRows(shape, by, by, [&](int64_t o, int64_t x, int64_t) {
+    for (int64_t i = 0; i < last; ++i) po[o + i] = pa[x + i * inner];
+  });
+  return out;
+}
+
 using Run = NDArray (*)(const Attrs& attrs, const std::vector<NDArray>& in);
 struct Entry {
   size_t operands;
   Run run;
+  bool indices = false;  ///< the second operand is of integers
 };
 
 template <class F>
@@ -197,6 +379,14 @@ const std::unordered_map<std::string, Entry>& Table() {
       {"nn.softmax", {1, [](const Attrs& a, const std::vector<NDArray>& in) { return Softmax(a, in[0]); }}},
       {"nn.layer_norm",
        {3, [](const Attrs& a, const std::vector<NDArray>& in) { return LayerNorm(a, in[0], in[1], in[2]); }}},
+      {"nn.dense", {2, [](const Attrs& a, const std::vector<NDArray>& in) { return Dense(a, in[0], in[1]); }}},
+      {"nn.contrib_dense_pack",
+       {2, [](const Attrs& a, const std::vector<NDArray>& in) { return DensePack(a, in[0], in[1]); }}},
+      {"nn.batch_matmul",
+       {2, [](const Attrs& a, const std::vector<NDArray>& in) { return BatchMatmul(a, in[0], in[1]); }}},
+      {"sum", {1, [](const Attrs& a, const std::vector<NDArray>& in) { return Sum(a, in[0]); }}},
+      {"take", {2, [](const Attrs& a, const std::vector<NDArray>& in) { return Take(a, in[0], in[1]); }, true}},
+      {"strided_slice", {1, [](const Attrs& a, const std::vector<NDArray>& in) { return StridedSlice(a, in[0]); }}},
   };
   return table;
 }
@@ -210,7 +400,8 @@ NDArray RunReference(const Op& op, const Attrs& attrs, const Array<ObjectRef>& a
   for (const ObjectRef& a : args) {
     if (!a.as<runtime::NDArrayObj>()) return NDArray();
     in.push_back(Downcast<NDArray>(a).Contiguous());
-    if (!Takes(in.back())) return NDArray();
+    const bool integers = in.size() == 2 && it->second.indices;
+    if (integers ? in[1].device().device_type != kDLCPU || in[1].numel() == 0 : !Takes(in.back())) return NDArray();
   }
   return it->second.run(attrs, in);
 }

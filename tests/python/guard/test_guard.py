@@ -310,6 +310,30 @@ def _layer_norm(x, g, b):
         ("%a: Tensor[(2, 3, 7), float32] -> nn.softmax(%a, axis=-1)", _softmax),
         ("%a: Tensor[(3, 8), float32], %g: Tensor[(8), float32], %b: Tensor[(8), float32] -> nn.layer_norm(%a, %g, %b)", _layer_norm),
         ("%a: Tensor[(3, 0), float32], %b: Tensor[(1, 0), float32] -> add(%a, %b)", np.add),
+        ("%a: Tensor[(7, 5), float32], %b: Tensor[(9, 5), float32] -> nn.dense(%a, %b)", lambda a, b: a @ b.T),
+        ("%a: Tensor[(5), float32], %b: Tensor[(17, 5), float32] -> nn.dense(%a, %b, units=17)", lambda a, b: b @ a),
+        ("%a: Tensor[(2, 3, 5), float32], %b: Tensor[(8, 5), float32] -> nn.dense(%a, %b, out_dtype=\"float32\")", lambda a, b: a @ b.T),
+        ("%a: Tensor[(2, 3, 5), float32], %b: Tensor[(3, 5, 6), float32] -> nn.contrib_dense_pack(%a, %b, units=17)",
+         lambda a, b: a @ b.transpose(1, 0, 2).reshape(5, 18)[:, :17]),
+        ("%a: Tensor[(1, 5), float32], %b: Tensor[(2, 5, 16), float32] -> nn.contrib_dense_pack(%a, %b)",
+         lambda a, b: a @ b.transpose(1, 0, 2).reshape(5, 32)),
+        ("%a: Tensor[(3, 7, 5), float32], %b: Tensor[(3, 9, 5), float32] -> nn.batch_matmul(%a, %b)", lambda a, b: a @ b.transpose(0, 2, 1)),
+        ("%a: Tensor[(3, 5, 7), float32], %b: Tensor[(3, 5, 9), float32] -> nn.batch_matmul(%a, %b, transpose_a=True, transpose_b=False)",
+         lambda a, b: a.transpose(0, 2, 1) @ b),
+        ("%a: Tensor[(2, 3, 4), float32] -> sum(%a)", lambda a: a.sum()),
+        ("%a: Tensor[(2, 3, 4), float32] -> sum(%a, axis=[-1, 0])", lambda a: a.sum((0, 2))),
+        ("%a: Tensor[(2, 3, 4), float32] -> sum(%a, axis=[1], keepdims=True)", lambda a: a.sum(1, keepdims=True)),
+        ("%a: Tensor[(2, 3, 4), float32] -> sum(%a, axis=[1], exclude=True)", lambda a: a.sum((0, 2))),
+        ("%a: Tensor[(2, 3, 4), float32] -> sum(%a, axis=[])", lambda a: a),
+        ("%a: Tensor[(2, 3, 4), float32], %i: Tensor[(2, 2), int64] -> take(%a, %i, axis=1)",
+         lambda a, i: a.take(i.astype(int), 1, mode="clip")),
+        ("%a: Tensor[(3, 4), float32], %i: int32 -> take(%a, %i, axis=-2)", lambda a, i: a.take(int(i), 0, mode="clip")),
+        ("%a: Tensor[(3, 4), float32], %i: Tensor[(5), int64] -> take(%a, %i, axis=0, mode=\"wrap\")",
+         lambda a, i: a.take(i.astype(int), 0, mode="wrap")),
+        ("%a: Tensor[(5, 6), float32] -> strided_slice(%a, begin=[1, -4], end=[4, 100], strides=[1, 2])", lambda a: a[1:4, -4::2]),
+        ("%a: Tensor[(5, 6), float32] -> strided_slice(%a, begin=[-9], end=[-1], strides=[9], axes=[-1])", lambda a: a[:, 0:5:9]),
+        ("%a: Tensor[(5, 6), float32] -> strided_slice(%a, begin=[4], end=[0], strides=[-1])", lambda a: a[4:0:-1]),
+        ("%a: Tensor[(5, 6), float32] -> strided_slice(%a, begin=[1, 1], end=[2, -1], slice_mode=\"size\")", lambda a: a[1:3, 1:]),
     ],
 )
 def test_operators_in_plain_loops(text, meaning, kind):
@@ -327,6 +351,20 @@ def test_operators_in_plain_loops(text, meaning, kind):
             np.testing.assert_allclose(numpy_of(got)[small], want[small], rtol=1e-4, atol=1e-6)
         else:
             np.testing.assert_allclose(numpy_of(got), want, rtol=2e-5, atol=1e-5)
+
+
+def test_products_are_the_same_to_the_bit_wherever_the_weights_lie():
+    """PackDense moves weights only: what it gives is what is known already, and nothing behind it is computed again."""
+    old = parse("def @main(%x: Tensor[(33, 70), float32], %w: Tensor[(50, 70), float32]) { nn.relu(nn.dense(%x, %w)) }")
+    weights = np.random.default_rng(0).standard_normal((50, 70)).astype("float32")
+    old = tvm.IRModule.from_expr(relay.Function([old["main"].params[0]], relay.bind(old["main"].body, {old["main"].params[1]: relay.const(weights)})))
+    old = relay.transform.InferType()(old)
+    with tvm.target.Target("llvm"):
+        new = Sequential([relay.transform.PackDense()])(old)
+    assert "nn.contrib_dense_pack" in str(new)
+    checker = Checker(kinds=["ordinary"])
+    assert checker.check(old, new, "PackDense") == (None, [])
+    assert int(checker._counts(checker.session)[2]) == 3, "dense, relu, and dense again"
 
 
 def test_loop_programs():

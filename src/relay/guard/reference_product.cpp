@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "relay/guard/reference_product.h"
+
+#include <algorithm>
+
+namespace baton::relay {
+namespace {
+
+constexpr int64_t kRows = 6, kColumns = 8;
+typedef double Lanes __attribute__((vector_size(64), aligned(8)));  // kColumns of them
+
+/// Six rows times eight columns, k by k. `rows` has six numbers for each k, `columns` eight.
+[[gnu::always_inline]] inline void Block(const double* rows, const double* columns, int64_t depth, double* out) {
+  Lanes sum[kRows] = {};
+  for (int64_t k = 0; k < depth; ++k) {
+    const Lanes column = *reinterpret_cast<const Lanes*>(columns + k * kColumns);
+    const double* row = rows + k * kRows;
+#pragma GCC unroll 6
+    for (int64_t r = 0; r < kRows; ++r) sum[r] += column * row[r];
+  }
+#pragma GCC unroll 6
+  for (int64_t r = 0; r < kRows; ++r) *reinterpret_cast<Lanes*>(out + r * kColumns) = sum[r];
+}
+
+using BlockFunction = void (*)(const double* rows, const double* columns, int64_t depth, double* out);
+#if defined(__x86_64__)
+__attribute__((target("avx512f"))) void Block512(const double* rows, const double* columns, int64_t depth,
+                                                 double* out) {
+  Block(rows, columns, depth, out);
+}
+__attribute__((target("avx2,fma"))) void Block256(const double* rows, const double* columns, int64_t depth,
+                                                  double* out) {
+  Block(rows, columns, depth, out);
+}
+#endif
+void BlockPlain(const double* rows, const double* columns, int64_t depth, double* out) {
+  Block(rows, columns, depth, out);
+}
+
+BlockFunction Fastest() {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512f")) return Block512;
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return Block256;
+#endif
+  return BlockPlain;
+}
+
+/// `count` lines from `first` on, in turns: `by` numbers for each k, of which those beyond the last line are 0.
+void Interleave(const Lines& lines, int64_t first, int64_t by, int64_t depth, double* out) {
+  const int64_t count = std::min<int64_t>(by, static_cast<int64_t>(lines.begin.size()) - first);
+  for (int64_t j = 0; j < by; ++j) {
+    const float* line = j < count ? lines.begin[static_cast<size_t>(first + j)] : nullptr;
+    for (int64_t k = 0; k < depth; ++k) out[k * by + j] = line ? line[k * lines.step] : 0.0;
+  }
+}
+
+}  // namespace
+
+void ReferenceProduct(const Lines& rows, const Lines& columns, int64_t depth, float* out) {
+  const int64_t m = static_cast<int64_t>(rows.begin.size()), n = static_cast<int64_t>(columns.begin.size());
+  static const BlockFunction block = Fastest();
+  std::vector<double> left(static_cast<size_t>((m + kRows - 1) / kRows * kRows * depth));
+  std::vector<double> right(static_cast<size_t>(kColumns * depth));
+  for (int64_t i = 0; i < m; i += kRows) Interleave(rows, i, kRows, depth, left.data() + i * depth);
+  double sums[kRows * kColumns];
+  for (int64_t j = 0; j < n; j += kColumns) {
+    Interleave(columns, j, kColumns, depth, right.data());
+    for (int64_t i = 0; i < m; i += kRows) {
+      block(left.data() + i * depth, right.data(), depth, sums);
+      for (int64_t r = 0; r < std::min(kRows, m - i); ++r) {
+        float* line = out + (i + r) * n + j;
+        for (int64_t c = 0; c < std::min(kColumns, n - j); ++c) line[c] = static_cast<float>(sums[r * kColumns + c]);
+      }
+    }
+  }
+}
+
+}  // namespace baton::relay

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products of matrices for the reference: slow to nobody, and the same to the bit wherever the numbers lie.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace baton::relay {
+
+/// Lines of a matrix, by where each begins; from one element of a line to the next it is `step` numbers.
+struct Lines {
+  std::vector<const float*> begin;
+  int64_t step = 1;
+};
+
+/// out[i, j] = sum over k of rows[i][k] * columns[j][k]. Products of float32 are exact in double and are added in
+/// double in the order of k, so the result depends neither on the layout of the operands nor on the processor.
+void ReferenceProduct(const Lines& rows, const Lines& columns, int64_t depth, float* out);
+
+}  // namespace baton::relay
