@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Putting matches of a pattern into functions.
+#include <baton/ir/rewrite_limit.h>
 #include <baton/relay/functor.h>
 #include <relay/children.h>
 #include <relay/dataflow_groups.h>
@@ -123,9 +124,15 @@ class PatternPartitioner : public MixedModeMutator {
   Expr Rewrite_(const TupleNode* pre, const Expr& post) final { return Replace(pre, post); }
   Expr Rewrite_(const TupleGetItemNode* pre, const Expr& post) final { return Replace(pre, post); }
   Expr PostVisitLet_(const LetNode* pre, const Expr& value, const Expr& body) final {
-    return Replace(pre, MixedModeMutator::PostVisitLet_(pre, value, body));
+    return Counted(pre, MixedModeMutator::PostVisitLet_(pre, value, body));
   }
-  Expr VisitExpr_(const IfNode* pre) final { return Replace(pre, MixedModeMutator::VisitExpr_(pre)); }
+  Expr VisitExpr_(const IfNode* pre) final { return Counted(pre, MixedModeMutator::VisitExpr_(pre)); }
+
+  /// Where the base class does not ask whether the match is to be taken out.
+  Expr Counted(const ExprNode* pre, const Expr& post) {
+    Expr out = Replace(pre, post);
+    return out.same_as(post) || baton::transform::RewriteAllowed() ? out : post;
+  }
 
   Expr Replace(const ExprNode* pre, const Expr& post) {
     const int32_t i = graph_.Find(pre);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rewriting matches of patterns until nothing changes.
+#include <baton/ir/rewrite_limit.h>
 #include <baton/ir/structural.h>
 #include <baton/relay/functor.h>
 #include <baton/relay/transform.h>
@@ -27,10 +28,10 @@ class PatternRewriter : public MixedModeMutator {
   Expr Rewrite_(const TupleNode* pre, const Expr& post) final { return Replace(pre, post); }
   Expr Rewrite_(const TupleGetItemNode* pre, const Expr& post) final { return Replace(pre, post); }
   Expr PostVisitLet_(const LetNode* pre, const Expr& value, const Expr& body) final {
-    return Replace(pre, MixedModeMutator::PostVisitLet_(pre, value, body));
+    return Counted(pre, MixedModeMutator::PostVisitLet_(pre, value, body));
   }
 #define BATON_REPLACE(N) \
-  Expr VisitExpr_(const N* pre) final { return Replace(pre, MixedModeMutator::VisitExpr_(pre)); }
+  Expr VisitExpr_(const N* pre) final { return Counted(pre, MixedModeMutator::VisitExpr_(pre)); }
   BATON_REPLACE(ConstantNode)
   BATON_REPLACE(VarNode)
   BATON_REPLACE(GlobalVarNode)
@@ -47,6 +48,12 @@ class PatternRewriter : public MixedModeMutator {
   Expr Rewritten(const ExprNode* e) {
     auto it = memo_.find(GetRef<Expr>(e));
     return it != memo_.end() ? it->second : GetRef<Expr>(e);
+  }
+
+  /// Where the base class does not ask whether the rewrite is to be made.
+  Expr Counted(const ExprNode* pre, const Expr& post) {
+    Expr out = Replace(pre, post);
+    return out.same_as(post) || baton::transform::RewriteAllowed() ? out : post;
   }
 
   Expr Replace(const ExprNode* pre, const Expr& post) {

@@ -79,6 +79,103 @@ def test_built_in_mutators_count():
     assert all(a - b in (0, 1) for a, b in zip(calls, calls[1:], strict=False))
 
 
+CONTROL = """#[version = "0.0.5"]
+def @main(%x: Tensor[(4), float32], %c: bool) {
+  %0 = add(%x, 1f);
+  let %v = add(add(%0, 1f), 1f);
+  let %w = if (%c) { exp(%v) } else { tanh(%v) };
+  let %f = fn(%y: Tensor[(4), float32]) -> Tensor[(4), float32] { negative(%y) };
+  (%f(%w), (%w, %v).1, if (%c) { %x } else { %v })
+}
+"""
+
+
+def by_pattern(pattern, make, name="ByPattern"):
+    """A pass that rewrites what a pattern matches: `make(post, node_map)`, or None to leave it."""
+    from baton.relay.dataflow_pattern import DFPatternCallback, rewrite
+
+    class Callback(DFPatternCallback):
+        def __init__(self):
+            super().__init__()
+            self.pattern = pattern
+
+        def callback(self, pre, post, node_map):
+            made = make(post, node_map)
+            return post if made is None else made
+
+    @relay.transform.function_pass(opt_level=0, name=name)
+    def run(func, mod, ctx):
+        return rewrite(Callback(), func)
+
+    return run
+
+
+def _pattern_passes():
+    from baton.relay import dataflow_pattern as p
+
+    x, y = p.wildcard(), p.wildcard()
+    return {
+        "call": (p.is_op("add")(x, p.is_constant()), lambda post, m: relay.subtract(m[x][0], relay.const(1.0)), 3),
+        "tuple": (p.is_tuple([x, y]), lambda post, m: relay.Tuple([m[y][0], m[y][0]]) if not m[x][0].same_as(m[y][0]) else None, 1),
+        "projection": (p.is_tuple_get_item(p.is_tuple([x, y]), 1), lambda post, m: m[y][0], 1),
+        "constant": (p.is_constant(), lambda post, m: relay.const(2.0) if float(post.data.numpy()) == 1 else None, 3),
+        "if": (p.is_if(p.wildcard(), x, y), lambda post, m: m[x][0], 2),
+        "let": (p.is_let(p.is_var("w"), x, y), lambda post, m: relay.Let(post.var, relay.tanh(post.value), post.body)
+                if getattr(getattr(post.value, "op", None), "name", "") != "tanh" else None, 1),
+        "function": (p.FunctionPattern([p.wildcard()], p.is_op("negative")(x)),
+                     lambda post, m: relay.Function(list(post.params), relay.abs(post.body.args[0]), post.ret_type), 1),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["call", "tuple", "projection", "constant", "if", "let", "function"])
+def test_rewrites_of_patterns_count(kind):
+    """Whatever a pattern matches: with a limit of n, the first n rewrites are made, each of its own, in every round."""
+    run = baton.get_global_func("transform.RunLimited")
+    mod = relay.transform.InferType()(relay.fromtext(CONTROL))
+    pattern, make, count = _pattern_passes()[kind]
+    whole, seen = run(by_pattern(pattern, make), mod, -1)
+    assert int(seen) == count and not same(whole, mod)
+    steps = [run(by_pattern(pattern, make), mod, n)[0] for n in range(count + 1)]
+    assert same(steps[0], mod) and same(steps[-1], whole)
+    assert all(not same(a, b) for a, b in zip(steps, steps[1:], strict=False))
+    assert all(relay.analysis.well_formed(step) for step in steps)
+
+
+def same(a, b):
+    return baton.ir.structural_equal(a, b, map_free_vars=True)
+
+
+def test_partitions_count():
+    from baton.relay import dataflow_pattern as p
+
+    run = baton.get_global_func("transform.RunLimited")
+    mod = relay.transform.InferType()(relay.fromtext(CONTROL))
+
+    @relay.transform.function_pass(opt_level=0, name="Parts")
+    def parts(func, m, ctx):
+        return p.partition(p.is_if(p.wildcard(), p.wildcard(), p.wildcard()), func)
+
+    whole, seen = run(parts, mod, -1)
+    assert int(seen) == str(whole).count("PartitionedFromPattern") == 2
+    assert [str(run(parts, mod, n)[0]).count("PartitionedFromPattern") for n in range(3)] == [0, 1, 2]
+
+
+def test_the_rewrite_of_a_pattern_that_is_wrong_is_named():
+    """The second of three: `x + 1` becomes `x - (-1)`, but for the one that is added to a sum."""
+    from baton.relay import dataflow_pattern as p
+
+    x = p.wildcard()
+
+    def make(post, m):
+        inner = m[x][0]
+        wrong = isinstance(inner, relay.Call) and inner.op == relay.op.get("subtract") and isinstance(inner.args[0], relay.Var)
+        return relay.subtract(inner, relay.const(1.0 if wrong else -1.0))
+
+    result = baton.bisect(CONTROL, [relay.transform.InferType(), by_pattern(p.is_op("add")(x, p.is_constant()), make)])
+    assert result and result.pass_name == "ByPattern" and (result.rewrite, result.rewrites) == (2, 3)
+    assert "subtract" in result.rewrite_diff and result.calls <= 2
+
+
 class Boom(LookupError):
     pass
 
