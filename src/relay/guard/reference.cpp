@@ -111,17 +111,30 @@ NDArray Transpose(const Attrs& attrs, const NDArray& a) {
   if (static_cast<int>(axes.size()) != n || n == 0) return NDArray();
   Shape step(static_cast<size_t>(n), 1), shape, strides;
   for (int i = n - 1; i-- > 0;) step[static_cast<size_t>(i)] = step[static_cast<size_t>(i) + 1] * a.dim(i + 1);
+  std::vector<bool> named(static_cast<size_t>(n), false);
   for (int x : axes) {
-    if (x < 0 || x >= n) return NDArray();
+    if (x < 0 || x >= n || named[static_cast<size_t>(x)]) return NDArray();
+    named[static_cast<size_t>(x)] = true;
     shape.push_back(a.dim(x));
     strides.push_back(step[static_cast<size_t>(x)]);
   }
+  if (n == 1) return a.Copy();
   NDArray out = NDArray::Empty(shape, a.dtype());
   const float* pa = a.ptr<float>();
   float* po = out.ptr<float>();
+  // Tiles of the last two dimensions, so that neither side is read with long steps alone.
+  constexpr int64_t kTile = 16;
   const int64_t last = shape.back(), by = strides.back();
-  ForRows(shape, strides, strides, [&](int64_t o, int64_t x, int64_t) {
-    for (int64_t i = 0; i < last; ++i) po[o + i] = pa[x + i * by];
+  const Shape outer(shape.begin(), shape.end() - 1), steps(strides.begin(), strides.end() - 1);
+  const int64_t rows = outer.back(), down = steps.back();
+  ForRows(outer, steps, steps, [&](int64_t o, int64_t x, int64_t) {
+    for (int64_t r0 = 0; r0 < rows; r0 += kTile) {
+      for (int64_t c0 = 0; c0 < last; c0 += kTile) {
+        for (int64_t r = r0; r < std::min(rows, r0 + kTile); ++r) {
+          for (int64_t c = c0; c < std::min(last, c0 + kTile); ++c) po[(o + r) * last + c] = pa[x + r * down + c * by];
+        }
+      }
+    }
   });
   return out;
 }
@@ -283,7 +296,8 @@ NDArray Sum(const Attrs& attrs, const NDArray& a) {
 NDArray Take(const Attrs& attrs, const NDArray& a, const NDArray& indices) {
   const Any given = Field(attrs, "axis");
   const String mode = Field(attrs, "mode").As<String>();
-  if (given.is_null() || Field(attrs, "batch_dims").As<int64_t>() != 0 || (mode != "clip" && mode != "fast")) {
+  if (given.is_null() || Field(attrs, "batch_dims").As<int64_t>() != 0 ||
+      (mode != "clip" && mode != "fast" && mode != "negative")) {
     return NDArray();
   }
   const PrimExpr axis_given = given.As<PrimExpr>();
@@ -302,7 +316,9 @@ NDArray Take(const Attrs& attrs, const NDArray& a, const NDArray& indices) {
   float* po = out.ptr<float>();
   for (int64_t o = 0; o < outer; ++o) {
     for (int64_t i = 0; i < chosen; ++i, po += inner) {
-      const int64_t at = std::clamp<int64_t>(wide ? indices.ptr<int64_t>()[i] : indices.ptr<int32_t>()[i], 0, from - 1);
+      int64_t at = wide ? indices.ptr<int64_t>()[i] : indices.ptr<int32_t>()[i];
+      if (at < 0 && mode == "negative") at += from;
+      at = std::clamp<int64_t>(at, 0, from - 1);
       std::memcpy(po, a.ptr<float>() + (o * from + at) * inner, static_cast<size_t>(inner) * sizeof(float));
     }
   }

@@ -307,6 +307,7 @@ def _layer_norm(x, g, b):
         ("%a: Tensor[(2, 3, 4), float32] -> transpose(%a)", np.transpose),
         ("%a: Tensor[(2, 3, 4, 5), float32] -> transpose(%a, axes=[0, -1, 1, 2])", lambda a: a.transpose(0, 3, 1, 2)),
         ("%a: Tensor[(4), float32] -> transpose(%a)", np.transpose),
+        ("%a: Tensor[(2, 35, 3, 18), float32] -> transpose(%a, axes=[2, 3, 0, 1])", lambda a: a.transpose(2, 3, 0, 1)),
         ("%a: Tensor[(2, 3, 7), float32] -> nn.softmax(%a, axis=-1)", _softmax),
         ("%a: Tensor[(3, 8), float32], %g: Tensor[(8), float32], %b: Tensor[(8), float32] -> nn.layer_norm(%a, %g, %b)", _layer_norm),
         ("%a: Tensor[(3, 0), float32], %b: Tensor[(1, 0), float32] -> add(%a, %b)", np.add),
@@ -328,6 +329,8 @@ def _layer_norm(x, g, b):
         ("%a: Tensor[(2, 3, 4), float32], %i: Tensor[(2, 2), int64] -> take(%a, %i, axis=1)",
          lambda a, i: a.take(i.astype(int), 1, mode="clip")),
         ("%a: Tensor[(3, 4), float32], %i: int32 -> take(%a, %i, axis=-2)", lambda a, i: a.take(int(i), 0, mode="clip")),
+        ("%a: Tensor[(9, 2), float32], %i: Tensor[(50), int64] -> take(%a, %i, axis=0, mode=\"negative\")",
+         lambda a, i: a[np.clip(np.where(i < 0, i + 9, i), 0, 8).astype(int)]),
         ("%a: Tensor[(3, 4), float32], %i: Tensor[(5), int64] -> take(%a, %i, axis=0, mode=\"wrap\")",
          lambda a, i: a.take(i.astype(int), 0, mode="wrap")),
         ("%a: Tensor[(5, 6), float32] -> strided_slice(%a, begin=[1, -4], end=[4, 100], strides=[1, 2])", lambda a: a[1:4, -4::2]),
@@ -351,6 +354,21 @@ def test_operators_in_plain_loops(text, meaning, kind):
             np.testing.assert_allclose(numpy_of(got)[small], want[small], rtol=1e-4, atol=1e-6)
         else:
             np.testing.assert_allclose(numpy_of(got), want, rtol=2e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("call", [
+    "transpose(%a, axes=[0, 0])", "transpose(%a, axes=[0, 2])", "nn.dense(%a, %w)", "sum(%a, axis=[2])",
+    "strided_slice(%a, begin=[0, 0], end=[1])", "strided_slice(%a, begin=[0, 0], end=[1, 1], axes=[0, 0])", "take(%a, %i, axis=2)",
+    "nn.contrib_dense_pack(%a, %w, units=6)", "nn.contrib_dense_pack(%a, %w, units=1)", "nn.contrib_dense_pack(%a, %w, units=7)",
+    "nn.batch_matmul(%w, %w, transpose_b=False)",
+])  # fmt: skip
+def test_operators_that_are_wrong_are_not_evaluated(call):
+    """What a broken pass leaves has not been type-checked: nothing outside of the tensors is read."""
+    mod = parse(f"def @main(%a: Tensor[(3, 4), float32], %w: Tensor[(2, 4, 2), float32], %i: Tensor[(2), int64]) {{ {call} }}")
+    checker = Checker()
+    args, _ = checker.sample([p.type_annotation for p in mod["main"].params], "ordinary", [])
+    got = checker.evaluate(mod["main"], args, mod)
+    assert got.value is None and got.error and got.fault
 
 
 def test_products_are_the_same_to_the_bit_wherever_the_weights_lie():
