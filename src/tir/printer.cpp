@@ -123,7 +123,7 @@ class Printer : public ExprFunctor<void(const PrimExpr&, int)>, public StmtFunct
     if (v.object()) return "<" + v.object()->GetTypeKey() + ">";
     return "null";
   }
-  void Pad() { out.append(static_cast<size_t>(indent_) * 2, ' '); }
+  void Pad() { out.append(2 * static_cast<size_t>(indent_ < 40 ? indent_ : 40), ' '); }
   void Line(std::string_view s) {
     Pad();
     out += s;

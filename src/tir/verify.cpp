@@ -44,9 +44,10 @@ class Verifier : public StmtExprVisitor {
   }
   void VisitExpr_(const BufferLoadNode* op) final {
     Access(op->buffer, op->indices, "read");
-    StmtExprVisitor::VisitExpr_(op);
+    if (error.empty()) StmtExprVisitor::VisitExpr_(op);
   }
   void VisitExpr_(const LetNode* op) final {
+    if (Null(op->var)) return;
     VisitExpr(op->value);
     Define(op->var.get(), op->var->name_hint);
     VisitExpr(op->body);
@@ -56,15 +57,17 @@ class Verifier : public StmtExprVisitor {
   void VisitExpr_(const ProducerLoadNode*) final { Say("a tir.ProducerLoad stands in a loop program; lower it first"); }
   void VisitStmt_(const BufferStoreNode* op) final {
     Access(op->buffer, op->indices, "written");
+    if (Null(op->value) || !error.empty()) return;
     int lanes = op->indices.empty() ? 1 : op->indices.back().dtype().lanes();
     DataType want = op->buffer->dtype.with_lanes(op->buffer->dtype.lanes() * lanes);
-    if (op->value.defined() && !(op->value.dtype() == want)) {
+    if (!(op->value.dtype() == want)) {
       Say(fmt::format("`{}` of {} is stored a value of {}", op->buffer->name.str(), DataType2String(want),
                       DataType2String(op->value.dtype())));
     }
     StmtExprVisitor::VisitStmt_(op);
   }
   void VisitStmt_(const AllocateNode* op) final {
+    if (!op->buffer.defined()) return Say("an allocation without a buffer");
     for (const PrimExpr& d : op->buffer->shape) VisitExpr(d);
     Define(op->buffer.get(), op->buffer->name);
     data_.insert(op->buffer->data.get());
@@ -72,6 +75,7 @@ class Verifier : public StmtExprVisitor {
     scope_.erase(op->buffer.get());
   }
   void VisitStmt_(const ForNode* op) final {
+    if (Null(op->loop_var) || Null(op->min) || Null(op->extent)) return;
     if (!(op->loop_var.dtype() == DataType::Int(64)) || !(op->min.dtype() == DataType::Int(64)) ||
         !(op->extent.dtype() == DataType::Int(64))) {
       Say(fmt::format("loop `{}` runs over {}; loops run over int64", op->loop_var->name_hint.str(),
@@ -84,6 +88,7 @@ class Verifier : public StmtExprVisitor {
     scope_.erase(op->loop_var.get());
   }
   void VisitStmt_(const LetStmtNode* op) final {
+    if (Null(op->var) || Null(op->value)) return;
     VisitExpr(op->value);
     if (!(op->var.dtype() == op->value.dtype()))
       Say(fmt::format("let `{}` has another dtype than its value", op->var->name_hint.str()));
@@ -93,6 +98,10 @@ class Verifier : public StmtExprVisitor {
   }
 
  private:
+  bool Null(const ObjectRef& e) {
+    if (!e.defined()) Say("an expression is null");
+    return !e.defined();
+  }
   void Say(std::string what) {
     if (error.empty()) error = std::move(what);
   }
@@ -109,7 +118,7 @@ class Verifier : public StmtExprVisitor {
                       indices.size()));
     }
     for (const PrimExpr& i : indices) {
-      if (i.defined() && !(i.dtype().element_of() == DataType::Int(64))) {
+      if (!Null(i) && !(i.dtype().element_of() == DataType::Int(64))) {
         Say(fmt::format("buffer `{}` is {} with an index of {}; indices are int64", b->name.str(), how,
                         DataType2String(i.dtype())));
       }

@@ -5,6 +5,7 @@
 
 #include <set>
 #include <string>
+#include <unordered_map>
 
 namespace baton::relay::transform {
 namespace {
@@ -44,9 +45,9 @@ class Lifter : public MixedModeMutator {
   }
 
   Expr LiftFunction(const FunctionNode* f, const Var& self) {
-    std::string name = self.defined() ? base_ + "_" + self->name_hint().str() : "lifted_" + base_;
-    for (int i = 0; !names_->insert(name).second; ++i)
-      name = (self.defined() ? base_ + "_" + self->name_hint().str() : "lifted_" + base_) + "_" + std::to_string(i);
+    const std::string wanted = self.defined() ? base_ + "_" + self->name_hint().str() : "lifted_" + base_;
+    std::string name = wanted;
+    for (int& i = next_[wanted]; !names_->insert(name).second; ++i) name = wanted + "_" + std::to_string(i);
     GlobalVar global(name.c_str());
     Function own = GetRef<Function>(f);
     // What it captures: also what functions capture that it names by a variable.
@@ -99,6 +100,7 @@ class Lifter : public MixedModeMutator {
   IRModule* out_;
   std::set<std::string>* names_;
   std::string base_;
+  std::unordered_map<std::string, int> next_;  ///< the number that a name that is taken may be free with
 };
 
 }  // namespace

@@ -72,6 +72,43 @@ class Finder : public StmtExprVisitor {
   int conditions_ = 0;
 };
 
+/// The variables of loops that some condition within them compares, so that loops in loops are not searched in vain.
+class Candidates : public StmtExprVisitor {
+ public:
+  Candidates(std::unordered_set<const Object*>* found, arith::Analyzer* analyzer)
+      : found_(found), analyzer_(analyzer) {}
+  using StmtExprVisitor::VisitExpr_;
+  using StmtExprVisitor::VisitStmt_;
+
+  void VisitStmt_(const ForNode* op) final {
+    loops_.insert(op->loop_var.get());
+    StmtExprVisitor::VisitStmt_(op);
+  }
+  void VisitStmt_(const IfThenElseNode* op) final {
+    ++conditions_;
+    VisitExpr(op->condition);
+    --conditions_;
+    VisitStmt(op->then_case);
+    if (op->else_case.defined()) VisitStmt(op->else_case);
+  }
+  void VisitExpr_(const LTNode* op) final { Look(op->a, op->b); }
+  void VisitExpr_(const LENode* op) final { Look(op->a, op->b); }
+  void VisitExpr_(const GTNode* op) final { Look(op->a, op->b); }
+  void VisitExpr_(const GENode* op) final { Look(op->a, op->b); }
+
+ private:
+  void Look(const PrimExpr& a, const PrimExpr& b) {
+    if (!conditions_ || !a.dtype().is_int() || !a.dtype().is_scalar()) return;
+    for (const auto& t : analyzer_->Linear(a - b).terms) {
+      if ((t.coeff == 1 || t.coeff == -1) && loops_.count(t.atom.get())) found_->insert(t.atom.get());
+    }
+  }
+  std::unordered_set<const Object*>* found_;
+  arith::Analyzer* analyzer_;
+  std::unordered_set<const Object*> loops_;
+  int conditions_ = 0;
+};
+
 /// A comparison, by identity, with its truth in its place.
 class Decide : public StmtExprMutator {
  public:
@@ -90,9 +127,13 @@ class Partitioner : public StmtMutator {
   explicit Partitioner(const transform::LoopPartitionConfigNode& config) : config_(config) {}
   bool any = false;
   using StmtMutator::VisitStmt_;
+  Stmt Run(const Stmt& body) {
+    Candidates(&candidates_, &analyzer_).VisitStmt(body);
+    return candidates_.empty() ? body : VisitStmt(body);
+  }
   Stmt VisitStmt_(const ForNode* op) final {
     Stmt s = StmtMutator::VisitStmt_(op);
-    return Split(s, 3);
+    return candidates_.count(op->loop_var.get()) ? Split(s, 3) : s;
   }
 
  private:
@@ -121,6 +162,7 @@ class Partitioner : public StmtMutator {
   }
   transform::LoopPartitionConfigNode config_;
   arith::Analyzer analyzer_;
+  std::unordered_set<const Object*> candidates_;
 };
 
 }  // namespace
@@ -136,7 +178,7 @@ Pass LoopPartition() {
             LoopPartitionConfig given = PassContext::Current()->GetConfig<LoopPartitionConfig>("tir.LoopPartition");
             LoopPartitionConfigNode config = given.defined() ? *given.get() : LoopPartitionConfigNode();
             Partitioner partition(config);
-            Stmt body = partition(f->body);
+            Stmt body = partition.Run(f->body);
             if (!partition.any) return f;
             // Loops without rounds and branches that are decided go.
             body = arith::SimplifyStmt(body);
