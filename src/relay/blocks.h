@@ -37,7 +37,10 @@ void ForEachEdge(const ExprNode* n, F f) {
   } else if (n->IsInstance<MatchNode>()) {
     const auto* m = static_cast<const MatchNode*>(n);
     f(m->data.get(), -1, false);
-    for (size_t i = 0; i < m->clauses.size(); ++i) f(m->clauses[i]->rhs.get(), static_cast<int>(i), true);
+    for (size_t i = 0; i < m->clauses.size(); ++i) {
+      const Clause& c = m->clauses[i];
+      f(c.defined() ? c->rhs.get() : nullptr, static_cast<int>(i), true);
+    }
   } else {
     ForEachPart(n, [&](const ExprNode* p) { f(p, -1, false); });
   }

@@ -68,6 +68,7 @@ void ForEachPart(const ExprNode* n, F f) {
     auto* m = static_cast<const MatchNode*>(n);
     f(m->data.get());
     for (const Clause& c : m->clauses) {
+      if (!c.defined()) continue;
       ForEachPatternPart(c->lhs.get(), [&](const Var& v) { f(v.get()); }, [&](const Constructor& k) { f(k.get()); });
       f(c->rhs.get());
     }
@@ -83,6 +84,7 @@ void ForEachBoundVar(const ExprNode* n, F f) {
     for (const Var& p : static_cast<const FunctionNode*>(n)->params) f(p);
   } else if (n->IsInstance<MatchNode>()) {
     for (const Clause& c : static_cast<const MatchNode*>(n)->clauses) {
+      if (!c.defined()) continue;
       ForEachPatternPart(c->lhs.get(), f, [](const Constructor&) {});
     }
   }

@@ -11,6 +11,7 @@
 #include <atomic>
 #include <string>
 #include <thread>
+#include <type_traits>
 #include <vector>
 
 using namespace baton;             // NOLINT
@@ -325,6 +326,49 @@ TEST_CASE("PI-053 passes of other layers are found, with and without the layer's
   CHECK(GetPass("tir.UnrollLoop")->Info()->name == "UnrollLoop");
   CHECK(GetPass("relay.FoldConstant")->Info()->name == "FoldConstant");
   CHECK(GetPass("PrintIR")->Info()->name == "PrintIR");
+}
+
+TEST_CASE("PI-053 a name of several layers is Relay's") {
+  auto named = [](const char* name) {
+    return runtime::MakeTyped([name] { return ModulePassOf([](IRModule m, PassContext) { return m; }, name); });
+  };
+  RegisterPassGlobal("transform.TestLayered", named("of all layers"));
+  CHECK(GetPass("TestLayered")->Info()->name == "of all layers");
+  RegisterPassGlobal("relay._transform.TestLayered", named("of Relay"));
+  CHECK(GetPass("TestLayered")->Info()->name == "of Relay");
+  runtime::Registry::Remove("transform.TestLayered");
+  runtime::Registry::Remove("relay._transform.TestLayered");
+}
+
+TEST_CASE("PI-021, IN-007 passes and instruments are abstract bases") {
+  CHECK(std::is_abstract_v<PassNode>);
+  CHECK(std::is_abstract_v<instrument::PassInstrumentNode>);
+  CHECK(std::is_base_of_v<PassNode, ModulePassNode>);
+  CHECK(std::is_base_of_v<PassNode, FunctionPassNode>);
+  CHECK(std::is_base_of_v<PassNode, SequentialNode>);
+}
+
+TEST_CASE("IN-003, IN-021 a pass that throws: no after point, and every exit as the scope unwinds") {
+  auto first = make_object<CountingNode>(), second = make_object<CountingNode>();
+  Pass bad = ModulePassOf([](IRModule, PassContext) -> IRModule { throw runtime::ValueError("broken"); }, "Bad");
+  CHECK(ErrorOf([&] {
+          With<PassContext> scope(PassContext::Make(2, {}, {},
+                                                    {instrument::PassInstrument{ObjectPtr<Object>(first)},
+                                                     instrument::PassInstrument{ObjectPtr<Object>(second)}},
+                                                    {}));
+          bad(Empty());
+        }) == "broken");
+  for (const auto& node : {first, second}) CHECK(node->log == Log{"enter", "should Bad 0", "before Bad 0", "exit"});
+}
+
+TEST_CASE("IN-004 a pass that is blocked gives the module that it was handed") {
+  int ran = 0;
+  auto no = instrument::MakePassInstrument(
+      "no", nullptr, nullptr, runtime::MakeTyped([](IRModule, PassInfo) { return false; }), nullptr, nullptr);
+  With<PassContext> scope(PassContext::Make(2, {}, {}, {no}, {}));
+  IRModule mod = With1("main", Identity());
+  CHECK(Counting(&ran, "P")(mod).same_as(mod));
+  CHECK(ran == 0);
 }
 
 TEST_CASE("PI-055, TR-26 a nested sequence is gated and instrumented by its own info, its parts by theirs") {

@@ -59,7 +59,8 @@ TEST_CASE("reliability figure 33: each fault is named") {
   CHECK(problems == "the module is missing (null)");
   Bad(Let(Var(), Scalar(1), Scalar(2)), "a variable is missing (null)");
   Bad(Function({Var()}, Scalar(2)), "a variable is missing (null)");
-  Bad(Function({Var("v", TupleType(Array<Type>{F32({2}), Type()}))}, Scalar(1)), "a type has a part that is missing (null)");
+  Bad(Function({Var("v", TupleType(Array<Type>{F32({2}), Type()}))}, Scalar(1)),
+      "a type has a part that is missing (null)");
   Bad(Function({Var("v", TensorType(Array<PrimExpr>{PrimExpr()}, DataType::Float(32)))}, Scalar(1)),
       "a dimension is missing (null)");
   Var nobody("v");

@@ -41,7 +41,8 @@ TEST_CASE("reliability figure 33: each rule of the verifier of loop programs has
   CHECK(f.Check(Stmt()) == "the body is null");
   CHECK(f.Check(SeqStmt(SeqStmtNode{.seq = {Do(one), Stmt()}})) == "a statement is null");
   CHECK(f.Check(Do(i)) == "variable `i` is used where it is not bound");
-  CHECK(f.Check(SeqStmt(SeqStmtNode{.seq = {Loop(i, 4, Do(i)), Do(i)}})) == "variable `i` is used where it is not bound");
+  CHECK(f.Check(SeqStmt(SeqStmtNode{.seq = {Loop(i, 4, Do(i)), Do(i)}})) ==
+        "variable `i` is used where it is not bound");
   CHECK(f.Check(Do(Reduce(ReduceNode{}))) == "a tir.Reduce stands in a loop program; lower it first");
   CHECK(f.Check(Do(ProducerLoad(ProducerLoadNode{}))) == "a tir.ProducerLoad stands in a loop program; lower it first");
   CHECK(f.Check(Store(f.a, one, {one})) == "`A` of float32 is stored a value of int64");

@@ -24,7 +24,7 @@ TYPE = "Tensor[(2), float32]"
 
 
 def calls(n):
-    lines = [f"  %0 = add(%x, %x);", *(f"  %{i} = {'tanh(%' if i % 3 else 'add(%x, %'}{i - 1});" for i in range(1, n))]
+    lines = ["  %0 = add(%x, %x);", *(f"  %{i} = {'tanh(%' if i % 3 else 'add(%x, %'}{i - 1});" for i in range(1, n))]
     return HEAD + f"def @main(%x: {TYPE}) {{\n" + "\n".join(lines) + f"\n  exp(%{n - 1})\n}}\n"
 
 

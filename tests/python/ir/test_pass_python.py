@@ -51,7 +51,7 @@ def test_same_objects_under_all_names():  # NM-010
 
 def test_context_is_entered_and_left():  # PY-001, PY-002, PY-003, PY-005, PY-006
     outer = tvm.transform.PassContext.current()
-    assert outer.opt_level == 2
+    assert outer.opt_level == 2 and type(outer) is tvm.transform.PassContext, "one that C++ made"
     with tvm.transform.PassContext(opt_level=3, required_pass=["FoldConstant"], disabled_pass=["FuseOps"], config={}) as ctx:
         assert isinstance(ctx, tvm.transform.PassContext) and isinstance(ctx, tvm.runtime.Object)
         assert tvm.transform.PassContext.current().same_as(ctx)
@@ -262,8 +262,10 @@ def test_missing_hooks_do_nothing():  # IN-032
     class Nothing:
         pass
 
+    ran = []
     with tvm.transform.PassContext(instruments=[Nothing()]):
-        _run("P")
+        tvm.transform.module_pass(lambda m, c: ran.append(1) or m, opt_level=0, name="P")(_module())
+    assert ran == [1], "a missing should_run means yes"
 
 
 def test_should_run_of_all_instruments():  # IN-006, IN-012, IN-013, IN-014
