@@ -8,7 +8,8 @@ import re
 import traceback
 
 MOST_FRAMES = 3
-_PLACE = re.compile(r"^(?:In )?(?:\S+|<[^>]*>):\d+:\d+: (?:error: )?", re.M)
+_PLACE = re.compile(r"^(@\S+: )?(?:In )?(?:\S+|<[^>]*>):\d+:\d+: (?:error: )?", re.M)  # verifiers say the function first
+_AT = re.compile(r" at (?:[^\s<>]+|<[^>]*>):\d+(?::\d+)?\b")
 _EXCERPT = re.compile(r"^\s*\d* \|( .*)?$")
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]+\b")
 _FOLDER = re.compile(r"(?:/[\w.+~-]+)+/(?=[\w.+~-])")
@@ -19,7 +20,7 @@ def normalise(message: str) -> str:
     """A message without places in source texts, addresses, folders and numbers."""
     # Excerpts of the source, `  2 | ...` and `    | ^~~`: whether there is one depends on where the IR came from.
     text = "\n".join(line.rstrip() for line in message.splitlines() if not _EXCERPT.match(line))
-    text = _PLACE.sub("", text)
+    text = _AT.sub("", _PLACE.sub(r"\1", text))
     text = _ADDRESS.sub("@", text)
     text = _FOLDER.sub("", text)
     return _NUMBER.sub("#", text).strip()

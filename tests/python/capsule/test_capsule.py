@@ -54,6 +54,22 @@ def test_sixty_failures_of_six_kinds_fail_again(tmp_path):
     assert len({json.dumps(row["signature"]) for row in rows if row["kind"] in ("c++", "python")}) == 20
 
 
+@pytest.mark.parametrize("fault", ["throw", "abort", "segfault", "bad_ir", pytest.param("hang", marks=pytest.mark.slow)])
+def test_planted_faults_fail_again_and_shrink(tmp_path, fault):
+    """Reliability figure 34: 20 planted faults, four of each kind; one file, one command, a program of a tenth of the size or less."""
+    done = subprocess.run([sys.executable, HERE / "planted.py", tmp_path, fault], capture_output=True, text=True, env=_env())
+    assert done.returncode == 0, done.stderr
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [row["trigger"] for row in rows] == ["operator", "attribute", "projection", "two"]
+    kind = {"throw": "LookupError", "abort": "SIGABRT", "segfault": "SIGSEGV", "bad_ir": "InternalError", "hang": "timeout"}[fault]
+    for row in rows:
+        assert row["signature"]["kind"] == kind and row["signature"]["pass"] == f"{fault}_{row['trigger']}", row
+        assert row["differences"] == [] and row["still"] and row["before"] >= 100 >= 10 * row["after"], row
+    assert sorted(p.name for p in tmp_path.iterdir()) == sorted(pathlib.Path(row["path"]).name for row in rows), "one file each"
+    again = _cli("replay", rows[0]["path"])
+    assert again.returncode == 0 and again.stdout.startswith("reproduced: ") and f"`{fault}_operator`" in again.stdout, again.stderr
+
+
 def test_it_holds_what_is_needed_to_read_it(tmp_path):
     path = tmp_path / "f.capsule"
     with pytest.raises(tvm.Error) as seen, tvm.Capsule(path) as c, PassContext(opt_level=3, disabled_pass=["FuseOps"]):
@@ -323,6 +339,19 @@ def test_pipelines_name_passes_of_python_by_their_path():
                 parse_pipeline(text)
     finally:
         sys.path.remove(str(HERE))
+
+
+def test_places_are_no_part_of_a_signature():
+    from baton.capsule.signature import normalise
+
+    for a, b in [
+        ("model.relay:3:7: error: do not broadcast\n  3 | x\n    | ^", "do not broadcast"),
+        ("it is not WellFormed:\n@main: from_string:3:12: %x is bound twice", "it is not WellFormed:\n@main: <capsule>:40:1: %x is bound twice"),
+        ("@main: call of tanh at from_string:4 has no type", "@main: call of tanh at <capsule>:31 has no type"),
+        ("In /tmp/a.relay:1:1: lost", "lost"), ("at 0x55aa in /a/b/c.py", "at 0x1 in c.py"),
+    ]:  # fmt: skip
+        assert normalise(a) == normalise(b)
+    assert normalise("@main: %x is bound twice") != normalise("@other: %x is bound twice"), "functions' names stay"
 
 
 def test_what_a_journal_says_is_open():
