@@ -12,21 +12,9 @@
 namespace baton::relay::transform {
 namespace {
 
-using E = Exactness;
-
-DFPattern Of(const char* op, const DFPattern& a) { return IsOp(op)({a}); }
-DFPattern Of(const char* op, const DFPattern& a, const DFPattern& b) { return IsOp(op)({a, b}); }
 Expr Unary(const Op& op, const Expr& x) { return MakeCall(op, {x}); }
 
-// What rows match: any expressions, and one that a condition looks at.
-const DFPattern& X() {
-  static const DFPattern p = IsWildcard();
-  return p;
-}
-const DFPattern& Y() {
-  static const DFPattern p = IsWildcard();
-  return p;
-}
+// Expressions that a condition looks at.
 /// What may be one number all over.
 DFPattern Numbers() {
   const Array<DFPattern> any{ObjectPtr<Object>()};
@@ -67,7 +55,6 @@ template <const Op& kOp>
 Expr OpOfX(const Found& f) {
   return Unary(kOp, f[X()]);
 }
-Expr JustX(const Found& f) { return f[X()]; }
 
 /// Whether every value of `from` is one of `to`.
 bool Holds(DataType to, DataType from) {

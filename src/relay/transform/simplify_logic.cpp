@@ -8,16 +8,6 @@
 namespace baton::relay::transform {
 namespace {
 
-using E = Exactness;
-
-const DFPattern& X() {
-  static const DFPattern p = IsWildcard();
-  return p;
-}
-const DFPattern& Y() {
-  static const DFPattern p = IsWildcard();
-  return p;
-}
 const DFPattern& Condition() {
   static const DFPattern p = IsWildcard();
   return p;
@@ -26,12 +16,9 @@ const DFPattern& C() {
   static const DFPattern p = IsConstant();
   return p;
 }
-DFPattern Of(const char* op, const DFPattern& a) { return IsOp(op)({a}); }
-DFPattern Of(const char* op, const DFPattern& a, const DFPattern& b) { return IsOp(op)({a, b}); }
 /// In either order.
 DFPattern Either(const char* op, const DFPattern& a, const DFPattern& b) { return Of(op, a, b) || Of(op, b, a); }
 
-Expr JustX(const Found& f) { return f[X()]; }
 template <int kValue>
 Expr XIf(const Found& f) {
   return IsSplat(f[C()], kValue) ? f[X()] : Expr();

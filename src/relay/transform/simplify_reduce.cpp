@@ -11,12 +11,6 @@
 namespace baton::relay::transform {
 namespace {
 
-using E = Exactness;
-
-const DFPattern& X() {
-  static const DFPattern p = IsWildcard();
-  return p;
-}
 /// Which dimensions a reduction runs over.
 std::vector<bool> Reduced(const CallNode* call, size_t rank) {
   const auto& a = AttrsAs<ReduceAttrs>(call->attrs);

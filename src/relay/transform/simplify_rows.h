@@ -79,4 +79,19 @@ Expr FullLike(const Expr& like, double value);
 /// A reshape to extents that are numbers, 0 among them.
 Expr ReshapeToShape(const Expr& x, const std::vector<int64_t>& shape);
 
+using E = Exactness;
+/// What rows match: any two expressions.
+inline const DFPattern& X() {
+  static const DFPattern p = IsWildcard();
+  return p;
+}
+inline const DFPattern& Y() {
+  static const DFPattern p = IsWildcard();
+  return p;
+}
+inline DFPattern Of(const char* op, const DFPattern& a) { return IsOp(op)({a}); }
+inline DFPattern Of(const char* op, const DFPattern& a, const DFPattern& b) { return IsOp(op)({a, b}); }
+/// What many rows make.
+inline Expr JustX(const Found& f) { return f[X()]; }
+
 }  // namespace baton::relay::transform

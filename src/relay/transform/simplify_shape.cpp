@@ -10,20 +10,6 @@
 namespace baton::relay::transform {
 namespace {
 
-using E = Exactness;
-
-const DFPattern& X() {
-  static const DFPattern p = IsWildcard();
-  return p;
-}
-const DFPattern& Y() {
-  static const DFPattern p = IsWildcard();
-  return p;
-}
-DFPattern Of(const char* op, const DFPattern& a) { return IsOp(op)({a}); }
-DFPattern Of(const char* op, const DFPattern& a, const DFPattern& b) { return IsOp(op)({a, b}); }
-Expr JustX(const Found& f) { return f[X()]; }
-
 // ---- Elements in the same order.
 DFPattern Reshapes() { return IsOp("reshape") || IsOp("expand_dims") || IsOp("squeeze") || IsOp("nn.batch_flatten"); }
 const DFPattern& ReshapeOfX() {

@@ -11,17 +11,6 @@
 namespace baton::relay::transform {
 namespace {
 
-using E = Exactness;
-
-const DFPattern& X() {
-  static const DFPattern p = IsWildcard();
-  return p;
-}
-const DFPattern& Y() {
-  static const DFPattern p = IsWildcard();
-  return p;
-}
-DFPattern Of(const char* op, const DFPattern& a) { return IsOp(op)({a}); }
 const DFPattern& SliceOfX() {
   static const DFPattern p = Of("strided_slice", X());
   return p;
