@@ -250,6 +250,16 @@ Expr LetInserter::Run() {
 }  // namespace
 
 Expr InsertLets(const Expr& expr, LetForm form) { return LetInserter(expr, form).Run(); }
+IRModule InsertLets(const IRModule& mod, LetForm form) {
+  IRModule out = mod;
+  for (const auto& [var, func] : mod->functions) {
+    const auto* f = func.as<FunctionNode>();
+    if (!f || f->HasNonzeroAttr(attr::kPrimitive)) continue;
+    Expr made = InsertLets(func, form);
+    if (!made.same_as(func)) out.CopyOnWrite()->Update(var, Downcast<Function>(made));
+  }
+  return out;
+}
 
 PointerSet ImpureNodes(const Expr& expr) {
   std::vector<const ExprNode*> order = PostOrderNodes(expr);

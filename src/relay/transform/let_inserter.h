@@ -15,6 +15,8 @@ enum class LetForm {
 /// The expression in that form; the same object if it is in it. References and state are read and written in the same
 /// order as before. Takes any depth.
 Expr InsertLets(const Expr& expr, LetForm form);
+/// The module with all its functions in that form but primitive ones.
+IRModule InsertLets(const IRModule& mod, LetForm form);
 
 /// Nodes whose evaluation may do more than give a value, or give another one later: state, references, calls of
 /// functions that are not known. Bodies of functions count where they are called.

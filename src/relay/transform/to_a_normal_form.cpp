@@ -11,17 +11,7 @@ Pass ToANormalForm() {
           "is bound once.",
       .opt_level = 1,
       .establishes = {"ANF"},
-      .run =
-          [](IRModule mod, PassContext) {
-            IRModule out = mod;
-            for (const auto& [var, func] : mod->functions) {
-              const auto* f = func.as<FunctionNode>();
-              if (!f || f->HasNonzeroAttr(attr::kPrimitive)) continue;
-              Expr made = InsertLets(func, LetForm::kAll);
-              if (!made.same_as(func)) out.CopyOnWrite()->Update(var, Downcast<Function>(made));
-            }
-            return out;
-          },
+      .run = [](IRModule mod, PassContext) { return InsertLets(mod, LetForm::kAll); },
   });
 }
 

@@ -9,17 +9,7 @@ Pass ToBasicBlockNormalForm() {
       .doc = "Binds by a let each value that several blocks (bodies, branches, clauses) use, in the innermost block "
              "around them.",
       .opt_level = 1,
-      .run =
-          [](IRModule mod, PassContext) {
-            IRModule out = mod;
-            for (const auto& [var, func] : mod->functions) {
-              const auto* f = func.as<FunctionNode>();
-              if (!f || f->HasNonzeroAttr(attr::kPrimitive)) continue;
-              Expr made = InsertLets(func, LetForm::kBlocks);
-              if (!made.same_as(func)) out.CopyOnWrite()->Update(var, Downcast<Function>(made));
-            }
-            return out;
-          },
+      .run = [](IRModule mod, PassContext) { return InsertLets(mod, LetForm::kBlocks); },
   });
 }
 
