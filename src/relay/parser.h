@@ -45,6 +45,8 @@ class Parser {
   IRModule Module();
   Expr Single();
   void CheckTypeCalls();
+  /// The text refers to these by number, instead of to a section of its own.
+  void UseObjects(const Map<String, Any>& objects) { meta_ = objects, meta_read_ = true; }
 
  private:
   /// Thrown after an error was noted, to the nearest place that can go on.

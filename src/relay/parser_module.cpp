@@ -349,7 +349,7 @@ Any Parser::MetaRef() {
   Token number = Expect(Tok::kNumber, "a number", "here");
   const int64_t index = Integer(number, false);
   Expect(Tok::kRBracket, "`]`", "after the number");
-  if (meta_text_.empty()) {
+  if (meta_text_.empty() && !meta_read_) {
     Fail(first, "the text has no metadata, which this refers to",
          "print with metadata: it ends with a section #[metadata]");
   }
@@ -563,8 +563,11 @@ Expr Parser::Single() {
   return e;
 }
 
-IRModule ParseModule(std::string_view text, const std::string& source_name, const IRModule& mod) {
-  return Parser(text, source_name, mod).Module();
+IRModule ParseModule(std::string_view text, const std::string& source_name, const IRModule& mod,
+                     const Map<String, Any>& objects) {
+  Parser parser(text, source_name, mod);
+  if (objects.size() > 0) parser.UseObjects(objects);
+  return parser.Module();
 }
 
 RelayExpr ParseExpr(std::string_view text, const std::string& source_name, const IRModule& mod) {

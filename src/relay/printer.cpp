@@ -169,9 +169,13 @@ void Printer::Meta(const ObjectRef& obj) {
 }
 
 void Printer::MetaSection() {
-  if (meta_.empty() || !options_.meta_data) return;
+  if (meta_.empty() || (!options_.meta_data && !options_.objects)) return;
   Map<String, Any> map;
   for (auto& [key, list] : meta_) map.Set(String(key), Any(list));
+  if (options_.objects) {
+    *options_.objects = map;
+    return;
+  }
   if (text_.back() != '\n') text_ += '\n';
   text_ += "\n#[metadata]\n" + SaveJSON(map, false);
 }

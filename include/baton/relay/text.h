@@ -13,6 +13,8 @@ struct TextOptions {
   /// Begin with the version, and end with the section that holds what is said by number (`meta[relay.Constant][0]`):
   /// needed to read the text back.
   bool meta_data = true;
+  /// Gets the objects that are said by number, by type key, as lists; the text then has no section of its own.
+  Map<String, Any>* objects = nullptr;
   /// Say the inferred type of each call, as a comment.
   bool types = false;
   /// Gives what is to be said of a call, as a comment behind it; nothing if the text is empty. Null for no comments.
@@ -26,9 +28,10 @@ BATON_DLL std::string PrintText(const ObjectRef& obj, const TextOptions& options
 /// Reads a module; a text that is one expression gives a module whose `main` it is. `source_name` is what errors and
 /// spans call the text. Throws CompileError with all that is wrong (the first 20), each with place and caret.
 /// Braces, brackets and parentheses may lie 50,000 deep within each other; sequences and chains are not bounded.
-/// The functions and data types of `mod` (may be null) come first, and the text may use them.
+/// The functions and data types of `mod` (may be null) come first, and the text may use them. `objects` are those of a
+/// text that was printed with TextOptions::objects.
 BATON_DLL IRModule ParseModule(std::string_view text, const std::string& source_name = "<text>",
-                               const IRModule& mod = IRModule());
+                               const IRModule& mod = IRModule(), const Map<String, Any>& objects = {});
 /// Reads one expression, which may use the functions and data types of `mod` (may be null).
 BATON_DLL RelayExpr ParseExpr(std::string_view text, const std::string& source_name = "<text>",
                               const IRModule& mod = IRModule());

@@ -19,7 +19,11 @@ Pass AnnotateSpans() {
               others.CopyOnWrite()->Add(var, func);
               mixed = true;
             }
-            return ParseModule(PrintText(own), "GeneratedSource", mixed ? others : IRModule());
+            // What has no text of its own, constants above all, is handed on as it is: to print and read the weights
+            // of a model would take seconds.
+            Map<String, Any> objects;
+            const std::string text = PrintText(own, {.objects = &objects});
+            return ParseModule(text, "GeneratedSource", mixed ? others : IRModule(), objects);
           },
   });
 }
