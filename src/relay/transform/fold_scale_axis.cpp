@@ -6,7 +6,9 @@
 #include <baton/relay/op/tensor.h>
 #include <baton/relay/transform.h>
 
+#include <string>
 #include <unordered_map>
+#include <vector>
 
 namespace baton::relay::transform {
 namespace {
@@ -31,80 +33,172 @@ std::unordered_map<const Object*, int> CountUses(const Function& f) {
   return uses;
 }
 
-/// The number of channels of a constant with one value a channel of an NCHW image ([C, 1, 1] or [1, C, 1, 1]); -1 for
-/// another.
-int64_t PerChannel(const Expr& e) {
-  const auto* c = e.as<ConstantNode>();
-  if (!c) return -1;
-  std::vector<int64_t> s = c->data.shape();
-  if (s.size() == 4 && s[0] == 1) s.erase(s.begin());
-  return s.size() == 3 && s[1] == 1 && s[2] == 1 ? s[0] : -1;
-}
-
-const CallNode* Convolution(const Expr& e) {
-  const auto* c = e.as<CallNode>();
-  if (!c || !(c->op == op::conv2d) || !c->args[1].as<ConstantNode>()) return nullptr;
-  const auto* a = static_cast<const Conv2DAttrs*>(c->attrs.get());
-  return a->data_layout == "NCHW" && a->kernel_layout == "OIHW" ? c : nullptr;
-}
-
 bool IsOp(const CallNode* c, const char* name) {
   const auto* op = c->op.as<OpNode>();
   return op && op->name == name;
 }
+const NDArray* DataOf(const Expr& e) {
+  const auto* c = e.as<ConstantNode>();
+  return c ? &c->data : nullptr;
+}
+/// A dimension of a tensor; -1 where it is not known.
+int64_t DimAt(const Expr& typed, int64_t d) {
+  const auto* t = typed->checked_type_.as<TensorTypeNode>();
+  return t && d < static_cast<int64_t>(t->shape.size()) ? DimOf(t->shape[d]) : -1;
+}
+int64_t RankOf(const Expr& typed) {
+  const auto* t = typed->checked_type_.as<TensorTypeNode>();
+  return t ? static_cast<int64_t>(t->shape.size()) : -1;
+}
+DataType DtypeOf(const Expr& typed) {
+  const auto* t = typed->checked_type_.as<TensorTypeNode>();
+  return t ? t->dtype : DataType::Void();
+}
 
-/// multiply(conv(x, w), s) and multiply(add(conv(x, w), b), s): the factors of the output channels go into the weights.
+/// A convolution or dense layer with constant weights, in any layout without blocks.
+struct Layer {
+  const CallNode* call = nullptr;
+  int64_t channel_axis = 0;  ///< of data and of the result
+  int64_t in = -1,
+          out = -1;  ///< dimensions of the weights by which a channel of data, of the result is scaled; -1: none
+  const NDArray& weight() const { return *DataOf(call->args[1]); }
+  int64_t Channels(int64_t dimension) const {
+    return dimension < 0 ? -1 : weight().shape()[static_cast<size_t>(dimension)];
+  }
+};
+
+/// `typed` is the expression before it was rewritten, with its type.
+Layer LayerOf(const Expr& e, const Expr& typed) {
+  Layer layer;
+  const auto* c = e.as<CallNode>();
+  const auto* op = c ? c->op.as<OpNode>() : nullptr;
+  if (!op || !typed->checked_type_.defined() || c->args.size() < 2 || !DataOf(c->args[1])) return layer;
+  const std::string_view name = op->name.view();
+  if (name == "nn.dense") {
+    layer = {.call = c, .channel_axis = RankOf(typed) - 1, .in = 1, .out = 0};
+    return layer.channel_axis < 0 ? Layer() : layer;
+  }
+  const bool transposed =
+      name == "nn.conv1d_transpose" || name == "nn.conv2d_transpose" || name == "nn.conv3d_transpose";
+  if (!transposed && name != "nn.conv1d" && name != "nn.conv2d" && name != "nn.conv3d") return layer;
+  auto text = [&](const char* field) { return runtime::GetField(c->attrs.get(), field).As<String>().str(); };
+  const std::string data = text("data_layout"), kernel = text("kernel_layout"), result = text("out_layout");
+  auto whole = [](const std::string& layout) { return layout.find_first_of("0123456789") == std::string::npos; };
+  if (!whole(data) || !whole(kernel) || (!result.empty() && result != data)) return layer;
+  const int64_t groups = runtime::GetField(c->attrs.get(), "groups").As<int64_t>();
+  layer.call = c;
+  layer.channel_axis = static_cast<int64_t>(data.find('C'));
+  const int64_t in = static_cast<int64_t>(kernel.find('I')), out = static_cast<int64_t>(kernel.find('O'));
+  // Weights have all channels of one side and those of a group of the other.
+  if (groups == 1 || !transposed) layer.out = out;
+  if (groups == 1 || transposed) layer.in = in;
+  // Each channel for itself: the two sides are one.
+  if (!transposed && groups > 1 && layer.Channels(in) == 1 && layer.Channels(out) == groups) layer.in = out;
+  return layer;
+}
+
+/// The number of channels of a constant with one value a channel of a tensor of `rank` dimensions, nothing else; -1 for
+/// another.
+int64_t PerChannel(const Expr& e, const Expr& typed, int64_t rank, int64_t channel_axis) {
+  const NDArray* c = DataOf(e);
+  if (!c || !(c->dtype() == DtypeOf(typed))) return -1;
+  const std::vector<int64_t> s = c->shape();
+  const int64_t at = channel_axis - (rank - static_cast<int64_t>(s.size()));
+  if (rank < static_cast<int64_t>(s.size()) || at < 0) return -1;
+  for (int64_t d = 0; d < static_cast<int64_t>(s.size()); ++d) {
+    if (d != at && s[static_cast<size_t>(d)] != 1) return -1;
+  }
+  return s[static_cast<size_t>(at)];
+}
+
+/// The layer with its weights scaled along a dimension, on `data`.
+Expr Scaled(const Layer& layer, const Expr& data, const Expr& scale, int64_t dimension, const DataType& dtype) {
+  const int64_t channels = layer.Channels(dimension);
+  const NDArray* factors = DataOf(scale);
+  // One dtype all through: a factor of another would not fit the weights.
+  if (channels != static_cast<int64_t>(factors->numel()) || !(layer.weight().dtype() == dtype) ||
+      !(factors->dtype() == dtype))
+    return Expr();
+  std::vector<int64_t> shape(layer.weight().shape().size(), 1);
+  shape[static_cast<size_t>(dimension)] = channels;
+  Expr w = Multiply(layer.call->args[1], Reshape(scale, Array<int64_t>(shape.begin(), shape.end())));
+  Expr e = MakeCall(Downcast<Op>(layer.call->op), {data, w}, layer.call->attrs);
+  e->span = layer.call->span;
+  return e;
+}
+
+/// multiply(layer(x, w), s) and the same with a bias between: the factors of the output channels go into the weights.
 class Backward : public MixedModeMutator {
  public:
   explicit Backward(std::unordered_map<const Object*, int> uses) : uses_(std::move(uses)) {}
 
  private:
   using MixedModeMutator::VisitExpr_;
+  Expr VisitExpr_(const FunctionNode* f) final {
+    return f->HasNonzeroAttr(attr::kPrimitive) ? GetRef<Expr>(f) : MixedModeMutator::VisitExpr_(f);
+  }
   Expr Rewrite_(const CallNode* pre, const Expr& post) final {
     const auto* call = post.as<CallNode>();
     if (!call || !IsOp(call, "multiply")) return post;
     for (int64_t i = 0; i < 2; ++i) {
-      const Expr &x = call->args[i], &scale = call->args[1 - i];
-      int64_t channels = PerChannel(scale);
-      if (channels < 0 || uses_[pre->args[i].get()] != 1) continue;
-      if (const auto* conv = Convolution(x)) {
-        if (Expr e = Scaled(conv, scale, channels); e.defined()) return e;
-      }
-      const auto* add = x.as<CallNode>();
-      const auto* pre_add = pre->args[i].as<CallNode>();
-      if (!add || !pre_add || !IsOp(add, "add")) continue;
-      for (int64_t k = 0; k < 2; ++k) {
-        const auto* conv = Convolution(add->args[k]);
-        if (!conv || PerChannel(add->args[1 - k]) != channels || uses_[pre_add->args[k].get()] != 1) continue;
-        if (Expr e = Scaled(conv, scale, channels); e.defined()) return Add(e, Multiply(add->args[1 - k], scale));
-      }
+      const Expr &x = call->args[i], &typed = pre->args[i], &scale = call->args[1 - i];
+      if (!DataOf(scale) || uses_[typed.get()] != 1) continue;
+      if (Expr e = Take(x, typed, scale); e.defined()) return e;
     }
     return post;
   }
-  Expr Scaled(const CallNode* conv, const Expr& scale, int64_t channels) {
-    if (conv->args[1].as<ConstantNode>()->data.shape()[0] != channels) return Expr();
-    Expr w = Multiply(conv->args[1], Reshape(scale, {channels, 1, 1, 1}));
-    Expr e = MakeCall(Downcast<Op>(conv->op), {conv->args[0], w}, conv->attrs);
-    e->span = conv->span;
-    return e;
+  /// x * scale with the factors further up; null if they cannot be.
+  Expr Take(const Expr& x, const Expr& typed, const Expr& scale) {
+    auto scaled = [&](const Expr& e, const Expr& type, Layer* layer) {
+      *layer = LayerOf(e, type);
+      if (!layer->call || PerChannel(scale, type, RankOf(type), layer->channel_axis) < 0) return Expr();
+      if (layer->out < 0) return Expr();
+      return Scaled(*layer, layer->call->args[0], scale, layer->out, DtypeOf(type));
+    };
+    Layer layer;
+    if (Expr e = scaled(x, typed, &layer); e.defined()) return e;
+    const auto* sum = x.as<CallNode>();
+    const auto* pre_sum = typed.as<CallNode>();
+    if (!sum || !pre_sum || sum->args.size() != 2) return Expr();
+    const bool bias = IsOp(sum, "nn.bias_add");
+    if (!bias && !IsOp(sum, "add")) return Expr();
+    for (int64_t k = 0; k < (bias ? 1 : 2); ++k) {
+      if (uses_[pre_sum->args[k].get()] != 1 || !DataOf(sum->args[1 - k])) continue;
+      Expr e = scaled(sum->args[k], pre_sum->args[k], &layer);
+      if (!e.defined()) continue;
+      const int64_t rank = RankOf(pre_sum->args[k]);
+      if (!bias) {
+        if (PerChannel(sum->args[1 - k], typed, rank, layer.channel_axis) < 0) continue;
+        return Add(e, Multiply(sum->args[1 - k], scale));
+      }
+      const int64_t axis = AttrsAs<BiasAddAttrs>(sum->attrs).axis;
+      if ((axis < 0 ? axis + rank : axis) != layer.channel_axis) continue;
+      Expr b = Multiply(sum->args[1], Reshape(scale, {static_cast<int64_t>(DataOf(scale)->numel())}));
+      return MakeCall(Downcast<Op>(sum->op), {e, b}, sum->attrs);
+    }
+    return Expr();
   }
   std::unordered_map<const Object*, int> uses_;
 };
 
-/// conv(multiply(x, s), w): the factors of the input channels go into the weights.
+/// layer(multiply(x, s), w): the factors of the input channels go into the weights.
 class Forward : public MixedModeMutator {
   using MixedModeMutator::VisitExpr_;
-  Expr Rewrite_(const CallNode*, const Expr& post) final {
-    const auto* conv = Convolution(post);
-    const auto* mul = conv ? conv->args[0].as<CallNode>() : nullptr;
-    if (!mul || !IsOp(mul, "multiply") || static_cast<const Conv2DAttrs*>(conv->attrs.get())->groups != 1) return post;
+  Expr VisitExpr_(const FunctionNode* f) final {
+    return f->HasNonzeroAttr(attr::kPrimitive) ? GetRef<Expr>(f) : MixedModeMutator::VisitExpr_(f);
+  }
+  Expr Rewrite_(const CallNode* pre, const Expr& post) final {
+    const Layer layer = LayerOf(post, GetRef<Expr>(pre));
+    const auto* mul = layer.call ? layer.call->args[0].as<CallNode>() : nullptr;
+    const auto* pre_mul = mul ? pre->args[0].as<CallNode>() : nullptr;
+    if (!pre_mul || !IsOp(mul, "multiply") || layer.in < 0) return post;
     for (int64_t i = 0; i < 2; ++i) {
-      int64_t channels = PerChannel(mul->args[1 - i]);
-      if (channels < 0 || channels != conv->args[1].as<ConstantNode>()->data.shape()[1]) continue;
-      Expr w = Multiply(conv->args[1], Reshape(mul->args[1 - i], {1, channels, 1, 1}));
-      Expr e = MakeCall(Downcast<Op>(conv->op), {mul->args[i], w}, conv->attrs);
-      e->span = conv->span;
-      return e;
+      const Expr& typed = pre_mul->args[i];
+      const int64_t channels = PerChannel(mul->args[1 - i], typed, RankOf(typed), layer.channel_axis);
+      // A tensor of one channel that the factors make several cannot do without them.
+      if (channels < 0 || DimAt(typed, layer.channel_axis) != channels) continue;
+      Expr e = Scaled(layer, mul->args[i], mul->args[1 - i], layer.in, DtypeOf(typed));
+      if (e.defined()) return e;
     }
     return post;
   }
@@ -114,7 +208,9 @@ class Forward : public MixedModeMutator {
 
 Pass BackwardFoldScaleAxis() {
   return MakePass<BackwardFoldScaleAxis>({
-      .doc = "Moves per-channel factors of a convolution's result into its weights.",
+      .doc = "Moves per-channel factors of the result of a convolution, of a transposed one or of a dense layer into "
+             "its weights, "
+             "and into the bias between.",
       .opt_level = 3,
       .required = {"InferType"},
       .run = [](Function f, IRModule, PassContext) { return Backward(CountUses(f)).Mutate(f); },
@@ -122,7 +218,8 @@ Pass BackwardFoldScaleAxis() {
 }
 Pass ForwardFoldScaleAxis() {
   return MakePass<ForwardFoldScaleAxis>({
-      .doc = "Moves per-channel factors of a convolution's input into its weights.",
+      .doc = "Moves per-channel factors of the input of a convolution, of a transposed one or of a dense layer into "
+             "its weights.",
       .opt_level = 3,
       .required = {"InferType"},
       .run = [](Function f, IRModule, PassContext) { return Forward().Mutate(f); },
@@ -131,8 +228,8 @@ Pass ForwardFoldScaleAxis() {
 /// Backward first, then forward, with folding between so that scaled weights are constants again.
 Pass FoldScaleAxis() {
   baton::transform::RegisterPassDoc("FoldScaleAxis",
-                                    "Moves per-channel factors into the weights of convolutions before "
-                                    "or after them: BackwardFoldScaleAxis, then ForwardFoldScaleAxis.");
+                                    "Moves per-channel factors into the weights of convolutions and dense "
+                                    "layers before or after them: BackwardFoldScaleAxis, then ForwardFoldScaleAxis.");
   return Sequential({BackwardFoldScaleAxis(), FoldConstant(), ForwardFoldScaleAxis(), FoldConstant()},
                     PassInfo(3, "FoldScaleAxis", {"InferType"}));
 }
