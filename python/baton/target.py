@@ -29,6 +29,9 @@ class Target(Object, key="Target"):
     __slots__ = ()
 
     def __init__(self, target="llvm", host=None):
+        if isinstance(target, str) and target.lstrip().startswith("{"):
+            import json
+            target = json.loads(target)
         if isinstance(target, dict):
             target = _text(target)
         if isinstance(target, Target):
@@ -46,12 +49,41 @@ class Target(Object, key="Target"):
     @property
     def keys(self):
         """Words that programs look for in a target."""
-        return ["opencl", "gpu"] if self.kind == "opencl" else ["cpu"]
+        given = self.attrs.get("keys")
+        return given.split(",") if given else list(_KEYS.get(str(self.kind), ("cpu",)))
+
+    @property
+    def attrs(self):
+        """The options that differ from their defaults, by name."""
+        out = {}
+        for word in str(self).split()[1:]:
+            name, _, value = word.lstrip("-").partition("=")
+            out[name] = value
+        return out
+
+    def export(self):
+        """The target as a dict, which `Target` takes."""
+        return {"kind": str(self.kind), **self.attrs}
+
+    @property
+    def libs(self):
+        """Libraries that the target names."""
+        return [name for name in self.attrs.get("libs", "").split(",") if name]
+
+    @property
+    def model(self):
+        """Name of the machine's model, where the target has one."""
+        return self.attrs.get("model", "unknown")
+
+    @property
+    def device_name(self):
+        """Name of the device's family, where the target has one."""
+        return self.attrs.get("device", "")
 
     @property
     def host(self):
         """The host's target: this one, or for a device this machine's."""
-        return Target("llvm") if self.kind == "opencl" else self
+        return self if self.kind in ("llvm", "c") else Target("llvm")
 
     @property
     def device_type(self):
@@ -75,8 +107,8 @@ class Target(Object, key="Target"):
 
     @staticmethod
     def list_kinds():
-        """The kinds there are."""
-        return ["llvm", "c", "opencl"]
+        """The kinds that code is made for, then those that programs may name."""
+        return ["llvm", "c", "opencl", *(k for k in _KEYS if k != "opencl")]
 
     @staticmethod
     def check_and_update_host_consist(target, host=None, target_is_dict_key=True):
@@ -96,11 +128,17 @@ class Target(Object, key="Target"):
         return hash(str(self))
 
 
+# Words that programs look for in a target of a kind.
+_KEYS = {"opencl": ("opencl", "gpu"), "cuda": ("cuda", "gpu"), "nvptx": ("cuda", "gpu"), "rocm": ("rocm", "gpu"), "vulkan": ("vulkan", "gpu"),
+         "metal": ("metal", "gpu"), "webgpu": ("webgpu", "gpu"), "hexagon": ("hexagon",), "ext_dev": ("ext_dev",), "aocl": ("aocl", "hls"),
+         "sdaccel": ("sdaccel", "hls"), "stackvm": ("cpu",)}
+
+
 def _text(values):
     values = dict(values)
     words = [values.pop("kind", "llvm")]
     for key, value in values.items():
-        if key in ("keys", "tag", "host", "device", "model"):
+        if key == "host":
             continue
         if isinstance(value, (list, tuple)):
             value = ",".join(map(str, value))
@@ -115,32 +153,33 @@ def create(target):
 
 def arm_cpu(model="unknown", options=None):
     """A 64-bit Arm processor."""
-    return Target(" ".join(["llvm -mtriple=aarch64-linux-gnu", *(options or [])]))
+    options = [options] if isinstance(options, str) else list(options or [])
+    return Target(" ".join(["llvm -keys=arm_cpu,cpu -device=arm_cpu -mtriple=aarch64-linux-gnu", f"-model={model}", *options]))
 
 
 def cuda(model="unknown", arch=None, options=None):
     """An NVIDIA GPU."""
-    return Target(" ".join(["cuda", *([f"-arch={arch}"] if arch else []), *(options or [])]))
+    return Target(" ".join(["cuda", f"-model={model}", *([f"-arch={arch}"] if arch else []), *(options or [])]))
 
 
 def rocm(model="unknown", options=None):
     """An AMD GPU."""
-    return Target(" ".join(["rocm", *(options or [])]))
+    return Target(" ".join(["rocm", f"-model={model}", *(options or [])]))
 
 
 def mali(model="unknown", options=None):
     """An Arm Mali GPU, through OpenCL."""
-    return Target(" ".join(["opencl", *(options or [])]))
+    return Target(" ".join(["opencl -device=mali", f"-model={model}", *(options or [])]))
 
 
 def bifrost(model="unknown", options=None):
     """An Arm Bifrost GPU, through OpenCL."""
-    return Target(" ".join(["opencl", *(options or [])]))
+    return Target(" ".join(["opencl -device=bifrost", f"-model={model}", *(options or [])]))
 
 
 def intel_graphics(model="unknown", options=None):
     """An Intel GPU, through OpenCL."""
-    return Target(" ".join(["opencl", *(options or [])]))
+    return Target(" ".join(["opencl -device=intel_graphics", f"-model={model}", *(options or [])]))
 
 
 class SEScope(Object, key="SEScope"):

@@ -124,6 +124,14 @@ class AotModule : public runtime::ModuleNode {
 
 }  // namespace
 
+// There is one way to make kernels; programs that ask for another one run on it.
+BATON_REGISTER_PASS_CONFIG_OPTION(
+    "relay.backend.use_auto_scheduler", bool,
+    "Accepted for programs that ask for kernels found by search; there is one generator of kernels.");
+BATON_REGISTER_PASS_CONFIG_OPTION(
+    "relay.backend.use_meta_schedule", bool,
+    "Accepted for programs that ask for kernels found by search; there is one generator of kernels.");
+
 IRModule BindParams(const IRModule& mod, const Map<String, NDArray>& params) {
   if (params.empty()) return mod;
   std::vector<std::string> names = ParamNames(MainOf(mod));
@@ -238,6 +246,7 @@ IRModule Optimize(const IRModule& mod, const Target& target) {
 }
 
 runtime::Module Compile(const IRModule& mod, const Target& target) {
+  target->CheckCode();
   if (target->kind == "opencl") return CompileForDevices(mod, {{String("opencl"), target}});
   transform::failure::Entry entry("driver.Compile", mod, target);
   return Generate(Optimize(mod, target), target);
@@ -267,6 +276,7 @@ runtime::Module Generate(const IRModule& optimized, const Target& target) {
 
 std::string EmitText(const IRModule& mod, const Target& target, const std::string& stage) {
   transform::failure::Entry entry("driver.EmitText", mod, target, stage);
+  target->CheckCode();
   if (target->kind == "opencl") {
     const std::vector<DeviceTarget> targets{{kDLOpenCL, target}};
     const IRModule optimized = OptimizeForDevices(mod, targets, kDLOpenCL);

@@ -108,6 +108,7 @@ IRModule LowerFunctions(const IRModule& mod, const Target& target) { return tir:
 runtime::Module BuildFunctions(const IRModule& mod, const Target& target) {
   transform::failure::Entry entry("driver.BuildFunctions", mod, target);
   With<Target> scope(target);
+  target->CheckCode();
   if (target->kind == "opencl") {
     for (const auto& [var, func] : mod->functions) {
       if (func.as<tir::PrimFuncNode>()) tir::VerifyWellFormed(Downcast<tir::PrimFunc>(func));

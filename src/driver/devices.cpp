@@ -359,7 +359,7 @@ BATON_REGISTER_GLOBAL("driver.CompileForDevices").set_body_typed([](IRModule m, 
 });
 /// The device of a target, as DLPack numbers them.
 BATON_REGISTER_GLOBAL("target.DeviceType").set_body_typed([](Target t) {
-  return static_cast<int64_t>(t->kind == "opencl" ? kDLOpenCL : kDLCPU);
+  return static_cast<int64_t>(t->device_type());
 });
 
 }  // namespace baton::driver

@@ -124,6 +124,33 @@ const std::vector<std::string>& X86Names() {
   return names;
 }
 
+struct Kind {
+  std::string_view name;
+  DLDeviceType device;
+  bool code;  ///< whether code is made for it
+};
+// Programs name the others to choose by them, also where nothing is compiled.
+const std::vector<Kind> kKinds = {
+    {"llvm", kDLCPU, true},        {"c", kDLCPU, true},           {"opencl", kDLOpenCL, true},
+    {"cuda", kDLCUDA, false},      {"nvptx", kDLCUDA, false},     {"rocm", kDLROCM, false},
+    {"vulkan", kDLVulkan, false},  {"metal", kDLMetal, false},    {"hexagon", kDLHexagon, false},
+    {"webgpu", kDLWebGPU, false},  {"ext_dev", kDLExtDev, false}, {"aocl", kDLOpenCL, false},
+    {"sdaccel", kDLOpenCL, false}, {"stackvm", kDLCPU, false},
+};
+const Kind* FindKind(std::string_view name) {
+  for (const Kind& k : kKinds) {
+    if (k.name == name) return &k;
+  }
+  return nullptr;
+}
+/// Options that say what a target is called, for programs to look at; nothing is compiled differently by them.
+bool IsLabel(std::string_view key) {
+  for (std::string_view k : {"keys", "device", "model", "libs", "tag", "mfloat-abi"}) {
+    if (key == k) return true;
+  }
+  return false;
+}
+
 const RegisterNodes<TargetNode> registered;
 
 }  // namespace
@@ -133,6 +160,18 @@ bool TargetNode::Has(std::string_view feature) const {
     if (f == feature) return true;
   }
   return false;
+}
+
+void TargetNode::CheckCode() const {
+  const Kind* k = FindKind(kind.view());
+  if (!k || !k->code) {
+    throw UnsupportedError("no code is made for the target `" + kind.str() + "`; there is code for llvm, c and opencl");
+  }
+}
+
+int TargetNode::device_type() const {
+  const Kind* k = FindKind(kind.view());
+  return k ? k->device : kDLCPU;
 }
 
 int64_t TargetNode::vector_bits() const { return Has("avx512f") ? 512 : Has("avx2") ? 256 : 128; }
@@ -149,7 +188,8 @@ Target Target::Make(std::string_view text) {
   };
   std::string_view kind = word();
   static const std::vector<std::string> kinds = {"llvm", "c", "opencl"};
-  if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) {
+  const Kind* known = FindKind(kind);
+  if (!known) {
     throw runtime::ValueError("unknown target kind \"" + std::string(kind.substr(0, 40)) + "\"" +
                               support::DidYouMean(kind, kinds) +
                               "; there are llvm, c and opencl, with options as in \"llvm -mcpu=skylake-avx512\"");
@@ -169,7 +209,11 @@ Target Target::Make(std::string_view text) {
       }
       return v;
     };
-    if (w[0] != '-' || (eq == std::string_view::npos && key != "keys")) {
+    if (w[0] == '-' && (!known->code || IsLabel(key))) {
+      n.options = String(n.options.str() + (n.options.empty() ? "" : " ") + std::string(w));
+      continue;
+    }
+    if (w[0] != '-' || eq == std::string_view::npos) {
       throw runtime::ValueError("target options are written -name=value, got \"" + std::string(w) + "\"");
     }
     if (key == "mcpu") {
@@ -189,6 +233,7 @@ Target Target::Make(std::string_view text) {
     }
   }
   std::vector<std::string> features;
+  if (!known->code) return Target(std::move(n));
   if (kind == "opencl") {
     // The program is compiled where it runs: nothing of a processor is known, and nothing is used.
     if (!n.mcpu.empty() || !n.mtriple.empty() || !n.mattr.empty()) {
@@ -241,6 +286,7 @@ std::string Target::str() const {
   if (!n->mattr.empty()) s += " -mattr=" + n->mattr.str();
   if (n->opt_level != 2) s += " -opt-level=" + std::to_string(n->opt_level);
   if (n->num_cores != 0) s += " -num-cores=" + std::to_string(n->num_cores);
+  if (!n->options.empty()) s += " " + n->options.str();
   return s;
 }
 

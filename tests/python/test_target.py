@@ -4,6 +4,7 @@
 import pytest
 
 import baton as tvm
+from baton import relay, te
 
 
 def test_scopes():
@@ -41,10 +42,13 @@ def test_functions_by_target():
 
 
 @pytest.mark.parametrize("make", [tvm.target.cuda, tvm.target.rocm])
-def test_targets_that_there_are_not_are_an_error(make):
-    """MO-013: it says which there are."""
-    with pytest.raises(tvm.TVMError, match="llvm"):
-        make()
+def test_building_for_a_target_without_code_is_an_error(make):
+    """MO-013: it says which there are. The target itself may be named: programs choose by it."""
+    assert make().device_type in (2, 10) and not tvm.runtime.enabled(str(make()))
+    for build in (lambda: relay.build(tvm.IRModule.from_expr(relay.const(1) + relay.const(2)), target=make()),
+                  lambda: tvm.build([te.placeholder((2,)), te.compute((2,), lambda i: i)], target=make())):
+        with pytest.raises(tvm.TVMError, match="there is code for llvm, c and opencl"):
+            build()
 
 
 @pytest.mark.parametrize("make", [tvm.target.mali, tvm.target.bifrost, tvm.target.intel_graphics])

@@ -14,14 +14,16 @@ struct BATON_DLL TargetNode : Node<TargetNode, Object> {
   String mattr;
   int64_t opt_level = 2;
   int64_t num_cores = 0;
+  String options;
   Array<String> features;
   static constexpr void Describe(auto& d) {
-    d(F<&TargetNode::kind>, "Code generator: \"llvm\", \"c\".");
+    d(F<&TargetNode::kind>, "Code generator: \"llvm\", \"c\", \"opencl\"; or a kind that only programs ask about.");
     d(F<&TargetNode::mcpu>, "Processor by LLVM's name; \"\" is this machine's.");
     d(F<&TargetNode::mtriple>, "LLVM triple; \"\" is this machine's.");
     d(F<&TargetNode::mattr>, "Further features, as \"+avx512f,-amx-tile\".");
     d(F<&TargetNode::opt_level>, "LLVM's optimisation level, 0 to 3.", AtLeast(0), AtMost(3));
     d(F<&TargetNode::num_cores>, "Cores to plan parallel loops for; 0 is this machine's.", AtLeast(0));
+    d(F<&TargetNode::options>, "Further options as they were written: words that programs look for.");
     d(F<&TargetNode::features>, "Features it has, by LLVM's names, sorted; filled by Make.", runtime::kIgnored);
   }
   bool Has(std::string_view feature) const;
@@ -31,6 +33,10 @@ struct BATON_DLL TargetNode : Node<TargetNode, Object> {
   int64_t Lanes(DataType dtype) const { return vector_bits() / dtype.bits(); }
   /// Vector registers there are: 32 or 16.
   int64_t vector_registers() const { return vector_bits() == 512 ? 32 : 16; }
+  /// Throws UnsupportedError for a kind that no code is made for.
+  void CheckCode() const;
+  /// DLPack's number of the device.
+  int device_type() const;
   bool is_host() const { return mcpu.empty() && mtriple.empty(); }
 };
 class BATON_DLL Target : public RefTo<TargetNode, ObjectRef> {
