@@ -141,4 +141,86 @@ Map<String, Any> DescribeOp(const Op& op) {
 BATON_REGISTER_GLOBAL("relay.op.Describe").set_body_typed(DescribeOp);
 }  // namespace
 
+// ---- Operators that programs register while they run.
+namespace {
+
+/// The relations by name, and those in other languages: f(types of the arguments, attrs) -> type or null.
+bool AskRelation(const Array<Type>& types, int num_inputs, const Attrs& attrs, TypeReporter& reporter) {
+  const Any relation = Downcast<Op>(reporter.Callee()).GetAttrValue("FTypeRelation");
+  if (relation.is_null()) throw CompileError("it was registered without a type relation; see Op.add_type_rel");
+  if (relation.Is<String>()) {
+    const auto which = relation.As<String>();
+    const bool one = which == "Identity";
+    if (num_inputs < (one ? 1 : 2)) throw CompileError("the relation " + which.str() + " needs more arguments");
+    return (one                    ? IdentityRel
+            : which == "Broadcast" ? BroadcastRel
+                                   : BroadcastCompRel)(types, num_inputs, attrs, reporter);
+  }
+  Array<Type> args;
+  for (int i = 0; i < num_inputs; ++i) {
+    if (!types[i].defined() || types[i].as<IncompleteTypeNode>()) return false;
+    args.push_back(types[i]);
+  }
+  const auto result = relation.As<runtime::PackedFunc>()(args, attrs).As<ObjectRef>();
+  if (!result.defined()) return false;
+  if (!result.as<TypeNode>())
+    throw CompileError("its type relation gave a " + result->GetTypeKey() + ", where a type is wanted");
+  reporter.Assign(types[num_inputs], Downcast<Type>(result));
+  return true;
+}
+
+OpDef* Registered(const Op& op) {
+  auto* def = reinterpret_cast<OpDef*>(op->def);
+  if (!def || def->type_rel != AskRelation) {
+    throw runtime::ValueError("the operator `" + op->name.str() +
+                              "` is built in and stays as it is; this is for operators that a program registers");
+  }
+  return def;
+}
+
+BATON_REGISTER_GLOBAL("ir.RegisterOp").set_body_typed([](String name, String doc) {
+  if (name.empty()) throw runtime::ValueError("an operator has a name");
+  if (Op::Find(name.view())) throw runtime::ValueError("there is an operator `" + name.str() + "` already");
+  Op op = Op::GetOrCreate(name.view());
+  auto* def = new OpDef;  // lives as long as the process, as all do
+  def->name = op->name.c_str();
+  def->num_inputs = -1;
+  def->type_rel = AskRelation;
+  op->description = doc;
+  op->def = reinterpret_cast<uint64_t>(def);
+  op.SetAttrValue("TOpPattern", Any(static_cast<int>(OpPattern::kOpaque)));
+  op.SetAttrValue("TOpIsStateful", Any(false));
+  return op;
+});
+BATON_REGISTER_GLOBAL("ir.OpSetNumInputs").set_body_typed([](Op op, int n) {
+  Registered(op)->num_inputs = n;
+  op->num_inputs = n;
+});
+BATON_REGISTER_GLOBAL("ir.OpAddArgument").set_body_typed([](Op op, String name, String type, String doc) {
+  Registered(op);
+  op->arguments.push_back(OpArg(name, type, doc));
+});
+BATON_REGISTER_GLOBAL("ir.OpSetSupportLevel").set_body_typed([](Op op, int level) {
+  Registered(op);
+  op->support_level = level;
+});
+BATON_REGISTER_GLOBAL("ir.OpSetAttrsTypeKey").set_body_typed([](Op op, String key) {
+  Registered(op);
+  Object::TypeKey2Index(key.str());
+  op->attrs_type_key = key;
+});
+BATON_REGISTER_GLOBAL("ir.OpAddTypeRel").set_body_typed([](Op op, String name, Any relation) {
+  Registered(op);
+  if (relation.is_null()) {
+    if (name != "Identity" && name != "Broadcast" && name != "BroadcastComp") {
+      throw runtime::ValueError("no type relation is called `" + name.str() +
+                                "`; there are Identity, Broadcast and BroadcastComp, or give a function");
+    }
+    relation = Any(name);
+  }
+  op.SetAttrValue("FTypeRelation", relation);
+});
+
+}  // namespace
+
 }  // namespace baton::relay

@@ -23,7 +23,7 @@ class ToSolver final : public TypeReporter {
                          " differ");
     }
   }
-  bool AssertEQ(const PrimExpr& a, const PrimExpr& b) override { return TypeSolver::SameDim(a, b); }
+  bool AssertEQ(const PrimExpr& a, const PrimExpr& b) override { return TypeSolver::MayBeSame(a, b); }
   const runtime::NDArray* ConstantArg(int) override { return nullptr; }
 
  private:

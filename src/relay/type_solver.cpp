@@ -140,7 +140,14 @@ bool TypeSolver::SameDim(const PrimExpr& a, const PrimExpr& b) {
   const auto *x = a.as<IntImmNode>(), *y = b.as<IntImmNode>();
   if (x && y) return x->value == y->value;
   if (a.as<tir::AnyNode>() || b.as<tir::AnyNode>()) return true;
-  return StructuralEqual(a, b);
+  auto plain = [](const PrimExpr& e) { return e.as<IntImmNode>() || e.as<tir::VarNode>(); };
+  // Arithmetic on variables is taken to fit: n + n and 2 * n are not the same object, and are the same extent.
+  return !plain(a) || !plain(b) || StructuralEqual(a, b);
+}
+
+bool TypeSolver::MayBeSame(const PrimExpr& a, const PrimExpr& b) {
+  const auto *x = a.as<IntImmNode>(), *y = b.as<IntImmNode>();
+  return !x || !y || x->value == y->value;
 }
 
 bool TypeSolver::Unify(const Type& x, const Type& y) {

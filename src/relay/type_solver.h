@@ -25,6 +25,8 @@ class TypeSolver {
   /// Replaces type parameters.
   static Type Substitute(const Type& t, const std::vector<std::pair<const Object*, Type>>& with);
   static bool SameDim(const PrimExpr& a, const PrimExpr& b);
+  /// Whether two dimensions may have the same extent when the program runs: unless both are literals that differ.
+  static bool MayBeSame(const PrimExpr& a, const PrimExpr& b);
   /// Holes bound since the last call.
   std::vector<const Object*> TakeBound() { return std::move(bound_now_); }
 

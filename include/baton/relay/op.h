@@ -34,6 +34,8 @@ class BATON_DLL TypeReporter {
   virtual bool AssertEQ(const PrimExpr& a, const PrimExpr& b) = 0;
   /// The value of argument i if it is a Constant, else null: for operands that decide a shape.
   virtual const runtime::NDArray* ConstantArg(int i) = 0;
+  /// The operator that is called, where there is one: a relation that serves several asks.
+  virtual ObjectRef Callee() { return ObjectRef(); }
 };
 using TypeRelationFn = bool (*)(const Array<Type>& types, int num_inputs, const Attrs& attrs, TypeReporter& reporter);
 

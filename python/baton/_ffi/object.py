@@ -22,7 +22,7 @@ _sugar_state = "none"
 # in `gadget`, which attaches its classes with `attach_classes("gadget", "gadget.")`.
 _HOME = {"relay.attrs": "baton.relay.op.op_attrs", "relay": "baton.relay", "tir.transform": "baton.tir.transform", "tir": "baton.tir",
          "te": "baton.te", "transform": "baton.ir.transform", "instrument": "baton.ir.instrument", "runtime": "baton.runtime",
-         "target": "baton.target", "": "baton.ir"}
+         "target": "baton.target", "attrs": "baton.ir", "": "baton.ir"}
 
 
 def _register(cls, key):

@@ -51,6 +51,7 @@ def _input_sets(count):
         for first, dtype in itertools.product(_SHAPES, _DTYPES[:2]):
             for other, second in itertools.product(_SHAPES, (dtype, "int32", "int64", "bool")):
                 yield [(first, dtype), *[(other, second)] * (count - 1)]
+    yield [((10,), "uint64")] * count
 
 
 def example(op):

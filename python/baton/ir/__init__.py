@@ -41,7 +41,7 @@ from .type import (  # noqa: E402
 )
 from .type_relation import TypeCall, TypeRelation  # noqa: E402
 
-attach_classes(__name__, "")
+attach_classes(__name__, "", {"TestAttrs": "attrs.TestAttrs"})
 
 __all__ = ["Array", "Attrs", "BaseExpr", "BaseFunc", "CallingConv", "DictAttrs", "EnvFunc", "FuncType", "GlobalTypeVar", "GlobalVar",
            "IRModule", "IncompleteType", "Map", "Node", "Op", "PointerType", "PrimExpr", "PrimType", "Range", "RelayExpr",

@@ -39,6 +39,27 @@ class Op(RelayExpr, key="Op"):
         """Takes an attribute off the operator."""
         _ffi_api.OpSetAttr(self, attr_name, None)
 
+    def set_num_inputs(self, n):
+        """Sets how many arguments an operator takes that `relay.op.op.register` made; without it any number."""
+        _ffi_api.OpSetNumInputs(self, n)
+
+    def add_argument(self, name, type, description):  # noqa: A002
+        """Describes the next argument of an operator that `relay.op.op.register` made."""
+        _ffi_api.OpAddArgument(self, name, type, description)
+
+    def set_support_level(self, level):
+        """Sets the documentation level of an operator that `relay.op.op.register` made."""
+        _ffi_api.OpSetSupportLevel(self, level)
+
+    def set_attrs_type_key(self, key):
+        """Sets the type of the attributes of an operator that `relay.op.op.register` made."""
+        _ffi_api.OpSetAttrsTypeKey(self, key)
+
+    def add_type_rel(self, rel_name, type_rel_func=None):
+        """Sets how types of an operator that `relay.op.op.register` made follow: `type_rel_func(arg_types, attrs)` gives the type of the
+        result, or None where it cannot be said yet; without a function the relation is "Identity", "Broadcast" or "BroadcastComp"."""
+        _ffi_api.OpAddTypeRel(self, rel_name, type_rel_func)
+
     def __call__(self, *args):
         """A call of the operator, without attributes."""
         from .. import relay

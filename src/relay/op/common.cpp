@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common.h"
 
+#include <baton/tir/functor.h>
 #include <relay/type_text.h>
 
 namespace baton::relay {
@@ -143,6 +144,42 @@ Ints Dims(const Shape& shape) {
   return out;
 }
 
+PrimExpr TypeDim(const PrimExpr& extent) {
+  constexpr int kMost = 64;  // longer ones would cost more than they tell
+  std::vector<const Object*> todo{extent.get()};
+  auto both = [&](const auto* n) {
+    if (n) todo.insert(todo.end(), {n->a.get(), n->b.get()});
+    return n != nullptr;
+  };
+  for (int seen = 0; !todo.empty(); ++seen) {
+    const Object* e = todo.back();
+    todo.pop_back();
+    if (seen == kMost) return UnknownDim();
+    if (e->IsInstance<IntImmNode>() || e->IsInstance<tir::VarNode>()) continue;
+    auto as = [&]<class T>(const T*) { return e->IsInstance<T>() ? static_cast<const T*>(e) : nullptr; };
+#define BATON_AS(T) as(static_cast<const tir::T*>(nullptr))
+    if (both(BATON_AS(AddNode)) || both(BATON_AS(SubNode)) || both(BATON_AS(MulNode)) || both(BATON_AS(FloorDivNode)) ||
+        both(BATON_AS(FloorModNode)) || both(BATON_AS(MaxNode)) || both(BATON_AS(MinNode))) {
+      continue;
+    }
+    if (const auto* c = BATON_AS(CastNode)) {
+      todo.push_back(c->value.get());
+      continue;
+    }
+#undef BATON_AS
+    return UnknownDim();
+  }
+  return extent;
+}
+
+PrimExpr ProductDim(const Shape& dims) {
+  int64_t n = ProductOf(Dims(dims));
+  if (n >= 0) return PrimExpr(n);
+  PrimExpr all;
+  for (const PrimExpr& d : dims) all = all.defined() ? all * d : d;
+  return TypeDim(all);
+}
+
 int64_t ProductOf(const Ints& dims) {
   bool unknown = false;
   int64_t n = 1;
@@ -173,7 +210,7 @@ Shape BroadcastShapes(const TypeArgs& in, const Shape& a, const Shape& b, const 
     int64_t m = DimOf(x), n = DimOf(y);
     if (m == 1) {
       out.push_back(y);
-    } else if (n == 1 || x.same_as(y)) {
+    } else if (n == 1 || x.same_as(y) || (m < 0 && n < 0 && !x.as<tir::AnyNode>() && tir::ExprDeepEqual(x, y))) {
       out.push_back(x);
     } else if (m >= 0 && n >= 0) {
       if (m != n) {

@@ -134,6 +134,8 @@ inline void Guess(Array<Type>* types, int i, const Shape& shape, DataType dtype)
 inline PrimExpr UnknownDim() { return tir::AnyDim(); }
 /// A literal, or unknown if negative.
 inline PrimExpr MakeDim(int64_t v) { return v < 0 ? UnknownDim() : PrimExpr(v); }
+/// An extent as types have it: a literal, a variable, or arithmetic on these that is short; unknown if a part is.
+PrimExpr TypeDim(const PrimExpr& extent);
 inline Shape MakeShape(const Ints& v) {
   Shape s;
   s.reserve(v.size());
@@ -144,6 +146,8 @@ inline Shape MakeShape(const Ints& v) {
 Ints Dims(const Shape& shape);
 /// The shape that NumPy's broadcasting gives; fails with `rule`.
 Shape BroadcastShapes(const TypeArgs& in, const Shape& a, const Shape& b, const char* rule);
+/// Product, as TypeDim.
+PrimExpr ProductDim(const Shape& dims);
 /// Product; -1 if an extent is not known (and none is 0). Throws for one beyond int64.
 int64_t ProductOf(const Ints& dims);
 inline Ints ToInts(const Array<int64_t>& a) { return Ints(a.begin(), a.end()); }

@@ -179,7 +179,8 @@ class Inferencer final : private TypeReporter {
       throw CompileError(fmt::format("its type would be {}, where {} is wanted", Text(src), Text(dst)));
     }
   }
-  bool AssertEQ(const PrimExpr& a, const PrimExpr& b) override { return TypeSolver::SameDim(a, b); }
+  bool AssertEQ(const PrimExpr& a, const PrimExpr& b) override { return TypeSolver::MayBeSame(a, b); }
+  ObjectRef Callee() override { return call_ ? ObjectRef(call_->op) : ObjectRef(); }
   const runtime::NDArray* ConstantArg(int i) override {
     if (i < 0 || i >= static_cast<int>(call_->args.size())) return nullptr;
     const Expr& a = call_->args[i];
@@ -1204,6 +1205,10 @@ namespace {
 const RegisterPass<InferType> registered;
 }  // namespace
 
+/// What the pass does, without being a pass: nothing observes it.
+BATON_REGISTER_GLOBAL("relay.analysis.InferModuleTypes").set_body_typed([](IRModule mod) {
+  return InferModuleTypes(mod);
+});
 BATON_REGISTER_GLOBAL("relay._transform.InferTypeLocal").set_body_typed([](Expr expr) { return InferTypeOf(expr); });
 /// Expressions that inference visited on this thread so far, those included whose types it took as they are.
 BATON_REGISTER_GLOBAL("relay.analysis.infer_type_work").set_body_typed([] { return visited; });

@@ -85,6 +85,13 @@ struct RandomAttrs : AttrsNode<RandomAttrs> {
     d(F<&RandomAttrs::seed>, "Makes every call give the same; None: each call goes on where the last ended.");
   }
 };
+struct ThreefryGenerateAttrs : AttrsNode<ThreefryGenerateAttrs> {
+  static constexpr auto _type_key = "relay.attrs.ThreefryGenerateAttrs";
+  Array<int64_t> out_shape;
+  static constexpr void Describe(auto& d) {
+    d(F<&ThreefryGenerateAttrs::out_shape>, "Extents of the numbers.", kRequired, AtLeast(0));
+  }
+};
 struct BernoulliAttrs : AttrsNode<BernoulliAttrs> {
   static constexpr auto _type_key = "relay.attrs.BernoulliAttrs";
   DataType dtype;
@@ -108,7 +115,7 @@ struct MultinomialAttrs : AttrsNode<MultinomialAttrs> {
 
 namespace op {
 extern BATON_DLL const Op sort, argsort, topk, unique, argwhere, compress, searchsorted, det, random_uniform,
-    random_normal, random_bernoulli, random_multinomial;
+    random_normal, random_bernoulli, random_multinomial, threefry_generate, threefry_split;
 }  // namespace op
 
 }  // namespace baton::relay

@@ -8,6 +8,7 @@ import sys
 import types
 
 from ...ir import Op, register_op_attr
+from ..expr import const
 from . import op_attrs
 from .make import Operator, all_names, operator
 from .op import (
@@ -31,6 +32,8 @@ from .op import (
 )
 from .sugar import COMPOSED, SUGAR
 
+# Modules of older programs that only sort operators: `from baton.relay.op.transform import take`.
+_FAMILIES = ("transform", "tensor", "reduce", "algorithm", "_make", "_tensor", "_transform", "_reduce")
 _found = {}
 # Other names of an operator that programs use.
 _ALIASES = {"annotation.on_device": "on_device", "image.resize": "image.resize2d"}
@@ -39,13 +42,17 @@ _ALIASES = {"annotation.on_device": "on_device", "image.resize": "image.resize2d
 class _Group(types.ModuleType):
     """The operators of a group, as `relay.nn`."""
 
-    def __init__(self, prefix):
-        super().__init__(__name__ + "." + prefix, f"The operators `{prefix}.X`.")
-        self._prefix = prefix + "."
+    def __init__(self, prefix, module=None):
+        super().__init__(__name__ + "." + (module or prefix), f"The operators `{prefix}.X`." if prefix else "Operators.")
+        self._prefix = prefix + "." if prefix else ""
         self.__path__ = []
+        sys.modules[self.__name__] = self
 
     def __getattr__(self, name):
-        value = None if name.startswith("__") else find(self._prefix + name)
+        if name + "." == self._prefix:  # `relay.op.nn.nn` is the module that has them
+            value = _Group(name, f"{name}.{name}")
+        else:
+            value = None if name.startswith("__") else find(self._prefix + name)
         if value is None:
             raise AttributeError(f"there is no operator `{self._prefix}{name}`")
         setattr(self, name, value)
@@ -69,7 +76,6 @@ def find(name):
     if value is None and builtins.any(n.startswith(name + ".") for n in all_names()):
         value = _Group(name)
         # `from baton.relay.op.nn import ...` and `import baton.relay.nn` find it, too.
-        sys.modules[value.__name__] = value
         # `baton.relay.vm` is a module of its own, whatever operators are called vm.X.
         if importlib.machinery.PathFinder.find_spec(name, [os.path.dirname(os.path.dirname(__file__))]) is None:
             sys.modules["baton.relay." + name] = value
@@ -84,7 +90,7 @@ def names_in(prefix):
 
 
 def __getattr__(name):
-    value = None if name.startswith("__") else find(name)
+    value = None if name.startswith("__") else sys.modules.get(f"{__name__}.{name}") if name in _FAMILIES else find(name)
     if value is None:
         raise AttributeError(f"there is no operator `{name}`")
     globals()[name] = value
@@ -95,11 +101,13 @@ def __dir__():
     return sorted({*globals(), *names_in("")})
 
 
+for _group in _FAMILIES:
+    _Group("", _group)
 for _group in names_in(""):
     if _group not in all_names() and _group not in ("op",):
         find(_group)
 del _group
 
-__all__ = ["Op", "OpPattern", "Operator", "debug", "find", "get", "get_op_attr", "has_attr", "list_op_names", "names_in", "op_attrs", "register",
+__all__ = ["Op", "OpPattern", "Operator", "const", "debug", "find", "get", "get_op_attr", "has_attr", "list_op_names", "names_in", "op_attrs", "register",
            "register_alter_op_layout", "register_convert_op_layout", "register_gradient", "register_infer_correct_layout", "register_injective_schedule", "register_legalize", "register_op_attr",
            "register_pattern", "register_shape_func", "register_stateful", "reset_attr"]

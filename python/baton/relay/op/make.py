@@ -46,6 +46,16 @@ def _plain(value):
     return value
 
 
+def margins(value, spatial):
+    """Padding as so much before each spatial dimension, then behind each: from one number, or one for each dimension."""
+    value = _plain(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return [value] * (2 * spatial)
+    if isinstance(value, list) and all(isinstance(v, int) for v in value):
+        return value * (2 * spatial) if len(value) == 1 else value * 2 if len(value) == spatial else value
+    return value
+
+
 def attr_value(parameter, value, spatial=1):
     """The value as the field takes it: a number where an array is wanted stands for as many as the default has, or as there
     are spatial dimensions."""
@@ -75,6 +85,8 @@ class Operator:
         self.attrs_key = op.attrs_type_key or None
         dims = re.search(r"(\d)d", name)
         self.spatial = int(dims[1]) if dims else 1
+        # Convolutions and pools hold the padding of both ends of each dimension, as passes want to read it.
+        self.has_margins = bool(dims) and name.startswith(("nn.conv", "nn.max_pool", "nn.avg_pool", "nn.contrib_conv"))
         described = _core.describe_type(self.attrs_key) if self.attrs_key else None
         self.attrs = [_Parameter(n, kind, doc, bool(flags & _REQUIRED), default) for n, kind, doc, flags, default in
                       (described[2] if described else ())]
@@ -155,9 +167,11 @@ class Operator:
                     if p.required:
                         raise TypeError(f"{self.name} needs `{p.name}`: {p.doc}")
                     continue  # None asks for the default
-                attrs[p.field] = attr_value(p, value, self.spatial)
+                attrs[p.field] = margins(value, self.spatial) if p.name == "padding" and self.has_margins else attr_value(p, value, self.spatial)
             elif p.required:
                 raise TypeError(f"{self.name} needs `{p.name}`: {p.doc}")
+            elif p.name == "padding" and self.has_margins:
+                attrs[p.field] = margins(p.default, self.spatial)
         return self.make(inputs, attrs)
 
     def __repr__(self):
@@ -176,6 +190,12 @@ def operator(name):
 
 
 _names = frozenset()
+
+
+def forget_names():
+    """Looks again at which operators there are, the next time somebody asks."""
+    global _names
+    _names = frozenset()
 
 
 def all_names():

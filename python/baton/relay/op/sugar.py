@@ -231,7 +231,23 @@ def strided_slice(data, begin, end, strides=None, axes=None, slice_mode="end"):
             operands.append(const(list(axes), "int64"))
         return operator("dyn.strided_slice")(data, *operands, slice_mode=slice_mode)
     given = {"axes": list(axes)} if axes is not None else {}
+    begin, end, strides = _as_long(begin, end, strides, slice_mode)
     return operator("strided_slice")(data, begin=begin, end=end, strides=[1] if strides is None else strides, slice_mode=slice_mode, **given)
+
+
+def _as_long(begin, end, strides, slice_mode):
+    """Bounds of as many axes as the longer of both names: what is left out is the whole axis."""
+    begin, end = ([x] if isinstance(x, int) else list(x) for x in (begin, end))
+    if len(begin) == len(end):
+        return begin, end, strides
+    count = max(len(begin), len(end))
+    steps = [strides] if isinstance(strides, int) else list(strides or [1])
+    steps = steps * count if len(steps) == 1 else steps + [1] * (count - len(steps))
+    whole = 2**31 - 1
+    backwards = [s < 0 and slice_mode == "end" for s in steps]
+    begin += [whole if backwards[i] else 0 for i in range(len(begin), count)]
+    end += [-1 if slice_mode == "size" else -whole if backwards[i] else whole for i in range(len(end), count)]
+    return begin, end, strides
 
 
 @_sugar("strided_set")
@@ -492,3 +508,129 @@ def segment_sum(data, segment_ids, num_segments=None):
     rest = operator("strided_slice")(operator("shape_of")(data, dtype="int64"), begin=[1], end=[2**31 - 1])
     sums = operator("dyn.zeros")(operator("concatenate")(Tuple([count, rest]), axis=0), dtype=dtype)
     return operator("scatter_nd")(sums, operator("expand_dims")(segment_ids, axis=0), data, mode="add")
+
+
+@_composed("random.threefry_key")
+def threefry_key(seed):
+    """A key of random numbers, of a seed from 0 to 2**256 - 1: equal seeds give equal numbers. See `threefry_generate`."""
+    import numpy as np
+    if not 0 <= seed < 2**256:
+        raise ValueError(f"a seed is from 0 to 2**256 - 1, got {seed}")
+    words = [(seed >> (64 * i)) & (2**64 - 1) for i in range(4)]
+    return const(np.array(words + [0] * 6, "uint64"))
+
+
+@_sugar("random.threefry_generate")
+def threefry_generate(key, shape):
+    """(key for the next numbers, random uint64 numbers of a shape); a key is used once."""
+    return TupleWrapper(operator("random.threefry_generate")(key, out_shape=[shape] if isinstance(shape, int) else list(shape)), 2)
+
+
+@_sugar("random.threefry_split")
+def threefry_split(key):
+    """Two keys of one, for two parts of a program that draw numbers of their own; the one is not used again."""
+    return TupleWrapper(operator("random.threefry_split")(key), 2)
+
+
+# Bits of a uint64 number that a dtype's fraction holds.
+_FRACTION = {"float16": 11, "float32": 24, "float64": 53}
+
+
+@_sugar("random.uniform")
+def uniform(key=None, shape=None, dtype="float32", low=None, high=None, seed=None):
+    """With a key of `threefry_key`: (key for the next numbers, numbers spread evenly over [low, high)). Without one the numbers alone,
+    other ones in each evaluation, unless `seed` makes all give the same. `low` and `high` are numbers, or expressions with a key."""
+    if not isinstance(key, RelayExpr):
+        shape = key if shape is None else shape
+        if shape is None:
+            raise TypeError("random.uniform needs a shape")
+        given = {name: value for name, value in (("low", low), ("high", high)) if value is not None}
+        return operator("random.uniform")(shape=[shape] if isinstance(shape, int) else shape, dtype=dtype, seed=seed, **given)
+    if dtype not in _FRACTION:
+        raise TypeError(f"random.uniform gives {', '.join(_FRACTION)}, not {dtype}")
+    low, high = (x if isinstance(x, RelayExpr) else const(float(x), dtype) for x in (0 if low is None else low, 1 if high is None else high))
+    next_key, bits = threefry_generate(key, shape)
+    count = _FRACTION[dtype]
+    wide = "float32" if dtype == "float16" else dtype
+    unit = operator("cast")(operator("right_shift")(bits, const(64 - count, "uint64")), dtype=wide)
+    unit = operator("cast")(operator("multiply")(unit, const(2.0**-count, wide)), dtype=dtype)
+    numbers = operator("add")(operator("multiply")(unit, operator("subtract")(high, low)), low)
+    return TupleWrapper(Tuple([next_key, numbers]), 2)
+
+
+@_sugar("argwhere")
+def argwhere(condition):
+    """Indices of the elements that are not 0, row-major; int32, as (how many there are, rank)."""
+    return operator("cast")(operator("argwhere")(condition), dtype="int32")
+
+
+@_sugar("vision.roi_align")
+def roi_align(data, rois, pooled_size, spatial_scale, sample_ratio=-1, layout="NCHW", mode="avg", aligned=False):
+    """Averages (or largest values) of the parts of boxes, sampled between elements. `rois`: (batch, x1, y1, x2, y2) a row."""
+    plain = operator("vision.roi_align")
+    given = {"pooled_size": pooled_size, "spatial_scale": spatial_scale, "sample_ratio": sample_ratio, "mode": mode, "aligned": aligned}
+    if layout != "NHWC":
+        return plain(data, rois, layout=layout, **given)
+    pooled = plain(operator("transpose")(data, axes=[0, 3, 1, 2]), rois, layout="NCHW", **given)
+    return operator("transpose")(pooled, axes=[0, 2, 3, 1])
+
+
+@_composed("sparse_reshape")
+def sparse_reshape(sparse_indices, prev_shape, new_shape):
+    """(the indices of the same elements under another shape, that shape); -1 in `new_shape` is inferred."""
+    op = operator
+    sparse_indices, prev_shape, new_shape = (op("cast")(input_expr(x), dtype="int64") for x in (sparse_indices, prev_shape, new_shape))
+    zero, one = const(0, "int64"), const(1, "int64")
+
+    def steps(shape):  # elements from one index to the next, of each dimension
+        return op("reverse")(op("cumprod")(op("reverse")(shape, axis=0), axis=0, exclusive=True), axis=0)
+
+    total = op("prod")(prev_shape)
+    unknown = op("less")(new_shape, zero)
+    known = op("prod")(op("where")(unknown, one, new_shape))
+    full = op("where")(unknown, op("floor_divide")(total, op("maximum")(known, one)), new_shape)
+    flat = op("sum")(op("multiply")(sparse_indices, steps(prev_shape)), axis=[1], keepdims=True)
+    indices = op("floor_mod")(op("floor_divide")(flat, op("maximum")(steps(full), one)), op("maximum")(full, one))
+    return TupleWrapper(Tuple([indices, full]), 2)
+
+
+@_composed("sparse_fill_empty_rows")
+def sparse_fill_empty_rows(sparse_indices, sparse_values, dense_shape, default_value):
+    """(indices, values, which rows were empty) of a sparse tensor, with `default_value` at the begin of each row that had no element.
+    Elements stand in the order of their rows; those of a row keep theirs."""
+    op = operator
+    sparse_indices = input_expr(sparse_indices)
+    sparse_values, dense_shape, default_value = (input_expr(x) for x in (sparse_values, dense_shape, default_value))
+    wide = op("cast")(sparse_indices, dtype="int64")
+    count = op("strided_slice")(op("cast")(dense_shape, dtype="int64"), begin=[0], end=[1])
+    rows = op("squeeze")(op("strided_slice")(wide, begin=[0], end=[1], axes=[1]), axis=[1])
+    hits = op("scatter_nd")(op("dyn.zeros")(count, dtype="int64"), op("expand_dims")(rows, axis=0), op("ones_like")(rows), mode="add")
+    empty = op("equal")(hits, const(0, "int64"))
+    fresh = op("argwhere")(empty)
+    rest = op("shape_of")(wide, dtype="int64")
+    width = op("subtract")(op("strided_slice")(rest, begin=[1], end=[2]), const(1, "int64"))
+    number = op("strided_slice")(op("shape_of")(fresh, dtype="int64"), begin=[0], end=[1])
+    zeros = op("dyn.zeros")(op("concatenate")(Tuple([number, width]), axis=0), dtype="int64")
+    added = op("concatenate")(Tuple([fresh, zeros]), axis=1)
+    indices = op("concatenate")(Tuple([wide, added]), axis=0)
+    values = op("concatenate")(Tuple([sparse_values, op("dyn.broadcast_to")(op("cast_like")(default_value, sparse_values), number)]), axis=0)
+    all_rows = op("squeeze")(op("strided_slice")(indices, begin=[0], end=[1], axes=[1]), axis=[1])
+    order = op("argsort")(all_rows, axis=0, is_ascend=True, dtype="int64")
+    indices = op("cast_like")(op("take")(indices, order, axis=0), sparse_indices)
+    return TupleWrapper(Tuple([indices, op("take")(values, order, axis=0), empty]), 3)
+
+
+def _blocked(name, plain, what):
+    def call(data, kernel, strides=(1, 1), padding=(0, 0), dilation=(1, 1), groups=1, channels=None, kernel_size=None, data_layout="NCHW8c",
+             kernel_layout="OIHW", out_layout="", out_dtype=""):
+        return operator(plain)(data, kernel, strides=strides, padding=padding, dilation=dilation, groups=groups, channels=channels,
+                               kernel_size=kernel_size, data_layout=data_layout, kernel_layout=kernel_layout, out_layout=out_layout,
+                               out_dtype=out_dtype)
+
+    call.__name__ = name.rsplit(".", 1)[-1]
+    call.__doc__ = f"{what} of channels in blocks: `nn.conv2d` in these layouts."
+    COMPOSED[name] = call
+
+
+_blocked("nn.contrib_conv2d_nchwc", "nn.conv2d", "A convolution")
+_blocked("nn.contrib_depthwise_conv2d_nchwc", "nn.conv2d", "A convolution of each channel by itself")

@@ -173,8 +173,7 @@ struct Conv {
       }
     }
     Shape shape;
-    for (const PrimExpr& d : c.OutShape(in.shape(0), in.shape(1), false))
-      shape.push_back(DimOf(d) >= 0 || d.as<tir::VarNode>() ? d : UnknownDim());
+    for (const PrimExpr& d : c.OutShape(in.shape(0), in.shape(1), true)) shape.push_back(TypeDim(d));
     return TensorType(shape, a.out_dtype.is_void() ? in.dtype(0) : a.out_dtype);
   }
 
@@ -266,6 +265,17 @@ struct ConvTranspose {
     return (in - PrimExpr(1)) * PrimExpr(strides[d]) +
            PrimExpr(int64_t{WindowSpan(size, dilation[d]) + extra[d] - pad.begin[d] - pad.end[d]});
   }
+  static void GuessWeight(const A& a, Array<Type>* types) {
+    const auto* x = AsTensor((*types)[0]);
+    if (!x || AsTensor((*types)[1]) || !HasValue(a.channels) || !a.kernel_size.defined() || a.kernel_size.size() != N)
+      return;
+    ConvTranspose c(a, "nn.conv_transpose");
+    if (c.data.rank != static_cast<int64_t>(x->shape.size()) || c.kernel.dims.size() != N + 2) return;
+    std::vector<PrimExpr> shape(N + 2);
+    shape[c.kernel.i] = x->shape[c.data.c], shape[c.kernel.o] = PrimExpr(ValueOf(a.channels) / a.groups);
+    for (int d = 0; d < N; ++d) shape[c.kernel.space[d]] = PrimExpr(a.kernel_size[d]);
+    Guess(types, 1, Shape(shape), x->dtype);
+  }
   static Type TypeOfCall(const A& a, const TypeArgs& in) {
     ConvTranspose c(a, in.op());
     in.Number(0, "R2");
@@ -355,13 +365,32 @@ Op DefineConvTranspose(const char* doc) {
        .output = "In out_layout; extents (data - 1) * stride + dilation * (window - 1) + 1 + output_padding - padding. "
                  "R5: not negative.",
        .attrs = TypeOf<ConvTransposeAttrs<N>>,
-       .type_rel = Rel<kName, &ConvTranspose<N>::TypeOfCall>,
+       .type_rel = RelGuess<kName, &ConvTranspose<N>::GuessWeight, &ConvTranspose<N>::TypeOfCall>,
        .lower = ConvTranspose<N>::Lower,
        .pattern = OpPattern::kOutEWiseFusable,
        .source = "ONNX ConvTranspose-22"});
 }
 
 // ---- deformable
+void GuessDeformable(const DeformableConv2DAttrs& a, Array<Type>* types) {
+  const auto* x = AsTensor((*types)[0]);
+  if (!x || x->shape.size() != 4 || !a.kernel_size.defined() || a.kernel_size.size() != 2) return;
+  Checked taps = Checked(a.kernel_size[0]) * a.kernel_size[1] * a.deformable_groups;
+  if (HasValue(a.channels) && DimOf(x->shape[1]) >= 0) {
+    Guess(types, 2,
+          {PrimExpr(ValueOf(a.channels)), PrimExpr(DimOf(x->shape[1]) / a.groups), PrimExpr(a.kernel_size[0]),
+           PrimExpr(a.kernel_size[1])},
+          x->dtype);
+  }
+  Ints s = ReadPerDim(a.strides, 2, 1, "nn.deformable_conv2d", "strides"),
+       dil = ReadPerDim(a.dilation, 2, 1, "nn.deformable_conv2d", "dilation");
+  Margins pad = ReadPadding(a.padding, 2, "nn.deformable_conv2d");
+  Shape offset{x->shape[0], PrimExpr(int64_t{2 * taps})};
+  for (int d = 0; d < 2; ++d)
+    offset.push_back(
+        TypeDim(WindowCount(x->shape[d + 2], a.kernel_size[d], s[d], dil[d], pad.begin[d], pad.end[d], false)));
+  Guess(types, 1, offset, x->dtype);
+}
 Type DeformableType(const DeformableConv2DAttrs& a, const TypeArgs& in) {
   if (a.data_layout != "NCHW" || a.kernel_layout != "OIHW" || (!a.out_layout.empty() && a.out_layout != "NCHW"))
     in.Fail("R1", "layouts other than NCHW and OIHW are not supported by this operator");
@@ -470,7 +499,7 @@ const Op op::deformable_conv2d = DefineOp({
     .output = "(N, O, oh, ow).",
     .attrs = TypeOf<DeformableConv2DAttrs>,
     .num_inputs = -1,
-    .type_rel = Rel<"nn.deformable_conv2d", DeformableType>,
+    .type_rel = RelGuess<"nn.deformable_conv2d", GuessDeformable, DeformableType>,
     .lower = LowerDeformable,
     .pattern = OpPattern::kOpaque,
     .source = "ONNX DeformConv-22",

@@ -36,9 +36,8 @@ struct Pool {
     Shape out = x;
     for (size_t d = 0; d < size.size(); ++d) {
       const PrimExpr& e = x[layout.space[d]];
-      out.Set(layout.space[d], DimOf(e) >= 0 || symbolic ? WindowCount(e, size[d], strides[d], dilation[d],
-                                                                       pad.begin[d], pad.end[d], ceil_mode)
-                                                         : UnknownDim());
+      PrimExpr n = WindowCount(e, size[d], strides[d], dilation[d], pad.begin[d], pad.end[d], ceil_mode);
+      out.Set(layout.space[d], symbolic ? n : TypeDim(n));
     }
     return out;
   }

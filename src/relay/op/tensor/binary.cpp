@@ -197,7 +197,6 @@ constexpr BinaryRow kRightShift{"right_shift",
                                 Domain::kInt, ShiftRight, "ONNX BitShift-11"};
 
 Type WhereType(const TypeArgs& in) {
-  in.Bool(0, "R1");
   in.SameDtype(1, 2, "R2");
   return TensorType(BroadcastShapes(in, in.shape(0), BroadcastShapes(in, in.shape(1), in.shape(2), "R3"), "R3"),
                     in.dtype(1));
@@ -207,7 +206,9 @@ Tensor LowerWhere(const Tensors& in) {
   return te::Compute(
       shape,
       [&](Indices i) {
-        return te::Select(topi::BroadcastAt(in[0], i), topi::BroadcastAt(in[1], i), topi::BroadcastAt(in[2], i));
+        PrimExpr c = topi::BroadcastAt(in[0], i);
+        if (!c.dtype().is_bool()) c = not_equal(c, tir::make_const(c.dtype(), 0));
+        return te::Select(c, topi::BroadcastAt(in[1], i), topi::BroadcastAt(in[2], i));
       },
       "where");
 }
@@ -252,7 +253,9 @@ const Op op::add = Row<kAdd>(), op::subtract = Row<kSubtract>(), op::multiply = 
 const Op op::where = DefineOp({
     .name = "where",
     .doc = "condition ? x : y, element by element.",
-    .inputs = {{"condition", "R1: bool."}, {"x", "Any dtype. R3: all three broadcast."}, {"y", "R2: dtype of x."}},
+    .inputs = {{"condition", "bool; or numbers, where what is not 0 is true."},
+               {"x", "Any dtype. R3: all three broadcast."},
+               {"y", "R2: dtype of x."}},
     .output = "Broadcast shape, dtype of `x`.",
     .type_rel = Rel<"where", WhereType>,
     .lower = LowerWhere,

@@ -39,8 +39,7 @@ Type LayoutTransformType(const LayoutTransformAttrs& a, const TypeArgs& in) {
   }
   // Unknown extents stay unknown.
   Shape out;
-  for (const PrimExpr& e : topi::LayoutShape(in.shape(0), from, to))
-    out.push_back(DimOf(e) >= 0 || e.as<tir::VarNode>() ? e : UnknownDim());
+  for (const PrimExpr& e : topi::LayoutShape(in.shape(0), from, to)) out.push_back(TypeDim(e));
   return TensorType(out, in.dtype(0));
 }
 Tensor LowerLayoutTransform(const LayoutTransformAttrs& a, const Tensors& in) {
@@ -59,18 +58,21 @@ Places PlacesOf(const SubPixelAttrs& a, const TypeArgs& in) {
   if (a.mode != "DCR" && a.mode != "CRD") in.Fail("R2", "mode is \"" + a.mode.str() + "\"; it is \"DCR\" or \"CRD\"");
   return a.layout == "NCHW" ? Places{1, 2, 3} : Places{3, 1, 2};
 }
-int64_t Divided(const TypeArgs& in, int64_t d, int64_t by) {
+PrimExpr Divided(const TypeArgs& in, int64_t d, int64_t by) {
   int64_t n = in.dim(0, d);
   if (n >= 0 && n % by != 0)
     in.Fail("R3", "dimension " + Str(d) + " of " + in.Show(0) + " is not divisible by " + Str(by));
-  return n < 0 ? -1 : n / by;
+  return TypeDim(floordiv(in.shape(0)[d], PrimExpr(by)));
+}
+PrimExpr Multiplied(const TypeArgs& in, int64_t d, int64_t by) {
+  int64_t n = in.dim(0, d);
+  return n >= 0 ? PrimExpr(int64_t{Checked(n) * by}) : TypeDim(in.shape(0)[d] * PrimExpr(by));
 }
 Type DepthToSpaceType(const SubPixelAttrs& a, const TypeArgs& in) {
   Places p = PlacesOf(a, in);
   Shape out = in.shape(0);
-  out.Set(p.c, MakeDim(Divided(in, p.c, Checked(a.block_size) * a.block_size)));
-  for (int64_t d : {p.h, p.w})
-    out.Set(d, MakeDim(in.dim(0, d) < 0 ? -1 : int64_t{Checked(in.dim(0, d)) * a.block_size}));
+  out.Set(p.c, Divided(in, p.c, Checked(a.block_size) * a.block_size));
+  for (int64_t d : {p.h, p.w}) out.Set(d, Multiplied(in, d, a.block_size));
   return TensorType(out, in.dtype(0));
 }
 Tensor LowerDepthToSpace(const SubPixelAttrs& a, const Tensors& in) {
@@ -95,8 +97,8 @@ Tensor LowerDepthToSpace(const SubPixelAttrs& a, const Tensors& in) {
 Type SpaceToDepthType(const SubPixelAttrs& a, const TypeArgs& in) {
   Places p = PlacesOf(a, in);
   Shape out = in.shape(0);
-  out.Set(p.c, MakeDim(in.dim(0, p.c) < 0 ? -1 : int64_t{Checked(in.dim(0, p.c)) * a.block_size * a.block_size}));
-  for (int64_t d : {p.h, p.w}) out.Set(d, MakeDim(Divided(in, d, a.block_size)));
+  out.Set(p.c, Multiplied(in, p.c, Checked(a.block_size) * a.block_size));
+  for (int64_t d : {p.h, p.w}) out.Set(d, Divided(in, d, a.block_size));
   return TensorType(out, in.dtype(0));
 }
 Tensor LowerSpaceToDepth(const SubPixelAttrs& a, const Tensors& in) {

@@ -175,7 +175,7 @@ Shape Padded(const Array<Array<int64_t>>& widths, const Shape& in, bool symbolic
   Shape out;
   for (size_t d = 0; d < in.size(); ++d) {
     int64_t by = widths[d][0] + widths[d][1];
-    out.push_back(by == 0 ? in[d] : DimOf(in[d]) >= 0 || symbolic ? in[d] + PrimExpr(by) : UnknownDim());
+    out.push_back(by == 0 ? in[d] : symbolic ? in[d] + PrimExpr(by) : TypeDim(in[d] + PrimExpr(by)));
   }
   return out;
 }

@@ -194,8 +194,7 @@ Tensor LowerReshapeLike(const ReshapeLikeAttrs& a, const Tensors& in) {
 
 Shape FlatShape(const Shape& in, bool symbolic) {
   Shape rest(in.begin() + 1, in.end());
-  int64_t n = ProductOf(Dims(rest));
-  return {in[0], n >= 0 ? PrimExpr(n) : symbolic ? topi::Product(rest) : UnknownDim()};
+  return {in[0], symbolic ? topi::Product(rest) : rest.empty() ? PrimExpr(1) : ProductDim(rest)};
 }
 Type BatchFlattenType(const TypeArgs& in) {
   in.MinRank(0, 1, "R1");
@@ -349,7 +348,9 @@ Type ConcatenateType(const ConcatenateAttrs& a, const TypeArgs& in) {
   if (parts.empty()) in.Fail("R1", "the tuple is empty, where one tensor or more is wanted");
   int64_t ndim = parts[0]->shape.size();
   if (ndim == 0) in.Fail("R2", "scalars have no dimension to join along; use stack");
-  int64_t axis = in.Axis(a.axis, ndim), sum = 0;
+  int64_t axis = in.Axis(a.axis, ndim);
+  Checked sum = 0;    // of the extents that are known
+  PrimExpr symbolic;  // and of the others
   Shape out = parts[0]->shape;
   for (size_t k = 0; k < parts.size(); ++k) {
     const TensorTypeNode* t = parts[k];
@@ -367,10 +368,17 @@ Type ConcatenateType(const ConcatenateAttrs& a, const TypeArgs& in) {
       in.Fail("R4", "part " + Str(k) + " has shape " + ShowShape(t->shape) + " and part 0 " +
                         ShowShape(parts[0]->shape) + ": they differ off axis " + Str(axis));
     }
-    int64_t n = DimOf(t->shape[axis]);
-    sum = n < 0 || sum < 0 ? -1 : int64_t{Checked(sum) + n};
+    const PrimExpr& n = t->shape[axis];
+    if (DimOf(n) >= 0) {
+      sum = sum + DimOf(n);
+    } else if (!symbolic.defined() || !symbolic.as<tir::AnyNode>()) {
+      symbolic = TypeDim(symbolic.defined() ? symbolic + n : n);
+    }
   }
-  if (parts.size() > 1) out.Set(axis, MakeDim(sum));
+  if (parts.size() > 1) {
+    PrimExpr known = int64_t{sum};
+    out.Set(axis, !symbolic.defined() ? known : sum == 0 ? symbolic : TypeDim(symbolic + known));
+  }
   return TensorType(out, parts[0]->dtype);
 }
 Tensor LowerConcatenate(const ConcatenateAttrs& a, const Tensors& in) {
@@ -470,7 +478,14 @@ Type SplitType(const SplitAttrs& a, const TypeArgs& in) {
   Array<Type> fields;
   for (size_t k = 0; k < p.begin.size(); ++k) {
     Shape out = in.shape(0);
-    out.Set(axis, p.end[k] < 0 ? UnknownDim() : PrimExpr(p.end[k] - p.begin[k]));
+    const PrimExpr& whole = in.shape(0)[axis];
+    if (p.end[k] >= 0) {
+      out.Set(axis, PrimExpr(p.end[k] - p.begin[k]));
+    } else if (p.begin[k] >= 0) {  // behind the last position
+      out.Set(axis, p.begin[k] == 0 ? whole : TypeDim(whole - PrimExpr(p.begin[k])));
+    } else {
+      out.Set(axis, TypeDim(floordiv(whole, PrimExpr(static_cast<int64_t>(p.begin.size())))));
+    }
     fields.push_back(TensorType(out, in.dtype(0)));
   }
   return TupleType(fields);
@@ -505,17 +520,17 @@ Shape TiledShape(const TileAttrs& a, const Shape& in) {
   for (size_t d = 0; d < n; ++d) {
     PrimExpr x = d + in.size() >= n ? in[d + in.size() - n] : PrimExpr(1);
     int64_t r = d + a.reps.size() >= n ? a.reps[d + a.reps.size() - n] : 1;
-    out.push_back(r == 1 ? x : DimOf(x) >= 0 ? x * PrimExpr(r) : x.as<tir::AnyNode>() ? UnknownDim() : x * PrimExpr(r));
+    out.push_back(r == 1 ? x : x.as<tir::AnyNode>() ? UnknownDim() : x * PrimExpr(r));
   }
   return out;
 }
-Shape Literals(const Shape& s) {  // dimensions that are no literals and no variables are unknown in types
+Shape TypeShape(const Shape& s) {
   Shape out;
-  for (const PrimExpr& d : s) out.push_back(DimOf(d) >= 0 || d.as<tir::VarNode>() ? d : UnknownDim());
+  for (const PrimExpr& d : s) out.push_back(TypeDim(d));
   return out;
 }
 Type TileType(const TileAttrs& a, const TypeArgs& in) {
-  return TensorType(Literals(TiledShape(a, in.shape(0))), in.dtype(0));
+  return TensorType(TypeShape(TiledShape(a, in.shape(0))), in.dtype(0));
 }
 Tensor LowerTile(const TileAttrs& a, const Tensors& in) {
   Shape out = TiledShape(a, in[0].shape());
@@ -536,12 +551,14 @@ Tensor LowerTile(const TileAttrs& a, const Tensors& in) {
 Type RepeatType(const RepeatAttrs& a, const TypeArgs& in) {
   if (!HasValue(a.axis)) {
     int64_t n = ProductOf(Dims(in.shape(0)));
-    return TensorType(Shape{MakeDim(n < 0 ? -1 : int64_t{Checked(n) * a.repeats})}, in.dtype(0));
+    PrimExpr all =
+        n >= 0 ? PrimExpr(int64_t{Checked(n) * a.repeats}) : TypeDim(ProductDim(in.shape(0)) * PrimExpr(a.repeats));
+    return TensorType(Shape{all}, in.dtype(0));
   }
   in.MinRank(0, 1, "R1");
   int64_t axis = in.Axis(ValueOf(a.axis), in.ndim(0)), n = in.dim(0, axis);
   Shape out = in.shape(0);
-  out.Set(axis, MakeDim(n < 0 ? -1 : int64_t{Checked(n) * a.repeats}));
+  out.Set(axis, n >= 0 ? PrimExpr(int64_t{Checked(n) * a.repeats}) : TypeDim(in.shape(0)[axis] * PrimExpr(a.repeats)));
   return TensorType(out, in.dtype(0));
 }
 Tensor LowerRepeat(const RepeatAttrs& a, const Tensors& in) {

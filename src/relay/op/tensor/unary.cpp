@@ -313,6 +313,11 @@ Tensor LowerReinterpret(const CastAttrs& a, const Tensors& in) {
       in[0], [&](PrimExpr v) { return v.dtype() == a.dtype ? v : baton::reinterpret(a.dtype, v); }, "reinterpret");
 }
 
+void GuessSlopes(const PReluAttrs& a, Array<Type>* types) {
+  const auto* x = AsTensor((*types)[0]);
+  if (!x || x->shape.empty()) return;
+  Guess(types, 1, {x->shape[NormalizeAxis(a.axis, static_cast<int64_t>(x->shape.size()), "nn.prelu")]}, x->dtype);
+}
 Type PReluType(const PReluAttrs& a, const TypeArgs& in) {
   in.Number(0, "R1");
   in.SameDtype(0, 1, "R2");
@@ -453,7 +458,7 @@ const Op op::prelu = DefineOp({
                 "to data."}},
     .output = "Shape and dtype of `data`.",
     .attrs = TypeOf<PReluAttrs>,
-    .type_rel = Rel<"nn.prelu", PReluType>,
+    .type_rel = RelGuess<"nn.prelu", GuessSlopes, PReluType>,
     .lower = LowerPRelu,
     .pattern = OpPattern::kBroadcast,
     .source = "ONNX PRelu-16",

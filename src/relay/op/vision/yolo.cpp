@@ -20,7 +20,8 @@ Type ReorgType(const YoloReorgAttrs& a, const TypeArgs& in) {
       in.Fail("R2", "dimension " + Str(d) + " of " + in.Show(0) + " is not divisible by " + Str(by));
     int64_t most = INT64_MAX / (s * s);
     if (d == 1 && n > most) in.Fail("R2", in.Show(0) + " has too many channels");
-    out.Set(d, MakeDim(n < 0 ? -1 : d == 1 ? n * s * s : n / s));
+    const PrimExpr& e = in.shape(0)[d];
+    out.Set(d, TypeDim(d == 1 ? e * PrimExpr(s) * PrimExpr(s) : floordiv(e, PrimExpr(s))));
   }
   return TensorType(out, in.dtype(0));
 }
