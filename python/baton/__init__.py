@@ -32,11 +32,16 @@ from .runtime import (  # noqa: E501
     convert,
     cpu,
     cuda,
+    ext_dev,
     gpu,
+    hexagon,
     metal,
+    mtl,
     opencl,
     rocm,
+    vpi,
     vulkan,
+    webgpu,
 )
 from .runtime import ndarray as nd
 from .runtime.devices import device
@@ -88,6 +93,6 @@ def __dir__():
 
 
 __all__ = ["BatonError", "DataType", "DataTypeCode", "Device", "Error", "NDArray", "Object", "PackedFunc", "TVMError", "cl", "convert", "cpu",
-           "cuda", "device", "error", "from_dlpack", "get_global_func", "gpu", "list_global_func_names", "metal", "nd", "opencl",
-           "register_extension", "register_func", "register_object", "rocm", "vulkan", *_errors]
+           "cuda", "device", "error", "ext_dev", "from_dlpack", "get_global_func", "gpu", "hexagon", "list_global_func_names", "metal", "mtl", "nd", "opencl",
+           "register_extension", "register_func", "register_object", "rocm", "vpi", "vulkan", "webgpu", *_errors]
 

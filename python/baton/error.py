@@ -61,8 +61,12 @@ class InternalError(BatonError, builtins.RuntimeError):
     """Baton's own mistake; please report it with its `trace`."""
 
 
+class OpError(BatonError):
+    """Base of what is raised about operators that are not there, or not in this form."""
+
+
 @register_error
-class UnsupportedError(BatonError, NotImplementedError):
+class UnsupportedError(OpError, NotImplementedError):
     """Something that is not there was asked for. `ops` names the operators, where it is about operators."""
 
     @property
@@ -77,6 +81,26 @@ class UnsupportedError(BatonError, NotImplementedError):
 
 
 OpNotImplemented = register_error("OpNotImplemented", UnsupportedError)
+
+
+@register_error
+class OpNotSupported(UnsupportedError):
+    """An operator that the importer knows, in a form that it does not take."""
+
+
+@register_error
+class OpAttributeRequired(OpError, builtins.AttributeError):
+    """An attribute of an operator that is not given."""
+
+
+@register_error
+class OpAttributeInvalid(OpError, builtins.AttributeError):
+    """An attribute of an operator with a value that cannot be."""
+
+
+@register_error
+class OpAttributeUnImplemented(UnsupportedError):
+    """An attribute of an operator that the importer does not take."""
 
 
 def _both(name, builtin, doc):
@@ -100,5 +124,6 @@ OverflowError = _both("OverflowError", builtins.OverflowError, "A number that do
 register_error("Error", BatonError)
 
 __all__ = ["BatonError", "CodegenError", "CompileError", "DeviceError", "DiagnosticError", "Error", "InternalError",
-           "OpNotImplemented", "ParseError", "PassError", "RPCError", "RuntimeError", "ShapeError", "TVMError",
+           "OpAttributeInvalid", "OpAttributeRequired", "OpAttributeUnImplemented", "OpError", "OpNotImplemented", "OpNotSupported",
+           "ParseError", "PassError", "RPCError", "RuntimeError", "ShapeError", "TVMError",
            "TypeInferenceError", "UnsupportedError", "register_error"]

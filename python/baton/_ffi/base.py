@@ -26,6 +26,21 @@ class BatonError(Exception):
 
 Error = TVMError = BatonError
 
+string_types = (str,)
+integer_types = (int,)
+numeric_types = (int, float)
+
+
+def py_str(x):
+    """Text of bytes; text stays."""
+    return x.decode("utf-8") if isinstance(x, (bytes, bytearray)) else x
+
+
+def c_str(string):
+    """Text as bytes that C reads; for programs that use ctypes."""
+    import ctypes
+    return ctypes.c_char_p(string.encode("utf-8"))
+
 
 def register_error(name=None, cls=None):
     """Lets errors of C++ of one kind arrive as a class: `@register_error` (the class's name is the kind) or

@@ -1,22 +1,66 @@
 # SPDX-License-Identifier: Apache-2.0
 """Temporary folders."""
 
+import contextlib
 import os
 import tempfile
+import weakref
+
+
+class DirectoryCreatedPastAtExit(Exception):
+    """A temporary folder was asked for while the process ends."""
 
 
 class TempDirectory:
-    """A folder that is removed with the last reference to this object, or by `remove()`."""
+    """A folder that is removed with the last reference to this object, or by `remove()`; one of `custom_path`, and one that is kept for
+    debugging, stays.
 
-    def __init__(self, custom_path=None):
-        self._owner = None if custom_path else tempfile.TemporaryDirectory(prefix="baton-")
-        self.temp_dir = custom_path or self._owner.name
-        os.makedirs(self.temp_dir, exist_ok=True)
+    TEMPDIRS: paths of all that were made and not removed.
+    """
+
+    _KEEP_FOR_DEBUG = False
+    DEBUG_MODE = False
+    TEMPDIRS = set()
+
+    def __init__(self, custom_path=None, keep_for_debug=None):
+        self.preset_keep_for_debug = keep_for_debug
+        keep = TempDirectory._KEEP_FOR_DEBUG if keep_for_debug is None else keep_for_debug
+        if custom_path:
+            os.makedirs(custom_path, exist_ok=True)
+            self.temp_dir, self._finish = custom_path, None
+            return
+        if TempDirectory.TEMPDIRS is None:
+            raise DirectoryCreatedPastAtExit("a temporary folder was asked for while the process ends")
+        self.temp_dir = tempfile.mkdtemp(prefix="baton-")
+        TempDirectory.TEMPDIRS.add(self.temp_dir)
+        self._finish = None if keep else weakref.finalize(self, TempDirectory._remove, self.temp_dir)
+
+    @staticmethod
+    def _remove(path):
+        import shutil
+        shutil.rmtree(path, ignore_errors=True)
+        TempDirectory.TEMPDIRS.discard(path)
+
+    @classmethod
+    @contextlib.contextmanager
+    def set_keep_for_debug(cls, set_to=True):
+        """Keeps folders that are made within `with`, unless they say otherwise."""
+        before, TempDirectory._KEEP_FOR_DEBUG = TempDirectory._KEEP_FOR_DEBUG, set_to
+        try:
+            yield
+        finally:
+            TempDirectory._KEEP_FOR_DEBUG = before
+
+    @classmethod
+    def remove_tempdirs(cls):
+        """Removes all folders that are left, also those that were kept."""
+        for path in list(TempDirectory.TEMPDIRS):
+            TempDirectory._remove(path)
 
     def remove(self):
-        """Removes the folder."""
-        if self._owner is not None:
-            self._owner.cleanup()
+        """Removes the folder, unless it is kept."""
+        if self._finish is not None:
+            self._finish()
 
     @property
     def path(self):
@@ -42,5 +86,5 @@ class TempDirectory:
 
 
 def tempdir(custom_path=None, keep_for_debug=None):
-    """A temporary folder."""
-    return TempDirectory(custom_path)
+    """A temporary folder; see `TempDirectory`."""
+    return TempDirectory(custom_path, keep_for_debug)

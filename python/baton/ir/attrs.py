@@ -23,6 +23,10 @@ class Attrs(Object, key="Attrs"):
         """(name, value) of the fields."""
         return [(k, getattr(self, k)) for k in self.keys()]
 
+    def get_float(self, name):
+        """Value of a field as a float."""
+        return float(self[name])
+
     def list_field_info(self):
         """(name, type, meaning) of each field."""
         described = _core.describe_type(self.type_key)
@@ -101,4 +105,8 @@ def make_node(type_key, **kwargs):
     """
     if type_key == "DictAttrs" and "dict" not in kwargs:
         return DictAttrs(kwargs)
-    return _core.make_node(type_key, **kwargs)
+    return _core.make_node(_SHORT.get(type_key, type_key), **kwargs)
+
+
+# Type keys that older programs write without what stands before them here.
+_SHORT = {"Tensor": "te.Tensor", "PlaceholderOp": "te.PlaceholderOp", "ComputeOp": "te.ComputeOp", "TensorType": "relay.TensorType"}

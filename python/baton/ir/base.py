@@ -10,9 +10,18 @@ Node = Object
 
 
 class SourceName(Object, key="SourceName"):
-    """Name of a source: a file, or a node of an imported model."""
+    """Name of a source: a file, or a node of an imported model. Equal names are equal."""
 
     __slots__ = ()
+
+    def __eq__(self, other):
+        return isinstance(other, SourceName) and self.name == other.name
+
+    def __ne__(self, other):
+        return not self == other
+
+    def __hash__(self):
+        return hash(self.name)
 
 
 class Span(Object, key="Span"):

@@ -60,6 +60,9 @@ class PrimExpr(BaseExpr, key="PrimExpr"):
 
     __slots__ = ()
 
+    def __str__(self):
+        return get_global_func("tir.AsText")(self)
+
     def __add__(self, other):
         return _tir("add", self, other)
 

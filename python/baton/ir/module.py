@@ -91,6 +91,18 @@ class IRModule(Object, key="IRModule"):
         """The variable of a data type's name."""
         return _ffi_api.Module_GetGlobalTypeVar(self, name)
 
+    def get_global_type_vars(self):
+        """The variables of all data types' names."""
+        return list(self.type_definitions)
+
+    def get_constructor(self, tag):
+        """The constructor of this tag, which `constructor.tag` tells. Raises ValueError where no data type has it."""
+        for definition in self.type_definitions.values():
+            for constructor in definition.constructors:
+                if constructor.tag == tag:
+                    return constructor
+        raise ValueError(f"no data type of the module has a constructor with the tag {tag}")
+
     def get_type(self, name):
         """(variable, *constructors) of a data type."""
         var = self.get_global_type_var(name)

@@ -85,6 +85,42 @@ def optimize(mod, target=None, params=None):
     return get_global_func("driver.Optimize")(mod, _target(target)), {}
 
 
+class BuildModule:
+    """The steps of `build`, one by one; parameters are kept between them."""
+
+    def __init__(self):
+        self.params, self._made = {}, None
+
+    def set_params(self, params):
+        """Binds arrays to parameters of `main` by name, in what is compiled from here on."""
+        self.params = {**self.params, **params}
+
+    def get_params(self):
+        """Parameters that did not become part of the code: none."""
+        return {}
+
+    def optimize(self, mod, target=None, target_host=None, params=None):
+        """(the module after the built-in passes, the parameters that were not made part of it)."""
+        return optimize(mod, target, {**self.params, **(params or {})})
+
+    def build(self, mod, target=None, target_host=None, params=None, executor="graph", mod_name="default"):
+        """Compiles a module; (graph JSON, the module of code, its parameters)."""
+        self._made = build(mod, target, params={**self.params, **(params or {})}, mod_name=mod_name)
+        return tuple(self._made) if self._made.type_key == "aot" else (None, self._made, {})
+
+    def get_module(self):
+        """The module of code. Raises ValueError before `build`."""
+        if self._made is None:
+            raise ValueError("nothing was compiled yet")
+        return self._made
+
+    def get_json(self):
+        """The graph JSON of what was compiled."""
+        return self.get_module().get_graph_json()
+
+    get_graph_json = get_json
+
+
 def bind_params_by_name(func, params):
     """The function with parameters of these names replaced by constants."""
     return _bind(IRModule.from_expr(func), params)["main"]
@@ -109,4 +145,4 @@ def create_executor(kind="debug", mod=None, device=None, target="llvm", params=N
     return kinds[kind](mod, device or nd.cpu(), target)
 
 
-__all__ = ["Executor", "bind_params_by_name", "build", "build_config", "create_executor", "optimize"]
+__all__ = ["BuildModule", "Executor", "bind_params_by_name", "build", "build_config", "create_executor", "optimize"]

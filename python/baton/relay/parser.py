@@ -3,21 +3,31 @@
 
 from .._ffi import get_global_func
 from ..error import CompileError, ParseError
+from ..ir import IRModule, save_json
 
 
 def _call(name, *args):
     try:
-        return get_global_func("relay.parser." + name)(*args)
+        return get_global_func("parser." + name)(*args)
     except CompileError as error:
         if type(error) is not CompileError:
             raise
         raise ParseError(str(error)) from None
 
 
+def _with_meta(source, table):
+    if not table:
+        return source
+    if "#[metadata]" in source:
+        raise ValueError("the text has metadata of its own, and init_meta_table brings another")
+    return f"{source}\n#[metadata]\n{save_json({k: list(v) for k, v in table.items()})}"
+
+
 def parse(source, source_name="from_string", init_module=None, init_meta_table=None):
-    """The module of a Relay text; its functions are added to `init_module`'s, if given. Raises ParseError that shows the
-    place."""
-    mod = _call("ParseModule", source, source_name)
+    """The module of a Relay text; its functions are added to `init_module`'s, if given, and may name them. `init_meta_table` has what
+    the text refers to as `meta[relay.Constant][0]`, lists by type key. Raises ParseError that shows the place."""
+    base = IRModule() if init_module is None else init_module
+    mod = _call("ParseModule", source_name, _with_meta(source, init_meta_table), base)
     if init_module is None:
         return mod
     both = init_module.shallow_copy()
@@ -32,4 +42,4 @@ def fromtext(source, source_name="from_string"):
 
 def parse_expr(source):
     """The expression of a Relay text."""
-    return _call("ParseExpr", source, "from_string")
+    return _call("ParseExpr", "from_string", source)

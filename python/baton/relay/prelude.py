@@ -96,8 +96,31 @@ def @nat_iterate[A](%f: fn (A) -> A, %n: nat) -> fn (A) -> A {
   match (%n) { Z => fn (%x: A) -> A { %x }, S(%m) => fn (%x: A) -> A { %f(@nat_iterate(%f, %m)(%x)) } }
 }
 """
+# Gradients that need not be computed: of zeros, and of ones, only a function that makes them is kept.
+_GRADIENT = """#[version = "0.0.5"]
+type GradCell[T] { Raw(T), One(fn () -> T), Zero(fn () -> T), }
+
+def @FromGradCell[T](%g: GradCell[T]) -> T { match (%g) { Raw(%x) => %x, One(%f) => %f(), Zero(%f) => %f() } }
+def @MultiplyGradCells[T](%f: fn (T, T) -> T, %a: GradCell[T], %b: GradCell[T]) -> GradCell[T] {
+  match ((%a, %b)) {
+    (Zero(_), _) => %a,
+    (_, Zero(_)) => %b,
+    (One(_), _) => %b,
+    (_, One(_)) => %a,
+    (Raw(%x), Raw(%y)) => Raw(%f(%x, %y))
+  }
+}
+def @AddGradCells[T](%f: fn (T, T) -> T, %a: GradCell[T], %b: GradCell[T]) -> GradCell[T] {
+  match ((%a, %b)) {
+    (Zero(_), _) => %b,
+    (_, Zero(_)) => %a,
+    _ => Raw(%f(@FromGradCell(%a), @FromGradCell(%b)))
+  }
+}
+"""
 # File of the standard library -> (text, the data type that shows that it is there, the last function).
-_FILES = {"prelude.rly": (_TEXT, "List", "iterate"), "nat.rly": (_NAT, "nat", "nat_iterate")}
+_FILES = {"prelude.rly": (_TEXT, "List", "iterate"), "nat.rly": (_NAT, "nat", "nat_iterate"),
+          "gradient.rly": (_GRADIENT, "GradCell", "AddGradCells")}
 
 _TYPES = {"List": ("l", "cons", "nil"), "Option": ("optional", "some", "none"), "Tree": ("tree", "rose")}
 _FUNCTIONS = ("id", "compose", "flip", "hd", "tl", "nth", "update", "map", "foldl", "foldr", "foldr1", "concat", "filter", "zip", "rev",
@@ -141,9 +164,10 @@ class Prelude:
 
 
 def import_std(mod, name="prelude.rly"):
-    """Adds what a file of the standard library defines, unless the module has it: `prelude.rly` or `nat.rly`."""
+    """Adds what a file of the standard library defines, unless the module has it: `prelude.rly`, `nat.rly` or
+    `gradient.rly`."""
     if name not in _FILES:
-        raise ValueError(f"there is no `{name}` in the standard library; it has {' and '.join(_FILES)}")
+        raise ValueError(f"there is no `{name}` in the standard library; it has {', '.join(_FILES)}")
     text, first, last = _FILES[name]
     if any(var.name_hint == first for var in mod.type_definitions):
         if last in mod:

@@ -7,7 +7,7 @@ from .._ffi.object import generated_class
 from . import container, data_type, devices, module, ndarray, object
 from .container import ADT, Array, Map, ShapeTuple, String, tuple_object
 from .data_type import DataType, DataTypeCode
-from .devices import cl, cpu, cuda, device, gpu, metal, opencl, rocm, vulkan
+from .devices import cl, cpu, cuda, device, ext_dev, gpu, hexagon, metal, mtl, opencl, rocm, vpi, vulkan, webgpu
 from .module import BenchmarkResult, Module, enabled, load_module, system_lib
 from .ndarray import NDArray
 from .params import load_param_dict, save_param_dict
@@ -16,9 +16,9 @@ ObjectGeneric = Object
 
 
 def __getattr__(name):
-    if name == "vm":
+    if name in ("vm", "profiler_vm", "profiling"):
         import importlib
-        return importlib.import_module(__name__ + ".vm")
+        return importlib.import_module(__name__ + "." + name)
     cls = None if name.startswith("_") else generated_class("runtime." + name)
     if cls is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -27,5 +27,5 @@ def __getattr__(name):
 
 __all__ = ["ADT", "Array", "BenchmarkResult", "DataType", "DataTypeCode", "Device", "Handle", "Map", "Module", "NDArray",
            "Object", "ObjectGeneric", "PackedFunc", "ShapeTuple", "String", "cl", "container", "convert", "cpu", "cuda",
-           "data_type", "device", "devices", "enabled", "gpu", "load_module", "load_param_dict", "metal", "module", "ndarray", "object",
-           "opencl", "rocm", "save_param_dict", "system_lib", "tuple_object", "vulkan"]
+           "data_type", "device", "devices", "enabled", "ext_dev", "gpu", "hexagon", "load_module", "load_param_dict", "metal", "module", "mtl",
+           "ndarray", "object", "opencl", "rocm", "save_param_dict", "system_lib", "tuple_object", "vpi", "vulkan", "webgpu"]

@@ -13,17 +13,29 @@ collections.abc.Mapping.register(Map)
 
 
 
-class ADT(Object, key="runtime.ADT"):
+# Older programs ask whether a result is an ADT before they look into it as a tuple.
+Array.tag = property(lambda self: 0, doc="0, as of a tuple's value.")
+
+
+class _TupleToo(type(Object)):
+    """Lets a tuple's value, which is an Array, pass for an ADT of tag 0."""
+
+    def __instancecheck__(cls, value):
+        return type.__instancecheck__(cls, value) or isinstance(value, Array)
+
+
+class ADT(Object, metaclass=_TupleToo, key="runtime.ADT"):
     """A value of an algebraic data type, as compiled programs take and give it: `ADT(constructor.tag, [fields...])`.
 
-    `tag` is the constructor's number, `value[i]` a field, `len(value)` their number. (A tuple is an Array.)
+    `tag` is the constructor's number, `value[i]` a field, `len(value)` their number. A tuple is an Array, which `isinstance` takes
+    for an ADT of tag 0.
     """
 
     __slots__ = ()
 
     def __new__(cls, tag, fields=()):
         _call("runtime.GetADTTag")  # loads the library
-        return _call("runtime.ADT")(tag, *fields)
+        return _call("runtime.ADT")(tag, *map(_field, fields))
 
     def __init__(self, tag, fields=()):
         pass
@@ -41,8 +53,16 @@ class ADT(Object, key="runtime.ADT"):
 
     def __repr__(self):
         # Lists nest deeply: what lies within a field of data is not shown.
-        shown = ("ADT(...)" if isinstance(self[i], ADT) else repr(self[i]) for i in range(len(self)))
+        shown = ("ADT(...)" if type(self[i]) is ADT else repr(self[i]) for i in range(len(self)))
         return f"ADT({self.tag}, [{', '.join(shown)}])"
+
+
+def _field(value):
+    """A field as an object: numbers and nested lists become arrays."""
+    if isinstance(value, Object):
+        return value
+    from .ndarray import array
+    return array(value)
 
 
 def _call(name):

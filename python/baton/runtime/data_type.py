@@ -30,6 +30,9 @@ class DataType(str):
 
     __slots__ = ()
 
+    def __new__(cls, name="void"):
+        return str.__new__(_NoType if cls is DataType and name == "void" else cls, name)
+
     def _parts(self):
         head, x, lanes = self.rpartition("x")
         if not (x and lanes.isdigit()):
@@ -62,6 +65,23 @@ class DataType(str):
 
     def __reduce__(self):
         return DataType, (str(self),)
+
+
+class _NoType(DataType):
+    """The type of nothing, which attributes have for a dtype that is not given; equal to "", too, and false."""
+
+    __slots__ = ()
+
+    def __eq__(self, other):
+        return other in ("void", "") if type(other) is str else isinstance(other, _NoType)
+
+    def __ne__(self, other):
+        return not self == other
+
+    def __bool__(self):
+        return False
+
+    __hash__ = str.__hash__
 
 
 def numpy_dtype(name):

@@ -46,6 +46,22 @@ def rocm(dev_id=0):
     return Device("rocm", dev_id)
 
 
+def _device_of(name, doc):
+    def make(dev_id=0):
+        return Device(name, dev_id)
+
+    make.__name__ = make.__qualname__ = name
+    make.__doc__ = doc
+    return make
+
+
+vpi = _device_of("vpi", "A Verilog simulator.")
+ext_dev = _device_of("ext_dev", "A device that a library brings.")
+hexagon = _device_of("hexagon", "A Qualcomm Hexagon processor.")
+webgpu = _device_of("webgpu", "A device of a browser.")
+mtl = metal
+
+
 def exists(dev):
     """Whether there is such a device on this machine."""
     return bool(get_global_func("runtime.DeviceExists")(dev))

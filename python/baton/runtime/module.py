@@ -76,6 +76,42 @@ class Module(Object):
         """Writes a shared library that the runtime alone can load."""
         self.save(file_name, fmt)
 
+    def get_lib(self):
+        """The module itself: code, weights and graph are one."""
+        return self
+
+    lib = module = property(get_lib, doc="The module itself: code, weights and graph are one.")
+
+    def get_params(self):
+        """Parameters to set besides the inputs: none, since weights are part of the code."""
+        return {}
+
+    params = property(get_params, doc="None: weights are part of the code.")
+
+    def get_graph_json(self):
+        """Inputs, the compiled program as one operator, and outputs, as JSON of a graph executor. For programs that look for names,
+        shapes and dtypes; `graph_executor.create` takes it and does not read it."""
+        import json
+
+        from .devices import cpu
+        model = self["default"](cpu())
+        name, info = model["get_input_name"], model["get_input_info"]
+        rows = [info(i) for i in range(model["get_num_inputs"]())]
+        results = model["get_num_outputs"]()
+        nodes = [{"op": "null", "name": name(i), "inputs": []} for i in range(len(rows))]
+        nodes.append({"op": "tvm_op", "name": "main", "inputs": [[i, 0, 0] for i in range(len(rows))],
+                      "attrs": {"func_name": "main", "num_inputs": str(len(rows)), "num_outputs": str(results), "flatten_data": "0"}})
+        return json.dumps({"nodes": nodes, "arg_nodes": list(range(len(rows))), "heads": [[len(rows), i, 0] for i in range(results)],
+                           "attrs": {"shape": ["list_shape", [[int(d) for d in r[1]] for r in rows]],
+                                     "dltype": ["list_str", [str(r[2]) for r in rows]]},
+                           "node_row_ptr": [*range(len(rows) + 1), len(rows) + results]})
+
+    graph_json = property(get_graph_json, doc="See `get_graph_json`.")
+
+    def __iter__(self):
+        """(graph JSON, module, parameters), as programs of old unpack what `relay.build` gives."""
+        return iter((self.get_graph_json(), self, self.get_params()))
+
     def time_evaluator(self, func_name, dev=None, number=10, repeat=1, min_repeat_ms=0, cooldown_interval_ms=0,
                        repeats_to_cooldown=1, f_preproc=""):
         """A function that times `func_name` on its arguments: seconds a call, averaged over `number` calls, `repeat` times.

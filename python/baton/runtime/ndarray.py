@@ -5,7 +5,7 @@ from .. import _core
 from .._core import Device
 from .._ffi import convert, get_global_func, register_object
 from .data_type import DataType, numpy_dtype
-from .devices import cl, cpu, cuda, device, gpu, metal, opencl, rocm, vulkan
+from .devices import cl, cpu, cuda, device, ext_dev, gpu, hexagon, metal, mtl, opencl, rocm, vpi, vulkan, webgpu
 
 _NARROW = {1: "uint8", 2: "uint16", 4: "uint32", 8: "uint64"}
 _PLAIN = frozenset(["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32",
@@ -63,6 +63,10 @@ class NDArray(_core.NDArrayBase):
         return self.__array__(copy=True)
 
     asnumpy = numpy
+
+    def to_dlpack(self):
+        """The array as a DLPack capsule, which shares its memory and which `from_dlpack` takes once."""
+        return self.__dlpack__()
 
     def tolist(self):
         """The elements as nested lists."""
@@ -186,5 +190,5 @@ def numpyasarray(np_data):
     return array(np_data)
 
 
-__all__ = ["DataType", "Device", "NDArray", "array", "cl", "cpu", "cuda", "device", "empty", "from_dlpack", "gpu", "metal",
-           "opencl", "rocm", "vulkan"]
+__all__ = ["DataType", "Device", "NDArray", "array", "cl", "cpu", "cuda", "device", "empty", "ext_dev", "from_dlpack", "gpu", "hexagon", "metal",
+           "mtl", "opencl", "rocm", "vpi", "vulkan", "webgpu"]

@@ -18,17 +18,60 @@ class Executable:
 
     @property
     def bytecode(self):
-        """The program as text, an instruction a line; `r1!` is a last use. UnsupportedError for a static program."""
-        return self.mod.get_source("vm")
+        """The program as text, an instruction a line; `r1!` is a last use. A program of fixed shapes has none, and is shown as Relay."""
+        return self.mod.get_source("vm" if self.mod.type_key == "vm" else "relay")
+
+    @property
+    def lib(self):
+        """The module with the code."""
+        return self.mod
+
+    @property
+    def stats(self):
+        """What the program has, in words."""
+        lines = str(self.bytecode).splitlines()
+        return f"{len(self.globals)} functions ({', '.join(self.globals)}), {len(lines)} lines of bytecode"
+
+    @property
+    def globals(self):
+        """Names of the functions that `VirtualMachine.invoke` calls."""
+        import re
+        return sorted(set(re.findall(r"^(\w+): \d+ parameters", str(self.bytecode), re.MULTILINE)) or {"main"})
+
+    @property
+    def primitive_ops(self):
+        """Names of the kernels that it calls."""
+        import re
+        if self.mod.type_key == "vm":
+            return list(dict.fromkeys(re.findall(r"^ +\d+: packed (\S+)", str(self.bytecode), re.MULTILINE)))
+        return re.findall(r"^def @(\w+)", str(self.mod.get_source("tir")), re.MULTILINE)
 
     def export_library(self, file_name):
         """Writes a shared library that the runtime alone can load."""
         self.mod.export_library(file_name)
 
+    def save(self):
+        """(the program as bytes, the module with the code); `load_exec` takes both, or the bytes alone."""
+        import os
+        import tempfile
+        with tempfile.TemporaryDirectory(prefix="baton-") as folder:
+            path = os.path.join(folder, "program.so")
+            self.mod.export_library(path)
+            with open(path, "rb") as f:
+                return bytearray(f.read()), self.mod
+
     @staticmethod
-    def load_exec(path, lib=None):
-        """Loads what `export_library` wrote."""
-        return Executable(_module.load_module(path))
+    def load_exec(bytecode, lib=None):
+        """The program of what `save` gave; or of a file that `export_library` wrote, by path."""
+        if not isinstance(bytecode, (bytes, bytearray, memoryview)):
+            return Executable(_module.load_module(bytecode))
+        import os
+        import tempfile
+        with tempfile.TemporaryDirectory(prefix="baton-") as folder:
+            path = os.path.join(folder, "program.so")
+            with open(path, "wb") as f:
+                f.write(bytecode)
+            return Executable(_module.load_module(path))
 
 
 class VirtualMachine:

@@ -6,6 +6,7 @@ from .._ffi.object import attach_classes
 from ..ir import PrimExpr, Range
 from . import analysis, expr, function, ir_builder, op, stmt, stmt_functor, transform
 from .buffer import Buffer, decl_buffer
+from .data_layout import BijectiveLayout, Layout, bijective_layout, layout
 from .expr import (
                    EQ,
                    GE,
@@ -64,8 +65,8 @@ from .stmt import (
 
 attach_classes(__name__, "tir.")
 
-__all__ = ["Add", "Allocate", "And", "Any", "AssertStmt", "AttrStmt", "Broadcast", "Buffer", "BufferLoad", "BufferStore", "Call", "Cast", "Div", "EQ",
+__all__ = ["Add", "Allocate", "And", "Any", "AssertStmt", "AttrStmt", "BijectiveLayout", "Broadcast", "Buffer", "BufferLoad", "BufferStore", "Call", "Cast", "Div", "EQ",
            "EqualOp", "Evaluate", "FloatImm", "FloorDiv", "FloorMod", "For", "ForKind", "GE", "GT", "IfThenElse", "IntImm", "IterVar", "LE", "LT",
-           "Let", "LetStmt", "Max", "Min", "Mod", "Mul", "NE", "Not", "NotEqualOp", "Or", "PrimExpr", "PrimFunc", "Ramp", "Range", "Select",
-           "SeqStmt", "Shuffle", "SizeVar", "Stmt", "StringImm", "Sub", "Var", "analysis", "decl_buffer", "expr", "function", "ir_builder", "op", "stmt",
+           "Layout", "Let", "LetStmt", "Max", "Min", "Mod", "Mul", "NE", "Not", "NotEqualOp", "Or", "PrimExpr", "PrimFunc", "Ramp", "Range", "Select",
+           "SeqStmt", "Shuffle", "SizeVar", "Stmt", "StringImm", "Sub", "Var", "analysis", "bijective_layout", "decl_buffer", "expr", "function", "ir_builder", "layout", "op", "stmt",
            "stmt_functor", "stmt_list", "stmt_seq", "transform", *_ops]

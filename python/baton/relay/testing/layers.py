@@ -24,3 +24,11 @@ def batch_norm_infer(data, gamma=None, beta=None, moving_mean=None, moving_var=N
     parts = [p if p is not None else relay.var(f"{name}_{n}") for p, n in
              ((gamma, "gamma"), (beta, "beta"), (moving_mean, "moving_mean"), (moving_var, "moving_var"))]
     return relay.nn.batch_norm(data, *parts, **kwargs)[0]
+
+
+def conv_kernel_layout(data_layout, is_depthwise=False):
+    """The layout of weights that goes with one of data."""
+    known = {"NCHW": ("OIHW", "OIHW"), "NHWC": ("HWIO", "HWOI"), "NCDHW": ("OIDHW", "OIDHW"), "NDHWC": ("DHWIO", "DHWOI")}
+    if data_layout not in known:
+        raise ValueError(f"data_layout is {data_layout!r}; there are {', '.join(known)}")
+    return known[data_layout][is_depthwise]
