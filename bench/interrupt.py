@@ -90,7 +90,7 @@ def works(calls: int) -> dict[str, Callable[[], object]]:
         "interpreter": lambda: interpreter.evaluate()(*(baton.nd.array(np.zeros(4, "float32")),) * 2),
         "compile": compile_many_kernels,
     }
-    for name in ("InferType", "FuseOps", "ToANormalForm", "ToGraphNormalForm", "ToBasicBlockNormalForm", "EliminateCommonSubexpr",
+    for name in ("FuseOps", "ToANormalForm", "ToGraphNormalForm", "ToBasicBlockNormalForm", "EliminateCommonSubexpr",
                  "DeadCodeElimination", "FoldConstant", "SimplifyExpr", "PlanDevices", "PartialEvaluate", "ConvertLayout",
                  "AnnotateSpans", "CombineParallelDense", "FoldScaleAxis", "Inline", "LambdaLift"):
         out[name] = lambda name=name: getattr(relay.transform, name)()(mod)
