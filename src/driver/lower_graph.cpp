@@ -10,6 +10,7 @@
 #include <baton/tir/lower.h>
 #include <baton/tir/op.h>
 
+#include <algorithm>
 #include <memory>
 #include <unordered_map>
 
@@ -102,11 +103,11 @@ class GraphLowerer {
     Plan();
   }
 
-  /// The entry function and its description, once the kernels are lowered.
-  tir::PrimFunc Entry(runtime::ExecutableDesc* desc, DebugSource* debug) {
-    tir::PrimFunc entry = MakeEntry(debug);
+  /// The entry function, with those that it calls, and its description, once the kernels are lowered.
+  void Entry(Map<GlobalVar, BaseFunc>* functions, runtime::ExecutableDesc* desc, DebugSource* debug) {
+    functions->Set(GlobalVar(String(desc_.entry)), MakeEntry(debug));
+    for (const auto& [var, part] : parts_) functions->Set(var, part);
     *desc = desc_;
-    return entry;
   }
   void NoteOrigins() const {
     for (const Step& s : steps_) {
@@ -251,6 +252,35 @@ class GraphLowerer {
     desc_.constants_bytes = *constants_bytes_;
   }
 
+  /// Calls of functions of kPart steps each, where there are many: what LLVM does to one function grows faster than it.
+  Array<tir::Stmt> InParts(const Array<tir::Stmt>& steps) {
+    constexpr size_t kPart = 256;
+    if (steps.size() <= 2 * kPart) return steps;
+    Array<tir::Stmt> calls;
+    for (size_t begin = 0; begin < steps.size(); begin += kPart) {
+      Array<tir::Var> own;
+      tir::VarMap rename;
+      for (const tir::Var& p : entry_params_) {
+        own.push_back(tir::Var(p->name_hint, p->dtype));
+        rename[p.get()] = own.back();
+      }
+      Array<tir::Stmt> part;
+      for (size_t i = begin; i < std::min(begin + kPart, steps.size()); ++i)
+        part.push_back(steps[static_cast<int64_t>(i)]);
+      const std::string symbol = desc_.entry + ".part" + std::to_string(parts_.size());
+      tir::PrimFunc f(own, tir::Substitute(tir::SeqStmt::Flatten(part), rename));
+      f = WithAttr(f, attr::kGlobalSymbol, Any(symbol));
+      f.CopyOnWrite()->span = part[0]->span;
+      const GlobalVar var{String(symbol)};
+      parts_.push_back({var, WithAttr(f, "model_entry", Any(1))});
+      tir::Stmt call = tir::Evaluate(
+          PrimExpr(tir::Call(DataType::Int(32), var, Array<PrimExpr>(entry_params_.begin(), entry_params_.end()))));
+      call->span = part[0]->span;
+      calls.push_back(call);
+    }
+    return calls;
+  }
+
   tir::PrimFunc MakeEntry(DebugSource* debug) {
     // Workspace of kernels lies behind the planned buffers. They run one after the other, so one place serves all.
     const uint64_t workspace = (desc_.arena_bytes + 63) / 64 * 64;
@@ -288,10 +318,10 @@ class GraphLowerer {
       stmt->span = debug ? debug->Step(s.kernel.defined() ? "%" + s.kernel->name_hint.str() : "copy", s.span) : s.span;
       seq.push_back(stmt);
     }
-    tir::PrimFunc entry({io, constants, arena}, tir::SeqStmt::Flatten(seq));
+    entry_params_ = {io, constants, arena}, entry_steps_ = seq;
+    tir::PrimFunc entry(entry_params_, tir::SeqStmt::Flatten(InParts(seq)));
     entry = WithAttr(entry, attr::kGlobalSymbol, Any(desc_.entry));
     if (!seq.empty()) entry.CopyOnWrite()->span = seq[0]->span;
-    entry_params_ = entry->params, entry_steps_ = seq;
     return WithAttr(entry, "model_entry", Any(1));
   }
 
@@ -305,6 +335,7 @@ class GraphLowerer {
   std::unordered_map<int, int> redirect_;
   Array<tir::Var> entry_params_;
   Array<tir::Stmt> entry_steps_;
+  std::vector<std::pair<GlobalVar, tir::PrimFunc>> parts_;
 };
 
 }  // namespace
@@ -355,7 +386,7 @@ LoweredGraphs LowerGraphs(const std::vector<std::pair<std::string, Function>>& g
   Map<GlobalVar, BaseFunc> functions = kernels.Lower(target, debug);
   for (size_t i = 0; i < graphs.size(); ++i) {
     runtime::ExecutableDesc desc;
-    functions.Set(GlobalVar(String(graphs[i].first)), lowerers[i]->Entry(&desc, debug));
+    lowerers[i]->Entry(&functions, &desc, debug);
     if (options.steps) lowerers[i]->Steps(&functions, &out.steps);
     out.graphs.push_back(desc);
   }

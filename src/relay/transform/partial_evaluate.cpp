@@ -145,42 +145,44 @@ struct Frame {
   Types types;
 };
 
+/// The functions of a module that call themselves, also by way of others.
+std::unordered_set<const Object*> FindRecursive(const IRModule& mod) {
+  std::unordered_set<const Object*> recursive;
+  std::vector<const Object*> names;
+  std::unordered_map<std::string_view, size_t> number;
+  for (const auto& [var, func] : mod->functions) {
+    number[var->name_hint.view()] = names.size();
+    names.push_back(func.get());
+  }
+  std::vector<std::vector<size_t>> calls(names.size());
+  size_t i = 0;
+  for (const auto& [var, func] : mod->functions) {
+    if (Expr(func)->IsInstance<FunctionNode>()) {
+      for (const ExprNode* n : PostOrderNodes(func)) {
+        if (!n->IsInstance<GlobalVarNode>()) continue;
+        auto it = number.find(static_cast<const GlobalVarNode*>(n)->name_hint.view());
+        if (it == number.end()) continue;
+        calls[i].push_back(it->second);
+        if (it->second == i) recursive.insert(names[i]);
+      }
+    }
+    ++i;
+  }
+  for (const auto& group : CallGroups(calls)) {
+    if (group.size() < 2) continue;
+    for (size_t g : group) recursive.insert(names[g]);
+  }
+  return recursive;
+}
+
 class Evaluation {
  public:
-  Evaluation(const IRModule& mod, int64_t nodes) : mod_(mod), budget_(kGrowth * nodes + kSlack) { FindRecursion(); }
+  Evaluation(const IRModule& mod, int64_t nodes, const std::unordered_set<const Object*>& recursive)
+      : mod_(mod), budget_(kGrowth * nodes + kSlack), recursive_(recursive) {}
 
   Function Run(const Function& f) { return Residual(f, Env(), Frame()); }
 
  private:
-  // ---- Functions that call themselves
-
-  void FindRecursion() {
-    std::vector<const Object*> names;
-    std::unordered_map<std::string_view, size_t> number;
-    for (const auto& [var, func] : mod_->functions) {
-      number[var->name_hint.view()] = names.size();
-      names.push_back(func.get());
-    }
-    std::vector<std::vector<size_t>> calls(names.size());
-    size_t i = 0;
-    for (const auto& [var, func] : mod_->functions) {
-      if (Expr(func)->IsInstance<FunctionNode>()) {
-        for (const ExprNode* n : PostOrderNodes(func)) {
-          if (!n->IsInstance<GlobalVarNode>()) continue;
-          auto it = number.find(static_cast<const GlobalVarNode*>(n)->name_hint.view());
-          if (it == number.end()) continue;
-          calls[i].push_back(it->second);
-          if (it->second == i) recursive_.insert(names[i]);
-        }
-      }
-      ++i;
-    }
-    for (const auto& group : CallGroups(calls)) {
-      if (group.size() < 2) continue;
-      for (size_t g : group) recursive_.insert(names[g]);
-    }
-  }
-
   const std::vector<Var>& Captured(const Function& f) {
     auto [it, fresh] = free_.try_emplace(f.get());
     if (fresh) {
@@ -735,7 +737,7 @@ class Evaluation {
 
   const IRModule& mod_;
   int64_t budget_;
-  std::unordered_set<const Object*> recursive_;
+  const std::unordered_set<const Object*>& recursive_;
   std::unordered_map<const Object*, std::vector<Var>> free_;
   std::unordered_map<const Object*, std::vector<std::vector<int64_t>>> running_;
   Uses uses_;
@@ -750,10 +752,11 @@ IRModule Evaluated(IRModule mod) {
   for (const auto& [var, func] : mod->functions) {
     if (Expr(func)->IsInstance<FunctionNode>()) nodes += static_cast<int64_t>(PostOrderNodes(func).size());
   }
+  const std::unordered_set<const Object*> recursive = FindRecursive(mod);
   for (const auto& [var, func] : mod->functions) {
     const auto* f = Expr(func).as<FunctionNode>();
     if (!f || f->HasNonzeroAttr(attr::kPrimitive) || f->HasNonzeroAttr("SkipOptimization")) continue;
-    out.CopyOnWrite()->Update(var, Evaluation(mod, nodes).Run(GetRef<Function>(f)));
+    out.CopyOnWrite()->Update(var, Evaluation(mod, nodes, recursive).Run(GetRef<Function>(f)));
   }
   return out;
 }
