@@ -3,12 +3,17 @@
 
     python tests/fuzz/programs.py                          # 20,000 programs, in two processes
     python tests/fuzz/programs.py --first 130 -n 1         # one again, with its text
+    python tests/fuzz/programs.py --kind empty -n 2000     # tensors without elements
+    python tests/fuzz/programs.py --kind symbolic -n 2000  # extents that are not known before it runs
+    python tests/fuzz/programs.py --kind levels -n 2000    # compiled at each level, and without each pass of the pipeline
+    python tests/fuzz/programs.py --kind devices -n 2000   # on the CPU and a second device
 """
 
 import argparse
 import collections
 import multiprocessing
 import random
+import re
 import sys
 import time
 
@@ -16,8 +21,11 @@ import numpy as np
 
 from baton import relay
 from baton._ffi import get_global_func
+from baton.error import CompileError
 from baton.ir import assert_structural_equal
 from baton.relay.testing import random_inputs, random_program
+from baton.runtime.devices import cpu, device
+from baton.runtime.vm import VirtualMachine
 from baton.transform import PassContext, Sequential
 
 # PrintIR prints; ToMixedPrecision and the approximations change values; the gradient is another function.
@@ -59,10 +67,127 @@ def difference(want, got):
     return ""
 
 
-def check(seed, vm=False):
+# What is one compiled function: half of the programs that are compiled in different ways are of this kind.
+_GRAPH = ("if", "closure", "global", "ref", "data", "recursion")
+
+
+def program_text(kind, seed):
+    """The program of a kind and number."""
+    if kind == "symbolic":
+        return with_more_parameters(random_program(seed, skip=("closure", "global", "ref", "data", "recursion")), seed)
+    return random_program(seed, skip=_GRAPH if kind == "levels" and seed % 2 else (), empty=kind == "empty")
+
+
+_CONSTANT = re.compile(r'(?:(?:ones|zeros)\(|full\((?:cast\([^)]*\)|[^,()]*), )shape=\[([^\]]*)\], dtype="(\w+)"\)')
+
+
+def with_more_parameters(text, seed):
+    """The program with parameters in the place of most constant tensors, so that much depends on them."""
+    rng = random.Random(f"parameters {seed}")
+    head, arrow, tail = text.partition("def @main(")
+    names = {}
+
+    def parameter(match):
+        key = match[1], match[2]
+        if (key not in names and len(names) == 5) or rng.random() < 0.3:
+            return match[0]
+        return names.setdefault(key, f"%y{len(names)}")
+
+    tail = _CONSTANT.sub(parameter, tail)
+    return head + arrow + "".join(f"{name}: Tensor[({shape}), {dtype}], " for (shape, dtype), name in names.items()) + tail
+
+
+def with_open_extents(text, seed):
+    """The program with `?` for half of the extents of main's parameters; other types are left to inference."""
+    rng = random.Random(f"open {seed}")
+    head, arrow, tail = text.partition("def @main")
+    params, brace, body = tail.partition("{")
+    params = re.sub(r" -> .*", " ", params)
+    params = re.sub(r"\[\(([^)]*)\)", lambda m: "[(" + ", ".join("?" if d and rng.random() < 0.5 else d for d in m[1].split(", ")) + ")", params)
+    body = re.sub(r"let (%\w+): (?:\([^=]*\)|Tensor\[[^\]]*\]|\w+) =", r"let \1 =", body)
+    return head + arrow + params + brace + body
+
+
+def check_symbolic(seed):
+    """A program of open extents gives what it gives when all are known. True if a shape rule refuses it, by name."""
+    text = program_text("symbolic", seed)
+    known = relay.transform.InferType()(relay.fromtext(text))
+    args = random_inputs(known, seed)
+    want = relay.create_executor("debug", known).evaluate()(*args)
+    try:
+        mod = relay.transform.InferType()(relay.fromtext(with_open_extents(text, seed)))
+    except CompileError as e:
+        assert re.search(r"\[\S+ R\d+\]|differ|mismatch|do not|does not|cannot|expected", str(e)), str(e)
+        return True
+    used = ["open extents"]
+    rng = random.Random(f"pipeline {seed}")
+    try:
+        for name in [None, *rng.sample(passes(), 2)]:
+            if name:
+                used.append(name)
+                with PassContext(opt_level=4):
+                    mod = relay.transform.InferType()(Sequential([getattr(relay.transform, name)()])(mod))
+            problem = difference(want, relay.create_executor("debug", mod).evaluate()(*args))
+            assert not problem, problem
+        used.append("vm")
+        problem = difference(want, relay.create_executor("vm", mod).evaluate()(*args))
+        assert not problem, problem
+    except Exception as e:
+        raise AssertionError(f"program {seed} after {', '.join(used)}: {type(e).__name__}: {e}") from e
+    return False
+
+
+def pipeline():
+    """The names of the passes of the built-in pipeline, in order."""
+    return list(dict.fromkeys(str(p.info.name) for p in get_global_func("driver.DefaultPipeline")().passes))
+
+
+def check_levels(seed):
+    """Compiled at each level, and at the highest without each pass: the value is the interpreter's."""
+    mod = relay.transform.InferType()(relay.fromtext(program_text("levels", seed)))
+    args = random_inputs(mod, seed)
+    want = relay.create_executor("debug", mod).evaluate()(*args)
+    for level, disabled in [*((n, []) for n in range(4)), *((3, [name]) for name in pipeline())]:
+        try:
+            with PassContext(opt_level=level, disabled_pass=disabled):
+                problem = difference(want, relay.create_executor("vm", mod).evaluate()(*args))
+            assert not problem, problem
+        except Exception as e:
+            what = f"without {disabled[0]}" if disabled else f"at level {level}"
+            raise AssertionError(f"program {seed} after compiling {what}: {type(e).__name__}: {e}") from e
+
+
+def check_devices(seed):
+    """Planned for the CPU and a second device, with random annotations, and run there: the value is that of one device."""
+    rng = random.Random(f"devices {seed}")
+    text = program_text("devices", seed)
+    plain = relay.transform.InferType()(relay.fromtext(text))
+    args = random_inputs(plain, seed)
+    want = relay.create_executor("debug", plain).evaluate()(*args)
+    places = [m.start() for m in re.finditer(r"(?<![\w.@%])(?:add|multiply|maximum|copy|tanh|negative|abs|sum|where|nn\.\w+)\(", text)]
+    for at in sorted(rng.sample(places, min(len(places), 4)), reverse=True):
+        depth, end = 0, text.index("(", at)
+        while True:
+            depth += {"(": 1, ")": -1}.get(text[end], 0)
+            end += 1
+            if depth == 0:
+                break
+        if not text.startswith(".", end):  # a field binds closer than a call
+            text = f"{text[:at]}on_device({text[at:end]}, device_type={rng.choice((1, 12))}){text[end:]}"
+    try:
+        mod = relay.fromtext(text)
+        exe = relay.vm.compile(mod, target={"cpu": "llvm", "ext_dev": "llvm"})
+        got = VirtualMachine(exe, [cpu(), device("ext_dev")]).invoke("main", *args)
+        problem = difference(want, got)
+        assert not problem, problem
+    except Exception as e:
+        raise AssertionError(f"program {seed} after planning: {type(e).__name__}: {e}\n{text}") from e
+
+
+def check(seed, vm=False, kind="all"):
     """Raises AssertionError with the passes so far when one of them breaks program `seed`."""
     rng = random.Random(f"pipeline {seed}")
-    mod = relay.transform.InferType()(relay.fromtext(random_program(seed)))
+    mod = relay.transform.InferType()(relay.fromtext(program_text(kind, seed)))
     args = random_inputs(mod, seed)
     want = relay.create_executor("debug", mod).evaluate()(*args)
     used = []
@@ -89,14 +214,20 @@ def check(seed, vm=False):
 
 
 def _chunk(job):
-    first, count, every = job
-    bad = []
+    first, count, every, kind = job
+    bad, refused = [], 0
     for seed in range(first, first + count):
         try:
-            check(seed, vm=every > 0 and seed % every == 0)
+            if kind in ("all", "empty"):
+                check(seed, vm=every > 0 and seed % every == 0, kind=kind)
+            else:
+                refused += bool(KINDS[kind](seed))
         except AssertionError as e:
             bad.append((seed, str(e)))
-    return count, bad
+    return count, bad, refused
+
+
+KINDS = {"all": check, "empty": check, "symbolic": check_symbolic, "levels": check_levels, "devices": check_devices}
 
 
 def main(argv):
@@ -106,19 +237,22 @@ def main(argv):
     parser.add_argument("-n", "--count", type=int, default=20000, help="how many (default: %(default)s)")
     parser.add_argument("--vm-every", type=int, default=20, help="run each so many through the virtual machine, too (default: %(default)s)")
     parser.add_argument("-j", "--jobs", type=int, default=2, help="processes (default: %(default)s)")
+    parser.add_argument("--kind", choices=sorted(KINDS), default="all", help="what is done with them (default: random pipelines)")
     args = parser.parse_args(argv)
     if args.count == 1:
-        print(random_program(args.first))
-    start, done, bad, kinds = time.time(), 0, [], collections.Counter()
-    jobs = [(at, min(CHUNK, args.first + args.count - at), args.vm_every) for at in range(args.first, args.first + args.count, CHUNK)]
+        print(program_text(args.kind, args.first))
+    start, done, bad, refused, kinds = time.time(), 0, [], 0, collections.Counter()
+    jobs = [(at, min(CHUNK, args.first + args.count - at), args.vm_every, args.kind) for at in range(args.first, args.first + args.count, CHUNK)]
     with multiprocessing.get_context("spawn").Pool(args.jobs, maxtasksperchild=20) as pool:
-        for count, found in pool.imap(_chunk, jobs):
+        for count, found, unsupported in pool.imap(_chunk, jobs):
             done += count
+            refused += unsupported
             for seed, text in found:
                 bad.append(seed)
                 kinds[text.split(" after ")[1][:120]] += 1
-                print(f"{text[:1500]}\nrepeat: python tests/fuzz/programs.py --first {seed} -n 1\n", flush=True)
-    print(f"{done} programs, {len(bad)} bad, {time.time() - start:.0f} s")
+                print(f"{text[:1500]}\nrepeat: python tests/fuzz/programs.py --kind {args.kind} --first {seed} -n 1\n", flush=True)
+    said = f"{refused} refused by name, " if args.kind == "symbolic" else ""
+    print(f"{done} programs, {len(bad)} bad, {said}{time.time() - start:.0f} s")
     return 1 if bad else 0
 
 

@@ -21,6 +21,24 @@ def test_pipelines_keep_the_value(first):
         fuzz.check(seed, vm=seed % 20 == 0)
 
 
+@pytest.mark.parametrize("kind", ["empty", "symbolic", "levels", "devices"])
+def test_other_kinds(kind):
+    """Tensors without elements; open extents; each level and each pass left out; two devices."""
+    refused = 0
+    for seed in range({"levels": 6, "empty": 60}.get(kind, 30)):
+        refused += bool(fuzz.check(seed, kind=kind) if kind == "empty" else fuzz.KINDS[kind](seed))
+    assert refused < 15
+
+
+def test_kinds_are_what_they_say():
+    """Generators that stop making what they are for would make the properties say less."""
+    empty = [fuzz.program_text("empty", seed) for seed in range(60)]
+    assert sum("(0, 3)" in text or "(2, 0)" in text for text in empty) > 15
+    opened = [fuzz.with_open_extents(fuzz.program_text("symbolic", seed), seed).split("def @main")[1] for seed in range(60)]
+    assert sum("?" in text.split("{")[0] for text in opened) > 30
+    assert "FuseOps" in fuzz.pipeline() and len(fuzz.pipeline()) > 8
+
+
 def test_all_kinds_of_nodes_occur():
     """A generator that stops making a kind of node would make the property above say less."""
     found = set()

@@ -28,6 +28,7 @@ def @odd(%n: int32) -> bool { if (less_equal(%n, 0)) { False } else { @even(subt
 """
 
 _FLOATS, _INTS = ("float32", "float64"), ("int32", "int64", "uint8", "int8")
+_EMPTY = ((0,), (0, 3), (2, 0), (1, 0, 3), (0, 4, 1), (2, 4, 0, 3), (0, 2, 4, 4))
 _SHAPES = ((), (1,), (3,), (4,), (2, 3), (3, 2), (1, 3), (2, 1), (4, 4), (2, 2, 3), (1, 4, 1), (1, 2, 4, 4), (2, 4, 3, 3))
 
 
@@ -91,8 +92,9 @@ class _Scope:
 
 
 class _Writer:
-    def __init__(self, seed, size, skip):
+    def __init__(self, seed, size, skip, empty=False):
         self.rng, self.budget, self.skip = random.Random(seed), size, set(skip)
+        self.shapes = _SHAPES + _EMPTY * 2 if empty else _SHAPES
         self.names = self.shared = 0
         self.functions, self.global_functions = [], []
         self.pool = [self.any_tensor_type() for _ in range(4)]  # few types, so that values of one are used for another
@@ -128,7 +130,7 @@ class _Writer:
     def any_tensor_type(self):
         r = self.rng.random()
         dtype = "float32" if r < 0.75 else self.rng.choice(_FLOATS + _INTS + ("bool",))
-        return _Tensor(self.rng.choice(_SHAPES), dtype)
+        return _Tensor(self.rng.choice(self.shapes), dtype)
 
     # expressions
 
@@ -395,7 +397,9 @@ class _Writer:
         axis = self.rng.randrange(len(shape)) if shape else 0
         rest = lambda d: (*shape[:axis], d, *shape[axis + 1:])  # noqa: E731
         if kind == "reshape":
-            same = [s for s in _SHAPES if int(np.prod(s, dtype=int)) == count] or [(count,)]
+            same = [s for s in self.shapes if int(np.prod(s, dtype=int)) == count] or [(count,)]
+            if count == 0:  # 0 in a new shape keeps the extent that was there
+                return f"reshape({sub(shape)}, newshape={_dims(shape)})"
             return f"reshape({sub(self.rng.choice(same))}, newshape={_dims(shape)})"
         if kind == "broadcast":
             return f"broadcast_to({sub(_broadcastable(shape, self.rng))}, shape={_dims(shape)})"
@@ -409,17 +413,17 @@ class _Writer:
         if kind == "concatenate" and shape[axis] > 1:
             first = self.rng.randint(1, shape[axis] - 1)
             return f"concatenate(({sub(rest(first))}, {sub(rest(shape[axis] - first))}), axis={axis})"
-        if kind == "stack" and len(shape) > 1 and shape[axis] <= 3:
+        if kind == "stack" and len(shape) > 1 and 1 <= shape[axis] <= 3:
             parts = ", ".join(sub((*shape[:axis], *shape[axis + 1:])) for _ in range(shape[axis]))
             return f"stack(({parts}{',' if shape[axis] == 1 else ''}), axis={axis})"
         if kind == "split" and shape[axis] <= 4:
             return f"split({sub(rest(shape[axis] * 2))}, indices_or_sections=2, axis={axis}).{self.rng.randint(0, 1)}" if self.chance(0.5) else None
-        if kind == "slice":
+        if kind == "slice" and shape[axis]:
             begin, stride = self.rng.randint(0, 2), self.rng.choice((1, 1, 2))
             end = begin + (shape[axis] - 1) * stride + 1
             return (f"strided_slice({sub(rest(end + self.rng.randint(0, 1)))}, begin=[{begin}], end=[{end}], strides=[{stride}], "
                     f"axes=[{axis}])")
-        if kind == "tile":
+        if kind == "tile" and 0 not in shape:
             return f"tile({sub(rest(1))}, reps={_dims(shape[axis] if i == axis else 1 for i in range(len(shape)))})"
         if kind == "take":
             return f'take({sub(rest(3))}, {sub((shape[axis],), "int32")}, axis={axis}, mode="clip")'
@@ -447,6 +451,8 @@ class _Writer:
 
     def network(self, t, sub):
         shape, dtype = t
+        if 0 in shape and (len(shape) == 4 or self.chance(0.5)):
+            return None
         if len(shape) == 2 and self.chance(0.6):
             k = self.rng.choice((1, 2, 3, 4))
             return f"nn.dense({sub((shape[0], k))}, {sub((shape[1], k))}, units={shape[1]})"
@@ -488,16 +494,16 @@ class _Writer:
         return '#[version = "0.0.5"]' + _TYPES + _LIBRARY + "\n".join([*self.functions, main]) + "\n"
 
 
-def random_program(seed, size=40, skip=()):
+def random_program(seed, size=40, skip=(), empty=False):
     """The text of a random program whose entry is `@main`; the same for the same arguments, on each machine.
 
     `size` bounds the number of expressions roughly. `skip` leaves out kinds of nodes: "if", "let", "share", "tuple", "closure",
-    "global", "ref", "data", "recursion", "annotation".
+    "global", "ref", "data", "recursion", "annotation". `empty` mixes in tensors without elements.
 
         mod = relay.fromtext(random_program(7))
         before = relay.create_executor("debug", mod).evaluate()(*random_inputs(mod, 7))
     """
-    return _Writer(seed, size, skip).program()
+    return _Writer(seed, size, skip, empty).program()
 
 
 def random_inputs(mod, seed, special=False):
