@@ -242,7 +242,7 @@ transform::Pass DefaultPipeline() {
 
 IRModule Optimize(const IRModule& mod, const Target& target) {
   With<Target> scope(target);
-  return DefaultPipeline()(mod);
+  return DefaultPipeline()(ForOneDevice(mod, target->kind == "opencl" ? kDLOpenCL : kDLCPU));
 }
 
 runtime::Module Compile(const IRModule& mod, const Target& target) {

@@ -65,6 +65,31 @@ class DeviceLowerer {
     fallback_ = IndexOf(fallback);
   }
 
+  LoweredStretches RunAll(const std::vector<Function>& graphs) {
+    LoweredStretches out;
+    for (const Function& f : graphs) {
+      const std::vector<Expr> order = DataflowOrder(f->body);
+      FindDevices(f, order);
+      Inputs(f);
+      for (const Expr& e : order) Visit(e);
+      Outputs(f);
+      Storage();
+      Steps();
+      vm::GraphDevice& d = out_.graph.devices[0];
+      out.stretches.push_back({std::move(out_.graph.steps), d.arena_bytes});
+      // What belongs to this one alone.
+      d.arena_bytes = 0;
+      out_.graph.inputs.clear(), out_.graph.outputs.clear(), out_.graph.steps.clear();
+      out_.desc.inputs.clear(), out_.desc.outputs.clear();
+      copied_.clear(), origin_.clear(), device_.clear(), value_.clear(), buffers_.clear(), steps_.clear();
+    }
+    Kernels();
+    out.kernels = out_.kernels;
+    out.device = out_.graph.devices[0];
+    out.constants = std::move(constants_[0]);
+    return out;
+  }
+
   LoweredDevices Run(const Function& main) {
     const std::vector<Expr> order = DataflowOrder(main->body);
     FindDevices(main, order);
@@ -351,6 +376,15 @@ class DeviceLowerer {
       begin += (device.constants_bytes + 63) / 64 * 64;
     }
     out_.desc.constants_bytes = begin;
+    Steps();
+    out_.desc.program = out_.graph.Save();
+    for (const DeviceTarget& t : targets_) {
+      out_.desc.target +=
+          (out_.desc.target.empty() ? "" : ", ") + relay::DeviceTypeName(t.type) + ": " + t.target.str();
+    }
+  }
+
+  void Steps() {
     for (const Step& s : steps_) {
       vm::GraphStep step;
       step.device = s.device;
@@ -363,14 +397,9 @@ class DeviceLowerer {
       }
       out_.graph.steps.push_back(step);
     }
-    out_.desc.program = out_.graph.Save();
-    for (const DeviceTarget& t : targets_) {
-      out_.desc.target +=
-          (out_.desc.target.empty() ? "" : ", ") + relay::DeviceTypeName(t.type) + ": " + t.target.str();
-    }
   }
 
-  const std::vector<DeviceTarget>& targets_;
+  const std::vector<DeviceTarget> targets_;
   int64_t fallback_ = 0;
   Target host_target_;
   LoweredDevices out_;
@@ -386,6 +415,10 @@ class DeviceLowerer {
 };
 
 }  // namespace
+
+LoweredStretches LowerStretches(const std::vector<Function>& graphs, const DeviceTarget& target) {
+  return DeviceLowerer({target}, target.type).RunAll(graphs);
+}
 
 LoweredDevices LowerDevices(const Function& main, const std::vector<DeviceTarget>& targets, int64_t fallback) {
   return DeviceLowerer(targets, fallback).Run(main);

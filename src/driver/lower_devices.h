@@ -27,6 +27,20 @@ struct LoweredDevices {
   std::vector<std::pair<uint64_t, NDArray>> constants;  ///< offset in the constant data, value
 };
 
+/// Parts of a program for one device that has code of its own. They share kernels and constants.
+struct LoweredStretches {
+  IRModule kernels;  ///< PrimFuncs, as they were before they became text
+  vm::GraphDevice device;
+  struct Stretch {
+    std::vector<vm::GraphStep> steps;
+    uint64_t arena_bytes = 0;
+  };
+  std::vector<Stretch> stretches;                       ///< in the order of the functions
+  std::vector<std::pair<uint64_t, NDArray>> constants;  ///< offset in the device's constant data, value
+};
+/// `CanLowerGraph` must hold for each. Places are on device 0.
+LoweredStretches LowerStretches(const std::vector<relay::Function>& graphs, const DeviceTarget& target);
+
 /// Annotations of a planned program go: what they say is in its copies and in the devices of parameters and result.
 relay::Function WithoutAnnotations(const relay::Function& f);
 

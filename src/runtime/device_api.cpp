@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <baton/runtime/device_api.h>
+#include <baton/runtime/device_types.h>
 #include <baton/runtime/error.h>
 #include <baton/runtime/registry.h>
 #include <baton/support/machine.h>
@@ -34,11 +35,23 @@ struct Named {
   const char* name;
 };
 // The first name of a type is the one that is printed.
-constexpr Named kNames[] = {{kDLCPU, "cpu"},         {kDLCUDA, "cuda"},      {kDLCUDAHost, "cuda_host"},
-                            {kDLOpenCL, "opencl"},   {kDLVulkan, "vulkan"},  {kDLMetal, "metal"},
-                            {kDLROCM, "rocm"},       {kDLExtDev, "ext_dev"}, {kDLCUDAManaged, "cuda_managed"},
-                            {kDLHexagon, "hexagon"}, {kDLWebGPU, "webgpu"},  {kDLCPU, "llvm"},
-                            {kDLCUDA, "gpu"},        {kDLOpenCL, "cl"}};
+constexpr Named kNames[] = {{kDLCPU, "cpu"},
+                            {kDLCUDA, "cuda"},
+                            {kDLCUDAHost, "cuda_host"},
+                            {kDLOpenCL, "opencl"},
+                            {kDLVulkan, "vulkan"},
+                            {kDLMetal, "metal"},
+                            {kDLROCM, "rocm"},
+                            {kDLExtDev, "ext_dev"},
+                            {kDLCUDAManaged, "cuda_managed"},
+                            {kDLHexagon, "hexagon"},
+                            {kDLWebGPU, "webgpu"},
+                            {kDLVPI, "vpi"},
+                            {kDLROCMHost, "rocm_host"},
+                            {kDLOneAPI, "oneapi"},
+                            {kDLCPU, "llvm"},
+                            {kDLCUDA, "gpu"},
+                            {kDLOpenCL, "cl"}};
 
 constexpr int kMaxType = 64;
 std::atomic<DeviceAPI*> table[kMaxType];
@@ -85,6 +98,22 @@ std::string Device2String(Device d) {
     if (n.type == d.device_type) return Cat(n.name, "(", d.device_id, ")");
   }
   return Cat("device ", d.device_type, "(", d.device_id, ")");
+}
+
+bool IsDeviceType(int64_t type) {
+  for (const Named& n : kNames) {
+    if (n.type == type) return true;
+  }
+  return type > 0 && type < kMaxType && table[type].load() != nullptr;
+}
+
+std::string DeviceTypes() {
+  std::string out;
+  for (const Named& n : kNames) {
+    if (out.find(Cat(" ", n.type, " (")) != std::string::npos) continue;
+    out += Cat(out.empty() ? "" : ",", " ", n.type, " (", n.name, ")");
+  }
+  return out.substr(1);
 }
 
 Device String2Device(std::string_view s) {

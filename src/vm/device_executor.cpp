@@ -32,24 +32,6 @@ namespace {
 /// Memory that the host's code reads and writes.
 bool IsHost(const Device& d) { return d.device_type == kDLCPU || d.device_type == kDLExtDev; }
 
-/// Constants of a module on one device other than the CPU: there once, for all executors that run there.
-struct Uploaded {
-  NDArray data;
-};
-std::shared_ptr<Uploaded> Upload(const runtime::Module& code, const uint8_t* data, uint64_t bytes, Device device) {
-  static std::mutex mutex;
-  static std::map<std::pair<const Object*, std::pair<int, int>>, std::weak_ptr<Uploaded>> all;
-  std::lock_guard lock(mutex);
-  // An executor keeps its module, so an address that is found belongs to the module that is asked for.
-  std::weak_ptr<Uploaded>& slot = all[{code.get(), {device.device_type, device.device_id}}];
-  if (std::shared_ptr<Uploaded> there = slot.lock()) return there;
-  auto made = std::make_shared<Uploaded>();
-  made->data = NDArray::Empty({static_cast<int64_t>(bytes)}, DataType::UInt(8), device);
-  if (bytes) DeviceAPI::Get(device)->Copy(data, runtime::Cpu(), made->data.data(), device, bytes);
-  slot = made;
-  return made;
-}
-
 class DeviceExecutor final : public runtime::ModuleNode {
  public:
   DeviceExecutor(const runtime::Module& code, const std::vector<Device>& given);
@@ -116,7 +98,7 @@ class DeviceExecutor final : public runtime::ModuleNode {
   DeviceGraph graph_;
   std::vector<Device> devices_;
   std::vector<NDArray> arenas_;
-  std::vector<std::shared_ptr<Uploaded>> constants_;
+  std::vector<std::shared_ptr<NDArray>> constants_;
   std::vector<Step> steps_;
   std::vector<NDArray> inputs_, own_, outputs_;
   bool ran_ = false;
@@ -128,24 +110,9 @@ DeviceExecutor::DeviceExecutor(const runtime::Module& code, const std::vector<De
   graph_ = DeviceGraph::Load(desc_->program, desc_->inputs.size(), desc_->outputs.size(), desc_->constants_bytes);
   ImportDeviceCode(code_);
   runtime::CheckFeatures(desc_->features, "the model");
-  std::string wanted;
-  for (const GraphDevice& d : graph_.devices) {
-    devices_.push_back({static_cast<DLDeviceType>(d.type), 0});
-    const std::string name = Device2String(devices_.back());
-    wanted += Cat(wanted.empty() ? "" : " and ", name.substr(0, name.find('(')));
-  }
-  std::vector<bool> taken(devices_.size());
-  for (const Device& g : given) {
-    size_t at = 0;
-    while (at < devices_.size() && (devices_[at].device_type != g.device_type || taken[at])) ++at;
-    // The host is there anyway.
-    if (at == devices_.size() && g.device_type == kDLCPU) continue;
-    if (at == devices_.size()) {
-      throw RuntimeError(Cat("the model was compiled for ", wanted, ", it cannot run on ", Device2String(g)));
-    }
-    devices_[at] = g;
-    taken[at] = true;
-  }
+  std::vector<int64_t> types;
+  for (const GraphDevice& d : graph_.devices) types.push_back(d.type);
+  devices_ = ChooseDevices(types, given, "the model");
   std::vector<runtime::Module> modules;
   for (const runtime::Module& m : code_->imports()) {
     if (std::string_view(m->type_key()) == "opencl") modules.push_back(m);
@@ -155,16 +122,17 @@ DeviceExecutor::DeviceExecutor(const runtime::Module& code, const std::vector<De
   for (size_t i = 0; i < devices_.size(); ++i) {
     const GraphDevice& d = graph_.devices[i];
     arenas_.push_back(NDArray::Empty({static_cast<int64_t>(d.arena_bytes)}, DataType::UInt(8), devices_[i]));
-    constants_.push_back(devices_[i].device_type == kDLCPU
-                             ? nullptr
-                             : Upload(code_, desc_->constants + d.constants_begin, d.constants_bytes, devices_[i]));
+    constants_.push_back(
+        devices_[i].device_type == kDLCPU
+            ? nullptr
+            : UploadConstants(code_, desc_->constants + d.constants_begin, d.constants_bytes, devices_[i]));
     if (!d.code.empty() && used < modules.size()) module_of[i] = modules[used++];
   }
   auto address = [&](const DevicePlace& p) -> void* {
     const auto on = static_cast<size_t>(p.device);
     if (p.kind == DevicePlace::kIo) return nullptr;
     if (p.kind == DevicePlace::kArena) return static_cast<char*>(arenas_[on].data()) + p.at;
-    if (constants_[on]) return static_cast<char*>(constants_[on]->data.data()) + p.at;
+    if (constants_[on]) return static_cast<char*>(constants_[on]->data()) + p.at;
     return const_cast<uint8_t*>(desc_->constants) + graph_.devices[on].constants_begin + p.at;
   };
   for (const GraphStep& s : graph_.steps) {
@@ -372,6 +340,51 @@ void DeviceExecutor::Call(Op op, Args args, RetValue* rv) {
 }
 
 }  // namespace
+
+std::vector<Device> ChooseDevices(const std::vector<int64_t>& types, const std::vector<Device>& given,
+                                  const char* what) {
+  std::vector<Device> out;
+  std::string wanted;
+  for (int64_t type : types) {
+    out.push_back({static_cast<DLDeviceType>(type), 0});
+    const std::string name = Device2String(out.back());
+    wanted += Cat(wanted.empty() ? "" : " and ", name.substr(0, name.find('(')));
+  }
+  std::vector<bool> taken(out.size());
+  for (const Device& g : given) {
+    size_t at = 0;
+    while (at < out.size() && (out[at].device_type != g.device_type || taken[at])) ++at;
+    // The host is there anyway.
+    if (at == out.size() && g.device_type == kDLCPU) continue;
+    if (at == out.size()) {
+      throw RuntimeError(Cat(what, " was compiled for ", wanted, ", it cannot run on ", Device2String(g)));
+    }
+    out[at] = g;
+    taken[at] = true;
+  }
+  for (const Device& d : out) {
+    try {
+      DeviceAPI::Get(d);
+    } catch (const runtime::Error& e) {
+      if (types.size() == 1) throw;
+      throw RuntimeError(Cat(what, " was compiled for ", wanted, ": ", e.what()));
+    }
+  }
+  return out;
+}
+
+std::shared_ptr<NDArray> UploadConstants(const ObjectRef& owner, const uint8_t* data, uint64_t bytes, Device device) {
+  static std::mutex mutex;
+  static std::map<std::pair<const Object*, std::pair<int, int>>, std::weak_ptr<NDArray>> all;
+  std::lock_guard lock(mutex);
+  // An executor keeps the owner, so an address that is found belongs to the one that is asked for.
+  std::weak_ptr<NDArray>& slot = all[{owner.get(), {device.device_type, device.device_id}}];
+  if (std::shared_ptr<NDArray> there = slot.lock()) return there;
+  auto made = std::make_shared<NDArray>(NDArray::Empty({static_cast<int64_t>(bytes)}, DataType::UInt(8), device));
+  if (bytes) DeviceAPI::Get(device)->Copy(data, runtime::Cpu(), made->data(), device, bytes);
+  slot = made;
+  return made;
+}
 
 runtime::Module CreateDeviceExecutor(const runtime::Module& code, const std::vector<Device>& devices) {
   return runtime::MakeModule<DeviceExecutor>(code, devices);

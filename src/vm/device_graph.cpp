@@ -10,16 +10,80 @@ using runtime::RuntimeError;
 using support::Cat;
 using support::Json;
 
+namespace {
+
+uint64_t SizeOf(const Json& v) {
+  if (v.AsInt() < 0 || v.AsInt() > (int64_t{1} << 62)) throw RuntimeError("a size that is not possible");
+  return static_cast<uint64_t>(v.AsInt());
+}
+
+}  // namespace
+
+void SaveSteps(const std::vector<GraphStep>& steps, support::JsonWriter* to) {
+  support::JsonWriter& w = *to;
+  w.BeginArray();
+  for (const GraphStep& s : steps) {
+    w.BeginObject();
+    w.Key("symbol");
+    w.String(s.symbol);
+    w.Key("device");
+    w.Int(s.device);
+    w.Key("bytes");
+    w.Int(static_cast<int64_t>(s.bytes));
+    w.Key("reads");
+    w.Int(s.reads);
+    w.Key("args");
+    w.BeginArray();
+    for (const DevicePlace& p : s.args) {
+      w.BeginArray();
+      w.Int(p.kind);
+      w.Int(p.device);
+      w.Int(p.at);
+      w.EndArray();
+    }
+    w.EndArray();
+    w.EndObject();
+  }
+  w.EndArray();
+}
+
+std::vector<GraphStep> LoadSteps(const Json& steps, const DeviceGraph& frame) {
+  const size_t num_inputs = frame.inputs.size(), num_outputs = frame.outputs.size();
+  auto device = [&](const Json& v) {
+    const int64_t d = v.AsInt();
+    if (d < 0 || d >= static_cast<int64_t>(frame.devices.size())) throw RuntimeError("a device that is not there");
+    return d;
+  };
+  std::vector<GraphStep> all;
+  for (const Json& s : steps.AsArray()) {
+    GraphStep out;
+    out.symbol = s.At("symbol").AsString();
+    out.device = device(s.At("device"));
+    out.bytes = SizeOf(s.At("bytes"));
+    out.reads = s.At("reads").AsInt();  // for people
+    for (const Json& a : s.At("args").AsArray()) {
+      DevicePlace p{a[0].AsInt(), device(a[1]), static_cast<int64_t>(SizeOf(a[2]))};
+      const GraphDevice& on = frame.devices[static_cast<size_t>(p.device)];
+      const auto at = static_cast<uint64_t>(p.at);
+      const bool copy = out.symbol.empty();
+      bool good = p.kind == DevicePlace::kIo && at < num_inputs + num_outputs &&
+                  p.device == (at < num_inputs ? frame.inputs[at] : frame.outputs[at - num_inputs]);
+      if (p.kind == DevicePlace::kConstant || p.kind == DevicePlace::kArena) {
+        const uint64_t most = p.kind == DevicePlace::kArena ? on.arena_bytes : on.constants_bytes;
+        good = at <= most && (!copy || out.bytes <= most - at);
+      }
+      if (!good || (!copy && p.device != out.device)) throw RuntimeError("a place that is not there");
+      out.args.push_back(p);
+    }
+    if (out.symbol.empty() && out.args.size() != 2) throw RuntimeError("a copy of other than two places");
+    all.push_back(std::move(out));
+  }
+  return all;
+}
+
 std::string DeviceGraph::Save() const {
   std::string out;
   support::JsonWriter w(&out);
-  auto place = [&](const DevicePlace& p) {
-    w.BeginArray();
-    w.Int(p.kind);
-    w.Int(p.device);
-    w.Int(p.at);
-    w.EndArray();
-  };
   auto integers = [&](const char* key, const std::vector<int64_t>& values) {
     w.Key(key);
     w.BeginArray();
@@ -48,24 +112,7 @@ std::string DeviceGraph::Save() const {
   integers("inputs", inputs);
   integers("outputs", outputs);
   w.Key("steps");
-  w.BeginArray();
-  for (const GraphStep& s : steps) {
-    w.BeginObject();
-    w.Key("symbol");
-    w.String(s.symbol);
-    w.Key("device");
-    w.Int(s.device);
-    w.Key("bytes");
-    w.Int(static_cast<int64_t>(s.bytes));
-    w.Key("reads");
-    w.Int(s.reads);
-    w.Key("args");
-    w.BeginArray();
-    for (const DevicePlace& p : s.args) place(p);
-    w.EndArray();
-    w.EndObject();
-  }
-  w.EndArray();
+  SaveSteps(steps, &w);
   w.EndObject();
   return out;
 }
@@ -74,16 +121,12 @@ DeviceGraph DeviceGraph::Load(std::string_view text, size_t num_inputs, size_t n
   DeviceGraph g;
   try {
     const Json j = Json::Parse(text, "program");
-    auto size = [](const Json& v) {
-      if (v.AsInt() < 0 || v.AsInt() > (int64_t{1} << 62)) throw RuntimeError("a size that is not possible");
-      return static_cast<uint64_t>(v.AsInt());
-    };
     for (const Json& d : j.At("devices").AsArray()) {
       GraphDevice out;
       out.type = d.At("type").AsInt();
-      out.arena_bytes = size(d.At("arena_bytes"));
-      out.constants_begin = size(d.At("constants")[0]);
-      out.constants_bytes = size(d.At("constants")[1]);
+      out.arena_bytes = SizeOf(d.At("arena_bytes"));
+      out.constants_begin = SizeOf(d.At("constants")[0]);
+      out.constants_bytes = SizeOf(d.At("constants")[1]);
       out.code = d.At("code").AsString();
       if (out.type < 1 || out.type > 63) throw RuntimeError("a device of no type");
       if (out.constants_begin % 64 || out.constants_begin > constants_bytes ||
@@ -102,29 +145,7 @@ DeviceGraph DeviceGraph::Load(std::string_view text, size_t num_inputs, size_t n
     if (g.inputs.size() != num_inputs || g.outputs.size() != num_outputs) {
       throw RuntimeError("another number of inputs or outputs");
     }
-    for (const Json& s : j.At("steps").AsArray()) {
-      GraphStep out;
-      out.symbol = s.At("symbol").AsString();
-      out.device = device(s.At("device"));
-      out.bytes = size(s.At("bytes"));
-      out.reads = s.At("reads").AsInt();  // for people
-      for (const Json& a : s.At("args").AsArray()) {
-        DevicePlace p{a[0].AsInt(), device(a[1]), static_cast<int64_t>(size(a[2]))};
-        const GraphDevice& on = g.devices[static_cast<size_t>(p.device)];
-        const auto at = static_cast<uint64_t>(p.at);
-        const bool copy = out.symbol.empty();
-        bool good = p.kind == DevicePlace::kIo && at < num_inputs + num_outputs &&
-                    p.device == (at < num_inputs ? g.inputs[at] : g.outputs[at - num_inputs]);
-        if (p.kind == DevicePlace::kConstant || p.kind == DevicePlace::kArena) {
-          const uint64_t all = p.kind == DevicePlace::kArena ? on.arena_bytes : on.constants_bytes;
-          good = at <= all && (!copy || out.bytes <= all - at);
-        }
-        if (!good || (!copy && p.device != out.device)) throw RuntimeError("a place that is not there");
-        out.args.push_back(p);
-      }
-      if (out.symbol.empty() && out.args.size() != 2) throw RuntimeError("a copy of other than two places");
-      g.steps.push_back(std::move(out));
-    }
+    g.steps = LoadSteps(j.At("steps"), g);
     return g;
   } catch (const runtime::Error&) {
     throw;

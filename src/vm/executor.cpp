@@ -9,6 +9,7 @@
 #include <baton/vm/program.h>
 
 #include <atomic>
+#include <mutex>
 
 #include "vm/machine.h"
 
@@ -38,7 +39,8 @@ std::string Expected(const TensorInfo& t) {
 
 class VmExecutor final : public runtime::ModuleNode {
  public:
-  VmExecutor(std::shared_ptr<const Executable> exe) : machine_(exe), exe_(std::move(exe)) {
+  VmExecutor(std::shared_ptr<const Executable> exe, std::vector<Device> devices)
+      : machine_(exe, std::move(devices)), exe_(std::move(exe)) {
     main_ = exe_->program.Find("main");
     if (main_) inputs_.resize(main_->inputs.size());
   }
@@ -48,6 +50,13 @@ class VmExecutor final : public runtime::ModuleNode {
     static constexpr std::string_view kNames[] = {"run",         "run_with", "set_input", "set_input_zero_copy",
                                                   "get_output",  "invoke",   "get_input", "entries",
                                                   "entry_inputs"};
+    if (name == "get_devices" && exe_->program.devices.size() > 1) {
+      return PackedFunc([this, self](Args, RetValue* rv) {
+        Array<Any> out;
+        for (const Device& d : machine_.devices()) out.push_back(Any(d));
+        *rv = out;
+      });
+    }
     int op = kRun;
     while (op < kQuery && name != kNames[op]) ++op;
     if (op == kQuery) {
@@ -170,14 +179,16 @@ class VmExecutor final : public runtime::ModuleNode {
   }
 
   /// An argument as a value, checked against what the entry says of it. `copy`: the caller may change it afterwards.
-  static ObjectRef Value(const Entry& e, size_t i, const runtime::ArgValue& v, bool copy) {
+  ObjectRef Value(const Entry& e, size_t i, const runtime::ArgValue& v, bool copy) const {
     const TensorInfo& want = e.inputs[i];
     auto fail = [&](const std::string& what) -> void {
       throw ValueError(
           Cat("input ", i, " `", want.name, "`", e.name == "main" ? "" : " of `" + e.name + "`", ": ", what));
     };
     if (v.is_null()) fail("expected a value, got None");
-    if (!IsTensor(want)) return v.As<ObjectRef>();
+    const int32_t where = i < e.devices.size() ? e.devices[i] : -1;
+    const Device on = machine_.devices()[static_cast<size_t>(where < 0 ? 0 : where)];
+    if (!IsTensor(want)) return where < 0 ? v.As<ObjectRef>() : MoveTo(v.As<ObjectRef>(), on);
     if (!v.Is<DLTensor*>()) fail(Cat("expected a tensor, got ", runtime::ValueKindName(v.raw())));
     const DLTensor* t = v.As<DLTensor*>();
     bool same = t->ndim == static_cast<int>(want.shape.size()) && DataType(t->dtype) == want.dtype;
@@ -188,10 +199,10 @@ class VmExecutor final : public runtime::ModuleNode {
     if (!same) {
       fail(Cat("expected ", Expected(want), ", got ", runtime::TensorTypeString(t->shape, t->ndim, t->dtype)));
     }
-    if (!copy && v.Is<NDArray>()) return v.As<NDArray>();
+    if (!copy && v.Is<NDArray>()) return where < 0 ? ObjectRef(v.As<NDArray>()) : MoveTo(v.As<NDArray>(), on);
     NDArray own = NDArray::Empty({t->shape, t->shape + t->ndim}, t->dtype);
     own.CopyFrom(t);
-    return own;
+    return MoveTo(own, on);
   }
 
   Machine machine_;
@@ -201,6 +212,18 @@ class VmExecutor final : public runtime::ModuleNode {
   Array<ObjectRef> outputs_;
   std::atomic<bool> busy_{false};
 };
+
+/// The n-th module of kernels among a module's imports; made of its text when the first executor asks for it.
+Module DeviceCode(const Module& code, size_t n, const std::string& text) {
+  static std::mutex mutex;
+  std::lock_guard lock(mutex);
+  for (const Module& m : code->imports()) {
+    if (std::string_view(m->type_key()) == "opencl" && n-- == 0) return m;
+  }
+  const Module made = CreateOpenCLModule(text);
+  code->Import(made);
+  return made;
+}
 
 /// For a program in an artifact, whose module holds the code; called by the runtime when it meets one.
 BATON_REGISTER_GLOBAL("vm.CreateExecutor").set_body(PackedFunc([](Args args, RetValue* rv) {
@@ -238,16 +261,29 @@ BATON_REGISTER_GLOBAL("vm.CreateExecutor").set_body(PackedFunc([](Args args, Ret
             "compiler's library: ",
             lacking, "; that takes the library libbaton beside this one"));
   }
-  *rv = CreateExecutor(std::move(exe), args.size() > 1 ? args[1].As<Device>() : runtime::Cpu());
+  size_t made = 0;
+  for (const GraphDevice& d : exe->program.devices) {
+    exe->device_code.push_back(d.code.empty() ? Module() : DeviceCode(code, made++, d.code));
+  }
+  std::vector<Device> devices;
+  for (int i = 1; i < args.size(); ++i) devices.push_back(args[i].As<Device>());
+  *rv = CreateExecutor(std::move(exe), devices);
 }));
 
 }  // namespace
 
-Module CreateExecutor(std::shared_ptr<const Executable> executable, Device device) {
-  if (device.device_type != kDLCPU) {
-    throw RuntimeError(Cat("the model was compiled for the CPU, it cannot run on ", runtime::Device2String(device)));
+Module CreateExecutor(std::shared_ptr<const Executable> executable, const std::vector<Device>& devices) {
+  std::vector<int64_t> types;
+  for (const GraphDevice& d : executable->program.devices) types.push_back(d.type);
+  if (types.empty()) {
+    for (const Device& d : devices) {
+      if (d.device_type == kDLCPU) continue;
+      throw RuntimeError(Cat("the model was compiled for the CPU, it cannot run on ", runtime::Device2String(d)));
+    }
+    return runtime::MakeModule<VmExecutor>(std::move(executable), std::vector<Device>{runtime::Cpu()});
   }
-  return runtime::MakeModule<VmExecutor>(std::move(executable));
+  std::vector<Device> chosen = ChooseDevices(types, devices, "the program");
+  return runtime::MakeModule<VmExecutor>(std::move(executable), std::move(chosen));
 }
 
 }  // namespace baton::vm

@@ -26,8 +26,10 @@ std::string Kind(const ObjectRef& v) {
   return v.get()->GetTypeKey();
 }
 
-/// A tensor as compiled code wants it: on the CPU, dense, aligned; a copy where it is not.
-NDArray ForKernel(const ObjectRef& v, const TensorInfo& want, const Kernel& kernel) {
+bool IsHost(const Device& d) { return d.device_type == kDLCPU || d.device_type == kDLExtDev; }
+
+/// A tensor as compiled code wants it: on the device, dense, aligned; a copy where it is not.
+NDArray ForKernel(const ObjectRef& v, const TensorInfo& want, const Kernel& kernel, Device on) {
   const auto* n = v.as<NDArrayObj>();
   bool same =
       n && n->dl_tensor.ndim == static_cast<int>(want.shape.size()) && DataType(n->dl_tensor.dtype) == want.dtype;
@@ -37,22 +39,93 @@ NDArray ForKernel(const ObjectRef& v, const TensorInfo& want, const Kernel& kern
         "`", kernel.symbol, "` was given ", Kind(v), " where ",
         runtime::TensorTypeString(want.shape.data(), static_cast<int>(want.shape.size()), want.dtype), " is expected"));
   }
-  NDArray a = static_cast<const NDArray&>(v).Contiguous();
-  return reinterpret_cast<uintptr_t>(a.data()) % 16 ? a.Copy() : a;
+  const auto& given = static_cast<const NDArray&>(v);
+  const bool there = runtime::operator==(given.device(), on);
+  if (there && given.IsContiguous() && reinterpret_cast<uintptr_t>(given.data()) % 16 == 0) return given;
+  // Elements with gaps are brought together on the CPU.
+  const NDArray dense = given.IsContiguous() ? given : given.Contiguous();
+  return dense.Copy(on);
 }
 
 }  // namespace
 
-Machine::Machine(std::shared_ptr<const Executable> executable) : exe_(std::move(executable)) {
-  uint64_t arena = 0;
-  for (const Kernel& k : exe_->program.kernels) {
-    void* code = exe_->code.defined() ? exe_->code->GetSymbol(k.symbol.c_str()) : nullptr;
-    if (!code) throw RuntimeError(Cat("the compiled program lacks the code of `", k.symbol, "`"));
+Machine::Machine(std::shared_ptr<const Executable> executable, std::vector<Device> devices)
+    : exe_(std::move(executable)), devices_(std::move(devices)) {
+  const Program& p = exe_->program;
+  if (devices_.size() != p.NumDevices())
+    throw RuntimeError("a machine with another number of devices than its program");
+  std::vector<uint64_t> arenas(devices_.size());
+  for (const Kernel& k : p.kernels) {
+    const auto d = static_cast<size_t>(k.device);
+    void* code = nullptr;
+    if (k.steps.empty()) {
+      code = exe_->code.defined() ? exe_->code->GetSymbol(k.symbol.c_str()) : nullptr;
+      if (!code || !IsHost(devices_[d]))
+        throw RuntimeError(Cat("the compiled program lacks the code of `", k.symbol, "`"));
+    }
     code_.push_back(reinterpret_cast<runtime::EntryFunction>(code));
+    uint64_t& arena = arenas[k.steps.empty() ? 0 : d];
     arena = k.arena_bytes > arena ? k.arena_bytes : arena;
   }
-  if (arena > (uint64_t{1} << 62)) throw RuntimeError("the program wants more memory than there is");
-  arena_ = NDArray::Empty({static_cast<int64_t>(arena)}, DataType::UInt(8));
+  for (size_t d = 0; d < devices_.size(); ++d) {
+    if (arenas[d] > (uint64_t{1} << 62)) throw RuntimeError("the program wants more memory than there is");
+    arenas_.push_back(NDArray::Empty({static_cast<int64_t>(arenas[d])}, DataType::UInt(8), devices_[d]));
+    const bool upload = d < p.devices.size() && p.devices[d].constants_bytes && !IsHost(devices_[d]);
+    uploaded_.push_back(upload ? UploadConstants(exe_->constants_owner, exe_->constants + p.devices[d].constants_begin,
+                                                 p.devices[d].constants_bytes, devices_[d])
+                               : nullptr);
+  }
+  constants_ = p.constants;
+  for (size_t i = 0; i < p.constant_devices.size(); ++i) {
+    if (p.constant_devices[i]) constants_[i] = constants_[i].Copy(devices_[static_cast<size_t>(p.constant_devices[i])]);
+  }
+  steps_.resize(p.kernels.size());
+  for (size_t k = 0; k < p.kernels.size(); ++k) PrepareSteps(k);
+}
+
+void Machine::PrepareSteps(size_t kernel) {
+  const Kernel& k = exe_->program.kernels[kernel];
+  const auto d = static_cast<size_t>(k.device);
+  for (const GraphStep& s : k.steps) {
+    Step step;
+    step.bytes = s.bytes;
+    for (const DevicePlace& place : s.args) {
+      void* address = nullptr;
+      if (place.kind == DevicePlace::kIo) {
+        const auto slot = static_cast<size_t>(place.at), inputs = k.inputs.size();
+        const TensorInfo& t = slot < inputs ? k.inputs[slot] : k.outputs[slot - inputs];
+        if (s.bytes > runtime::TensorBytes(t.shape, t.dtype)) {
+          throw RuntimeError(Cat("a step of `", k.symbol, "` copies more than there is"));
+        }
+        step.io.push_back({step.args.size(), slot});
+      } else if (place.kind == DevicePlace::kArena) {
+        address = static_cast<char*>(arenas_[d].data()) + place.at;
+      } else {
+        if (!uploaded_[d]) throw RuntimeError(Cat("`", k.symbol, "` reads constants that are not there"));
+        address = static_cast<char*>(uploaded_[d]->data()) + place.at;
+      }
+      step.args.push_back(BatonValue{kBatonHandle, 0, {.v_handle = address}});
+    }
+    if (!s.symbol.empty()) {
+      const Module code = d < exe_->device_code.size() ? exe_->device_code[d] : Module();
+      if (code.defined()) step.code = code.GetFunction(Cat(s.symbol, "@", devices_[d].device_id));
+      if (!step.code.defined()) throw RuntimeError(Cat("the compiled program lacks the code of `", s.symbol, "`"));
+    }
+    steps_[kernel].push_back(std::move(step));
+  }
+}
+
+/// The addresses of inputs and outputs are in `io_`.
+void Machine::RunSteps(size_t kernel) {
+  const Device on = devices_[static_cast<size_t>(exe_->program.kernels[kernel].device)];
+  for (Step& s : steps_[kernel]) {
+    for (const auto& [arg, slot] : s.io) s.args[arg].v_handle = io_[slot];
+    if (s.code.defined()) {
+      s.code.CallPacked(s.args.data(), static_cast<int>(s.args.size()));
+    } else if (s.bytes) {
+      runtime::DeviceAPI::Get(on)->Copy(s.args[0].v_handle, on, s.args[1].v_handle, on, s.bytes);
+    }
+  }
 }
 
 void Machine::TooDeep(const Function& f, size_t frames) const {
@@ -67,19 +140,22 @@ void Machine::RunKernel(const int32_t* at, size_t base) {
   const auto n_in = static_cast<size_t>(at[2]), n_out = static_cast<size_t>(at[3]);
   const int32_t* in = at + 4;
   const int32_t* out = in + n_in;
+  const Device on = devices_[static_cast<size_t>(k.device)];
   io_.resize(n_in + n_out);
   held_.clear();
   for (size_t i = 0; i < n_in; ++i) {
-    NDArray a = ForKernel(Reg(base, in[i]), k.inputs[i], k);
+    NDArray a = ForKernel(Reg(base, in[i]), k.inputs[i], k, on);
     io_[i] = a.data();
     held_.push_back(std::move(a));
   }
   for (size_t i = 0; i < n_out; ++i) {
-    NDArray a = NDArray::Empty(k.outputs[i].shape, k.outputs[i].dtype);
+    NDArray a = NDArray::Empty(k.outputs[i].shape, k.outputs[i].dtype, on);
     io_[n_in + i] = a.data();
     held_.push_back(std::move(a));
   }
-  if (code_[index](io_.data(), exe_->constants, static_cast<uint8_t*>(arena_.data())) != 0) {
+  if (!code_[index]) {
+    RunSteps(index);
+  } else if (code_[index](io_.data(), exe_->constants, static_cast<uint8_t*>(arenas_[0].data())) != 0) {
     if (*BatonErrorMessage() == '\0') throw RuntimeError(Cat("`", k.symbol, "` failed without saying why"));
     runtime::ThrowFromSlot();
   }
@@ -95,10 +171,12 @@ void Machine::RunPacked(const int32_t* at, size_t base) {
   held_.clear();
   std::vector<BatonValue> values(n);
   for (size_t i = 0; i < n; ++i) {
-    held_.push_back(Take(base, at[4 + i]));
+    // What the host computes, it computes on the CPU.
+    held_.push_back(MoveTo(Take(base, at[4 + i]), devices_[0]));
     runtime::ValueTraits<ObjectRef>::To(held_.back(), &values[i]);
   }
-  Reg(base, at[2]) = slot.function.CallPacked(values.data(), static_cast<int>(n)).As<ObjectRef>();
+  ObjectRef value = slot.function.CallPacked(values.data(), static_cast<int>(n)).As<ObjectRef>();
+  Reg(base, at[2]) = slot.device ? MoveTo(value, devices_[static_cast<size_t>(slot.device)]) : std::move(value);
   held_.clear();
 }
 
@@ -150,7 +228,7 @@ ObjectRef Machine::Run(int32_t function, std::vector<ObjectRef> args) {
         pc += 3;
         break;
       case Opcode::kConst:
-        Reg(base, at[1]) = p.constants[static_cast<size_t>(at[2])];
+        Reg(base, at[1]) = constants_[static_cast<size_t>(at[2])];
         pc += 3;
         break;
       case Opcode::kKernel:
@@ -217,7 +295,7 @@ ObjectRef Machine::Run(int32_t function, std::vector<ObjectRef> args) {
         if (!n || n->numel != 1) {
           throw RuntimeError(Cat("the condition of an if is ", Kind(v), ", must be a scalar of type bool"));
         }
-        const bool truth = static_cast<const NDArray&>(v).GetInt(0) != 0;
+        const bool truth = static_cast<const NDArray&>(v).Contiguous().GetInt(0) != 0;
         Release(base, at[1]);
         pc = truth ? pc + 3 : static_cast<size_t>(at[2]);
         break;
@@ -300,12 +378,17 @@ ObjectRef Machine::Run(int32_t function, std::vector<ObjectRef> args) {
         const TensorInfo& to = p.views[static_cast<size_t>(at[3])];
         const ObjectRef v = Take(base, at[2]);
         if (!v.as<NDArrayObj>()) throw RuntimeError(Cat("a reshape of ", Kind(v)));
-        Reg(base, at[1]) = static_cast<const NDArray&>(v).Contiguous().View(to.shape, to.dtype);
+        const auto& from = static_cast<const NDArray&>(v);
+        Reg(base, at[1]) = (from.IsContiguous() ? from : from.Contiguous()).View(to.shape, to.dtype);
         pc += 4;
         break;
       }
       case Opcode::kFail:
         throw RuntimeError(Cat("in `", f->name, "`: ", p.messages[static_cast<size_t>(at[1])]));
+      case Opcode::kCopy:
+        Reg(base, at[1]) = MoveTo(Take(base, at[2]), devices_[static_cast<size_t>(at[3])]);
+        pc += 4;
+        break;
       case Opcode::kNumOpcodes:
         throw runtime::InternalError("bytecode that was not validated");
     }

@@ -5,6 +5,8 @@
 #include <baton/vm/program.h>
 #include <baton/vm/value.h>
 
+#include <memory>
+#include <utility>
 #include <vector>
 
 namespace baton::vm {
@@ -12,7 +14,9 @@ namespace baton::vm {
 class Machine {
  public:
   /// Finds the kernels' code; throws RuntimeError if some of it is missing.
-  explicit Machine(std::shared_ptr<const Executable> executable);
+  /// `devices`: one for each of the program's, the CPU first.
+  Machine(std::shared_ptr<const Executable> executable, std::vector<Device> devices);
+  const std::vector<Device>& devices() const { return devices_; }
   /// The value of a function. Calls nest on a stack of our own: recursion of the program is bounded by memory alone,
   /// and refused with an error beyond kMaxFrames calls or kMaxRegisters live registers.
   ObjectRef Run(int32_t function, std::vector<ObjectRef> args);
@@ -26,6 +30,15 @@ class Machine {
   };
   static constexpr size_t kMaxRegisters = size_t{1} << 27, kMaxFrames = size_t{1} << 23;
 
+  /// A step of a kernel on a device with code of its own.
+  struct Step {
+    PackedFunc code;  // null: a copy from args[0] to args[1]
+    std::vector<BatonValue> args;
+    std::vector<std::pair<size_t, size_t>> io;  // (argument, slot): bound anew in each run
+    uint64_t bytes = 0;
+  };
+  void PrepareSteps(size_t kernel);
+  void RunSteps(size_t kernel);
   void RunKernel(const int32_t* at, size_t base);
   void RunPacked(const int32_t* at, size_t base);
   [[noreturn]] void TooDeep(const Function& f, size_t frames) const;
@@ -41,7 +54,11 @@ class Machine {
 
   std::shared_ptr<const Executable> exe_;
   std::vector<runtime::EntryFunction> code_;
-  NDArray arena_;
+  std::vector<Device> devices_;
+  std::vector<NDArray> arenas_;                     // of each device; that of the CPU serves all code of the host
+  std::vector<std::shared_ptr<NDArray>> uploaded_;  // constants of kernels
+  std::vector<NDArray> constants_;                  // of the program, where they are wanted
+  std::vector<std::vector<Step>> steps_;            // of each kernel
   std::vector<ObjectRef> regs_;
   std::vector<Frame> frames_;
   std::vector<void*> io_;

@@ -25,7 +25,7 @@ constexpr Form kForms[] = {
     {"return", "s"},   {"jump", "t"},         {"jump_if_false", "st"},    {"tuple", "dn*s"},
     {"data", "din*s"}, {"field", "dsi"},      {"jump_if_tag_not", "sit"}, {"closure", "dfn*s"},
     {"ref_new", "ds"}, {"ref_read", "ds"},    {"ref_write", "ss"},        {"view", "dsv"},
-    {"fail", "m"},
+    {"fail", "m"},     {"copy", "dsx"},
 };
 static_assert(sizeof(kForms) / sizeof(kForms[0]) == static_cast<size_t>(Opcode::kNumOpcodes));
 
@@ -83,6 +83,9 @@ void CheckFunction(const Program& p, const Function& f) {
         case Operand::kTarget:
           targets.push_back({here, w});
           break;
+        case Operand::kDevice:
+          below(w, p.NumDevices(), "device");
+          break;
         case Operand::kNumber:
           break;
       }
@@ -123,6 +126,15 @@ void WriteInfos(support::JsonWriter* w, const char* key, const std::vector<Tenso
   w->EndArray();
 }
 
+/// Left out where there are none.
+void WriteNumbers(support::JsonWriter* w, const char* key, const std::vector<int32_t>& numbers) {
+  if (numbers.empty()) return;
+  w->Key(key);
+  w->BeginArray();
+  for (int32_t v : numbers) w->Int(v);
+  w->EndArray();
+}
+
 std::vector<TensorInfo> ReadInfos(const Json& list, int64_t least) {
   std::vector<TensorInfo> out;
   for (const Json& j : list.AsArray()) {
@@ -145,6 +157,14 @@ int32_t Int32(const Json& j) {
   return static_cast<int32_t>(v);
 }
 
+std::vector<int32_t> ReadNumbers(const Json& object, const char* key) {
+  std::vector<int32_t> out;
+  if (const Json* list = object.Find(key)) {
+    for (const Json& v : list->AsArray()) out.push_back(Int32(v));
+  }
+  return out;
+}
+
 }  // namespace
 
 const char* OpcodeName(Opcode op) { return kForms[static_cast<int>(op)].name; }
@@ -159,6 +179,21 @@ const Entry* Program::Find(std::string_view name) const {
 }
 
 void Program::Validate() const {
+  auto device = [&](int32_t d, const char* what) {
+    if (d < 0 || static_cast<size_t>(d) >= NumDevices())
+      throw RuntimeError(Cat(what, " on a device that is not there"));
+  };
+  if (!devices.empty() && devices[0].type != kDLCPU) throw RuntimeError("a program whose first device is not the CPU");
+  if (!constant_devices.empty() && constant_devices.size() != constants.size()) {
+    throw RuntimeError("another number of constants");
+  }
+  for (int32_t d : constant_devices) device(d, "a constant");
+  for (const PackedSlot& s : packed) device(s.device, "a host function");
+  for (const Kernel& k : kernels) device(k.device, "a kernel");
+  for (const Entry& e : entries) {
+    if (!e.devices.empty() && e.devices.size() != e.inputs.size()) throw RuntimeError("another number of inputs");
+    for (int32_t d : e.devices) device(d < 0 ? 0 : d, "an input");
+  }
   for (const Function& f : functions) CheckFunction(*this, f);
   for (const Entry& e : entries) {
     if (e.function < 0 || static_cast<size_t>(e.function) >= functions.size() ||
@@ -180,6 +215,7 @@ std::string Program::Save(std::string* data) const {
     w.String(e.name);
     w.Key("function");
     w.Int(e.function);
+    WriteNumbers(&w, "devices", e.devices);
     WriteInfos(&w, "inputs", e.inputs);
     WriteInfos(&w, "outputs", e.outputs);
     w.EndObject();
@@ -212,6 +248,8 @@ std::string Program::Save(std::string* data) const {
     WriteInfos(&w, "outputs", k.outputs);
     w.Key("arena_bytes");
     w.Int(static_cast<int64_t>(k.arena_bytes));
+    if (k.device) w.Key("device"), w.Int(k.device);
+    if (!k.steps.empty()) w.Key("steps"), SaveSteps(k.steps, &w);
     w.EndObject();
   }
   w.EndArray();
@@ -221,6 +259,7 @@ std::string Program::Save(std::string* data) const {
     w.BeginArray();
     w.String(p.name);
     w.String(p.text);
+    if (p.device) w.Int(p.device);
     w.EndArray();
   }
   w.EndArray();
@@ -242,6 +281,20 @@ std::string Program::Save(std::string* data) const {
   w.BeginArray();
   for (const std::string& m : messages) w.String(m);
   w.EndArray();
+  WriteNumbers(&w, "constant_devices", constant_devices);
+  if (!devices.empty()) {
+    w.Key("devices");
+    w.BeginArray();
+    for (const GraphDevice& d : devices) {
+      w.BeginArray();
+      w.Int(d.type);
+      w.Int(static_cast<int64_t>(d.constants_begin));
+      w.Int(static_cast<int64_t>(d.constants_bytes));
+      w.String(d.code);
+      w.EndArray();
+    }
+    w.EndArray();
+  }
   w.EndObject();
   return out;
 }
@@ -252,7 +305,7 @@ Program Program::Load(std::string_view text, const uint8_t* data, uint64_t data_
     Program p;
     for (const Json& e : j.At("entries").AsArray()) {
       p.entries.push_back({e.At("name").AsString(), Int32(e.At("function")), ReadInfos(e.At("inputs"), -1),
-                           ReadInfos(e.At("outputs"), -1)});
+                           ReadInfos(e.At("outputs"), -1), ReadNumbers(e, "devices")});
     }
     for (const Json& f : j.At("functions").AsArray()) {
       Function out;
@@ -262,14 +315,52 @@ Program Program::Load(std::string_view text, const uint8_t* data, uint64_t data_
       for (const Json& c : f.At("code").AsArray()) out.code.push_back(Int32(c));
       p.functions.push_back(std::move(out));
     }
+    DeviceGraph frame;  // what a kernel's steps may touch
+    if (const Json* devices = j.Find("devices")) {
+      for (const Json& d : devices->AsArray()) {
+        GraphDevice out;
+        out.type = d[0].AsInt();
+        const int64_t begin = d[1].AsInt(), bytes = d[2].AsInt();
+        if (out.type < 1 || out.type > 63) throw RuntimeError("a device of no type");
+        if (begin < 0 || bytes < 0 || begin % 64 || static_cast<uint64_t>(begin) > data_bytes ||
+            static_cast<uint64_t>(bytes) > data_bytes - static_cast<uint64_t>(begin)) {
+          throw RuntimeError("constants outside of the file");
+        }
+        out.constants_begin = static_cast<uint64_t>(begin);
+        out.constants_bytes = static_cast<uint64_t>(bytes);
+        frame.devices.push_back(out);
+        out.code = d[3].AsString();
+        p.devices.push_back(std::move(out));
+      }
+    }
+    p.constant_devices = ReadNumbers(j, "constant_devices");
     for (const Json& k : j.At("kernels").AsArray()) {
-      Kernel out{k.At("symbol").AsString(), ReadInfos(k.At("inputs"), 0), ReadInfos(k.At("outputs"), 0), 0};
+      Kernel out{k.At("symbol").AsString(), ReadInfos(k.At("inputs"), 0), ReadInfos(k.At("outputs"), 0), 0, 0, {}};
       const int64_t arena = k.At("arena_bytes").AsInt();
       if (arena < 0) throw RuntimeError("a negative size");
       out.arena_bytes = static_cast<uint64_t>(arena);
+      if (const Json* device = k.Find("device")) out.device = Int32(*device);
+      if (const Json* steps = k.Find("steps")) {
+        if (out.device < 0 || static_cast<size_t>(out.device) >= frame.devices.size()) {
+          throw RuntimeError("a kernel on a device that is not there");
+        }
+        GraphDevice& on = frame.devices[static_cast<size_t>(out.device)];
+        on.arena_bytes = out.arena_bytes;
+        frame.inputs.assign(out.inputs.size(), out.device);
+        frame.outputs.assign(out.outputs.size(), out.device);
+        out.steps = LoadSteps(*steps, frame);
+        for (const GraphStep& s : out.steps) {
+          if (s.device != out.device) throw RuntimeError("a step on another device than its kernel");
+          for (const DevicePlace& a : s.args) {
+            if (a.device != out.device) throw RuntimeError("a place on another device than its kernel");
+          }
+        }
+      }
       p.kernels.push_back(std::move(out));
     }
-    for (const Json& s : j.At("packed").AsArray()) p.packed.push_back({s[0].AsString(), s[1].AsString(), PackedFunc()});
+    for (const Json& s : j.At("packed").AsArray()) {
+      p.packed.push_back({s[0].AsString(), s[1].AsString(), PackedFunc(), s.size() > 2 ? Int32(s[2]) : 0});
+    }
     for (const Json& c : j.At("constants").AsArray()) {
       std::vector<int64_t> shape;
       for (size_t i = 2; i < c.size(); ++i) shape.push_back(c[i].AsInt());
@@ -315,6 +406,11 @@ std::string Program::Disassemble() const {
             break;
           case Operand::kKernel:
             out += Cat(" ", kernels[i].symbol);
+            if (const int32_t d = kernels[i].device) {
+              const std::string name =
+                  runtime::Device2String({static_cast<DLDeviceType>(devices[static_cast<size_t>(d)].type), 0});
+              out += " on " + name.substr(0, name.find('('));
+            }
             break;
           case Operand::kPacked:
             out += Cat(" ", packed[i].name);
@@ -328,6 +424,11 @@ std::string Program::Disassemble() const {
           case Operand::kTarget:
             out += Cat(" -> ", w);
             break;
+          case Operand::kDevice: {
+            const std::string name = runtime::Device2String({static_cast<DLDeviceType>(devices[i].type), 0});
+            out += " to " + name.substr(0, name.find('('));
+            break;
+          }
           case Operand::kView:
           case Operand::kNumber:
             out += Cat(" ", w);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <baton/runtime/array.h>
+#include <baton/runtime/ndarray.h>
 #include <baton/runtime/packed_func.h>
 #include <baton/runtime/registry.h>
 #include <baton/support/text.h>
@@ -7,6 +8,9 @@
 
 #include <cstdlib>
 #include <new>
+#include <unordered_map>
+#include <utility>
+#include <vector>
 
 namespace baton::vm {
 namespace {
@@ -62,6 +66,74 @@ BATON_REGISTER_GLOBAL("runtime.GetADTField").set_body(PackedFunc([](runtime::Arg
 ADT::ADT(int32_t tag, uint32_t size) : ObjectRef(ObjectPtr<Object>(NewWithTail<ADTObj>(size))) {
   const_cast<ADTObj*>(get())->tag = tag;
 }
+
+ObjectRef MoveTo(const ObjectRef& value, runtime::Device device) {
+  struct Item {
+    ObjectRef value;
+    size_t next = 0;
+    bool changed = false;
+    std::vector<ObjectRef> fields;
+  };
+  std::unordered_map<const Object*, ObjectRef> done;  // tuples and data, which others may share
+  std::vector<Item> stack;
+  ObjectRef result;
+  // Gives what is known of a part at once, else puts it on the stack.
+  auto enter = [&](const ObjectRef& v) {
+    if (const auto* n = v.as<runtime::NDArrayObj>()) {
+      const bool there = runtime::operator==(n->dl_tensor.device, device);
+      result = there ? v : static_cast<const NDArray&>(v).Copy(device);
+      return true;
+    }
+    if (!v.as<runtime::ArrayObj>() && !v.as<ADTObj>()) {
+      result = v;
+      return true;
+    }
+    if (auto it = done.find(v.get()); it != done.end()) {
+      result = it->second;
+      return true;
+    }
+    stack.push_back({v});
+    return false;
+  };
+  if (enter(value)) return result;
+  bool have = false;  // `result` is the next field of the innermost
+  for (;;) {
+    Item& top = stack.back();
+    const auto* data = top.value.as<ADTObj>();
+    const auto& tuple = static_cast<const runtime::Array<ObjectRef>&>(top.value);
+    const size_t size = data ? data->size : tuple.size();
+    auto field = [&](size_t i) { return data ? data->fields()[i] : tuple[static_cast<int64_t>(i)]; };
+    if (have) {
+      top.changed = top.changed || !result.same_as(field(top.next));
+      top.fields.push_back(result);
+      ++top.next;
+      have = false;
+    }
+    bool deeper = false;  // one lies above it now, and `top` may have moved
+    while (!deeper && top.next < size) {
+      const ObjectRef part = field(top.next);
+      deeper = !enter(part);
+      if (deeper) break;
+      top.changed = top.changed || !result.same_as(part);
+      top.fields.push_back(result);
+      ++top.next;
+    }
+    if (deeper) continue;
+    result = top.value;
+    if (top.changed && data) {
+      ADT made(data->tag, data->size);
+      for (size_t i = 0; i < size; ++i) const_cast<ADTObj*>(made.get())->fields()[i] = std::move(top.fields[i]);
+      result = made;
+    } else if (top.changed) {
+      result = runtime::Array<ObjectRef>(top.fields.begin(), top.fields.end());
+    }
+    done[top.value.get()] = result;
+    stack.pop_back();
+    if (stack.empty()) return result;
+    have = true;
+  }
+}
+
 Closure::Closure(int32_t function, uint32_t size) : ObjectRef(ObjectPtr<Object>(NewWithTail<ClosureObj>(size))) {
   const_cast<ClosureObj*>(get())->function = function;
 }

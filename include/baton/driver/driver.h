@@ -28,6 +28,8 @@ BATON_DLL runtime::Module Compile(const IRModule& mod, const Target& target);
 BATON_DLL runtime::Module Generate(const IRModule& optimized, const Target& target);
 /// The same for a program on several devices: a target by the name of each device ("cpu", "ext_dev"). Plans it first.
 BATON_DLL runtime::Module CompileForDevices(const IRModule& mod, const Map<String, Target>& targets);
+/// What CompileForDevices does once the program is planned and fused.
+BATON_DLL runtime::Module GenerateForDevices(const IRModule& planned, const Map<String, Target>& targets);
 /// Compiles PrimFuncs. Each function of the result takes a tensor for each buffer and a number for each scalar; sizes
 /// that stand in shapes need not be given. Nothing is returned: a PrimFunc writes into its buffers.
 BATON_DLL runtime::Module BuildFunctions(const IRModule& mod, const Target& target);

@@ -3,12 +3,20 @@
 // artifact it is the program (ExecutableDesc::program), as JSON whose first member is "devices".
 #pragma once
 
+#include <baton/runtime/device_api.h>
 #include <baton/runtime/module.h>
+#include <baton/runtime/ndarray.h>
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
+
+namespace baton::support {
+class Json;
+class JsonWriter;
+}  // namespace baton::support
 
 namespace baton::vm {
 
@@ -44,6 +52,19 @@ struct BATON_DLL DeviceGraph {
   /// Throws RuntimeError for what is no such text, or names places that there are not.
   static DeviceGraph Load(std::string_view text, size_t num_inputs, size_t num_outputs, uint64_t constants_bytes);
 };
+
+/// Steps as a JSON array, and back. Reading checks that each place lies within what `frame` says of its device, inputs
+/// and outputs; throws RuntimeError.
+BATON_DLL void SaveSteps(const std::vector<GraphStep>& steps, support::JsonWriter* to);
+BATON_DLL std::vector<GraphStep> LoadSteps(const support::Json& steps, const DeviceGraph& frame);
+
+/// The devices to run on: of each kind the one that is given, type by type the first, else number 0. Throws
+/// RuntimeError for one that `what` was not compiled for, and where this machine does not have one.
+BATON_DLL std::vector<runtime::Device> ChooseDevices(const std::vector<int64_t>& types,
+                                                     const std::vector<runtime::Device>& given, const char* what);
+/// Constants of `owner` on a device: there once, for all executors that keep what is returned.
+BATON_DLL std::shared_ptr<NDArray> UploadConstants(const ObjectRef& owner, const uint8_t* data, uint64_t bytes,
+                                                   runtime::Device device);
 
 /// True for programs that are device graphs.
 inline bool IsDeviceGraph(std::string_view program) { return program.rfind("{\"devices\"", 0) == 0; }

@@ -9,6 +9,7 @@
 #include <baton/runtime/executor.h>
 #include <baton/runtime/module.h>
 #include <baton/runtime/ndarray.h>
+#include <baton/vm/device_graph.h>
 
 #include <memory>
 #include <string>
@@ -40,6 +41,7 @@ enum class Opcode : int32_t {
   kRefWrite,      ///< s s: the cell, the value
   kView,          ///< d s view: the same elements in another shape
   kFail,          ///< message
+  kCopy,          ///< d s device: the value with all its tensors there
   kNumOpcodes,
 };
 
@@ -49,11 +51,14 @@ struct Function {
   std::vector<int32_t> code;
 };
 
-/// A stretch of tensor work, compiled: an EntryFunction (executor.h).
+/// A stretch of tensor work on one device, compiled: an EntryFunction (executor.h), or on a device that has code of its
+/// own a row of steps.
 struct Kernel {
   std::string symbol;
   std::vector<runtime::TensorInfo> inputs, outputs;
   uint64_t arena_bytes = 0;
+  int32_t device = 0;            ///< where inputs and outputs lie, and the work is done
+  std::vector<GraphStep> steps;  ///< of places on that device; empty: the entry function does it all
 };
 
 /// A function of the host, for what needs the compiler at run time: kernels of shapes that are not known before,
@@ -62,6 +67,7 @@ struct PackedSlot {
   std::string name;  ///< for people
   std::string text;  ///< what the global function "vm.LoadPacked" makes `function` from
   PackedFunc function;
+  int32_t device = 0;  ///< of the result; arguments are brought to the CPU
 };
 
 /// A function that can be called from outside. -1: any extent; the handle type: no tensor.
@@ -69,6 +75,7 @@ struct Entry {
   std::string name;
   int32_t function = 0;
   std::vector<runtime::TensorInfo> inputs, outputs;
+  std::vector<int32_t> devices;  ///< that inputs are brought to; -1: left where they are. Empty: all of them
 };
 
 struct BATON_DLL Program {
@@ -79,8 +86,12 @@ struct BATON_DLL Program {
   std::vector<NDArray> constants;
   std::vector<runtime::TensorInfo> views;
   std::vector<std::string> messages;
+  /// Of a program for several: the CPU first, which decides where control goes. Empty: the CPU alone.
+  std::vector<GraphDevice> devices;
+  std::vector<int32_t> constant_devices;  ///< one for each of `constants`, or none: all on the CPU
 
   const Entry* Find(std::string_view name) const;
+  size_t NumDevices() const { return devices.empty() ? 1 : devices.size(); }
   /// Throws RuntimeError for an operand, register, jump or function that is out of bounds.
   void Validate() const;
   /// JSON; constants are written to `*data` (aligned to 64 bytes each) and appear as offsets in it.
@@ -93,11 +104,23 @@ struct BATON_DLL Program {
 
 /// Calls f(word, kind) for each operand of the instruction at `code[at]` and returns where the next one begins.
 /// Throws RuntimeError if the instruction is cut or unknown.
-enum class Operand { kRead, kWrite, kFunction, kKernel, kPacked, kConstant, kView, kMessage, kTarget, kNumber };
+enum class Operand {
+  kRead,
+  kWrite,
+  kFunction,
+  kKernel,
+  kPacked,
+  kConstant,
+  kView,
+  kMessage,
+  kTarget,
+  kDevice,
+  kNumber
+};
 template <class F>
 size_t ForEachOperand(std::vector<int32_t>& code, size_t at, F f);
 BATON_DLL const char* OpcodeName(Opcode op);
-/// The operands of an opcode: a letter each (d s f k p c v m t i), then what repeats after a count.
+/// The operands of an opcode: a letter each (d s f k p c v m t x i), then what repeats after a count.
 BATON_DLL const char* OpcodeForm(Opcode op);
 [[noreturn]] BATON_DLL void ThrowCutCode();
 
@@ -107,11 +130,12 @@ struct Executable {
   Module code;  ///< has the kernels' symbols
   const uint8_t* constants = nullptr;
   ObjectRef constants_owner;
+  std::vector<Module> device_code;  ///< of each of the program's devices; null for those of the host
 };
 
 /// An executor: the functions of runtime::CreateExecutor over the entry "main" (where extents may differ from run to
 /// run), and `invoke(name, values...)`, the value of any entry. One thread at a time; make one for each thread.
-BATON_DLL Module CreateExecutor(std::shared_ptr<const Executable> executable, Device device = runtime::Cpu());
+BATON_DLL Module CreateExecutor(std::shared_ptr<const Executable> executable, const std::vector<Device>& devices = {});
 
 template <class F>
 size_t ForEachOperand(std::vector<int32_t>& code, size_t at, F f) {
@@ -147,6 +171,9 @@ size_t ForEachOperand(std::vector<int32_t>& code, size_t at, F f) {
         break;
       case 't':
         f(w, Operand::kTarget);
+        break;
+      case 'x':
+        f(w, Operand::kDevice);
         break;
       default:
         f(w, Operand::kNumber);

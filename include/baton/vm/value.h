@@ -2,6 +2,7 @@
 // Values of the virtual machine beside NDArray and tuples (Arrays of values): data, closures, cells.
 #pragma once
 
+#include <baton/runtime/device_api.h>
 #include <baton/runtime/object.h>
 
 namespace baton::vm {
@@ -46,5 +47,9 @@ class BATON_DLL RefObj : public Object {
   mutable ObjectRef value{};
   BATON_DECLARE_FINAL_OBJECT_INFO(RefObj, Object)
 };
+
+/// The value with all tensors in tuples and data on a device, copied if they are elsewhere; itself if none is. Closures
+/// and cells stay as they are. Linear, and without recursion: lists are long.
+BATON_DLL ObjectRef MoveTo(const ObjectRef& value, runtime::Device device);
 
 }  // namespace baton::vm

@@ -221,7 +221,7 @@ def collect(stage, what, rejected, signature, error, isolate, mode, cap, seed) -
         "argument": argument,
         "context": describe_context(context, notes),
         "instruments": watchers,
-        "target": None if target is None else str(target),
+        "target": None if target is None else target_text(target),
         "versions": versions(),
         "seeds": {"weights": seed, "PYTHONHASHSEED": os.environ.get("PYTHONHASHSEED", "")},
         "threads": _threads(),
@@ -234,6 +234,13 @@ def collect(stage, what, rejected, signature, error, isolate, mode, cap, seed) -
         "format": VERSION,
     }
     return CapsuleFile(header, ir_format, ir)
+
+
+def target_text(target) -> str:
+    """A target as text; of a program on several devices an object of JSON, a target by the name of each."""
+    if not hasattr(target, "items"):
+        return str(target)
+    return json.dumps({str(device): str(one) for device, one in sorted(target.items(), key=lambda row: str(row[0]))})
 
 
 def _nameable(chain, notes):

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import json
 import re
 
 from .._ffi import get_global_func
@@ -93,15 +94,13 @@ class _Work:
     """What a capsule says to do; reading it is over when this is made."""
 
     def __init__(self, file: CapsuleFile, threads=None, given=None, module=None):
-        from ..target import Target
-
         if not file.replayable:
             raise CapsuleError(f"`{file.path}` cannot be run again: {'; '.join(map(str, file.notes))}")
         self.file = file
         self.module, self.notes = module_of(file, given) if module is None else (module, [])
         self.context = _context(file, threads)
         try:
-            self.target = None if file.target is None else Target(file.target)
+            self.target = None if file.target is None else _target(file.target)
             if file.stage == "pass":
                 self.pass_ = get_global_func("transform.ParsePipeline")(file.pipeline)
                 if len(self.pass_.passes) == 1:
@@ -122,7 +121,17 @@ class _Work:
             return get_global_func(self.file.entry)(*arguments)
 
 
-_ENTRIES = ("driver.Compile", "driver.Generate", "driver.EmitText", "driver.BuildFunctions")
+def _target(text):
+    """What `record.target_text` wrote."""
+    from ..target import Target
+
+    if not text.startswith("{"):
+        return Target(text)
+    return {device: Target(one) for device, one in json.loads(text).items()}
+
+
+_ENTRIES = ("driver.Compile", "driver.Generate", "driver.CompileForDevices", "driver.GenerateForDevices", "driver.EmitText",
+            "driver.BuildFunctions")
 
 
 def _attempt(work, in_child=False):

@@ -38,7 +38,8 @@ def _of_artifact(path: str) -> dict:
     manifest = json.loads(load_module(path).get_source("json"))
     program = manifest.get("program", "")
     if not program.startswith('{"devices"'):
-        return {"places": [], "copies": []}  # all of it on the processor
+        places = _of_kernels(json.loads(program)) if program else []
+        return {"places": places} if places else {"places": [], "copies": []}  # all of it on the processor
     graph = json.loads(program)
     slots = [f"input `{t['name']}`" for t in manifest["inputs"]] + [f"output `{t['name']}`" for t in manifest["outputs"]]
     device = [d["type"] for d in graph["devices"]]
@@ -69,6 +70,13 @@ def _of_artifact(path: str) -> dict:
         for place in written:
             made[tuple(place)] = f"the result of {name(step)}"
     return {"places": places, "copies": copies}
+
+
+def _of_kernels(program: dict) -> list:
+    """Where the kernels of a program of the virtual machine run; what it copies depends on where its control goes."""
+    devices = program.get("devices", [])
+    return [{"function": "main", "place": "", "expression": kernel["symbol"], "device_type": devices[kernel.get("device", 0)][0],
+             "because": "the plan that it was compiled with"} for kernel in program["kernels"] if devices]
 
 
 def _is_artifact(path: str) -> bool:
@@ -113,11 +121,11 @@ def _show(found: dict, as_json: bool) -> int:
     for row in found["places"]:
         where = f"{row['place']}: " if row["place"] else ""
         print(f"{where}@{row['function']}: {row['expression']} on {row['device']}: {row['because']}")
-    for row in found["copies"]:
+    for row in found.get("copies", ()):
         where = f"{row['place']}: " if row["place"] else ""
         print(f"{where}@{row['function']}: copy of {row['expression']} from {row['src_dev']} to {row['dst_dev']}, "
               f"{_bytes(row['bytes'])}: {row['because']}")
-    if not found["copies"]:
+    if found.get("copies") == []:
         print("nothing is copied")
     return 0
 

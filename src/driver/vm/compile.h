@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "driver/lower_devices.h"
+
 namespace baton::driver {
 
 /// A program without its code yet: `graphs` are the bodies of its kernels, by symbol.
@@ -19,13 +21,17 @@ struct VmProgram {
   std::vector<std::pair<std::string, relay::Function>> graphs;
 };
 /// Translates all Relay functions of an optimised, typed module. Throws CompileError for what cannot be translated.
-VmProgram TranslateToVm(const IRModule& mod);
+/// `devices`: those that a planned module runs on, none for a module for the CPU. `fallback`: of what nothing decides.
+VmProgram TranslateToVm(const IRModule& mod, const std::vector<DeviceTarget>& devices = {}, int64_t fallback = kDLCPU);
 
 /// A module whose fused groups of operators stand where they are called, and nowhere else.
 IRModule PlacePrimitives(const IRModule& mod);
 
 /// The module of a program that cannot be one static function, `why` says what stands in the way.
 runtime::Module CompileVm(const IRModule& optimized, const Target& target, std::string why);
+/// The same of a planned program for several devices, with control flow or open shapes.
+runtime::Module CompileVmForDevices(const IRModule& planned, const std::vector<DeviceTarget>& targets, int64_t fallback,
+                                    std::string why);
 
 /// A function of the host for one call site: `f` is a primitive function whose shapes are not all known, or calls one
 /// operator. It is saved as `vm.LoadPacked` reads it.

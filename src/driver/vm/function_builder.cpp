@@ -4,6 +4,7 @@
 #include <baton/relay/functor.h>
 #include <baton/relay/lower.h>
 #include <baton/relay/op.h>
+#include <baton/relay/op/annotation.h>
 
 #include "driver/lower_graph.h"
 
@@ -83,11 +84,18 @@ FunctionBuilder::FunctionBuilder(ProgramBuilder* program, const VmLambda& lambda
   }
 }
 
+/// A constant on another device than the CPU: the annotation says on which.
+bool FunctionBuilder::IsPlacedConstant(Node* n) const {
+  const auto* c = As<CallNode>(n);
+  return program_->several() && c && c->op.same_as(relay::op::on_device) && c->args.size() == 1 &&
+         c->args[0].as<ConstantNode>();
+}
+
 Expr FunctionBuilder::Resolve(Expr e) const {
   for (;;) {
-    if (registers_.Has(e.get())) return e;
+    if (registers_.Has(e.get()) || IsPlacedConstant(e.get())) return e;
     if (const auto* v = e.as<VarNode>()) {
-      const Expr* value = program_->alias().Find(v);
+      const Expr* value = lambda_.alias->Find(v);
       if (!value) return e;
       e = *value;
     } else if (const auto* l = e.as<LetNode>()) {
@@ -182,6 +190,10 @@ int32_t FunctionBuilder::Use(const Expr& expr) {
   const int32_t d = NewRegister();
   if (const auto* c = e.as<ConstantNode>()) {
     Emit(Opcode::kConst, {d, program_->Constant(c->data)});
+  } else if (IsPlacedConstant(e.get())) {
+    const auto* on = e.as<CallNode>();
+    const int64_t device = relay::AttrsAs<relay::OnDeviceAttrs>(on->attrs).device_type;
+    Emit(Opcode::kConst, {d, program_->Constant(on->args[0].as<ConstantNode>()->data, program_->DeviceIndex(device))});
   } else if (e.as<GlobalVarNode>()) {
     Emit(Opcode::kClosure, {d, program_->FunctionOf(Downcast<GlobalVar>(e)), 0});
   } else if (e.get() == lambda_.self) {
@@ -222,20 +234,28 @@ std::vector<const ExprNode*> FunctionBuilder::CapturesOf(const FunctionNode* f) 
   PointerSet seen, bound;
   // Variables are only known to be free at the end.
   std::vector<const ExprNode*> candidates;
-  std::vector<const ExprNode*> stack{f->body.get()};
+  // The value that a let binds runs even if nobody reads the variable; but where it is only another name for what is
+  // there already, nothing runs, and only who reads the variable takes it.
+  struct Item {
+    const ExprNode* node;
+    bool name;
+  };
+  std::vector<Item> stack{{f->body.get(), false}};
   for (const Var& p : f->params) bound.Add(p.get());
   while (!stack.empty()) {
-    const ExprNode* n = stack.back();
+    const bool name = stack.back().name;
+    const ExprNode* n = stack.back().node;
     stack.pop_back();
     if (!registers_.Has(n)) n = Bare(n);
     if (const auto* l = As<LetNode>(n); l && !registers_.Has(n)) {
-      stack.push_back(l->body.get());
-      // The value runs even if nobody reads the variable, but another name for what is there already takes nothing.
-      const ExprNode* value = Resolve(l->value).get();
-      const relay::Blocks::Info* info = registers_.Has(value) ? nullptr : blocks.Find(value);
-      const bool here = info && !relay::IsAtom(value) && blocks.Within(info->block, own);
-      if (here || Bare(l->value.get())->IsInstance<LetNode>()) stack.push_back(l->value.get());
+      stack.push_back({l->body.get(), name});
+      stack.push_back({l->value.get(), true});
       continue;
+    }
+    if (name) {
+      const ExprNode* value = Resolve(n);
+      const relay::Blocks::Info* info = registers_.Has(value) ? nullptr : blocks.Find(value);
+      if (!info || relay::IsAtom(value) || IsPlacedConstant(value) || !blocks.Within(info->block, own)) continue;
     }
     n = Resolve(n);
     if (n == f || !seen.Add(n)) continue;
@@ -247,7 +267,7 @@ std::vector<const ExprNode*> FunctionBuilder::CapturesOf(const FunctionNode* f) 
       candidates.push_back(n);
       continue;
     }
-    if (relay::IsAtom(n)) continue;
+    if (relay::IsAtom(n) || IsPlacedConstant(n)) continue;
     if (!blocks.Within(blocks.Of(n).block, own)) {
       candidates.push_back(n);
       continue;
@@ -267,7 +287,7 @@ std::vector<const ExprNode*> FunctionBuilder::CapturesOf(const FunctionNode* f) 
     } else {
       relay::ForEachPart(n, [&](const ExprNode* p) { parts.push_back(p); });
     }
-    for (size_t i = parts.size(); i-- > 0;) stack.push_back(parts[i]);
+    for (size_t i = parts.size(); i-- > 0;) stack.push_back({parts[i], false});
   }
   for (const ExprNode* c : candidates) {
     if (!bound.Has(c)) captured.push_back(c);
@@ -283,6 +303,7 @@ const VmLambda& FunctionBuilder::LambdaOf(const FunctionNode* f) {
     made->func = GetRef<Function>(f);
     made->captured = CapturesOf(f);
     made->self = f;
+    made->alias = lambda_.alias;
     made->index = program_->AddLambda(*made);
     l = made;
   }
@@ -366,7 +387,10 @@ void FunctionBuilder::EmitCall(const CallNode* call, bool tail) {
   const auto n = static_cast<int32_t>(call->args.size());
   int32_t d = -1;
   if (op.as<OpNode>() || IsPrimitive(op)) {
-    if (relay::IsView(op) && IsStaticKernel(call)) {
+    if (program_->several() && op.same_as(relay::op::device_copy)) {
+      const int32_t from = Use(call->args[0]);
+      Emit(Opcode::kCopy, {d = NewRegister(), from, program_->DeviceOf(call)});
+    } else if (relay::IsView(op) && IsStaticKernel(call)) {
       const int32_t from = Use(call->args[0]);
       Emit(Opcode::kView, {d = NewRegister(), from, program_->View(Downcast<TensorType>(call->checked_type()))});
     } else {
@@ -476,6 +500,7 @@ size_t FunctionBuilder::EmitRegion(const std::vector<Node*>& list, size_t at) {
   std::vector<Node*> region, behind;
   PointerSet in_region, waits;
   bool work = false;
+  int32_t device = 0;  // of the region
   size_t i = at;
   for (; i < list.size(); ++i) {
     Node* n = list[i];
@@ -488,17 +513,19 @@ size_t FunctionBuilder::EmitRegion(const std::vector<Node*>& list, size_t at) {
     };
     const auto* tuple = As<TupleNode>(n);
     const auto* field = As<TupleGetItemNode>(n);
+    if (region.empty()) device = program_->DeviceOf(n);
+    const bool here = program_->DeviceOf(n) == device;
     if (IsStaticKernel(n)) {
       const auto* call = As<CallNode>(n);
       for (const Expr& a : call->args) look(a);
-      if (uses_waiting) break;
+      if (uses_waiting || !here) break;
       work = work || IsPrimitive(call->op);
       region.push_back(n);
       in_region.Add(n);
     } else if (tuple) {
       for (const Expr& f : tuple->fields) look(f);
       // A tuple that only kernels read is no value of its own.
-      bool inside = !uses_waiting && IsStatic(GetRef<Expr>(n)) && users_.Has(n);
+      bool inside = here && !uses_waiting && IsStatic(GetRef<Expr>(n)) && users_.Has(n);
       if (inside) {
         for (Node* u : *users_.Find(n)) inside = inside && IsStaticKernel(u);
       }
@@ -532,7 +559,7 @@ size_t FunctionBuilder::EmitRegion(const std::vector<Node*>& list, size_t at) {
     }
   }
   if (!work) return at;
-  EmitKernel(region);
+  EmitKernel(region, device);
   for (Node* n : behind) EmitNode(n, false);
   return i;
 }
@@ -540,6 +567,7 @@ size_t FunctionBuilder::EmitRegion(const std::vector<Node*>& list, size_t at) {
 /// A value from outside as an expression of the graph: parameters for its tensors.
 Expr FunctionBuilder::RegionInput(Node* n, const Type& type, Array<Var>* params, std::vector<int32_t>* in) {
   if (n->IsInstance<ConstantNode>()) return GetRef<Expr>(n);
+  if (IsPlacedConstant(n)) return As<CallNode>(n)->args[0];
   struct Item {
     Type type;
     int32_t reg;
@@ -574,7 +602,7 @@ Expr FunctionBuilder::RegionInput(Node* n, const Type& type, Array<Var>* params,
   }
 }
 
-void FunctionBuilder::EmitKernel(const std::vector<Node*>& nodes) {
+void FunctionBuilder::EmitKernel(const std::vector<Node*>& nodes, int32_t device) {
   PointerMap<Expr> made;
   PointerSet inside;
   for (Node* n : nodes) inside.Add(n);
@@ -642,7 +670,7 @@ void FunctionBuilder::EmitKernel(const std::vector<Node*>& nodes) {
   const int32_t base = next_register_;
   for (size_t i = 0; i < outputs.size(); ++i) operands.push_back(NewRegister());
   Emit(Opcode::kKernel,
-       {program_->Kernel(Function(params, body, TupleType(types))), static_cast<int32_t>(in.size()),
+       {program_->Kernel(Function(params, body, TupleType(types)), device), static_cast<int32_t>(in.size()),
         static_cast<int32_t>(outputs.size())},
        operands);
   for (auto [n, first] : results) {

@@ -4,6 +4,7 @@
 
 #include <baton/support/pointer_map.h>
 #include <relay/blocks.h>
+#include <relay/transform/plan_devices.h>
 
 #include <functional>
 #include <map>
@@ -23,38 +24,47 @@ struct VmLambda {
   int32_t index = 0;
   /// The function as an expression of the function around it: a use of it inside is recursion.
   const relay::ExprNode* self = nullptr;
+  /// What variables that lets bind stand for, in the global function that this is, or is in: two of them may bind the
+  /// same.
+  std::shared_ptr<PointerMap<relay::Expr>> alias;
 };
 
 /// The tables that all functions of a program share.
 class ProgramBuilder {
  public:
-  explicit ProgramBuilder(IRModule mod) : mod_(std::move(mod)) {}
+  ProgramBuilder(IRModule mod, const std::vector<DeviceTarget>& devices, int64_t fallback);
   VmProgram Build();
 
   int32_t FunctionOf(const GlobalVar& var);
   int32_t AddLambda(const VmLambda& lambda);
   int32_t ConstructorFunction(const Constructor& ctor);
   int32_t OpFunction(const Op& op);
-  int32_t Constant(const NDArray& value);
+  int32_t Constant(const NDArray& value, int32_t device = 0);
   int32_t Message(const std::string& text);
   int32_t View(const TensorType& type);
   /// The host function of a call.
   int32_t Packed(const relay::CallNode* call);
   /// A kernel of this body; inputs are its parameters.
-  int32_t Kernel(const relay::Function& graph);
+  int32_t Kernel(const relay::Function& graph, int32_t device);
 
-  /// What a variable that a let binds stands for.
-  PointerMap<relay::Expr>& alias() { return alias_; }
+  /// For several devices: the number in the program of the one that a value lies on; 0 for what lies nowhere.
+  int32_t DeviceOf(const relay::ExprNode* n) const {
+    const int64_t* type = placed_.device.Find(n);
+    return type ? DeviceIndex(*type) : 0;
+  }
+  int32_t DeviceIndex(int64_t type) const;
+  bool several() const { return !out_.program.devices.empty(); }
 
  private:
   int32_t Reserve(const std::string& name);
-  int32_t PackedOf(const relay::Function& f, const std::string& name);
+  int32_t PackedOf(const relay::Function& f, const std::string& name, int32_t device = 0);
+  vm::Entry EntryOf(const std::string& name, int32_t index, const relay::Function& f) const;
   IRModule mod_;
+  relay::transform::PlacedModule placed_;
   VmProgram out_;
   std::vector<VmLambda> queue_;
   std::map<std::string, int32_t> globals_;
   PointerMap<int32_t> wrappers_;
-  PointerMap<relay::Expr> alias_;
   std::map<uint64_t, std::vector<std::pair<relay::Function, int32_t>>> packed_;
   std::map<std::string, int32_t> messages_;
 };
@@ -70,6 +80,7 @@ class FunctionBuilder {
   using Label = size_t;
 
   // ---- The shape of the function.
+  bool IsPlacedConstant(Node* n) const;
   Expr Resolve(Expr e) const;
   Node* Resolve(Node* n) const { return Resolve(GetRef<Expr>(n)).get(); }
   void FindNeeded();
@@ -102,7 +113,7 @@ class FunctionBuilder {
 
   // ---- Stretches of tensor work.
   size_t EmitRegion(const std::vector<Node*>& list, size_t at);
-  void EmitKernel(const std::vector<Node*>& nodes);
+  void EmitKernel(const std::vector<Node*>& nodes, int32_t device);
   Expr RegionInput(Node* n, const Type& type, Array<relay::Var>* params, std::vector<int32_t>* in);
 
   ProgramBuilder* program_;

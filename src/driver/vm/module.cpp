@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <baton/codegen/codegen.h>
 #include <baton/ir/structural.h>
+#include <baton/relay/device.h>
 #include <baton/support/with.h>
 #include <baton/tir/printer.h>
 
@@ -13,18 +14,60 @@ namespace {
 
 class VmModule : public runtime::ModuleNode {
  public:
-  VmModule(IRModule mod, Target target, std::string why)
-      : mod_(std::move(mod)), target_(std::move(target)), why_(std::move(why)) {
+  VmModule(IRModule mod, Target target, std::string why, std::vector<DeviceTarget> devices, int64_t fallback)
+      : mod_(std::move(mod)), target_(std::move(target)), why_(std::move(why)), devices_(std::move(devices)) {
     With<Target> scope(target_);
-    VmProgram translated = TranslateToVm(mod_);
-    debug_ = DebugOptions::FromContext();
-    lowered_ = LowerGraphs(translated.graphs, target_, debug_.Lowering());
-    debug_.WriteSource(lowered_.debug_source);
+    VmProgram translated = TranslateToVm(mod_, devices_, fallback);
     auto exe = std::make_shared<vm::Executable>();
     exe->program = std::move(translated.program);
-    for (size_t i = 0; i < lowered_.graphs.size(); ++i)
-      exe->program.kernels[i].arena_bytes = lowered_.graphs[i].arena_bytes;
+    // Kernels of the host are one module; those of each other device another.
+    std::vector<std::pair<std::string, relay::Function>> host;
+    std::vector<size_t> host_kernels;
+    std::vector<std::vector<size_t>> others(exe->program.NumDevices());
+    for (size_t i = 0; i < translated.graphs.size(); ++i) {
+      const auto d = static_cast<size_t>(exe->program.kernels[i].device);
+      if (TargetOf(exe->program, d)->kind == "llvm") {
+        host.push_back(translated.graphs[i]);
+        host_kernels.push_back(i);
+      } else {
+        others[d].push_back(i);
+      }
+    }
+    debug_ = DebugOptions::FromContext();
+    lowered_ = LowerGraphs(host, target_, debug_.Lowering());
+    debug_.WriteSource(lowered_.debug_source);
+    for (size_t i = 0; i < host_kernels.size(); ++i)
+      exe->program.kernels[host_kernels[i]].arena_bytes = lowered_.graphs[i].arena_bytes;
+    for (size_t d = 0; d < others.size(); ++d) {
+      if (others[d].empty()) continue;
+      std::vector<relay::Function> graphs;
+      for (size_t i : others[d]) graphs.push_back(translated.graphs[i].second);
+      const DeviceTarget on{exe->program.devices[d].type, TargetOf(exe->program, d)};
+      LoweredStretches stretches = [&] {
+        With<Target> there(on.target);
+        return LowerStretches(graphs, on);
+      }();
+      vm::GraphDevice& device = exe->program.devices[d];
+      device = stretches.device;
+      device.constants_begin = (lowered_.constants_bytes + 63) / 64 * 64;
+      device.constants_bytes = (device.constants_bytes + 63) / 64 * 64;
+      for (const auto& [at, value] : stretches.constants)
+        lowered_.constants.push_back({device.constants_begin + at, value});
+      lowered_.constants_bytes = device.constants_begin + device.constants_bytes;
+      device_kernels_ = stretches.kernels;
+      for (size_t k = 0; k < others[d].size(); ++k) {
+        vm::Kernel& kernel = exe->program.kernels[others[d][k]];
+        kernel.arena_bytes = stretches.stretches[k].arena_bytes;
+        kernel.steps = std::move(stretches.stretches[k].steps);
+        for (vm::GraphStep& s : kernel.steps) {
+          s.device = kernel.device;
+          for (vm::DevicePlace& p : s.args) p.device = kernel.device;
+        }
+      }
+    }
     exe->program.Validate();
+    for (const vm::GraphDevice& d : exe->program.devices)
+      exe->device_code.push_back(d.code.empty() ? runtime::Module() : vm::CreateOpenCLModule(d.code));
     if (!lowered_.graphs.empty() && target_->mtriple.empty()) {
       objects_ = codegen::CompileToObjects(LowerTir(lowered_.mod, target_), target_, 2, debug_.level);
       exe->code = codegen::LoadObjects(objects_);
@@ -39,11 +82,13 @@ class VmModule : public runtime::ModuleNode {
   PackedFunc GetFunction(std::string_view name, const ObjectPtr<Object>& self) override {
     if (name == "default") {
       return PackedFunc([self, this](runtime::Args args, runtime::RetValue* rv) {
-        if (!exe_->program.kernels.empty() && !exe_->code.defined()) {
+        if (!lowered_.graphs.empty() && !exe_->code.defined()) {
           throw RuntimeError("the program was compiled for " + target_.str() + ", which is not this machine");
         }
         runtime::CheckFeatures(objects_.features, "the program");
-        *rv = vm::CreateExecutor(exe_, args.size() ? args[0].As<Device>() : runtime::Cpu());
+        std::vector<Device> devices;
+        for (int i = 0; i < args.size(); ++i) devices.push_back(args[i].As<Device>());
+        *rv = vm::CreateExecutor(exe_, devices);
       });
     }
     if (name == "why") return PackedFunc([self, this](runtime::Args, runtime::RetValue* rv) { *rv = why_; });
@@ -55,8 +100,17 @@ class VmModule : public runtime::ModuleNode {
     if (format == "vm") return exe_->program.Disassemble();
     if (format == "tir") {
       std::string out;
-      for (const auto& [var, func] : lowered_.mod->functions) out += tir::AsText(func) + "\n";
+      for (const IRModule& mod : {lowered_.mod, device_kernels_}) {
+        if (!mod.defined()) continue;
+        for (const auto& [var, func] : mod->functions) out += tir::AsText(func) + "\n";
+      }
       return out;
+    }
+    if (format == "opencl" || format == "cl") {
+      for (const vm::GraphDevice& d : exe_->program.devices) {
+        if (!d.code.empty()) return d.code;
+      }
+      throw UnsupportedError("the program has no part that runs on OpenCL");
     }
     if (format == "llvm" || format == "ll" || format == "asm") {
       if (lowered_.graphs.empty()) return "";
@@ -83,6 +137,10 @@ class VmModule : public runtime::ModuleNode {
     desc.constants_bytes = data.size();
     desc.features = code.features;
     desc.target = target_.str();
+    for (size_t i = 0; i < devices_.size(); ++i) {
+      const std::string one = relay::DeviceTypeName(devices_[i].type) + ": " + devices_[i].target.str();
+      desc.target = i ? desc.target + ", " + one : one;
+    }
     if (const vm::Entry* main = exe_->program.Find("main")) {
       // For people: what an executor says is in the program.
       for (const runtime::TensorInfo& t : main->inputs) desc.inputs.push_back({t.name, {}, t.dtype});
@@ -91,10 +149,20 @@ class VmModule : public runtime::ModuleNode {
     runtime::WriteArtifact(path, elf.data(), elf.size(), desc);
   }
 
+  const std::vector<runtime::Module>& device_code() const { return exe_->device_code; }
+
  private:
-  IRModule mod_;
+  Target TargetOf(const vm::Program& program, size_t d) const {
+    for (const DeviceTarget& t : devices_) {
+      if (t.type == program.devices[d].type) return t.target;
+    }
+    return target_;
+  }
+
+  IRModule mod_, device_kernels_;
   Target target_;
   std::string why_;
+  std::vector<DeviceTarget> devices_;
   DebugOptions debug_;
   LoweredGraphs lowered_;
   codegen::ObjectCode objects_;
@@ -104,7 +172,20 @@ class VmModule : public runtime::ModuleNode {
 }  // namespace
 
 runtime::Module CompileVm(const IRModule& optimized, const Target& target, std::string why) {
-  return runtime::MakeModule<VmModule>(optimized, target, std::move(why));
+  return runtime::MakeModule<VmModule>(optimized, target, std::move(why), std::vector<DeviceTarget>(), kDLCPU);
+}
+
+runtime::Module CompileVmForDevices(const IRModule& planned, const std::vector<DeviceTarget>& targets, int64_t fallback,
+                                    std::string why) {
+  Target host = Target::Host();
+  for (const DeviceTarget& t : targets) {
+    if (t.target->kind == "llvm") host = t.target;
+  }
+  runtime::Module m = runtime::MakeModule<VmModule>(planned, host, std::move(why), targets, fallback);
+  for (const runtime::Module& code : static_cast<const VmModule*>(m.get())->device_code()) {
+    if (code.defined()) m->Import(code);
+  }
+  return m;
 }
 
 }  // namespace baton::driver

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <baton/ir/structural.h>
+#include <baton/relay/device.h>
 #include <baton/relay/functor.h>
 #include <baton/relay/op.h>
 
@@ -30,8 +31,43 @@ runtime::TensorInfo InfoOf(const std::string& name, const Type& type) {
 
 Type TypeOf(const Var& p) { return p->checked_type_.defined() ? Downcast<Type>(p->checked_type_) : p->type_annotation; }
 
-vm::Entry EntryOf(const std::string& name, int32_t index, const Function& f) {
-  vm::Entry e{name, index, {}, {}};
+}  // namespace
+
+ProgramBuilder::ProgramBuilder(IRModule mod, const std::vector<DeviceTarget>& devices, int64_t fallback)
+    : mod_(std::move(mod)) {
+  if (devices.empty()) return;
+  // The CPU decides where control goes, and comes first.
+  std::vector<int64_t> types{kDLCPU};
+  for (const DeviceTarget& t : devices) {
+    if (t.type != kDLCPU) types.push_back(t.type);
+  }
+  for (int64_t type : types) {
+    vm::GraphDevice d;
+    d.type = type;
+    out_.program.devices.push_back(d);
+  }
+  placed_ = relay::transform::PlaceModule(mod_, fallback);
+  mod_ = placed_.mod;
+}
+
+int32_t ProgramBuilder::DeviceIndex(int64_t type) const {
+  const auto& devices = out_.program.devices;
+  for (size_t i = 0; i < devices.size(); ++i) {
+    if (devices[i].type == type) return static_cast<int32_t>(i);
+  }
+  if (type < 0) return 0;  // a function
+  throw runtime::ValueError("the program runs on " + relay::DeviceTypeName(type) + ", for which no target is given");
+}
+
+vm::Entry ProgramBuilder::EntryOf(const std::string& name, int32_t index, const Function& f) const {
+  vm::Entry e{name, index, {}, {}, {}};
+  if (several()) {
+    const auto where = f->GetAttr<Array<runtime::Any>>(relay::transform::kParamDevices, Array<runtime::Any>());
+    for (size_t i = 0; i < f->params.size(); ++i) {
+      const bool known = i < where.size() && where[static_cast<int64_t>(i)].Is<int64_t>();
+      e.devices.push_back(known ? DeviceIndex(where[static_cast<int64_t>(i)].As<int64_t>()) : -1);
+    }
+  }
   for (const Var& p : f->params) e.inputs.push_back(InfoOf(p->name_hint().str(), TypeOf(p)));
   // Results, tuples flattened as an executor does it.
   auto names = f->GetAttr<Array<String>>("output_names", Array<String>());
@@ -50,8 +86,6 @@ vm::Entry EntryOf(const std::string& name, int32_t index, const Function& f) {
   return e;
 }
 
-}  // namespace
-
 int32_t ProgramBuilder::Reserve(const std::string& name) {
   out_.program.functions.push_back({name, 0, 0, {}});
   return static_cast<int32_t>(out_.program.functions.size()) - 1;
@@ -61,15 +95,16 @@ VmProgram ProgramBuilder::Build() {
   for (const auto& [var, func] : mod_->functions) {
     const auto* f = func.as<FunctionNode>();
     if (!f || f->HasNonzeroAttr(attr::kPrimitive)) continue;
+    auto alias = std::make_shared<PointerMap<Expr>>();
     for (const relay::ExprNode* n : relay::PostOrderNodes(GetRef<Expr>(f))) {
       if (n->IsInstance<LetNode>()) {
         const auto* l = static_cast<const LetNode*>(n);
-        alias_[l->var.get()] = l->value;
+        (*alias)[l->var.get()] = l->value;
       }
     }
     const int32_t index = Reserve(var->name_hint.str());
     globals_[var->name_hint.str()] = index;
-    queue_.push_back({var->name_hint.str(), GetRef<Function>(f), {}, index, nullptr});
+    queue_.push_back({var->name_hint.str(), GetRef<Function>(f), {}, index, nullptr, alias});
     if (f->type_params.empty()) {
       out_.program.entries.push_back(EntryOf(var->name_hint.str(), index, GetRef<Function>(f)));
     }
@@ -138,12 +173,14 @@ int32_t ProgramBuilder::OpFunction(const Op& op) {
   return index = static_cast<int32_t>(out_.program.functions.size()) - 1;
 }
 
-int32_t ProgramBuilder::Constant(const NDArray& value) {
+int32_t ProgramBuilder::Constant(const NDArray& value, int32_t device) {
   auto& all = out_.program.constants;
+  auto& devices = out_.program.constant_devices;
   for (size_t i = all.size() > 64 ? all.size() - 64 : 0; i < all.size(); ++i) {
-    if (all[i].same_as(value)) return static_cast<int32_t>(i);
+    if (all[i].same_as(value) && (!several() || devices[i] == device)) return static_cast<int32_t>(i);
   }
   all.push_back(value);
+  if (several()) devices.push_back(device);
   return static_cast<int32_t>(all.size()) - 1;
 }
 
@@ -158,13 +195,14 @@ int32_t ProgramBuilder::View(const TensorType& type) {
   return static_cast<int32_t>(out_.program.views.size()) - 1;
 }
 
-int32_t ProgramBuilder::PackedOf(const Function& f, const std::string& name) {
+int32_t ProgramBuilder::PackedOf(const Function& f, const std::string& name, int32_t device) {
+  auto& packed = out_.program.packed;
   auto& same_hash = packed_[StructuralHash(f)];
   for (auto& [known, slot] : same_hash) {
-    if (StructuralEqual(known, f)) return slot;
+    if (packed[static_cast<size_t>(slot)].device == device && StructuralEqual(known, f)) return slot;
   }
-  const auto slot = static_cast<int32_t>(out_.program.packed.size());
-  out_.program.packed.push_back({name, SaveHostFunction(f), MakeHostFunction(f)});
+  const auto slot = static_cast<int32_t>(packed.size());
+  packed.push_back({name, SaveHostFunction(f), MakeHostFunction(f), device});
   same_hash.push_back({f, slot});
   return slot;
 }
@@ -177,7 +215,7 @@ int32_t ProgramBuilder::Packed(const CallNode* call) {
       const auto* op = c ? c->op.as<OpNode>() : nullptr;
       if (op && name.size() < 80) name += (name.empty() ? "" : " + ") + op->name.str();
     }
-    return PackedOf(GetRef<Function>(f), name);
+    return PackedOf(GetRef<Function>(f), name, DeviceOf(call));
   }
   const auto op = Downcast<Op>(call->op);
   Array<Var> params;
@@ -186,13 +224,14 @@ int32_t ProgramBuilder::Packed(const CallNode* call) {
     params.push_back(Var("x" + std::to_string(i), Type()));
     args.push_back(params.back());
   }
-  return PackedOf(Function(params, relay::Call(op, args, call->attrs, Array<Type>()), Type()), op->name.str());
+  return PackedOf(Function(params, relay::Call(op, args, call->attrs, Array<Type>()), Type()), op->name.str(),
+                  DeviceOf(call));
 }
 
-int32_t ProgramBuilder::Kernel(const Function& graph) {
+int32_t ProgramBuilder::Kernel(const Function& graph, int32_t device) {
   const auto index = static_cast<int32_t>(out_.graphs.size());
   const std::string symbol = "baton_region_" + std::to_string(index);
-  vm::Kernel k{symbol, {}, {}, 0};
+  vm::Kernel k{symbol, {}, {}, 0, device, {}};
   for (const Var& p : graph->params) k.inputs.push_back(InfoOf(p->name_hint().str(), TypeOf(p)));
   std::vector<TensorType> outputs;
   FlattenType(graph->body->checked_type(), &outputs);
@@ -202,6 +241,8 @@ int32_t ProgramBuilder::Kernel(const Function& graph) {
   return index;
 }
 
-VmProgram TranslateToVm(const IRModule& mod) { return ProgramBuilder(PlacePrimitives(mod)).Build(); }
+VmProgram TranslateToVm(const IRModule& mod, const std::vector<DeviceTarget>& devices, int64_t fallback) {
+  return ProgramBuilder(PlacePrimitives(mod), devices, fallback).Build();
+}
 
 }  // namespace baton::driver

@@ -71,7 +71,7 @@ bool KernelCall(const CallNode* call) {
     const auto& copy = AttrsAs<DeviceCopyAttrs>(call->attrs);
     if (copy.src_dev_type != copy.dst_dev_type) return false;  // not the work of one device
   }
-  if (call->op.same_as(op::on_device) && AttrsAs<OnDeviceAttrs>(call->attrs).device_type > kDLCPU) return false;
+  if (call->op.same_as(op::on_device)) return false;  // says something of its argument, and computes nothing
   if (!call->checked_type_.defined() || !StaticType(Downcast<Type>(call->checked_type_))) return false;
   for (const Expr& a : call->args) {
     if (!a->checked_type_.defined() || !StaticType(Downcast<Type>(a->checked_type_))) return false;

@@ -14,6 +14,7 @@
 #include <baton/relay/op/annotation.h>
 #include <baton/relay/op/make.h>
 #include <baton/relay/transform.h>
+#include <baton/runtime/device_types.h>
 #include <baton/runtime/interrupt.h>
 #include <baton/runtime/registry.h>
 #include <fmt/format.h>
@@ -127,6 +128,7 @@ class ModulePlan {
   GlobalVar Specialise(const GlobalVarNode* var, const Signature& signature);
   DiagnosticList& errors() { return errors_; }
   PlacementReport* report = nullptr;
+  PointerMap<int64_t>* placed = nullptr;  ///< if it is asked for: the device of each expression of the result
 
  private:
   struct Entry {
@@ -231,6 +233,8 @@ class BodyPlan {
   void FunctionOf(const FunctionNode* fn);
   void Edge(const ExprNode* by, const Expr& part, Id want, How how, const char* rule, int index);
   bool Movable(const ExprNode* part);
+  static bool OfOperator(const ExprNode* by);
+  bool Known(int64_t type, const char* what, const ExprNode* by);
 
   Expr Part(const ExprNode* by, const Expr& part, Id want, How how, const char* rule, int index);
   Expr Moved(const ExprNode* by, const Expr& value, int64_t from, int64_t to, const char* rule);
@@ -350,6 +354,14 @@ void BodyPlan::Edge(const ExprNode* by, const Expr& part, Id want, How how, cons
   }
 }
 
+/// Whether there are devices of this type anywhere; an error if not. -1 stands for none.
+bool BodyPlan::Known(int64_t type, const char* what, const ExprNode* by) {
+  if (type == kInvalidDeviceType || runtime::IsDeviceType(type)) return true;
+  mod_->errors().Error(by->span, fmt::format("{} names device type {}, which is no device", what, type), "",
+                       "there are " + runtime::DeviceTypes());
+  return false;
+}
+
 void BodyPlan::CallOf(const CallNode* c) {
   if (!c->op.as<OpNode>()) {
     if (c->op.as<ConstructorNode>()) return;
@@ -369,6 +381,7 @@ void BodyPlan::CallOf(const CallNode* c) {
         d_.Unify(Aux(c), Dom(c), c, "on_device without a device");
         break;
       }
+      if (!Known(attrs.device_type, "on_device", c)) break;
       d_.Set(Aux(c), attrs.device_type, c, "on_device");
       if (attrs.is_fixed) d_.Set(Dom(c), attrs.device_type, c, "on_device");
       break;
@@ -376,11 +389,13 @@ void BodyPlan::CallOf(const CallNode* c) {
     case OpKind::kDeviceCopy: {
       const auto& attrs = AttrsAs<DeviceCopyAttrs>(c->attrs);
       Aux(c) = d_.OfType(TypeOf(c));
+      if (!Known(attrs.src_dev_type, "device_copy", c) || !Known(attrs.dst_dev_type, "device_copy", c)) break;
       if (attrs.src_dev_type != kInvalidDeviceType) d_.Set(Aux(c), attrs.src_dev_type, c, "device_copy");
       if (attrs.dst_dev_type != kInvalidDeviceType) d_.Set(Dom(c), attrs.dst_dev_type, c, "device_copy");
       break;
     }
     case OpKind::kAllocStorage:
+      if (!Known(AttrsAs<AllocStorageAttrs>(c->attrs).device_type, "memory.alloc_storage", c)) break;
       d_.Set(Dom(c), AttrsAs<AllocStorageAttrs>(c->attrs).device_type, c, "memory.alloc_storage");
       break;
     default:
@@ -403,7 +418,8 @@ void BodyPlan::FunctionOf(const FunctionNode* fn) {
   // What an earlier run has written down.
   auto set = [&](Id id, const Any& devices, auto&& self) -> void {
     if (!DeviceDomains::IsFunction(id)) {
-      if (devices.type_code() == kBatonInt) d_.Set(id, devices.As<int64_t>(), fn, "attribute of the function");
+      if (devices.type_code() == kBatonInt && Known(devices.As<int64_t>(), "an attribute of the function", fn))
+        d_.Set(id, devices.As<int64_t>(), fn, "attribute of the function");
     } else if (devices.object() && devices.object()->IsInstance<runtime::ArrayObj>()) {
       Array<Any> list = devices.As<Array<Any>>();
       const std::vector<Id> ids = d_.PartsOf(id);
@@ -529,6 +545,10 @@ Expr BodyPlan::Part(const ExprNode* by, const Expr& part, Id want, How how, cons
   const bool fix = how == How::kApart || by->IsInstance<MatchNode>() || by->IsInstance<LetNode>();
   const bool value = index == 0;  // of a let or match: the bodies live where the whole does
   if (!HasDomain(part.get())) {
+    if (mod_->placed && part.as<ConstantNode>() && how != How::kApart && !OfOperator(by)) {
+      const int64_t device = Device(want);
+      return device == kHost || device < 0 ? part : Fixed(part, device);
+    }
     if (!fix || !value || !(part.as<ConstantNode>())) return part;
     const int64_t device = how == How::kApart ? mod_->default_device() : Device(want);
     return device < 0 ? part : Fixed(part, device);
@@ -541,6 +561,13 @@ Expr BodyPlan::Part(const ExprNode* by, const Expr& part, Id want, How how, cons
   if (out.as<VarNode>() || IsFixed(out) || IsUnit(TypeOf(out.get()))) return out;
   if (const auto* c = out.as<CallNode>(); c && c->op.same_as(op::device_copy)) return out;
   return Fixed(out, have);
+}
+
+bool BodyPlan::OfOperator(const ExprNode* by) {
+  const auto* call = by->IsInstance<CallNode>() ? static_cast<const CallNode*>(by) : nullptr;
+  if (!call) return false;
+  const auto* f = call->op.as<FunctionNode>();
+  return call->op.as<OpNode>() || (f && f->HasNonzeroAttr(attr::kPrimitive));
 }
 
 Any BodyPlan::DevicesOf(Id id) {
@@ -694,6 +721,11 @@ Function BodyPlan::Rewrite(const Function& func, const std::string& name) {
     if (HasDomain(n)) made_[n] = IsAtom(n) ? GetRef<Expr>(n) : Rebuild(n);
   }
   if (mod_->report) Say(name);
+  if (mod_->placed) {
+    for (const ExprNode* n : orders_[0]) {
+      if (HasDomain(n)) (*mod_->placed)[made_.Find(n)->get()] = Device(Dom(n));
+    }
+  }
   return Downcast<Function>(*made_.Find(func.get()));
 }
 
@@ -872,7 +904,19 @@ IRModule ModulePlan::Run() {
 IRModule PlanModuleDevices(const IRModule& mod, int64_t default_device, PlacementReport* report) {
   if (default_device <= 0)
     throw CompileError(fmt::format("the default device has type {}, must be positive", default_device));
+  if (!runtime::IsDeviceType(default_device)) {
+    throw CompileError(fmt::format("the default device has type {}, which is no device; there are {}", default_device,
+                                   runtime::DeviceTypes()));
+  }
   return ModulePlan(mod, default_device, report).Run();
+}
+
+PlacedModule PlaceModule(const IRModule& planned, int64_t default_device) {
+  PlacedModule out;
+  ModulePlan plan(planned, default_device, nullptr);
+  plan.placed = &out.device;
+  out.mod = plan.Run();
+  return out;
 }
 
 BATON_REGISTER_PASS_CONFIG_OPTION(

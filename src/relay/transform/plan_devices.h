@@ -3,6 +3,7 @@
 #pragma once
 
 #include <baton/relay/expr.h>
+#include <baton/support/pointer_map.h>
 
 #include <string>
 #include <vector>
@@ -33,5 +34,13 @@ struct PlacementReport {
 
 /// Plans a typed module; `report` may be null.
 IRModule PlanModuleDevices(const IRModule& mod, int64_t default_device, PlacementReport* report);
+
+/// A planned module with the device of each of its expressions that has one. Constants that are wanted elsewhere than
+/// on the host, and not by an operator, say so by an annotation.
+struct PlacedModule {
+  IRModule mod;
+  PointerMap<int64_t> device;
+};
+PlacedModule PlaceModule(const IRModule& planned, int64_t default_device);
 
 }  // namespace baton::relay::transform

@@ -119,6 +119,27 @@ def test_in_a_directory_it_is_named_by_pass_and_content(tmp_path, monkeypatch):
     assert [p.name[:10] for p in (tmp_path / "all").iterdir()]
 
 
+def test_programs_for_several_devices(tmp_path):
+    """What fails outside of passes is kept as an entry with a target for each device."""
+    mod = relay.fromtext('#[version = "0.0.5"]\ndef @main(%x: Tensor[(2), float32]) { on_device(add(%x, %x), device_type=2) }')
+    path = tmp_path / "f.capsule"
+    with pytest.raises(ValueError, match="the program runs on cuda") as seen, tvm.Capsule(path):
+        tvm.relay.build(mod, target={"cpu": "llvm", "ext_dev": "llvm"})
+    assert f"capsule: {path}" in seen.value.capsule_note
+    file = capsule.load(str(path))
+    assert file.stage == "entry" and file.entry == "driver.CompileForDevices"
+    assert json.loads(file.target) == {"cpu(0)": "llvm", "ext_dev(0)": "llvm"} and "device_type=2" in file.ir
+    assert capsule.replay(str(path)).reproduced
+    # What fails behind the passes starts from what they made.
+    fused = relay.transform.InferType()(relay.fromtext('#[version = "0.0.5"]\ndef @main(%x: Tensor[(4), float32]) {\n'
+                                                       "  %0 = fn (%p: Tensor[(4), float32], Primitive=1) { argsort(%p, axis=0) };\n  %0(%x)\n}"))
+    llvm = tvm.target.Target("llvm")
+    with pytest.raises(tvm.Error, match="no lowering for an operator"), tvm.Capsule(tmp_path / "g.capsule"):
+        get_global_func("driver.GenerateForDevices")(fused, {"cpu": llvm, "ext_dev": llvm})
+    again = capsule.load(str(tmp_path / "g.capsule"))
+    assert again.entry == "driver.GenerateForDevices" and capsule.replay(again).reproduced
+
+
 def _fail_with(mod):
     """A pass at the top of this module, which is imported by its path."""
     raise RuntimeError("seen")

@@ -30,9 +30,9 @@ def library(tmp_path_factory):
     return path
 
 
-def _error(code, library, **environment):
+def _error(code, library, before="", **environment):
     """Kind and text of the error that ends a program."""
-    code = f"{_HEAD}\ntry:\n" + "".join(f"    {line}\n" for line in code.splitlines()) + "except Exception as e:\n    print(type(e).__name__, e)\n"
+    code = f"{_HEAD}{before}\ntry:\n" + "".join(f"    {line}\n" for line in code.splitlines()) + "except Exception as e:\n    print(type(e).__name__, e)\n"
     env = {**os.environ, "BATON_OPENCL_LIBRARY": str(library), **environment}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env, check=False)
     assert done.returncode == 0, done.stderr
@@ -74,6 +74,35 @@ def test_a_device_that_goes_away(library, after):  # issue: devices that go away
     said = _error(code, library, FAKE_GONE_AFTER=str(after))
     assert said.startswith("RuntimeError the device opencl(0) has gone away or no longer answers (CL_DEVICE_NOT_AVAILABLE when "), said
     assert "start the program again, or compile for cpu" in said
+
+
+_BRANCH = """
+from baton.runtime.vm import Executable, VirtualMachine
+n = relay.var("n", shape=(), dtype="int32")
+e = relay.If(relay.less(n, relay.const(2)), relay.on_device(relay.exp(x), "opencl"), x)
+def program():
+    return relay.vm.compile(baton.IRModule.from_expr(relay.Function([n, x], e)), target={"cpu": "llvm", "opencl": "opencl"})
+v = np.int32(0), np.ones(4, "float32")
+"""
+
+
+def test_a_program_for_a_device_that_is_not_there(library, tmp_path):
+    """It can be compiled, saved and loaded there; to run it takes the device."""
+    path = str(tmp_path / "p.so")
+    said = _error(f"program().export_library({path!r}); VirtualMachine(Executable.load_exec({path!r}), [baton.cpu(), d])", library,
+                  before=_BRANCH, FAKE_DEVICES="0")
+    assert said.startswith("RuntimeError the program was compiled for cpu and opencl: device `opencl(0)` does not exist on this machine: ")
+    assert "offers no device" in said
+    said = _error(f"VirtualMachine(Executable.load_exec({path!r}), [baton.cpu(), d]); print('good')", tmp_path / "none.so", before=_BRANCH)
+    assert "compiled for cpu and opencl: device `opencl(0)` does not exist on this machine: there is no OpenCL library" in said
+    assert _error(f"VirtualMachine(Executable.load_exec({path!r}), [baton.cpu(), d]).invoke('main', *v); print('good')", library,
+                  before=_BRANCH) == "good"
+
+
+@pytest.mark.parametrize("after", [1, 2, 3])
+def test_a_device_that_goes_away_from_a_program(library, after):  # issue: devices that go away
+    said = _error("VirtualMachine(program(), [baton.cpu(), d]).invoke('main', *v).numpy()", library, before=_BRANCH, FAKE_GONE_AFTER=str(after))
+    assert said.startswith("RuntimeError the device opencl(0) has gone away or no longer answers (CL_DEVICE_NOT_AVAILABLE when "), said
 
 
 def test_a_device_that_is_gone_at_once(library):

@@ -201,8 +201,7 @@ def test_what_is_refused():
     with pytest.raises(ValueError, match="runs on cuda, for which no target is given"):
         relay.build(elsewhere, target="opencl")
     branch = relay.parse(_HEAD + f"def @main(%c: bool, {_XYZ}) {{ if (%c) {{ add(%x, %y) }} else {{ %z }} }}")
-    with pytest.raises(tvm.error.UnsupportedError, match="a program that runs on opencl is a row of operators with known shapes"):
-        relay.build(branch, target="opencl")
+    assert relay.build(branch, target="opencl").type_key == "vm"
 
 
 def test_a_model_on_another_device_than_it_was_compiled_for():

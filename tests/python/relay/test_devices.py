@@ -222,6 +222,44 @@ def test_annotation_without_a_device():  # DV-023
         _plan(_main("on_device(%x, is_fixed=True)"))
 
 
+def test_devices_that_there_are_not():
+    """Kinds that nobody knows, wherever they are named: each with its place and what there is."""
+    for body in ("on_device(%x, device_type=99)", "device_copy(%x, src_dev_type=1, dst_dev_type=99)"):
+        with pytest.raises(tvm.error.CompileError, match=r"R1\] `.*_type` is 99, which is no device; there are 1 \(cpu\), 2 \(cuda\)") as caught:
+            _typed(f"def @main(%x: {_T}) {{\n  {body}\n}}")
+        assert ":3:3: error:" in str(caught.value)
+    with pytest.raises(tvm.error.CompileError, match="the default device has type 99, which is no device; there are 1 "):
+        relay.transform.PlanDevices(99)(_typed(_main("%x")))
+    with tvm.transform.PassContext(config={"relay.fallback_device_type": 99}), pytest.raises(tvm.error.CompileError, match="has type 99"):
+        tvm.transform.parse_pipeline("PlanDevices")(_typed(_main("%x")))
+    planned = _typed(f"def @main(%x: {_T}, param_device_types=[99], result_device_type=1) {{\n  negative(%x)\n}}")
+    with pytest.raises(tvm.error.CompileError, match="an attribute of the function names device type 99, which is no device") as caught:
+        relay.transform.PlanDevices()(planned)
+    assert ":2:1: error:" in str(caught.value) and "help: there are 1 (cpu)" in str(caught.value)
+    with pytest.raises(tvm.error.CompileError, match="device type 99 is no device"):
+        relay.build(planned, target="llvm")
+
+
+@pytest.mark.parametrize("target", ["llvm", {"cpu": "llvm", "ext_dev": "llvm"}])
+def test_devices_without_a_target(target):
+    """All at once, each where it is named first."""
+    mod = relay.parse(_HEAD + f"def @main({_XYZ}) {{\n  let %a = on_device(add(%x, %y), device_type=2);\n"
+                      "  add(device_copy(%a, src_dev_type=2, dst_dev_type=7), on_device(%z, device_type=2))\n}")
+    with pytest.raises(ValueError, match="the program runs on cuda, for which no target is given; give one: {\"cuda\": \"llvm\"}") as caught:
+        relay.build(mod, target=target)
+    text = str(caught.value)
+    assert ":3:12: error: the program runs on cuda" in text and ":4:7: error: the program runs on vulkan" in text
+    assert text.count("error:") == 2
+
+
+def test_annotations_of_one_device_cost_nothing():
+    """They stand in the way of nothing where there is but one device."""
+    text = "on_device((add(on_device(multiply(%x, %y), device_type=1, is_fixed=True), on_device(%z)), %x), device_type=1)"
+    lib = relay.build(relay.parse(_HEAD + _main(text)), target="llvm")
+    assert lib.type_key == "aot" and "on_device" not in lib.get_source("relay")
+    assert lib.get_source("relay").count("Primitive=1") == 1
+
+
 def test_nested_annotations():  # DV-024
     mod = _plan(_main("on_device(on_device(negative(%x), device_type=1), device_type=2)"), "cuda")
     assert _copies(mod) == [(1, 2)]

@@ -340,6 +340,18 @@ def test_graph_executor_functions(compiled):
     assert model.get_num_inputs() == 2 and model.get_num_outputs() == 1
 
 
+def test_functions_that_bind_the_same_variable():
+    """As LambdaLift makes them of a value that a function and a closure in it share."""
+    x, v = relay.var("x", shape=(2,)), relay.var("v", shape=(2,))
+    y = relay.var("y", shape=(2,))
+    mod = baton.IRModule()
+    mod["f"] = relay.Function([y], relay.Let(v, relay.exp(y), relay.add(v, v)))
+    mod["main"] = relay.Function([x], relay.Let(v, relay.negative(x), relay.If(relay.less(relay.sum(v), relay.const(0.0)), v, mod.get_global_var("f")(v))))
+    machine = VirtualMachine(relay.vm.compile(mod, target="llvm"), baton.cpu())
+    np.testing.assert_allclose(machine.invoke("main", X * X).numpy(), -X * X)
+    np.testing.assert_allclose(machine.invoke("main", -X * X).numpy(), 2 * np.exp(X * X), rtol=1e-6)
+
+
 @pytest.mark.parametrize("body, want", [
     ("let %f = fn (%p: Tensor[(3), float32], Primitive=1) -> Tensor[(3), float32] { exp(%p) }; let %y = %f(%x); %f(%y)",
      lambda x: np.exp(np.exp(x))),

@@ -51,6 +51,9 @@ test_types = typed(
     Typed("vm.shape_func", "()", primitive, [((2,), "int64")], [((2,), "int64")], is_input=[0]),
 )
 test_rejects = rejects(
+    *[Reject("on_device", "R1", ((2,), "float32"), device_type=d, says=f"`device_type` is {d}") for d in (0, 99, -2)],
+    Reject("device_copy", "R1", ((2,), "float32"), src_dev_type=99, dst_dev_type=1, says="`src_dev_type` is 99"),
+    Reject("device_copy", "R1", ((2,), "float32"), src_dev_type=1, dst_dev_type=0, says="`dst_dev_type` is 0"),
     Reject("memory.alloc_storage", "R1", ((), "float32"), N), Reject("memory.alloc_storage", "R1", N, ((1,), "int64")),
     Reject("memory.alloc_tensor", "R1", A, N, ((2,), "int64")), Reject("memory.alloc_tensor", "R2", storage, ((1,), "int64"), ((2,), "int64")),
     Reject("memory.alloc_tensor", "R2", storage, N, ((2,), "float32")), Reject("memory.alloc_tensor", "R2", storage, N, ((2, 1), "int64")),

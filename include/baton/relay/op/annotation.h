@@ -15,7 +15,8 @@ struct OnDeviceAttrs : AttrsNode<OnDeviceAttrs> {
   bool is_fixed = false;
   static constexpr void Describe(auto& d) {
     d(F<&OnDeviceAttrs::device_type>,
-      "Device that the argument runs on, as DLPack numbers them: 1 CPU, 2 CUDA. -1: not said.");
+      "Device that the argument runs on, as DLPack numbers them: 1 CPU, 2 CUDA. -1: not said. R1: a number of a "
+      "device.");
     d(F<&OnDeviceAttrs::is_fixed>,
       "Whether the annotation itself stands on that device, so that nothing is copied for it.");
   }
@@ -25,8 +26,8 @@ struct DeviceCopyAttrs : AttrsNode<DeviceCopyAttrs> {
   int64_t src_dev_type = kInvalidDeviceType;
   int64_t dst_dev_type = kInvalidDeviceType;
   static constexpr void Describe(auto& d) {
-    d(F<&DeviceCopyAttrs::src_dev_type>, "Device of the argument.");
-    d(F<&DeviceCopyAttrs::dst_dev_type>, "Device of the result.");
+    d(F<&DeviceCopyAttrs::src_dev_type>, "Device of the argument, or -1. R1: a number of a device.");
+    d(F<&DeviceCopyAttrs::dst_dev_type>, "Device of the result, or -1. R1: a number of a device.");
   }
 };
 /// Attributes of annotation.compiler_begin and annotation.compiler_end.

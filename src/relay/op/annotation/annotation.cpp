@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Annotations: their value is that of their argument.
 #include <baton/relay/op/annotation.h>
+#include <baton/runtime/device_types.h>
 #include <baton/topi/elemwise.h>
 
 #include "../common.h"
@@ -12,18 +13,32 @@ bool SameRel(const Array<Type>& types, int num_inputs, const Attrs&, TypeReporte
   reporter.Assign(types[num_inputs], types[0]);
   return true;
 }
+void CheckDevice(const char* op, const char* attr, int64_t type) {
+  if (type == kInvalidDeviceType || runtime::IsDeviceType(type)) return;
+  throw CompileError("[" + std::string(op) + " R1] `" + attr + "` is " + std::to_string(type) +
+                     ", which is no device; there are " + runtime::DeviceTypes());
+}
+bool OnDeviceRel(const Array<Type>& types, int num_inputs, const Attrs& attrs, TypeReporter& reporter) {
+  CheckDevice("on_device", "device_type", AttrsAs<OnDeviceAttrs>(attrs).device_type);
+  return SameRel(types, num_inputs, attrs, reporter);
+}
+bool DeviceCopyRel(const Array<Type>& types, int num_inputs, const Attrs& attrs, TypeReporter& reporter) {
+  CheckDevice("device_copy", "src_dev_type", AttrsAs<DeviceCopyAttrs>(attrs).src_dev_type);
+  CheckDevice("device_copy", "dst_dev_type", AttrsAs<DeviceCopyAttrs>(attrs).dst_dev_type);
+  return SameRel(types, num_inputs, attrs, reporter);
+}
 Tensors LowerSame(const Tensors& in) {
   Tensors out;
   for (const Tensor& t : in) out.push_back(topi::Map(t, [](PrimExpr v) { return v; }, "copy"));
   return out;
 }
-Op Define(const char* name, const char* doc, const char* (*attrs)()) {
+Op Define(const char* name, const char* doc, const char* (*attrs)(), decltype(&SameRel) rel = SameRel) {
   return DefineOp({.name = name,
                    .doc = doc,
                    .inputs = {{"data", "Anything."}},
                    .output = "`data`.",
                    .attrs = attrs,
-                   .type_rel = SameRel,
+                   .type_rel = rel,
                    .lower = LowerSame,
                    .pattern = OpPattern::kOpaque,
                    .fold = Fold::kNever,
@@ -32,8 +47,8 @@ Op Define(const char* name, const char* doc, const char* (*attrs)()) {
 
 }  // namespace
 
-const Op op::on_device = Define("on_device", "data, which runs on a device.", TypeOf<OnDeviceAttrs>);
-const Op op::device_copy = Define("device_copy", "data on another device.", TypeOf<DeviceCopyAttrs>);
+const Op op::on_device = Define("on_device", "data, which runs on a device.", TypeOf<OnDeviceAttrs>, OnDeviceRel);
+const Op op::device_copy = Define("device_copy", "data on another device.", TypeOf<DeviceCopyAttrs>, DeviceCopyRel);
 const Op op::stop_fusion = Define("annotation.stop_fusion", "data, which is not fused with what uses it.", nullptr);
 const Op op::compiler_begin =
     Define("annotation.compiler_begin", "data, where a region of another compiler begins.", TypeOf<CompilerAttrs>);
