@@ -2,10 +2,12 @@
 """The same model gives the same bytes, whatever the process, its threads, addresses, locale, time zone, user and folder are,
 and with no network."""
 
+import json
 import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -43,12 +45,38 @@ def works(*command):
     return shutil.which(command[0]) and subprocess.run([*command, "true"], capture_output=True).returncode == 0
 
 
+OTHER = {"BATON_NUM_THREADS": "7", "LC_ALL": "C.UTF-8", "TZ": "Asia/Tokyo", "HOME": "/nonexistent", "USER": "nobody",
+         "PYTHONHASHSEED": "77", "LANG": "de_DE.UTF-8"}  # fmt: skip
+
+
+@pytest.mark.parametrize("first, count", [(0, 30), pytest.param(1000, 500, marks=pytest.mark.slow)])
+def test_random_programs_give_the_same_everywhere(tmp_path, first, count):
+    """Reliability figure 17: the same program twice, at 1 to 16 threads, with other addresses, locale, folder, user and time zone: the same text
+    and, of every fifth, the same bytes of the artifact."""
+    still = ["setarch", "-R"] if works("setarch", "-R") else []
+    rows = []
+    for name, env, prefix, threads in (("a", {"BATON_NUM_THREADS": "1", "PYTHONHASHSEED": "1"}, [], 1), ("of another name", OTHER, still, 2),
+                                       ("c", {"BATON_NUM_THREADS": "16"}, [], 16)):  # fmt: skip
+        folder = tmp_path / name
+        folder.mkdir()
+        script = Path(__file__).with_name("determinism.py")
+        done = subprocess.run([*prefix, sys.executable, script, str(first), str(count), str(threads)], cwd=folder, env={**os.environ, **env},
+                              capture_output=True, text=True)  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        rows.append(json.loads(done.stdout))
+    assert len(rows[0]) == count
+    for seed, row in rows[0].items():
+        once = (len(row) - 1) // 2
+        assert row[1 : 1 + once] == row[1 + once :], f"program {seed}: the second time is not like the first"
+        assert once == 1 + (int(seed) % 5 == 0) and not any(":" in value for value in row), f"program {seed}: {row}"
+        assert row == rows[1][seed] == rows[2][seed], f"program {seed}: another process gives something else"
+
+
 def test_same_bytes_everywhere(tmp_path):
-    other = {"BATON_NUM_THREADS": "7", "LC_ALL": "C.UTF-8", "TZ": "Asia/Tokyo", "HOME": "/nonexistent", "USER": "nobody"}
-    other |= {"PYTHONHASHSEED": "77", "LANG": "de_DE.UTF-8"}
+    """Reliability figure 17, for a network."""
     before = (["setarch", "-R"] if works("setarch", "-R") else []) + (["unshare", "-n"] if works("unshare", "-n") else [])
     made = []
-    for name, env, prefix in (("a", {"BATON_NUM_THREADS": "1"}, []), ("folder of another name", other, before)):
+    for name, env, prefix in (("a", {"BATON_NUM_THREADS": "1"}, []), ("folder of another name", OTHER, before)):
         folder = tmp_path / name
         folder.mkdir()
         command = [*prefix, sys.executable, "-c", CODE, os.uname().machine]
