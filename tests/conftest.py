@@ -22,7 +22,7 @@ def pytest_addoption(parser):
 def pytest_collect_file(file_path, parent):
     import golden
 
-    if file_path.suffix == ".relay" and golden.is_golden(file_path):
+    if file_path.suffix in (".relay", ".tir") and golden.is_golden(file_path):
         return GoldenFile.from_parent(parent, path=file_path)
     return None
 

@@ -23,6 +23,7 @@ IRModule WithCallers(const IRModule& mod) {
       throw runtime::TypeError("@" + var->name_hint.str() + " is no PrimFunc; a model of Relay is for relay.build");
     }
     tir::PrimFunc f = Downcast<tir::PrimFunc>(func);
+    if (f->GetAttr<tir::PrimFunc>(tir::attr::kPackedOf).defined()) continue;  // of MakePackedAPI: made anew here
     tir::VerifyWellFormed(f);
     tir::PackedApi api = tir::MakePackedApi(var, f);
     // The name that the user gives is that of the description; the code itself is called otherwise, or a function

@@ -323,7 +323,7 @@ std::vector<std::string> PassNames() {
       std::string_view name = std::string_view(n).substr(prefix.size());
       // Registered beside the passes: scopes, makers of passes, functions over expressions.
       bool pass = !name.empty() && name[0] >= 'A' && name[0] <= 'Z' && name.find('.') == std::string_view::npos &&
-                  !name.starts_with("Make") && !name.starts_with("Create") && !name.ends_with("PassContext") &&
+                  name != "MakeFunctionPass" && !name.starts_with("Create") && !name.ends_with("PassContext") &&
                   !name.ends_with("Expr") && !name.ends_with("Local") && name != "RunPass";
       if (pass) out.push_back((prefix[0] == 't' ? "tir." : "") + std::string(name));
     }

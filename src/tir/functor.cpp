@@ -541,20 +541,19 @@ bool UsesVar(const Stmt& s, const VarNode* var) {
   f.VisitStmt(s);
   return f.found;
 }
+bool CallHasSideEffect(const CallNode* call) {
+  const auto* op = call->op.as<OpNode>();
+  if (!op) return true;
+  std::string_view n = op->name.view();
+  return n == "tir.masked_store" || n.substr(0, 9) == "tir.call_" || n.substr(0, 8) == "tir.amx_" ||
+         n == "tir.prefetch";
+}
 bool HasSideEffect(const PrimExpr& e) {
   struct Finder : ExprVisitor {
     bool found = false;
     using ExprVisitor::VisitExpr_;
     void VisitExpr_(const CallNode* op) final {
-      const auto* o = op->op.as<OpNode>();
-      if (!o) {
-        found = true;
-      } else {
-        std::string_view n = o->name.view();
-        if (n == "tir.masked_store" || n.substr(0, 9) == "tir.call_" || n.substr(0, 8) == "tir.amx_" ||
-            n == "tir.prefetch")
-          found = true;
-      }
+      found = found || CallHasSideEffect(op);
       ExprVisitor::VisitExpr_(op);
     }
   } f;

@@ -48,6 +48,12 @@ class Printer : public ExprFunctor<void(const PrimExpr&, int)>, public StmtFunct
       Expr(a[i]);
     }
   }
+  /// Its data variable, where that is of this buffer alone, is called after it.
+  std::string NameOf(const Buffer& b) {
+    std::string name = NameOf(b.get(), b->name);
+    names_.emplace(b->data.get(), name + ".data");
+    return name;
+  }
   void BufferType(const Buffer& b) {
     out += "Buffer[(";
     Join(b->shape);
@@ -65,8 +71,8 @@ class Printer : public ExprFunctor<void(const PrimExpr&, int)>, public StmtFunct
       if (i) out += ", ";
       if (f->buffer_map.count(p)) {
         Buffer b = f->buffer_map.at(p);
-        out += NameOf(b.get(), b->name) + ": ";
-        names_[p.get()] = NameOf(b.get(), b->name);
+        out += NameOf(b) + ": ";
+        names_[p.get()] = NameOf(b);
         BufferType(b);
       } else {
         out += NameOf(p.get(), p->name_hint) + ": " + DataType2String(p->dtype);
@@ -224,7 +230,7 @@ class Printer : public ExprFunctor<void(const PrimExpr&, int)>, public StmtFunct
     out += ')';
   }
   void VisitExpr_(const BufferLoadNode* op, int) final {
-    out += NameOf(op->buffer.get(), op->buffer->name) + "[";
+    out += NameOf(op->buffer) + "[";
     Join(op->indices);
     out += ']';
   }
@@ -315,7 +321,7 @@ class Printer : public ExprFunctor<void(const PrimExpr&, int)>, public StmtFunct
 
   void VisitStmt_(const BufferStoreNode* op) final {
     Pad();
-    out += NameOf(op->buffer.get(), op->buffer->name) + "[";
+    out += NameOf(op->buffer) + "[";
     Join(op->indices);
     out += "] = ";
     Expr(op->value);
@@ -323,7 +329,7 @@ class Printer : public ExprFunctor<void(const PrimExpr&, int)>, public StmtFunct
   }
   void VisitStmt_(const AllocateNode* op) final {
     Pad();
-    out += "allocate " + NameOf(op->buffer.get(), op->buffer->name) + ": ";
+    out += "allocate " + NameOf(op->buffer) + ": ";
     BufferType(op->buffer);
     out += '\n';
     Statement(op->body);
@@ -375,7 +381,14 @@ class Printer : public ExprFunctor<void(const PrimExpr&, int)>, public StmtFunct
   }
   void VisitStmt_(const AttrStmtNode* op) final {
     Pad();
-    out += "attr \"" + op->attr_key.str() + "\" = ";
+    out += "attr \"" + op->attr_key.str() + "\"";
+    if (const Object* about = op->node.get()) {
+      const auto* axis = op->node.as<IterVarNode>();
+      const auto* var = axis ? axis->var.get() : op->node.as<VarNode>();
+      const auto* buffer = op->node.as<BufferNode>();
+      out += " of " + (var ? NameOf(var, var->name_hint) : buffer ? NameOf(buffer, buffer->name) : about->GetTypeKey());
+    }
+    out += " = ";
     Expr(op->value);
     Block(op->body);
   }

@@ -133,6 +133,36 @@ std::string CheckWellFormed(const PrimFunc& func) {
   v.Run(func);
   return v.error;
 }
+std::string CheckSSA(const PrimFunc& func) {
+  struct Finder : StmtExprVisitor {
+    std::unordered_set<const Object*> bound;
+    std::string error;
+    using StmtExprVisitor::VisitExpr_;
+    using StmtExprVisitor::VisitStmt_;
+    void Bind(const Object* v, const String& name) {
+      if (!bound.insert(v).second && error.empty()) error = fmt::format("`{}` is bound at two places", name.str());
+    }
+    void VisitExpr_(const LetNode* op) final {
+      Bind(op->var.get(), op->var->name_hint);
+      StmtExprVisitor::VisitExpr_(op);
+    }
+    void VisitStmt_(const AllocateNode* op) final {
+      Bind(op->buffer->data.get(), op->buffer->name);
+      StmtExprVisitor::VisitStmt_(op);
+    }
+    void VisitStmt_(const ForNode* op) final {
+      Bind(op->loop_var.get(), op->loop_var->name_hint);
+      StmtExprVisitor::VisitStmt_(op);
+    }
+    void VisitStmt_(const LetStmtNode* op) final {
+      Bind(op->var.get(), op->var->name_hint);
+      StmtExprVisitor::VisitStmt_(op);
+    }
+  } finder;
+  for (const Var& p : func->params) finder.Bind(p.get(), p->name_hint);
+  finder.VisitStmt(func->body);
+  return finder.error;
+}
 void VerifyWellFormed(const PrimFunc& func) {
   std::string e = CheckWellFormed(func);
   if (!e.empty()) throw InternalError("PrimFunc is not well formed: " + e + "\n" + AsText(func));

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Golden files: Relay text in, passes, Relay text out.
+"""Golden files: Relay text in, passes, Relay text out; loop programs (`*.tir`) likewise.
 
     // RUN: InferType, FoldConstant
     // CONFIG: {"relay.FuseOps.max_depth": 3}        (optional: options of the pass context)
@@ -23,7 +23,8 @@
     }
 
 Results are compared structurally, so names of variables and layout do not matter. Every program and every result is
-printed and parsed again too, and must come back equal.
+printed and parsed again too, and must come back equal. Loop programs are compared by their text, names and all; an error there
+has a message and no place.
 """
 
 import ast
@@ -117,9 +118,25 @@ def _compiler():
     return passes, ir.structural_equal
 
 
+def _tir():
+    import tir_text
+
+    return tir_text
+
+
+def is_tir(path):
+    """Whether a file holds loop programs."""
+    return Path(path).suffix == ".tir"
+
+
 def parse(path, part):
     """The module of a part. Its lines keep the numbers they have in the file, for errors."""
     first, lines = part
+    if is_tir(path):
+        module = _tir().parse("\n" * (first - 1) + "\n".join(lines) + "\n")
+        if again := _tir().reads_back(module):
+            raise Mismatch(f"the program, printed and parsed again, is another\n{_tir().text(module)}\n{_tir().text(again)}")
+        return module
     text = '#[version = "0.0.5"]' + "\n" * (first - 1) + "\n".join(lines) + "\n"
     passes, equal = _compiler()
     module = passes.parse(text, Path(path).name)
@@ -131,6 +148,11 @@ def _call(name, *args):
     from baton._ffi import get_global_func
 
     return get_global_func(name)(*args)
+
+
+def printed(golden, module):
+    """A module as its file says it."""
+    return _tir().text(module) if is_tir(golden.path) else _compiler()[0].text(module)
 
 
 def check_text(module, what):
@@ -150,6 +172,14 @@ def run(golden, module):
     before = module
     with passes.context(3, golden.config, []):
         for name, options in golden.passes:
+            if is_tir(golden.path):
+                from baton import tir
+
+                before, module = module, getattr(tir.transform, name)(**options)(module)
+                for _, func in module.functions.items():
+                    if not tir.analysis.verify_well_formed(func):
+                        raise Mismatch(f"not well-formed after {name}:\n{func}")
+                continue
             before, module = module, passes.run(passes.make(name, options), module)
             if problems := str(_call("relay.analysis.well_formed_problems", module)):
                 raise Mismatch(f"not well-formed after {name}:\n{problems}\n{passes.text(module)}")
@@ -159,6 +189,12 @@ def run(golden, module):
 def compare(got, want, golden):
     """Raises Mismatch with the difference of the texts unless the modules are equal."""
     passes, equal = _compiler()
+    if is_tir(golden.path):
+        texts = [_tir().text(m).splitlines() for m in (want, got)]
+        if texts[0] != texts[1]:
+            diff = "\n".join(difflib.unified_diff(*texts, "wanted", "got", lineterm=""))
+            raise Mismatch(f"{diff}\naccept with: ./dev bless {golden.path}")
+        return
     if golden.passes and golden.passes[0][0] == "InferType":
         # What either leaves to inference, results of functions and annotations of variables, need not be written.
         got, want = (_call("relay.testing.with_types", m) for m in (got, want))
@@ -177,8 +213,15 @@ def reports(error):
 
 def said(golden, case):
     """[(line, message)] of the errors that the case's program gives; empty if it goes through."""
-    from baton.error import CompileError
+    from baton.error import BatonError, CompileError
 
+    if is_tir(golden.path):
+        try:
+            run(golden, parse(golden.path, case.first))
+        except BatonError as error:  # no place: the first line that says an error is what it is about
+            at = [i for i, line in enumerate(case.first[1]) if _ERROR.search(line)]
+            return [(case.first[0] + (at[0] if at else 0), str(error).strip())]
+        return []
     try:
         run(golden, parse(golden.path, case.first))
     except CompileError as error:
@@ -204,7 +247,8 @@ def check(golden, case):
         return
     module = parse(golden.path, case.first)
     before, after = run(golden, module)
-    check_text(after, "the result")
+    if not is_tir(golden.path):
+        check_text(after, "the result")
     if case.kind == "unchanged":
         if not after.same_as(before):
             compare(after, before, golden)
@@ -213,6 +257,12 @@ def check(golden, case):
         raise Mismatch(f"no expectation: write it after `// {'==' if case.kind == 'same' else '=>'}`, or ./dev bless {golden.path}")
     elif case.kind == "same":
         compare(after, run(golden, parse(golden.path, case.second))[1], golden)
+    elif is_tir(golden.path):
+        # A result may have views, which its text does not say whole.
+        got, want = _tir().text(after).splitlines(), [line for line in case.second[1] if line.strip() and not line.startswith("//")]
+        if [line for line in got if line.strip()] != want:
+            diff = "\n".join(difflib.unified_diff(want, got, "wanted", "got", lineterm=""))
+            raise Mismatch(f"{diff}\naccept with: ./dev bless {golden.path}")
     else:
         compare(after, parse(golden.path, case.second), golden)
 
@@ -236,8 +286,7 @@ def blessed(golden):
                 bare = _ERROR.sub("", line)
                 lines[first - 1 + i] = f"{bare}  // error: {told[first + i]}" if first + i in told else bare
             continue
-        passes, _ = _compiler()
-        text = passes.text(run(golden, parse(golden.path, case.first))[1])
+        text = printed(golden, run(golden, parse(golden.path, case.first))[1])
         result = [line for line in text.strip().splitlines() if not line.startswith("#[version")]
         end = (case.second[0] - 1 + len(case.second[1])) if case.second else first - 1 + len(body)
         start = case.second[0] - 1 if case.second else end

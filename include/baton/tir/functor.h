@@ -201,6 +201,8 @@ BATON_DLL bool ExprDeepEqual(const PrimExpr& a, const PrimExpr& b);
 BATON_DLL size_t ExprHash(const PrimExpr& e);
 BATON_DLL bool UsesVar(const PrimExpr& e, const VarNode* var);
 BATON_DLL bool UsesVar(const Stmt& s, const VarNode* var);
+/// Whether a call has an effect or may fail, its arguments aside.
+BATON_DLL bool CallHasSideEffect(const CallNode* call);
 /// True if evaluating has an effect or may fail (stores, calls of unknown functions).
 BATON_DLL bool HasSideEffect(const PrimExpr& e);
 

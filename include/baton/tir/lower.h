@@ -9,6 +9,9 @@
 
 namespace baton::tir {
 
+/// The function with another body; the very same where it is the body that it has.
+BATON_DLL PrimFunc WithBody(const PrimFunc& f, const Stmt& body);
+
 /// Every buffer becomes one-dimensional; `buffer_map` keeps the shapes of the parameters.
 BATON_DLL PrimFunc FlattenStorage(const PrimFunc& f);
 /// Canonical index arithmetic, branches and loops that cannot run removed.
@@ -44,6 +47,9 @@ struct PackedApi {
 /// Sizes in shapes that are no parameters become parameters at the end; those need not be given in a call. `var` is
 /// what the caller calls. Throws CompileError where a size cannot be read from any argument.
 BATON_DLL PackedApi MakePackedApi(const GlobalVar& var, const PrimFunc& func);
+/// The function on pointers to data, as other code calls it: no buffers are bound to parameters, and sizes in shapes
+/// that are no parameters become parameters at the end.
+BATON_DLL PrimFunc MakeUnpackedApi(const PrimFunc& func);
 /// The symbol of a caller is this and the function's.
 inline constexpr const char* kPackedCallPrefix = "baton_call_";
 

@@ -61,6 +61,39 @@ class LoopPartitionConfig : public Attrs {
   BATON_DEFINE_OBJECT_REF_METHODS(LoopPartitionConfig, Attrs, LoopPartitionConfigNode)
 };
 
+/// Option `tir.HoistIfThenElse` of the context: how far the pass HoistIfThenElse moves conditions.
+struct HoistIfThenElseConfigNode : AttrsNode<HoistIfThenElseConfigNode> {
+  static constexpr const char* _type_key = "tir.transform.HoistIfThenElseConfig";
+  static constexpr const char* _doc =
+      "Option `tir.HoistIfThenElse` of the context: how far the pass HoistIfThenElse moves conditions.";
+  bool support_block_scope_hosting = false;
+  static constexpr void Describe(auto& d) {
+    d(F<&HoistIfThenElseConfigNode::support_block_scope_hosting>,
+      "Conditions move out of marked scopes (tir.AttrStmt) between loops too.");
+  }
+};
+class HoistIfThenElseConfig : public Attrs {
+ public:
+  BATON_DEFINE_OBJECT_REF_METHODS(HoistIfThenElseConfig, Attrs, HoistIfThenElseConfigNode)
+};
+
+/// Option `tir.InjectDoubleBuffer` of the context: how the pass InjectDoubleBuffer writes loops.
+struct InjectDoubleBufferConfigNode : AttrsNode<InjectDoubleBufferConfigNode> {
+  static constexpr const char* _type_key = "tir.transform.InjectDoubleBufferConfig";
+  static constexpr const char* _doc =
+      "Option `tir.InjectDoubleBuffer` of the context: how the pass InjectDoubleBuffer writes loops.";
+  int64_t split_loop = 1;
+  static constexpr void Describe(auto& d) {
+    d(F<&InjectDoubleBufferConfigNode::split_loop>,
+      "Rounds that are written out behind each other, so that with an even number it is known which half each uses.",
+      runtime::AtLeast(0));
+  }
+};
+class InjectDoubleBufferConfig : public Attrs {
+ public:
+  BATON_DEFINE_OBJECT_REF_METHODS(InjectDoubleBufferConfig, Attrs, InjectDoubleBufferConfigNode)
+};
+
 BATON_DLL Pass CreatePrimFuncPass(const TypedPackedFunc<PrimFunc(PrimFunc, IRModule, PassContext)>& pass_func,
                                   int opt_level, String name, Array<String> required);
 

@@ -11,6 +11,12 @@ namespace baton::tir {
 /// What is wrong with the function, or "": every variable and buffer is bound where it is used and bound once, indices
 /// are int64 and as many as dimensions, stored values have the buffer's dtype, loops run over int64.
 BATON_DLL std::string CheckWellFormed(const PrimFunc& func);
+/// What keeps the function from static single assignment, or "": each variable and buffer is bound at one place of the
+/// whole function.
+BATON_DLL std::string CheckSSA(const PrimFunc& func);
+/// Which memory a function for a device touches outside of parallel loops, or "". Its attribute "target", else the
+/// current target, says what it is for; of functions for hosts, and of kernels, nothing is asked.
+BATON_DLL std::string CheckMemory(const PrimFunc& func);
 /// Throws InternalError with the function's text if it is not well formed.
 BATON_DLL void VerifyWellFormed(const PrimFunc& func);
 

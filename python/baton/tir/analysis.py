@@ -9,6 +9,22 @@ def expr_deep_equal(lhs, rhs):
     return bool(get_global_func("tir.analysis.expr_deep_equal")(lhs, rhs))
 
 
+def verify_ssa(func):
+    """Whether each variable and buffer of a function is bound at one place alone."""
+    return bool(get_global_func("tir.analysis.verify_ssa")(func))
+
+
+def verify_memory(func):
+    """Whether a function touches memory only where it may. One for a device (its attribute "target", else the current target) may do so
+    within parallel loops alone, whose rounds are the device's work-items; for a host everything may."""
+    return bool(get_global_func("tir.analysis.verify_memory")(func))
+
+
+def verify_well_formed(func):
+    """Whether everything is bound where it is used, indices are as many as dimensions, and dtypes agree."""
+    return bool(get_global_func("tir.analysis.verify_well_formed")(func))
+
+
 def __getattr__(name):
     func = None if name.startswith("_") else get_global_func("tir.analysis." + name, allow_missing=True)
     if func is None:

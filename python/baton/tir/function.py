@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions of loops."""
 
+from .._ffi import get_global_func
 from ..ir import BaseFunc, make_node
 from . import _ffi_api
 from .buffer import Buffer
@@ -26,4 +27,4 @@ class PrimFunc(BaseFunc, key="tir.PrimFunc"):
 
     def script(self):
         """The text form."""
-        return str(self)
+        return str(get_global_func("tir.AsText")(self))

@@ -25,6 +25,64 @@ def Apply(ftransform):
     return prim_func_pass(lambda func, mod, ctx: ftransform(func), opt_level=0, name="Apply")
 
 
+def Filter(fcond=None):
+    """Keeps the PrimFuncs of which `fcond(func)` is true; without a condition all."""
+    return get_global_func(_PREFIX + "Filter")(fcond)
+
+
+def HoistIfThenElse(variant=None):
+    """A condition that is the same in all rounds of a loop, and is all that the loop does, moves out of it.
+
+    variant: "basic" wants the condition directly within its loops; otherwise bindings and allocations may stand between, and, with the
+    option `{"tir.HoistIfThenElse": {"support_block_scope_hosting": True}}` of the context, marked scopes.
+    """
+    return get_global_func(_PREFIX + "HoistIfThenElse")(variant or "")
+
+
+def LiftAttrScope(attr_key=""):
+    """Marks (AttrStmt) called `attr_key`, all without one, move out of loops that they do not depend on; equal ones behind each other become one."""
+    return get_global_func(_PREFIX + "LiftAttrScope")(attr_key)
+
+
+def MakePackedAPI(num_unpacked_params=-1):
+    """Adds to each function the one that is behind its PackedFunc, called `baton_call_` and the function's name: it takes pointers and
+    numbers, reads sizes from the shapes, checks them and calls. `baton.build` does so by itself."""
+    return get_global_func(_PREFIX + "MakePackedAPI")(num_unpacked_params)
+
+
+def NarrowDataType(target_bits=32):
+    """Integers of 64 bits are computed with `target_bits` (16, 32; 64 changes nothing) where the bounds of loops prove that nothing is
+    lost. Variables of loops and indices stay int64; what is computed between them becomes narrow."""
+    return get_global_func(_PREFIX + "NarrowDataType")(target_bits)
+
+
+def StorageFlatten(cache_line_size=64, create_bound_attribute=False):
+    """Every buffer becomes one-dimensional, in row-major order.
+
+    cache_line_size: bytes that memory is aligned to, at most 64, to which all is aligned. create_bound_attribute: the mark "buffer_bound"
+    around the body says of each parameter how many elements it has.
+    """
+    return get_global_func(_PREFIX + "StorageFlatten")(cache_line_size, create_bound_attribute)
+
+
+def ThreadSync(storage_scope="shared"):
+    """Barriers between threads of a block that share memory of this scope. Loop programs have none, so functions stay as they are; a
+    program with thread axes is an error that says what to use instead."""
+    return get_global_func(_PREFIX + "ThreadSync")(storage_scope)
+
+
+def VectorizeLoop(enable_vectorize=True):
+    """Vectorized loops become vector expressions, conditions masks; without `enable_vectorize` they become plain loops."""
+    return get_global_func(_PREFIX + "VectorizeLoop")(enable_vectorize)
+
+
+def InjectCopyIntrin(pragma_key, fintrin):
+    """Not there: copies have no intrinsics of their own."""
+    from ..error import UnsupportedError
+    raise UnsupportedError(f"InjectCopyIntrin({pragma_key!r}, ...): copies are loops, which the code generators make vector code of; replace "
+                           "one by a call of your own (tir.call_extern) in a pass made by tir.transform.prim_func_pass")
+
+
 def _doc(name):
     return pass_doc(_PREFIX, name)
 

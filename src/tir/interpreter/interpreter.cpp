@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A tree walk that evaluates one lane at a time: a vector expression is asked for each of its lanes.
+#include <baton/runtime/registry.h>
 #include <baton/support/stack.h>
 #include <baton/tir/functor.h>
 #include <baton/tir/interpreter.h>
@@ -49,7 +50,10 @@ class Interpreter {
     }
     for (size_t i = 0; i < args.size(); ++i) {
       const Var& p = f->params[static_cast<int64_t>(i)];
-      if (!f->buffer_map.count(p)) throw UnsupportedError("the interpreter takes functions of buffers alone");
+      if (!f->buffer_map.count(p)) {
+        Number(p, args[i]);
+        continue;
+      }
       const Buffer& b = f->buffer_map.at(p);
       if (!(args[i].dtype() == b->dtype)) {
         throw RuntimeError("buffer `" + b->name.str() + "` is " + DataType2String(b->dtype) + ", the array " +
@@ -57,11 +61,29 @@ class Interpreter {
       }
       memory_[b->data.get()] = {args[i], args[i].numel()};
       memory_[p.get()] = memory_[b->data.get()];
+      // Sizes that are no parameters are what the array has.
+      for (size_t d = 0; d < b->shape.size() && b->shape.size() == args[i].shape().size(); ++d) {
+        const PrimExpr& size = b->shape[static_cast<int64_t>(d)];
+        if (size.as<VarNode>()) vars_.emplace(size.get(), Value{args[i].shape()[d], 0});
+      }
     }
   }
   void Run(const Stmt& s) { Exec(s); }
 
  private:
+  /// A parameter without a buffer: a number, as an array of one, or a pointer to data.
+  void Number(const Var& p, const NDArray& array) {
+    if (p.dtype().is_handle()) {
+      memory_[p.get()] = {array, array.numel()};
+      memory_[p.get()].raw = true;
+      return;
+    }
+    if (array.numel() != 1 || !(array.dtype() == p.dtype())) {
+      throw RuntimeError("parameter `" + p->name_hint.str() + "` is one " + DataType2String(p.dtype()) +
+                         ", got an array of " + std::to_string(array.numel()) + " " + DataType2String(array.dtype()));
+    }
+    vars_[p.get()] = IsFloat(p.dtype()) ? Value{0, array.GetDouble(0)} : Value{array.GetInt(0), 0};
+  }
   void Step() {
     if (max_steps_ && ++steps_ > max_steps_)
       throw RuntimeError("the interpreter's budget of " + std::to_string(max_steps_) + " steps is used up");
@@ -491,5 +513,10 @@ class Interpreter {
 void Interpret(const PrimFunc& func, const std::vector<NDArray>& args, int64_t max_steps) {
   Interpreter(func, args, max_steps).Run(func->body);
 }
+
+/// The same for front ends: the arrays as a list, which the function writes to.
+BATON_REGISTER_GLOBAL("tir.Interpret").set_body_typed([](PrimFunc func, Array<NDArray> args) {
+  Interpret(func, std::vector<NDArray>(args.begin(), args.end()));
+});
 
 }  // namespace baton::tir

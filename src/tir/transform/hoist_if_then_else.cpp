@@ -1,9 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <baton/tir/functor.h>
+#include <baton/tir/lower.h>
 #include <baton/tir/transform.h>
+
+#include <unordered_set>
+#include <vector>
 
 namespace baton::tir {
 namespace {
+
+using transform::HoistIfThenElseConfig;
+using transform::HoistIfThenElseConfigNode;
 
 /// Whether an expression is the same whenever it is evaluated: no memory is read, nothing is done.
 bool IsFixed(const PrimExpr& e) {
@@ -15,43 +22,116 @@ bool IsFixed(const PrimExpr& e) {
 
 class Hoister : public StmtMutator {
  public:
+  /// `basic`: loops that do nothing but ask; otherwise bindings and allocations may stand between.
+  Hoister(bool basic, bool scopes) : basic_(basic), scopes_(scopes) {}
   using StmtMutator::VisitStmt_;
+
   Stmt VisitStmt_(const ForNode* op) final {
-    // Inner loops first, so that a condition climbs as far as it can.
-    Stmt s = StmtMutator::VisitStmt_(op);
-    op = s.as<ForNode>();
-    const auto* branch = op->body.as<IfThenElseNode>();
-    if (!branch || UsesVar(branch->condition, op->loop_var.get()) || !IsFixed(branch->condition)) return s;
-    auto loop = [&](const Stmt& body) {
-      ForNode n = *op;
-      n.body = body;
-      return For(std::move(n));
-    };
+    // The nest of loops around what is asked, as far as it is nothing but a nest.
+    std::vector<Stmt> nest;
+    Stmt s = GetRef<Stmt>(op);
+    while (const Stmt* inner = Inside(s)) {
+      nest.push_back(s);
+      s = *inner;
+    }
+    Stmt leaf = VisitStmt(s);
+    const auto* branch = leaf.as<IfThenElseNode>();
+    size_t top = branch && IsFixed(branch->condition) ? Top(nest, branch->condition) : nest.size();
+    if (top == nest.size()) return Around(nest, 0, nest.size(), leaf);
     IfThenElseNode n;
     n.condition = branch->condition;
-    n.then_case = loop(branch->then_case);
-    if (branch->else_case.defined()) n.else_case = RenewBindings(loop(branch->else_case));
-    return IfThenElse(std::move(n));
+    n.then_case = Around(nest, top, nest.size(), branch->then_case);
+    if (branch->else_case.defined()) n.else_case = RenewBindings(Around(nest, top, nest.size(), branch->else_case));
+    return Around(nest, 0, top, IfThenElse(std::move(n)));
   }
+
+ private:
+  const Stmt* Inside(const Stmt& s) const {
+    if (const auto* f = s.as<ForNode>()) return &f->body;
+    if (basic_) return nullptr;
+    if (const auto* a = s.as<AllocateNode>()) return &a->body;
+    if (const auto* l = s.as<LetStmtNode>(); l && !HasSideEffect(l->value)) return &l->body;
+    if (const auto* a = s.as<AttrStmtNode>(); a && scopes_) return &a->body;
+    return nullptr;
+  }
+  /// Number of the outermost loop that the condition can be asked before; nest.size() if there is none.
+  static size_t Top(const std::vector<Stmt>& nest, const PrimExpr& condition) {
+    std::unordered_set<const Object*> uses;
+    PostOrderVisitExpr(condition, [&](const PrimExpr& e) {
+      if (e.as<VarNode>()) uses.insert(e.get());
+    });
+    size_t top = nest.size();
+    for (size_t i = nest.size(); i-- > 0;) {
+      const Object* bound = nullptr;
+      if (const auto* f = nest[i].as<ForNode>()) bound = f->loop_var.get();
+      if (const auto* l = nest[i].as<LetStmtNode>()) bound = l->var.get();
+      if (const auto* a = nest[i].as<AllocateNode>()) bound = a->buffer->data.get();
+      if (bound && uses.count(bound)) break;
+      if (nest[i].as<ForNode>()) top = i;
+    }
+    return top;
+  }
+  /// The statements `begin` to `end` of a nest around another body.
+  static Stmt Around(const std::vector<Stmt>& nest, size_t begin, size_t end, Stmt body) {
+    for (size_t i = end; i-- > begin;) {
+      if (const auto* f = nest[i].as<ForNode>()) {
+        body = Same(f, body) ? nest[i] : With<For>(f, body);
+      } else if (const auto* a = nest[i].as<AllocateNode>()) {
+        body = Same(a, body) ? nest[i] : With<Allocate>(a, body);
+      } else if (const auto* l = nest[i].as<LetStmtNode>()) {
+        body = Same(l, body) ? nest[i] : With<LetStmt>(l, body);
+      } else if (const auto* t = nest[i].as<AttrStmtNode>()) {
+        body = Same(t, body) ? nest[i] : With<AttrStmt>(t, body);
+      }
+    }
+    return body;
+  }
+  template <class N>
+  static bool Same(const N* op, const Stmt& body) {
+    return op->body.same_as(body);
+  }
+  template <class R, class N>
+  static Stmt With(const N* op, const Stmt& body) {
+    N n = *op;
+    n.body = body;
+    return R(std::move(n));
+  }
+
+  bool basic_, scopes_;
 };
 
 }  // namespace
 
 namespace transform {
-Pass HoistIfThenElse() {
+Pass HoistIfThenElse(String variant) {
+  if (!(variant == "" || variant == "basic")) {
+    throw runtime::ValueError("HoistIfThenElse: variant is \"" + variant.str() +
+                              "\"; it is \"basic\", or nothing for all that the pass can do");
+  }
+  const bool basic = variant == "basic";
   return MakePass<HoistIfThenElse>({
       .doc = "A condition that is the same in all rounds of a loop, and is all that the loop does, moves out of it. "
-             "Sound because it reads no memory, so that it can be asked before the first round.",
+             "Bindings and allocations may stand between the two, but not in the variant \"basic\". Sound because the "
+             "condition reads no memory, so that it can be asked before the first round.",
       .run =
-          [](PrimFunc f, IRModule, PassContext) {
-            Stmt body = Hoister()(f->body);
-            if (body.same_as(f->body)) return f;
-            PrimFunc out = f;
-            out.CopyOnWrite()->body = body;
-            return out;
+          [basic](PrimFunc f, IRModule, PassContext) {
+            auto given = PassContext::Current()->GetConfig<HoistIfThenElseConfig>("tir.HoistIfThenElse");
+            return WithBody(f, Hoister(basic, given.defined() && given->support_block_scope_hosting)(f->body));
           },
   });
 }
-const RegisterPass<HoistIfThenElse> registered_hoist("tir.transform.");
+namespace {
+const bool registered_hoist = [] {
+  baton::transform::RegisterPassGlobal(
+      "tir.transform.HoistIfThenElse", PackedFunc([](runtime::Args a, runtime::RetValue* rv) {
+        *rv = HoistIfThenElse(a.size() > 0 && !a[0].is_null() ? a[0].As<String>() : String(""));
+      }));
+  baton::transform::RegisterPassParams("HoistIfThenElse", {"variant=\"\""});
+  return true;
+}();
+const RegisterNodes<HoistIfThenElseConfigNode> registered_config;
+BATON_REGISTER_PASS_CONFIG_OPTION("tir.HoistIfThenElse", HoistIfThenElseConfig,
+                                  "How far the pass tir.HoistIfThenElse moves conditions.");
+}  // namespace
 }  // namespace transform
 }  // namespace baton::tir

@@ -3,6 +3,7 @@
 #include <baton/tir/functor.h>
 #include <baton/tir/lower.h>
 #include <baton/tir/op.h>
+#include <baton/tir/transform.h>
 
 #include <optional>
 #include <string>
@@ -148,5 +149,76 @@ PackedApi MakePackedApi(const GlobalVar& var, const PrimFunc& func) {
   api.caller = WithAttr(api.caller, attr::kNumRequired, Any(api.num_required));
   return api;
 }
+
+PrimFunc MakeUnpackedApi(const PrimFunc& func) {
+  if (func->buffer_map.empty()) return func;
+  PrimFunc out = WithSizes(func);
+  PrimFuncNode* n = out.CopyOnWrite();
+  Array<Var> params;
+  VarMap handles;
+  for (const Var& p : n->params) {
+    if (n->buffer_map.count(p)) {
+      params.push_back(n->buffer_map.at(p)->data);
+      handles[p.get()] = params.back();
+    } else {
+      params.push_back(p);
+    }
+  }
+  n->params = params;
+  n->buffer_map = Map<Var, Buffer>();
+  n->body = Substitute(n->body, handles);
+  return out;
+}
+
+namespace transform {
+namespace {
+constexpr const char* kCallingConv = "calling_conv";
+constexpr int64_t kPackedConvention = 1;
+}  // namespace
+
+Pass MakePackedAPI(int num_unpacked_params) {
+  if (num_unpacked_params > 0) {
+    throw UnsupportedError("MakePackedAPI: num_unpacked_params is " + std::to_string(num_unpacked_params) +
+                           "; all parameters are packed, or, by MakeUnpackedAPI, none");
+  }
+  return MakePass<MakePackedAPI>({
+      .doc = "Adds to each function the one that is behind its PackedFunc: it takes pointers and numbers, reads sizes "
+             "from the shapes, checks them and calls. baton.build does so by itself.",
+      .run =
+          [](IRModule mod, PassContext) {
+            IRModule out = mod;
+            for (const auto& [var, func] : mod->functions) {
+              const auto* f = func.as<PrimFuncNode>();
+              if (!f || f->GetAttr<PrimFunc>(attr::kPackedOf).defined()) continue;
+              const std::string name = f->GetAttr<String>(baton::attr::kGlobalSymbol, var->name_hint).str();
+              const std::string caller = kPackedCallPrefix + name;
+              if (mod->ContainGlobalVar(caller)) continue;
+              PackedApi api = MakePackedApi(var, GetRef<PrimFunc>(f));
+              if (!api.func.same_as(func)) out.CopyOnWrite()->Update(var, api.func);
+              out.CopyOnWrite()->Add(GlobalVar(String(caller)),
+                                     WithAttr(api.caller, kCallingConv, Any(kPackedConvention)));
+            }
+            return out;
+          },
+  });
+}
+Pass MakeUnpackedAPI() {
+  return MakePass<MakeUnpackedAPI>({
+      .doc = "Functions take pointers to data instead of buffers, and sizes as numbers, as other code calls them.",
+      .run = [](PrimFunc f, IRModule, PassContext) { return MakeUnpackedApi(f); },
+  });
+}
+namespace {
+const RegisterPass<MakeUnpackedAPI> registered_unpacked("tir.transform.");
+const bool registered_packed = [] {
+  baton::transform::RegisterPassGlobal("tir.transform.MakePackedAPI",
+                                       PackedFunc([](runtime::Args a, runtime::RetValue* rv) {
+                                         *rv = MakePackedAPI(a.size() > 0 ? a[0].As<int>() : -1);
+                                       }));
+  baton::transform::RegisterPassParams("MakePackedAPI", {"num_unpacked_params=-1"});
+  return true;
+}();
+}  // namespace
+}  // namespace transform
 
 }  // namespace baton::tir

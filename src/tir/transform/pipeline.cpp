@@ -7,13 +7,16 @@
 
 namespace baton::tir {
 
-PrimFunc SimplifyFunc(const PrimFunc& f) {
-  arith::Analyzer analyzer;
-  Stmt body = arith::SimplifyStmt(f->body, &analyzer);
+PrimFunc WithBody(const PrimFunc& f, const Stmt& body) {
   if (body.same_as(f->body)) return f;
   PrimFunc out = f;
   out.CopyOnWrite()->body = body;
   return out;
+}
+
+PrimFunc SimplifyFunc(const PrimFunc& f) {
+  arith::Analyzer analyzer;
+  return WithBody(f, arith::SimplifyStmt(f->body, &analyzer));
 }
 
 namespace {

@@ -7,6 +7,9 @@
 namespace baton::tir {
 namespace {
 
+constexpr int kAlign = 64;
+constexpr const char* kBound = "buffer_bound";
+
 class Flattener : public StmtExprMutator {
  public:
   using StmtExprMutator::VisitExpr_;
@@ -49,24 +52,60 @@ class Flattener : public StmtExprMutator {
   BufferMap flat_;
 };
 
-}  // namespace
-
-PrimFunc FlattenStorage(const PrimFunc& f) {
-  Stmt body = Flattener()(f->body);
-  if (body.same_as(f->body)) return f;
-  PrimFunc out = f;
-  out.CopyOnWrite()->body = body;
-  return out;
+/// The body under a mark for each parameter, with its number of elements. Those that are marked already stay so.
+Stmt WithBounds(const PrimFunc& f) {
+  Stmt body = f->body;
+  if (const auto* a = body.as<AttrStmtNode>(); a && a->attr_key == kBound) return body;
+  for (size_t i = f->params.size(); i-- > 0;) {
+    const Var& p = f->params[static_cast<int64_t>(i)];
+    if (!f->buffer_map.count(p)) continue;
+    const Buffer& b = f->buffer_map.at(p);
+    PrimExpr size = 1;
+    for (const PrimExpr& d : b->shape) size = size * d;
+    AttrStmtNode n;
+    n.node = b->data, n.attr_key = kBound, n.value = size, n.body = body;
+    body = AttrStmt(std::move(n));
+  }
+  return body;
 }
 
+}  // namespace
+
+PrimFunc FlattenStorage(const PrimFunc& f) { return WithBody(f, Flattener()(f->body)); }
+
 namespace transform {
-Pass StorageFlatten() {
+Pass StorageFlatten(int cache_line_size, bool create_bound_attribute) {
+  if (cache_line_size < 1 || cache_line_size > kAlign || (cache_line_size & (cache_line_size - 1))) {
+    throw runtime::ValueError("StorageFlatten: cache_line_size is " + std::to_string(cache_line_size) +
+                              "; it is a power of 2 up to 64, to which all memory is aligned");
+  }
   return MakePass<StorageFlatten>({
-      .doc = "Every buffer becomes one-dimensional, in row-major order.",
+      .doc = "Every buffer becomes one-dimensional, in row-major order. With create_bound_attribute the mark "
+             "\"buffer_bound\" around the body says of each parameter how many elements it has.",
+      .run =
+          [create_bound_attribute](PrimFunc f, IRModule, PassContext) {
+            PrimFunc flat = FlattenStorage(f);
+            return create_bound_attribute ? WithBody(flat, WithBounds(flat)) : flat;
+          },
+  });
+}
+Pass FlattenBuffer() {
+  return MakePass<FlattenBuffer>({
+      .doc = "Every buffer becomes one-dimensional, in row-major order: what StorageFlatten does.",
       .run = [](PrimFunc f, IRModule, PassContext) { return FlattenStorage(f); },
   });
 }
-const RegisterPass<StorageFlatten> registered_flatten("tir.transform.");
+namespace {
+const RegisterPass<FlattenBuffer> registered_buffer("tir.transform.");
+const bool registered_flatten = [] {
+  baton::transform::RegisterPassGlobal(
+      "tir.transform.StorageFlatten", PackedFunc([](runtime::Args a, runtime::RetValue* rv) {
+        *rv = StorageFlatten(a.size() > 0 ? a[0].As<int>() : kAlign, a.size() > 1 && a[1].As<bool>());
+      }));
+  baton::transform::RegisterPassParams("StorageFlatten", {"cache_line_size=64", "create_bound_attribute=false"});
+  return true;
+}();
+}  // namespace
 }  // namespace transform
 
 }  // namespace baton::tir

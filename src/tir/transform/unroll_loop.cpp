@@ -99,11 +99,8 @@ class Unroller : public StmtMutator {
 PrimFunc UnrollLoops(const PrimFunc& f, int64_t max_auto_steps) {
   using transform::UnrollLoopConfig;
   UnrollLoopConfig given = transform::PassContext::Current()->GetConfig<UnrollLoopConfig>("tir.UnrollLoop");
-  Stmt body = Unroller(max_auto_steps, given.defined() ? *given.get() : transform::UnrollLoopConfigNode())(f->body);
-  if (body.same_as(f->body)) return f;
-  PrimFunc out = f;
-  out.CopyOnWrite()->body = body;
-  return out;
+  return WithBody(
+      f, Unroller(max_auto_steps, given.defined() ? *given.get() : transform::UnrollLoopConfigNode())(f->body));
 }
 
 namespace transform {

@@ -137,6 +137,12 @@ class Vectorizer : public StmtExprMutator {
   Stmt VisitStmt_(const IfThenElseNode* op) final {
     PrimExpr c = VisitExpr(op->condition);
     if (c.dtype().is_scalar()) return StmtExprMutator::VisitStmt_(op);
+    // Asked once: what it reads may be written by what it guards.
+    bool reads = false;
+    PostOrderVisitExpr(c, [&](const PrimExpr& x) { reads = reads || x.as<BufferLoadNode>(); });
+    const PrimExpr asked = c;
+    Var held;
+    if (reads) c = held = Var(String("mask"), c.dtype());
     PrimExpr saved = mask_;
     mask_ = saved.defined() ? saved && c : c;
     Stmt t = VisitStmt(op->then_case), e;
@@ -145,7 +151,11 @@ class Vectorizer : public StmtExprMutator {
       e = VisitStmt(op->else_case);
     }
     mask_ = saved;
-    return SeqStmt::Flatten({t, e});
+    Stmt both = SeqStmt::Flatten({t, e});
+    if (!reads) return both;
+    LetStmtNode n;
+    n.var = held, n.value = asked, n.body = both;
+    return LetStmt(std::move(n));
   }
   Stmt VisitStmt_(const LetStmtNode* op) final {
     PrimExpr v = VisitExpr(op->value);
@@ -194,14 +204,15 @@ class Vectorizer : public StmtExprMutator {
 
 class LoopVectorizer : public StmtMutator {
  public:
+  explicit LoopVectorizer(bool enabled = true) : enabled_(enabled) {}
   using StmtMutator::VisitStmt_;
   Stmt VisitStmt_(const ForNode* op) final {
     Stmt s = StmtMutator::VisitStmt_(op);
     op = s.as<ForNode>();
     if (op->kind != ForKind::kVectorized) return s;
     const int64_t* extent = as_const_int(op->extent);
-    if (extent && *extent == 1) return Substitute(op->body, VarMap{{op->loop_var.get(), op->min}});
-    if (extent && *extent > 1 && *extent <= 1024) {
+    if (enabled_ && extent && *extent == 1) return Substitute(op->body, VarMap{{op->loop_var.get(), op->min}});
+    if (enabled_ && extent && *extent > 1 && *extent <= 1024) {
       try {
         return Vectorizer(op->loop_var, op->min, static_cast<int>(*extent))(op->body);
       } catch (const NoVectorForm&) {
@@ -211,26 +222,35 @@ class LoopVectorizer : public StmtMutator {
     n.kind = ForKind::kSerial;
     return For(std::move(n));
   }
+
+ private:
+  bool enabled_;
 };
 
 }  // namespace
 
-PrimFunc VectorizeLoops(const PrimFunc& f) {
-  Stmt body = LoopVectorizer()(f->body);
-  if (body.same_as(f->body)) return f;
-  PrimFunc out = f;
-  out.CopyOnWrite()->body = body;
-  return out;
-}
+PrimFunc VectorizeLoops(const PrimFunc& f) { return WithBody(f, LoopVectorizer()(f->body)); }
 
 namespace transform {
-Pass VectorizeLoop() {
+Pass VectorizeLoop(bool enable_vectorize) {
   return MakePass<VectorizeLoop>({
-      .doc = "Vectorized loops become vector expressions; conditions become masks.",
-      .run = [](PrimFunc f, IRModule, PassContext) { return VectorizeLoops(f); },
+      .doc =
+          "Vectorized loops become vector expressions; conditions become masks. Without enable_vectorize they become "
+          "loops that run a round after the other.",
+      .run = [enable_vectorize](PrimFunc f, IRModule,
+                                PassContext) { return WithBody(f, LoopVectorizer(enable_vectorize)(f->body)); },
   });
 }
-const RegisterPass<VectorizeLoop> registered_vectorize("tir.transform.");
+namespace {
+const bool registered_vectorize = [] {
+  baton::transform::RegisterPassGlobal("tir.transform.VectorizeLoop",
+                                       PackedFunc([](runtime::Args a, runtime::RetValue* rv) {
+                                         *rv = VectorizeLoop(a.size() > 0 ? a[0].As<bool>() : true);
+                                       }));
+  baton::transform::RegisterPassParams("VectorizeLoop", {"enable_vectorize=true"});
+  return true;
+}();
+}  // namespace
 }  // namespace transform
 
 }  // namespace baton::tir

@@ -111,3 +111,126 @@ def test_rewrite_unsafe_select():
     assert any(isinstance(e, tir.Call) and e.op.name == "tir.if_then_else" for e in seen)
     same(before, after, np.zeros(4, "int64"), np.arange(4))
     assert run(after, np.zeros(4, "int64"), np.arange(5, 9))[0].tolist() == [19, 25, 26, 17]
+
+
+def scaled(shape=("n",)):
+    """A[i] = A[i] * 2 over a size that is no parameter."""
+    n = te.size_var("n")
+    a = tir.decl_buffer((n,), "float32", "A")
+    i = tir.Var("i")
+    return tir.PrimFunc([a], tir.For(i, 0, n, 0, tir.BufferStore(a, a[i] * 2.0, [i])))
+
+
+def test_make_packed_api():
+    before, after = apply("MakePackedAPI", scaled())
+    assert sorted(v.name_hint for v in after.get_global_vars()) == ["baton_call_f", "f"]
+    assert after["baton_call_f"].attrs["calling_conv"] == 1 and len(after["f"].params) == 2
+    same(before, after, np.arange(5, dtype="float32"))
+    again = tir.transform.MakePackedAPI()(after)
+    assert again.same_as(after)
+    with pytest.raises(baton.error.UnsupportedError, match="num_unpacked_params is 2; all parameters are packed"):
+        tir.transform.MakePackedAPI(2)
+
+
+def test_make_unpacked_api():
+    _, after = apply("MakeUnpackedAPI", scaled())
+    func = after["f"]
+    assert [str(p.dtype) for p in func.params] == ["handle", "int64"] and len(func.buffer_map) == 0
+    assert tir.analysis.verify_well_formed(func)
+
+
+def test_verify_memory():
+    """Of a device's function only what is in parallel loops touches memory."""
+    device = baton.target.Target("opencl")
+    for kind, legal in ((0, False), (1, True)):
+        a, i = tir.decl_buffer((4,), "float32", "A"), tir.Var("i")
+        func = tir.PrimFunc([a], tir.For(i, 0, 4, kind, tir.BufferStore(a, a[i] * 2.0, [i])))
+        assert tir.analysis.verify_memory(func)
+        on_device = func.with_attr("target", device)
+        assert tir.analysis.verify_memory(on_device) == legal
+        with device:
+            assert tir.analysis.verify_memory(func) == legal
+        assert tir.analysis.verify_memory(on_device.with_attr("calling_conv", 2)), "a kernel already"
+        if not legal:
+            with pytest.raises(baton.error.CompileError, match="`f`: buffer `A` is (read|written) outside of parallel loops; mark a loop"):
+                tir.transform.VerifyMemory()(module(on_device))
+        else:
+            mod = module(on_device)
+            assert tir.transform.VerifyMemory()(mod).same_as(mod)
+
+
+def test_verify_ssa():
+    a, i = tir.decl_buffer((4,), "float32", "A"), tir.Var("i")
+    loop = tir.For(i, 0, 4, 0, tir.BufferStore(a, a[i] * 2.0, [i]))
+    assert tir.analysis.verify_ssa(tir.PrimFunc([a], loop))
+    twice = tir.PrimFunc([a], tir.SeqStmt([loop, loop]))
+    assert not tir.analysis.verify_ssa(twice) and tir.analysis.verify_well_formed(twice)
+    k = tir.Var("k")
+    assert not tir.analysis.verify_ssa(tir.PrimFunc([a], tir.SeqStmt([tir.LetStmt(k, tir.const(1), loop), tir.LetStmt(k, tir.const(2), tir.Evaluate(k))])))
+
+
+def test_instrument_bound_checkers():
+    a, i, n = tir.decl_buffer((4,), "float32", "A"), tir.Var("i"), tir.Var("n")
+    func = tir.PrimFunc([a, n], tir.For(i, 0, n, 0, tir.BufferStore(a, a[i] * 2.0, [i])))
+    before, after = apply("InstrumentBoundCheckers", func)
+    same(before, after, np.arange(4, dtype="float32"), 4)
+    with pytest.raises(baton.TVMError, match="an index leaves buffer `A`"):
+        run(after, np.arange(4, dtype="float32"), 5)
+    asserts = []
+    tir.stmt_functor.post_order_visit(tir.transform.SkipAssert()(after)["f"].body, lambda s: asserts.append(isinstance(s, tir.AssertStmt)))
+    assert not any(asserts)
+
+
+def test_filter():
+    mod = baton.IRModule({"f": scaled().with_attr("global_symbol", "f"), "g": scaled().with_attr("global_symbol", "g")})
+    out = tir.transform.Filter(lambda func: func.attrs["global_symbol"] == "g")(mod)
+    assert [v.name_hint for v in out.get_global_vars()] == ["g"] and len(mod) == 2
+
+
+def test_double_buffers_compile():
+    """The documented use: built by tir.ir_builder, filled under the mark, used behind it."""
+    ib = tir.ir_builder.create()
+    n = te.size_var("n")
+    a, c = ib.pointer("float32", "A"), ib.pointer("float32", "C")
+    with ib.for_range(0, n) as i:
+        b = ib.allocate("float32", 4, name="B")
+        with ib.new_scope():
+            ib.scope_attr(b.asobject(), "double_buffer_scope", 1)
+            with ib.for_range(0, 4) as j:
+                b[j] = a[i * 4 + j]
+        with ib.for_range(0, 4) as j:
+            c[i * 4 + j] = b[j] + 1.0
+    func = tir.PrimFunc([a.buffer, c.buffer, n], ib.get())
+    for split in (1, 2, 3):
+        before, after = apply("InjectDoubleBuffer", func, {"tir.InjectDoubleBuffer": {"split_loop": split}})
+        body = after["f"].body
+        assert isinstance(body, tir.Allocate) and int(body.buffer.shape[0]) == 8
+        for rounds in (0, 1, 2, 5):
+            same(before, after, np.arange(20, dtype="float32"), np.zeros(20, "float32"), rounds)
+
+
+@pytest.mark.parametrize("make, message", [
+    (lambda: tir.transform.NarrowDataType(24), "target_bits is 24; it is 16, 32 or 64"),
+    (lambda: tir.transform.HoistIfThenElse("all"), 'variant is "all"; it is "basic", or nothing'),
+    (lambda: tir.transform.StorageFlatten(48), "cache_line_size is 48; it is a power of 2 up to 64"),
+    (lambda: tir.transform.InjectCopyIntrin("memcpy", lambda *a: None), "copies are loops"),
+    (lambda: baton.transform.PassContext(config={"tir.InjectDoubleBuffer": {"split_loop": -1}}), "split_loop"),
+])
+def test_options_that_cannot_be(make, message):
+    with pytest.raises(baton.TVMError, match=message):
+        make()
+
+
+def test_narrow_data_type_compiles():
+    a, b = (tir.decl_buffer((64,), "float32", name) for name in "AB")
+    i, j = tir.Var("i"), tir.Var("j")
+    index = i * 8 + j
+    func = tir.PrimFunc([a, b], tir.For(i, 0, 8, 0, tir.For(j, 0, 8, 0, tir.IfThenElse(index < 60, tir.BufferStore(b, a[tir.floormod(index * 5, 64)], [index])))))
+    for bits in (16, 32):
+        before = module(func)
+        after = tir.transform.NarrowDataType(bits)(before)
+        seen = []
+        tir.stmt_functor.post_order_visit(after["f"].body, lambda e: seen.append((type(e).__name__, str(getattr(e, "dtype", "")))))
+        assert ("Mul", f"int{bits}") in seen and ("Mul", "int64") not in seen
+        same(before, after, np.arange(64, dtype="float32"), np.zeros(64, "float32"))
+    assert tir.transform.NarrowDataType(64)(before).same_as(before)

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Passes over loop programs keep what programs compute: golden programs and random ones, interpreted and compiled."""
+
+import sys
+from pathlib import Path
+
+import golden
+import numpy as np
+import pytest
+
+import baton
+from baton import tir
+from baton._ffi import get_global_func
+from baton.transform import PassContext
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+from programs import Maker, arguments, interpret  # noqa: E402
+
+PASSES = sorted(str(n).removeprefix("tir.") for n in get_global_func("transform.PassNames")() if str(n).startswith("tir."))
+# These change what is computed, or the parameters, on purpose.
+OTHER = {"BF16CastElimination", "BF16Legalize", "MakePackedAPI", "MakeUnpackedAPI", "LowerPipeline", "LowerIntrin"}
+# The pass wants storage that is flat.
+FLAT = {"VectorizeLoop", "UnrollLoop", "StorageRewrite", "LowerIntrin", "LowerPipeline"}
+CONFIGS = {
+    "LoopPartition": [{}, {"tir.LoopPartition": {"partition_const_loop": True}}],
+    "UnrollLoop": [{}, {"tir.UnrollLoop": {"auto_max_step": 16}}],
+    "HoistIfThenElse": [{}, {"tir.HoistIfThenElse": {"support_block_scope_hosting": True}}],
+    "InjectDoubleBuffer": [{}, {"tir.InjectDoubleBuffer": {"split_loop": 2}}, {"tir.InjectDoubleBuffer": {"split_loop": 3}}],
+}
+# What has no subject in these programs, or in no program that there is.
+IDLE = {"BF16Promote", "ConvertForLoopsToSerial", "InjectVirtualThread", "Filter", "VerifyMemory", "VerifyTIR", "CoProcSync", "CombineContextCall",
+        "ConvertBlocksToOpaque", "DecorateDeviceScope", "InferFragment", "LegalizePackedCalls", "LowerDeviceStorageAccessInfo", "LowerInitBlock",
+        "LowerMatchBuffer", "LowerTVMBuiltin", "LowerThreadAllreduce", "LowerWarpMemory", "MergeDynamicSharedMemoryAllocations",
+        "PlanAndUpdateBufferAllocationLocation", "SplitHostDevice", "ThreadSync", "UnifyThreadBinding"}  # fmt: skip
+PROGRAMS = 60
+
+
+def after(func, name, config):
+    mod = baton.IRModule({"f": func})
+    with PassContext(config=config):
+        return getattr(tir.transform, name)()(mod)["f"]
+
+
+def equal(got, want):
+    if isinstance(want, str) or isinstance(got, str):
+        return got == want
+    return all(np.array_equal(a, b, equal_nan=True) for a, b in zip(got, want, strict=True))
+
+
+def test_most_passes_are_tried():
+    assert len(PASSES) > 35
+    assert OTHER | FLAT | IDLE | set(CONFIGS) <= set(PASSES)
+
+
+def test_programs_are_of_all_kinds_and_run():
+    """Programs that do nothing, or fail, would show nothing."""
+    seen, done = set(), 0
+    for seed in range(PROGRAMS):
+        func = Maker(seed).func()
+        tir.stmt_functor.post_order_visit(func.body, lambda node: seen.add(type(node).__name__))
+        args = arguments(func, 3)
+        out = interpret(func, args)
+        done += not isinstance(out, str) and not equal(out, args)
+    assert {"For", "IfThenElse", "LetStmt", "AttrStmt", "AssertStmt", "Allocate", "Let", "Select", "Call", "SeqStmt"} <= seen
+    assert done > PROGRAMS * 0.8
+
+
+@pytest.mark.parametrize("name", [n for n in PASSES if n not in OTHER])
+def test_passes_keep_what_programs_compute(name):
+    changed = 0
+    for seed in range(PROGRAMS):
+        func = Maker(seed).func()
+        if name in FLAT:
+            func = after(func, "StorageFlatten", {})
+        for config in CONFIGS.get(name, [{}]):
+            out = after(func, name, config)
+            assert tir.analysis.verify_well_formed(out), f"seed {seed}, {config}\n{func.script()}\n{out.script()}"
+            changed += not out.same_as(func)
+            for n in (0, 1, 3):
+                args = arguments(func, n)
+                assert equal(interpret(out, args), interpret(func, args)), f"seed {seed}, n = {n}, {config}\n{func.script()}\n{out.script()}"
+            again = after(out, name, config)
+            assert equal(interpret(again, arguments(func, 3)), interpret(func, arguments(func, 3))), f"seed {seed}: a second time, {config}"
+    if name not in IDLE:
+        assert changed > 0, "the pass never changed anything"
+
+
+@pytest.mark.parametrize("name", ["LowerPipeline", "LowerIntrin"])
+def test_lowering_keeps_what_programs_compute(name):
+    """What is lowered has other functions for exp and its like: programs without them are equal to the last bit."""
+    for seed in range(PROGRAMS):
+        func = Maker(seed).func()
+        out = after(func, "LowerPipeline", {})
+        args = arguments(func, 3)
+        assert equal(interpret(out, args), interpret(func, args)), f"seed {seed}\n{func.script()}\n{out.script()}"
+
+
+@pytest.mark.parametrize("seed", range(0, PROGRAMS, 12))
+def test_compiled_code_agrees_with_the_interpreter(seed):
+    func = Maker(seed).func()
+    args = arguments(func, 3)
+    arrays = [baton.nd.array(a.copy()) for a in args[:-1]]
+    baton.build(baton.IRModule({"f": func}), target="llvm")["f"](*arrays, 3)
+    want = interpret(func, args)
+    assert not isinstance(want, str) and equal([a.numpy() for a in arrays], want[:-1])
+
+
+def test_unpacked_functions_compute_the_same():
+    for seed in range(0, PROGRAMS, 5):
+        func = Maker(seed).func()
+        out = after(func, "MakeUnpackedAPI", {})
+        assert len(out.buffer_map) == 0 and len(out.params) == len(func.params)
+        args = arguments(func, 3)
+        assert equal(interpret(out, args), interpret(func, args))
+
+
+def _golden_cases():
+    for path in sorted(HERE.glob("*.tir")):
+        read = golden.read(path)
+        for case in read.cases:
+            if case.kind != "error" and not {n for n, _ in read.passes} & (OTHER | {"SkipAssert"}):
+                yield pytest.param(read, case, id=f"{path.stem}-{case.title}")
+
+
+@pytest.mark.parametrize("file, case", _golden_cases())
+def test_golden_programs_compute_the_same(file, case):
+    mod = golden.parse(file.path, case.first)
+    out = golden.run(file, mod)[1]
+    args = []
+    rng = np.random.default_rng(0)
+    for p in mod["f"].params:
+        if p not in mod["f"].buffer_map:
+            args.append(np.asarray([5], p.dtype))
+            continue
+        buffer = mod["f"].buffer_map[p]
+        shape = [int(d) if isinstance(d, tir.IntImm) else 5 for d in buffer.shape]
+        args.append(rng.integers(-4, 5, shape).astype("float32" if buffer.dtype == "bfloat16" else buffer.dtype))
+        if buffer.dtype == "bfloat16":
+            pytest.skip("NumPy has no bfloat16")
+    want = interpret(mod["f"], args)
+    if isinstance(want, str):
+        pytest.skip(f"the program itself does not run: {want}")
+    assert equal(interpret(out["f"], args), want)
