@@ -115,10 +115,41 @@ def upsampling(data, scale_h=1, scale_w=1, layout="NCHW", method="nearest_neighb
     return operator("nn.upsampling")(data, scale_h=scale_h, scale_w=scale_w, **given)
 
 
+def _rounding(method, mode, rounding_method):
+    """How a nearest element is found where nobody says it."""
+    if rounding_method == "" and method == "nearest_neighbor":
+        return "round" if mode == "align_corners" else "floor"
+    return rounding_method
+
+
+def _resize_of(letters):
+    layout = "NC" + letters
+    name = f"image.resize{len(letters)}d"
+
+    def call(data, size, roi=None, layout=layout, method="linear", coordinate_transformation_mode="half_pixel", rounding_method="", cubic_alpha=-0.5,
+             cubic_exclude=0, extrapolation_value=0.0, out_dtype=None):
+        rounding_method = _rounding(method, coordinate_transformation_mode, rounding_method)
+        return operator(name)(data, size=[size] if isinstance(size, int) else size, roi=[] if roi is None else roi, layout=layout, method=method,
+                              coordinate_transformation_mode=coordinate_transformation_mode, rounding_method=rounding_method,
+                              cubic_alpha=cubic_alpha, cubic_exclude=cubic_exclude, extrapolation_value=extrapolation_value,
+                              out_dtype=out_dtype or "")
+
+    call.__name__ = name.rsplit(".", 1)[-1]
+    call.__doc__ = f"""{', '.join({'D': 'depth', 'H': 'height', 'W': 'width'}[x] for x in letters).capitalize()} of `data` resized to `size`.
+    `rounding_method` finds the nearest element: "round" where it is not given and corners are aligned, else "floor"."""
+    SUGAR[name] = call
+
+
+_resize_of("W")
+_resize_of("DHW")
+
+
 @_sugar("image.resize2d")
 def resize2d(data, size, roi=None, layout="NCHW", method="linear", coordinate_transformation_mode="half_pixel", rounding_method="",
              cubic_alpha=-0.5, cubic_exclude=0, extrapolation_value=0.0, out_dtype=None):
-    """Height and width of `data` resized to `size`, which may be an expression."""
+    """Height and width of `data` resized to `size`, which may be an expression. `rounding_method` finds the nearest element: "round" where it
+    is not given and corners are aligned, else "floor"."""
+    rounding_method = _rounding(method, coordinate_transformation_mode, rounding_method)
     given = {"layout": layout, "method": method, "coordinate_transformation_mode": coordinate_transformation_mode,
              "rounding_method": rounding_method, "cubic_alpha": cubic_alpha, "cubic_exclude": cubic_exclude,
              "extrapolation_value": extrapolation_value, "out_dtype": out_dtype or ""}
