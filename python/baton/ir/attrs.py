@@ -63,13 +63,20 @@ class Attrs(Object, key="Attrs"):
         return str(self[name])
 
 
+def plain_value(value):
+    """A literal of loop programs as a value of Python; other values as they are."""
+    if isinstance(value, Object) and value.type_key in ("IntImm", "FloatImm", "tir.StringImm"):
+        return bool(value.value) if getattr(value, "dtype", "") == "bool" else value.value
+    return value
+
+
 class DictAttrs(Attrs, key="DictAttrs"):
     """Attributes by name, as a mapping."""
 
     __slots__ = ()
 
     def __init__(self, dict=None, **values):  # noqa: A002
-        super().__init__(dict={**(dict or {}), **values})
+        super().__init__(dict={k: plain_value(v) for k, v in {**(dict or {}), **values}.items()})
 
     def keys(self):
         return list(self.dict)

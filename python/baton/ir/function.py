@@ -3,7 +3,9 @@
 
 import enum
 
+from .. import _core
 from . import _ffi_api
+from .attrs import plain_value
 from .expr import RelayExpr
 
 
@@ -21,12 +23,21 @@ class BaseFunc(RelayExpr, key="BaseFunc"):
     __slots__ = ()
 
     def with_attr(self, attr_key_or_dict, attr_value=None):
-        """The function with an attribute more, or with those of a dict."""
+        """The function with an attribute more, or with those of a dict. A literal of loop programs is kept as its value: IntImm(1) as 1."""
         values = attr_key_or_dict if isinstance(attr_key_or_dict, dict) else {attr_key_or_dict: attr_value}
         func = self
         for key, value in values.items():
-            func = _ffi_api.BaseFuncWithAttr(func, key, value)
+            func = _ffi_api.BaseFuncWithAttr(func, key, plain_value(value))
         return func
+
+    def without_attr(self, attr_key):
+        """The function without an attribute."""
+        if not self.has_attr(attr_key):
+            return self
+        from .attrs import DictAttrs, make_node
+        kept = {k: v for k, v in self.attrs.items() if k != attr_key}
+        fields = {name: getattr(self, name) for name, *_ in _core.describe_type(self.type_key)[2] if name != "checked_type_"}
+        return make_node(self.type_key, **{**fields, "attrs": DictAttrs(kept)})
 
     def get_attr(self, key, default=None):
         """Value of an attribute, or the default."""

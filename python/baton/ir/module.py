@@ -114,8 +114,8 @@ class IRModule(Object, key="IRModule"):
 
     def with_attr(self, key, value):
         """A copy with an attribute more."""
-        from .attrs import make_node
-        attrs = {**(dict(self.attrs.items()) if self.attrs is not None else {}), key: value}
+        from .attrs import make_node, plain_value
+        attrs = {**(dict(self.attrs.items()) if self.attrs is not None else {}), key: plain_value(value)}
         return make_node("IRModule", functions=self.functions, type_definitions=self.type_definitions,
                          attrs=make_node("DictAttrs", dict=attrs))
 

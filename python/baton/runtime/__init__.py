@@ -10,9 +10,8 @@ from .data_type import DataType, DataTypeCode
 from .devices import cl, cpu, cuda, device, ext_dev, gpu, hexagon, metal, mtl, opencl, rocm, vpi, vulkan, webgpu
 from .module import BenchmarkResult, Module, enabled, load_module, system_lib
 from .ndarray import NDArray
+from .object import ObjectGeneric
 from .params import load_param_dict, save_param_dict
-
-ObjectGeneric = Object
 
 
 def __getattr__(name):

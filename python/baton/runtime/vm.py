@@ -101,7 +101,7 @@ class VirtualMachine:
             # A program without control flow is one function.
             run, name = self._executor["run_with"], self._executor["get_input_name"]
             names = [name(i) for i in range(self._executor["get_num_inputs"]())]
-            self._call, self._names = self._only_main(lambda _, *args: _one(run(*args))), self._only_main(lambda _: names)
+            self._call, self._names = self._only_main(lambda _, *args: _one(run(*flat(args)))), self._only_main(lambda _: names)
         self._inputs, self._outputs = {}, None
 
     def set_input(self, func_name, *args, **kwargs):
@@ -160,6 +160,20 @@ class VirtualMachine:
             return function(name, *args)
 
         return call
+
+
+def flat(values):
+    """Arrays in a row, of nested tuples: as a program without control flow takes them."""
+    if not any(isinstance(v, (Array, list, tuple)) for v in values):
+        return values
+    todo, out = list(reversed(values)), []
+    while todo:
+        value = todo.pop()
+        if isinstance(value, (Array, list, tuple)):
+            todo.extend(reversed(list(value)))
+        else:
+            out.append(value)
+    return out
 
 
 def _one(outputs):

@@ -312,3 +312,39 @@ def test_networks_in_both_layouts(make):
     assert other["main"].params[0].type_annotation == relay.TensorType((2, 3, 32, 32)) and "data" not in params
     macs = [relay.analysis.get_total_mac_number(m["main"]) for m in (mod, other)]
     assert macs[0] == macs[1]
+
+
+def test_attributes_of_functions_are_values():
+    """Programs give literals of loop programs, and compare what they read with numbers."""
+    x = relay.var("x", shape=(2,))
+    func = relay.Function([x], x).with_attr("Primitive", tvm.tir.IntImm("int32", 1)).with_attr({"name": tvm.tir.StringImm("f"), "flag": True})
+    assert func.attrs["Primitive"] == func.attrs.Primitive == 1 and func.attrs["name"] == "f" and set(func.attrs.keys()) == {"Primitive", "name", "flag"}
+    tvm.ir.assert_structural_equal(func, relay.Function([x], x).with_attr({"Primitive": 1, "name": "f", "flag": True}))
+    without = func.without_attr("Primitive")
+    assert "Primitive" not in without.attrs and without.attrs["name"] == "f" and without.params == func.params and func.without_attr("none").same_as(func)
+    made = relay.Function([x], x, attrs=tvm.ir.make_node("DictAttrs", Primitive=tvm.tir.IntImm("int32", 1)))
+    assert made.attrs["Primitive"] == 1 and tvm.IRModule.from_expr(func).with_attr("k", tvm.tir.const(3, "int32")).get_attr("k") == 3
+
+
+def test_a_class_that_stands_for_an_object():
+    class Three(tvm.runtime.ObjectGeneric):
+        def asobject(self):
+            return relay.const(3)
+
+    assert relay.Tuple([Three()]).fields[0].data.numpy() == 3
+    with pytest.raises(NotImplementedError, match="ObjectGeneric"):
+        tvm.runtime.ObjectGeneric().asobject()
+
+
+@pytest.mark.parametrize(("layout", "shape"), [("OIHW", (3, 10, 3, 3)), ("IOHW", (3, 10, 3, 3)), ("HWIO", (3, 3, 10, 3)), ("HWOI", (3, 3, 10, 3))])
+def test_layouts_of_transposed_weights(layout, shape):
+    """Older programs call the weight (in, out, H, W) of a transposed convolution OIHW."""
+    from baton.topi.testing import conv2d_transpose_nhwc_python
+
+    x, w = relay.var("x", shape=(1, 4, 5, 3)), relay.var("w", shape=shape)
+    call = relay.nn.conv2d_transpose(x, w, (2, 2), (1, 1), output_padding=(1, 1), channels=10, kernel_size=(3, 3), data_layout="NHWC", kernel_layout=layout)
+    rng = np.random.default_rng(0)
+    data, weight = rng.standard_normal((1, 4, 5, 3)).astype("float32"), rng.standard_normal(shape).astype("float32")
+    found = relay.create_executor("debug").evaluate(relay.Function([x, w], call))(data, weight).numpy()
+    want = conv2d_transpose_nhwc_python(data, weight, "IOHW" if layout[-1] == "W" else "HWOI", (2, 2), (1, 1), (1, 1))
+    tvm.testing.assert_allclose(found, want, rtol=1e-4, atol=1e-5)

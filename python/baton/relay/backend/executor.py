@@ -103,11 +103,12 @@ class Interpreter(Executor):
 
 class _Compiled(Executor):
     def _function(self, func):
+        from ...runtime.vm import flat
         lib = get_global_func("driver.Compile")(self._with_main(func), Target(self.target))
         run = lib["default"](self.device)["run_with"]
 
         def call(*args):
-            out = run(*args)
+            out = run(*flat(args))
             return out[0] if len(out) == 1 and not self._gives_tuple(func) else out
 
         return call

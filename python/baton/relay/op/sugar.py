@@ -35,6 +35,30 @@ for _name, _count in {"nn.batch_norm": 3, "nn.max_pool_with_indices": 2, "qnn.dy
     _several(_name, _count)
 
 
+# In Relay's time a transposed convolution's I and O stood for each other: its weight (in, out, H, W) was called OIHW.
+_SWAPPED = {"OIW": "IOW", "OIHW": "IOHW", "OIDHW": "IODHW", "WIO": "WOI", "HWIO": "HWOI", "DHWIO": "DHWOI"}
+
+
+def _transposed(name):
+    plain = operator(name)
+
+    def call(*args, **kwargs):
+        given = plain._bind(args, kwargs)
+        layout = given.get("kernel_layout")
+        return plain(**{**given, "kernel_layout": _SWAPPED.get(layout, layout)} if layout is not None else given)
+
+    call.__name__, call.__module__, call.__signature__ = plain.__name__, plain.__module__, plain.__signature__
+    call.__doc__ = plain.__doc__ + """
+
+    As in older programs, a `kernel_layout` of OIW, OIHW, OIDHW, WIO, HWIO or DHWIO is taken for IOW, IOHW, ...: those name the two kinds
+    of channels as the convolution that is transposed has them."""
+    SUGAR[name] = call
+
+
+for _n in (1, 2, 3):
+    _transposed(f"nn.conv{_n}d_transpose")
+
+
 def _ints(value):
     """A constant's elements where a shape-like operand is one; the operand itself otherwise."""
     if isinstance(value, Constant):

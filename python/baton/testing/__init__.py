@@ -3,7 +3,7 @@
 
 import functools
 
-from ._ffi import get_global_func
+from .._ffi import get_global_func
 
 
 def assert_allclose(actual, desired, rtol=1e-7, atol=1e-7):
@@ -17,13 +17,13 @@ def assert_allclose(actual, desired, rtol=1e-7, atol=1e-7):
 
 def device_enabled(target):
     """Whether code for a target can be made and run here."""
-    from . import runtime
+    from .. import runtime
     return runtime.enabled(str(target).split(" ", 1)[0])
 
 
 def enabled_targets():
     """(target, device) of what there is to test on."""
-    from .runtime import device
+    from ..runtime import device
     return [(t, device(t)) for t in ("llvm",) if device_enabled(t)]
 
 
@@ -44,6 +44,20 @@ requires_opencl = _requires("opencl", lambda: device_enabled("opencl"))
 requires_rpc = _requires("rpc", lambda: get_global_func("rpc.Connect", allow_missing=True) is not None)
 requires_micro = _requires("micro", lambda: False)
 requires_cudagraph = requires_cuda
+requires_vulkan = _requires("vulkan", lambda: device_enabled("vulkan"))
+requires_metal = _requires("metal", lambda: device_enabled("metal"))
+requires_rocm = _requires("rocm", lambda: device_enabled("rocm"))
+requires_nvptx = _requires("nvptx", lambda: device_enabled("nvptx"))
+requires_hexagon = _requires("hexagon", lambda: device_enabled("hexagon"))
+requires_tensorcore = _requires("tensor cores", lambda: False)
+requires_ethosn = _requires("ethosn", lambda: False)
+
+
+def requires_package(*packages):
+    """Skips a test where a package of Python is missing."""
+    import importlib.util
+    missing = [p for p in packages if importlib.util.find_spec(p.split(".")[0]) is None]
+    return _requires(f"the packages {', '.join(packages)}", lambda: not missing)()
 
 
 def uses_gpu(f):
@@ -54,27 +68,34 @@ def uses_gpu(f):
 def parametrize_targets(*args):
     """Runs a test for each enabled target, as arguments `target` and `dev`."""
 
-    def decorate(f, targets=None):
-        import pytest
-
-        from .runtime import device
-        found = [(t, device(t)) for t in targets if device_enabled(t)] if targets else enabled_targets()
-        return pytest.mark.parametrize("target, dev", found, ids=[t for t, _ in found])(f)
-
     if len(args) == 1 and callable(args[0]):
-        return decorate(args[0])
-    return functools.partial(decorate, targets=args)
+        return _for_each(args[0], [t for t, _ in enabled_targets()])
+    return lambda f: _for_each(f, args or [t for t, _ in enabled_targets()])
+
+
+def _for_each(f, targets):
+    import pytest
+
+    from ..runtime import device
+    found = [(t, device(t)) for t in targets if device_enabled(t)]
+    return pytest.mark.parametrize("target, dev", found, ids=[t for t, _ in found])(f)
 
 
 def exclude_targets(*args):
     """Runs a test for all enabled targets but these."""
-    return lambda f: parametrize_targets(*[t for t, _ in enabled_targets() if t not in args])(f)
+
+    def decorate(f):
+        f.tvm_excluded_targets = args
+        return _for_each(f, [t for t, _ in enabled_targets() if t not in args])
+
+    return decorate
 
 
 def known_failing_targets(*args):
     """Marks targets that a test is known to fail on."""
 
     def decorate(f):
+        f.tvm_known_failing_targets = args
         return f
 
     return decorate
@@ -116,7 +137,7 @@ def fixture(func=None, *, cache_return_value=False):
 
 def assert_prim_expr_equal(lhs, rhs):
     """Raises AssertionError unless two loop expressions are structurally equal."""
-    from . import ir
+    from .. import ir
     if not ir.structural_equal(lhs, rhs):
         raise AssertionError(f"{lhs} and {rhs} differ")
 
@@ -145,7 +166,7 @@ def check_numerical_grads(function, input_values, grad_values, function_value=No
 
 def reduce(mod, predicate, budget=600, shapes=True):
     """A smaller module for which `predicate(module)` is still true; see `baton.guard.reduce`."""
-    from .guard import reduce as smaller
+    from ..guard import reduce as smaller
     return smaller(mod, predicate, budget, shapes)
 
 
@@ -218,7 +239,7 @@ def after_initializer():
 
 def register_ffi():
     """Registers functions of Python in this process, for `call_py_ffi` and `call_cpp_py_ffi`."""
-    from ._ffi import register_func
+    from .._ffi import register_func
     register_func("testing.nested_identity_py", lambda arg: arg, override=True)
 
 
