@@ -227,6 +227,7 @@ transform::Pass DefaultPipeline() {
   add(FoldWeights());
   add_if_there("FoldScaleAxis");
   add_if_there("SimplifyExpr");
+  add_if_there("FastMath");  // of level 4: for those who ask for it
   add(FoldConstant());
   add(EliminateCommonSubexpr());
   // CombineParallelDense stays out: MiniLM's products, three in one, take no less time, and slicing them costs.
@@ -318,6 +319,12 @@ Target Given(const Target& t) { return t.defined() ? t : Target::Current(); }
 }  // namespace
 BATON_REGISTER_GLOBAL("driver.Optimize").set_body_typed([](IRModule m, Target t) { return Optimize(m, Given(t)); });
 BATON_REGISTER_GLOBAL("driver.Compile").set_body_typed([](IRModule m, Target t) { return Compile(m, Given(t)); });
+/// For programs whose functions are all called by name.
+BATON_REGISTER_GLOBAL("driver.CompileVm").set_body_typed([](IRModule m, Target t) {
+  Given(t)->CheckCode();
+  transform::failure::Entry entry("driver.CompileVm", m, t);
+  return CompileVm(Optimize(m, t), t, "its functions are called by name");
+});
 BATON_REGISTER_GLOBAL("driver.Generate").set_body_typed([](IRModule m, Target t) { return Generate(m, Given(t)); });
 BATON_REGISTER_GLOBAL("driver.EmitText").set_body_typed([](IRModule m, Target t, String stage) {
   return String(EmitText(m, Given(t), stage.str()));

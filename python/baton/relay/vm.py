@@ -1,14 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compiling programs of any shapes and control flow."""
 
+from .._ffi import get_global_func
+from ..driver.compiler import capsule
 from ..runtime.vm import Executable
 from .backend.executor import VMExecutor
-from .build_module import BuildModule, build
+from .build_module import BuildModule, _bind, _module, _target, _targets, build
+from .expr import Tuple
+from .function import Function
 
 
 def compile(mod, target=None, target_host=None, params=None):  # noqa: A001
-    """An Executable of a program, for `baton.runtime.vm.VirtualMachine`."""
-    return Executable(build(mod, target, params=params))
+    """An Executable of a program, for `baton.runtime.vm.VirtualMachine`, whose `invoke` calls any function of the program."""
+    mod = _module(mod)
+    others = [f for v, f in mod.functions.items() if isinstance(f, Function) and v.name_hint != "main" and not f.type_params]
+    targets = _targets(target)
+    if not others or targets:
+        return Executable(build(mod, target, params=params))
+    if "main" not in mod:
+        mod = mod.shallow_copy()
+        mod["main"] = Function([], Tuple([]))
+    with capsule():
+        return Executable(get_global_func("driver.CompileVm")(_bind(mod, params), _target(target)))
 
 
 class VMCompiler(BuildModule):
@@ -23,7 +36,7 @@ class VMCompiler(BuildModule):
 
     def lower(self, mod, target=None, target_host=None):
         """Compiles a module with the parameters set."""
-        self.build(mod, target, params=self.params)
+        self._made = compile(mod, target, params=self.params).mod
 
     def codegen(self):
         """Nothing is left to do: `lower` makes the code, too."""

@@ -13,7 +13,8 @@ class Expander : public MixedModeMutator {
  private:
   using MixedModeMutator::VisitExpr_;
   /// fn (%x...) { f(%x...) }; `types` may have fewer entries than there are parameters.
-  static Expr Wrap(const Expr& f, size_t params, const std::vector<Type>& types, const Array<TypeVar>& type_params) {
+  static Expr Wrap(const Expr& f, size_t params, const std::vector<Type>& types, const Type& result,
+                   const Array<TypeVar>& type_params) {
     Array<Var> vars;
     Array<Expr> args;
     for (size_t i = 0; i < params; ++i) {
@@ -23,7 +24,7 @@ class Expander : public MixedModeMutator {
     }
     CallNode call;
     call.op = f, call.args = args;
-    return Function(vars, Call(std::move(call)), Type(), type_params);
+    return Function(vars, Call(std::move(call)), result, type_params);
   }
   Expr VisitExpr_(const ConstructorNode* c) final {
     Expr self = GetRef<Expr>(c);
@@ -37,7 +38,9 @@ class Expander : public MixedModeMutator {
         if (k->name_hint == c->name_hint) types.assign(k->inputs.begin(), k->inputs.end());
       }
     }
-    return Wrap(self, c->inputs.size(), types, params);
+    Array<Type> args;
+    for (const TypeVar& v : params) args.push_back(v);
+    return Wrap(self, c->inputs.size(), types, TypeCall(c->belong_to, args), params);
   }
   Expr VisitExpr_(const GlobalVarNode* g) final {
     Expr self = GetRef<Expr>(g);
@@ -47,7 +50,7 @@ class Expander : public MixedModeMutator {
     if (!f) return self;
     std::vector<Type> types;
     for (const Var& p : f->params) types.push_back(p->type_annotation);
-    return Wrap(self, f->params.size(), types, f->type_params);
+    return Wrap(self, f->params.size(), types, f->ret_type, f->type_params);
   }
   Expr Rewrite_(const CallNode* pre, const Expr& post) final {
     // A callee stays as it is.

@@ -6,6 +6,7 @@
 
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 
 namespace baton::relay::transform {
 namespace {
@@ -25,18 +26,44 @@ class Inliner : public MixedModeMutator {
       return post;
     // Arguments are evaluated before the body, whatever they do.
     Function own = Downcast<Function>(RenewVars(it->second));
-    Expr out = own->body;
-    for (size_t i = own->params.size(); i-- > 0;) out = Let(own->params[i], call->args[i], out);
+    Map<Var, Expr> binds;
+    for (size_t i = 0; i < own->params.size(); ++i) {
+      const Expr& arg = call->args[i];
+      if (arg.as<VarNode>() || arg.as<ConstantNode>() || arg.as<GlobalVarNode>()) binds.Set(own->params[i], arg);
+    }
+    Expr out = binds.empty() ? own->body : Bind(own->body, binds);
+    for (size_t i = own->params.size(); i-- > 0;) {
+      if (!binds.count(own->params[i])) out = Let(own->params[i], call->args[i], out);
+    }
     return out;
   }
   const std::unordered_map<std::string_view, Function>& bodies_;
 };
 
+/// Without the functions that had calls, all of which became bodies.
+IRModule WithoutUncalled(IRModule mod, const std::unordered_map<std::string_view, Function>& bodies,
+                         const std::unordered_set<std::string_view>& called) {
+  std::unordered_set<std::string_view> used;
+  for (const auto& [var, func] : mod->functions) {
+    if (!func.as<FunctionNode>() || (bodies.count(var->name_hint.view()) && called.count(var->name_hint.view())))
+      continue;
+    for (const ExprNode* n : PostOrderNodes(Downcast<Function>(func))) {
+      if (n->IsInstance<GlobalVarNode>()) used.insert(static_cast<const GlobalVarNode*>(n)->name_hint.view());
+    }
+  }
+  IRModule out = mod;
+  for (const auto& [name, body] : bodies) {
+    if (called.count(name) && !used.count(name) && name != "main") out.CopyOnWrite()->Remove(out->GetGlobalVar(name));
+  }
+  return out;
+}
+
 }  // namespace
 
 Pass Inline() {
   return MakePass<Inline>({
-      .doc = "Calls of global functions with the attribute Inline become their bodies; recursive ones stay calls.",
+      .doc = "Calls of global functions with the attribute Inline become their bodies; recursive ones stay "
+             "calls. A function without a call left is dropped.",
       .opt_level = 1,
       .run =
           [](IRModule mod, PassContext) {
@@ -57,6 +84,10 @@ Pass Inline() {
             }
             IRModule out = mod;
             std::unordered_map<std::string_view, Function> bodies;
+            std::unordered_set<std::string_view> called;
+            for (const auto& row : calls) {
+              for (size_t c : row) called.insert(funcs[c].first->name_hint.view());
+            }
             for (const auto& group : CallGroups(calls)) {
               for (size_t i : group) {
                 Function f = Inliner(bodies).Mutate(funcs[i].second);
@@ -66,7 +97,7 @@ Pass Inline() {
                 if (f->HasNonzeroAttr(attr::kInline) && !recursive) bodies[funcs[i].first->name_hint.view()] = f;
               }
             }
-            return out;
+            return WithoutUncalled(out, bodies, called);
           },
   });
 }

@@ -107,10 +107,10 @@ Expr DecomposeBatchNorm(const Call& call, const Array<Expr>& args) {
   const auto* var = AsTensor(call->args[4]->checked_type());
   int64_t ndim = x->shape.size(), axis = NormalizeAxis(a.axis, ndim, "nn.batch_norm");
   // Scale and shift a channel: with constant statistics they fold to two constants.
-  Expr scale = MakeCall(op::rsqrt, {Add(args[4], MakeScalar(a.epsilon, var->dtype))});
-  if (a.scale) scale = Multiply(args[1], scale);
-  Expr shift = MakeCall(op::negative, {Multiply(args[3], scale)});
-  if (a.center) shift = Add(args[2], shift);
+  Expr scale = Divide(MakeScalar(1, var->dtype), MakeCall(op::sqrt, {Add(args[4], MakeScalar(a.epsilon, var->dtype))}));
+  if (a.scale) scale = Multiply(scale, args[1]);
+  Expr shift = Multiply(MakeCall(op::negative, {args[3]}), scale);
+  if (a.center) shift = Add(shift, args[2]);
   if (var->dtype != x->dtype) scale = Cast(scale, x->dtype), shift = Cast(shift, x->dtype);
   int64_t behind = ndim - 1 - axis;
   if (behind > 0) scale = ExpandDims(scale, 1, behind), shift = ExpandDims(shift, 1, behind);
