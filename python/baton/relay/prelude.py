@@ -3,6 +3,7 @@
 
 from ..ir import IRModule
 from .parser import parse
+from .tensor_array import StaticTensorArrayOps
 
 _TEXT = """#[version = "0.0.5"]
 type List[A] { Cons(A, List[A]), Nil, }
@@ -176,4 +177,4 @@ def import_std(mod, name="prelude.rly"):
     mod.update(parse(text, name))
 
 
-__all__ = ["Prelude", "import_std"]
+__all__ = ["Prelude", "StaticTensorArrayOps", "import_std"]

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays of tensors of one shape, as lists of Relay: a data type and functions that a module gets by name."""
+
+from ..ir import GlobalVar, TensorType
+from .adt import Clause, Constructor, Match, PatternConstructor, PatternVar, PatternWildcard, TypeData
+from .expr import If, Var, const
+from .function import Function
+from .ty import Any, GlobalTypeVar, scalar_type
+
+
+def _words(shape):
+    return "_".join("any" if isinstance(d, Any) else str(int(d)) for d in shape) or "scalar"
+
+
+class StaticTensorArrayOps:
+    """Lists of tensors of one shape and dtype, and functions on them.
+
+        mod = baton.IRModule()
+        ops = StaticTensorArrayOps(Prelude(mod), "float32", (2, 3))
+        ops.register()
+        array, write = ops.get_global_var("tensor_array"), ops.get_global_var("tensor_array_write")
+
+    A tensor is a value of the data type `tensor_t`: its constructor `tensor_constructor` holds the data, `tensor_nil` none. Functions:
+    `tensor_array(size)`, `tensor_array_read(array, i)`, `tensor_array_write(array, i, tensor)`, `tensor_array_unstack(data)` of one more
+    dimension, `tensor_get_data(tensor)`, `tensor_expand_dims(tensor)`; where the shape is known `tensor_array_stack(array)`,
+    `tensor_array_gather(array, indices)`, `tensor_array_scatter(array, indices, tensors)`; where it has a dimension
+    `tensor_take(tensor, lower, upper)` and `tensor_concatenate(a, b)`.
+    """
+
+    def __init__(self, prelude, dtype, shape, batch_dim=None):
+        self.prelude, self.dtype, self.shape, self.batch_dim = prelude, str(dtype), tuple(shape), batch_dim
+        self._variables = {}
+
+    def get_name(self, canonical):
+        """The name that something has in the module."""
+        words = _words(self.shape)
+        return f"static_tensor_{self.dtype}_{words}_t" if canonical == "tensor_t" else f"{canonical}_{self.dtype}_{words}"
+
+    def get_global_var(self, canonical):
+        """A function of the module. Raises ValueError before `register`."""
+        return self.prelude.mod.get_global_var(self.get_name(canonical))
+
+    def get_type(self, canonical):
+        """The variable of a data type."""
+        return self.prelude.mod.get_global_type_var(self.get_name(canonical))
+
+    def get_ctor(self, canonical):
+        """The constructor `tensor_constructor` or `tensor_nil`."""
+        return self.prelude.get_ctor(self.get_name("tensor_t"), self.get_name(canonical))
+
+    def define_tensor_adt(self):
+        """Adds the data type of tensors, unless it is there."""
+        mod, name = self.prelude.mod, self.get_name("tensor_t")
+        if not any(v.name_hint == name for v in mod.get_global_type_vars()):
+            var = GlobalTypeVar(name)
+            full = Constructor(self.get_name("tensor_constructor"), [self._data()], var)
+            mod[var] = TypeData(var, [], [full, Constructor(self.get_name("tensor_nil"), [], var)])
+
+    def register(self):
+        """Adds the data type and the functions, unless they are there."""
+        self.define_tensor_adt()
+        if self.get_name("tensor_array") in self.prelude.mod:
+            return
+        self._elements()
+        self._unstack()
+        if not any(isinstance(d, Any) for d in self.shape):
+            self._stack()
+            self._gather()
+        if self.shape:
+            self._parts()
+
+    # ---- What the functions are made of
+
+    def _data(self, *first):
+        return TensorType((*first, *self.shape), self.dtype)
+
+    def _one(self):
+        return self.get_type("tensor_t")()
+
+    def _many(self):
+        return self.prelude.l(self._one())
+
+    def _of(self, shape):
+        other = StaticTensorArrayOps(self.prelude, self.dtype, shape)
+        other.define_tensor_adt()
+        return other
+
+    def _call(self, canonical, *args):
+        """A call of a function that may come later."""
+        name = self.get_name(canonical)
+        if name in self.prelude.mod:
+            return self.get_global_var(canonical)(*args)
+        return self._variables.setdefault(name, GlobalVar(name))(*args)
+
+    def _define(self, canonical, params, body, ret_type):
+        name = self.get_name(canonical)
+        self.prelude.mod[self._variables.setdefault(name, GlobalVar(name))] = Function(params, body, ret_type)
+
+    def _open(self, tensor, make):
+        """What `make` says of the data in a tensor."""
+        data = Var("data", self._data())
+        return Match(tensor, [Clause(PatternConstructor(self.get_ctor("tensor_constructor"), [PatternVar(data)]), make(data))], False)
+
+    # ---- The functions
+
+    def _elements(self):
+        from . import op
+        p, i32 = self.prelude, scalar_type("int32")
+        size, at, array, x = Var("size", i32), Var("at", i32), Var("array", self._many()), Var("x", self._one())
+        rest = p.cons(self.get_ctor("tensor_nil")(), self._call("tensor_array", op.subtract(size, const(1))))
+        self._define("tensor_array", [size], If(op.equal(size, const(0)), p.nil(), rest), self._many())
+        self._define("tensor_array_read", [array, at], p.nth(array, at), self._one())
+        array, at = Var("array", self._many()), Var("at", i32)
+        self._define("tensor_array_write", [array, at, x], p.update(array, at, x), self._many())
+        x = Var("x", self._one())
+        self._define("tensor_get_data", [x], self._open(x, lambda d: d), self._data())
+        x, single = Var("x", self._one()), self._of((1, *self.shape))
+        self._define("tensor_expand_dims", [x], self._open(x, lambda d: single.get_ctor("tensor_constructor")(op.expand_dims(d, 0))),
+                     single._one())
+
+    def _unstack(self):
+        from . import op
+        p, i32 = self.prelude, scalar_type("int32")
+        data, at, end = Var("data", self._data(Any())), Var("at", i32), Var("end", i32)
+        full = self.get_ctor("tensor_constructor")
+        more = p.cons(full(op.take(data, at, axis=0)), self._call("tensor_array_unstack_from", op.add(at, const(1)), end, data))
+        self._define("tensor_array_unstack_from", [at, end, data], If(op.equal(at, end), p.nil(), more), self._many())
+        data = Var("data", self._data(Any()))
+        count = op.take(op.shape_of(data, dtype="int32"), const(0), axis=0)
+        self._define("tensor_array_unstack", [data], self._call("tensor_array_unstack_from", const(0), count, data), self._many())
+
+    def _stack(self):
+        from . import op
+        p, stacked = self.prelude, self._of((Any(), *self.shape))
+        rows, array = Var("rows", self._data(Any())), Var("array", self._many())
+        head, tail = Var("head", self._one()), Var("tail", self._many())
+        row = self._open(head, lambda d: op.expand_dims(d, 0))
+        more = self._call("tensor_array_rows", tail, op.concatenate([rows, row], axis=0))
+        clauses = [Clause(PatternConstructor(p.cons, [PatternVar(head), PatternVar(tail)]), more), Clause(PatternWildcard(), rows)]
+        self._define("tensor_array_rows", [array, rows], Match(array, clauses), self._data(Any()))
+        array = Var("array", self._many())
+        none = op.zeros((0, *self.shape), self.dtype)
+        self._define("tensor_array_stack", [array], stacked.get_ctor("tensor_constructor")(self._call("tensor_array_rows", array, none)),
+                     stacked._one())
+
+    def _gather(self):
+        from . import op
+        p, i32, numbers = self.prelude, scalar_type("int32"), TensorType((Any(),), "int32")
+        stacked = self._of((Any(), *self.shape))
+
+        def variables():
+            return Var("array", self._many()), Var("indices", numbers), Var("at", i32), Var("end", i32)
+
+        def count(of):
+            return op.take(op.shape_of(of, dtype="int32"), const(0), axis=0)
+
+        array, indices, at, end = variables()
+        more = p.cons(p.nth(array, op.take(indices, at, axis=0)), self._call("tensor_array_pick", array, indices, op.add(at, const(1)), end))
+        self._define("tensor_array_pick", [array, indices, at, end], If(op.equal(at, end), p.nil(), more), self._many())
+        array, indices, _, _ = variables()
+        picked = self._call("tensor_array_pick", array, indices, const(0), count(indices))
+        self._define("tensor_array_gather", [array, indices], self._call("tensor_array_stack", picked), stacked._one())
+
+        array, indices, at, end = variables()
+        values = Var("values", self._many())
+        written = p.update(array, op.take(indices, at, axis=0), p.nth(values, at))
+        more = self._call("tensor_array_scatter_from", written, indices, values, op.add(at, const(1)), end)
+        self._define("tensor_array_scatter_from", [array, indices, values, at, end], If(op.equal(at, end), array, more), self._many())
+        array, indices, _, _ = variables()
+        values = Var("values", self._many())
+        self._define("tensor_array_scatter", [array, indices, values],
+                     self._call("tensor_array_scatter_from", array, indices, values, const(0), count(indices)), self._many())
+
+    def _parts(self):
+        from . import op
+        i32 = scalar_type("int32")
+        x, y, lower, upper = Var("x", self._one()), Var("y", self._one()), Var("lower", i32), Var("upper", i32)
+        some = self._of((Any(), *self.shape[1:]))
+        part = self._open(x, lambda d: some.get_ctor("tensor_constructor")(op.take(d, op.arange(lower, upper, const(1), dtype="int32"), axis=0)))
+        self._define("tensor_take", [x, lower, upper], part, some._one())
+        x = Var("x", self._one())
+        first = self.shape[0]
+        both = self._of((first if isinstance(first, Any) else 2 * int(first), *self.shape[1:]))
+        joined = self._open(x, lambda d: self._open(y, lambda e: both.get_ctor("tensor_constructor")(op.concatenate([d, e], axis=0))))
+        self._define("tensor_concatenate", [x, y], joined, both._one())
+
+
+__all__ = ["StaticTensorArrayOps"]
