@@ -47,17 +47,20 @@ def nested_tuples(n):
 
 
 def ifs(n):
-    return HEAD + f"def @main(%x: {TYPE}, %c: bool) {{\n" + "if (%c) { %x } else { " * n + "%x" + " }" * n + "\n}\n"
+    lines = [f"  %{i} = if (%c) {{ %x }} else {{ %{i - 1 if i else 'x'} }};" for i in range(n)]
+    return HEAD + f"def @main(%x: {TYPE}, %c: bool) {{\n" + "\n".join(lines) + f"\n  %{n - 1}\n}}\n"
 
 
 def functions(n):
     """Functions in functions, each called where it stands."""
-    return HEAD + f"def @main(%x: {TYPE}) {{\n" + "(fn () { " * n + "%x" + " })()" * n + "\n}\n"
+    lines = [f"  %{i} = (fn () {{ %{i - 1 if i else 'x'} }})();" for i in range(n)]
+    return HEAD + f"def @main(%x: {TYPE}) {{\n" + "\n".join(lines) + f"\n  %{n - 1}\n}}\n"
 
 
 def nested_functions(n):
     """Functions that return functions: their types are as deep."""
-    return HEAD + f"def @main(%x: {TYPE}) {{\n" + "fn () { " * n + "%x" + " }" * n + "\n}\n"
+    lines = [f"  %{i} = fn () {{ %{i - 1 if i else 'x'} }};" for i in range(n)]
+    return HEAD + f"def @main(%x: {TYPE}) {{\n" + "\n".join(lines) + f"\n  %{n - 1}\n}}\n"
 
 
 def called(n):

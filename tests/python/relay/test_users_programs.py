@@ -63,7 +63,7 @@ def test_source_names_are_equal_by_name():
     *[(relay.nn.conv2d, p, [1, 1, 1, 1]) for p in (1, (1,), (1, 1), [1, 1, 1, 1])], (relay.nn.conv2d, (1, 2), [1, 2, 1, 2]),
     (relay.nn.conv2d, (1, 2, 3, 4), [1, 2, 3, 4]), (relay.nn.conv2d, None, [0, 0, 0, 0]), (relay.nn.conv3d, (1, 2, 3), [1, 2, 3, 1, 2, 3]),
     (relay.nn.conv2d_transpose, 2, [2, 2, 2, 2]),
-], ids=str)
+])
 def test_padding_of_both_ends(make, given, want):
     attrs = make(relay.var("x"), relay.var("w"), **({} if given is None else {"padding": given})).attrs
     assert [int(x) for x in attrs.padding] == want and attrs.get_int_tuple("padding") == tuple(want)

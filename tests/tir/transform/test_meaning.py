@@ -15,7 +15,7 @@ from baton.transform import PassContext
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
-from programs import Maker, arguments, interpret  # noqa: E402
+from loop_programs import Maker, arguments, interpret  # noqa: E402
 
 PASSES = sorted(str(n).removeprefix("tir.") for n in get_global_func("transform.PassNames")() if str(n).startswith("tir."))
 # These change what is computed, or the parameters, on purpose.
