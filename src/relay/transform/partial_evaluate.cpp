@@ -53,6 +53,35 @@ struct Value {
   std::shared_ptr<Closure> closure;
   int64_t ref = -1;
   int64_t size = 0;  ///< number of constructors that are known
+
+  Value() = default;
+  Value(const Value&) = default;
+  Value& operator=(const Value&) = default;
+  /// Values are as deep as the program: what only this one holds ends one after the other, not one within the other.
+  ~Value() {
+    PValue list;
+    GiveUp(&list);
+    while (list) {
+      const PValue v = std::move(list);
+      auto* last = const_cast<Value*>(v.get());  // nobody else sees it
+      list = std::move(last->next);
+      last->GiveUp(&list);
+    }
+  }
+
+ private:
+  /// Hangs what only this value holds onto `list`.
+  void GiveUp(PValue* list) {
+    const auto give = [list](PValue& v) {
+      if (!v || v.use_count() != 1) return;
+      const_cast<Value*>(v.get())->next = std::move(*list);
+      *list = std::move(v);
+    };
+    for (PValue& f : fields) give(f);
+    if (!closure || closure.use_count() != 1 || !closure->captured || closure->captured.use_count() != 1) return;
+    for (auto& [name, v] : const_cast<Env&>(*closure->captured)) give(v);
+  }
+  PValue next;  ///< while it ends
 };
 
 PValue Unknown(Expr left) {
