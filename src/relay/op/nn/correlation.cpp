@@ -32,7 +32,7 @@ struct CorrelationAttrs : AttrsNode<CorrelationAttrs> {
 };
 
 struct Geometry {
-  Ints pad;                     ///< top, left, bottom, right
+  Ints pad;                      ///< top, left, bottom, right
   int64_t radius = 0, grid = 1;  ///< of the neighbours: places to each side, and in a row
   Geometry(const CorrelationAttrs& a, const char* op) {
     auto fail = [&](const std::string& text) { throw CompileError(std::string("[") + op + " R3] " + text); };
@@ -110,19 +110,20 @@ Tensor LowerCorrelation(const CorrelationAttrs& a, const Tensors& in) {
       },
       "correlation");
   PrimExpr count = x.shape()[1] * PrimExpr(a.kernel_size * a.kernel_size);
-  return te::Compute(
-      out, [&](Indices i) { return cast(x.dtype(), sum(i) / cast(t, count)); }, "correlation_mean");
+  return te::Compute(out, [&](Indices i) { return cast(x.dtype(), sum(i) / cast(t, count)); }, "correlation_mean");
 }
 
 [[maybe_unused]] const Op correlation = DefineOp({
     .name = "nn.correlation",
-    .doc = "The mean product (or absolute difference) of patches of two images, around each place, for each displacement "
-           "of the second: channel q is displaced by (q / D - D / 2, q % D - D / 2) * stride2, where D * D are the "
-           "channels.",
+    .doc =
+        "The mean product (or absolute difference) of patches of two images, around each place, for each displacement "
+        "of the second: channel q is displaced by (q / D - D / 2, q % D - D / 2) * stride2, where D * D are the "
+        "channels.",
     .inputs = {{"data1", "(N, C, H, W). R1: floating dtype. R2: rank 4."},
                {"data2", "Shape and dtype of data1. R1: its dtype. R2: its shape."}},
-    .output = "(N, D * D, oh, ow), where oh = ceil((H + padding - 2 * (max_displacement + kernel_size / 2)) / stride1). "
-              "R4: a place or more.",
+    .output =
+        "(N, D * D, oh, ow), where oh = ceil((H + padding - 2 * (max_displacement + kernel_size / 2)) / stride1). "
+        "R4: a place or more.",
     .attrs = TypeOf<CorrelationAttrs>,
     .type_rel = Rel<"nn.correlation", CorrelationType>,
     .lower = LowerCorrelation,
