@@ -10,6 +10,8 @@ namespace {
 using tir::ExprDeepEqual;
 using tir::NodeKind;
 
+/// Of conditions that hold, so many of the innermost are looked at.
+constexpr size_t kMostFacts = 64;
 constexpr int64_t kPosInf = ConstIntBound::kPosInf;
 constexpr int64_t kNegInf = ConstIntBound::kNegInf;
 
@@ -120,7 +122,16 @@ class Simplifier : public tir::ExprMutator {
   }
 
   LinearForm Linear(const PrimExpr& e) {
-    return support::WithStack([&] { return LinearImpl(e); });
+    return support::WithStack([&] {
+      if (!IsKept(e)) return LinearImpl(e);
+      if (auto it = a_->sums_.find(e.get()); it != a_->sums_.end()) return it->second.second;
+      LinearForm f = LinearImpl(e);
+      a_->sums_.emplace(e.get(), std::pair(e, f));
+      // What is in its form already is its own sum.
+      if (f.constant == 0 && f.terms.size() == 1 && f.terms[0].coeff == 1 && IsKept(f.terms[0].atom))
+        a_->sums_.emplace(f.terms[0].atom.get(), std::pair(f.terms[0].atom, f));
+      return f;
+    });
   }
 
   PrimExpr VisitExpr_(const tir::LTNode* op) final { return Compare(NodeKind::kLT, op->a, op->b, op); }
@@ -173,7 +184,10 @@ class Simplifier : public tir::ExprMutator {
     if (tir::as_const_int(v) || v.as<tir::VarNode>() || v.as<FloatImmNode>()) {
       return VisitExpr(tir::Substitute(op->body, tir::VarMap{{op->var.get(), v}}));
     }
-    if (IsIndex(v)) a_->vars_[op->var.get()] = a_->Bound(v);
+    if (IsIndex(v)) {
+      a_->vars_[op->var.get()] = a_->Bound(v);
+      a_->Changed();
+    }
     PrimExpr b = VisitExpr(op->body);
     return v.same_as(op->value) && b.same_as(op->body) ? GetRef<PrimExpr>(op) : tir::Let(op->var, v, b);
   }
@@ -219,6 +233,19 @@ class Simplifier : public tir::ExprMutator {
     return tir::FoldBinary(k, a, b);
   }
 
+  /// Whether the sum of an expression takes more than its parts' sums.
+  static bool IsKept(const PrimExpr& e) {
+    switch (tir::KindOf(e.get())) {
+      case NodeKind::kIntImm:
+      case NodeKind::kVar:
+      case NodeKind::kAdd:
+      case NodeKind::kSub:
+      case NodeKind::kMul:
+        return false;
+      default:
+        return IsIndex(e);
+    }
+  }
   static LinearForm Constant(int64_t c) {
     LinearForm f;
     f.constant = c;
@@ -427,6 +454,7 @@ class Simplifier : public tir::ExprMutator {
 void Analyzer::Bind(const tir::Var& var, const PrimExpr& min, const PrimExpr& extent) {
   ConstIntBound lo = Bound(min), n = Bound(extent);
   vars_[var.get()] = {lo.min, AddInf(AddInf(lo.max, n.max), -1)};
+  Changed();
   // A dynamic extent still orders the variable below it.
   if (!tir::as_const_int(extent)) {
     Assume(tir::LT(var, min + extent));
@@ -434,7 +462,10 @@ void Analyzer::Bind(const tir::Var& var, const PrimExpr& min, const PrimExpr& ex
   }
 }
 void Analyzer::Bind(const tir::Var& var, const Range& range) { Bind(var, range->min, range->extent); }
-void Analyzer::Unbind(const tir::Var& var) { vars_.erase(var.get()); }
+void Analyzer::Unbind(const tir::Var& var) {
+  vars_.erase(var.get());
+  Changed();
+}
 
 size_t Analyzer::Assume(const PrimExpr& condition) {
   size_t mark = facts_.size();
@@ -481,19 +512,24 @@ size_t Analyzer::Assume(const PrimExpr& condition) {
       b = {b.max == kPosInf ? kNegInf : -b.max, b.min == kNegInf ? kPosInf : -b.min};
     }
     facts_.push_back({std::move(d), b});
+    Changed();
   }
   return mark;
 }
 void Analyzer::Forget(size_t mark) {
-  if (mark < facts_.size()) facts_.resize(mark);
+  if (mark >= facts_.size()) return;
+  facts_.resize(mark);
+  Changed();
 }
 
 ConstIntBound Analyzer::BoundOfForm(const LinearForm& f) {
   ConstIntBound b{f.constant, f.constant};
+  const size_t first_fact = facts_.size() > kMostFacts ? facts_.size() - kMostFacts : 0;
   for (const auto& t : f.terms) {
     ConstIntBound a = BoundOfAtom(t.atom);
     // A fact about this very atom.
-    for (const Fact& fact : facts_) {
+    for (size_t i = first_fact; i < facts_.size(); ++i) {
+      const Fact& fact = facts_[i];
       if (fact.form.terms.size() == 1 && ExprDeepEqual(fact.form.terms[0].atom, t.atom)) {
         int64_t c = fact.form.terms[0].coeff;  // > 0
         a = Intersect(
@@ -504,7 +540,8 @@ ConstIntBound Analyzer::BoundOfForm(const LinearForm& f) {
     b = {AddInf(b.min, lo), b.max == kPosInf || hi == kPosInf ? kPosInf : AddInf(b.max, hi)};
   }
   if (f.terms.size() < 2) return b;
-  for (const Fact& fact : facts_) {
+  for (size_t i = first_fact; i < facts_.size(); ++i) {
+    const Fact& fact = facts_[i];
     if (fact.form.terms.size() < 2 || fact.form.terms.size() > f.terms.size()) continue;
     // f = s * fact + rest, with s = 1 or -1: the rest has bounds of its own.
     for (int64_t s : {int64_t{1}, int64_t{-1}}) {
@@ -529,6 +566,14 @@ ConstIntBound Analyzer::BoundOfForm(const LinearForm& f) {
 }
 
 ConstIntBound Analyzer::BoundOfAtom(const PrimExpr& e) {
+  const NodeKind kind = tir::KindOf(e.get());
+  if (kind == NodeKind::kIntImm || kind == NodeKind::kVar) return FindBound(e);
+  if (auto it = bounds_.find(e.get()); it != bounds_.end()) return it->second.second;
+  ConstIntBound b = FindBound(e);
+  bounds_.emplace(e.get(), std::pair(e, b));
+  return b;
+}
+ConstIntBound Analyzer::FindBound(const PrimExpr& e) {
   return support::WithStack([&]() -> ConstIntBound {
     if (!(e.dtype().is_integral() || e.dtype().is_bool()) || e.dtype().is_vector()) return {};
     ConstIntBound type = TypeBound(e.dtype());

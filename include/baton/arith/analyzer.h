@@ -5,6 +5,7 @@
 #include <baton/tir/stmt.h>
 
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace baton::arith {
@@ -61,8 +62,17 @@ class BATON_DLL Analyzer {
   };
   ConstIntBound BoundOfForm(const LinearForm& f);
   ConstIntBound BoundOfAtom(const PrimExpr& e);
+  ConstIntBound FindBound(const PrimExpr& e);
+  /// What is known has changed: what was found with it holds no longer.
+  void Changed() {
+    if (!sums_.empty()) sums_.clear();
+    if (!bounds_.empty()) bounds_.clear();
+  }
   std::unordered_map<const Object*, ConstIntBound> vars_;
   std::vector<Fact> facts_;
+  // Sums and bounds of expressions that are kept alive, so that each is found once: they ask for those of their parts.
+  std::unordered_map<const Object*, std::pair<PrimExpr, LinearForm>> sums_;
+  std::unordered_map<const Object*, std::pair<PrimExpr, ConstIntBound>> bounds_;
 };
 
 /// Simplifies all expressions of a statement under the ranges of its loops and the conditions around them.
