@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <baton/arith/analyzer.h>
 #include <baton/tir/functor.h>
+#include <baton/tir/lower.h>
 #include <baton/tir/op.h>
 #include <baton/tir/transform.h>
 
@@ -72,43 +73,6 @@ class Finder : public StmtExprVisitor {
   int conditions_ = 0;
 };
 
-/// The variables of loops that some condition within them compares, so that loops in loops are not searched in vain.
-class Candidates : public StmtExprVisitor {
- public:
-  Candidates(std::unordered_set<const Object*>* found, arith::Analyzer* analyzer)
-      : found_(found), analyzer_(analyzer) {}
-  using StmtExprVisitor::VisitExpr_;
-  using StmtExprVisitor::VisitStmt_;
-
-  void VisitStmt_(const ForNode* op) final {
-    loops_.insert(op->loop_var.get());
-    StmtExprVisitor::VisitStmt_(op);
-  }
-  void VisitStmt_(const IfThenElseNode* op) final {
-    ++conditions_;
-    VisitExpr(op->condition);
-    --conditions_;
-    VisitStmt(op->then_case);
-    if (op->else_case.defined()) VisitStmt(op->else_case);
-  }
-  void VisitExpr_(const LTNode* op) final { Look(op->a, op->b); }
-  void VisitExpr_(const LENode* op) final { Look(op->a, op->b); }
-  void VisitExpr_(const GTNode* op) final { Look(op->a, op->b); }
-  void VisitExpr_(const GENode* op) final { Look(op->a, op->b); }
-
- private:
-  void Look(const PrimExpr& a, const PrimExpr& b) {
-    if (!conditions_ || !a.dtype().is_int() || !a.dtype().is_scalar()) return;
-    for (const auto& t : analyzer_->Linear(a - b).terms) {
-      if ((t.coeff == 1 || t.coeff == -1) && loops_.count(t.atom.get())) found_->insert(t.atom.get());
-    }
-  }
-  std::unordered_set<const Object*>* found_;
-  arith::Analyzer* analyzer_;
-  std::unordered_set<const Object*> loops_;
-  int conditions_ = 0;
-};
-
 /// A comparison, by identity, with its truth in its place.
 class Decide : public StmtExprMutator {
  public:
@@ -122,18 +86,28 @@ class Decide : public StmtExprMutator {
   PrimExpr truth_;
 };
 
+/// Loops of whose variables some condition asks: only these are looked at closer.
+class Asked : public StmtExprVisitor {
+ public:
+  std::unordered_set<const Object*> vars;
+  using StmtExprVisitor::VisitExpr_;
+  using StmtExprVisitor::VisitStmt_;
+  void VisitStmt_(const IfThenElseNode* op) final {
+    PostOrderVisitExpr(op->condition, [&](const PrimExpr& e) {
+      if (e.as<VarNode>()) vars.insert(e.get());
+    });
+    StmtExprVisitor::VisitStmt_(op);
+  }
+};
+
 class Partitioner : public StmtMutator {
  public:
-  explicit Partitioner(const transform::LoopPartitionConfigNode& config) : config_(config) {}
+  Partitioner(const Stmt& body, const transform::LoopPartitionConfigNode& config) : config_(config) { asked_(body); }
   bool any = false;
   using StmtMutator::VisitStmt_;
-  Stmt Run(const Stmt& body) {
-    Candidates(&candidates_, &analyzer_).VisitStmt(body);
-    return candidates_.empty() ? body : VisitStmt(body);
-  }
   Stmt VisitStmt_(const ForNode* op) final {
     Stmt s = StmtMutator::VisitStmt_(op);
-    return candidates_.count(op->loop_var.get()) ? Split(s, 3) : s;
+    return Split(s, 3);
   }
 
  private:
@@ -143,6 +117,7 @@ class Partitioner : public StmtMutator {
     if (!op || !cuts || op->kind != ForKind::kSerial) return s;
     bool fixed = op->min.as<IntImmNode>() && op->extent.as<IntImmNode>();
     if (fixed && !config_.partition_const_loop) return s;
+    if (!asked_.vars.count(op->loop_var.get())) return s;
     Finder finder(op->loop_var.get(), &analyzer_);
     finder.VisitStmt(op->body);
     const Cut& cut = finder.found;
@@ -158,11 +133,12 @@ class Partitioner : public StmtMutator {
     };
     Stmt before = part(op->min, first, cut.before);
     Stmt behind = RenewBindings(part(op->min + first, op->extent - first, !cut.before));
+    asked_.vars.insert(behind.as<ForNode>()->loop_var.get());
     return SeqStmt::Flatten({Split(before, cuts - 1), Split(behind, cuts - 1)});
   }
   transform::LoopPartitionConfigNode config_;
+  Asked asked_;
   arith::Analyzer analyzer_;
-  std::unordered_set<const Object*> candidates_;
 };
 
 }  // namespace
@@ -177,14 +153,11 @@ Pass LoopPartition() {
           [](PrimFunc f, IRModule, PassContext) {
             LoopPartitionConfig given = PassContext::Current()->GetConfig<LoopPartitionConfig>("tir.LoopPartition");
             LoopPartitionConfigNode config = given.defined() ? *given.get() : LoopPartitionConfigNode();
-            Partitioner partition(config);
-            Stmt body = partition.Run(f->body);
+            Partitioner partition(f->body, config);
+            Stmt body = partition(f->body);
             if (!partition.any) return f;
             // Loops without rounds and branches that are decided go.
-            body = arith::SimplifyStmt(body);
-            PrimFunc out = f;
-            out.CopyOnWrite()->body = body;
-            return out;
+            return WithBody(f, arith::SimplifyStmt(body));
           },
   });
 }

@@ -17,13 +17,13 @@ constexpr const char* kArenaName = "workspace";
 /// Which of the buffers a statement touches.
 struct Toucher : StmtExprVisitor {
   const std::unordered_map<const Object*, size_t>& index;
-  std::vector<bool> touched;
-  explicit Toucher(const std::unordered_map<const Object*, size_t>& i) : index(i), touched(i.size()) {}
+  std::vector<size_t> touched;
+  explicit Toucher(const std::unordered_map<const Object*, size_t>& i) : index(i) {}
   using StmtExprVisitor::VisitExpr_;
   using StmtExprVisitor::VisitStmt_;
   void Touch(const Object* data) {
     auto it = index.find(data);
-    if (it != index.end()) touched[it->second] = true;
+    if (it != index.end()) touched.push_back(it->second);
   }
   void VisitExpr_(const VarNode* op) final { Touch(op); }
   void VisitExpr_(const BufferLoadNode* op) final {
@@ -64,8 +64,7 @@ PrimFunc PlanStorage(const PrimFunc& f) {
   for (size_t s = 0; s < steps.size(); ++s) {
     Toucher t(index);
     t.VisitStmt(steps[s]);
-    for (size_t i = 0; i < buffers.size(); ++i) {
-      if (!t.touched[i]) continue;
+    for (size_t i : t.touched) {
       if (life[i].first < 0) life[i].first = static_cast<int64_t>(s);
       life[i].last = static_cast<int64_t>(s);
     }

@@ -4,75 +4,84 @@
 #include <baton/tir/op.h>
 #include <baton/tir/transform.h>
 
+#include <algorithm>
+#include <unordered_set>
+
 namespace baton::tir {
 namespace {
 
-/// Number of stores and evaluations, and whether registers are indexed by the variable.
-struct BodyScan : StmtExprVisitor {
-  const VarNode* var;
-  int64_t size = 0, depth = 0, nested = 0;
-  bool registers = false;
-  explicit BodyScan(const VarNode* v) : var(v) {}
+/// Variables by which registers (small local buffers) are indexed.
+struct RegisterVars : StmtExprVisitor {
+  std::unordered_set<const Object*> vars;
   using StmtExprVisitor::VisitExpr_;
   using StmtExprVisitor::VisitStmt_;
+  void Add(const PrimExpr& e) {
+    PostOrderVisitExpr(e, [&](const PrimExpr& x) {
+      if (x.as<VarNode>()) vars.insert(x.get());
+    });
+  }
   void Touch(const Buffer& b, const Array<PrimExpr>& indices) {
     if (b->scope() != "local") return;
     const int64_t* n = as_const_int(b->shape[0]);
     if (!n || *n * b->dtype.bytes() > 4096) return;  // too big for registers
-    for (const PrimExpr& i : indices) registers |= UsesVar(i, var);
+    for (const PrimExpr& i : indices) Add(i);
   }
   void VisitExpr_(const BufferLoadNode* op) final {
     Touch(op->buffer, op->indices);
     StmtExprVisitor::VisitExpr_(op);
   }
   void VisitStmt_(const BufferStoreNode* op) final {
-    ++size;
     Touch(op->buffer, op->indices);
     StmtExprVisitor::VisitStmt_(op);
-  }
-  void VisitStmt_(const EvaluateNode* op) final {
-    ++size;
-    StmtExprVisitor::VisitStmt_(op);
-  }
-  void VisitStmt_(const ForNode* op) final {
-    int64_t before = size;
-    depth = std::max(depth, ++nested);
-    StmtExprVisitor::VisitStmt_(op);
-    --nested;
-    const int64_t* n = as_const_int(op->extent);
-    size = before + (size - before) * (n ? *n : 8);
   }
 };
 
 class Unroller : public StmtMutator {
  public:
-  Unroller(int64_t max_auto_steps, const transform::UnrollLoopConfigNode& config)
-      : max_auto_(max_auto_steps), config_(config) {}
+  Unroller(const Stmt& body, int64_t max_auto_steps, const transform::UnrollLoopConfigNode& config)
+      : max_auto_(max_auto_steps), config_(config) {
+    registers_(body);
+  }
   using StmtMutator::VisitStmt_;
+  Stmt VisitStmt_(const BufferStoreNode* op) final {
+    ++size_;
+    return StmtMutator::VisitStmt_(op);
+  }
+  Stmt VisitStmt_(const EvaluateNode* op) final {
+    ++size_;
+    return StmtMutator::VisitStmt_(op);
+  }
   Stmt VisitStmt_(const ForNode* op) final {
+    const int64_t around = size_, deepest = depth_;
+    size_ = depth_ = 0;
     // Inner loops first, so that the size counts what is there.
     Stmt s = StmtMutator::VisitStmt_(op);
-    op = s.as<ForNode>();
     const int64_t* extent = as_const_int(op->extent);
-    bool unroll = op->kind == ForKind::kUnrolled;
-    if (op->kind == ForKind::kSerial && extent && *extent <= max_auto_) {
-      BodyScan scan(op->loop_var.get());
-      scan.VisitStmt(op->body);
-      unroll = scan.registers && scan.size * *extent <= 4 * max_auto_;
+    Stmt out = Unrolled(s.as<ForNode>());
+    depth_ = std::max(deepest, depth_ + (out.defined() ? 0 : 1));
+    size_ = std::min(kLargest, around + std::min(kLargest, size_) * std::clamp<int64_t>(extent ? *extent : 8, 0, kLargest));
+    if (out.defined()) return out;
+    if (op->kind != ForKind::kUnrolled) return s;
+    ForNode n = *s.as<ForNode>();
+    n.kind = ForKind::kSerial;
+    return For(std::move(n));
+  }
+
+ private:
+  static constexpr int64_t kLargest = int64_t{1} << 30;
+
+  /// The loop written out; null if it stays one. `size_` and `depth_` are those of its body.
+  Stmt Unrolled(const ForNode* op) {
+    const int64_t* extent = as_const_int(op->extent);
+    if (!extent || *extent > 4096) return Stmt();
+    bool unroll = op->kind == ForKind::kUnrolled && config_.explicit_unroll;
+    if (op->kind == ForKind::kSerial) {
+      unroll = *extent <= max_auto_ && size_ * *extent <= 4 * max_auto_ && registers_.vars.count(op->loop_var.get());
+      unroll = unroll || *extent <= config_.auto_max_extent || Small(*extent);
     }
-    if (unroll && op->kind == ForKind::kUnrolled && !config_.explicit_unroll) {
-      ForNode n = *op;
-      n.kind = ForKind::kSerial;
-      return For(std::move(n));
-    }
-    if (!unroll && op->kind == ForKind::kSerial && extent)
-      unroll = *extent <= config_.auto_max_extent || Small(op, *extent);
-    if (!unroll) return s;
-    if (!extent || *extent > 4096) {
-      ForNode n = *op;
-      n.kind = ForKind::kSerial;
-      return For(std::move(n));
-    }
+    if (!unroll) return Stmt();
+    // What the first round is says where the registers are.
+    if (registers_.vars.count(op->loop_var.get())) registers_.Add(op->min);
     Array<Stmt> seq;
     for (int64_t i = 0; i < *extent; ++i) {
       Stmt body = Substitute(op->body, VarMap{{op->loop_var.get(), op->min + i}});
@@ -80,18 +89,16 @@ class Unroller : public StmtMutator {
     }
     return SeqStmt::Flatten(seq);
   }
-
- private:
   /// Within the options: few enough statements, loops not nested too deep.
-  bool Small(const ForNode* op, int64_t extent) const {
-    if (config_.auto_max_step <= 0 || extent > config_.auto_max_step) return false;
-    BodyScan scan(op->loop_var.get());
-    scan.VisitStmt(op->body);
-    return scan.size * extent <= config_.auto_max_step && scan.depth + 1 <= config_.auto_max_depth;
+  bool Small(int64_t extent) const {
+    return config_.auto_max_step > 0 && extent <= config_.auto_max_step && size_ * extent <= config_.auto_max_step &&
+           depth_ + 1 <= config_.auto_max_depth;
   }
 
   int64_t max_auto_;
   transform::UnrollLoopConfigNode config_;
+  RegisterVars registers_;
+  int64_t size_ = 0, depth_ = 0;  ///< statements, each as often as it runs, and loops around each other, so far
 };
 
 }  // namespace
@@ -99,8 +106,8 @@ class Unroller : public StmtMutator {
 PrimFunc UnrollLoops(const PrimFunc& f, int64_t max_auto_steps) {
   using transform::UnrollLoopConfig;
   UnrollLoopConfig given = transform::PassContext::Current()->GetConfig<UnrollLoopConfig>("tir.UnrollLoop");
-  return WithBody(
-      f, Unroller(max_auto_steps, given.defined() ? *given.get() : transform::UnrollLoopConfigNode())(f->body));
+  return WithBody(f, Unroller(f->body, max_auto_steps,
+                              given.defined() ? *given.get() : transform::UnrollLoopConfigNode())(f->body));
 }
 
 namespace transform {

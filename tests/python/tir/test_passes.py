@@ -229,8 +229,9 @@ def test_narrow_data_type_compiles():
     for bits in (16, 32):
         before = module(func)
         after = tir.transform.NarrowDataType(bits)(before)
-        seen = []
-        tir.stmt_functor.post_order_visit(after["f"].body, lambda e: seen.append((type(e).__name__, str(getattr(e, "dtype", "")))))
+        nodes = []
+        tir.stmt_functor.post_order_visit(after["f"].body, nodes.append)
+        seen = [(type(e).__name__, str(getattr(e, "dtype", ""))) for e in nodes]
         assert ("Mul", f"int{bits}") in seen and ("Mul", "int64") not in seen
         same(before, after, np.arange(64, dtype="float32"), np.zeros(64, "float32"))
     assert tir.transform.NarrowDataType(64)(before).same_as(before)

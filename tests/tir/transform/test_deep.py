@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every pass over loop programs takes deep and wide ones, in time that grows with the program."""
+
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import baton
+from baton import tir
+from baton._ffi import get_global_func
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+PASSES = sorted(str(n).removeprefix("tir.") for n in get_global_func("transform.PassNames")() if str(n).startswith("tir."))
+SIZE = 100_000
+
+
+def _buffer():
+    return tir.Buffer([64], "float32", "A")
+
+
+def deep_expression(n):
+    """A[i] = A[i] + (1 + (... )): n additions in each other."""
+    a, i = _buffer(), tir.Var("i")
+    value = tir.BufferLoad(a, [i])
+    for k in range(n):
+        value = tir.Add(value, tir.BufferLoad(a, [tir.const(k % 64)])) if k % 2 else tir.Mul(tir.const(2.0), value)
+    return tir.PrimFunc([a], tir.For(i, tir.const(0), tir.const(64), 0, tir.BufferStore(a, value, [i])))
+
+
+def deep_index(n):
+    """An index of n operations on a loop's variable."""
+    a, i = _buffer(), tir.Var("i")
+    index = i
+    for k in range(n):
+        index = tir.FloorMod(tir.Add(index, tir.const(k % 7)), tir.const(64)) if k % 2 else tir.Max(index, tir.const(0))
+    return tir.PrimFunc([a], tir.For(i, tir.const(0), tir.const(64), 0, tir.BufferStore(a, tir.const(1.0), [index])))
+
+
+def deep_selects(n):
+    a, i = _buffer(), tir.Var("i")
+    value = tir.BufferLoad(a, [i])
+    for k in range(n):
+        value = tir.Select(tir.LT(i, tir.const(k % 64)), value, tir.const(float(k % 5)))
+    return tir.PrimFunc([a], tir.For(i, tir.const(0), tir.const(64), 0, tir.BufferStore(a, value, [i])))
+
+
+def wide(n):
+    """n stores behind each other."""
+    a = _buffer()
+    stores = [tir.BufferStore(a, tir.Add(tir.BufferLoad(a, [tir.const(k % 64)]), tir.const(1.0)), [tir.const(k * 7 % 64)]) for k in range(n)]
+    return tir.PrimFunc([a], tir.SeqStmt(stores))
+
+
+def wide_loops(n):
+    """n loops behind each other, one in four with a condition, one in four vectorised."""
+    a, m = _buffer(), tir.Var("m")
+    out = []
+    for k in range(n):
+        i = tir.Var("i")
+        store = tir.BufferStore(a, tir.Cast("float32", tir.Add(i, tir.const(k % 5))), [i])
+        out.append(tir.For(i, tir.const(0), tir.const(64), 2 if k % 4 == 1 else 0, tir.IfThenElse(tir.LT(m, i), store) if k % 4 == 2 else store))
+    return tir.PrimFunc([a, m], tir.SeqStmt(out))
+
+
+def nested(n):
+    """n loops in each other, marks and bindings between."""
+    a, m = _buffer(), tir.Var("m")
+    body = tir.IfThenElse(tir.LT(m, tir.const(3)), tir.BufferStore(a, tir.const(1.0), [tir.const(0)]), tir.BufferStore(a, tir.const(2.0), [tir.const(0)]))
+    for k in range(n):
+        var = tir.Var("i")
+        if k % 3 == 0:
+            body = tir.For(var, tir.const(0), m, 0, body)
+        elif k % 3 == 1:
+            body = tir.LetStmt(var, tir.Add(m, tir.const(k)), body)
+        else:
+            body = tir.AttrStmt(None, "mark", tir.const(1), body)
+    return tir.PrimFunc([a, m], body)
+
+
+def nested_conditions(n):
+    a, m = _buffer(), tir.Var("m")
+    body = tir.BufferStore(a, tir.const(1.0), [tir.const(0)])
+    for k in range(n):
+        body = tir.IfThenElse(tir.LT(m, tir.const(k)), body, tir.Evaluate(m) if k % 2 else None)
+    return tir.PrimFunc([a, m], body)
+
+
+def allocations(n):
+    """n allocations behind each other within one scope."""
+    a = _buffer()
+    body = tir.BufferStore(a, tir.const(1.0), [tir.const(0)])
+    for k in range(n):
+        t = tir.Buffer([4], "float32", "t")
+        body = tir.Allocate(t, tir.SeqStmt([tir.BufferStore(t, tir.const(1.0), [tir.const(k % 4)]), body]))
+    return tir.PrimFunc([a], body)
+
+
+SHAPES = [deep_expression, deep_index, deep_selects, wide, wide_loops, nested, nested_conditions, allocations]
+
+
+def seconds(name, func):
+    mod = baton.IRModule({"f": func.with_attr("global_symbol", "f")})
+    start = time.perf_counter()
+    out = getattr(tir.transform, name)()(mod)
+    spent = time.perf_counter() - start
+    assert len(out) >= 1
+    return spent
+
+
+@pytest.fixture(scope="module", params=SHAPES, ids=lambda s: s.__name__)
+def programs(request):
+    return request.param(SIZE), request.param(SIZE // 10)
+
+
+@pytest.mark.parametrize("name", PASSES)
+def test_deep_and_wide(programs, name):
+    """100,000 nodes: no crash; and not the hundred times that a square would cost against 10,000."""
+    large, small = programs
+    spent = seconds(name, large)
+    if spent > 1:
+        assert spent < 30 * max(seconds(name, small), 0.01), f"{spent:.2f} s"
