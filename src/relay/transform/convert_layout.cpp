@@ -19,6 +19,10 @@ namespace {
 
 using Layouts = Map<String, Array<String>>;
 
+/// What an operator may say of its layouts: (attrs, layouts of inputs as they are now, as they were, types of inputs)
+/// -> (layouts of inputs, of outputs[, attributes]).
+constexpr const char* kInferLayout = "FInferCorrectLayout";
+
 /// Numbers of the convolutions that `LayoutConfig(skip_layers)` leaves as they are.
 thread_local std::set<int64_t> skipped_layers;
 
@@ -132,6 +136,7 @@ class Converter : public MixedModeMutator {
     const std::string_view name = op->name.view();
     if (call->args.empty()) return post;
     const Form* first = Find(call->args[0]);
+    if (!Downcast<Op>(call->op).GetAttrValue(kInferLayout).is_null()) return AsRegistered(pre, call, post);
     if (name == "concatenate" || name == "stack") return name == "stack" ? post : Concatenate(call, post);
     if (name == "nn.bias_add" || name == "nn.prelu") return first ? OnAxis(call, post, *first) : post;
     if (def->pattern <= OpPattern::kBroadcast && call->args.size() > 1 && (!call->attrs.defined() || name == "where"))
@@ -173,6 +178,8 @@ class Converter : public MixedModeMutator {
       const auto* c = e.as<CallNode>();
       if (!c || !c->op.as<OpNode>() || c->args.size() != call->args.size()) return e;
       attrs = c->attrs, op = Downcast<Op>(c->op);
+      Expr said;
+      if (!alter_ && Converted(pre, call, op, attrs, post->span, &said)) return said;
     } else {
       attrs = WithWanted(op_name, call->attrs, wanted, EachChannelAlone(pre));
     }
@@ -269,6 +276,112 @@ class Converter : public MixedModeMutator {
     }
     SetField(out, "kernel_layout", Any(String(kernel)));
     return out;
+  }
+
+  // ---- What operators say of themselves
+
+  /// What a function registered as FInferCorrectLayout answers. "" is a layout that is not known, or any.
+  struct Inferred {
+    Array<String> inputs, outputs;
+    Attrs attrs;
+    std::string Input(size_t i) const { return i < inputs.size() ? inputs[static_cast<int64_t>(i)].str() : ""; }
+    std::string Output() const { return outputs.empty() ? "" : outputs[0].str(); }
+  };
+  /// Asks it; false if there is none, or it leaves the call alone.
+  static bool Infer(const Op& op, const Attrs& attrs, const Array<String>& now, const Array<String>& was,
+                    const Array<Type>& types, Inferred* out) {
+    Any f = op.GetAttrValue(kInferLayout);
+    if (f.is_null()) return false;
+    Any answer = f.As<PackedFunc>()(attrs, now, was, types);
+    if (answer.is_null()) return false;
+    const std::string where = "`" + op->name.str() + "`: its FInferCorrectLayout ";
+    Array<Any> parts;
+    try {
+      parts = answer.As<Array<Any>>();
+      if (parts.size() == 2 || parts.size() == 3) {
+        out->inputs = parts[0].As<Array<String>>(), out->outputs = parts[1].As<Array<String>>();
+        out->attrs = parts.size() == 3 && !parts[2].is_null() ? parts[2].As<Attrs>() : attrs;
+      }
+    } catch (const runtime::TypeError& e) {
+      throw CompileError(where + "gave what are no layouts: " + e.message());
+    }
+    if (parts.size() != 2 && parts.size() != 3) {
+      throw CompileError(where + "gave " + std::to_string(parts.size()) +
+                         " values; it gives layouts of inputs, layouts of outputs and, where they change, attributes");
+    }
+    if (out->inputs.size() != types.size()) {
+      throw CompileError(where + "gave layouts of " + std::to_string(out->inputs.size()) + " inputs; the call has " +
+                         std::to_string(types.size()));
+    }
+    return true;
+  }
+  static Array<Type> TypesOf(const CallNode* pre) {
+    Array<Type> types;
+    for (const Expr& a : pre->args) types.push_back(Downcast<Type>(a->checked_type()));
+    return types;
+  }
+  /// The plain layout of a value that is to have the layout `to`: the letters of `like`, in its order.
+  static std::string PlainOf(const std::string& to, const std::string& like) {
+    std::string plain;
+    for (char c : like) {
+      if (to.find(c) != std::string::npos) plain += c;
+    }
+    return plain;
+  }
+
+  /// A call of an operator that says by itself which layouts go with each other.
+  Expr AsRegistered(const CallNode* pre, const CallNode* call, const Expr& post) {
+    const Op op = Downcast<Op>(call->op);
+    Array<String> now, was;
+    std::string like;
+    for (const Expr& a : call->args) {
+      const Form* f = Find(a);
+      now.push_back(String(f ? f->order.to : ""));
+      was.push_back(String(f ? f->order.from : ""));
+      if (f && f->order.rank() > like.size()) like = f->order.from;
+    }
+    if (like.empty() || !pre->checked_type_.as<TensorTypeNode>()) return post;
+    Inferred said;
+    if (!Infer(op, call->attrs, now, was, TypesOf(pre), &said)) return post;
+    Array<Expr> args;
+    for (size_t i = 0; i < call->args.size(); ++i) {
+      const Expr& a = call->args[static_cast<int64_t>(i)];
+      const std::string to = said.Input(i);
+      const std::string from = Find(a) ? Find(a)->order.from : PlainOf(to, like);
+      const bool fits = static_cast<int64_t>(to.size()) == RankOf(pre->args[static_cast<int64_t>(i)]);
+      if (!to.empty() && !fits) {
+        throw CompileError("`" + op->name.str() + "`: its FInferCorrectLayout gave input " + std::to_string(i) +
+                           " the layout \"" + to + "\"; the input has " +
+                           std::to_string(RankOf(pre->args[static_cast<int64_t>(i)])) + " dimensions");
+      }
+      if (!to.empty()) CheckOrder(op->name.str(), {from, to});
+      args.push_back(to.empty() ? a : Get(a, {from, to}));
+    }
+    const std::string to = said.Output();
+    const Order out{to.empty() ? to : PlainOf(to, like), to};
+    if (!to.empty()) CheckOrder(op->name.str(), out);
+    return Plain(MakeCall(op, args, said.attrs), out, post->span);
+  }
+
+  /// A call that a function registered as FTVMConvertOpLayout made, of an operator that says which layouts that means.
+  /// False if it does not say.
+  bool Converted(const CallNode* pre, const CallNode* call, const Op& op, const Attrs& attrs, const Span& span,
+                 Expr* out) {
+    Inferred was, now;
+    const Array<Type> types = TypesOf(pre);
+    if (!Infer(Downcast<Op>(call->op), call->attrs, {}, {}, types, &was)) return false;
+    if (!Infer(op, attrs, {}, was.inputs, types, &now)) return false;
+    Array<Expr> args;
+    for (size_t i = 0; i < call->args.size(); ++i) {
+      const Expr& a = call->args[static_cast<int64_t>(i)];
+      const Order order{was.Input(i), now.Input(i)};
+      if (!order.plain()) CheckOrder(op->name.str(), order);
+      args.push_back(Get(a, order));
+    }
+    const Order result{was.Output(), now.Output()};
+    if (!result.plain()) CheckOrder(op->name.str(), result);
+    *out = Plain(MakeCall(op, args, now.attrs), result, span);
+    return true;
   }
 
   // ---- Operators that follow

@@ -111,6 +111,79 @@ def test_a_registered_conversion_decides():
     same_result(mod, after)
 
 
+def normalised():
+    """A convolution, then an operator that ConvertLayout has no rule for, then one that it has."""
+    rng = np.random.default_rng(0)
+    x = relay.var("x", shape=(1, 4, 6, 6))
+    w = relay.const(rng.uniform(-1, 1, (8, 4, 3, 3)).astype("float32"))
+    y = relay.nn.l2_normalize(relay.nn.conv2d(x, w), eps=0.1, axis=[1])
+    return infer(tvm.IRModule.from_expr(relay.Function([x], relay.nn.relu(y))))
+
+
+def test_an_operator_says_its_layouts():
+    seen = []
+
+    def layouts(attrs, new, old, types):
+        seen.append(([str(x) for x in new], [str(x) for x in old], [tuple(int(d) for d in t.shape) for t in types]))
+        axis = [str(new[0]).index(str(old[0])[int(a)]) for a in attrs.axis]
+        return [[new[0]], [new[0]], tvm.ir.make_node("relay.attrs.L2NormalizeAttrs", eps=attrs.eps, axis=axis)]
+
+    mod, wanted = normalised(), {"nn.conv2d": ["NHWC", "default"]}
+    without = infer(transform.ConvertLayout(wanted)(mod))
+    with TempOpAttr("nn.l2_normalize", "FInferCorrectLayout", layouts):
+        after = infer(transform.ConvertLayout(wanted)(mod))
+    assert seen == [(["NHWC"], ["NCHW"], [(1, 8, 4, 4)])]
+    assert "axis=[3]" in calls(after, "nn.l2_normalize")[0] and "axis=[1]" in calls(without, "nn.l2_normalize")[0]
+    # Of data, of weights, and behind the relu: none between.
+    assert len(calls(after, "layout_transform")) == 3
+    same_result(mod, after)
+    same_result(mod, without)
+
+
+def test_an_operator_may_ask_for_its_own_layout():
+    def plain(attrs, new, old, types):
+        return [[old[0]], [old[0]]]
+
+    mod = normalised()
+    with TempOpAttr("nn.l2_normalize", "FInferCorrectLayout", plain):
+        after = infer(transform.ConvertLayout({"nn.conv2d": ["NHWC", "default"]})(mod))
+    assert "axis=[1]" in calls(after, "nn.l2_normalize")[0]
+    same_result(mod, after)
+    with TempOpAttr("nn.l2_normalize", "FInferCorrectLayout", lambda attrs, new, old, types: None):
+        same_result(mod, infer(transform.ConvertLayout({"nn.conv2d": ["NHWC", "default"]})(mod)))
+
+
+def test_a_conversion_of_an_operator_that_says_its_layouts():
+    """Its attributes have no field for a layout: the two functions together say what to transform."""
+
+    def convert(attrs, inputs, types, desired):
+        axis = [str(desired[0]).index("NCHW"[int(a)]) for a in attrs.axis]
+        return relay.nn.l2_normalize(inputs[0], eps=attrs.eps, axis=axis)
+
+    def layouts(attrs, new, old, types):
+        layout = "NCHW" if [int(a) for a in attrs.axis] == [1] else "NHWC"
+        return [[layout], [layout]]
+
+    x = relay.var("x", shape=(1, 4, 6, 6))
+    mod = infer(tvm.IRModule.from_expr(relay.Function([x], relay.nn.relu(relay.nn.l2_normalize(x, eps=0.1, axis=[1])))))
+    with TempOpAttr("nn.l2_normalize", "FTVMConvertOpLayout", convert), TempOpAttr("nn.l2_normalize", "FInferCorrectLayout", layouts):
+        after = infer(transform.ConvertLayout({"nn.l2_normalize": ["NHWC"]})(mod))
+    assert "axis=[3]" in calls(after, "nn.l2_normalize")[0] and len(calls(after, "layout_transform")) == 2
+    same_result(mod, after)
+
+
+@pytest.mark.parametrize("answer, message", [
+    ([["NHWC"]], "gave 1 values"),
+    ([["NHWC", "NHWC"], ["NHWC"]], "gave layouts of 2 inputs; the call has 1"),
+    ([["NHW"], ["NHWC"]], 'gave input 0 the layout "NHW"; the input has 4 dimensions'),
+    ([["NHWX"], ["NHWC"]], 'cannot become "NHWX"'),
+    ([3, 4], "gave what are no layouts"),
+])
+def test_wrong_answers_are_refused(answer, message):
+    with TempOpAttr("nn.l2_normalize", "FInferCorrectLayout", lambda attrs, new, old, types: answer), pytest.raises(tvm.TVMError, match=message):
+        transform.ConvertLayout({"nn.conv2d": ["NHWC", "default"]})(normalised())
+
+
 def test_nothing_desired_changes_nothing():
     mod = infer(network(2))
     assert transform.ConvertLayout({})(mod)["main"].same_as(mod["main"])

@@ -90,7 +90,18 @@ def register_convert_op_layout(op_name, convert_layout=None, level=10):
 
 
 def register_infer_correct_layout(op_name, infer_layout=None, level=10):
-    """Sets how the operator says which layouts its inputs and outputs should have."""
+    """Sets how the operator says to ConvertLayout which layouts its inputs and outputs have:
+    `f(attrs, new_in_layouts, old_in_layouts, old_in_types) -> [input layouts, output layouts]`, or with new attributes as a third, or None
+    to stay as it is. Layouts are texts, as "NHWC"; "" is one that is not known, or any.
+
+        @relay.op.register_infer_correct_layout("nn.l2_normalize")
+        def layouts(attrs, new, old, types):
+            axis = [new[0].index(old[0][a]) for a in attrs.axis]
+            return [[new[0]], [new[0]], relay.op.op_attrs.L2NormalizeAttrs(eps=attrs.eps, axis=axis)]
+
+    Of a call that a function of `register_convert_op_layout` made it is asked too: of the old attributes and of the new ones, and the
+    pass puts transforms where the answers differ.
+    """
     return register_op_attr(op_name, "FInferCorrectLayout", infer_layout, level)
 
 
