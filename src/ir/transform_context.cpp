@@ -26,6 +26,7 @@ using Instruments = std::vector<PassInstrument>;
 struct Entry {
   PassContext ctx;
   Instruments inherited;  ///< of the contexts around it, outermost first
+  bool adopted = false;   ///< made current, not entered
 };
 struct ContextStack {
   PassContext fallback;
@@ -208,9 +209,9 @@ int EnteredContexts() { return Stack().entered; }
 
 void PassContext::ExitWithScope() {
   ContextStack& s = Stack();
-  if (s.stack.empty() || !s.stack.back().ctx.same_as(*this)) {
+  if (s.stack.empty() || s.stack.back().adopted || !s.stack.back().ctx.same_as(*this)) {
     bool entered = false;
-    for (const Entry& e : s.stack) entered |= e.ctx.same_as(*this);
+    for (const Entry& e : s.stack) entered |= e.ctx.same_as(*this) && !e.adopted;
     throw runtime::ValueError(
         entered ? "this PassContext is not the innermost one of this thread: contexts are left in the reverse order of "
                   "entering; leave those entered after it first, or use `with` blocks"
@@ -445,6 +446,20 @@ const struct RegisteredScopes {
     }
   }
 } registered_scopes;
+/// What AdoptPassContext does, for languages that have no destructors.
+BATON_REGISTER_GLOBAL("transform.AdoptPassContext").set_body_typed([](PassContext ctx) {
+  Stack().stack.push_back({ctx, ActiveContexts::Get().InheritedBy(ctx), true});
+});
+BATON_REGISTER_GLOBAL("transform.LeaveAdoptedPassContext").set_body_typed([](PassContext ctx) {
+  ContextStack& s = Stack();
+  if (s.stack.empty() || !s.stack.back().adopted || !s.stack.back().ctx.same_as(ctx)) {
+    throw runtime::ValueError(
+        "this PassContext is not the one that this thread adopted last: leave those entered or adopted after it first, "
+        "in "
+        "the thread that adopted it, or use `with` blocks");
+  }
+  s.stack.pop_back();
+});
 BATON_REGISTER_GLOBAL("transform.OverrideInstruments").set_body_typed([](PassContext ctx, Array<PassInstrument> i) {
   ctx.OverrideInstruments(i);
 });

@@ -93,6 +93,25 @@ class PassContext(Object):
                 value.add_note(f"while leaving the PassContext: {type(on_exit).__name__}: {on_exit}")
         return False
 
+    @contextlib.contextmanager
+    def adopted(self):
+        """Makes a context that is entered in another thread the current one of this thread, for work that is handed over:
+
+            ctx = PassContext.current()
+            with ThreadPoolExecutor() as pool:
+                def work(mod):
+                    with ctx.adopted():
+                        return seq(mod)
+                mods = list(pool.map(work, mods))
+
+        It is not entered: no instrument is told, but those of the context see the passes. Keep it entered until the work is done.
+        """
+        _api("AdoptPassContext")(self)
+        try:
+            yield self
+        finally:
+            _api("LeaveAdoptedPassContext")(self)
+
     def override_instruments(self, instruments):
         """Exits the instruments there are, puts these in place, enters them."""
         _api("OverrideInstruments")(self, _instruments(instruments))
