@@ -271,12 +271,10 @@ def get_native_generic_func(name):
     return _native[name]
 
 
-def _codegen_module():
-    """`baton.target.codegen`, where programs look for facts about code generators."""
-    import sys
-    import types
-    module = types.ModuleType(__name__ + ".codegen", "Facts about code generators.")
+class _CodeGenerators:
+    """`baton.target.codegen`: facts about code generators."""
 
+    @staticmethod
     def llvm_version_major(allow_none=False):
         """The major version of LLVM that makes code. `allow_none` gives None where there is no LLVM, instead of ValueError."""
         version = get_global_func("target.llvm_version_major", allow_missing=True)
@@ -284,12 +282,8 @@ def _codegen_module():
             raise ValueError("this build makes no code with LLVM")
         return None if version is None else int(version())
 
-    module.llvm_version_major = llvm_version_major
-    sys.modules[module.__name__] = module
-    return module
 
-
-codegen = _codegen_module()
+codegen = _CodeGenerators()
 
 __all__ = ["GenericFunc", "SEScope", "Target", "TargetKind", "arm_cpu", "bifrost", "codegen", "create", "cuda", "generic_func", "get_native_generic_func",
            "intel_graphics", "make_se_scope", "mali", "override_native_generic_func", "rocm"]

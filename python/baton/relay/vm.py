@@ -15,7 +15,7 @@ def compile(mod, target=None, target_host=None, params=None):  # noqa: A001
     mod = _module(mod)
     others = [f for v, f in mod.functions.items() if isinstance(f, Function) and v.name_hint != "main" and not f.type_params]
     targets = _targets(target)
-    if not others or targets:
+    if not others or targets or _target(target).kind.name != "llvm":
         return Executable(build(mod, target, params=params))
     if "main" not in mod:
         mod = mod.shallow_copy()

@@ -59,7 +59,8 @@ class Unroller : public StmtMutator {
     const int64_t* extent = as_const_int(op->extent);
     Stmt out = Unrolled(s.as<ForNode>());
     depth_ = std::max(deepest, depth_ + (out.defined() ? 0 : 1));
-    size_ = std::min(kLargest, around + std::min(kLargest, size_) * std::clamp<int64_t>(extent ? *extent : 8, 0, kLargest));
+    size_ =
+        std::min(kLargest, around + std::min(kLargest, size_) * std::clamp<int64_t>(extent ? *extent : 8, 0, kLargest));
     if (out.defined()) return out;
     if (op->kind != ForKind::kUnrolled) return s;
     ForNode n = *s.as<ForNode>();

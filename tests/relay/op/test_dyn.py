@@ -167,7 +167,7 @@ SUGAR = {
     "strided_slice axes": (lambda x, b, e: relay.strided_slice(x, b, e, axes=[1]), [X23, np.array([1]), np.array([3])], X23[:, 1:]),
     "nn.pad": (lambda x, w: relay.nn.pad(x, w, 9.0), [X23, np.array([[0, 1], [1, 0]])], np.pad(X23, [(0, 1), (1, 0)], constant_values=9)),
     "nn.upsampling": (lambda x, h: relay.nn.upsampling(x, h, 2.0), [X23[None, None], np.float32(2).reshape(1)], X23[None, None].repeat(2, 2).repeat(2, 3)),
-    "image.resize2d": (lambda x, s: relay.image.resize2d(x, s, method="nearest_neighbor"), [X23[None, None], np.array([4, 6])], X23[None, None].repeat(2, 2).repeat(2, 3)),
+    "image.resize2d": (lambda x, s: relay.image.resize2d(x, s, method="nearest_neighbor", coordinate_transformation_mode="asymmetric"), [X23[None, None], np.array([4, 6])], X23[None, None].repeat(2, 2).repeat(2, 3)),
     "sparse_to_dense": (lambda i, s, v: relay.sparse_to_dense(i, s, v), [np.array([1, 3]), np.array([5]), np.float32([4, 5])], np.float32([0, 4, 0, 5, 0])),
 }
 
