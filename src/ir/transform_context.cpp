@@ -27,11 +27,14 @@ struct Entry {
   PassContext ctx;
   Instruments inherited;  ///< of the contexts around it, outermost first
   bool adopted = false;   ///< made current, not entered
+  bool entered = false;
 };
 struct ContextStack {
   PassContext fallback;
   std::vector<Entry> stack;
   int entered = 0;  ///< of the stack, those that were entered and not only made current
+  /// A thread may end without leaving what it entered: then nobody is in it any more.
+  ~ContextStack();
 };
 ContextStack& Stack() {
   static thread_local ContextStack s;
@@ -76,6 +79,12 @@ struct ActiveContexts {
     if (it != by_context.end() && --it->second.depth == 0) by_context.erase(it);
   }
 };
+
+ContextStack::~ContextStack() {
+  for (const Entry& e : stack) {
+    if (e.entered) ActiveContexts::Get().Exit(e.ctx);
+  }
+}
 
 struct ConfigOption {
   std::string type_name;
@@ -200,7 +209,7 @@ void PassContext::EnterWithScope() {
     return false;
   });
   ActiveContexts::Get().Inherits(*this, inherited);
-  Stack().stack.push_back({*this, std::move(inherited)});
+  Stack().stack.push_back({.ctx = *this, .inherited = std::move(inherited), .entered = true});
   ++Stack().entered;
 }
 

@@ -197,6 +197,16 @@ def test_a_context_shared_between_threads():
     thread.join()
 
 
+def test_a_thread_that_ends_within_a_context_gives_it_back():
+    """Neither the context nor one that is made later, at its address, is still taken."""
+    context = PassContext(opt_level=1)
+    thread = threading.Thread(target=context.__enter__)
+    thread.start()
+    thread.join()
+    with context:
+        assert PassContext.current().same_as(context)
+
+
 @pytest.mark.parametrize("bad", [None, 3, "text", lambda: 0])
 def test_what_function_passes_return(bad):  # PI-025
     with pytest.raises(TypeError, match="pass `lazy` must return a relay.Function for @main, it returned"):
