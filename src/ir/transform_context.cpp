@@ -26,8 +26,7 @@ using Instruments = std::vector<PassInstrument>;
 struct Entry {
   PassContext ctx;
   Instruments inherited;  ///< of the contexts around it, outermost first
-  bool adopted = false;   ///< made current, not entered
-  bool entered = false;
+  bool entered = false;   ///< not only made current
 };
 struct ContextStack {
   PassContext fallback;
@@ -218,9 +217,9 @@ int EnteredContexts() { return Stack().entered; }
 
 void PassContext::ExitWithScope() {
   ContextStack& s = Stack();
-  if (s.stack.empty() || s.stack.back().adopted || !s.stack.back().ctx.same_as(*this)) {
+  if (s.stack.empty() || !s.stack.back().entered || !s.stack.back().ctx.same_as(*this)) {
     bool entered = false;
-    for (const Entry& e : s.stack) entered |= e.ctx.same_as(*this) && !e.adopted;
+    for (const Entry& e : s.stack) entered |= e.entered && e.ctx.same_as(*this);
     throw runtime::ValueError(
         entered ? "this PassContext is not the innermost one of this thread: contexts are left in the reverse order of "
                   "entering; leave those entered after it first, or use `with` blocks"
@@ -233,9 +232,10 @@ void PassContext::ExitWithScope() {
   InstrumentExitPassContext();
 }
 
-AdoptPassContext::AdoptPassContext(const PassContext& ctx) {
+static void PushAdopted(const PassContext& ctx) {
   Stack().stack.push_back({ctx, ActiveContexts::Get().InheritedBy(ctx)});
 }
+AdoptPassContext::AdoptPassContext(const PassContext& ctx) { PushAdopted(ctx); }
 AdoptPassContext::~AdoptPassContext() { Stack().stack.pop_back(); }
 
 PushDerived::PushDerived(const PassContext& ctx, const PassContext& from) {
@@ -456,16 +456,13 @@ const struct RegisteredScopes {
   }
 } registered_scopes;
 /// What AdoptPassContext does, for languages that have no destructors.
-BATON_REGISTER_GLOBAL("transform.AdoptPassContext").set_body_typed([](PassContext ctx) {
-  Stack().stack.push_back({ctx, ActiveContexts::Get().InheritedBy(ctx), true});
-});
+BATON_REGISTER_GLOBAL("transform.AdoptPassContext").set_body_typed([](PassContext ctx) { PushAdopted(ctx); });
 BATON_REGISTER_GLOBAL("transform.LeaveAdoptedPassContext").set_body_typed([](PassContext ctx) {
   ContextStack& s = Stack();
-  if (s.stack.empty() || !s.stack.back().adopted || !s.stack.back().ctx.same_as(ctx)) {
+  if (s.stack.empty() || s.stack.back().entered || !s.stack.back().ctx.same_as(ctx)) {
     throw runtime::ValueError(
         "this PassContext is not the one that this thread adopted last: leave those entered or adopted after it first, "
-        "in "
-        "the thread that adopted it, or use `with` blocks");
+        "in the thread that adopted it, or use `with` blocks");
   }
   s.stack.pop_back();
 });

@@ -123,22 +123,33 @@ def _golden_cases():
                 yield pytest.param(read, case, id=f"{path.stem}-{case.title}")
 
 
-@pytest.mark.parametrize("file, case", _golden_cases())
-def test_golden_programs_compute_the_same(file, case):
-    mod = golden.parse(file.path, case.first)
-    out = golden.run(file, mod)[1]
-    args = []
-    rng = np.random.default_rng(0)
+GOLDEN = list(_golden_cases())
+
+
+def _golden_value(mod):
+    """(arguments, what the program computes of them); the interpreter's message in place of a value where it cannot run the program."""
+    args, rng = [], np.random.default_rng(0)
     for p in mod["f"].params:
         if p not in mod["f"].buffer_map:
             args.append(np.asarray([5], p.dtype))
             continue
         buffer = mod["f"].buffer_map[p]
-        shape = [int(d) if isinstance(d, tir.IntImm) else 5 for d in buffer.shape]
-        args.append(rng.integers(-4, 5, shape).astype("float32" if buffer.dtype == "bfloat16" else buffer.dtype))
         if buffer.dtype == "bfloat16":
-            pytest.skip("NumPy has no bfloat16")
-    want = interpret(mod["f"], args)
+            return args, "NumPy has no bfloat16"
+        args.append(rng.integers(-4, 5, [int(d) if isinstance(d, tir.IntImm) else 5 for d in buffer.shape]).astype(buffer.dtype))
+    return args, interpret(mod["f"], args)
+
+
+@pytest.mark.parametrize("file, case", GOLDEN)
+def test_golden_programs_compute_the_same(file, case):
+    mod = golden.parse(file.path, case.first)
+    args, want = _golden_value(mod)
     if isinstance(want, str):
         pytest.skip(f"the program itself does not run: {want}")
-    assert equal(interpret(out["f"], args), want)
+    assert equal(interpret(golden.run(file, mod)[1]["f"], args), want)
+
+
+def test_most_golden_programs_run():
+    """What is skipped above are calls of other code and bfloat16, not the rule."""
+    run = [not isinstance(_golden_value(golden.parse(p.values[0].path, p.values[1].first))[1], str) for p in GOLDEN]
+    assert sum(run) > 0.8 * len(run)
