@@ -54,3 +54,21 @@ def test_building_for_a_target_without_code_is_an_error(make):
 @pytest.mark.parametrize("make", [tvm.target.mali, tvm.target.bifrost, tvm.target.intel_graphics])
 def test_targets_through_opencl(make):
     assert make().kind == "opencl"
+
+
+def test_facts_about_code_generators():
+    from baton.target.codegen import llvm_version_major
+
+    assert llvm_version_major() >= 14 and llvm_version_major(allow_none=True) == llvm_version_major()
+
+
+def test_what_gpus_can_do():
+    from baton.contrib import nvcc
+
+    assert [nvcc.have_fp16(v) for v in ("5.2", "5.3", "7.0", "10.0")] == [False, True, True, True]
+    assert nvcc.have_int8("6.1") and not nvcc.have_bf16("7.5") and nvcc.have_tensorcore(target=tvm.target.Target("cuda -arch=sm_75"))
+    assert not nvcc.have_tensorcore(target=tvm.target.Target("cuda"))
+    with pytest.raises(ValueError, match="written as 7.5"):
+        nvcc.have_fp16("seven")
+    with pytest.raises(tvm.error.UnsupportedError, match="NVIDIA"):
+        nvcc.compile_cuda("")

@@ -2,11 +2,13 @@
 // Object files into this process.
 #include <baton/codegen/codegen.h>
 #include <baton/runtime/c_backend_api.h>
+#include <baton/runtime/registry.h>
 #include <llvm-c/ExecutionEngine.h>
 #include <llvm-c/LLJIT.h>
 #include <llvm-c/Orc.h>
 #include <llvm-c/OrcEE.h>
 #include <llvm-c/Target.h>
+#include <llvm/Config/llvm-config.h>
 
 #include <mutex>
 
@@ -108,5 +110,7 @@ class JitModule : public runtime::ModuleNode {
 }  // namespace
 
 runtime::Module LoadObjects(const ObjectCode& code) { return runtime::MakeModule<JitModule>(code); }
+
+BATON_REGISTER_GLOBAL("target.llvm_version_major").set_body_typed([] { return int64_t{LLVM_VERSION_MAJOR}; });
 
 }  // namespace baton::codegen
