@@ -3,10 +3,12 @@
 
 import functools
 
-from ._core import Object
-from ._ffi import get_global_func, load_compiler
+from .._core import Object
+from .._ffi import get_global_func, load_compiler
 
 load_compiler()
+
+from . import codegen  # noqa: E402, the compiler's library first
 
 
 class TargetKind(str):
@@ -270,20 +272,6 @@ def get_native_generic_func(name):
         raise ValueError(f"no generic function is called `{name}`")
     return _native[name]
 
-
-class _CodeGenerators:
-    """`baton.target.codegen`: facts about code generators."""
-
-    @staticmethod
-    def llvm_version_major(allow_none=False):
-        """The major version of LLVM that makes code. `allow_none` gives None where there is no LLVM, instead of ValueError."""
-        version = get_global_func("target.llvm_version_major", allow_missing=True)
-        if version is None and not allow_none:
-            raise ValueError("this build makes no code with LLVM")
-        return None if version is None else int(version())
-
-
-codegen = _CodeGenerators()
 
 __all__ = ["GenericFunc", "SEScope", "Target", "TargetKind", "arm_cpu", "bifrost", "codegen", "create", "cuda", "generic_func", "get_native_generic_func",
            "intel_graphics", "make_se_scope", "mali", "override_native_generic_func", "rocm"]
