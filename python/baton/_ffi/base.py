@@ -77,6 +77,7 @@ def load_compiler():
             raise Missing(f"the compiler library {path} is not there; mend with `./dev build` in a checkout, else "
                           "pip install --force-reinstall baton-compiler")
         _core.load_library(path)
+        atexit.register(_core.get_global("codegen.FinishJobs"))
         _loaded = True
 
 

@@ -2,6 +2,9 @@
 """Reliability figure 23: Ctrl-C ends what takes long, and the process stays usable."""
 
 import importlib.util
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -26,3 +29,55 @@ def test_an_alarm_ends_it(works, name):
     work = works[name]
     assert any(bench.latency(work, after) is not None for after in (0.03, 0.02, 0.01)), f"{name} went on to its end"
     assert bench.latency(work, 3600.0) is None  # nothing is left of it: the same work succeeds
+
+
+ENDS = """
+import importlib.util, os, sys, time
+spec = importlib.util.spec_from_file_location("bench_interrupt", sys.argv[1])
+bench = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(bench)
+work = bench.works(10)["compile"]
+start = time.perf_counter()
+work()
+takes = time.perf_counter() - start
+threads = len(os.listdir("/proc/self/task"))
+# At most of these moments LLVM works, on threads that go on after the alarm.
+left = next((p for p in (0.7, 0.6, 0.5, 0.4, 0.3) if bench.latency(work, takes * p) is not None
+             and len(os.listdir("/proc/self/task")) > threads), None)
+assert left is not None, "no alarm came while LLVM worked"
+if sys.argv[2] == "fork":  # the child has none of these threads
+    if child := os.fork():
+        sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    work()
+    sys.exit(7)
+if sys.argv[2] == "raises":
+    raise KeyboardInterrupt
+sys.exit(7)
+"""
+
+
+@pytest.mark.parametrize(("end", "code"), [("exits", 7), ("raises", -signal.SIGINT), ("fork", 7)])
+def test_the_process_ends_well_after_an_interrupted_compile(end, code):
+    """LLVM cannot be stopped; the process ends while it still works, at once and with its own exit status."""
+    done = subprocess.run([sys.executable, "-c", ENDS, BENCH, end], capture_output=True, text=True, timeout=300)
+    assert done.returncode == code, done.stderr
+
+
+DAEMON = """
+import importlib.util, sys, threading, time
+spec = importlib.util.spec_from_file_location("bench_interrupt", sys.argv[1])
+bench = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(bench)
+work = bench.works(10)["compile"]
+def compile_on():
+    while True:
+        work()
+threading.Thread(target=compile_on, daemon=True).start()
+time.sleep(float(sys.argv[2]))
+"""
+
+
+@pytest.mark.parametrize("after", [0.5, 1.0, 1.5])
+def test_the_process_ends_well_while_a_daemon_thread_compiles(after):
+    done = subprocess.run([sys.executable, "-c", DAEMON, BENCH, str(after)], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
