@@ -58,6 +58,9 @@ constexpr Name kDerived[] = {
     {"IRModule", "imported_files"},
 };
 
+/// The type that inference found; not believed, inference finds it again.
+constexpr const char* kInferred = "_checked_type_";
+
 template <size_t N>
 bool In(const Name (&table)[N], std::string_view type, std::string_view field) {
   for (const Name& n : table) {
@@ -144,7 +147,6 @@ class GraphLoader {
   }
 
   static const FieldInfo* Field(const TypeInfo& info, std::string_view name) {
-    if (name == "_checked_type_") name = "checked_type_";
     if (name == "__dict__") name = "dict";
     return info.Find(name);
   }
@@ -188,7 +190,8 @@ class GraphLoader {
         const FieldInfo* f = Field(*info, name);
         if (!f) {
           const std::string& s = text.AsString();
-          if (In(kDerived, key, name) || s.empty() || (s == "0" && KeyOf(0).empty()) || name == "virtual_device_")
+          if (In(kDerived, key, name) || name == kInferred || s.empty() || (s == "0" && KeyOf(0).empty()) ||
+              name == "virtual_device_")
             continue;
           Fail("`" + key + "` has no field `" + name + "` here, and it is set: \"" + s + "\"");
         }

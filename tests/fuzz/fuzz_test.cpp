@@ -2,7 +2,9 @@
 // Mutants of the corpus through the readers: an error of ours is an answer, anything else is a defect. A few hundred by
 // default; `./dev fuzz` runs many under sanitizers.
 #include <baton/frontend/onnx.h>
+#include <baton/ir/pipeline.h>
 #include <baton/ir/structural.h>
+#include <baton/ir/target.h>
 #include <baton/relay/text.h>
 #include <baton/relay/transform.h>
 #include <baton/runtime/executor.h>
@@ -142,6 +144,48 @@ TEST_CASE("fuzz: json texts") {
     IRModule mod = Downcast<IRModule>(object);
     relay::PrintText(mod);
     relay::transform::InferType()(mod);
+  });
+}
+
+TEST_CASE("fuzz: saved graphs") {
+  auto mutate = [](const std::string& s, const Corpus& all, Random* r) {
+    if (r->OneIn(2)) return MutateNumbers(s, r);
+    return r->OneIn(4) ? MutateBytes(s, all, r) : MutateText(s, all, r);
+  };
+  Fuzz("graph", Folder("graph"), mutate, [](const std::string& text) {
+    ObjectRef object = LoadJSON(text);
+    LoadJSON(SaveJSON(object));
+    if (const auto* f = object.as<relay::FunctionNode>()) object = IRModule::FromExpr(GetRef<relay::Function>(f));
+    if (object.as<IRModuleNode>() != nullptr) relay::transform::InferType()(Downcast<IRModule>(object));
+  });
+}
+
+TEST_CASE("fuzz: pipelines") {
+  const Corpus corpus = {
+      "InferType,FuseOps(max_depth=64),tir.UnrollLoop(auto_max_step=16)",
+      "relay.FoldConstant,Sequential(SimplifyExpr,EliminateCommonSubexpr),DeadCodeElimination",
+      R"(ConvertLayout(desired_layouts={"nn.conv2d": ["NHWC", "default"]}),AlterOpLayout)",
+      "Inline, LambdaLift,\n ToANormalForm,PartialEvaluate(),CombineParallelDense(min_num_branches=3)"};
+  auto mutate = [](const std::string& s, const Corpus& all, Random* r) {
+    return r->OneIn(3) ? MutateBytes(s, all, r) : MutateText(s, all, r);
+  };
+  Fuzz("pipeline", corpus, mutate, [](const std::string& text) {
+    const String printed = transform::PipelineText(transform::ParsePipeline(text));
+    if (transform::PipelineText(transform::ParsePipeline(printed)) != printed)
+      throw InternalError("not the same again");
+  });
+}
+
+TEST_CASE("fuzz: targets") {
+  const Corpus corpus = {"llvm", "llvm -mcpu=skylake-avx512 -mattr=+avx512f,-fma -num-cores=4",
+                         "opencl -device=intel_graphics", "cuda -arch=sm_75 -libs=cudnn,cublas -max_num_threads=1024",
+                         "c -keys=arm_cpu,cpu -mtriple=x86_64-linux-gnu"};
+  auto mutate = [](const std::string& s, const Corpus& all, Random* r) {
+    return r->OneIn(2) ? MutateBytes(s, all, r) : MutateText(s, all, r);
+  };
+  Fuzz("target", corpus, mutate, [](const std::string& text) {
+    const std::string printed = Target::Make(text).str();
+    if (Target::Make(printed).str() != printed) throw InternalError("not the same again");
   });
 }
 

@@ -28,6 +28,9 @@ KINDS = {
     "onnx": "fuzz: onnx files",
     "relay": "fuzz: relay texts",
     "json": "fuzz: json texts",
+    "graph": "fuzz: saved graphs",
+    "pipeline": "fuzz: pipelines",
+    "target": "fuzz: targets",
     "params": "fuzz: parameter files",
     "artifact": "fuzz: metadata of artifacts",
 }

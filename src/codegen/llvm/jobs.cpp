@@ -97,7 +97,8 @@ class Running {
     return groups_.empty();
   }
   void ForgetParents() {
-    static auto* parents = new std::vector<std::shared_ptr<Group>>;  // their threads can be neither joined nor destroyed here
+    static auto* parents =
+        new std::vector<std::shared_ptr<Group>>;  // their threads can be neither joined nor destroyed here
     std::erase_if(groups_, [](std::shared_ptr<Group>& g) {
       if (g->process == getpid()) return false;
       parents->push_back(std::move(g));

@@ -16,9 +16,9 @@ using Job = std::function<void(const std::atomic<bool>& stop)>;
 /// end by themselves. Without `check` the calling thread does the first job.
 void RunJobs(std::vector<Job> jobs, void (*check)());
 
-/// A front end that interrupts calls it before the process ends, while nothing is destroyed yet: jobs that nobody waits for use
-/// statics of LLVM. Those that need longer than a moment do not delay the end; the process then leaves without destructors of
-/// statics, with the exit status and the flushed files that it has.
+/// A front end that interrupts calls it before the process ends, while nothing is destroyed yet: jobs that nobody waits
+/// for use statics of LLVM. Those that need longer than a moment do not delay the end; the process then leaves without
+/// destructors of statics, with the exit status and the flushed files that it has.
 void FinishJobs();
 
 }  // namespace baton::codegen

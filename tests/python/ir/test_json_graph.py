@@ -146,3 +146,16 @@ def test_cut_anywhere_is_an_error():
     for i in range(0, len(text), 7):
         with pytest.raises(tvm.Error):
             tvm.ir.load_json(text[:i])
+
+
+def test_a_saved_type_that_is_wrong_is_not_believed():
+    """The nodes carry what inference found when they were saved; here one says (3,) of an addition of (2,)."""
+    def lie(file, call):
+        file["nodes"] += [{"type_key": "Array", "data": [1]}, {"type_key": "IntImm", "attrs": {"dtype": "int32", "span": "0", "value": "3"}}]
+        n = len(file["nodes"])
+        file["nodes"][n - 2]["data"] = [n - 1]
+        file["nodes"].append({"type_key": "relay.TensorType", "attrs": {"dtype": "float32", "shape": str(n - 2), "span": "0"}})
+        call["attrs"].update(_checked_type_=str(n))
+
+    f = tvm.ir.load_json(mutated(lie))
+    assert relay.transform.InferType()(tvm.IRModule.from_expr(f))["main"].body.checked_type.concrete_shape == (2,)
