@@ -67,7 +67,12 @@ class PointerMap {
       slots_[hole] = std::move(slots_[i]);
       hole = i;
     }
-    slots_[hole] = Slot();
+    if constexpr (kZero) {
+      slots_[hole].~Slot();  // a value made anew would not be destroyed with the table
+      __builtin_memset(static_cast<void*>(&slots_[hole]), 0, sizeof(Slot));
+    } else {
+      slots_[hole] = Slot();
+    }
     --size_;
     return true;
   }
