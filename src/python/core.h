@@ -231,7 +231,7 @@ PyTypeObject* AddType(PyObject* module, const char* name, PyType_Spec* spec, PyT
 /// which C++ frames between do not survive; a thread that waits does no harm.
 [[noreturn]] void Park();
 /// A forced unwinding has no exception object, so a reference to it is null: for functions that catch one.
-#define BATON_CATCHES_FORCED_UNWIND __attribute__((no_sanitize("null")))
+#define BATON_CATCHES_FORCED_UNWIND __attribute__((no_sanitize("undefined")))
 /// Takes the lock back after PyEval_SaveThread.
 BATON_CATCHES_FORCED_UNWIND inline void RestoreThread(PyThreadState* state) {
   try {

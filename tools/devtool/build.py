@@ -84,6 +84,8 @@ def python_environment(sanitize=""):
         return {"PYTHONPATH": str(ROOT / "python")}
     preload = [probe(["g++", f"-print-file-name=lib{SANITIZERS[n]}.so"]) for n in sanitize.split(",") if n]
     return {"PYTHONPATH": str(build_dir(sanitize)), "LD_PRELOAD": " ".join(p for p in preload if p),
+            # The compiler's library comes late, and its thread-local variables with it.
+            "GLIBC_TUNABLES": "glibc.rtld.optional_static_tls=65536",
             # Python keeps objects for good and its allocator hides overruns from the sanitizer.
             "PYTHONMALLOC": "malloc", "ASAN_OPTIONS": "detect_leaks=0", "UBSAN_OPTIONS": "print_stacktrace=1"}
 

@@ -51,7 +51,7 @@ def plugin(tmp_path_factory):
     """A shared library built against the public headers alone, as a third party's would be."""
     folder = tmp_path_factory.mktemp("plugin")
     (folder / "plugin.cpp").write_text(PLUGIN)
-    lib = Path(baton.__file__).resolve().parent / "lib"
+    lib = Path(baton.__path__[0]) / "lib"
     command = [os.environ.get("CXX", "g++"), "-std=c++20", "-O1", "-shared", "-fPIC", "-fno-strict-aliasing", f"-I{ROOT / 'include'}",
                str(folder / "plugin.cpp"), f"-L{lib}", "-lbaton_runtime", f"-Wl,-rpath,{lib}", "-o", str(folder / "plugin.so")]
     done = subprocess.run(command, capture_output=True, text=True)
