@@ -240,6 +240,8 @@ BATON_CATCHES_FORCED_UNWIND inline void RestoreThread(PyThreadState* state) {
     Park();
   }
 }
+/// Calls under way on threads that gave the lock away for them.
+extern std::atomic<int> calls_without_lock;
 /// The lock, for the time of a scope.
 struct GilGuard {
   PyGILState_STATE state;

@@ -3,6 +3,8 @@
 // an error of C++ becomes the Python class that is registered for its kind.
 #include <unistd.h>
 
+#include <cstdio>
+#include <cstdlib>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -16,6 +18,7 @@ namespace baton::python {
 using namespace runtime;  // NOLINT
 
 std::atomic<void*> dropped_head{nullptr};
+std::atomic<int> calls_without_lock{0};
 
 namespace {
 
@@ -262,6 +265,16 @@ PyObject* RegisterError(PyObject*, PyObject* args) {
 
 PyObject* Closing(PyObject*, PyObject*) {
   closing = true;
+#ifdef __GLIBC__
+  // A daemon thread may be within a call of ours: it must not see statics destroyed under it.
+  on_exit(
+      [](int status, void*) {
+        if (calls_without_lock.load() == 0) return;
+        fflush(nullptr);
+        _exit(status);
+      },
+      nullptr);
+#endif
   Py_RETURN_NONE;
 }
 

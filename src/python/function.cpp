@@ -29,7 +29,9 @@ BATON_HOT inline PyObject* Call(PyFunc* self, const BatonValue* values, int n) {
   int rc;
   if (__builtin_expect(self->release_gil, 0)) {
     PyThreadState* state = PyEval_SaveThread();
+    calls_without_lock.fetch_add(1, std::memory_order_relaxed);
     rc = f->call(f->self, values, n, &ret);
+    calls_without_lock.fetch_sub(1, std::memory_order_relaxed);
     RestoreThread(state);
   } else {
     rc = f->call(f->self, values, n, &ret);

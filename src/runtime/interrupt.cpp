@@ -13,7 +13,9 @@ constinit thread_local uint32_t interrupt_steps = 0;
 void CheckInterrupt() {
   // The front end may have to wait for its own lock to answer.
   using Clock = std::chrono::steady_clock;
-  thread_local Clock::time_point last;
+  // As `interrupt_steps`: the loader must see when it loads this library that its thread-local block has to be static,
+  // other libraries rely on it.
+  thread_local Clock::time_point last __attribute__((tls_model("initial-exec")));
   const Clock::time_point now = Clock::now();
   if (now - last < std::chrono::milliseconds(20)) return;
   last = now;

@@ -164,7 +164,8 @@ TEST_CASE("MO-014 a device's memory stands behind the arrays on it") {
                       doctest::Contains("does not exist"));
   }
   CHECK(memory.live == before);
-  CHECK_THROWS_WITH(runtime::DeviceAPI::Register(kToy, new ToyMemory), doctest::Contains("registered already"));
+  ToyMemory second;
+  CHECK_THROWS_WITH(runtime::DeviceAPI::Register(kToy, &second), doctest::Contains("registered already"));
 }
 
 TEST_CASE("MO-005 MO-007 a kind of module for a new device; host code is made as before and calls its kernels") {

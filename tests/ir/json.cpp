@@ -65,6 +65,8 @@ class Samples {
       Any v = f.default_value;
       if (f.kind == runtime::FieldKind::kObject && v.is_null() && !(f.flags & runtime::kNullable))
         v = Any(Make(f.type_name));
+      if ((f.flags & runtime::kRequired) && f.has_lower && f.kind == runtime::FieldKind::kInt64)
+        v = Any(static_cast<int64_t>(f.lower));
       if (f.kind == runtime::FieldKind::kDouble) v = Any(f.has_upper || f.has_lower ? v.As<double>() : 0.1);
       if (f.kind == runtime::FieldKind::kBool) v = Any(!v.As<bool>());
       if (f.kind == runtime::FieldKind::kInt64 && !f.has_lower && !f.has_upper) v = Any(int64_t{1} << 60);

@@ -51,13 +51,14 @@ class AttrFieldCollector {
   AttrFieldCollector(runtime::TypeInfo* info, Object* instance) : info_(info), instance_(instance) {}
   class Field {
    public:
-    explicit Field(runtime::FieldInfo* f) : f_(f) {}
+    Field(runtime::FieldInfo* f, const Object* instance) : f_(f), instance_(instance) {}
     Field& describe(const char* doc) {
       f_->doc = doc;
       return *this;
     }
     template <class V>
     Field& set_default(const V&) {  // the instance has it already
+      f_->default_value = f_->Get(instance_);
       f_->flags &= static_cast<uint16_t>(~kRequired);
       return *this;
     }
@@ -72,6 +73,7 @@ class AttrFieldCollector {
 
    private:
     runtime::FieldInfo* f_;
+    const Object* instance_;  // without a default its members may hold anything
   };
   template <class T>
   Field operator()(const char* name, T* member) {
@@ -88,9 +90,8 @@ class AttrFieldCollector {
         return true;
       };
     }
-    f.default_value = f.Get(instance_);
     info_->fields.push_back(std::move(f));
-    return Field(&info_->fields.back());
+    return Field(&info_->fields.back(), instance_);
   }
 
  private:
