@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <baton/ir/module.h>
+#include <baton/runtime/named.h>
 #include <baton/runtime/registry.h>
 #include <baton/support/nearest.h>
 
 namespace baton {
 namespace {
 
-/// Names are unique, and equal names are one function: a linear look is enough for the few functions of a module,
-/// and the map by identity serves the many look-ups by variable.
+const runtime::NamedNode<GlobalVarNode> named_functions;
+const runtime::NamedNode<GlobalTypeVarNode> named_types;
+
+/// Names are unique, and equal names are one function.
 const runtime::MapObj::Entry* FindByName(const Map<GlobalVar, BaseFunc>& functions, std::string_view name) {
-  if (!functions.get()) return nullptr;
-  for (const auto& e : functions.get()->entries) {
-    if (static_cast<const GlobalVarNode*>(e.key.object())->name_hint == name) return &e;
-  }
-  return nullptr;
+  return runtime::FindNamed(functions.get(), name);
 }
 
 GlobalVar KeyOf(const runtime::MapObj::Entry& e) { return runtime::SlotAs<GlobalVar>(e.key); }
@@ -51,9 +50,7 @@ BaseFunc IRModuleNode::Lookup(const GlobalVar& var) const {
 BaseFunc IRModuleNode::Lookup(std::string_view name) const { return functions.at(GetGlobalVar(name)); }
 
 GlobalTypeVar IRModuleNode::GetGlobalTypeVar(std::string_view name) const {
-  for (const auto& [var, data] : type_definitions) {
-    if (var->name_hint == name) return var;
-  }
+  if (const auto* e = runtime::FindNamed(type_definitions.get(), name)) return runtime::SlotAs<GlobalTypeVar>(e->key);
   throw runtime::ValueError("the module has no data type " + std::string(name));
 }
 
@@ -84,10 +81,10 @@ void IRModuleNode::Remove(const GlobalVar& var) {
 }
 
 void IRModuleNode::AddTypeDef(const GlobalTypeVar& var, const TypeData& type, bool update) {
-  for (const auto& [v, t] : type_definitions) {
-    if (v->name_hint != var->name_hint) continue;
+  if (const auto* e = runtime::FindNamed(type_definitions.get(), var->name_hint.view())) {
     if (!update) throw runtime::ValueError("the module has a data type " + var->name_hint.str() + " already");
-    type_definitions.Set(v, type);
+    const GlobalTypeVar old = runtime::SlotAs<GlobalTypeVar>(e->key);
+    type_definitions.Set(old, type);
     return;
   }
   type_definitions.Set(var, type);

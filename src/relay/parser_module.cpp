@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <baton/ir/structural.h>
 #include <baton/relay/text.h>
+#include <baton/runtime/named.h>
 #include <baton/runtime/registry.h>
 #include <baton/support/nearest.h>
 #include <baton/support/stack.h>
@@ -435,9 +436,8 @@ void Parser::TypeDef(bool external) {
     slot = GlobalTypeVar(std::move(n));
   }
   GlobalTypeVar header = slot;
-  for (const auto& [var, data] : mod_->type_definitions) {
-    if (var->name_hint == name.text) Fail(name, fmt::format("the data type `{}` is defined twice", name.text));
-  }
+  if (runtime::FindNamed(mod_->type_definitions.get(), name.text))
+    Fail(name, fmt::format("the data type `{}` is defined twice", name.text));
   Mark m = Open();
   TypeDataNode data;
   data.header = header;
@@ -520,9 +520,7 @@ IRModule Parser::Module() {
   for (const auto& [name, at] : data_type_uses_) uses.push_back({at.begin, name});
   std::sort(uses.begin(), uses.end());
   for (const auto& [begin, name] : uses) {
-    bool there = IsBuiltinType(name);
-    for (const auto& [var, data] : mod_->type_definitions) there = there || var->name_hint == name;
-    if (there) continue;
+    if (IsBuiltinType(name) || runtime::FindNamed(mod_->type_definitions.get(), name)) continue;
     std::vector<std::string> known = {"Tensor", "float32", "float64", "float16", "bfloat16",
                                       "int64",  "int32",   "int8",    "uint8",   "bool"};
     for (const auto& [var, data] : mod_->type_definitions) known.push_back(var->name_hint.str());

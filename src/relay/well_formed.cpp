@@ -5,12 +5,11 @@
 #include <baton/relay/functor.h>
 #include <baton/relay/op.h>
 #include <baton/runtime/interrupt.h>
+#include <baton/runtime/named.h>
 #include <baton/runtime/registry.h>
 #include <fmt/format.h>
 #include <relay/blocks.h>
 #include <relay/builtin_types.h>
-
-#include <unordered_set>
 
 namespace baton::relay {
 namespace {
@@ -95,9 +94,9 @@ void Verifier::CheckType(const Type& type, const ExprNode* at) {
       for (const Type& f : n->args) stack.push_back(f);
       const auto* g = n->func.as<GlobalTypeVarNode>();
       if (g && mod_.defined()) {
-        bool there = IsBuiltinType(g->name_hint.view());
-        for (const auto& [var, data] : mod_->type_definitions) there = there || var->name_hint == g->name_hint;
-        if (!there) Problem(at, fmt::format("the module has no data type `{}`", g->name_hint.view()));
+        if (!IsBuiltinType(g->name_hint.view()) &&
+            !runtime::FindNamed(mod_->type_definitions.get(), g->name_hint.view()))
+          Problem(at, fmt::format("the module has no data type `{}`", g->name_hint.view()));
       }
     }
   }
@@ -176,11 +175,11 @@ void Verifier::Check(const Expr& root, bool closed) {
   auto use = [&](const ExprNode* part, int32_t at, const ExprNode* by) {
     if (!part || !part->IsInstance<VarNode>()) return;
     const Binding* b = bound_.Find(part);
-    std::string name = Name(GetRef<Var>(static_cast<const VarNode*>(part)));
+    auto name = [&] { return Name(GetRef<Var>(static_cast<const VarNode*>(part))); };
     if (!b) {
-      if (closed) Problem(by, fmt::format("{} is used but bound nowhere", name));
+      if (closed) Problem(by, fmt::format("{} is used but bound nowhere", name()));
     } else if (!blocks.Within(at, b->block) && (b->also < 0 || !blocks.Within(at, b->also))) {
-      Problem(by, fmt::format("{} is used outside of its scope", name));
+      Problem(by, fmt::format("{} is used outside of its scope", name()));
     }
   };
   use(root.get(), 0, root.get());
@@ -205,10 +204,10 @@ bool WellFormed(const IRModule& mod, std::string* problems) {
     v.Problem(nullptr, "the module is missing (null)");
     return false;
   }
-  std::unordered_set<std::string_view> names;
   for (const auto& [var, func] : mod->functions) {
     v.SetFunction(var->name_hint.view());
-    if (!names.insert(var->name_hint.view()).second) v.Problem(var.get(), "two functions have this name");
+    const auto* first = runtime::FindNamed(mod->functions.get(), var->name_hint.view());
+    if (first && first->key.object() != var.get()) v.Problem(var.get(), "two functions have this name");
     if (!func.defined())
       v.Problem(var.get(), "the function is missing (null)");
     else if (func.as<FunctionNode>())

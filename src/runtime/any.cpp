@@ -3,10 +3,13 @@
 #include <baton/runtime/array.h>
 #include <baton/runtime/bytes.h>
 #include <baton/runtime/map.h>
+#include <baton/runtime/named.h>
 #include <baton/runtime/string.h>
 #include <baton/support/pages.h>
 
+#include <atomic>
 #include <cstdlib>
+#include <mutex>
 #include <new>
 
 namespace baton::runtime {
@@ -131,7 +134,51 @@ DataType ValueTraits<DataType>::From(const BatonValue& v) {
   ThrowValueMismatch("dtype", v);
 }
 
+namespace {
+/// The types that are declared to have names. Few, so that a look through them costs less than a table.
+struct Names {
+  static constexpr size_t kTypes = 4;
+  struct {
+    uint32_t type;
+    NameOfObject name;
+  } row[kTypes];
+  std::atomic<size_t> size{0};  ///< rows below it do not change any more
+  std::mutex mutex;
+};
+Names names;
+
+/// The name that a key is hashed by; null if it has none.
+const StringObj* NameOf(const BatonValue& v) {
+  if (v.type_code != kBatonObject) return nullptr;
+  auto* o = reinterpret_cast<const Object*>(v.v_obj);
+  for (size_t i = 0, n = names.size.load(std::memory_order_acquire); i < n; ++i) {
+    if (names.row[i].type == o->type_index()) return static_cast<const StringObj*>(names.row[i].name(o).get());
+  }
+  return nullptr;
+}
+}  // namespace
+
+void DeclareNamed(uint32_t type_index, NameOfObject name) {
+  std::lock_guard lock(names.mutex);
+  const size_t n = names.size.load(std::memory_order_relaxed);
+  if (n == Names::kTypes) throw InternalError("more than " + std::to_string(n) + " types of objects with names");
+  names.row[n] = {type_index, name};
+  names.size.store(n + 1, std::memory_order_release);
+}
+
+const MapObj::Entry* FindNamed(const MapObj* map, std::string_view name) {
+  if (!map) return nullptr;
+  // Borrowed characters are no key of any map: they stand for a key of this name.
+  const BatonByteArray chars{name.data(), name.size()};
+  BatonValue v{kBatonBytes, 0, {.v_bytes = &chars}};
+  return map->Find(Any::Adopt(v));
+}
+
 bool Any::Same(const Any& o) const {
+  if (o.v_.type_code == kBatonBytes) {
+    const StringObj* a = NameOf(v_);
+    return a && std::string_view(a->data, a->size) == std::string_view(o.v_.v_bytes->data, o.v_.v_bytes->size);
+  }
   if (const StringObj* a = AsString(v_)) {
     const StringObj* b = AsString(o.v_);
     return b && (a == b || std::string_view(a->data, a->size) == std::string_view(b->data, b->size));
@@ -151,6 +198,8 @@ uint64_t Any::Hash() const {
   };
   if (const StringObj* a = AsString(v_)) return chars(a->data, a->size);
   if (const BytesObj* a = AsBytes(v_)) return chars(a->data.data(), a->data.size());
+  if (const StringObj* a = NameOf(v_)) return chars(a->data, a->size);
+  if (v_.type_code == kBatonBytes) return chars(v_.v_bytes->data, v_.v_bytes->size);
   return Mix(static_cast<uint64_t>(v_.v_int64) + v_.type_code);
 }
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <baton/ir/keep_functions.h>
 #include <baton/relay/text.h>
 #include <baton/relay/transform.h>
 
@@ -11,14 +12,13 @@ Pass AnnotateSpans() {
       .run =
           [](IRModule mod, PassContext) {
             // Functions of another IR have no text of their own: they stay as they are.
-            IRModule own = mod, others = IRModule(Map<GlobalVar, BaseFunc>());
-            bool mixed = false;
-            for (const auto& [var, func] : mod->functions) {
-              if (Expr(func)->IsInstance<FunctionNode>()) continue;
-              own.CopyOnWrite()->Remove(var);
+            IRModule others = IRModule(Map<GlobalVar, BaseFunc>());
+            const IRModule own = KeepFunctions(mod, [&](const GlobalVar& var, const BaseFunc& func) {
+              if (func.as<FunctionNode>()) return true;
               others.CopyOnWrite()->Add(var, func);
-              mixed = true;
-            }
+              return false;
+            });
+            const bool mixed = !own.same_as(mod);
             // What has no text of its own, constants above all, is handed on as it is: to print and read the weights
             // of a model would take seconds.
             Map<String, Any> objects;

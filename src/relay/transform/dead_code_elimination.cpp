@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <baton/ir/keep_functions.h>
 #include <baton/relay/functor.h>
 #include <baton/relay/op.h>
 #include <baton/relay/transform.h>
@@ -119,11 +120,9 @@ IRModule RemoveUnreached(const IRModule& mod, const Array<String>& entries) {
       });
     }
   }
-  IRModule out = mod;
-  for (const auto& [var, func] : mod->functions) {
-    if (func.as<FunctionNode>() && !reached.count(var->name_hint.str())) out.CopyOnWrite()->Remove(var);
-  }
-  return out;
+  return KeepFunctions(mod, [&](const GlobalVar& var, const BaseFunc& func) {
+    return !func.as<FunctionNode>() || reached.count(var->name_hint.str());
+  });
 }
 
 }  // namespace

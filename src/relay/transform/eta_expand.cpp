@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <baton/relay/functor.h>
 #include <baton/relay/transform.h>
+#include <baton/runtime/named.h>
 
 namespace baton::relay::transform {
 namespace {
@@ -31,8 +32,8 @@ class Expander : public MixedModeMutator {
     if (!constructors_) return self;
     Array<TypeVar> params;
     std::vector<Type> types;
-    for (const auto& [var, data] : mod_->type_definitions) {
-      if (!(var->name_hint == c->belong_to->name_hint)) continue;
+    if (const auto* e = runtime::FindNamed(mod_->type_definitions.get(), c->belong_to->name_hint.view())) {
+      const auto data = runtime::SlotAs<TypeData>(e->value);
       params = data->type_vars;
       for (const Constructor& k : data->constructors) {
         if (k->name_hint == c->name_hint) types.assign(k->inputs.begin(), k->inputs.end());

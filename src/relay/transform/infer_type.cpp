@@ -19,6 +19,7 @@
 #include <baton/relay/text.h>
 #include <baton/relay/transform.h>
 #include <baton/runtime/interrupt.h>
+#include <baton/runtime/named.h>
 #include <baton/runtime/registry.h>
 #include <baton/support/nearest.h>
 #include <fmt/format.h>
@@ -26,8 +27,6 @@
 #include <relay/children.h>
 #include <relay/type_solver.h>
 #include <relay/type_text.h>
-
-#include <unordered_map>
 
 namespace baton::relay {
 namespace {
@@ -58,14 +57,39 @@ std::string Named(const ExprNode* e) {
 }
 const char* Plural(size_t n) { return n == 1 ? "" : "s"; }
 
+/// Types of the functions of a module; a null type is not known (yet).
+class GlobalTypes {
+ public:
+  explicit GlobalTypes(const IRModule& mod) : functions_(mod->functions.get()), types_(mod->functions.size()) {}
+  /// By the function's place among those of the module.
+  Type& operator[](size_t entry) { return types_[entry]; }
+  /// By name; null if the module has no such function.
+  const Type* Find(std::string_view name) const {
+    const auto* e = runtime::FindNamed(functions_, name);
+    return e ? &types_[static_cast<size_t>(e - functions_->entries.data())] : nullptr;
+  }
+  size_t EntryOf(const Type* type) const { return static_cast<size_t>(type - types_.data()); }
+
+ private:
+  const runtime::MapObj* functions_;
+  std::vector<Type> types_;
+};
+
+class Inferencer;
+/// Whether a function says the types of all its parameters and its result, and the type that it says; where it does
+/// not, with holes of `holes`.
+bool Declared(const FunctionNode* f);
+Type DeclaredType(const FunctionNode* f, Inferencer* holes);
+
 class Inferencer final : private TypeReporter {
  public:
   Inferencer(const IRModule& mod, Mode mode, DiagnosticList* errors) : mod_(mod), mode_(mode), errors_(errors) {
     scratch_ = solver_.NewHole();
   }
 
-  /// Types of globals that this run has to go by.
-  std::unordered_map<std::string_view, Type>* globals = nullptr;
+  /// Types of globals that this run has to go by; null: those that the module says, each looked up where it is used,
+  /// since expressions are small beside their modules.
+  GlobalTypes* globals = nullptr;
   std::string_view where;  ///< name of the function, for errors without a place
 
   void Walk(const Expr& root);
@@ -480,13 +504,17 @@ void Inferencer::BindLet(const LetNode* let) {
 
 Type Inferencer::GlobalType(const GlobalVarNode* var) {
   if (globals) {
-    auto it = globals->find(var->name_hint.view());
-    if (it != globals->end()) return it->second;
+    const Type* known = globals->Find(var->name_hint.view());
+    if (known && known->defined()) return *known;
   }
   if (mod_.defined() && mod_->ContainGlobalVar(var->name_hint.view())) {
     // A function of another IR: its callers know what it gives.
-    if (var->checked_type_.defined()) return Existing(var);
     BaseFunc f = mod_->Lookup(var->name_hint.view());
+    if (const auto* own = globals ? nullptr : f.as<FunctionNode>()) {
+      if (own->checked_type_.defined()) return runtime::RefCast<Type>(own->checked_type_);
+      if (Declared(own)) return DeclaredType(own, nullptr);
+    }
+    if (var->checked_type_.defined()) return Existing(var);
     if (f->checked_type_.defined()) return Existing(f.get());
     Error(var, fmt::format("the type of @{}, a {}, is not known to Relay", var->name_hint.view(), f->GetTypeKey()));
     return Poison();
@@ -504,9 +532,8 @@ Type Inferencer::GlobalType(const GlobalVarNode* var) {
 const TypeDataNode* Inferencer::DataType_(const GlobalTypeVar& header, const ObjectRef& at) {
   const auto* site = at.as<BaseExprNode>();
   if (header.defined() && mod_.defined()) {
-    for (const auto& [v, data] : mod_->type_definitions) {
-      if (v->name_hint == header->name_hint) return data.get();
-    }
+    if (const auto* e = runtime::FindNamed(mod_->type_definitions.get(), header->name_hint.view()))
+      return runtime::SlotAs<TypeData>(e->value).get();
   }
   Error(site, fmt::format("the module has no data type `{}`", header.defined() ? header->name_hint.view() : ""));
   return nullptr;
@@ -1030,6 +1057,7 @@ Type DeclaredType(const FunctionNode* f, Inferencer* holes) {
 }
 
 struct Func {
+  size_t entry;  ///< its place in the module
   GlobalVar var;
   Function func;
 };
@@ -1037,24 +1065,21 @@ struct Func {
 /// One attempt over all functions; fills `result` with the typed ones.
 void InferAll(const IRModule& mod, const std::vector<Func>& funcs, Mode mode, DiagnosticList* errors,
               std::vector<Function>* result) {
-  std::unordered_map<std::string_view, Type> globals;
-  std::unordered_map<std::string_view, size_t> number;
+  GlobalTypes globals(mod);
   std::vector<size_t> todo;
   bool order_matters = false;
   for (size_t i = 0; i < funcs.size(); ++i) {
     const Func& f = funcs[i];
-    std::string_view name = f.var->name_hint.view();
-    number[name] = i;
     if (mode == Mode::kNew && f.func->checked_type_.defined()) {
       // Its callers were typed by the variable's type.
       if (f.var->checked_type_.defined() && !StructuralEqual(f.var->checked_type_, f.func->checked_type_))
         throw Again();
-      globals[name] = runtime::RefCast<Type>(f.func->checked_type_);
+      globals[f.entry] = runtime::RefCast<Type>(f.func->checked_type_);
       (*result)[i] = f.func;
     } else {
       todo.push_back(i);
       if (Declared(f.func.get()))
-        globals[name] = DeclaredType(f.func.get(), nullptr);
+        globals[f.entry] = DeclaredType(f.func.get(), nullptr);
       else
         order_matters = true;
     }
@@ -1062,15 +1087,15 @@ void InferAll(const IRModule& mod, const std::vector<Func>& funcs, Mode mode, Di
   std::vector<std::vector<size_t>> groups;
   if (order_matters && todo.size() > 1) {
     std::vector<std::vector<size_t>> calls(todo.size());
-    std::unordered_map<size_t, size_t> local;
-    for (size_t k = 0; k < todo.size(); ++k) local[todo[k]] = k;
+    constexpr size_t kNone = SIZE_MAX;
+    std::vector<size_t> local(mod->functions.size(), kNone);
+    for (size_t k = 0; k < todo.size(); ++k) local[funcs[todo[k]].entry] = k;
     for (size_t k = 0; k < todo.size(); ++k) {
       for (const ExprNode* n : PostOrderNodes(funcs[todo[k]].func)) {
         if (!n->IsInstance<GlobalVarNode>()) continue;
-        std::string_view name = static_cast<const GlobalVarNode*>(n)->name_hint.view();
-        auto it = number.find(name);
-        if (it == number.end() || globals.count(name) || !local.count(it->second)) continue;
-        calls[k].push_back(local[it->second]);
+        const Type* type = globals.Find(static_cast<const GlobalVarNode*>(n)->name_hint.view());
+        if (!type || type->defined()) continue;
+        if (const size_t callee = local[globals.EntryOf(type)]; callee != kNone) calls[k].push_back(callee);
       }
     }
     groups = CallGroups(calls);
@@ -1085,29 +1110,30 @@ void InferAll(const IRModule& mod, const std::vector<Func>& funcs, Mode mode, Di
     infer.globals = &globals;
     const size_t before = errors->size();
     for (size_t i : group) {
-      std::string_view name = funcs[i].var->name_hint.view();
-      if (!globals.count(name)) globals[name] = DeclaredType(funcs[i].func.get(), &infer);
+      Type& type = globals[funcs[i].entry];
+      if (!type.defined()) type = DeclaredType(funcs[i].func.get(), &infer);
     }
     for (size_t i : group) {
       infer.where = funcs[i].var->name_hint.view();
       infer.Walk(funcs[i].func);
       Type type = infer.TypeOf(funcs[i].func.get());
-      if (!infer.Unify(globals[infer.where], type)) {
-        errors->Error(funcs[i].func->span, fmt::format("@{} is used as {}, its type is {}", infer.where,
-                                                       TypeText(globals[infer.where]), TypeText(type)));
+      const Type used = globals[funcs[i].entry];
+      if (!infer.Unify(used, type)) {
+        errors->Error(funcs[i].func->span,
+                      fmt::format("@{} is used as {}, its type is {}", infer.where, TypeText(used), TypeText(type)));
       }
     }
     infer.Solve();
     if (errors->size() == before) infer.CheckComplete();
     if (errors->size() != before) {
       // Callers go on with what is known.
-      for (size_t i : group) globals[funcs[i].var->name_hint.view()] = infer.FinalType(funcs[i].func);
+      for (size_t i : group) globals[funcs[i].entry] = infer.FinalType(funcs[i].func);
       continue;
     }
     for (size_t i : group) {
       const Func& f = funcs[i];
       Type type = infer.FinalType(f.func);
-      globals[f.var->name_hint.view()] = type;
+      globals[f.entry] = type;
       if (mode == Mode::kNew && f.var->checked_type_.defined() && !StructuralEqual(f.var->checked_type_, type))
         throw Again();
     }
@@ -1116,7 +1142,7 @@ void InferAll(const IRModule& mod, const std::vector<Func>& funcs, Mode mode, Di
   }
   if (!errors->empty()) return;
   for (const Func& f : funcs) {
-    const Type& type = globals[f.var->name_hint.view()];
+    const Type& type = globals[f.entry];
     // The variable's type is a note of what its module says, not a part of its value: it follows the module.
     if (!f.var->checked_type_.defined() || !StructuralEqual(f.var->checked_type_, type)) f.var->checked_type_ = type;
   }
@@ -1126,8 +1152,10 @@ void InferAll(const IRModule& mod, const std::vector<Func>& funcs, Mode mode, Di
 
 IRModule InferModuleTypes(const IRModule& mod) {
   std::vector<Func> funcs;
+  size_t entry = 0;
   for (const auto& [var, func] : mod->functions) {
-    if (func.as<FunctionNode>()) funcs.push_back({var, Downcast<Function>(func)});
+    if (func.as<FunctionNode>()) funcs.push_back({entry, var, Downcast<Function>(func)});
+    ++entry;
   }
   DiagnosticList errors;
   std::vector<Function> result;
@@ -1164,18 +1192,7 @@ Type InferTypeOf(const Expr& expr, const IRModule& mod) {
   DiagnosticList errors;
   for (Mode mode : {Mode::kNew, Mode::kAll}) {
     errors.Clear();
-    std::unordered_map<std::string_view, Type> globals;
-    if (mod.defined()) {
-      for (const auto& [var, func] : mod->functions) {
-        const auto* f = func.as<FunctionNode>();
-        if (f && func->checked_type_.defined())
-          globals[var->name_hint.view()] = runtime::RefCast<Type>(func->checked_type_);
-        else if (f && Declared(f))
-          globals[var->name_hint.view()] = DeclaredType(f, nullptr);
-      }
-    }
     Inferencer infer(mod, mode, &errors);
-    infer.globals = &globals;
     try {
       infer.Walk(expr);
     } catch (const Again&) {

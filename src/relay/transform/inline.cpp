@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <baton/ir/keep_functions.h>
 #include <baton/relay/functor.h>
 #include <baton/relay/transform.h>
 #include <relay/call_graph.h>
@@ -51,11 +52,10 @@ IRModule WithoutUncalled(IRModule mod, const std::unordered_map<std::string_view
       if (n->IsInstance<GlobalVarNode>()) used.insert(static_cast<const GlobalVarNode*>(n)->name_hint.view());
     }
   }
-  IRModule out = mod;
-  for (const auto& [name, body] : bodies) {
-    if (called.count(name) && !used.count(name) && name != "main") out.CopyOnWrite()->Remove(out->GetGlobalVar(name));
-  }
-  return out;
+  return KeepFunctions(mod, [&](const GlobalVar& var, const BaseFunc&) {
+    const std::string_view name = var->name_hint.view();
+    return name == "main" || !bodies.count(name) || !called.count(name) || used.count(name);
+  });
 }
 
 }  // namespace

@@ -22,6 +22,7 @@
 #include <relay/call_graph.h>
 #include <relay/transform/device_domains.h>
 #include <relay/transform/plan_devices.h>
+#include <relay/transform/type_keeper.h>
 
 #include <limits>
 #include <map>
@@ -156,6 +157,7 @@ class ModulePlan {
   std::vector<Entry> entries_;
   std::unordered_map<std::string_view, size_t> index_;
   std::vector<std::vector<size_t>> groups_;
+  size_t schemed_ = 0;  ///< groups below it have schemes, where any function of theirs is called
   std::vector<Demand> work_;
   size_t done_ = 0;
   std::set<std::string> names_;
@@ -785,7 +787,8 @@ Id ModulePlan::Instantiate(const GlobalVarNode* var, const ExprNode* by, DeviceD
 
 void ModulePlan::FindScheme(size_t entry) {
   // Callees first, without recursion: groups come in that order.
-  for (size_t g = 0; g <= entries_[entry].group; ++g) {
+  while (schemed_ <= entries_[entry].group) {
+    const size_t g = schemed_++;
     std::vector<std::pair<GlobalVar, Function>> funcs;
     bool wanted = false;
     for (size_t i : groups_[g]) {
@@ -832,8 +835,8 @@ GlobalVar ModulePlan::Specialise(const GlobalVarNode* var, const Signature& sign
   return at->second;
 }
 
-/// A copy with variables of its own.
-class Renewer : public MixedModeMutator {
+/// A copy with variables of its own, and the types of what it is a copy of.
+class Renewer : public TypeKeeper {
  public:
   explicit Renewer(const Expr& e) {
     for (const Var& v : BoundVars(e)) {
@@ -851,9 +854,6 @@ void ModulePlan::Plan(const Demand& demand) {
   if (!demand.var.same_as(e.var) && !(demand.var->name_hint == e.var->name_hint)) {
     // Planned once more under another name.
     funcs[0].second = Downcast<Function>(Renewer(e.func).Mutate(e.func));
-    IRModule typed = mod_.Copy();
-    typed.CopyOnWrite()->Update(e.var, funcs[0].second);
-    funcs[0].second = Downcast<Function>(InferType()(typed)->Lookup(e.var));
   }
   for (size_t i : groups_[e.group]) {
     if (i != demand.entry) funcs.push_back({entries_[i].var, entries_[i].func});

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <baton/ir/keep_functions.h>
 #include <baton/runtime/registry.h>
 #include <baton/tir/transform.h>
 
@@ -9,12 +10,10 @@ Pass Filter(PackedFunc keep) {
       .doc = "Keeps the PrimFuncs of which fcond(func) is true; without a condition all.",
       .run =
           [keep](IRModule mod, PassContext) {
-            IRModule out = mod;
-            if (!keep.defined()) return out;
-            for (const auto& [var, func] : mod->functions) {
-              if (func.as<PrimFuncNode>() && !keep(func).As<bool>()) out.CopyOnWrite()->Remove(var);
-            }
-            return out;
+            if (!keep.defined()) return mod;
+            return KeepFunctions(mod, [&](const GlobalVar&, const BaseFunc& func) {
+              return !func.as<PrimFuncNode>() || keep(func).As<bool>();
+            });
           },
   });
 }

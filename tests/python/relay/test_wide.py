@@ -24,6 +24,14 @@ def test_wide_programs_of_a_tenth_of_the_size(shape):
         work()
 
 
+@pytest.mark.slow
+def test_many_functions():
+    """All 100,000, where a look through the module for each function would take minutes a pass."""
+    for name, work in wide.steps("functions", wide.SIZES["functions"]):
+        if name != "compile and run":
+            work()
+
+
 def test_what_is_made_is_wide():
     assert len(wide.wide_tuple(100)["main"].body.args[0].tuple_value.fields) == 100
     assert len(wide.many_functions(100).functions) == 101
