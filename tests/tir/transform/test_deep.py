@@ -98,7 +98,27 @@ def allocations(n):
     return tir.PrimFunc([a], body)
 
 
-SHAPES = [deep_expression, deep_index, deep_selects, wide, wide_loops, nested, nested_conditions, allocations]
+def _workspaces(n, read):
+    """n allocations around as many steps; each writes one and reads another."""
+    a, buffers = _buffer(), [tir.Buffer([4 + k % 5], "float32", "t") for k in range(n)]
+    first = [tir.BufferStore(b, tir.const(1.0), [tir.const(0)]) for b in buffers]
+    body = tir.SeqStmt(first[:1] + [s for k in range(1, n) for s in (first[k], tir.BufferStore(a, tir.BufferLoad(buffers[read(k)], [tir.const(0)]), [tir.const(0)]))])
+    for b in buffers:
+        body = tir.Allocate(b, body)
+    return tir.PrimFunc([a], body)
+
+
+def short_workspaces(n):
+    """Each lives until the next is there."""
+    return _workspaces(n, lambda k: k - 1)
+
+
+def long_workspaces(n):
+    """Half of them live at one time."""
+    return _workspaces(n, lambda k: max(0, k - n // 2))
+
+
+SHAPES = [deep_expression, deep_index, deep_selects, wide, wide_loops, nested, nested_conditions, allocations, short_workspaces, long_workspaces]
 
 
 def seconds(name, func):
