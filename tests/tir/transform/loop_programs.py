@@ -13,13 +13,15 @@ _EXTENTS = (1, 2, 3, 4, 8)
 
 
 class Maker:
-    """A random PrimFunc: loops of every kind, conditions, bindings, allocations, marks, reads and writes within bounds."""
+    """A random PrimFunc: loops of every kind, conditions, bindings, allocations, marks, reads and writes within bounds. With `loose`,
+    allocations are larger than what is used of them, which begins somewhere within."""
 
-    def __init__(self, seed, serial=False):
+    def __init__(self, seed, serial=False, loose=False):
         self.random = random.Random(seed)
         self.serial = serial
+        self.loose = loose
+        self.used = {}  # name: (extents, begins) of the part of a buffer that is used
         self.n = tir.Var("n")
-        self.sizes = {}
         self.buffers = [self.buffer(f"P{i}", dtype) for i, dtype in enumerate(("float32", "float32", "int64", "int32"))]
         self.count = 0
 
@@ -27,6 +29,27 @@ class Maker:
         shape = [self.random.choice(_EXTENTS) for _ in range(self.random.choice((1, 1, 2)))]
         made = tir.Buffer(shape, dtype, name, scope)
         return made
+
+    def extents(self, buffer):
+        return self.used[buffer.name][0] if buffer.name in self.used else list(buffer.shape)
+
+    def at(self, buffer, index):
+        """The place of the used part's `index`."""
+        begins = self.used[buffer.name][1] if buffer.name in self.used else [None] * len(index)
+        return [i if b is None else tir.Add(i, b) for i, b in zip(index, begins, strict=True)]
+
+    def loosened(self, buffer, loops):
+        extents, begins, shape = [int(d) for d in buffer.shape], [], []
+        for d in extents:
+            least, slack = self.random.randint(0, 2), self.random.randint(0, 2)
+            begin = tir.const(least)
+            if loops and self.random.random() < 0.6:
+                begin = tir.Add(tir.FloorMod(self.random.choice(loops), tir.const(4)), begin)
+                least += 3
+            begins.append(begin)
+            shape.append(d + least + slack)
+        self.used[buffer.name] = [tir.const(d) for d in extents], begins
+        return tir.Buffer(shape, buffer.dtype, buffer.name, buffer.scope())
 
     def fresh(self, prefix):
         self.count += 1
@@ -64,11 +87,7 @@ class Maker:
 
     def place(self, buffer, loops):
         """An index within the buffer: whatever comes out, modulo the extent; now and then as it is, where loops are short enough."""
-        out = []
-        for d in buffer.shape:
-            index = self.index(loops)
-            out.append(tir.FloorMod(index, d))
-        return out
+        return self.at(buffer, [tir.FloorMod(self.index(loops), d) for d in self.extents(buffer)])
 
     def value(self, dtype, loops, buffers, depth=3):
         pick = self.random.random()
@@ -153,8 +172,7 @@ class Maker:
         own = self.random.choice(buffers)
         others = [b for b in buffers if not b.same_as(own)]
         var = tir.Var(self.fresh("v"))
-        at = [tir.FloorMod(self.index(loops), d) for d in list(own.shape)[:-1]]
-        at.append(var)
+        at = self.at(own, [*(tir.FloorMod(self.index(loops), d) for d in self.extents(own)[:-1]), var])
 
         def store():
             value = self.value(own.dtype, [*loops, var], others)
@@ -169,14 +187,16 @@ class Maker:
             body = tir.IfThenElse(condition, tir.SeqStmt([store(), store()]), store() if self.random.random() < 0.5 else None)
         if self.random.random() < 0.3:
             body = tir.SeqStmt([body, store()])
-        return tir.For(var, tir.const(0), list(own.shape)[-1], 2, body)
+        return tir.For(var, tir.const(0), self.extents(own)[-1], 2, body)
 
     def allocation(self, loops, buffers, depth, mark=False):
         """New memory: filled first, so that no pass can show what was there before."""
         made = self.buffer(self.fresh("t"), self.random.choice(("float32", "int64")), self.random.choice(("", "local")))
+        if self.loose:
+            made = self.loosened(made, loops)
         index = [tir.Var(self.fresh("f")) for _ in made.shape]
-        fill = tir.BufferStore(made, self.value(made.dtype, [*loops, *index], buffers, 2), index)
-        for var, extent in zip(reversed(index), reversed(list(made.shape)), strict=True):
+        fill = tir.BufferStore(made, self.value(made.dtype, [*loops, *index], buffers, 2), self.at(made, index))
+        for var, extent in zip(reversed(index), reversed(self.extents(made)), strict=True):
             fill = tir.For(var, tir.const(0), extent, 0, fill)
         if mark:
             fill = tir.AttrStmt(made.data, "double_buffer_scope", tir.const(1), fill)

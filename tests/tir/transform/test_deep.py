@@ -98,6 +98,13 @@ def allocations(n):
     return tir.PrimFunc([a], body)
 
 
+def parts(n):
+    """n accesses of a part of a buffer that each round allocates."""
+    a, i, t = _buffer(), tir.Var("i"), tir.Buffer([64, 64], "float32", "t")
+    stores = [tir.BufferStore(t, tir.BufferLoad(a, [tir.const(k % 64)]), [i, tir.const(k % 32 + 8)]) for k in range(n)]
+    return tir.PrimFunc([a], tir.For(i, tir.const(0), tir.const(64), 0, tir.Allocate(t, tir.SeqStmt(stores))))
+
+
 def _workspaces(n, read):
     """n allocations around as many steps; each writes one and reads another."""
     a, buffers = _buffer(), [tir.Buffer([4 + k % 5], "float32", "t") for k in range(n)]
@@ -118,7 +125,7 @@ def long_workspaces(n):
     return _workspaces(n, lambda k: max(0, k - n // 2))
 
 
-SHAPES = [deep_expression, deep_index, deep_selects, wide, wide_loops, nested, nested_conditions, allocations, short_workspaces, long_workspaces]
+SHAPES = [deep_expression, deep_index, deep_selects, wide, wide_loops, nested, nested_conditions, allocations, parts, short_workspaces, long_workspaces]
 
 
 def seconds(name, func):
