@@ -303,8 +303,13 @@ BATON_REGISTER_GLOBAL("target.TargetStr").set_body_typed([](Target t) { return S
 BATON_REGISTER_GLOBAL("target.TargetCurrent").set_body_typed([](bool allow_none) {
   return allow_none && Stack().empty() ? Target(ObjectPtr<Object>()) : Target::Current();
 });
-BATON_REGISTER_GLOBAL("target.TargetEnterScope").set_body_typed([](Target t) { t.EnterWithScope(); });
-BATON_REGISTER_GLOBAL("target.TargetExitScope").set_body_typed([](Target t) { t.ExitWithScope(); });
+/// Scopes of languages that have no destructors.
+struct TargetScopes {
+  static void Enter(Target t) { t.EnterWithScope(); }
+  static void Exit(Target t) { t.ExitWithScope(); }
+};
+BATON_REGISTER_GLOBAL("target.TargetEnterScope").set_body_typed([](Target t) { TargetScopes::Enter(t); });
+BATON_REGISTER_GLOBAL("target.TargetExitScope").set_body_typed([](Target t) { TargetScopes::Exit(t); });
 BATON_REGISTER_GLOBAL("target.VectorBits").set_body_typed([](Target t) { return t->vector_bits(); });
 
 }  // namespace baton

@@ -445,12 +445,17 @@ BATON_REGISTER_GLOBAL("transform.PassContextOptions")
       ctx->num_threads = num_threads;
       ctx->diag_ctx = diag_ctx;
     });
+/// Scopes of languages that have no destructors.
+struct PassContextScopes {
+  static void Enter(PassContext ctx) { ctx.EnterWithScope(); }
+  static void Exit(PassContext ctx) { ctx.ExitWithScope(); }
+};
 const struct RegisteredScopes {
   RegisteredScopes() {
     for (const char* prefix : {"transform.", "relay._transform."}) {  // the second is the early name
       std::string p = prefix;
-      Registry::Register(p + "EnterPassContext").set_body_typed([](PassContext ctx) { ctx.EnterWithScope(); });
-      Registry::Register(p + "ExitPassContext").set_body_typed([](PassContext ctx) { ctx.ExitWithScope(); });
+      Registry::Register(p + "EnterPassContext").set_body_typed([](PassContext ctx) { PassContextScopes::Enter(ctx); });
+      Registry::Register(p + "ExitPassContext").set_body_typed([](PassContext ctx) { PassContextScopes::Exit(ctx); });
       Registry::Register(p + "GetCurrentPassContext").set_body_typed([] { return PassContext::Current(); });
     }
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Passes and contexts, requirement by requirement (those that tests/ir/transform.cpp does not show).
 #include <baton/ir/diagnostic.h>
+#include <baton/ir/target.h>
 #include <baton/ir/transform.h>
 #include <baton/relay/transform.h>
 #include <baton/runtime/registry.h>
@@ -128,6 +129,33 @@ TEST_CASE("PI-008, PI-011, PI-012, PI-013 scopes nest; the inner one replaces th
   CHECK(PassContext::Current().same_as(base));
 }
 
+template <class T>
+concept EnteredByHand = requires(T context) { context.EnterWithScope(); };
+template <class T>
+concept LeftByHand = requires(T context) { context.ExitWithScope(); };
+
+struct AnyContext {
+  void EnterWithScope() { ++inside; }
+  void ExitWithScope() { --inside; }
+  int inside = 0;
+};
+
+TEST_CASE("PI-012 only With enters and leaves a context") {
+  static_assert(!EnteredByHand<PassContext> && !LeftByHand<PassContext>);
+  static_assert(!EnteredByHand<Target> && !LeftByHand<Target>);
+  static_assert(EnteredByHand<AnyContext> && LeftByHand<AnyContext>, "the question can be answered with yes");
+  PassContext base = PassContext::Current(), inner = PassContext::Create();
+  Target before = Target::Current();
+  {
+    With<PassContext> a(inner);
+    With<Target> b(Target::Make("c"));
+    CHECK(PassContext::Current().same_as(inner));
+    CHECK(Target::Current()->kind == "c");
+  }
+  CHECK(PassContext::Current().same_as(base));
+  CHECK(Target::Current()->kind == before->kind);
+}
+
 TEST_CASE("PI-009 contexts of one thread are not seen in another") {
   With<PassContext> a(PassContext::Make(4, {}, {}, {}, {}));
   int level = -1;
@@ -140,8 +168,8 @@ TEST_CASE("a context belongs to one thread at a time") {
   With<PassContext> a(ctx);
   std::string enter, exit;
   std::thread([&] {
-    enter = ErrorOf([&] { PassContext(ctx).EnterWithScope(); });
-    exit = ErrorOf([&] { PassContext(ctx).ExitWithScope(); });
+    enter = ErrorOf([&] { With<PassContext> b(ctx); });
+    exit = ErrorOf([&] { (*runtime::Registry::Get("transform.ExitPassContext"))(ctx); });
   }).join();
   CHECK(enter.find("entered in another thread") != std::string::npos);
   CHECK(exit.find("not entered in this thread") != std::string::npos);
@@ -468,14 +496,13 @@ TEST_CASE("IN-038 override: a throwing exit keeps the new ones out; a throwing e
   auto node = make_object<CountingNode>();
   instrument::PassInstrument fresh{ObjectPtr<Object>(node)};
   PassContext ctx = PassContext::Make(2, {}, {}, {thrower("exit")}, {});
-  ctx.EnterWithScope();
+  With<PassContext> scope(ctx);
   CHECK(ErrorOf([&] { ctx.OverrideInstruments({fresh}); }) == "bad");
   CHECK(ctx->instruments.empty());
   CHECK(node->log.empty());
   CHECK(ErrorOf([&] { ctx.OverrideInstruments({fresh, thrower("enter")}); }) == "bad");
   CHECK(ctx->instruments.empty());
   CHECK(node->log == Log{"enter", "exit"});
-  ctx.ExitWithScope();
 }
 
 TEST_CASE("a pass that says unchanged but changed something in place is named") {

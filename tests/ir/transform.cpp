@@ -53,11 +53,7 @@ PassContext Context(int level, Array<String> required = {}, Array<String> disabl
   return PassContext::Make(level, required, disabled, instruments, Map<String, Any>());
 }
 
-struct Scope {
-  explicit Scope(PassContext c) : ctx(c) { ctx.EnterWithScope(); }
-  ~Scope() { ctx.ExitWithScope(); }
-  PassContext ctx;
-};
+using Scope = With<PassContext>;
 
 struct RegisterCycle {
   RegisterCycle() {
@@ -200,7 +196,7 @@ TEST_CASE("IN-015, IN-016, IN-017, TR-17 a throw while entering") {
   trace.clear();
   PassContext ctx = Context(2, {}, {}, {Tracer("a"), Tracer("b", "enter"), Tracer("c")});
   PassContext outer = PassContext::Current();
-  CHECK_THROWS_AS(ctx.EnterWithScope(), Error);
+  CHECK_THROWS_AS(Scope{ctx}, Error);
   CHECK(trace == Trace{"a.enter", "b.enter", "a.exit"});
   CHECK(ctx->instruments.empty());
   CHECK(PassContext::Current().same_as(outer));
@@ -210,8 +206,13 @@ TEST_CASE("IN-018 a throw while leaving: later ones get no exit, the context is 
   trace.clear();
   PassContext outer = PassContext::Current();
   PassContext ctx = Context(2, {}, {}, {Tracer("a"), Tracer("b", "exit"), Tracer("c")});
-  ctx.EnterWithScope();
-  CHECK_THROWS_AS(ctx.ExitWithScope(), Error);
+  bool thrown = false;
+  try {
+    Scope s(ctx);
+  } catch (const Error&) {
+    thrown = true;
+  }
+  CHECK(thrown);
   CHECK(trace == Trace{"a.enter", "b.enter", "c.enter", "a.exit", "b.exit"});
   CHECK(ctx->instruments.empty());
   CHECK(PassContext::Current().same_as(outer));

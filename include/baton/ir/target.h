@@ -3,6 +3,7 @@
 #pragma once
 
 #include <baton/ir/attrs.h>
+#include <baton/support/with.h>
 
 namespace baton {
 
@@ -49,6 +50,11 @@ class BATON_DLL Target : public RefTo<TargetNode, ObjectRef> {
   std::string str() const;
   /// The innermost target entered on this thread, else the host.
   static Target Current();
+
+ private:
+  /// C++ enters a target by With<Target>, which leaves it too; other languages by registered functions.
+  friend class With<Target>;
+  friend struct TargetScopes;
   void EnterWithScope();
   void ExitWithScope();
 };

@@ -97,8 +97,6 @@ class BATON_DLL PassContext : public RefTo<PassContextNode, ObjectRef> {
   /// Checks and converts `config`; unknown keys are an error that lists the nearest known ones.
   static PassContext Make(int opt_level, Array<String> required, Array<String> disabled,
                           Array<instrument::PassInstrument> instruments, Map<String, Any> config);
-  void EnterWithScope();
-  void ExitWithScope();
   void InstrumentEnterPassContext();
   void InstrumentExitPassContext();
   bool InstrumentBeforePass(const IRModule& mod, const PassInfo& info) const;
@@ -139,6 +137,12 @@ class BATON_DLL PassContext : public RefTo<PassContextNode, ObjectRef> {
     return in.As<T>();
   }
   static void FillAttrs(BaseAttrsNode* attrs, const Map<String, Any>& values);
+
+  /// C++ enters a context by With<PassContext>, which leaves it too; other languages by registered functions.
+  friend class With<PassContext>;
+  friend struct PassContextScopes;
+  void EnterWithScope();
+  void ExitWithScope();
 };
 
 /// Makes a context that is active elsewhere the current one of this thread until the end of the block, without entering
