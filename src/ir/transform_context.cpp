@@ -5,8 +5,10 @@
 #include <baton/runtime/registry.h>
 #include <baton/support/nearest.h>
 
+#include <atomic>
 #include <cstdio>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <unordered_map>
@@ -23,17 +25,41 @@ namespace {
 
 using Instruments = std::vector<PassInstrument>;
 
+/// What a use of a context inherits from those around it, outermost first. Threads that adopt the context share it.
+class Inherited {
+ public:
+  explicit Inherited(Instruments list) : any_(!list.empty()), list_(std::move(list)) {}
+  bool empty() const { return !any_.load(std::memory_order_relaxed); }
+  Instruments Get() const {
+    if (empty()) return {};
+    std::lock_guard lock(mutex_);
+    return list_;
+  }
+  void TakeOut(const PassInstrument& gone) {
+    std::lock_guard lock(mutex_);
+    std::erase_if(list_, [&](const PassInstrument& i) { return i.same_as(gone); });
+    any_ = !list_.empty();
+  }
+
+ private:
+  std::atomic<bool> any_;
+  mutable std::mutex mutex_;
+  Instruments list_;
+};
+using InheritedPtr = std::shared_ptr<Inherited>;
+
 struct Entry {
   PassContext ctx;
-  Instruments inherited;  ///< of the contexts around it, outermost first
-  bool entered = false;   ///< not only made current
+  InheritedPtr inherited;  ///< may be null
+  bool entered = false;    ///< not only made current
 };
 struct ContextStack {
   PassContext fallback;
   std::vector<Entry> stack;
   int entered = 0;  ///< of the stack, those that were entered and not only made current
   /// A thread may end without leaving what it entered: then nobody is in it any more.
-  ~ContextStack();
+  void GiveBack();
+  ~ContextStack() { GiveBack(); }
 };
 ContextStack& Stack() {
   static thread_local ContextStack s;
@@ -44,8 +70,7 @@ ContextStack& Stack() {
 struct ActiveContexts {
   struct Use {
     std::thread::id thread;
-    int depth = 0;
-    Instruments inherited;
+    std::vector<InheritedPtr> inherited;  ///< one for each time that it is entered, the innermost last
   };
   std::mutex mutex;
   std::unordered_map<const Object*, Use> by_context;
@@ -53,34 +78,42 @@ struct ActiveContexts {
     static auto* t = new ActiveContexts;
     return *t;
   }
-  void Enter(const PassContext& ctx) {
+  void Enter(const PassContext& ctx, const InheritedPtr& inherited) {
     std::lock_guard lock(mutex);
-    auto [it, fresh] = by_context.try_emplace(ctx.get(), Use{std::this_thread::get_id(), 0, {}});
+    auto [it, fresh] = by_context.try_emplace(ctx.get(), Use{std::this_thread::get_id(), {}});
     if (!fresh && it->second.thread != std::this_thread::get_id()) {
       throw runtime::ValueError(
           "this PassContext is entered in another thread; a context belongs to one thread at a time, so make one for "
           "each (its instruments may be shared)");
     }
-    ++it->second.depth;
+    it->second.inherited.push_back(inherited);
   }
-  void Inherits(const PassContext& ctx, const Instruments& inherited) {
-    std::lock_guard lock(mutex);
-    by_context[ctx.get()].inherited = inherited;
-  }
-  Instruments InheritedBy(const PassContext& ctx) {
+  InheritedPtr InheritedBy(const PassContext& ctx) {
     std::lock_guard lock(mutex);
     auto it = by_context.find(ctx.get());
-    return it == by_context.end() ? Instruments() : it->second.inherited;
+    return it == by_context.end() ? nullptr : it->second.inherited.back();
+  }
+  /// Wherever the context is entered, it does not inherit this one any more.
+  void TakeOut(const PassContext& ctx, const PassInstrument& gone) {
+    std::lock_guard lock(mutex);
+    auto it = by_context.find(ctx.get());
+    if (it == by_context.end()) return;
+    for (const InheritedPtr& i : it->second.inherited) i->TakeOut(gone);
   }
   void Exit(const PassContext& ctx) {
     std::lock_guard lock(mutex);
     auto it = by_context.find(ctx.get());
-    if (it != by_context.end() && --it->second.depth == 0) by_context.erase(it);
+    if (it == by_context.end()) return;
+    it->second.inherited.pop_back();
+    if (it->second.inherited.empty()) by_context.erase(it);
   }
 };
 
-ContextStack::~ContextStack() {
-  for (const Entry& e : stack) {
+void ContextStack::GiveBack() {
+  const std::vector<Entry> left = std::move(stack);
+  stack.clear();
+  entered = 0;
+  for (const Entry& e : left) {
     if (e.entered) ActiveContexts::Get().Exit(e.ctx);
   }
 }
@@ -106,22 +139,34 @@ bool Contains(const Array<String>& names, const String& name) {
   return false;
 }
 
-/// What instruments a context brings to those nested in it.
-Instruments Observers(const Instruments& inherited, const PassContext& ctx) {
-  Instruments out = inherited;
-  for (const PassInstrument& i : ctx->instruments) {
-    if (i->observes) out.push_back(i);
-  }
-  return out;
-}
-
-const Instruments& InheritedBy(const PassContext& ctx) {
-  static const Instruments none;
+/// Null where it inherits nothing.
+InheritedPtr InheritedBy(const PassContext& ctx) {
   const auto& stack = Stack().stack;
   for (auto it = stack.rbegin(); it != stack.rend(); ++it) {
     if (it->ctx.same_as(ctx)) return it->inherited;
   }
-  return none;
+  return nullptr;
+}
+
+/// Those whose hooks around passes are called: inherited first, then the context's own. One that is both is called
+/// once.
+Instruments Around(const PassContext& ctx) {
+  const InheritedPtr inherited = InheritedBy(ctx);
+  Instruments all = inherited ? inherited->Get() : Instruments();
+  std::erase_if(all, [&](const PassInstrument& i) {
+    for (const PassInstrument& own : ctx->instruments) {
+      if (own.same_as(i)) return true;
+    }
+    return false;
+  });
+  for (const PassInstrument& i : ctx->instruments) all.push_back(i);
+  return all;
+}
+
+bool Unwatched(const PassContext& ctx) {
+  if (!ctx->instruments.empty()) return false;
+  const InheritedPtr inherited = InheritedBy(ctx);
+  return !inherited || inherited->empty();
 }
 
 /// The instrument is taken out and what it threw is kept; without isolation the exception goes on.
@@ -134,7 +179,7 @@ void Isolate(const PassContext& ctx, const PassInstrument& culprit, const char* 
     if (!i.same_as(culprit)) left.push_back(i);
   }
   ctx->instruments = left;
-  for (Entry& e : Stack().stack) std::erase_if(e.inherited, [&](const auto& i) { return i.same_as(culprit); });
+  ActiveContexts::Get().TakeOut(ctx, culprit);
   what = "warning: instrument " + what + "; it is not called any more in this context\n";
   fputs(what.c_str(), stderr);
 }
@@ -150,15 +195,6 @@ void ForEach(const PassContext& ctx, const Instruments& all, const char* hook, c
     }
   }
 }
-
-/// Those whose hooks around passes are called: inherited first, then the context's own.
-Instruments Around(const PassContext& ctx) {
-  Instruments all = InheritedBy(ctx);
-  for (const PassInstrument& i : ctx->instruments) all.push_back(i);
-  return all;
-}
-
-bool Unwatched(const PassContext& ctx) { return ctx->instruments.empty() && InheritedBy(ctx).empty(); }
 
 const RegisterNodes<PassContextNode> registered;
 
@@ -190,25 +226,18 @@ PassContext PassContext::Current() {
 void PassContext::EnterWithScope() {
   Instruments inherited;
   if ((*this)->inherit_instruments) {
-    PassContext outer = Current();
-    inherited = Observers(InheritedBy(outer), outer);
+    inherited = Around(Current());
+    std::erase_if(inherited, [](const PassInstrument& i) { return !i->observes; });
   }
-  ActiveContexts::Get().Enter(*this);
+  const auto shared = std::make_shared<Inherited>(std::move(inherited));
+  ActiveContexts::Get().Enter(*this, shared);
   try {
     InstrumentEnterPassContext();  // a throw leaves the stack as it was
   } catch (...) {
     ActiveContexts::Get().Exit(*this);
     throw;
   }
-  // An instrument of its own is not called twice.
-  std::erase_if(inherited, [&](const PassInstrument& i) {
-    for (const PassInstrument& own : (*this)->instruments) {
-      if (own.same_as(i)) return true;
-    }
-    return false;
-  });
-  ActiveContexts::Get().Inherits(*this, inherited);
-  Stack().stack.push_back({.ctx = *this, .inherited = std::move(inherited), .entered = true});
+  Stack().stack.push_back({.ctx = *this, .inherited = shared, .entered = true});
   ++Stack().entered;
 }
 
@@ -239,8 +268,7 @@ AdoptPassContext::AdoptPassContext(const PassContext& ctx) { PushAdopted(ctx); }
 AdoptPassContext::~AdoptPassContext() { Stack().stack.pop_back(); }
 
 PushDerived::PushDerived(const PassContext& ctx, const PassContext& from) {
-  Instruments inherited = InheritedBy(from);
-  Stack().stack.push_back({ctx, std::move(inherited)});
+  Stack().stack.push_back({ctx, InheritedBy(from)});
 }
 PushDerived::~PushDerived() { Stack().stack.pop_back(); }
 
@@ -460,6 +488,8 @@ const struct RegisteredScopes {
     }
   }
 } registered_scopes;
+/// For front ends whose threads are seen to have ended before their C++ state has.
+BATON_REGISTER_GLOBAL("transform.GiveBackPassContexts").set_body_typed([] { Stack().GiveBack(); });
 /// What AdoptPassContext does, for languages that have no destructors.
 BATON_REGISTER_GLOBAL("transform.AdoptPassContext").set_body_typed([](PassContext ctx) { PushAdopted(ctx); });
 BATON_REGISTER_GLOBAL("transform.LeaveAdoptedPassContext").set_body_typed([](PassContext ctx) {

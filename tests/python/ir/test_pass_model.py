@@ -72,7 +72,7 @@ class Model:
             raise Boom(f"{i} {hook}")
 
     def around(self, ctx):
-        return [*ctx["inherited"], *ctx["instruments"]]
+        return [*(i for i in ctx["inherited"] if i not in ctx["instruments"]), *ctx["instruments"]]
 
     def enter_instruments(self, ctx):
         entered = []
@@ -103,7 +103,7 @@ class Model:
         ctx = {**given, "instruments": list(given["instruments"])}
         inherited = [i for i in seen if self.spec[i]["observes"]]
         self.enter_instruments(ctx)
-        ctx["inherited"] = [i for i in inherited if i not in ctx["instruments"]]
+        ctx["inherited"] = inherited
         self.stack.append(ctx)
         try:
             self.run(body)
