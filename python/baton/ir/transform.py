@@ -4,6 +4,7 @@
 import contextlib
 import functools
 import inspect
+import threading
 
 from .._core import Object
 from .._ffi import _init_api, attach_classes, register_func, register_object
@@ -61,6 +62,27 @@ class PassInfo(Object):
                                             _names("establishes", establishes), _names("keeps", keeps), _names("destroys", destroys))
 
 
+class _AtEnd:
+    """Gives back what a thread has entered and not left."""
+
+    def __init__(self):
+        self.give_back = _api("GiveBackPassContexts")
+
+    def __del__(self):
+        self.give_back()
+
+
+class _Thread(threading.local):
+    """Made in each thread that enters a context; ends with the thread, before `join` returns."""
+
+    def __init__(self):
+        if threading.current_thread() is not threading.main_thread():
+            self.at_end = _AtEnd()
+
+
+_thread = _Thread()
+
+
 @register_object("transform.PassContext")
 class PassContext(Object):
     """The environment of passes; entered by `with`.
@@ -90,6 +112,7 @@ class PassContext(Object):
 
     def __enter__(self):
         _api("EnterPassContext")(self)
+        _thread.enters = True
         return self
 
     def __exit__(self, ptype, value, trace, config=None):
