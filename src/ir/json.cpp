@@ -65,13 +65,38 @@ struct Form {
   bool op = false;
 };
 
+/// A text that grew in pages, and is a String where it lies.
+class PagedString : public runtime::StringObj {
+ public:
+  support::PageStack<char> pages;
+  static String Finish(std::unique_ptr<PagedString> text) {
+    text->pages.push_back(0);
+    text->data = text->pages.begin();
+    text->size = text->pages.size() - 1;
+    ObjectAccess::Init(text.get(), RuntimeTypeIndex(), [](Object* o) { delete static_cast<PagedString*>(o); });
+    return String(runtime::ObjectPtr<Object>(text.release()));
+  }
+};
+
 class Saver {
  public:
   explicit Saver(bool sources) : sources_(sources) {}
 
-  /// The text, in a String or std::string.
-  template <class Text>
-  Text Save(const ObjectRef& root) {
+  std::string Save(const ObjectRef& root) {
+    Write(root);
+    return std::move(out_);
+  }
+  /// Without the copy at the end, which a large text is long in making.
+  String SaveString(const ObjectRef& root) {
+    text_ = std::make_unique<PagedString>();
+    Write(root);
+    if (text_->pages.empty()) return String(out_);
+    Flush();
+    return PagedString::Finish(std::move(text_));
+  }
+
+ private:
+  void Write(const ObjectRef& root) {
     out_ = "{\"format\":\"baton\",\"version\":" + std::to_string(kVersion) + ",\"nodes\":[";
     if (root.defined() && !IsString(root.get())) Nodes(root.get());
     out_ += "],\"root\":";
@@ -80,12 +105,8 @@ class Saver {
     else
       out_ += "null";
     out_ += "}\n";
-    if (text_.empty()) return Text(std::string_view(out_));
-    Flush();
-    return Text(std::string_view(text_.begin(), text_.size()));
   }
 
- private:
   static bool IsString(const Object* o) { return o->type_index() == TypeIndex::kRuntimeString; }
 
   const Form& FormOf(const Object* o) {
@@ -149,13 +170,13 @@ class Saver {
       if (number < 0) {
         number = count_++;
         Node(o);
-        if (out_.size() >= kFlush) Flush();
+        if (text_ && out_.size() >= kFlush) Flush();
       }
     }
   }
 
   void Flush() {
-    text_.append(out_.data(), out_.size());
+    text_->pages.append(out_.data(), out_.size());
     out_.clear();
   }
   void Int(int64_t v) {
@@ -298,7 +319,7 @@ class Saver {
   static constexpr size_t kFlush = 64 << 10;
   bool sources_;
   std::string out_;                ///< the last piece, which stays in the cache
-  support::PageStack<char> text_;  ///< those before
+  std::unique_ptr<PagedString> text_;  ///< those before; null where all is one piece
   PointerMap<int64_t> numbers_;
   std::vector<std::unique_ptr<Form>> forms_;
   support::PageStack<const Object*> stack_;
@@ -532,7 +553,7 @@ class Loader {
 
 }  // namespace
 
-std::string SaveJSON(const ObjectRef& obj, bool sources) { return Saver(sources).Save<std::string>(obj); }
+std::string SaveJSON(const ObjectRef& obj, bool sources) { return Saver(sources).Save(obj); }
 
 ObjectRef LoadJSON(const std::string& text) {
   try {
@@ -549,7 +570,7 @@ ObjectRef LoadJSON(const std::string& text) {
 namespace {
 using namespace baton;  // NOLINT
 BATON_REGISTER_GLOBAL("node.SaveJSON").set_body([](runtime::Args args, runtime::RetValue* rv) {
-  *rv = Any(Saver(args.size() < 2 || args[1].As<bool>()).Save<String>(args[0].As<ObjectRef>()));
+  *rv = Any(Saver(args.size() < 2 || args[1].As<bool>()).SaveString(args[0].As<ObjectRef>()));
 });
 BATON_REGISTER_GLOBAL("node.LoadJSON").set_body_typed([](std::string text) { return LoadJSON(text); });
 }  // namespace

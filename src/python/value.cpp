@@ -362,15 +362,40 @@ bool ToAny(PyObject* x, Any* out) {
   }
 }
 
-/// A str; large ones that are ASCII go to large pages, as they are.
+static bool IsAscii(const char* data, size_t size) {
+  constexpr size_t kWords = 8;
+  uint64_t any[kWords] = {}, words[kWords];
+  size_t i = 0;
+  for (; i + sizeof words <= size; i += sizeof words) {
+    memcpy(words, data + i, sizeof words);
+    for (size_t k = 0; k < kWords; ++k) any[k] |= words[k];
+  }
+  uint64_t all = 0;
+  for (uint64_t a : any) all |= a;
+  for (; i < size; ++i) all |= static_cast<unsigned char>(data[i]);
+  return (all & 0x8080808080808080u) == 0;
+}
+
+/// A str; large ones that are ASCII go to large pages, as they are, piece by piece: Ctrl-C ends it between two.
 static PyObject* NewText(const char* data, size_t size) {
-  constexpr size_t kLarge = 4 << 20;
-  if (size >= kLarge && std::all_of(data, data + size, [](char c) { return static_cast<signed char>(c) >= 0; })) {
+  constexpr size_t kLarge = 4 << 20, kPiece = 1 << 18;
+  if (size >= kLarge && IsAscii(data, kPiece)) {
     PyObject* text = PyUnicode_New(static_cast<Py_ssize_t>(size), 127);
     if (!text) return nullptr;
     support::AdviseLarge(PyUnicode_DATA(text), size);
-    memcpy(PyUnicode_DATA(text), data, size);
-    return text;
+    char* to = static_cast<char*>(PyUnicode_DATA(text));
+    size_t at = 0;
+    for (size_t n; at < size; at += n) {
+      n = std::min(kPiece, size - at);
+      if (!IsAscii(data + at, n)) break;
+      memcpy(to + at, data + at, n);
+      if (PyErr_CheckSignals()) {
+        Py_DECREF(text);
+        return nullptr;
+      }
+    }
+    if (at == size) return text;
+    Py_DECREF(text);
   }
   return PyUnicode_DecodeUTF8(data, static_cast<Py_ssize_t>(size), "surrogateescape");
 }

@@ -8,6 +8,7 @@
 #include <baton/relay/op.h>
 #include <baton/relay/transform.h>
 #include <baton/runtime/interrupt.h>
+#include <baton/support/pointer_map.h>
 #include <baton/support/stack.h>
 #include <relay/call_graph.h>
 #include <relay/type_solver.h>
@@ -90,7 +91,7 @@ PValue Unknown(Expr left) {
   return v;
 }
 
-using Uses = std::unordered_map<const Object*, int64_t>;
+using Uses = PointerMap<int64_t>;
 
 /// Adds `by` to the uses of what a value that is left names itself; blocks within it count their own.
 void Count(const Expr& value, int64_t by, Uses* uses) {
@@ -148,15 +149,17 @@ class Block {
   Expr Close(Expr result) {
     Count(result, 1, uses_);
     for (size_t i = bindings_.size(); i-- > 0;) {
-      const auto& [var, value] = bindings_[i];
-      auto used = uses_->find(var.get());
-      if ((used == uses_->end() || used->second == 0) && WithoutEffect(value)) {
+      baton::runtime::PollInterrupt();
+      const auto [var, value] = std::move(bindings_[i]);
+      const int64_t* used = uses_->Find(var.get());
+      if ((!used || *used == 0) && WithoutEffect(value)) {
         Count(value, -1, uses_);
         continue;
       }
       result = Let(var, value, result);
       result->span = value->span;
     }
+    bindings_.clear();
     return result;
   }
 
@@ -228,6 +231,7 @@ class Evaluation {
     return support::WithStack([&] {
       Expr e = expr;
       while (const auto* let = e.as<LetNode>()) {
+        baton::runtime::PollInterrupt();
         PValue v;
         if (const auto* f = let->value.as<FunctionNode>()) {
           v = MakeClosure(GetRef<Function>(f), let->var, frame, block);
@@ -438,6 +442,11 @@ class Evaluation {
       n->checked_type_ = ObjectRef();
       n->ret_type = In(f->ret_type, &frame);
       if (!frame.typed) n->type_params = Array<TypeVar>();
+      // One by one: as many as the program has values.
+      while (!frame.env.empty()) {
+        baton::runtime::PollInterrupt();
+        frame.env.erase(frame.env.begin());
+      }
       return Function(n);
     });
   }
@@ -774,8 +783,28 @@ class Evaluation {
   int64_t next_ref_ = 0;
 };
 
+/// Gives up a module whose functions nobody else may hold: bindings end one by one, so that a user who wants to stop does
+/// not wait for the last.
+void Release(IRModule mod) {
+  std::vector<Expr> chain;
+  for (const auto& [var, func] : mod->functions) {
+    if (const auto* f = Expr(func).as<FunctionNode>()) {
+      for (Expr e = f->body; e.as<LetNode>(); e = e.as<LetNode>()->body) chain.push_back(e);
+    }
+  }
+  mod = IRModule();
+  for (Expr& e : chain) {
+    baton::runtime::PollInterrupt();
+    e = Expr();
+  }
+}
+
 IRModule Evaluated(IRModule mod) {
-  mod = InferType()(ToANormalForm()(mod));
+  {
+    IRModule normal = ToANormalForm()(mod);
+    mod = InferType()(normal);
+    Release(std::move(normal));
+  }
   IRModule out = mod;
   int64_t nodes = 0;
   for (const auto& [var, func] : mod->functions) {
@@ -787,6 +816,7 @@ IRModule Evaluated(IRModule mod) {
     if (!f || f->HasNonzeroAttr(attr::kPrimitive) || f->HasNonzeroAttr("SkipOptimization")) continue;
     out.CopyOnWrite()->Update(var, Evaluation(mod, nodes, recursive).Run(GetRef<Function>(f)));
   }
+  Release(std::move(mod));
   return out;
 }
 
