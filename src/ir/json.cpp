@@ -318,7 +318,7 @@ class Saver {
 
   static constexpr size_t kFlush = 64 << 10;
   bool sources_;
-  std::string out_;                ///< the last piece, which stays in the cache
+  std::string out_;                    ///< the last piece, which stays in the cache
   std::unique_ptr<PagedString> text_;  ///< those before; null where all is one piece
   PointerMap<int64_t> numbers_;
   std::vector<std::unique_ptr<Form>> forms_;

@@ -34,18 +34,24 @@ int32_t Blocks::Common(int32_t a, int32_t b) const {
   return a;
 }
 
-Blocks::Blocks(const Expr& root) : order_(PostOrderNodes(root)) {
+Blocks::Blocks(const Expr& root) : order_(root), info_(order_.nodes.size()) {
   Make(-1);
-  Info& top = info_[root.get()];
+  Info& top = Of(root.get());
   top.block = 0;
   top.uses = 1;
   top.in_place = true;
   // Users come before what they use, so the block of each node is known when its parts are looked at.
-  for (size_t i = order_.size(); i-- > 0;) {
+  constexpr size_t kSoon = 12;
+  for (size_t i = order_.nodes.size(); i-- > 0;) {
     runtime::PollInterrupt();
-    const ExprNode* n = order_[i];
+    // What a node uses mostly comes right before it: it is on its way when its users ask for it.
+    if (i >= 2 * kSoon) {
+      __builtin_prefetch(order_.nodes[i - 2 * kSoon]);
+      order_.Prefetch(order_.nodes[i - kSoon]);
+    }
+    const ExprNode* n = order_.nodes[i];
     if (IsAtom(n)) continue;
-    const int32_t here = info_[n].block;
+    const int32_t here = At(i).block;
     int32_t first = -1;
     ForEachEdge(n, [&](const ExprNode* part, int own, bool tail) {
       int32_t at = here;
@@ -54,11 +60,11 @@ Blocks::Blocks(const Expr& root) : order_(PostOrderNodes(root)) {
         if (own == 0) first = at;
       }
       if (!part || IsAtom(part)) return;
-      Info& p = info_[part];
+      Info& p = Of(part);
       p.block = p.uses++ ? Common(p.block, at) : at;
       p.in_place = tail && p.uses == 1;
     });
-    info_[n].first = first;
+    At(i).first = first;
   }
 }
 

@@ -46,6 +46,20 @@ void ForEachEdge(const ExprNode* n, F f) {
   }
 }
 
+/// The nodes of an expression, inputs first, each with a number of its own below their count.
+class NodeOrder {
+ public:
+  explicit NodeOrder(const Expr& expr);
+  std::vector<const ExprNode*> nodes;
+  std::vector<uint32_t> ids;  ///< of `nodes`
+  /// The number of a node; null if it is not among them.
+  const uint32_t* Find(const ExprNode* n) const { return ids_.Find(n); }
+  void Prefetch(const ExprNode* n) const { ids_.Prefetch(n); }
+
+ private:
+  PointerMap<uint32_t> ids_;
+};
+
 class Blocks {
  public:
   struct Info {
@@ -56,10 +70,17 @@ class Blocks {
     bool in_place = false;  ///< its one use is as the value of a block or of a let
   };
   explicit Blocks(const Expr& root);
-  Info& Of(const ExprNode* n) { return *info_.Find(n); }
-  Info* Find(const ExprNode* n) { return info_.Find(n); }
+  Info& Of(const ExprNode* n) { return info_[*order_.Find(n)]; }
+  Info* Find(const ExprNode* n) {
+    const uint32_t* id = order_.Find(n);
+    return id ? &info_[*id] : nullptr;
+  }
+  /// Below the number of nodes.
+  uint32_t NumberOf(const ExprNode* n) const { return *order_.Find(n); }
   /// All nodes, inputs first.
-  const std::vector<const ExprNode*>& order() const { return order_; }
+  const std::vector<const ExprNode*>& order() const { return order_.nodes; }
+  /// Of the node at this place of the order, without a look-up.
+  Info& At(size_t i) { return info_[order_.ids[i]]; }
   size_t size() const { return blocks_.size(); }
   /// Whether block a is b or lies within it.
   bool Within(int32_t a, int32_t b) const { return Common(a, b) == b; }
@@ -71,9 +92,9 @@ class Blocks {
     int32_t parent, depth, jump;
   };
   int32_t Make(int32_t parent);
-  std::vector<const ExprNode*> order_;
+  NodeOrder order_;
   std::vector<Block> blocks_;
-  PointerMap<Info> info_;
+  std::vector<Info> info_;  // by number
 };
 
 }  // namespace baton::relay

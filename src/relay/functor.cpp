@@ -2,8 +2,12 @@
 #include <baton/ir/progress.h>
 #include <baton/ir/rewrite_limit.h>
 #include <baton/relay/functor.h>
+#include <baton/support/pages.h>
 #include <baton/support/pointer_map.h>
+#include <relay/blocks.h>
 #include <relay/children.h>
+
+#include <algorithm>
 
 namespace baton::relay {
 namespace {
@@ -433,37 +437,64 @@ Expr MixedModeMutator::VisitExpr_(const LetNode* op) {
 
 // ---- Lists of nodes and variables
 
-std::vector<const ExprNode*> PostOrderNodes(const Expr& expr) {
-  std::vector<const ExprNode*> out;
-  if (!expr.defined()) return out;
-  PointerMap<bool> seen;  // false: waits for its parts; true: listed
-  std::vector<const ExprNode*> stack{expr.get()}, parts;
+namespace {
+
+/// Calls list(n, id) for the nodes, parts before users; ids go by the order in which nodes are reached. A node is
+/// looked up when it is reached, and not again when it is listed: large tables are slow to look into.
+template <class F>
+void InPostOrder(const Expr& expr, PointerMap<uint32_t>* ids, F list) {
+  if (!expr.defined()) return;
+  constexpr uintptr_t kOpen = 1;  // of an entry whose parts lie above it
+  support::PageStack<uintptr_t> stack;
+  support::PageStack<uint32_t> open;
+  uint32_t next = 0;
+  stack.push_back(reinterpret_cast<uintptr_t>(expr.get()));
   while (!stack.empty()) {
     runtime::PollInterrupt();
-    const ExprNode* n = stack.back();
+    const uintptr_t entry = stack.back();
+    const auto* n = reinterpret_cast<const ExprNode*>(entry & ~kOpen);
+    if (entry & kOpen) {
+      stack.pop_back();
+      list(n, open.back());
+      open.pop_back();
+      continue;
+    }
     bool fresh = false;
-    bool& listed = seen.Insert(n, &fresh);
+    uint32_t& id = ids->Insert(n, &fresh);
     if (!fresh) {
       stack.pop_back();
-      if (!listed) {
-        listed = true;
-        out.push_back(n);
-      }
       continue;
     }
-    parts.clear();
-    ForEachPart(n, [&](const ExprNode* part) { parts.push_back(part); });
-    if (parts.empty()) {
-      listed = true;
-      out.push_back(n);
+    id = next++;
+    const size_t base = stack.size();
+    ForEachPart(n, [&](const ExprNode* part) {
+      if (part && !ids->Has(part)) stack.push_back(reinterpret_cast<uintptr_t>(part));
+    });
+    if (stack.size() == base) {
       stack.pop_back();
+      list(n, next - 1);
       continue;
     }
-    for (size_t i = parts.size(); i-- > 0;) {
-      if (parts[i] && !seen.Has(parts[i])) stack.push_back(parts[i]);
-    }
+    stack[base - 1] |= kOpen;
+    open.push_back(next - 1);
+    std::reverse(stack.begin() + base, stack.end());
   }
+}
+
+}  // namespace
+
+std::vector<const ExprNode*> PostOrderNodes(const Expr& expr) {
+  std::vector<const ExprNode*> out;
+  PointerMap<uint32_t> ids;
+  InPostOrder(expr, &ids, [&](const ExprNode* n, uint32_t) { out.push_back(n); });
   return out;
+}
+
+NodeOrder::NodeOrder(const Expr& expr) {
+  InPostOrder(expr, &ids_, [&](const ExprNode* n, uint32_t id) {
+    nodes.push_back(n);
+    ids.push_back(id);
+  });
 }
 
 void PostOrderVisit(const Expr& expr, const TypedPackedFunc<void(Expr)>& f) {

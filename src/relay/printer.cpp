@@ -194,9 +194,10 @@ void Printer::Prepare(const Expr& root) {
   blocks_ = std::make_unique<Blocks>(root);
   lines_.assign(blocks_->size(), {});
   next_number_ = 0;
-  for (const ExprNode* n : blocks_->order()) {
+  for (size_t at = 0; at < blocks_->order().size(); ++at) {
+    const ExprNode* n = blocks_->order()[at];
     if (IsAtom(n)) continue;
-    const Blocks::Info& i = blocks_->Of(n);
+    const Blocks::Info& i = blocks_->At(at);
     // `Nil` is written where it is used, unless several uses share it.
     if (!i.in_place && (i.uses > 1 || !IsNullary(n))) lines_[i.block].push_back(n);
   }

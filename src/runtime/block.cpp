@@ -5,7 +5,8 @@
 // made and dropped together: a general allocator spent a quarter of all time of passes on merging their blocks.
 //
 // The heap of a thread that ended goes to the next thread that needs one. Pages that are empty serve any size; those
-// beyond kKeptPages give their memory back to the system, but stay mapped.
+// beyond kKeptPages, and beyond as many as are in use, give their memory back to the system, but stay mapped: what one
+// pass dropped is what the next one makes, and the system is slow to hand it out again.
 #include <baton/runtime/block.h>
 #include <baton/runtime/block_watch.h>
 #include <pthread.h>
@@ -38,7 +39,7 @@ constexpr size_t kChunkBytes = 2 << 20;
 constexpr size_t kFirstChunk = 256 << 10;  // of a thread that makes few objects
 constexpr size_t kMaxBlock = 256;
 constexpr size_t kClasses = kMaxBlock / 16 + 1;
-constexpr size_t kKeptPages = 1024;  // 64 MiB a heap
+constexpr size_t kKeptPages = 1024;  // 64 MiB a heap, whatever is in use
 constexpr int kScan = 8;             // pages looked through for returns before a new one is taken
 
 struct Block {
@@ -65,8 +66,10 @@ struct Heap {
   Page* current[kClasses] = {};  // blocks are taken here
   Page* ring[kClasses] = {};     // all pages of the size
   Page* room[kClasses] = {};     // those that the owner gave blocks back to
-  Page* empty = nullptr;
-  size_t empties = 0;
+  Page* empty = nullptr;         // with their memory
+  Page* bare = nullptr;          // empty, without
+  size_t empties = 0;            // those with their memory
+  size_t in_use = 0;
   char* chunk = nullptr;
   char* chunk_end = nullptr;
   bool first = true;
@@ -131,6 +134,9 @@ Page* NewPage(Heap* heap, size_t c) {
   if (page) {
     heap->empty = page->next;
     --heap->empties;
+  } else if (heap->bare) {
+    page = heap->bare;
+    heap->bare = page->next;
   } else {
     if (heap->chunk == heap->chunk_end) {
       // Twice as much, to cut an aligned piece out; the rest goes back.
@@ -149,6 +155,7 @@ Page* NewPage(Heap* heap, size_t c) {
     page = reinterpret_cast<Page*>(heap->chunk);
     heap->chunk += kPageBytes;
   }
+  ++heap->in_use;
   page->free = nullptr;
   page->used = 0;
   page->bytes = static_cast<uint32_t>(c * 16);
@@ -196,9 +203,17 @@ void Retire(Heap* heap, Page* page) {
   page->bytes = 0;
   page->next = heap->empty;
   heap->empty = page;
-  if (++heap->empties > kKeptPages) {
+  ++heap->empties;
+  --heap->in_use;
+  // Two for one: when all that was in use is dropped, what was kept for its sake goes too.
+  for (int i = 0; i < 2 && heap->empties > kKeptPages && heap->empties > heap->in_use; ++i) {
     constexpr size_t kSystemPage = 4096;
-    madvise(reinterpret_cast<char*>(page) + kSystemPage, kPageBytes - kSystemPage, MADV_DONTNEED);
+    Page* gone = heap->empty;
+    heap->empty = gone->next;
+    --heap->empties;
+    gone->next = heap->bare;
+    heap->bare = gone;
+    madvise(reinterpret_cast<char*>(gone) + kSystemPage, kPageBytes - kSystemPage, MADV_DONTNEED);
   }
 }
 

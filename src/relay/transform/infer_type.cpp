@@ -36,9 +36,38 @@ enum class Mode { kNew, kParts, kAll };
 struct Again {};
 
 struct Info {
-  using ZeroIsDefault = void;
   Type type;
   bool changed = false;  ///< differs from the type that the node has, or it has none
+};
+/// What is known of nodes, in the order in which it was found: what goes through all of them looks nothing up.
+class InfoTable {
+ public:
+  struct Entry {
+    const ExprNode* node;
+    Info info;
+  };
+  Info* Find(const ExprNode* n) {
+    const uint32_t* i = numbers_.Find(n);
+    return i ? &entries_[*i].info : nullptr;
+  }
+  bool Has(const ExprNode* n) const { return numbers_.Has(n); }
+  /// Until the next is made.
+  Info& operator[](const ExprNode* n) { return entries_[Number(n)].info; }
+  /// The node's place among the entries, which it gets if it has none.
+  uint32_t Number(const ExprNode* n) {
+    bool fresh = false;
+    uint32_t& i = numbers_.Insert(n, &fresh);
+    if (fresh) {
+      i = static_cast<uint32_t>(entries_.size());
+      entries_.push_back({n, {}});
+    }
+    return i;
+  }
+  Entry& At(uint32_t number) { return entries_[number]; }
+
+ private:
+  PointerMap<uint32_t> numbers_;
+  std::vector<Entry> entries_;
 };
 
 /// A callee or value in a few words.
@@ -153,7 +182,7 @@ class Inferencer final : private TypeReporter {
     });
     if (kept) {
       info_[n] = {Existing(n), false};
-      order_.push_back(n);
+      order_.push_back(info_.Number(n));
     }
     return kept;
   }
@@ -217,8 +246,8 @@ class Inferencer final : private TypeReporter {
   Mode mode_;
   DiagnosticList* errors_;
   TypeSolver solver_;
-  PointerMap<Info> info_;
-  std::vector<const ExprNode*> order_;
+  InfoTable info_;
+  std::vector<uint32_t> order_;  ///< places in it
   std::vector<Frame> stack_;
   std::vector<Wait> waiting_;
   PointerMap<std::vector<uint32_t>> watch_;
@@ -244,7 +273,8 @@ void Inferencer::Walk(const Expr& root) {
 }
 
 void Inferencer::Done(const ExprNode* n, Type type) {
-  Info& i = info_[n];
+  const uint32_t number = info_.Number(n);
+  Info& i = info_.At(number).info;
   i.type = std::move(type);
   i.changed = true;
   if (n->checked_type_.defined() &&
@@ -253,7 +283,7 @@ void Inferencer::Done(const ExprNode* n, Type type) {
     i.type = Existing(n);
     i.changed = false;
   }
-  order_.push_back(n);
+  order_.push_back(number);
 }
 
 /// Handles what has no parts, or is taken as it is; true if that was all.
@@ -890,8 +920,10 @@ void Inferencer::CheckComplete() {
   if (!errors_->empty()) return;
   // What nobody decided: variables first, since what they are used in follows from them; then functions.
   for (const bool functions : {false, true}) {
-    for (const ExprNode* n : order_) {
-      if (!n->IsInstance<VarNode>() || !solver_.FirstHole(TypeOf(n))) continue;
+    for (uint32_t at : order_) {
+      runtime::PollInterrupt();
+      const ExprNode* n = info_.At(at).node;
+      if (!solver_.FirstHole(info_.At(at).info.type) || !n->IsInstance<VarNode>()) continue;
       const Type found = solver_.Find(TypeOf(n));
       const auto* f = found.as<FuncTypeNode>();
       if ((f != nullptr) != functions) continue;
@@ -915,8 +947,10 @@ void Inferencer::CheckComplete() {
     }
   }
   if (!errors_->empty()) return;
-  for (const ExprNode* n : order_) {
-    if (!solver_.FirstHole(TypeOf(n))) continue;
+  for (uint32_t at : order_) {
+    runtime::PollInterrupt();
+    if (!solver_.FirstHole(info_.At(at).info.type)) continue;
+    const ExprNode* n = info_.At(at).node;
     const auto* call = n->IsInstance<CallNode>() ? static_cast<const CallNode*>(n) : nullptr;
     const auto* callee = call ? call->op.as<GlobalVarNode>() : nullptr;
     if (callee) {
@@ -1000,8 +1034,10 @@ class Retyper : public ExprMutator {
 
 Expr Inferencer::Write(const Expr& root, bool may_copy) {
   bool copies = false;
-  for (const ExprNode* n : order_) {
-    Info& i = *info_.Find(n);
+  for (uint32_t at : order_) {
+    runtime::PollInterrupt();
+    const ExprNode* n = info_.At(at).node;
+    Info& i = info_.At(at).info;
     if (n != root.get() && LacksReturnType(n)) copies = true;
     if (Array<Type>* given = type_args_.Find(n)) {
       bool known = true;
@@ -1021,19 +1057,22 @@ Expr Inferencer::Write(const Expr& root, bool may_copy) {
       copies = true;
   }
   if (!copies || !may_copy) {
-    for (const ExprNode* n : order_) {
-      const Info& i = *info_.Find(n);
+    for (uint32_t at : order_) {
+      const ExprNode* n = info_.At(at).node;
+      const Info& i = info_.At(at).info;
       if (i.changed && !n->checked_type_.defined()) n->checked_type_ = i.type;
     }
     return root;
   }
   Retyper retyper;
-  for (const ExprNode* n : order_) {
+  for (uint32_t at : order_) {
+    runtime::PollInterrupt();
+    const ExprNode* n = info_.At(at).node;
     if (n->IsInstance<ConstructorNode>() || n->IsInstance<ConstantNode>()) {
-      if (!n->checked_type_.defined() && n->IsInstance<ConstantNode>()) n->checked_type_ = info_.Find(n)->type;
+      if (!n->checked_type_.defined() && n->IsInstance<ConstantNode>()) n->checked_type_ = info_.At(at).info.type;
       continue;
     }
-    retyper.One(n, info_.Find(n)->type, type_args_.Find(n));
+    retyper.One(n, info_.At(at).info.type, type_args_.Find(n));
   }
   return retyper.Get(root);
 }

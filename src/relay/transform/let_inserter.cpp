@@ -30,6 +30,7 @@ class LetInserter {
  public:
   LetInserter(const Expr& root, LetForm form) : root_(root), form_(form), blocks_(root) {
     items_.resize(blocks_.size());
+    rep_.resize(blocks_.order().size());
     for (size_t b = 0; b < blocks_.size(); ++b) home_.push_back(static_cast<int32_t>(b));
   }
   Expr Run();
@@ -49,7 +50,8 @@ class LetInserter {
     for (; !items.empty(); items.pop_back()) tail = Let(items.back().first, items.back().second, tail);
     return tail;
   }
-  const Expr& Of(const Expr& part) { return *rep_.Find(part.get()); }
+  Expr& Rep(const ExprNode* n) { return rep_[blocks_.NumberOf(n)]; }
+  const Expr& Of(const Expr& part) { return Rep(part.get()); }
   Expr Body(const ExprNode* owner, int own, const Expr& part) { return Wrap(blocks_.Of(owner).first + own, Of(part)); }
 
   Expr root_;
@@ -57,7 +59,7 @@ class LetInserter {
   Blocks blocks_;
   std::vector<std::vector<std::pair<Var, Expr>>> items_;  // bindings of each block, in order
   std::vector<int32_t> home_;                             // block that gets a block's bindings
-  PointerMap<Expr> rep_;                                  // what stands for a node at its uses
+  std::vector<Expr> rep_;                                 // by number: what stands for a node at its uses
   PointerSet bound_, let_values_;
   bool changed_ = false;
   int count_ = 0;
@@ -90,12 +92,12 @@ void LetInserter::Visit(const ExprNode* root) {
     baton::runtime::PollInterrupt();
     const ExprNode* n = stack.back().n;
     const uint32_t phase = stack.back().phase++;
-    if (phase == 0 && rep_.Has(n)) {
+    if (phase == 0 && Rep(n).defined()) {
       stack.pop_back();
       continue;
     }
     if (IsAtom(n)) {
-      rep_[n] = GetRef<Expr>(n);
+      Rep(n) = GetRef<Expr>(n);
       stack.pop_back();
       continue;
     }
@@ -123,7 +125,7 @@ void LetInserter::Visit(const ExprNode* root) {
       parts.clear();
       ForEachEdge(n, [&](const ExprNode* part, int, bool) { parts.push_back(part); });
       for (size_t i = parts.size(); i-- > 0;) {
-        if (parts[i] && !rep_.Has(parts[i])) stack.push_back({parts[i], 0});
+        if (parts[i] && !Rep(parts[i]).defined()) stack.push_back({parts[i], 0});
       }
     } else {
       stack.pop_back();
@@ -134,18 +136,17 @@ void LetInserter::Visit(const ExprNode* root) {
 
 void LetInserter::EndLet(const LetNode* l) {
   if (form_ == LetForm::kAll) {
-    Expr body = Of(l->body);  // a copy: the map may grow
-    rep_[l] = body;
+    Rep(l) = Of(l->body);
     return;
   }
   Expr value = Of(l->value), body = Body(l, 0, l->body);
   Expr made = value.same_as(l->value) && body.same_as(l->body) ? GetRef<Expr>(l) : Expr(Let(l->var, value, body));
   if (made.get() != l) made->span = l->span;
-  rep_[l] = made;
+  Rep(l) = made;
   if (bound_.Has(l)) {
     Var v("b" + std::to_string(count_++));
     items_[blocks_.Of(l).block].push_back({v, made});
-    rep_[l] = v;
+    Rep(l) = v;
   }
 }
 
@@ -158,7 +159,7 @@ void LetInserter::Done(const ExprNode* n) {
     items_[home_[blocks_.Of(n).block]].push_back({v, made});
     made = v;
   }
-  rep_[n] = made;
+  Rep(n) = made;
 }
 
 Expr LetInserter::Rebuild(const ExprNode* n) {

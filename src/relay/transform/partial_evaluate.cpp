@@ -783,8 +783,8 @@ class Evaluation {
   int64_t next_ref_ = 0;
 };
 
-/// Gives up a module whose functions nobody else may hold: bindings end one by one, so that a user who wants to stop does
-/// not wait for the last.
+/// Gives up a module whose functions nobody else may hold: bindings end one by one, so that a user who wants to stop
+/// does not wait for the last.
 void Release(IRModule mod) {
   std::vector<Expr> chain;
   for (const auto& [var, func] : mod->functions) {
