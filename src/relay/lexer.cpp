@@ -166,6 +166,15 @@ Token Lexer::Next() {
       return done(c == '%' ? Tok::kLocal : Tok::kGlobal, i);
     }
     while (i < text_.size() && IsWord(text_[i])) ++i;
+    // "%layer1.0.weight": points are part of a name up to its last word; "%x.0" is a field of %x.
+    if (i > at_ + 1 && IsLetter(text_[at_ + 1])) {
+      for (size_t j = i; j + 1 < text_.size() && text_[j] == '.' && IsWord(text_[j + 1]);) {
+        const bool word = IsLetter(text_[j + 1]);
+        do ++j;
+        while (j < text_.size() && IsWord(text_[j]));
+        if (word) i = j;
+      }
+    }
     t.text = text_.substr(at_ + 1, i - at_ - 1);
     if (t.text.empty()) {
       Fail(t, i, fmt::format("a name must follow `{}`", c));

@@ -287,6 +287,25 @@ Any Parser::AttrValue() {
   });
 }
 
+namespace {
+
+/// Whether a field is an int, or lists of them.
+bool HoldsInts(std::string_view type_name) {
+  while (type_name.substr(0, 6) == "Array<") type_name = type_name.substr(6, type_name.size() - 7);
+  return type_name == "int";
+}
+/// Numbers that say their width, as `3i64`, as the ints that they are.
+Any PlainInts(const Any& value) {
+  if (!value.object()) return value;
+  if (value.object()->IsInstance<IntImmNode>()) return Any(static_cast<const IntImmNode*>(value.object())->value);
+  if (!value.object()->IsInstance<runtime::ArrayObj>()) return value;
+  auto list = make_object<runtime::ArrayObj>();
+  for (const Any& x : static_cast<const runtime::ArrayObj*>(value.object())->items) list->items.push_back(PlainInts(x));
+  return Any(Array<Any>(ObjectPtr<Object>(list)));
+}
+
+}  // namespace
+
 /// `name=value` within a call.
 void Parser::Attribute(const OpEntry* op, Attrs* attrs, bool* owned, std::vector<std::string_view>* given) {
   const Token name = tok_;
@@ -327,8 +346,9 @@ void Parser::Attribute(const OpEntry* op, Attrs* attrs, bool* owned, std::vector
     *attrs = Attrs(op->attrs->create());
     *owned = true;
   }
+  auto set = [&](const Any& v) { f->Set(runtime::ObjectAccess::Get(*attrs), v.raw()); };
   try {
-    f->Set(runtime::ObjectAccess::Get(*attrs), value.raw());
+    set(HoldsInts(f->type_name) ? PlainInts(value) : value);
   } catch (const runtime::Error& e) {
     // The user wrote a text or a list, not an object of the runtime.
     std::string said = e.message();

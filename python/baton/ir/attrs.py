@@ -1,8 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Attributes of operators, functions and modules."""
 
+import typing
+
 from .. import _core
 from .._core import Object
+
+
+class AttrFieldInfo(typing.NamedTuple):
+    """What is known of a field of attributes."""
+
+    name: str
+    type_info: str
+    description: str
 
 
 class Attrs(Object, key="Attrs"):
@@ -28,9 +38,9 @@ class Attrs(Object, key="Attrs"):
         return float(self[name])
 
     def list_field_info(self):
-        """(name, type, meaning) of each field."""
+        """(name, type_info, description) of each field."""
         described = _core.describe_type(self.type_key)
-        return [(name, kind, text) for name, kind, text, _, _ in described[2]] if described else []
+        return [AttrFieldInfo(name, kind, text) for name, kind, text, _, _ in described[2]] if described else []
 
     def __getitem__(self, name):
         if name not in self.keys():

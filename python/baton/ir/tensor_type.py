@@ -1,7 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Types of tensors."""
 
+import operator
+
+from .expr import PrimExpr
 from .type import Type
+
+
+def _extent(dim):
+    """A dimension as types hold it: whatever counts as an int is one, of whatever width its literal was."""
+    if isinstance(dim, PrimExpr) and not hasattr(dim, "value"):
+        return dim
+    return operator.index(dim)
 
 
 class TensorType(Type, key="relay.TensorType"):
@@ -13,7 +23,7 @@ class TensorType(Type, key="relay.TensorType"):
         shape = list(shape)
         if any(d is None for d in shape):
             raise TypeError(f"the shape {tuple(shape)} has None; a dimension that is not known is relay.Any()")
-        super().__init__(shape=shape, dtype=dtype, span=span)
+        super().__init__(shape=[_extent(d) for d in shape], dtype=str(dtype), span=span)
 
     @property
     def concrete_shape(self):

@@ -51,6 +51,7 @@ from .ty import (
     IncompleteType,
     RefType,
     RelayRefType,
+    ShapeVar,
     TensorType,
     TupleType,
     Type,
@@ -92,7 +93,7 @@ def __dir__():
 
 __all__ = ["Any", "Call", "Clause", "Constant", "Constructor", "Expr", "ExprFunctor", "ExprMutator", "ExprVisitor", "ExprWithOp", "FuncType",
            "Function", "GlobalTypeVar", "GlobalVar", "Id", "If", "IncompleteType", "Let", "Match", "Op", "Pattern", "PatternConstructor",
-           "PatternTuple", "PatternVar", "PatternWildcard", "RefCreate", "RefRead", "RefType", "RefWrite", "RelayExpr", "RelayRefType",
+           "PatternTuple", "PatternVar", "PatternWildcard", "RefCreate", "RefRead", "RefType", "RefWrite", "RelayExpr", "RelayRefType", "ShapeVar",
            "ScopeBuilder", "SourceName", "Span", "TensorType", "Tuple", "TupleGetItem", "TupleType", "TupleWrapper", "Type", "TypeCall",
            "TypeData", "TypeFunctor", "TypeKind", "TypeMutator", "TypeRelation", "TypeVar", "TypeVisitor", "Var", "adt", "analysis", "astext", "base", "bind", "const",
            "expr", "expr_functor", "fromtext", "function", "op", "parse", "parse_expr", "scalar_type", "scope_builder", "transform", "ty",

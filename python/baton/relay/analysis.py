@@ -214,6 +214,24 @@ def count_layers(expr, valid_ops):
     return depth.get(expr.handle, 0)
 
 
+def search_fc_transpose(expr):
+    """Names of the parameters whose transpose is the weight of an `nn.dense`, in order of first use."""
+    from .expr import Call, Var
+    from .op import Op
+    names = {}
+
+    def visit(e):
+        if isinstance(e, Call) and isinstance(e.op, Op) and e.op.name == "nn.dense":
+            weight = e.args[1]
+            if isinstance(weight, Call) and weight.op == Op.get("transpose") and isinstance(weight.args[0], Var):
+                axes = weight.attrs.axes
+                if axes is None or [int(a) for a in axes] == [1, 0]:
+                    names[weight.args[0].name_hint] = True
+
+    post_order_visit(expr, visit)
+    return list(names)
+
+
 def extract_fused_functions(mod):
     """Structural hash -> function, of the primitive functions that fusion at level 3 makes of a module."""
     from ..transform import PassContext

@@ -313,7 +313,7 @@ def is_op(op_name):
     return ExprPattern(Op.get(op_name))
 
 
-def is_tuple(fields):
+def is_tuple(fields=None):
     """A tuple; `None` takes any fields."""
     return TuplePattern(fields)
 

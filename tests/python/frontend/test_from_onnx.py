@@ -186,3 +186,13 @@ def test_run_node():
     np.testing.assert_array_equal(y, np.maximum(x, 0))
     assert onnx_backend.supports_device("CPU")
     assert not onnx_backend.supports_device("CUDA")
+
+
+def test_dtypes_of_inputs_by_name():
+    one = model([helper.make_node("Abs", ["a"], ["b"])], [value("a", [2])], [value("b", [2])])
+    mod, _ = from_onnx(one, dtype={"a": "float32"})
+    assert mod["main"].params[0].type_annotation.dtype == "float32"
+    with pytest.raises(baton.error.UnsupportedError, match="`a` is 'int8' and the model states float32"):
+        from_onnx(one, dtype={"a": "int8"})
+    with pytest.raises(ValueError, match="the model has a"):
+        from_onnx(one, dtype={"b": "float32"})

@@ -50,6 +50,38 @@ SIGNATURES = {
     "nn.batch_to_space_nd": "data, block_shape, crops", "nn.depth_to_space": "data, block_size, layout='NCHW', mode='DCR'", "nn.space_to_depth": "data, block_size, layout='NCHW'",
     "nn.upsampling": "data, scale_h=1, scale_w=1, layout='NCHW', method='nearest_neighbor', align_corners=False",
     "nn.upsampling3d": "data, scale_d=1, scale_h=1, scale_w=1, layout='NCDHW', method='nearest_neighbor', coordinate_transformation_mode='half_pixel'",
+    **{f"nn.{kind}_pool{n}d": f"data, pool_size={one}, strides={one}, dilation={one}, padding={(0,) * n}, layout='NC{'DHW'[3 - n:]}', out_layout='', ceil_mode=False"
+       + (", count_include_pad=False" if kind == "avg" else "") for kind in ("max", "avg") for n in (1, 2, 3) for one in [(1,) * n]},
+    **{f"nn.{kind}_pool2d_grad": "out_grad, data, pool_size=(1, 1), strides=(1, 1), padding=(0, 0), layout='NCHW', out_layout='', ceil_mode=False"
+       + (", count_include_pad=False" if kind == "avg" else "") for kind in ("max", "avg")},
+    **{f"nn.conv{n}d": f"data, weight, strides={(1,) * n}, padding={(0,) * n}, dilation={(1,) * n}, groups=1, channels=None, kernel_size=None, data_layout='NC{'DHW'[3 - n:]}', "
+       f"kernel_layout='OI{'DHW'[3 - n:]}', out_layout='', out_dtype=''" for n in (1, 2, 3)},
+    **{f"nn.adaptive_{kind}_pool{n}d": f"data, output_size=None, layout='NC{'DHW'[3 - n:]}', out_layout=''" for kind in ("max", "avg") for n in (1, 2, 3)},
+    **{f"nn.global_{kind}_pool{n}d": f"data, layout='NC{'DHW'[3 - n:]}', out_layout=''" for kind in ("max", "avg") for n in (1, 2, 3)},
+    "nn.deformable_conv2d": "data, offset, weight, strides=(1, 1), padding=(0, 0), dilation=(1, 1), deformable_groups=1, groups=1, channels=None, kernel_size=None, "
+    "data_layout='NCHW', kernel_layout='OIHW', out_layout='', out_dtype=''",
+    **dict.fromkeys(("nn.contrib_conv2d_nchwc", "nn.contrib_depthwise_conv2d_nchwc"), "data, kernel, strides=(1, 1), padding=(0, 0), dilation=(1, 1), groups=1, channels=None, "
+                    "kernel_size=None, data_layout='NCHW8c', kernel_layout='OIHW', out_layout='', out_dtype=''"),
+    # of relay.nn, the others
+    "nn.batch_flatten": "data", "nn.batch_matmul": "tensor_a, tensor_b, out_dtype='', transpose_a=False, transpose_b=True",
+    "nn.batch_norm": "data, gamma, beta, moving_mean, moving_var, axis=1, epsilon=1e-5, center=True, scale=True", "nn.bias_add": "data, bias, axis=1",
+    "nn.contrib_dense_pack": "data, weight, weight_layout='NC', units=None, out_dtype=''", "nn.cross_entropy": "predictions, targets",
+    "nn.correlation": "data1, data2, kernel_size, max_displacement, stride1, stride2, padding, is_multiply, layout",
+    "nn.cross_entropy_with_logits": "predictions, targets", "nn.dense": "data, weight, units=None, out_dtype=''", "nn.dilate": "data, strides, dilation_value=0.0",
+    "nn.dropout": "data, rate=0.5", "nn.dropout_raw": "data, rate=0.5", "nn.fast_softmax": "data, axis=-1", "nn.fifo_buffer": "data, buffer, axis",
+    "nn.group_norm": "data, gamma, beta, num_groups, axis=1, epsilon=1e-5, center=True, scale=True",
+    "nn.instance_norm": "data, gamma, beta, axis=1, epsilon=1e-5, center=True, scale=True", "nn.layer_norm": "data, gamma, beta, axis=-1, epsilon=1e-5, center=True, scale=True",
+    "nn.l2_normalize": "data, eps, axis=None", "nn.leaky_relu": "data, alpha", "nn.log_softmax": "data, axis=-1", "nn.softmax": "data, axis=-1",
+    "nn.lrn": "data, size=5, axis=1, bias=2, alpha=1e-5, beta=0.75", "nn.matmul": "tensor_a, tensor_b, units=None, out_dtype='', transpose_a=False, transpose_b=False",
+    "nn.nll_loss": "predictions, targets, weights, reduction='mean', ignore_index=-100", "nn.prelu": "data, alpha, axis=1", "nn.relu": "data",
+    # relay.op.tensor
+    **dict.fromkeys(("add", "subtract", "multiply", "divide", "floor_divide", "floor_mod", "mod", "power", "maximum", "minimum", "left_shift", "right_shift", "equal", "not_equal",
+                     "less", "less_equal", "greater", "greater_equal", "logical_and", "logical_or", "logical_xor", "bitwise_and", "bitwise_or", "bitwise_xor"), "lhs, rhs"),
+    **dict.fromkeys("""abs acos acosh asin asinh atan atanh bitwise_not ceil copy cos cosh erf exp floor isfinite isinf isnan log log10 log2 logical_not negative ones_like
+                    round rsqrt sigmoid sign sin sinh sqrt tan tanh trunc zeros_like""".split(), "data"),
+    "clip": "a, a_min, a_max", "reshape_like": "data, shape_like, lhs_begin=0, lhs_end=None, rhs_begin=0, rhs_end=None", "broadcast_to_like": "data, broadcast_type",
+    "collapse_sum_like": "data, collapse_type", "device_copy": "data, src_device, dst_device", "einsum": "data, equation",
+    "random.threefry_key": "seed", "random.threefry_generate": "key, shape", "random.threefry_split": "key",
     "annotation.compiler_begin": "data, compiler", "annotation.compiler_end": "data, compiler",
 }
 # "Not given" is told apart from a dtype by "void"; both are what None asks for.

@@ -1,6 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """What evaluates and builds Relay."""
 
+import importlib
+import importlib.util
+
 from .options import Executor, Runtime
+
+
+def __getattr__(name):
+    if name.startswith("_") or importlib.util.find_spec(f"{__name__}.{name}") is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return importlib.import_module(f"{__name__}.{name}")
+
 
 __all__ = ["Executor", "Runtime"]

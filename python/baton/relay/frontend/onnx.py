@@ -82,6 +82,16 @@ def _with_bodies(model, opset):
         return None
 
 
+def _check_dtypes(mod, wanted):
+    """That dtypes by the name of inputs are those of the model."""
+    stated = {p.name_hint: getattr(p.type_annotation, "dtype", None) for p in mod["main"].params}
+    for name, dtype in wanted.items():
+        if name not in stated:
+            raise ValueError(f"`dtype` names the input `{name}`; the model has {', '.join(stated)}")
+        if stated[name] != str(dtype):
+            raise UnsupportedError(f"`dtype` of `{name}` is {str(dtype)!r} and the model states {stated[name]}; change it in the model")
+
+
 def from_onnx(model, shape=None, dtype="float32", opset=None, freeze_params=False, convert_config=None):
     """Imports an ONNX model: operator sets 1 to 28.
 
@@ -89,7 +99,7 @@ def from_onnx(model, shape=None, dtype="float32", opset=None, freeze_params=Fals
 
     model: a ModelProto, its bytes, or the path of a file. shape: shapes of inputs by name, over those the model states; an
     open length is -1, None or `relay.Any()`; a list of shapes for a sequence, None for an optional without a value.
-    dtype: accepted for Relay's sake; an ONNX model states its types, and another is refused. opset: read the model as of
+    dtype: accepted for Relay's sake, for all inputs or by name; an ONNX model states its types, and others are refused. opset: read the model as of
     this version. freeze_params: weights become constants and `params` is empty.
 
     Gives `(mod, params)`: a module with the function `main` whose parameters bear the names of the model's inputs (and
@@ -97,7 +107,7 @@ def from_onnx(model, shape=None, dtype="float32", opset=None, freeze_params=Fals
 
     Raises CompileError where the model is wrong, and one UnsupportedError that lists every part that is not supported.
     """
-    if dtype not in (None, "float32"):
+    if dtype not in (None, "float32") and not isinstance(dtype, dict):
         raise UnsupportedError(f"`dtype` {dtype!r}: an ONNX model states the types of its inputs; change them in the model")
     if convert_config:
         raise UnsupportedError(f"`convert_config` has no option {', '.join(map(repr, convert_config))}")
@@ -119,4 +129,6 @@ def from_onnx(model, shape=None, dtype="float32", opset=None, freeze_params=Fals
             raise
         folder = os.path.dirname(os.path.abspath(model)) if isinstance(model, (str, os.PathLike)) else ""
         mod, params = read(larger, folder)
+    if isinstance(dtype, dict):
+        _check_dtypes(mod, dtype)
     return mod, dict(params.items())

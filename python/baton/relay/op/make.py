@@ -11,10 +11,17 @@ import re
 
 from ... import _core
 from ...ir import Op, PrimExpr, RelayExpr
+from ...runtime import NDArray
 from ...tir import IntImm
 from ..expr import Call, Tuple, TupleWrapper, const
 
 _REQUIRED = 1
+# What Relay's programs call an input, where it has another name here; both are taken.
+_RELAY_NAMES = {"clip": {"data": "a"}, "reshape_like": {"lhs": "data", "rhs": "shape_like"}, "broadcast_to_like": {"like": "broadcast_type"},
+                "collapse_sum_like": {"like": "collapse_type"}}
+# Parameters that Relay's programs do not know, or give by name, stand last.
+_LAST = {"nn.deformable_conv2d": ("mask",),
+         **{f"nn.{kind}_pool{n}d_grad": ("dilation",) for kind in ("avg", "max") for n in (1, 2, 3)}}
 _WINDOWS = frozenset(["kernel_size", "output_size", "pool_size"])
 
 
@@ -37,10 +44,12 @@ def input_expr(value):
     return const(value)
 
 
-def _plain(value):
-    """Literals of loop programs as numbers, dtypes as text, tuples as lists."""
+def plain_value(value):
+    """Literals of loop programs and NumPy's numbers as Python's, tuples and arrays as lists."""
     if isinstance(value, (list, tuple, _core.Array)):
-        return [_plain(v) for v in value]
+        return [plain_value(v) for v in value]
+    if isinstance(value, NDArray) or type(value).__module__ == "numpy":
+        return value.tolist()
     if isinstance(value, PrimExpr) and hasattr(value, "value"):
         return value.value
     return value
@@ -48,7 +57,7 @@ def _plain(value):
 
 def margins(value, spatial):
     """Padding as so much before each spatial dimension, then behind each: from one number, or one for each dimension."""
-    value = _plain(value)
+    value = plain_value(value)
     if isinstance(value, int) and not isinstance(value, bool):
         return [value] * (2 * spatial)
     if isinstance(value, list) and all(isinstance(v, int) for v in value):
@@ -59,10 +68,10 @@ def margins(value, spatial):
 def attr_value(parameter, value, spatial=1):
     """The value as the field takes it: a number where an array is wanted stands for as many as the default has, or as there
     are spatial dimensions."""
+    value = plain_value(value)
     if parameter.kind == "runtime.Object":
         # One of several kinds: the operator looks.
         return IntImm("int64", value) if isinstance(value, int) else value
-    value = _plain(value)
     if parameter.kind == "dtype" and value == "":
         return "void"  # not given
     if isinstance(value, bool) or not isinstance(value, int) or not parameter.kind.startswith("Array"):
@@ -99,8 +108,12 @@ class Operator:
         for p in self.attrs:
             if p.name in taken:
                 p.name += "_"
-        self.parameters = [*self.inputs, *self.attrs]
+        last = _LAST.get(name, ())
+        self.parameters = sorted((*self.inputs, *self.attrs), key=lambda p: p.name in last)
         self.by_name = {p.name: p for p in self.parameters}
+        for own, relays in _RELAY_NAMES.get(name, {}).items():
+            self.by_name[relays] = self.by_name[own]
+            self.by_name[own].name = relays
 
     @property
     def __signature__(self):
@@ -131,7 +144,9 @@ class Operator:
             raise TypeError(f"{self.name} takes at most {len(self.parameters)} arguments, got {len(args)}")
         given = {p.name: v for p, v in zip(self.parameters, args, strict=False)}
         for key, value in kwargs.items():
-            if key not in self.by_name:
+            if key in self.by_name:
+                key = self.by_name[key].name
+            else:
                 import difflib
                 near = difflib.get_close_matches(key, self.by_name, 1)
                 raise TypeError(f"{self.name} has no parameter `{key}`" + (f"; did you mean `{near[0]}`?" if near else

@@ -2,9 +2,11 @@
 """Operators whose Python form says more than their inputs and attributes: several results, shape-like operands that may be
 expressions, forms that older programs use. By operator name."""
 
+import re
+
 from ...ir import RelayExpr
 from ..expr import Constant, Tuple, TupleWrapper, const
-from .make import input_expr, operator
+from .make import input_expr, operator, plain_value
 
 SUGAR = {}
 
@@ -60,12 +62,12 @@ for _n in (1, 2, 3):
 
 
 def _ints(value):
-    """A constant's elements where a shape-like operand is one; the operand itself otherwise."""
+    """A constant's elements where a shape-like operand is one; an expression itself; else numbers as Python's."""
     if isinstance(value, Constant):
         return [int(x) for x in value.data.numpy().reshape(-1)]
     if isinstance(value, (list, tuple)) and any(isinstance(v, RelayExpr) for v in value):
         return value if not all(isinstance(v, Constant) for v in value) else [int(v.data.numpy()) for v in value]
-    return value
+    return value if isinstance(value, RelayExpr) else plain_value(value)
 
 
 def _dynamic(value):
@@ -226,9 +228,8 @@ def arange(start, stop=None, step=None, dtype="float32"):
 @_sugar("split")
 def split(data, indices_or_sections, axis=0):
     """Parts of `data` along an axis: so many equal ones, or those between the given places."""
-    plain = operator("split")
-    call = plain(data, indices_or_sections=indices_or_sections if isinstance(indices_or_sections, int) else list(indices_or_sections),
-                 axis=axis)
+    indices_or_sections = _ints(indices_or_sections)
+    call = operator("split")(data, indices_or_sections=indices_or_sections, axis=axis)
     count = indices_or_sections if isinstance(indices_or_sections, int) else len(indices_or_sections) + 1
     return TupleWrapper(call, count)
 
@@ -685,6 +686,25 @@ def _blocked(name, plain, what):
     call.__name__ = name.rsplit(".", 1)[-1]
     call.__doc__ = f"{what} of channels in blocks: `nn.conv2d` in these layouts."
     COMPOSED[name] = call
+
+
+@_sugar("nn.contrib_dense_pack")
+def contrib_dense_pack(data, weight, weight_layout="NC", units=None, out_dtype=""):
+    """`nn.dense` of a weight whose units stand in blocks: "NC8n" is (units / 8, input units, 8). "NC" is `nn.dense` itself."""
+    block = re.fullmatch(r"NC(\d*)(n?)", weight_layout)
+    if block is None or bool(block[1]) != bool(block[2]):
+        raise ValueError(f'contrib_dense_pack: weight_layout is "{weight_layout}"; it is "NC", or as "NC8n"')
+    return operator("nn.contrib_dense_pack" if block[1] else "nn.dense")(data, weight, units=units, out_dtype=out_dtype)
+
+
+@_composed("nn.fifo_buffer")
+def fifo_buffer(data, buffer, axis):
+    """`buffer` with `data` behind it along an axis, and as much dropped from the front: it keeps its shape."""
+    from ..transform import InferTypeLocal
+    data, buffer = input_expr(data), input_expr(buffer)
+    extent = InferTypeLocal(buffer).shape[axis]
+    whole = operator("concatenate")(Tuple([buffer, data]), axis=axis)
+    return operator("strided_slice")(whole, begin=[-int(extent)], end=[2**31 - 1], strides=[1], axes=[axis])
 
 
 _blocked("nn.contrib_conv2d_nchwc", "nn.conv2d", "A convolution")

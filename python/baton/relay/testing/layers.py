@@ -18,6 +18,12 @@ def conv2d(data, weight=None, **kwargs):
     return relay.nn.conv2d(data, weight if weight is not None else relay.var(name + "_weight"), **kwargs)
 
 
+def conv2d_transpose(data, weight=None, **kwargs):
+    """A transposed convolution; `name` names its weight."""
+    name = kwargs.pop("name")
+    return relay.nn.conv2d_transpose(data, weight if weight is not None else relay.var(name + "_weight"), **kwargs)
+
+
 def batch_norm_infer(data, gamma=None, beta=None, moving_mean=None, moving_var=None, **kwargs):
     """Batch normalisation as in inference; `name` names its parameters."""
     name = kwargs.pop("name")

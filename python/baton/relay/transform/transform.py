@@ -95,11 +95,11 @@ def CombineParallelConv2D(min_num_branches=3):
     return _ffi_api.CombineParallelConv2D(min_num_branches)
 
 
-def CombineParallelDense(min_num_branches=3, to_batch_matmul=True):
+def CombineParallelDense(min_num_branches=3, to_batch=True, to_batch_matmul=None):
     """One product for at least `min_num_branches` `nn.dense` of the same data, together with the elementwise operators
-    behind them: a `nn.batch_matmul` of weights of one shape, or, with `to_batch_matmul=False`, a `nn.dense` with the
-    units of all, whose numbers may differ."""
-    return _ffi_api.CombineParallelDense(min_num_branches, to_batch_matmul)
+    behind them: a `nn.batch_matmul` of weights of one shape, or, with `to_batch=False`, a `nn.dense` with the units of all,
+    whose numbers may differ. `to_batch_matmul` is another name of `to_batch`."""
+    return _ffi_api.CombineParallelDense(min_num_branches, to_batch if to_batch_matmul is None else to_batch_matmul)
 
 
 def CombineParallelBatchMatmul(min_num_branches=3):
@@ -170,6 +170,11 @@ def MergeComposite(pattern_table=()):
     return _ffi_api.MergeComposite(names, patterns, checks)
 
 
+def FoldConstant(fold_qnn=False):
+    """Evaluates what is constant. `fold_qnn` is accepted for older programs: operators on quantized values fold like others."""
+    return _ffi_api.FoldConstant()
+
+
 def InferTypeLocal(expr):
     """The type of an expression, without a module."""
     return _ffi_api.InferTypeLocal(expr)
@@ -236,6 +241,6 @@ def __dir__():
     return sorted({*globals(), *(n for n in found if "." not in n)})
 
 
-__all__ = ["CombineParallelBatchMatmul", "CombineParallelConv2D", "CombineParallelDense", "ConvertLayout", "DeadCodeElimination", "EliminateCommonSubexpr", "EtaExpand", "FoldConstantExpr", "FunctionPass", "FuseOps", "InferTypeLocal", "LayoutConfig", "Legalize",
+__all__ = ["CombineParallelBatchMatmul", "CombineParallelConv2D", "CombineParallelDense", "ConvertLayout", "DeadCodeElimination", "EliminateCommonSubexpr", "EtaExpand", "FoldConstant", "FoldConstantExpr", "FunctionPass", "FuseOps", "InferTypeLocal", "LayoutConfig", "Legalize",
            "ModulePass", "Pass", "PassContext", "PassInfo", "PlanDevices", "PrintIR", "RemoveUnusedFunctions", "Sequential", "SplitArgs", "ToMixedPrecision",
            "build_config", "function_pass", "gradient", "module_pass", "sequential", "to_cps", "un_cps"]

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What names of Relay's API take and give: kinds of arguments, results, forms of text. A case each."""
+
+import numpy as np
+import pytest
+
+import baton as tvm
+from baton import relay, tir
+from baton.relay.dataflow_pattern import is_tuple, wildcard
+
+
+def infer(expr):
+    return relay.testing.run_infer_type(expr)
+
+
+def run(expr, *args):
+    params = relay.analysis.free_vars(expr)
+    return relay.create_executor("debug").evaluate(relay.Function(params, expr))(*args).numpy()
+
+
+# ---- Kinds of arguments
+
+SIXES = {"ints": (2, 3), "list": [2, 3], "int32 literals": (tir.IntImm("int32", 2), tir.IntImm("int64", 3)), "NumPy's ints": (np.int64(2), np.int32(3)),
+         "Array": tvm.runtime.convert([2, 3]), "NumPy's array": np.array([2, 3])}
+
+
+@pytest.mark.parametrize("shape", SIXES.values(), ids=SIXES)
+def test_a_shape_is_given_as(shape):
+    want = relay.TensorType((2, 3), "float32")
+    x = relay.var("x", shape=shape)
+    assert x.type_annotation == want and relay.TensorType(shape, np.dtype("float32")) == want and x.type_annotation.shape[0] == 2
+    y = infer(relay.reshape(relay.var("y", shape=(6,)), newshape=shape))
+    assert y.checked_type == want and list(y.attrs.newshape) == [2, 3]
+    assert infer(relay.zeros(shape, "int8")).checked_type == relay.TensorType((2, 3), "int8")
+
+
+@pytest.mark.parametrize("one", [1, np.int32(1), np.array(1), tir.IntImm("int32", 1)], ids=["int", "int32", "array", "literal"])
+def test_an_int_attribute_is_given_as(one):
+    x = relay.var("x", shape=(2, 1, 4))
+    for call in (relay.expand_dims(x, one), relay.nn.softmax(x, axis=one),
+                 relay.sum(x, axis=one), relay.squeeze(x, axis=one), relay.concatenate([x, x], axis=one), relay.repeat(x, repeats=one, axis=one),
+                 relay.split(x, one, axis=one).astuple(), relay.nn.max_pool1d(x, one, strides=one)):
+        infer(call)
+    with pytest.raises(TypeError, match="None"):
+        relay.TensorType((one, None))
+
+
+def test_shapes_want_ints():
+    with pytest.raises(TypeError):
+        relay.TensorType((2.5, 3))
+
+
+# ---- Results
+
+def test_fields_of_attributes_say_what_they_are():
+    attrs = relay.nn.softmax(relay.var("x")).attrs
+    (info,) = attrs.list_field_info()
+    assert (info.name, info.type_info) == ("axis", "int") and info.description and tuple(info) == (info.name, info.type_info, info.description)
+
+
+def test_parameters_by_relays_names_and_by_ours():
+    x, y = relay.var("x", shape=(4,)), relay.var("y", shape=(2, 2))
+    for calls in ((relay.clip(a=x, a_min=0.0, a_max=1.0), relay.clip(data=x, a_min=0.0, a_max=1.0), relay.clip(x, 0.0, 1.0)),
+                  (relay.reshape_like(data=x, shape_like=y), relay.reshape_like(lhs=x, rhs=y), relay.reshape_like(x, y)),
+                  (relay.broadcast_to_like(y, broadcast_type=y), relay.broadcast_to_like(y, like=y)),
+                  (relay.collapse_sum_like(y, collapse_type=y), relay.collapse_sum_like(data=y, like=y))):
+        for call in calls[1:]:
+            tvm.ir.assert_structural_equal(calls[0], call)
+    with pytest.raises(TypeError, match="twice"):
+        relay.clip(x, data=x, a_min=0.0, a_max=1.0)
+
+
+def test_deformable_convolutions_by_position():
+    x, offset, w = relay.var("x", shape=(1, 2, 4, 4)), relay.var("o", shape=(1, 18, 4, 4)), relay.var("w", shape=(3, 2, 3, 3))
+    call = relay.nn.deformable_conv2d(x, offset, w, (1, 1), (1, 1))
+    assert len(call.args) == 3 and list(call.attrs.strides) == [1, 1] and [int(p) for p in call.attrs.padding][:2] == [1, 1]
+    assert len(relay.nn.deformable_conv2d(x, offset, w, mask=relay.var("m", shape=(1, 9, 4, 4))).args) == 4
+
+
+def test_a_pools_gradient_by_position():
+    call = relay.nn.max_pool2d_grad(relay.var("g"), relay.var("x"), (2, 2), (2, 2), (1, 1), "NHWC")
+    assert call.attrs.layout == "NHWC" and list(call.attrs.padding) == [1, 1, 1, 1] and list(call.attrs.dilation) == [1, 1]
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_fifo_buffer(axis):
+    data, buffer = np.arange(6, dtype="float32").reshape((1, 6) if axis == 0 else (6, 1)), -np.ones((3, 6) if axis == 0 else (6, 3), "float32")
+    x, b = relay.var("x", shape=data.shape), relay.var("b", shape=buffer.shape)
+    want = np.concatenate([buffer, data], axis).take(range(1, 4), axis)
+    expr = relay.nn.fifo_buffer(x, b, axis)
+    found = relay.create_executor("graph").evaluate(relay.Function([x, b], expr))(data, buffer).numpy()
+    assert found.shape == buffer.shape and (found == want).all()
+
+
+def test_layouts_of_packed_weights():
+    rng = np.random.default_rng(0)
+    x, w = rng.standard_normal((2, 5)).astype("float32"), rng.standard_normal((8, 5)).astype("float32")
+    a, b = relay.var("a", shape=(2, 5)), relay.var("b", shape=(8, 5))
+    plain = relay.nn.contrib_dense_pack(a, b)
+    assert plain.op.name == "nn.dense"
+    packed = relay.nn.contrib_dense_pack(a, relay.layout_transform(b, "NC", "NC4n"), "NC4n")
+    assert packed.op.name == "nn.contrib_dense_pack"
+    for call in (plain, packed):
+        tvm.testing.assert_allclose(run(call, x, w), x @ w.T, rtol=1e-5, atol=1e-6)
+    with pytest.raises(ValueError, match="weight_layout"):
+        relay.nn.contrib_dense_pack(a, b, "CN")
+
+
+# ---- Options of passes
+
+def test_options_by_relays_names():
+    x = relay.var("x", shape=(2, 3))
+    body = relay.Tuple([relay.nn.dense(x, relay.var(f"w{i}", shape=(4, 3))) for i in range(3)])
+    mod = tvm.IRModule.from_expr(body)
+    names = {}
+    for batch in (True, False):
+        for given in ({"to_batch": batch}, {"to_batch_matmul": batch}):
+            made = relay.transform.CombineParallelDense(3, **given)(mod)
+            names.setdefault(batch, []).append(sorted(relay.analysis.list_op_freqs(made).items()))
+    assert names[True][0] == names[True][1] != names[False][0] == names[False][1]
+    folded = relay.transform.FoldConstant(fold_qnn=True)(tvm.IRModule.from_expr(relay.const(1) + relay.const(2)))
+    assert folded["main"].body.data.numpy() == 3
+
+
+def test_weights_that_are_transposed():
+    x, w, v = relay.var("x", shape=(2, 3)), relay.var("w", shape=(3, 4)), relay.var("v", shape=(4, 4))
+    body = relay.nn.dense(relay.nn.dense(x, relay.transpose(w, [1, 0])), v)
+    assert relay.analysis.search_fc_transpose(body) == ["w"]
+    assert relay.analysis.search_fc_transpose(relay.nn.dense(x, relay.transpose(relay.var("u", shape=(4, 3)), [0, 1]))) == []
+
+
+def test_any_tuple():
+    x = relay.var("x")
+    assert is_tuple().match(relay.Tuple([x, x])) and is_tuple(None).match(relay.Tuple([])) and not is_tuple([wildcard()]).match(relay.Tuple([x, x]))
+
+
+def test_modules_of_the_backend():
+    import baton.relay.backend.vm as vm
+
+    assert relay.backend.vm is vm and relay.backend.interpreter.RefValue and relay.backend.Executor
+    with pytest.raises(AttributeError, match="no_such"):
+        _ = relay.backend.no_such
+    assert relay.ShapeVar("s").kind == relay.TypeKind.ShapeVar
+
+
+def test_a_layer_that_is_transposed():
+    call = relay.testing.layers.conv2d_transpose(relay.var("x", shape=(1, 2, 4, 4)), name="c", channels=3, kernel_size=(2, 2))
+    assert call.op.name == "nn.conv2d_transpose" and call.args[1].name_hint == "c_weight"
+
+
+# ---- Text
+
+TEXTS = {
+    "width of an int": ("nn.softmax(%x, axis=-1i64)", "nn.softmax(%x, axis=-1)"),
+    "widths in a list": ("reshape(%x, newshape=[3i64, 1i32])", "reshape(%x, newshape=[3, 1])"),
+    "widths in lists": ("nn.pad(%x, 0f, pad_width=[[0i64, 1i64], [1, 0]])", "nn.pad(%x, 0f, pad_width=[[0, 1], [1, 0]])"),
+}
+
+
+@pytest.mark.parametrize(("text", "same"), TEXTS.values(), ids=TEXTS)
+def test_text_is_the_same_as(text, same):
+    both = [tvm.parser.parse(f'#[version = "0.0.5"]\ndef @main(%x: Tensor[(1, 3), float32]) {{ {t} }}') for t in (text, same)]
+    tvm.ir.assert_structural_equal(*both)
+
+
+@pytest.mark.parametrize("name", ["conv1.weight", "layer1.0.bn2.bias", "a.b.c", "features.12.w_0", "x.y1"])
+def test_names_with_points(name):
+    text = f'#[version = "0.0.5"]\ndef @main(%{name}: (int32, int32)) -> int32 {{ add(%{name}.0, %{name}.1) }}'
+    mod = tvm.parser.parse(text)
+    assert mod["main"].params[0].name_hint == name and isinstance(mod["main"].body.args[1], relay.TupleGetItem)
+    tvm.ir.assert_structural_equal(tvm.parser.parse(mod.astext()), mod)
+
+
+def test_points_that_are_no_part_of_a_name():
+    mod = tvm.parser.parse('#[version = "0.0.5"]\ndef @main(%x: ((int32, int32), int32)) -> int32 { %x.0.1 }')
+    assert mod["main"].params[0].name_hint == "x" and mod["main"].body.index == 1
+    with pytest.raises(tvm.error.DiagnosticError):
+        tvm.parser.parse('#[version = "0.0.5"]\ndef @main(%x: int32) -> int32 { %x. }')
