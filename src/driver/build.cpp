@@ -216,6 +216,8 @@ transform::Pass DefaultPipeline() {
   auto add_if_there = [&](const char* name) {
     if (Registry::Get(std::string("relay._transform.") + name)) add(baton::transform::GetPass(name));
   };
+  // From here on what was put aside for other compilers, which do not run here, is as all else.
+  add(InlineCompilerFunctions());
   // From here on every program is one that type inference accepts.
   add(InferType());
   // From here on operators have static forms where shapes allow it.

@@ -163,9 +163,10 @@ IRModule OptimizeForDevices(const IRModule& mod, const std::vector<DeviceTarget>
   With<Target> scope(targets[0].target);
   // Before the plan what takes operators apart where they stand, so that each part is planned. After it nothing that
   // joins or moves expressions: they look alike and lie on different devices.
-  IRModule out = Sequential(Array<Pass>{InferType(), DynamicToStatic(), SimplifyInference(), FoldConstant(),
-                                        baton::transform::GetPass("DecomposeAll"), FoldConstant(), InferType()},
-                            "BeforeDevicePlan")(mod);
+  IRModule out =
+      Sequential(Array<Pass>{InlineCompilerFunctions(), InferType(), DynamicToStatic(), SimplifyInference(),
+                             FoldConstant(), baton::transform::GetPass("DecomposeAll"), FoldConstant(), InferType()},
+                 "BeforeDevicePlan")(mod);
   out = PlanDevices(static_cast<int>(fallback))(out);
   Function main = MainOf(out);
   IRModule one = out.Copy();

@@ -43,6 +43,11 @@ BATON_DLL Pass SimplifyInference();
 BATON_DLL Pass SimplifyExpr();
 /// For each name a pattern, and a check of what it matches (or none at all): composite functions.
 BATON_DLL Pass MergeComposite(Array<String> names, Array<DFPattern> patterns, Array<PackedFunc> checks);
+/// For other compilers: annotations around what they take, joined to regions, and a function for each region.
+BATON_DLL Pass AnnotateTarget(Array<String> targets = {}, bool include_non_call_ops = true);
+BATON_DLL Pass MergeCompilerRegions();
+BATON_DLL Pass PartitionGraph(String mod_name = "default", bool bind_constants = true);
+BATON_DLL Pass InlineCompilerFunctions(Array<String> names = {});
 BATON_DLL Pass CanonicalizeCast();
 BATON_DLL Pass FastMath();
 BATON_DLL Pass DeadCodeElimination(bool inline_once = false);

@@ -176,3 +176,84 @@ def test_points_that_are_no_part_of_a_name():
     assert mod["main"].params[0].name_hint == "x" and mod["main"].body.index == 1
     with pytest.raises(tvm.error.DiagnosticError):
         tvm.parser.parse('#[version = "0.0.5"]\ndef @main(%x: int32) -> int32 { %x. }')
+
+
+# ---- Functions for other compilers
+
+def _supported(kind):
+    return lambda call: call.args[0].checked_type.dtype == kind
+
+
+def _partitioned(body, compilers, **options):
+    """The module after the three passes, with `nn.relu` and `add` of float32 for "users", `exp` for "others"."""
+    from contextlib import ExitStack
+
+    from baton.relay.testing.temp_op_attr import TempOpAttr
+    with ExitStack() as stack:
+        for op, compiler in (("nn.relu", "users"), ("add", "users"), ("exp", "others"), ("add", "others")):
+            stack.enter_context(TempOpAttr(op, f"target.{compiler}", _supported("float32")))
+        mod = relay.transform.AnnotateTarget(compilers)(tvm.IRModule.from_expr(body))
+        return relay.transform.PartitionGraph(**options)(relay.transform.MergeCompilerRegions()(mod))
+
+
+def _body(dtype="float32"):
+    x, y = relay.var("x", shape=(2, 3), dtype=dtype), relay.var("y", shape=(2, 3), dtype=dtype)
+    relu = relay.nn.relu(x)
+    both = relay.add(relu, y)
+    return relay.Tuple([relay.nn.relu(relay.add(relay.exp(both) if dtype == "float32" else both, relu)), both])
+
+
+@pytest.mark.parametrize(("compilers", "counts"), [("users", {"users": 2}), (["users", "others"], {"users": 2, "others": 1}), (["others", "users"], {"users": 2, "others": 1}), ([], {})],
+                         ids=str)
+def test_operators_that_other_compilers_take(compilers, counts):
+    plain = tvm.IRModule.from_expr(_body())
+    mod = _partitioned(_body(), compilers)
+    found = {}
+    for var, func in mod.functions.items():
+        if func.attrs is not None and "Compiler" in func.attrs:
+            found[func.attrs["Compiler"]] = found.get(func.attrs["Compiler"], 0) + 1
+            assert func.attrs["global_symbol"] == var.name_hint and func.attrs["Primitive"] == 1
+    assert found == counts
+    args = [np.linspace(-1, 1, 6, dtype="float32").reshape(2, 3), np.ones((2, 3), "float32")]
+    want = relay.create_executor("debug", plain).evaluate()(*args)
+    for kind in ("debug", "graph", "vm"):
+        for got, right in zip(relay.create_executor(kind, mod).evaluate()(*args), want, strict=True):
+            tvm.testing.assert_allclose(got.numpy(), right.numpy(), rtol=1e-6)
+    back = relay.transform.InlineCompilerFunctionsBoundTo([v for v in mod.get_global_vars() if v.name_hint != "main"])(mod)
+    assert [v.name_hint for v in back.get_global_vars()] == ["main"]
+
+
+def test_operators_that_other_compilers_refuse():
+    mod = _partitioned(_body("int32"), "users")
+    assert len(mod.functions) == 1 and not any(n.startswith("annotation") for n in relay.analysis.list_op_freqs(mod))
+
+
+def test_composites_for_another_compiler():
+    x, w = relay.var("x", shape=(1, 3, 8, 8)), relay.const(np.ones((4, 3, 3, 3), "float32"))
+    conv = relay.nn.relu(relay.nn.conv2d(x, w))
+    pattern = relay.dataflow_pattern.is_op("nn.relu")(relay.dataflow_pattern.is_op("nn.conv2d")(wildcard(), wildcard()))
+    mod = relay.transform.MergeComposite([("users.conv_relu", pattern)])(tvm.IRModule.from_expr(conv))
+    mod = relay.transform.PartitionGraph("net")(relay.transform.MergeCompilerRegions()(relay.transform.AnnotateTarget("users")(mod)))
+    func = mod["tvmgen_net_users_main_0"]
+    assert func.attrs["Compiler"] == "users" and func.body.op.attrs["Composite"] == "users.conv_relu" and len(func.params) == 1
+    lib = relay.build(mod, "llvm")
+    data = np.ones((1, 3, 8, 8), "float32")
+    run = tvm.contrib.graph_executor.GraphModule(lib["default"](tvm.cpu()))
+    run.run(x=data)
+    assert (run.get_output(0).numpy() == 27).all()
+
+
+def test_a_deep_program_for_another_compiler():
+    """Alternating regions, 5,000 of them, and a region of 10,000 calls."""
+    from baton.relay.testing.temp_op_attr import TempOpAttr
+    for ops, functions in ((("nn.relu", "exp"), 5001), (("nn.relu", "nn.relu"), 2)):
+        e = relay.var("x", shape=(2,))
+        for _ in range(5000):
+            for op in ops:
+                e = relay.Call(relay.op.get(op), [e])
+        with TempOpAttr("nn.relu", "target.users", lambda call: True):
+            mod = relay.transform.AnnotateTarget("users")(tvm.IRModule.from_expr(e))
+        mod = relay.transform.PartitionGraph()(relay.transform.MergeCompilerRegions()(mod))
+        assert len(mod.functions) == functions
+        back = relay.transform.InferType()(relay.transform.InlineCompilerFunctionsBoundTo([v for v in mod.get_global_vars() if v.name_hint != "main"])(mod))
+        tvm.ir.assert_structural_equal(back, relay.transform.InferType()(tvm.IRModule.from_expr(e)))

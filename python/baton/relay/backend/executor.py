@@ -93,8 +93,8 @@ class Interpreter(Executor):
     """Evaluates operator by operator; all of Relay."""
 
     def _function(self, func):
-        from ..transform import InferType
-        mod = InferType()(self._with_main(func))
+        from ..transform import InferType, InlineCompilerFunctions
+        mod = InferType()(InlineCompilerFunctions()(self._with_main(func)))
         call = get_global_func("relay.backend.InterpretCall")
         call.release_gil = True
         main = mod["main"]

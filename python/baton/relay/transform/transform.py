@@ -175,6 +175,26 @@ def FoldConstant(fold_qnn=False):
     return _ffi_api.FoldConstant()
 
 
+def AnnotateTarget(targets=(), include_non_call_ops=True):
+    """Marks what other compilers take, by name (one, or a list in the order of preference): calls of operators whose attribute
+    `target.NAME`, `f(call) -> bool`, says so, and calls of composites called `NAME.x`; with `include_non_call_ops`, tuples of what
+    one of them computes too."""
+    return _ffi_api.AnnotateTarget([targets] if isinstance(targets, str) else list(targets), include_non_call_ops)
+
+
+def PartitionGraph(mod_name="default", bind_constants=True):
+    """A global function for each region that is marked for a compiler, `@tvmgen_default_NAME_main_0`. With `bind_constants`, constants
+    stand in these functions; else they are arguments.
+
+    A program compiles and runs with such functions: they are computed by Baton, as if they had not been made."""
+    return _ffi_api.PartitionGraph(mod_name, bind_constants)
+
+
+def InlineCompilerFunctionsBoundTo(global_vars):
+    """Calls of these functions, which PartitionGraph made, become their bodies."""
+    return _ffi_api.InlineCompilerFunctions([v if isinstance(v, str) else v.name_hint for v in global_vars])
+
+
 def InferTypeLocal(expr):
     """The type of an expression, without a module."""
     return _ffi_api.InferTypeLocal(expr)
@@ -241,6 +261,6 @@ def __dir__():
     return sorted({*globals(), *(n for n in found if "." not in n)})
 
 
-__all__ = ["CombineParallelBatchMatmul", "CombineParallelConv2D", "CombineParallelDense", "ConvertLayout", "DeadCodeElimination", "EliminateCommonSubexpr", "EtaExpand", "FoldConstant", "FoldConstantExpr", "FunctionPass", "FuseOps", "InferTypeLocal", "LayoutConfig", "Legalize",
-           "ModulePass", "Pass", "PassContext", "PassInfo", "PlanDevices", "PrintIR", "RemoveUnusedFunctions", "Sequential", "SplitArgs", "ToMixedPrecision",
+__all__ = ["AnnotateTarget", "CombineParallelBatchMatmul", "CombineParallelConv2D", "CombineParallelDense", "ConvertLayout", "DeadCodeElimination", "EliminateCommonSubexpr", "EtaExpand", "FoldConstant", "FoldConstantExpr", "FunctionPass", "FuseOps", "InferTypeLocal", "InlineCompilerFunctionsBoundTo", "LayoutConfig", "Legalize",
+           "ModulePass", "Pass", "PassContext", "PartitionGraph", "PassInfo", "PlanDevices", "PrintIR", "RemoveUnusedFunctions", "Sequential", "SplitArgs", "ToMixedPrecision",
            "build_config", "function_pass", "gradient", "module_pass", "sequential", "to_cps", "un_cps"]

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <baton/relay/functor.h>
+#include <baton/relay/op.h>
+#include <baton/relay/op/annotation.h>
+#include <baton/relay/transform.h>
+#include <relay/transform/compiler_regions.h>
+
+#include <string>
+#include <vector>
+
+namespace baton::relay::transform {
+namespace {
+
+class Annotator : public MixedModeMutator {
+ public:
+  Annotator(const Array<String>& targets, bool include_non_call_ops) : others_(include_non_call_ops) {
+    for (const String& t : targets) targets_.push_back({t, "target." + t.str()});
+  }
+
+ private:
+  using MixedModeMutator::VisitExpr_;
+
+  Expr VisitExpr_(const FunctionNode* f) final {
+    return IsOpaqueFunction(f) ? GetRef<Expr>(f) : MixedModeMutator::VisitExpr_(f);
+  }
+  Expr Rewrite_(const CallNode* pre, const Expr& post) final {
+    const auto* call = post.as<CallNode>();
+    if (!call || !BeginsRegion(call).empty() || !EndsRegion(call).empty()) return post;
+    // What somebody annotated stays as it is.
+    for (const Expr& a : call->args) {
+      if (!BeginsRegion(a.get()).empty()) return post;
+    }
+    const String* target = TargetOf(pre);
+    if (!target) return post;
+    auto n = make_object<CallNode>(*call);
+    n->checked_type_ = ObjectRef();
+    for (size_t i = 0; i < n->args.size(); ++i) n->args.Set(i, Annotation(op::compiler_begin, n->args[i], *target));
+    return Annotation(op::compiler_end, Call(n), *target);
+  }
+  /// Tuples and their fields go with what they are made of.
+  Expr Rewrite_(const TupleNode* pre, const Expr& post) final {
+    const auto* tuple = post.as<TupleNode>();
+    if (!others_ || !tuple || tuple->fields.empty()) return post;
+    const std::string_view target = EndsRegion(tuple->fields[0].get());
+    for (const Expr& f : tuple->fields) {
+      if (target.empty() || EndsRegion(f.get()) != target) return post;
+    }
+    Array<Expr> fields;
+    for (const Expr& f : tuple->fields) fields.push_back(Annotation(op::compiler_begin, f, String(target)));
+    Tuple made(fields);
+    made->span = pre->span;
+    return Annotation(op::compiler_end, made, String(target));
+  }
+  Expr Rewrite_(const TupleGetItemNode* pre, const Expr& post) final {
+    const auto* item = post.as<TupleGetItemNode>();
+    const std::string_view target = others_ && item ? EndsRegion(item->tuple.get()) : std::string_view();
+    if (target.empty()) return post;
+    TupleGetItem made(Annotation(op::compiler_begin, item->tuple, String(target)), item->index);
+    made->span = pre->span;
+    return Annotation(op::compiler_end, made, String(target));
+  }
+
+  /// The first target that takes a call: an operator says so by its attribute "target.NAME", a composite by its name.
+  const String* TargetOf(const CallNode* call) const {
+    if (const auto* op = call->op.as<OpNode>()) {
+      for (const auto& [name, key] : targets_) {
+        const Any takes = GetRef<Op>(op).GetAttrValue(key.c_str());
+        if (!takes.is_null() && takes.As<PackedFunc>()(GetRef<Call>(call)).As<bool>()) return &name;
+      }
+    } else if (const auto* f = call->op.as<FunctionNode>()) {
+      const String composite = f->GetAttr<String>("Composite");
+      const std::string_view whose = composite.view().substr(0, composite.view().find('.'));
+      for (const auto& [name, key] : targets_) {
+        if (!whose.empty() && name.view() == whose) return &name;
+      }
+    }
+    return nullptr;
+  }
+  static Expr Annotation(const Op& op, const Expr& value, const String& target) {
+    auto attrs = make_object<CompilerAttrs>();
+    attrs->compiler = target;
+    CallNode call;
+    call.op = op;
+    call.args.push_back(value);
+    call.attrs = Attrs(attrs);
+    call.span = value->span;
+    return Call(std::move(call));
+  }
+
+  std::vector<std::pair<String, std::string>> targets_;
+  bool others_;
+};
+
+}  // namespace
+
+Pass AnnotateTarget(Array<String> targets, bool include_non_call_ops) {
+  return MakePass<AnnotateTarget>({
+      .doc = "Puts annotation.compiler_begin and compiler_end around calls that one of `targets` takes, the first that "
+             "does: operators say so by their attribute target.NAME, f(call) -> bool; composites by their name, "
+             "NAME.x. With include_non_call_ops, tuples of what one target computes go with it.",
+      .opt_level = 0,
+      .required = {"InferType"},
+      .run =
+          [targets, include_non_call_ops](Function f, IRModule, PassContext) {
+            return IsOpaqueFunction(f.get()) ? f : Annotator(targets, include_non_call_ops).Mutate(f);
+          },
+  });
+}
+
+namespace {
+const struct Registered {
+  Registered() {
+    baton::transform::RegisterPassGlobal(
+        "relay._transform.AnnotateTarget", PackedFunc([](runtime::Args a, runtime::RetValue* rv) {
+          *rv = AnnotateTarget(a.size() > 0 ? a[0].As<Array<String>>() : Array<String>(),
+                               a.size() > 1 ? a[1].As<bool>() : true);
+        }));
+    baton::transform::RegisterPassParams("AnnotateTarget", {"targets=[]", "include_non_call_ops=true"});
+  }
+} registered;
+}  // namespace
+
+}  // namespace baton::relay::transform

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <baton/relay/functor.h>
+#include <baton/relay/op/annotation.h>
+#include <baton/relay/transform.h>
+#include <relay/transform/compiler_regions.h>
+
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+namespace baton::relay::transform {
+namespace {
+
+// Regions for the compiler "default" are computed where they stand.
+constexpr std::string_view kDefault = "default";
+
+Type TypeOfExpr(const Expr& e) { return Downcast<Type>(e->checked_type()); }
+
+/// The body of a region, with variables in place of what it takes from outside.
+class Extractor : public MixedModeMutator {
+ public:
+  void Put(const Expr& e, const Expr& instead) { memo_[e] = instead; }
+
+ private:
+  using MixedModeMutator::VisitExpr_;
+  Expr VisitExpr_(const FunctionNode* f) final { return GetRef<Expr>(f); }
+  Expr Rewrite_(const CallNode* pre, const Expr& post) final {
+    return BeginsRegion(pre).empty() && EndsRegion(pre).empty() ? post : post.as<CallNode>()->args[0];
+  }
+};
+
+class Partitioner : public MixedModeMutator {
+ public:
+  /// `name(compiler, number)` is the name of a new function.
+  Partitioner(const CompilerRegions& regions, std::vector<std::pair<GlobalVar, Function>>* out,
+              std::unordered_set<std::string>* names, std::string prefix, std::string within, bool bind_constants)
+      : regions_(regions),
+        out_(out),
+        names_(names),
+        prefix_(std::move(prefix)),
+        within_(std::move(within)),
+        bind_constants_(bind_constants) {}
+
+ private:
+  using MixedModeMutator::VisitExpr_;
+  struct Made {
+    Expr call;
+    std::unordered_map<const Object*, int> field;  ///< of a value that leaves the region
+    bool several = false;
+  };
+
+  Expr VisitExpr_(const FunctionNode* f) final {
+    return IsOpaqueFunction(f) ? GetRef<Expr>(f) : MixedModeMutator::VisitExpr_(f);
+  }
+  Expr Rewrite_(const CallNode* pre, const Expr& post) final {
+    if (!BeginsRegion(pre).empty()) return post.as<CallNode>()->args[0];
+    const std::string_view compiler = EndsRegion(pre);
+    if (compiler.empty()) return post;
+    if (compiler == kDefault) return post.as<CallNode>()->args[0];
+    const int number = regions_.Of(pre);
+    auto [it, fresh] = made_.try_emplace(number);
+    if (fresh) {
+      Made m = Make(regions_[number]);
+      made_[number] = std::move(m);
+    }
+    const Made& m = made_[number];
+    return m.several ? TupleGetItem(m.call, m.field.at(pre->args[0].get())) : m.call;
+  }
+
+  Made Make(const CompilerRegions::Region& region) {
+    const int id = next_++;
+    const std::string stem = std::string(region.compiler) + "_" + std::to_string(id);
+    Made made;
+    Extractor extract;
+    Array<Var> params;
+    Array<Expr> args, results;
+    Array<Type> types;
+    std::unordered_map<const Object*, Var> of;
+    auto param = [&](const Expr& arg) {
+      auto [it, fresh] = of.try_emplace(arg.get());
+      if (fresh) {
+        it->second = Var(stem + "_i" + std::to_string(params.size()), TypeOfExpr(arg));
+        params.push_back(it->second);
+        args.push_back(VisitExpr(arg));
+      }
+      return it->second;
+    };
+    for (const CallNode* begin : region.begins) {
+      const Expr& arg = begin->args[0];
+      extract.Put(GetRef<Expr>(begin), bind_constants_ && arg.as<ConstantNode>() ? arg : Expr(param(arg)));
+    }
+    for (const CallNode* end : region.ends) {
+      const Expr& value = end->args[0];
+      if (!made.field.try_emplace(value.get(), static_cast<int>(results.size())).second) continue;
+      results.push_back(extract.VisitExpr(value));
+      types.push_back(TypeOfExpr(value));
+    }
+    made.several = results.size() > 1;
+    Expr body = made.several ? Expr(Tuple(results)) : results[0];
+    // Variables that no begin announces are taken, too.
+    Map<Var, Expr> renamed;
+    std::unordered_set<const Object*> own;
+    for (const Var& p : params) own.insert(p.get());
+    for (const Var& v : FreeVars(body)) {
+      if (!own.count(v.get())) renamed.Set(v, param(v));
+    }
+    if (!renamed.empty()) body = Bind(body, renamed);
+
+    const std::string wanted = prefix_ + "_" + std::string(region.compiler) + "_" + within_ + "_" + std::to_string(id);
+    std::string name = wanted;
+    for (int i = 0; !names_->insert(name).second; ++i) name = wanted + "_" + std::to_string(i);
+    Map<String, Any> attrs;
+    attrs.Set(attr::kPrimitive, Any(1));
+    attrs.Set(attr::kInline, Any(1));
+    attrs.Set(attr::kCompiler, Any(String(region.compiler)));
+    attrs.Set(attr::kGlobalSymbol, Any(String(name)));
+    GlobalVar global{String(name)};
+    out_->push_back({global, Function(params, body, made.several ? Type(TupleType(types)) : types[0], Array<TypeVar>(),
+                                      DictAttrs(attrs))});
+    CallNode call;
+    call.op = global;
+    call.args = args;
+    made.call = Call(std::move(call));
+    return made;
+  }
+
+  const CompilerRegions& regions_;
+  std::vector<std::pair<GlobalVar, Function>>* out_;
+  std::unordered_set<std::string>* names_;
+  std::string prefix_, within_;
+  bool bind_constants_;
+  int next_ = 0;
+  std::unordered_map<int, Made> made_;
+};
+
+}  // namespace
+
+Pass PartitionGraph(String mod_name, bool bind_constants) {
+  return MakePass<PartitionGraph>({
+      .doc = "Makes a global function of each region that is annotated for a compiler, with the attributes Compiler, "
+             "global_symbol, Primitive and Inline. A value that leaves a region becomes its result, several a tuple. "
+             "With bind_constants, constants that a region takes stand in its function; else they are arguments. "
+             "mod_name is part of the functions' names, tvmgen_default_NAME_main_0.",
+      .opt_level = 0,
+      .required = {"InferType"},
+      .run =
+          [mod_name, bind_constants](IRModule mod, PassContext) {
+            // By name a module finds its functions one by one, so they are put in place at the end.
+            std::vector<std::pair<GlobalVar, Function>> made;
+            std::unordered_set<std::string> names;
+            for (const auto& [var, func] : mod->functions) names.insert(var->name_hint.str());
+            const std::string prefix = mod_name.empty() ? "tvmgen" : "tvmgen_" + mod_name.str();
+            for (const auto& [var, func] : mod->functions) {
+              const auto* fn = func.as<FunctionNode>();
+              if (!fn || IsOpaqueFunction(fn)) continue;
+              const Function f = GetRef<Function>(fn);
+              const CompilerRegions regions(f);
+              if (!regions.size()) continue;
+              regions.CheckOrder();
+              const Function rest =
+                  Partitioner(regions, &made, &names, prefix, var->name_hint.str(), bind_constants).Mutate(f);
+              made.push_back({var, rest});
+            }
+            if (made.empty()) return mod;
+            IRModule out = mod.Copy();
+            for (const auto& [var, func] : made) out.CopyOnWrite()->functions.Set(var, func);
+            return out;
+          },
+  });
+}
+
+namespace {
+const struct Registered {
+  Registered() {
+    baton::transform::RegisterPassGlobal("relay._transform.PartitionGraph",
+                                         PackedFunc([](runtime::Args a, runtime::RetValue* rv) {
+                                           *rv = PartitionGraph(a.size() > 0 ? a[0].As<String>() : String("default"),
+                                                                a.size() > 1 ? a[1].As<bool>() : true);
+                                         }));
+    baton::transform::RegisterPassParams("PartitionGraph", {"mod_name=\"default\"", "bind_constants=true"});
+  }
+} registered;
+}  // namespace
+
+}  // namespace baton::relay::transform
