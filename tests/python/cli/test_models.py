@@ -136,7 +136,7 @@ def test_opt_with_options_printing_and_trace(baton, tmp_path):
 
 def test_explain_pipeline(baton, good, tmp_path):
     rows = baton("explain-pipeline", good).stdout.splitlines()
-    assert rows[0].split()[:2] == ["InferType", "ran"] and any(r.split()[0] == "FuseOps" for r in rows)
+    assert ["InferType", "ran"] in [r.split()[:2] for r in rows] and any(r.split()[0] == "FuseOps" for r in rows)
     (tmp_path / "in.relay").write_text('#[version = "0.0.5"]\ndef @main(%x: float32) { add(%x, multiply(2f, 3f)) }\n')
     text = (tmp_path / "in.relay").read_text()
     listed = baton("explain-pipeline", "-", "--passes", "FoldConstant,EliminateCommonSubexpr", "-O", "2", "--json", stdin=text)

@@ -163,6 +163,8 @@ def call(op, args, attrs, constant=(), dynamic=False):
 
 def _call(op, inputs, attrs):
     f = operator(op)
+    if f.inputs and len(inputs) <= len(f.inputs):
+        return f(**{p.name: x for p, x in zip(f.inputs, inputs, strict=False)}, **attrs)  # in the operator's order, Relay's function may have another
     return f(*inputs, **attrs) if f.inputs or not inputs else f.make(inputs, attrs)  # one that takes any inputs names none
 
 
