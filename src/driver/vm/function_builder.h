@@ -66,6 +66,7 @@ class ProgramBuilder {
   std::map<std::string, int32_t> globals_;
   PointerMap<int32_t> wrappers_;
   std::map<uint64_t, std::vector<std::pair<relay::Function, int32_t>>> packed_;
+  std::map<uint64_t, std::vector<int32_t>> kernels_;  ///< of a hash
   std::map<std::string, int32_t> messages_;
 };
 

@@ -229,6 +229,12 @@ int32_t ProgramBuilder::Packed(const CallNode* call) {
 }
 
 int32_t ProgramBuilder::Kernel(const Function& graph, int32_t device) {
+  // Equal stretches, of which unrolled programs and modules of many functions have most, are compiled once.
+  std::vector<int32_t>& same_hash = kernels_[StructuralHash(graph)];
+  for (int32_t known : same_hash) {
+    const auto k = static_cast<size_t>(known);
+    if (out_.program.kernels[k].device == device && StructuralEqual(out_.graphs[k].second, graph)) return known;
+  }
   const auto index = static_cast<int32_t>(out_.graphs.size());
   const std::string symbol = "baton_region_" + std::to_string(index);
   vm::Kernel k{symbol, {}, {}, 0, device, {}};
@@ -238,6 +244,7 @@ int32_t ProgramBuilder::Kernel(const Function& graph, int32_t device) {
   for (const TensorType& t : outputs) k.outputs.push_back(InfoOf("", t));
   out_.program.kernels.push_back(std::move(k));
   out_.graphs.push_back({symbol, graph});
+  same_hash.push_back(index);
   return index;
 }
 

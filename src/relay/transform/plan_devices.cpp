@@ -16,6 +16,7 @@
 #include <baton/relay/transform.h>
 #include <baton/runtime/device_types.h>
 #include <baton/runtime/interrupt.h>
+#include <baton/runtime/named.h>
 #include <baton/runtime/registry.h>
 #include <fmt/format.h>
 #include <relay/blocks.h>
@@ -155,12 +156,19 @@ class ModulePlan {
   IRModule mod_, out_;
   int64_t default_;
   std::vector<Entry> entries_;
-  std::unordered_map<std::string_view, size_t> index_;
+  /// The number among entries_ of the module's function of this name; kNone if that is none of Relay's.
+  size_t IndexOf(std::string_view name) const {
+    const auto* e = runtime::FindNamed(mod_->functions.get(), name);
+    return e ? numbers_[static_cast<size_t>(e - mod_->functions->entries.data())] : kNone;
+  }
+  static constexpr size_t kNone = static_cast<size_t>(-1);
+
+  std::vector<size_t> numbers_;  ///< of each function of the module
   std::vector<std::vector<size_t>> groups_;
   size_t schemed_ = 0;  ///< groups below it have schemes, where any function of theirs is called
   std::vector<Demand> work_;
   size_t done_ = 0;
-  std::set<std::string> names_;
+  std::set<std::string> names_;  ///< that were given to copies
   DiagnosticList errors_;
 };
 
@@ -736,9 +744,8 @@ Function BodyPlan::Rewrite(const Function& func, const std::string& name) {
 ModulePlan::ModulePlan(const IRModule& mod, int64_t default_device, PlacementReport* told)
     : report(told), mod_(mod), out_(mod), default_(default_device) {
   for (const auto& [var, func] : mod->functions) {
-    names_.insert(var->name_hint.str());
+    numbers_.push_back(func.as<FunctionNode>() ? entries_.size() : kNone);
     if (!func.as<FunctionNode>()) continue;
-    index_[var->name_hint.view()] = entries_.size();
     entries_.push_back({var, Downcast<Function>(func)});
   }
   std::vector<std::vector<size_t>> calls(entries_.size());
@@ -746,10 +753,10 @@ ModulePlan::ModulePlan(const IRModule& mod, int64_t default_device, PlacementRep
     baton::runtime::PollInterrupt();
     for (const ExprNode* n : PostOrderNodes(entries_[i].func)) {
       if (!n->IsInstance<GlobalVarNode>()) continue;
-      auto it = index_.find(static_cast<const GlobalVarNode*>(n)->name_hint.view());
-      if (it == index_.end()) continue;
-      calls[i].push_back(it->second);
-      if (it->second != i) entries_[it->second].called = true;
+      const size_t callee = IndexOf(static_cast<const GlobalVarNode*>(n)->name_hint.view());
+      if (callee == kNone) continue;
+      calls[i].push_back(callee);
+      if (callee != i) entries_[callee].called = true;
     }
   }
   groups_ = CallGroups(calls);
@@ -759,8 +766,8 @@ ModulePlan::ModulePlan(const IRModule& mod, int64_t default_device, PlacementRep
 }
 
 Id ModulePlan::Instantiate(const GlobalVarNode* var, const ExprNode* by, DeviceDomains* domains) {
-  auto it = index_.find(var->name_hint.view());
-  if (it == index_.end()) {
+  const size_t index = IndexOf(var->name_hint.view());
+  if (index == kNone) {
     // A function of another IR: all on one device, as an operator.
     const Id id = domains->OfType(TypeOf(var));
     std::vector<Id> leaves;
@@ -768,8 +775,8 @@ Id ModulePlan::Instantiate(const GlobalVarNode* var, const ExprNode* by, DeviceD
     for (size_t i = 1; i < leaves.size(); ++i) domains->Unify(leaves[0], leaves[i], by, "compiled function");
     return id;
   }
-  Entry& e = entries_[it->second];
-  if (!e.has_scheme) FindScheme(it->second);
+  Entry& e = entries_[index];
+  if (!e.has_scheme) FindScheme(index);
   const Id id = domains->OfType(TypeOf(e.func.get()));
   std::vector<Id> leaves;
   domains->Leaves(id, &leaves);
@@ -816,9 +823,9 @@ void ModulePlan::FindScheme(size_t entry) {
 }
 
 GlobalVar ModulePlan::Specialise(const GlobalVarNode* var, const Signature& signature) {
-  auto it = index_.find(var->name_hint.view());
-  if (it == index_.end()) return GetRef<GlobalVar>(var);
-  Entry& e = entries_[it->second];
+  const size_t index = IndexOf(var->name_hint.view());
+  if (index == kNone) return GetRef<GlobalVar>(var);
+  Entry& e = entries_[index];
   auto [at, fresh] = e.versions.try_emplace(signature);
   if (!fresh) return at->second;
   if (!e.planned) {
@@ -827,11 +834,11 @@ GlobalVar ModulePlan::Specialise(const GlobalVarNode* var, const Signature& sign
   } else {
     std::string name = e.var->name_hint.str() + "_on";
     for (int64_t d : signature) name += "_" + std::to_string(d);
-    while (!names_.insert(name).second) name += "_";
+    while (mod_->ContainGlobalVar(name) || !names_.insert(name).second) name += "_";
     at->second = GlobalVar(name.c_str());
     at->second->checked_type_ = e.var->checked_type_;
   }
-  work_.push_back({it->second, signature, false, at->second});
+  work_.push_back({index, signature, false, at->second});
   return at->second;
 }
 

@@ -330,6 +330,20 @@ def test_bytecode_reads_well(compiled):
     assert "loop: 3 parameters" in text and "tail_call @loop" in text and "jump_if_false" in text
 
 
+def test_equal_stretches_are_compiled_once():
+    """Of functions that differ in names alone; not of those that differ in a constant, a shape or a dtype."""
+    body = "if (%c) {{ multiply(%x, {k}) }} else {{ %x }}"
+    functions = [("a", "(2), float32", "0.5f"), ("b", "(2), float32", "0.5f"), ("c", "(2), float32", "0.25f"), ("d", "(3), float32", "0.5f"),
+                 ("e", "(2), float64", "0.5f64")]
+    text = "".join(f"def @{name}(%c: bool, %x: Tensor[{t}]) {{ {body.format(k=k)} }}\n" for name, t, k in functions)
+    exe = relay.vm.compile(relay.fromtext(HEAD + text), target="llvm")
+    assert {f"baton_region_{i}" for i in range(5) if f"baton_region_{i} " in exe.bytecode} == {f"baton_region_{i}" for i in range(4)}
+    machine = VirtualMachine(exe, baton.cpu())
+    for name, _, k in functions:
+        x = np.ones(3 if name == "d" else 2, "float64" if name == "e" else "float32")
+        np.testing.assert_array_equal(machine.invoke(name, np.bool_(True), x).numpy(), x * float(k[:-1].removesuffix("f6")))
+
+
 def test_graph_executor_functions(compiled):
     from baton.contrib import graph_executor
     model = graph_executor.GraphModule(compiled("if").mod["default"](baton.cpu()))
