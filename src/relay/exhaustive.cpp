@@ -6,6 +6,8 @@
 #include <baton/runtime/registry.h>
 #include <baton/support/stack.h>
 
+#include <string_view>
+#include <unordered_map>
 #include <vector>
 
 namespace baton::relay {
@@ -22,6 +24,7 @@ class Cases {
   explicit Cases(const IRModule& mod) : mod_(mod) {}
 
   Array<Pattern> Unmatched(const Match& match) {
+    Sort(match);
     Array<Pattern> out;
     std::vector<Pattern> work{Anything()};
     size_t count = 0;
@@ -34,22 +37,42 @@ class Cases {
             "runs");
       }
       bool done = false;
-      for (const Clause& c : match->clauses) {
-        Fit fit = Check(c->lhs, candidate);
+      for (const Pattern& clause : ClausesFor(candidate)) {
+        Fit fit = Check(clause, candidate);
         if (fit == Fit::kExcludes) continue;
         if (fit == Fit::kPartly) {
-          std::vector<Pattern> parts = Split(c->lhs, candidate);
+          std::vector<Pattern> parts = Split(clause, candidate);
           work.insert(work.end(), parts.rbegin(), parts.rend());
         }
         done = true;
         break;
       }
-      if (!done) out.push_back(candidate);
+      if (!done && !covers_rest_) out.push_back(candidate);
     }
     return out;
   }
 
  private:
+  /// Puts clauses by what they begin with, so that a data type of many constructors is not compared with all clauses. A
+  /// clause that takes anything covers what those before it leave; those behind it are never reached.
+  void Sort(const Match& match) {
+    for (const Clause& c : match->clauses) {
+      if (IsAny(c->lhs)) {
+        covers_rest_ = true;
+        break;
+      }
+      if (first_.empty()) first_.push_back(c->lhs);
+      by_root_[Root(c->lhs)].push_back(c->lhs);
+    }
+  }
+  /// Those that may cover a candidate, in their order.
+  const std::vector<Pattern>& ClausesFor(const Pattern& candidate) {
+    return IsAny(candidate) ? first_ : by_root_[Root(candidate)];
+  }
+  static std::string_view Root(const Pattern& p) {
+    const auto* c = p.as<PatternConstructorNode>();
+    return c ? c->constructor->name_hint.view() : std::string_view();  // a tuple
+  }
   static bool Same(const Constructor& a, const Constructor& b) {
     return a.same_as(b) || (a->name_hint == b->name_hint && a->belong_to->name_hint == b->belong_to->name_hint);
   }
@@ -111,6 +134,9 @@ class Cases {
   }
 
   IRModule mod_;
+  std::vector<Pattern> first_;
+  std::unordered_map<std::string_view, std::vector<Pattern>> by_root_;
+  bool covers_rest_ = false;
 };
 
 }  // namespace

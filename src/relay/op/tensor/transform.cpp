@@ -381,6 +381,16 @@ Type ConcatenateType(const ConcatenateAttrs& a, const TypeArgs& in) {
   }
   return TensorType(out, parts[0]->dtype);
 }
+/// values(k) for the first k of [first, last) with index < ends[k], which rise; the last one beyond. A tree of conditions, so
+/// that each element asks few of them however many parts there are.
+template <class F>
+PrimExpr PartAt(const PrimExpr& index, const std::vector<PrimExpr>& ends, const F& value, size_t first, size_t last) {
+  if (last - first == 1) return value(first);
+  const size_t half = first + (last - first) / 2;
+  PrimExpr low = PartAt(index, ends, value, first, half);
+  return if_then_else(index < ends[half - 1], low, PartAt(index, ends, value, half, last));
+}
+
 Tensor LowerConcatenate(const ConcatenateAttrs& a, const Tensors& in) {
   int64_t axis = NormalizeAxis(a.axis, in[0].ndim(), "concatenate");
   Shape out = in[0].shape();
@@ -390,15 +400,21 @@ Tensor LowerConcatenate(const ConcatenateAttrs& a, const Tensors& in) {
   return te::Compute(
       out,
       [&](Indices i) {
-        // The first part whose end lies behind the index; parts without elements are left out.
-        PrimExpr v;
-        for (size_t k = in.size(); k-- > 0;) {
+        // Parts without elements are left out.
+        std::vector<size_t> parts;
+        std::vector<PrimExpr> ends;
+        for (size_t k = 0; k < in.size(); ++k) {
           if (tir::is_zero(in[k].shape()[axis])) continue;
-          Shape at = i;
-          at.Set(axis, i[axis] - begin[k]);
-          v = v.defined() ? if_then_else(i[axis] < begin[k + 1], in[k](at), v) : in[k](at);
+          parts.push_back(k);
+          ends.push_back(begin[k + 1]);
         }
-        return v.defined() ? v : tir::make_const(in[0].dtype(), 0);
+        if (parts.empty()) return tir::make_const(in[0].dtype(), 0);
+        auto value = [&](size_t p) {
+          Shape at = i;
+          at.Set(axis, i[axis] - begin[parts[p]]);
+          return in[parts[p]](at);
+        };
+        return PartAt(i[axis], ends, value, 0, parts.size());
       },
       "concatenate");
 }
@@ -429,10 +445,9 @@ Tensor LowerStack(const StackAttrs& a, const Tensors& in) {
         for (int64_t d = 0; d <= in[0].ndim(); ++d) {
           if (d != axis) at.push_back(i[d]);
         }
-        PrimExpr v = in.back()(at);
-        for (int64_t k = static_cast<int64_t>(in.size()) - 2; k >= 0; --k)
-          v = if_then_else(i[axis] < PrimExpr(k + 1), in[k](at), v);
-        return v;
+        std::vector<PrimExpr> ends;
+        for (size_t k = 0; k < in.size(); ++k) ends.push_back(PrimExpr(static_cast<int64_t>(k + 1)));
+        return PartAt(i[axis], ends, [&](size_t k) { return in[k](at); }, 0, in.size());
       },
       "stack");
 }
