@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Wide programs: a tuple of 1,000,000 inputs, 100,000 functions, 10,000 outputs. Everything that takes a program takes them, in
-time that grows with their size: each step is timed at a tenth of the size and at the whole, and its exponent told. Times are seconds that
-the processor spends in the process; pages that the system clears, which small programs find used before, are left out. What no longer
-fits the caches takes more a node, so exponents a little over 1 are linear.
+"""Wide programs: a tuple of 1,000,000 fields, 100,000 functions, 10,000 outputs, 5000 inputs, a match of 10,000 clauses. Everything
+that takes a program takes them, in time that grows with their size: each step is timed at a tenth of the size and at the whole, and its
+exponent told. Times are seconds that the processor spends in the process; pages that the system clears, which small programs find used
+before, are left out. What no longer fits the caches takes more a node, so exponents a little over 1 are linear.
 
-    python bench/wide.py                     # all three, at full size
-    python bench/wide.py --shapes outputs    # one of them: tuple, functions, outputs
+    python bench/wide.py                     # all, at full size
+    python bench/wide.py --shapes outputs    # one of them: tuple, functions, outputs, inputs, clauses
     python bench/wide.py --scale 0.1         # a tenth of it
 """
 
@@ -27,7 +27,7 @@ from baton.transform import PassContext
 
 _HEAD = '#[version = "0.0.5"]\n'
 _OTHER = {"PrintIR", "ToMixedPrecision", "FastMath", "Gradient", "FirstOrderGradient"}
-SIZES = {"tuple": 1_000_000, "functions": 100_000, "outputs": 10_000}
+SIZES = {"tuple": 1_000_000, "functions": 100_000, "outputs": 10_000, "inputs": 5000, "clauses": 10_000}
 LEAST = 0.05  # seconds below which a time says nothing of growth
 STEEP = 1.2  # exponent that is not linear any more
 
@@ -60,7 +60,20 @@ def many_outputs(n):
     return baton.IRModule.from_expr(relay.Function([x], relay.Tuple([ops[i % 4](relay.add(x, relay.const(float(i % 100)))) for i in range(n)])))
 
 
-MAKE = {"tuple": wide_tuple, "functions": many_functions, "outputs": many_outputs}
+def many_inputs(n):
+    """n parameters, joined and stacked."""
+    xs = [relay.var(f"x{i}", shape=(2,)) for i in range(n)]
+    return baton.IRModule.from_expr(relay.Function(xs, relay.Tuple([relay.concatenate(xs, 0), relay.stack(xs, 1)])))
+
+
+def many_clauses(n):
+    """A data type of n constructors, and a match with a clause for each."""
+    body = ", ".join(f"A{i}(%y{i}) => add(%y{i}, {i % 5}f)" for i in range(n))
+    return relay.fromtext(_HEAD + "type T { " + ", ".join(f"A{i}(float32)" for i in range(n)) + ", }\n"
+                          f"def @main(%x: float32) {{ match (A{n - 1}(%x)) {{ {body} }} }}\n")
+
+
+MAKE = {"tuple": wide_tuple, "functions": many_functions, "outputs": many_outputs, "inputs": many_inputs, "clauses": many_clauses}
 
 
 def steps(shape, n, full=True):
@@ -100,7 +113,7 @@ def steps(shape, n, full=True):
         return [value.numpy()] if hasattr(value, "numpy") else [a for v in value for a in flat(v)]
 
     def compiled():
-        if shape == "functions":
+        if shape in ("functions", "clauses"):
             got = VirtualMachine(relay.vm.compile(typed(), target="llvm"), baton.cpu()).invoke("main", *made["args"])
         else:
             model = graph_executor.GraphModule(relay.build(typed(), target="llvm")["default"](baton.cpu()))

@@ -236,6 +236,7 @@ transform::Pass DefaultPipeline() {
   // From here on data flows in the layouts of the kernels.
   add_if_there("AlterOpLayout");
   add(PackDense());
+  add(SplitArgs(255));  // code of functions with thousands of parameters takes the square of them to make
   add(FoldConstant());
   // From here on every operator that has loops is in a primitive function.
   add(FuseOps(-1));

@@ -38,6 +38,11 @@ namespace {
 // before.
 constexpr int64_t kInterpretElements = 16 << 10;
 constexpr int64_t kInterpretSteps = 200 << 10;
+/// What both grow by for a function of so many arguments: code of thousands takes the square of them to make.
+int64_t MoreWork(size_t args) {
+  const auto n = static_cast<int64_t>(args);
+  return n > 255 ? n * n : 0;
+}
 
 struct Kernel {
   std::mutex mutex;
@@ -274,7 +279,7 @@ class DriverEvaluator : public relay::Evaluator {
     runtime::EntryFunction entry = nullptr;
     {
       std::lock_guard lock(k->mutex);
-      compiled = compiled || elements > kInterpretElements || k->large;
+      compiled = compiled || elements > kInterpretElements + MoreWork(buffers.size()) || k->large;
       if (!compiled) {
         if (!k->loops.defined()) k->loops = relay::LowerPrimitive(k->func, "kernel", Target::Host());
       } else if (!k->code.entry) {
@@ -295,7 +300,7 @@ class DriverEvaluator : public relay::Evaluator {
     }
     if (!entry) {
       try {
-        tir::Interpret(k->loops, buffers, kInterpretSteps);
+        tir::Interpret(k->loops, buffers, kInterpretSteps + 16 * MoreWork(buffers.size()));
         return;
       } catch (const Error& e) {
         if (e.kind() != "RuntimeError" && e.kind() != "UnsupportedError") throw;

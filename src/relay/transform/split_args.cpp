@@ -20,12 +20,16 @@ class Splitter : public MixedModeMutator {
     return f->HasNonzeroAttr(attr::kPrimitive) ? GetRef<Expr>(f) : MixedModeMutator::VisitExpr_(f);
   }
   Expr Rewrite_(const CallNode*, const Expr& post) final {
-    static const Op concatenate = Op::Get("concatenate"), stop = Op::Get("annotation.stop_fusion");
+    static const Op concatenate = Op::Get("concatenate"), stack = Op::Get("stack"),
+                    stop = Op::Get("annotation.stop_fusion");
     const auto* call = post.as<CallNode>();
-    if (!call || !call->op.same_as(concatenate)) return post;
+    if (!call || (!call->op.same_as(concatenate) && !call->op.same_as(stack))) return post;
     const auto* tuple = call->args[0].as<TupleNode>();
     if (!tuple || static_cast<int64_t>(tuple->fields.size()) <= most_) return post;
     Array<Expr> fields = tuple->fields;
+    Attrs attrs = call->attrs;
+    // A stack is a concatenation of stacks along the dimension that they make.
+    Op join = Downcast<Op>(call->op);
     // Each round leaves a number of parts smaller by the factor `most_`.
     while (static_cast<int64_t>(fields.size()) > most_) {
       Array<Expr> parts;
@@ -33,17 +37,22 @@ class Splitter : public MixedModeMutator {
       for (int64_t i = 0; i < n; i += most_) {
         Array<Expr> some;
         for (int64_t k = i; k < std::min(n, i + most_); ++k) some.push_back(fields[k]);
-        if (some.size() == 1) {
+        if (some.size() == 1 && join.same_as(concatenate)) {
           parts.push_back(some[0]);
           continue;
         }
-        Expr joined = MakeCall(concatenate, {Tuple(some)}, call->attrs);
+        Expr joined = MakeCall(join, {Tuple(some)}, attrs);
         joined->span = post->span;
         parts.push_back(MakeCall(stop, {joined}));
       }
       fields = parts;
+      if (join.same_as(stack)) {
+        auto along = make_object<ConcatenateAttrs>();
+        along->axis = attrs.as<StackAttrs>()->axis;
+        join = concatenate, attrs = Attrs(along);
+      }
     }
-    Expr out = MakeCall(concatenate, {Tuple(fields)}, call->attrs);
+    Expr out = MakeCall(concatenate, {Tuple(fields)}, attrs);
     out->span = post->span;
     return out;
   }
@@ -58,8 +67,9 @@ Pass SplitArgs(int64_t max_function_args) {
                               ", must be at least 2");
   }
   return MakePass<SplitArgs>({
-      .doc = "Concatenations of more than max_function_args (255) parts become several, so that no kernel has more "
-             "arguments.",
+      .doc =
+          "Concatenations and stacks of more than max_function_args (255) parts become several, so that no kernel has "
+          "more arguments.",
       .opt_level = 1,
       .required = {"InferType"},
       .run = [=](Function f, IRModule, PassContext) { return Splitter(max_function_args).Mutate(f); },

@@ -11,7 +11,7 @@ wide = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(wide)
 
 
-@pytest.mark.parametrize(("shape", "size"), [("tuple", 20_000), ("functions", 1000), ("outputs", 700)])
+@pytest.mark.parametrize(("shape", "size"), [("tuple", 20_000), ("functions", 1000), ("outputs", 700), ("inputs", 300), ("clauses", 200)])
 def test_wide_programs(shape, size):
     done = [name for name, work in wide.steps(shape, size) if work() or True]
     assert {"InferType", "parse", "load", "FuseOps", "PlanDevices", "interpret", "compile and run"} <= set(done)
