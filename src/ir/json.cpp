@@ -108,6 +108,12 @@ class Saver {
   }
 
   static bool IsString(const Object* o) { return o->type_index() == TypeIndex::kRuntimeString; }
+  /// All empty arrays are one node: each thread shares one of its own, and which thread made a part is no part of it.
+  const Object* Written(const Object* o) {
+    if (o->type_index() != TypeIndex::kRuntimeArray || !static_cast<const ArrayObj*>(o)->items.empty()) return o;
+    if (!empty_array_) empty_array_ = o;
+    return empty_array_;
+  }
 
   const Form& FormOf(const Object* o) {
     const uint32_t i = o->type_index();
@@ -135,7 +141,7 @@ class Saver {
   void Push(const Object* o) {
     const size_t base = stack_.size();
     auto push = [&](const Object* p) {
-      if (p && !IsString(p)) stack_.push_back(p);
+      if (p && !IsString(p)) stack_.push_back(Written(p));
     };
     switch (o->type_index()) {
       case TypeIndex::kRuntimeArray:
@@ -197,7 +203,7 @@ class Saver {
       Str({s->data, s->size});
     } else {
       out_ += '[';
-      Int(*numbers_.Find(o));
+      Int(*numbers_.Find(Written(o)));
       out_ += ']';
     }
   }
@@ -323,6 +329,7 @@ class Saver {
   PointerMap<int64_t> numbers_;
   std::vector<std::unique_ptr<Form>> forms_;
   support::PageStack<const Object*> stack_;
+  const Object* empty_array_ = nullptr;
   int64_t count_ = 0;
 };
 

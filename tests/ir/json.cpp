@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <thread>
 
 #include "../relay/sample.h"
 
@@ -100,6 +101,17 @@ class Samples {
 };
 
 }  // namespace
+
+TEST_CASE("which thread made a part does not show") {
+  auto part = [] { return Tuple(Array<Expr>()); };
+  const std::string here = SaveJSON(Tuple(Array<Expr>{part(), part()}));
+  Expr made;
+  std::thread([&] { made = part(); }).join();
+  CHECK(SaveJSON(Tuple(Array<Expr>{part(), made})) == here);
+  CHECK(SaveJSON(Tuple(Array<Expr>{made, part()})) == here);
+  CHECK(SaveJSON(Array<ObjectRef>()).find("\"root\":[0]") != std::string::npos);
+  Trip(Tuple(Array<Expr>{made, part()}));
+}
 
 TEST_CASE("RF-008 RF-010 an object of every registered type survives") {
   int tried = 0;

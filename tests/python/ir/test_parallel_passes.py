@@ -34,6 +34,13 @@ def test_results_are_the_same_at_any_number_of_threads():
     assert texts.pop().count("Primitive=1") >= 40
 
 
+@pytest.mark.parametrize("names", [*([n] for n in PASSES), PASSES], ids="-".join)
+def test_what_nodes_share_is_the_same_at_any_number_of_threads(names):
+    mod = relay.transform.InferType()(_module())
+    saved = {tvm.ir.save_json(_run(threads, names, mod)) for threads in THREADS for _ in range(4)}
+    assert len(saved) == 1
+
+
 def test_instruments_and_prints_come_in_the_same_order():
     logs = []
     for threads in THREADS:
