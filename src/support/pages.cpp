@@ -126,9 +126,13 @@ void* EnlargePages(void* p, size_t old_bytes, size_t bytes) {
   if (bytes < kMapped) return Checked(realloc(p, bytes));
   void* q = Kept::Get().Take(Whole(bytes));
   if (!q && old_bytes >= kMapped) {
-    p = Checked(mremap(p, Whole(old_bytes), Whole(bytes), MREMAP_MAYMOVE));
-    madvise(p, bytes, MADV_HUGEPAGE);
-    return p;
+    // Fails where the system sees several mappings, as in what was put together here.
+    q = mremap(p, Whole(old_bytes), Whole(bytes), MREMAP_MAYMOVE);
+    if (q != MAP_FAILED) {
+      madvise(q, bytes, MADV_HUGEPAGE);
+      return q;
+    }
+    q = nullptr;
   }
   if (!q) q = Map(Whole(bytes));
   if (old_bytes) __builtin_memcpy(q, p, old_bytes);
