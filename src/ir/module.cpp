@@ -62,6 +62,10 @@ TypeData IRModuleNode::LookupTypeDef(const GlobalTypeVar& var) const {
 void IRModuleNode::Add(const GlobalVar& var, const BaseFunc& func, bool update) {
   if (!var.defined() || !func.defined())
     throw runtime::ValueError("a module maps a GlobalVar to a function, neither null");
+  if (update && functions.count(var)) {
+    functions.Set(var, func);
+    return;
+  }
   if (const auto* e = FindByName(functions, var->name_hint.view())) {
     if (!update)
       throw runtime::ValueError("the module has a function @" + var->name_hint.str() +

@@ -8,16 +8,16 @@ namespace baton::relay {
 namespace {
 
 /// Maps the types within a type by `leaf`, which gets those without parts; keeps what does not change. Shared parts of
-/// one type are few, so none are remembered.
-/// `known` gives the result for a part that is known already, or null.
-template <class Leaf, class Known>
-Type MapType(const Type& t, Leaf leaf, Known known) {
+/// one type are few, so none are remembered but by who asks for it: `known` gives the result for a part that is known
+/// already, or null; `made` is told of each other one that has parts.
+template <class Leaf, class Known, class Made>
+Type MapType(const Type& t, Leaf leaf, Known known, Made made) {
   if (const Type* k = known(t)) return *k;
-  return support::WithStack([&]() -> Type {
+  Type out = support::WithStack([&]() -> Type {
     auto array = [&](const auto& in) {
       auto out = in;
       for (size_t i = 0; i < in.size(); ++i) {
-        Type x = MapType(in[i], leaf, known);
+        Type x = MapType(in[i], leaf, known, made);
         if (!x.same_as(in[i])) out.Set(i, Downcast<std::decay_t<decltype(in[i])>>(x));
       }
       return out;
@@ -28,25 +28,27 @@ Type MapType(const Type& t, Leaf leaf, Known known) {
     }
     if (const auto* n = t.as<FuncTypeNode>()) {
       Array<Type> args = array(n->arg_types);
-      Type ret = n->ret_type.defined() ? MapType(n->ret_type, leaf, known) : n->ret_type;
+      Type ret = n->ret_type.defined() ? MapType(n->ret_type, leaf, known, made) : n->ret_type;
       if (args.same_as(n->arg_types) && ret.same_as(n->ret_type)) return t;
       return FuncType(n->type_params, args, ret, n->type_constraints);
     }
     if (const auto* n = t.as<RelayRefTypeNode>()) {
-      Type value = MapType(n->value, leaf, known);
+      Type value = MapType(n->value, leaf, known, made);
       return value.same_as(n->value) ? t : RelayRefType(value);
     }
     if (const auto* n = t.as<TypeCallNode>()) {
-      Type func = MapType(n->func, leaf, known);
+      Type func = MapType(n->func, leaf, known, made);
       Array<Type> args = array(n->args);
       return func.same_as(n->func) && args.same_as(n->args) ? t : TypeCall(func, args);
     }
     return leaf(t);
   });
+  made(t, out);
+  return out;
 }
 template <class Leaf>
 Type MapType(const Type& t, Leaf leaf) {
-  return MapType(t, leaf, [](const Type&) -> const Type* { return nullptr; });
+  return MapType(t, leaf, [](const Type&) -> const Type* { return nullptr; }, [](const Type&, const Type&) {});
 }
 
 template <class F>
@@ -219,7 +221,9 @@ bool TypeSolver::Unify(const Type& x, const Type& y) {
 Type TypeSolver::Resolve(const Type& t) {
   if (!t.defined() || t->IsInstance<TensorTypeNode>()) return t;
   if (const Type* known = resolved_.Find(t.get())) return *known;
-  Type out = MapType(
+  // What has no hole stays as it is, and each part of it is mapped once, not once for each type that it is a part of.
+  const bool whole = HasParts(t.get()) && !FirstHole(t);
+  return MapType(
       t,
       [this](const Type& leaf) -> Type {
         if (!leaf->IsInstance<IncompleteTypeNode>()) return leaf;
@@ -227,12 +231,12 @@ Type TypeSolver::Resolve(const Type& t) {
         // Unbound, or bound to something that may have holes of its own.
         return to->IsInstance<IncompleteTypeNode>() ? to : Resolve(to);
       },
-      [this](const Type& part) { return resolved_.Find(part.get()); });
-  if (HasParts(t.get()) && !FirstHole(t)) {
-    keep_.push_back(t);
-    resolved_[t.get()] = out;
-  }
-  return out;
+      [this](const Type& part) { return resolved_.Find(part.get()); },
+      [&](const Type& part, const Type& out) {
+        if (!whole || !HasParts(part.get())) return;
+        keep_.push_back(part);
+        resolved_[part.get()] = out;
+      });
 }
 
 Type TypeSolver::Substitute(const Type& t, const std::vector<std::pair<const Object*, Type>>& with) {

@@ -39,6 +39,34 @@ bool HasFloating(const Type& type) {
   return false;
 }
 
+bool FloatingTypes::Has(const Type& type) {
+  std::vector<const TypeNode*> stack{type.get()};
+  while (!stack.empty()) {
+    baton::runtime::PollInterrupt();
+    const TypeNode* t = stack.back();
+    if (known_.Has(t)) {
+      stack.pop_back();
+      continue;
+    }
+    bool has = false, waits = false;
+    if (t->IsInstance<TensorTypeNode>()) {
+      has = static_cast<const TensorTypeNode*>(t)->dtype.is_floating();
+    } else if (t->IsInstance<TupleTypeNode>()) {
+      for (const Type& f : static_cast<const TupleTypeNode*>(t)->fields) {
+        const bool* known = known_.Find(f.get());
+        has = has || (known && *known);
+        if (!known) stack.push_back(f.get()), waits = true;
+      }
+    }
+    if (waits && !has) continue;
+    // What was put above it is not needed where one part says it.
+    while (stack.back() != t) stack.pop_back();
+    stack.pop_back();
+    known_[t] = has;
+  }
+  return *known_.Find(type.get());
+}
+
 Expr FilledTensor(const TensorTypeNode* type, const Expr& like, bool ones) {
   std::vector<int64_t> dims;
   if (!StaticShape(type->shape, &dims)) return MakeCall(ones ? op::ones_like : op::zeros_like, {like});
@@ -158,6 +186,20 @@ struct Adjoint {
   Expr whole;
   std::vector<Adjoint> fields;
   bool zero() const { return !whole.defined() && fields.empty(); }
+
+  Adjoint() = default;
+  Adjoint(Adjoint&&) = default;
+  Adjoint& operator=(Adjoint&&) = default;
+  /// As deep as tuples are: fields end one after the other, not one within the other.
+  ~Adjoint() {
+    std::vector<Adjoint> work = std::move(fields);
+    while (!work.empty()) {
+      Adjoint last = std::move(work.back());
+      work.pop_back();
+      for (Adjoint& f : last.fields) work.push_back(std::move(f));
+      last.fields.clear();
+    }
+  }
 };
 
 void Include(Adjoint* a, const Expr& e, const Type& type) {
@@ -173,17 +215,22 @@ void Include(Adjoint* a, const Expr& e, const Type& type) {
     if (part.defined()) support::WithStack([&] { Include(&a->fields[i], part, tuple->fields[i]); });
   }
 }
-/// What `from` says of a part of a value.
-void Merge(Adjoint* to, const Adjoint& from, const Type& type) {
+/// Adds what `from` says.
+void Merge(Adjoint* to, Adjoint&& from, const Type& type) {
+  if (to->zero()) {
+    *to = std::move(from);
+    return;
+  }
   if (from.whole.defined()) Include(to, from.whole, type);
   if (from.fields.empty()) return;
   const auto* tuple = type.as<TupleTypeNode>();
   to->fields.resize(tuple->fields.size());
   for (size_t i = 0; i < from.fields.size(); ++i) {
-    support::WithStack([&] { Merge(&to->fields[i], from.fields[i], tuple->fields[i]); });
+    support::WithStack([&] { Merge(&to->fields[i], std::move(from.fields[i]), tuple->fields[i]); });
   }
 }
-/// The adjoint as an expression, with zeros where nothing was said; `value` has the type.
+/// The adjoint as an expression, with zeros where nothing was said; `value` has the type. What says nothing of a tuple
+/// says nothing of its fields.
 Expr Whole(const Adjoint& a, const Expr& value, const Type& type) {
   const auto* tuple = type.as<TupleTypeNode>();
   if (!tuple) return a.whole.defined() ? a.whole : FilledTensor(type.as<TensorTypeNode>(), value, false);
@@ -192,7 +239,7 @@ Expr Whole(const Adjoint& a, const Expr& value, const Type& type) {
     Expr part = TupleGetItem(TupleGetItemNode{.tuple = value, .index = static_cast<int64_t>(i)});
     part->checked_type_ = tuple->fields[i];
     fields.push_back(
-        support::WithStack([&] { return Whole(a.fields.empty() ? Adjoint() : a.fields[i], part, tuple->fields[i]); }));
+        support::WithStack([&] { return Whole(a.fields.empty() ? a : a.fields[i], part, tuple->fields[i]); }));
   }
   return Tuple(fields);
 }
@@ -262,6 +309,7 @@ Function FirstOrderGradient(const Function& func, const IRModule& mod) {
   std::vector<const ExprNode*> nodes = PostOrderNodes(body);
   // What depends on a parameter that has an adjoint.
   PointerSet active;
+  FloatingTypes floating;
   for (const Var& p : params) {
     if (HasFloating(TypeOf(p))) active.Add(p.get());
   }
@@ -274,7 +322,7 @@ Function FirstOrderGradient(const Function& func, const IRModule& mod) {
     } else if (n->IsInstance<TupleGetItemNode>()) {
       on = active.Has(static_cast<const TupleGetItemNode*>(n)->tuple.get());
     }
-    if (on && HasFloating(runtime::RefCast<Type>(n->checked_type_))) active.Add(n);
+    if (on && floating.Has(runtime::RefCast<Type>(n->checked_type_))) active.Add(n);
   }
   PointerMap<Adjoint> adjoints;
   adjoints[body.get()] = Ones(body, TypeOf(body));
@@ -287,13 +335,14 @@ Function FirstOrderGradient(const Function& func, const IRModule& mod) {
     if (n->IsInstance<TupleNode>()) {
       const auto* t = static_cast<const TupleNode*>(n);
       for (size_t k = 0; k < t->fields.size(); ++k) {
-        if (active.Has(t->fields[k].get())) Merge(&adjoints[t->fields[k].get()], mine.fields[k], TypeOf(t->fields[k]));
+        if (active.Has(t->fields[k].get()))
+          Merge(&adjoints[t->fields[k].get()], std::move(mine.fields[k]), TypeOf(t->fields[k]));
       }
     } else if (n->IsInstance<TupleGetItemNode>()) {
       const auto* g = static_cast<const TupleGetItemNode*>(n);
       Adjoint& whole = adjoints[g->tuple.get()];
       whole.fields.resize(TypeOf(g->tuple).as<TupleTypeNode>()->fields.size());
-      Merge(&whole.fields[g->index], mine, runtime::RefCast<Type>(g->checked_type_));
+      Merge(&whole.fields[g->index], std::move(mine), runtime::RefCast<Type>(g->checked_type_));
     } else {
       Call call = GetRef<Call>(static_cast<const CallNode*>(n));
       Array<Expr> grads = AdjointsOf(call, Whole(mine, call, TypeOf(call)));
@@ -306,9 +355,10 @@ Function FirstOrderGradient(const Function& func, const IRModule& mod) {
     }
   }
   Array<Expr> grads;
+  const Adjoint nothing;
   for (const Var& p : params) {
     const Adjoint* a = adjoints.Find(p.get());
-    grads.push_back(Whole(a ? *a : Adjoint(), p, TypeOf(p)));
+    grads.push_back(Whole(a ? *a : nothing, p, TypeOf(p)));
   }
   Function out(params, Tuple(Array<Expr>{body, Tuple(grads)}), Type(), {}, func->attrs);
   transform::InferTypeOf(out, mod);

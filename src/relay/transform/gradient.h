@@ -3,6 +3,7 @@
 #pragma once
 
 #include <baton/relay/gradient.h>
+#include <baton/support/pointer_map.h>
 
 namespace baton::relay {
 
@@ -10,6 +11,14 @@ namespace baton::relay {
 Expr RestateForGradient(const Expr& expr, const IRModule& mod);
 /// Whether a type holds a tensor that can have an adjoint.
 bool HasFloating(const Type& type);
+/// The same, remembered: types of tuples within tuples are parts of each other. They must outlive this.
+class FloatingTypes {
+ public:
+  bool Has(const Type& type);
+
+ private:
+  PointerMap<bool> known_;
+};
 /// The rule's word for a call: an adjoint, or null for zero, an argument. A CompileError names an operator without one.
 Array<Expr> AdjointsOf(const Call& call, const Expr& grad);
 /// Zeros, or ones, of a tensor type; `like` has that type, for extents that are not known.

@@ -28,10 +28,20 @@ bool IsFloating(const Type& t) {
 class Paired : public TypeMutator {
  public:
   using TypeMutator::VisitType_;
+  /// Remembered: types of tuples within tuples are parts of each other.
+  Type VisitType(const Type& t) final {
+    if (const auto* known = known_.Find(t.get())) return known->second;
+    Type out = TypeMutator::VisitType(t);
+    if (t->IsInstance<TupleTypeNode>() || t->IsInstance<FuncTypeNode>()) known_[t.get()] = {t, out};
+    return out;
+  }
   Type VisitType_(const TensorTypeNode* t) final {
     Type self = GetRef<Type>(t);
     return t->dtype.is_floating() ? Type(TupleType(Array<Type>{self, RelayRefType(self)})) : self;
   }
+
+ private:
+  PointerMap<std::pair<Type, Type>> known_;
 };
 
 /// Whether a type names a floating tensor itself, not by a parameter.
@@ -154,7 +164,7 @@ class HigherOrder {
       Expr part = Item(value, i, tuple->fields[i]);
       fields.push_back(support::WithStack([&] { return Pair(part, tuple->fields[i], chain); }));
     }
-    return chain->Push(Tuple(fields), Paired().Mutate(type), "p");
+    return chain->Push(Tuple(fields), paired_.Mutate(type), "p");
   }
   Expr Primal(const Expr& pair, const Type& type) {
     if (IsFloating(type)) return Item(pair, 0, type);
@@ -162,7 +172,7 @@ class HigherOrder {
     if (!tuple || !HasFloating(type)) return pair;
     Array<Expr> fields;
     for (size_t i = 0; i < tuple->fields.size(); ++i) {
-      Expr part = Item(pair, i, Paired().Mutate(tuple->fields[i]));
+      Expr part = Item(pair, i, paired_.Mutate(tuple->fields[i]));
       fields.push_back(support::WithStack([&] { return Primal(part, tuple->fields[i]); }));
     }
     Expr out = Tuple(fields);
@@ -177,7 +187,7 @@ class HigherOrder {
     const auto* tuple = type.as<TupleTypeNode>();
     Array<Expr> fields;
     for (size_t i = 0; i < tuple->fields.size(); ++i) {
-      Expr part = Item(pair, i, Paired().Mutate(tuple->fields[i]));
+      Expr part = Item(pair, i, paired_.Mutate(tuple->fields[i]));
       fields.push_back(support::WithStack([&] { return Adjoint(part, tuple->fields[i], chain); }));
     }
     return chain->Push(Tuple(fields), type, "g");
@@ -273,12 +283,12 @@ class HigherOrder {
       GradientError(f, "a primitive function has no gradient", "differentiate before FuseOps, or run DefuseOps");
     Array<Var> params;
     for (const Var& p : f->params) {
-      Var own(p->name_hint(), Paired().Mutate(TypeOf(p)));
+      Var own(p->name_hint(), paired_.Mutate(TypeOf(p)));
       params.push_back(own);
       vars_[p.get()] = own;
     }
     const auto* type = TypeOf(GetRef<Expr>(f)).as<FuncTypeNode>();
-    return Function(params, Block(f->body), Paired().Mutate(type->ret_type), f->type_params);
+    return Function(params, Block(f->body), paired_.Mutate(type->ret_type), f->type_params);
   }
   void CheckConstructor(const Constructor& k, const BaseExprNode* at) {
     NamesTensor names;
@@ -355,11 +365,11 @@ class HigherOrder {
     Array<Var> params;
     Array<Expr> args{back_};
     for (const Type& t : type->arg_types) {
-      Var v("x", Paired().Mutate(t));
+      Var v("x", paired_.Mutate(t));
       params.push_back(v);
       args.push_back(v);
     }
-    return Function(params, CallOf(callee, args), Paired().Mutate(type->ret_type), type->type_params);
+    return Function(params, CallOf(callee, args), paired_.Mutate(type->ret_type), type->type_params);
   }
 
  public:
@@ -421,6 +431,11 @@ class HigherOrder {
     chain->Push(Write(back_, Function(Array<Var>(), inner.Close(CallOf(before, {})), TupleType::Empty())), Type(), "_");
     return pair;
   }
+  bool HasFloating(const Type& t) {
+    if (!t->IsInstance<TupleTypeNode>()) return relay::HasFloating(t);
+    keep_.push_back(t);
+    return floating_.Has(t);
+  }
   static Expr Tidy(Replacer* replace, const Expr& grad) {
     const auto* t = grad.as<TupleNode>();
     if (!t) return replace->Mutate(grad);
@@ -430,6 +445,9 @@ class HigherOrder {
   }
 
   IRModule* mod_;
+  Paired paired_;
+  FloatingTypes floating_;
+  std::vector<Type> keep_;  ///< types that it has seen
   Var back_;
   std::unordered_map<const Object*, Expr> vars_;
   std::unordered_map<std::string, GlobalVar> globals_;

@@ -2,6 +2,7 @@
 #include <baton/relay/functor.h>
 #include <baton/relay/transform.h>
 #include <baton/support/pointer_map.h>
+#include <relay/captured_vars.h>
 
 #include <set>
 #include <string>
@@ -49,14 +50,13 @@ class Lifter : public MixedModeMutator {
     std::string name = wanted;
     for (int& i = next_[wanted]; !names_->insert(name).second; ++i) name = wanted + "_" + std::to_string(i);
     GlobalVar global(name.c_str());
-    Function own = GetRef<Function>(f);
     // What it captures: also what functions capture that it names by a variable.
     Array<Var> captured;
     PointerSet seen;
     auto capture = [&](const Var& v) {
       if (seen.Add(v.get())) captured.push_back(v);
     };
-    for (const Var& v : FreeVars(own)) {
+    for (const Var& v : captured_.Of(f)) {
       if (self.defined() && v.same_as(self)) continue;
       auto it = memo_.find(v);
       if (it == memo_.end() || it->second.as<VarNode>()) {
@@ -93,13 +93,14 @@ class Lifter : public MixedModeMutator {
         lifted = Downcast<Function>(Downcast<Tuple>(Bind(Tuple(Array<Expr>({lifted})), stated))->fields[0]);
       lifted = WithAttr(Function(captured, lifted, runtime::RefCast<Type>(f->checked_type_)), attr::kClosure, Any(1));
     }
-    out_->CopyOnWrite()->Add(global, lifted);
+    out_->CopyOnWrite()->functions.Set(global, lifted);  // the name is new
     return made;
   }
 
   IRModule* out_;
   std::set<std::string>* names_;
   std::string base_;
+  CapturedVars captured_;
   std::unordered_map<std::string, int> next_;  ///< the number that a name that is taken may be free with
 };
 

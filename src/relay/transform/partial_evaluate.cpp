@@ -11,6 +11,7 @@
 #include <baton/support/pointer_map.h>
 #include <baton/support/stack.h>
 #include <relay/call_graph.h>
+#include <relay/captured_vars.h>
 #include <relay/type_solver.h>
 
 #include <algorithm>
@@ -215,15 +216,6 @@ class Evaluation {
   Function Run(const Function& f) { return Residual(f, Env(), Frame()); }
 
  private:
-  const std::vector<Var>& Captured(const Function& f) {
-    auto [it, fresh] = free_.try_emplace(f.get());
-    if (fresh) {
-      Array<Var> vars = FreeVars(f);
-      it->second.assign(vars.begin(), vars.end());
-    }
-    return it->second;
-  }
-
   // ---- Blocks
 
   /// Evaluates a chain of lets; what is left goes into `block`.
@@ -256,8 +248,9 @@ class Evaluation {
     if (const auto* g = e.as<GlobalVarNode>()) {
       auto v = std::make_shared<Value>();
       v->left = e;
-      if (mod_->ContainGlobalVar(g->name_hint.view())) {
-        BaseFunc f = mod_->Lookup(g->name_hint.view());
+      const GlobalVar name = GetRef<GlobalVar>(g);
+      if (mod_->functions.count(name) || mod_->ContainGlobalVar(g->name_hint.view())) {
+        BaseFunc f = mod_->Lookup(name);
         const auto* fn = Expr(f).as<FunctionNode>();
         if (fn && !Opaque(fn)) {
           v->kind = Value::kClosure;
@@ -386,7 +379,7 @@ class Evaluation {
   PValue MakeClosure(const Function& f, const Var& self, Frame* frame, Block* block) {
     auto env = std::make_shared<Env>();
     bool recursive = false;
-    for (const Var& x : Captured(f)) {
+    for (const Var& x : captured_.Of(f.get())) {
       if (x.same_as(self)) {
         recursive = true;
       } else if (auto it = frame->env.find(x.get()); it != frame->env.end()) {
@@ -776,7 +769,7 @@ class Evaluation {
   const IRModule& mod_;
   int64_t budget_;
   const std::unordered_set<const Object*>& recursive_;
-  std::unordered_map<const Object*, std::vector<Var>> free_;
+  CapturedVars captured_;
   std::unordered_map<const Object*, std::vector<std::vector<int64_t>>> running_;
   Uses uses_;
   Store store_;
