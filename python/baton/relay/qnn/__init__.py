@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Quantized operators: `relay.qnn.op.quantize(...)`."""
 
+import importlib
+
 
 def __getattr__(name):
-    from ..op import find
-    group = find("qnn")
-    if name == "op" and group is not None:
-        return group
+    if name == "op":
+        return importlib.import_module(f"{__name__}.op")
     if name == "transform":
         from .. import transform
         return transform
-    if group is not None and not name.startswith("__"):
-        return getattr(group, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
