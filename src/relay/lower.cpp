@@ -2,6 +2,8 @@
 #include <baton/relay/functor.h>
 #include <baton/relay/lower.h>
 #include <baton/relay/op.h>
+#include <baton/relay/transform.h>
+#include <baton/runtime/registry.h>
 #include <baton/te/lower.h>
 #include <baton/tir/functor.h>
 #include <baton/tir/op.h>
@@ -78,6 +80,16 @@ const TensorTypeNode* TensorOf(const Expr& e) {
   return t;
 }
 
+/// Whether a value is a tensor, or tensors in a tuple.
+bool TensorsOnly(const ObjectRef& type) {
+  const auto* tuple = type.as<TupleTypeNode>();
+  if (!tuple) return type.as<TensorTypeNode>();
+  for (const Type& f : tuple->fields) {
+    if (!f.as<TensorTypeNode>()) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 void RegisterKernelGenerator(const char* op_name, KernelGenerator generator) {
@@ -125,11 +137,14 @@ Array<te::Tensor> ToTensorExpressions(const Function& func, Array<te::Tensor>* i
     for (auto it = bound.find(e.get()); it != bound.end(); it = bound.find(e.get())) e = it->second;
     return value.at(e.get());
   };
-  for (const Var& p : func->params) {
-    const auto* t = TensorOf(p);
-    te::Tensor x = te::placeholder(t->shape, t->dtype, p->name_hint());
-    inputs->push_back(x);
-    value[p.get()] = {x};
+  const bool given = inputs->size() > 0;
+  for (size_t i = 0; i < func->params.size(); ++i) {
+    const Var& p = func->params[i];
+    if (!given) {
+      const auto* t = TensorOf(p);
+      inputs->push_back(te::placeholder(t->shape, t->dtype, p->name_hint()));
+    }
+    value[p.get()] = {(*inputs)[i]};
   }
   PostOrder(func->body, [&](const Expr& e) {
     if (const auto* c = e.as<ConstantNode>()) {
@@ -166,6 +181,41 @@ Array<te::Tensor> ToTensorExpressions(const Function& func, Array<te::Tensor>* i
   });
   return of(func->body);
 }
+
+namespace {
+
+/// For front ends: the results of a program of operators on tensors.
+Array<te::Tensor> OnTensors(const Function& func, const Array<te::Tensor>& args) {
+  if (args.size() != func->params.size()) throw runtime::ValueError("a tensor for each parameter is wanted");
+  IRModule mod = IRModule::FromExpr(func);
+  baton::transform::Pass infer = transform::InferType(), decompose = transform::DecomposeOps();
+  for (IRModule before;;) {
+    before = mod = infer(mod);
+    mod = decompose(mod);
+    if (mod.same_as(before)) break;
+  }
+  const Function f = Downcast<Function>(mod->Lookup("main"));
+  PostOrder(f->body, [](const Expr& e) {
+    if (const auto* c = e.as<ConstantNode>(); c && !c->is_scalar())
+      throw UnsupportedError("an array is no tensor of a tensor expression; make it a te.placeholder");
+    const auto* call = e.as<CallNode>();
+    if (!call) return;
+    const OpDef* def = DefOf(call->op);
+    if (def && def->lower && TensorsOnly(e->checked_type_)) return;
+    const auto* op = call->op.as<OpNode>();
+    throw UnsupportedError("`" + (op ? op->name.str() : std::string("what is called")) +
+                           "` has no loops that a tensor expression could say; use relay." +
+                           (op ? op->name.str() : std::string("build")));
+  });
+  Array<te::Tensor> inputs = args;
+  return ToTensorExpressions(f, &inputs);
+}
+
+}  // namespace
+
+BATON_REGISTER_GLOBAL("relay.OnTensors").set_body_typed([](Function f, Array<te::Tensor> args) {
+  return OnTensors(f, args);
+});
 
 tir::PrimFunc LowerPrimitive(const Function& func, const String& name, const Target& target) {
   Call anchor = AnchorOf(func);

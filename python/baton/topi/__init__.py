@@ -1,8 +1,58 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What programs look for beside the operators: NumPy's word for what they compute (`topi.testing`), and small helps.
+"""Operators on tensors of tensor expressions, as Relay has them (`topi.add`, `topi.nn.softmax`), NumPy's word for what they compute
+(`topi.testing`), and small helps.
 
-The computations themselves are made in C++; `relay` and `te` reach them."""
+    A, B = te.placeholder((2, 3), name="A"), te.placeholder((2, 3), name="B")
+    C = topi.nn.relu(topi.add(A, B))
+    f = baton.build([A, B, C], target="llvm")
+"""
 
-from . import tag, testing, utils
+from . import nn, tag, testing, utils
+from .functions import apply, operators
 
-__all__ = ["tag", "testing", "utils"]
+
+def _op(name):
+    from ..relay.op import find
+    return find(name)
+
+
+def full(shape, dtype, fill_value):
+    """A tensor of one value."""
+    return apply(lambda: _op("full")(fill_value, shape, str(dtype)))
+
+
+def matmul(a, b, transp_a=False, transp_b=False):
+    """The product of two matrices."""
+    return nn.matmul(a, b, transpose_a=transp_a, transpose_b=transp_b)
+
+
+def tensordot(a, b, axes):
+    """The sums of products over the last `axes` dimensions of `a` and the first of `b`, or over a list for each."""
+    rank = len(a.shape)
+    left, right = (list(range(rank - axes, rank)), list(range(axes))) if isinstance(axes, int) else ([x] if isinstance(x, int) else list(x) for x in axes)
+    letters = [chr(97 + i) for i in range(rank + len(b.shape))]
+    first, second = letters[:rank], letters[rank:]
+    for i, j in zip(left, right, strict=True):
+        second[j] = first[i]
+    kept = [x for i, x in enumerate(first) if i not in [k % rank for k in left]] + [x for x in second if x not in first]
+    return einsum(f"{''.join(first)},{''.join(second)}->{''.join(kept)}", a, b)
+
+
+def einsum(subscripts, *operand):
+    """A sum of products of tensors, as the subscripts say."""
+    return apply(_op("einsum"), list(operand), subscripts)
+
+
+def flip(a, axis=0):
+    """The elements in the opposite order along an axis."""
+    return apply(_op("reverse"), a, axis)
+
+
+def shape(array, dtype="int32"):
+    """The extents of a tensor."""
+    return apply(_op("shape_of"), array, dtype)
+
+
+__all__ = ["apply", "einsum", "flip", "full", "matmul", "nn", "operators", "shape", "tag", "tensordot", "testing", "utils"]
+
+__getattr__, __dir__ = operators("", __name__, globals())

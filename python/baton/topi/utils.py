@@ -23,3 +23,11 @@ def get_const_float(expr):
 def get_const_tuple(in_tuple):
     """A shape as a tuple: literals as ints, variables and unknown sizes as they are."""
     return tuple(int(x.value) if isinstance(getattr(x, "value", None), int) else x for x in in_tuple)
+
+
+def prod(x):
+    """The product of numbers or expressions; 1 of none."""
+    product = 1
+    for factor in x:
+        product = product * factor
+    return product

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operators of networks on tensors of tensor expressions. Those that are not here are as `baton.relay.nn` has them."""
+
+from .functions import apply, operators
+
+
+def _relay():
+    from ..relay.op import find
+    return find("nn")
+
+
+def _dims(x):
+    return [int(d) for d in x.shape]
+
+
+def _channels(weight, layout):
+    return int(weight.shape[layout.index("O")])
+
+
+def conv2d(input, filter, strides, padding, dilation, data_layout="NCHW", kernel_layout="", out_dtype=None):  # noqa: A002
+    """A convolution of an image with a weight."""
+    kernel_layout = kernel_layout or {"NCHW": "OIHW", "NHWC": "HWIO", "HWCN": "HWIO"}.get(data_layout, "OIHW")
+    return apply(_relay().conv2d, input, filter, strides, padding, dilation, data_layout=data_layout, kernel_layout=kernel_layout,
+                 out_dtype=out_dtype or "")
+
+
+def conv2d_nchw(Input, Filter, stride, padding, dilation, out_dtype=None):  # noqa: N803
+    """A convolution of (N, C, H, W) with (O, I, H, W)."""
+    return conv2d(Input, Filter, stride, padding, dilation, "NCHW", "OIHW", out_dtype)
+
+
+def conv2d_nhwc(Input, Filter, stride, padding, dilation, out_dtype="float32"):  # noqa: N803
+    """A convolution of (N, H, W, C) with (H, W, I, O)."""
+    return conv2d(Input, Filter, stride, padding, dilation, "NHWC", "HWIO", out_dtype)
+
+
+def group_conv2d_nchw(Input, Filter, stride, padding, dilation, groups, out_dtype=None):  # noqa: N803
+    """A convolution of groups of channels, (N, C, H, W) with (O, I / groups, H, W)."""
+    return apply(_relay().conv2d, Input, Filter, stride, padding, dilation, groups=groups, out_dtype=out_dtype or "")
+
+
+def depthwise_conv2d_nchw(Input, Filter, stride, padding, dilation, out_dtype=None):  # noqa: N803
+    """A convolution of each channel by itself, (N, C, H, W) with (C, multiplier, H, W)."""
+    channels, many, *window = _dims(Filter)
+    weight = apply(_flat, Filter, (channels * many, 1, *window))
+    return group_conv2d_nchw(Input, weight, stride, padding, dilation, channels, out_dtype)
+
+
+def _flat(x, shape):
+    from ..relay.op import find
+    return find("reshape")(x, shape)
+
+
+def conv2d_transpose_nchw(Input, Filter, strides, padding, out_dtype, output_padding=(0, 0)):  # noqa: N803
+    """A transposed convolution, (N, C, H, W) with (I, O, H, W)."""
+    return apply(_relay().conv2d_transpose, Input, Filter, strides, padding, output_padding=output_padding, out_dtype=out_dtype or "")
+
+
+def conv1d(data, kernel, strides=1, padding="VALID", dilation=1, data_layout="NCW", kernel_layout="", out_dtype=None):
+    """A convolution of (N, C, W) with (O, I, W), or of (N, W, C) with (W, I, O). `padding`: numbers, "VALID" for none."""
+    kernel_layout = kernel_layout or ("OIW" if data_layout == "NCW" else "WIO")
+    return apply(_relay().conv1d, data, kernel, strides, 0 if padding == "VALID" else padding, dilation, data_layout=data_layout,
+                 kernel_layout=kernel_layout, out_dtype=out_dtype or "")
+
+
+def conv3d_ncdhw(Input, Filter, stride, padding, dilation, groups=1, out_dtype=None):  # noqa: N803
+    """A convolution of (N, C, D, H, W) with (O, I, D, H, W)."""
+    return apply(_relay().conv3d, Input, Filter, stride, padding, dilation, groups, out_dtype=out_dtype or "")
+
+
+def _pool(spatial, kind):
+    if kind not in ("max", "avg"):
+        raise ValueError(f'pool_type is "{kind}"; it is "max" or "avg"')
+    return getattr(_relay(), f"{kind}_pool{spatial}d")
+
+
+def pool1d(data, kernel, stride, dilation, padding, pool_type, ceil_mode=False, layout="NCW", count_include_pad=True):
+    """The largest or the mean element ("max", "avg") of windows along a length."""
+    return _pooled(1, data, kernel, stride, dilation, padding, pool_type, ceil_mode, layout, count_include_pad)
+
+
+def pool2d(data, kernel, stride, dilation, padding, pool_type, ceil_mode=False, layout="NCHW", count_include_pad=True):
+    """The largest or the mean element ("max", "avg") of windows of an image."""
+    return _pooled(2, data, kernel, stride, dilation, padding, pool_type, ceil_mode, layout, count_include_pad)
+
+
+def pool3d(data, kernel, stride, dilation, padding, pool_type, ceil_mode=False, layout="NCDHW", count_include_pad=True):
+    """The largest or the mean element ("max", "avg") of windows of a volume."""
+    return _pooled(3, data, kernel, stride, dilation, padding, pool_type, ceil_mode, layout, count_include_pad)
+
+
+def _pooled(spatial, data, kernel, stride, dilation, padding, kind, ceil_mode, layout, count_include_pad):
+    given = {"count_include_pad": count_include_pad} if kind == "avg" else {}
+    return apply(_pool(spatial, kind), data, kernel, stride, dilation, padding, layout, ceil_mode=ceil_mode, **given)
+
+
+def global_pool(data, pool_type, layout="NCHW"):
+    """The largest or the mean element ("max", "avg") of each image and channel."""
+    _pool(2, pool_type)
+    return apply(getattr(_relay(), f"global_{pool_type}_pool2d"), data, layout=layout)
+
+
+def adaptive_pool(data, output_size, pool_type, layout="NCHW"):
+    """The largest or the mean element ("max", "avg") of as many windows as `output_size` says."""
+    _pool(2, pool_type)
+    return apply(getattr(_relay(), f"adaptive_{pool_type}_pool2d"), data, output_size, layout=layout)
+
+
+def pad(data, pad_before, pad_after=None, pad_value=0.0, name="PadInput"):
+    """Elements before and after each dimension; as many after as before if not given."""
+    after = pad_before if pad_after is None else pad_after
+    return apply(_relay().pad, data, list(zip(pad_before, after, strict=True)), pad_value)
+
+
+def mirror_pad(data, pad_before, pad_after=None, mode="SYMMETRIC", name="MirrorPadInput"):
+    """Elements before and after each dimension, mirrored at its ends."""
+    after = pad_before if pad_after is None else pad_after
+    return apply(_relay().mirror_pad, data, list(zip(pad_before, after, strict=True)), mode)
+
+
+def flatten(data):
+    """(N, everything else)."""
+    return apply(_relay().batch_flatten, data)
+
+
+def dense(data, weight, bias=None, out_dtype=None):
+    """`data` times the transpose of `weight`, plus a bias if there is one."""
+    product = apply(_relay().dense, data, weight, out_dtype=out_dtype or "")
+    return product if bias is None else apply(_relay().bias_add, product, bias, axis=-1)
+
+
+def batch_matmul(tensor_a, tensor_b, oshape=None, out_dtype=None, transpose_a=False, transpose_b=True):
+    """The products of the matrices of two tensors. `oshape` follows from theirs."""
+    return apply(_relay().batch_matmul, tensor_a, tensor_b, out_dtype or "", transpose_a, transpose_b)
+
+
+def matmul(tensor_a, tensor_b, bias=None, out_dtype=None, transpose_a=False, transpose_b=False):
+    """The product of two matrices, plus a bias if there is one."""
+    product = apply(_relay().matmul, tensor_a, tensor_b, out_dtype=out_dtype or "", transpose_a=transpose_a, transpose_b=transpose_b)
+    return product if bias is None else apply(_relay().bias_add, product, bias, axis=-1)
+
+
+def lrn(data, size, axis=1, alpha=0.0001, beta=0.75, bias=2):
+    """Each element by a power of the sum of squares around it."""
+    return apply(_relay().lrn, data, size, axis, bias, alpha, beta)
+
+
+def scale_shift_nchw(Input, Scale, Shift):  # noqa: N803
+    """Each channel of (N, C, H, W) times a number, plus a number."""
+    return apply(_scale_shift, Input, Scale, Shift, (-1, 1, 1))
+
+
+def scale_shift_nhwc(Input, Scale, Shift):  # noqa: N803
+    """Each channel of (N, H, W, C) times a number, plus a number."""
+    return apply(_scale_shift, Input, Scale, Shift, (-1,))
+
+
+def _scale_shift(x, scale, shift, shape):
+    from ..relay.op import find
+    return find("add")(find("multiply")(x, _flat(scale, shape)), _flat(shift, shape))
+
+
+__all__ = ["adaptive_pool", "batch_matmul", "conv1d", "conv2d", "conv2d_nchw", "conv2d_nhwc", "conv2d_transpose_nchw", "conv3d_ncdhw", "dense",
+           "depthwise_conv2d_nchw", "flatten", "global_pool", "group_conv2d_nchw", "lrn", "matmul", "mirror_pad", "pad", "pool1d", "pool2d",
+           "pool3d", "scale_shift_nchw", "scale_shift_nhwc"]
+
+__getattr__, __dir__ = operators("nn.", __name__, globals())
