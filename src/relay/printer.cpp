@@ -48,6 +48,8 @@ class Printer final : private TypePrinter {
   std::string Run(const ObjectRef& obj);
 
  private:
+  /// Nodes ahead that are brought into the cache: in a wide graph neighbours of the text are far apart in memory.
+  static constexpr size_t kSoon = 16;
   enum Kind : uint8_t { kText, kNode, kRef, kBlock, kLet, kClose, kElse, kClause };
   struct Task {
     Kind kind;
@@ -194,8 +196,10 @@ void Printer::Prepare(const Expr& root) {
   blocks_ = std::make_unique<Blocks>(root);
   lines_.assign(blocks_->size(), {});
   next_number_ = 0;
-  for (size_t at = 0; at < blocks_->order().size(); ++at) {
-    const ExprNode* n = blocks_->order()[at];
+  const std::vector<const ExprNode*>& order = blocks_->order();
+  for (size_t at = 0; at < order.size(); ++at) {
+    if (at + kSoon < order.size()) __builtin_prefetch(order[at + kSoon]);
+    const ExprNode* n = order[at];
     if (IsAtom(n)) continue;
     const Blocks::Info& i = blocks_->At(at);
     // `Nil` is written where it is used, unless several uses share it.
@@ -544,6 +548,11 @@ void Printer::Loop() {
         const auto& nodes = lines_[t.block];
         if (t.at < nodes.size()) {
           const ExprNode* n = nodes[t.at];
+          if (t.at + kSoon < nodes.size()) {
+            __builtin_prefetch(nodes[t.at + kSoon]);
+            const ExprNode* next = nodes[t.at + kSoon / 2];
+            if (next->IsInstance<CallNode>()) __builtin_prefetch(static_cast<const CallNode*>(next)->args.get());
+          }
           Indent();
           blocks_->Of(n).number = next_number_;
           text_ += '%';
