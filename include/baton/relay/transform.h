@@ -43,6 +43,8 @@ BATON_DLL Pass SimplifyInference();
 BATON_DLL Pass SimplifyExpr();
 /// For each name a pattern, and a check of what it matches (or none at all): composite functions.
 BATON_DLL Pass MergeComposite(Array<String> names, Array<DFPattern> patterns, Array<PackedFunc> checks);
+/// float16 or bfloat16 where it is safe. missing_op_mode 0: operators that nobody knows are errors; 1, 2: they stay.
+BATON_DLL Pass ToMixedPrecision(DataType mixed_precision_type = DataType::Float(16), int64_t missing_op_mode = 1);
 /// For other compilers: annotations around what they take, joined to regions, and a function for each region.
 BATON_DLL Pass AnnotateTarget(Array<String> targets = {}, bool include_non_call_ops = true);
 BATON_DLL Pass MergeCompilerRegions();

@@ -257,3 +257,40 @@ def test_a_deep_program_for_another_compiler():
         assert len(mod.functions) == functions
         back = relay.transform.InferType()(relay.transform.InlineCompilerFunctionsBoundTo([v for v in mod.get_global_vars() if v.name_hint != "main"])(mod))
         tvm.ir.assert_structural_equal(back, relay.transform.InferType()(tvm.IRModule.from_expr(e)))
+
+
+# ---- Mixed precision
+
+def test_mixed_precision_is_near():
+    mod, params = relay.testing.mlp.get_workload(batch_size=2)
+    data = np.random.default_rng(0).standard_normal((2, 1, 28, 28)).astype("float32")
+    narrow = relay.transform.ToMixedPrecision("float16")(mod)
+    assert narrow["main"].ret_type == mod["main"].ret_type and relay.analysis.list_op_freqs(narrow)["cast"] > 2
+    both = []
+    for m in (mod, narrow):
+        run = tvm.contrib.graph_executor.GraphModule(relay.build(m, "llvm", params=params)["default"](tvm.cpu()))
+        run.run(data=data)
+        both.append(run.get_output(0).numpy())
+    tvm.testing.assert_allclose(both[1], both[0], rtol=2e-2, atol=1e-3)
+    assert (both[1] != both[0]).any()
+
+
+def test_operators_say_their_precision():
+    from baton.relay.testing.temp_op_attr import TempOpAttr
+    x, w = relay.var("x", shape=(2, 3)), relay.var("w", shape=(4, 3))
+    body = relay.exp(relay.nn.dense(x, w))
+    dtypes = {}
+    for name, rules in {"never": {"nn.dense": [2, "float32", "float32"]}, "all narrow": {"nn.dense": [0, "float16", "float16"], "exp": [1, "float16", "float16"]}}.items():
+        with TempOpAttr("nn.dense", "FTVMMixedPrecisionConversionType", lambda call, dtype, r=rules: r["nn.dense"]), \
+             TempOpAttr("exp", "FTVMMixedPrecisionConversionType", lambda call, dtype, r=rules: r.get("exp", [2, "float32", dtype])):
+            made = relay.transform.InferType()(relay.transform.ToMixedPrecision("float16", 0)(tvm.IRModule.from_expr(body)))
+        dtypes[name] = {}
+        relay.analysis.post_order_visit(made["main"], lambda e, d=dtypes[name]: d.setdefault(e.op.name, e.checked_type.dtype) if isinstance(e, relay.Call) else None)
+    assert dtypes["never"] == {"nn.dense": "float32", "exp": "float32"}
+    assert dtypes["all narrow"]["nn.dense"] == dtypes["all narrow"]["exp"] == "float16"
+    with TempOpAttr("nn.dense", "FTVMMixedPrecisionConversionType", lambda call, dtype: [7]), pytest.raises(ValueError, match="nn.dense"):
+        relay.transform.ToMixedPrecision()(tvm.IRModule.from_expr(body))
+    for wrong in (("float32", 1), ("int8", 1), ("float16", 3)):
+        with pytest.raises(ValueError):
+            relay.transform.ToMixedPrecision(*wrong)
+    assert relay.op.register_mixed_precision_conversion

@@ -78,6 +78,12 @@ def register_legalize(op_name, legal_op=None, level=10):
     return register_op_attr(op_name, "FTVMLegalize", legal_op, level)
 
 
+def register_mixed_precision_conversion(op_name, func=None, level=10):
+    """Sets what ToMixedPrecision makes of a call: `f(call, "float16") -> [category, accumulation dtype, result dtype]`, where the
+    category is 0 (always narrow), 1 (as its arguments are) or 2 (never)."""
+    return register_op_attr(op_name, "FTVMMixedPrecisionConversionType", func, level)
+
+
 def register_alter_op_layout(op_name, alter_layout=None, level=10):
     """Sets how a call changes its layout."""
     return register_op_attr(op_name, "FTVMAlterOpLayout", alter_layout, level)

@@ -146,7 +146,9 @@ class LayoutConfig:
 
 
 def ToMixedPrecision(mixed_precision_type="float16", missing_op_mode=1):
-    """Computes in a narrower type where that is safe."""
+    """Computes convolutions and products of matrices in float16 or bfloat16, with sums in float32, and what follows on them where
+    nothing is lost; everything else stays in float32, parameters and results too. `missing_op_mode`: what becomes of operators that
+    nobody knows; 0: they are errors, 1 and 2: they stay as they are. `relay.op.register_mixed_precision_conversion` says it of one."""
     return _ffi_api.ToMixedPrecision(mixed_precision_type, missing_op_mode)
 
 

@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <baton/ir/diagnostic.h>
+#include <baton/relay/functor.h>
+#include <baton/relay/op.h>
+#include <baton/relay/op/make.h>
+#include <baton/relay/op/tensor.h>
+#include <baton/relay/transform.h>
+#include <fmt/format.h>
+
+#include <string_view>
+#include <unordered_set>
+#include <utility>
+
+namespace baton::relay::transform {
+namespace {
+
+/// What becomes of an operator, as `relay.op.register_mixed_precision_conversion` numbers it.
+enum class Category { kAlways = 0, kFollow = 1, kNever = 2, kUnknown = 3 };
+
+struct Rule {
+  Category category;
+  DataType accumulation, output;
+};
+
+/// Values are held in float32 as before, by casts; what a cast is made of is used in its place where a consumer takes
+/// the narrow type, and casts that nothing uses are no part of the result.
+class Narrower : public MixedModeMutator {
+ public:
+  Narrower(DataType narrow, int64_t missing_op_mode) : narrow_(narrow), mode_(missing_op_mode) {}
+  void Report() const { errors_.ThrowIfAny(baton::transform::PassContext::Current()->diag_ctx); }
+
+ private:
+  using MixedModeMutator::VisitExpr_;
+
+  Expr VisitExpr_(const FunctionNode* f) final {
+    return f->HasNonzeroAttr(attr::kPrimitive) ? GetRef<Expr>(f) : MixedModeMutator::VisitExpr_(f);
+  }
+  Expr Rewrite_(const TupleGetItemNode*, const Expr& post) final {
+    const auto* item = post.as<TupleGetItemNode>();
+    const auto* tuple = item ? item->tuple.as<TupleNode>() : nullptr;
+    return tuple ? Expr(tuple->fields[item->index]) : post;
+  }
+  Expr Rewrite_(const CallNode* pre, const Expr& post) final {
+    const auto* call = post.as<CallNode>();
+    const auto* op = call ? call->op.as<OpNode>() : nullptr;
+    if (!op || pre->args.empty()) return post;
+    const Rule rule = RuleOf(pre, GetRef<Op>(op));
+    if (rule.category != Category::kAlways && rule.category != Category::kFollow) return post;
+    bool any = false;
+    for (size_t i = 0; i < call->args.size(); ++i) {
+      const ObjectRef& type = pre->args[i]->checked_type_;
+      if (rule.category == Category::kAlways) {
+        any = any || HoldsWide(type);
+      } else {
+        if (!Follows(type, call->args[i])) return post;
+        any = any || IsNarrow(call->args[i]);
+      }
+    }
+    if (!any) return post;
+    auto n = make_object<CallNode>(*call);
+    n->checked_type_ = ObjectRef();
+    for (size_t i = 0; i < n->args.size(); ++i) n->args.Set(i, Narrow(pre->args[i]->checked_type_, n->args[i]));
+    const bool accumulates = rule.category == Category::kAlways && SetOutDtype(&n->attrs, rule.accumulation);
+    Expr made = Call(n);
+    if (accumulates && rule.accumulation != rule.output) made = Cast(made, rule.output);
+    return Widened(pre->checked_type_, made);
+  }
+
+  static bool IsWide(const ObjectRef& type) {
+    const auto* t = type.as<TensorTypeNode>();
+    return t && t->dtype == DataType::Float(32);
+  }
+  static bool HoldsWide(const ObjectRef& type) {
+    if (const auto* tuple = type.as<TupleTypeNode>()) {
+      for (const Type& f : tuple->fields) {
+        if (IsWide(f)) return true;
+      }
+    }
+    return IsWide(type);
+  }
+  bool IsNarrow(const Expr& e) const {
+    if (const auto* tuple = e.as<TupleNode>()) {
+      for (const Expr& f : tuple->fields) {
+        if (made_of_.count(f)) return true;
+      }
+    }
+    return made_of_.count(e);
+  }
+  /// Whether a value is narrow already, or costs nothing to make so.
+  bool Follows(const ObjectRef& type, const Expr& e) const {
+    if (const auto* types = type.as<TupleTypeNode>()) {
+      const auto* tuple = e.as<TupleNode>();
+      if (!tuple) return !HoldsWide(type);
+      for (size_t i = 0; i < tuple->fields.size(); ++i) {
+        if (!Follows(types->fields[i], tuple->fields[i])) return false;
+      }
+      return true;
+    }
+    return !IsWide(type) || e.as<ConstantNode>() || made_of_.count(e);
+  }
+  Expr Narrow(const ObjectRef& type, const Expr& e) {
+    if (const auto* types = type.as<TupleTypeNode>()) {
+      if (!HoldsWide(type)) return e;
+      Array<Expr> fields;
+      const auto* tuple = e.as<TupleNode>();
+      for (size_t i = 0; i < types->fields.size(); ++i) {
+        fields.push_back(
+            Narrow(types->fields[i], tuple ? Expr(tuple->fields[i]) : Expr(TupleGetItem(e, static_cast<int>(i)))));
+      }
+      return Tuple(fields);
+    }
+    if (!IsWide(type)) return e;
+    if (auto it = made_of_.find(e); it != made_of_.end()) return it->second;
+    Expr& narrow = narrowed_[e];
+    if (!narrow.defined()) narrow = Cast(e, narrow_);
+    return narrow;
+  }
+  Expr Widened(const ObjectRef& type, const Expr& e) {
+    if (const auto* types = type.as<TupleTypeNode>()) {
+      Array<Expr> fields;
+      for (size_t i = 0; i < types->fields.size(); ++i)
+        fields.push_back(Widened(types->fields[i], TupleGetItem(e, static_cast<int>(i))));
+      return Tuple(fields);
+    }
+    if (!IsWide(type)) return e;
+    Expr wide = Cast(e, DataType::Float(32));
+    made_of_[wide] = e;
+    return wide;
+  }
+  static Expr Cast(const Expr& e, DataType dtype) {
+    Expr made = MakeCall<CastAttrs>(op::cast, {e}, [&](CastAttrs* a) { a->dtype = dtype; });
+    made->span = e->span;
+    return made;
+  }
+  /// False where the operator does not say the dtype of its result.
+  static bool SetOutDtype(Attrs* attrs, DataType dtype) {
+    if (!attrs->defined()) return false;
+    const auto* info = runtime::TypeInfo::Get(attrs->get()->type_index());
+    const runtime::FieldInfo* f = info ? info->Find("out_dtype") : nullptr;
+    if (!f || !info->copy) return false;
+    Attrs own(info->copy(attrs->get()));
+    f->Set(runtime::ObjectAccess::Get(own), Any(dtype).raw());
+    *attrs = own;
+    return true;
+  }
+
+  Rule RuleOf(const CallNode* call, const Op& op) {
+    const Any own = op.GetAttrValue("FTVMMixedPrecisionConversionType");
+    if (!own.is_null()) {
+      const auto said =
+          own.As<PackedFunc>()(GetRef<Call>(call), String(runtime::DataType2String(narrow_))).As<Array<Any>>();
+      const int64_t category = said.size() ? said[0].As<int64_t>() : -1;
+      if (category < 0 || category > 2 || said.size() > 3)
+        throw runtime::ValueError("the conversion of `" + op->name.str() +
+                                  "` is [0 (always), 1 (follow) or 2 (never), accumulation dtype, result dtype]");
+      return {static_cast<Category>(category), said.size() > 1 ? said[1].As<DataType>() : DataType::Float(32),
+              said.size() > 2 ? said[2].As<DataType>() : narrow_};
+    }
+    static const std::unordered_set<std::string_view> always = {
+        "nn.conv1d",           "nn.conv2d", "nn.conv3d", "nn.conv1d_transpose", "nn.conv2d_transpose",
+        "nn.conv3d_transpose", "nn.dense",  "nn.matmul", "nn.batch_matmul"};
+    // Of those that take element by element: what leaves the range of a narrow type, or loses its digits.
+    static const std::unordered_set<std::string_view> never = {"exp",
+                                                               "exp2",
+                                                               "expm1",
+                                                               "log",
+                                                               "log2",
+                                                               "log10",
+                                                               "log1p",
+                                                               "power",
+                                                               "erf",
+                                                               "tan",
+                                                               "sinh",
+                                                               "cosh",
+                                                               "asin",
+                                                               "acos",
+                                                               "atan",
+                                                               "asinh",
+                                                               "acosh",
+                                                               "atanh",
+                                                               "atan2",
+                                                               "rsqrt",
+                                                               "divide",
+                                                               "floor_divide",
+                                                               "floor_mod",
+                                                               "mod",
+                                                               "arange",
+                                                               "reciprocal",
+                                                               "nn.softmax",
+                                                               "nn.log_softmax",
+                                                               "nn.fast_softmax",
+                                                               "fast_exp",
+                                                               "fast_erf",
+                                                               "nn.gelu",
+                                                               "nn.softplus",
+                                                               "nn.layer_norm",
+                                                               "nn.group_norm",
+                                                               "nn.instance_norm",
+                                                               "nn.rms_norm",
+                                                               "nn.lrn",
+                                                               "nn.l2_normalize",
+                                                               "nn.cross_entropy",
+                                                               "nn.cross_entropy_with_logits",
+                                                               "nn.nll_loss",
+                                                               "cumsum",
+                                                               "cumprod",
+                                                               "cast",
+                                                               "onnx.cast"};
+    static const std::unordered_set<std::string_view> follow = {"nn.max_pool1d",
+                                                                "nn.max_pool2d",
+                                                                "nn.max_pool3d",
+                                                                "nn.avg_pool1d",
+                                                                "nn.avg_pool2d",
+                                                                "nn.avg_pool3d",
+                                                                "nn.global_max_pool1d",
+                                                                "nn.global_max_pool2d",
+                                                                "nn.global_max_pool3d",
+                                                                "nn.global_avg_pool1d",
+                                                                "nn.global_avg_pool2d",
+                                                                "nn.global_avg_pool3d",
+                                                                "nn.adaptive_max_pool1d",
+                                                                "nn.adaptive_max_pool2d",
+                                                                "nn.adaptive_max_pool3d",
+                                                                "nn.adaptive_avg_pool1d",
+                                                                "nn.adaptive_avg_pool2d",
+                                                                "nn.adaptive_avg_pool3d",
+                                                                "nn.batch_norm",
+                                                                "nn.dropout",
+                                                                "nn.pad",
+                                                                "nn.upsampling",
+                                                                "max",
+                                                                "min"};
+    const std::string_view name = op->name.view();
+    Category c = Category::kUnknown;
+    const OpDef* def = DefOf(op);
+    if (always.count(name)) {
+      c = Category::kAlways;
+    } else if (never.count(name)) {
+      c = Category::kNever;
+    } else if (follow.count(name) || (def && def->pattern <= OpPattern::kInjective)) {
+      c = Category::kFollow;
+    } else if (def && def->pattern == OpPattern::kCommReduce) {
+      c = Category::kNever;
+    } else if (mode_ == 0) {
+      errors_.Error(
+          call->span,
+          fmt::format("nobody says whether `{}` may be computed in {}", name, runtime::DataType2String(narrow_)), "",
+          "relay.op.register_mixed_precision_conversion says it; missing_op_mode=1 leaves it as it is");
+    }
+    return {c, DataType::Float(32), narrow_};
+  }
+
+  DataType narrow_;
+  int64_t mode_;
+  ExprMemo made_of_;   ///< what a cast to float32 is made of
+  ExprMemo narrowed_;  ///< the narrow form of what was not
+  mutable DiagnosticList errors_;
+};
+
+}  // namespace
+
+Pass ToMixedPrecision(DataType mixed_precision_type, int64_t missing_op_mode) {
+  if (!mixed_precision_type.is_floating() || mixed_precision_type.bits() != 16 || !mixed_precision_type.is_scalar())
+    throw runtime::ValueError("mixed_precision_type is " + runtime::DataType2String(mixed_precision_type) +
+                              "; it is float16 or bfloat16");
+  if (missing_op_mode < 0 || missing_op_mode > 2)
+    throw runtime::ValueError("missing_op_mode is " + std::to_string(missing_op_mode) +
+                              "; it is 0 (operators that nobody knows are errors), 1 or 2 (they stay as they are)");
+  return MakePass<ToMixedPrecision>({
+      .doc = "Computes convolutions and products of matrices in a narrow type, with sums in float32, and what follows "
+             "on them where nothing is lost; everything else stays in float32, parameters and results too. Operators "
+             "say what becomes of them by FTVMMixedPrecisionConversionType.",
+      .opt_level = 0,
+      .required = {"InferType"},
+      .run =
+          [mixed_precision_type, missing_op_mode](Function f, IRModule, PassContext) {
+            Narrower narrower(mixed_precision_type, missing_op_mode);
+            Function made = narrower.Mutate(f);
+            narrower.Report();
+            return made;
+          },
+  });
+}
+
+namespace {
+const struct Registered {
+  Registered() {
+    baton::transform::RegisterPassGlobal(
+        "relay._transform.ToMixedPrecision", PackedFunc([](runtime::Args a, runtime::RetValue* rv) {
+          *rv = ToMixedPrecision(a.size() > 0 ? a[0].As<DataType>() : DataType::Float(16),
+                                 a.size() > 1 ? a[1].As<int64_t>() : 1);
+        }));
+    baton::transform::RegisterPassParams("ToMixedPrecision", {"mixed_precision_type=\"float16\"", "missing_op_mode=1"});
+  }
+} registered;
+}  // namespace
+
+}  // namespace baton::relay::transform
