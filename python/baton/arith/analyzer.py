@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is known of integer expressions, and what follows from it."""
+
+import typing
+from contextlib import contextmanager
+
+from .._ffi import get_global_func
+from ..ir import Range
+from ..tir import op
+
+
+class ConstIntBound(typing.NamedTuple):
+    """The values `min_value` to `max_value`, both included; NEG_INF and POS_INF say that nothing is known."""
+
+    min_value: int
+    max_value: int
+    POS_INF = (1 << 63) - 1
+    NEG_INF = -((1 << 63) - 1)
+
+
+class ModularSet(typing.NamedTuple):
+    """The values `coeff * k + base`; a `coeff` of 0 is the one value `base`."""
+
+    coeff: int
+    base: int
+
+
+class Analyzer:
+    """Knows the ranges of variables, and from them simplifies and proves.
+
+        analyzer = baton.arith.Analyzer()
+        analyzer.bind(x, baton.ir.Range(0, 10))
+        analyzer.const_int_bound(x * 2 + 1)     # ConstIntBound(min_value=1, max_value=19)
+        analyzer.simplify(x // 10)              # 0
+    """
+
+    def __init__(self):
+        self._method = get_global_func("arith.MakeAnalyzer")()
+        self._bind, self._simplify, self._bound, self._modular = map(self._method, ("bind", "simplify", "const_int_bound", "modular_set"))
+
+    def bind(self, var, expr):
+        """Tells the range of a variable, or the value that it has."""
+        if isinstance(expr, Range):
+            self._bind(var, expr.min, expr.extent)
+        else:
+            self._bind(var, op.convert(expr), op.const(1, var.dtype))
+
+    def update(self, var, info, override=False):
+        """Tells the bounds of a variable, a ConstIntBound, in place of what was known."""
+        if not isinstance(info, ConstIntBound):
+            raise TypeError(f"what is told of a variable is a ConstIntBound, not {type(info).__name__}")
+        if info.min_value <= ConstIntBound.NEG_INF or info.max_value >= ConstIntBound.POS_INF:
+            raise ValueError("a variable has two bounds, or is left as it is")
+        if not override and self.const_int_bound(var) not in (info, ConstIntBound(ConstIntBound.NEG_INF, ConstIntBound.POS_INF)):
+            raise ValueError(f"{var} has the bounds {tuple(self.const_int_bound(var))} already; override=True replaces them")
+        self._bind(var, op.const(info.min_value, var.dtype), op.const(info.max_value - info.min_value + 1, var.dtype))
+
+    def const_int_bound(self, expr):
+        """The least and the largest value that an expression can have, as far as they are found."""
+        return ConstIntBound(*map(int, self._bound(op.convert(expr))))
+
+    def modular_set(self, expr):
+        """Which remainder an expression is known to leave."""
+        return ModularSet(*map(int, self._modular(op.convert(expr))))
+
+    def simplify(self, expr, steps=2):
+        """An equal expression that costs at most as much. `steps` is accepted for older programs."""
+        return self._simplify(op.convert(expr))
+
+    def rewrite_simplify(self, expr):
+        """The same as `simplify`."""
+        return self.simplify(expr)
+
+    def canonical_simplify(self, expr):
+        """The same as `simplify`."""
+        return self.simplify(expr)
+
+    def can_prove(self, expr):
+        """Whether a condition is known to hold. False says nothing."""
+        return bool(self._method("can_prove")(op.convert(expr)))
+
+    def can_prove_equal(self, lhs, rhs):
+        """Whether two expressions are known to be equal. False says nothing."""
+        return bool(self._method("can_prove_equal")(op.convert(lhs), op.convert(rhs)))
+
+    @contextmanager
+    def constraint_scope(self, constraint):
+        """Takes a condition as given for the length of a `with` block."""
+        mark = self._method("assume")(op.convert(constraint))
+        try:
+            yield self
+        finally:
+            self._method("forget")(mark)
+
+
+__all__ = ["Analyzer", "ConstIntBound", "ModularSet"]
