@@ -99,7 +99,14 @@ Expr FunctionBuilder::Resolve(Expr e) const {
       if (!value) return e;
       e = *value;
     } else if (const auto* l = e.as<LetNode>()) {
+      // A chain of lets may be as long as the function, and is asked for at each kernel and branch: it is walked once.
+      if (const Expr* known = tails_.Find(l)) {
+        e = *known;
+        continue;
+      }
       e = l->body;
+      while (const auto* next = e.as<LetNode>()) e = next->body;
+      tails_[l] = e;
     } else if (const auto* c = e.as<CallNode>(); c && IsAnnotation(c) && c->args.size() == 1) {
       e = c->args[0];
     } else {

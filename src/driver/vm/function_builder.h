@@ -124,6 +124,7 @@ class FunctionBuilder {
   PointerSet needed_;
   PointerMap<std::vector<Node*>> users_;
   PointerMap<int32_t> registers_;
+  mutable PointerMap<Expr> tails_;  // what chains of lets end in, by the first; lets have no registers
   PointerMap<std::shared_ptr<VmLambda>> lambdas_;
   std::vector<std::function<void()>> work_;
   std::vector<int32_t> code_;
