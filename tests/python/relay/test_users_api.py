@@ -74,7 +74,9 @@ def test_deformable_convolutions_by_position():
     x, offset, w = relay.var("x", shape=(1, 2, 4, 4)), relay.var("o", shape=(1, 18, 4, 4)), relay.var("w", shape=(3, 2, 3, 3))
     call = relay.nn.deformable_conv2d(x, offset, w, (1, 1), (1, 1))
     assert len(call.args) == 3 and list(call.attrs.strides) == [1, 1] and [int(p) for p in call.attrs.padding][:2] == [1, 1]
-    assert len(relay.nn.deformable_conv2d(x, offset, w, mask=relay.var("m", shape=(1, 9, 4, 4))).args) == 4
+    mask = relay.var("m", shape=(1, 9, 4, 4))
+    for call in (relay.nn.deformable_conv2d(x, offset, w, (2, 2), mask=mask), relay.nn.deformable_conv2d(x, offset, w, mask, (2, 2))):
+        assert len(call.args) == 4 and call.args[3].same_as(mask) and list(call.attrs.strides) == [2, 2]
 
 
 def test_a_pools_gradient_by_position():

@@ -142,7 +142,11 @@ class Operator:
     def _bind(self, args, kwargs):
         if len(args) > len(self.parameters):
             raise TypeError(f"{self.name} takes at most {len(self.parameters)} arguments, got {len(args)}")
-        given = {p.name: v for p, v in zip(self.parameters, args, strict=False)}
+        parameters = self.parameters
+        at = len(self.inputs) - 1
+        if 0 <= at < len(args) and parameters[at] not in self.inputs and isinstance(args[at], RelayExpr):
+            parameters = [*self.inputs, *self.attrs]  # an expression where an attribute stands: all inputs are given
+        given = {p.name: v for p, v in zip(parameters, args, strict=False)}
         for key, value in kwargs.items():
             if key in self.by_name:
                 key = self.by_name[key].name
