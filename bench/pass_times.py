@@ -209,7 +209,7 @@ import tvm
 from tvm import relax
 calls, edges, names = json.load(sys.stdin)
 bb = relax.BlockBuilder()
-x = relax.Var("x", relax.TensorStructInfo((4,), "float32"))
+x = relax.Var("x", getattr(relax, "TensorStructInfo", getattr(relax, "TensorType", None))((4,), "float32"))
 with bb.function("main", [x]):
     with bb.dataflow():
         made = []
@@ -240,6 +240,8 @@ def tvm_times(python: str, shape: str, sizes, most: float) -> dict[str, dict[int
                     timeout=most + 60,
                 )  # fmt: skip
                 lines = done.stdout.splitlines()
+                if done.returncode:
+                    print(f"  apache-tvm: {name}: {(done.stderr.splitlines() or ['ended'])[-1][:160]}", file=sys.stderr)
             except subprocess.TimeoutExpired as late:
                 lines = (late.stdout or b"").decode().splitlines()
             for line in lines:
