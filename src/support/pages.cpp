@@ -2,6 +2,7 @@
 #include <baton/support/pages.h>
 #include <sys/mman.h>
 
+#include <cstdint>
 #include <cstdlib>
 #include <mutex>
 #include <new>
@@ -108,6 +109,7 @@ void Unmap(void* p, size_t bytes) {
 
 void* NewPages(size_t bytes) {
   if (bytes < kMapped) return Checked(calloc(1, bytes));
+  if (bytes > PTRDIFF_MAX) throw std::bad_alloc();
   if (void* p = Kept::Get().Take(Whole(bytes))) {
     __builtin_memset(p, 0, bytes);
     return p;
