@@ -391,3 +391,21 @@ def test_operators_beside_bare_constructors_are_fused():
         def @main(%n: int64, %c: bool) { if (%c) { N } else { C(subtract(%n, 1i64)) } }""")
     assert "Primitive=1" in relay.transform.FuseOps()(relay.transform.InferType()(mod)).astext()
     assert relay.create_executor("vm", mod).evaluate()(np.int64(3), False)[0].item() == 2
+
+
+@pytest.mark.parametrize(("body", "shape"), [("%x", "x"), ("(%x,)", ["x"]), ("(exp(%x),)", ["x"]), ("(%x, %x)", ["x", "x"]), ("((%x,),)", [["x"]]),
+                                             ("((%x, exp(%x)), %x)", [["x", "x"], "x"]), ("let %t = (%x,); %t", ["x"])])
+@pytest.mark.parametrize("executor", ["vm", "debug", None])
+def test_results_keep_their_tuples(body, shape, executor):
+    """Of programs without control flow, too: a row of one is no array."""
+    mod = relay.fromtext('#[version = "0.0.5"]\ndef @main(%x: Tensor[(2), float32]) { ' + body + " }")
+    x = np.ones(2, "float32")
+    if executor:
+        value = relay.create_executor(executor, mod, target="llvm").evaluate()(x)
+    else:
+        value = VirtualMachine(relay.vm.compile(mod, target="llvm"), baton.cpu()).invoke("main", x)
+
+    def shape_of(v):
+        return "x" if isinstance(v, baton.nd.NDArray) else [shape_of(f) for f in v]
+
+    assert shape_of(value) == shape

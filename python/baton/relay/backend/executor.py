@@ -134,7 +134,10 @@ class VMExecutor(_Compiled):
 
     def _function(self, func):
         from ...runtime.vm import VirtualMachine
-        machine = VirtualMachine(get_global_func("driver.Compile")(self._with_main(func), Target(self.target)), self.device)
+        from ..vm import gives_structure
+        mod, target = self._with_main(func), Target(self.target)
+        how = "driver.CompileVm" if target.kind.name == "llvm" and gives_structure(mod) else "driver.Compile"
+        machine = VirtualMachine(get_global_func(how)(mod, target), self.device)
         return lambda *args: machine.invoke("main", *args)
 
 
