@@ -9,6 +9,7 @@
 // pass dropped is what the next one makes, and the system is slow to hand it out again.
 #include <baton/runtime/block.h>
 #include <baton/runtime/block_watch.h>
+#include <baton/support/cells.h>
 #include <pthread.h>
 #include <sys/mman.h>
 
@@ -34,7 +35,7 @@ void WatchBlocks(void (*)(int)) noexcept {}
 namespace baton::runtime {
 namespace {
 
-constexpr size_t kPageBytes = 64 << 10;
+constexpr size_t kPageBytes = support::kCellPage;
 constexpr size_t kChunkBytes = 2 << 20;
 constexpr size_t kFirstChunk = 256 << 10;  // of a thread that makes few objects
 constexpr size_t kMaxBlock = 256;
@@ -47,10 +48,9 @@ struct Block {
 };
 struct Heap;
 
-struct Page {
-  Block* free;  // owner's
+struct Page : support::CellPage {  // cells are blocks
   uint32_t used;
-  uint32_t bytes;  // of a block; 0: serves no size now
+  Block* free;     // owner's
   char* fresh;     // behind the last block that was ever taken
   char* end;
   Heap* heap;
@@ -146,6 +146,7 @@ Page* NewPage(Heap* heap, size_t c) {
       const auto begin = reinterpret_cast<uintptr_t>(m), at = (begin + n - 1) & ~(n - 1);
       if (at != begin) munmap(m, at - begin);
       if (at != begin + n) munmap(reinterpret_cast<void*>(at + n), begin + n - at);
+      support::MarkCellPages(reinterpret_cast<void*>(at), n);
       heap->chunk = reinterpret_cast<char*>(at);
       heap->chunk_end = heap->chunk + n;
       // A heap that fills its first chunk will fill more: fewer and larger pages of the system's.

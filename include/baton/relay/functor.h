@@ -95,6 +95,8 @@ class ExprMemo {
  public:
   struct value_type {
     using ZeroIsDefault = void;
+    const void* Key() const { return first.get(); }
+    void SetKey(const void* e) { first = GetRef<Expr>(static_cast<const BaseExprNode*>(static_cast<const Object*>(e))); }
     Expr first, second;
   };
   using iterator = value_type*;
@@ -126,10 +128,7 @@ class ExprMemo {
  private:
   value_type* Entry(const Expr& e) {
     if (!e.defined()) throw InternalError("a null expression is no key");
-    bool fresh = false;
-    value_type& v = map_.Insert(e.get(), &fresh);
-    if (fresh) v.first = e;
-    return &v;
+    return &map_.Insert(e.get());
   }
   PointerMap<value_type> map_;
 };

@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// A hash map from addresses of objects, for marks during one traversal. Open addressing: one cache miss a look-up.
-// Never iterated: the order of addresses must not decide anything.
+// A map from addresses of objects, for marks during one traversal. Never iterated: the order of addresses must not decide
+// anything.
+//
+// Few keys lie in a hash table. From some hundred on, those that lie in cell pages (cells.h), as objects do, have their
+// slots in the order of their cells, a span of slots for each page: objects that were made one after the other are
+// visited so, mostly, and so are their slots. A hash table of a large program costs a cache miss a look-up; that was most
+// of the time that passes over a million nodes took.
 #pragma once
 
+#include <baton/support/cells.h>
 #include <baton/support/pages.h>
 
 #include <cstddef>
@@ -19,6 +25,22 @@ template <class V>
 concept ZeroDefault = (std::is_trivially_default_constructible_v<V> && std::is_trivially_copyable_v<V>) ||
                       requires { typename V::ZeroIsDefault; };
 
+/// A key with its value. A V that holds its key itself (`Key()`, null by default, and `SetKey`) is not given it twice.
+template <class V>
+struct PointerSlot {
+  const void* Key() const { return key; }
+  void SetKey(const void* k) { key = k; }
+  const void* key = nullptr;
+  [[no_unique_address]] V value{};
+};
+template <class V>
+  requires requires(V v, const void* k) { v.SetKey(k); }
+struct PointerSlot<V> {
+  const void* Key() const { return value.Key(); }
+  void SetKey(const void* k) { value.SetKey(k); }
+  V value{};
+};
+
 template <class V>
 class PointerMap {
  public:
@@ -29,65 +51,268 @@ class PointerMap {
     Swap(&other);
     return *this;
   }
-  ~PointerMap() { Release(slots_, slots_ ? mask_ + 1 : 0); }
+  ~PointerMap() {
+    Release(slots_, slots_ ? mask_ + 1 : 0);
+    delete pages_;
+  }
 
   /// The value of `key`, or null. Valid until the next insertion.
   V* Find(const void* key) {
+    if (pages_) {
+      const Span* s = pages_->Find(PageOf(key));
+      if (!s) return nullptr;
+      if (s->slots) {
+        Slot& x = s->At(key);
+        return x.Key() == key ? &x.value : nullptr;
+      }
+    }
     if (!slots_) return nullptr;
     Slot& s = slots_[Probe(key)];
-    return s.key ? &s.value : nullptr;
+    return s.Key() ? &s.value : nullptr;
   }
   const V* Find(const void* key) const { return const_cast<PointerMap*>(this)->Find(key); }
   bool Has(const void* key) const { return Find(key) != nullptr; }
   /// The value of `key`, made if there is none; `*fresh` says which.
   V& Insert(const void* key, bool* fresh = nullptr) {
-    if ((size_ + 1) * 2 > mask_) [[unlikely]]
-      Grow();
-    Slot& s = slots_[Probe(key)];
-    if (fresh) *fresh = !s.key;
-    if (!s.key) {
-      s.key = key;
-      ++size_;
+    if (pages_) [[likely]] {
+      if (Slot* s = InPages(key)) return Fill(s, key, &pages_->size, fresh);
     }
-    return s.value;
+    if ((hashed_ + 1) * 2 > mask_) [[unlikely]] {
+      if (!pages_ && kPaged && hashed_ >= kFew) {
+        Spread();
+        return Insert(key, fresh);
+      }
+      Grow();
+    }
+    return Fill(&slots_[Probe(key)], key, &hashed_, fresh);
   }
   V& operator[](const void* key) { return Insert(key); }
   /// Brings the place of `key` into the cache, for a look-up soon.
   void Prefetch(const void* key) const {
-    if (slots_) __builtin_prefetch(&slots_[Home(key)], 1);
+    if (pages_) {
+      const Span* s = pages_->Find(PageOf(key));
+      if (s && s->slots) __builtin_prefetch(&s->At(key), 1);
+    } else if (slots_) {
+      __builtin_prefetch(&slots_[Home(key)], 1);
+    }
   }
   /// False if there was none.
   bool Erase(const void* key) {
+    if (pages_) {
+      const Span* s = pages_->Find(PageOf(key));
+      if (!s) return false;
+      if (s->slots) {
+        Slot& x = s->At(key);
+        if (x.Key() != key) return false;
+        Empty(&x);
+        --pages_->size;
+        return true;
+      }
+    }
     if (!slots_) return false;
     size_t hole = Probe(key);
-    if (!slots_[hole].key) return false;
+    if (!slots_[hole].Key()) return false;
     // What was pushed past the hole by it moves back, so that no look-up stops short.
-    for (size_t i = (hole + 1) & mask_; slots_[i].key; i = (i + 1) & mask_) {
-      if (((i - Home(slots_[i].key)) & mask_) < ((i - hole) & mask_)) continue;
+    for (size_t i = (hole + 1) & mask_; slots_[i].Key(); i = (i + 1) & mask_) {
+      if (((i - Home(slots_[i].Key())) & mask_) < ((i - hole) & mask_)) continue;
       slots_[hole] = std::move(slots_[i]);
       hole = i;
     }
-    if constexpr (kZero) {
-      slots_[hole].~Slot();  // a value made anew would not be destroyed with the table
-      __builtin_memset(static_cast<void*>(&slots_[hole]), 0, sizeof(Slot));
-    } else {
-      slots_[hole] = Slot();
-    }
-    --size_;
+    Empty(&slots_[hole]);
+    --hashed_;
     return true;
   }
-  size_t size() const { return size_; }
+  size_t size() const { return hashed_ + (pages_ ? pages_->size : 0); }
   void Clear() {
-    if (size_) PointerMap().Swap(this);
+    if (size()) PointerMap().Swap(this);
   }
 
  private:
-  struct Slot {
-    const void* key = nullptr;
-    V value{};
-  };
+  using Slot = PointerSlot<V>;
   // Zeroed memory is a table of empty slots, as it is.
   static constexpr bool kZero = ZeroDefault<V>;
+  // A page has a slot for each of its cells, be they keys or not.
+  static constexpr bool kPaged = sizeof(Slot) <= 64;
+  static constexpr size_t kFew = 384;
+
+  static uintptr_t PageOf(const void* key) { return reinterpret_cast<uintptr_t>(key) >> support::kCellPageBits; }
+
+  /// The slots of a page's cells; none if it is no cell page, or if two keys lay in one cell: they are in the hash table.
+  struct Span {
+    uintptr_t page;
+    Slot* slots;
+    uint32_t reciprocal;  ///< of the size of a cell, times 2^32
+    uint32_t cells;
+    Slot& At(const void* key) const {
+      return slots[((reinterpret_cast<uintptr_t>(key) & (support::kCellPage - 1)) * reciprocal) >> 32];
+    }
+  };
+  /// Spans by page, and their memory.
+  struct Pages {
+    Span* spans = nullptr;
+    size_t mask = 0, count = 0, size = 0;
+    int shift = 60;
+    struct Chunk {
+      Chunk* next;
+      size_t bytes;
+    };
+    Chunk* chunks = nullptr;
+    char *at = nullptr, *end = nullptr;
+    size_t next_chunk = 32 << 10;
+
+    Pages() = default;
+    Pages(const Pages&) = delete;
+    Pages& operator=(const Pages&) = delete;
+    ~Pages() {
+      if constexpr (!std::is_trivially_destructible_v<V>) {
+        for (size_t i = 0; spans && i <= mask; ++i) {
+          for (uint32_t c = 0; spans[i].slots && c < spans[i].cells; ++c) {
+            if (!kZero || spans[i].slots[c].Key()) spans[i].slots[c].~Slot();
+          }
+        }
+      }
+      while (Chunk* c = chunks) {
+        chunks = c->next;
+        support::DeletePages(c, c->bytes);
+      }
+      if (spans) support::DeletePages(spans, (mask + 1) * sizeof(Span));
+    }
+    Span* Probe(uintptr_t page) const {
+      size_t i = (page * 0x9e3779b97f4a7c15u) >> shift;
+      while (spans[i].page && spans[i].page != page) i = (i + 1) & mask;
+      return &spans[i];
+    }
+    Span* Find(uintptr_t page) const {
+      Span* s = Probe(page);
+      return s->page ? s : nullptr;
+    }
+    /// The span of the page of `key`, made if there is none. Throws std::bad_alloc, with nothing changed.
+    [[gnu::noinline]] Span* Add(const void* key) {
+      if ((count + 1) * 2 > mask) Grow();
+      Span* s = Probe(PageOf(key));
+      if (s->page) return s;
+      Span made{PageOf(key), nullptr, 0, 0};
+      if (const uint32_t bytes = support::CellBytes(key)) {
+        made.cells = static_cast<uint32_t>(support::kCellPage / bytes + 1);
+        made.reciprocal = static_cast<uint32_t>((uint64_t{1} << 32) / bytes + 1);
+        made.slots = static_cast<Slot*>(Take(made.cells * sizeof(Slot)));
+        if constexpr (!kZero) {
+          for (uint32_t c = 0; c < made.cells; ++c) new (&made.slots[c]) Slot();
+        }
+      }
+      *s = made;
+      ++count;
+      return s;
+    }
+    void Grow() {
+      const size_t n = spans ? (mask + 1) * 4 : 64;
+      auto* wider = static_cast<Span*>(support::NewPages(n * sizeof(Span)));
+      Span* const old = spans;
+      const size_t had = old ? mask + 1 : 0;
+      spans = wider;
+      mask = n - 1;
+      shift = 64 - __builtin_ctzll(n);
+      for (size_t i = 0; i < had; ++i) {
+        if (old[i].page) *Probe(old[i].page) = old[i];
+      }
+      if (old) support::DeletePages(old, had * sizeof(Span));
+    }
+    /// Zeroed.
+    void* Take(size_t bytes) {
+      bytes = (bytes + 15) & ~size_t{15};
+      if (static_cast<size_t>(end - at) < bytes) {
+        size_t n = next_chunk;
+        while (n < bytes + sizeof(Chunk)) n *= 2;
+        auto* c = static_cast<Chunk*>(support::NewPages(n));
+        *c = {chunks, n};
+        chunks = c;
+        at = reinterpret_cast<char*>(c + 1);
+        end = reinterpret_cast<char*>(c) + n;
+        if (next_chunk < (4 << 20)) next_chunk *= 2;
+      }
+      void* p = at;
+      at += bytes;
+      return p;
+    }
+  };
+
+  static void Empty(Slot* s) {
+    if constexpr (kZero) {
+      s->~Slot();  // a value made anew would not be destroyed with the table
+      __builtin_memset(static_cast<void*>(s), 0, sizeof(Slot));
+    } else {
+      *s = Slot();
+    }
+  }
+  /// Into a slot without a key. The old place is forgotten where zeros are the default, else its key stays.
+  static void Move(Slot* to, Slot* from) {
+    if constexpr (kZero) {
+      __builtin_memcpy(static_cast<void*>(to), static_cast<const void*>(from), sizeof(Slot));
+    } else {
+      *to = std::move(*from);
+    }
+  }
+  V& Fill(Slot* s, const void* key, size_t* count, bool* fresh) {
+    const bool is_fresh = !s->Key();
+    if (fresh) *fresh = is_fresh;
+    if (is_fresh) {
+      s->SetKey(key);
+      ++*count;
+    }
+    return s->value;
+  }
+  /// The slot of `key` or for it, null if it belongs into the hash table.
+  Slot* InPages(const void* key) {
+    Span* s = pages_->Probe(PageOf(key));
+    if (!s->page) [[unlikely]]
+      s = pages_->Add(key);
+    if (!s->slots) return nullptr;
+    Slot& x = s->At(key);
+    if (x.Key() && x.Key() != key) [[unlikely]] {
+      GiveUp(s);
+      return nullptr;
+    }
+    return &x;
+  }
+  /// The keys of the page go into the hash table.
+  [[gnu::noinline]] void GiveUp(Span* s) {
+    size_t keys = 0;
+    for (uint32_t c = 0; c < s->cells; ++c) keys += s->slots[c].Key() != nullptr;
+    while ((hashed_ + keys + 2) * 2 > mask_) Grow();
+    for (uint32_t c = 0; c < s->cells; ++c) {
+      Slot& from = s->slots[c];
+      if (const void* key = from.Key()) Move(&slots_[Probe(key)], &from);
+      if constexpr (!kZero) from.~Slot();
+    }
+    hashed_ += keys;
+    pages_->size -= keys;
+    s->slots = nullptr;
+  }
+  /// From the hash table into pages, as far as its keys lie in such.
+  [[gnu::noinline]] void Spread() {
+    PointerMap to;
+    to.pages_ = new Pages();
+    for (size_t i = 0; slots_ && i <= mask_; ++i) {
+      if (slots_[i].Key()) to.pages_->Add(slots_[i].Key());
+    }
+    while ((hashed_ + 3) * 2 > to.mask_) to.Grow();  // room for all, as GiveUp asks
+    // Nothing throws from here on.
+    for (size_t i = 0; slots_ && i <= mask_; ++i) {
+      const void* key = slots_[i].Key();
+      if (!key) continue;
+      Slot* s = to.InPages(key);
+      size_t* count = s ? &to.pages_->size : &to.hashed_;
+      if (!s) s = &to.slots_[to.Probe(key)];
+      Move(s, &slots_[i]);
+      ++*count;
+    }
+    if constexpr (kZero) {
+      if (slots_) support::DeletePages(slots_, (mask_ + 1) * sizeof(Slot));
+      slots_ = nullptr;
+      mask_ = hashed_ = 0;
+    }
+    Swap(&to);
+  }
 
   /// Neighbours in memory are neighbours here, since they are visited one after the other: addresses are scattered by
   /// kilobytes, and keep their order within one.
@@ -97,14 +322,15 @@ class PointerMap {
   }
   size_t Probe(const void* key) const {
     size_t i = Home(key);
-    while (slots_[i].key && slots_[i].key != key) i = (i + 1) & mask_;
+    while (slots_[i].Key() && slots_[i].Key() != key) i = (i + 1) & mask_;
     return i;
   }
   void Swap(PointerMap* other) noexcept {
     std::swap(slots_, other->slots_);
     std::swap(mask_, other->mask_);
-    std::swap(size_, other->size_);
+    std::swap(hashed_, other->hashed_);
     std::swap(shift_, other->shift_);
+    std::swap(pages_, other->pages_);
   }
   static Slot* Make(size_t n) {
     auto* slots = static_cast<Slot*>(support::NewPages(n * sizeof(Slot)));
@@ -116,16 +342,21 @@ class PointerMap {
   static void Release(Slot* slots, size_t n) noexcept {
     if constexpr (!std::is_trivially_destructible_v<V>) {
       for (size_t i = 0; i < n; ++i) {
-        if (!kZero || slots[i].key) slots[i].~Slot();
+        if (!kZero || slots[i].Key()) slots[i].~Slot();
       }
     }
     if (slots) support::DeletePages(slots, n * sizeof(Slot));
   }
   void CopyFrom(const PointerMap& other) {
-    if (!other.size_) return;
-    slots_ = Make(other.mask_ + 1);
-    mask_ = other.mask_, size_ = other.size_, shift_ = other.shift_;
-    for (size_t i = 0; i <= mask_; ++i) slots_[i] = other.slots_[i];
+    for (size_t i = 0; other.slots_ && i <= other.mask_; ++i) Copy(other.slots_[i]);
+    if (!other.pages_) return;
+    for (size_t i = 0; other.pages_->spans && i <= other.pages_->mask; ++i) {
+      const Span& s = other.pages_->spans[i];
+      for (uint32_t c = 0; s.slots && c < s.cells; ++c) Copy(s.slots[c]);
+    }
+  }
+  void Copy(const Slot& from) {
+    if (from.Key()) Insert(from.Key()) = from.value;
   }
   [[gnu::noinline]] void Grow() {
     Slot* const old = slots_;
@@ -134,13 +365,7 @@ class PointerMap {
     mask_ = n - 1;
     shift_ = 64 - __builtin_ctzll(n);
     for (size_t i = 0; i < had; ++i) {
-      if (!old[i].key) continue;
-      Slot& to = slots_[Probe(old[i].key)];
-      if constexpr (kZero) {
-        __builtin_memcpy(static_cast<void*>(&to), static_cast<const void*>(&old[i]), sizeof(Slot));
-      } else {
-        to = std::move(old[i]);
-      }
+      if (old[i].Key()) Move(&slots_[Probe(old[i].Key())], &old[i]);
     }
     if constexpr (kZero) {
       if (old) support::DeletePages(old, had * sizeof(Slot));
@@ -151,8 +376,9 @@ class PointerMap {
   static constexpr int kBlockBits = 10, kGrainBits = 5;
   static constexpr size_t kInBlock = (1 << (kBlockBits - kGrainBits)) - 1;
   Slot* slots_ = nullptr;
-  size_t mask_ = 0, size_ = 0;
+  size_t mask_ = 0, hashed_ = 0;
   int shift_ = 60;
+  Pages* pages_ = nullptr;  ///< where there are many keys
 };
 
 /// A set of addresses.
