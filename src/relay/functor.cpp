@@ -440,13 +440,15 @@ Expr MixedModeMutator::VisitExpr_(const LetNode* op) {
 namespace {
 
 /// Calls list(n, id) for the nodes, parts before users; ids go by the order in which nodes are reached. A node is
-/// looked up when it is reached, and not again when it is listed: large tables are slow to look into.
+/// looked up when it is reached, and not again when it is listed. What lies on the stack is on its way to the cache:
+/// nodes of large programs are far apart in memory.
 template <class F>
 void InPostOrder(const Expr& expr, PointerMap<uint32_t>* ids, F list) {
   if (!expr.defined()) return;
   constexpr uintptr_t kOpen = 1;  // of an entry whose parts lie above it
   support::PageStack<uintptr_t> stack;
   support::PageStack<uint32_t> open;
+  Ahead ahead;
   uint32_t next = 0;
   stack.push_back(reinterpret_cast<uintptr_t>(expr.get()));
   while (!stack.empty()) {
@@ -467,7 +469,10 @@ void InPostOrder(const Expr& expr, PointerMap<uint32_t>* ids, F list) {
     }
     id = next++;
     const size_t base = stack.size();
+    if (base > 1 && !(stack[base - 2] & kOpen)) Ahead::PartsSoon(reinterpret_cast<const ExprNode*>(stack[base - 2]));
+    ahead.At(n, *ids);
     ForEachPart(n, [&](const ExprNode* part) {
+      Ahead::Soon(part);
       if (part && !ids->Has(part)) stack.push_back(reinterpret_cast<uintptr_t>(part));
     });
     if (stack.size() == base) {

@@ -59,7 +59,7 @@ struct Page : support::CellPage {  // cells are blocks
   Page *next, *prev;                         // pages of its size, in a ring
   Page *next_room, *prev_room;               // pages with room, in a list
 };
-constexpr size_t kHeader = 128;
+constexpr size_t kHeader = support::kCellPageHead;
 static_assert(sizeof(Page) <= kHeader);
 
 struct Heap {

@@ -10,12 +10,12 @@
 
 namespace baton::support {
 
-/// The begin of such a page. It lies at a multiple of kCellPage; its cells follow, from a multiple of their size on or not.
+/// The begin of such a page. It lies at a multiple of kCellPage; kCellPageHead bytes behind it the cells follow.
 struct CellPage {
   uint32_t bytes;  ///< of a cell; 0: it has none now
 };
 constexpr int kCellPageBits = 16;
-constexpr size_t kCellPage = size_t{1} << kCellPageBits;
+constexpr size_t kCellPage = size_t{1} << kCellPageBits, kCellPageHead = 128;
 
 /// From here on, and for ever, the `bytes` at `p` are cell pages. Both are multiples of 256 KiB.
 BATON_DLL void MarkCellPages(void* p, size_t bytes);

@@ -2,10 +2,10 @@
 // A map from addresses of objects, for marks during one traversal. Never iterated: the order of addresses must not decide
 // anything.
 //
-// Few keys lie in a hash table. From some hundred on, those that lie in cell pages (cells.h), as objects do, have their
-// slots in the order of their cells, a span of slots for each page: objects that were made one after the other are
-// visited so, mostly, and so are their slots. A hash table of a large program costs a cache miss a look-up; that was most
-// of the time that passes over a million nodes took.
+// Few keys lie in a hash table. From some hundred on, those that are cells of cell pages (cells.h), as objects are, have
+// their values in the order of the cells, and a bit each that says whether there is one: the bits of a million objects fit
+// the second cache, and objects that were made one after the other are visited so, mostly. A hash table of a large program
+// costs a cache miss a look-up; that was most of the time that passes over a million nodes took.
 #pragma once
 
 #include <baton/support/cells.h>
@@ -61,10 +61,8 @@ class PointerMap {
     if (pages_) {
       const Span* s = pages_->Find(PageOf(key));
       if (!s) return nullptr;
-      if (s->slots) {
-        Slot& x = s->At(key);
-        return x.Key() == key ? &x.value : nullptr;
-      }
+      uint32_t cell;
+      if (s->Cell(key, &cell)) return s->Has(cell) ? &s->values[cell] : nullptr;
     }
     if (!slots_) return nullptr;
     Slot& s = slots_[Probe(key)];
@@ -75,7 +73,7 @@ class PointerMap {
   /// The value of `key`, made if there is none; `*fresh` says which.
   V& Insert(const void* key, bool* fresh = nullptr) {
     if (pages_) [[likely]] {
-      if (Slot* s = InPages(key)) return Fill(s, key, &pages_->size, fresh);
+      if (V* v = InPages(key, fresh)) return *v;
     }
     if ((hashed_ + 1) * 2 > mask_) [[unlikely]] {
       if (!pages_ && kPaged && hashed_ >= kFew) {
@@ -84,14 +82,22 @@ class PointerMap {
       }
       Grow();
     }
-    return Fill(&slots_[Probe(key)], key, &hashed_, fresh);
+    Slot& s = slots_[Probe(key)];
+    const bool is_fresh = !s.Key();
+    if (fresh) *fresh = is_fresh;
+    if (is_fresh) {
+      s.SetKey(key);
+      ++hashed_;
+    }
+    return s.value;
   }
   V& operator[](const void* key) { return Insert(key); }
   /// Brings the place of `key` into the cache, for a look-up soon.
   void Prefetch(const void* key) const {
     if (pages_) {
       const Span* s = pages_->Find(PageOf(key));
-      if (s && s->slots) __builtin_prefetch(&s->At(key), 1);
+      uint32_t cell;
+      if (s && s->Cell(key, &cell)) __builtin_prefetch(&s->values[cell], 1);
     } else if (slots_) {
       __builtin_prefetch(&slots_[Home(key)], 1);
     }
@@ -101,10 +107,12 @@ class PointerMap {
     if (pages_) {
       const Span* s = pages_->Find(PageOf(key));
       if (!s) return false;
-      if (s->slots) {
-        Slot& x = s->At(key);
-        if (x.Key() != key) return false;
-        Empty(&x);
+      uint32_t cell;
+      if (s->Cell(key, &cell)) {
+        if (!s->Has(cell)) return false;
+        s->bits[cell / 64] ^= uint64_t{1} << cell % 64;
+        s->values[cell].~V();
+        if constexpr (kZero) __builtin_memset(static_cast<void*>(&s->values[cell]), 0, sizeof(V));
         --pages_->size;
         return true;
       }
@@ -118,7 +126,12 @@ class PointerMap {
       slots_[hole] = std::move(slots_[i]);
       hole = i;
     }
-    Empty(&slots_[hole]);
+    if constexpr (kZero) {
+      slots_[hole].~Slot();  // a value made anew would not be destroyed with the table
+      __builtin_memset(static_cast<void*>(&slots_[hole]), 0, sizeof(Slot));
+    } else {
+      slots_[hole] = Slot();
+    }
     --hashed_;
     return true;
   }
@@ -129,23 +142,37 @@ class PointerMap {
 
  private:
   using Slot = PointerSlot<V>;
+  static constexpr bool kHeld = requires(V v, const void* k) { v.SetKey(k); };
   // Zeroed memory is a table of empty slots, as it is.
   static constexpr bool kZero = ZeroDefault<V>;
-  // A page has a slot for each of its cells, be they keys or not.
-  static constexpr bool kPaged = sizeof(Slot) <= 64;
+  // A page has room for a value of each of its cells, be they keys or not.
+  static constexpr bool kPaged = sizeof(V) <= 64;
   static constexpr size_t kFew = 384;
 
   static uintptr_t PageOf(const void* key) { return reinterpret_cast<uintptr_t>(key) >> support::kCellPageBits; }
 
-  /// The slots of a page's cells; none if it is no cell page, or if two keys lay in one cell: they are in the hash table.
+  /// The values of a page's cells; none if it is no cell page.
   struct Span {
     uintptr_t page;
-    Slot* slots;
-    uint32_t reciprocal;  ///< of the size of a cell, times 2^32
-    uint32_t cells;
-    Slot& At(const void* key) const {
-      return slots[((reinterpret_cast<uintptr_t>(key) & (support::kCellPage - 1)) * reciprocal) >> 32];
+    V* values;  ///< those whose bit is set; the others are zeros, or nothing where these are no default
+    uint64_t* bits;
+    uint32_t bytes;       ///< of a cell
+    uint32_t reciprocal;  ///< of them, times 2^32
+    /// False if `key` is not the begin of a cell: then it is in the hash table.
+    bool Cell(const void* key, uint32_t* cell) const {
+      const uint64_t at =
+          (reinterpret_cast<uintptr_t>(key) & (support::kCellPage - 1)) - support::kCellPageHead;  // wraps before the first
+      *cell = static_cast<uint32_t>((at * reciprocal) >> 32);
+      return uint64_t{*cell} * bytes == at && values;
     }
+    bool Has(uint32_t cell) const { return bits[cell / 64] >> cell % 64 & 1; }
+    template <class F>
+    void ForEach(F f) const {
+      for (uint32_t w = 0; values && w < Words(bytes); ++w) {
+        for (uint64_t left = bits[w]; left; left &= left - 1) f(w * 64 + static_cast<uint32_t>(__builtin_ctzll(left)));
+      }
+    }
+    static uint32_t Words(uint32_t bytes) { return static_cast<uint32_t>(support::kCellPage / bytes + 63) / 64; }
   };
   /// Spans by page, and their memory.
   struct Pages {
@@ -158,18 +185,14 @@ class PointerMap {
     };
     Chunk* chunks = nullptr;
     char *at = nullptr, *end = nullptr;
-    size_t next_chunk = 32 << 10;
+    size_t next_chunk = 64 << 10;
 
     Pages() = default;
     Pages(const Pages&) = delete;
     Pages& operator=(const Pages&) = delete;
     ~Pages() {
       if constexpr (!std::is_trivially_destructible_v<V>) {
-        for (size_t i = 0; spans && i <= mask; ++i) {
-          for (uint32_t c = 0; spans[i].slots && c < spans[i].cells; ++c) {
-            if (!kZero || spans[i].slots[c].Key()) spans[i].slots[c].~Slot();
-          }
-        }
+        for (size_t i = 0; spans && i <= mask; ++i) spans[i].ForEach([&](uint32_t c) { spans[i].values[c].~V(); });
       }
       while (Chunk* c = chunks) {
         chunks = c->next;
@@ -191,14 +214,14 @@ class PointerMap {
       if ((count + 1) * 2 > mask) Grow();
       Span* s = Probe(PageOf(key));
       if (s->page) return s;
-      Span made{PageOf(key), nullptr, 0, 0};
+      Span made{PageOf(key), nullptr, nullptr, 0, 0};
       if (const uint32_t bytes = support::CellBytes(key)) {
-        made.cells = static_cast<uint32_t>(support::kCellPage / bytes + 1);
+        const size_t cells = support::kCellPage / bytes;
+        made.bytes = bytes;
         made.reciprocal = static_cast<uint32_t>((uint64_t{1} << 32) / bytes + 1);
-        made.slots = static_cast<Slot*>(Take(made.cells * sizeof(Slot)));
-        if constexpr (!kZero) {
-          for (uint32_t c = 0; c < made.cells; ++c) new (&made.slots[c]) Slot();
-        }
+        made.values = static_cast<V*>(Take(cells * sizeof(V) + Span::Words(bytes) * 8 + 8));
+        const auto end = reinterpret_cast<uintptr_t>(made.values + cells);
+        made.bits = reinterpret_cast<uint64_t*>((end + 7) & ~uintptr_t{7});
       }
       *s = made;
       ++count;
@@ -228,7 +251,7 @@ class PointerMap {
         chunks = c;
         at = reinterpret_cast<char*>(c + 1);
         end = reinterpret_cast<char*>(c) + n;
-        if (next_chunk < (4 << 20)) next_chunk *= 2;
+        if (next_chunk < (4 << 20)) next_chunk *= 4;
       }
       void* p = at;
       at += bytes;
@@ -236,14 +259,6 @@ class PointerMap {
     }
   };
 
-  static void Empty(Slot* s) {
-    if constexpr (kZero) {
-      s->~Slot();  // a value made anew would not be destroyed with the table
-      __builtin_memset(static_cast<void*>(s), 0, sizeof(Slot));
-    } else {
-      *s = Slot();
-    }
-  }
   /// Into a slot without a key. The old place is forgotten where zeros are the default, else its key stays.
   static void Move(Slot* to, Slot* from) {
     if constexpr (kZero) {
@@ -252,64 +267,45 @@ class PointerMap {
       *to = std::move(*from);
     }
   }
-  V& Fill(Slot* s, const void* key, size_t* count, bool* fresh) {
-    const bool is_fresh = !s->Key();
-    if (fresh) *fresh = is_fresh;
-    if (is_fresh) {
-      s->SetKey(key);
-      ++*count;
-    }
-    return s->value;
-  }
-  /// The slot of `key` or for it, null if it belongs into the hash table.
-  Slot* InPages(const void* key) {
+  /// The value of `key`, null if it belongs into the hash table.
+  V* InPages(const void* key, bool* fresh) {
     Span* s = pages_->Probe(PageOf(key));
     if (!s->page) [[unlikely]]
       s = pages_->Add(key);
-    if (!s->slots) return nullptr;
-    Slot& x = s->At(key);
-    if (x.Key() && x.Key() != key) [[unlikely]] {
-      GiveUp(s);
-      return nullptr;
+    uint32_t cell;
+    if (!s->Cell(key, &cell)) return nullptr;
+    uint64_t& word = s->bits[cell / 64];
+    const uint64_t bit = uint64_t{1} << cell % 64;
+    V* const v = &s->values[cell];
+    const bool is_fresh = !(word & bit);
+    if (fresh) *fresh = is_fresh;
+    if (is_fresh) {
+      if constexpr (!kZero) new (v) V();
+      if constexpr (kHeld) v->SetKey(key);
+      word |= bit;
+      ++pages_->size;
     }
-    return &x;
+    return v;
   }
-  /// The keys of the page go into the hash table.
-  [[gnu::noinline]] void GiveUp(Span* s) {
-    size_t keys = 0;
-    for (uint32_t c = 0; c < s->cells; ++c) keys += s->slots[c].Key() != nullptr;
-    while ((hashed_ + keys + 2) * 2 > mask_) Grow();
-    for (uint32_t c = 0; c < s->cells; ++c) {
-      Slot& from = s->slots[c];
-      if (const void* key = from.Key()) Move(&slots_[Probe(key)], &from);
-      if constexpr (!kZero) from.~Slot();
-    }
-    hashed_ += keys;
-    pages_->size -= keys;
-    s->slots = nullptr;
-  }
-  /// From the hash table into pages, as far as its keys lie in such.
+  /// From the hash table into pages, as far as its keys are cells of such.
   [[gnu::noinline]] void Spread() {
     PointerMap to;
     to.pages_ = new Pages();
     for (size_t i = 0; slots_ && i <= mask_; ++i) {
       if (slots_[i].Key()) to.pages_->Add(slots_[i].Key());
     }
-    while ((hashed_ + 3) * 2 > to.mask_) to.Grow();  // room for all, as GiveUp asks
+    while ((hashed_ + 1) * 2 > to.mask_) to.Grow();
     // Nothing throws from here on.
     for (size_t i = 0; slots_ && i <= mask_; ++i) {
       const void* key = slots_[i].Key();
       if (!key) continue;
-      Slot* s = to.InPages(key);
-      size_t* count = s ? &to.pages_->size : &to.hashed_;
-      if (!s) s = &to.slots_[to.Probe(key)];
-      Move(s, &slots_[i]);
-      ++*count;
-    }
-    if constexpr (kZero) {
-      if (slots_) support::DeletePages(slots_, (mask_ + 1) * sizeof(Slot));
-      slots_ = nullptr;
-      mask_ = hashed_ = 0;
+      if (V* v = to.InPages(key, nullptr)) {
+        *v = std::move(slots_[i].value);
+      } else {
+        Move(&to.slots_[to.Probe(key)], &slots_[i]);
+        if constexpr (kZero) __builtin_memset(static_cast<void*>(&slots_[i]), 0, sizeof(Slot));
+        ++to.hashed_;
+      }
     }
     Swap(&to);
   }
@@ -348,15 +344,15 @@ class PointerMap {
     if (slots) support::DeletePages(slots, n * sizeof(Slot));
   }
   void CopyFrom(const PointerMap& other) {
-    for (size_t i = 0; other.slots_ && i <= other.mask_; ++i) Copy(other.slots_[i]);
-    if (!other.pages_) return;
-    for (size_t i = 0; other.pages_->spans && i <= other.pages_->mask; ++i) {
-      const Span& s = other.pages_->spans[i];
-      for (uint32_t c = 0; s.slots && c < s.cells; ++c) Copy(s.slots[c]);
+    for (size_t i = 0; other.slots_ && i <= other.mask_; ++i) {
+      if (const void* key = other.slots_[i].Key()) Insert(key) = other.slots_[i].value;
     }
-  }
-  void Copy(const Slot& from) {
-    if (from.Key()) Insert(from.Key()) = from.value;
+    for (size_t i = 0; other.pages_ && other.pages_->spans && i <= other.pages_->mask; ++i) {
+      const Span& s = other.pages_->spans[i];
+      s.ForEach([&](uint32_t c) {
+        Insert(reinterpret_cast<const void*>((s.page << support::kCellPageBits) + support::kCellPageHead + c * s.bytes)) = s.values[c];
+      });
+    }
   }
   [[gnu::noinline]] void Grow() {
     Slot* const old = slots_;
