@@ -15,12 +15,14 @@ namespace {
 /// Maps the elements of an array; the same array if none changed.
 template <class T, class F>
 Array<T> MapArray(const Array<T>& in, F f) {
-  Array<T> out;
+  if (in.empty()) return in;
+  Array<T> out{ObjectPtr<Object>(nullptr)};
   bool changed = false;
   for (size_t i = 0; i < in.size(); ++i) {
     T x = f(in[i]);
     if (!changed && !x.same_as(in[i])) {
       changed = true;
+      out = Array<T>();
       out.reserve(in.size());
       for (size_t j = 0; j < i; ++j) out.push_back(in[j]);
     }
@@ -40,9 +42,9 @@ bool IsDataflow(const Object* n) {
 }
 
 /// Hands each call, tuple and tuple access that `root` needs and that is not `done` to `leaf`, inputs first;
-/// other kinds too, as they come. `done` is asked again before `leaf`.
-template <class Done, class Leaf>
-void ExpandDataflow(const Expr& root, Done done, Leaf leaf) {
+/// other kinds too, as they come. `done` is asked again before `leaf`; it asks `table`.
+template <class Table, class Done, class Leaf>
+void ExpandDataflow(const Expr& root, const Table& table, Done done, Leaf leaf) {
   if (done(root)) return;
   if (!root.defined() || !IsDataflow(root.get())) {
     leaf(root);
@@ -53,6 +55,11 @@ void ExpandDataflow(const Expr& root, Done done, Leaf leaf) {
     bool expanded;
   };
   std::vector<Item> stack{{&root, false}};
+  Ahead ahead;
+  auto push = [&](const Expr& e) {
+    Ahead::Soon(e.get());
+    stack.push_back({&e, false});
+  };
   while (!stack.empty()) {
     Item& top = stack.back();
     const Expr& e = *top.expr;
@@ -63,13 +70,18 @@ void ExpandDataflow(const Expr& root, Done done, Leaf leaf) {
       stack.pop_back();
     } else {
       top.expanded = true;
+      if (stack.size() > 1) {
+        const Item& next = stack[stack.size() - 2];
+        if (!next.expanded && next.expr->defined()) Ahead::PartsSoon(next.expr->get());
+      }
+      ahead.At(e.get(), table);
       if (const auto* call = e.as<CallNode>()) {
-        for (size_t i = call->args.size(); i-- > 0;) stack.push_back({&call->args[i], false});
-        stack.push_back({&call->op, false});
+        for (size_t i = call->args.size(); i-- > 0;) push(call->args[i]);
+        if (!call->op.defined() || !call->op->IsInstance<OpNode>() || !done(call->op)) push(call->op);
       } else if (const auto* tuple = e.as<TupleNode>()) {
-        for (size_t i = tuple->fields.size(); i-- > 0;) stack.push_back({&tuple->fields[i], false});
+        for (size_t i = tuple->fields.size(); i-- > 0;) push(tuple->fields[i]);
       } else {
-        stack.push_back({&static_cast<const TupleGetItemNode*>(e.get())->tuple, false});
+        push(static_cast<const TupleGetItemNode*>(e.get())->tuple);
       }
     }
   }
@@ -354,7 +366,7 @@ Pattern ExprMutator::VisitPattern(const Pattern& p) {
 void MixedModeVisitor::VisitExpr(const Expr& root) {
   VisitScope scope(&depth_, &visit_counter_);
   ExpandDataflow(
-      root, [&](const Expr& e) { return visit_counter_.count(e.get()) != 0; },
+      root, visit_counter_, [&](const Expr& e) { return visit_counter_.count(e.get()) != 0; },
       [&](const Expr& e) {
         visit_counter_[e.get()] = 1;
         baton::transform::progress::AtExpr(e);
@@ -386,7 +398,7 @@ void MixedModeVisitor::VisitExpr_(const LetNode* op) {
 
 Expr MixedModeMutator::VisitExpr(const Expr& root) {
   ExpandDataflow(
-      root, [&](const Expr& e) { return memo_.count(e) != 0; },
+      root, memo_, [&](const Expr& e) { return memo_.count(e) != 0; },
       [&](const Expr& e) {
         baton::transform::progress::AtExpr(e);
         Expr out = ExprFunctor::VisitExpr(e);
@@ -397,7 +409,20 @@ Expr MixedModeMutator::VisitExpr(const Expr& root) {
 
 template <class N>
 Expr MixedModeMutator::RewriteCore(const N* op) {
-  Expr post = ExprMutator::VisitExpr_(op);
+  // Most nodes stay as they are, which the memo says without counting references.
+  auto same = [&](const Expr& part) {
+    const auto* seen = memo_.find(part);
+    return seen && seen->second.same_as(part);
+  };
+  bool unchanged;
+  if constexpr (std::is_same_v<N, CallNode>) {
+    unchanged = op->type_args.empty() && same(op->op) && std::all_of(op->args.begin(), op->args.end(), same);
+  } else if constexpr (std::is_same_v<N, TupleNode>) {
+    unchanged = std::all_of(op->fields.begin(), op->fields.end(), same);
+  } else {
+    unchanged = same(op->tuple);
+  }
+  Expr post = unchanged ? GetRef<Expr>(op) : ExprMutator::VisitExpr_(op);
   Expr out = Rewrite_(op, post);
   // Who looks for the rewrite that goes wrong has a pass stop after some of them.
   return out.same_as(post) || baton::transform::RewriteAllowed() ? out : post;
@@ -488,8 +513,8 @@ void InPostOrder(const Expr& expr, PointerMap<uint32_t>* ids, F list) {
 
 }  // namespace
 
-std::vector<const ExprNode*> PostOrderNodes(const Expr& expr) {
-  std::vector<const ExprNode*> out;
+NodeList PostOrderNodes(const Expr& expr) {
+  NodeList out;
   PointerMap<uint32_t> ids;
   InPostOrder(expr, &ids, [&](const ExprNode* n, uint32_t) { out.push_back(n); });
   return out;

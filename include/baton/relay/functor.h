@@ -84,6 +84,7 @@ class VisitCounter {
   size_t count(const Object* n) const { return counts_.Has(n) ? 1 : 0; }
   size_t size() const { return counts_.size(); }
   void clear() { counts_.Clear(); }
+  void Prefetch(const void* n) const { counts_.Prefetch(n); }
 
  private:
   PointerMap<size_t> counts_;
@@ -124,6 +125,7 @@ class ExprMemo {
   size_t size() const { return map_.size(); }
   bool empty() const { return map_.size() == 0; }
   void clear() { map_.Clear(); }
+  void Prefetch(const void* e) const { map_.Prefetch(e); }
 
  private:
   value_type* Entry(const Expr& e) {
@@ -229,8 +231,33 @@ class BATON_DLL MixedModeMutator : public ExprMutator {
 
 /// Calls f on each node, inputs first, once a node.
 BATON_DLL void PostOrderVisit(const Expr& expr, const TypedPackedFunc<void(Expr)>& f);
+/// Nodes in an order to go through, which brings each into the cache before its turn: those of large programs are far
+/// apart in memory.
+class NodeList : public std::vector<const ExprNode*> {
+ public:
+  class Walk {
+   public:
+    Walk(const ExprNode* const* at, const ExprNode* const* end) : at_(at), end_(end) {}
+    const ExprNode* operator*() const {
+      if (end_ - at_ > kAhead) __builtin_prefetch(at_[kAhead]);
+      return *at_;
+    }
+    Walk& operator++() {
+      ++at_;
+      return *this;
+    }
+    bool operator!=(const Walk& o) const { return at_ != o.at_; }
+
+   private:
+    static constexpr std::ptrdiff_t kAhead = 16;
+    const ExprNode *const *at_, *const *end_;
+  };
+  Walk begin() const { return {data(), data() + size()}; }
+  Walk end() const { return {data() + size(), data() + size()}; }
+};
+
 /// The same as a list; `expr` keeps the nodes alive.
-BATON_DLL std::vector<const ExprNode*> PostOrderNodes(const Expr& expr);
+BATON_DLL NodeList PostOrderNodes(const Expr& expr);
 /// The same with any callable.
 template <class F>
 void PostOrder(const Expr& expr, F f) {

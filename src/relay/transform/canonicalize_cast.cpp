@@ -58,6 +58,13 @@ class CastDivider : public MixedModeMutator {
   PointerSet seen_;
 };
 
+bool HasCast(const Function& f) {
+  for (const ExprNode* n : PostOrderNodes(f)) {
+    if (n->IsInstance<CallNode>() && static_cast<const CallNode*>(n)->op.same_as(op::cast)) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 Pass CanonicalizeCast() {
@@ -67,7 +74,7 @@ Pass CanonicalizeCast() {
           "goes between kernels and the cast is fused into each of them.",
       .opt_level = 3,
       .required = {"InferType"},
-      .run = [](Function f, IRModule, PassContext) { return CastDivider(f).Mutate(f); },
+      .run = [](Function f, IRModule, PassContext) { return HasCast(f) ? CastDivider(f).Mutate(f) : f; },
   });
 }
 

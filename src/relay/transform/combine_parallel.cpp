@@ -137,9 +137,9 @@ class Finder {
     for (const CallNode* c : at) {
       const auto* info = blocks_.Find(c);
       if (info->uses != 1) return false;
-      auto it = user_.find(c);
-      if (it == user_.end()) return false;
-      const CallNode* user = it->second;
+      const CallNode* const* it = user_.Find(c);
+      if (!it) return false;
+      const CallNode* user = *it;
       const auto* user_info = blocks_.Find(user);
       if (!user_info || user_info->block != info->block || !user->checked_type_.defined()) return false;
       level->calls.push_back(user);
@@ -216,8 +216,8 @@ class Finder {
   size_t min_;
   Blocks blocks_;
   PointerMap<int32_t> depth_;
-  std::unordered_map<const Object*, const CallNode*> user_;
-  std::unordered_map<const Object*, std::map<std::pair<uint64_t, Ints>, std::vector<size_t>>> index_;
+  PointerMap<const CallNode*> user_;
+  PointerMap<std::map<std::pair<uint64_t, Ints>, std::vector<size_t>>> index_;
   std::vector<Candidates> found_;
 };
 
@@ -318,6 +318,15 @@ class Combiner : public MixedModeMutator {
 }  // namespace
 
 Function CombineParallel(const Function& f, const ParallelRule& rule, int64_t min_branches) {
+  // What the branches of a group begin with must be there more than once; most programs have no such operator at all.
+  int64_t starts = 0;
+  for (const ExprNode* n : PostOrderNodes(f)) {
+    const auto* call = n->IsInstance<CallNode>() ? static_cast<const CallNode*>(n) : nullptr;
+    Ints key;
+    Attrs attrs;
+    if (call && call->checked_type_.defined() && rule.Match(call, &key, &attrs)) ++starts;
+  }
+  if (starts < min_branches) return f;
   Finder finder(f, rule, static_cast<size_t>(min_branches));
   if (finder.groups.empty()) return f;
   return Combiner(rule, std::move(finder.groups)).Mutate(f);

@@ -65,8 +65,10 @@ class Eliminator : public MixedModeMutator {
   bool inline_once_;
 };
 
-PointerMap<int64_t> CountUses(const Expr& root) {
+/// `*binds`: whether there are bindings at all.
+PointerMap<int64_t> CountUses(const Expr& root, bool* binds) {
   PointerMap<int64_t> uses;
+  *binds = false;
   auto use = [&](const Expr& e) {
     if (e.as<VarNode>()) ++uses[e.get()];
   };
@@ -79,6 +81,7 @@ PointerMap<int64_t> CountUses(const Expr& root) {
     } else if (const auto* g = e.as<TupleGetItemNode>()) {
       use(g->tuple);
     } else if (const auto* l = e.as<LetNode>()) {
+      *binds = true;
       use(l->value), use(l->body);
     } else if (const auto* i = e.as<IfNode>()) {
       use(i->cond), use(i->true_branch), use(i->false_branch);
@@ -140,13 +143,16 @@ Pass DeadCodeElimination(bool inline_once) {
               Function f = Downcast<Function>(func);
               // Dropping a binding may free others: each round is linear, and few are needed.
               for (int round = 0; round < 16; ++round) {
-                Function next = Eliminator(CountUses(f), inline_once).Mutate(f);
+                bool binds;
+                PointerMap<int64_t> uses = CountUses(f, &binds);
+                if (!binds) break;
+                Function next = Eliminator(std::move(uses), inline_once).Mutate(f);
                 if (next.same_as(f)) break;
                 f = next;
               }
               if (!f.same_as(func)) out.CopyOnWrite()->functions.Set(var, f);
             }
-            return mod->ContainGlobalVar("main") ? RemoveUnreached(out, {"main"}) : out;
+            return mod->ContainGlobalVar("main") && mod->functions.size() > 1 ? RemoveUnreached(out, {"main"}) : out;
           },
   });
 }

@@ -3,12 +3,55 @@
 #include <baton/relay/functor.h>
 #include <baton/relay/op.h>
 #include <baton/relay/transform.h>
-#include <baton/support/pointer_map.h>
 
+#include <algorithm>
 #include <vector>
 
 namespace baton::relay::transform {
 namespace {
+
+/// Expressions by hash, of which the latest can be forgotten.
+class Seen {
+ public:
+  size_t size() const { return entries_.size(); }
+  template <class Same>
+  const Expr* Find(uint64_t hash, Same same) const {
+    if (heads_.empty()) return nullptr;
+    for (uint32_t i = heads_[Bucket(hash)]; i; i = entries_[i - 1].next) {
+      const Entry& e = entries_[i - 1];
+      if (e.hash == hash && same(e.expr)) return &e.expr;
+    }
+    return nullptr;
+  }
+  void Add(uint64_t hash, const Expr& e) {
+    if (entries_.size() >= heads_.size()) {
+      heads_.assign(std::max<size_t>(64, 4 * heads_.size()), 0);
+      for (size_t i = 0; i < entries_.size(); ++i) Link(static_cast<uint32_t>(i));
+    }
+    entries_.push_back({e, hash, 0});
+    Link(static_cast<uint32_t>(entries_.size() - 1));
+  }
+  /// Those behind the first `count`.
+  void Forget(size_t count) {
+    for (; entries_.size() > count; entries_.pop_back()) heads_[Bucket(entries_.back().hash)] = entries_.back().next;
+  }
+
+ private:
+  struct Entry {
+    Expr expr;
+    uint64_t hash;
+    uint32_t next;  ///< place of the one before it in its bucket, from 1; 0: none
+  };
+  // As many as a power of two; the upper bits of a product are the mixed ones.
+  size_t Bucket(uint64_t hash) const { return (hash * 0x9e3779b97f4a7c15u) >> (64 - __builtin_ctzll(heads_.size())); }
+  void Link(uint32_t i) {
+    uint32_t& head = heads_[Bucket(entries_[i].hash)];
+    entries_[i].next = head;
+    head = i + 1;
+  }
+  std::vector<Entry> entries_;
+  std::vector<uint32_t> heads_;
+};
 
 /// One computation for calls of equal operator, arguments and attributes. Arguments are compared by identity: they have
 /// been merged before, so each call is looked up once.
@@ -58,22 +101,19 @@ class Eliminator : public MixedModeMutator {
   }
   // Values of one branch must not be shared with what lies outside of it: a branch or closure is a world of its own.
   Expr VisitExpr_(const FunctionNode* f) final {
-    PointerMap<int> heads;
-    std::vector<Entry> entries;
-    std::swap(heads, heads_);
-    std::swap(entries, entries_);
+    Seen outer;
+    std::swap(outer, seen_);
     Expr out = MixedModeMutator::VisitExpr_(f);
-    std::swap(heads, heads_);
-    std::swap(entries, entries_);
+    std::swap(outer, seen_);
     return out;
   }
   Expr VisitExpr_(const IfNode* op) final {
     Expr cond = VisitExpr(op->cond);
-    const size_t outside = entries_.size();
+    const size_t outside = seen_.size();
     Expr t = VisitExpr(op->true_branch);
-    Forget(outside);
+    seen_.Forget(outside);
     Expr f = VisitExpr(op->false_branch);
-    Forget(outside);
+    seen_.Forget(outside);
     if (cond.same_as(op->cond) && t.same_as(op->true_branch) && f.same_as(op->false_branch)) return GetRef<Expr>(op);
     If out(cond, t, f);
     out->span = op->span;
@@ -88,35 +128,16 @@ class Eliminator : public MixedModeMutator {
   static bool SameArg(const Expr& a, const Expr& b) {
     return a.same_as(b) || (Scalar(a) && Scalar(b) && StructuralEqual(a, b));
   }
-  /// Expressions that have been seen, chained where their hashes are equal; those of a scope are the last.
-  struct Entry {
-    Expr expr;
-    uint64_t hash;
-    int next;  ///< place of the one before, from 1; 0: none
-  };
-  static const void* Key(uint64_t hash) { return reinterpret_cast<const void*>(hash | 1); }
   template <class Same>
   Expr Merge(uint64_t h, const Expr& e, Same same) {
-    int& head = heads_.Insert(Key(h));
-    int last = head;
-    for (int i = head; i; i = entries_[static_cast<size_t>(i) - 1].next) {
-      const Expr& o = entries_[static_cast<size_t>(i) - 1].expr;
-      if (same(o)) return o;
-    }
-    entries_.push_back({e, h, last});
-    head = static_cast<int>(entries_.size());
+    const Expr* o = seen_.Find(h, same);
+    if (o) return *o;
+    seen_.Add(h, e);
     return e;
-  }
-  void Forget(size_t from) {
-    while (entries_.size() > from) {
-      heads_.Insert(Key(entries_.back().hash)) = entries_.back().next;
-      entries_.pop_back();
-    }
   }
 
   PackedFunc fskip_;
-  PointerMap<int> heads_;
-  std::vector<Entry> entries_;
+  Seen seen_;
 };
 
 }  // namespace

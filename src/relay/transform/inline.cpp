@@ -5,6 +5,7 @@
 #include <relay/call_graph.h>
 #include <relay/transform/let_inserter.h>
 
+#include <algorithm>
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
@@ -74,6 +75,8 @@ Pass Inline() {
               number[var->name_hint.view()] = funcs.size();
               funcs.push_back({var, Downcast<Function>(func)});
             }
+            const auto inlined = [](const auto& f) { return f.second->HasNonzeroAttr(attr::kInline); };
+            if (std::none_of(funcs.begin(), funcs.end(), inlined)) return mod;
             std::vector<std::vector<size_t>> calls(funcs.size());
             for (size_t i = 0; i < funcs.size(); ++i) {
               for (const ExprNode* n : PostOrderNodes(funcs[i].second)) {
