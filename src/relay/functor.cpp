@@ -70,9 +70,10 @@ void ExpandDataflow(const Expr& root, const Table& table, Done done, Leaf leaf) 
       stack.pop_back();
     } else {
       top.expanded = true;
-      if (stack.size() > 1) {
-        const Item& next = stack[stack.size() - 2];
-        if (!next.expanded && next.expr->defined()) Ahead::PartsSoon(next.expr->get());
+      if (stack.size() > 3) {
+        // The other part of the user's user: announced with its user, it has arrived.
+        const Item& later = stack[stack.size() - 4];
+        if (!later.expanded && later.expr->defined()) Ahead::PartsSoon(later.expr->get());
       }
       ahead.At(e.get(), table);
       if (const auto* call = e.as<CallNode>()) {
@@ -494,7 +495,8 @@ void InPostOrder(const Expr& expr, PointerMap<uint32_t>* ids, F list) {
     }
     id = next++;
     const size_t base = stack.size();
-    if (base > 1 && !(stack[base - 2] & kOpen)) Ahead::PartsSoon(reinterpret_cast<const ExprNode*>(stack[base - 2]));
+    // The other part of the user's user: announced with its user, it has arrived.
+    if (base > 3 && !(stack[base - 4] & kOpen)) Ahead::PartsSoon(reinterpret_cast<const ExprNode*>(stack[base - 4]));
     ahead.At(n, *ids);
     ForEachPart(n, [&](const ExprNode* part) {
       Ahead::Soon(part);
@@ -516,7 +518,7 @@ void InPostOrder(const Expr& expr, PointerMap<uint32_t>* ids, F list) {
 NodeList PostOrderNodes(const Expr& expr) {
   NodeList out;
   PointerMap<uint32_t> ids;
-  InPostOrder(expr, &ids, [&](const ExprNode* n, uint32_t) { out.push_back(n); });
+  InPostOrder(expr, &ids, [&](const ExprNode* n, uint32_t) { out.nodes_.push_back(n); });
   return out;
 }
 

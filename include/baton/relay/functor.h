@@ -5,6 +5,7 @@
 #pragma once
 
 #include <baton/relay/expr.h>
+#include <baton/support/pages.h>
 #include <baton/support/pointer_map.h>
 #include <baton/support/stack.h>
 
@@ -233,8 +234,9 @@ class BATON_DLL MixedModeMutator : public ExprMutator {
 BATON_DLL void PostOrderVisit(const Expr& expr, const TypedPackedFunc<void(Expr)>& f);
 /// Nodes in an order to go through, which brings each into the cache before its turn: those of large programs are far
 /// apart in memory.
-class NodeList : public std::vector<const ExprNode*> {
+class BATON_DLL NodeList {
  public:
+  using value_type = const ExprNode*;
   class Walk {
    public:
     Walk(const ExprNode* const* at, const ExprNode* const* end) : at_(at), end_(end) {}
@@ -252,8 +254,17 @@ class NodeList : public std::vector<const ExprNode*> {
     static constexpr std::ptrdiff_t kAhead = 16;
     const ExprNode *const *at_, *const *end_;
   };
-  Walk begin() const { return {data(), data() + size()}; }
-  Walk end() const { return {data() + size(), data() + size()}; }
+  size_t size() const { return nodes_.size(); }
+  bool empty() const { return nodes_.empty(); }
+  const ExprNode* operator[](size_t i) const { return nodes_[i]; }
+  const ExprNode* back() const { return nodes_[size() - 1]; }
+  Walk begin() const { return {nodes_.begin(), nodes_.end()}; }
+  Walk end() const { return {nodes_.end(), nodes_.end()}; }
+  operator std::vector<const ExprNode*>() const { return {nodes_.begin(), nodes_.end()}; }  // NOLINT
+
+ private:
+  friend BATON_DLL NodeList PostOrderNodes(const Expr& expr);
+  support::PageStack<const ExprNode*> nodes_;
 };
 
 /// The same as a list; `expr` keeps the nodes alive.

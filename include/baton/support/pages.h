@@ -30,8 +30,11 @@ class PageStack {
 
  public:
   PageStack() = default;
-  PageStack(const PageStack&) = delete;
-  PageStack& operator=(const PageStack&) = delete;
+  PageStack(PageStack&& other) noexcept { Swap(&other); }
+  PageStack& operator=(PageStack&& other) noexcept {
+    Swap(&other);
+    return *this;
+  }
   ~PageStack() { DeletePages(data_, room_ * sizeof(T)); }
 
   void push_back(const T& v) {
@@ -54,10 +57,17 @@ class PageStack {
   const T& operator[](size_t i) const { return data_[i]; }
   T* begin() { return data_; }
   T* end() { return data_ + size_; }
+  const T* begin() const { return data_; }
+  const T* end() const { return data_ + size_; }
   bool empty() const { return size_ == 0; }
   size_t size() const { return size_; }
 
  private:
+  void Swap(PageStack* other) noexcept {
+    std::swap(data_, other->data_);
+    std::swap(size_, other->size_);
+    std::swap(room_, other->room_);
+  }
   [[gnu::noinline]] void Grow() {
     const size_t room = room_ ? room_ * 2 : 64;
     data_ = static_cast<T*>(EnlargePages(data_, room_ * sizeof(T), room * sizeof(T)));

@@ -5,6 +5,7 @@
 #include <baton/relay/transform.h>
 #include <baton/runtime/interrupt.h>
 #include <baton/support/pointer_map.h>
+#include <relay/blocks.h>
 
 #include <unordered_set>
 #include <vector>
@@ -65,39 +66,18 @@ class Eliminator : public MixedModeMutator {
   bool inline_once_;
 };
 
-/// `*binds`: whether there are bindings at all.
+/// Of variables, what binds them apart. `*binds`: whether there are bindings at all, else nothing is counted.
 PointerMap<int64_t> CountUses(const Expr& root, bool* binds) {
   PointerMap<int64_t> uses;
   *binds = false;
-  auto use = [&](const Expr& e) {
-    if (e.as<VarNode>()) ++uses[e.get()];
-  };
-  PostOrder(root, [&](const Expr& e) {
-    if (const auto* c = e.as<CallNode>()) {
-      use(c->op);
-      for (const Expr& a : c->args) use(a);
-    } else if (const auto* t = e.as<TupleNode>()) {
-      for (const Expr& f : t->fields) use(f);
-    } else if (const auto* g = e.as<TupleGetItemNode>()) {
-      use(g->tuple);
-    } else if (const auto* l = e.as<LetNode>()) {
-      *binds = true;
-      use(l->value), use(l->body);
-    } else if (const auto* i = e.as<IfNode>()) {
-      use(i->cond), use(i->true_branch), use(i->false_branch);
-    } else if (const auto* f = e.as<FunctionNode>()) {
-      use(f->body);
-    } else if (const auto* m = e.as<MatchNode>()) {
-      use(m->data);
-      for (const Clause& c : m->clauses) use(c->rhs);
-    } else if (const auto* r = e.as<RefCreateNode>()) {
-      use(r->value);
-    } else if (const auto* r = e.as<RefReadNode>()) {
-      use(r->ref);
-    } else if (const auto* w = e.as<RefWriteNode>()) {
-      use(w->ref), use(w->value);
-    }
-  });
+  const NodeList nodes = PostOrderNodes(root);
+  for (const ExprNode* n : nodes) *binds = *binds || n->IsInstance<LetNode>();
+  if (!*binds) return uses;
+  for (const ExprNode* n : nodes) {
+    ForEachEdge(n, [&](const ExprNode* part, int, bool) {
+      if (part && part->IsInstance<VarNode>()) ++uses[part];
+    });
+  }
   return uses;
 }
 
@@ -118,9 +98,9 @@ IRModule RemoveUnreached(const IRModule& mod, const Array<String>& entries) {
     BaseFunc f = mod->Lookup(work.back());
     work.pop_back();
     if (f.as<FunctionNode>()) {
-      PostOrder(f, [&](const Expr& e) {
-        if (const auto* g = e.as<GlobalVarNode>()) reach(GetRef<GlobalVar>(g));
-      });
+      for (const ExprNode* n : PostOrderNodes(f)) {
+        if (n->IsInstance<GlobalVarNode>()) reach(GetRef<GlobalVar>(static_cast<const GlobalVarNode*>(n)));
+      }
     }
   }
   return KeepFunctions(mod, [&](const GlobalVar& var, const BaseFunc& func) {
