@@ -245,13 +245,40 @@ class History(PassInstrument):
         return json.dumps(rows, indent=1)
 
     def cost(self) -> dict[str, int]:
-        """What all steps hold together, each object counted once, beside the last module alone: `objects`, `bytes` of them, and
-        `tensor_bytes`; `last_objects`, `last_bytes`, `last_tensor_bytes`."""
-        steps, measure = self.steps, get_global_func("ir.Cost")
-        modules = [module for step in steps for module in (step.before, step.after) if module is not None]
-        out = dict(zip(("objects", "bytes", "tensor_bytes"), map(int, measure(modules)), strict=True))
-        last = map(int, measure([self.module] if steps else []))
-        return out | dict(zip(("last_objects", "last_bytes", "last_tensor_bytes"), last, strict=True))
+        """What all steps hold together, each object counted once, beside the first and the last module alone: `objects`, `bytes`
+        of them, `tensor_bytes`; `copies`, of the objects those that only say what another one says, and `copied_bytes`;
+        each with `first_` and `last_` before it. With `made_`: what steps put into modules, their own and those that they gave to
+        steps within, that had not been in those before; `made_copies` are those that are no change, since what the step was given
+        says the same."""
+        names, steps = ("objects", "bytes", "tensor_bytes", "copies", "copied_bytes"), self.steps
+        measure, up_to = get_global_func("ir.Cost"), get_global_func("ir.CostUpTo")
+        out = {}
+        for which, modules in {
+            "": [module for step in steps for module in (step.before, step.after) if module is not None],
+            "first_": [steps[0].before] if steps else [], "last_": [self.module] if steps else [],
+        }.items():  # fmt: skip
+            out |= {which + name: int(n) for name, n in zip(names, measure(modules), strict=True)}
+        made = [0] * len(names)
+        children = {step.index: [] for step in steps}
+        for step in steps:
+            if (around := int(step._record.parent)) >= 0:
+                children[around].append(step)
+        for step in steps:
+            seen = [(step.before, False)]  # modules in the order of time, and whether the step itself made them
+            for child in children[step.index]:
+                seen += [(child.before, True), (child.after, False)]
+            seen = [(module, own) for module, own in [*seen, (step.after, True)] if module is not None]
+            rows = [[int(n) for n in row] for row in up_to([module for module, _ in seen])]
+            for (_, own), before, after in zip(seen[1:], rows[:-1], rows[1:], strict=True):
+                if own:
+                    made = [m + b - a for m, a, b in zip(made, before, after, strict=True)]
+        return out | {f"made_{name}": n for name, n in zip(names, made, strict=True)}
+
+    def copies(self) -> dict[str, tuple[int, int]]:
+        """Which objects only say what another one says, over all steps: type -> (number of objects, bytes), most bytes first."""
+        modules = [module for step in self.steps for module in (step.before, step.after) if module is not None]
+        rows = get_global_func("ir.Copies")(modules)
+        return {str(type_): (int(row[0]), int(row[1])) for type_, row in rows.items()}
 
     # ---- Running again
 

@@ -4,7 +4,6 @@
 #include <baton/ir/progress.h>
 #include <baton/ir/target.h>
 #include <baton/ir/transform.h>
-#include <baton/runtime/ndarray.h>
 #include <baton/runtime/registry.h>
 
 #include <algorithm>
@@ -13,7 +12,6 @@
 #include <memory>
 #include <mutex>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include "transform_internal.h"
@@ -288,62 +286,6 @@ class HistoryNode : public Node<HistoryNode, PassInstrumentNode> {
   HistoryStepNode* Mutable(size_t i) const { return const_cast<HistoryStepNode*>(record->steps[i].shown.get()); }
 };
 
-/// Objects and bytes that modules hold, each counted once.
-class Cost {
- public:
-  void Add(const ObjectRef& root) {
-    Push(root.get());
-    while (!todo_.empty()) {
-      const Object* o = todo_.back();
-      todo_.pop_back();
-      ++objects;
-      Visit(o);
-    }
-  }
-  int64_t objects = 0, bytes = 0, data = 0;
-
- private:
-  void Push(const Object* o) {
-    if (o && seen_.insert(o).second) todo_.push_back(o);
-  }
-  void Push(const Any& v) { Push(v.object()); }
-  void Visit(const Object* o) {
-    switch (o->type_index()) {
-      case runtime::TypeIndex::kRuntimeString:
-        bytes += static_cast<int64_t>(sizeof(runtime::StringObj) + static_cast<const runtime::StringObj*>(o)->size);
-        return;
-      case runtime::TypeIndex::kRuntimeArray:
-        bytes += sizeof(runtime::ArrayObj);
-        for (const auto& v : GetRef<Array<Any>>(o)) bytes += sizeof(BatonValue), Push(v);
-        return;
-      case runtime::TypeIndex::kRuntimeMap:
-        bytes += sizeof(runtime::MapObj);
-        for (const auto& e : static_cast<const runtime::MapObj*>(o)->entries) {
-          bytes += 2 * sizeof(BatonValue) + 16;
-          Push(e.key);
-          Push(e.value);
-        }
-        return;
-      case runtime::TypeIndex::kRuntimeNDArray: {
-        auto a = GetRef<runtime::NDArray>(o);
-        bytes += 128;
-        data += static_cast<int64_t>(a.nbytes());
-        return;
-      }
-      default:
-        break;
-    }
-    const runtime::TypeInfo* info = runtime::TypeInfo::Get(o->type_index());
-    if (!info || info->identity) return;  // operators are everybody's
-    bytes += info->fields.empty() ? 32 : info->fields.back().offset + 8;
-    for (const runtime::FieldInfo& f : info->fields) {
-      if (f.kind == runtime::FieldKind::kObject) Push(f.Ref(o).get());
-    }
-  }
-  std::unordered_set<const Object*> seen_;
-  std::vector<const Object*> todo_;
-};
-
 const HistoryNode* Get(const PassInstrument& i) {
   const auto* n = i.as<HistoryNode>();
   if (!n) throw runtime::TypeError("this instrument is no History");
@@ -363,11 +305,5 @@ BATON_REGISTER_GLOBAL("instrument.History").set_body_typed([](String name, bool 
 });
 BATON_REGISTER_GLOBAL("instrument.HistorySteps").set_body_typed([](PassInstrument i) { return Get(i)->Steps(); });
 BATON_REGISTER_GLOBAL("instrument.HistoryClear").set_body_typed([](PassInstrument i) { Get(i)->Clear(); });
-/// What objects hold together: (number of objects, bytes of them, bytes of the tensors in them).
-BATON_REGISTER_GLOBAL("ir.Cost").set_body_typed([](Array<ObjectRef> roots) {
-  Cost c;
-  for (const ObjectRef& r : roots) c.Add(r);
-  return Array<int64_t>{c.objects, c.bytes, c.data};
-});
 
 }  // namespace baton::instrument

@@ -1173,8 +1173,11 @@ class Lowerer {
     Axis ao{Var(a.var->name_hint.str() + "_o"), PrimExpr(*tir::as_const_int(a.extent) / tile), false};
     Axis bo{Var(b.var->name_hint.str() + "_o"), PrimExpr(*tir::as_const_int(b.extent) / tile), false};
     Var c("c"), v("v");
+    // A transposed tile is hundreds of expressions: what they have in common is one object.
+    const PrimExpr a0 = ao.var * tile, b0 = bo.var * tile, one(1);
+    const String row("t");
     auto at = [&](const PrimExpr& e, const PrimExpr& ia, const PrimExpr& ib) {
-      return tir::Substitute(e, tir::VarMap{{a.var.get(), ao.var * tile + ia}, {b.var.get(), bo.var * tile + ib}});
+      return tir::Substitute(e, tir::VarMap{{a.var.get(), a0 + ia}, {b.var.get(), b0 + ib}});
     };
     std::vector<Buffer> tiles;
     std::vector<Stmt> fills;
@@ -1199,34 +1202,34 @@ class Lowerer {
       DataType vt = load->dtype.with_lanes(static_cast<int>(tile));
       std::vector<std::pair<Var, PrimExpr>> lets;
       auto let = [&](const PrimExpr& e) {
-        Var n("t", vt);
+        Var n(row, vt);
         lets.push_back({n, e});
         return n;
       };
       std::vector<PrimExpr> rows;
       for (int64_t r = 0; r < tile; ++r) {
-        rows.push_back(let(tir::BufferLoad(
-            load->buffer, {tir::Ramp(at(load->indices[0], PrimExpr(0), PrimExpr(r)), PrimExpr(1), tile)})));
+        rows.push_back(
+            let(tir::BufferLoad(load->buffer, {tir::Ramp(at(load->indices[0], PrimExpr(0), PrimExpr(r)), one, tile)})));
       }
       // Blocks of 1, 2, 4, ... lanes change sides between rows at that distance.
       for (int64_t s = 1; s < tile; s *= 2) {
+        Array<int64_t> low, high;
+        for (int64_t l = 0; l < tile; ++l) {
+          low.push_back(l & s ? tile + l - s : l);
+          high.push_back(l & s ? tile + l : l + s);
+        }
         for (int64_t i = 0; i < tile; ++i) {
           if (i & s) continue;
-          Array<int64_t> low, high;
-          for (int64_t l = 0; l < tile; ++l) {
-            low.push_back(l & s ? tile + l - s : l);
-            high.push_back(l & s ? tile + l : l + s);
-          }
           PrimExpr x0 = rows[static_cast<size_t>(i)], x1 = rows[static_cast<size_t>(i + s)];
-          rows[static_cast<size_t>(i)] = let(tir::Shuffle({x0, x1}, low));
-          rows[static_cast<size_t>(i + s)] = let(tir::Shuffle({x0, x1}, high));
+          const Array<PrimExpr> both = {x0, x1};
+          rows[static_cast<size_t>(i)] = let(tir::Shuffle(both, low));
+          rows[static_cast<size_t>(i + s)] = let(tir::Shuffle(both, high));
         }
       }
       Array<Stmt> st;
       for (int64_t r = 0; r < tile; ++r) {
         tir::BufferStoreNode n;
-        n.buffer = t, n.indices = {tir::Ramp(PrimExpr(r * tile), PrimExpr(1), tile)},
-        n.value = rows[static_cast<size_t>(r)];
+        n.buffer = t, n.indices = {tir::Ramp(PrimExpr(r * tile), one, tile)}, n.value = rows[static_cast<size_t>(r)];
         st.push_back(tir::BufferStore(std::move(n)));
       }
       Stmt fill = tir::SeqStmt::Flatten(st);

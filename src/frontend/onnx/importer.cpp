@@ -522,7 +522,7 @@ baton::Type Importer::TypeOfValue(const Value& v) {
   if (v.kind == Value::kTuple) {
     Array<baton::Type> fields;
     for (const Value& i : v.items) fields.push_back(TypeOfValue(i));
-    return TupleType(fields);
+    return types_.Share(TupleType(fields));
   }
   Array<PrimExpr> shape;
   for (int64_t d : v.dims) {
@@ -532,7 +532,7 @@ baton::Type Importer::TypeOfValue(const Value& v) {
       shape.push_back(tir::AnyDim());
     }
   }
-  return TensorType(shape, v.dtype);
+  return types_.Share(TensorType(shape, v.dtype));
 }
 
 namespace {
@@ -653,7 +653,7 @@ relay::Expr Importer::ExprOf(const Value& v) {
       types.push_back(fields.back()->checked_type());
     }
     relay::Tuple tuple(fields);
-    tuple->checked_type_ = TupleType(types);
+    tuple->checked_type_ = types_.Share(TupleType(types));
     tuple->span = span_;
     return tuple;
   }
@@ -706,7 +706,7 @@ Value Importer::CallOp(const Ctx* ctx, const char* name, const Values& args, con
     }
   }
   Attrs made;
-  if (def->attrs != nullptr) made = MakeAttrs(def->attrs(), attrs);
+  if (def->attrs != nullptr) made = *attrs_.insert(MakeAttrs(def->attrs(), attrs)).first;
   int num_inputs = static_cast<int>(types.size());
   IncompleteType hole(TypeKind::kType);
   types.push_back(hole);
@@ -724,9 +724,10 @@ Value Importer::CallOp(const Ctx* ctx, const char* name, const Values& args, con
     throw NodeUnsupported{std::string("the type of its Relay call `") + name + "` cannot be found"};
   }
   relay::Call call(relay::Expr(*op), exprs, made, Array<baton::Type>());
-  call->checked_type_ = reporter.result();
+  const baton::Type type = types_.Share(reporter.result());
+  call->checked_type_ = type;
   call->span = span_;
-  Value result = FromRelayType(reporter.result(), call);
+  Value result = FromRelayType(type, call);
   result.partial = PartialOf(name, args, attrs, result);
   if (result.partial != nullptr &&
       std::find(result.partial->begin(), result.partial->end(), kUnknown) == result.partial->end()) {

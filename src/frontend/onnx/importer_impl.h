@@ -3,10 +3,14 @@
 /// The state of an import; operators see it through Ctx alone, control flow a little more.
 #pragma once
 
+#include <baton/ir/structural.h>
+#include <relay/type_pool.h>
+
 #include <map>
 #include <optional>
 #include <set>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "importer.h"
 #include "op_versions.h"
@@ -90,6 +94,9 @@ class Importer {
   Env* env_ = nullptr;
   Surroundings around_;
   Span span_;
+  // Equal types and attributes of calls are one object.
+  relay::TypePool types_;
+  std::unordered_set<Attrs, StructuralHasher, StructuralEq> attrs_;
   int64_t budget_;
   int64_t calls_;
   int64_t bytes_;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <baton/ir/structural.h>
 #include <baton/relay/evaluator.h>
 #include <baton/relay/functor.h>
 #include <baton/relay/op.h>
@@ -131,7 +132,16 @@ class ConstantFolder : public MixedModeMutator {
         growth_ -= bytes;
       }
     }
-    return ConstEvaluate(call, post);
+    return WithTypeOf(pre, ConstEvaluate(call, post));
+  }
+
+  /// A constant has the very type that what it replaces had, where that was as precise.
+  static Expr WithTypeOf(const CallNode* pre, Expr folded) {
+    const auto* c = folded.as<ConstantNode>();
+    if (c && pre->checked_type_.defined() && StructuralEqual(c->checked_type_, pre->checked_type_)) {
+      c->checked_type_ = pre->checked_type_;
+    }
+    return folded;
   }
 
   /// A value that is known but too large to stand in the program: computed when something needs it.

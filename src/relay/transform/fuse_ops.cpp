@@ -7,6 +7,7 @@
 #include <baton/runtime/interrupt.h>
 #include <baton/support/pointer_map.h>
 #include <relay/transform/type_keeper.h>
+#include <relay/type_pool.h>
 
 #include <algorithm>
 #include <span>
@@ -406,8 +407,8 @@ class Fuser {
     Function f(params, *body.Find(pre), Downcast<Type>(pre->checked_type_), Array<TypeVar>(), primitive_);
     Array<Type> arg_types;
     for (const Var& p : params) arg_types.push_back(p->type_annotation);
-    f->checked_type_ =
-        FuncType(Array<TypeVar>(), arg_types, Downcast<Type>(pre->checked_type_), Array<TypeConstraint>());
+    f->checked_type_ = types_.Share(
+        FuncType(Array<TypeVar>(), arg_types, Downcast<Type>(pre->checked_type_), Array<TypeConstraint>()));
     f->span = pre->span;
     Call out(f, args, Attrs(), Array<Type>());
     out->checked_type_ = pre->checked_type_;
@@ -421,6 +422,7 @@ class Fuser {
     return names_[i];
   }
   std::vector<String> names_;
+  TypePool types_;
   DictAttrs primitive_{Map<String, Any>{{String(attr::kPrimitive), Any(1)}}};
 
   int searches_ = -1;

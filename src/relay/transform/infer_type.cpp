@@ -7,9 +7,10 @@
 //
 // Types that are there from an earlier run are not found again. A typed node is the root of a typed graph, and nodes do
 // not change, so its type stands as long as that of each variable and global in it does. Hence three ways of work:
-//   kNew      take typed nodes as they are; if a variable or a global turns out to have another type than before:
-//   kParts kParts    go through everything; a node whose parts kept their types keeps its own kAll      find every type
-//   anew; also tried before an error is reported
+// - kNew: take typed nodes as they are; if a variable or a global turns out to have another type than before:
+// - kParts: go through everything; a node whose parts kept their types keeps its own;
+// - kAll: find every type anew; also tried before an error is reported.
+// Equal types are one object, those that were there before among them.
 #include <baton/ir/diagnostic.h>
 #include <baton/ir/progress.h>
 #include <baton/ir/structural.h>
@@ -25,6 +26,7 @@
 #include <fmt/format.h>
 #include <relay/call_graph.h>
 #include <relay/children.h>
+#include <relay/type_pool.h>
 #include <relay/type_solver.h>
 #include <relay/type_text.h>
 
@@ -112,7 +114,8 @@ Type DeclaredType(const FunctionNode* f, Inferencer* holes);
 
 class Inferencer final : private TypeReporter {
  public:
-  Inferencer(const IRModule& mod, Mode mode, DiagnosticList* errors) : mod_(mod), mode_(mode), errors_(errors) {
+  Inferencer(const IRModule& mod, Mode mode, DiagnosticList* errors, TypePool* pool)
+      : mod_(mod), mode_(mode), errors_(errors), pool_(pool) {
     scratch_ = solver_.NewHole();
   }
 
@@ -162,7 +165,7 @@ class Inferencer final : private TypeReporter {
     return own ? part : whole;
   }
   bool Enter(const ExprNode* n);
-  void Done(const ExprNode* n, Type type);
+  void Done(const ExprNode* n, const Type& type);
   void Need(const Expr& part) {
     if (!part.defined()) throw CompileError("a part of an expression is missing (null)");
     if (!info_.Has(part.get())) stack_.push_back({part.get(), 0});
@@ -181,12 +184,18 @@ class Inferencer final : private TypeReporter {
       kept = kept && i && !i->changed;
     });
     if (kept) {
-      info_[n] = {Existing(n), false};
+      Trust(n);
       order_.push_back(info_.Number(n));
     }
     return kept;
   }
   static Type Existing(const ExprNode* n) { return runtime::RefCast<Type>(n->checked_type_); }
+  /// Takes a typed node as it is: what is made of it has its type where that is equal.
+  void Trust(const ExprNode* n) {
+    Type type = Existing(n);
+    pool_->Share(type);
+    info_[n] = {std::move(type), false};
+  }
 
   void DefineVar(const Var& var, const Type& type);
   Type VarType(const VarNode* var);
@@ -245,6 +254,7 @@ class Inferencer final : private TypeReporter {
   const IRModule& mod_;
   Mode mode_;
   DiagnosticList* errors_;
+  TypePool* pool_;
   TypeSolver solver_;
   InfoTable info_;
   std::vector<uint32_t> order_;  ///< places in it
@@ -272,10 +282,10 @@ void Inferencer::Walk(const Expr& root) {
   }
 }
 
-void Inferencer::Done(const ExprNode* n, Type type) {
+void Inferencer::Done(const ExprNode* n, const Type& type) {
   const uint32_t number = info_.Number(n);
   Info& i = info_.At(number).info;
-  i.type = std::move(type);
+  i.type = pool_->Share(type);
   i.changed = true;
   if (n->checked_type_.defined() &&
       (n->checked_type_.same_as(i.type) ||
@@ -297,12 +307,12 @@ bool Inferencer::Enter(const ExprNode* n) {
     return true;
   }
   if (mode_ == Mode::kNew && n->checked_type_.defined()) {
-    info_[n] = {Existing(n), false};
+    Trust(n);
     return true;
   }
   if (n->IsInstance<ConstantNode>()) {
     if (mode_ != Mode::kAll && n->checked_type_.defined()) {
-      info_[n] = {Existing(n), false};
+      Trust(n);
     } else {
       const auto* c = static_cast<const ConstantNode*>(n);
       if (!c->data.defined()) throw CompileError("a constant has no data");
@@ -1054,7 +1064,7 @@ Expr Inferencer::Write(const Expr& root, bool may_copy) {
       copies = copies || known;
     }
     if (!i.changed) continue;
-    i.type = solver_.Resolve(i.type);
+    i.type = pool_->Share(solver_.Resolve(i.type));
     if (!n->checked_type_.defined()) continue;
     if (StructuralEqual(n->checked_type_, i.type))
       i.changed = false, i.type = Existing(n);
@@ -1107,7 +1117,7 @@ struct Func {
 };
 
 /// One attempt over all functions; fills `result` with the typed ones.
-void InferAll(const IRModule& mod, const std::vector<Func>& funcs, Mode mode, DiagnosticList* errors,
+void InferAll(const IRModule& mod, const std::vector<Func>& funcs, Mode mode, DiagnosticList* errors, TypePool* pool,
               std::vector<Function>* result) {
   GlobalTypes globals(mod);
   std::vector<size_t> todo;
@@ -1150,7 +1160,7 @@ void InferAll(const IRModule& mod, const std::vector<Func>& funcs, Mode mode, Di
     for (size_t i : todo) groups.push_back({i});
   }
   for (const auto& group : groups) {
-    Inferencer infer(mod, mode, errors);
+    Inferencer infer(mod, mode, errors, pool);
     infer.globals = &globals;
     const size_t before = errors->size();
     for (size_t i : group) {
@@ -1202,12 +1212,13 @@ IRModule InferModuleTypes(const IRModule& mod) {
     ++entry;
   }
   DiagnosticList errors;
+  TypePool pool;
   std::vector<Function> result;
   for (Mode mode : {Mode::kNew, Mode::kParts, Mode::kAll}) {
     errors.Clear();
     result.assign(funcs.size(), Function());
     try {
-      InferAll(mod, funcs, mode, &errors, &result);
+      InferAll(mod, funcs, mode, &errors, &pool, &result);
     } catch (const Again&) {
       ICHECK(mode != Mode::kAll) << "inference starts over without an end";
       continue;
@@ -1234,9 +1245,10 @@ Type InferTypeOf(const Expr& expr) { return InferTypeOf(expr, IRModule()); }
 Type InferTypeOf(const Expr& expr, const IRModule& mod) {
   if (!expr.defined()) throw CompileError("a null expression has no type");
   DiagnosticList errors;
+  TypePool pool;
   for (Mode mode : {Mode::kNew, Mode::kAll}) {
     errors.Clear();
-    Inferencer infer(mod, mode, &errors);
+    Inferencer infer(mod, mode, &errors, &pool);
     try {
       infer.Walk(expr);
     } catch (const Again&) {

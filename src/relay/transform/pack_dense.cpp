@@ -85,8 +85,11 @@ class Packer : public MixedModeMutator {
       packed->span = w->span;
       kept_.push_back(GetRef<Constant>(w));
     }
-    Expr e =
-        MakeCall<DenseAttrs>(op::dense_pack, {call->args[0], packed}, [&](DenseAttrs* a) { a->units = PrimExpr(n); });
+    Attrs& attrs = attrs_[n];
+    Expr e = attrs.defined() ? MakeCall(op::dense_pack, {call->args[0], packed}, attrs)
+                             : MakeCall<DenseAttrs>(op::dense_pack, {call->args[0], packed},
+                                                    [&](DenseAttrs* a) { a->units = PrimExpr(n); });
+    attrs = e.as<CallNode>()->attrs;
     e->span = pre->span;
     return e;
   }
@@ -126,7 +129,8 @@ class Packer : public MixedModeMutator {
   kernel::Machine machine_;
   PointerMap<int> uses_;
   std::map<std::pair<const Object*, int64_t>, Constant> packed_;
-  std::vector<Constant> kept_;  // their addresses are keys
+  std::map<int64_t, Attrs> attrs_;  // by the number of units
+  std::vector<Constant> kept_;      // their addresses are keys
 };
 
 }  // namespace
