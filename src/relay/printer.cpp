@@ -16,6 +16,7 @@
 #include <relay/literal.h>
 #include <relay/type_text.h>
 
+#include <algorithm>
 #include <deque>
 #include <memory>
 #include <unordered_map>
@@ -104,6 +105,10 @@ class Printer final : private TypePrinter {
   std::string NameOf(const TypeVarNode* var) override;
   std::string DimName(const Object* var, const std::string& hint) override;
   void Other(const ObjectRef& obj) override { Meta(obj); }
+  bool Apart(const Type& type) override { return options_.objects && Height(type) > kHeight; }
+  /// Levels of parts in a type; -1 if it has variables, whose names are those of the text.
+  int32_t Height(const Type& type);
+  static constexpr int32_t kHeight = 8;
 
   std::string text_;
   TextOptions options_;
@@ -115,6 +120,7 @@ class Printer final : private TypePrinter {
   PointerMap<std::string_view> names_;
   std::deque<std::string> name_store_;
   std::unordered_map<std::string, uint32_t> taken_, taken_types_;
+  PointerMap<int32_t> heights_;  ///< of types that have parts
   PointerMap<int64_t> meta_index_;
   std::vector<std::pair<std::string, Array<Any>>> meta_;
 };
@@ -154,6 +160,54 @@ std::string Printer::DimName(const Object* var, const std::string& hint) {
   std::string_view& name = names_.Insert(var, &fresh);
   if (fresh) name = Unique(&taken_types_, IsName(hint) ? hint : "n");
   return std::string(name);
+}
+
+int32_t Printer::Height(const Type& root) {
+  auto known = [this](const Type& t) -> const int32_t* {
+    static constexpr int32_t kFlat = 0, kOpen = -1;
+    if (const auto* tensor = t.as<TensorTypeNode>()) {
+      for (const PrimExpr& d : tensor->shape) {
+        if (!d.as<IntImmNode>()) return &kOpen;
+      }
+      return &kFlat;
+    }
+    const bool has_parts = t.as<TupleTypeNode>() || t.as<FuncTypeNode>() || t.as<RelayRefTypeNode>();
+    return has_parts ? heights_.Find(t.get()) : &kOpen;
+  };
+  // Parts first; each type once, of however many it is a part.
+  std::vector<Type> work{root};
+  while (!work.empty()) {
+    const Type t = work.back();
+    if (known(t)) {
+      work.pop_back();
+      continue;
+    }
+    int32_t height = 0;
+    bool ready = true;
+    auto part = [&](const Type& p) {
+      if (!p.defined()) {
+        height = -1;
+      } else if (const int32_t* h = known(p)) {
+        height = *h < 0 || height < 0 ? -1 : std::max(height, *h + 1);
+      } else {
+        ready = false;
+        work.push_back(p);
+      }
+    };
+    if (const auto* tuple = t.as<TupleTypeNode>()) {
+      for (const Type& f : tuple->fields) part(f);
+    } else if (const auto* f = t.as<FuncTypeNode>()) {
+      if (!f->type_params.empty() || !f->type_constraints.empty()) height = -1;
+      for (const Type& a : f->arg_types) part(a);
+      part(f->ret_type);
+    } else {
+      part(t.as<RelayRefTypeNode>()->value);
+    }
+    if (!ready) continue;
+    heights_[t.get()] = height;
+    work.pop_back();
+  }
+  return *known(root);
 }
 
 void Printer::Meta(const ObjectRef& obj) {

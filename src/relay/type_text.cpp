@@ -48,6 +48,8 @@ void TypePrinter::Print(const Type& type) {
       *out_ += "), ";
       *out_ += DataType2String(t->dtype);
       *out_ += ']';
+    } else if (Apart(type)) {
+      Other(type);
     } else if (const auto* t = type.as<TupleTypeNode>()) {
       List(t->fields, "(", t->fields.size() == 1 ? ",)" : ")");
     } else if (const auto* t = type.as<FuncTypeNode>(); t && t->type_constraints.empty()) {

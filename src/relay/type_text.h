@@ -21,6 +21,8 @@ class TypePrinter {
   /// Of a dimension variable.
   virtual std::string DimName(const Object*, const std::string& hint) { return hint; }
   virtual void Other(const ObjectRef& obj);
+  /// Whether a type that has parts is left to Other.
+  virtual bool Apart(const Type&) { return false; }
   std::string* out_;
 
  private:

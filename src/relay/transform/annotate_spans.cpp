@@ -20,7 +20,8 @@ Pass AnnotateSpans() {
             });
             const bool mixed = !own.same_as(mod);
             // What has no text of its own, constants above all, is handed on as it is: to print and read the weights
-            // of a model would take seconds.
+            // of a model would take seconds. So are deep types: those of nested functions would be a text of the square
+            // of the depth.
             Map<String, Any> objects;
             const std::string text = PrintText(own, {.objects = &objects});
             return ParseModule(text, "GeneratedSource", mixed ? others : IRModule(), objects);

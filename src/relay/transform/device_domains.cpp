@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <baton/runtime/interrupt.h>
-#include <baton/support/stack.h>
 #include <relay/transform/device_domains.h>
 
 #include <utility>
@@ -10,15 +9,35 @@ namespace baton::relay {
 DeviceDomains::Id DeviceDomains::OfType(const Type& type) {
   const auto* f = type.as<FuncTypeNode>();
   if (!f) return Leaf();
-  return support::WithStack([&] {
-    std::vector<Id> parts;
-    for (const Type& t : f->arg_types) parts.push_back(OfType(t));
-    parts.push_back(OfType(f->ret_type));
-    return Function(std::move(parts));
-  });
+  keep_.push_back(type);
+  functions_.push_back({f});
+  return -static_cast<Id>(functions_.size());
 }
 
-void DeviceDomains::Leaves(Id id, std::vector<Id>* out) const {
+DeviceDomains::Id DeviceDomains::FindFunction(Id id) {
+  auto same = [this](Id i) -> Id& { return functions_[-i - 1].same; };
+  Id root = id;
+  while (same(root)) root = same(root);
+  while (id != root) {
+    Id next = same(id);
+    same(id) = root;
+    id = next;
+  }
+  return root;
+}
+
+const std::vector<DeviceDomains::Id>& DeviceDomains::PartsOf(Id function) {
+  Func& f = functions_[-FindFunction(function) - 1];
+  if (f.parts.empty()) {
+    std::vector<Id> parts;
+    for (const Type& t : f.type->arg_types) parts.push_back(OfType(t));
+    parts.push_back(OfType(f.type->ret_type));
+    f.parts = std::move(parts);
+  }
+  return f.parts;
+}
+
+void DeviceDomains::Leaves(Id id, std::vector<Id>* out) {
   std::vector<Id> work{id};
   while (!work.empty()) {
     Id i = work.back();
@@ -53,11 +72,13 @@ void DeviceDomains::Unify(Id a, Id b, const ExprNode* by, const char* rule) {
   while (!work.empty()) {
     auto [x, y] = work.back();
     work.pop_back();
+    if (IsFunction(x)) x = FindFunction(x);
+    if (IsFunction(y)) y = FindFunction(y);
     if (x == y) continue;
     if (!IsFunction(x) && !IsFunction(y)) {
       Merge(x, y, by, rule);
-    } else if (IsFunction(x) && IsFunction(y) && PartsOf(x).size() == PartsOf(y).size()) {
-      for (size_t i = PartsOf(x).size(); i-- > 0;) work.push_back({PartsOf(x)[i], PartsOf(y)[i]});
+    } else if (IsFunction(x) && IsFunction(y) && ArityOf(x) == ArityOf(y)) {
+      Share(x, y, &work);
     } else {
       // A function in a tuple, a reference or data: all of it lives where that does.
       leaves.clear();
@@ -65,6 +86,22 @@ void DeviceDomains::Unify(Id a, Id b, const ExprNode* by, const char* rule) {
       Leaves(y, &leaves);
       for (size_t i = 1; i < leaves.size(); ++i) Merge(leaves[0], leaves[i], by, rule);
     }
+  }
+}
+
+void DeviceDomains::Share(Id x, Id y, std::vector<std::pair<Id, Id>>* work) {
+  Func &f = functions_[-x - 1], &g = functions_[-y - 1];
+  // Of two types each keeps its own parts: a parameter of a type may stand for a function.
+  const bool one = f.type == g.type;
+  if (!one || (!f.parts.empty() && !g.parts.empty())) {
+    const std::vector<Id>&p = PartsOf(x), &q = PartsOf(y);
+    for (size_t i = p.size(); i-- > 0;) work->push_back({p[i], q[i]});
+  }
+  if (!one) return;
+  if (f.parts.empty() && !g.parts.empty()) {
+    f.same = y;
+  } else {
+    g.same = x;
   }
 }
 
@@ -95,6 +132,7 @@ bool DeviceDomains::Try(Id a, Id b, const ExprNode* by, const char* rule) {
 }
 
 void DeviceDomains::Default(int64_t device) {
+  default_ = device;
   for (size_t i = 0; i < parent_.size(); ++i) {
     if (parent_[i] == static_cast<Id>(i) && device_[i] == kUnknown) device_[i] = device;
   }

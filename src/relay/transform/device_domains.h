@@ -2,11 +2,15 @@
 // Where values live, as equations between unknowns: a value of a first-order type has one device, a function has a
 // device for each parameter and for its result. Equations are solved as they come (union-find); each is kept with its
 // reason, so that the annotation behind a placement, or the two behind a contradiction, can be named.
+//
+// A function's unknowns are made when somebody asks for them: types of nested functions are as deep as the program, and
+// a node of each depth has one. Functions of one type that must agree share them from then on.
 #pragma once
 
 #include <baton/relay/expr.h>
 
 #include <cstdint>
+#include <deque>
 #include <vector>
 
 namespace baton::relay {
@@ -40,30 +44,28 @@ class DeviceDomains {
 
   Id Leaf() {
     parent_.push_back(static_cast<Id>(parent_.size()));
-    device_.push_back(kUnknown);
+    device_.push_back(default_);
     return parent_.back();
   }
   Id OfType(const Type& type);
-  Id Function(std::vector<Id> params_and_result) {
-    functions_.push_back(std::move(params_and_result));
-    return -static_cast<Id>(functions_.size());
-  }
   static bool IsFunction(Id id) { return id < 0; }
+  /// The function that stands for all that share their unknowns with this one.
+  Id FindFunction(Id function);
   /// Parameters, then the result.
-  const std::vector<Id>& PartsOf(Id function) const { return functions_[-function - 1]; }
+  const std::vector<Id>& PartsOf(Id function);
   Id Find(Id leaf) {
     while (parent_[leaf] != leaf) leaf = parent_[leaf] = parent_[parent_[leaf]];
     return leaf;
   }
   int64_t DeviceOf(Id leaf) { return device_[Find(leaf)]; }
-  void Leaves(Id id, std::vector<Id>* out) const;
+  void Leaves(Id id, std::vector<Id>* out);
 
   /// Equations; a contradiction is noted and left out.
   void Unify(Id a, Id b, const ExprNode* by, const char* rule);
   void Set(Id id, int64_t device, const ExprNode* by, const char* what);
   /// The same if nothing contradicts it; else false and no equation, for two leaves.
   bool Try(Id a, Id b, const ExprNode* by, const char* rule);
-  /// What nothing decides.
+  /// What nothing decides, unknowns that are made later too.
   void Default(int64_t device);
 
   const std::vector<Conflict>& conflicts() const { return conflicts_; }
@@ -74,6 +76,9 @@ class DeviceDomains {
 
  private:
   void Merge(Id a, Id b, const ExprNode* by, const char* rule);
+  size_t ArityOf(Id function) const { return functions_[-function - 1].type->arg_types.size(); }
+  /// Makes two functions of one arity share their unknowns, or notes which of their parts must agree.
+  void Share(Id x, Id y, std::vector<std::pair<Id, Id>>* work);
   /// The source nearest to a leaf.
   Source Nearest(Id leaf) const;
   struct Adjacency {
@@ -83,7 +88,14 @@ class DeviceDomains {
 
   std::vector<Id> parent_;
   std::vector<int64_t> device_;
-  std::vector<std::vector<Id>> functions_;
+  int64_t default_ = kUnknown;
+  struct Func {
+    const FuncTypeNode* type;
+    Id same = 0;            ///< the function that it shares its unknowns with; 0: itself
+    std::vector<Id> parts;  ///< empty until they are asked for: a function has a result
+  };
+  std::deque<Func> functions_;  ///< places that stay
+  std::vector<Type> keep_;
   std::vector<Source> sources_;
   std::vector<Edge> edges_;
   std::vector<Conflict> conflicts_;

@@ -25,6 +25,7 @@
 #include <relay/transform/plan_devices.h>
 #include <relay/transform/type_keeper.h>
 
+#include <algorithm>
 #include <limits>
 #include <map>
 #include <set>
@@ -252,6 +253,7 @@ class BodyPlan {
   Expr Fixed(const Expr& e, int64_t device);
   int64_t Device(Id id) { return DeviceDomains::IsFunction(id) ? -1 : d_.DeviceOf(id); }
   Any DevicesOf(Id id);
+  int64_t NumberOf(const Any& devices);
   void Say(const std::string& function);
 
   ModulePlan* mod_;
@@ -264,8 +266,12 @@ class BodyPlan {
   std::vector<std::vector<const ExprNode*>> orders_;
   std::vector<Soft> soft_;
   PointerMap<Expr> made_;
-  PointerMap<std::vector<Copy>> copies_;  // by what is copied
-  PointerMap<Copy> copy_of_;              // by the copy
+  PointerMap<std::vector<Copy>> copies_;      // by what is copied
+  PointerMap<Copy> copy_of_;                  // by the copy
+  std::unordered_map<Id, Array<Any>> lists_;  // devices of functions
+  std::unordered_map<const Object*, int64_t> list_numbers_;
+  std::map<std::vector<int64_t>, int64_t> numbers_;
+  std::set<std::pair<Id, const Object*>> set_lists_;  // that functions have
   std::vector<PlacementReport::Copy> told_;
   std::vector<Expr> keep_;
 };
@@ -426,24 +432,32 @@ void BodyPlan::FunctionOf(const FunctionNode* fn) {
     return;
   }
   // What an earlier run has written down.
-  auto set = [&](Id id, const Any& devices, auto&& self) -> void {
-    if (!DeviceDomains::IsFunction(id)) {
-      if (devices.type_code() == kBatonInt && Known(devices.As<int64_t>(), "an attribute of the function", fn))
-        d_.Set(id, devices.As<int64_t>(), fn, "attribute of the function");
-    } else if (devices.object() && devices.object()->IsInstance<runtime::ArrayObj>()) {
-      Array<Any> list = devices.As<Array<Any>>();
-      const std::vector<Id> ids = d_.PartsOf(id);
-      for (size_t i = 0; i < list.size() && i < ids.size(); ++i) self(ids[i], list[static_cast<int64_t>(i)], self);
+  auto set = [&](Id of, const Any& said) {
+    std::vector<std::pair<Id, Any>> work{{of, said}};
+    while (!work.empty()) {
+      auto [id, devices] = work.back();
+      work.pop_back();
+      if (!DeviceDomains::IsFunction(id)) {
+        if (devices.type_code() == kBatonInt && Known(devices.As<int64_t>(), "an attribute of the function", fn))
+          d_.Set(id, devices.As<int64_t>(), fn, "attribute of the function");
+      } else if (devices.object() && devices.object()->IsInstance<runtime::ArrayObj>() &&
+                 set_lists_.insert({d_.FindFunction(id), devices.object()}).second) {
+        Array<Any> list = devices.As<Array<Any>>();
+        const std::vector<Id>& ids = d_.PartsOf(id);
+        for (size_t i = std::min(list.size(), ids.size()); i-- > 0;) work.push_back({ids[i], list[i]});
+      }
     }
   };
   if (!fn->attrs.defined()) return;
   for (const auto& e : fn->attrs->dict) {
     if (e.first == kParamDevices) {
       Array<Any> list = e.second.template As<Array<Any>>();
-      for (size_t i = 0; i < list.size() && i + 1 < parts.size(); ++i)
-        set(parts[i], list[static_cast<int64_t>(i)], set);
+      for (size_t i = 0; i < list.size() && i + 1 < parts.size(); ++i) set(parts[i], list[static_cast<int64_t>(i)]);
     } else if (e.first == kResultDevice) {
-      set(parts.back(), e.second, set);
+      // A function that it gives is known by now, with what it gives itself.
+      if (DeviceDomains::IsFunction(parts.back()) && HasDomain(fn->body.get()))
+        d_.Unify(Dom(fn->body.get()), parts.back(), fn, "result of a function");
+      set(parts.back(), e.second);
     }
   }
 }
@@ -582,9 +596,71 @@ bool BodyPlan::OfOperator(const ExprNode* by) {
 
 Any BodyPlan::DevicesOf(Id id) {
   if (!DeviceDomains::IsFunction(id)) return Any(d_.DeviceOf(id));
-  Array<Any> list;
-  for (Id part : std::vector<Id>(d_.PartsOf(id))) list.push_back(DevicesOf(part));
-  return Any(list);
+  // Those of a function are one object for all that it is a part of.
+  std::vector<Id> work{d_.FindFunction(id)};
+  while (!work.empty()) {
+    const Id f = work.back();
+    bool ready = !lists_.count(f);
+    if (ready) {
+      for (Id part : d_.PartsOf(f)) {
+        if (!DeviceDomains::IsFunction(part) || lists_.count(d_.FindFunction(part))) continue;
+        work.push_back(d_.FindFunction(part));
+        ready = false;
+      }
+      if (!ready) continue;
+      Array<Any> list;
+      for (Id part : d_.PartsOf(f)) {
+        list.push_back(DeviceDomains::IsFunction(part) ? Any(lists_.at(d_.FindFunction(part)))
+                                                       : Any(d_.DeviceOf(part)));
+      }
+      lists_.emplace(f, list);
+    }
+    work.pop_back();
+  }
+  return Any(lists_.at(d_.FindFunction(id)));
+}
+
+/// A number for devices, or a list of them: equal ones have one number. Lists of an earlier run are parts of one
+/// another, too, so each is looked at once. The outermost may be gone after this, so nothing is noted of it.
+int64_t BodyPlan::NumberOf(const Any& devices) {
+  using Words = std::vector<int64_t>;
+  auto list_of = [](const Any& v) {
+    const Object* o = v.object();
+    return o && o->IsInstance<runtime::ArrayObj>() ? static_cast<const runtime::ArrayObj*>(o) : nullptr;
+  };
+  auto number = [this](const Words& said) {
+    return numbers_.try_emplace(said, static_cast<int64_t>(numbers_.size())).first->second;
+  };
+  auto of = [&](const Any& v) {
+    const auto* list = list_of(v);
+    if (list) return list_numbers_.at(list);
+    return number({0, v.type_code(), v.object() ? reinterpret_cast<intptr_t>(v.object()) : v.raw().v_int64});
+  };
+  auto of_list = [&](const runtime::ArrayObj* list) {
+    Words said{1};
+    for (const Any& v : list->items) said.push_back(of(v));
+    return number(said);
+  };
+  const runtime::ArrayObj* outermost = list_of(devices);
+  if (!outermost) return of(devices);
+  std::vector<const runtime::ArrayObj*> work;
+  for (const Any& v : outermost->items) {
+    if (const auto* part = list_of(v)) work.push_back(part);
+  }
+  while (!work.empty()) {
+    const runtime::ArrayObj* list = work.back();
+    bool ready = !list_numbers_.count(list);
+    if (ready) {
+      for (const Any& v : list->items) {
+        const auto* part = list_of(v);
+        if (part && !list_numbers_.count(part)) work.push_back(part), ready = false;
+      }
+      if (!ready) continue;
+      list_numbers_[list] = of_list(list);
+    }
+    work.pop_back();
+  }
+  return of_list(outermost);
 }
 
 Expr BodyPlan::Rebuild(const ExprNode* n) {
@@ -643,7 +719,7 @@ Expr BodyPlan::Rebuild(const ExprNode* n) {
     auto put = [&](const char* key, const Any& value) {
       if (out->attrs.defined()) {
         for (const auto& e : out->attrs->dict) {
-          if (e.first == key && StructuralEqual(Array<Any>{e.second}, Array<Any>{value})) return;
+          if (e.first == key && NumberOf(e.second) == NumberOf(value)) return;
         }
       }
       out = WithAttr(out, key, value);

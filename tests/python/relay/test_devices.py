@@ -460,3 +460,38 @@ def test_deep_programs():
     mod = relay.transform.InferType()(tvm.IRModule.from_expr(relay.Function([x], e)))
     planned = relay.transform.PlanDevices()(mod)
     assert relay.transform.PlanDevices("cuda")(planned).same_as(planned)
+
+
+def test_deep_function_types():
+    """Of functions that return functions each has devices as deep as what is in it; those of parts are said once."""
+    x = relay.var("x", shape=(4,))
+    e, depth = relay.on_device(relay.exp(x), 2), 20_000
+    for i in range(depth):
+        e = relay.Function([relay.var("y", shape=(2,))] if i % 2 else [], e)
+    mod = relay.transform.InferType()(tvm.IRModule.from_expr(relay.Function([x], e)))
+    planned = relay.transform.PlanDevices("cpu")(mod)
+    function, devices = planned["main"], planned["main"].attrs["result_device_type"]
+    for i in range(depth - 1, -1, -1):
+        function = function.body
+        result = function.attrs["result_device_type"]
+        assert len(devices) == len(function.attrs["param_device_types"]) + 1 == i % 2 + 1
+        assert devices[-1].same_as(result) if i else devices[-1] == result == 1
+        devices = devices[-1]
+    assert relay.transform.PlanDevices("cuda")(planned).same_as(planned)
+
+
+def test_functions_of_one_type_are_placed_apart():
+    """Their types are one object; what they are unified with is not."""
+    planned = _plan(_main(f"""let %f = fn (%a: {_T}) {{ on_device(exp(%a), device_type=2, is_fixed=True) }};
+        let %g = fn (%a: {_T}) {{ on_device(tanh(%a), device_type=1, is_fixed=True) }};
+        add(%f(%x), %g(%y))"""))  # fmt: skip
+    f, g = planned["main"].body.value, planned["main"].body.body.value
+    assert f.checked_type.same_as(g.checked_type)
+    assert [f.attrs["result_device_type"], g.attrs["result_device_type"]] == [2, 1] and len(_copies(planned)) >= 1
+    # One that stands for either is where both are.
+    planned = relay.transform.PlanDevices("cpu")(_typed(_main(f"""let %f = fn (%a: {_T}) {{ on_device(exp(%a), device_type=2, is_fixed=True) }};
+        let %g = fn (%a: {_T}) {{ tanh(%a) }};
+        let %h = if (%c) {{ %f }} else {{ %g }};
+        %h(%x)""", f"%c: bool, {_XYZ}")))  # fmt: skip
+    f, g = planned["main"].body.value, planned["main"].body.body.value
+    assert f.attrs["result_device_type"] == g.attrs["result_device_type"] == 2

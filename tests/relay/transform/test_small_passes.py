@@ -40,6 +40,29 @@ def test_annotating_spans_hands_constants_on():
     assert outer.args[1].same_as(weights) and outer.args[0].args[1].same_as(weights) and outer.span.line >= 2
 
 
+def test_annotating_spans_hands_deep_types_on():
+    """Text says the type of each function: of nested ones that would be the square of their number."""
+    x, y = relay.var("x", shape=(1,)), relay.var("y", shape=(relay.Any(), 2))
+    deep, pair, type_ = x, x, x.type_annotation
+    for i in range(300):
+        v = relay.var(f"v{i}", shape=(i + 1,))
+        deep, pair, type_ = relay.Function([v], deep), relay.Tuple([pair, x]), relay.FuncType([v.type_annotation], type_)
+    f = relay.var("f", relay.FuncType([type_], x.type_annotation))
+    open_shape = y
+    for _ in range(20):  # has no type that could be handed on: `?` is equal to itself alone
+        open_shape = relay.Function([], open_shape)
+    body = relay.Tuple([deep, relay.Call(f, [deep]), relay.Function([], pair), open_shape])
+    mod = transform.InferType()(tvm.IRModule.from_expr(relay.Function([x, y, f], body)))
+    out = transform.AnnotateSpans()(mod)
+    tvm.ir.assert_structural_equal(out, mod)
+    tvm.ir.assert_structural_equal(transform.InferType()(out), mod)
+    inner = out["main"].body.fields[0]
+    for _ in range(5):
+        inner = inner.body
+    assert inner.ret_type.same_as(mod["main"].body.fields[0].body.body.body.body.body.ret_type) and inner.span.line > 5
+    assert out["main"].body.span.source_name.text == "" or len(str(out["main"].body.span.source_name.text)) < 100_000
+
+
 def convolutions():
     x = relay.var("x", shape=(1, 4, 8, 8))
     w = relay.var("w", shape=(4, 4, 1, 1))
