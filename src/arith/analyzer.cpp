@@ -4,6 +4,7 @@
 #include <baton/tir/op.h>
 
 #include <numeric>
+#include <utility>
 
 namespace baton::arith {
 namespace {
@@ -709,12 +710,7 @@ class StmtSimplifier : public tir::StmtMutator {
     PrimExpr min = OnExpr(op->min), extent = OnExpr(op->extent);
     if (const int64_t* n = tir::as_const_int(extent); n && *n <= 0) return tir::SeqStmt::Flatten({});
     if (tir::is_const_int(extent, 1)) {
-      if (const int64_t* m = tir::as_const_int(min)) {
-        a_->Bind(op->loop_var, *m, 1);
-        tir::Stmt body = tir::Substitute(op->body, tir::VarMap{{op->loop_var.get(), min}});
-        return VisitStmt(body);
-      }
-      return VisitStmt(tir::Substitute(op->body, tir::VarMap{{op->loop_var.get(), min}}));
+      return WithKnown(op->loop_var, min, op->body);
     }
     size_t mark = a_->Assume(tir::EQ(PrimExpr(0), PrimExpr(0)));
     a_->Bind(op->loop_var, min, extent);
@@ -759,7 +755,7 @@ class StmtSimplifier : public tir::StmtMutator {
   tir::Stmt VisitStmt_(const tir::LetStmtNode* op) final {
     PrimExpr v = OnExpr(op->value);
     if (tir::as_const_int(v) || v.as<tir::VarNode>() || v.as<FloatImmNode>()) {
-      return VisitStmt(tir::Substitute(op->body, tir::VarMap{{op->var.get(), v}}));
+      return WithKnown(op->var, v, op->body);
     }
     if (IsIndex(v)) {
       ConstIntBound b = a_->Bound(v);
@@ -781,6 +777,10 @@ class StmtSimplifier : public tir::StmtMutator {
     return tir::Evaluate(std::move(n));
   }
   tir::Stmt VisitStmt_(const tir::AllocateNode* op) final {
+    for (const PrimExpr& n : op->buffer->shape) {
+      // A buffer of another shape is another buffer, wherever it is used.
+      if (!Known(n).same_as(n)) return VisitStmt(tir::Substitute(GetRef<tir::Stmt>(op), known_));
+    }
     tir::Stmt s = tir::StmtMutator::VisitStmt_(op);
     return IsEmpty(s.as<tir::AllocateNode>()->body) ? s.as<tir::AllocateNode>()->body : s;
   }
@@ -799,14 +799,28 @@ class StmtSimplifier : public tir::StmtMutator {
   }
 
  protected:
-  PrimExpr OnExpr(const PrimExpr& e) final { return a_->Simplify(e); }
+  PrimExpr OnExpr(const PrimExpr& e) final { return a_->Simplify(Known(e)); }
 
  private:
+  tir::Stmt WithKnown(const tir::Var& var, const PrimExpr& value, const tir::Stmt& body) {
+    PrimExpr outer = std::exchange(known_[var.get()], value);
+    tir::Stmt out = VisitStmt(body);
+    if (outer.defined()) {
+      known_[var.get()] = outer;
+    } else {
+      known_.erase(var.get());
+    }
+    return out;
+  }
+  PrimExpr Known(const PrimExpr& e) const { return known_.empty() ? e : tir::Substitute(e, known_); }
   static bool IsEmpty(const tir::Stmt& s) {
     const auto* q = s.as<tir::SeqStmtNode>();
     return q && q->seq.empty();
   }
   Analyzer* a_;
+  /// Variables of loops that run once and names of what is known: what they stand for. Put in where expressions are
+  /// looked at, since a walk through the body for each would take the square of the depth.
+  tir::VarMap known_;
 };
 }  // namespace
 

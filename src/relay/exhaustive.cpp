@@ -1,142 +1,179 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether the clauses of a match cover all values. A candidate is a pattern of values not covered yet; a clause that
-// neither covers nor excludes all of it splits it by the constructors at the first place where the clause looks deeper.
+// Whether the clauses of a match cover all values. A candidate is a pattern of values not covered yet, with the clauses
+// that may cover some of them; the first of these either covers it all, or splits it by the constructors at the first
+// place where it looks deeper. Each part goes on with the clauses that fit it: one that names another constructor there
+// is never looked at again, so many cases cost their number, wherever in the pattern they are told apart.
 #include <baton/ir/diagnostic.h>
 #include <baton/relay/analysis.h>
+#include <baton/runtime/interrupt.h>
 #include <baton/runtime/registry.h>
-#include <baton/support/stack.h>
 
+#include <algorithm>
+#include <iterator>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace baton::relay {
 namespace {
 
 constexpr size_t kMostCandidates = 100'000;
-enum class Fit { kCovers, kExcludes, kPartly };
 
-bool IsAny(const Pattern& p) { return p.as<PatternWildcardNode>() || p.as<PatternVarNode>(); }
-Pattern Anything() { return PatternWildcard(PatternWildcardNode()); }
+bool IsAny(const PatternNode* p) { return p->IsInstance<PatternWildcardNode>() || p->IsInstance<PatternVarNode>(); }
+bool IsAny(const Pattern& p) { return IsAny(p.get()); }
+const Array<Pattern>& PartsOf(const PatternNode* p) {
+  if (p->IsInstance<PatternConstructorNode>()) return static_cast<const PatternConstructorNode*>(p)->patterns;
+  return static_cast<const PatternTupleNode*>(p)->patterns;
+}
 
 class Cases {
  public:
-  explicit Cases(const IRModule& mod) : mod_(mod) {}
+  explicit Cases(const IRModule& mod) : mod_(mod), any_(PatternWildcard(PatternWildcardNode())) {}
 
   Array<Pattern> Unmatched(const Match& match) {
-    Sort(match);
+    bool covers_rest = false;
+    Candidate all{any_, {}};
+    for (const Clause& c : match->clauses) {
+      // What takes anything covers what those before it leave; those behind it are never reached.
+      if (IsAny(c->lhs)) {
+        covers_rest = true;
+        break;
+      }
+      all.clauses.push_back(static_cast<Number>(clauses_.size()));
+      clauses_.push_back(c->lhs.get());
+    }
     Array<Pattern> out;
-    std::vector<Pattern> work{Anything()};
+    std::vector<Candidate> work;
+    work.push_back(std::move(all));
     size_t count = 0;
     while (!work.empty()) {
-      Pattern candidate = work.back();
+      runtime::PollInterrupt();
+      Candidate candidate = std::move(work.back());
       work.pop_back();
       if (++count > kMostCandidates) {
         throw CompileError(
             "the match has too many cases to check that it covers all; `match?` takes it as it is and fails when it "
             "runs");
       }
-      bool done = false;
-      for (const Pattern& clause : ClausesFor(candidate)) {
-        Fit fit = Check(clause, candidate);
-        if (fit == Fit::kExcludes) continue;
-        if (fit == Fit::kPartly) {
-          std::vector<Pattern> parts = Split(clause, candidate);
-          work.insert(work.end(), parts.rbegin(), parts.rend());
-        }
-        done = true;
-        break;
+      if (candidate.clauses.empty()) {
+        if (!covers_rest) out.push_back(candidate.pattern);
+        continue;
       }
-      if (!done && !covers_rest_) out.push_back(candidate);
+      Place place;
+      if (const PatternNode* looks = FirstOpen(clauses_[candidate.clauses[0]], candidate.pattern.get(), &place)) {
+        Split(candidate, place, looks, &work);
+      }
     }
     return out;
   }
 
  private:
-  /// Puts clauses by what they begin with, so that a data type of many constructors is not compared with all clauses. A
-  /// clause that takes anything covers what those before it leave; those behind it are never reached.
-  void Sort(const Match& match) {
-    for (const Clause& c : match->clauses) {
-      if (IsAny(c->lhs)) {
-        covers_rest_ = true;
-        break;
-      }
-      if (first_.empty()) first_.push_back(c->lhs);
-      by_root_[Root(c->lhs)].push_back(c->lhs);
-    }
-  }
-  /// Those that may cover a candidate, in their order.
-  const std::vector<Pattern>& ClausesFor(const Pattern& candidate) {
-    return IsAny(candidate) ? first_ : by_root_[Root(candidate)];
-  }
-  static std::string_view Root(const Pattern& p) {
-    const auto* c = p.as<PatternConstructorNode>();
-    return c ? c->constructor->name_hint.view() : std::string_view();  // a tuple
-  }
-  static bool Same(const Constructor& a, const Constructor& b) {
-    return a.same_as(b) || (a->name_hint == b->name_hint && a->belong_to->name_hint == b->belong_to->name_hint);
-  }
-  Fit All(const Array<Pattern>& clause, const Array<Pattern>& candidate) {
-    if (clause.size() != candidate.size()) return Fit::kExcludes;
-    Fit out = Fit::kCovers;
-    for (size_t i = 0; i < clause.size(); ++i) {
-      Fit f = Check(clause[i], candidate[i]);
-      if (f == Fit::kExcludes) return f;
-      if (f == Fit::kPartly) out = f;
-    }
-    return out;
-  }
-  Fit Check(const Pattern& clause, const Pattern& candidate) {
-    return support::WithStack([&] {
-      if (IsAny(clause)) return Fit::kCovers;
-      if (IsAny(candidate)) return Fit::kPartly;
-      if (const auto* c = clause.as<PatternConstructorNode>()) {
-        const auto* d = candidate.as<PatternConstructorNode>();
-        return d && Same(c->constructor, d->constructor) ? All(c->patterns, d->patterns) : Fit::kExcludes;
-      }
-      const auto *c = clause.as<PatternTupleNode>(), *d = candidate.as<PatternTupleNode>();
-      return c && d ? All(c->patterns, d->patterns) : Fit::kExcludes;
-    });
-  }
+  using Number = uint32_t;
+  using Place = std::vector<size_t>;  ///< which part of which part ...
+  struct Candidate {
+    Pattern pattern;
+    std::vector<Number> clauses;  ///< none excludes it; in their order
+  };
 
-  /// The candidate as several, by what can stand at the first place that `clause` looks into and it leaves open.
-  std::vector<Pattern> Split(const Pattern& clause, const Pattern& candidate) {
-    return support::WithStack([&]() -> std::vector<Pattern> {
-      std::vector<Pattern> out;
-      const auto* c = clause.as<PatternConstructorNode>();
-      if (IsAny(candidate)) {
-        if (!c) {
-          Array<Pattern> parts;
-          for (size_t i = 0; i < clause.as<PatternTupleNode>()->patterns.size(); ++i) parts.push_back(Anything());
-          return {PatternTuple(parts)};
-        }
-        for (const Constructor& k : mod_->LookupTypeDef(c->constructor->belong_to)->constructors) {
-          Array<Pattern> parts;
-          for (size_t i = 0; i < k->inputs.size(); ++i) parts.push_back(Anything());
-          out.push_back(PatternConstructor(k, parts));
-        }
-        return out;
+  /// What the clause has at the first place that it looks into and the candidate leaves open; null if there is none.
+  static const PatternNode* FirstOpen(const PatternNode* clause, const PatternNode* candidate, Place* place) {
+    struct Level {
+      const PatternNode *clause, *candidate;
+      size_t next = 0;
+    };
+    if (IsAny(clause)) return nullptr;
+    if (IsAny(candidate)) return clause;
+    std::vector<Level> stack{{clause, candidate}};
+    while (!stack.empty()) {
+      Level& l = stack.back();
+      const Array<Pattern>&c = PartsOf(l.clause), &d = PartsOf(l.candidate);
+      if (l.next == d.size()) {
+        stack.pop_back();
+        continue;
       }
-      const auto* d = candidate.as<PatternConstructorNode>();
-      const Array<Pattern>& looks = c ? c->patterns : clause.as<PatternTupleNode>()->patterns;
-      const Array<Pattern>& has = d ? d->patterns : candidate.as<PatternTupleNode>()->patterns;
-      for (size_t i = 0; i < has.size(); ++i) {
-        if (Check(looks[i], has[i]) != Fit::kPartly) continue;
-        for (const Pattern& p : Split(looks[i], has[i])) {
-          Array<Pattern> parts = has;
-          parts.Set(i, p);
-          out.push_back(d ? Pattern(PatternConstructor(d->constructor, parts)) : Pattern(PatternTuple(parts)));
-        }
-        break;
+      const size_t i = l.next++;
+      if (IsAny(c[i])) continue;
+      if (!IsAny(d[i])) {
+        stack.push_back({c[i].get(), d[i].get()});
+        continue;
       }
-      return out;
-    });
+      for (const Level& at : stack) place->push_back(at.next - 1);
+      return c[i].get();
+    }
+    return nullptr;
+  }
+  /// What a clause that does not exclude a candidate has at a place of it; null: anything.
+  static const PatternNode* At(const PatternNode* clause, const Place& place) {
+    for (size_t i : place) {
+      if (IsAny(clause)) return nullptr;
+      clause = PartsOf(clause)[i].get();
+    }
+    return IsAny(clause) ? nullptr : clause;
+  }
+  /// The candidate with `what` at a place.
+  static Pattern With(const Pattern& candidate, const Place& place, Pattern what) {
+    std::vector<const PatternNode*> way;
+    const PatternNode* p = candidate.get();
+    for (size_t i : place) {
+      way.push_back(p);
+      p = PartsOf(p)[i].get();
+    }
+    for (size_t k = way.size(); k-- > 0;) {
+      Array<Pattern> parts = PartsOf(way[k]);
+      parts.Set(place[k], what);
+      const bool tuple = way[k]->IsInstance<PatternTupleNode>();
+      what = tuple
+                 ? Pattern(PatternTuple(parts))
+                 : Pattern(PatternConstructor(static_cast<const PatternConstructorNode*>(way[k])->constructor, parts));
+    }
+    return what;
+  }
+  Array<Pattern> Anything(size_t n) { return Array<Pattern>(std::vector<Pattern>(n, any_)); }
+
+  /// The candidate as several, by what can stand at a place where a clause has `looks`; the first is to come next.
+  void Split(const Candidate& candidate, const Place& place, const PatternNode* looks, std::vector<Candidate>* work) {
+    std::vector<std::pair<Pattern, size_t>> kinds;  // with their numbers of parts
+    std::unordered_map<std::string_view, size_t> by_name;
+    GlobalTypeVar type;
+    if (looks->IsInstance<PatternTupleNode>()) {
+      const size_t n = PartsOf(looks).size();
+      kinds.push_back({PatternTuple(Anything(n)), n});
+    } else {
+      type = static_cast<const PatternConstructorNode*>(looks)->constructor->belong_to;
+      for (const Constructor& k : mod_->LookupTypeDef(type)->constructors) {
+        by_name.emplace(k->name_hint.view(), kinds.size());
+        kinds.push_back({PatternConstructor(k, Anything(k->inputs.size())), k->inputs.size()});
+      }
+    }
+    std::vector<std::vector<Number>> fit(kinds.size());
+    std::vector<Number> fit_all;
+    for (Number c : candidate.clauses) {
+      const PatternNode* p = At(clauses_[c], place);
+      if (!p) {
+        fit_all.push_back(c);
+        continue;
+      }
+      size_t kind = 0;
+      const auto* k = p->IsInstance<PatternConstructorNode>() ? static_cast<const PatternConstructorNode*>(p) : nullptr;
+      if ((k != nullptr) != type.defined()) continue;
+      if (k) {
+        auto it = by_name.find(k->constructor->name_hint.view());
+        if (it == by_name.end() || !(k->constructor->belong_to->name_hint == type->name_hint)) continue;
+        kind = it->second;
+      }
+      if (PartsOf(p).size() == kinds[kind].second) fit[kind].push_back(c);
+    }
+    for (size_t i = kinds.size(); i-- > 0;) {
+      Candidate part{With(candidate.pattern, place, kinds[i].first), {}};
+      std::merge(fit[i].begin(), fit[i].end(), fit_all.begin(), fit_all.end(), std::back_inserter(part.clauses));
+      work->push_back(std::move(part));
+    }
   }
 
   IRModule mod_;
-  std::vector<Pattern> first_;
-  std::unordered_map<std::string_view, std::vector<Pattern>> by_root_;
-  bool covers_rest_ = false;
+  Pattern any_;
+  std::vector<const PatternNode*> clauses_;
 };
 
 }  // namespace

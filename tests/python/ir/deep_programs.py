@@ -85,8 +85,16 @@ def called(n):
     return HEAD + f"def @main(%x: {TYPE}) {{\n" + "\n".join(lines) + f"\n  %v{n // 2 - 1}\n}}\n"
 
 
+def cases(n):
+    """Not deep, but long: a match whose cases are told apart within tuples. A check of at most 100,000 takes n / 20."""
+    n = max(2, n // 20)
+    fields = ", ".join(f"C{i}({TYPE})" if i % 2 else f"C{i}" for i in range(n))
+    clauses = ",\n".join(f"    (_, (C{i}(%y{i}), _)) => %y{i}" if i % 2 else f"    (_, (C{i}, %z{i})) => %z{i}" for i in range(n))
+    return HEAD + f"type T {{\n  {fields}\n}}\ndef @main(%x: {TYPE}) {{\n  match ((%x, (C0, %x))) {{\n{clauses}\n  }}\n}}\n"
+
+
 RELAY = {"calls": calls, "lets": lets, "tuples": tuples, "nested_tuples": nested_tuples, "ifs": ifs, "functions": functions,
-         "called": called, "nested_functions": nested_functions}  # fmt: skip
+         "called": called, "nested_functions": nested_functions, "cases": cases}  # fmt: skip
 
 
 # Loop programs: nested expressions, bindings, branches, loops, and statements in a row.
@@ -134,13 +142,22 @@ def loops(n):
     return _func(body, [x])
 
 
-# What takes time with the square of the depth: text says the type of each function, which is as deep as the program, so it is of that size
-# (AnnotateSpans reads it again); PlanDevices has domains for each part of the type of each node. These run 3,000 deep, which is more than
-# either stack has room for one call after the other.
-SQUARE = {"nested_functions": {"AnnotateSpans", "PlanDevices", "PrintIR"}}
+def ones(n):
+    """Loops that run once, and names of numbers: nothing is left of either."""
+    x = tir.Var("x", "int64")
+    names = [tir.Var(f"i{i}", "int64") for i in range(n)]
+    body = tir.Evaluate(tir.call_extern("int32", "f", x + names[0] + names[-1]))
+    for i in range(n):
+        body = tir.LetStmt(names[i], tir.const(i, "int64"), body) if i % 4 == 3 else tir.For(names[i], 0, 1, 0, body)
+    return _func(body, [x])
+
+
+# What takes time with the square of the depth: text says the type of each function, which is as deep as the program, so what PrintIR prints
+# is of that size. It runs 3,000 deep, which is more than either stack has room for one call after the other.
+SQUARE = {"nested_functions": {"PrintIR"}}
 SHALLOW = 3_000
 
-LOOPS = {"sums": sums, "statements": statements, "bindings": bindings, "branches": branches, "loops": loops}
+LOOPS = {"sums": sums, "statements": statements, "bindings": bindings, "branches": branches, "loops": loops, "ones": ones}
 
 
 def names(loop_programs):

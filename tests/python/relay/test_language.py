@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """All of the language: data types and match, references, polymorphism, the prelude; text, types, evaluation."""
 
+import itertools
+import random
+
 import numpy as np
 import pytest
 
@@ -98,6 +101,50 @@ def test_a_match_that_covers_all():
   match (%p) { (Nil, Nil) => 0, (Cons(%x, _), Nil) => %x, (_, Cons(%y, _)) => %y } }"""
     mod = _trip(text)
     assert relay.analysis.unmatched_cases(mod["main"].body, mod) == []
+
+
+_CASES = {"T": {"A": [], "B": ["U"], "C": ["(U, U)"]}, "U": {"P": [], "Q": [], "R": ["(U, U)"]}}
+
+
+def _values(type_, depth):
+    """Values of a type as (constructor or None, parts), of a depth."""
+    if type_.startswith("("):
+        return [(None, (a, b)) for a in _values(type_[1], depth) for b in _values(type_[-2], depth)]
+    return [(name, parts) for name, fields in _CASES[type_].items() if depth or not fields
+            for parts in itertools.product(*(_values(f, depth - 1) for f in fields))]  # fmt: skip
+
+
+def _random_pattern(rng, type_, depth):
+    if not depth or rng.random() < 0.35:
+        return "_"
+    if type_.startswith("("):
+        return f"({_random_pattern(rng, type_[1], depth)}, {_random_pattern(rng, type_[-2], depth)})"
+    name = rng.choice(list(_CASES[type_]))
+    parts = ", ".join(_random_pattern(rng, f, depth - 1) for f in _CASES[type_][name])
+    return f"{name}({parts})" if parts else name
+
+
+def _fits(pattern, value):
+    kind = type(pattern).__name__
+    if kind in ("PatternWildcard", "PatternVar"):
+        return True
+    own = str(pattern.constructor.name_hint) if kind == "PatternConstructor" else None
+    return own == value[0] and all(_fits(p, v) for p, v in zip(pattern.patterns, value[1], strict=True))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_cases_that_no_clause_covers(seed):
+    """Against all values of a depth that patterns look no deeper than: each is covered by a clause, or by one missing case."""
+    rng = random.Random(seed)
+    clauses = ", ".join(f"{_random_pattern(rng, '(T, U)', 3)} => 1" for _ in range(rng.randint(1, 8)))
+    mod = relay.parse(_HEAD + "type U { P, Q, R((U, U)) }\ntype T { A, B(U), C((U, U)) }\n"
+                      f"def @main(%x: (T, U)) -> int32 {{ match? (%x) {{ {clauses} }} }}")  # fmt: skip
+    match = relay.transform.InferType()(mod)["main"].body
+    missing, values = relay.analysis.unmatched_cases(match, mod), [(None, (t, u)) for t in _values("T", 2) for u in _values("U", 1)]
+    assert len(values) > 100
+    for value in values:
+        covered = any(_fits(c.lhs, value) for c in match.clauses)
+        assert sum(_fits(m, value) for m in missing) == (not covered)
 
 
 @pytest.mark.parametrize(("text", "message"), [
