@@ -82,7 +82,7 @@ void TypePool::Grow() {
   }
 }
 
-Type TypePool::Share(const Type& t) {
+const Type& TypePool::Find(const Type& t) {
   uint64_t hash = 0;
   if (!t.defined() || !Hash(t, &hash)) return t;
   if (size_ * 2 >= slots_.size()) Grow();
@@ -93,7 +93,7 @@ Type TypePool::Share(const Type& t) {
   }
   slots_[i] = {hash, t};
   ++size_;
-  return t;
+  return slots_[i].type;
 }
 
 }  // namespace baton::relay

@@ -165,7 +165,7 @@ class Inferencer final : private TypeReporter {
     return own ? part : whole;
   }
   bool Enter(const ExprNode* n);
-  void Done(const ExprNode* n, const Type& type);
+  void Done(const ExprNode* n, Type type);
   void Need(const Expr& part) {
     if (!part.defined()) throw CompileError("a part of an expression is missing (null)");
     if (!info_.Has(part.get())) stack_.push_back({part.get(), 0});
@@ -282,10 +282,10 @@ void Inferencer::Walk(const Expr& root) {
   }
 }
 
-void Inferencer::Done(const ExprNode* n, const Type& type) {
+void Inferencer::Done(const ExprNode* n, Type type) {
   const uint32_t number = info_.Number(n);
   Info& i = info_.At(number).info;
-  i.type = pool_->Share(type);
+  i.type = pool_->Share(std::move(type));
   i.changed = true;
   if (n->checked_type_.defined() &&
       (n->checked_type_.same_as(i.type) ||
@@ -1064,7 +1064,7 @@ Expr Inferencer::Write(const Expr& root, bool may_copy) {
       copies = copies || known;
     }
     if (!i.changed) continue;
-    i.type = pool_->Share(solver_.Resolve(i.type));
+    if (Type known = solver_.Resolve(i.type); !known.same_as(i.type)) i.type = pool_->Share(std::move(known));
     if (!n->checked_type_.defined()) continue;
     if (StructuralEqual(n->checked_type_, i.type))
       i.changed = false, i.type = Existing(n);
