@@ -327,7 +327,7 @@ BATON_REGISTER_GLOBAL("driver.CompileVm").set_body_typed([](IRModule m, Target t
   Given(t)->CheckCode();
   if (t->kind != "llvm") {
     throw UnsupportedError("driver.CompileVm makes code for the host alone, the target is \"" + t.str() +
-                           "\"; use driver.CompileForDevices with a map from device to target");
+                           "\"; use driver.CompileVmForDevices with a map from device to target");
   }
   transform::failure::Entry entry("driver.CompileVm", m, t);
   return CompileVm(Optimize(m, t), t, "its functions are called by name");

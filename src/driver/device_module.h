@@ -15,7 +15,8 @@ namespace baton::driver {
 runtime::Module MakeDeviceModule(const IRModule& mod, const std::vector<DeviceTarget>& targets, int64_t fallback);
 /// The program as an optimised, planned and fused module, as MakeDeviceModule takes it. Throws ValueError where the
 /// program names devices for which there is no target.
-IRModule OptimizeForDevices(const IRModule& mod, const std::vector<DeviceTarget>& targets, int64_t fallback);
+IRModule OptimizeForDevices(const IRModule& mod, const std::vector<DeviceTarget>& targets, int64_t fallback,
+                            bool named = false);
 /// A program for one device without what says so. Throws for one that names others.
 IRModule ForOneDevice(const IRModule& mod, int64_t device);
 /// The targets by the names of their devices, checked, in the order of the devices' numbers.

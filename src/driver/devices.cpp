@@ -147,7 +147,8 @@ IRModule ForOneDevice(const IRModule& mod, int64_t device) {
   return out;
 }
 
-IRModule OptimizeForDevices(const IRModule& mod, const std::vector<DeviceTarget>& targets, int64_t fallback) {
+IRModule OptimizeForDevices(const IRModule& mod, const std::vector<DeviceTarget>& targets, int64_t fallback,
+                            bool named) {
   using namespace relay::transform;  // NOLINT: passes
   bool annotated = false;
   std::vector<int64_t> given{kDLCPU};  // the host, where control flow is decided, is there anyway
@@ -156,7 +157,7 @@ IRModule OptimizeForDevices(const IRModule& mod, const std::vector<DeviceTarget>
   RequireTargets(mod, given);
   std::string why;
   // All on one device: nothing has to be planned, and every pass may run.
-  if (targets.size() == 1 && !annotated) {
+  if (targets.size() == 1 && !annotated && !named) {
     const IRModule out = Optimize(mod, targets[0].target);
     if (CanLowerGraph(MainOf(out), &why, true)) return out;
   }
@@ -168,6 +169,7 @@ IRModule OptimizeForDevices(const IRModule& mod, const std::vector<DeviceTarget>
                              FoldConstant(), baton::transform::GetPass("DecomposeAll"), FoldConstant(), InferType()},
                  "BeforeDevicePlan")(mod);
   out = PlanDevices(static_cast<int>(fallback))(out);
+  if (named) return FusedPlan(out);
   Function main = MainOf(out);
   IRModule one = out.Copy();
   one.CopyOnWrite()->Update(out->GetGlobalVar("main"), WithoutAnnotations(main));
@@ -195,6 +197,14 @@ runtime::Module GenerateForDevices(const IRModule& optimized, const Map<String, 
 
 BATON_REGISTER_GLOBAL("driver.CompileForDevices").set_body_typed([](IRModule m, Map<String, Target> t) {
   return CompileForDevices(m, t);
+});
+/// The same for programs whose functions are all called by name.
+BATON_REGISTER_GLOBAL("driver.CompileVmForDevices").set_body_typed([](IRModule m, Map<String, Target> t) {
+  transform::failure::Entry entry("driver.CompileVmForDevices", m, t);
+  const std::vector<DeviceTarget> targets = CheckDeviceTargets(t);
+  const int64_t fallback = FallbackDevice(targets);
+  return CompileVmForDevices(OptimizeForDevices(m, targets, fallback, true), targets, fallback,
+                             "its functions are called by name");
 });
 BATON_REGISTER_GLOBAL("driver.GenerateForDevices").set_body_typed([](IRModule m, Map<String, Target> t) {
   return GenerateForDevices(m, t);

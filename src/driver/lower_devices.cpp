@@ -277,6 +277,7 @@ class DeviceLowerer {
   void Outputs(const Function& main) {
     const int64_t on = device_.at(main->body.get());
     const Leaves results = ValueOn(main->body, on);
+    out_.desc.result_tree = ResultTree(Downcast<Type>(main->body->checked_type_));
     const auto names = main->GetAttr<Array<String>>("output_names", Array<String>());
     const auto base = static_cast<int64_t>(out_.desc.inputs.size());
     std::vector<Step> copies;

@@ -49,6 +49,19 @@ bool FlattenType(const Type& type, std::vector<TensorType>* out) {
   return true;
 }
 
+std::vector<int32_t> ResultTree(const Type& type) {
+  std::vector<int32_t> tree;
+  std::vector<Type> work{type};
+  while (!work.empty()) {
+    const Type t = work.back();
+    work.pop_back();
+    const auto* tuple = t.as<TupleTypeNode>();
+    tree.push_back(tuple ? static_cast<int32_t>(tuple->fields.size()) : -1);
+    for (size_t i = tuple ? tuple->fields.size() : 0; i-- > 0;) work.push_back(tuple->fields[static_cast<int64_t>(i)]);
+  }
+  return tree;
+}
+
 std::vector<int64_t> ShapeOf(const TensorType& t) {
   std::vector<int64_t> shape;
   relay::StaticShape(t->shape, &shape);
@@ -203,6 +216,7 @@ class GraphLowerer {
 
   void Outputs(const Function& main) {
     Leaves results = value_.at(main->body.get());
+    desc_.result_tree = ResultTree(Downcast<Type>(main->body->checked_type_));
     std::vector<bool> taken(buffers_.size());
     int base = static_cast<int>(desc_.inputs.size());
     auto names = main->GetAttr<Array<String>>("output_names", Array<String>());

@@ -58,5 +58,7 @@ LoweredGraphs LowerGraphs(const std::vector<std::pair<std::string, relay::Functi
 /// Tensor types of a value, tuples flattened; false for other types or shapes that are not static.
 bool FlattenType(const Type& type, std::vector<TensorType>* out);
 std::vector<int64_t> ShapeOf(const TensorType& t);
+/// The tuples of a type, as ExecutableDesc::result_tree has them.
+std::vector<int32_t> ResultTree(const Type& type);
 
 }  // namespace baton::driver

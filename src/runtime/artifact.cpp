@@ -4,6 +4,7 @@
 //   zero, 32 bytes SHA-256 of all before, 8 bytes "BATONART"
 // and closes the file, so that a file cut anywhere has none. The system's loader passes over what follows an ELF.
 #include <baton/runtime/c_backend_api.h>
+#include <baton/runtime/executor_queries.h>
 #include <baton/runtime/module.h>
 #include <baton/runtime/ndarray.h>
 #include <baton/runtime/registry.h>
@@ -82,6 +83,12 @@ std::string Manifest(const ExecutableDesc& desc) {
   WriteTensors(&w, desc.inputs);
   w.Key("outputs");
   WriteTensors(&w, desc.outputs);
+  if (!desc.result_tree.empty()) {
+    w.Key("results");
+    w.BeginArray();
+    for (int32_t n : desc.result_tree) w.Int(n);
+    w.EndArray();
+  }
   w.Key("arena_bytes");
   w.Int(static_cast<int64_t>(desc.arena_bytes));
   w.Key("constants_bytes");
@@ -116,6 +123,13 @@ ExecutableDesc ReadDesc(const Json& j) {
   for (const Json& f : j.At("features").AsArray()) d.features.push_back(f.AsString());
   d.inputs = ReadTensors(j.At("inputs"));
   d.outputs = ReadTensors(j.At("outputs"));
+  if (const Json* tree = j.Find("results")) {
+    for (const Json& n : tree->AsArray()) {
+      if (n.AsInt() < -1 || n.AsInt() > INT32_MAX) throw ValueError("a wrong tree of results");
+      d.result_tree.push_back(static_cast<int32_t>(n.AsInt()));
+    }
+    CheckResultTree(d.result_tree, d.outputs.size());
+  }
   const int64_t arena = j.At("arena_bytes").AsInt(), constants = j.At("constants_bytes").AsInt();
   const int64_t alignment = j.At("io_alignment").AsInt();
   if (arena < 0 || constants < 0) throw ValueError("a negative size");

@@ -26,6 +26,7 @@ class Executor final : public ModuleNode {
   enum Op {
     kRun,
     kRunWith,
+    kCall,
     kSetInput,
     kSetInputZeroCopy,
     kGetOutput,
@@ -80,6 +81,7 @@ Executor::Executor(Module code, Device device) : code_(std::move(code)) {
     throw RuntimeError(Cat("the model was compiled for the CPU, it cannot run on ", Device2String(device)));
   }
   CheckFeatures(desc_->features, "the model");
+  CheckResultTree(desc_->result_tree, desc_->outputs.size());
   entry_ = reinterpret_cast<EntryFunction>(code_->GetSymbol(desc_->entry.c_str()));
   if (!entry_) throw InternalError(Cat("the module has no symbol `", desc_->entry, "`"));
   if (desc_->arena_bytes > (uint64_t(1) << 62)) throw ValueError("the model wants more memory than there is");
@@ -172,12 +174,17 @@ void Executor::Call(Op op, Args args, RetValue* rv) {
     case kRun:
       return Run();
     case kRunWith:
+    case kCall:
       if (args.size() != static_cast<int>(inputs_.size())) {
         throw TypeError(Cat("the model has ", inputs_.size(), " inputs, got ", args.size()));
       }
       for (int i = 0; i < args.size(); ++i) SetShared(static_cast<size_t>(i), args[i], true);
       Run(true);
-      *rv = Array<NDArray>(outputs_);
+      if (op == kCall) {
+        *rv = ResultValue(desc_->result_tree, outputs_);
+      } else {
+        *rv = Array<NDArray>(outputs_);
+      }
       return;
     case kSetInput: {
       const size_t i = FindTensor(args[0], desc_->inputs, "input");
@@ -211,8 +218,8 @@ void Executor::Call(Op op, Args args, RetValue* rv) {
 }
 
 PackedFunc Executor::GetFunction(std::string_view name, const ObjectPtr<Object>& self) {
-  static constexpr std::string_view kNames[] = {"run",        "run_with",  "set_input",  "set_input_zero_copy",
-                                                "get_output", "get_input", "load_params"};
+  static constexpr std::string_view kNames[] = {
+      "run", "run_with", "call", "set_input", "set_input_zero_copy", "get_output", "get_input", "load_params"};
   int op = kRun;
   while (op < kQuery && name != kNames[op]) ++op;
   if (op == kQuery) {

@@ -2,6 +2,7 @@
 // Runs device graphs. Steps are handed out in order; devices with a queue of their own go on by themselves, and copies
 // to the host wait for them.
 #include <baton/runtime/array.h>
+#include <baton/runtime/executor_queries.h>
 #include <baton/runtime/ndarray.h>
 #include <baton/runtime/registry.h>
 #include <baton/support/nearest.h>
@@ -40,6 +41,7 @@ class DeviceExecutor final : public runtime::ModuleNode {
   PackedFunc GetFunction(std::string_view name, const ObjectPtr<Object>& self) override {
     static constexpr std::string_view kNames[] = {"run",
                                                   "run_with",
+                                                  "call",
                                                   "set_input",
                                                   "set_input_zero_copy",
                                                   "get_output",
@@ -65,6 +67,7 @@ class DeviceExecutor final : public runtime::ModuleNode {
   enum Op {
     kRun,
     kRunWith,
+    kCall,
     kSetInput,
     kSetInputZeroCopy,
     kGetOutput,
@@ -109,6 +112,7 @@ DeviceExecutor::DeviceExecutor(const runtime::Module& code, const std::vector<De
     : code_(code), desc_(code->GetExecutable()) {
   graph_ = DeviceGraph::Load(desc_->program, desc_->inputs.size(), desc_->outputs.size(), desc_->constants_bytes);
   ImportDeviceCode(code_);
+  runtime::CheckResultTree(desc_->result_tree, desc_->outputs.size());
   runtime::CheckFeatures(desc_->features, "the model");
   std::vector<int64_t> types;
   for (const GraphDevice& d : graph_.devices) types.push_back(d.type);
@@ -278,13 +282,18 @@ void DeviceExecutor::Call(Op op, Args args, RetValue* rv) {
   switch (op) {
     case kRun:
       return Run();
-    case kRunWith: {
+    case kRunWith:
+    case kCall: {
       if (args.size() != static_cast<int>(inputs_.size())) {
         throw runtime::TypeError(Cat("the model has ", inputs_.size(), " inputs, got ", args.size()));
       }
       for (int i = 0; i < args.size(); ++i) Set(static_cast<size_t>(i), args[i], false);
       Run();
-      *rv = Array<NDArray>(outputs_);
+      if (op == kCall) {
+        *rv = runtime::ResultValue(desc_->result_tree, outputs_);
+      } else {
+        *rv = Array<NDArray>(outputs_);
+      }
       return;
     }
     case kSetInput:

@@ -47,9 +47,9 @@ class VmExecutor final : public runtime::ModuleNode {
   const char* type_key() const override { return "vm"; }
 
   PackedFunc GetFunction(std::string_view name, const ObjectPtr<Object>& self) override {
-    static constexpr std::string_view kNames[] = {"run",         "run_with", "set_input", "set_input_zero_copy",
-                                                  "get_output",  "invoke",   "get_input", "entries",
-                                                  "entry_inputs"};
+    static constexpr std::string_view kNames[] = {
+        "run",        "run_with", "call",      "set_input", "set_input_zero_copy",
+        "get_output", "invoke",   "get_input", "entries",   "entry_inputs"};
     if (name == "get_devices" && exe_->program.devices.size() > 1) {
       return PackedFunc([this, self](Args, RetValue* rv) {
         Array<Any> out;
@@ -72,6 +72,7 @@ class VmExecutor final : public runtime::ModuleNode {
   enum Op {
     kRun,
     kRunWith,
+    kCall,
     kSetInput,
     kSetInputZeroCopy,
     kGetOutput,
@@ -104,11 +105,16 @@ class VmExecutor final : public runtime::ModuleNode {
       case kRun:
         return Run();
       case kRunWith:
+      case kCall:
         if (args.size() != static_cast<int>(inputs_.size())) {
           throw runtime::TypeError(Cat("the model has ", inputs_.size(), " inputs, got ", args.size()));
         }
         for (int i = 0; i < args.size(); ++i)
           inputs_[static_cast<size_t>(i)] = Value(*main_, static_cast<size_t>(i), args[i], false);
+        if (op == kCall) {
+          *rv = machine_.Run(main_->function, inputs_);
+          return;
+        }
         Run();
         *rv = outputs_;
         return;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <baton/runtime/array.h>
 #include <baton/runtime/c_backend_api.h>
+#include <baton/runtime/executor_queries.h>
 #include <baton/runtime/module.h>
 #include <baton/runtime/ndarray.h>
 #include <baton/runtime/registry.h>
@@ -134,6 +135,33 @@ TEST_CASE("an output that is still held is not overwritten; one that is not is u
   const void* place = b.data();
   b = NDArray();
   CHECK(run_with(Floats({2, 2}, {0, 0, 0, 0})).As<Array<NDArray>>()[0].data() == place);
+}
+
+TEST_CASE("the value of a call has the tuples that the description says; a tree that is none is refused") {
+  const auto with = [](std::vector<int32_t> tree) {
+    Module m = MakeModule<InProcess>();
+    static_cast<InProcess*>(const_cast<ModuleNode*>(m.get()))->desc.result_tree = std::move(tree);
+    return CreateExecutor(m);
+  };
+  const NDArray x = Floats({2, 2}, {1, 1, 1, 1});
+  for (const std::vector<int32_t>& tree : {std::vector<int32_t>{}, std::vector<int32_t>{-1}}) {
+    CHECK(Values(with(tree).GetFunction("call")(x).As<NDArray>())[0] == 3);
+  }
+  const auto pair = with({2, 0, 1, -1}).GetFunction("call")(x).As<Array<ObjectRef>>();
+  CHECK(pair.size() == 2);
+  CHECK(Downcast<Array<ObjectRef>>(pair[0]).empty());
+  CHECK(Values(Downcast<NDArray>(Downcast<Array<ObjectRef>>(pair[1])[0]))[0] == 3);
+  for (const std::vector<int32_t>& tree :
+       {std::vector<int32_t>{0}, {-1, -1}, {1}, {2, -1}, {2, -1, -1}, {-2}, {1, -1, 0}, {2147483647, -1}}) {
+    CHECK_THROWS_AS(with(tree), RuntimeError);
+  }
+  // Of several outputs, in the order in which they stand.
+  std::vector<NDArray> outputs;
+  for (float v : {0.f, 1.f, 2.f}) outputs.push_back(Floats({1}, {v}));
+  const auto value = Downcast<Array<ObjectRef>>(ResultValue({2, 2, -1, -1, -1}, outputs));
+  CHECK(Downcast<NDArray>(value[1]).same_as(outputs[2]));
+  CHECK(Downcast<NDArray>(Downcast<Array<ObjectRef>>(value[0])[1]).same_as(outputs[1]));
+  CHECK(Downcast<Array<NDArray>>(ResultValue({}, outputs)).size() == 3);
 }
 
 TEST_CASE("inputs: copied by set_input, used in place by the others when they fit") {
@@ -312,6 +340,21 @@ TEST_CASE("an artifact for another machine or without its entry is refused by na
   WriteArtifact(path, elf.data(), elf.size(), d);
   CHECK(Error_([&] { Module::LoadFromFile(path); }).find("`amx-of-tomorrow`") != std::string::npos);
   d.features.clear();
+  d.result_tree = {2, -1, -1};
+  WriteArtifact(path, elf.data(), elf.size(), d);
+  CHECK(Error_([&] { Module::LoadFromFile(path); }).find("tree of results has 2 outputs, the model 1") !=
+        std::string::npos);
+  d.result_tree = {-1, -1};
+  WriteArtifact(path, elf.data(), elf.size(), d);
+  CHECK(Error_([&] { Module::LoadFromFile(path); }).find("the tree of results is none") != std::string::npos);
+  d.result_tree = {1, -1};
+  WriteArtifact(path, elf.data(), elf.size(), d);
+  CHECK(Downcast<Array<ObjectRef>>(
+            CreateExecutor(Module::LoadFromFile(path))
+                .GetFunction("call")(Floats({8}, std::vector<float>(8)), Floats({8}, std::vector<float>(8)))
+                .As<ObjectRef>())
+            .size() == 1);
+  d.result_tree.clear();
   d.entry = "elsewhere";
   WriteArtifact(path, elf.data(), elf.size(), d);
   CHECK(Error_([&] { Module::LoadFromFile(path); }).find("no symbol `elsewhere`") != std::string::npos);

@@ -176,7 +176,7 @@ BATON_DLL int BatonTensorToDLPackLegacy(BatonObject* tensor, DLManagedTensor** o
 BATON_DLL int BatonModuleLoad(const char* path, BatonObject** out);
 /* A function of a module, and of what it imports if query_imports is not 0. A name that is not there gives 0 and
  * *out = null. The function keeps the module. A module that holds a model has "default": called with no arguments (or
- * devices) it gives an executor, a module with "set_input", "run", "get_output" and "run_with". */
+ * devices) it gives an executor, a module with "set_input", "run", "get_output", "run_with" and "call". */
 BATON_DLL int BatonModuleGetFunction(BatonObject* module, const char* name, int query_imports, BatonObject** out);
 
 /* ---- Errors ------------------------------------------------------------------------------------------------- */

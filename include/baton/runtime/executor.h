@@ -43,6 +43,9 @@ struct ExecutableDesc {
   std::vector<std::string> features;
   /// Alignment that the code assumes of inputs and outputs, a power of two up to 64. Others are copied.
   uint32_t io_alignment = 64;
+  /// The tuples of the value that the model gives, in pre-order: the number of a tuple's fields, or -1 for an output,
+  /// of which there are as many. Empty: the one output, or a tuple of all.
+  std::vector<int32_t> result_tree;
   /// A program of the virtual machine as JSON (vm/program.h); then the code has its kernels in place of `entry`, and
   /// the library libbaton_vm runs it. Empty for a model that is one function.
   std::string program;
@@ -62,6 +65,7 @@ BATON_DLL void CheckFeatures(const std::vector<std::string>& features, const std
 ///   get_input(name or index)  get_num_inputs()  get_num_outputs()  get_input_index(name)
 ///   get_input_name(index)  get_output_name(index)  get_input_info(index)  get_output_info(index): [name, shape, dtype]
 ///   run_with(tensors in the order of the inputs...)   run without copies; the array of outputs
+///   call(tensors in the order of the inputs...)   the same; the value, with its tuples as arrays
 /// A second thread that calls while the executor runs gets a RuntimeError: make an executor for each thread, they share
 /// code and weights.
 BATON_DLL Module CreateExecutor(const Module& code, Device device = Cpu());

@@ -2,7 +2,9 @@
 // What all executors do alike: they refuse a second caller, and say what their model takes and gives.
 #pragma once
 
+#include <baton/runtime/array.h>
 #include <baton/runtime/executor.h>
+#include <baton/runtime/ndarray.h>
 #include <baton/runtime/packed_func.h>
 
 #include <atomic>
@@ -39,5 +41,10 @@ BATON_DLL int FindExecutorQuery(std::string_view name);
 /// Answers it. Shapes have -1 for an extent that is open.
 BATON_DLL void AnswerExecutorQuery(int query, const std::vector<TensorInfo>& inputs,
                                    const std::vector<TensorInfo>& outputs, Args args, RetValue* rv);
+
+/// Throws RuntimeError unless `tree` (ExecutableDesc::result_tree) is empty, or one tree of so many outputs.
+BATON_DLL void CheckResultTree(const std::vector<int32_t>& tree, size_t outputs);
+/// The value that a model gives, from its outputs in a row; `tree` has been checked.
+BATON_DLL ObjectRef ResultValue(const std::vector<int32_t>& tree, const std::vector<NDArray>& outputs);
 
 }  // namespace baton::runtime

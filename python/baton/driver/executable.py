@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from .._core import Array
 from ..error import RuntimeError as BatonRuntimeError
 from ..error import UnsupportedError
 from ..runtime import Module, load_module
@@ -40,6 +41,23 @@ def shape_of(value) -> tuple[int, ...]:
     return tuple(shape)
 
 
+def _tuples(value: Array) -> tuple:
+    """Nested arrays as nested tuples."""
+    work = [(iter(value), [])]
+    while True:
+        fields, made = work[-1]
+        for field in fields:
+            if isinstance(field, Array):
+                work.append((iter(field), []))
+                break
+            made.append(field)
+        else:
+            work.pop()
+            if not work:
+                return tuple(made)
+            work[-1][1].append(tuple(made))
+
+
 class Executable:
     """A model that is called with its inputs.
 
@@ -48,8 +66,8 @@ class Executable:
         y = model({"data:0": x})                # by name, where the name is no Python identifier
 
     Inputs are NumPy arrays or anything with DLPack, of the dtype and shape that `inputs` says; no copy is made of those
-    that are dense. The result is one NDArray, or a tuple where the model has several outputs. It can be called from
-    several threads at once.
+    that are dense. The result is one NDArray, or where the model gives a tuple a tuple, nested ones too. It can be called
+    from several threads at once.
 
     Attributes: `inputs`, `outputs` (TensorInfo each), `artifact` (the path it was loaded from, or None). `device`: where it
     runs, or a list of devices for a model on several; without it on the first of each kind that it was compiled for.
@@ -67,9 +85,8 @@ class Executable:
         self.inputs = _infos(executor, "input")
         self.outputs = _infos(executor, "output")
         self._order = tuple(info.name for info in self.inputs)
-        self._single = len(self.outputs) == 1
         # An executor runs one call at a time; each thread that calls takes one from here, or makes one.
-        self._idle = [executor["run_with"]]
+        self._idle = [executor["call"]]
 
     @property
     def module(self) -> Module:
@@ -88,7 +105,7 @@ class Executable:
         try:
             run = self._idle.pop()
         except IndexError:
-            run = self._make()["run_with"]
+            run = self._make()["call"]
         try:
             out = run(*arrays)
         except Exception as error:
@@ -96,7 +113,7 @@ class Executable:
             raise
         finally:
             self._idle.append(run)
-        return out[0] if self._single else tuple(out)
+        return _tuples(out) if isinstance(out, Array) else out
 
     def _bind(self, args, kwargs) -> list:
         """Arguments in the order of the inputs; says which are missing, unknown or given twice."""

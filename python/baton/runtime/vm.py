@@ -99,9 +99,9 @@ class VirtualMachine:
             self._call, self._names = self._executor["invoke"], self._executor["entry_inputs"]
         except AttributeError:
             # A program without control flow is one function.
-            run, name = self._executor["run_with"], self._executor["get_input_name"]
+            run, name = self._executor["call"], self._executor["get_input_name"]
             names = [name(i) for i in range(self._executor["get_num_inputs"]())]
-            self._call, self._names = self._only_main(lambda _, *args: _one(run(*flat(args)))), self._only_main(lambda _: names)
+            self._call, self._names = self._only_main(lambda _, *args: run(*flat(args))), self._only_main(lambda _: names)
         self._inputs, self._outputs = {}, None
 
     def set_input(self, func_name, *args, **kwargs):
@@ -175,6 +175,3 @@ def flat(values):
             out.append(value)
     return out
 
-
-def _one(outputs):
-    return outputs[0] if len(outputs) == 1 else outputs

@@ -24,6 +24,9 @@ struct VmProgram {
 /// `devices`: those that a planned module runs on, none for a module for the CPU. `fallback`: of what nothing decides.
 VmProgram TranslateToVm(const IRModule& mod, const std::vector<DeviceTarget>& devices = {}, int64_t fallback = kDLCPU);
 
+/// What a function gives: from its body, else what it says.
+Type ResultType(const relay::Function& f);
+
 /// A module whose fused groups of operators stand where they are called, and nowhere else.
 IRModule PlacePrimitives(const IRModule& mod);
 

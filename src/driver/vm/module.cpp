@@ -145,6 +145,7 @@ class VmModule : public runtime::ModuleNode {
       // For people: what an executor says is in the program.
       for (const runtime::TensorInfo& t : main->inputs) desc.inputs.push_back({t.name, {}, t.dtype});
       for (const runtime::TensorInfo& t : main->outputs) desc.outputs.push_back({t.name, {}, t.dtype});
+      desc.result_tree = ResultTree(ResultType(Downcast<relay::Function>(mod_->Lookup("main"))));
     }
     runtime::WriteArtifact(path, elf.data(), elf.size(), desc);
   }

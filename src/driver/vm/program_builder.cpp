@@ -33,6 +33,10 @@ Type TypeOf(const Var& p) { return p->checked_type_.defined() ? Downcast<Type>(p
 
 }  // namespace
 
+Type ResultType(const Function& f) {
+  return f->body->checked_type_.defined() ? Downcast<Type>(f->body->checked_type_) : f->ret_type;
+}
+
 ProgramBuilder::ProgramBuilder(IRModule mod, const std::vector<DeviceTarget>& devices, int64_t fallback)
     : mod_(std::move(mod)) {
   if (devices.empty()) return;
@@ -71,7 +75,7 @@ vm::Entry ProgramBuilder::EntryOf(const std::string& name, int32_t index, const 
   for (const Var& p : f->params) e.inputs.push_back(InfoOf(p->name_hint().str(), TypeOf(p)));
   // Results, tuples flattened as an executor does it.
   auto names = f->GetAttr<Array<String>>("output_names", Array<String>());
-  std::vector<Type> work{f->body->checked_type_.defined() ? Downcast<Type>(f->body->checked_type_) : f->ret_type};
+  std::vector<Type> work{ResultType(f)};
   while (!work.empty()) {
     const Type t = work.back();
     work.pop_back();

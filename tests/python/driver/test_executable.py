@@ -11,6 +11,7 @@ import pytest
 pytest.importorskip("baton._core", reason="the extension is not built")
 from baton.driver.executable import DynamicExecutable, Executable, TensorInfo  # noqa: E402
 from baton.error import UnsupportedError  # noqa: E402
+from baton.runtime import convert  # noqa: E402
 
 
 class Code:
@@ -30,7 +31,7 @@ class Code:
         self.made += 1
         busy = threading.Lock()
 
-        def run_with(*arrays):
+        def call(*arrays):
             assert busy.acquire(blocking=False), "two calls at once"
             try:
                 for info, array in zip(self.tables["input"], arrays, strict=True):
@@ -38,11 +39,12 @@ class Code:
                         raise RuntimeError("does not fit")
                 if self.gate:
                     self.gate.wait()
-                return [sum(a.sum() for a in arrays) + i for i in range(len(self.tables["output"]))]
+                out = [sum(a.sum() for a in arrays) + i for i in range(len(self.tables["output"]))]
+                return out[0] if len(out) == 1 else convert(out)
             finally:
                 busy.release()
 
-        out = {"run_with": run_with}
+        out = {"call": call}
         for side, rows in self.tables.items():
             out[f"get_num_{side}s"] = lambda rows=rows: len(rows)
             out[f"get_{side}_info"] = lambda i, rows=rows: rows[i]

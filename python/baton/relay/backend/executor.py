@@ -105,20 +105,8 @@ class _Compiled(Executor):
     def _function(self, func):
         from ...runtime.vm import flat
         lib = get_global_func("driver.Compile")(self._with_main(func), Target(self.target))
-        run = lib["default"](self.device)["run_with"]
-
-        def call(*args):
-            out = run(*flat(args))
-            return out[0] if len(out) == 1 and not self._gives_tuple(func) else out
-
-        return call
-
-    @staticmethod
-    def _gives_tuple(func):
-        from ...ir import TupleType
-        from ..expr import Tuple
-        found = func.body.checked_type_ or func.ret_type
-        return isinstance(found, TupleType) or isinstance(func.body, Tuple)
+        run = lib["default"](self.device)["call"]
+        return lambda *args: run(*flat(args))
 
 
 class GraphExecutor(_Compiled):
@@ -134,10 +122,7 @@ class VMExecutor(_Compiled):
 
     def _function(self, func):
         from ...runtime.vm import VirtualMachine
-        from ..vm import gives_structure
-        mod, target = self._with_main(func), Target(self.target)
-        how = "driver.CompileVm" if target.kind.name == "llvm" and gives_structure(mod) else "driver.Compile"
-        machine = VirtualMachine(get_global_func(how)(mod, target), self.device)
+        machine = VirtualMachine(get_global_func("driver.Compile")(self._with_main(func), Target(self.target)), self.device)
         return lambda *args: machine.invoke("main", *args)
 
 
