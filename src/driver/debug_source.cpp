@@ -71,12 +71,12 @@ class Relocator : public relay::ExprMutator {
 
 }  // namespace
 
-std::string OperatorsOf(const Function& func) {
+std::string OperatorsOf(const Function& func, size_t most) {
   std::string out;
   relay::PostOrder(func->body, [&](const Expr& e) {
     const auto* call = e.as<CallNode>();
     const auto* op = call ? call->op.as<OpNode>() : nullptr;
-    if (op) out += (out.empty() ? "" : " + ") + op->name.str();
+    if (op && out.size() < most) out += (out.empty() ? "" : " + ") + op->name.str();
   });
   return out;
 }

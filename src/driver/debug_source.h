@@ -9,8 +9,8 @@
 
 namespace baton::driver {
 
-/// "nn.conv2d + add + nn.relu": the operators of a fusion group in order.
-std::string OperatorsOf(const relay::Function& func);
+/// "nn.conv2d + add + nn.relu": the operators of a fusion group in order; none begins behind so many characters.
+std::string OperatorsOf(const relay::Function& func, size_t most = std::string::npos);
 /// What a span says to people: the ONNX node, or file:line. Empty where nothing is known.
 std::string SpanText(const Span& span);
 

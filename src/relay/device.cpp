@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <baton/relay/device.h>
 #include <baton/relay/value.h>
+#include <baton/tir/expr.h>
 
 #include <vector>
 
@@ -24,7 +25,63 @@ void ForEachArray(const ObjectRef& value, F f) {
   }
 }
 
+/// Calls f(tensor type) for each tensor of a type; false if it has other values.
+template <class F>
+bool ForEachTensor(const Type& type, F f) {
+  std::vector<Type> work{type};
+  while (!work.empty()) {
+    const Type t = work.back();
+    work.pop_back();
+    if (const auto* tensor = t.as<TensorTypeNode>()) {
+      f(tensor);
+    } else if (const auto* tuple = t.as<TupleTypeNode>()) {
+      for (size_t i = tuple->fields.size(); i-- > 0;) work.push_back(tuple->fields[static_cast<int64_t>(i)]);
+    } else {
+      return false;
+    }
+  }
+  return true;
+}
+
 }  // namespace
+
+int64_t BytesOfValue(const Type& type) {
+  int64_t bytes = 0;
+  const bool tensors = ForEachTensor(type, [&](const TensorTypeNode* t) {
+    int64_t n = t->dtype.bytes() * t->dtype.lanes();
+    for (const PrimExpr& d : t->shape) {
+      const auto* extent = d.as<IntImmNode>();
+      n = extent && n >= 0 ? n * extent->value : -1;
+    }
+    bytes = n < 0 || bytes < 0 ? -1 : bytes + n;
+  });
+  return tensors ? bytes : -1;
+}
+
+std::string BytesFormula(const Type& type) {
+  std::string out;
+  int64_t known = 0;
+  const bool tensors = ForEachTensor(type, [&](const TensorTypeNode* t) {
+    int64_t n = t->dtype.bytes() * t->dtype.lanes();
+    std::string open;
+    for (const PrimExpr& d : t->shape) {
+      if (const auto* extent = d.as<IntImmNode>()) {
+        n *= extent->value;
+      } else {
+        const auto* var = d.as<tir::VarNode>();
+        open += " * " + (var ? var->name_hint.str() : std::string("?"));
+      }
+    }
+    if (open.empty() || n == 0) {
+      known += n;
+    } else {
+      out += (out.empty() ? "" : " + ") + std::to_string(n) + open;
+    }
+  });
+  if (!tensors) return "";
+  if (out.empty()) return std::to_string(known);
+  return known ? out + " + " + std::to_string(known) : out;
+}
 
 std::string DeviceTypeName(int64_t device_type) {
   std::string name = runtime::Device2String({static_cast<DLDeviceType>(device_type), 0});

@@ -171,8 +171,7 @@ void Machine::RunPacked(const int32_t* at, size_t base) {
   held_.clear();
   std::vector<BatonValue> values(n);
   for (size_t i = 0; i < n; ++i) {
-    // What the host computes, it computes on the CPU.
-    held_.push_back(MoveTo(Take(base, at[4 + i]), devices_[0]));
+    held_.push_back(MoveTo(Take(base, at[4 + i]), devices_[slot.there ? static_cast<size_t>(slot.device) : 0]));
     runtime::ValueTraits<ObjectRef>::To(held_.back(), &values[i]);
   }
   ObjectRef value = slot.function.CallPacked(values.data(), static_cast<int>(n)).As<ObjectRef>();

@@ -194,6 +194,14 @@ void Program::Validate() const {
     if (!e.devices.empty() && e.devices.size() != e.inputs.size()) throw RuntimeError("another number of inputs");
     for (int32_t d : e.devices) device(d < 0 ? 0 : d, "an input");
   }
+  for (const CopyNote& c : copies) {
+    if (c.function < 0 || static_cast<size_t>(c.function) >= functions.size() || c.at < 0 ||
+        static_cast<size_t>(c.at) >= functions[static_cast<size_t>(c.function)].code.size() || c.bytes < -1) {
+      throw RuntimeError("a copy that is not there");
+    }
+    device(c.from, "a copy");
+    device(c.to, "a copy");
+  }
   for (const Function& f : functions) CheckFunction(*this, f);
   for (const Entry& e : entries) {
     if (e.function < 0 || static_cast<size_t>(e.function) >= functions.size() ||
@@ -260,6 +268,7 @@ std::string Program::Save(std::string* data) const {
     w.String(p.name);
     w.String(p.text);
     if (p.device) w.Int(p.device);
+    if (p.device && p.there) w.Int(1);
     w.EndArray();
   }
   w.EndArray();
@@ -282,6 +291,24 @@ std::string Program::Save(std::string* data) const {
   for (const std::string& m : messages) w.String(m);
   w.EndArray();
   WriteNumbers(&w, "constant_devices", constant_devices);
+  if (!copies.empty()) {
+    w.Key("copies");
+    w.BeginArray();
+    for (const CopyNote& c : copies) {
+      w.BeginObject();
+      w.Key("function"), w.Int(c.function);
+      w.Key("at"), w.Int(c.at);
+      w.Key("value"), w.String(c.value);
+      w.Key("place"), w.String(c.place);
+      w.Key("from"), w.Int(c.from);
+      w.Key("to"), w.Int(c.to);
+      w.Key("bytes"), w.Int(c.bytes);
+      w.Key("formula"), w.String(c.formula);
+      w.Key("because"), w.String(c.because);
+      w.EndObject();
+    }
+    w.EndArray();
+  }
   if (!devices.empty()) {
     w.Key("devices");
     w.BeginArray();
@@ -359,7 +386,15 @@ Program Program::Load(std::string_view text, const uint8_t* data, uint64_t data_
       p.kernels.push_back(std::move(out));
     }
     for (const Json& s : j.At("packed").AsArray()) {
-      p.packed.push_back({s[0].AsString(), s[1].AsString(), PackedFunc(), s.size() > 2 ? Int32(s[2]) : 0});
+      p.packed.push_back({s[0].AsString(), s[1].AsString(), PackedFunc(), s.size() > 2 ? Int32(s[2]) : 0,
+                          s.size() > 3 && s[3].AsInt() != 0});
+    }
+    if (const Json* copies = j.Find("copies")) {
+      for (const Json& c : copies->AsArray()) {
+        p.copies.push_back({Int32(c.At("function")), Int32(c.At("at")), c.At("value").AsString(),
+                            c.At("place").AsString(), Int32(c.At("from")), Int32(c.At("to")), c.At("bytes").AsInt(),
+                            c.At("formula").AsString(), c.At("because").AsString()});
+      }
     }
     for (const Json& c : j.At("constants").AsArray()) {
       std::vector<int64_t> shape;
@@ -384,6 +419,12 @@ Program Program::Load(std::string_view text, const uint8_t* data, uint64_t data_
   }
 }
 
+std::string Program::DeviceName(int32_t device) const {
+  const int64_t type = devices.empty() ? int64_t{kDLCPU} : devices[static_cast<size_t>(device)].type;
+  const std::string name = runtime::Device2String({static_cast<DLDeviceType>(type), 0});
+  return name.substr(0, name.find('('));
+}
+
 std::string Program::Disassemble() const {
   std::string out;
   for (const Function& f : functions) {
@@ -406,14 +447,11 @@ std::string Program::Disassemble() const {
             break;
           case Operand::kKernel:
             out += Cat(" ", kernels[i].symbol);
-            if (const int32_t d = kernels[i].device) {
-              const std::string name =
-                  runtime::Device2String({static_cast<DLDeviceType>(devices[static_cast<size_t>(d)].type), 0});
-              out += " on " + name.substr(0, name.find('('));
-            }
+            if (const int32_t d = kernels[i].device) out += " on " + DeviceName(d);
             break;
           case Operand::kPacked:
             out += Cat(" ", packed[i].name);
+            if (packed[i].there) out += " on " + DeviceName(packed[i].device);
             break;
           case Operand::kConstant:
             out += Cat(" c", w, ":", constants[i].Summary());
@@ -424,11 +462,9 @@ std::string Program::Disassemble() const {
           case Operand::kTarget:
             out += Cat(" -> ", w);
             break;
-          case Operand::kDevice: {
-            const std::string name = runtime::Device2String({static_cast<DLDeviceType>(devices[i].type), 0});
-            out += " to " + name.substr(0, name.find('('));
+          case Operand::kDevice:
+            out += " to " + DeviceName(w);
             break;
-          }
           case Operand::kView:
           case Operand::kNumber:
             out += Cat(" ", w);

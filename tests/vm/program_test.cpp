@@ -86,6 +86,8 @@ Program OnTwo() {
                        {{"n", {}, DataType::Bool()}, {"x", {-1}, DataType::UInt(8)}},
                        {{"y", {}, DataType::Handle()}},
                        {-1, 1}});
+  p.copies.push_back({0, 17, "a tuple", "f:3", 1, 0, 8, "8", "for the result of @main"});
+  p.packed.push_back({"exp", "{}", PackedFunc(), 1, true});
   return p;
 }
 
@@ -128,6 +130,8 @@ TEST_CASE("vm: a program for two devices runs, is saved, and runs the same when 
   const Program q = Program::Load(text, aligned.ptr<uint8_t>(), data.size(), aligned);
   std::string again;
   CHECK(q.Save(&again) == text);
+  CHECK(q.packed[0].there);
+  CHECK(q.copies[0].because == "for the result of @main");
   CHECK(q.Disassemble().find("kernel k on ext_dev 1 1") != std::string::npos);
   CHECK(q.Disassemble().find("copy r4= r4! to cpu") != std::string::npos);
   const NDArray x = NDArray::FromBytes("abcd", {4}, DataType::UInt(8));
@@ -163,6 +167,12 @@ TEST_CASE("vm: programs that name devices, or places on them, that there are not
   refused([](Program* p) { p->entries[0].devices = {0}; });
   refused([](Program* p) { p->entries[0].devices = {0, 2}; });
   refused([](Program* p) { p->kernels[0].device = 2; });
+  refused([](Program* p) { p->packed[0].device = 2; });
+  refused([](Program* p) { p->copies[0].function = 1; });
+  refused([](Program* p) { p->copies[0].at = 23; });
+  refused([](Program* p) { p->copies[0].at = -1; });
+  refused([](Program* p) { p->copies[0].to = 2; });
+  refused([](Program* p) { p->copies[0].bytes = -2; });
   refused([](Program* p) { p->kernels[0].device = 0; });           // steps on another device than their kernel's
   refused([](Program* p) { p->kernels[0].steps[0].bytes = 33; });  // beyond the arena
   refused([](Program* p) { p->kernels[0].steps[0].args[1].at = 65; });

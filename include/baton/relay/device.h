@@ -14,4 +14,10 @@ BATON_DLL ObjectRef MoveValue(const ObjectRef& value, int64_t device_type);
 /// "cuda", "cpu".
 BATON_DLL std::string DeviceTypeName(int64_t device_type);
 
+/// Bytes of the tensors of a value of this type; -1 where they are not known before a program runs.
+BATON_DLL int64_t BytesOfValue(const Type& type);
+/// The same as text: "48"; a term for each tensor of open extents, "12 * ? + 16"; "" where the type does not say (data
+/// types, functions).
+BATON_DLL std::string BytesFormula(const Type& type);
+
 }  // namespace baton::relay

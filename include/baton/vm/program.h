@@ -67,7 +67,19 @@ struct PackedSlot {
   std::string name;  ///< for people
   std::string text;  ///< what the global function "vm.LoadPacked" makes `function` from
   PackedFunc function;
-  int32_t device = 0;  ///< of the result; arguments are brought to the CPU
+  int32_t device = 0;  ///< of the result
+  bool there = false;  ///< that it runs on that device, and arguments are brought there; else to the CPU
+};
+
+/// What an instruction moves from one device to another, for people: `copy`, or a host function that runs elsewhere
+/// than its arguments or its result are.
+struct CopyNote {
+  int32_t function = 0, at = 0;  ///< the instruction's first word
+  std::string value, place;      ///< in the program that was compiled
+  int32_t from = 0, to = 0;      ///< devices
+  int64_t bytes = -1;            ///< -1: not known before it runs
+  std::string formula;           ///< of the bytes, with `?` for extents that are open; empty for data types
+  std::string because;
 };
 
 /// A function that can be called from outside. -1: any extent; the handle type: no tensor.
@@ -89,6 +101,7 @@ struct BATON_DLL Program {
   /// Of a program for several: the CPU first, which decides where control goes. Empty: the CPU alone.
   std::vector<GraphDevice> devices;
   std::vector<int32_t> constant_devices;  ///< one for each of `constants`, or none: all on the CPU
+  std::vector<CopyNote> copies;
 
   const Entry* Find(std::string_view name) const;
   size_t NumDevices() const { return devices.empty() ? 1 : devices.size(); }
@@ -100,6 +113,9 @@ struct BATON_DLL Program {
   static Program Load(std::string_view text, const uint8_t* data, uint64_t data_bytes, const ObjectRef& owner);
   /// The bytecode for people, a line an instruction.
   std::string Disassemble() const;
+
+ private:
+  std::string DeviceName(int32_t device) const;
 };
 
 /// Calls f(word, kind) for each operand of the instruction at `code[at]` and returns where the next one begins.

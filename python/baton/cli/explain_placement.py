@@ -27,8 +27,10 @@ def add_parser(verbs, verb, text):
     parser.set_defaults(run=run)
 
 
-def _bytes(count: int) -> str:
-    return "a number of bytes known when it runs" if count < 0 else f"{count:,} bytes"
+def _bytes(row: dict) -> str:
+    if row["bytes"] >= 0:
+        return f"{row['bytes']:,} bytes"
+    return f"{row['formula'] or 'all its tensors: ?'} bytes, known when it runs"
 
 
 def _of_artifact(path: str) -> dict:
@@ -38,8 +40,7 @@ def _of_artifact(path: str) -> dict:
     manifest = json.loads(load_module(path).get_source("json"))
     program = manifest.get("program", "")
     if not program.startswith('{"devices"'):
-        places = _of_kernels(json.loads(program)) if program else []
-        return {"places": places} if places else {"places": [], "copies": []}  # all of it on the processor
+        return _of_program(json.loads(program)) if program else {"places": [], "copies": []}  # all of it on the processor
     graph = json.loads(program)
     slots = [f"input `{t['name']}`" for t in manifest["inputs"]] + [f"output `{t['name']}`" for t in manifest["outputs"]]
     device = [d["type"] for d in graph["devices"]]
@@ -72,11 +73,21 @@ def _of_artifact(path: str) -> dict:
     return {"places": places, "copies": copies}
 
 
-def _of_kernels(program: dict) -> list:
-    """Where the kernels of a program of the virtual machine run; what it copies depends on where its control goes."""
-    devices = program.get("devices", [])
-    return [{"function": "main", "place": "", "expression": kernel["symbol"], "device_type": devices[kernel.get("device", 0)][0],
-             "because": "the plan that it was compiled with"} for kernel in program["kernels"] if devices]
+def _of_program(program: dict) -> dict:
+    """Where a program of the virtual machine computes, and what its instructions copy."""
+    device = [d[0] for d in program.get("devices", [])]
+    names = [f["name"] for f in program["functions"]]
+    why = "the plan that it was compiled with"
+    places = [{"function": "main", "place": "", "expression": kernel["symbol"], "device_type": device[kernel.get("device", 0)],
+               "because": why} for kernel in program["kernels"] if device]
+    for slot in program["packed"] if device else ():  # [name, code, its device, whether it runs there]
+        there = len(slot) > 3
+        places.append({"function": "main", "place": "", "expression": slot[0], "device_type": device[slot[2] if there else 0],
+                       "because": f"{why}; compiled when its shapes are known" if there else "it runs on the host"})
+    copies = [{"function": names[c["function"]], "place": c["place"], "expression": c["value"], "src_dev_type": device[c["from"]],
+               "dst_dev_type": device[c["to"]], "bytes": c["bytes"], "formula": c["formula"], "because": c["because"]}
+              for c in program.get("copies", ())]
+    return {"places": places, "copies": copies}
 
 
 def _is_artifact(path: str) -> bool:
@@ -124,7 +135,7 @@ def _show(found: dict, as_json: bool) -> int:
     for row in found.get("copies", ()):
         where = f"{row['place']}: " if row["place"] else ""
         print(f"{where}@{row['function']}: copy of {row['expression']} from {row['src_dev']} to {row['dst_dev']}, "
-              f"{_bytes(row['bytes'])}: {row['because']}")
+              f"{_bytes(row)}: {row['because']}")
     if found.get("copies") == []:
         print("nothing is copied")
     return 0

@@ -133,7 +133,8 @@ def unmatched_cases(match, mod=None):
 def explain_placement(mod, default_device="cpu"):
     """Where PlanDevices puts each expression, and what it copies: {"places": [...], "copies": [...]}. Each place has
     `function`, `expression`, `place` (in the text), `device_type` and `because`; each copy `src_dev_type`,
-    `dst_dev_type`, `bytes` (-1: not known before it runs) and `because`."""
+    `dst_dev_type`, `bytes` (-1: not known before it runs), `formula` ("12 * ? + 16": the bytes, with `?` for what is open; ""
+    for data of any length) and `because`."""
     from .op.sugar import _device_type
     found = _api("Placement")(mod, _device_type(default_device))
     return {kind: [dict(row.items()) for row in found[kind]] for kind in ("places", "copies")}

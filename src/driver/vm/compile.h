@@ -36,8 +36,15 @@ runtime::Module CompileVm(const IRModule& optimized, const Target& target, std::
 runtime::Module CompileVmForDevices(const IRModule& planned, const std::vector<DeviceTarget>& targets, int64_t fallback,
                                     std::string why);
 
+/// Names of fused groups end with the operator that passes it.
+inline constexpr size_t kNameChars = 80;
+
 /// A function of the host for one call site: `f` is a primitive function whose shapes are not all known, or calls one
-/// operator. It is saved as `vm.LoadPacked` reads it.
+/// operator. It is saved as `vm.LoadPacked` reads it. One with the attribute kCodeFor, a target of a device, computes
+/// where its arguments are, with code for the shapes that come.
+inline constexpr const char* kCodeFor = "code_for";
+/// Whether such code can be made of it: a group of operators, or one, that are loops, or a change of shape.
+bool MakesDeviceCode(const relay::Function& f);
 PackedFunc MakeHostFunction(const relay::Function& f);
 std::string SaveHostFunction(const relay::Function& f);
 

@@ -6,6 +6,9 @@
 #include <baton/relay/op.h>
 #include <baton/relay/op/annotation.h>
 
+#include <set>
+
+#include "driver/debug_source.h"
 #include "driver/lower_graph.h"
 
 namespace baton::driver {
@@ -395,14 +398,27 @@ void FunctionBuilder::EmitCall(const CallNode* call, bool tail) {
   int32_t d = -1;
   if (op.as<OpNode>() || IsPrimitive(op)) {
     if (program_->several() && op.same_as(relay::op::device_copy)) {
-      const int32_t from = Use(call->args[0]);
-      Emit(Opcode::kCopy, {d = NewRegister(), from, program_->DeviceOf(call)});
+      const int32_t from = Use(call->args[0]), to = program_->DeviceOf(call);
+      const Expr value = Resolve(call->args[0]);
+      const int64_t source = relay::AttrsAs<relay::DeviceCopyAttrs>(call->attrs).src_dev_type;
+      NoteCopy(call, value.get(), Downcast<Type>(call->checked_type_),
+               source > 0 ? program_->DeviceIndex(source) : program_->DeviceOf(value.get()), to,
+               "for " + ReadersOf(call));
+      Emit(Opcode::kCopy, {d = NewRegister(), from, to});
     } else if (relay::IsView(op) && IsStaticKernel(call)) {
       const int32_t from = Use(call->args[0]);
       Emit(Opcode::kView, {d = NewRegister(), from, program_->View(Downcast<TensorType>(call->checked_type()))});
     } else {
-      const std::vector<int32_t> args = Uses(call->args);
-      Emit(Opcode::kPacked, {program_->Packed(call), d = NewRegister(), n}, args);
+      const int32_t slot = program_->Packed(call), on = program_->PackedAt(slot).there ? program_->DeviceOf(call) : 0;
+      std::vector<int32_t> args;
+      for (const Expr& a : call->args) {
+        // A constant is put where it is read.
+        const auto* c = Resolve(a).as<ConstantNode>();
+        args.push_back(c && on ? NewRegister() : Use(a));
+        if (c && on) Emit(Opcode::kConst, {args.back(), program_->Constant(c->data, on)});
+      }
+      if (program_->several()) NotePackedCopies(call, program_->PackedAt(slot));
+      Emit(Opcode::kPacked, {slot, d = NewRegister(), n}, args);
     }
   } else if (const auto* ctor = op.as<ConstructorNode>()) {
     const std::vector<int32_t> args = Uses(call->args);
@@ -435,6 +451,68 @@ void FunctionBuilder::EmitCall(const CallNode* call, bool tail) {
   }
   registers_[call] = d;
   if (tail) Emit(Opcode::kReturn, {d});
+}
+
+// ---- What is said of copies.
+
+/// A value, as the report on placement calls it.
+std::string FunctionBuilder::Describe(Node* n) const {
+  n = Bare(n);
+  if (const auto* v = As<VarNode>(n)) return "%" + v->name_hint().str();
+  if (const auto* call = As<CallNode>(n)) {
+    if (IsPrimitive(call->op)) return OperatorsOf(Downcast<Function>(call->op), kNameChars);
+    if (const auto* op = call->op.as<OpNode>()) return op->name.str();
+    if (const auto* c = call->op.as<ConstructorNode>()) return c->name_hint.str();
+    if (const auto* g = call->op.as<GlobalVarNode>()) return "a call of @" + g->name_hint.str();
+    return "a call";
+  }
+  return n->IsInstance<IfNode>()             ? "an if"
+         : n->IsInstance<MatchNode>()        ? "a match"
+         : n->IsInstance<TupleNode>()        ? "a tuple"
+         : n->IsInstance<TupleGetItemNode>() ? "a field of a tuple"
+         : n->IsInstance<ConstantNode>()     ? "a constant"
+         : n->IsInstance<FunctionNode>()     ? "a closure"
+                                             : "a reference";
+}
+
+/// Who reads a value, as far as the function itself does.
+std::string FunctionBuilder::ReadersOf(Node* n) const {
+  constexpr size_t kTold = 8;
+  std::set<std::string> told;
+  std::string out;
+  auto tell = [&](const std::string& reader) {
+    if (told.size() < kTold && told.insert(reader).second) out += (out.empty() ? "" : ", ") + reader;
+  };
+  if (const std::vector<Node*>* users = users_.Find(n)) {
+    for (Node* u : *users) {
+      const auto* branch = As<IfNode>(u);
+      tell(!branch ? Describe(u) : Resolve(branch->cond).get() == n ? "the condition of an if" : "the result of an if");
+      if (told.size() == kTold) return out + ", ...";
+    }
+  }
+  if (Resolve(lambda_.func->body).get() == n) tell("the result of @" + lambda_.name);
+  return out.empty() ? "a branch or closure of @" + lambda_.name : out;
+}
+
+void FunctionBuilder::NoteCopy(Node* by, Node* value, const Type& type, int32_t from, int32_t to, std::string because) {
+  const std::string place = SpanText(by->span);
+  program_->NoteCopy(
+      {lambda_.index, static_cast<int32_t>(code_.size()), Describe(value), place, from, to, -1, "", std::move(because)},
+      type);
+}
+
+/// What the host computes, it computes on the CPU.
+void FunctionBuilder::NotePackedCopies(const CallNode* call, const vm::PackedSlot& slot) {
+  const int32_t on = slot.there ? slot.device : 0;
+  const std::string why = slot.name + (slot.there ? "" : ", which runs on the CPU");
+  for (const Expr& a : call->args) {
+    const Expr value = Resolve(a);
+    // Constants are where they are read, or said to be elsewhere.
+    if (!a->checked_type_.defined() || value.as<ConstantNode>()) continue;
+    NoteCopy(call, value.get(), Downcast<Type>(a->checked_type_), program_->DeviceOf(value.get()), on, "for " + why);
+  }
+  if (call->checked_type_.defined())
+    NoteCopy(call, call, Downcast<Type>(call->checked_type_), on, slot.device, "the result of " + why);
 }
 
 void FunctionBuilder::EmitIf(const IfNode* n, int32_t dst, bool tail) {

@@ -44,6 +44,7 @@ class ProgramBuilder {
   int32_t View(const TensorType& type);
   /// The host function of a call.
   int32_t Packed(const relay::CallNode* call);
+  const vm::PackedSlot& PackedAt(int32_t slot) const { return out_.program.packed[static_cast<size_t>(slot)]; }
   /// A kernel of this body; inputs are its parameters.
   int32_t Kernel(const relay::Function& graph, int32_t device);
 
@@ -54,14 +55,17 @@ class ProgramBuilder {
   }
   int32_t DeviceIndex(int64_t type) const;
   bool several() const { return !out_.program.devices.empty(); }
+  /// Notes what the instruction at a word of a function copies, if that is between two devices.
+  void NoteCopy(vm::CopyNote note, const Type& type);
 
  private:
   int32_t Reserve(const std::string& name);
-  int32_t PackedOf(const relay::Function& f, const std::string& name, int32_t device = 0);
+  int32_t PackedOf(relay::Function f, const std::string& name, int32_t device = 0);
   vm::Entry EntryOf(const std::string& name, int32_t index, const relay::Function& f) const;
   IRModule mod_;
   relay::transform::PlacedModule placed_;
   VmProgram out_;
+  std::vector<DeviceTarget> targets_;
   std::vector<VmLambda> queue_;
   std::map<std::string, int32_t> globals_;
   PointerMap<int32_t> wrappers_;
@@ -108,6 +112,10 @@ class FunctionBuilder {
   void Step(int32_t block, size_t at, Expr value, int32_t dst, bool tail);
   void EmitNode(Node* n, bool tail);
   void EmitCall(const relay::CallNode* call, bool tail);
+  void NotePackedCopies(const relay::CallNode* call, const vm::PackedSlot& slot);
+  void NoteCopy(Node* by, Node* value, const Type& type, int32_t from, int32_t to, std::string because);
+  std::string Describe(Node* n) const;
+  std::string ReadersOf(Node* n) const;
   void EmitIf(const relay::IfNode* n, int32_t dst, bool tail);
   void EmitMatch(const relay::MatchNode* n, int32_t dst, bool tail);
   void EmitPattern(const relay::Pattern& pattern, int32_t data, Label otherwise);

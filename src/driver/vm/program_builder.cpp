@@ -4,6 +4,7 @@
 #include <baton/relay/functor.h>
 #include <baton/relay/op.h>
 
+#include "driver/debug_source.h"
 #include "driver/lower_graph.h"
 #include "driver/vm/function_builder.h"
 
@@ -38,7 +39,7 @@ Type ResultType(const Function& f) {
 }
 
 ProgramBuilder::ProgramBuilder(IRModule mod, const std::vector<DeviceTarget>& devices, int64_t fallback)
-    : mod_(std::move(mod)) {
+    : mod_(std::move(mod)), targets_(devices) {
   if (devices.empty()) return;
   // The CPU decides where control goes, and comes first.
   std::vector<int64_t> types{kDLCPU};
@@ -199,27 +200,37 @@ int32_t ProgramBuilder::View(const TensorType& type) {
   return static_cast<int32_t>(out_.program.views.size()) - 1;
 }
 
-int32_t ProgramBuilder::PackedOf(const Function& f, const std::string& name, int32_t device) {
+void ProgramBuilder::NoteCopy(vm::CopyNote note, const Type& type) {
+  if (note.from == note.to) return;
+  note.bytes = relay::BytesOfValue(type);
+  note.formula = relay::BytesFormula(type);
+  out_.program.copies.push_back(std::move(note));
+}
+
+int32_t ProgramBuilder::PackedOf(Function f, const std::string& name, int32_t device) {
   auto& packed = out_.program.packed;
+  bool there = false;
+  for (const DeviceTarget& t : targets_) {
+    // A second device in host memory is served by the host.
+    if (device == 0 || t.type != out_.program.devices[static_cast<size_t>(device)].type || t.target->kind == "llvm" ||
+        !MakesDeviceCode(f))
+      continue;
+    f = WithAttr(f, kCodeFor, Any(String(t.target.str())));
+    there = true;
+  }
   auto& same_hash = packed_[StructuralHash(f)];
   for (auto& [known, slot] : same_hash) {
     if (packed[static_cast<size_t>(slot)].device == device && StructuralEqual(known, f)) return slot;
   }
   const auto slot = static_cast<int32_t>(packed.size());
-  packed.push_back({name, SaveHostFunction(f), MakeHostFunction(f), device});
+  packed.push_back({name, SaveHostFunction(f), MakeHostFunction(f), device, there});
   same_hash.push_back({f, slot});
   return slot;
 }
 
 int32_t ProgramBuilder::Packed(const CallNode* call) {
   if (const auto* f = call->op.as<FunctionNode>()) {
-    std::string name;
-    for (const relay::ExprNode* n : relay::PostOrderNodes(f->body)) {
-      const auto* c = n->IsInstance<CallNode>() ? static_cast<const CallNode*>(n) : nullptr;
-      const auto* op = c ? c->op.as<OpNode>() : nullptr;
-      if (op && name.size() < 80) name += (name.empty() ? "" : " + ") + op->name.str();
-    }
-    return PackedOf(GetRef<Function>(f), name, DeviceOf(call));
+    return PackedOf(GetRef<Function>(f), OperatorsOf(GetRef<Function>(f), kNameChars), DeviceOf(call));
   }
   const auto op = Downcast<Op>(call->op);
   Array<Var> params;

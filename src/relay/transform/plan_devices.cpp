@@ -9,6 +9,7 @@
 // device.
 #include <baton/ir/diagnostic.h>
 #include <baton/ir/structural.h>
+#include <baton/relay/device.h>
 #include <baton/relay/functor.h>
 #include <baton/relay/op.h>
 #include <baton/relay/op/annotation.h>
@@ -64,27 +65,6 @@ std::string Brief(const ExprNode* n) {
   if (n->IsInstance<FunctionNode>()) return "fn";
   std::string key = n->GetTypeKey();
   return key.substr(key.rfind('.') + 1);
-}
-
-int64_t BytesOf(const Type& type) {
-  if (const auto* t = type.as<TensorTypeNode>()) {
-    int64_t n = t->dtype.bytes() * t->dtype.lanes();
-    for (const PrimExpr& d : t->shape) {
-      const auto* i = d.as<IntImmNode>();
-      if (!i) return -1;
-      n *= i->value;
-    }
-    return n;
-  }
-  const auto* tuple = type.as<TupleTypeNode>();
-  if (!tuple) return -1;
-  int64_t n = 0;
-  for (const Type& f : tuple->fields) {
-    int64_t b = BytesOf(f);
-    if (b < 0) return -1;
-    n += b;
-  }
-  return n;
 }
 
 Type TypeOf(const ExprNode* n) {
@@ -249,6 +229,7 @@ class BodyPlan {
 
   Expr Part(const ExprNode* by, const Expr& part, Id want, How how, const char* rule, int index);
   Expr Moved(const ExprNode* by, const Expr& value, int64_t from, int64_t to, const char* rule);
+  void Tell(const ExprNode* value, int64_t from, int64_t to, std::string because);
   Expr Rebuild(const ExprNode* n);
   Expr Fixed(const Expr& e, int64_t device);
   int64_t Device(Id id) { return DeviceDomains::IsFunction(id) ? -1 : d_.DeviceOf(id); }
@@ -541,6 +522,11 @@ Expr BodyPlan::Fixed(const Expr& e, int64_t device) {
   return out;
 }
 
+void BodyPlan::Tell(const ExprNode* value, int64_t from, int64_t to, std::string because) {
+  const Type type = TypeOf(value);
+  told_.push_back({Brief(value), Place(value), from, to, BytesOfValue(type), BytesFormula(type), std::move(because)});
+}
+
 Expr BodyPlan::Moved(const ExprNode* by, const Expr& value, int64_t from, int64_t to, const char* rule) {
   // There and back again is no journey.
   if (const Copy* c = copy_of_.Find(value.get()); c && c->from == to) return c->source;
@@ -557,9 +543,9 @@ Expr BodyPlan::Moved(const ExprNode* by, const Expr& value, int64_t from, int64_
   copies_[value.get()].push_back(made);
   copy_of_[out.get()] = made;
   if (mod_->report) {
-    told_.push_back({Brief(value.get()), Place(value.get()), from, to, BytesOf(TypeOf(value.get())),
-                     fmt::format("{} of `{}`{}{} on {}", rule, Brief(by), Place(by).empty() ? "" : " at ", Place(by),
-                                 DeviceName(to))});
+    Tell(value.get(), from, to,
+         fmt::format("{} of `{}`{}{} on {}", rule, Brief(by), Place(by).empty() ? "" : " at ", Place(by),
+                     DeviceName(to)));
   }
   return out;
 }
@@ -794,6 +780,11 @@ void BodyPlan::Say(const std::string& function) {
     const Id dom = Dom(n);
     if (DeviceDomains::IsFunction(dom) || IsUnit(TypeOf(n))) continue;
     report->places.push_back({function, Brief(n), Place(n), d_.DeviceOf(dom), why(dom)});
+    const auto* call = n->IsInstance<CallNode>() ? static_cast<const CallNode*>(n) : nullptr;
+    if (!call || KindOf(call->op) != OpKind::kDeviceCopy) continue;
+    const int64_t from = Device(Dom(call->args[0].get())), to = Device(dom);
+    const std::string at = Place(n);
+    if (from != to) Tell(call->args[0].get(), from, to, "written as device_copy" + (at.empty() ? "" : " at " + at));
   }
   for (PlacementReport::Copy& c : told_) {
     c.function = function;
@@ -1058,6 +1049,7 @@ BATON_REGISTER_GLOBAL("relay.analysis.Placement").set_body_typed([](IRModule mod
                                           {"src_dev_type", Any(c.from)},
                                           {"dst_dev_type", Any(c.to)},
                                           {"bytes", Any(c.bytes)},
+                                          {"formula", Any(String(c.formula))},
                                           {"because", Any(String(c.because))}}));
   }
   return Map<String, Any>{{"places", Any(places)}, {"copies", Any(copies)}, {"module", Any(planned)}};

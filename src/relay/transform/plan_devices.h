@@ -25,6 +25,7 @@ struct PlacementReport {
   struct Copy {
     std::string expression, place;
     int64_t from, to, bytes;  ///< bytes: -1 if they are not known before it runs
+    std::string formula;      ///< as relay::BytesFormula has it
     std::string because;
     std::string function = {};
   };

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs with control flow, data types and open shapes on the CPU and a second device: the values are those of one device (DV-025)."""
 
+import json
 import re
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -130,6 +132,50 @@ def test_open_shapes(request, second, tmp_path):
             _same(_plain(machine.invoke("main", a, np.int32(n))), _plain(plain.invoke("main", a, np.int32(n))))
 
 
+def test_open_shapes_run_on_the_device(device, tmp_path):
+    """Groups and views whose shapes come when the program runs are compiled for OpenCL, and their values stay there."""
+    body = """def @main(%a: Tensor[(?, 3), float32], %w: Tensor[(3, 4), float32]) {
+      let %m = tanh(add(nn.dense(%a, transpose(%w)), 1f));
+      let %r = reshape(%m, newshape=[-1, 2]);
+      let %s = split(%r, indices_or_sections=2, axis=1);
+      (nn.softmax(%r), concatenate((exp(%s.1), %r, %s.0), axis=1), sum(%m))
+    }"""
+    mod = relay.parse(_HEAD + body)
+    exe = relay.vm.compile(mod, target="opencl")
+    slots = re.findall(r"^ +\d+: packed (.*?)(?: r\d+=| r\d)", exe.bytecode, re.MULTILINE)
+    assert len(slots) > 2 and all(s.endswith(" on opencl") for s in slots), exe.bytecode
+    found, _ = _explain(exe, tmp_path / "m.so")
+    assert found["copies"] == [] and {p["device"] for p in found["places"]} == {"opencl"}
+    want = VirtualMachine(relay.vm.compile(mod, target="llvm"), tvm.cpu())
+    w = np.linspace(-1, 1, 12).reshape(3, 4).astype("float32")
+    for machine in (VirtualMachine(exe, device), VirtualMachine(Executable.load_exec(tmp_path / "m.so"), device)):
+        for rows in (2, 5, 2, 0, 1, 5):
+            a = np.linspace(-1, 1, rows * 3).reshape(rows, 3).astype("float32")
+            out = machine.invoke("main", a, w)
+            assert {str(o.device) for o in out} == {"opencl(0)"}
+            _same(_plain(out), _plain(want.invoke("main", a, w)))
+
+
+def test_open_shapes_on_the_device_in_many_threads(device):
+    mod = relay.parse(_HEAD + "def @main(%a: Tensor[(?), float32]) { exp(add(%a, 1f)) }")
+    exe = relay.vm.compile(mod, target="opencl")
+    wrong = []
+
+    def work(n):
+        machine = VirtualMachine(exe, device)
+        for i in range(12):
+            a = np.full(1 + (n + i) % 3, n, "float32")
+            if not np.allclose(machine.invoke("main", a).numpy(), np.exp(a + 1), rtol=1e-5):
+                wrong.append((n, i))
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not wrong
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_all_of_it_on_opencl(device, name):
     """Without annotations: the program as a whole runs there, and the host decides where control goes."""
@@ -150,7 +196,45 @@ def test_where_the_kernels_of_a_compiled_program_run(tmp_path):
     relay.vm.compile(_parse(PROGRAMS["a branch there"], 12)[0], target=_targets("ext_dev")).export_library(tmp_path / "m.so")
     out = subprocess.run([sys.executable, "-m", "baton", "explain-placement", tmp_path / "m.so"], capture_output=True, text=True, check=False)
     assert out.returncode == 0, out.stderr
-    assert out.stdout.splitlines() == [f"@main: baton_region_{i} on {d}: the plan that it was compiled with" for i, d in ((0, "cpu"), (1, "ext_dev"))]
+    assert out.stdout.splitlines() == [
+        *(f"@main: baton_region_{i} on {d}: the plan that it was compiled with" for i, d in ((0, "cpu"), (1, "ext_dev"))),
+        "from_string:4: @main: copy of negative from ext_dev to cpu, 16 bytes: for the result of an if"]
+
+
+def _explain(exe, path):
+    """What `baton explain-placement` says of a program, in JSON and as text."""
+    exe.export_library(path)
+    json_, text = (subprocess.run([sys.executable, "-m", "baton", "explain-placement", path, *more], capture_output=True, text=True, check=False)
+                   for more in (["--json"], []))
+    assert json_.returncode == 0, json_.stderr
+    return json.loads(json_.stdout), text.stdout
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_every_copy_of_a_program_is_explained(name, tmp_path):
+    """As many as instructions copy, each with where from and to, its bytes and who wants it."""
+    exe = relay.vm.compile(_parse(PROGRAMS[name], 12)[0], target=_targets("ext_dev"))
+    found, text = _explain(exe, tmp_path / "m.so")
+    copies = found["copies"]
+    instructions = re.findall(r"^ +\d+: copy .* to (\S+)$", exe.bytecode, re.MULTILINE)
+    host = [c for c in copies if "which runs on the CPU" in c["because"]]
+    assert len(host) == (2 if name == "operators of the host" else 0)
+    assert sorted(c["dst_dev"] for c in copies if c not in host) == sorted(instructions)
+    for c in copies:
+        assert {c["src_dev"], c["dst_dev"]} == {"cpu", "ext_dev"} and c["because"].startswith(("for ", "the result of "))
+        assert c["bytes"] > 0 and c["formula"] == str(c["bytes"])
+    assert text.count(": copy of ") == len(copies) and bool(copies) != ("nothing is copied" in text)
+
+
+def test_bytes_of_open_shapes_are_a_formula(tmp_path):
+    found, text = _explain(relay.vm.compile(_parse(OPEN, 12)[0], target=_targets("ext_dev")), tmp_path / "m.so")
+    formulas = {c["formula"] for c in found["copies"]}
+    assert "12 * ?" in formulas, found
+    assert "12 * ? bytes, known when it runs: for" in text
+    lists = """def @up(%n: int32, %l: List[int32]) -> List[int32] { if (less_equal(%n, 0)) { %l } else { @up(subtract(%n, 1), Cons(%n, %l)) } }
+def @main(%n: int32) { match (device_copy(@up(%n, Nil()), src_dev_type=1, dst_dev_type=12)) { Cons(%h, _) => { %h }, Nil => { 0 } } }"""
+    found, text = _explain(relay.vm.compile(relay.parse(_HEAD + lists), target=_targets("ext_dev")), tmp_path / "l.so")
+    assert "copy of a call of @up from cpu to ext_dev, all its tensors: ? bytes, known when it runs: for a match" in text
 
 
 def test_a_weight_is_put_on_its_device_once():
