@@ -37,7 +37,8 @@ BATON_DLL Pass InferType();
 /// Throws CompileError with all that is wrong.
 BATON_DLL Type InferTypeOf(const Expr& expr);
 BATON_DLL Type InferTypeOf(const Expr& expr, const IRModule& mod);
-BATON_DLL Pass FoldConstant();
+/// `fold_qnn`: also operators on quantized tensors, which passes that look for them want to see.
+BATON_DLL Pass FoldConstant(bool fold_qnn = false);
 BATON_DLL Pass FoldWeights();
 BATON_DLL Pass SimplifyInference();
 BATON_DLL Pass SimplifyExpr();
@@ -71,6 +72,8 @@ BATON_DLL Pass DefuseOps();
 BATON_DLL Pass EtaExpand(bool expand_constructor = true, bool expand_global_var = false);
 BATON_DLL Pass DynamicToStatic();
 BATON_DLL Pass DecomposeOps();
+/// Operators on quantized tensors become plain ones.
+BATON_DLL Pass QnnCanonicalize();
 BATON_DLL Pass CombineParallelConv2D(int64_t min_num_branches = 3);
 BATON_DLL Pass CombineParallelDense(int64_t min_num_branches = 3, bool to_batch_matmul = true);
 BATON_DLL Pass CombineParallelBatchMatmul(int64_t min_num_branches = 3);

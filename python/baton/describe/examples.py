@@ -4,6 +4,7 @@
 Nothing here knows an operator: candidates for inputs and attributes are tried in turn until one is well typed.
 """
 
+import inspect
 import itertools
 
 from .model import call_path
@@ -35,15 +36,24 @@ def _values(field):
     return (2, [2, 2], [2, 3])
 
 
-def _attribute_sets(op):
+def _attribute_sets(op, function):
     """Attributes that must be given, in several ways; none where no attribute must."""
-    needed = [p for p in op.attrs if p.required]
+    asked = {p.name for p in inspect.signature(function).parameters.values() if p.default is p.empty}
+    needed = [p for p in op.attrs if p.required or p.name in asked]
     for values in itertools.islice(itertools.product(*(_values(p) for p in needed)), 40):
         yield dict(zip((p.name for p in needed), values, strict=True))
 
 
-def _input_sets(count):
-    """Shapes and dtypes of the inputs that must be given; likely ones first."""
+def _input_sets(names):
+    """Shapes and dtypes of the inputs that must be given, by their names; likely ones first."""
+    count = len(names)
+    # Beside a tensor, parameters by their word; a second tensor may be a weight.
+    scalars = [((), "float32") if n.endswith(("scale", "scales")) else ((), "int32") if n.endswith(("zero_point", "zero_points")) else None for n in names]
+    if any(scalars):
+        for dtype, shapes in itertools.product(("float32", "int8"), (((2, 3), (2, 3)), ((1, 4, 8, 8), (4, 4, 3, 3)), ((1, 4, 8, 8), (2, 4, 2, 2)), ((1, 2, 3), (1, 4, 3)))):
+            tensors = iter(shapes)
+            yield [s or (next(tensors, shapes[-1]), dtype) for s in scalars]
+        return
     for dtype in _DTYPES[:3]:
         for shape in _SHAPES:
             yield [(shape, dtype)] * count
@@ -58,17 +68,17 @@ def example(op):
     """(lines of Python, type of the result) for an operator's function, or None where nothing that was tried fits."""
     from .. import ir, relay
     function = relay.op.find(op.name)  # where there is one by hand, it is what programs call
-    tuple_input = len(op.inputs) == 1 and any(w in op.inputs[0].kind + op.inputs[0].doc.lower()[:12] for w in ("uple", "tensors"))
     needed = [p for p in op.inputs if p.required]
+    tuples = [len(op.inputs) == 1 and "tensors" in p.doc.lower()[:12] or "uple" in p.kind + p.doc.lower()[:12] for p in needed]
     tries = 0
-    for inputs in _input_sets(len(needed)):
-        for attrs in _attribute_sets(op):
+    for inputs in _input_sets([p.name for p in needed]):
+        for attrs in _attribute_sets(op, function):
             tries += 1
             if tries > _LIMIT:
                 return None
             try:
                 made = [relay.var(p.name, shape=s, dtype=d) for p, (s, d) in zip(needed, inputs, strict=True)]
-                given = [relay.Tuple([made[0], made[0]])] if tuple_input else made
+                given = [relay.Tuple([v, v]) if pair else v for v, pair in zip(made, tuples, strict=True)]
                 call = function(*given, **attrs)
                 call = call.astuple() if isinstance(call, relay.TupleWrapper) else call
                 mod = relay.transform.InferType()(ir.IRModule.from_expr(relay.Function(made, call)))
@@ -76,7 +86,7 @@ def example(op):
             except Exception:  # noqa: BLE001 - whatever it is, these inputs do not fit
                 continue
             lines = [f'{v.name_hint} = relay.var("{v.name_hint}", shape={s}, dtype="{d}")' for v, (s, d) in zip(made, inputs, strict=True)]
-            names = [f"({made[0].name_hint}, {made[0].name_hint})"] if tuple_input else [v.name_hint for v in made]
+            names = [f"({v.name_hint}, {v.name_hint})" if pair else v.name_hint for v, pair in zip(made, tuples, strict=True)]
             arguments = ", ".join([*names, *(f"{k}={tuple(v) if isinstance(v, list) else v!r}" for k, v in attrs.items())])
             lines.append(f"{call_path(op.name)}({arguments})")
             return lines, str(result)

@@ -141,6 +141,8 @@ def operators():
 def call_path(name):
     """How programs write an operator's function: "relay.nn.relu"."""
     from .. import relay
+    if name.startswith("qnn."):
+        return f"relay.qnn.op.{name[len('qnn.'):]}"
     found = relay
     for part in name.split("."):
         found = getattr(found, part, None)

@@ -11,8 +11,9 @@ namespace {
 /// Replaces calls of operators that say themselves in terms of others. `only`: just these, by name; empty: all.
 class Decomposer : public MixedModeMutator {
  public:
-  explicit Decomposer(std::unordered_set<std::string_view> only, bool without_lowering_only)
-      : only_(std::move(only)), without_lowering_only_(without_lowering_only) {}
+  explicit Decomposer(std::unordered_set<std::string_view> only, bool without_lowering_only,
+                      std::string_view family = "")
+      : only_(std::move(only)), without_lowering_only_(without_lowering_only), family_(family) {}
 
  private:
   using MixedModeMutator::VisitExpr_;
@@ -22,6 +23,7 @@ class Decomposer : public MixedModeMutator {
     if (!def || !def->decompose || !pre->checked_type_.defined()) return post;
     if (!only_.empty() && !only_.count(def->name)) return post;
     if (without_lowering_only_ && def->lower) return post;
+    if (!std::string_view(def->name).starts_with(family_)) return post;
     // The definition reads types off the original call, and uses the rewritten arguments.
     Expr out = def->decompose(GetRef<Call>(pre), call->args);
     if (!out.defined()) return post;
@@ -38,6 +40,7 @@ class Decomposer : public MixedModeMutator {
   }
   std::unordered_set<std::string_view> only_;
   bool without_lowering_only_;
+  std::string_view family_;  ///< what names begin with
 };
 
 }  // namespace
@@ -65,8 +68,18 @@ Pass DecomposeOps() {
   });
 }
 
+Pass QnnCanonicalize() {
+  return MakePass<QnnCanonicalize>({
+      .doc = "Operators on quantized tensors (qnn.*) become the plain operators that they are defined by.",
+      .opt_level = 0,
+      .required = {"InferType"},
+      .run = [](Function f, IRModule, PassContext) { return Decomposer({}, false, "qnn.").Mutate(f); },
+  });
+}
+
 namespace {
 const RegisterPass<SimplifyInference> registered_simplify;
+const RegisterPass<QnnCanonicalize> registered_qnn;
 const RegisterPass<DecomposeOps> registered_decompose;
 }  // namespace
 

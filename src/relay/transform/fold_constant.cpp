@@ -60,7 +60,8 @@ size_t BytesOf(const Type& type) {
 class ConstantFolder : public MixedModeMutator {
  public:
   /// `growth`: bytes that results may have beyond what the rule allows, all together.
-  explicit ConstantFolder(IRModule mod, size_t growth = 0) : mod_(std::move(mod)), growth_(growth) {}
+  explicit ConstantFolder(IRModule mod, size_t growth = 0, bool fold_qnn = false)
+      : mod_(std::move(mod)), growth_(growth), fold_qnn_(fold_qnn) {}
 
  private:
   using MixedModeMutator::VisitExpr_;
@@ -108,6 +109,7 @@ class ConstantFolder : public MixedModeMutator {
     if (skip.count(op->name.view())) return post;
     const OpDef* def = DefOf(call->op);
     if (!def || def->stateful || def->fold == Fold::kNever) return post;
+    if (!fold_qnn_ && op->name.view().starts_with("qnn.")) return post;
     if (op->name == "shape_of" || op->name == "vm.shape_of") {
       Expr shape = EvaluateShapeOf(pre);
       if (shape.defined()) return shape;
@@ -227,6 +229,7 @@ class ConstantFolder : public MixedModeMutator {
 
   IRModule mod_;
   size_t growth_;
+  bool fold_qnn_;
   std::unordered_map<const Object*, Passing> passing_;
   size_t passing_bytes_ = 0;
   ConstantChecker checker_;
@@ -239,10 +242,12 @@ Expr FoldConstant(const Expr& expr, const IRModule& mod) { return ConstantFolder
 /// The early form: without a module.
 Expr FoldConstant(const Expr& expr) { return FoldConstant(expr, IRModule(Map<GlobalVar, BaseFunc>())); }
 
-Pass FoldConstant() {
+Pass FoldConstant(bool fold_qnn) {
   Pass pass = baton::transform::PassCreator<Function>::Create(
-      runtime::MakeTyped([](Function f, IRModule m, PassContext) { return Downcast<Function>(FoldConstant(f, m)); }), 2,
-      "FoldConstant", {});
+      runtime::MakeTyped([fold_qnn](Function f, IRModule m, PassContext) {
+        return Downcast<Function>(ConstantFolder(m, 0, fold_qnn).Mutate(Expr(f)));
+      }),
+      2, "FoldConstant", {});
   baton::transform::RegisterPassDoc("FoldConstant",
                                     "Evaluates what is constant, once, unless it has effects, is large, or stands on a "
                                     "device. Sound because operators give equal results for equal inputs.");
@@ -271,7 +276,15 @@ namespace {
 const RegisterPass<FoldWeights> registered_weights;
 }
 
-BATON_REGISTER_GLOBAL("relay._transform.FoldConstant").set_body_typed([] { return FoldConstant(); });
+const struct RegisteredFold {
+  RegisteredFold() {
+    baton::transform::RegisterPassGlobal("relay._transform.FoldConstant",
+                                         PackedFunc([](runtime::Args a, runtime::RetValue* rv) {
+                                           *rv = FoldConstant(a.size() > 0 && a[0].As<bool>());
+                                         }));
+    baton::transform::RegisterPassParams("FoldConstant", {"fold_qnn=false"});
+  }
+} registered_fold;
 BATON_REGISTER_GLOBAL("relay._transform.FoldConstantExpr").set_body_typed([](Expr e, IRModule m) {
   return FoldConstant(e, m);
 });

@@ -8,6 +8,7 @@ import pytest
 
 import baton as tvm
 from baton import relay
+from baton.relay.testing.temp_op_attr import TempOpAttr
 
 qnn = relay.qnn.op
 RNG = np.random.default_rng(0)
@@ -87,12 +88,10 @@ def test_requantize_saturates_and_moves():
     for wrong in ({"rounding": "DOWN"}, {"out_dtype": "float32"}):
         with pytest.raises(ValueError):
             qnn.requantize(x, f32(1), i32(0), f32(1), i32(0), **wrong)
-    with pytest.raises(ValueError, match="3 elements, axis 0 has 2"):
-        qnn.requantize(x, relay.const(np.ones(3, "float32")), i32(0), f32(1), i32(0), axis=0)
-    with pytest.raises(ValueError, match="axis 2"):
-        qnn.requantize(x, relay.const(np.ones(3, "float32")), i32(0), f32(1), i32(0), axis=2)
-    with pytest.raises(ValueError, match="scalar or a vector"):
-        qnn.requantize(x, relay.const(np.ones((3, 1), "float32")), i32(0), f32(1), i32(0))
+    for scale, axis, says in ((np.ones(3), 0, "2 elements are wanted, as many as the axis has"), (np.ones(3), 2, "axis 2"), (np.ones((3, 1)), 0, "scalar or a vector")):
+        call = qnn.requantize(x, relay.const(scale.astype("float32")), i32(0), f32(1), i32(0), axis=axis)
+        with pytest.raises(tvm.error.CompileError, match=says):
+            relay.transform.InferType()(tvm.IRModule.from_expr(call))
 
 
 @pytest.mark.parametrize("layouts", [("NCHW", "OIHW"), ("NHWC", "HWIO")])
@@ -164,6 +163,56 @@ def test_functions_of_quantized(name, exact):
     q = np.arange(0, 40, dtype="uint8")
     found = run(getattr(qnn, name)(relay.var("x", shape=(40,), dtype="uint8"), f32(0.1), i32(0), f32(0.02), i32(3)), q)
     assert found.dtype == "uint8" and np.abs(found - np.clip(exact(q * 0.1) / 0.02 + 3, 0, 255)).max() <= 0.51
+
+
+def test_calls_are_nodes_that_passes_and_text_see():
+    x = relay.var("x", shape=(2, 3))
+    q = qnn.quantize(x, 0.5, 3)
+    assert q.op == relay.op.get("qnn.quantize") and q.attrs.out_dtype == "int8" and q.attrs.axis == -1
+    mod = relay.transform.InferType()(tvm.IRModule.from_expr(qnn.dequantize(qnn.requantize(q, 0.5, 3, 0.25, -1), 0.25, -1)))
+    assert "qnn.requantize(" in mod.astext() and tvm.ir.structural_equal(relay.parse(mod.astext()), mod)
+    plain = relay.qnn.transform.CanonicalizeOps()(mod)
+    assert "qnn." not in plain.astext() and tvm.ir.structural_equal(relay.qnn.transform.CanonicalizeOps()(plain), plain)
+    data = RNG.standard_normal((2, 3)).astype("float32")
+    want = relay.create_executor("debug", mod).evaluate()(data).numpy()
+    for kind in ("debug", "graph", "vm"):
+        assert (relay.create_executor(kind, plain).evaluate()(data).numpy() == want).all()
+        assert (relay.create_executor(kind, mod).evaluate()(data).numpy() == want).all()
+    assert relay.dataflow_pattern.is_op("qnn.quantize")(relay.dataflow_pattern.wildcard(), relay.dataflow_pattern.is_constant(),
+                                                        relay.dataflow_pattern.is_constant()).match(q)
+
+
+def test_legalize_asks_the_functions_that_are_registered():
+    """A target that has no requantize of its own halves: the function says what stands for the call."""
+    x = relay.var("x", shape=(4,), dtype="int32")
+    call = qnn.requantize(x, 0.5, 0, 1.0, 0, out_dtype="int32")
+    seen = []
+
+    def legalize(attrs, inputs, types):
+        seen.append((attrs.rounding, len(inputs), str(types[0].dtype)))
+        return relay.right_shift(inputs[0], relay.const(1))
+
+    mod = tvm.IRModule.from_expr(call)
+    with TempOpAttr("qnn.requantize", "FTVMQnnLegalize", legalize):
+        made = relay.qnn.transform.Legalize()(mod)
+    assert seen == [("UPWARD", 5, "int32")] and made["main"].body.op.name == "right_shift"
+    assert "qnn.requantize" in relay.qnn.transform.Legalize()(mod).astext()
+
+
+def test_gradients_are_those_of_the_definition():
+    q, s = relay.var("q", shape=(3,), dtype="int8"), relay.var("s", shape=())
+    mod = tvm.IRModule.from_expr(relay.Function([q, s], qnn.dequantize(q, s, 2)))
+    for mode in ("first_order", "higher_order"):
+        grad = relay.transform.gradient(relay.transform.InferType()(mod)["main"], mode=mode)
+        _, (by_q, by_s) = relay.create_executor("debug").evaluate(grad)(np.array([1, 5, -4], "int8"), np.float32(0.5))
+        assert by_s.numpy() == (1 - 2) + (5 - 2) + (-4 - 2) and not by_q.numpy().any()
+
+
+def test_folding_leaves_quantized_operators_unless_asked():
+    call = qnn.quantize(relay.const(np.array([1.0, -1.0], "float32")), 0.5, 1)
+    mod = relay.transform.InferType()(tvm.IRModule.from_expr(call))
+    assert tvm.ir.structural_equal(relay.transform.FoldConstant()(mod), mod)
+    assert relay.transform.FoldConstant(fold_qnn=True)(mod)["main"].body.data.numpy().tolist() == [3, -1]
 
 
 def test_a_quantized_model_is_near_the_plain_one():

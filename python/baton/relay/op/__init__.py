@@ -73,6 +73,9 @@ def find(name):
         value = SUGAR[full]
     else:
         value = COMPOSED.get(full) or operator(full)
+        if value is not None and full.startswith("qnn."):  # the functions take numbers for scales and zero points, too
+            from ..qnn import op as quantized
+            value = getattr(quantized, full[len("qnn."):], value)
     # Operators called any, all, max... stand in this module's names: Python's own are asked for by their module.
     if value is None and builtins.any(n.startswith(name + ".") for n in all_names()):
         value = _Group(name)

@@ -5,9 +5,6 @@ import importlib
 
 
 def __getattr__(name):
-    if name == "op":
-        return importlib.import_module(f"{__name__}.op")
-    if name == "transform":
-        from .. import transform
-        return transform
+    if name in ("op", "transform"):
+        return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

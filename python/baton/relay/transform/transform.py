@@ -173,8 +173,8 @@ def MergeComposite(pattern_table=()):
 
 
 def FoldConstant(fold_qnn=False):
-    """Evaluates what is constant. `fold_qnn` is accepted for older programs: operators on quantized values fold like others."""
-    return _ffi_api.FoldConstant()
+    """Evaluates what is constant; operators on quantized tensors (qnn.*), which passes look for, with `fold_qnn` alone."""
+    return _ffi_api.FoldConstant(fold_qnn)
 
 
 def AnnotateTarget(targets=(), include_non_call_ops=True):
