@@ -2,9 +2,26 @@
 // Tensor expressions, for front ends.
 #include <baton/runtime/registry.h>
 #include <baton/te/lower.h>
+#include <baton/tir/functor.h>
 
 namespace baton::te {
 namespace {
+
+/// Elements of tensors become what `f(tensor, indices)` gives.
+class LoadReplacer : public tir::ExprMutator {
+ public:
+  explicit LoadReplacer(const runtime::PackedFunc& f) : f_(f) {}
+
+ private:
+  using ExprMutator::VisitExpr_;
+  PrimExpr VisitExpr_(const tir::ProducerLoadNode* op) final {
+    return f_(Downcast<Tensor>(op->producer), VisitExprs(op->indices)).As<PrimExpr>();
+  }
+  const runtime::PackedFunc& f_;
+};
+BATON_REGISTER_GLOBAL("te.ReplaceLoads").set_body_typed([](PrimExpr e, runtime::PackedFunc f) {
+  return LoadReplacer(f)(e);
+});
 
 BATON_REGISTER_GLOBAL("te.placeholder").set_body_typed([](Array<PrimExpr> shape, DataType t, String name) {
   return placeholder(shape, t, name);

@@ -6,6 +6,7 @@
 #include <baton/tir/stmt.h>
 
 #include <string>
+#include <unordered_set>
 
 namespace baton::tir {
 namespace {
@@ -137,6 +138,41 @@ BATON_REGISTER_GLOBAL("tir.SeqStmt").set_body_typed([](Array<Stmt> seq) { return
 BATON_REGISTER_GLOBAL("tir.PrimFunc")
     .set_body_typed([](Array<Var> params, Stmt body, Map<Var, Buffer> buffers, DictAttrs attrs) {
       return PrimFunc(params, body, buffers, attrs);
+    });
+/// Rewrites by two functions: `before(node)` sees a node first, and what it gives instead stands as it is;
+/// `after(node)` sees what became of it. Either may be null; both may give null, for no change.
+class CallbackTransform : public StmtExprMutator {
+ public:
+  CallbackTransform(runtime::PackedFunc before, runtime::PackedFunc after, const Array<String>& only)
+      : before_(std::move(before)), after_(std::move(after)) {
+    for (const String& key : only) only_.insert(key.str());
+  }
+  Stmt VisitStmt(const Stmt& s) override {
+    return Around<Stmt>(s, [&] { return StmtExprMutator::VisitStmt(s); });
+  }
+  PrimExpr VisitExpr(const PrimExpr& e) override {
+    return Around<PrimExpr>(e, [&] { return StmtExprMutator::VisitExpr(e); });
+  }
+
+ private:
+  template <class T, class F>
+  T Around(const T& node, F inside) {
+    if (!only_.empty() && !only_.count(node->GetTypeKey())) return inside();
+    if (before_ != nullptr) {
+      if (runtime::Any made = before_(node); !made.is_null()) return made.As<T>();
+    }
+    T out = inside();
+    if (after_ != nullptr) {
+      if (runtime::Any made = after_(out); !made.is_null()) return made.As<T>();
+    }
+    return out;
+  }
+  runtime::PackedFunc before_, after_;
+  std::unordered_set<std::string> only_;
+};
+BATON_REGISTER_GLOBAL("tir.IRTransform")
+    .set_body_typed([](Stmt s, runtime::PackedFunc before, runtime::PackedFunc after, Array<String> only) {
+      return CallbackTransform(before, after, only).VisitStmt(s);
     });
 BATON_REGISTER_GLOBAL("tir.Substitute").set_body([](runtime::Args args, runtime::RetValue* rv) {
   auto map = args[1].As<Map<Var, PrimExpr>>();

@@ -29,7 +29,7 @@ from baton.runtime.vm import VirtualMachine
 from baton.transform import PassContext, Sequential
 
 # PrintIR prints; ToMixedPrecision and the approximations change values; the gradient is another function.
-_OTHER = {"PrintIR", "ToMixedPrecision", "FastMath", "Gradient", "FirstOrderGradient"}
+_OTHER = {"PrintIR", "ToMixedPrecision", "FastMath", "Gradient", "FirstOrderGradient", "FakeQuantizationToInteger"}
 CHUNK = 100
 
 

@@ -74,6 +74,10 @@ BATON_DLL Pass DynamicToStatic();
 BATON_DLL Pass DecomposeOps();
 /// Operators on quantized tensors become plain ones.
 BATON_DLL Pass QnnCanonicalize();
+/// What stands between qnn.dequantize and qnn.quantize in integers. hard_fail: errors of a program's rules are thrown.
+BATON_DLL Pass FakeQuantizationToInteger(bool hard_fail = false, bool use_qat = false);
+/// Convolutions between nn.space_to_batch_nd and nn.batch_to_space_nd become dilated ones.
+BATON_DLL Pass FlattenAtrousConv();
 BATON_DLL Pass CombineParallelConv2D(int64_t min_num_branches = 3);
 BATON_DLL Pass CombineParallelDense(int64_t min_num_branches = 3, bool to_batch_matmul = true);
 BATON_DLL Pass CombineParallelBatchMatmul(int64_t min_num_branches = 3);

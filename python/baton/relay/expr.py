@@ -17,21 +17,39 @@ def _op(name):
     return Op.get(name)
 
 
+_OTHER_DTYPE = frozenset(["cast", "equal", "less", "greater", "where"])
+_LOOKS = 64  # calls whose arguments are looked at before types are inferred
+
+
 def _dtype_of(expr):
-    """dtype of an expression where it is known without inference, else None."""
-    found = expr.checked_type_
-    if found is None and isinstance(expr, Var):
-        found = expr.type_annotation
-    if isinstance(found, TensorType):
-        return found.dtype
-    if isinstance(expr, Constant):
-        return expr.data.dtype
-    if isinstance(expr, Call):
-        for arg in expr.args:
-            dtype = _dtype_of(arg)
-            if dtype is not None and str(getattr(expr.op, "name", "")) not in ("cast", "equal", "less", "greater", "where"):
-                return dtype
+    """dtype of an expression where it is known from its arguments, or inferred from what it is made of; else None."""
+    stack, looks = [expr], 0
+    while stack:
+        e = stack.pop()
+        found = e.checked_type_
+        if found is None and isinstance(e, Var):
+            found = e.type_annotation
+        if isinstance(found, TensorType):
+            return found.dtype
+        if isinstance(e, Constant):
+            return e.data.dtype
+        if isinstance(e, Call):
+            name, looks = str(getattr(e.op, "name", "")), looks + 1
+            if looks > _LOOKS or name.startswith("qnn.") or getattr(e.attrs, "out_dtype", "void") not in ("void", ""):
+                return _inferred_dtype(e)
+            if name not in _OTHER_DTYPE:
+                stack += reversed(e.args)
     return None
+
+
+def _inferred_dtype(expr):
+    from ..error import CompileError
+    from .transform import InferTypeLocal
+    try:
+        found = InferTypeLocal(expr)
+    except CompileError:
+        return None
+    return found.dtype if isinstance(found, TensorType) else None
 
 
 class ExprWithOp(RelayExpr):

@@ -11,6 +11,16 @@ def substitute(node, vmap):
     return _ffi_api.Substitute(node, dict(vmap))
 
 
+def ir_transform(stmt, preorder, postorder, only_enable=None):
+    """Rewrites a statement by functions.
+
+    `preorder(node)` sees a node before its parts: what it gives instead stands as it is; None goes on with the parts. `postorder(node)`
+    sees what became of the node, and gives what stands for it, or None for that. Either may be None. `only_enable`: type keys, as
+    ["tir.For"], of the nodes that are asked about; all without it.
+    """
+    return _ffi_api.IRTransform(stmt, preorder, postorder, list(only_enable or []))
+
+
 def _parts(node):
     described = _core.describe_type(node.type_key)
     for name, _, _, flags, _ in described[2] if described else ():

@@ -169,3 +169,14 @@ def test_bind():
     assert isinstance(bound.args[0], relay.Constant) and bound.args[1].same_as(y)
     f = relay.build_module.bind_params_by_name(relay.Function([x, y], relay.add(x, y)), {"y": np.ones(2, "float32"), "unused": np.ones(1)})
     assert [p.name_hint for p in f.params] == ["x"]
+
+
+def test_numbers_beside_long_chains_and_casts():
+    """The dtype of a number is that of the other operand, however long that took to make."""
+    x = relay.var("x", shape=(2,), dtype="int32")
+    for _ in range(5000):
+        x = x + 1
+    assert x.args[1].data.dtype == "int32"
+    assert (relay.qnn.op.dequantize(relay.var("q", shape=(2,), dtype="int8"), 0.5, 0) * 2).args[1].data.dtype == "float32"
+    y = relay.nn.dense(relay.var("a", shape=(2, 3), dtype="int8"), relay.var("b", shape=(2, 3), dtype="int8"), out_dtype="int32") + 1000
+    assert y.args[1].data.dtype == "int32"

@@ -21,6 +21,7 @@ from .op import (
     register,
     register_alter_op_layout,
     register_convert_op_layout,
+    register_fake_quantization_to_integer,
     register_gradient,
     register_infer_correct_layout,
     register_injective_schedule,
@@ -113,5 +114,5 @@ for _group in names_in(""):
 del _group
 
 __all__ = ["Op", "OpPattern", "Operator", "const", "debug", "find", "get", "get_op_attr", "has_attr", "list_op_names", "names_in", "op_attrs", "register",
-           "register_alter_op_layout", "register_convert_op_layout", "register_gradient", "register_infer_correct_layout", "register_injective_schedule", "register_legalize", "register_mixed_precision_conversion", "register_op_attr",
+           "register_alter_op_layout", "register_convert_op_layout", "register_fake_quantization_to_integer", "register_gradient", "register_infer_correct_layout", "register_injective_schedule", "register_legalize", "register_mixed_precision_conversion", "register_op_attr",
            "register_pattern", "register_shape_func", "register_stateful", "reset_attr"]

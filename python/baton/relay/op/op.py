@@ -84,6 +84,18 @@ def register_mixed_precision_conversion(op_name, func=None, level=10):
     return register_op_attr(op_name, "FTVMMixedPrecisionConversionType", func, level)
 
 
+def register_fake_quantization_to_integer(op_name, func=None, level=10):
+    """Sets what FakeQuantizationToInteger makes of a call: `f(call, types) -> [expression, affine type]`. The arguments of `call` are integers
+    (or constants), `types` has the affine type of each (`tvm.ir.TensorAffineType`: scale, zero_point, dtype, axis), and under `call` that of
+    what the region ends in.
+
+        @relay.op.register_fake_quantization_to_integer("nn.softsign")
+        def same_integers(call, types):
+            return [relay.op.copy(call.args[0]), types[call.args[0]]]
+    """
+    return register_op_attr(op_name, "FTVMFakeQuantizationToInteger", func, level)
+
+
 def register_alter_op_layout(op_name, alter_layout=None, level=10):
     """Sets how a call changes its layout."""
     return register_op_attr(op_name, "FTVMAlterOpLayout", alter_layout, level)

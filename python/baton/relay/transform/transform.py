@@ -202,6 +202,17 @@ def InferTypeLocal(expr):
     return _ffi_api.InferTypeLocal(expr)
 
 
+def FakeQuantizationToInteger(hard_fail=False, use_qat=False):
+    """What stands between `qnn.dequantize` and `qnn.quantize` is computed in integers, by a rule for each operator; regions with an operator
+    that has none stay as they are. Convolutions, products, arithmetic, pools, functions of one tensor and what moves values have rules; a
+    program gives its operators' by `relay.op.register_fake_quantization_to_integer`. Integer results differ from the others by rounding.
+
+    hard_fail: errors of a program's rules are raised; without it they leave the region as it is. use_qat is not there: put a
+    `qnn.quantize` behind what is to become integers.
+    """
+    return _ffi_api.FakeQuantizationToInteger(hard_fail, use_qat)
+
+
 def FoldConstantExpr(expr, mod=None):
     """An expression with its constant parts evaluated."""
     from ...ir import IRModule
@@ -263,6 +274,6 @@ def __dir__():
     return sorted({*globals(), *(n for n in found if "." not in n)})
 
 
-__all__ = ["AnnotateTarget", "CombineParallelBatchMatmul", "CombineParallelConv2D", "CombineParallelDense", "ConvertLayout", "DeadCodeElimination", "EliminateCommonSubexpr", "EtaExpand", "FoldConstant", "FoldConstantExpr", "FunctionPass", "FuseOps", "InferTypeLocal", "InlineCompilerFunctionsBoundTo", "LayoutConfig", "Legalize",
+__all__ = ["AnnotateTarget", "CombineParallelBatchMatmul", "CombineParallelConv2D", "CombineParallelDense", "ConvertLayout", "DeadCodeElimination", "EliminateCommonSubexpr", "EtaExpand", "FakeQuantizationToInteger", "FoldConstant", "FoldConstantExpr", "FunctionPass", "FuseOps", "InferTypeLocal", "InlineCompilerFunctionsBoundTo", "LayoutConfig", "Legalize",
            "ModulePass", "Pass", "PassContext", "PartitionGraph", "PassInfo", "PlanDevices", "PrintIR", "RemoveUnusedFunctions", "Sequential", "SplitArgs", "ToMixedPrecision",
            "build_config", "function_pass", "gradient", "module_pass", "sequential", "to_cps", "un_cps"]
