@@ -53,6 +53,12 @@ class TirModule : public runtime::ModuleNode {
   PackedFunc GetFunction(std::string_view name, const ObjectPtr<Object>& self) override {
     if (!code_.defined()) return nullptr;
     void* spec = code_->GetSymbol((runtime::kFunctionSpecPrefix + std::string(name)).c_str());
+    // A single function is what calling the module means, whatever its name.
+    if (!spec && name == "main" && source_.defined() && source_->functions.size() == 1) {
+      const auto [var, func] = *source_->functions.begin();
+      const std::string own = func->GetAttr<String>(attr::kGlobalSymbol, var->name_hint).str();
+      if (own != name) return GetFunction(own, self);
+    }
     if (!spec) return nullptr;
     runtime::CheckFeatures(objects_.features, "`" + std::string(name) + "`");
     return runtime::MakeNativeFunction(spec, self);

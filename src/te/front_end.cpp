@@ -35,6 +35,21 @@ BATON_REGISTER_GLOBAL("te.compute")
       return ComputeMany(shape, vars, bodies, name, tag);
     });
 BATON_REGISTER_GLOBAL("te.Load").set_body_typed([](Tensor t, Array<PrimExpr> indices) { return t(indices); });
+/// An output of an operation that a program has, as a tensor.
+BATON_REGISTER_GLOBAL("te.OutputOf").set_body([](runtime::Args args, runtime::RetValue* rv) {
+  const auto op = args[0].As<Operation>();
+  const int64_t index = args.size() > 1 ? args[1].As<int64_t>() : 0;
+  if (const auto* p = op.as<PlaceholderOpNode>(); p && index == 0) {
+    *rv = Tensor(TensorNode{{}, p->shape, p->dtype, op, index});
+    return;
+  }
+  const auto* c = op.as<ComputeOpNode>();
+  if (!c || index < 0 || index >= static_cast<int64_t>(c->body.size()))
+    throw runtime::ValueError("operation `" + op->name.str() + "` has no output " + std::to_string(index));
+  Array<PrimExpr> shape;
+  for (const IterVar& a : c->axis) shape.push_back(a->dom->extent);
+  *rv = Tensor(TensorNode{{}, shape, c->body[index].dtype(), op, index});
+});
 BATON_REGISTER_GLOBAL("te.reduce_axis").set_body_typed([](PrimExpr min, PrimExpr extent, String name) {
   return ReduceAxis(min, extent, name);
 });

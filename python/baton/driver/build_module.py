@@ -14,14 +14,17 @@ from .compiler import capsule
 def _module(inp, args, name: str) -> IRModule:
     from .. import te
 
+    if isinstance(inp, te.Schedule):
+        if args is None:
+            raise TypeError("a schedule comes with its arguments, inputs and outputs: build(s, [A, B, C])")
+        return schedule_to_module(inp, args, name)
     if isinstance(inp, (list, tuple)) or isinstance(inp, te.Tensor):
         if args is not None:
             raise TypeError("tensors are given once: build([A, B, C]), inputs before outputs")
         inp = te.create_prim_func([inp] if isinstance(inp, te.Tensor) else list(inp), name)
     elif args is not None:
         raise UnsupportedError(
-            "schedules of tensor expressions are not there: build([A, B, C]) computes them by the built-in schedule, and "
-            "loops of your own are written in TIR"
+            f"arguments belong to a schedule, as te.create_schedule makes it, not to a {type(inp).__name__}"
         )
     if isinstance(inp, PrimFunc):
         symbol = inp.get_attr("global_symbol")
@@ -44,10 +47,22 @@ def _target(target, host) -> Target:
     return (Target.current() or Target("llvm")) if target is None else Target(target)
 
 
-def lower(inp, args=None, name="main", binds=None, simple_mode=False) -> IRModule:
-    """The PrimFuncs after all passes, as code is made of them. Parameters as of `build`."""
+def schedule_to_module(sch, args, name="main", binds=None) -> IRModule:
+    """A schedule of tensor expressions as one PrimFunc, before any pass. `args`: tensors, and variables of sizes."""
+    from ..te.schedule import schedule_to_prim_func
+
+    _no_binds(binds)
+    return IRModule({name: schedule_to_prim_func(sch, args, name)})
+
+
+def _no_binds(binds) -> None:
     if binds:
         raise UnsupportedError("binds: a buffer belongs to its parameter; write the PrimFunc with the buffers you want")
+
+
+def lower(inp, args=None, name="main", binds=None, simple_mode=False) -> IRModule:
+    """The PrimFuncs after all passes, as code is made of them. Parameters as of `build`."""
+    _no_binds(binds)
     return get_global_func("driver.LowerFunctions")(_module(inp, args, name), _target(None, None))
 
 

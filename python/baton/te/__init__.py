@@ -53,6 +53,7 @@ from ..tir import (  # noqa: A004
 from .operation import (  # noqa: A004
                    all_of,
                    any_of,
+                   comm_reducer,
                    compute,
                    create_prim_func,
                    max,
@@ -62,14 +63,16 @@ from .operation import (  # noqa: A004
                    reduce_axis,
                    size_var,
                    sum,
+                   tag_scope,
                    var,
 )
+from .schedule import Schedule, Stage, create_schedule, thread_axis
 from .tensor import ComputeOp, Operation, PlaceholderOp, Tensor, TensorSlice
 
 attach_classes(__name__, "te.")
 
-__all__ = ["ComputeOp", "Operation", "PlaceholderOp", "Tensor", "TensorSlice", "abs", "acos", "acosh", "all", "all_of", "any", "any_of", "asin",
-           "asinh", "atan", "atanh", "ceil", "compute", "const", "cos", "cosh", "create_prim_func", "div", "erf", "exp", "floor", "floordiv",
+__all__ = ["ComputeOp", "Operation", "PlaceholderOp", "Schedule", "Stage", "Tensor", "TensorSlice", "abs", "acos", "acosh", "all", "all_of", "any", "any_of", "asin",
+           "asinh", "atan", "atanh", "ceil", "comm_reducer", "compute", "const", "cos", "cosh", "create_prim_func", "create_schedule", "div", "erf", "exp", "floor", "floordiv",
            "floormod", "fmod", "if_then_else", "indexdiv", "indexmod", "isfinite", "isinf", "isnan", "log", "log10", "log2", "max",
            "max_value", "min", "min_value", "nearbyint", "placeholder", "popcount", "power", "prod", "reduce_axis", "round", "rsqrt",
-           "sigmoid", "sin", "sinh", "size_var", "sqrt", "sum", "tan", "tanh", "trunc", "truncdiv", "truncmod", "var"]
+           "sigmoid", "sin", "sinh", "size_var", "sqrt", "sum", "tag_scope", "tan", "tanh", "thread_axis", "trunc", "truncdiv", "truncmod", "var"]

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Building tensor expressions."""
 
+import functools
 import inspect
 import numbers
 
@@ -8,6 +9,59 @@ from ..tir import SizeVar, Var, op
 from ..tir.expr import IterVar
 from . import _ffi_api
 from .tensor import TensorSlice
+
+_tags = []  # of the `tag_scope`s around
+
+
+class tag_scope:
+    """`with te.tag_scope("elemwise"):` gives what is computed in it this tag, where none is given; also around a function (`@te.tag_scope(...)`)."""
+
+    def __init__(self, tag):
+        self.tag = tag
+
+    def __enter__(self):
+        _tags.append(self.tag)
+        return self
+
+    def __exit__(self, *_):
+        _tags.pop()
+
+    def __call__(self, f):
+        @functools.wraps(f)
+        def tagged(*args, **kwargs):
+            with tag_scope(self.tag):
+                return f(*args, **kwargs)
+
+        return tagged
+
+
+def comm_reducer(fcombine, fidentity, name="reduce"):
+    """A reduction by a function: `fcombine(x, y)` joins two values, in any order, `fidentity(dtype)` gives the one that changes nothing.
+
+        product = te.comm_reducer(lambda x, y: x * y, lambda t: tvm.tir.const(1, t), name="product")
+        B = te.compute((n,), lambda i: product(A[i, k], axis=k))
+
+    Of tuples of values where `fcombine` takes two tuples, and `fidentity` a dtype for each.
+    """
+
+    def reduce(expr, axis, where=None, init=None, *args):
+        from ..ir import make_node
+        from .schedule.schedule import reduce_of
+        if init is not None:
+            raise ValueError(f"{name}: `init` is not there; combine the result with it")
+        several = isinstance(expr, (list, tuple)) or type(expr).__name__ == "Array"
+        source = [_expr(e) for e in (expr if several else [expr])]
+        dtypes = [str(e.dtype) for e in source]
+        lhs, rhs = ([Var(f"{side}{i}", t) for i, t in enumerate(dtypes)] for side in "xy")
+        result = fcombine(lhs, rhs) if several else [fcombine(lhs[0], rhs[0])]
+        identity = fidentity(*dtypes) if several else [fidentity(dtypes[0])]
+        combiner = make_node("tir.CommReducer", lhs=lhs, rhs=rhs, result=[op.convert(e) for e in result], identity_element=[op.convert(e) for e in identity])
+        made = [reduce_of(combiner, source, _axes(axis), None if where is None else _expr(where), i) for i in range(len(source))]
+        return made if several else made[0]
+
+    reduce.__name__ = reduce.__qualname__ = name
+    reduce.__doc__ = f"`{name}` over axes of a reduction."
+    return reduce
 
 
 def _shape(shape):
@@ -29,12 +83,12 @@ def compute(shape, fcompute, name="compute", tag="", attrs=None, varargs_names=N
     spec = inspect.getfullargspec(fcompute)
     if spec.varargs is None:
         wanted = len(spec.args) - (1 if inspect.ismethod(fcompute) else 0)
-        if wanted != len(shape):
+        if not wanted - len(spec.defaults or ()) <= len(shape) <= wanted:
             raise ValueError(f"fcompute takes {wanted} indices, the shape has {len(shape)} dimensions")
     body = fcompute(*variables)
     bodies = list(body) if isinstance(body, (list, tuple)) or type(body).__name__ == "Array" else [body]
     bodies = [op.convert(b.asobject() if isinstance(b, TensorSlice) else b) for b in bodies]
-    tensors = _ffi_api.compute(shape, variables, bodies, name, tag)
+    tensors = _ffi_api.compute(shape, variables, bodies, name, tag or (_tags[-1] if _tags else ""))
     return tensors[0] if len(bodies) == 1 else tuple(tensors)
 
 

@@ -14,7 +14,12 @@ class Operation(Object, key="te.Operation"):
 
     def output(self, index=0):
         """One of its outputs."""
-        raise AttributeError("outputs are what te.compute and te.placeholder give")
+        return _ffi_api.OutputOf(self, index)
+
+    @property
+    def num_outputs(self):
+        """How many tensors it computes."""
+        return 1
 
 
 class PlaceholderOp(Operation, key="te.PlaceholderOp"):
@@ -27,6 +32,22 @@ class ComputeOp(Operation, key="te.ComputeOp"):
     """A value for each element."""
 
     __slots__ = ()
+
+    @property
+    def num_outputs(self):
+        """How many tensors it computes."""
+        return len(self.body)
+
+    @property
+    def reduce_axis(self):
+        """The axes of its reduction; none where it has no reduction."""
+        return self.body[0].axis if self.body[0].type_key == "tir.Reduce" else []
+
+    @property
+    def input_tensors(self):
+        """The tensors that it reads."""
+        from .schedule.schedule import producers
+        return producers(self)
 
 
 class TensorSlice:

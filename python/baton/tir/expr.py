@@ -251,6 +251,20 @@ class Any(PrimExpr, key="tir.Any"):
         super().__init__(dtype="int64", span=span)
 
 
+def _of_variable(name):
+    def call(self, *others):
+        return getattr(self.var, name)(*others)
+
+    call.__name__ = call.__qualname__ = name
+    return call
+
+
+for _name in ("add", "radd", "sub", "rsub", "mul", "rmul", "floordiv", "rfloordiv", "mod", "rmod", "truediv", "rtruediv", "pow", "neg", "lt", "le", "gt", "ge",
+              "lshift", "rshift", "and", "or", "xor", "invert"):
+    if hasattr(PrimExpr, f"__{_name}__"):
+        setattr(IterVar, f"__{_name}__", _of_variable(f"__{_name}__"))
+
+
 class Reduce(PrimExpr, key="tir.Reduce"):
     """A reduction, at the root of a tensor expression's body."""
 

@@ -1,0 +1,470 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One PrimFunc of a schedule: which elements of each tensor are needed where, and the loops that compute them."""
+
+from ...arith import Analyzer
+from ...ir import Range
+from ...tir import Allocate, BufferLoad, BufferStore, For, ForKind, IfThenElse, LetStmt, PrimFunc, SeqStmt, Var, op
+from ...tir.buffer import Buffer
+from ...tir.stmt_functor import post_order_visit, substitute
+from .. import _ffi_api
+from ..tensor import PlaceholderOp, Tensor
+from .schedule import INLINE, ROOT, SCOPE, Schedule, Split, _replaced, loads, parts
+
+_STACK = 16 << 10  # bytes of a buffer within loops that may lie on a task's stack
+_KINDS = {"parallel": ForKind.PARALLEL, "vectorized": ForKind.VECTORIZED, "unrolled": ForKind.UNROLLED}
+
+
+def _literal(e):
+    return getattr(e, "value", None) if e.type_key == "IntImm" else None
+
+
+class Loops:
+    """The loops of a stage whose axes have these extents: how many rounds each has, and what an axis is in them."""
+
+    def __init__(self, stage, extents):
+        self.stage, self.simplify = stage, Analyzer().simplify
+        self._extents = dict(extents)
+        self._inexact = []
+        for r in stage.relations:
+            if isinstance(r, Split):
+                whole = self._extents[r.parent.var.handle]
+                if r.factor is not None:
+                    inner = self._at_most(op.convert(r.factor), whole)
+                else:
+                    inner = self._ceildiv(whole, self._at_most(op.convert(r.nparts), whole))
+                outer = self._ceildiv(whole, inner)
+                self._extents[r.outer.var.handle], self._extents[r.inner.var.handle] = outer, inner
+                if _literal(self.simplify(outer * inner - whole)) != 0:
+                    self._inexact.append(r.parent)
+            else:
+                self._extents[r.fused.var.handle] = self.simplify(self._extents[r.outer.var.handle] * self._extents[r.inner.var.handle])
+        # From the loops back to the axes.
+        self._values = {iv.var.handle: iv.var for iv in stage.leaf_iter_vars}
+        for r in reversed(stage.relations):
+            if isinstance(r, Split):
+                outer, inner = self._values[r.outer.var.handle], self._values[r.inner.var.handle]
+                self._values[r.parent.var.handle] = self.simplify(outer * self._extents[r.inner.var.handle] + inner)
+            else:
+                fused, inner = self._values[r.fused.var.handle], self._extents[r.inner.var.handle]
+                self._values[r.outer.var.handle] = self.simplify(op.floordiv(fused, inner))
+                self._values[r.inner.var.handle] = self.simplify(op.floormod(fused, inner))
+
+    def _at_most(self, n, whole):
+        small, large = _literal(op.convert(n)), _literal(whole)
+        n = op.const(small, "int64") if small is not None else n
+        return op.const(max(large, 1), "int64") if small is not None and large is not None and small > large else n
+
+    def _ceildiv(self, a, b):
+        return self.simplify(op.floordiv(a + b - 1, b))
+
+    def extent(self, iv):
+        """The rounds of a loop."""
+        return self._extents[iv.var.handle]
+
+    def value(self, iv):
+        """What an axis, or a loop that was split or fused, is in the loops; counted from 0."""
+        return self._values[iv.var.handle]
+
+    def conditions(self, reduce):
+        """What has to hold of the loops of the reduction, or of the others, where factors do not divide."""
+        return [self.value(iv) < self.extent(iv) for iv in self._inexact if self.stage.is_reduce(iv) == reduce]
+
+
+def loops_of(stage):
+    """The loops of a stage that is computed as a whole."""
+    return Loops(stage, {iv.var.handle: iv.dom.extent for iv in _axes(stage)})
+
+
+def _axes(stage):
+    return [*stage.op.axis, *stage.op.reduce_axis]
+
+
+class _Interval:
+    """The values of an expression while some variables run: from `low` to `high`; `runs` says whether any of them is in it."""
+
+    __slots__ = ("high", "low", "runs")
+
+    def __init__(self, low, high, runs):
+        self.low, self.high, self.runs = low, high, runs
+
+
+def interval(expr, ranges, simplify):
+    """The _Interval of an expression where `ranges` has those of the variables that run; None where it is not known."""
+    made = {}
+
+    def visit(e):
+        made[e.handle] = combine(e)
+
+    def combine(e):
+        kind = e.type_key
+        if kind in ("tir.Var", "tir.SizeVar"):
+            return ranges.get(e.handle) or _Interval(e, e, False)
+        below = [made[x.handle] for x in _operands(e)]
+        if all(b is not None and not b.runs for b in below) and kind not in ("tir.ProducerLoad", "tir.BufferLoad"):
+            return _Interval(e, e, False)
+        if any(b is None for b in below):
+            return None
+        if kind == "tir.Cast":
+            return below[0] if str(e.dtype).startswith(("int", "uint")) and str(e.value.dtype).startswith(("int", "uint")) else None
+        if kind in ("tir.Select", "tir.Call") and len(below) == 3:
+            a, b = below[1], below[2]
+            return _Interval(op.min(a.low, b.low), op.max(a.high, b.high), True) if kind == "tir.Select" or e.op.name == "tir.if_then_else" else None
+        if len(below) != 2:
+            return None
+        a, b = below
+        if kind == "tir.Add":
+            return _Interval(a.low + b.low, a.high + b.high, True)
+        if kind == "tir.Sub":
+            return _Interval(a.low - b.high, a.high - b.low, True)
+        if kind in ("tir.Min", "tir.Max"):
+            f = op.min if kind == "tir.Min" else op.max
+            return _Interval(f(a.low, b.low), f(a.high, b.high), True)
+        if kind == "tir.Mul" and not b.runs or kind == "tir.Mul" and not a.runs:
+            x, factor = (a, b.low) if not b.runs else (b, a.low)
+            n = _literal(simplify(factor))
+            if n is None:
+                return None
+            return _Interval(x.low * n, x.high * n, True) if n >= 0 else _Interval(x.high * n, x.low * n, True)
+        n = _literal(simplify(b.low)) if not b.runs else None
+        if n is None or n <= 0:
+            return None
+        if kind in ("tir.FloorDiv", "tir.Div"):
+            f = op.floordiv if kind == "tir.FloorDiv" else op.truncdiv
+            return _Interval(f(a.low, b.low), f(a.high, b.low), True)
+        if kind in ("tir.FloorMod", "tir.Mod"):
+            low, high = _literal(simplify(a.low)), _literal(simplify(a.high))
+            if low is not None and high is not None and low >= 0 and low // n == high // n:
+                return _Interval(op.const(low % n, e.dtype), op.const(high % n, e.dtype), True)
+            return _Interval(op.const(0 if kind == "tir.FloorMod" else 1 - n, e.dtype), op.const(n - 1, e.dtype), True)
+        return None
+
+    post_order_visit(expr, visit)
+    found = made[expr.handle]
+    return found if found is None or not found.runs else _Interval(simplify(found.low), simplify(found.high), True)
+
+
+def _operands(e):
+    kind = e.type_key
+    if kind == "tir.Cast":
+        return [e.value]
+    if kind == "tir.Select":
+        return [e.condition, e.true_value, e.false_value]
+    if kind == "tir.Call":
+        return list(e.args)
+    if kind in ("tir.ProducerLoad", "tir.BufferLoad"):
+        return list(e.indices)
+    return [getattr(e, name) for name in ("a", "b") if hasattr(e, name)]
+
+
+class _Placed:
+    """What is known of a stage: its loops, the first element of each dimension that is computed, and how many."""
+
+    def __init__(self):
+        self.body, self.first, self.extents, self.loops, self.buffers = [], [], [], None, []
+
+
+class _Lowering:
+    def __init__(self, schedule, args):
+        self.schedule, self.simplify = schedule, Analyzer().simplify
+        self.placed = {}  # handle of a stage's operation -> _Placed
+        self.live = []  # stages that are stored, in order
+        self.children = {}  # handle of a loop's variable -> stages within it
+        self.params, self.buffer_map, self.given = [], {}, {}
+        self._parameters(args)
+        self._inline()
+        self._regions()
+
+    # ---- Parameters
+    def _parameters(self, args):
+        for a in args:
+            if isinstance(a, Tensor):
+                stage = self.schedule[a]
+                buffer = Buffer(list(a.shape), str(a.dtype), a.op.name)
+                key = (stage.origin_op.handle, a.value_index)
+                if key in self.given:
+                    raise ValueError(f"`{a.op.name}` is given twice")
+                if not isinstance(stage.op, PlaceholderOp) and stage.attach_type != ROOT:
+                    raise ValueError(f"`{a.op.name}` is an argument, which is computed as a whole, and has no place in other loops")
+                self.given[key] = buffer
+                var = Var(a.op.name, "handle")
+                self.params.append(var)
+                self.buffer_map[var] = buffer
+            elif isinstance(a, Var):
+                self.params.append(a)
+            elif isinstance(a, Buffer):
+                var = Var(a.name, "handle")
+                self.params.append(var)
+                self.buffer_map[var] = a
+            else:
+                raise TypeError(f"an argument is a tensor, a variable or a buffer, not {type(a).__name__}")
+
+    # ---- Bodies
+    def _inline(self):
+        for stage in self.schedule.stages:
+            p = self.placed[stage.op.handle] = self.placed[stage.origin_op.handle] = _Placed()
+            p.body = [_replaced(e, self._elements) for e in stage.body]
+            if isinstance(stage.op, PlaceholderOp):
+                if (stage.origin_op.handle, 0) not in self.given:
+                    reads = any(load.producer.op.handle == stage.op.handle for s in self.schedule.stages for load in loads(parts(s.body)))
+                    if reads:
+                        raise ValueError(f"`{stage.op.name}` is read and is no argument")
+            elif stage.attach_type != INLINE:
+                self.live.append(stage)
+
+    def _elements(self, tensor, indices):
+        stage = self.schedule[tensor]
+        if stage.attach_type != INLINE:
+            return _ffi_api.Load(tensor, list(indices))
+        own = stage.op.axis
+        return substitute(self.placed[stage.op.handle].body[tensor.value_index], {a.var: i for a, i in zip(own, indices, strict=True)})
+
+    def _of(self, stage):
+        return self.placed[stage.op.handle]
+
+    # ---- Regions
+    def _scope(self, stage):
+        """Handles of the variables of loops around a stage that is within one, outermost stage last; and the chain of (stage, loop)."""
+        around, chain, seen = set(), [], {stage.op.handle}
+        while stage.attach_type == SCOPE:
+            parent, iv = stage.attach_stage, stage.attach_ivar
+            if parent.op.handle in seen:
+                raise ValueError(f"`{stage.op.name}` and `{parent.op.name}` are computed within each other")
+            if parent.attach_type == INLINE or isinstance(parent.op, PlaceholderOp):
+                raise ValueError(f"`{stage.op.name}` is computed at a loop of `{parent.op.name}`, which has none: it is {'inline' if parent.attach_type == INLINE else 'an input'}")
+            seen.add(parent.op.handle)
+            at = parent._place(iv)
+            around |= {v.var.handle for v in parent.leaf_iter_vars[:at + 1]}
+            chain.append((parent, at))
+            stage = parent
+        return around, chain
+
+    def _regions(self):
+        leaves = {}  # every loop's variable -> extent, as stages are placed
+        readers = {}
+        for stage in self.live:
+            for load in loads(parts(self._of(stage).body)):
+                readers.setdefault(self.schedule[load.producer].op.handle, []).append((stage, load))
+        for stage in reversed(self.live):
+            p = self._of(stage)
+            shape = [a.dom.extent for a in stage.op.axis]
+            p.first, p.extents = [op.const(0, "int64")] * len(shape), list(shape)
+            p.scope, p.chain = self._scope(stage)
+            if p.chain:
+                self._region(stage, p, shape, readers.get(stage.op.handle, []), leaves)
+                self.children.setdefault(stage.attach_ivar.var.handle, []).insert(0, stage)
+            extents = {a.var.handle: e for a, e in zip(stage.op.axis, p.extents, strict=True)} | {k.var.handle: k.dom.extent for k in stage.op.reduce_axis}
+            p.loops = Loops(stage, extents)
+            leaves.update({iv.var.handle: p.loops.extent(iv) for iv in stage.leaf_iter_vars})
+            for iv in stage.leaf_iter_vars:
+                kind = stage.iter_var_attrs.get(iv.var.handle, {}).get("kind")
+                if kind in ("vectorized", "unrolled") and _literal(p.loops.extent(iv)) is None:
+                    raise ValueError(f"`{iv.var.name}` of `{stage.op.name}` has {p.loops.extent(iv)} rounds, which is not known: it cannot be {kind}; split it by a number")
+
+    def _region(self, stage, p, shape, reads, leaves):
+        if not reads:
+            raise ValueError(f"`{stage.op.name}` is computed within a loop of `{stage.attach_stage.op.name}`, where nothing reads it")
+        parent, at = p.chain[0]
+        running = {h: _Interval(op.const(0, "int64"), self.simplify(e - 1), True) for h, e in leaves.items() if h not in p.scope}
+        whole = [None] * len(shape)
+        for reader, load in reads:
+            r = self._of(reader)
+            if reader is not parent and not any(s is parent and place >= at for s, place in r.chain):
+                raise ValueError(f"`{stage.op.name}` is computed within loop `{stage.attach_ivar.var.name}` of `{parent.op.name}`, and read outside of it, by `{reader.op.name}`")
+            ranges = dict(running)
+            firsts = [*r.first, *(k.dom.min for k in reader.op.reduce_axis)]
+            sizes = [*r.extents, *(k.dom.extent for k in reader.op.reduce_axis)]
+            for axis, first, size in zip(_axes(reader), firsts, sizes, strict=True):
+                ranges[axis.var.handle] = self._axis(r.loops.value(axis), first, size, running)
+            for d, index in enumerate(load.indices):
+                found = interval(index, ranges, self.simplify)
+                if found is not None and not found.runs:
+                    # The variables in it are the reader's axes: what these are in the loops.
+                    found = self._point(index, reader, r)
+                whole[d] = self._union(whole[d], found)
+        for d, found in enumerate(whole):
+            if found is False or found is None:
+                continue
+            size, full = _literal(self.simplify(found.high - found.low + 1)), _literal(shape[d])
+            if size is not None and size > 0 and (full is None or size < full):
+                p.first[d], p.extents[d] = self.simplify(found.low), op.const(size, "int64")
+
+    def _axis(self, value, first, size, running):
+        v, f = interval(value, running, self.simplify), interval(first, running, self.simplify)
+        if v is None or f is None:
+            return _Interval(first, self.simplify(first + size - 1), True) if f is not None and not f.runs else None
+        if not v.runs and not f.runs:
+            point = self.simplify(first + value)
+            return _Interval(point, point, False)
+        high, most = v.high, _literal(size)
+        if _literal(high) is not None and most is not None:
+            high = op.const(min(_literal(high), most - 1), "int64")
+        return _Interval(self.simplify(f.low + v.low), self.simplify(f.high + high), True)
+
+    def _point(self, index, reader, r):
+        firsts = [*r.first, *(k.dom.min for k in reader.op.reduce_axis)]
+        e = self.simplify(substitute(index, {a.var: f + r.loops.value(a) for a, f in zip(_axes(reader), firsts, strict=True)}))
+        return _Interval(e, e, False)
+
+    def _union(self, a, b):
+        """Of None (nothing yet), False (not known) and intervals."""
+        if a is False or b is None:
+            return False
+        if a is None:
+            return b
+        low, high = _literal(self.simplify(a.low - b.low)), _literal(self.simplify(a.high - b.high))
+        if low is None or high is None:
+            return False
+        return _Interval(a.low if low <= 0 else b.low, a.high if high >= 0 else b.high, a.runs or b.runs)
+
+    # ---- Statements
+    def run(self, name):
+        roots = [s for s in self.live if s.attach_type == ROOT]
+        for stage in self.live:
+            self._buffers(stage)
+        body = _sequence([self._stage(stage) for stage in roots])
+        for stage in reversed(roots):
+            body = self._allocated(stage, body)
+        return PrimFunc(self.params, body, buffer_map=self.buffer_map, attrs={"global_symbol": name, "tir.noalias": True})
+
+    def _buffers(self, stage):
+        p = self._of(stage)
+        for k, e in enumerate(stage.body):
+            given = self.given.get((stage.origin_op.handle, k))
+            scope = ""
+            extents = [_literal(x) for x in p.extents]
+            if stage.attach_type == SCOPE and None not in extents:
+                size = max(1, _bits(e.dtype) // 8)
+                for x in extents:
+                    size *= x
+                scope = "local" if size <= _STACK else ""
+            p.buffers.append(given or Buffer(list(p.extents), str(e.dtype), stage.op.name, scope))
+
+    def _allocated(self, stage, body):
+        for k, buffer in enumerate(self._of(stage).buffers):
+            if (stage.origin_op.handle, k) not in self.given:
+                body = Allocate(buffer, body)
+        return body
+
+    def _within(self, iv, body):
+        """The stages that are computed in this loop, then what it does itself."""
+        children = self.children.get(iv.var.handle, [])
+        body = _sequence([*map(self._stage, children), body])
+        for child in reversed(children):
+            body = self._allocated(child, body)
+        return body
+
+    def _loop(self, stage, iv, body, variable=None):
+        attrs = stage.iter_var_attrs.get(iv.var.handle, {})
+        notes = {k: op.convert(v) for k, v in attrs.items() if k != "kind"}
+        return For(iv.var if variable is None else variable, op.const(0, "int64"), self._of(stage).loops.extent(iv), _KINDS.get(attrs.get("kind"), ForKind.SERIAL), body, annotations=notes)
+
+    def _read(self, tensor, indices):
+        stage = self.schedule[tensor]
+        if isinstance(stage.op, PlaceholderOp):
+            return BufferLoad(self.given[(stage.origin_op.handle, 0)], list(indices))
+        p = self._of(stage)
+        return BufferLoad(p.buffers[tensor.value_index], [self.simplify(i - f) for i, f in zip(indices, p.first, strict=True)])
+
+    def _stage(self, stage):
+        p = self._of(stage)
+        values = {a.var: self.simplify(f + p.loops.value(a)) for a, f in zip(stage.op.axis, p.first, strict=True)}
+        values |= {k.var: self.simplify(k.dom.min + p.loops.value(k)) for k in stage.op.reduce_axis}
+        at = [p.loops.value(a) for a in stage.op.axis]
+        own = p.loops.conditions(reduce=False) + self._inside(stage, p)
+
+        def expr(e):
+            return _ffi_api.ReplaceLoads(substitute(e, values), self._read)
+
+        leaves = stage.leaf_iter_vars
+        if not stage.op.reduce_axis:
+            body = _if(own, _sequence([BufferStore(b, expr(e), at) for b, e in zip(p.buffers, p.body, strict=True)]))
+            for iv in reversed(leaves):
+                body = self._loop(stage, iv, self._within(iv, body))
+            return body
+        first = next(i for i, iv in enumerate(leaves) if stage.is_reduce(iv))
+        reduce = p.body[0]
+        conditions = own + p.loops.conditions(reduce=True) + ([expr(reduce.condition)] if reduce.condition is not None else [])
+        update = _if(conditions, self._update(p, reduce, [expr(s) for s in reduce.source], at))
+        for iv in reversed(leaves[first:]):
+            update = self._loop(stage, iv, self._within(iv, update))
+        begin = _if(own, _sequence([BufferStore(b, e, at) for b, e in zip(p.buffers, reduce.combiner.identity_element, strict=True)]))
+        for iv in reversed([iv for iv in leaves[first:] if not stage.is_reduce(iv)]):
+            fresh = Var(iv.var.name + ".init", str(iv.var.dtype))
+            begin = self._loop(stage, iv, substitute(begin, {iv.var: fresh}), fresh)
+        body = _sequence([begin, update])
+        for iv in reversed(leaves[:first]):
+            body = self._loop(stage, iv, self._within(iv, body))
+        return body
+
+    def _inside(self, stage, p):
+        """Conditions that keep what a loop computes within the tensor, where that does not follow."""
+        out = []
+        if stage.attach_type != SCOPE:
+            return out
+        for axis, first, size in zip(stage.op.axis, p.first, p.extents, strict=True):
+            if _literal(first) == 0:
+                continue
+            analyzer, some = Analyzer(), Var("some", "int64")
+            analyzer.bind(some, Range.from_min_extent(op.const(0, "int64"), size))
+            for reader in self.live:
+                loops = self._of(reader).loops
+                for iv in reader.leaf_iter_vars:
+                    if iv.var.handle in p.scope:
+                        analyzer.bind(iv.var, Range.from_min_extent(op.const(0, "int64"), loops.extent(iv)))
+            index = first + p.loops.value(axis)
+            if not analyzer.can_prove(first + some < axis.dom.extent):
+                out.append(index < axis.dom.extent)
+            if not analyzer.can_prove(first + some >= 0):
+                out.append(index >= 0)
+        return out
+
+    @staticmethod
+    def _update(p, reduce, sources, at):
+        combiner = reduce.combiner
+        mapping = dict(zip(combiner.lhs, [BufferLoad(b, at) for b in p.buffers], strict=True)) | dict(zip(combiner.rhs, sources, strict=True))
+        results = [substitute(e, mapping) for e in combiner.result]
+        if len(results) == 1:
+            return BufferStore(p.buffers[0], results[0], at)
+        # All are read before any is written.
+        variables = [Var(f"v{k}", str(e.dtype)) for k, e in enumerate(results)]
+        body = SeqStmt([BufferStore(b, v, at) for b, v in zip(p.buffers, variables, strict=True)])
+        for v, e in reversed(list(zip(variables, results, strict=True))):
+            body = LetStmt(v, e, body)
+        return body
+
+
+def _bits(dtype):
+    digits = "".join(c for c in str(dtype).split("x")[0] if c.isdigit())
+    return int(digits) if digits else 8
+
+
+def _sequence(statements):
+    return statements[0] if len(statements) == 1 else SeqStmt(statements)
+
+
+def _if(conditions, body):
+    return IfThenElse(op.all(*conditions), body) if conditions else body
+
+
+def schedule_to_prim_func(schedule, args, name="main"):
+    """One PrimFunc that computes as the schedule says; its parameters are `args`: tensors, variables of sizes, buffers."""
+    if not isinstance(schedule, Schedule):
+        raise TypeError(f"a schedule is made by te.create_schedule, this is a {type(schedule).__name__}")
+    return _Lowering(schedule, list(args)).run(name)
+
+
+def InferBound(schedule):
+    """The range of every loop of a schedule, also of those that were split or fused: a dictionary by IterVar."""
+    inputs = [s.op for s in schedule.stages if isinstance(s.op, PlaceholderOp)]
+    lowering = _Lowering(schedule, [_ffi_api.OutputOf(o) for o in inputs])
+    out = {}
+    for stage in lowering.live:
+        p = lowering._of(stage)
+        first = {a.var.handle: f for a, f in zip(stage.op.axis, p.first, strict=True)}
+        first |= {k.var.handle: k.dom.min for k in stage.op.reduce_axis}
+        for iv in stage.all_iter_vars:
+            out[iv] = Range.from_min_extent(first.get(iv.var.handle, op.const(0, "int64")), p.loops.extent(iv))
+    return out
+
+
+__all__ = ["InferBound", "Loops", "interval", "loops_of", "schedule_to_prim_func"]
