@@ -55,6 +55,8 @@ struct Page : support::CellPage {  // cells are blocks
   char* end;
   Heap* heap;
   bool listed;                               // among the pages with room
+  bool idle;                                 // among the empty pages
+  bool final;                                // no page of the same chunk follows
   alignas(64) std::atomic<Block*> returned;  // by other threads
   Page *next, *prev;                         // pages of its size, in a ring
   Page *next_room, *prev_room;               // pages with room, in a list
@@ -66,7 +68,8 @@ struct Heap {
   Page* current[kClasses] = {};  // blocks are taken here
   Page* ring[kClasses] = {};     // all pages of the size
   Page* room[kClasses] = {};     // those that the owner gave blocks back to
-  Page* empty = nullptr;         // with their memory
+  Page* empty = nullptr;         // with their memory, linked both ways
+  Page* latest = nullptr;        // that was taken
   Page* bare = nullptr;          // empty, without
   size_t empties = 0;            // those with their memory
   size_t in_use = 0;
@@ -129,11 +132,25 @@ bool Collect(Page* page) {
   return true;
 }
 
-Page* NewPage(Heap* heap, size_t c) {
+/// An empty page, the one behind the latest if that is empty: what is made in one go lies in one row, which traversals
+/// that look ahead count on.
+Page* TakeEmpty(Heap* heap) {
   Page* page = heap->empty;
+  if (!page) return nullptr;
+  if (heap->latest && !heap->latest->final) {
+    auto* behind = reinterpret_cast<Page*>(reinterpret_cast<char*>(heap->latest) + kPageBytes);
+    if (behind->idle) page = behind;
+  }
+  (page == heap->empty ? heap->empty : page->prev->next) = page->next;
+  if (page->next) page->next->prev = page->prev;
+  page->idle = false;
+  --heap->empties;
+  return page;
+}
+
+Page* NewPage(Heap* heap, size_t c) {
+  Page* page = TakeEmpty(heap);
   if (page) {
-    heap->empty = page->next;
-    --heap->empties;
   } else if (heap->bare) {
     page = heap->bare;
     heap->bare = page->next;
@@ -155,7 +172,9 @@ Page* NewPage(Heap* heap, size_t c) {
     }
     page = reinterpret_cast<Page*>(heap->chunk);
     heap->chunk += kPageBytes;
+    page->final = heap->chunk == heap->chunk_end;
   }
+  heap->latest = page;
   ++heap->in_use;
   page->free = nullptr;
   page->used = 0;
@@ -202,16 +221,17 @@ void Retire(Heap* heap, Page* page) {
     if (heap->ring[c] == page) heap->ring[c] = page->next;
   }
   page->bytes = 0;
+  page->idle = true;
   page->next = heap->empty;
+  if (page->next) page->next->prev = page;
   heap->empty = page;
   ++heap->empties;
   --heap->in_use;
   // Two for one: when all that was in use is dropped, what was kept for its sake goes too.
   for (int i = 0; i < 2 && heap->empties > kKeptPages && heap->empties > heap->in_use; ++i) {
     constexpr size_t kSystemPage = 4096;
-    Page* gone = heap->empty;
-    heap->empty = gone->next;
-    --heap->empties;
+    heap->latest = nullptr;
+    Page* gone = TakeEmpty(heap);
     gone->next = heap->bare;
     heap->bare = gone;
     madvise(reinterpret_cast<char*>(gone) + kSystemPage, kPageBytes - kSystemPage, MADV_DONTNEED);
