@@ -36,6 +36,7 @@ int32_t Blocks::Common(int32_t a, int32_t b) const {
 
 Blocks::Blocks(const Expr& root) : order_(root), info_(order_.nodes.size()) {
   Make(-1);
+  for (size_t i = 0; i < order_.nodes.size(); ++i) At(i).atom = order_.atoms[i];
   Info& top = Of(root.get());
   top.block = 0;
   top.uses = 1;
@@ -50,7 +51,7 @@ Blocks::Blocks(const Expr& root) : order_(root), info_(order_.nodes.size()) {
       order_.Prefetch(order_.nodes[i - kSoon]);
     }
     const ExprNode* n = order_.nodes[i];
-    if (IsAtom(n)) continue;
+    if (order_.atoms[i]) continue;
     const int32_t here = At(i).block;
     int32_t first = -1;
     ForEachEdge(n, [&](const ExprNode* part, int own, bool tail) {
@@ -59,8 +60,9 @@ Blocks::Blocks(const Expr& root) : order_(root), info_(order_.nodes.size()) {
         at = Make(here);
         if (own == 0) first = at;
       }
-      if (!part || IsAtom(part)) return;
+      if (!part) return;
       Info& p = Of(part);
+      if (p.atom) return;
       p.block = p.uses++ ? Common(p.block, at) : at;
       p.in_place = tail && p.uses == 1;
     });

@@ -51,7 +51,8 @@ class NodeOrder {
  public:
   explicit NodeOrder(const Expr& expr);
   std::vector<const ExprNode*> nodes;
-  std::vector<uint32_t> ids;  ///< of `nodes`
+  std::vector<uint32_t> ids;   ///< of `nodes`
+  std::vector<uint8_t> atoms;  ///< whether they are, noted when they are in the cache
   /// The number of a node; null if it is not among them.
   const uint32_t* Find(const ExprNode* n) const { return ids_.Find(n); }
   void Prefetch(const ExprNode* n) const { ids_.Prefetch(n); }
@@ -68,6 +69,7 @@ class Blocks {
     int32_t number = -1;  ///< for whoever numbers nodes
     uint32_t uses = 0;
     bool in_place = false;  ///< its one use is as the value of a block or of a let
+    bool atom = false;      ///< IsAtom; then the rest says nothing
   };
   explicit Blocks(const Expr& root);
   Info& Of(const ExprNode* n) { return info_[*order_.Find(n)]; }

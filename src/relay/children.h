@@ -2,7 +2,7 @@
 // Parts of an expression, for traversals with a stack of their own.
 #pragma once
 
-#include <baton/relay/expr.h>
+#include <baton/relay/functor.h>
 
 #include <vector>
 
@@ -111,6 +111,21 @@ void ForEachPart(const ExprNode* n, F f) {
       f(c->rhs.get());
     }
   }
+}
+
+/// Whether `p(const ExprNode*)` holds for a node of `e`: a pass that looks for something rare asks before it walks.
+template <class P>
+bool AnyNode(const Expr& e, P p) {
+  for (const ExprNode* n : PostOrderNodes(e)) {
+    if (p(n)) return true;
+  }
+  return false;
+}
+/// Whether `e` has a call of the operator.
+inline bool AnyCallOf(const Expr& e, const Op& op) {
+  return AnyNode(e, [&](const ExprNode* n) {
+    return n->IsInstance<CallNode>() && static_cast<const CallNode*>(n)->op.same_as(op);
+  });
 }
 
 /// Calls `f(const Var&)` for each variable that `n` itself binds.

@@ -526,6 +526,7 @@ NodeOrder::NodeOrder(const Expr& expr) {
   InPostOrder(expr, &ids_, [&](const ExprNode* n, uint32_t id) {
     nodes.push_back(n);
     ids.push_back(id);
+    atoms.push_back(IsAtom(n));
   });
 }
 

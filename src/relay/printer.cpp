@@ -254,8 +254,8 @@ void Printer::Prepare(const Expr& root) {
   for (size_t at = 0; at < order.size(); ++at) {
     if (at + kSoon < order.size()) __builtin_prefetch(order[at + kSoon]);
     const ExprNode* n = order[at];
-    if (IsAtom(n)) continue;
     const Blocks::Info& i = blocks_->At(at);
+    if (i.atom) continue;
     // `Nil` is written where it is used, unless several uses share it.
     if (!i.in_place && (i.uses > 1 || !IsNullary(n))) lines_[i.block].push_back(n);
   }
@@ -264,8 +264,13 @@ void Printer::Prepare(const Expr& root) {
 // ---- Expressions
 
 void Printer::Atom(const ExprNode* n) {
+  // Most are numbers, for which the node itself need not be read.
+  const Blocks::Info* i = n && blocks_ ? blocks_->Find(n) : nullptr;
   if (!n) {
     text_ += "(nullptr)";
+  } else if (i && i->number >= 0) {
+    text_ += '%';
+    text_ += std::to_string(i->number);
   } else if (n->IsInstance<VarNode>()) {
     VarName(static_cast<const VarNode*>(n));
   } else if (n->IsInstance<ConstantNode>()) {
@@ -283,16 +288,10 @@ void Printer::Atom(const ExprNode* n) {
       text_ += c->name_hint.view();
   } else if (n->IsInstance<TupleNode>() && static_cast<const TupleNode*>(n)->fields.empty()) {
     text_ += "()";
+  } else if (IsNullary(n)) {
+    text_ += static_cast<const CallNode*>(n)->op.as<ConstructorNode>()->name_hint.view();
   } else {
-    const Blocks::Info* i = blocks_ ? blocks_->Find(n) : nullptr;
-    if (i && i->number >= 0) {
-      text_ += '%';
-      text_ += std::to_string(i->number);
-    } else if (IsNullary(n)) {
-      text_ += static_cast<const CallNode*>(n)->op.as<ConstructorNode>()->name_hint.view();
-    } else {
-      Meta(GetRef<ObjectRef>(n));
-    }
+    Meta(GetRef<ObjectRef>(n));
   }
 }
 
@@ -581,12 +580,14 @@ void Printer::Loop() {
       case kNode:
         Node(t.node);
         break;
-      case kRef:
-        if (t.node && !IsAtom(t.node) && blocks_->Of(t.node).in_place)
+      case kRef: {
+        const Blocks::Info* i = t.node && blocks_ ? blocks_->Find(t.node) : nullptr;
+        if (i && i->in_place && !i->atom)
           Node(t.node);
         else
           Atom(t.node);
         break;
+      }
       case kClose:
         --indent_;
         Indent();

@@ -5,6 +5,7 @@
 #include <baton/relay/op/tensor.h>
 #include <baton/relay/transform.h>
 #include <baton/support/pointer_map.h>
+#include <relay/children.h>
 
 namespace baton::relay::transform {
 namespace {
@@ -58,13 +59,6 @@ class CastDivider : public MixedModeMutator {
   PointerSet seen_;
 };
 
-bool HasCast(const Function& f) {
-  for (const ExprNode* n : PostOrderNodes(f)) {
-    if (n->IsInstance<CallNode>() && static_cast<const CallNode*>(n)->op.same_as(op::cast)) return true;
-  }
-  return false;
-}
-
 }  // namespace
 
 Pass CanonicalizeCast() {
@@ -74,7 +68,7 @@ Pass CanonicalizeCast() {
           "goes between kernels and the cast is fused into each of them.",
       .opt_level = 3,
       .required = {"InferType"},
-      .run = [](Function f, IRModule, PassContext) { return HasCast(f) ? CastDivider(f).Mutate(f) : f; },
+      .run = [](Function f, IRModule, PassContext) { return AnyCallOf(f, op::cast) ? CastDivider(f).Mutate(f) : f; },
   });
 }
 

@@ -9,6 +9,8 @@
 #include <baton/relay/transform.h>
 #include <baton/runtime/registry.h>
 #include <baton/support/nearest.h>
+#include <baton/support/pointer_map.h>
+#include <relay/children.h>
 
 #include <algorithm>
 #include <set>
@@ -554,11 +556,14 @@ void CheckOps(const Layouts& desired) {
 }  // namespace
 
 Function AlterRegistered(const Function& f) {
-  bool any = false;
-  PostOrder(f, [&](const Expr& e) {
-    const auto* call = e.as<CallNode>();
-    any = any || (call && call->op->IsInstance<OpNode>() &&
-                  !Downcast<Op>(call->op).GetAttrValue("FTVMAlterOpLayout").is_null());
+  PointerMap<bool> registered;  // by operator
+  const bool any = AnyNode(f, [&](const ExprNode* n) {
+    const auto* op = n->IsInstance<CallNode>() ? static_cast<const CallNode*>(n)->op.as<OpNode>() : nullptr;
+    if (!op) return false;
+    bool fresh = false;
+    bool& is = registered.Insert(op, &fresh);
+    if (fresh) is = !GetRef<Op>(op).GetAttrValue("FTVMAlterOpLayout").is_null();
+    return is;
   });
   return any ? Converter(Converter::Registered()).Mutate(f) : f;
 }

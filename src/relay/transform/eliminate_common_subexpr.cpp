@@ -17,7 +17,8 @@ class Seen {
   template <class Same>
   const Expr* Find(uint64_t hash, Same same) const {
     if (heads_.empty()) return nullptr;
-    for (uint32_t i = heads_[Bucket(hash)]; i; i = entries_[i - 1].next) {
+    const Head& h = heads_[Bucket(hash)];
+    for (uint32_t i = h.tags & Tag(hash) ? h.place : 0; i; i = entries_[i - 1].next) {
       const Entry& e = entries_[i - 1];
       if (e.hash == hash && same(e.expr)) return &e.expr;
     }
@@ -25,7 +26,7 @@ class Seen {
   }
   void Add(uint64_t hash, const Expr& e) {
     if (entries_.size() >= heads_.size()) {
-      heads_.assign(std::max<size_t>(64, 4 * heads_.size()), 0);
+      heads_.assign(std::max<size_t>(64, 2 * heads_.size()), Head());
       for (size_t i = 0; i < entries_.size(); ++i) Link(static_cast<uint32_t>(i));
     }
     entries_.push_back({e, hash, 0});
@@ -33,7 +34,7 @@ class Seen {
   }
   /// Those behind the first `count`.
   void Forget(size_t count) {
-    for (; entries_.size() > count; entries_.pop_back()) heads_[Bucket(entries_.back().hash)] = entries_.back().next;
+    for (; entries_.size() > count; entries_.pop_back()) heads_[Bucket(entries_.back().hash)].place = entries_.back().next;
   }
 
  private:
@@ -42,15 +43,22 @@ class Seen {
     uint64_t hash;
     uint32_t next;  ///< place of the one before it in its bucket, from 1; 0: none
   };
+  /// The latest entry of a bucket, and a bit for each hash in it: most look-ups that find nothing end here.
+  struct Head {
+    uint32_t place = 0, tags = 0;
+  };
+  static uint32_t Tag(uint64_t hash) { return uint32_t{1} << (Mixed(hash) >> 32 & 31); }
   // As many as a power of two; the upper bits of a product are the mixed ones.
-  size_t Bucket(uint64_t hash) const { return (hash * 0x9e3779b97f4a7c15u) >> (64 - __builtin_ctzll(heads_.size())); }
+  size_t Bucket(uint64_t hash) const { return Mixed(hash) >> (64 - __builtin_ctzll(heads_.size())); }
+  static uint64_t Mixed(uint64_t hash) { return hash * 0x9e3779b97f4a7c15u; }
   void Link(uint32_t i) {
-    uint32_t& head = heads_[Bucket(entries_[i].hash)];
-    entries_[i].next = head;
-    head = i + 1;
+    Head& head = heads_[Bucket(entries_[i].hash)];
+    entries_[i].next = head.place;
+    head.place = i + 1;
+    head.tags |= Tag(entries_[i].hash);
   }
   std::vector<Entry> entries_;
-  std::vector<uint32_t> heads_;
+  std::vector<Head> heads_;
 };
 
 /// One computation for calls of equal operator, arguments and attributes. Arguments are compared by identity: they have

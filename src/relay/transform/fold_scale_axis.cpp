@@ -5,16 +5,17 @@
 #include <baton/relay/op/nn.h>
 #include <baton/relay/op/tensor.h>
 #include <baton/relay/transform.h>
+#include <baton/support/pointer_map.h>
+#include <relay/children.h>
 
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 namespace baton::relay::transform {
 namespace {
 
-std::unordered_map<const Object*, int> CountUses(const Function& f) {
-  std::unordered_map<const Object*, int> uses;
+PointerMap<int> CountUses(const Function& f) {
+  PointerMap<int> uses;
   PostOrder(f, [&](const Expr& e) {
     if (const auto* c = e.as<CallNode>()) {
       for (const Expr& a : c->args) ++uses[a.get()];
@@ -130,7 +131,7 @@ Expr Scaled(const Layer& layer, const Expr& data, const Expr& scale, int64_t dim
 /// multiply(layer(x, w), s) and the same with a bias between: the factors of the output channels go into the weights.
 class Backward : public MixedModeMutator {
  public:
-  explicit Backward(std::unordered_map<const Object*, int> uses) : uses_(std::move(uses)) {}
+  explicit Backward(PointerMap<int> uses) : uses_(std::move(uses)) {}
 
  private:
   using MixedModeMutator::VisitExpr_;
@@ -178,7 +179,7 @@ class Backward : public MixedModeMutator {
     }
     return Expr();
   }
-  std::unordered_map<const Object*, int> uses_;
+  PointerMap<int> uses_;
 };
 
 /// layer(multiply(x, s), w): the factors of the input channels go into the weights.
@@ -213,7 +214,11 @@ Pass BackwardFoldScaleAxis() {
              "and into the bias between.",
       .opt_level = 3,
       .required = {"InferType"},
-      .run = [](Function f, IRModule, PassContext) { return Backward(CountUses(f)).Mutate(f); },
+      .run =
+          [](Function f, IRModule, PassContext) {
+            static const Op multiply = Op::Get("multiply");
+            return AnyCallOf(f, multiply) ? Downcast<Function>(Backward(CountUses(f)).Mutate(f)) : f;
+          },
   });
 }
 Pass ForwardFoldScaleAxis() {
@@ -222,7 +227,11 @@ Pass ForwardFoldScaleAxis() {
              "its weights.",
       .opt_level = 3,
       .required = {"InferType"},
-      .run = [](Function f, IRModule, PassContext) { return Forward().Mutate(f); },
+      .run =
+          [](Function f, IRModule, PassContext) {
+            static const Op multiply = Op::Get("multiply");
+            return AnyCallOf(f, multiply) ? Downcast<Function>(Forward().Mutate(f)) : f;
+          },
   });
 }
 /// Backward first, then forward, with folding between so that scaled weights are constants again.

@@ -67,13 +67,17 @@ class LetInserter {
 
 /// For kBlocks: what is to be bound.
 void LetInserter::FindShared() {
+  constexpr size_t kSoon = 12;
+  size_t at = 0;
   for (const ExprNode* n : blocks_.order()) {
     baton::runtime::PollInterrupt();
-    if (IsAtom(n) || IsPrimitive(n)) continue;
-    const Blocks::Info info = blocks_.Of(n);
+    const Blocks::Info& info = blocks_.At(at++);
+    if (at + kSoon < blocks_.order().size()) __builtin_prefetch(blocks_.order()[at + kSoon]);
+    if (info.atom || IsPrimitive(n)) continue;
     ForEachEdge(n, [&](const ExprNode* part, int own, bool) {
-      if (!part || IsAtom(part)) return;
-      if (blocks_.Of(part).block != (own < 0 ? info.block : info.first + own)) changed_ |= bound_.Add(part);
+      if (!part) return;
+      const Blocks::Info& p = blocks_.Of(part);
+      if (!p.atom && p.block != (own < 0 ? info.block : info.first + own)) changed_ |= bound_.Add(part);
     });
   }
   if (!changed_) return;

@@ -5,6 +5,7 @@
 #include <baton/relay/op/nn.h>
 #include <baton/relay/transform.h>
 #include <baton/support/pointer_map.h>
+#include <relay/children.h>
 
 #include <cstring>
 #include <map>
@@ -143,7 +144,7 @@ Pass PackDense() {
       .run = [](Function f, IRModule, PassContext) -> Function {
         const Target target = Target::Current();
         if (target->kind == "opencl") return f;  // its kernels read weights as they are
-        return Downcast<Function>(Packer(target, f).Mutate(f));
+        return AnyCallOf(f, op::dense) ? Downcast<Function>(Packer(target, f).Mutate(f)) : f;
       },
   });
 }

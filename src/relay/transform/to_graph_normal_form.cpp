@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <baton/relay/functor.h>
 #include <baton/relay/transform.h>
+#include <relay/children.h>
 #include <relay/transform/let_inserter.h>
 
 namespace baton::relay::transform {
@@ -39,6 +40,11 @@ class LetRemover : public MixedModeMutator {
   PointerSet impure_, kept_;
 };
 
+Expr WithoutLets(const Expr& e) {
+  const auto is_let = [](const ExprNode* n) { return n->IsInstance<LetNode>(); };
+  return AnyNode(e, is_let) ? LetRemover(e).Mutate(e) : e;
+}
+
 }  // namespace
 
 Pass ToGraphNormalForm() {
@@ -47,14 +53,14 @@ Pass ToGraphNormalForm() {
              "functions stay.",
       .opt_level = 1,
       .destroys = {"ANF", "Typed"},
-      .run = [](Function f, IRModule, PassContext) { return LetRemover(f).Mutate(f); },
+      .run = [](Function f, IRModule, PassContext) { return Downcast<Function>(WithoutLets(f)); },
   });
 }
 
 namespace {
 const RegisterPass<ToGraphNormalForm> registered;
 BATON_REGISTER_GLOBAL("relay._transform.ToGraphNormalFormExpr").set_body_typed([](Expr e) {
-  return LetRemover(e).Mutate(e);
+  return WithoutLets(e);
 });
 }  // namespace
 
