@@ -3,6 +3,9 @@
 #pragma once
 
 #include <baton/relay/functor.h>
+#include <baton/runtime/interrupt.h>
+#include <baton/support/pages.h>
+#include <baton/support/pointer_map.h>
 
 #include <vector>
 
@@ -113,13 +116,38 @@ void ForEachPart(const ExprNode* n, F f) {
   }
 }
 
-/// Whether `p(const ExprNode*)` holds for a node of `e`: a pass that looks for something rare asks before it walks.
+/// Whether `p(const ExprNode*)` holds for a node of `e`, which is asked of each until it does: a pass that looks for
+/// something rare asks before it walks. Nodes come in an order that depends on `e` alone, but is none to rely on: several
+/// are on their way to the cache while one is looked at.
 template <class P>
 bool AnyNode(const Expr& e, P p) {
-  for (const ExprNode* n : PostOrderNodes(e)) {
-    if (p(n)) return true;
+  constexpr size_t kAhead = 8;
+  const ExprNode *nodes[kAhead], *lists[kAhead];  // whose memory was asked for, and those whose list of parts was
+  size_t node_in = 0, node_out = 0, list_in = 0, list_out = 0;
+  PointerSet seen;
+  support::PageStack<const ExprNode*> rest;
+  auto add = [&](const ExprNode* n) {
+    if (n && seen.Add(n)) rest.push_back(n);
+  };
+  add(e.get());
+  for (;;) {
+    if (!rest.empty() && node_in - node_out < kAhead) {
+      Ahead::Soon(rest.back());
+      nodes[node_in++ % kAhead] = rest.back();
+      rest.pop_back();
+    } else if (node_in != node_out && list_in - list_out < kAhead) {
+      const ExprNode* n = nodes[node_out++ % kAhead];
+      Ahead::PartsSoon(n);
+      lists[list_in++ % kAhead] = n;
+    } else if (list_in != list_out) {
+      runtime::PollInterrupt();
+      const ExprNode* n = lists[list_out++ % kAhead];
+      if (p(n)) return true;
+      ForEachPart(n, add);
+    } else {
+      return false;
+    }
   }
-  return false;
 }
 /// Whether `e` has a call of the operator.
 inline bool AnyCallOf(const Expr& e, const Op& op) {

@@ -320,13 +320,13 @@ class Combiner : public MixedModeMutator {
 Function CombineParallel(const Function& f, const ParallelRule& rule, int64_t min_branches) {
   // What the branches of a group begin with must be there more than once; most programs have no such operator at all.
   int64_t starts = 0;
-  for (const ExprNode* n : PostOrderNodes(f)) {
+  const bool enough = AnyNode(f, [&](const ExprNode* n) {
     const auto* call = n->IsInstance<CallNode>() ? static_cast<const CallNode*>(n) : nullptr;
     Ints key;
     Attrs attrs;
-    if (call && call->checked_type_.defined() && rule.Match(call, &key, &attrs)) ++starts;
-  }
-  if (starts < min_branches) return f;
+    return call && call->checked_type_.defined() && rule.Match(call, &key, &attrs) && ++starts >= min_branches;
+  });
+  if (!enough) return f;
   Finder finder(f, rule, static_cast<size_t>(min_branches));
   if (finder.groups.empty()) return f;
   return Combiner(rule, std::move(finder.groups)).Mutate(f);

@@ -37,7 +37,9 @@ bool IsOpaqueFunction(const FunctionNode* f) {
 std::string_view BeginsRegion(const ExprNode* e) { return CompilerOf(e, op::compiler_begin); }
 std::string_view EndsRegion(const ExprNode* e) { return CompilerOf(e, op::compiler_end); }
 
-CompilerRegions::CompilerRegions(const Function& f) : nodes_(PostOrderNodes(f)) {
+CompilerRegions::CompilerRegions(const Function& f) {
+  if (!AnyNode(f, [](const ExprNode* n) { return !EndsRegion(n).empty(); })) return;
+  nodes_ = PostOrderNodes(f);
   for (const ExprNode* n : nodes_) {
     const std::string_view compiler = EndsRegion(n);
     if (compiler.empty()) continue;

@@ -66,14 +66,10 @@ class Eliminator : public MixedModeMutator {
   bool inline_once_;
 };
 
-/// Of variables, what binds them apart. `*binds`: whether there are bindings at all, else nothing is counted.
-PointerMap<int64_t> CountUses(const Expr& root, bool* binds) {
+/// Of variables, what binds them apart.
+PointerMap<int64_t> CountUses(const Expr& root) {
   PointerMap<int64_t> uses;
-  *binds = false;
-  const NodeList nodes = PostOrderNodes(root);
-  for (const ExprNode* n : nodes) *binds = *binds || n->IsInstance<LetNode>();
-  if (!*binds) return uses;
-  for (const ExprNode* n : nodes) {
+  for (const ExprNode* n : PostOrderNodes(root)) {
     ForEachEdge(n, [&](const ExprNode* part, int, bool) {
       if (part && part->IsInstance<VarNode>()) ++uses[part];
     });
@@ -98,9 +94,10 @@ IRModule RemoveUnreached(const IRModule& mod, const Array<String>& entries) {
     BaseFunc f = mod->Lookup(work.back());
     work.pop_back();
     if (f.as<FunctionNode>()) {
-      for (const ExprNode* n : PostOrderNodes(f)) {
+      AnyNode(f, [&](const ExprNode* n) {
         if (n->IsInstance<GlobalVarNode>()) reach(GetRef<GlobalVar>(static_cast<const GlobalVarNode*>(n)));
-      }
+        return false;
+      });
     }
   }
   return KeepFunctions(mod, [&](const GlobalVar& var, const BaseFunc& func) {
@@ -123,10 +120,8 @@ Pass DeadCodeElimination(bool inline_once) {
               Function f = Downcast<Function>(func);
               // Dropping a binding may free others: each round is linear, and few are needed.
               for (int round = 0; round < 16; ++round) {
-                bool binds;
-                PointerMap<int64_t> uses = CountUses(f, &binds);
-                if (!binds) break;
-                Function next = Eliminator(std::move(uses), inline_once).Mutate(f);
+                if (!AnyNode(f, [](const ExprNode* n) { return n->IsInstance<LetNode>(); })) break;
+                Function next = Eliminator(CountUses(f), inline_once).Mutate(f);
                 if (next.same_as(f)) break;
                 f = next;
               }

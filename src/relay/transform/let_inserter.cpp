@@ -254,7 +254,15 @@ Expr LetInserter::Run() {
 
 }  // namespace
 
-Expr InsertLets(const Expr& expr, LetForm form) { return LetInserter(expr, form).Run(); }
+Expr InsertLets(const Expr& expr, LetForm form) {
+  // Where there is one block, no value is shared by several.
+  const auto opens_block = [&](const ExprNode* n) {
+    return n->IsInstance<IfNode>() || n->IsInstance<MatchNode>() || n->IsInstance<LetNode>() ||
+           (n->IsInstance<FunctionNode>() && n != expr.get());
+  };
+  if (form == LetForm::kBlocks && !AnyNode(expr, opens_block)) return expr;
+  return LetInserter(expr, form).Run();
+}
 IRModule InsertLets(const IRModule& mod, LetForm form) {
   IRModule out = mod;
   for (const auto& [var, func] : mod->functions) {
