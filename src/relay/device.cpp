@@ -48,7 +48,7 @@ bool ForEachTensor(const Type& type, F f) {
 int64_t BytesOfValue(const Type& type) {
   int64_t bytes = 0;
   const bool tensors = ForEachTensor(type, [&](const TensorTypeNode* t) {
-    int64_t n = t->dtype.bytes() * t->dtype.lanes();
+    int64_t n = t->dtype.bytes();
     for (const PrimExpr& d : t->shape) {
       const auto* extent = d.as<IntImmNode>();
       n = extent && n >= 0 ? n * extent->value : -1;
@@ -62,7 +62,7 @@ std::string BytesFormula(const Type& type) {
   std::string out;
   int64_t known = 0;
   const bool tensors = ForEachTensor(type, [&](const TensorTypeNode* t) {
-    int64_t n = t->dtype.bytes() * t->dtype.lanes();
+    int64_t n = t->dtype.bytes();
     std::string open;
     for (const PrimExpr& d : t->shape) {
       if (const auto* extent = d.as<IntImmNode>()) {

@@ -6,6 +6,8 @@
 
 #include <unordered_set>
 
+#include "tir/thread_axes.h"
+
 namespace baton::tir {
 namespace {
 
@@ -86,6 +88,13 @@ class Verifier : public StmtExprVisitor {
     Define(op->loop_var.get(), op->loop_var->name_hint);
     VisitStmt(op->body);
     scope_.erase(op->loop_var.get());
+  }
+  void VisitStmt_(const AttrStmtNode* op) final {
+    // Axes of threads are bound by their marks, one variable by as many as there are.
+    const VarNode* var = BoundThreadVar(op);
+    const bool fresh = var && scope_.insert(var).second;
+    StmtExprVisitor::VisitStmt_(op);
+    if (fresh) scope_.erase(var);
   }
   void VisitStmt_(const LetStmtNode* op) final {
     if (Null(op->var) || Null(op->value)) return;

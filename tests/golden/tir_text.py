@@ -19,6 +19,7 @@ _BINARY = {"or": (1, "Or"), "and": (2, "And"), "==": (4, "EQ"), "!=": (4, "NE"),
 _CALL_LIKE = {"truncdiv": tir.Div, "truncmod": tir.Mod, "min": tir.Min, "max": tir.Max, "select": tir.Select}
 _KINDS = {"parallel": 1, "vectorized": 2, "unrolled": 3}
 _BOOLS = {"isnan", "isinf", "isfinite"}
+_EFFECTS = {"masked_store", "prefetch", "memcpy", "tvm_storage_sync", "tvm_thread_allreduce"}
 _HANDLES = {"ptr_offset", "load_handle", "address_of"}
 
 
@@ -355,4 +356,4 @@ class _Reader:
             return "bool" + (args[0].dtype[args[0].dtype.index("x"):] if "x" in args[0].dtype else "")
         if word.startswith("vector_"):
             return args[0].dtype.split("x")[0]
-        return args[1].dtype if word == "if_then_else" else "int32" if word in ("masked_store", "prefetch", "memcpy") else args[0].dtype
+        return args[1].dtype if word == "if_then_else" else "int32" if word in _EFFECTS else args[0].dtype

@@ -2,6 +2,7 @@
 // Runs loop programs without compiling them: for small constant folding, and as a yardstick for code generators.
 #pragma once
 
+#include <baton/ir/module.h>
 #include <baton/runtime/ndarray.h>
 #include <baton/tir/stmt.h>
 
@@ -13,5 +14,16 @@ namespace baton::tir {
 /// Arithmetic is rounded to the dtype at each operation. Throws RuntimeError when it takes more than `max_steps`
 /// evaluations of a node (0: no limit), or when an index leaves its buffer.
 BATON_DLL void Interpret(const PrimFunc& func, const std::vector<NDArray>& args, int64_t max_steps = 0);
+
+/// How the threads of a block run (mark "thread_extent"): together, a statement each at a time, as who writes without
+/// barriers means it; or each as far as it can, until all wait at a barrier, from the first or from the last on: what
+/// a device may do. A barrier that not all of them reach throws RuntimeError.
+enum class Threads { kTogether, kApart, kApartBackwards };
+struct InterpretOptions {
+  Threads threads = Threads::kTogether;
+  IRModule mod;  ///< whose functions can be called; null: none
+  int64_t max_steps = 0;
+};
+BATON_DLL void Interpret(const PrimFunc& func, const std::vector<NDArray>& args, const InterpretOptions& options);
 
 }  // namespace baton::tir

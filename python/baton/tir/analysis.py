@@ -20,6 +20,15 @@ def verify_memory(func):
     return bool(get_global_func("tir.analysis.verify_memory")(func))
 
 
+def verify_gpu_code(func, constraints):
+    """Whether the kernels of a function ask for no more than a device has.
+
+    constraints: limits by name; what is not named is not asked for. max_threads_per_block, max_thread_x, max_thread_y, max_thread_z and
+    max_vthread in threads, max_shared_memory_per_block, max_local_memory_per_block and max_vector_bytes in bytes, max_kernels.
+    """
+    return bool(get_global_func("tir.analysis.verify_gpu_code")(func, constraints))
+
+
 def verify_well_formed(func):
     """Whether everything is bound where it is used, indices are as many as dimensions, and dtypes agree."""
     return bool(get_global_func("tir.analysis.verify_well_formed")(func))

@@ -66,14 +66,23 @@ def StorageFlatten(cache_line_size=64, create_bound_attribute=False):
 
 
 def ThreadSync(storage_scope="shared"):
-    """Barriers between threads of a block that share memory of this scope. Loop programs have none, so functions stay as they are; a
-    program with thread axes is an error that says what to use instead."""
+    """Barriers (`tvm_storage_sync`) between the threads of a block where one reads what another wrote, or writes what another read or wrote.
+
+    storage_scope: the memory that they exchange values in, "shared" (a block's own) or "global". An element that its index keeps to one
+    thread, as `S[threadIdx.x]`, needs no barrier. Run UnifyThreadBinding before. Raises CompileError where a barrier would stand in a branch
+    or loop that not all threads take.
+    """
     return get_global_func(_PREFIX + "ThreadSync")(storage_scope)
 
 
 def VectorizeLoop(enable_vectorize=True):
     """Vectorized loops become vector expressions, conditions masks; without `enable_vectorize` they become plain loops."""
     return get_global_func(_PREFIX + "VectorizeLoop")(enable_vectorize)
+
+
+def VerifyGPUCode(constraints=None):
+    """Raises CompileError where a kernel asks for more than a device has. `constraints` are as those of `tir.analysis.verify_gpu_code`."""
+    return get_global_func(_PREFIX + "VerifyGPUCode")(constraints or {})
 
 
 def InjectCopyIntrin(pragma_key, fintrin):

@@ -1250,7 +1250,10 @@ class Emitter : public ExprFunctor<LLVMValueRef(const PrimExpr&)>, public StmtFu
     vars_[op->var.get()] = VisitExpr(op->value);
     VisitStmt(op->body);
   }
-  void VisitStmt_(const AttrStmtNode* op) override { VisitStmt(op->body); }
+  void VisitStmt_(const AttrStmtNode* op) override {
+    tir::RefuseThreadAxes(op);
+    VisitStmt(op->body);
+  }
   void VisitStmt_(const AssertStmtNode* op) override {
     LLVMBasicBlockRef fail = Block("assert"), ok = Block("holds");
     LLVMBuildCondBr(builder_, VisitExpr(op->condition), ok, fail);

@@ -5,6 +5,7 @@
 
 #include <baton/support/stack.h>
 #include <baton/tir/functor.h>
+#include <baton/tir/lower.h>
 #include <baton/tir/op.h>
 #include <fmt/format.h>
 
@@ -414,7 +415,10 @@ class Emitter : public ExprFunctor<std::string(const PrimExpr&)>, public StmtFun
     Define(op->var, VisitExpr(op->value));
     VisitStmt(op->body);
   }
-  void VisitStmt_(const AttrStmtNode* op) override { VisitStmt(op->body); }
+  void VisitStmt_(const AttrStmtNode* op) override {
+    tir::RefuseThreadAxes(op);
+    VisitStmt(op->body);
+  }
   void VisitStmt_(const AssertStmtNode* op) override {
     if (!is_const_int(op->condition, 1)) No("it checks a condition while it runs, which a device cannot report");
     VisitStmt(op->body);

@@ -6,10 +6,14 @@
 #include <baton/tir/interpreter.h>
 #include <baton/tir/op.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <unordered_map>
+
+#include "tir/thread_axes.h"
 
 namespace baton::tir {
 namespace {
@@ -43,7 +47,8 @@ double Round(double v, DataType t) {
 
 class Interpreter {
  public:
-  Interpreter(const PrimFunc& f, const std::vector<NDArray>& args, int64_t max_steps) : max_steps_(max_steps) {
+  Interpreter(const PrimFunc& f, const std::vector<NDArray>& args, const InterpretOptions& options)
+      : options_(options), max_steps_(options.max_steps) {
     if (f->params.size() != args.size()) {
       throw RuntimeError("the function takes " + std::to_string(f->params.size()) + " arrays, got " +
                          std::to_string(args.size()));
@@ -59,30 +64,39 @@ class Interpreter {
         throw RuntimeError("buffer `" + b->name.str() + "` is " + DataType2String(b->dtype) + ", the array " +
                            DataType2String(args[i].dtype()));
       }
-      memory_[b->data.get()] = {args[i], args[i].numel()};
-      memory_[p.get()] = memory_[b->data.get()];
+      now_.memory[b->data.get()] = {args[i], args[i].numel()};
+      now_.memory[p.get()] = now_.memory[b->data.get()];
       // Sizes that are no parameters are what the array has.
       for (size_t d = 0; d < b->shape.size() && b->shape.size() == args[i].shape().size(); ++d) {
         const PrimExpr& size = b->shape[static_cast<int64_t>(d)];
-        if (size.as<VarNode>()) vars_.emplace(size.get(), Value{args[i].shape()[d], 0});
+        if (size.as<VarNode>()) now_.vars.emplace(size.get(), Value{args[i].shape()[d], 0});
       }
     }
   }
+  explicit Interpreter(const InterpretOptions& options) : options_(options), max_steps_(options.max_steps) {}
   void Run(const Stmt& s) { Exec(s); }
 
  private:
+  /// What a thread knows. Arrays are shared.
+  struct State {
+    std::unordered_map<const Object*, Value> vars;
+    std::unordered_map<const Object*, std::vector<Value>> vectors;  // bound by statements
+    std::unordered_map<const Object*, Memory> memory;
+  };
+  using Team = std::vector<State*>;
+
   /// A parameter without a buffer: a number, as an array of one, or a pointer to data.
   void Number(const Var& p, const NDArray& array) {
     if (p.dtype().is_handle()) {
-      memory_[p.get()] = {array, array.numel()};
-      memory_[p.get()].raw = true;
+      now_.memory[p.get()] = {array, array.numel()};
+      now_.memory[p.get()].raw = true;
       return;
     }
     if (array.numel() != 1 || !(array.dtype() == p.dtype())) {
       throw RuntimeError("parameter `" + p->name_hint.str() + "` is one " + DataType2String(p.dtype()) +
                          ", got an array of " + std::to_string(array.numel()) + " " + DataType2String(array.dtype()));
     }
-    vars_[p.get()] = IsFloat(p.dtype()) ? Value{0, array.GetDouble(0)} : Value{array.GetInt(0), 0};
+    now_.vars[p.get()] = IsFloat(p.dtype()) ? Value{0, array.GetDouble(0)} : Value{array.GetInt(0), 0};
   }
   void Step() {
     if (max_steps_ && ++steps_ > max_steps_)
@@ -109,8 +123,8 @@ class Interpreter {
     return at;
   }
   Memory& MemoryOf(const Buffer& b) {
-    auto it = memory_.find(b->data.get());
-    if (it == memory_.end()) throw InternalError("buffer `" + b->name.str() + "` has no memory");
+    auto it = now_.memory.find(b->data.get());
+    if (it == now_.memory.end()) throw InternalError("buffer `" + b->name.str() + "` has no memory");
     Memory& m = it->second;
     if (m.raw) {
       // Offsets are multiples of 64 bytes, and so of the element's size.
@@ -175,10 +189,10 @@ class Interpreter {
     DataType t = e.dtype();
     uint32_t k = n->type_index();
     if (k == VarNode::RuntimeTypeIndex() || k == SizeVarNode::RuntimeTypeIndex()) {
-      auto it = vars_.find(n);
-      if (it != vars_.end()) return it->second;
-      auto wide = vectors_.find(n);
-      if (wide != vectors_.end()) return wide->second.at(static_cast<size_t>(lane));
+      auto it = now_.vars.find(n);
+      if (it != now_.vars.end()) return it->second;
+      auto wide = now_.vectors.find(n);
+      if (wide != now_.vectors.end()) return wide->second.at(static_cast<size_t>(lane));
       throw InternalError("variable `" + e.as<VarNode>()->name_hint.str() + "` has no value");
     }
     if (const auto* i = e.as<IntImmNode>()) return {i->value, 0};
@@ -257,7 +271,7 @@ class Interpreter {
     }
     if (const auto* l = e.as<LetNode>()) {
       // A bound vector is evaluated again for each lane: its value may depend on it.
-      vars_[l->var.get()] = Eval(l->value, lane);
+      now_.vars[l->var.get()] = Eval(l->value, lane);
       return Eval(l->body, lane);
     }
     if (const auto* c = e.as<CallNode>()) return EvalCall(c, lane);
@@ -328,7 +342,11 @@ class Interpreter {
       }
       return {0, 0};
     }
-    if (name == "prefetch") return {0, 0};
+    if (c->op.as<GlobalVarNode>()) return CallFunction(c, lane);
+    // Where threads go together, or one is alone, nobody is waited for.
+    if (name == "prefetch" || name == "tvm_storage_sync") return {0, 0};
+    if (name == "tvm_thread_allreduce")
+      throw RuntimeError("tvm_thread_allreduce stands in no kernel, or in a branch or loop that not all threads take");
     bool is_float = IsFloat(t);
     if (name == "vector_sum")
       return Halves(c->args[0],
@@ -424,26 +442,50 @@ class Interpreter {
 
   // ---- Statements
 
+  using Stores = std::vector<std::pair<int64_t, Value>>;
+  static int LanesOf(const BufferStoreNode* st) {
+    int lanes = 1;
+    for (const PrimExpr& i : st->indices) lanes = std::max(lanes, static_cast<int>(i.dtype().lanes()));
+    return lanes;
+  }
+  Stores StoresOf(const BufferStoreNode* st) {
+    Stores out;
+    const bool vector = st->value.dtype().lanes() > 1;
+    for (int i = 0; i < LanesOf(st); ++i)
+      out.push_back({Position(st->buffer, st->indices, i), Eval(st->value, vector ? i : 0)});
+    return out;
+  }
+  void Write(const Buffer& b, const Stores& stores) {
+    for (const auto& [at, value] : stores) Store(b, at, value);
+  }
+  Memory Allocated(const Buffer& b) {
+    std::vector<int64_t> shape;
+    for (const PrimExpr& d : b->shape) shape.push_back(Int(d));
+    NDArray array = NDArray::Empty(shape, b->dtype);
+    const int64_t size = array.numel();
+    return {std::move(array), size};
+  }
+  void Check(const AssertStmtNode* a) {
+    if (Int(a->condition)) return;
+    const auto* text = a->message.as<StringImmNode>();
+    throw RuntimeError(text ? text->value.str() : "an assertion failed");
+  }
+
   void Exec(const Stmt& s) {
     Step();
     support::WithStack([&] { ExecNode(s); });
   }
   void ExecNode(const Stmt& s) {
     if (const auto* st = s.as<BufferStoreNode>()) {
-      int lanes = 1;
-      for (const PrimExpr& i : st->indices) lanes = std::max(lanes, static_cast<int>(i.dtype().lanes()));
-      if (lanes == 1) {
+      if (LanesOf(st) == 1) {
         Store(st->buffer, Position(st->buffer, st->indices, 0), Eval(st->value, 0));
         return;
       }
       // All lanes are read before one is written.
-      std::vector<Value> values;
-      for (int i = 0; i < lanes; ++i) values.push_back(Eval(st->value, st->value.dtype().lanes() > 1 ? i : 0));
-      for (int i = 0; i < lanes; ++i)
-        Store(st->buffer, Position(st->buffer, st->indices, i), values[static_cast<size_t>(i)]);
+      Write(st->buffer, StoresOf(st));
     } else if (const auto* f = s.as<ForNode>()) {
       int64_t begin = Int(f->min), n = Int(f->extent);
-      Value& slot = vars_[f->loop_var.get()];
+      Value& slot = now_.vars[f->loop_var.get()];
       for (int64_t i = 0; i < n; ++i) {
         slot.i = begin + i;
         Exec(f->body);
@@ -457,26 +499,224 @@ class Interpreter {
         Exec(i->else_case);
       }
     } else if (const auto* a = s.as<AllocateNode>()) {
-      std::vector<int64_t> shape;
-      for (const PrimExpr& d : a->buffer->shape) shape.push_back(Int(d));
-      NDArray array = NDArray::Empty(shape, a->buffer->dtype);
-      memory_[a->buffer->data.get()] = {array, array.numel()};
+      now_.memory[a->buffer->data.get()] = Allocated(a->buffer);
       Exec(a->body);
     } else if (const auto* l = s.as<LetStmtNode>()) {
       Bind(l);
       Exec(l->body);
     } else if (const auto* a = s.as<AttrStmtNode>()) {
+      if (a->attr_key == kThreadExtent && !in_kernel_) return Launch(s);
+      if (a->attr_key == kReduceScope) return WithReducer(a, [&] { Exec(a->body); });
       Exec(a->body);
     } else if (const auto* e = s.as<EvaluateNode>()) {
       Eval(e->value, 0);
     } else if (const auto* a = s.as<AssertStmtNode>()) {
-      if (!Int(a->condition)) {
-        const auto* text = a->message.as<StringImmNode>();
-        throw RuntimeError(text ? text->value.str() : "an assertion failed");
-      }
+      Check(a);
       Exec(a->body);
     } else {
       throw UnsupportedError("the interpreter does not know " + s.get()->GetTypeKey());
+    }
+  }
+
+  // ---- Calls of functions of the module
+
+  Value CallFunction(const CallNode* c, int lane) {
+    const auto* g = c->op.as<GlobalVarNode>();
+    if (!options_.mod.defined() || !options_.mod->ContainGlobalVar(g->name_hint.str()))
+      throw UnsupportedError("the interpreter does not know the function @" + g->name_hint.str());
+    const auto f = Downcast<PrimFunc>(options_.mod->Lookup(g->name_hint.str()));
+    if (f->params.size() != c->args.size())
+      throw RuntimeError("@" + g->name_hint.str() + " takes " + std::to_string(f->params.size()) + " arguments, got " +
+                         std::to_string(c->args.size()));
+    InterpretOptions options = options_;
+    options.max_steps = 0;  // steps are counted together
+    Interpreter callee(options);
+    callee.max_steps_ = max_steps_, callee.steps_ = steps_;
+    for (size_t i = 0; i < f->params.size(); ++i) {
+      const Var& p = f->params[static_cast<int64_t>(i)];
+      const PrimExpr& arg = c->args[static_cast<int64_t>(i)];
+      if (!p.dtype().is_handle()) {
+        callee.now_.vars[p.get()] = Eval(arg, lane);
+        continue;
+      }
+      auto it = now_.memory.find(arg.get());
+      if (it == now_.memory.end()) throw UnsupportedError("the interpreter passes pointers to whole buffers only");
+      callee.now_.memory[p.get()] = it->second;
+      if (f->buffer_map.count(p)) callee.now_.memory[f->buffer_map.at(p)->data.get()] = it->second;
+    }
+    callee.Run(f->body);
+    steps_ = callee.steps_;
+    return {0, 0};
+  }
+
+  // ---- Threads
+
+  /// Runs the blocks of a kernel one after the other.
+  void Launch(const Stmt& kernel) {
+    axes_ = AxesOf(kernel);
+    const std::vector<KernelAxis>& axes = axes_;
+    int64_t blocks = 1, threads = 1;
+    std::vector<int64_t> extents;
+    for (const KernelAxis& a : axes) {
+      extents.push_back(Int(a.extent));
+      if (extents.back() < 0) throw RuntimeError("a kernel of a negative number of threads");
+      (IsBlockAxis(a.axis) ? blocks : threads) *= extents.back();
+    }
+    // The number of a block, or thread, in its variables.
+    auto number = [&](int64_t n, bool block, State* state) {
+      for (size_t i = axes.size(); i-- > 0;) {
+        if (IsBlockAxis(axes[i].axis) != block) continue;
+        for (const VarNode* v : axes[i].vars) state->vars[v] = {n % extents[i], 0};
+        n /= extents[i];
+      }
+    };
+    in_kernel_ = true;
+    for (int64_t b = 0; b < blocks && threads; ++b) {
+      number(b, true, &now_);
+      std::vector<State> states(static_cast<size_t>(threads), now_);
+      Team team;
+      for (int64_t t = 0; t < threads; ++t) {
+        const bool back = options_.threads == Threads::kApartBackwards;
+        State& state = states[static_cast<size_t>(back ? threads - 1 - t : t)];
+        number(back ? threads - 1 - t : t, false, &state);
+        team.push_back(&state);
+      }
+      block_ = team.size();
+      ExecAll(kernel, team);
+    }
+    in_kernel_ = false;
+  }
+
+  /// Calls f() as one of the threads.
+  template <class F>
+  void As(State* state, F f) {
+    std::swap(now_, *state);
+    f();
+    std::swap(now_, *state);
+  }
+  template <class F>
+  void WithReducer(const AttrStmtNode* mark, F f) {
+    const AttrStmtNode* outer = reduce_;
+    reduce_ = mark;
+    f();
+    reduce_ = outer;
+  }
+  bool Waits(const Stmt& s) {
+    auto [it, fresh] = waits_.try_emplace(s.get(), false);
+    if (fresh) it->second = HasBarrier(s);
+    return it->second;
+  }
+
+  void ExecAll(const Stmt& s, const Team& team) {
+    Step();
+    support::WithStack([&] { ExecAllNode(s, team); });
+  }
+  /// A statement for all of a team, which is not empty.
+  void ExecAllNode(const Stmt& s, const Team& team) {
+    if (options_.threads != Threads::kTogether && !Waits(s)) {
+      for (State* t : team) As(t, [&] { Exec(s); });
+      return;
+    }
+    if (const auto* q = s.as<SeqStmtNode>()) {
+      for (const Stmt& x : q->seq) ExecAll(x, team);
+    } else if (const auto* a = s.as<AttrStmtNode>()) {
+      WithReducer(a->attr_key == kReduceScope ? a : reduce_, [&] { ExecAll(a->body, team); });
+    } else if (const auto* f = s.as<ForNode>()) {
+      std::vector<int64_t> begins, counts;
+      int64_t most = 0;
+      for (State* t : team) {
+        As(t, [&] {
+          begins.push_back(Int(f->min));
+          counts.push_back(Int(f->extent));
+          most = std::max(most, counts.back());
+        });
+      }
+      for (int64_t round = 0; round < most; ++round) {
+        Team still;
+        for (size_t i = 0; i < team.size(); ++i) {
+          if (round >= counts[i]) continue;
+          team[i]->vars[f->loop_var.get()] = {begins[i] + round, 0};
+          still.push_back(team[i]);
+        }
+        ExecAll(f->body, still);
+      }
+    } else if (const auto* i = s.as<IfThenElseNode>()) {
+      Team yes, no;
+      for (State* t : team) As(t, [&] { (Int(i->condition) ? yes : no).push_back(t); });
+      if (!yes.empty()) ExecAll(i->then_case, yes);
+      if (!no.empty() && i->else_case.defined()) ExecAll(i->else_case, no);
+    } else if (const auto* l = s.as<LetStmtNode>()) {
+      for (State* t : team) As(t, [&] { Bind(l); });
+      ExecAll(l->body, team);
+    } else if (const auto* a = s.as<AllocateNode>()) {
+      Memory shared;
+      for (State* t : team) {
+        As(t, [&] {
+          Memory& own = now_.memory[a->buffer->data.get()];
+          if (a->buffer->scope() != kShared || !shared.array.defined()) own = Allocated(a->buffer);
+          if (a->buffer->scope() == kShared) own = shared = shared.array.defined() ? shared : own;
+        });
+      }
+      ExecAll(a->body, team);
+    } else if (const auto* a = s.as<AssertStmtNode>()) {
+      for (State* t : team) As(t, [&] { Check(a); });
+      ExecAll(a->body, team);
+    } else if (const auto* st = s.as<BufferStoreNode>()) {
+      // All threads read before one writes.
+      std::vector<Stores> stores;
+      for (State* t : team) As(t, [&] { stores.push_back(StoresOf(st)); });
+      size_t i = 0;
+      for (State* t : team) As(t, [&] { Write(st->buffer, stores[i++]); });
+    } else {
+      const CallNode* allreduce = CallOf(s, kThreadAllreduce);
+      if ((allreduce || CallOf(s, kStorageSync)) && team.size() != block_) {
+        throw RuntimeError("a barrier stands in a branch or loop that not all threads of the block take: " +
+                           std::to_string(team.size()) + " of " + std::to_string(block_));
+      }
+      if (allreduce) return Allreduce(allreduce, team);
+      for (State* t : team) As(t, [&] { Exec(s); });
+    }
+  }
+
+  void Allreduce(const CallNode* call, const Team& team) {
+    const ThreadAllreduce all(call);
+    const CommReducer reducer = ReducerOf(reduce_, all);
+    const size_t n = all.values.size();
+    auto set = [&](const Array<Var>& to, const std::vector<Value>& values) {
+      for (size_t i = 0; i < n; ++i) now_.vars[to[static_cast<int64_t>(i)].get()] = values[i];
+    };
+    // Those that differ in nothing but the variables that it goes over are one group.
+    std::map<std::vector<int64_t>, std::vector<Value>> groups;
+    std::vector<std::vector<int64_t>> key_of;
+    for (State* t : team) {
+      As(t, [&] {
+        std::vector<int64_t> key;
+        for (const KernelAxis& a : axes_) {
+          bool over = false;
+          for (const VarNode* v : all.vars) over = over || ThreadAxis(v) == a.axis;
+          key.push_back(over ? 0 : now_.vars[a.vars[0]].i);
+        }
+        key_of.push_back(key);
+        auto [it, fresh] = groups.try_emplace(key);
+        if (fresh) {
+          for (const PrimExpr& e : reducer->identity_element) it->second.push_back(Eval(e, 0));
+        }
+        if (!Int(all.condition)) return;
+        std::vector<Value> mine, sum;
+        for (const PrimExpr& e : all.values) mine.push_back(Eval(e, 0));
+        set(reducer->lhs, it->second);
+        set(reducer->rhs, mine);
+        for (const PrimExpr& e : reducer->result) sum.push_back(Eval(e, 0));
+        it->second = sum;
+      });
+    }
+    for (size_t k = 0; k < team.size(); ++k) {
+      As(team[k], [&] {
+        for (size_t i = 0; i < n; ++i) {
+          const BufferLoadNode* at = all.places[i];
+          Store(at->buffer, Position(at->buffer, at->indices, 0), groups[key_of[k]][i]);
+        }
+      });
     }
   }
 
@@ -484,39 +724,62 @@ class Interpreter {
     const auto* call = l->value.as<CallNode>();
     if (call && IntrinName(call) == "tir.ptr_offset") {
       // A buffer inside an arena: its type is known when it is used.
-      auto base = memory_.find(call->args[0].get());
-      if (base == memory_.end()) throw UnsupportedError("the interpreter knows pointers into workspaces only");
+      auto base = now_.memory.find(call->args[0].get());
+      if (base == now_.memory.end()) throw UnsupportedError("the interpreter knows pointers into workspaces only");
       Memory m = base->second;
       m.offset += Int(call->args[1]);
       m.raw = true;
-      memory_[l->var.get()] = m;
+      now_.memory[l->var.get()] = m;
       return;
     }
     int lanes = l->value.dtype().lanes();
     if (lanes == 1) {
-      vars_[l->var.get()] = Eval(l->value, 0);
+      now_.vars[l->var.get()] = Eval(l->value, 0);
       return;
     }
     std::vector<Value> all;
     for (int i = 0; i < lanes; ++i) all.push_back(Eval(l->value, i));
-    vectors_[l->var.get()] = std::move(all);
+    now_.vectors[l->var.get()] = std::move(all);
   }
 
-  std::unordered_map<const Object*, Value> vars_;
-  std::unordered_map<const Object*, std::vector<Value>> vectors_;  // bound by statements
-  std::unordered_map<const Object*, Memory> memory_;
+  InterpretOptions options_;
+  State now_;
   int64_t steps_ = 0, max_steps_;
+  // Within a kernel.
+  bool in_kernel_ = false;
+  std::vector<KernelAxis> axes_;
+  size_t block_ = 0;                      // threads of a block
+  const AttrStmtNode* reduce_ = nullptr;  // the mark that says how values are combined
+  std::unordered_map<const Object*, bool> waits_;
 };
 
 }  // namespace
 
+void Interpret(const PrimFunc& func, const std::vector<NDArray>& args, const InterpretOptions& options) {
+  Interpreter(func, args, options).Run(func->body);
+}
 void Interpret(const PrimFunc& func, const std::vector<NDArray>& args, int64_t max_steps) {
-  Interpreter(func, args, max_steps).Run(func->body);
+  InterpretOptions options;
+  options.max_steps = max_steps;
+  Interpret(func, args, options);
 }
 
-/// The same for front ends: the arrays as a list, which the function writes to.
-BATON_REGISTER_GLOBAL("tir.Interpret").set_body_typed([](PrimFunc func, Array<NDArray> args) {
-  Interpret(func, std::vector<NDArray>(args.begin(), args.end()));
+/// The same for front ends: (function, arrays as a list, which the function writes to, how threads run: "together",
+/// "apart" or "apart backwards", module whose functions can be called or null); the last two may be left out.
+BATON_REGISTER_GLOBAL("tir.Interpret").set_body([](runtime::Args args, runtime::RetValue*) {
+  const auto arrays = args[1].As<Array<NDArray>>();
+  InterpretOptions options;
+  if (args.size() > 2) {
+    const String threads = args[2].As<String>();
+    if (threads != "together" && threads != "apart" && threads != "apart backwards") {
+      throw runtime::ValueError("threads run together, apart or apart backwards, not \"" + threads.str() + "\"");
+    }
+    options.threads = threads == "together" ? Threads::kTogether
+                      : threads == "apart"  ? Threads::kApart
+                                            : Threads::kApartBackwards;
+  }
+  if (args.size() > 3 && !args[3].is_null()) options.mod = args[3].As<IRModule>();
+  Interpret(args[0].As<PrimFunc>(), std::vector<NDArray>(arrays.begin(), arrays.end()), options);
 });
 
 }  // namespace baton::tir

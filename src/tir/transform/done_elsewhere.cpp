@@ -15,46 +15,28 @@ struct Elsewhere {
   const char* doc;
   std::vector<const char*> marks;  ///< keys of tir.AttrStmt that would need the pass
   const char* instead = "";
+  const char* scope = nullptr;  ///< of memory that would need it
 };
 
 constexpr const char* kThreads =
-    "loop programs have no thread axes: mark loops parallel; code generators for devices make work-items of them";
+    "loop programs know neither warps nor tensor cores; threads of a block share memory of scope \"shared\"";
 constexpr const char* kCoprocessors =
     "loop programs have no scopes for co-processors; call an external function (tir.call_extern) instead";
 
 const std::vector<Elsewhere>& Table() {
   static const std::vector<Elsewhere> table = {
-      {"ThreadSync",
-       "Barriers between the threads of a block. Work-items of a parallel loop share no memory but what loops around "
-       "them order, so there is nothing to wait for.",
-       {"thread_extent"},
-       kThreads},
-      {"UnifyThreadBinding",
-       "One variable for each thread axis. Parallel loops have their own variables.",
-       {"thread_extent"},
-       kThreads},
-      {"LowerThreadAllreduce",
-       "Reductions across the threads of a block. Reductions are loops within a work-item here.",
-       {"thread_extent", "reduce_scope"},
-       kThreads},
-      {"LowerWarpMemory", "Memory that the threads of a warp share. There is none.", {"thread_extent"}, kThreads},
+      {"LowerWarpMemory", "Memory that the threads of a warp share. There is none.", {}, kThreads, "warp"},
       {"InferFragment", "Layouts of tensor cores' fragments. There are none.", {"fragment_shape"}, kThreads},
       {"MergeDynamicSharedMemoryAllocations",
-       "One allocation of the shared memory of a block. Workspaces are joined by StorageRewrite.",
-       {"thread_extent"},
-       kThreads},
+       "One allocation of the memory of a block whose size a launch says (\"shared.dyn\"). There is none: sizes of "
+       "allocations are said where they stand.",
+       {},
+       kThreads,
+       "shared.dyn"},
       {"DecorateDeviceScope",
        "Marks a function as code of a device. The target, of the function or current, says that here.",
        {"device_scope"},
        "give baton.build the device's target"},
-      {"SplitHostDevice",
-       "Parts of a function for the device as functions of their own. baton.build does so for a device's target.",
-       {"thread_extent"},
-       kThreads},
-      {"LowerDeviceStorageAccessInfo",
-       "Accesses of a device's special memory. There is none.",
-       {"storage_scope"},
-       kThreads},
       {"LowerTVMBuiltin",
        "Builtins (calls of packed functions, tensors on the stack) as plain calls. The code generators do so "
        "themselves, so functions stay as they are.",
@@ -93,31 +75,34 @@ const std::vector<Elsewhere>& Table() {
   return table;
 }
 
-/// The first of these marks in a body; "" if it has none.
-std::string MarkIn(const Stmt& body, const std::vector<const char*>& marks) {
+/// The first thing in a body that would need the pass; "" if it has none.
+std::string NeedIn(const Stmt& body, const Elsewhere& e) {
   struct Finder : StmtVisitor {
-    const std::vector<const char*>& marks;
+    const Elsewhere& e;
     std::string found;
-    explicit Finder(const std::vector<const char*>& m) : marks(m) {}
+    explicit Finder(const Elsewhere& elsewhere) : e(elsewhere) {}
     using StmtVisitor::VisitStmt_;
     void VisitStmt_(const AttrStmtNode* op) final {
-      for (const char* m : marks) {
-        if (found.empty() && op->attr_key == m) found = m;
+      for (const char* m : e.marks) {
+        if (found.empty() && op->attr_key == m) found = std::string("a scope marked \"") + m + "\"";
       }
       StmtVisitor::VisitStmt_(op);
     }
-  } finder(marks);
-  if (!marks.empty()) finder.VisitStmt(body);
+    void VisitStmt_(const AllocateNode* op) final {
+      if (found.empty() && e.scope && op->buffer->scope() == e.scope)
+        found = std::string("memory of scope \"") + e.scope + "\"";
+      StmtVisitor::VisitStmt_(op);
+    }
+  } finder(e);
+  if (!e.marks.empty() || e.scope) finder.VisitStmt(body);
   return finder.found;
 }
 
 Pass Make(const Elsewhere& e) {
   return CreatePrimFuncPass(
       TypedPackedFunc<PrimFunc(PrimFunc, IRModule, PassContext)>([&e](PrimFunc f, IRModule, PassContext) {
-        if (const std::string mark = MarkIn(f->body, e.marks); !mark.empty()) {
-          throw UnsupportedError(std::string(e.name) + ": the program has a scope marked \"" + mark + "\"; " +
-                                 e.instead);
-        }
+        if (const std::string need = NeedIn(f->body, e); !need.empty())
+          throw UnsupportedError(std::string(e.name) + ": the program has " + need + "; " + e.instead);
         return f;
       }),
       0, e.name, {});
@@ -126,7 +111,7 @@ Pass Make(const Elsewhere& e) {
 const bool registered = [] {
   for (const Elsewhere& e : Table()) {
     baton::transform::RegisterPassDoc(e.name, e.doc);
-    // Arguments of other compilers, as the storage scope of ThreadSync, are taken and mean nothing.
+    // Arguments of other compilers are taken and mean nothing.
     baton::transform::RegisterPassGlobal(std::string("tir.transform.") + e.name,
                                          PackedFunc([&e](runtime::Args, runtime::RetValue* rv) { *rv = Make(e); }));
   }

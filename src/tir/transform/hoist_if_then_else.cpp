@@ -6,6 +6,8 @@
 #include <unordered_set>
 #include <vector>
 
+#include "tir/thread_axes.h"
+
 namespace baton::tir {
 namespace {
 
@@ -66,6 +68,7 @@ class Hoister : public StmtMutator {
       if (const auto* f = nest[i].as<ForNode>()) bound = f->loop_var.get();
       if (const auto* l = nest[i].as<LetStmtNode>()) bound = l->var.get();
       if (const auto* a = nest[i].as<AllocateNode>()) bound = a->buffer->data.get();
+      if (const auto* t = nest[i].as<AttrStmtNode>()) bound = BoundThreadVar(t);
       if (bound && uses.count(bound)) break;
       if (nest[i].as<ForNode>()) top = i;
     }

@@ -7,6 +7,8 @@
 
 #include <string>
 
+#include "tir/thread_axes.h"
+
 namespace baton::tir {
 namespace {
 
@@ -26,6 +28,9 @@ class Finder : public StmtExprVisitor {
     VisitExpr(op->extent);
     // All within is done by the device's work-items.
     if (op->kind != ForKind::kParallel) VisitStmt(op->body);
+  }
+  void VisitStmt_(const AttrStmtNode* op) final {
+    if (op->attr_key != kThreadExtent) StmtExprVisitor::VisitStmt_(op);
   }
   void VisitStmt_(const BufferStoreNode* op) final {
     Access(op->buffer, "written");
@@ -59,7 +64,7 @@ namespace transform {
 Pass VerifyMemory() {
   return MakePass<VerifyMemory>({
       .doc = "Throws where a function for a device (its attribute \"target\", else the current target) reads or writes "
-             "memory outside of parallel loops, which the host, or one work-item, would do.",
+             "memory outside of parallel loops and thread axes, which the host, or one work-item, would do.",
       .run =
           [](PrimFunc f, IRModule, PassContext) {
             if (const std::string what = CheckMemory(f); !what.empty()) {

@@ -213,11 +213,12 @@ def arguments(func, n, seed=0):
     return [*out, np.asarray([n], "int64")]
 
 
-def interpret(func, args):
-    """What the arrays hold afterwards; the text of the error where it fails."""
+def interpret(func, args, threads="together", mod=None):
+    """What the arrays hold afterwards; the text of the error where it fails. `threads` of a block run "together", "apart" or "apart backwards";
+    functions of `mod` can be called."""
     arrays = [baton.nd.array(a.copy()) for a in args]
     try:
-        get_global_func("tir.Interpret")(func, arrays)
+        get_global_func("tir.Interpret")(func, arrays, threads, mod)
     except baton.error.BatonError as error:
         return str(error)
     return [a.numpy() for a in arrays]
