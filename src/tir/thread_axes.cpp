@@ -93,22 +93,6 @@ const CallNode* CallOf(const Stmt& s, std::string_view intrinsic) {
   return call && IntrinName(call) == intrinsic ? call : nullptr;
 }
 
-bool HasBarrier(const Stmt& s) {
-  struct Finder : StmtVisitor {
-    bool found = false;
-    using StmtVisitor::VisitStmt_;
-    void VisitStmt(const Stmt& x) final {
-      if (!found) StmtVisitor::VisitStmt(x);
-    }
-    void VisitStmt_(const EvaluateNode* op) final {
-      const Stmt s = GetRef<Stmt>(op);
-      found = found || CallOf(s, kStorageSync) || CallOf(s, kThreadAllreduce);
-    }
-  } finder;
-  finder.VisitStmt(s);
-  return finder.found;
-}
-
 ThreadAllreduce::ThreadAllreduce(const CallNode* call) {
   const auto fail = [](const char* what) {
     throw CompileError(std::string("tvm_thread_allreduce: ") + what +

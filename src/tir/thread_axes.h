@@ -42,8 +42,6 @@ std::vector<KernelAxis> AxesOf(const Stmt& kernel);
 Stmt StorageSync(const char* scope);
 /// The call in a statement that calls this intrinsic, and nothing else; null for others.
 const CallNode* CallOf(const Stmt& s, std::string_view intrinsic);
-/// Whether a statement has a call for which threads wait for each other.
-bool HasBarrier(const Stmt& s);
 
 /// tvm_thread_allreduce(n, values..., condition, places..., variables...): what threads that differ in these variables
 /// have in `values`, where `condition` is true, combined; each gets it at `places`, which are BufferLoads.

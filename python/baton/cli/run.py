@@ -102,9 +102,10 @@ def prepare(args: argparse.Namespace, executable, quiet: bool):
 
 
 def outputs_of(executable, result) -> dict:
-    """An executable's result by output name, as NumPy arrays."""
-    results = result if isinstance(result, (tuple, list)) else (result,)
-    return {info.name: array.numpy() for info, array in zip(executable.outputs, results, strict=True)}
+    """An executable's result by output name, as NumPy arrays; tuples within tuples in a row."""
+    from ..runtime.vm import flat
+
+    return {info.name: array.numpy() for info, array in zip(executable.outputs, flat([result]), strict=True)}
 
 
 def compare(name: str, got, wanted, rtol: float, atol: float) -> str | None:

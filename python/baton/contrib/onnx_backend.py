@@ -47,12 +47,12 @@ def _program(mod, compiled):
     """What runs `main` of `mod` on a list of inputs: native code, or the interpreter where values are no tensors."""
     if compiled:
         from ..driver.executable import Executable
+        from ..runtime.vm import flat
 
         executable = Executable(get_global_func("driver.Compile")(mod, get_global_func("target.Target")("llvm")))
 
         def run(values):
-            out = executable(*values)
-            return [_array(v) for v in out] if isinstance(out, (tuple, list)) else [_array(out)]
+            return [_array(v) for v in flat([executable(*values)])]
 
         return run
     mod = get_global_func("transform.RunPass")(get_global_func("relay._transform.InferType")(), mod)

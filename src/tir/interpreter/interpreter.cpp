@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "tir/thread_axes.h"
 
@@ -554,6 +555,7 @@ class Interpreter {
   /// Runs the blocks of a kernel one after the other.
   void Launch(const Stmt& kernel) {
     axes_ = AxesOf(kernel);
+    FindWaits(kernel);
     const std::vector<KernelAxis>& axes = axes_;
     int64_t blocks = 1, threads = 1;
     std::vector<int64_t> extents;
@@ -601,10 +603,20 @@ class Interpreter {
     f();
     reduce_ = outer;
   }
-  bool Waits(const Stmt& s) {
-    auto [it, fresh] = waits_.try_emplace(s.get(), false);
-    if (fresh) it->second = HasBarrier(s);
-    return it->second;
+  /// Notes the statements of a kernel within which threads wait for each other.
+  void FindWaits(const Stmt& kernel) {
+    struct Finder : StmtVisitor {
+      std::unordered_set<const Object*>* waits;
+      size_t barriers = 0;
+      void VisitStmt(const Stmt& s) final {
+        const size_t before = barriers;
+        barriers += CallOf(s, kStorageSync) || CallOf(s, kThreadAllreduce) ? 1 : 0;
+        StmtVisitor::VisitStmt(s);
+        if (barriers > before) waits->insert(s.get());
+      }
+    } finder;
+    finder.waits = &waits_;
+    finder.VisitStmt(kernel);
   }
 
   void ExecAll(const Stmt& s, const Team& team) {
@@ -613,7 +625,7 @@ class Interpreter {
   }
   /// A statement for all of a team, which is not empty.
   void ExecAllNode(const Stmt& s, const Team& team) {
-    if (options_.threads != Threads::kTogether && !Waits(s)) {
+    if (options_.threads != Threads::kTogether && !waits_.count(s.get())) {
       for (State* t : team) As(t, [&] { Exec(s); });
       return;
     }
@@ -750,7 +762,7 @@ class Interpreter {
   std::vector<KernelAxis> axes_;
   size_t block_ = 0;                      // threads of a block
   const AttrStmtNode* reduce_ = nullptr;  // the mark that says how values are combined
-  std::unordered_map<const Object*, bool> waits_;
+  std::unordered_set<const Object*> waits_;
 };
 
 }  // namespace

@@ -59,8 +59,21 @@ struct Access {
 /// By a buffer's data.
 using Accesses = std::unordered_map<const Object*, std::vector<Access>>;
 
+/// Whether `a` says all that `b` does.
+bool Covers(const Access& a, const Access& b) {
+  if (b.write && !a.write) return false;
+  if (a.all || b.all) return a.all;
+  if (a.indices.same_as(b.indices)) return true;
+  bool same = a.indices.size() == b.indices.size();
+  for (int64_t i = 0; same && i < static_cast<int64_t>(a.indices.size()); ++i)
+    same = ExprDeepEqual(a.indices[i], b.indices[i]);
+  return same;
+}
 void Put(Accesses* to, const Object* data, const Access& a) {
   std::vector<Access>& list = (*to)[data];
+  for (const Access& known : list) {
+    if (Covers(known, a)) return;
+  }
   if (list.size() < kTold) {
     list.push_back(a);
   } else {
@@ -85,9 +98,11 @@ class Syncer : public StmtMutator {
     if (op->attr_key == kThreadExtent && !in_kernel_) {
       axes_.clear();
       divergent_.clear();
+      num_axes_ = 0;
       for (const KernelAxis& a : AxesOf(GetRef<Stmt>(op))) {
         if (IsBlockAxis(a.axis) || is_one(a.extent)) continue;
         const int64_t* extent = as_const_int(a.extent);
+        ++num_axes_;
         for (const VarNode* v : a.vars) {
           axes_[v] = {a.axis, extent ? *extent : 0};
           divergent_.insert(v);
@@ -128,13 +143,15 @@ class Syncer : public StmtMutator {
   Stmt VisitStmt_(const IfThenElseNode* op) final {
     if (!in_kernel_) return StmtMutator::VisitStmt_(op);
     const Stmt s = GetRef<Stmt>(op);
-    if (!Uniform(op->condition))
+    // Within a branch of some threads a barrier is refused where it is wanted.
+    if (!within_branch_ && !Uniform(op->condition)) {
       return Divergent(s, [&] {
         const Accesses before = pending_;
         VisitStmt(op->then_case);
         pending_ = before;
         if (op->else_case.defined()) VisitStmt(op->else_case);
       });
+    }
     const bool sync = Header({op->condition});
     const Accesses before = pending_;
     const bool open = head_open_;
@@ -152,8 +169,9 @@ class Syncer : public StmtMutator {
   Stmt VisitStmt_(const ForNode* op) final {
     if (!in_kernel_) return StmtMutator::VisitStmt_(op);
     const Stmt s = GetRef<Stmt>(op);
-    if (!Uniform(op->min) || !Uniform(op->extent)) {
-      divergent_.insert(op->loop_var.get());
+    const bool uniform = Uniform(op->min) && Uniform(op->extent);
+    if (!uniform) divergent_.insert(op->loop_var.get());
+    if (!uniform && !within_branch_) {
       return Divergent(s, [&] {
         head_.clear();
         head_open_ = true;
@@ -247,15 +265,14 @@ class Syncer : public StmtMutator {
   bool OneThread(const Access& a, const Access& b) const {
     if (axes_.empty()) return true;
     if (a.all || b.all || a.indices.size() != b.indices.size()) return false;
-    std::unordered_set<int> told, wanted;
-    for (const auto& [var, axis] : axes_) wanted.insert(axis.axis);
+    std::unordered_set<int> told;
     for (size_t d = 0; d < a.indices.size(); ++d) {
       const auto at = static_cast<int64_t>(d);
       const Sum x = SumOf(a.indices[at]), y = SumOf(b.indices[at]);
       if (!x.known || !y.known) continue;
       Tell(x, y, &told);
     }
-    return told.size() == wanted.size();
+    return told.size() == num_axes_;
   }
   /// The axes whose number an index tells, if both are the same sum of them and of what cannot hide it: threads by
   /// rising factors, each beyond what those before reach, and other variables in steps beyond all of them.
@@ -362,6 +379,7 @@ class Syncer : public StmtMutator {
 
   std::string scope_;
   bool in_kernel_ = false, within_branch_ = false;
+  size_t num_axes_ = 0;
   std::unordered_map<const Object*, Axis> axes_;  // of a block's threads, by variable
   std::unordered_set<const Object*> divergent_;   // variables that threads have different values of
   Accesses pending_;                              // since the last barrier

@@ -118,6 +118,13 @@ print(json.dumps([shape(out), json.loads(model.module.get_source("json"))["resul
     assert json.loads(done.stdout) == [[["t", ["t", "t"]], "t", [["t"], []]], [3, 2, -1, 2, -1, -1, -1, 2, 1, -1, 0]]
 
 
+def test_the_command_line_names_outputs_in_a_row(tmp_path):
+    tvm.compile(_program("nested tuples", "llvm")).save(tmp_path / "m.so")
+    done = subprocess.run([sys.executable, "-m", "baton", "run", tmp_path / "m.so", "--json"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert list(json.loads(done.stdout)["outputs"]) == [f"output{i}" for i in range(5)]
+
+
 def test_deep_tuples():
     """As deep as a program may be."""
     value, depth = relay.var("x", shape=(1,)), 3000

@@ -125,7 +125,44 @@ def long_workspaces(n):
     return _workspaces(n, lambda k: max(0, k - n // 2))
 
 
-SHAPES = [deep_expression, deep_index, deep_selects, wide, wide_loops, nested, nested_conditions, allocations, parts, short_workspaces, long_workspaces]
+def _kernel(params, body):
+    return tir.PrimFunc(params, tir.AttrStmt(_THREAD, "thread_extent", tir.const(8), body))
+
+
+_THREAD = tir.Var("threadIdx.x")
+
+
+def wide_kernel(n):
+    """n statements by which threads exchange values, in loops and branches."""
+    a, s, m = _buffer(), tir.Buffer([8], "float32", "s", "shared"), tir.Var("m")
+    out = []
+    for k in range(n // 4):
+        write = tir.BufferStore(s, tir.const(1.0), [_THREAD])
+        read = tir.BufferStore(a, tir.BufferLoad(s, [tir.Sub(tir.const(7), _THREAD)]), [_THREAD])
+        both = tir.SeqStmt([write, read])
+        out.append(tir.For(tir.Var("i"), tir.const(0), m, 0, both) if k % 3 == 1 else tir.IfThenElse(tir.LT(m, tir.const(k)), both, None) if k % 3 else both)
+    return _kernel([a, m], tir.Allocate(s, tir.SeqStmt(out)))
+
+
+def nested_kernel(n):
+    """n conditions of threads, loops, marks of the same axis and bindings in each other."""
+    a, s, m = _buffer(), tir.Buffer([8], "float32", "s", "shared"), tir.Var("m")
+    body = tir.BufferStore(s, tir.const(1.0), [_THREAD])
+    for k in range(n):
+        var = tir.Var("i")
+        if k % 4 == 0:
+            body = tir.IfThenElse(tir.LT(_THREAD, tir.const(k)), body, None)
+        elif k % 4 == 1:
+            body = tir.For(var, tir.const(0), m, 0, body)
+        elif k % 4 == 2:
+            body = tir.AttrStmt(tir.Var("threadIdx.x"), "thread_extent", tir.const(8), body)
+        else:
+            body = tir.LetStmt(var, tir.Add(m, _THREAD), body)
+    return _kernel([a, m], tir.Allocate(s, body))
+
+
+SHAPES = [deep_expression, deep_index, deep_selects, wide, wide_loops, nested, nested_conditions, allocations, parts, short_workspaces, long_workspaces, wide_kernel,
+          nested_kernel]
 
 
 def seconds(name, func):
