@@ -110,7 +110,7 @@ class TirModule : public runtime::ModuleNode {
 
 }  // namespace
 
-IRModule LowerFunctions(const IRModule& mod, const Target& target) { return tir::LowerPipeline(mod, target); }
+IRModule LowerFunctions(const IRModule& mod, const Target& target) { return LowerTir(mod, target); }
 
 runtime::Module BuildFunctions(const IRModule& mod, const Target& target) {
   transform::failure::Entry entry("driver.BuildFunctions", mod, target);

@@ -383,6 +383,28 @@ void PassContext::RegisterConfigOption(const char* key, const char* type_name, C
 
 namespace {
 
+/// Options of Relay's time that say what cannot be otherwise here: one value is harmless, the other an error with the
+/// reason.
+struct FixedOption {
+  std::string_view key;
+  bool value;
+  const char* reason;
+};
+// clang-format off
+constexpr FixedOption kFixedOptions[] = {
+    {"tir.noalias", true, "code is made for buffers that do not overlap; give each parameter memory of its own"},
+    {"tir.instrument_bound_checkers", false, "compiled loops have no checks of bounds; state what has to hold by tir.AssertStmt"},
+    {"tir.detect_global_barrier", false, "loop programs have no threads that a barrier could hold"},
+    {"tir.is_entry_func", false, "every function with a name can be called from outside"},
+    {"tir.usmp.enable", false, "memory is planned by relay.build and tir.StorageRewrite, always"},
+    {"relay.FuseOps.link_params", true, "weights are always part of the module"},
+    {"relay.backend.disable_compile_engine_cache", true, "kernels are compiled once for each model"},
+    {"relay.ToMixedPrecision.keep_orig_output_dtype", true, "results always keep their dtype; cast them behind the model"},
+    {"relay.backend.use_auto_scheduler_dispatch", false, "there is one generator of kernels"},
+    {"relay.backend.tir_converter", false, "there is one way from Relay to loops"},
+};
+// clang-format on
+
 Any ConvertOption(const String& key, const Any& value) {
   ConfigTable& t = ConfigTable::Get();
   PassContext::ConvertFn convert = nullptr;
@@ -390,6 +412,12 @@ Any ConvertOption(const String& key, const Any& value) {
   {
     std::lock_guard lock(t.mutex);
     auto it = t.options.find(key.view());
+    for (const FixedOption& o : kFixedOptions) {
+      if (o.key != key.view()) continue;
+      if ((value.Is<bool>() || value.Is<int64_t>()) && (value.As<int64_t>() != 0) == o.value) return value;
+      throw UnsupportedError("pass option `" + key.str() + "` can only be " + (o.value ? "True" : "False") + ": " +
+                             o.reason);
+    }
     if (it == t.options.end()) {
       std::vector<std::string> known;
       for (const auto& [k, o] : t.options) known.push_back(k);

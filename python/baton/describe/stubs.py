@@ -26,7 +26,7 @@ _WORDS = {"int": "int", "float": "float", "bool": "bool", "str": "str", "runtime
           "runtime.PackedFunc": "baton.runtime.PackedFunc", "runtime.Module": "baton.runtime.Module",
           "runtime.NDArray": "baton.runtime.NDArray", "Array": "baton.runtime.Array[_t.Any]", "Map": "baton.runtime.Map[_t.Any, _t.Any]"}
 # What is taken where such a value is wanted.
-_TAKEN = {"int": "_t.SupportsInt", "float": "_t.SupportsFloat", "dtype": "str | type", "PrimExpr": "_t.Any",
+_TAKEN = {"int": "_t.SupportsInt", "float": "_t.SupportsFloat", "dtype": "str | _t.Type[_t.Any]", "PrimExpr": "_t.Any",
           "PackedFunc": "_t.Callable[..., _t.Any]", "runtime.PackedFunc": "_t.Callable[..., _t.Any]", "runtime.NDArray": "_t.Any", "Device": "_t.Any",
           "Array": "_t.Sequence[_t.Any]", "Map": "_t.Mapping[_t.Any, _t.Any]"}
 _SKIPPED = frozenset("""__module__ __doc__ __dict__ __weakref__ __slots__ __qualname__ __annotations__ __reduce__ __reduce_ex__ __getstate__

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <baton/arith/analyzer.h>
 #include <baton/ir/pipeline.h>
+#include <baton/tir/functor.h>
 #include <baton/tir/lower.h>
 #include <baton/tir/transform.h>
 #include <baton/tir/verify.h>
+
+#include <utility>
+#include <vector>
 
 namespace baton::tir {
 
@@ -78,12 +82,69 @@ Pass VerifyTIR() {
   });
 }
 const RegisterPass<VerifyTIR> registered_verify("tir.transform.");
+BATON_REGISTER_PASS_CONFIG_OPTION("tir.disable_vectorize", bool, "Whether vectorized loops become plain ones.");
+BATON_REGISTER_PASS_CONFIG_OPTION("tir.disable_assert", bool,
+                                  "Whether assertions that a program's loops make are left out of compiled code.");
+BATON_REGISTER_PASS_CONFIG_OPTION(
+    "tir.add_lower_pass", Array<runtime::Any>,
+    "Passes of the program's own in LowerPipeline, as [(phase, pass), ...]. Phase 0: before storage is flattened; 1: "
+    "behind that; 2: when loops are vectorized and unrolled; 3: at the end.");
+
+namespace {
+/// The steps after which a phase of `tir.add_lower_pass` ends; phase 0 is before all.
+constexpr size_t kPhaseEnds[] = {0, 2, 6, sizeof(kLowering) / sizeof(*kLowering)};
+
+class AssertRemover : public StmtMutator {
+  using StmtMutator::VisitStmt_;
+  Stmt VisitStmt_(const AssertStmtNode* op) final { return VisitStmt(op->body); }
+};
+
+std::vector<std::pair<int64_t, Pass>> AddedPasses(const PassContext& ctx) {
+  std::vector<std::pair<int64_t, Pass>> out;
+  for (const runtime::Any& entry : ctx->GetConfig<Array<runtime::Any>>("tir.add_lower_pass", {})) {
+    const auto fail = [](const std::string& what) -> Pass {
+      throw runtime::ValueError(
+          "pass option `tir.add_lower_pass` is a list of (phase, pass), where the phase is 0 to 3; " + what);
+    };
+    if (!entry.Is<Array<runtime::Any>>()) fail("an entry is no pair");
+    const auto pair = entry.As<Array<runtime::Any>>();
+    if (pair.size() != 2 || !pair[0].Is<int64_t>()) fail("an entry is no pair of a number and a pass");
+    const auto phase = pair[0].As<int64_t>();
+    if (phase < 0 || phase > 3) fail("this one is " + std::to_string(phase));
+    if (!pair[1].Is<Pass>()) fail("what stands beside the phase is no pass; tir.transform.prim_func_pass makes one");
+    out.emplace_back(phase, pair[1].As<Pass>());
+  }
+  return out;
+}
+}  // namespace
+
+Pass VectorizeLoop(bool enable_vectorize);
+
 Pass LowerPipeline() {
   baton::transform::RegisterPassDoc("LowerPipeline",
                                     "From loops as they are written to loops as code generators take "
                                     "them, a pass a step.");
   Array<Pass> passes;
-  for (const Step& step : kLowering) passes.push_back(baton::transform::GetPass(std::string("tir.") + step.pass));
+  const PassContext ctx = PassContext::Current();
+  const auto added = AddedPasses(ctx);
+  const bool plain = ctx->GetConfig<bool>("tir.disable_vectorize", false);
+  for (size_t i = 0; i <= std::size(kLowering); ++i) {
+    for (int64_t phase = 0; phase < 4; ++phase) {
+      if (kPhaseEnds[phase] != i) continue;
+      for (const auto& [when, pass] : added) {
+        if (when == phase) passes.push_back(pass);
+      }
+    }
+    if (i == std::size(kLowering)) break;
+    const std::string name = kLowering[i].pass;
+    passes.push_back(plain && name == "VectorizeLoop" ? VectorizeLoop(false)
+                                                      : baton::transform::GetPass("tir." + name));
+  }
+  if (ctx->GetConfig<bool>("tir.disable_assert", false)) {
+    passes.push_back(
+        CreatePrimFuncPass([](PrimFunc f, IRModule, PassContext) { return WithBody(f, AssertRemover()(f->body)); }, 0,
+                           "RemoveAsserts", {}));
+  }
   passes = baton::transform::WithJoined("LowerPipeline", passes);
   return baton::transform::Sequential(passes, PassInfo(0, "LowerPipeline", {}));
 }
