@@ -31,6 +31,14 @@ Op DefineOp(OpDef def) {
   return op;
 }
 
+LowerFn::LowerFn(const runtime::PackedFunc* f)
+    : f_(const_cast<runtime::PackedFunc*>(f)),
+      call_([](void* f, const Attrs& attrs, const Array<te::Tensor>& in, const Type& out) {
+        const Any made = (*static_cast<runtime::PackedFunc*>(f))(attrs, in, out);
+        if (made.Is<te::Tensor>() && !made.is_null()) return Array<te::Tensor>{made.As<te::Tensor>()};
+        return made.As<Array<te::Tensor>>();
+      }) {}
+
 void ThrowAttrsMismatch(const Attrs& attrs, const char* wanted) {
   throw CompileError("a call has attributes of type `" + attrs->GetTypeKey() + "`, where `" + wanted + "` is wanted");
 }
@@ -208,6 +216,14 @@ BATON_REGISTER_GLOBAL("ir.OpSetAttrsTypeKey").set_body_typed([](Op op, String ke
   Registered(op);
   Object::TypeKey2Index(key.str());
   op->attrs_type_key = key;
+});
+BATON_REGISTER_GLOBAL("ir.OpSetCompute").set_body_typed([](Op op, runtime::PackedFunc compute) {
+  OpDef* def = Registered(op);
+  if (def->lower) {
+    throw runtime::ValueError("the operator `" + op->name.str() +
+                              "` says already what it computes; kernels of it may be there");
+  }
+  def->lower = LowerFn(new runtime::PackedFunc(compute));
 });
 BATON_REGISTER_GLOBAL("ir.OpAddTypeRel").set_body_typed([](Op op, String name, Any relation) {
   Registered(op);

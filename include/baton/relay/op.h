@@ -78,6 +78,9 @@ class LowerFn {
       : f_(reinterpret_cast<void*>(f)), call_([](void* f, const Attrs&, const Array<te::Tensor>& in, const Type& t) {
           return Wrap(reinterpret_cast<R (*)(const Array<te::Tensor>&, const Type&)>(f)(in, t));
         }) {}
+  /// A function of a program: f(attrs, inputs, type of the result) gives a tensor, or an array of them. Kept alive by
+  /// the caller for as long as the process lives, as operators are.
+  explicit LowerFn(const runtime::PackedFunc* f);
   explicit operator bool() const { return f_ != nullptr; }
   Array<te::Tensor> operator()(const Attrs& attrs, const Array<te::Tensor>& in, const Type& out) const {
     return call_(f_, attrs, in, out);

@@ -20,6 +20,8 @@ from .op import (
     list_op_names,
     register,
     register_alter_op_layout,
+    register_broadcast_schedule,
+    register_compute,
     register_convert_op_layout,
     register_fake_quantization_to_integer,
     register_gradient,
@@ -28,8 +30,11 @@ from .op import (
     register_legalize,
     register_mixed_precision_conversion,
     register_pattern,
+    register_reduce_schedule,
+    register_schedule,
     register_shape_func,
     register_stateful,
+    register_strategy,
     reset_attr,
 )
 from .sugar import COMPOSED, SUGAR
@@ -114,5 +119,5 @@ for _group in names_in(""):
 del _group
 
 __all__ = ["Op", "OpPattern", "Operator", "const", "debug", "find", "get", "get_op_attr", "has_attr", "list_op_names", "names_in", "op_attrs", "register",
-           "register_alter_op_layout", "register_convert_op_layout", "register_fake_quantization_to_integer", "register_gradient", "register_infer_correct_layout", "register_injective_schedule", "register_legalize", "register_mixed_precision_conversion", "register_op_attr",
+           "register_alter_op_layout", "register_broadcast_schedule", "register_compute", "register_convert_op_layout", "register_fake_quantization_to_integer", "register_gradient", "register_infer_correct_layout", "register_injective_schedule", "register_legalize", "register_mixed_precision_conversion", "register_op_attr", "register_reduce_schedule", "register_schedule", "register_strategy",
            "register_pattern", "register_shape_func", "register_stateful", "reset_attr"]

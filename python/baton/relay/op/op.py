@@ -42,14 +42,14 @@ def reset_attr(op_name, attr_name):
 
 
 def register(op_name, describe=""):
-    """Registers an operator of this name, which passes know and no executor computes: a library computes it, or a pass replaces it.
+    """Registers an operator of this name, which passes know.
 
         op = relay.op.op.register("my.twice", "x + x")
         op.set_num_inputs(1)
         op.add_type_rel("Identity")
         relay.op.op.register_pattern("my.twice", relay.op.OpPattern.ELEMWISE)
 
-    An operator that is there already raises ValueError. One with loops of its own is a C++ file (`./dev new op NAME`).
+    An operator that is there already raises ValueError. `register_compute` says what it computes, without which a library or a pass has to.
     """
     from ...ir import _ffi_api
     from . import make
@@ -82,6 +82,54 @@ def register_mixed_precision_conversion(op_name, func=None, level=10):
     """Sets what ToMixedPrecision makes of a call: `f(call, "float16") -> [category, accumulation dtype, result dtype]`, where the
     category is 0 (always narrow), 1 (as its arguments are) or 2 (never)."""
     return register_op_attr(op_name, "FTVMMixedPrecisionConversionType", func, level)
+
+
+def register_compute(op_name, compute=None, level=10):
+    """Says what an operator computes, that `relay.op.op.register` made: `f(attrs, inputs, out_type)` gives a tensor of te, or a list of them,
+    from those of the arguments. Executors and `relay.build` then run it, and fuse it as `register_pattern` says.
+
+        relay.op.op.register("my.twice", "x + x").add_type_rel("Identity")
+
+        @relay.op.register_compute("my.twice")
+        def twice(attrs, inputs, out_type):
+            x = inputs[0]
+            return te.compute(x.shape, lambda *i: x(*i) + x(*i))
+
+    Built-in operators keep their computation. Shapes of the tensors may have variables: use `inputs[k].shape`.
+    """
+    from ...ir import _ffi_api
+
+    def attach(f):
+        _ffi_api.OpSetCompute(Op.get(op_name), f)
+        return f
+
+    return attach if compute is None else attach(compute)
+
+
+def _one_generator(what, op_name):
+    from ...error import UnsupportedError
+    raise UnsupportedError(f"{what} of `{op_name}`: there is one generator of kernels, which schedules what an operator computes; say that by "
+                           "relay.op.register_compute, how it may be fused by relay.op.register_pattern")
+
+
+def register_strategy(op_name, fstrategy=None, level=10):
+    """Not there: operators have one computation each, see `register_compute`."""
+    _one_generator("register_strategy", op_name)
+
+
+def register_schedule(op_name, schedule=None, level=10):
+    """Not there: kernels are scheduled by the compiler, see `register_compute`."""
+    _one_generator("register_schedule", op_name)
+
+
+def register_broadcast_schedule(op_name, level=10):
+    """Says that the operator broadcasts its arguments."""
+    return register_pattern(op_name, OpPattern.BROADCAST, level)
+
+
+def register_reduce_schedule(op_name, level=10):
+    """Says that the operator reduces its argument."""
+    return register_pattern(op_name, OpPattern.COMM_REDUCE, level)
 
 
 def register_fake_quantization_to_integer(op_name, func=None, level=10):
