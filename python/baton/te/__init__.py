@@ -56,6 +56,7 @@ from .operation import (  # noqa: A004
                    comm_reducer,
                    compute,
                    create_prim_func,
+                   extern,
                    max,
                    min,
                    placeholder,
@@ -72,7 +73,7 @@ from .tensor import ComputeOp, Operation, PlaceholderOp, Tensor, TensorSlice
 attach_classes(__name__, "te.")
 
 __all__ = ["ComputeOp", "Operation", "PlaceholderOp", "Schedule", "Stage", "Tensor", "TensorSlice", "abs", "acos", "acosh", "all", "all_of", "any", "any_of", "asin",
-           "asinh", "atan", "atanh", "ceil", "comm_reducer", "compute", "const", "cos", "cosh", "create_prim_func", "create_schedule", "div", "erf", "exp", "floor", "floordiv",
+           "asinh", "atan", "atanh", "ceil", "comm_reducer", "compute", "const", "cos", "cosh", "create_prim_func", "create_schedule", "div", "erf", "exp", "extern", "floor", "floordiv",
            "floormod", "fmod", "if_then_else", "indexdiv", "indexmod", "isfinite", "isinf", "isnan", "log", "log10", "log2", "max",
            "max_value", "min", "min_value", "nearbyint", "placeholder", "popcount", "power", "prod", "reduce_axis", "round", "rsqrt",
            "sigmoid", "sin", "sinh", "size_var", "sqrt", "sum", "tag_scope", "tan", "tanh", "thread_axis", "trunc", "truncdiv", "truncmod", "var"]

@@ -5,7 +5,7 @@ import functools
 import inspect
 import numbers
 
-from ..tir import SizeVar, Var, op
+from ..tir import IntImm, SizeVar, Var, op
 from ..tir.expr import IterVar
 from . import _ffi_api
 from .tensor import TensorSlice
@@ -65,7 +65,8 @@ def comm_reducer(fcombine, fidentity, name="reduce"):
 
 
 def _shape(shape):
-    return [shape] if isinstance(shape, (numbers.Integral, Var)) else list(shape)
+    shape = [shape] if isinstance(shape, (numbers.Integral, Var, IntImm)) else list(shape)
+    return [d.value if isinstance(d, IntImm) else d for d in shape]  # a literal of any width is a size
 
 
 def placeholder(shape, dtype="float32", name="placeholder"):
@@ -90,6 +91,34 @@ def compute(shape, fcompute, name="compute", tag="", attrs=None, varargs_names=N
     bodies = [op.convert(b.asobject() if isinstance(b, TensorSlice) else b) for b in bodies]
     tensors = _ffi_api.compute(shape, variables, bodies, name, tag or (_tags[-1] if _tags else ""))
     return tensors[0] if len(bodies) == 1 else tuple(tensors)
+
+
+def extern(shape, inputs, fcompute, name="extern", dtype=None, in_buffers=None, out_buffers=None, tag="", attrs=None):
+    """Tensors that a statement computes: `fcompute(ins, outs)` gives it, of buffers of the inputs and of the results.
+
+        B = te.extern((n,), [A], lambda ins, outs: tvm.tir.call_packed("my.sort", ins[0], outs[0]), dtype="float32")
+
+    shape: of the result, or a list of shapes of several; dtype: likewise, that of the input if there is one. Such tensors are built without
+    a schedule, `tvm.build([A, B])`.
+    """
+    from ..ir import make_node
+    from ..tir import Evaluate, decl_buffer
+    from ..tir.stmt import Stmt
+    inputs = [inputs] if type(inputs).__name__ == "Tensor" else list(inputs)
+    several = len(shape) > 0 and isinstance(shape[0], (list, tuple)) or type(shape).__name__ != "Array" and len(shape) > 0 and type(shape[0]).__name__ == "Array"
+    shapes = [_shape(s) for s in shape] if several else [_shape(shape)]
+    if dtype is None:
+        if len({str(t.dtype) for t in inputs}) != 1:
+            raise ValueError("extern needs dtype where its inputs do not have one in common")
+        dtype = str(inputs[0].dtype)
+    dtypes = [str(d) for d in dtype] if isinstance(dtype, (list, tuple)) else [str(dtype)] * len(shapes)
+    ins = list(in_buffers or [decl_buffer(list(t.shape), str(t.dtype), t.op.name) for t in inputs])
+    outs = list(out_buffers or [decl_buffer(s, d, name) for s, d in zip(shapes, dtypes, strict=True)])
+    body = fcompute(ins, outs)
+    made = make_node("te.ExternOp", name=name, tag=tag or (_tags[-1] if _tags else ""), attrs=dict(attrs or {}), inputs=inputs, input_buffers=ins, output_buffers=outs,
+                     body=body if isinstance(body, Stmt) else Evaluate(op.convert(body)))
+    tensors = [make_node("te.Tensor", shape=s, dtype=d, op=made, value_index=i) for i, (s, d) in enumerate(zip(shapes, dtypes, strict=True))]
+    return tensors if len(tensors) > 1 else tensors[0]
 
 
 def reduce_axis(dom, name="k", thread_tag="", span=None):

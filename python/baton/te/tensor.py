@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tensors of tensor expressions, and the operations that compute them."""
 
+import numbers
+
 from .._core import Object
 from ..ir import PrimExpr
 from ..tir.expr import IterVar
@@ -99,6 +101,44 @@ class Tensor(Object, key="te.Tensor"):
     def __getitem__(self, indices):
         indices = indices if isinstance(indices, tuple) else (indices,)
         return self(*indices) if len(indices) >= self.ndim else TensorSlice(self, indices)
+
+    def _with(self, name, other, swapped=False):
+        from .. import topi
+        if isinstance(other, numbers.Number):
+            from ..relay import const
+            other = const(other, str(self.dtype))
+        elif not isinstance(other, Tensor):
+            return NotImplemented
+        f = getattr(topi, name)
+        return f(other, self) if swapped else f(self, other)
+
+    def __add__(self, other):
+        return self._with("add", other)
+
+    def __radd__(self, other):
+        return self._with("add", other, swapped=True)
+
+    def __sub__(self, other):
+        return self._with("subtract", other)
+
+    def __rsub__(self, other):
+        return self._with("subtract", other, swapped=True)
+
+    def __mul__(self, other):
+        return self._with("multiply", other)
+
+    def __rmul__(self, other):
+        return self._with("multiply", other, swapped=True)
+
+    def __truediv__(self, other):
+        return self._with("divide", other)
+
+    def __rtruediv__(self, other):
+        return self._with("divide", other, swapped=True)
+
+    def __neg__(self):
+        from .. import topi
+        return topi.negative(self)
 
     def __eq__(self, other):
         return isinstance(other, Tensor) and self.op.same_as(other.op) and self.value_index == other.value_index

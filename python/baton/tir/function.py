@@ -25,6 +25,10 @@ class PrimFunc(BaseFunc, key="tir.PrimFunc"):
             attrs = make_node("DictAttrs", dict=attrs)
         self.__init_handle_by_constructor__(_ffi_api.PrimFunc, variables, body, buffers, attrs)
 
+    def with_body(self, new_body, span=None):
+        """The function with another body."""
+        return PrimFunc(self.params, new_body, buffer_map=self.buffer_map, attrs=self.attrs)
+
     def script(self):
         """The text form."""
         return str(get_global_func("tir.AsText")(self))

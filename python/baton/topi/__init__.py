@@ -43,6 +43,14 @@ def einsum(subscripts, *operand):
     return apply(_op("einsum"), list(operand), subscripts)
 
 
+def elemwise_sum(xs):
+    """The sum of tensors of one shape."""
+    total, *others = xs
+    for x in others:
+        total = apply(_op("add"), total, x)
+    return total
+
+
 def flip(a, axis=0):
     """The elements in the opposite order along an axis."""
     return apply(_op("reverse"), a, axis)
@@ -53,6 +61,6 @@ def shape(array, dtype="int32"):
     return apply(_op("shape_of"), array, dtype)
 
 
-__all__ = ["apply", "einsum", "flip", "full", "matmul", "nn", "operators", "shape", "tag", "tensordot", "testing", "utils"]
+__all__ = ["apply", "einsum", "elemwise_sum", "flip", "full", "matmul", "nn", "operators", "shape", "tag", "tensordot", "testing", "utils"]
 
 __getattr__, __dir__ = operators("", __name__, globals())
