@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Types that were found, written into the program.
+#include <baton/ir/structural.h>
+#include <baton/runtime/interrupt.h>
+#include <fmt/format.h>
+#include <relay/inferencer.h>
+
+namespace baton::relay::inference {
+namespace {
+
+/// What a function states is checked: attributes of an operator may have asked for a dimension that there cannot be.
+void CheckDimensions(const Type& type) {
+  std::vector<Type> todo{type};
+  while (!todo.empty()) {
+    const Type t = todo.back();
+    todo.pop_back();
+    if (const auto* tuple = t.as<TupleTypeNode>()) {
+      for (const Type& f : tuple->fields) todo.push_back(f);
+    } else if (const auto* tensor = t.as<TensorTypeNode>()) {
+      for (const PrimExpr& d : tensor->shape) {
+        const auto* n = d.as<IntImmNode>();
+        if (n && n->value < 0) {
+          throw CompileError(
+              fmt::format("the result of a function has type {}: a dimension is {}", TypeText(t), n->value));
+        }
+      }
+    }
+  }
+}
+
+/// Rebuilds what had another type before, and what contains it.
+class Retyper : public ExprMutator {
+ public:
+  void One(const ExprNode* n, const Type& type, const Array<Type>* type_args) {
+    Expr old = GetRef<Expr>(n);
+    Expr made = ExprFunctor::VisitExpr(old);
+    if (type_args && !type_args->empty()) {
+      auto call = make_object<CallNode>(*made.as<CallNode>());
+      call->type_args = *type_args;
+      made = Call(call);
+    }
+    if (made.same_as(old)) {
+      if (!n->checked_type_.defined()) {
+        n->checked_type_ = type;
+      } else if (!n->checked_type_.same_as(type)) {
+        made = Expr(runtime::TypeInfo::Get(n->type_index())->copy(n));
+        made->checked_type_ = type;
+      }
+    } else {
+      made->checked_type_ = type;
+    }
+    if (LacksReturnType(made.get())) made = WithReturnType(made, type);
+    memo_[old] = made;
+  }
+  Expr Get(const Expr& e) {
+    auto it = memo_.find(e);
+    return it == memo_.end() ? e : it->second;
+  }
+  /// Parts that were taken as they are stay so.
+  Expr VisitExpr(const Expr& e) override { return Get(e); }
+};
+
+}  // namespace
+
+Expr WithReturnType(const Expr& fn, const Type& type) {
+  const auto* t = type.as<FuncTypeNode>();
+  if (!t) return fn;
+  CheckDimensions(t->ret_type);
+  auto n = make_object<FunctionNode>(*fn.as<FunctionNode>());
+  n->ret_type = t->ret_type;
+  n->checked_type_ = type;
+  return Function(n);
+}
+
+Expr Inferencer::Write(const Expr& root, bool may_copy) {
+  bool copies = false;
+  for (uint32_t at : order_) {
+    runtime::PollInterrupt();
+    const ExprNode* n = info_.At(at).node;
+    Info& i = info_.At(at).info;
+    if (n != root.get() && LacksReturnType(n)) copies = true;
+    if (Array<Type>* given = type_args_.Find(n)) {
+      bool known = true;
+      for (size_t k = 0; k < given->size(); ++k) {
+        known = known && !solver_.FirstHole((*given)[k]);
+        given->Set(k, solver_.Resolve((*given)[k]));
+      }
+      if (!known) *given = Array<Type>();  // of a parameter that nothing has the type of
+      copies = copies || known;
+    }
+    if (!i.changed) continue;
+    if (Type known = solver_.Resolve(i.type); !known.same_as(i.type)) i.type = pool_->Share(std::move(known));
+    if (!n->checked_type_.defined()) continue;
+    if (StructuralEqual(n->checked_type_, i.type))
+      i.changed = false, i.type = Existing(n);
+    else
+      copies = true;
+  }
+  if (!copies || !may_copy) {
+    for (uint32_t at : order_) {
+      const ExprNode* n = info_.At(at).node;
+      const Info& i = info_.At(at).info;
+      if (i.changed && !n->checked_type_.defined()) n->checked_type_ = i.type;
+    }
+    return root;
+  }
+  Retyper retyper;
+  for (uint32_t at : order_) {
+    runtime::PollInterrupt();
+    const ExprNode* n = info_.At(at).node;
+    if (n->IsInstance<ConstructorNode>() || n->IsInstance<ConstantNode>()) {
+      if (!n->checked_type_.defined() && n->IsInstance<ConstantNode>()) n->checked_type_ = info_.At(at).info.type;
+      continue;
+    }
+    retyper.One(n, info_.At(at).info.type, type_args_.Find(n));
+  }
+  return retyper.Get(root);
+}
+
+}  // namespace baton::relay::inference
