@@ -2,6 +2,7 @@
 #include <baton/relay/functor.h>
 #include <baton/relay/transform.h>
 #include <relay/transform/let_inserter.h>
+#include <relay/with_body.h>
 
 #include <string_view>
 #include <unordered_map>
@@ -41,11 +42,7 @@ class Inliner : public MixedModeMutator {
 
   Function Inline(const Function& f) {
     impure_ = ImpureNodes(plain_.Mutate(f));
-    Expr body = VisitExpr(f->body);
-    if (body.same_as(f->body)) return f;
-    auto n = make_object<FunctionNode>(*f.get());
-    n->body = body;
-    return Function(n);
+    return WithBody(f, VisitExpr(f->body));
   }
 
  private:

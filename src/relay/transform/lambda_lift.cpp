@@ -3,6 +3,7 @@
 #include <baton/relay/transform.h>
 #include <baton/support/pointer_map.h>
 #include <relay/captured_vars.h>
+#include <relay/with_body.h>
 
 #include <set>
 #include <string>
@@ -17,13 +18,7 @@ class Lifter : public MixedModeMutator {
  public:
   Lifter(IRModule* out, std::set<std::string>* names, std::string base) : out_(out), names_(names), base_(base) {}
 
-  Function Lift(const Function& f) {
-    Expr body = VisitExpr(f->body);
-    if (body.same_as(f->body)) return f;
-    auto n = make_object<FunctionNode>(*f.get());
-    n->body = body;
-    return Function(n);
-  }
+  Function Lift(const Function& f) { return WithBody(f, VisitExpr(f->body)); }
 
  private:
   using MixedModeMutator::VisitExpr_;
