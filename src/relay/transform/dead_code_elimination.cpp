@@ -5,7 +5,7 @@
 #include <baton/relay/transform.h>
 #include <baton/runtime/interrupt.h>
 #include <baton/support/pointer_map.h>
-#include <relay/blocks.h>
+#include <relay/children.h>
 
 #include <unordered_set>
 #include <vector>
@@ -13,43 +13,82 @@
 namespace baton::relay::transform {
 namespace {
 
-/// Whether evaluating an expression may do something besides giving its value: state, references, calls of unknown
-/// code.
-class EffectFinder : public MixedModeVisitor {
- public:
-  bool Find(const Expr& e) {
-    found_ = false;
-    VisitExpr(e);
-    return found_;
+/// What a function needs: bindings whose value has an effect or is used by what is needed itself.
+struct Needs {
+  /// Nodes whose evaluation may do something besides giving a value: state, references, calls of unknown code.
+  PointerSet effects;
+  PointerSet lets;
+  PointerMap<int64_t> uses;  ///< of variables, by what is needed
+
+  explicit Needs(const Expr& root) {
+    FindEffects(root);
+    // What is not needed is never looked into, so what only that uses is not needed either, however long the chain.
+    PointerMap<const LetNode*> bound;
+    PointerSet seen;
+    std::vector<const ExprNode*> work{root.get()};
+    auto need = [&](const LetNode* let) {
+      if (lets.Add(let)) work.push_back(let->value.get());
+    };
+    while (!work.empty()) {
+      baton::runtime::PollInterrupt();
+      const ExprNode* n = work.back();
+      work.pop_back();
+      if (n->IsInstance<VarNode>()) {
+        ++uses[n];
+        if (const LetNode* const* let = bound.Find(n)) need(*let);
+        continue;
+      }
+      if (!seen.Add(n)) continue;
+      if (n->IsInstance<LetNode>()) {
+        const auto* let = static_cast<const LetNode*>(n);
+        bound[let->var.get()] = let;
+        if (uses.Find(let->var.get()) || effects.Has(let->value.get())) need(let);
+        work.push_back(let->body.get());
+      } else if (n->IsInstance<FunctionNode>()) {
+        work.push_back(static_cast<const FunctionNode*>(n)->body.get());
+      } else if (n->IsInstance<MatchNode>()) {
+        const auto* match = static_cast<const MatchNode*>(n);
+        work.push_back(match->data.get());
+        for (const Clause& c : match->clauses) work.push_back(c->rhs.get());
+      } else {
+        ForEachPart(n, [&](const ExprNode* part) { work.push_back(part); });
+      }
+    }
   }
 
  private:
-  using MixedModeVisitor::VisitExpr_;
-  void VisitExpr_(const CallNode* call) final {
-    if (const OpDef* def = DefOf(call->op)) {
-      found_ |= def->stateful;
-    } else if (!call->op.as<OpNode>() && !call->op.as<ConstructorNode>()) {
-      const auto* f = call->op.as<FunctionNode>();
-      found_ |= !(f && f->HasNonzeroAttr(attr::kPrimitive));  // a callee may loop for ever or write a reference
+  static bool OwnEffect(const ExprNode* n) {
+    if (!n->IsInstance<CallNode>()) return n->IsInstance<RefWriteNode>();
+    const Expr& op = static_cast<const CallNode*>(n)->op;
+    if (const OpDef* def = DefOf(op)) return def->stateful;
+    if (op.as<OpNode>() || op.as<ConstructorNode>()) return false;
+    const auto* f = op.as<FunctionNode>();
+    return !(f && f->HasNonzeroAttr(attr::kPrimitive));  // a callee may loop for ever or write a reference
+  }
+  void FindEffects(const Expr& root) {
+    for (const ExprNode* n : PostOrderNodes(root)) {
+      baton::runtime::PollInterrupt();
+      bool found = OwnEffect(n);
+      // A closure that is not called has no effect.
+      if (!n->IsInstance<FunctionNode>()) ForEachPart(n, [&](const ExprNode* p) { found = found || effects.Has(p); });
+      if (found) effects.Add(n);
     }
   }
-  void VisitExpr_(const FunctionNode*) final {}  // a closure that is not called has no effect
-  void VisitExpr_(const RefWriteNode*) final { found_ = true; }
-  void VisitExpr_(const RefReadNode* r) final { MixedModeVisitor::VisitExpr(r->ref); }
-  bool found_ = false;
 };
 
-/// Counts uses of variables, then drops bindings that nobody uses and whose value has no effect.
+/// Drops bindings that nobody needs.
 class Eliminator : public MixedModeMutator {
  public:
-  Eliminator(PointerMap<int64_t> uses, bool inline_once) : uses_(std::move(uses)), inline_once_(inline_once) {}
+  Eliminator(const Expr& root, bool inline_once) : needs_(root), inline_once_(inline_once) {}
 
  private:
   using MixedModeMutator::VisitExpr_;
   bool Inlined(const LetNode* op) {
-    return inline_once_ && uses_[op->var.get()] == 1 && !op->value.as<FunctionNode>() && !effects_.Find(op->value);
+    return inline_once_ && needs_.uses[op->var.get()] == 1 && !op->value.as<FunctionNode>() &&
+           !needs_.effects.Has(op->value.get());
   }
   void PreVisitLet_(const LetNode* op) final {
+    if (!needs_.lets.Has(op)) return;
     if (Inlined(op)) {
       memo_[op->var] = VisitExpr(op->value);
     } else {
@@ -57,25 +96,12 @@ class Eliminator : public MixedModeMutator {
     }
   }
   Expr PostVisitLet_(const LetNode* op, const Expr& value, const Expr& body) final {
-    int64_t n = uses_[op->var.get()];
-    if ((n == 0 && !effects_.Find(op->value)) || (n == 1 && Inlined(op))) return body;
+    if (!needs_.lets.Has(op) || Inlined(op)) return body;
     return MixedModeMutator::PostVisitLet_(op, value, body);
   }
-  PointerMap<int64_t> uses_;
-  EffectFinder effects_;
+  Needs needs_;
   bool inline_once_;
 };
-
-/// Of variables, what binds them apart.
-PointerMap<int64_t> CountUses(const Expr& root) {
-  PointerMap<int64_t> uses;
-  for (const ExprNode* n : PostOrderNodes(root)) {
-    ForEachEdge(n, [&](const ExprNode* part, int, bool) {
-      if (part && part->IsInstance<VarNode>()) ++uses[part];
-    });
-  }
-  return uses;
-}
 
 }  // namespace
 
@@ -118,13 +144,8 @@ Pass DeadCodeElimination(bool inline_once) {
             for (const auto& [var, func] : mod->functions) {
               if (!func.as<FunctionNode>() || func->HasNonzeroAttr(attr::kSkipOptimization)) continue;
               Function f = Downcast<Function>(func);
-              // Dropping a binding may free others: each round is linear, and few are needed.
-              for (int round = 0; round < 16; ++round) {
-                if (!AnyNode(f, [](const ExprNode* n) { return n->IsInstance<LetNode>(); })) break;
-                Function next = Eliminator(CountUses(f), inline_once).Mutate(f);
-                if (next.same_as(f)) break;
-                f = next;
-              }
+              if (!AnyNode(f, [](const ExprNode* n) { return n->IsInstance<LetNode>(); })) continue;
+              f = Downcast<Function>(Eliminator(f, inline_once).Mutate(f));
               if (!f.same_as(func)) out.CopyOnWrite()->functions.Set(var, f);
             }
             return mod->ContainGlobalVar("main") && mod->functions.size() > 1 ? RemoveUnreached(out, {"main"}) : out;
