@@ -34,8 +34,8 @@ void ForEachPatternPart(const PatternNode* pattern, OnVar var, OnConstructor con
   }
 }
 
-/// Brings nodes into the cache before a traversal asks for them, since those of large programs are far apart in memory. A
-/// guess that is wrong costs next to nothing.
+/// Brings nodes into the cache before a traversal asks for them, since those of large programs are far apart in memory.
+/// A guess that is wrong costs next to nothing.
 class Ahead {
  public:
   /// `n` will be looked at soon; it may be null.
@@ -44,8 +44,8 @@ class Ahead {
   static void PartsSoon(const Object* n) {
     if (const Object* list = Parts(n)) __builtin_prefetch(list);
   }
-  /// `n` is looked at now. Programs are made in regular order: the next nodes on the way down lie as far from this one as
-  /// this one from the last. Their places in `table` are on their way, too.
+  /// `n` is looked at now. Programs are made in regular order: the next nodes on the way down lie as far from this one
+  /// as this one from the last. Their places in `table` are on their way, too.
   template <class Table>
   void At(const Object* n, const Table& table) {
     table.Prefetch(Guess(n, &node_));

@@ -50,8 +50,8 @@ struct Heap;
 
 struct Page : support::CellPage {  // cells are blocks
   uint32_t used;
-  Block* free;     // owner's
-  char* fresh;     // behind the last block that was ever taken
+  Block* free;  // owner's
+  char* fresh;  // behind the last block that was ever taken
   char* end;
   Heap* heap;
   bool listed;                               // among the pages with room

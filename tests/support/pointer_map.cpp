@@ -82,10 +82,11 @@ TEST_CASE("PointerMap does what std::unordered_map does, for numbers, references
   for (uint32_t seed = 0; seed < 4; ++seed) {
     for (Keys keys : {&Key, &ObjectKey, &MixedKey}) {
       Compare<size_t>(keys, [](size_t i) { return i; }, [](size_t v) { return v; }, seed);
-      Compare<String>(keys, [](size_t i) { return String(std::to_string(i)); },
-                      [](const String& s) { return std::stoul(s.str()); }, seed);
-      Compare<std::vector<size_t>>(keys, [](size_t i) { return std::vector<size_t>{i}; },
-                                   [](const auto& v) { return v[0]; }, seed);
+      Compare<String>(
+          keys, [](size_t i) { return String(std::to_string(i)); }, [](const String& s) { return std::stoul(s.str()); },
+          seed);
+      Compare<std::vector<size_t>>(
+          keys, [](size_t i) { return std::vector<size_t>{i}; }, [](const auto& v) { return v[0]; }, seed);
     }
   }
 }

@@ -98,7 +98,9 @@ class ExprMemo {
   struct value_type {
     using ZeroIsDefault = void;
     const void* Key() const { return first.get(); }
-    void SetKey(const void* e) { first = GetRef<Expr>(static_cast<const BaseExprNode*>(static_cast<const Object*>(e))); }
+    void SetKey(const void* e) {
+      first = GetRef<Expr>(static_cast<const BaseExprNode*>(static_cast<const Object*>(e)));
+    }
     Expr first, second;
   };
   using iterator = value_type*;

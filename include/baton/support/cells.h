@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which memory is made of pages of equal cells, as that of objects is (runtime/block.h): tables keyed by the addresses of
-// objects then need no hash of an address, only its place in its page.
+// Which memory is made of pages of equal cells, as that of objects is (runtime/block.h): tables keyed by the addresses
+// of objects then need no hash of an address, only its place in its page.
 #pragma once
 
 #include <baton/support/export.h>

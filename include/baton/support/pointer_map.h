@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A map from addresses of objects, for marks during one traversal. Never iterated: the order of addresses must not decide
-// anything.
+// A map from addresses of objects, for marks during one traversal. Never iterated: the order of addresses must not
+// decide anything.
 //
-// Few keys lie in a hash table. From some hundred on, those that are cells of cell pages (cells.h), as objects are, have
-// their values in the order of the cells, and a bit each that says whether there is one: the bits of a million objects fit
-// the second cache, and objects that were made one after the other are visited so, mostly. A hash table of a large program
-// costs a cache miss a look-up; that was most of the time that passes over a million nodes took.
+// Few keys lie in a hash table. From some hundred on, those that are cells of cell pages (cells.h), as objects are,
+// have their values in the order of the cells, and a bit each that says whether there is one: the bits of a million
+// objects fit the second cache, and objects that were made one after the other are visited so, mostly. A hash table of
+// a large program costs a cache miss a look-up; that was most of the time that passes over a million nodes took.
 #pragma once
 
 #include <baton/support/cells.h>
@@ -160,8 +160,8 @@ class PointerMap {
     uint32_t reciprocal;  ///< of them, times 2^32
     /// False if `key` is not the begin of a cell: then it is in the hash table.
     bool Cell(const void* key, uint32_t* cell) const {
-      const uint64_t at =
-          (reinterpret_cast<uintptr_t>(key) & (support::kCellPage - 1)) - support::kCellPageHead;  // wraps before the first
+      const uint64_t at = (reinterpret_cast<uintptr_t>(key) & (support::kCellPage - 1)) -
+                          support::kCellPageHead;  // wraps before the first
       *cell = static_cast<uint32_t>((at * reciprocal) >> 32);
       return uint64_t{*cell} * bytes == at && values;
     }
@@ -350,7 +350,8 @@ class PointerMap {
     for (size_t i = 0; other.pages_ && other.pages_->spans && i <= other.pages_->mask; ++i) {
       const Span& s = other.pages_->spans[i];
       s.ForEach([&](uint32_t c) {
-        Insert(reinterpret_cast<const void*>((s.page << support::kCellPageBits) + support::kCellPageHead + c * s.bytes)) = s.values[c];
+        Insert(reinterpret_cast<const void*>((s.page << support::kCellPageBits) + support::kCellPageHead +
+                                             c * s.bytes)) = s.values[c];
       });
     }
   }
