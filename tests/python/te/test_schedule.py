@@ -378,3 +378,28 @@ def test_tags():
         C = te.compute((4,), lambda i: A[i], tag="own")
     assert (B.op.tag, C.op.tag, te.compute((4,), lambda i: A[i]).op.tag) == ("outer", "own", "")
     assert te.tag_scope("f")(lambda: te.compute((4,), lambda i: A[i]))().op.tag == "f"
+
+
+@pytest.mark.parametrize(("inline", "stays"), [(te.schedule.AutoInlineInjective, []), (te.schedule.AutoInlineBroadcast, ["T"]), (te.schedule.AutoInlineElemWise, ["R", "T"])])
+def test_inlining_by_what_is_read(inline, stays):
+    A, v = te.placeholder((6, 4), name="A"), te.placeholder((4,), name="v")
+    E = te.compute((6, 4), lambda i, j: A[i, j] * 2.0, name="E")
+    R = te.compute((6, 4), lambda i, j: E[i, j] + v[j], name="R")
+    T = te.compute((4, 6), lambda i, j: R[j, i], name="T")
+    O = te.compute((4, 6), lambda i, j: T[i, j] - 1.0, name="O")  # noqa: E741
+    s = te.create_schedule(O.op)
+    inline(s)
+    func = te.schedule.schedule_to_prim_func(s, [A, v, O])
+    made = []
+    tvm.tir.stmt_functor.post_order_visit(func.body, lambda n: made.append(str(n.buffer.name)) if isinstance(n, tvm.tir.Allocate) else None)
+    assert sorted(made) == stays
+    a, b = RNG.standard_normal((6, 4)).astype("float32"), RNG.standard_normal(4).astype("float32")
+    assert (run(s, [A, v, O], a, b) == (a * 2 + b).T - 1).all()
+
+
+def test_the_loops_as_a_statement():
+    A, B, C = vector_add(64)
+    s = te.create_schedule(C.op)
+    s[C].split(C.op.axis[0], 8)
+    stmt = te.schedule.ScheduleOps(s, te.schedule.InferBound(s))
+    assert isinstance(stmt, tvm.tir.For) and int(stmt.extent) == 8

@@ -245,14 +245,26 @@ def gradient(expr, mod=None, mode="higher_order"):
     return made
 
 
+def _no_such_form(name, instead):
+    from ...error import UnsupportedError
+    raise UnsupportedError(f"{name} is not there: {instead}")
+
+
 def to_cps(func, mod=None):
-    """A function in continuation-passing style."""
-    return _ffi_api.to_cps(func, mod)
+    """Not there: gives an error that says what to use."""
+    _no_such_form("to_cps", "executors run closures and deep recursion as they are, and relay.transform.gradient takes them; ToANormalForm() names every "
+                            "intermediate value")
 
 
 def un_cps(func):
-    """The direct form of a function in continuation-passing style."""
-    return _ffi_api.un_cps(func)
+    """Not there: gives an error that says what to use."""
+    _no_such_form("un_cps", "to_cps, which it takes back, is not there either")
+
+
+def Defunctionalization(func, mod):
+    """Not there: gives an error that says what to use."""
+    _no_such_form("Defunctionalization", "LambdaLift() makes functions within functions global, PartialEvaluate() and Inline() resolve calls of known ones; "
+                                         "executors run functions as values")
 
 
 def __getattr__(name):
@@ -274,6 +286,6 @@ def __dir__():
     return sorted({*globals(), *(n for n in found if "." not in n)})
 
 
-__all__ = ["AnnotateTarget", "CombineParallelBatchMatmul", "CombineParallelConv2D", "CombineParallelDense", "ConvertLayout", "DeadCodeElimination", "EliminateCommonSubexpr", "EtaExpand", "FakeQuantizationToInteger", "FoldConstant", "FoldConstantExpr", "FunctionPass", "FuseOps", "InferTypeLocal", "InlineCompilerFunctionsBoundTo", "LayoutConfig", "Legalize",
+__all__ = ["AnnotateTarget", "CombineParallelBatchMatmul", "CombineParallelConv2D", "CombineParallelDense", "ConvertLayout", "DeadCodeElimination", "Defunctionalization", "EliminateCommonSubexpr", "EtaExpand", "FakeQuantizationToInteger", "FoldConstant", "FoldConstantExpr", "FunctionPass", "FuseOps", "InferTypeLocal", "InlineCompilerFunctionsBoundTo", "LayoutConfig", "Legalize",
            "ModulePass", "Pass", "PassContext", "PartitionGraph", "PassInfo", "PlanDevices", "PrintIR", "RemoveUnusedFunctions", "Sequential", "SplitArgs", "ToMixedPrecision",
            "build_config", "function_pass", "gradient", "module_pass", "sequential", "to_cps", "un_cps"]

@@ -13,6 +13,13 @@ A schedule never changes what is computed. Loops run over all that the tensors n
 """
 
 from .schedule import Fuse, Schedule, Split, Stage, create_schedule, thread_axis
-from .to_loops import InferBound, schedule_to_prim_func
+from .to_loops import (
+    AutoInlineBroadcast,
+    AutoInlineElemWise,
+    AutoInlineInjective,
+    InferBound,
+    ScheduleOps,
+    schedule_to_prim_func,
+)
 
-__all__ = ["Fuse", "InferBound", "Schedule", "Split", "Stage", "create_schedule", "schedule_to_prim_func", "thread_axis"]
+__all__ = ["AutoInlineBroadcast", "AutoInlineElemWise", "AutoInlineInjective", "Fuse", "InferBound", "Schedule", "ScheduleOps", "Split", "Stage", "create_schedule", "schedule_to_prim_func", "thread_axis"]

@@ -467,4 +467,51 @@ def InferBound(schedule):
     return out
 
 
-__all__ = ["InferBound", "Loops", "interval", "loops_of", "schedule_to_prim_func"]
+def ScheduleOps(schedule, bounds=None, debug_keep_trivial_loop=False):
+    """The loops of a schedule as one statement, over buffers of its inputs and outputs. `bounds` is accepted for older programs."""
+    inputs = [_ffi_api.OutputOf(s.op) for s in schedule.stages if isinstance(s.op, PlaceholderOp)]
+    outputs = [_ffi_api.OutputOf(o, k) for o in schedule.outputs for k in range(o.num_outputs)]
+    return schedule_to_prim_func(schedule, inputs + outputs).body
+
+
+def _reads_by(index_maps):
+    def inline(schedule):
+        for stage in schedule.stages:
+            if stage.body and not stage.is_output and not stage.op.reduce_axis and stage.attach_type == ROOT and index_maps(stage):
+                stage.compute_inline()
+
+    return inline
+
+
+def _own_indices(stage):
+    """Whether every element is read at the indices that are computed."""
+    own = [a.var for a in stage.op.axis]
+    return all(len(load.indices) == len(own) and all(i.same_as(v) for i, v in zip(load.indices, own, strict=True)) for load in loads(parts(stage.body)))
+
+
+def _own_in_order(stage):
+    """Whether every element is read at some of the indices that are computed, in their order."""
+    own = [a.var.handle for a in stage.op.axis]
+    for load in loads(parts(stage.body)):
+        places = [own.index(i.handle) if i.handle in own else None for i in load.indices if _literal(i) is None]
+        if None in places or places != sorted(places):
+            return False
+    return True
+
+
+def AutoInlineInjective(schedule):
+    """Computes whatever reads elements and reduces nothing where it is read."""
+    _reads_by(lambda stage: True)(schedule)
+
+
+def AutoInlineElemWise(schedule):
+    """Computes what reads elements at its own indices alone where it is read."""
+    _reads_by(_own_indices)(schedule)
+
+
+def AutoInlineBroadcast(schedule):
+    """Computes what reads elements at some of its own indices, in order, where it is read."""
+    _reads_by(_own_in_order)(schedule)
+
+
+__all__ = ["AutoInlineBroadcast", "AutoInlineElemWise", "AutoInlineInjective", "InferBound", "Loops", "ScheduleOps", "interval", "loops_of", "schedule_to_prim_func"]
