@@ -12,7 +12,8 @@ from .sample import KINDS, CannotSample, Sampler
 REASSOCIATING_PASSES = frozenset([
     "AlterOpLayout", "BackwardFoldScaleAxis", "CanonicalizeOps", "CombineParallelBatchMatmul", "CombineParallelConv2D",
     "CombineParallelDense", "ConvertLayout", "DecomposeAll", "DecomposeOps", "DefaultPipeline", "DynamicToStatic", "FastMath",
-    "FlattenAtrousConv", "FoldScaleAxis", "FoldWeights", "ForwardFoldScaleAxis", "Legalize", "LowerIntrin", "LowerPipeline", "PackDense", "SimplifyExpr", "SimplifyInference",
+    "FlattenAtrousConv", "FoldScaleAxis", "FoldWeights", "ForwardFoldScaleAxis", "Legalize", "LowerIntrin", "LowerPipeline",
+    "LowerThreadAllreduce", "PackDense", "SimplifyExpr", "SimplifyInference",
 ])  # fmt: skip
 """Built-in passes that may compute in another order, and so round or overflow elsewhere."""
 

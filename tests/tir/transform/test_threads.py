@@ -16,6 +16,7 @@ import tir_text
 import baton
 from baton import tir
 from baton.error import CompileError
+from baton.guard.checker import Checker
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
@@ -163,6 +164,16 @@ def test_kernels_as_functions_compute_the_same():
         args = maker.arguments(func)
         assert equal(interpret(mod["f"], args, "apart", mod), interpret(func, args)), f"seed {seed}\n{mod['f_kernel0'].script()}"
         assert tir.transform.SplitHostDevice()(mod).same_as(mod)
+
+
+def test_the_guard_takes_functions_that_a_pass_made():
+    """A pass that makes functions is no pass that broke one."""
+    func = after(Kernels(3, "shared").func(), tir.transform.ThreadSync("shared"))
+    before = baton.IRModule({"f": func})
+    found, reasons = Checker().check(before, tir.transform.SplitHostDevice()(before), "tir.SplitHostDevice")
+    assert found is None and "does not know the function @f_kernel0" in reasons[0][1]
+    wrong = baton.IRModule({"f": tir.PrimFunc(func.params, tir.SeqStmt([]), buffer_map=func.buffer_map)})
+    assert Checker().check(before, wrong, "Wrong")[0] is not None
 
 
 def _golden(name):
