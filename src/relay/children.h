@@ -149,10 +149,26 @@ bool AnyNode(const Expr& e, P p) {
     }
   }
 }
-/// Whether `e` has a call of the operator.
-inline bool AnyCallOf(const Expr& e, const Op& op) {
+/// Whether `e` has a call of one of the operators.
+template <class... Ops>
+bool AnyCallOf(const Expr& e, const Ops&... ops) {
   return AnyNode(e, [&](const ExprNode* n) {
-    return n->IsInstance<CallNode>() && static_cast<const CallNode*>(n)->op.same_as(op);
+    if (!n->IsInstance<CallNode>()) return false;
+    const Expr& op = static_cast<const CallNode*>(n)->op;
+    return (op.same_as(ops) || ...);
+  });
+}
+/// Whether `e` has a call of an operator for which `p(const OpNode*)` holds, which is asked of each operator once.
+template <class P>
+bool AnyCallWhere(const Expr& e, P p) {
+  PointerMap<bool> known;
+  return AnyNode(e, [&](const ExprNode* n) {
+    const auto* op = n->IsInstance<CallNode>() ? static_cast<const CallNode*>(n)->op.as<OpNode>() : nullptr;
+    if (!op) return false;
+    bool fresh = false;
+    bool& holds = known.Insert(op, &fresh);
+    if (fresh) holds = p(op);
+    return holds;
   });
 }
 

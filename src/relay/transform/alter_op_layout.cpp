@@ -6,6 +6,7 @@
 #include <baton/relay/op/nn.h>
 #include <baton/relay/op/transform.h>
 #include <baton/relay/transform.h>
+#include <relay/children.h>
 
 #include <algorithm>
 #include <unordered_map>
@@ -263,7 +264,9 @@ Pass AlterOpLayout() {
         }
         const Target target = Target::Current();
         if (target->kind == "opencl") return f;  // its kernels read images as they are
-        return Downcast<Function>(LayoutMutator(target->Lanes(DataType::Float(32))).Mutate(f));
+        // Blocks begin at convolutions and pools.
+        const bool any = AnyCallWhere(f, [](const OpNode* op) { return op->name.view().starts_with("nn."); });
+        return any ? Downcast<Function>(LayoutMutator(target->Lanes(DataType::Float(32))).Mutate(f)) : f;
       },
   });
 }

@@ -4,6 +4,7 @@
 #include <baton/relay/op/make.h>
 #include <baton/relay/op/tensor.h>
 #include <baton/relay/transform.h>
+#include <relay/children.h>
 
 namespace baton::relay::transform {
 namespace {
@@ -37,7 +38,11 @@ Pass CanonicalizeOps() {
       .doc = "Says operators in terms of plainer ones that other passes know: nn.bias_add as add of an expanded bias.",
       .opt_level = 3,
       .required = {"InferType"},
-      .run = [](Function f, IRModule, PassContext) { return Canonicalizer().Mutate(f); },
+      .run =
+          [](Function f, IRModule, PassContext) {
+            static const Op bias_add = Op::Get("nn.bias_add");
+            return AnyCallOf(f, bias_add) ? Canonicalizer().Mutate(f) : f;
+          },
   });
 }
 

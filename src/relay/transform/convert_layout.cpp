@@ -9,7 +9,6 @@
 #include <baton/relay/transform.h>
 #include <baton/runtime/registry.h>
 #include <baton/support/nearest.h>
-#include <baton/support/pointer_map.h>
 #include <relay/children.h>
 
 #include <algorithm>
@@ -556,15 +555,8 @@ void CheckOps(const Layouts& desired) {
 }  // namespace
 
 Function AlterRegistered(const Function& f) {
-  PointerMap<bool> registered;  // by operator
-  const bool any = AnyNode(f, [&](const ExprNode* n) {
-    const auto* op = n->IsInstance<CallNode>() ? static_cast<const CallNode*>(n)->op.as<OpNode>() : nullptr;
-    if (!op) return false;
-    bool fresh = false;
-    bool& is = registered.Insert(op, &fresh);
-    if (fresh) is = !GetRef<Op>(op).GetAttrValue("FTVMAlterOpLayout").is_null();
-    return is;
-  });
+  const bool any =
+      AnyCallWhere(f, [](const OpNode* op) { return !GetRef<Op>(op).GetAttrValue("FTVMAlterOpLayout").is_null(); });
   return any ? Converter(Converter::Registered()).Mutate(f) : f;
 }
 

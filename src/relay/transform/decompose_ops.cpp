@@ -2,6 +2,7 @@
 #include <baton/relay/functor.h>
 #include <baton/relay/op.h>
 #include <baton/relay/transform.h>
+#include <relay/children.h>
 
 #include <unordered_set>
 
@@ -15,15 +16,25 @@ class Decomposer : public MixedModeMutator {
                       std::string_view family = "")
       : only_(std::move(only)), without_lowering_only_(without_lowering_only), family_(family) {}
 
+  Function Apply(const Function& f) {
+    const bool any = AnyNode(f, [&](const ExprNode* n) {
+      if (n->IsInstance<TupleGetItemNode>())
+        return static_cast<const TupleGetItemNode*>(n)->tuple->IsInstance<TupleNode>();
+      return n->IsInstance<CallNode>() && Replaced(DefOf(static_cast<const CallNode*>(n)->op));
+    });
+    return any ? Downcast<Function>(Mutate(f)) : f;
+  }
+
  private:
   using MixedModeMutator::VisitExpr_;
+  bool Replaced(const OpDef* def) const {
+    return def && def->decompose && (only_.empty() || only_.count(def->name)) &&
+           !(without_lowering_only_ && def->lower) && std::string_view(def->name).starts_with(family_);
+  }
   Expr Rewrite_(const CallNode* pre, const Expr& post) final {
     const auto* call = post.as<CallNode>();
     const OpDef* def = call ? DefOf(call->op) : nullptr;
-    if (!def || !def->decompose || !pre->checked_type_.defined()) return post;
-    if (!only_.empty() && !only_.count(def->name)) return post;
-    if (without_lowering_only_ && def->lower) return post;
-    if (!std::string_view(def->name).starts_with(family_)) return post;
+    if (!Replaced(def) || !pre->checked_type_.defined()) return post;
     // The definition reads types off the original call, and uses the rewritten arguments.
     Expr out = def->decompose(GetRef<Call>(pre), call->args);
     if (!out.defined()) return post;
@@ -54,7 +65,7 @@ Pass SimplifyInference() {
       .run =
           [](Function f, IRModule, PassContext) {
             static const std::unordered_set<std::string_view> ops = {"nn.batch_norm", "nn.dropout"};
-            return Decomposer(ops, false).Mutate(f);
+            return Decomposer(ops, false).Apply(f);
           },
   });
 }
@@ -64,7 +75,7 @@ Pass DecomposeOps() {
       .doc = "Replaces operators that have no lowering of their own by what they are defined to be.",
       .opt_level = 0,
       .required = {"InferType"},
-      .run = [](Function f, IRModule, PassContext) { return Decomposer({}, true).Mutate(f); },
+      .run = [](Function f, IRModule, PassContext) { return Decomposer({}, true).Apply(f); },
   });
 }
 
@@ -73,7 +84,7 @@ Pass QnnCanonicalize() {
       .doc = "Operators on quantized tensors (qnn.*) become the plain operators that they are defined by.",
       .opt_level = 0,
       .required = {"InferType"},
-      .run = [](Function f, IRModule, PassContext) { return Decomposer({}, false, "qnn.").Mutate(f); },
+      .run = [](Function f, IRModule, PassContext) { return Decomposer({}, false, "qnn.").Apply(f); },
   });
 }
 

@@ -2,6 +2,7 @@
 #include <baton/relay/functor.h>
 #include <baton/relay/transform.h>
 #include <relay/transform/let_inserter.h>
+#include <relay/children.h>
 
 namespace baton::relay::transform {
 namespace {
@@ -30,7 +31,14 @@ Pass DefuseOps() {
   return MakePass<DefuseOps>({
       .doc = "Undoes FuseOps: calls of primitive functions become their bodies.",
       .opt_level = 3,
-      .run = [](Function f, IRModule, PassContext) { return Defuser().Mutate(f); },
+      .run =
+          [](Function f, IRModule, PassContext) {
+            const bool fused = AnyNode(f, [](const ExprNode* n) {
+              return n->IsInstance<FunctionNode>() &&
+                     static_cast<const FunctionNode*>(n)->HasNonzeroAttr(attr::kPrimitive);
+            });
+            return fused ? Defuser().Mutate(f) : f;
+          },
   });
 }
 

@@ -2,6 +2,7 @@
 #include <baton/relay/functor.h>
 #include <baton/relay/transform.h>
 #include <baton/runtime/named.h>
+#include <relay/children.h>
 
 namespace baton::relay::transform {
 namespace {
@@ -73,8 +74,12 @@ Pass EtaExpand(bool expand_constructor, bool expand_global_var) {
   return MakePass<EtaExpand>({
       .doc = "Constructors (and, if asked for, global functions) that are not called become functions that call them.",
       .opt_level = 1,
-      .run = [=](Function f, IRModule mod,
-                 PassContext) { return Expander(mod, expand_constructor, expand_global_var).Mutate(f); },
+      .run =
+          [=](Function f, IRModule mod, PassContext) {
+            const bool any = AnyNode(
+                f, [](const ExprNode* n) { return n->IsInstance<ConstructorNode>() || n->IsInstance<GlobalVarNode>(); });
+            return any ? Expander(mod, expand_constructor, expand_global_var).Mutate(f) : f;
+          },
   });
 }
 

@@ -4,6 +4,7 @@
 #include <baton/relay/op/nn.h>
 #include <baton/relay/op/tensor.h>
 #include <baton/relay/transform.h>
+#include <relay/children.h>
 
 namespace baton::relay::transform {
 namespace {
@@ -38,7 +39,10 @@ Pass FastMath() {
              "fast_tanh, nn.fast_softmax. For floats of up to 32 bits.",
       .opt_level = 4,
       .required = {"InferType"},
-      .run = [](Function f, IRModule, PassContext) { return FastMathMutator().Mutate(f); },
+      .run =
+          [](Function f, IRModule, PassContext) {
+            return AnyCallOf(f, op::exp, op::erf, op::tanh, op::softmax) ? FastMathMutator().Mutate(f) : f;
+          },
   });
 }
 

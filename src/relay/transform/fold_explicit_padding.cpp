@@ -4,6 +4,7 @@
 #include <baton/relay/op/nn.h>
 #include <baton/relay/op/transform.h>
 #include <baton/relay/transform.h>
+#include <relay/children.h>
 
 namespace baton::relay::transform {
 namespace {
@@ -66,7 +67,11 @@ Pass FoldExplicitPadding() {
   return MakePass<FoldExplicitPadding>({
       .doc = "Zeros that nn.pad puts around the spatial dimensions become padding of the convolution that reads them.",
       .opt_level = 0,
-      .run = [](Function f, IRModule, PassContext) { return PaddingFolder().Mutate(f); },
+      .run =
+          [](Function f, IRModule, PassContext) {
+            static const Op pad = Op::Get("nn.pad");
+            return AnyCallOf(f, pad) ? PaddingFolder().Mutate(f) : f;
+          },
   });
 }
 

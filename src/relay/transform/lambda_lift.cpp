@@ -4,6 +4,7 @@
 #include <baton/support/pointer_map.h>
 #include <relay/captured_vars.h>
 #include <relay/with_body.h>
+#include <relay/children.h>
 
 #include <set>
 #include <string>
@@ -117,6 +118,8 @@ Pass LambdaLift() {
               Function f = Downcast<Function>(func);
               if (f->HasNonzeroAttr(attr::kPrimitive)) continue;
               if (f->HasNonzeroAttr(attr::kClosure) && f->body.as<FunctionNode>()) continue;
+              const auto nested = [&](const ExprNode* n) { return n->IsInstance<FunctionNode>() && n != f.get(); };
+              if (!AnyNode(f, nested)) continue;
               Function lifted = Lifter(&out, &names, var->name_hint.str()).Lift(f);
               if (!lifted.same_as(f)) out.CopyOnWrite()->Update(var, lifted);
             }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <baton/relay/functor.h>
 #include <baton/relay/transform.h>
+#include <relay/children.h>
 
 namespace baton::relay::transform {
 namespace {
@@ -41,7 +42,12 @@ Pass Legalize(String attr_map_name) {
              "f(attrs, arguments, types of arguments and result), which gives an expression or nothing.",
       .opt_level = 1,
       .required = {"InferType"},
-      .run = [key = attr_map_name.str()](Function f, IRModule, PassContext) { return Legalizer(key).Mutate(f); },
+      .run =
+          [key = attr_map_name.str()](Function f, IRModule, PassContext) {
+            const bool any = AnyCallWhere(
+                f, [&](const OpNode* op) { return !GetRef<Op>(op).GetAttrValue(key.c_str()).is_null(); });
+            return any ? Legalizer(key).Mutate(f) : f;
+          },
   });
 }
 

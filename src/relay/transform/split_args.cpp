@@ -4,6 +4,7 @@
 #include <baton/relay/op/make.h>
 #include <baton/relay/op/transform.h>
 #include <baton/relay/transform.h>
+#include <relay/children.h>
 
 #include <algorithm>
 
@@ -72,7 +73,11 @@ Pass SplitArgs(int64_t max_function_args) {
           "more arguments.",
       .opt_level = 1,
       .required = {"InferType"},
-      .run = [=](Function f, IRModule, PassContext) { return Splitter(max_function_args).Mutate(f); },
+      .run =
+          [=](Function f, IRModule, PassContext) {
+            static const Op concatenate = Op::Get("concatenate"), stack = Op::Get("stack");
+            return AnyCallOf(f, concatenate, stack) ? Splitter(max_function_args).Mutate(f) : f;
+          },
   });
 }
 
