@@ -134,10 +134,7 @@ void Parser::Recover() {
 void Parser::Close(const Mark& m) {
   while (local_log_.size() > m.locals) {
     auto& [name, old] = local_log_.back();
-    if (old.defined())
-      locals_[name] = old;
-    else
-      locals_.erase(name);
+    locals_[name] = std::move(old);
     local_log_.pop_back();
   }
   while (temp_log_.size() > m.temps) {
@@ -161,8 +158,7 @@ void Parser::Declare(std::string_view name, const Var& var) {
 }
 
 Expr Parser::Local(const Token& t) {
-  auto it = locals_.find(t.text);
-  if (it != locals_.end()) return it->second;
+  if (const Var* v = locals_.Find(t.text); v && v->defined()) return *v;
   std::vector<std::string> known;
   for (const auto& [name, old] : local_log_) known.push_back("%" + std::string(name));
   std::string near = support::DidYouMean("%" + std::string(t.text), known);

@@ -5,6 +5,7 @@
 
 #include <baton/ir/diagnostic.h>
 #include <baton/relay/op.h>
+#include <baton/support/name_map.h>
 #include <baton/support/pointer_map.h>
 #include <relay/lexer.h>
 
@@ -158,7 +159,7 @@ class Parser {
   bool has_next_ = false;
   int depth_ = 0;
 
-  std::unordered_map<std::string_view, Var> locals_;
+  support::NameMap<Var> locals_;  ///< null: not defined here
   std::vector<std::pair<std::string_view, Var>> local_log_;
   Temps temps_;
   std::vector<std::pair<int64_t, Expr>> temp_log_;

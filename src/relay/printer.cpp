@@ -11,6 +11,7 @@
 #include <baton/relay/text.h>
 #include <baton/runtime/interrupt.h>
 #include <baton/runtime/registry.h>
+#include <baton/support/name_map.h>
 #include <baton/support/stack.h>
 #include <relay/blocks.h>
 #include <relay/literal.h>
@@ -19,7 +20,6 @@
 #include <algorithm>
 #include <deque>
 #include <memory>
-#include <unordered_map>
 #include <unordered_set>
 
 namespace baton::relay {
@@ -99,7 +99,7 @@ class Printer final : private TypePrinter {
     else
       QuoteText(name, &text_);
   }
-  std::string_view Unique(std::unordered_map<std::string, uint32_t>* taken, std::string_view hint);
+  std::string_view Unique(support::NameMap<uint32_t>* taken, std::string_view hint);
   void VarName(const VarNode* v);
 
   std::string NameOf(const TypeVarNode* var) override;
@@ -119,7 +119,7 @@ class Printer final : private TypePrinter {
   std::vector<std::vector<const ExprNode*>> lines_;  ///< of each block
   PointerMap<std::string_view> names_;
   std::deque<std::string> name_store_;
-  std::unordered_map<std::string, uint32_t> taken_, taken_types_;
+  support::NameMap<uint32_t> taken_, taken_types_;
   PointerMap<int32_t> heights_;  ///< of types that have parts
   PointerMap<int64_t> meta_index_;
   std::vector<std::pair<std::string, Array<Any>>> meta_;
@@ -127,17 +127,16 @@ class Printer final : private TypePrinter {
 
 // ---- Names
 
-std::string_view Printer::Unique(std::unordered_map<std::string, uint32_t>* taken, std::string_view hint) {
+std::string_view Printer::Unique(support::NameMap<uint32_t>* taken, std::string_view hint) {
   std::string base(hint.empty() ? "v" : hint), name = base;
-  auto [it, fresh] = taken->emplace(base, 0);
-  if (!fresh) {
+  if (uint32_t* count = taken->Find(base)) {
     // The counter belongs to the hint, so that a million of one name cost no more than a million names.
     do {
-      name = base + std::to_string(++it->second);
-    } while (taken->count(name));
-    taken->emplace(name, 0);
+      name = base + std::to_string(++*count);
+    } while (taken->Find(name));
   }
   name_store_.push_back(std::move(name));
+  taken->Insert(name_store_.back());
   return name_store_.back();
 }
 
@@ -662,9 +661,9 @@ void Printer::Loop() {
 }
 
 void Printer::Root(const Expr& e) {
-  taken_.clear();
+  taken_.Clear();
   names_.Clear();
-  taken_types_.clear();
+  taken_types_.Clear();
   Prepare(e);
   for (const Var& v : FreeOf(blocks_->order())) {
     text_ += "free_var ";
@@ -690,7 +689,7 @@ void Printer::Module(const IRModule& mod) {
     if (gap) text_ += '\n';
     gap = true;
     names_.Clear();
-    taken_types_.clear();
+    taken_types_.Clear();
     text_ += "type ";
     text_ += var->name_hint.view();
     if (!data->type_vars.empty()) {
@@ -714,8 +713,8 @@ void Printer::Module(const IRModule& mod) {
     if (gap) text_ += '\n';
     gap = true;
     names_.Clear();
-    taken_.clear();
-    taken_types_.clear();
+    taken_.Clear();
+    taken_types_.Clear();
     if (const auto* f = func.as<FunctionNode>()) {
       text_ += "def ";
       Atom(var.get());
