@@ -49,14 +49,14 @@ bool FlattenType(const Type& type, std::vector<TensorType>* out) {
   return true;
 }
 
-std::vector<int32_t> ResultTree(const Type& type) {
-  std::vector<int32_t> tree;
+std::vector<int64_t> ResultTree(const Type& type) {
+  std::vector<int64_t> tree;
   std::vector<Type> work{type};
   while (!work.empty()) {
     const Type t = work.back();
     work.pop_back();
     const auto* tuple = t.as<TupleTypeNode>();
-    tree.push_back(tuple ? static_cast<int32_t>(tuple->fields.size()) : -1);
+    tree.push_back(tuple ? static_cast<int64_t>(tuple->fields.size()) : -1);
     for (size_t i = tuple ? tuple->fields.size() : 0; i-- > 0;) work.push_back(tuple->fields[static_cast<int64_t>(i)]);
   }
   return tree;

@@ -59,6 +59,6 @@ LoweredGraphs LowerGraphs(const std::vector<std::pair<std::string, relay::Functi
 bool FlattenType(const Type& type, std::vector<TensorType>* out);
 std::vector<int64_t> ShapeOf(const TensorType& t);
 /// The tuples of a type, as ExecutableDesc::result_tree has them.
-std::vector<int32_t> ResultTree(const Type& type);
+std::vector<int64_t> ResultTree(const Type& type);
 
 }  // namespace baton::driver

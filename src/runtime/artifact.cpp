@@ -86,7 +86,7 @@ std::string Manifest(const ExecutableDesc& desc) {
   if (!desc.result_tree.empty()) {
     w.Key("results");
     w.BeginArray();
-    for (int32_t n : desc.result_tree) w.Int(n);
+    for (int64_t n : desc.result_tree) w.Int(n);
     w.EndArray();
   }
   w.Key("arena_bytes");
@@ -124,10 +124,7 @@ ExecutableDesc ReadDesc(const Json& j) {
   d.inputs = ReadTensors(j.At("inputs"));
   d.outputs = ReadTensors(j.At("outputs"));
   if (const Json* tree = j.Find("results")) {
-    for (const Json& n : tree->AsArray()) {
-      if (n.AsInt() < -1 || n.AsInt() > INT32_MAX) throw ValueError("a wrong tree of results");
-      d.result_tree.push_back(static_cast<int32_t>(n.AsInt()));
-    }
+    for (const Json& n : tree->AsArray()) d.result_tree.push_back(n.AsInt());
     CheckResultTree(d.result_tree, d.outputs.size());
   }
   const int64_t arena = j.At("arena_bytes").AsInt(), constants = j.At("constants_bytes").AsInt();

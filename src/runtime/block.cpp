@@ -134,7 +134,7 @@ bool Collect(Page* page) {
 
 /// An empty page, the one behind the latest if that is empty: what is made in one go lies in one row, which traversals
 /// that look ahead count on.
-Page* TakeEmpty(Heap* heap) {
+[[gnu::noinline]] Page* TakeEmpty(Heap* heap) {
   Page* page = heap->empty;
   if (!page) return nullptr;
   if (heap->latest && !heap->latest->final) {

@@ -34,13 +34,13 @@ size_t FindTensor(const ArgValue& v, const std::vector<TensorInfo>& list, const 
               Cat("the model has no ", kind, " `", name, "`; it has ", known, list.size() > 20 ? ", ..." : ""));
 }
 
-void CheckResultTree(const std::vector<int32_t>& tree, size_t outputs) {
+void CheckResultTree(const std::vector<int64_t>& tree, size_t outputs) {
   if (tree.empty()) return;
   // How many values are still to come. A tuple's fields come behind it.
   uint64_t open = 1;
   size_t leaves = 0;
-  for (int32_t n : tree) {
-    if (open == 0 || n < -1) throw RuntimeError("the tree of results is none");
+  for (int64_t n : tree) {
+    if (open == 0 || n < -1 || n > INT32_MAX) leaves = outputs + tree.size() + 1;
     --open;
     if (n < 0) {
       ++leaves;
@@ -48,31 +48,26 @@ void CheckResultTree(const std::vector<int32_t>& tree, size_t outputs) {
       open += static_cast<uint64_t>(n);
     }
   }
-  if (open) throw RuntimeError("the tree of results is none");
-  if (leaves != outputs) throw RuntimeError(Cat("the tree of results has ", leaves, " outputs, the model ", outputs));
+  if (open || leaves != outputs) throw RuntimeError("the results make no tree of the outputs");
 }
 
-ObjectRef ResultValue(const std::vector<int32_t>& tree, const std::vector<NDArray>& outputs) {
+ObjectRef ResultValue(const std::vector<int64_t>& tree, const std::vector<NDArray>& outputs) {
   if (tree.empty()) return outputs.size() == 1 ? ObjectRef(outputs[0]) : ObjectRef(Array<NDArray>(outputs));
-  if (tree[0] < 0) return outputs[0];
   // From the end, where fields come before their tuple: those that are made and not yet taken lie on the stack, the
   // first of them on top.
-  std::vector<ObjectRef> made;
-  size_t leaf = outputs.size();
+  std::vector<ObjectRef> made(tree.size());
+  size_t leaf = outputs.size(), top = tree.size();
   for (size_t i = tree.size(); i-- > 0;) {
     if (tree[i] < 0) {
-      made.push_back(outputs[--leaf]);
-      continue;
+      made[--top] = outputs[--leaf];
+    } else {
+      const auto fields = made.begin() + static_cast<std::ptrdiff_t>(top);
+      Array<ObjectRef> tuple(fields, fields + tree[i]);
+      top += static_cast<size_t>(tree[i]);
+      made[--top] = std::move(tuple);
     }
-    Array<ObjectRef> fields;
-    fields.reserve(static_cast<size_t>(tree[i]));
-    for (int32_t k = 0; k < tree[i]; ++k) {
-      fields.push_back(made.back());
-      made.pop_back();
-    }
-    made.push_back(fields);
   }
-  return made.back();
+  return made[top];
 }
 
 int FindExecutorQuery(std::string_view name) {

@@ -138,21 +138,21 @@ TEST_CASE("an output that is still held is not overwritten; one that is not is u
 }
 
 TEST_CASE("the value of a call has the tuples that the description says; a tree that is none is refused") {
-  const auto with = [](std::vector<int32_t> tree) {
+  const auto with = [](std::vector<int64_t> tree) {
     Module m = MakeModule<InProcess>();
     static_cast<InProcess*>(const_cast<ModuleNode*>(m.get()))->desc.result_tree = std::move(tree);
     return CreateExecutor(m);
   };
   const NDArray x = Floats({2, 2}, {1, 1, 1, 1});
-  for (const std::vector<int32_t>& tree : {std::vector<int32_t>{}, std::vector<int32_t>{-1}}) {
+  for (const std::vector<int64_t>& tree : {std::vector<int64_t>{}, std::vector<int64_t>{-1}}) {
     CHECK(Values(with(tree).GetFunction("call")(x).As<NDArray>())[0] == 3);
   }
   const auto pair = with({2, 0, 1, -1}).GetFunction("call")(x).As<Array<ObjectRef>>();
   CHECK(pair.size() == 2);
   CHECK(Downcast<Array<ObjectRef>>(pair[0]).empty());
   CHECK(Values(Downcast<NDArray>(Downcast<Array<ObjectRef>>(pair[1])[0]))[0] == 3);
-  for (const std::vector<int32_t>& tree :
-       {std::vector<int32_t>{0}, {-1, -1}, {1}, {2, -1}, {2, -1, -1}, {-2}, {1, -1, 0}, {2147483647, -1}}) {
+  for (const std::vector<int64_t>& tree :
+       {std::vector<int64_t>{0}, {-1, -1}, {1}, {2, -1}, {2, -1, -1}, {-2}, {1, -1, 0}, {2147483647, -1}}) {
     CHECK_THROWS_AS(with(tree), RuntimeError);
   }
   // Of several outputs, in the order in which they stand.
@@ -342,11 +342,11 @@ TEST_CASE("an artifact for another machine or without its entry is refused by na
   d.features.clear();
   d.result_tree = {2, -1, -1};
   WriteArtifact(path, elf.data(), elf.size(), d);
-  CHECK(Error_([&] { Module::LoadFromFile(path); }).find("tree of results has 2 outputs, the model 1") !=
+  CHECK(Error_([&] { Module::LoadFromFile(path); }).find("the results make no tree of the outputs") !=
         std::string::npos);
   d.result_tree = {-1, -1};
   WriteArtifact(path, elf.data(), elf.size(), d);
-  CHECK(Error_([&] { Module::LoadFromFile(path); }).find("the tree of results is none") != std::string::npos);
+  CHECK(Error_([&] { Module::LoadFromFile(path); }).find("the results make no tree") != std::string::npos);
   d.result_tree = {1, -1};
   WriteArtifact(path, elf.data(), elf.size(), d);
   CHECK(Downcast<Array<ObjectRef>>(

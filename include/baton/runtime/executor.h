@@ -45,7 +45,7 @@ struct ExecutableDesc {
   uint32_t io_alignment = 64;
   /// The tuples of the value that the model gives, in pre-order: the number of a tuple's fields, or -1 for an output,
   /// of which there are as many. Empty: the one output, or a tuple of all.
-  std::vector<int32_t> result_tree;
+  std::vector<int64_t> result_tree;
   /// A program of the virtual machine as JSON (vm/program.h); then the code has its kernels in place of `entry`, and
   /// the library libbaton_vm runs it. Empty for a model that is one function.
   std::string program;

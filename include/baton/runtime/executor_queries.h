@@ -43,8 +43,8 @@ BATON_DLL void AnswerExecutorQuery(int query, const std::vector<TensorInfo>& inp
                                    const std::vector<TensorInfo>& outputs, Args args, RetValue* rv);
 
 /// Throws RuntimeError unless `tree` (ExecutableDesc::result_tree) is empty, or one tree of so many outputs.
-BATON_DLL void CheckResultTree(const std::vector<int32_t>& tree, size_t outputs);
+BATON_DLL void CheckResultTree(const std::vector<int64_t>& tree, size_t outputs);
 /// The value that a model gives, from its outputs in a row; `tree` has been checked.
-BATON_DLL ObjectRef ResultValue(const std::vector<int32_t>& tree, const std::vector<NDArray>& outputs);
+BATON_DLL ObjectRef ResultValue(const std::vector<int64_t>& tree, const std::vector<NDArray>& outputs);
 
 }  // namespace baton::runtime

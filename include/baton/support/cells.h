@@ -18,7 +18,7 @@ constexpr int kCellPageBits = 16;
 constexpr size_t kCellPage = size_t{1} << kCellPageBits, kCellPageHead = 128;
 
 /// From here on, and for ever, the `bytes` at `p` are cell pages. Both are multiples of 256 KiB.
-BATON_DLL void MarkCellPages(void* p, size_t bytes);
+BATON_DLL void MarkCellPages(void* p, size_t bytes) noexcept;
 /// The size of the cell that `p` lies in, 0 if it lies in none.
 BATON_DLL uint32_t CellBytes(const void* p) noexcept;
 

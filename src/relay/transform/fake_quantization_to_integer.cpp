@@ -10,6 +10,7 @@
 #include <baton/relay/op/qnn.h>
 #include <baton/relay/op/transform.h>
 #include <baton/relay/transform.h>
+#include <relay/children.h>
 
 #include <cmath>
 #include <limits>
@@ -509,7 +510,10 @@ Pass FakeQuantizationToInteger(bool hard_fail, bool use_qat) {
           "regions with an operator that has none stay. Results change as far as rounding between steps does.",
       .opt_level = 0,
       .required = {"InferType"},
-      .run = [hard_fail](Function f, IRModule, PassContext) { return Integers(hard_fail).Mutate(f); },
+      .run =
+          [hard_fail](Function f, IRModule, PassContext) {
+            return AnyCallOf(f, op::qnn::quantize) ? Integers(hard_fail).Mutate(f) : f;  // where regions end
+          },
   });
 }
 

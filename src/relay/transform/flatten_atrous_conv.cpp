@@ -5,6 +5,7 @@
 #include <baton/relay/op/qnn.h>
 #include <baton/relay/op/transform.h>
 #include <baton/relay/transform.h>
+#include <relay/children.h>
 
 #include <string>
 
@@ -76,7 +77,10 @@ Pass FlattenAtrousConv() {
              "dilated convolution that it computes.",
       .opt_level = 0,
       .required = {"InferType"},
-      .run = [](Function f, IRModule, PassContext) { return Flattener().Mutate(f); },
+      .run =
+          [](Function f, IRModule, PassContext) {
+            return AnyCallOf(f, op::space_to_batch_nd) ? Flattener().Mutate(f) : f;
+          },
   });
 }
 

@@ -6,11 +6,16 @@
 #include <baton/relay/op/tensor.h>
 #include <baton/relay/op/transform.h>
 #include <baton/relay/transform.h>
+#include <relay/children.h>
 
 #include <cmath>
 
 namespace baton::relay::transform {
 namespace {
+
+bool IsFilled(const CallNode* c) {
+  return c->op == op::zeros || c->op == op::zeros_like || c->op == op::ones || c->op == op::ones_like;
+}
 
 /// The number that all elements of a tensor are, if it is 0 or 1 and known; else -1.
 int FilledWith(Expr e) {
@@ -64,7 +69,13 @@ Pass LazyGradientInit() {
           "Exact but for the sign of a zero.",
       .opt_level = 1,
       .required = {"InferType"},
-      .run = [](Function f, IRModule, PassContext) { return Downcast<Function>(Omitter().Mutate(f)); },
+      .run =
+          [](Function f, IRModule, PassContext) {
+            const bool any = AnyNode(f, [](const ExprNode* n) {
+              return n->IsInstance<ConstantNode>() || (n->IsInstance<CallNode>() && IsFilled(static_cast<const CallNode*>(n)));
+            });
+            return any ? Downcast<Function>(Omitter().Mutate(f)) : f;
+          },
   });
 }
 
