@@ -117,8 +117,8 @@ void ForEachPart(const ExprNode* n, F f) {
 }
 
 /// Whether `p(const ExprNode*)` holds for a node of `e`, which is asked of each until it does: a pass that looks for
-/// something rare asks before it walks. Nodes come in an order that depends on `e` alone, but is none to rely on: several
-/// are on their way to the cache while one is looked at.
+/// something rare asks before it walks. Nodes come in an order that depends on `e` alone, but is none to rely on:
+/// several are on their way to the cache while one is looked at.
 template <class P>
 bool AnyNode(const Expr& e, P p) {
   constexpr size_t kAhead = 8;

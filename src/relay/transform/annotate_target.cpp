@@ -102,7 +102,8 @@ Pass AnnotateTarget(Array<String> targets, bool include_non_call_ops) {
       .required = {"InferType"},
       .run =
           [targets, include_non_call_ops](Function f, IRModule, PassContext) {
-            return IsOpaqueFunction(f.get()) || targets.empty() ? f : Annotator(targets, include_non_call_ops).Mutate(f);
+            return IsOpaqueFunction(f.get()) || targets.empty() ? f
+                                                                : Annotator(targets, include_non_call_ops).Mutate(f);
           },
   });
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <baton/relay/functor.h>
 #include <baton/relay/transform.h>
-#include <relay/transform/let_inserter.h>
 #include <relay/children.h>
+#include <relay/transform/let_inserter.h>
 
 namespace baton::relay::transform {
 namespace {

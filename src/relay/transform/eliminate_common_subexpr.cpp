@@ -34,7 +34,8 @@ class Seen {
   }
   /// Those behind the first `count`.
   void Forget(size_t count) {
-    for (; entries_.size() > count; entries_.pop_back()) heads_[Bucket(entries_.back().hash)].place = entries_.back().next;
+    for (; entries_.size() > count; entries_.pop_back())
+      heads_[Bucket(entries_.back().hash)].place = entries_.back().next;
   }
 
  private:

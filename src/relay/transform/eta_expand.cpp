@@ -76,8 +76,9 @@ Pass EtaExpand(bool expand_constructor, bool expand_global_var) {
       .opt_level = 1,
       .run =
           [=](Function f, IRModule mod, PassContext) {
-            const bool any = AnyNode(
-                f, [](const ExprNode* n) { return n->IsInstance<ConstructorNode>() || n->IsInstance<GlobalVarNode>(); });
+            const bool any = AnyNode(f, [](const ExprNode* n) {
+              return n->IsInstance<ConstructorNode>() || n->IsInstance<GlobalVarNode>();
+            });
             return any ? Expander(mod, expand_constructor, expand_global_var).Mutate(f) : f;
           },
   });

@@ -77,10 +77,8 @@ Pass FlattenAtrousConv() {
              "dilated convolution that it computes.",
       .opt_level = 0,
       .required = {"InferType"},
-      .run =
-          [](Function f, IRModule, PassContext) {
-            return AnyCallOf(f, op::space_to_batch_nd) ? Flattener().Mutate(f) : f;
-          },
+      .run = [](Function f, IRModule,
+                PassContext) { return AnyCallOf(f, op::space_to_batch_nd) ? Flattener().Mutate(f) : f; },
   });
 }
 

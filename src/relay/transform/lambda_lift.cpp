@@ -3,8 +3,8 @@
 #include <baton/relay/transform.h>
 #include <baton/support/pointer_map.h>
 #include <relay/captured_vars.h>
-#include <relay/with_body.h>
 #include <relay/children.h>
+#include <relay/with_body.h>
 
 #include <set>
 #include <string>

@@ -72,7 +72,8 @@ Pass LazyGradientInit() {
       .run =
           [](Function f, IRModule, PassContext) {
             const bool any = AnyNode(f, [](const ExprNode* n) {
-              return n->IsInstance<ConstantNode>() || (n->IsInstance<CallNode>() && IsFilled(static_cast<const CallNode*>(n)));
+              return n->IsInstance<ConstantNode>() ||
+                     (n->IsInstance<CallNode>() && IsFilled(static_cast<const CallNode*>(n)));
             });
             return any ? Downcast<Function>(Omitter().Mutate(f)) : f;
           },

@@ -44,8 +44,8 @@ Pass Legalize(String attr_map_name) {
       .required = {"InferType"},
       .run =
           [key = attr_map_name.str()](Function f, IRModule, PassContext) {
-            const bool any = AnyCallWhere(
-                f, [&](const OpNode* op) { return !GetRef<Op>(op).GetAttrValue(key.c_str()).is_null(); });
+            const bool any =
+                AnyCallWhere(f, [&](const OpNode* op) { return !GetRef<Op>(op).GetAttrValue(key.c_str()).is_null(); });
             return any ? Legalizer(key).Mutate(f) : f;
           },
   });

@@ -59,9 +59,7 @@ Pass ToGraphNormalForm() {
 
 namespace {
 const RegisterPass<ToGraphNormalForm> registered;
-BATON_REGISTER_GLOBAL("relay._transform.ToGraphNormalFormExpr").set_body_typed([](Expr e) {
-  return WithoutLets(e);
-});
+BATON_REGISTER_GLOBAL("relay._transform.ToGraphNormalFormExpr").set_body_typed([](Expr e) { return WithoutLets(e); });
 }  // namespace
 
 }  // namespace baton::relay::transform
