@@ -270,7 +270,9 @@ def show(shape, sizes, times, peers) -> int:
         cells.append("-" if bar is None else f"{bar:g}" + ("!" if over else ""))
         for peer in peers.values():
             theirs, mine = peer.get(name, {}).get(sizes[-1]), row.get(sizes[-1])
-            cells.append("-" if not theirs or not mine else f"{theirs:.4f} ({mine / theirs:.2f}x)")
+            slope = exponent(peer.get(name, {}))
+            steepness = "" if slope is None else f", exponent {slope:.2f}"
+            cells.append("-" if not theirs or not mine else f"{theirs:.4f} ({mine / theirs:.2f}x{steepness})")
         rows.append(cells)
     width = [max(len(r[i]) for r in rows) for i in range(len(head))]
     for row in rows:

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "relay/children.h"
 #include "sample.h"
 
 using namespace sample;  // NOLINT
@@ -251,6 +252,29 @@ TEST_CASE("FN-005 a bare functor names what it does not handle") {
   CHECK(f.VisitExpr(Var("x")) == 7);
   CHECK_THROWS_WITH_AS(f.VisitExpr(Neg(Var("x"))), doctest::Contains("relay.Call"), InternalError);
   CHECK_THROWS_AS(f.VisitExpr(Expr()), CompileError);
+}
+
+TEST_CASE("AnyNode asks of each node once, as lists of nodes have them, and stops at the first that holds") {
+  Var x("x", F32({4})), c("c", TensorType::Scalar(DataType::Bool()));
+  Expr wide = Tuple();
+  for (int k = 0; k < 3'000; ++k) wide = Tuple({wide, k % 7 ? Expr(x) : wide, Everything(x, c)});
+  for (const Expr& e : {Everything(x, c), wide, Expr(x)}) {
+    std::vector<const ExprNode*> asked, all;
+    CHECK_FALSE(AnyNode(e, [&](const ExprNode* n) {
+      asked.push_back(n);
+      return false;
+    }));
+    for (const ExprNode* n : PostOrderNodes(e)) all.push_back(n);
+    std::sort(asked.begin(), asked.end());
+    std::sort(all.begin(), all.end());
+    CHECK(asked == all);
+    size_t count = 0;
+    CHECK(AnyNode(e, [&](const ExprNode*) { return ++count == all.size(); }));
+    CHECK(count == all.size());
+  }
+  CHECK_FALSE(AnyNode(Expr(), [](const ExprNode*) { return true; }));
+  CHECK(AnyCallOf(Everything(x, c), LessOp(), AddOp()));
+  CHECK_FALSE(AnyCallOf(Everything(x, c), LessOp()));
 }
 
 TEST_CASE("FN-016 nothing changed: the same object, for every kind of node") {
