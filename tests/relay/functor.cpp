@@ -256,9 +256,9 @@ TEST_CASE("FN-005 a bare functor names what it does not handle") {
 
 TEST_CASE("AnyNode asks of each node once, as lists of nodes have them, and stops at the first that holds") {
   Var x("x", F32({4})), c("c", TensorType::Scalar(DataType::Bool()));
-  Expr wide = Tuple();
-  for (int k = 0; k < 3'000; ++k) wide = Tuple({wide, k % 7 ? Expr(x) : wide, Everything(x, c)});
-  for (const Expr& e : {Everything(x, c), wide, Expr(x)}) {
+  Expr wide = Tuple(Array<Expr>());
+  for (int k = 0; k < 3'000; ++k) wide = Tuple(Array<Expr>{wide, k % 7 ? Expr(x) : wide, Everything(x, c)});
+  for (const Expr& e : Array<Expr>{Everything(x, c), wide, x}) {
     std::vector<const ExprNode*> asked, all;
     CHECK_FALSE(AnyNode(e, [&](const ExprNode* n) {
       asked.push_back(n);
