@@ -67,6 +67,7 @@ bool IsStatic(const Expr& e) {
 FunctionBuilder::FunctionBuilder(ProgramBuilder* program, const VmLambda& lambda)
     : program_(program), lambda_(lambda), blocks_(lambda.func->body) {
   for (const ExprNode* c : lambda.captured) registers_[c] = NewRegister();
+  for (const ExprNode* n : lambda.elsewhere) elsewhere_.Add(n);
   for (const Var& p : lambda.func->params) registers_[p.get()] = NewRegister();
   // The body of a let runs where the let stands.
   std::vector<int32_t> merged(blocks_.size());
@@ -128,6 +129,9 @@ void FunctionBuilder::FindNeeded() {
     const auto* call = As<CallNode>(n);
     if (call && (IsPrimitive(call->op) || relay::IsAtom(call->op.get()))) {
       for (const Expr& a : call->args) needed_.Add(a.get());
+    } else if (const auto* let = As<LetNode>(n)) {
+      if (!elsewhere_.Has(Resolve(Bare(let->value.get())))) needed_.Add(let->value.get());
+      needed_.Add(let->body.get());
     } else if (!(n->IsInstance<FunctionNode>() && IsPrimitive(GetRef<Expr>(n)))) {
       relay::ForEachPart(n, [&](const ExprNode* p) { needed_.Add(p); });
     }
@@ -225,7 +229,10 @@ int32_t FunctionBuilder::Use(const Expr& expr) {
   } else if (const auto* v = e.as<VarNode>()) {
     throw CompileError("variable %" + v->name_hint().str() + " has no value in @" + lambda_.name);
   } else {
-    throw InternalError("no code for an expression of type " + e.get()->GetTypeKey());
+    const auto* call = e.as<CallNode>();
+    const auto* op = call ? call->op.as<OpNode>() : nullptr;
+    throw InternalError("no value yet for " + (op ? "a call of `" + op->name.str() + "`" : e.get()->GetTypeKey()) +
+                        " in @" + lambda_.name);
   }
   return d;
 }
@@ -236,8 +243,9 @@ std::vector<int32_t> FunctionBuilder::Uses(const Array<Expr>& exprs) {
   return out;
 }
 
-/// What a closure takes from around it, in order of first use.
-std::vector<const ExprNode*> FunctionBuilder::CapturesOf(const FunctionNode* f) const {
+/// What a closure takes from around it, in order of first use; `elsewhere`: what it only names.
+std::vector<const ExprNode*> FunctionBuilder::CapturesOf(const FunctionNode* f,
+                                                         std::vector<const ExprNode*>* elsewhere) const {
   auto& blocks = const_cast<relay::Blocks&>(blocks_);
   const int32_t own = blocks.Of(f).first;
   std::vector<const ExprNode*> captured;
@@ -265,7 +273,11 @@ std::vector<const ExprNode*> FunctionBuilder::CapturesOf(const FunctionNode* f) 
     if (name) {
       const ExprNode* value = Resolve(n);
       const relay::Blocks::Info* info = registers_.Has(value) ? nullptr : blocks.Find(value);
-      if (!info || relay::IsAtom(value) || IsPlacedConstant(value) || !blocks.Within(info->block, own)) continue;
+      if (relay::IsAtom(value) || IsPlacedConstant(value)) continue;
+      if (!info || !blocks.Within(info->block, own) || elsewhere_.Has(value)) {
+        elsewhere->push_back(value);
+        continue;
+      }
     }
     n = Resolve(n);
     if (n == f || !seen.Add(n)) continue;
@@ -311,7 +323,7 @@ const VmLambda& FunctionBuilder::LambdaOf(const FunctionNode* f) {
     auto made = std::make_shared<VmLambda>();
     made->name = lambda_.name + ".fn" + std::to_string(lambdas_.size());
     made->func = GetRef<Function>(f);
-    made->captured = CapturesOf(f);
+    made->captured = CapturesOf(f, &made->elsewhere);
     made->self = f;
     made->alias = lambda_.alias;
     made->index = program_->AddLambda(*made);

@@ -27,6 +27,8 @@ struct VmLambda {
   /// What variables that lets bind stand for, in the global function that this is, or is in: two of them may bind the
   /// same.
   std::shared_ptr<PointerMap<relay::Expr>> alias;
+  /// Values of functions around it that lets in it name and nobody reads: no code is made for them.
+  std::vector<const relay::ExprNode*> elsewhere = {};
 };
 
 /// The tables that all functions of a program share.
@@ -92,7 +94,7 @@ class FunctionBuilder {
   void FindUsers();
   bool Emitted(Node* n) const;
   bool IsStaticKernel(Node* n) const;
-  std::vector<Node*> CapturesOf(const relay::FunctionNode* f) const;
+  std::vector<Node*> CapturesOf(const relay::FunctionNode* f, std::vector<Node*>* elsewhere) const;
 
   // ---- Code.
   void Emit(vm::Opcode op, std::initializer_list<int32_t> operands, const std::vector<int32_t>& more = {});
@@ -129,7 +131,7 @@ class FunctionBuilder {
   const VmLambda& lambda_;
   relay::Blocks blocks_;
   std::vector<std::vector<Node*>> lists_;  // of each block, with those of its lets
-  PointerSet needed_;
+  PointerSet needed_, elsewhere_;
   PointerMap<std::vector<Node*>> users_;
   PointerMap<int32_t> registers_;
   mutable PointerMap<Expr> tails_;  // what chains of lets end in, by the first; lets have no registers

@@ -50,6 +50,19 @@ def @main(%n: Tensor[(), int64], %x: Tensor[(2), float32]) {
   let %g = fn (%h: fn (Tensor[(2), float32]) -> Tensor[(2), float32], %b: Tensor[(2), float32]) { %h(%h(%b)) };
   %g(%f, %y)
 }""", [(N, X)]),
+    "a closure names a value that it does not read": ("""
+def @main(%n: Tensor[(), int64], %x: Tensor[(2), float32]) {
+  let %r = ref(%x);
+  let %v = ref_read(%r);
+  %2 = if (less(%n, 3i64)) { %v } else { exp(%x) };
+  let %q = ref(%2);
+  let %go = fn (%i: Tensor[(), int64], %a: Tensor[(2), float32]) -> Tensor[(2), float32] {
+    let %w = %2;
+    let %inner = fn (%b: Tensor[(2), float32]) { let %u = %2; multiply(%b, 2f) };
+    if (equal(%i, 0i64)) { %a } else { %go(subtract(%i, 1i64), %inner(%a)) }
+  };
+  add(%go(%n, %x), ref_read(%q))
+}""", [(N, X), (np.int64(1), X)]),
     "a closure calls itself": ("""
 def @main(%n: Tensor[(), int64], %x: Tensor[(2), float32]) {
   let %step = multiply(%x, 0.5f);
