@@ -196,13 +196,13 @@ TypeKind CheckKind(const Type& type, const IRModule& mod) {
 
 bool IsBasicBlockNormalForm(const Expr& expr) {
   Blocks blocks(expr);
-  for (const ExprNode* n : blocks.order()) {
-    if (IsAtom(n)) continue;
-    const Blocks::Info info = blocks.Of(n);
+  const NodeGraph& graph = blocks.graph();
+  for (size_t i = 0; i < graph.size(); ++i) {
+    const Blocks::Info& info = blocks.At(i);
     bool ok = true;
-    ForEachEdge(n, [&](const ExprNode* part, int own, bool) {
-      if (!part || IsAtom(part)) return;
-      ok = ok && blocks.Of(part).block == (own < 0 ? info.block : info.first + own);
+    graph.ForEachEdge(i, [&](uint32_t part, int own, bool) {
+      if (part == NodeGraph::kNone || graph.atom(part)) return;
+      ok = ok && blocks.At(part).block == (own < 0 ? info.block : info.first + own);
     });
     if (!ok) return false;
   }

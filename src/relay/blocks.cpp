@@ -34,35 +34,31 @@ int32_t Blocks::Common(int32_t a, int32_t b) const {
   return a;
 }
 
-Blocks::Blocks(const Expr& root) : order_(root), info_(order_.nodes.size()) {
+Blocks::Blocks(const Expr& root) : graph_(root) {
   Make(-1);
-  for (size_t i = 0; i < order_.nodes.size(); ++i) At(i).atom = order_.atoms[i];
-  Info& top = Of(root.get());
+  info_.Fill(graph_.size(), Info());
+  if (!graph_.size()) return;
+  Info& top = At(graph_.size() - 1);
   top.block = 0;
   top.uses = 1;
   top.in_place = true;
   // Users come before what they use, so the block of each node is known when its parts are looked at.
   constexpr size_t kSoon = 12;
-  for (size_t i = order_.nodes.size(); i-- > 0;) {
+  for (size_t i = graph_.size(); i-- > 0;) {
     runtime::PollInterrupt();
-    // What a node uses mostly comes right before it: it is on its way when its users ask for it.
-    if (i >= 2 * kSoon) {
-      __builtin_prefetch(order_.nodes[i - 2 * kSoon]);
-      order_.Prefetch(order_.nodes[i - kSoon]);
+    if (i >= kSoon) {
+      for (uint32_t part : graph_.Parts(i - kSoon)) __builtin_prefetch(info_.begin() + part, 1);
     }
-    const ExprNode* n = order_.nodes[i];
-    if (order_.atoms[i]) continue;
     const int32_t here = At(i).block;
     int32_t first = -1;
-    ForEachEdge(n, [&](const ExprNode* part, int own, bool tail) {
+    graph_.ForEachEdge(i, [&](uint32_t part, int own, bool tail) {
       int32_t at = here;
       if (own >= 0) {
         at = Make(here);
         if (own == 0) first = at;
       }
-      if (!part) return;
-      Info& p = Of(part);
-      if (p.atom) return;
+      if (part == NodeGraph::kNone || graph_.atom(part)) return;
+      Info& p = At(part);
       p.block = p.uses++ ? Common(p.block, at) : at;
       p.in_place = tail && p.uses == 1;
     });

@@ -522,14 +522,6 @@ NodeList PostOrderNodes(const Expr& expr) {
   return out;
 }
 
-NodeOrder::NodeOrder(const Expr& expr) {
-  InPostOrder(expr, &ids_, [&](const ExprNode* n, uint32_t id) {
-    nodes.push_back(n);
-    ids.push_back(id);
-    atoms.push_back(IsAtom(n));
-  });
-}
-
 void PostOrderVisit(const Expr& expr, const TypedPackedFunc<void(Expr)>& f) {
   for (const ExprNode* n : PostOrderNodes(expr)) f(GetRef<Expr>(n));
 }

@@ -18,6 +18,7 @@
 #include <relay/type_text.h>
 
 #include <algorithm>
+#include <charconv>
 #include <deque>
 #include <memory>
 #include <unordered_set>
@@ -31,7 +32,7 @@ using runtime::StringObj;
 using runtime::TypeInfo;
 
 /// Variables that nothing among the nodes binds, in order of first use.
-std::vector<Var> FreeOf(const std::vector<const ExprNode*>& order) {
+std::vector<Var> FreeOf(const NodeList& order) {
   PointerSet bound;
   for (const ExprNode* n : order) {
     ForEachBoundVar(n, [&](const Var& v) { bound.Add(v.get()); });
@@ -56,7 +57,7 @@ class Printer final : private TypePrinter {
     Kind kind;
     int32_t block = 0;
     uint32_t at = 0;
-    const ExprNode* node = nullptr;
+    uint32_t node = NodeGraph::kNone;
     const char* text = nullptr;
   };
 
@@ -64,7 +65,8 @@ class Printer final : private TypePrinter {
   void Root(const Expr& e);
   void Prepare(const Expr& root);
   void Loop();
-  void Node(const ExprNode* n);
+  void Node(uint32_t number);
+  void Part(uint32_t number);
   void Atom(const ExprNode* n);
   void Signature(const FunctionNode* f);
   void CallAttrs(const CallNode* call, bool first);
@@ -90,8 +92,10 @@ class Printer final : private TypePrinter {
     text_ += " /* " + said + " */";
   }
   void Indent() { text_.append(2 * static_cast<size_t>(indent_ < 40 ? indent_ : 40), ' '); }
-  void Push(Kind k, const ExprNode* n, int32_t block = 0) { tasks_.push_back({k, block, 0, n, nullptr}); }
-  void PushText(const char* s) { tasks_.push_back({kText, 0, 0, nullptr, s}); }
+  void Push(Kind k, uint32_t node = NodeGraph::kNone, int32_t block = 0) {
+    tasks_.push_back({k, block, 0, node, nullptr});
+  }
+  void PushText(const char* s) { tasks_.push_back({kText, 0, 0, NodeGraph::kNone, s}); }
   void Sigil(char c, std::string_view name) {
     text_ += c;
     if (IsName(name))
@@ -113,10 +117,12 @@ class Printer final : private TypePrinter {
   std::string text_;
   TextOptions options_;
   int indent_ = 0;
-  int32_t next_number_ = 0;
+  int32_t next_line_ = 0;
   std::vector<Task> tasks_;
   std::unique_ptr<Blocks> blocks_;
-  std::vector<std::vector<const ExprNode*>> lines_;  ///< of each block
+  const NodeGraph* graph_ = nullptr;
+  std::vector<std::vector<uint32_t>> lines_;  ///< of each block: the numbers of nodes
+  support::PageStack<int32_t> line_of_;       ///< by number: the line of a node that has one
   PointerMap<std::string_view> names_;
   std::deque<std::string> name_store_;
   support::NameMap<uint32_t> taken_, taken_types_;
@@ -247,29 +253,39 @@ bool IsNullary(const ExprNode* n) {
 
 void Printer::Prepare(const Expr& root) {
   blocks_ = std::make_unique<Blocks>(root);
+  graph_ = &blocks_->graph();
   lines_.assign(blocks_->size(), {});
-  next_number_ = 0;
-  const std::vector<const ExprNode*>& order = blocks_->order();
-  for (size_t at = 0; at < order.size(); ++at) {
-    if (at + kSoon < order.size()) __builtin_prefetch(order[at + kSoon]);
-    const ExprNode* n = order[at];
-    const Blocks::Info& i = blocks_->At(at);
-    if (i.atom) continue;
+  next_line_ = 0;
+  line_of_ = {};
+  line_of_.Fill(graph_->size(), -1);
+  for (uint32_t i = 0; i < graph_->size(); ++i) {
+    if (graph_->atom(i)) continue;
     // `Nil` is written where it is used, unless several uses share it.
-    if (!i.in_place && (i.uses > 1 || !IsNullary(n))) lines_[i.block].push_back(n);
+    const Blocks::Info& info = blocks_->At(i);
+    if (!info.in_place && (info.uses > 1 || graph_->Parts(i).size() != 1 || !IsNullary((*graph_)[i]))) {
+      lines_[info.block].push_back(i);
+    }
   }
 }
 
 // ---- Expressions
 
+/// A part of a node. Most have a line, and need not be read themselves.
+void Printer::Part(uint32_t number) {
+  const int32_t line = number == NodeGraph::kNone ? -1 : line_of_[number];
+  if (line >= 0) {
+    char text[16];
+    char* const end = std::to_chars(text, text + sizeof(text), line).ptr;
+    text_ += '%';
+    text_.append(text, static_cast<size_t>(end - text));
+  } else {
+    Atom(number == NodeGraph::kNone ? nullptr : (*graph_)[number]);
+  }
+}
+
 void Printer::Atom(const ExprNode* n) {
-  // Most are numbers, for which the node itself need not be read.
-  const Blocks::Info* i = n && blocks_ ? blocks_->Find(n) : nullptr;
   if (!n) {
     text_ += "(nullptr)";
-  } else if (i && i->number >= 0) {
-    text_ += '%';
-    text_ += std::to_string(i->number);
   } else if (n->IsInstance<VarNode>()) {
     VarName(static_cast<const VarNode*>(n));
   } else if (n->IsInstance<ConstantNode>()) {
@@ -470,7 +486,9 @@ void Printer::PrintPattern(const Pattern& p) {
   });
 }
 
-void Printer::Node(const ExprNode* n) {
+void Printer::Node(uint32_t number) {
+  const ExprNode* n = (*graph_)[number];
+  const std::span<const uint32_t> parts = graph_->Parts(number);
   if (n->IsInstance<CallNode>()) {
     const auto* c = static_cast<const CallNode*>(n);
     if (const auto* k = c->op.as<ConstructorNode>()) {
@@ -481,7 +499,7 @@ void Printer::Node(const ExprNode* n) {
         return;
       }
     } else {
-      Atom(c->op.get());
+      Part(parts[0]);
     }
     if (!c->type_args.empty()) {
       text_ += '[';
@@ -493,75 +511,70 @@ void Printer::Node(const ExprNode* n) {
     }
     text_ += '(';
     bool first = true;
-    for (const Expr& a : c->args) {
+    for (uint32_t a : parts.subspan(1)) {
       if (!first) text_ += ", ";
       first = false;
-      Atom(a.get());
+      Part(a);
     }
     CallAttrs(c, first);
     text_ += ')';
     TypeComment(n);
     Annotation(c);
   } else if (n->IsInstance<TupleNode>()) {
-    const auto& fields = static_cast<const TupleNode*>(n)->fields;
     text_ += '(';
     bool first = true;
-    for (const Expr& a : fields) {
+    for (uint32_t a : parts) {
       if (!first) text_ += ", ";
       first = false;
-      Atom(a.get());
+      Part(a);
     }
-    text_ += fields.size() == 1 ? ",)" : ")";
+    text_ += parts.size() == 1 ? ",)" : ")";
   } else if (n->IsInstance<TupleGetItemNode>()) {
-    const auto* g = static_cast<const TupleGetItemNode*>(n);
-    Atom(g->tuple.get());
+    Part(parts[0]);
     text_ += '.';
-    text_ += std::to_string(g->index);
+    text_ += std::to_string(static_cast<const TupleGetItemNode*>(n)->index);
   } else if (n->IsInstance<RefCreateNode>()) {
     text_ += "ref(";
-    Atom(static_cast<const RefCreateNode*>(n)->value.get());
+    Part(parts[0]);
     text_ += ')';
   } else if (n->IsInstance<RefReadNode>()) {
     text_ += "ref_read(";
-    Atom(static_cast<const RefReadNode*>(n)->ref.get());
+    Part(parts[0]);
     text_ += ')';
   } else if (n->IsInstance<RefWriteNode>()) {
     text_ += "ref_write(";
-    Atom(static_cast<const RefWriteNode*>(n)->ref.get());
+    Part(parts[0]);
     text_ += ", ";
-    Atom(static_cast<const RefWriteNode*>(n)->value.get());
+    Part(parts[1]);
     text_ += ')';
   } else if (n->IsInstance<IfNode>()) {
-    const auto* i = static_cast<const IfNode*>(n);
     text_ += "if (";
-    Atom(i->cond.get());
+    Part(parts[0]);
     text_ += ") {\n";
     ++indent_;
-    const int32_t b = blocks_->Of(n).first;
-    Push(kClose, nullptr);
-    Push(kBlock, i->false_branch.get(), b + 1);
-    Push(kElse, nullptr);
-    Push(kBlock, i->true_branch.get(), b);
+    const int32_t b = blocks_->At(number).first;
+    Push(kClose);
+    Push(kBlock, parts[2], b + 1);
+    Push(kElse);
+    Push(kBlock, parts[1], b);
   } else if (n->IsInstance<FunctionNode>()) {
-    const auto* f = static_cast<const FunctionNode*>(n);
     text_ += "fn ";
-    Signature(f);
+    Signature(static_cast<const FunctionNode*>(n));
     ++indent_;
-    Push(kClose, nullptr);
-    Push(kBlock, f->body.get(), blocks_->Of(n).first);
+    Push(kClose);
+    Push(kBlock, parts.back(), blocks_->At(number).first);
   } else if (n->IsInstance<LetNode>()) {
     text_ += "{\n";
     ++indent_;
-    Push(kClose, nullptr);
-    Push(kLet, n);
+    Push(kClose);
+    Push(kLet, number);
   } else if (n->IsInstance<MatchNode>()) {
-    const auto* m = static_cast<const MatchNode*>(n);
-    text_ += m->complete ? "match (" : "match? (";
-    Atom(m->data.get());
+    text_ += static_cast<const MatchNode*>(n)->complete ? "match (" : "match? (";
+    Part(parts[0]);
     text_ += ") {\n";
     ++indent_;
-    Push(kClose, nullptr);
-    Push(kClause, n);
+    Push(kClose);
+    Push(kClause, number);
   } else {
     Atom(n);
   }
@@ -580,11 +593,10 @@ void Printer::Loop() {
         Node(t.node);
         break;
       case kRef: {
-        const Blocks::Info* i = t.node && blocks_ ? blocks_->Find(t.node) : nullptr;
-        if (i && i->in_place && !i->atom)
+        if (t.node != NodeGraph::kNone && blocks_->At(t.node).in_place && !graph_->atom(t.node))
           Node(t.node);
         else
-          Atom(t.node);
+          Part(t.node);
         break;
       }
       case kClose:
@@ -601,22 +613,18 @@ void Printer::Loop() {
       case kBlock: {
         const auto& nodes = lines_[t.block];
         if (t.at < nodes.size()) {
-          const ExprNode* n = nodes[t.at];
-          if (t.at + kSoon < nodes.size()) {
-            __builtin_prefetch(nodes[t.at + kSoon]);
-            const ExprNode* next = nodes[t.at + kSoon / 2];
-            if (next->IsInstance<CallNode>()) __builtin_prefetch(static_cast<const CallNode*>(next)->args.get());
-          }
+          const uint32_t n = nodes[t.at];
+          if (t.at + kSoon < nodes.size()) Ahead::Soon((*graph_)[nodes[t.at + kSoon]]);
           Indent();
-          blocks_->Of(n).number = next_number_;
-          text_ += '%';
-          text_ += std::to_string(next_number_++);
+          line_of_[n] = next_line_++;
+          Part(n);
           text_ += " = ";
           ++t.at;
           tasks_.push_back(t);
           PushText(";\n");
           Push(kNode, n);
-        } else if (t.node && t.node->IsInstance<LetNode>() && blocks_->Of(t.node).in_place) {
+        } else if (t.node != NodeGraph::kNone && graph_->kind(t.node) == NodeGraph::kLet &&
+                   blocks_->At(t.node).in_place) {
           Push(kLet, t.node);
         } else {
           Indent();
@@ -626,7 +634,7 @@ void Printer::Loop() {
         break;
       }
       case kLet: {
-        const auto* l = static_cast<const LetNode*>(t.node);
+        const auto* l = static_cast<const LetNode*>((*graph_)[t.node]);
         Indent();
         text_ += "let ";
         Atom(l->var.get());
@@ -635,24 +643,24 @@ void Printer::Loop() {
           Print(l->var->type_annotation);
         }
         text_ += " = ";
-        Push(kBlock, l->body.get(), blocks_->Of(l).first);
+        Push(kBlock, graph_->Parts(t.node)[2], blocks_->At(t.node).first);
         PushText(";\n");
-        Push(kRef, l->value.get());
+        Push(kRef, graph_->Parts(t.node)[0]);
         break;
       }
       case kClause: {
-        const auto* m = static_cast<const MatchNode*>(t.node);
+        const auto* m = static_cast<const MatchNode*>((*graph_)[t.node]);
         if (t.at == m->clauses.size()) break;
         Indent();
         PrintPattern(m->clauses[t.at]->lhs);
         text_ += " => {\n";
         ++indent_;
-        const int32_t b = blocks_->Of(m).first + static_cast<int32_t>(t.at);
-        const ExprNode* rhs = m->clauses[t.at]->rhs.get();
+        const int32_t b = blocks_->At(t.node).first + static_cast<int32_t>(t.at);
+        const uint32_t rhs = graph_->NumberOf(m->clauses[t.at]->rhs.get());
         ++t.at;
         tasks_.push_back(t);
         PushText(",\n");
-        Push(kClose, nullptr);
+        Push(kClose);
         Push(kBlock, rhs, b);
         break;
       }
@@ -674,7 +682,7 @@ void Printer::Root(const Expr& e) {
     }
     text_ += ";\n";
   }
-  Push(kBlock, e.get(), 0);
+  Push(kBlock, static_cast<uint32_t>(graph_->size() - 1), 0);
   Loop();
 }
 
@@ -722,8 +730,8 @@ void Printer::Module(const IRModule& mod) {
       Signature(f);
       ++indent_;
       PushText("\n");
-      Push(kClose, nullptr);
-      Push(kBlock, f->body.get(), blocks_->Of(f).first);
+      Push(kClose);
+      Push(kBlock, graph_->Parts(graph_->size() - 1).back(), blocks_->At(graph_->size() - 1).first);
       Loop();
     } else {
       // Of another IR: readable as a comment, and whole in the metadata.

@@ -151,18 +151,20 @@ void Verifier::Check(const Expr& root, bool closed) {
     return;
   }
   Blocks blocks(root);
+  const NodeGraph& graph = blocks.graph();
   bound_.Clear();
-  for (const ExprNode* n : blocks.order()) {
+  size_t at = 0;
+  for (const ExprNode* n : graph.nodes()) {
     Parts(n);
-    if (IsAtom(n)) continue;
-    const int32_t first = blocks.Of(n).first;
-    if (n->IsInstance<LetNode>()) {
+    const NodeGraph::Kind kind = graph.kind(at);
+    const int32_t first = blocks.At(at++).first;
+    if (kind == NodeGraph::kLet) {
       const auto* l = static_cast<const LetNode*>(n);
       const auto* fn = l->value.as<FunctionNode>();
       Bind(l->var, first, fn ? blocks.Of(fn).first : -1, n);
-    } else if (n->IsInstance<FunctionNode>()) {
+    } else if (kind == NodeGraph::kFunction) {
       for (const Var& p : static_cast<const FunctionNode*>(n)->params) Bind(p, first, -1, n);
-    } else if (n->IsInstance<MatchNode>()) {
+    } else if (kind == NodeGraph::kMatch) {
       int32_t b = first;
       for (const Clause& c : static_cast<const MatchNode*>(n)->clauses) {
         if (c.defined() && c->lhs.defined()) {
@@ -172,21 +174,20 @@ void Verifier::Check(const Expr& root, bool closed) {
       }
     }
   }
-  auto use = [&](const ExprNode* part, int32_t at, const ExprNode* by) {
-    if (!part || !part->IsInstance<VarNode>()) return;
-    const Binding* b = bound_.Find(part);
-    auto name = [&] { return Name(GetRef<Var>(static_cast<const VarNode*>(part))); };
+  auto use = [&](uint32_t part, int32_t in, size_t by) {
+    if (part == NodeGraph::kNone || !graph.atom(part) || !graph[part]->IsInstance<VarNode>()) return;
+    const Binding* b = bound_.Find(graph[part]);
+    auto name = [&] { return Name(GetRef<Var>(static_cast<const VarNode*>(graph[part]))); };
     if (!b) {
-      if (closed) Problem(by, fmt::format("{} is used but bound nowhere", name()));
-    } else if (!blocks.Within(at, b->block) && (b->also < 0 || !blocks.Within(at, b->also))) {
-      Problem(by, fmt::format("{} is used outside of its scope", name()));
+      if (closed) Problem(graph[by], fmt::format("{} is used but bound nowhere", name()));
+    } else if (!blocks.Within(in, b->block) && (b->also < 0 || !blocks.Within(in, b->also))) {
+      Problem(graph[by], fmt::format("{} is used outside of its scope", name()));
     }
   };
-  use(root.get(), 0, root.get());
-  for (const ExprNode* n : blocks.order()) {
-    if (IsAtom(n)) continue;
-    const Blocks::Info& i = blocks.Of(n);
-    ForEachEdge(n, [&](const ExprNode* part, int own, bool) { use(part, own >= 0 ? i.first + own : i.block, n); });
+  use(static_cast<uint32_t>(graph.size() - 1), 0, graph.size() - 1);
+  for (size_t i = 0; i < graph.size(); ++i) {
+    const Blocks::Info& info = blocks.At(i);
+    graph.ForEachEdge(i, [&](uint32_t part, int own, bool) { use(part, own >= 0 ? info.first + own : info.block, i); });
   }
 }
 

@@ -266,6 +266,7 @@ class BATON_DLL NodeList {
 
  private:
   friend BATON_DLL NodeList PostOrderNodes(const Expr& expr);
+  friend class NodeGraph;
   support::PageStack<const ExprNode*> nodes_;
 };
 

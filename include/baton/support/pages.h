@@ -51,6 +51,11 @@ class PageStack {
     __builtin_memcpy(data_ + size_, from, n * sizeof(T));
     size_ += n;
   }
+  /// More of them, each `v`.
+  void Fill(size_t n, const T& v) {
+    while (room_ - size_ < n) Grow();
+    for (size_t i = 0; i < n; ++i) data_[size_++] = v;
+  }
   void pop_back() { --size_; }
   T& back() { return data_[size_ - 1]; }
   T& operator[](size_t i) { return data_[i]; }

@@ -72,7 +72,7 @@ FunctionBuilder::FunctionBuilder(ProgramBuilder* program, const VmLambda& lambda
   // The body of a let runs where the let stands.
   std::vector<int32_t> merged(blocks_.size());
   for (size_t b = 0; b < merged.size(); ++b) merged[b] = static_cast<int32_t>(b);
-  const std::vector<const ExprNode*>& order = blocks_.order();
+  const relay::NodeList& order = blocks_.order();
   for (size_t i = order.size(); i-- > 0;) {
     if (relay::IsAtom(order[i]) || !order[i]->IsInstance<LetNode>()) continue;
     const relay::Blocks::Info& info = blocks_.Of(order[i]);
@@ -121,7 +121,7 @@ Expr FunctionBuilder::Resolve(Expr e) const {
 
 /// All that the function's value takes, but not what stands behind captured values or in primitive functions.
 void FunctionBuilder::FindNeeded() {
-  const std::vector<const ExprNode*>& order = blocks_.order();
+  const relay::NodeList& order = blocks_.order();
   needed_.Add(lambda_.func->body.get());
   for (size_t i = order.size(); i-- > 0;) {
     const ExprNode* n = order[i];

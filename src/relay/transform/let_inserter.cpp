@@ -5,6 +5,7 @@
 #include <relay/blocks.h>
 #include <relay/transform/let_inserter.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,109 +29,117 @@ bool IsPrimitive(const ExprNode* n) {
 
 class LetInserter {
  public:
-  LetInserter(const Expr& root, LetForm form) : root_(root), form_(form), blocks_(root) {
+  LetInserter(const Expr& root, LetForm form) : root_(root), form_(form), blocks_(root), graph_(blocks_.graph()) {
     items_.resize(blocks_.size());
-    rep_.resize(blocks_.order().size());
+    rep_.resize(graph_.size());
+    marks_.Fill(graph_.size(), 0);
     for (size_t b = 0; b < blocks_.size(); ++b) home_.push_back(static_cast<int32_t>(b));
   }
   Expr Run();
 
  private:
   struct Frame {
-    const ExprNode* n;
-    uint32_t phase;
+    uint32_t n, phase;
   };
+  enum Mark : uint8_t { kBound = 1, kLetValue = 2 };
   void FindShared();
-  void Visit(const ExprNode* root);
-  void Done(const ExprNode* n);
-  void EndLet(const LetNode* l);
-  Expr Rebuild(const ExprNode* n);
+  void Visit(uint32_t root);
+  void Done(uint32_t n);
+  void EndLet(uint32_t n);
+  Expr Rebuild(uint32_t n);
   Expr Wrap(int32_t block, Expr tail) {
     auto& items = items_[block];
     for (; !items.empty(); items.pop_back()) tail = Let(items.back().first, items.back().second, tail);
     return tail;
   }
-  Expr& Rep(const ExprNode* n) { return rep_[blocks_.NumberOf(n)]; }
-  const Expr& Of(const Expr& part) { return Rep(part.get()); }
-  Expr Body(const ExprNode* owner, int own, const Expr& part) { return Wrap(blocks_.Of(owner).first + own, Of(part)); }
+  Var Bind(uint32_t n, char prefix, const Expr& value) {
+    Var v(prefix + std::to_string(count_++));
+    items_[home_[blocks_.At(n).block]].push_back({v, value});
+    return v;
+  }
+  /// What stands for the i-th part, as its value.
+  const Expr& Of(uint32_t n, size_t i) { return rep_[graph_.Parts(n)[i]]; }
+  /// The same where the part is the value of the node's block `own`.
+  Expr Body(uint32_t n, int own, uint32_t part) { return Wrap(blocks_.At(n).first + own, rep_[part]); }
 
   Expr root_;
   LetForm form_;
   Blocks blocks_;
+  const NodeGraph& graph_;
   std::vector<std::vector<std::pair<Var, Expr>>> items_;  // bindings of each block, in order
   std::vector<int32_t> home_;                             // block that gets a block's bindings
   std::vector<Expr> rep_;                                 // by number: what stands for a node at its uses
-  PointerSet bound_, let_values_;
+  support::PageStack<uint8_t> marks_;                     // by number
   bool changed_ = false;
   int count_ = 0;
 };
 
 /// For kBlocks: what is to be bound.
 void LetInserter::FindShared() {
-  constexpr size_t kSoon = 12;
-  size_t at = 0;
-  for (const ExprNode* n : blocks_.order()) {
+  for (uint32_t i = 0; i < graph_.size(); ++i) {
     baton::runtime::PollInterrupt();
-    const Blocks::Info& info = blocks_.At(at++);
-    if (at + kSoon < blocks_.order().size()) __builtin_prefetch(blocks_.order()[at + kSoon]);
-    if (info.atom || IsPrimitive(n)) continue;
-    ForEachEdge(n, [&](const ExprNode* part, int own, bool) {
-      if (!part) return;
-      const Blocks::Info& p = blocks_.Of(part);
-      if (!p.atom && p.block != (own < 0 ? info.block : info.first + own)) changed_ |= bound_.Add(part);
+    const Blocks::Info& info = blocks_.At(i);
+    if (graph_.kind(i) == NodeGraph::kFunction && IsPrimitive(graph_[i])) continue;
+    graph_.ForEachEdge(i, [&](uint32_t part, int own, bool) {
+      if (part == NodeGraph::kNone || graph_.atom(part)) return;
+      if (blocks_.At(part).block == (own < 0 ? info.block : info.first + own)) return;
+      marks_[part] |= kBound;
+      changed_ = true;
     });
   }
   if (!changed_) return;
   // A binding is evaluated before the rest of its block, so what has effects is bound too, and stays in order.
   PointerSet impure = ImpureNodes(root_);
-  for (const ExprNode* n : blocks_.order()) {
+  for (uint32_t i = 0; i < graph_.size(); ++i) {
     baton::runtime::PollInterrupt();
-    if (!IsAtom(n) && !n->IsInstance<FunctionNode>() && impure.Has(n) && !blocks_.Of(n).in_place) bound_.Add(n);
+    const NodeGraph::Kind kind = graph_.kind(i);
+    if (kind == NodeGraph::kAtom || kind == NodeGraph::kFunction || blocks_.At(i).in_place) continue;
+    if (impure.Has(graph_[i])) marks_[i] |= kBound;
   }
 }
 
-void LetInserter::Visit(const ExprNode* root) {
-  std::vector<Frame> stack{{root, 0}};
-  std::vector<const ExprNode*> parts;
+void LetInserter::Visit(uint32_t root) {
+  support::PageStack<Frame> stack;
+  stack.push_back({root, 0});
   while (!stack.empty()) {
     baton::runtime::PollInterrupt();
-    const ExprNode* n = stack.back().n;
-    const uint32_t phase = stack.back().phase++;
-    if (phase == 0 && Rep(n).defined()) {
+    const uint32_t n = stack.back().n, phase = stack.back().phase++;
+    if (phase == 0 && rep_[n].defined()) {
       stack.pop_back();
       continue;
     }
-    if (IsAtom(n)) {
-      Rep(n) = GetRef<Expr>(n);
+    const NodeGraph::Kind kind = graph_.kind(n);
+    const std::span<const uint32_t> parts = graph_.Parts(n);
+    if (kind == NodeGraph::kAtom) {
+      rep_[n] = GetRef<Expr>(graph_[n]);
       stack.pop_back();
-      continue;
-    }
-    if (n->IsInstance<LetNode>()) {
-      const auto* l = static_cast<const LetNode*>(n);
+    } else if (kind == NodeGraph::kLet) {
+      const uint32_t value = parts[0];
       if (phase == 0) {
         if (form_ == LetForm::kAll) {
-          home_[blocks_.Of(n).first] = home_[blocks_.Of(n).block];
-          const Blocks::Info* i = blocks_.Find(l->value.get());
-          if (!IsAtom(l->value.get()) && i->uses == 1) let_values_.Add(l->value.get());
-          if (!blocks_.Of(n).in_place || let_values_.Has(n)) changed_ = true;
+          home_[blocks_.At(n).first] = home_[blocks_.At(n).block];
+          if (!graph_.atom(value) && blocks_.At(value).uses == 1) marks_[value] |= kLetValue;
+          if (!blocks_.At(n).in_place || (marks_[n] & kLetValue)) changed_ = true;
         }
-        stack.push_back({l->value.get(), 0});
+        stack.push_back({value, 0});
       } else if (phase == 1) {
-        if (form_ == LetForm::kAll) items_[home_[blocks_.Of(n).block]].push_back({l->var, Of(l->value)});
-        stack.push_back({l->body.get(), 0});
+        if (form_ == LetForm::kAll) {
+          const auto* l = static_cast<const LetNode*>(graph_[n]);
+          items_[home_[blocks_.At(n).block]].push_back({l->var, rep_[value]});
+        }
+        stack.push_back({parts[2], 0});
       } else {
         stack.pop_back();
-        EndLet(l);
+        EndLet(n);
       }
-      continue;
-    }
-    if (phase == 0) {
-      if (IsPrimitive(n)) continue;
-      parts.clear();
-      ForEachEdge(n, [&](const ExprNode* part, int, bool) { parts.push_back(part); });
-      for (size_t i = parts.size(); i-- > 0;) {
-        if (parts[i] && !Rep(parts[i]).defined()) stack.push_back({parts[i], 0});
-      }
+    } else if (phase == 0) {
+      if (kind == NodeGraph::kFunction && IsPrimitive(graph_[n])) continue;
+      Ahead::Soon(graph_[n]);  // for Rebuild
+      const size_t base = stack.size();
+      graph_.ForEachEdge(n, [&](uint32_t part, int, bool) {
+        if (part != NodeGraph::kNone && !rep_[part].defined()) stack.push_back({part, 0});
+      });
+      std::reverse(stack.begin() + base, stack.end());
     } else {
       stack.pop_back();
       Done(n);
@@ -138,103 +147,101 @@ void LetInserter::Visit(const ExprNode* root) {
   }
 }
 
-void LetInserter::EndLet(const LetNode* l) {
+void LetInserter::EndLet(uint32_t n) {
+  const uint32_t tail = graph_.Parts(n)[2];
   if (form_ == LetForm::kAll) {
-    Rep(l) = Of(l->body);
+    rep_[n] = rep_[tail];
     return;
   }
-  Expr value = Of(l->value), body = Body(l, 0, l->body);
+  const auto* l = static_cast<const LetNode*>(graph_[n]);
+  Expr value = Of(n, 0), body = Body(n, 0, tail);
   Expr made = value.same_as(l->value) && body.same_as(l->body) ? GetRef<Expr>(l) : Expr(Let(l->var, value, body));
   if (made.get() != l) made->span = l->span;
-  Rep(l) = made;
-  if (bound_.Has(l)) {
-    Var v("b" + std::to_string(count_++));
-    items_[blocks_.Of(l).block].push_back({v, made});
-    Rep(l) = v;
-  }
+  rep_[n] = marks_[n] & kBound ? Expr(Bind(n, 'b', made)) : made;
 }
 
-void LetInserter::Done(const ExprNode* n) {
+void LetInserter::Done(uint32_t n) {
   Expr made = Rebuild(n);
-  const bool bind = form_ == LetForm::kAll ? !let_values_.Has(n) && n != root_.get() : bound_.Has(n);
-  if (bind) {
-    changed_ = true;
-    Var v((form_ == LetForm::kAll ? "x" : "b") + std::to_string(count_++));
-    items_[home_[blocks_.Of(n).block]].push_back({v, made});
-    made = v;
-  }
-  Rep(n) = made;
+  const bool all = form_ == LetForm::kAll;
+  const bool bind = all ? !(marks_[n] & kLetValue) && n + 1 != graph_.size() : (marks_[n] & kBound) != 0;
+  changed_ |= bind;
+  rep_[n] = bind ? Expr(Bind(n, all ? 'x' : 'b', made)) : made;
 }
 
-Expr LetInserter::Rebuild(const ExprNode* n) {
-  auto all = [&](const Array<Expr>& in) {
+Expr LetInserter::Rebuild(uint32_t number) {
+  const ExprNode* n = graph_[number];
+  const std::span<const uint32_t> parts = graph_.Parts(number);
+  auto all = [&](const Array<Expr>& in, size_t at) {
     Array<Expr> out = in;
     for (size_t i = 0; i < in.size(); ++i) {
-      if (!Of(in[i]).same_as(in[i])) out.Set(i, Of(in[i]));
+      const Expr& rep = rep_[parts[at + i]];
+      if (!rep.same_as(in[i])) out.Set(i, rep);
     }
     return out;
   };
   auto done = [&](auto node) { return Expr(ObjectPtr<Object>(node)); };
   if (n->IsInstance<CallNode>()) {
     const auto* c = static_cast<const CallNode*>(n);
-    Array<Expr> args = all(c->args);
-    if (args.same_as(c->args) && Of(c->op).same_as(c->op)) return GetRef<Expr>(n);
+    Array<Expr> args = all(c->args, 1);
+    const Expr& op = Of(number, 0);
+    if (args.same_as(c->args) && op.same_as(c->op)) return GetRef<Expr>(n);
     auto node = make_object<CallNode>(*c);
-    node->op = Of(c->op), node->args = args;
+    node->op = op, node->args = args;
     return done(node);
   }
   if (n->IsInstance<TupleNode>()) {
     const auto* t = static_cast<const TupleNode*>(n);
-    Array<Expr> fields = all(t->fields);
+    Array<Expr> fields = all(t->fields, 0);
     if (fields.same_as(t->fields)) return GetRef<Expr>(n);
     auto node = make_object<TupleNode>(*t);
     node->fields = fields;
     return done(node);
   }
   if (n->IsInstance<TupleGetItemNode>()) {
-    auto node = make_object<TupleGetItemNode>(*static_cast<const TupleGetItemNode*>(n));
-    if (Of(node->tuple).same_as(node->tuple)) return GetRef<Expr>(n);
-    node->tuple = Of(node->tuple);
+    const auto* g = static_cast<const TupleGetItemNode*>(n);
+    if (Of(number, 0).same_as(g->tuple)) return GetRef<Expr>(n);
+    auto node = make_object<TupleGetItemNode>(*g);
+    node->tuple = Of(number, 0);
     return done(node);
   }
   if (n->IsInstance<FunctionNode>()) {
     if (IsPrimitive(n)) return GetRef<Expr>(n);
     auto node = make_object<FunctionNode>(*static_cast<const FunctionNode*>(n));
-    Expr body = Body(n, 0, node->body);
+    Expr body = Body(number, 0, parts.back());
     if (body.same_as(node->body)) return GetRef<Expr>(n);
     node->body = body;
     return done(node);
   }
   if (n->IsInstance<IfNode>()) {
     auto node = make_object<IfNode>(*static_cast<const IfNode*>(n));
-    Expr c = Of(node->cond), t = Body(n, 0, node->true_branch), f = Body(n, 1, node->false_branch);
+    Expr c = Of(number, 0), t = Body(number, 0, parts[1]), f = Body(number, 1, parts[2]);
     if (c.same_as(node->cond) && t.same_as(node->true_branch) && f.same_as(node->false_branch)) return GetRef<Expr>(n);
     node->cond = c, node->true_branch = t, node->false_branch = f;
     return done(node);
   }
   if (n->IsInstance<RefCreateNode>()) {
     auto node = make_object<RefCreateNode>(*static_cast<const RefCreateNode*>(n));
-    node->value = Of(node->value);
+    node->value = Of(number, 0);
     return node->value.same_as(static_cast<const RefCreateNode*>(n)->value) ? GetRef<Expr>(n) : done(node);
   }
   if (n->IsInstance<RefReadNode>()) {
     auto node = make_object<RefReadNode>(*static_cast<const RefReadNode*>(n));
-    node->ref = Of(node->ref);
+    node->ref = Of(number, 0);
     return node->ref.same_as(static_cast<const RefReadNode*>(n)->ref) ? GetRef<Expr>(n) : done(node);
   }
   if (n->IsInstance<RefWriteNode>()) {
     const auto* w = static_cast<const RefWriteNode*>(n);
     auto node = make_object<RefWriteNode>(*w);
-    node->ref = Of(w->ref), node->value = Of(w->value);
+    node->ref = Of(number, 0), node->value = Of(number, 1);
     return node->ref.same_as(w->ref) && node->value.same_as(w->value) ? GetRef<Expr>(n) : done(node);
   }
   ICHECK(n->IsInstance<MatchNode>()) << "a normal form of a " << n->GetTypeKey();
   const auto* m = static_cast<const MatchNode*>(n);
   auto node = make_object<MatchNode>(*m);
-  bool same = Of(m->data).same_as(m->data);
-  node->data = Of(m->data);
+  bool same = Of(number, 0).same_as(m->data);
+  node->data = Of(number, 0);
   for (size_t i = 0; i < m->clauses.size(); ++i) {
-    Expr rhs = Body(n, static_cast<int>(i), m->clauses[i]->rhs);
+    Expr rhs = Body(number, static_cast<int>(i), graph_.NumberOf(m->clauses[i]->rhs.get()));
     if (rhs.same_as(m->clauses[i]->rhs)) continue;
     same = false;
     node->clauses.Set(i, Clause(m->clauses[i]->lhs, rhs));
@@ -247,9 +254,9 @@ Expr LetInserter::Run() {
     FindShared();
     if (!changed_) return root_;
   }
-  Visit(root_.get());
+  Visit(static_cast<uint32_t>(graph_.size() - 1));
   if (!changed_) return root_;
-  return Wrap(0, Of(root_));
+  return Wrap(0, rep_.back());
 }
 
 }  // namespace
