@@ -44,12 +44,13 @@ class Ahead {
   static void PartsSoon(const Object* n) {
     if (const Object* list = Parts(n)) __builtin_prefetch(list);
   }
-  /// `n` is looked at now. Programs are made in regular order: the next nodes on the way down lie as far from this one
-  /// as this one from the last. Their places in `table` are on their way, too.
-  template <class Table>
-  void At(const Object* n, const Table& table) {
-    table.Prefetch(Guess(n, &node_));
-    if (const Object* list = Parts(n)) Guess(list, &list_);
+  /// `n` is looked at now, and nobody knows what is next. Programs are made in regular order: what lies beside it, on
+  /// the side to which the walk goes, will be asked for, or the next node lies as far from this one as this one from
+  /// the last. Gives the place of the next but one in that case, for tables; else it may be null.
+  const void* At(const Object* n) {
+    const size_t stream = static_cast<size_t>(n->type_index()) % kStreams;
+    if (const Object* list = Parts(n)) lists_[stream].At(list);
+    return nodes_[stream].At(n);
   }
 
  private:
@@ -57,19 +58,41 @@ class Ahead {
     if (n->IsInstance<CallNode>()) return static_cast<const CallNode*>(n)->args.get();
     return n->IsInstance<TupleNode>() ? static_cast<const TupleNode*>(n)->fields.get() : nullptr;
   }
-  struct Walk {
-    uintptr_t last = 0, step = 0, maybe = 0;  ///< a step that is seen twice in a row is believed
+  /// Places that are asked for one after the other.
+  class Stream {
+   public:
+    /// Where the next but one will be, if the step is a large one.
+    const void* At(const void* p) {
+      constexpr intptr_t kLine = 64, kNear = 1 << 16, kFar = 4096;
+      const auto at = reinterpret_cast<intptr_t>(p), step = at - last_;
+      const bool again = step == maybe_;  // a step that is seen twice in a row is believed
+      last_ = at;
+      maybe_ = step;
+      if (again && (step < -kFar || step > kFar)) step_ = step;
+      if (step_ && (again || step < -kNear || step > kNear)) {
+        __builtin_prefetch(reinterpret_cast<const void*>(at + step_));
+        __builtin_prefetch(reinterpret_cast<const void*>(at + 2 * step_));
+        return reinterpret_cast<const void*>(at + 2 * step_);
+      }
+      // Several ways through one stretch of memory, to and fro a little, are one way on the whole.
+      if (at - mean_ > kNear || mean_ - at > kNear) mean_ = at;
+      mean_ += (at - mean_) >> 8;
+      const intptr_t sign = at < mean_ ? -1 : 1, here = sign * at;
+      if (front_ < here || front_ > here + kNear) front_ = here;
+      for (int i = 0; i < 16 && front_ < here + kFar; ++i) {
+        front_ += kLine;
+        __builtin_prefetch(reinterpret_cast<const void*>(sign * front_));
+      }
+      return nullptr;
+    }
+
+   private:
+    intptr_t last_ = 0, step_ = 0, maybe_ = 0;
+    intptr_t mean_ = 0;   ///< of the last places: which side of it says which way it goes
+    intptr_t front_ = 0;  ///< up to here, lines have been asked for; counted down, if it goes down
   };
-  static const void* Guess(const Object* n, Walk* w) {
-    const auto at = reinterpret_cast<uintptr_t>(n), step = at - w->last;
-    w->last = at;
-    if (step == w->maybe) w->step = step;
-    w->maybe = step;
-    __builtin_prefetch(reinterpret_cast<const void*>(at + w->step));
-    __builtin_prefetch(reinterpret_cast<const void*>(at + 2 * w->step));
-    return reinterpret_cast<const void*>(at + 2 * w->step);
-  }
-  Walk node_, list_;
+  static constexpr size_t kStreams = 8;  // one a kind of node, mostly, since each kind has pages of its own
+  Stream nodes_[kStreams], lists_[kStreams];
 };
 
 /// Calls `f(const ExprNode*)` for each part of `n` in the order of the default visits. A part may be null in a program
@@ -121,33 +144,29 @@ void ForEachPart(const ExprNode* n, F f) {
 /// several are on their way to the cache while one is looked at.
 template <class P>
 bool AnyNode(const Expr& e, P p) {
-  constexpr size_t kAhead = 8;
-  const ExprNode *nodes[kAhead], *lists[kAhead];  // whose memory was asked for, and those whose list of parts was
-  size_t node_in = 0, node_out = 0, list_in = 0, list_out = 0;
+  // What is found first is looked at first, users before inputs: mostly against the order in which it was made, so in
+  // the order of memory, and what comes next is known long before.
+  constexpr size_t kSoon = 16;
   PointerSet seen;
-  support::PageStack<const ExprNode*> rest;
+  support::PageStack<const ExprNode*> found;
+  Ahead ahead;
   auto add = [&](const ExprNode* n) {
-    if (n && seen.Add(n)) rest.push_back(n);
+    if (n && seen.Add(n)) found.push_back(n);
   };
   add(e.get());
-  for (;;) {
-    if (!rest.empty() && node_in - node_out < kAhead) {
-      Ahead::Soon(rest.back());
-      nodes[node_in++ % kAhead] = rest.back();
-      rest.pop_back();
-    } else if (node_in != node_out && list_in - list_out < kAhead) {
-      const ExprNode* n = nodes[node_out++ % kAhead];
-      Ahead::PartsSoon(n);
-      lists[list_in++ % kAhead] = n;
-    } else if (list_in != list_out) {
-      runtime::PollInterrupt();
-      const ExprNode* n = lists[list_out++ % kAhead];
-      if (p(n)) return true;
-      ForEachPart(n, add);
+  for (size_t i = 0; i < found.size(); ++i) {
+    runtime::PollInterrupt();
+    if (i + kSoon < found.size()) {
+      Ahead::Soon(found[i + kSoon]);
+      Ahead::PartsSoon(found[i + kSoon / 2]);
     } else {
-      return false;
+      ahead.At(found[i]);
     }
+    const ExprNode* n = found[i];
+    if (p(n)) return true;
+    ForEachPart(n, add);
   }
+  return false;
 }
 /// Whether `e` has a call of one of the operators.
 template <class... Ops>

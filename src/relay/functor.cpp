@@ -75,7 +75,7 @@ void ExpandDataflow(const Expr& root, const Table& table, Done done, Leaf leaf) 
         const Item& later = stack[stack.size() - 4];
         if (!later.expanded && later.expr->defined()) Ahead::PartsSoon(later.expr->get());
       }
-      ahead.At(e.get(), table);
+      if (const void* next = ahead.At(e.get())) table.Prefetch(next);
       if (const auto* call = e.as<CallNode>()) {
         for (size_t i = call->args.size(); i-- > 0;) push(call->args[i]);
         if (!call->op.defined() || !call->op->IsInstance<OpNode>() || !done(call->op)) push(call->op);
@@ -497,7 +497,7 @@ void InPostOrder(const Expr& expr, PointerMap<uint32_t>* ids, F list) {
     const size_t base = stack.size();
     // The other part of the user's user: announced with its user, it has arrived.
     if (base > 3 && !(stack[base - 4] & kOpen)) Ahead::PartsSoon(reinterpret_cast<const ExprNode*>(stack[base - 4]));
-    ahead.At(n, *ids);
+    if (const void* next = ahead.At(n)) ids->Prefetch(next);
     ForEachPart(n, [&](const ExprNode* part) {
       Ahead::Soon(part);
       if (part && !ids->Has(part)) stack.push_back(reinterpret_cast<uintptr_t>(part));

@@ -51,7 +51,7 @@ NodeGraph::NodeGraph(const Expr& root) {
       Ahead::Soon(found[i + kSoon].node);
       Ahead::PartsSoon(found[i + kSoon / 2].node);
     } else {
-      ahead.At(n, ids_);
+      if (const void* next = ahead.At(n)) ids_.Prefetch(next);
     }
     found[i].first = static_cast<uint32_t>(parts.size());
     kinds.push_back(KindOf(n));

@@ -3,6 +3,7 @@
 #include <baton/relay/functor.h>
 #include <baton/relay/op.h>
 #include <baton/relay/transform.h>
+#include <relay/node_graph.h>
 
 #include <algorithm>
 #include <vector>
@@ -10,26 +11,24 @@
 namespace baton::relay::transform {
 namespace {
 
-/// Expressions by hash, of which the latest can be forgotten.
+/// Entries by hash, of which the latest can be forgotten.
+template <class T>
 class Seen {
  public:
   size_t size() const { return entries_.size(); }
   template <class Same>
-  const Expr* Find(uint64_t hash, Same same) const {
+  const T* Find(uint64_t hash, Same same) const {
     if (heads_.empty()) return nullptr;
     const Head& h = heads_[Bucket(hash)];
     for (uint32_t i = h.tags & Tag(hash) ? h.place : 0; i; i = entries_[i - 1].next) {
       const Entry& e = entries_[i - 1];
-      if (e.hash == hash && same(e.expr)) return &e.expr;
+      if (e.hash == hash && same(e.value)) return &e.value;
     }
     return nullptr;
   }
-  void Add(uint64_t hash, const Expr& e) {
-    if (entries_.size() >= heads_.size()) {
-      heads_.assign(std::max<size_t>(64, 2 * heads_.size()), Head());
-      for (size_t i = 0; i < entries_.size(); ++i) Link(static_cast<uint32_t>(i));
-    }
-    entries_.push_back({e, hash, 0});
+  void Add(uint64_t hash, T value) {
+    if (entries_.size() >= heads_.size()) Reserve(std::max<size_t>(64, 2 * heads_.size()));
+    entries_.push_back({std::move(value), hash, 0});
     Link(static_cast<uint32_t>(entries_.size() - 1));
   }
   /// Those behind the first `count`.
@@ -37,10 +36,21 @@ class Seen {
     for (; entries_.size() > count; entries_.pop_back())
       heads_[Bucket(entries_.back().hash)].place = entries_.back().next;
   }
+  void Reserve(size_t count) {
+    size_t n = 64;
+    while (n < count) n *= 2;
+    heads_.assign(n, Head());
+    entries_.reserve(n);
+    for (size_t i = 0; i < entries_.size(); ++i) Link(static_cast<uint32_t>(i));
+  }
+  /// Brings the place of a hash into the cache.
+  void Soon(uint64_t hash) const {
+    if (!heads_.empty()) __builtin_prefetch(&heads_[Bucket(hash)], 1);
+  }
 
  private:
   struct Entry {
-    Expr expr;
+    T value;
     uint64_t hash;
     uint32_t next;  ///< place of the one before it in its bucket, from 1; 0: none
   };
@@ -61,6 +71,92 @@ class Seen {
   std::vector<Entry> entries_;
   std::vector<Head> heads_;
 };
+
+const ConstantNode* Scalar(const ExprNode* e) {
+  const auto* c = e->IsInstance<ConstantNode>() ? static_cast<const ConstantNode*>(e) : nullptr;
+  return c && c->is_scalar() ? c : nullptr;
+}
+
+/// Whether two values may be equal, wherever they stand: most programs have none, and end here. As the eliminator
+/// below, but by numbers of nodes, and without scopes and what a user excepts.
+bool MayRepeat(const Expr& root) {
+  const NodeGraph graph(root);
+  Seen<uint32_t> seen;
+  seen.Reserve(graph.size());
+  support::PageStack<uint32_t>
+      value;  // the first node of the same value: of scalars, as a repeated call ends the search
+  uint32_t at = 0;
+  constexpr uint64_t kMix = 0x9e3779b97f4a7c15u;
+  // The table is asked some nodes later, when its place has arrived.
+  struct Asked {
+    uint32_t node;
+    uint64_t hash;
+  };
+  constexpr uint32_t kLater = 8;
+  Asked asked[kLater];
+  uint32_t first = 0, last = 0;
+  auto repeats = [&](const Asked& a) {
+    const ExprNode* n = graph[a.node];
+    const std::span<const uint32_t> parts = graph.Parts(a.node);
+    const uint32_t* same = seen.Find(a.hash, [&](uint32_t other) {
+      const ExprNode* o = graph[other];
+      const std::span<const uint32_t> others = graph.Parts(other);
+      if (o->type_index() != n->type_index() || others.size() != parts.size()) return false;
+      for (size_t i = 0; i < parts.size(); ++i) {
+        if (value[parts[i]] != value[others[i]]) return false;
+      }
+      if (n->IsInstance<TupleGetItemNode>()) {
+        return static_cast<const TupleGetItemNode*>(n)->index == static_cast<const TupleGetItemNode*>(o)->index;
+      }
+      if (!n->IsInstance<CallNode>()) return true;
+      const Attrs &x = static_cast<const CallNode*>(n)->attrs, &y = static_cast<const CallNode*>(o)->attrs;
+      return x.same_as(y) || StructuralEqual(x, y);
+    });
+    if (!same) seen.Add(a.hash, a.node);
+    return same != nullptr;
+  };
+  for (const ExprNode* n : graph.nodes()) {
+    runtime::PollInterrupt();
+    value.push_back(at);
+    const std::span<const uint32_t> parts = graph.Parts(at);
+    for (uint32_t p : parts) {
+      if (p == NodeGraph::kNone) return true;  // a missing part, which others refuse
+    }
+    uint64_t h = parts.size();
+    bool look = true;
+    if (n->IsInstance<CallNode>()) {
+      const auto* c = static_cast<const CallNode*>(n);
+      for (uint32_t p : parts) h = (h + value[p]) * kMix;
+      if (c->attrs.defined()) h = h * 31 + StructuralHash(c->attrs);
+    } else if (n->IsInstance<TupleNode>()) {
+      for (uint32_t p : parts) h = (h + value[p]) * kMix;
+    } else if (n->IsInstance<TupleGetItemNode>()) {
+      h = value[parts[0]] * kMix + static_cast<uint64_t>(static_cast<const TupleGetItemNode*>(n)->index);
+    } else {
+      look = false;
+      if (Scalar(n)) {
+        const uint64_t scalar = StructuralHash(GetRef<Expr>(n));
+        const uint32_t* same = seen.Find(scalar, [&](uint32_t other) {
+          return Scalar(graph[other]) && StructuralEqual(GetRef<Expr>(n), GetRef<Expr>(graph[other]));
+        });
+        if (same)
+          value[at] = *same;
+        else
+          seen.Add(scalar, at);
+      }
+    }
+    if (look) {
+      seen.Soon(h);
+      asked[last++ % kLater] = {at, h};
+      if (last - first == kLater && repeats(asked[first++ % kLater])) return true;
+    }
+    ++at;
+  }
+  while (first != last) {
+    if (repeats(asked[first++ % kLater])) return true;
+  }
+  return false;
+}
 
 /// One computation for calls of equal operator, arguments and attributes. Arguments are compared by identity: they have
 /// been merged before, so each call is looked up once.
@@ -110,7 +206,7 @@ class Eliminator : public MixedModeMutator {
   }
   // Values of one branch must not be shared with what lies outside of it: a branch or closure is a world of its own.
   Expr VisitExpr_(const FunctionNode* f) final {
-    Seen outer;
+    Seen<Expr> outer;
     std::swap(outer, seen_);
     Expr out = MixedModeMutator::VisitExpr_(f);
     std::swap(outer, seen_);
@@ -129,13 +225,9 @@ class Eliminator : public MixedModeMutator {
     return out;
   }
 
-  static const ConstantNode* Scalar(const Expr& e) {
-    const auto* c = e.as<ConstantNode>();
-    return c && c->is_scalar() ? c : nullptr;
-  }
-  static uint64_t ArgHash(const Expr& e) { return Scalar(e) ? StructuralHash(e) : ObjectHash()(e); }
+  static uint64_t ArgHash(const Expr& e) { return Scalar(e.get()) ? StructuralHash(e) : ObjectHash()(e); }
   static bool SameArg(const Expr& a, const Expr& b) {
-    return a.same_as(b) || (Scalar(a) && Scalar(b) && StructuralEqual(a, b));
+    return a.same_as(b) || (Scalar(a.get()) && Scalar(b.get()) && StructuralEqual(a, b));
   }
   template <class Same>
   Expr Merge(uint64_t h, const Expr& e, Same same) {
@@ -146,7 +238,7 @@ class Eliminator : public MixedModeMutator {
   }
 
   PackedFunc fskip_;
-  Seen seen_;
+  Seen<Expr> seen_;
 };
 
 }  // namespace
@@ -156,7 +248,9 @@ Pass EliminateCommonSubexpr(PackedFunc fskip) {
       .doc = "One computation for equal calls of operators without effects. `fskip(call)` true leaves a call alone.",
       .opt_level = 3,
       .required = {"InferType"},
-      .run = [fskip](Function f, IRModule, PassContext) { return Eliminator(fskip).Mutate(f); },
+      .run = [fskip](Function f, IRModule, PassContext) -> Function {
+        return MayRepeat(f) ? Eliminator(fskip).Mutate(f) : f;
+      },
   });
 }
 
