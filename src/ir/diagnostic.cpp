@@ -121,4 +121,19 @@ BATON_REGISTER_GLOBAL("diagnostics.DiagnosticContext").set_body_typed([] {
   return DiagnosticContext(DiagnosticContextNode());
 });
 BATON_REGISTER_GLOBAL("diagnostics.Render").set_body_typed([](Diagnostic d) { return RenderDiagnostic(d); });
+BATON_REGISTER_GLOBAL("diagnostics.Emit").set_body_typed([](DiagnosticContext context, Diagnostic d) {
+  context->diagnostics.push_back(d);
+});
+/// The text of all from the n-th on; a CompileError where an error or a bug is among them.
+BATON_REGISTER_GLOBAL("diagnostics.RenderContext").set_body_typed([](DiagnosticContext context, int64_t from) {
+  std::string text;
+  bool wrong = false;
+  for (int64_t i = from; i < static_cast<int64_t>(context->diagnostics.size()); ++i) {
+    const Diagnostic& d = context->diagnostics[i];
+    text += (text.empty() ? "" : "\n") + RenderDiagnostic(d);
+    wrong |= d->level <= DiagnosticLevel::kError;
+  }
+  if (wrong) throw CompileError(text);
+  return String(text);
+});
 }  // namespace

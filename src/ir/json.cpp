@@ -10,6 +10,7 @@
 #include <baton/ir/attrs.h>
 #include <baton/ir/op.h>
 #include <baton/ir/structural.h>
+#include <baton/ir/transform.h>
 #include <baton/ir/type.h>
 #include <baton/runtime/interrupt.h>
 #include <baton/runtime/ndarray.h>
@@ -125,6 +126,10 @@ class Saver {
     Form f;
     f.head = "{\"type\":\"" + o->GetTypeKey() + "\"";
     f.op = o->IsInstance<OpNode>();
+    if (o->IsInstance<transform::ModulePassNode>() || o->IsInstance<transform::FunctionPassNode>()) {
+      throw runtime::ValueError("the pass `" + static_cast<const transform::PassNode*>(o)->Info()->name.str() +
+                                "` cannot be saved as JSON: its body is code; the text of a pass makes it again");
+    }
     const TypeInfo* info = TypeInfo::Get(o->type_index());
     f.known = info && info->create;
     if (!f.known || f.op) return f;

@@ -3,6 +3,7 @@
 #include <baton/ir/op.h>
 #include <baton/ir/progress.h>
 #include <baton/ir/transform.h>
+#include <baton/runtime/registry.h>
 
 #include <mutex>
 
@@ -62,6 +63,7 @@ struct Watch::State {
   std::mutex mutex;
   bool asked = false;
   std::string function, expr;
+  ObjectRef work;
   State* outer = nullptr;
 };
 namespace {
@@ -120,7 +122,7 @@ std::string Watch::Function() const {
 
 std::string Watch::Expr() const {
   std::lock_guard lock(state_->mutex);
-  return state_->expr;
+  return state_->expr.empty() && state_->work.defined() ? Describe(state_->work) : state_->expr;
 }
 
 void NoteFunction(const GlobalVar& var) {
@@ -140,5 +142,17 @@ void NoteExpr(const ObjectRef& expr) {
     asked.fetch_sub(1, std::memory_order_relaxed);
   }
 }
+
+void NoteWork(const ObjectRef& expr) {
+  for (auto* s = static_cast<Watch::State*>(watching); s; s = s->outer) {
+    std::lock_guard lock(s->mutex);
+    s->work = expr;
+  }
+}
+
+/// For front ends whose traversals are their own.
+BATON_REGISTER_GLOBAL("transform.AtExpr").set_body_typed([](ObjectRef expr) {
+  if (asked.load(std::memory_order_relaxed) != 0) NoteExpr(expr);
+});
 
 }  // namespace baton::transform::progress

@@ -9,6 +9,7 @@
 #include <baton/runtime/registry.h>
 #include <baton/runtime/threading.h>
 #include <baton/support/nearest.h>
+#include <baton/support/stack.h>
 
 #include <algorithm>
 #include <atomic>
@@ -65,6 +66,26 @@ const RegisterNodes<PassInfoNode, PassNode, ModulePassNode, FunctionPassNode, Se
 
 // ---- Passes
 
+namespace {
+constexpr int kDeepest = 200;
+thread_local int nested = 0;
+
+/// A pass within passes: sequences in sequences, bodies and instruments that run passes. One that runs itself would not
+/// end but with the stack.
+struct Nested {
+  explicit Nested(const PassInfo& info) {
+    if (nested == kDeepest) {
+      throw runtime::ValueError("pass `" + info->name.str() + "` was to run within " + std::to_string(kDeepest) +
+                                " others: a pass or an instrument runs itself, or sequences nest too deep; put the " +
+                                "passes of nested sequences into one list");
+    }
+    ++nested;
+  }
+  ~Nested() { --nested; }
+  Nested(const Nested&) = delete;
+};
+}  // namespace
+
 IRModule Pass::operator()(IRModule mod) const { return (*this)(std::move(mod), PassContext::Current()); }
 
 IRModule Pass::operator()(IRModule mod, const PassContext& ctx) const {
@@ -72,6 +93,7 @@ IRModule Pass::operator()(IRModule mod, const PassContext& ctx) const {
   const PassNode* node = get();
   PassInfo info = node->Info();
   if (!mod.defined()) throw runtime::ValueError("pass `" + info->name.str() + "` was given no module");
+  Nested one_more(info);
   // A front end that was asked to stop (Ctrl-C) says so by an error.
   runtime::CheckInterrupt();
   progress::Frame frame(node, mod);
@@ -118,9 +140,19 @@ bool SameEntries(const M& a, const M& b) {
   return true;
 }
 
+/// A pass that was put together from its fields alone has none, and would leave every program as it is.
+void CheckBody(const PackedFunc& body, const PassInfo& info) {
+  if (!body.defined()) {
+    throw runtime::ValueError("pass `" + info->name.str() +
+                              "` has no body: it was not made by a function that makes passes; " +
+                              "the text of a pass makes it again");
+  }
+}
+
 }  // namespace
 
 IRModule ModulePassNode::operator()(IRModule mod, const PassContext& ctx) const {
+  CheckBody(pass_func.packed(), pass_info);
   // The body may change what it is handed: the caller's module stays as it is.
   Any out = pass_func.packed()(mod.Copy(), ctx);
   if (!out.Is<IRModule>() || out.is_null()) {
@@ -175,6 +207,7 @@ void OnPool(size_t n, int threads, const PassContext& ctx, const F& body) {
 }  // namespace
 
 IRModule FunctionPassNode::operator()(IRModule mod, const PassContext& ctx) const {
+  CheckBody(pass_func, pass_info);
   IRModule view = mod.Copy();  // what a body does to the module it is handed has no effect
   struct Item {
     GlobalVar var;
@@ -211,18 +244,16 @@ IRModule FunctionPassNode::operator()(IRModule mod, const PassContext& ctx) cons
   return result;
 }
 
-IRModule RunRequired(const PassInfo& info, IRModule mod, const PassContext& ctx, std::vector<std::string>* path) {
-  path->push_back(info->name);
+IRModule RunRequired(const PassInfo& info, IRModule mod, const PassContext& ctx, RequiredPath* path) {
+  if (!path->Push(info->name.str())) {
+    std::string cycle;
+    for (size_t j = path->At(info->name.str()); j < path->names.size(); ++j) cycle += path->names[j] + " -> ";
+    throw runtime::ValueError("the passes require each other in a cycle: " + cycle + info->name.str() + " (met when `" +
+                              path->names.front() + "` was to run); take one of them out of another's `required`");
+  }
   for (const String& name : info->required) {
-    for (size_t i = 0; i < path->size(); ++i) {
-      if (name != (*path)[i]) continue;
-      std::string cycle;
-      for (size_t j = i; j < path->size(); ++j) cycle += (*path)[j] + " -> ";
-      throw runtime::ValueError("the passes require each other in a cycle: " + cycle + name.str() + " (met when `" +
-                                path->front() + "` was to run); take one of them out of another's `required`");
-    }
     Pass required = GetPass(name);
-    mod = RunRequired(required->Info(), std::move(mod), ctx, path);
+    mod = support::WithStack([&] { return RunRequired(required->Info(), std::move(mod), ctx, path); });
     size_t mark = schedule::Mark();
     IRModule before = mod;
     std::string why = "`" + info->name.str() + "` requires it";
@@ -232,7 +263,7 @@ IRModule RunRequired(const PassInfo& info, IRModule mod, const PassContext& ctx,
     }
     schedule::Say(mark, required->Info(), "inserted", why, !mod.same_as(before));
   }
-  path->pop_back();
+  path->Pop();
   return mod;
 }
 
@@ -248,7 +279,7 @@ IRModule SequentialNode::operator()(IRModule mod, const PassContext& ctx) const 
       schedule::Say(schedule::Mark(), info, "skipped", why, false);
       continue;
     }
-    std::vector<std::string> path;
+    RequiredPath path;
     mod = RunRequired(info, std::move(mod), ctx, &path);
     size_t mark = schedule::Mark();
     IRModule before = mod;
@@ -379,37 +410,67 @@ void RegisterPassDoc(std::string_view name, const char* doc) {
   t.docs[std::string(name)] = doc;
 }
 
-void RegisterPassGlobal(const std::string& global_name, PackedFunc make) {
-  Registry::Register(global_name).set_body(std::move(make));
-}
-
 namespace {
-/// Where passes of a front end come from, by their info. An info that nobody else holds is forgotten.
-struct Origins {
+/// What a text needs to say of passes beyond their name, by their info. An info that nobody else holds is forgotten.
+template <class T>
+struct ByInfo {
   std::mutex mutex;
-  std::map<const Object*, std::pair<PassInfo, std::string>> by_info;
+  std::map<const Object*, std::pair<PassInfo, T>> by_info;
   size_t purge_at = 64;
-  static Origins& Get() {
-    static auto* o = new Origins;
-    return *o;
+  T Find(const PassInfo& info) {
+    std::lock_guard lock(mutex);
+    auto it = by_info.find(info.get());
+    return it == by_info.end() ? T() : it->second.second;
+  }
+  void Set(const PassInfo& info, T value) {
+    std::vector<T> gone;  // released without the lock
+    std::lock_guard lock(mutex);
+    by_info.insert_or_assign(info.get(), std::pair(info, std::move(value)));
+    if (by_info.size() < purge_at) return;
+    std::erase_if(by_info, [&](auto& e) {
+      if (e.second.first.get()->use_count() != 1) return false;
+      gone.push_back(std::move(e.second.second));
+      return true;
+    });
+    purge_at = 2 * by_info.size() + 64;
   }
 };
+/// Where passes of a front end come from.
+ByInfo<std::string>& Origins() {
+  static auto* o = new ByInfo<std::string>;
+  return *o;
+}
+/// What registered functions were given when they made passes.
+ByInfo<std::vector<Any>>& Arguments() {
+  static auto* a = new ByInfo<std::vector<Any>>;
+  return *a;
+}
 }  // namespace
 
-std::string PassOrigin(const PassInfo& info) {
-  Origins& o = Origins::Get();
-  std::lock_guard lock(o.mutex);
-  auto it = o.by_info.find(info.get());
-  return it == o.by_info.end() ? "" : it->second.second;
+void RegisterPassGlobal(const std::string& global_name, PackedFunc make) {
+  const char* signature = make.get()->signature;
+  if (signature && std::string_view(signature).starts_with("()")) {
+    Registry::Register(global_name).set_body(std::move(make));
+    return;
+  }
+  // One that takes arguments: texts say what they were.
+  PackedFunc noting([make](runtime::Args args, runtime::RetValue* rv) {
+    *rv = make.CallPacked(args.values, args.size());
+    std::vector<Any> given;
+    for (int i = 0; i < args.size(); ++i) given.push_back(Any(args[i]));
+    if (!given.empty() && rv->Is<Pass>() && !rv->is_null()) {
+      Arguments().Set(rv->As<Pass>()->Info(), std::move(given));
+    }
+  });
+  noting.Describe(make.get()->name, signature);
+  Registry::Register(global_name).set_body(std::move(noting));
 }
+
+std::vector<Any> PassArguments(const PassInfo& info) { return Arguments().Find(info); }
+std::string PassOrigin(const PassInfo& info) { return Origins().Find(info); }
 /// The path that imports the pass of this info: "python.package.module.name".
 BATON_REGISTER_GLOBAL("transform.SetPassOrigin").set_body_typed([](PassInfo info, String origin) {
-  Origins& o = Origins::Get();
-  std::lock_guard lock(o.mutex);
-  o.by_info.insert_or_assign(info.get(), std::pair(info, origin.str()));
-  if (o.by_info.size() < o.purge_at) return;
-  std::erase_if(o.by_info, [](const auto& e) { return e.second.first.get()->use_count() == 1; });
-  o.purge_at = 2 * o.by_info.size() + 64;
+  Origins().Set(info, origin.str());
 });
 
 // ---- Front ends
@@ -446,6 +507,15 @@ BATON_REGISTER_GLOBAL("transform.PassNames").set_body_typed([] {
   for (const std::string& n : PassNames()) out.push_back(String(n));
   return out;
 });
+/// The nearest name of a pass that can be made by name, for one that cannot; "" for one that can, or where none is
+/// near.
+BATON_REGISTER_GLOBAL("transform.NearPass").set_body_typed([](String name) {
+  std::string key;
+  if (name.view().starts_with("python.") || FindPassMaker(name.view(), &key)) return String("");
+  std::vector<std::string> known;
+  for (const std::string& n : PassNames()) known.push_back(n.starts_with("tir.") ? n.substr(4) : n);
+  return String(support::DidYouMean(name.view(), known));
+});
 BATON_REGISTER_GLOBAL("transform.PassParams").set_body_typed([](String name) {
   Array<String> out;
   for (const std::string& n : PassParams(name.view())) out.push_back(String(n));
@@ -463,11 +533,19 @@ BATON_REGISTER_GLOBAL("transform.Sequential")
     .set_body_typed([](Array<Pass> passes, int opt_level, String name, Array<String> required) -> Pass {
       return Sequential(passes, PassInfo(opt_level, name, required.defined() ? required : Array<String>()));
     });
-BATON_REGISTER_GLOBAL("transform.PrintIR").set_body([](runtime::Args args, runtime::RetValue* rv) {
-  *rv = PrintIR(args.size() > 0 ? args[0].As<String>() : String(), args.size() > 1 && args[1].As<bool>());
+const struct RegisteredPrintIR {
+  RegisteredPrintIR() {
+    RegisterPassGlobal("transform.PrintIR", PackedFunc([](runtime::Args args, runtime::RetValue* rv) {
+                         *rv = PrintIR(args.size() > 0 ? args[0].As<String>() : String(),
+                                       args.size() > 1 && args[1].As<bool>());
+                       }));
+    RegisterPassParams("PrintIR", {"header=\"\"", "show_meta_data=false"});
+  }
+} registered_print_ir;
+/// A front end's pass whose maker was given arguments that no text holds.
+BATON_REGISTER_GLOBAL("transform.SetPassArguments").set_body_typed([](PassInfo info, Array<Any> given) {
+  Arguments().Set(info, std::vector<Any>(given.begin(), given.end()));
 });
-[[maybe_unused]] const bool print_ir_params =
-    (RegisterPassParams("PrintIR", {"header=\"\"", "show_meta_data=false"}), true);
 BATON_REGISTER_GLOBAL("relay._transform.PrintIR").set_body([](runtime::Args args, runtime::RetValue* rv) {
   *rv = PrintIR(args.size() > 0 ? args[0].As<String>() : String(), args.size() > 1 && args[1].As<bool>());
 });

@@ -6,6 +6,7 @@
 
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 namespace baton::transform {
@@ -21,8 +22,25 @@ class PushDerived {
   PushDerived(const PushDerived&) = delete;
 };
 
+/// Passes that wait for what they require, the outermost first.
+struct RequiredPath {
+  std::vector<std::string> names;
+  std::unordered_map<std::string, size_t> places;
+  /// False where it waits already.
+  bool Push(const std::string& name) {
+    if (!places.try_emplace(name, names.size()).second) return false;
+    names.push_back(name);
+    return true;
+  }
+  void Pop() {
+    places.erase(names.back());
+    names.pop_back();
+  }
+  size_t At(const std::string& name) const { return places.at(name); }
+};
+
 /// Runs what `info` requires, then what that requires, each time anew; a cycle is an error that lists it.
-IRModule RunRequired(const PassInfo& info, IRModule mod, const PassContext& ctx, std::vector<std::string>* path);
+IRModule RunRequired(const PassInfo& info, IRModule mod, const PassContext& ctx, RequiredPath* path);
 
 /// The global function that makes a pass, and its name: `tir.NAME`, `relay.NAME`, or NAME looked for as
 /// relay._transform.NAME, transform.NAME, tir.transform.NAME. Null if there is none.
@@ -34,6 +52,9 @@ std::vector<std::string> PassNames();
 
 /// The path that imports a pass of a front end: "python.package.module.name"; "" where there is none.
 std::string PassOrigin(const PassInfo& info);
+
+/// What the registered function that made a pass was given; nothing where a pass was made in C++.
+std::vector<Any> PassArguments(const PassInfo& info);
 
 /// Those whose hooks are called around passes in this context.
 std::vector<instrument::PassInstrument> InstrumentsAround(const PassContext& ctx);

@@ -4,6 +4,7 @@
 #include <baton/runtime/registry.h>
 #include <baton/support/nearest.h>
 
+#include <algorithm>
 #include <mutex>
 #include <vector>
 
@@ -25,6 +26,14 @@ struct JoinTable {
   }
 };
 
+void CheckPipeline(const String& name) {
+  static const std::vector<std::string> known = {"DefaultPipeline", "LowerPipeline"};
+  if (std::find(known.begin(), known.end(), name.view()) != known.end()) return;
+  std::string near = support::DidYouMean(name.view(), known);
+  throw runtime::ValueError("there is no built-in pipeline `" + name.str() + "`" +
+                            (near.empty() ? "; there are DefaultPipeline and LowerPipeline" : near));
+}
+
 }  // namespace
 
 void JoinPipeline(const String& pipeline, const String& pass, const String& before, const String& after) {
@@ -32,6 +41,7 @@ void JoinPipeline(const String& pipeline, const String& pass, const String& befo
     throw runtime::ValueError("`" + pass.str() + "` joins `" + pipeline.str() +
                               "` before a pass or after one, not both");
   }
+  CheckPipeline(pipeline);
   GetPass(pass);  // an unknown name is an error now
   JoinTable& t = JoinTable::Get();
   std::lock_guard lock(t.mutex);
@@ -40,6 +50,7 @@ void JoinPipeline(const String& pipeline, const String& pass, const String& befo
 }
 
 void LeavePipeline(const String& pipeline, const String& pass) {
+  CheckPipeline(pipeline);
   JoinTable& t = JoinTable::Get();
   std::lock_guard lock(t.mutex);
   t.Erase(pipeline.view(), pass.view());

@@ -3,6 +3,7 @@
 #include <baton/ir/pipeline.h>
 #include <baton/runtime/registry.h>
 #include <baton/support/nearest.h>
+#include <baton/support/stack.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -51,19 +52,20 @@ class Scheduler {
       Say(schedule::Mark(), info, "skipped", reason, false);
       return mod;
     }
-    for (const std::string& p : path_) {
-      if (p != info->name.view()) continue;
+    if (!path_.Push(info->name.str())) {
       std::string cycle;
-      for (const std::string& q : path_) cycle += q + " -> ";
+      for (const std::string& q : path_.names) cycle += q + " -> ";
       throw runtime::ValueError("passes need each other in a cycle: " + cycle + info->name.str() +
                                 "; take a name out of `required`, or a property out of `needs`");
     }
-    path_.push_back(info->name.str());
     for (const String& name : info->required) {
-      mod = Run(GetPass(name), std::move(mod), "inserted", "`" + info->name.str() + "` requires it");
+      mod = support::WithStack(
+          [&] { return Run(GetPass(name), std::move(mod), "inserted", "`" + info->name.str() + "` requires it"); });
     }
-    for (const String& need : info->needs) mod = Establish(need, std::move(mod), "`" + info->name.str() + "`");
-    path_.pop_back();
+    for (const String& need : info->needs) {
+      mod = support::WithStack([&] { return Establish(need, std::move(mod), "`" + info->name.str() + "`"); });
+    }
+    path_.Pop();
     size_t mark = schedule::Mark();
     IRModule before = mod;
     {
@@ -111,7 +113,7 @@ class Scheduler {
 
   const PassContext& ctx_;
   std::set<std::string> holds_;
-  std::vector<std::string> path_;
+  RequiredPath path_;
 };
 
 thread_local schedule::Log* current_log = nullptr;

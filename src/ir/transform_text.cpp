@@ -15,6 +15,8 @@ namespace {
 
 using runtime::Registry;
 
+constexpr int kDeepestText = 100;  ///< levels that sequences, and values, nest in a text
+
 /// A pass with options, as a text gave them: options of the context hold while it runs.
 class ConfiguredPassNode : public Node<ConfiguredPassNode, PassNode> {
  public:
@@ -123,8 +125,6 @@ class Parser {
   }
 
  private:
-  static constexpr int kDeepest = 100;
-
   [[noreturn]] void Fail(const Token& at, const std::string& what) { transform::Fail(text_, at.begin, at.end, what); }
 
   void Next() {
@@ -177,7 +177,7 @@ class Parser {
   };
 
   Pass OnePass(int depth) {
-    if (depth > kDeepest) Fail(token_, "sequences nest deeper than 100");
+    if (depth > kDeepestText) Fail(token_, "sequences nest deeper than 100");
     Token name = token_;
     if (name.kind != Token::kName) Fail(token_, "expected the name of a pass, got " + Shown());
     Next();
@@ -317,7 +317,7 @@ class Parser {
   }
 
   Any Value(int depth) {
-    if (depth > kDeepest) Fail(token_, "values nest deeper than 100");
+    if (depth > kDeepestText) Fail(token_, "values nest deeper than 100");
     Token t = token_;
     switch (t.kind) {
       case Token::kNumber:
@@ -453,10 +453,36 @@ void PrintValue(const Any& v, std::string* out) {
   }
 }
 
-void PrintPass(const Pass& pass, bool top, std::string* out);
+/// The arguments that a pass was made with, but those at the end of which the function would have taken the same.
+void PrintArguments(const PassInfo& info, const std::string& key, std::string* out) {
+  const std::vector<Any> given = PassArguments(info);
+  const OptionTable table = OptionsOf(key, key.substr(key.rfind('.') + 1));
+  std::string all;
+  for (size_t i = 0; i < given.size(); ++i) {
+    const bool named = i < table.params.size();
+    if (!named && given[i].is_null()) continue;
+    std::string value, otherwise;
+    try {
+      if (!named) throw runtime::ValueError("its argument " + std::to_string(i) + " has no name in texts");
+      PrintValue(given[i], &value);
+    } catch (const Error& e) {
+      throw runtime::ValueError("the pass `" + info->name.str() +
+                                "` has no text that could be read back: " + e.message());
+    }
+    PrintValue(Parser(table.defaults[i]).OnlyValue(), &otherwise);
+    if (value != otherwise) all += (all.empty() ? "" : ", ") + table.params[i] + "=" + value;
+  }
+  if (!all.empty()) *out += "(" + all + ")";
+}
+
+void PrintPass(const Pass& pass, int depth, std::string* out);
 
 void PrintNested(const char* kind, const Array<Pass>& passes, const PassInfo& info, const char* default_name,
-                 const Array<String>& ends_with, std::string* out) {
+                 const Array<String>& ends_with, int depth, std::string* out) {
+  if (depth > kDeepestText) {
+    throw runtime::ValueError("sequences nest deeper than 100 in `" + info->name.str() +
+                              "`; put their passes into one list");
+  }
   *out += kind;
   *out += '(';
   bool first = true;
@@ -464,7 +490,7 @@ void PrintNested(const char* kind, const Array<Pass>& passes, const PassInfo& in
     if (!first) *out += ',';
     first = false;
   };
-  for (const Pass& p : passes) comma(), PrintPass(p, false, out);
+  for (const Pass& p : passes) comma(), PrintPass(p, depth + 1, out);
   auto option = [&](const char* name, const Any& value) {
     comma();
     *out += name;
@@ -478,7 +504,8 @@ void PrintNested(const char* kind, const Array<Pass>& passes, const PassInfo& in
   *out += ')';
 }
 
-void PrintPass(const Pass& pass, bool top, std::string* out) {
+void PrintPass(const Pass& pass, int depth, std::string* out) {
+  const bool top = depth == 0;
   if (!pass.defined()) throw runtime::ValueError("Found undefined pass for optimization.");
   if (const auto* c = pass.as<ConfiguredPassNode>()) {
     *out += c->name.str();
@@ -498,17 +525,17 @@ void PrintPass(const Pass& pass, bool top, std::string* out) {
   std::string key;
   bool known = FindPassMaker(info->name.view(), &key) != nullptr;
   if (const auto* s = pass.as<SequentialNode>(); s && (top || !known)) {
-    if (!top) return PrintNested("Sequential", s->passes, info, "sequential", {}, out);
+    if (!top) return PrintNested("Sequential", s->passes, info, "sequential", {}, depth, out);
     bool first = true;
     for (const Pass& p : s->passes) {
       if (!first) *out += ',';
       first = false;
-      PrintPass(p, false, out);
+      PrintPass(p, 1, out);
     }
     return;
   }
   if (const auto* s = pass.as<ScheduledNode>(); s && (top || !known)) {
-    return PrintNested("Scheduled", s->passes, info, "scheduled", s->ends_with, out);
+    return PrintNested("Scheduled", s->passes, info, "scheduled", s->ends_with, depth, out);
   }
   if (std::string origin = PassOrigin(info); !origin.empty()) {
     *out += origin;
@@ -522,6 +549,7 @@ void PrintPass(const Pass& pass, bool top, std::string* out) {
                               info->name.str() + "`");
   }
   *out += (key.starts_with("tir.") ? "tir." : "") + info->name.str();
+  PrintArguments(info, key, out);
 }
 
 const RegisterNodes<ConfiguredPassNode> registered;
@@ -532,7 +560,7 @@ Pass ParsePipeline(const String& text) { return Parser(text.view()).Run(); }
 
 String PipelineText(const Pass& pass) {
   std::string out;
-  PrintPass(pass, true, &out);
+  PrintPass(pass, 0, &out);
   return String(out);
 }
 

@@ -46,6 +46,8 @@ struct BATON_DLL Watched {
 
 BATON_DLL void NoteFunction(const GlobalVar& var);
 BATON_DLL void NoteExpr(const ObjectRef& expr);
+/// Null: the work is done.
+BATON_DLL void NoteWork(const ObjectRef& expr);
 
 /// A function pass says which function it is about to rewrite.
 inline void AtFunction(const GlobalVar& var) {
@@ -60,6 +62,24 @@ inline void AtExpr(const ObjectRef& expr) {
     NoteExpr(expr);
 }
 
+/// While it lives, the thread works on one expression and visits no other: it is evaluated, say. A watchdog that asks
+/// then need not wait.
+class WorkAt {
+ public:
+  explicit WorkAt(const ObjectRef& expr) : noted_(watched.load(std::memory_order_relaxed) != 0) {
+    if (noted_) [[unlikely]]
+      NoteWork(expr);
+  }
+  ~WorkAt() {
+    if (noted_) [[unlikely]]
+      NoteWork(ObjectRef());
+  }
+  WorkAt(const WorkAt&) = delete;
+
+ private:
+  bool noted_;
+};
+
 /// What a watchdog sees of another thread. Made and destroyed on the thread that it watches.
 class BATON_DLL Watch {
  public:
@@ -70,13 +90,14 @@ class BATON_DLL Watch {
   void Ask();
   /// The function that is being rewritten; "" where it is not known.
   std::string Function() const;
-  /// The expression visited since the last Ask; "" where the thread visited none.
+  /// The expression visited since the last Ask, or the one that is worked on; "" where there is none.
   std::string Expr() const;
 
  private:
   struct State;
   friend void NoteFunction(const GlobalVar& var);
   friend void NoteExpr(const ObjectRef& expr);
+  friend void NoteWork(const ObjectRef& expr);
   State* state_;
 };
 

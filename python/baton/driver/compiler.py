@@ -124,11 +124,15 @@ def compile(  # noqa: A001 - the name users expect
     IRModule, or a Relay function. shape: input name to shape, for inputs whose dimensions the model leaves open.
     Without it such a model compiles itself anew for each set of input shapes that it is called with. target: as "llvm
     -mcpu=skylake" or "opencl"; a dict by device, or a list, for a program on several devices. device: where it runs, if not
-    on the first of each kind. opt_level: 0 to 3. config, disabled_pass: as in `baton.transform.PassContext`.
+    on the first of each kind. opt_level: 0 to 4. config, disabled_pass: as in `baton.transform.PassContext`.
 
     Raises UnsupportedError that lists every operator that is not supported, CompileError for a model that is wrong.
     """
     model = Source.of(source)
+    if disabled_pass:
+        from ..ir.transform import chosen
+
+        disabled_pass = chosen("disabled_pass", disabled_pass)
     options = Options(target, opt_level, config, disabled_pass)
     shapes = {name: tuple(int(size) for size in dims) for name, dims in (shape or {}).items()}
     inputs, outputs = model.signature()

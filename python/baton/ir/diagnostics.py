@@ -2,6 +2,7 @@
 """What is wrong with a program, where, and how to mend it."""
 
 import enum
+import sys
 
 from .._core import Object
 from .._ffi import get_global_func
@@ -29,11 +30,51 @@ class Diagnostic(Object, key="Diagnostic"):
         """The text that a user sees."""
         return get_global_func("diagnostics.Render")(self)
 
+    @staticmethod
+    def bug(span, message, **more):
+        """A fault of the compiler's own."""
+        return Diagnostic(DiagnosticLevel.BUG, span, message, **more)
+
+    @staticmethod
+    def error(span, message, **more):
+        """A fault of the program."""
+        return Diagnostic(DiagnosticLevel.ERROR, span, message, **more)
+
+    @staticmethod
+    def warning(span, message, **more):
+        """What may be a fault."""
+        return Diagnostic(DiagnosticLevel.WARNING, span, message, **more)
+
+    @staticmethod
+    def note(span, message, **more):
+        """What is good to know."""
+        return Diagnostic(DiagnosticLevel.NOTE, span, message, **more)
+
 
 class DiagnosticContext(Object, key="DiagnosticContext"):
-    """Collects findings over several passes."""
+    """Collects findings over several passes; a PassContext's `diag_ctx`.
+
+        @baton.transform.module_pass(opt_level=0)
+        def no_tuples(mod, ctx):
+            found = ctx.diag_ctx or DiagnosticContext()
+            for expr in tuples_of(mod):
+                found.emit(Diagnostic.error(expr.span, "there is a tuple", help="return its fields one by one"))
+            found.render()   # a CompileError that shows them, if there are any
+            return mod
+    """
 
     __slots__ = ()
 
     def __init__(self):
         super().__init__()
+
+    def emit(self, diagnostic):
+        """Adds a finding; nothing is shown yet."""
+        get_global_func("diagnostics.Emit")(self, diagnostic)
+
+    def render(self):
+        """Shows all findings: a CompileError that has their text where an error or a bug is among them; else they go to
+        standard error."""
+        text = str(get_global_func("diagnostics.RenderContext")(self, 0))
+        if text:
+            print(text, file=sys.stderr)

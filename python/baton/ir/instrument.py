@@ -134,6 +134,21 @@ class _Render:
         return text if instance is None else functools.partial(text, instance)
 
 
+def _budgets(budgets):
+    if budgets is not None and not isinstance(budgets, dict):
+        raise TypeError(f'budgets takes a dict by name of a pass, as {{"FuseOps": {{"time": 0.5}}}}, got {budgets!r}')
+    for name, budget in (budgets or {}).items():
+        if not isinstance(name, str):
+            raise TypeError(f"budgets takes names of passes, got {name!r} among them")
+        for what, limit in (budget.items() if isinstance(budget, dict) else ()):
+            if isinstance(limit, bool) or not isinstance(limit, (int, float)) or not limit >= 0:
+                raise ValueError(f"the budget of `{name}`: `{what}` takes a number from 0 on, got {limit!r}")
+    if budgets:
+        from .transform import chosen
+        chosen("budgets", [name for name in budgets if name != "*"], stacklevel=3)
+    return {k: dict(v) if isinstance(v, dict) else v for k, v in (budgets or {}).items()}
+
+
 @register_object("instrument.PassTimingInstrument")
 class PassTimingInstrument(PassInstrument):
     """Measures how long each pass takes, nested as passes nest, a tree for each thread.
@@ -154,8 +169,7 @@ class PassTimingInstrument(PassInstrument):
     render = _Render()
 
     def __init__(self, detail=False, budgets=None, strict=False):
-        self.__init_handle_by_constructor__(get_global_func("instrument.MakePassTimingInstrument"), bool(detail),
-                                            {k: dict(v) if isinstance(v, dict) else v for k, v in (budgets or {}).items()},
+        self.__init_handle_by_constructor__(get_global_func("instrument.MakePassTimingInstrument"), bool(detail), _budgets(budgets),
                                             bool(strict))
 
     def to_json(self):
@@ -180,7 +194,11 @@ class PassWatchdog(PassInstrument):
     """
 
     def __init__(self, seconds=1.0):
+        if isinstance(seconds, bool) or not isinstance(seconds, (int, float)):
+            raise TypeError(f"seconds takes a number, got {seconds!r}")
         self.__init_handle_by_constructor__(get_global_func("instrument.PassWatchdog"), float(seconds))
+        from ..relay import expr_functor
+        expr_functor.answer_watchdogs()
 
     @property
     def reports(self):

@@ -5,6 +5,7 @@ import contextlib
 import functools
 import inspect
 import threading
+import warnings
 
 from .._core import Object
 from .._ffi import _init_api, attach_classes, register_func, register_object
@@ -17,16 +18,36 @@ def _api(name):
     return get_global_func("transform." + name)
 
 
-def _names(what, names):
+def _names(what, names, of="passes"):
     """A list of names; sets in order of the alphabet, so that runs are equal."""
     if names is None:
         return []
     if isinstance(names, str) or not isinstance(names, (list, tuple, set, frozenset)) and not hasattr(names, "__getitem__"):
-        raise TypeError(f"{what} takes a list of names of passes, got {names!r}")
-    names = sorted(names) if isinstance(names, (set, frozenset)) else list(names)
+        raise TypeError(f"{what} takes a list of names of {of}, got {names!r}")
     for name in names:
         if not isinstance(name, str):
-            raise TypeError(f"{what} takes names of passes, got {name!r} among them")
+            raise TypeError(f"{what} takes names of {of}, got {name!r} among them")
+    return sorted(names) if isinstance(names, (set, frozenset)) else list(names)
+
+
+# Names of passes that were made in Python: contexts may name these too.
+_made = set()
+
+
+def _named(what, name):
+    """A name for a pass."""
+    if not isinstance(name, str) or not name:
+        raise TypeError(f"{what} takes a text that is not empty, got {name!r}")
+    _made.add(name)
+    return name
+
+
+def chosen(what, names, stacklevel=2):
+    """A list of names of passes that somebody chose. One that no pass has, but nearly, is a warning: it would have no effect."""
+    names = _names(what, names)
+    for name in names:
+        if name not in _made and (near := str(_api("NearPass")(name))):
+            warnings.warn(f"{what}: there is no pass `{name}`{near}", stacklevel=stacklevel + 1)
     return names
 
 
@@ -41,8 +62,11 @@ def _inferred(mod):
 
 
 def _instruments(instruments):
+    from .container import Array
     from .instrument import PassInstrument
 
+    if instruments is not None and not isinstance(instruments, (list, tuple, Array)):
+        raise TypeError(f"instruments takes a list of instruments, got {instruments!r}")
     for one in instruments or ():
         if not isinstance(one, PassInstrument):
             kind = f"the class `{one.__name__}`; make an instance of it" if inspect.isclass(one) else repr(one)
@@ -58,8 +82,11 @@ class PassInfo(Object):
     __slots__ = ()
 
     def __init__(self, opt_level, name, required=None, needs=None, establishes=None, keeps=None, destroys=None):
-        self.__init_handle_by_constructor__(_api("PassInfo"), opt_level, name, _names("required", required), _names("needs", needs),
-                                            _names("establishes", establishes), _names("keeps", keeps), _names("destroys", destroys))
+        if isinstance(opt_level, bool) or not isinstance(opt_level, int):
+            raise TypeError(f"opt_level takes an int, got {opt_level!r}")
+        self.__init_handle_by_constructor__(_api("PassInfo"), opt_level, _named("name", name), _names("required", required),
+                                            *(_names(what, names, "properties") for what, names in (
+                                                ("needs", needs), ("establishes", establishes), ("keeps", keeps), ("destroys", destroys))))
 
 
 class _AtEnd:
@@ -103,10 +130,8 @@ class PassContext(Object):
             raise TypeError(f"config takes a dict of options by key, got {config!r}")
         if isinstance(opt_level, bool) or not isinstance(opt_level, int):
             raise TypeError(f"opt_level takes an int, got {opt_level!r}")
-        if instruments is not None and not isinstance(instruments, (list, tuple)):
-            raise TypeError(f"instruments takes a list of instruments, got {instruments!r}")
-        self.__init_handle_by_constructor__(_api("PassContext"), opt_level, _names("required_pass", required_pass),
-                                            _names("disabled_pass", disabled_pass), _instruments(instruments), dict(config or {}))
+        self.__init_handle_by_constructor__(_api("PassContext"), opt_level, chosen("required_pass", required_pass),
+                                            chosen("disabled_pass", disabled_pass), _instruments(instruments), dict(config or {}))
         if diag_ctx is not None or not inherit_instruments or isolate_instruments or num_threads != 1:
             _api("PassContextOptions")(self, bool(inherit_instruments), bool(isolate_instruments), num_threads, diag_ctx)
 
@@ -200,14 +225,28 @@ class Pass(Object):
         return out
 
     def text(self):
-        """The pass as a text that `parse_pipeline` reads back."""
+        """The pass as a text that `parse_pipeline` reads back, with the options that it was made with. ValueError where no text makes it."""
         return str(_api("PipelineText")(self))
+
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        return self  # nothing of it can change
+
+    def __reduce__(self):
+        return _of_text, (str(_api("PipelineText")(Sequential([self]))),)
 
     def __repr__(self):
         info = self.info
         return f"<pass {info.name}, opt_level={info.opt_level}>"
 
     __str__ = __repr__
+
+
+def _of_text(text):
+    """The only pass of a text: how passes are pickled."""
+    return _api("ParsePipeline")(text).passes[0]
 
 
 @register_object("transform.ModulePass")
@@ -231,7 +270,9 @@ class Sequential(Pass):
     __slots__ = ()
 
     def __init__(self, passes=None, opt_level=0, name="sequential", required=None):
-        self.__init_handle_by_constructor__(_api("Sequential"), _passes(passes), opt_level, name, _names("required", required))
+        if isinstance(opt_level, bool) or not isinstance(opt_level, int):
+            raise TypeError(f"opt_level takes an int, got {opt_level!r}")
+        self.__init_handle_by_constructor__(_api("Sequential"), _passes(passes), opt_level, _named("name", name), _names("required", required))
 
 
 @register_object("transform.Scheduled")
@@ -244,7 +285,7 @@ class Scheduled(Pass):
     __slots__ = ()
 
     def __init__(self, passes=None, name="scheduled", ends_with=None):
-        self.__init_handle_by_constructor__(_api("Scheduled"), _passes(passes), name, _names("ends_with", ends_with))
+        self.__init_handle_by_constructor__(_api("Scheduled"), _passes(passes), _named("name", name), _names("ends_with", ends_with, "properties"))
 
 
 @register_object("transform.ConfiguredPass")
@@ -256,11 +297,14 @@ class _ConfiguredPass(Pass):
 
 def _passes(passes):
     """A list of passes; None among them is for C++ to refuse when it gets there."""
-    for one in passes or ():
+    if isinstance(passes, Pass) or passes is not None and not hasattr(passes, "__iter__"):
+        raise TypeError(f"a sequence takes a list of passes, got {passes!r}")
+    passes = list(passes or ())
+    for one in passes:
         if one is not None and not isinstance(one, Pass):
             kind = f"{one!r}; is a pair of parentheses missing?" if callable(one) else repr(one)
             raise TypeError(f"a sequence takes passes, got {kind}")
-    return list(passes or ())
+    return passes
 
 
 def list_properties():
@@ -348,18 +392,32 @@ def make_pass_decorator(make, base, method):
         lists = (required, needs, establishes, keeps, destroys)
 
         def create(pass_arg):
-            fname = name or getattr(pass_arg, "__name__", type(pass_arg).__name__)
+            fname = getattr(pass_arg, "__name__", type(pass_arg).__name__) if name is None else name
             info = PassInfo(opt_level, fname, *lists)
             if inspect.isclass(pass_arg):
                 return _wrap_class(pass_arg, info, make, base, method)
-            _set_origin(info, pass_arg)
             if not callable(pass_arg):
                 raise TypeError(f"a pass is made of a function or a class with `{method}`, not of {pass_arg!r}")
+            _check_arguments(fname, pass_arg, method)
+            _set_origin(info, pass_arg)
             return make(pass_arg, info)
 
         return create(pass_func) if pass_func is not None else create
 
     return decorator
+
+
+def _check_arguments(name, body, method, own=()):
+    """A body that cannot be called as passes call theirs is a TypeError now, not in the middle of a compilation."""
+    given = {"transform_module": ("mod", "ctx"), "transform_function": ("func", "mod", "ctx")}[method]
+    try:
+        signature = inspect.signature(body)
+    except (TypeError, ValueError):
+        return  # nobody knows: built in, say
+    try:
+        signature.bind(*own, *given)
+    except TypeError:
+        raise TypeError(f"the body of pass `{name}` is called with ({', '.join(given)}), but takes {signature}") from None
 
 
 def _set_origin(info, made_of):
@@ -402,14 +460,17 @@ def _wrap_class(pass_cls, info, make, base, method):
     """A class of passes out of a class whose `method` is the body; each instance keeps its own state."""
     if not callable(getattr(pass_cls, method, None)):
         raise TypeError(f"class `{pass_cls.__name__}` has no method `{method}`, which is the body of the pass")
+    if inspect.isfunction(inspect.getattr_static(pass_cls, method)):
+        _check_arguments(info.name, getattr(pass_cls, method), method, own=("self",))
 
     class PyPass(base):
         def __init__(self, *args, **kwargs):
             inst = pass_cls(*args, **kwargs)
-            own = info
+            own = PassInfo(info.opt_level, info.name, info.required, info.needs, info.establishes, info.keeps, info.destroys)
             if not args and not kwargs:  # made anew without arguments it is the same
-                own = PassInfo(info.opt_level, info.name, info.required, info.needs, info.establishes, info.keeps, info.destroys)
                 _set_origin(own, pass_cls)
+            else:
+                _api("SetPassArguments")(own, ["an argument of Python"] * (len(args) + len(kwargs)))
             self.__init_handle_by_constructor__(make, getattr(inst, method), own)
             self._inst = inst
 
@@ -452,6 +513,13 @@ def PrintIR(header="", show_meta_data=False):
 def ApplyPassToFunction(transform, func_name_regex, error_if_no_function_matches_regex=False):
     """A pass that runs another on the functions whose names match, leaving the others alone."""
     import re
+
+    if not isinstance(transform, Pass):
+        raise TypeError(f"ApplyPassToFunction takes a pass, got {transform!r}")
+    try:
+        re.compile(func_name_regex)
+    except (re.error, TypeError) as error:
+        raise ValueError(f"{func_name_regex!r} is no regular expression: {error}") from None
 
     @module_pass(opt_level=0, name=f"ApplyPassTo({transform.info.name})")
     def apply(mod, ctx):

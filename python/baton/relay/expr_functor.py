@@ -9,6 +9,7 @@ levels.
 import sys
 import threading
 
+from .._ffi import get_global_func
 from ..ir import GlobalVar, Op, RelayExpr
 from .adt import Clause, Constructor, Match, PatternConstructor, PatternTuple, PatternVar, PatternWildcard
 from .expr import Call, Constant, If, Let, RefCreate, RefRead, RefWrite, Tuple, TupleGetItem, Var
@@ -47,6 +48,13 @@ class _Deep:
 
 
 _deep = _Deep()
+_at_expr = None
+
+
+def answer_watchdogs():
+    """From now on visitors say which expression they are at, to those who ask; called when the first watchdog is made."""
+    global _at_expr
+    _at_expr = get_global_func("transform.AtExpr")
 
 
 class ExprFunctor:
@@ -61,6 +69,8 @@ class ExprFunctor:
         memo = self.memo_map
         if expr in memo:
             return memo[expr]
+        if _at_expr is not None:
+            _at_expr(expr)
         if self._visiting:
             result = self._dispatch(expr)(expr)
         else:

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <baton/ir/progress.h>
 #include <baton/ir/structural.h>
 #include <baton/relay/evaluator.h>
 #include <baton/relay/functor.h>
@@ -215,6 +216,7 @@ class ConstantFolder : public MixedModeMutator {
     With<PassContext> scope(PassContext::Create());
     ObjectRef value;
     try {
+      baton::transform::progress::WorkAt at(post);
       Array<ObjectRef> args;
       for (const Expr& a : call->args) args.push_back(ValueOf(a));
       value = Evaluator::Get().EvalOp(Downcast<Op>(call->op), call->attrs, args);

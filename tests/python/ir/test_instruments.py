@@ -443,6 +443,40 @@ def test_watchdog_names_pass_function_and_expression(capfd):
         PassWatchdog(0)
 
 
+def test_watchdog_names_the_expression_that_is_evaluated():
+    import numpy as np
+
+    dog, ones = PassWatchdog(0.02), relay.const(np.ones((400, 400), "float32"))
+    product = ones
+    for _ in range(12):
+        product = relay.nn.dense(product, ones)
+    mod = tvm.IRModule.from_expr(relay.Function([], relay.sum(product)))
+    with PassContext(instruments=[dog]):
+        relay.transform.FoldConstant()(relay.transform.InferType()(mod))
+    folding = [r for r in dog.reports if "pass `FoldConstant`" in r]
+    assert folding and all("now in @main, at call of nn.dense" in r for r in folding[:3])
+
+
+@pytest.mark.parametrize("visitor", [relay.ExprVisitor, relay.ExprMutator])
+def test_watchdog_names_the_expression_that_a_visitor_in_python_is_at(visitor):
+    class Slow(visitor):
+        def visit_call(self, call):
+            end = time.monotonic() + 0.1
+            while time.monotonic() < end:
+                time.sleep(0.005)
+            return super().visit_call(call)
+
+    @relay.transform.function_pass(opt_level=0)
+    def slow(func, mod, ctx):
+        Slow().visit(func)
+        return func
+
+    dog = PassWatchdog(0.02)
+    with PassContext(instruments=[dog]):
+        slow(_module("add(exp(%x), multiply(exp(tanh(%x)), 3f))"))
+    assert any("pass `slow`" in r and ", at call of " in r for r in dog.reports)
+
+
 # ---- Printing
 
 

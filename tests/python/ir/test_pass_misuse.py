@@ -7,7 +7,7 @@ import pytest
 
 import baton as tvm
 from baton import relay
-from baton.instrument import PassTimingInstrument, pass_instrument
+from baton.instrument import PassTimingInstrument, PassWatchdog, pass_instrument
 from baton.transform import PassContext, PassInfo, Sequential, module_pass
 
 
@@ -75,7 +75,28 @@ def test_config_is_read_in_python():  # PI-020
     (lambda: Sequential([3]), ["a sequence takes passes, got 3"]),
     (lambda: pass_instrument(3), ["pass_instrument decorates classes"]),
     (lambda: pass_instrument(type("Bad", (), {"run_before_pass": 3}))(), ["`run_before_pass` of instrument `Bad` is 3"]),
-    (lambda: PassInfo("a", 0), []),
+    (lambda: PassInfo("a", 0), ["opt_level takes an int, got 'a'"]),
+    (lambda: module_pass(lambda m: m, opt_level=0, name="short"), ["body of pass `short` is called with (mod, ctx), but takes (m)"]),
+    (lambda: relay.transform.function_pass(lambda f: f, opt_level=0, name="short"), ["called with (func, mod, ctx), but takes (f)"]),
+    (lambda: module_pass(type("Short", (), {"transform_module": lambda self, m: m}), opt_level=0), ["`Short` is called with (mod, ctx)"]),
+    (lambda: module_pass(lambda m, c: m, opt_level=0, name=3), ["name takes a text that is not empty, got 3"]),
+    (lambda: module_pass(lambda m, c: m, opt_level=0, name=""), ["name takes a text that is not empty"]),
+    (lambda: module_pass(lambda m, c: m, opt_level=0, needs="Typed"), ["needs takes a list of names of properties, got 'Typed'"]),
+    (lambda: Sequential(relay.transform.InferType()), ["a sequence takes a list of passes, got <pass InferType"]),
+    (lambda: Sequential(3), ["a sequence takes a list of passes, got 3"]),
+    (lambda: Sequential([], name=3), ["name takes a text"]),
+    (lambda: Sequential([], opt_level="1"), ["opt_level takes an int"]),
+    (lambda: PassContext.current().override_instruments(PassTimingInstrument()), ["instruments takes a list of instruments"]),
+    (lambda: PassTimingInstrument(budgets=3), ["budgets takes a dict by name of a pass"]),
+    (lambda: PassTimingInstrument(budgets={"*": 3}), ["the budget of `*`"]),
+    (lambda: PassTimingInstrument(budgets={"*": {"time": "1"}}), ["the budget of `*`: `time` takes a number from 0 on, got '1'"]),
+    (lambda: PassTimingInstrument(budgets={"*": {"time": -1}}), ["takes a number from 0 on, got -1"]),
+    (lambda: PassWatchdog("1"), ["seconds takes a number, got '1'"]),
+    (lambda: tvm.transform.ApplyPassToFunction(relay.transform.InferType, "main"), ["takes a pass, got"]),
+    (lambda: tvm.transform.ApplyPassToFunction(relay.transform.InferType(), "ma(in"), ["'ma(in' is no regular expression"]),
+    (lambda: tvm.transform.join_pipeline("FoldConstant", pipeline="DefaultPipelin"), ["`DefaultPipelin`; did you mean `DefaultPipeline`?"]),
+    (lambda: tvm.transform.leave_pipeline("FoldConstant", pipeline="X"), ["there is no built-in pipeline `X`"]),
+    (lambda: tvm.compile(_module(), disabled_pass="FuseOps"), ["disabled_pass takes a list of names of passes, got 'FuseOps'"]),
 ])
 def test_passes_made_wrong(make, words):  # PY-014, PY-017, TR-06
     with pytest.raises((TypeError, ValueError)) as caught:
@@ -97,6 +118,89 @@ def test_the_same_level_runs_and_one_below_does_not(level, runs):  # TR-01, PI-0
     with PassContext(opt_level=level):
         Sequential([one])(_module())
     assert bool(ran) == runs
+
+
+@pytest.mark.parametrize("use", [
+    lambda: PassContext(disabled_pass=["FuseOp"]),
+    lambda: PassContext(required_pass={"FuseOp"}),
+    lambda: PassTimingInstrument(budgets={"FuseOp": {"time": 1}}),
+    lambda: tvm.compile(_module(), disabled_pass=["FuseOp"]),
+])  # fmt: skip
+def test_a_misspelt_name_is_a_warning_with_the_nearest(use):
+    with pytest.warns(UserWarning, match="there is no pass `FuseOp`; did you mean `FuseOps`") as caught:
+        use()
+    assert [w.filename for w in caught] == [__file__], "it points at who wrote the name"
+
+
+def test_names_of_passes_that_are_or_that_nothing_is_near_are_no_warning(recwarn):
+    module_pass(lambda m, c: m, opt_level=0, name="FuseOpz")
+    Sequential([], name="InferTypes")
+    PassContext(disabled_pass=["FuseOpz", "InferTypes", "FuseOps", "tir.UnrollLoop", "Other"], required_pass=["UnrollLoop", "PrintIR"])
+    assert not recwarn.list
+
+
+def _deep_sequence(n=20_000):
+    one = relay.transform.InferType()
+    for _ in range(n):
+        one = Sequential([one])
+    return one
+
+
+def _runs_itself():
+    @module_pass(opt_level=0)
+    def again(mod, ctx):
+        return again(mod)
+
+    return again
+
+
+def _in_small_thread(work):
+    caught = []
+
+    def run():
+        try:
+            work()
+        except BaseException as error:  # noqa: BLE001 - goes on below
+            caught.append(error)
+
+    before = threading.stack_size(512 * 1024)
+    try:
+        thread = threading.Thread(target=run)
+        thread.start()
+        thread.join()
+    finally:
+        threading.stack_size(before)
+    if caught:
+        raise caught[0]
+
+
+@pytest.mark.parametrize("make", [_deep_sequence, _runs_itself, lambda: tvm.transform.Scheduled([_deep_sequence()])])
+@pytest.mark.parametrize("where", [lambda work: work(), _in_small_thread], ids=["", "512KiB"])
+def test_passes_that_nest_without_end_are_an_error(make, where):
+    one, mod = make(), _module()
+    with pytest.raises(ValueError, match="was to run within 200 others: a pass or an instrument runs itself"):
+        where(lambda: one(mod))
+
+
+def test_an_instrument_that_runs_the_pass_it_watches_is_an_error():
+    @pass_instrument
+    class Again:
+        def run_before_pass(self, mod, info):
+            relay.transform.InferType()(mod)
+
+    with pytest.raises(ValueError, match="`InferType` was to run within 200 others"), PassContext(instruments=[Again()]):
+        relay.transform.InferType()(_module())
+
+
+@pytest.mark.parametrize("sequence", [Sequential, tvm.transform.Scheduled])
+@pytest.mark.parametrize("where", [lambda work: work(), _in_small_thread], ids=["", "512KiB"])
+def test_prerequisites_may_be_a_long_chain(sequence, where):
+    n, ran = 3000, []
+    for i in range(n):
+        one = module_pass(lambda m, c, i=i: ran.append(i) or m, opt_level=0, name=f"TestChain{i}", required=[f"TestChain{i + 1}"] if i + 1 < n else [])
+        tvm.register_func(f"relay._transform.TestChain{i}", lambda one=one: one, override=True)
+    where(lambda: sequence([tvm.get_global_func("relay._transform.TestChain0")()])(_module()))
+    assert ran == [*reversed(range(n))]
 
 
 def test_undefined_passes():  # PI-042

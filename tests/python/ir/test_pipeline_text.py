@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pipelines as text: parsed, printed, round trips, errors that point at the place."""
 
+import copy
+import pickle
+
 import hypothesis
 import pytest
 from hypothesis import strategies as st
@@ -48,6 +51,83 @@ def test_text_of_passes_made_in_python():
     assert nested.text() == 'Sequential(InferType,name="in")'
     with pytest.raises(ValueError, match="the pass `mine` has no text.*register"):
         tvm.transform.module_pass(lambda m, c: m, opt_level=0, name="mine").text()
+
+
+@pytest.mark.parametrize(("make", "text"), [
+    (lambda: relay.transform.FuseOps(), "FuseOps"),
+    (lambda: relay.transform.FuseOps(fuse_opt_level=0), "FuseOps(fuse_opt_level=0)"),
+    (lambda: relay.transform.ConvertLayout({"nn.conv2d": ["NHWC", "default"]}),
+     'ConvertLayout(desired_layouts={"nn.conv2d": ["NHWC", "default"]})'),
+    (lambda: relay.transform.RemoveUnusedFunctions(["a", "b"]), 'RemoveUnusedFunctions(entry_functions=["a", "b"])'),
+    (lambda: relay.transform.DeadCodeElimination(inline_once=True), "DeadCodeElimination(inline_once=true)"),
+    (lambda: relay.transform.EliminateCommonSubexpr(), "EliminateCommonSubexpr"),
+    (lambda: relay.transform.ToMixedPrecision("bfloat16"), 'ToMixedPrecision(mixed_precision_type="bfloat16")'),
+    (lambda: tir.transform.VectorizeLoop(False), "tir.VectorizeLoop(enable_vectorize=false)"),
+    (lambda: tvm.transform.PrintIR("here"), 'PrintIR(header="here")'),
+    (lambda: tvm.transform.Sequential([relay.transform.FuseOps(1), relay.transform.SplitArgs(9)]),
+     "FuseOps(fuse_opt_level=1),SplitArgs(max_function_args=9)"),
+])  # fmt: skip
+def test_the_text_of_a_pass_has_what_it_was_made_with(make, text):
+    assert make().text() == text
+    assert parse_pipeline(text).text() == text
+
+
+def test_a_pass_made_with_what_no_text_says_has_none():
+    @relay.transform.function_pass(opt_level=0)
+    class TestTakesOne:
+        def __init__(self, one=1):
+            self.one = one
+
+        def transform_function(self, func, mod, ctx):
+            return func
+
+    tvm.register_func("relay._transform.TestTakesOne", TestTakesOne, override=True)
+    assert TestTakesOne().text() == "TestTakesOne"
+    for made in (relay.transform.EliminateCommonSubexpr(lambda e: False), TestTakesOne(3), TestTakesOne(one=3),
+                 relay.transform.MergeComposite([("a", tvm.relay.dataflow_pattern.is_op("add"))])):
+        with pytest.raises(ValueError, match="has no text that could be read back: its argument 0 has no name"):
+            made.text()
+
+
+def test_the_text_of_sequences_too_deep_to_be_read_is_an_error():
+    one = relay.transform.InferType()
+    for _ in range(20_000):
+        one = tvm.transform.Sequential([one])
+    with pytest.raises(ValueError, match="nest deeper than 100"):
+        one.text()
+
+
+# ---- Saved passes
+
+
+@pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda p: pickle.loads(pickle.dumps(p))],
+                         ids=["copy", "deepcopy", "pickle"])
+def test_a_copy_of_a_pass_does_the_same(again):
+    mod = relay.fromtext('#[version = "0.0.5"]\ndef @main(%x: float32) { add(%x, multiply(2f, 3f)) }')
+    for one in (relay.transform.FoldConstant(), tvm.transform.Sequential([relay.transform.FoldConstant()], name="mine", opt_level=1)):
+        other = again(one)
+        assert "6f" in other(relay.transform.InferType()(mod)).astext()
+        assert (other.info.name, other.info.opt_level, other.text()) == (one.info.name, one.info.opt_level, one.text())
+    assert again(relay.transform.FuseOps(0)).text() == "FuseOps(fuse_opt_level=0)"
+
+
+def test_a_pass_without_text_cannot_be_saved():
+    mine = tvm.transform.module_pass(lambda m, c: m, opt_level=0, name="mine")
+    with pytest.raises(ValueError, match="`mine` has no text"):
+        pickle.dumps(mine)
+    for one in (mine, relay.transform.FoldConstant(), tvm.transform.Sequential([mine])):
+        with pytest.raises(ValueError, match="cannot be saved as JSON: its body is code"):
+            tvm.ir.save_json(one)
+
+
+def test_a_pass_without_a_body_is_an_error_and_does_not_do_nothing():
+    text = """{"format":"baton","version":1,"nodes":[
+{"type":"runtime.Array","data":[]},
+{"type":"transform.PassInfo","opt_level":0,"name":"hollow","required":[0],"needs":[0],"establishes":[0],"keeps":[0],"destroys":[0]},
+{"type":"KIND","pass_info":[1]}],"root":[2]}"""
+    for kind in ("relay.FunctionPass", "tir.PrimFuncPass", "transform.ModulePass"):
+        with pytest.raises(ValueError, match="pass `hollow` has no body"):
+            tvm.ir.load_json(text.replace("KIND", kind))(_module())
 
 
 def test_options_of_the_context_hold_while_the_pass_runs():
