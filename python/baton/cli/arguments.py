@@ -46,6 +46,16 @@ def positive(text: str) -> int:
     return value
 
 
+def seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"`{text}` is no number of seconds above 0")
+    return value
+
+
 def named_shape(text: str) -> tuple[str, tuple[int, ...]]:
     """`name=1,3,224,224`, also `name:[1,3,224,224]` and `name[1,3,224,224]` and `name:1x3x224x224`."""
     name, sep, dims = text.rpartition("=")
@@ -106,7 +116,7 @@ def add_compile_options(parser: Parser) -> None:
         "--target", metavar="TARGET", help='what to compile for, such as "llvm -mcpu=skylake" or opencl (default: this machine)'
     )
     group.add_argument(
-        "-O", dest="opt_level", type=int, choices=range(4), default=3, help="how hard to optimise (default: 3)"
+        "-O", dest="opt_level", type=int, choices=range(5), default=3, help="how hard to optimise (default: 3; 4 adds what changes rounding, such as FastMath)"
     )
     group.add_argument(
         "--shape", type=named_shape, action="append", default=[], metavar="NAME=1,3,224,224", help="an input's shape"
@@ -164,6 +174,21 @@ def settle(args: argparse.Namespace) -> None:
         if "fp" in args.pass_config:
             raise UsageError("both --fp and --pass-config fp=... say what may change")
         args.pass_config["fp"] = args.fp
+
+
+def warn_of_passes(*lists: list[str]) -> None:
+    """Names of passes that no pass has have no effect: says so, with the nearest. Patterns, and `all`, are no names."""
+    import warnings
+
+    warnings.filterwarnings("ignore", message=".*there is no pass ")  # of the library: said here
+    names = [name for one in lists for name in one if name != "all" and not set(name) & set("*?")]
+    if not names:
+        return
+    from ..driver import passes
+    from .terminal import note
+
+    for text in passes.unknown(names):
+        note(f"warning: {text}")
 
 
 def use_threads(threads: int | None) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 
 from . import arguments
 from .errors import Failure, UsageError
-from .terminal import note
 
 
 def add_parser(verbs, verb, text):
@@ -34,7 +34,7 @@ def add_parser(verbs, verb, text):
     parser.add_argument("--budget", type=arguments.positive, default=600, metavar="N",
                         help="programs to try while making it small (default: 600)")  # fmt: skip
     parser.add_argument("--target", default="llvm", metavar="TARGET", help="what passes compile for (default: this machine)")
-    parser.add_argument("-O", dest="opt_level", type=int, choices=range(4), default=3, help="level of the pass context (default: 3)")
+    parser.add_argument("-O", dest="opt_level", type=int, choices=range(5), default=3, help="level of the pass context (default: 3)")
     parser.add_argument("--shape", type=arguments.named_shape, action="append", default=[], metavar="NAME=1,3,224,224", help="an input's shape")
     parser.add_argument("--pass-config", type=arguments.named_option, action="append", default=[], metavar="KEY=VALUE")
     parser.add_argument("--disable-pass", action="append", default=[], metavar="PASS", help="leave a pass out")
@@ -47,6 +47,8 @@ def _load(path: str) -> None:
     try:
         runpy.run_path(path)
     except OSError as error:
+        if os.path.abspath(str(error.filename)) != os.path.abspath(path):  # of the code in it
+            raise
         raise Failure(f"cannot read `{path}`: {error.strerror}") from None
 
 
@@ -63,8 +65,7 @@ def run(args: argparse.Namespace) -> int:
         pipeline = passes.pipeline(args.passes)
     except ValueError as error:
         raise UsageError(f"--passes: {str(error).removeprefix('pipeline:')}") from None
-    for name in passes.unknown([*args.disable_pass, *args.skip]):
-        note(f"warning: {name}")
+    arguments.warn_of_passes(args.disable_pass, args.skip)
     if args.model == "-":
         from .opt import read_text
 

@@ -7,7 +7,7 @@ import argparse
 import os
 
 from . import arguments
-from .errors import Failure
+from .errors import Failure, UsageError
 from .terminal import note
 
 
@@ -22,12 +22,15 @@ def add_options(parser) -> None:
         help="large tensors in the capsule: kept, named by hash, or replaced by others of the same range (default: kept up to 1 MiB)",
     )  # fmt: skip
     group.add_argument("--isolate", action="store_true", help="compile in a child process: a crash of the compiler is a capsule too")
-    group.add_argument("--isolate-seconds", type=float, metavar="S", help="stop the child after that time")
+    group.add_argument("--isolate-seconds", type=arguments.seconds, metavar="S", help="stop the child after that time")
     group.add_argument("--isolate-memory", type=arguments.positive, metavar="MIB", help="memory that the child may take")
 
 
 def guarded(args: argparse.Namespace, run) -> int:
     """Runs a verb as its options want it."""
+    for option, value in (("--isolate-seconds", args.isolate_seconds), ("--isolate-memory", args.isolate_memory)):
+        if value is not None and not args.isolate:
+            raise UsageError(f"{option} is for a compiler in a child process", "add --isolate")
     folder = os.environ.get("BATON_CAPSULE_DIR")
     where = args.capsule or (os.path.join(folder, "") if folder else None)
     if args.capsule:

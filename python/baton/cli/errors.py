@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 MOST_LINES = 6
@@ -47,6 +48,26 @@ def _is_ours(error: BaseException) -> bool:
     return any(cls.__module__.split(".")[0] == "baton" for cls in type(error).__mro__)
 
 
+def _own_code(error: BaseException) -> str:
+    """Where the user's own code stood when it failed, itself or in what it called, as `passes.py:12, in MyPass.visit_call`: a pass in
+    Python, say. "" where none was running.
+    """
+    import sysconfig
+
+    ours = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    library = {sysconfig.get_path(kind) for kind in ("stdlib", "platstdlib", "purelib", "platlib")}
+    found, trace = "", error.__traceback__
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        path = os.path.abspath(code.co_filename)
+        if os.path.isfile(path) and not any(path.startswith(folder + os.sep) for folder in (ours, *library)):
+            found = f"{os.path.relpath(path)}:{trace.tb_lineno}, in {code.co_qualname if hasattr(code, 'co_qualname') else code.co_name}"
+        trace = trace.tb_next
+    if isinstance(error, SyntaxError) and error.filename and not os.path.abspath(error.filename).startswith(ours + os.sep):
+        found = f"{os.path.relpath(error.filename)}:{error.lineno}"
+    return found
+
+
 def exit_code(error: BaseException) -> int:
     return 2 if isinstance(error, UsageError) else 1
 
@@ -65,6 +86,10 @@ def report(error: Exception) -> int:
         lines = [head, *lines[1:]]
         if getattr(error, "help", ""):
             lines = [*lines[: MOST_LINES - 1], f"  help: {error.help}"]
+    elif type(error).__name__ != "InternalError" and (where := _own_code(error)):
+        said = error.msg if isinstance(error, SyntaxError) else lines[0]
+        lines = [f"error: {type(error).__name__}: {said}", *lines[1 : MOST_LINES - 2], f"  at {where}"]
+        lines.append("  help: this is code of yours, or was called by it; BATON_DEBUG=1 shows the traceback")
     else:
         kind = "" if type(error).__name__ == "InternalError" else f"{type(error).__name__}: "
         lines = [f"internal error: {kind}{lines[0]}", *lines[1 : MOST_LINES - 1]]

@@ -22,7 +22,7 @@ def add_parser(verbs, verb, text):
     parser.add_argument("model", metavar="MODEL", help="ONNX file or Relay text; - for Relay text on standard input").complete = "file"
     parser.add_argument("--passes", default="default", metavar="LIST", help="as of `baton opt` (default: those of a compilation)")
     parser.add_argument("--json", action="store_true", help="print an array of objects: pass, depth, action, why, changed, holds")
-    parser.add_argument("-O", dest="opt_level", type=int, choices=range(4), default=3, help="level of the pass context (default: 3)")
+    parser.add_argument("-O", dest="opt_level", type=int, choices=range(5), default=3, help="level of the pass context (default: 3)")
     parser.add_argument("--shape", type=arguments.named_shape, action="append", default=[], metavar="NAME=1,3,224,224", help="an input's shape")
     parser.add_argument("--pass-config", type=arguments.named_option, action="append", default=[], metavar="KEY=VALUE")
     parser.add_argument("--disable-pass", action="append", default=[], metavar="PASS", help="leave a pass out")
@@ -37,6 +37,7 @@ def run(args: argparse.Namespace) -> int:
         pipeline = passes.pipeline(args.passes)
     except ValueError as error:
         raise UsageError(f"--passes: {str(error).removeprefix('pipeline:')}") from None
+    arguments.warn_of_passes(args.disable_pass)
     if args.model == "-":
         module = passes.parse(read_text("-"), "<stdin>")
     else:

@@ -20,7 +20,7 @@ def add_parser(verbs, verb, text):
     )  # fmt: skip
     parser.add_argument("model", metavar="MODEL", help="ONNX file or Relay text").complete = "file"
     parser.add_argument("-o", "--output", default="passes.html", metavar="FILE", help="the page, one file (default: passes.html)")
-    parser.add_argument("-O", dest="opt_level", type=int, choices=range(4), default=3, help="level of the pass context (default: 3)")
+    parser.add_argument("-O", dest="opt_level", type=int, choices=range(5), default=3, help="level of the pass context (default: 3)")
     parser.add_argument("--target", metavar="TARGET", help='what to compile for, as "llvm -mcpu=skylake" (default: this machine)')
     parser.add_argument("--shape", type=arguments.named_shape, action="append", default=[], metavar="NAME=1,3,224,224", help="an input's shape")
     parser.add_argument("--pass-config", type=arguments.named_option, action="append", default=[], metavar="KEY=VALUE")
@@ -38,6 +38,7 @@ def run(args: argparse.Namespace) -> int:
     check_output(args.output)
     if arguments.kind_of_file(args.model) == "artifact":
         raise UsageError(f"`{args.model}` is compiled already; its passes have run", "baton explore model.onnx -o passes.html")
+    arguments.warn_of_passes(args.disable_pass)
     with Progress("compiling", False):
         shape = gather_shapes(Source.of(args.model).signature()[0], args.shape, {})
         page = explore(

@@ -46,7 +46,7 @@ def add_parser(verbs, verb, text):
     group.add_argument("--print-to", metavar="DIR", help="write a file a step instead").complete = "file"
     arguments.add_fp_option(parser)
     parser.add_argument(
-        "-O", dest="opt_level", type=int, choices=range(4), default=3, help="level of the pass context (default: 3)"
+        "-O", dest="opt_level", type=int, choices=range(5), default=3, help="level of the pass context (default: 3)"
     )
     parser.add_argument("--pass-config", type=arguments.named_option, action="append", default=[], metavar="KEY=VALUE")
     parser.add_argument("--disable-pass", action="append", default=[], metavar="PASS", help="leave a pass out")
@@ -90,8 +90,7 @@ def run(args: argparse.Namespace) -> int:
         what = "standard input" if args.model == "-" else f"`{args.model}`"
         raise Failure(f"{what} is empty; Relay text is needed")
     instruments, timing = watchers(args, passes)
-    for name in passes.unknown(args.disable_pass):
-        note(f"warning: {name}")
+    arguments.warn_of_passes(args.disable_pass, args.print_before, args.print_after)
     try:
         module = passes.parse(text, "<stdin>" if args.model == "-" else args.model)
         with passes.context(args.opt_level, args.pass_config, args.disable_pass, instruments):

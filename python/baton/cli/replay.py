@@ -28,7 +28,7 @@ def add_parser(verbs, verb, text):
     parser.add_argument(
         "--weights", action="append", default=[], metavar="FILE.npz", help="tensors that the capsule names by hash"
     ).complete = "file"
-    parser.add_argument("--seconds", type=float, metavar="S", help="time that a capsule of a hang may take, instead of its own")
+    parser.add_argument("--seconds", type=arguments.seconds, metavar="S", help="time that a capsule of a hang may take, instead of its own")
     parser.add_argument("--path", action="append", default=[], metavar="DIR", help="where Python passes are imported from")
     parser.add_argument("--reduce", metavar="FILE", help="write a smaller program that fails in the same way").complete = "file"
     parser.add_argument("--json", action="store_true", help="print the answer as JSON")

@@ -68,16 +68,7 @@ def obtain(args: argparse.Namespace):
 
 def compile_options(args: argparse.Namespace) -> dict:
     """The options of `add_compile_options` as keyword arguments of `baton.compile`, shapes left out."""
-    if args.disable_pass:
-        from ..driver import passes
-
-        known = passes.names()
-        for name in args.disable_pass:
-            if name not in known:
-                import difflib
-
-                near = difflib.get_close_matches(name, known, 1)
-                note(f"warning: there is no pass `{name}`" + (f"; did you mean `{near[0]}`?" if near else ""))
+    arguments.warn_of_passes(args.disable_pass)
     device = arguments.device_of(args)
     return {
         "target": args.target or (device and device.device_name_of_kind),
