@@ -47,7 +47,7 @@ bool VerifyAlways() {
   return always;
 }
 
-void Verify(const IRModule& before, const IRModule& after, const PassInfo& info) {
+void VerifyWellFormed(const IRModule& before, const IRModule& after, const PassInfo& info) {
   std::string wrong = GetProperty("WellFormed").check(after);
   if (wrong.empty()) return;
   // A module that was read from a file may have come so: that is no fault of the pass.
@@ -56,6 +56,16 @@ void Verify(const IRModule& before, const IRModule& after, const PassInfo& info)
     throw runtime::ValueError("pass `" + info->name.str() + "` was given a module that is not well formed:\n" + was);
   }
   throw InternalError("pass `" + info->name.str() + "` left a module that is not well formed:\n" + wrong);
+}
+
+void Verify(const IRModule& before, const IRModule& after, const PassInfo& info) {
+  VerifyWellFormed(before, after, info);
+  // Programs exist whose types follow only after some pass, or do not follow at all: that is no fault of this one.
+  const PropertyDef& typed = GetProperty("WellTyped");
+  std::string wrong = typed.check(after);
+  if (!wrong.empty() && typed.check(before).empty()) {
+    throw InternalError("pass `" + info->name.str() + "` left a module whose types do not follow:\n" + wrong);
+  }
 }
 
 const RegisterNodes<PassInfoNode, PassNode, ModulePassNode, FunctionPassNode, SequentialNode,

@@ -12,6 +12,7 @@ thread_local int64_t visited = 0;
 }  // namespace
 
 int64_t Visited() { return visited; }
+void SetVisited(int64_t n) { visited = n; }
 
 std::string Name(const ExprNode* e) {
   if (e->IsInstance<VarNode>()) return fmt::format("%{}", static_cast<const VarNode*>(e)->name_hint().view());

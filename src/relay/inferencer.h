@@ -117,6 +117,9 @@ class Inferencer final : private TypeReporter {
   Type NewHole() { return solver_.NewHole(); }
   /// Every type is known: an error for those that are not.
   void CheckComplete();
+  /// Of the types that nodes have, the first that contradicts what was found; "" where none does. An extent that one of
+  /// them leaves open contradicts nothing.
+  std::string Contradiction();
   /// Writes the types into the nodes. The expression itself, or a copy where a node had another type.
   Expr Write(const Expr& root, bool may_copy = true);
 
@@ -268,5 +271,7 @@ Expr WithReturnType(const Expr& fn, const Type& type);
 
 /// Expressions that inference visited on this thread so far.
 int64_t Visited();
+/// Visits that do not count: nobody needed their types.
+void SetVisited(int64_t n);
 
 }  // namespace baton::relay::inference

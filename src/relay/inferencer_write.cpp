@@ -72,6 +72,52 @@ Expr WithReturnType(const Expr& fn, const Type& type) {
   return Function(n);
 }
 
+namespace {
+/// Whether something can have both types: they differ at most in extents that one of them leaves open.
+bool MayBeBoth(const Type& a, const Type& b) {
+  std::vector<std::pair<Type, Type>> work{{a, b}};
+  while (!work.empty()) {
+    const auto [x, y] = work.back();
+    work.pop_back();
+    if (x.same_as(y)) continue;
+    const auto *s = x.as<TensorTypeNode>(), *t = y.as<TensorTypeNode>();
+    const auto *u = x.as<TupleTypeNode>(), *v = y.as<TupleTypeNode>();
+    if (s && t) {
+      if (s->dtype != t->dtype || s->shape.size() != t->shape.size()) return false;
+      for (size_t i = 0; i < s->shape.size(); ++i) {
+        const auto *m = s->shape[i].as<IntImmNode>(), *n = t->shape[i].as<IntImmNode>();
+        if (m && n && m->value != n->value) return false;
+      }
+    } else if (u && v) {
+      if (u->fields.size() != v->fields.size()) return false;
+      for (size_t i = 0; i < u->fields.size(); ++i) work.push_back({u->fields[i], v->fields[i]});
+    } else if (!StructuralEqual(x, y)) {
+      // Functions differ in what they take and give; extents in those are compared as they are written.
+      return x->IsInstance<FuncTypeNode>() && y->IsInstance<FuncTypeNode>();
+    }
+  }
+  return true;
+}
+}  // namespace
+
+std::string Inferencer::Contradiction() {
+  for (uint32_t at : order_) {
+    runtime::PollInterrupt();
+    const ExprNode* n = info_.At(at).node;
+    if (!n->checked_type_.defined() || n->IsInstance<GlobalVarNode>() || n->IsInstance<ConstructorNode>() ||
+        n->IsInstance<OpNode>()) {
+      continue;
+    }
+    const Type has = Existing(n), found = solver_.Resolve(info_.At(at).info.type);
+    if (MayBeBoth(has, found)) continue;
+    std::string text = Name(n);
+    if (text.empty()) text = n->GetTypeKey();
+    if (n->IsInstance<CallNode>()) text = "call of " + Name(static_cast<const CallNode*>(n)->op.get());
+    return text + " has the type " + TypeText(has) + ", but its parts make it " + TypeText(found);
+  }
+  return "";
+}
+
 Expr Inferencer::Write(const Expr& root, bool may_copy) {
   bool copies = false;
   for (uint32_t at : order_) {

@@ -534,3 +534,37 @@ TEST_CASE("a pass that says unchanged but changed something in place is named") 
         }).find("pass `ChangesItsInput`: it changed the module that it was given") != std::string::npos);
   CHECK(ErrorOf([&] { relay::transform::InferType()(With1("main", Identity())); }) == "no error");
 }
+
+TEST_CASE("a pass that leaves an expression with the type of another is named") {
+  const PackedFunc* make = runtime::Registry::Get("instrument.VerifyIR");
+  REQUIRE(make);
+  auto typed = [] {
+    relay::Var x("x", TensorType(Array<PrimExpr>{PrimExpr(2)}, DataType::Float(32)));
+    return relay::transform::InferType()(With1("main", relay::Function({x}, relay::Tuple(Array<relay::Expr>{x}))));
+  };
+  auto with_type = [&](const Type& type) {
+    return ModulePassOf(
+        [&, type](IRModule, PassContext) {
+          IRModule mod = typed();
+          const auto* f = mod->Lookup("main").as<relay::FunctionNode>();
+          f->body->checked_type_ = type;
+          return mod;
+        },
+        "Retypes");
+  };
+  auto tuple = [](Array<PrimExpr> shape) { return TupleType(Array<Type>{TensorType(shape, DataType::Float(32))}); };
+  for (const char* property : {"WellTyped", ""}) {  // by the instrument, and by the environment
+    Array<instrument::PassInstrument> watch;
+    if (*property) {
+      watch.push_back((*make)(Array<String>{property}, false, false, false).As<instrument::PassInstrument>());
+    }
+    With<PassContext> scope(PassContext::Make(2, {}, {}, watch, {}));
+    std::string wrong = ErrorOf([&] { with_type(tuple({PrimExpr(3)}))(typed()); });
+    CHECK(wrong.find("pass `Retypes`") != std::string::npos);
+    CHECK(wrong.find("@main: relay.Tuple has the type (Tensor[(3), float32],), but its parts make it "
+                     "(Tensor[(2), float32],)") != std::string::npos);
+    CHECK(ErrorOf([&] { with_type(tuple({tir::AnyDim()}))(typed()); }) == "no error");
+    CHECK(ErrorOf([&] { with_type(tuple({PrimExpr(2)}))(typed()); }) == "no error");
+    CHECK(ErrorOf([&] { with_type(TupleType(Array<Type>()))(typed()); }) != "no error");
+  }
+}

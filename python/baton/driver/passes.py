@@ -53,7 +53,7 @@ def explain(pipeline_, module, json: bool) -> str:
 
 def verifier():
     """The instrument that checks what each pass made, and that a second run makes the same."""
-    return _instrument("VerifyIR", ["WellFormed"], True, True, True)
+    return _instrument("VerifyIR", ["WellFormed", "WellTyped"], True, True, True)
 
 
 def guard():

@@ -262,12 +262,12 @@ PrintAfter = PrintAfterAll = PrintIRAfter
 class VerifyIR(PassInstrument):
     """Checks after each pass what it made; an InternalError names the pass.
 
-    properties: must hold after each pass (see `baton.transform.list_properties()`). contracts: what a pass says that it
+    properties: must hold after each pass (see `baton.transform.list_properties()`); types, once they did. contracts: what a pass says that it
     establishes holds. unchanged: a pass has not changed the module that it was given, nor returned that very module changed.
     determinism: a second run on the same module gives an equal one.
     """
 
-    def __init__(self, properties=("WellFormed",), contracts=True, unchanged=True, determinism=False):
+    def __init__(self, properties=("WellFormed", "WellTyped"), contracts=True, unchanged=True, determinism=False):
         self.__init_handle_by_constructor__(get_global_func("instrument.VerifyIR"), _patterns("properties", properties),
                                             bool(contracts), bool(unchanged), bool(determinism))
 

@@ -69,15 +69,16 @@ class ExprFunctor:
         memo = self.memo_map
         if expr in memo:
             return memo[expr]
+        method = self._dispatch(expr)
         if _at_expr is not None:
             _at_expr(expr)
         if self._visiting:
-            result = self._dispatch(expr)(expr)
+            result = method(expr)
         else:
             self._visiting = True
             try:
                 with _deep:
-                    result = self._dispatch(expr)(expr)
+                    result = method(expr)
             finally:
                 self._visiting = False
         memo[expr] = result

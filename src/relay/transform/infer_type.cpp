@@ -2,6 +2,7 @@
 // Type inference of modules: functions by groups that call each other, callees first. Of expressions:
 // relay/inferencer.h.
 #include <baton/ir/diagnostic.h>
+#include <baton/ir/pipeline.h>
 #include <baton/ir/structural.h>
 #include <baton/relay/analysis.h>
 #include <baton/relay/transform.h>
@@ -30,9 +31,10 @@ struct Func {
   Function func;
 };
 
-/// One attempt over all functions; fills `result` with the typed ones.
+/// One attempt over all functions; fills `result` with the typed ones. Null: nothing is written, and what contradicts
+/// the types that are there is in `contradiction`.
 void InferAll(const IRModule& mod, const std::vector<Func>& funcs, Mode mode, DiagnosticList* errors, TypePool* pool,
-              std::vector<Function>* result) {
+              std::vector<Function>* result, std::string* contradiction = nullptr) {
   GlobalTypes globals(mod);
   std::vector<size_t> todo;
   bool order_matters = false;
@@ -106,9 +108,15 @@ void InferAll(const IRModule& mod, const std::vector<Func>& funcs, Mode mode, Di
         throw Again();
     }
     if (!errors->empty()) continue;
+    if (!result) {
+      if (std::string wrong = infer.Contradiction(); contradiction->empty() && !wrong.empty()) {
+        *contradiction = fmt::format("{}@{}: {}", group.size() > 1 ? "at " : "", infer.where, wrong);
+      }
+      continue;
+    }
     for (size_t i : group) (*result)[i] = Downcast<Function>(infer.Write(funcs[i].func));
   }
-  if (!errors->empty()) return;
+  if (!errors->empty() || !result) return;
   for (const Func& f : funcs) {
     const Type& type = globals[f.entry];
     // The variable's type is a note of what its module says, not a part of its value: it follows the module.
@@ -118,13 +126,38 @@ void InferAll(const IRModule& mod, const std::vector<Func>& funcs, Mode mode, Di
 
 }  // namespace
 
-IRModule InferModuleTypes(const IRModule& mod) {
+namespace {
+std::vector<Func> FunctionsOf(const IRModule& mod) {
   std::vector<Func> funcs;
   size_t entry = 0;
   for (const auto& [var, func] : mod->functions) {
     if (func.as<FunctionNode>()) funcs.push_back({entry, var, Downcast<Function>(func)});
     ++entry;
   }
+  return funcs;
+}
+
+/// What is wrong with the types of a module, all found anew; "" where nothing is. Changes nothing.
+std::string CheckTypes(const IRModule& mod) {
+  const int64_t before = inference::Visited();
+  DiagnosticList errors;
+  TypePool pool;
+  std::string text;
+  InferAll(mod, FunctionsOf(mod), Mode::kAll, &errors, &pool, nullptr, &text);
+  inference::SetVisited(before);
+  return errors.empty() ? text : RenderDiagnostic(errors.list().front());
+}
+
+const struct RegisteredProperty {
+  RegisteredProperty() {
+    baton::transform::RegisterProperty(
+        "WellTyped", {"Types follow from the program, and are those that expressions have.", nullptr, CheckTypes});
+  }
+} registered_property;
+}  // namespace
+
+IRModule InferModuleTypes(const IRModule& mod) {
+  const std::vector<Func> funcs = FunctionsOf(mod);
   DiagnosticList errors;
   TypePool pool;
   std::vector<Function> result;

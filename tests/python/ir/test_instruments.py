@@ -563,6 +563,34 @@ def test_verify_types():
         VerifyIR(["Typd"])
 
 
+@relay.transform.function_pass(opt_level=0)
+class IllTyped(relay.ExprMutator):
+    """exp(x) becomes a product that does not fit."""
+
+    def transform_function(self, func, mod, ctx):
+        return self.visit(func)
+
+    def visit_call(self, call):
+        new = super().visit_call(call)
+        return relay.nn.dense(new.args[0], relay.const([[1.0, 2.0]])) if call.op == relay.op.get("exp") else new
+
+
+@pytest.mark.parametrize("instruments", [[], [VerifyIR()]], ids=["environment", "instrument"])
+def test_verify_names_the_pass_that_leaves_an_ill_typed_program(instruments):
+    with pytest.raises(tvm.error.InternalError, match=r"(?s)pass `IllTyped`.*nn\.dense R"):
+        with PassContext(opt_level=3, instruments=instruments):
+            Sequential([relay.transform.InferType(), _noop("Fine"), IllTyped(), relay.transform.FuseOps()])(_module())
+
+
+def test_a_program_that_was_ill_typed_is_not_the_pass_s_fault():
+    mod = _module("nn.dense(%x, ones(shape=[2, 2], dtype=\"float32\"))")
+    with PassContext(instruments=[VerifyIR()]):
+        _noop()(mod)
+        module_pass(lambda m, c: _module("nn.dense(%x, ones(shape=[3, 3], dtype=\"float32\"))"), opt_level=0, name="Other")(mod)
+    with pytest.raises(tvm.error.CompileError, match="nn.dense R"), PassContext(instruments=[VerifyIR()]):
+        relay.transform.InferType()(mod)
+
+
 def test_verify_contracts():
     liar = module_pass(lambda mod, ctx: mod, opt_level=0, name="Liar", establishes=["Typed"])
     with pytest.raises(tvm.Error, match="(?s)after pass `Liar`.*not Typed"), PassContext(instruments=[VerifyIR()]):

@@ -7,6 +7,7 @@ import pytest
 
 import baton as tvm
 from baton import relay
+from baton._ffi.registry import remove_global_func
 from baton.instrument import PassTimingInstrument, PassWatchdog, pass_instrument
 from baton.transform import PassContext, PassInfo, Sequential, module_pass
 
@@ -199,7 +200,11 @@ def test_prerequisites_may_be_a_long_chain(sequence, where):
     for i in range(n):
         one = module_pass(lambda m, c, i=i: ran.append(i) or m, opt_level=0, name=f"TestChain{i}", required=[f"TestChain{i + 1}"] if i + 1 < n else [])
         tvm.register_func(f"relay._transform.TestChain{i}", lambda one=one: one, override=True)
-    where(lambda: sequence([tvm.get_global_func("relay._transform.TestChain0")()])(_module()))
+    try:
+        where(lambda: sequence([tvm.get_global_func("relay._transform.TestChain0")()])(_module()))
+    finally:
+        for i in range(n):
+            remove_global_func(f"relay._transform.TestChain{i}")
     assert ran == [*reversed(range(n))]
 
 

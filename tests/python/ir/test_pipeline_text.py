@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import baton as tvm
 from baton import relay, tir
+from baton._ffi.registry import remove_global_func
 from baton.transform import parse_pipeline, pipeline_text
 
 
@@ -82,11 +83,14 @@ def test_a_pass_made_with_what_no_text_says_has_none():
             return func
 
     tvm.register_func("relay._transform.TestTakesOne", TestTakesOne, override=True)
-    assert TestTakesOne().text() == "TestTakesOne"
-    for made in (relay.transform.EliminateCommonSubexpr(lambda e: False), TestTakesOne(3), TestTakesOne(one=3),
-                 relay.transform.MergeComposite([("a", tvm.relay.dataflow_pattern.is_op("add"))])):
-        with pytest.raises(ValueError, match="has no text that could be read back: its argument 0 has no name"):
-            made.text()
+    try:
+        assert TestTakesOne().text() == "TestTakesOne"
+        for made in (relay.transform.EliminateCommonSubexpr(lambda e: False), TestTakesOne(3), TestTakesOne(one=3),
+                     relay.transform.MergeComposite([("a", tvm.relay.dataflow_pattern.is_op("add"))])):
+            with pytest.raises(ValueError, match="has no text that could be read back: its argument 0 has no name"):
+                made.text()
+    finally:
+        remove_global_func("relay._transform.TestTakesOne")
 
 
 def test_the_text_of_sequences_too_deep_to_be_read_is_an_error():
