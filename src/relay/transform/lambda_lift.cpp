@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <baton/relay/analysis.h>
 #include <baton/relay/functor.h>
 #include <baton/relay/transform.h>
 #include <baton/support/pointer_map.h>
@@ -19,7 +20,10 @@ class Lifter : public MixedModeMutator {
  public:
   Lifter(IRModule* out, std::set<std::string>* names, std::string base) : out_(out), names_(names), base_(base) {}
 
-  Function Lift(const Function& f) { return WithBody(f, VisitExpr(f->body)); }
+  Function Lift(const Function& f) {
+    polymorphic_ = !f->type_params.empty();
+    return WithBody(f, VisitExpr(f->body));
+  }
 
  private:
   using MixedModeMutator::VisitExpr_;
@@ -69,6 +73,7 @@ class Lifter : public MixedModeMutator {
       made = Call(std::move(call));
     }
     if (self.defined()) memo_[self] = made;
+    polymorphic_ = polymorphic_ || !f->type_params.empty();
     auto n = make_object<FunctionNode>(*f);
     n->body = VisitExpr(f->body);
     if (const auto* t = f->checked_type_.as<FuncTypeNode>()) n->ret_type = t->ret_type;
@@ -89,14 +94,26 @@ class Lifter : public MixedModeMutator {
         lifted = Downcast<Function>(Downcast<Tuple>(Bind(Tuple(Array<Expr>({lifted})), stated))->fields[0]);
       lifted = WithAttr(Function(captured, lifted, runtime::RefCast<Type>(f->checked_type_)), attr::kClosure, Any(1));
     }
+    if (polymorphic_) lifted = WithTypeParams(lifted);
     out_->CopyOnWrite()->functions.Set(global, lifted);  // the name is new
     return made;
+  }
+
+  /// A global function says itself for which types it is: those of the functions around it too.
+  static Function WithTypeParams(const Function& f) {
+    const Array<TypeVar> around = FreeTypeVars(f);
+    if (around.empty()) return f;
+    auto n = make_object<FunctionNode>(*f.as<FunctionNode>());
+    for (const TypeVar& v : around) n->type_params.push_back(v);
+    n->checked_type_ = ObjectRef();
+    return Function(n);
   }
 
   IRModule* out_;
   std::set<std::string>* names_;
   std::string base_;
   CapturedVars captured_;
+  bool polymorphic_ = false;                   ///< some function so far has type parameters
   std::unordered_map<std::string, int> next_;  ///< the number that a name that is taken may be free with
 };
 

@@ -301,6 +301,8 @@ class Evaluation {
         for (const auto& [v, is] : *out) known = known || v == p.get();
         if (!known) out->emplace_back(p.get(), t);
       } else if (const auto* f = p.as<FuncTypeNode>(); f && t.as<FuncTypeNode>()) {
+        // Parameters of a function that is itself polymorphic are its own: what they stand for here it does not say.
+        if (!t.as<FuncTypeNode>()->type_params.empty()) continue;
         both(f->arg_types, t.as<FuncTypeNode>()->arg_types);
         work.emplace_back(f->ret_type, t.as<FuncTypeNode>()->ret_type);
       } else if (const auto* u = p.as<TupleTypeNode>(); u && t.as<TupleTypeNode>()) {
