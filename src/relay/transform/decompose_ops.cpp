@@ -3,7 +3,9 @@
 #include <baton/relay/op.h>
 #include <baton/relay/transform.h>
 #include <relay/children.h>
+#include <relay/transform/tuple_fields.h>
 
+#include <optional>
 #include <unordered_set>
 
 namespace baton::relay::transform {
@@ -22,7 +24,9 @@ class Decomposer : public MixedModeMutator {
         return static_cast<const TupleGetItemNode*>(n)->tuple->IsInstance<TupleNode>();
       return n->IsInstance<CallNode>() && Replaced(DefOf(static_cast<const CallNode*>(n)->op));
     });
-    return any ? Downcast<Function>(Mutate(f)) : f;
+    if (!any) return f;
+    fields_.emplace(f);
+    return Downcast<Function>(Mutate(f));
   }
 
  private:
@@ -41,17 +45,14 @@ class Decomposer : public MixedModeMutator {
     if (!out->span.defined()) out->span = post->span;
     return out;
   }
-  Expr Rewrite_(const TupleGetItemNode*, const Expr& post) final {
-    const auto* g = post.as<TupleGetItemNode>();
-    const auto* t = g->tuple.as<TupleNode>();
-    return t ? Expr(t->fields[g->index]) : post;
-  }
+  Expr Rewrite_(const TupleGetItemNode* pre, const Expr& post) final { return fields_->Take(pre, post); }
   Expr VisitExpr_(const FunctionNode* f) final {
     return f->HasNonzeroAttr(attr::kPrimitive) ? GetRef<Expr>(f) : MixedModeMutator::VisitExpr_(f);
   }
   std::unordered_set<std::string_view> only_;
   bool without_lowering_only_;
   std::string_view family_;  ///< what names begin with
+  std::optional<TupleFields> fields_;
 };
 
 }  // namespace

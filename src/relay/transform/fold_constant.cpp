@@ -6,8 +6,10 @@
 #include <baton/relay/op.h>
 #include <baton/relay/transform.h>
 #include <baton/runtime/interrupt.h>
+#include <relay/transform/tuple_fields.h>
 
 #include <algorithm>
+#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -64,6 +66,11 @@ class ConstantFolder : public MixedModeMutator {
   explicit ConstantFolder(IRModule mod, size_t growth = 0, bool fold_qnn = false)
       : mod_(std::move(mod)), growth_(growth), fold_qnn_(fold_qnn) {}
 
+  Expr Fold(const Expr& root) {
+    fields_.emplace(root);
+    return Mutate(root);
+  }
+
  private:
   using MixedModeMutator::VisitExpr_;
   // The variable of a binding that became a Constant stands for it in the body.
@@ -80,11 +87,7 @@ class ConstantFolder : public MixedModeMutator {
     }
   }
 
-  Expr Rewrite_(const TupleGetItemNode*, const Expr& post) final {
-    const auto* g = post.as<TupleGetItemNode>();
-    const auto* t = g->tuple.as<TupleNode>();
-    return t ? Expr(t->fields[g->index]) : post;
-  }
+  Expr Rewrite_(const TupleGetItemNode* pre, const Expr& post) final { return fields_->Take(pre, post); }
 
   // Fusion groups are evaluated as a whole or not at all: their bodies stay.
   Expr VisitExpr_(const FunctionNode* f) final {
@@ -109,12 +112,13 @@ class ConstantFolder : public MixedModeMutator {
                                                               "memory.alloc_storage"};
     if (skip.count(op->name.view())) return post;
     const OpDef* def = DefOf(call->op);
-    if (!def || def->stateful || def->fold == Fold::kNever) return post;
-    if (!fold_qnn_ && op->name.view().starts_with("qnn.")) return post;
+    if (!def || def->stateful) return post;
     if (op->name == "shape_of" || op->name == "vm.shape_of") {
       Expr shape = EvaluateShapeOf(pre);
       if (shape.defined()) return shape;
     }
+    if (def->fold == Fold::kNever) return post;
+    if (!fold_qnn_ && op->name.view().starts_with("qnn.")) return post;
     size_t in_bytes = 0;
     for (const Expr& a : call->args) {
       auto passing = passing_.find(a.get());
@@ -235,19 +239,20 @@ class ConstantFolder : public MixedModeMutator {
   std::unordered_map<const Object*, Passing> passing_;
   size_t passing_bytes_ = 0;
   ConstantChecker checker_;
+  std::optional<TupleFields> fields_;
 };
 
 }  // namespace
 
 /// Folds an expression; globals are resolved in `mod`.
-Expr FoldConstant(const Expr& expr, const IRModule& mod) { return ConstantFolder(mod).Mutate(expr); }
+Expr FoldConstant(const Expr& expr, const IRModule& mod) { return ConstantFolder(mod).Fold(expr); }
 /// The early form: without a module.
 Expr FoldConstant(const Expr& expr) { return FoldConstant(expr, IRModule(Map<GlobalVar, BaseFunc>())); }
 
 Pass FoldConstant(bool fold_qnn) {
   Pass pass = baton::transform::PassCreator<Function>::Create(
       runtime::MakeTyped([fold_qnn](Function f, IRModule m, PassContext) {
-        return Downcast<Function>(ConstantFolder(m, 0, fold_qnn).Mutate(Expr(f)));
+        return Downcast<Function>(ConstantFolder(m, 0, fold_qnn).Fold(f));
       }),
       2, "FoldConstant", {});
   baton::transform::RegisterPassDoc("FoldConstant",
@@ -269,8 +274,7 @@ Pass FoldWeights() {
       .run =
           [](Function f, IRModule m, PassContext ctx) {
             int64_t budget = ctx->GetConfig<int64_t>("relay.FoldWeights.max_bytes", int64_t{2} << 30);
-            return Downcast<Function>(
-                ConstantFolder(m, static_cast<size_t>(std::max<int64_t>(budget, 0))).Mutate(Expr(f)));
+            return Downcast<Function>(ConstantFolder(m, static_cast<size_t>(std::max<int64_t>(budget, 0))).Fold(f));
           },
   });
 }

@@ -10,6 +10,7 @@
 #include <relay/type_pool.h>
 
 #include <algorithm>
+#include <numeric>
 #include <span>
 #include <vector>
 
@@ -112,6 +113,8 @@ class Fuser {
       n.expr = e;
       n.group = static_cast<int>(nodes_.size());
       if (const auto* call = e.as<CallNode>()) {
+        const OpDef* def = DefOf(call->op);
+        effects_ = effects_ || !(def ? !def->stateful : call->op.as<ConstructorNode>() != nullptr);
         n.kernel = KernelCall(call);
         if (n.kernel && TensorResult(e)) n.pattern = DefOf(call->op)->pattern;
         for (const Expr& a : call->args) Use(a, n.group);
@@ -122,6 +125,7 @@ class Fuser {
       } else if (const auto* g = e.as<TupleGetItemNode>()) {
         Use(g->tuple, n.group);
       } else {
+        effects_ = effects_ || e.as<RefCreateNode>() || e.as<RefReadNode>() || e.as<RefWriteNode>();
         MarkChildren(e);
       }
       n.anchored = n.pattern == OpPattern::kOutEWiseFusable;
@@ -346,11 +350,14 @@ class Fuser {
     Few body, param_of;
     Array<Var> params;
     Array<Expr> args;
-    auto param = [&](const Type& type, const Expr& arg) {
+    std::vector<int> order;  // of the parameters, as they are evaluated
+    auto param = [&](const Type& type, const Expr& arg, const Expr& of) {
       Var v(ParamName(params.size()), type);
       v->checked_type_ = type;
       params.push_back(v);
       args.push_back(arg);
+      const int* at = index_.Find(of.get());
+      order.push_back(at ? *at : -1);
       return v;
     };
     auto inside = [&](const Expr& e) -> Expr {
@@ -364,14 +371,14 @@ class Fuser {
         for (size_t k = 0; k < types->fields.size(); ++k) {
           TupleGetItem field(arg, static_cast<int>(k));
           field->checked_type_ = types->fields[k];
-          fields.push_back(param(types->fields[k], field));
+          fields.push_back(param(types->fields[k], field, e));
         }
         Tuple all(fields);
         all->checked_type_ = e->checked_type_;
         body.Add(e.get(), all);
         return all;
       }
-      Var v = param(Downcast<Type>(e->checked_type_), arg);
+      Var v = param(Downcast<Type>(e->checked_type_), arg, e);
       param_of.Add(e.get(), v);
       return v;
     };
@@ -404,6 +411,7 @@ class Fuser {
         body.Add(e.get(), c);
       }
     }
+    if (effects_) InOrder(order, &params, &args);
     Function f(params, *body.Find(pre), Downcast<Type>(pre->checked_type_), Array<TypeVar>(), primitive_);
     Array<Type> arg_types;
     for (const Var& p : params) arg_types.push_back(p->type_annotation);
@@ -416,6 +424,20 @@ class Fuser {
     return out;
   }
 
+  /// Arguments are evaluated from left to right: those with effects must come as they did in the program.
+  static void InOrder(const std::vector<int>& order, Array<Var>* params, Array<Expr>* args) {
+    std::vector<int64_t> sorted(order.size());
+    std::iota(sorted.begin(), sorted.end(), 0);
+    std::stable_sort(sorted.begin(), sorted.end(), [&](int64_t a, int64_t b) {
+      return order[static_cast<size_t>(a)] < order[static_cast<size_t>(b)];
+    });
+    Array<Var> p;
+    Array<Expr> a;
+    for (int64_t i : sorted) p.push_back((*params)[i]), a.push_back((*args)[i]);
+    *params = p;
+    *args = a;
+  }
+
   /// What many kernels have in common is made once.
   String ParamName(size_t i) {
     while (names_.size() <= i) names_.push_back(String("p" + std::to_string(names_.size())));
@@ -426,6 +448,7 @@ class Fuser {
   DictAttrs primitive_{Map<String, Any>{{String(attr::kPrimitive), Any(1)}}};
 
   int searches_ = -1;
+  bool effects_ = false;  ///< the function may do more than give a value
   int max_pattern_;
   size_t max_group_;
   std::vector<GraphNode> nodes_;

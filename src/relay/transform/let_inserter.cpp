@@ -281,12 +281,41 @@ IRModule InsertLets(const IRModule& mod, LetForm form) {
   return out;
 }
 
+namespace {
+/// Whether a call may be of a function that this expression does not have: a parameter, or what another function gave.
+bool CallsUnknown(const std::vector<const ExprNode*>& order) {
+  PointerSet known;  // variables that stand for functions which are written down here
+  std::vector<const VarNode*> called;
+  for (const ExprNode* n : order) {
+    baton::runtime::PollInterrupt();
+    if (n->IsInstance<LetNode>()) {
+      const auto* let = static_cast<const LetNode*>(n);
+      if (let->value->IsInstance<FunctionNode>()) known.Add(let->var.get());
+    } else if (n->IsInstance<CallNode>()) {
+      // Of a function of functions, the first that is called.
+      const Expr* op = &static_cast<const CallNode*>(n)->op;
+      while (const auto* inner = op->as<CallNode>()) op = &inner->op;
+      if (const auto* var = op->as<VarNode>()) {
+        called.push_back(var);
+      } else if (!op->as<OpNode>() && !op->as<ConstructorNode>() && !op->as<FunctionNode>()) {
+        return true;
+      }
+    }
+  }
+  for (const VarNode* var : called) {
+    if (!known.Has(var)) return true;
+  }
+  return false;
+}
+}  // namespace
+
 PointerSet ImpureNodes(const Expr& expr) {
   std::vector<const ExprNode*> order = PostOrderNodes(expr);
-  // Without references and state, no call of a function can have an effect, whatever it calls: globals aside, which
-  // may hold both.
+  // Without references and state, no call of a function that is written down here can have an effect. Globals may hold
+  // both, and so may functions that come from elsewhere.
   bool calls = false;
   for (const ExprNode* n : order) calls = calls || OwnEffect(n, false) || n->IsInstance<GlobalVarNode>();
+  calls = calls || CallsUnknown(order);
   PointerSet impure;
   for (const ExprNode* n : order) {
     baton::runtime::PollInterrupt();

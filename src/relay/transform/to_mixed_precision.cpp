@@ -6,6 +6,7 @@
 #include <baton/relay/op/tensor.h>
 #include <baton/relay/transform.h>
 #include <fmt/format.h>
+#include <relay/transform/tuple_fields.h>
 
 #include <string_view>
 #include <unordered_set>
@@ -26,7 +27,8 @@ struct Rule {
 /// the narrow type, and casts that nothing uses are no part of the result.
 class Narrower : public MixedModeMutator {
  public:
-  Narrower(DataType narrow, int64_t missing_op_mode) : narrow_(narrow), mode_(missing_op_mode) {}
+  Narrower(DataType narrow, int64_t missing_op_mode, const Function& f)
+      : narrow_(narrow), mode_(missing_op_mode), fields_(f) {}
   void Report() const { errors_.ThrowIfAny(baton::transform::PassContext::Current()->diag_ctx); }
 
  private:
@@ -35,11 +37,7 @@ class Narrower : public MixedModeMutator {
   Expr VisitExpr_(const FunctionNode* f) final {
     return f->HasNonzeroAttr(attr::kPrimitive) ? GetRef<Expr>(f) : MixedModeMutator::VisitExpr_(f);
   }
-  Expr Rewrite_(const TupleGetItemNode*, const Expr& post) final {
-    const auto* item = post.as<TupleGetItemNode>();
-    const auto* tuple = item ? item->tuple.as<TupleNode>() : nullptr;
-    return tuple ? Expr(tuple->fields[item->index]) : post;
-  }
+  Expr Rewrite_(const TupleGetItemNode* pre, const Expr& post) final { return fields_.Take(pre, post); }
   Expr Rewrite_(const CallNode* pre, const Expr& post) final {
     const auto* call = post.as<CallNode>();
     const auto* op = call ? call->op.as<OpNode>() : nullptr;
@@ -252,6 +250,7 @@ class Narrower : public MixedModeMutator {
 
   DataType narrow_;
   int64_t mode_;
+  TupleFields fields_;
   ExprMemo made_of_;   ///< what a cast to float32 is made of
   ExprMemo narrowed_;  ///< the narrow form of what was not
   mutable DiagnosticList errors_;
@@ -274,7 +273,7 @@ Pass ToMixedPrecision(DataType mixed_precision_type, int64_t missing_op_mode) {
       .required = {"InferType"},
       .run =
           [mixed_precision_type, missing_op_mode](Function f, IRModule, PassContext) {
-            Narrower narrower(mixed_precision_type, missing_op_mode);
+            Narrower narrower(mixed_precision_type, missing_op_mode, f);
             Function made = narrower.Mutate(f);
             narrower.Report();
             return made;

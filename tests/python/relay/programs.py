@@ -62,3 +62,68 @@ def program(seed):
 
     return "\n".join([f"def @g(%a: {_T}) -> {_T} {{ {tensor(['%a'], 0)} }}",
                       f"def @f(%a: {_T}) -> {_T} {{ @g({tensor(['%a'], 0)}) }}", _main(body(["%x", "%y", "%z"], 4))])
+
+
+_COUNTER = """def @after(%r: ref(float32)) -> float32 { let %v = ref_read(%r); let %u = ref_write(%r, add(%v, 1f)); %v }
+"""
+_LEAVES = ["%x", "2f", "%next()", "%next()"]
+_KINDS = ["subtract", "maximum", "multiply", "negative", "tanh", "where", "field", "field", "if", "let", "write", "concatenate", "stack", "zero",
+          "function", "closure", "match", "reference", "split"]  # fmt: skip
+
+
+def effects(seed):
+    """A random program whose operands have effects, in all places: a counter that each read raises, written to in between.
+
+    The counter is a closure; one function gets it as a parameter, so it cannot know what its calls do.
+    """
+    r = random.Random(seed)
+    count = [0]
+
+    def name():
+        count[0] += 1
+        return f"%v{count[0]}"
+
+    def value(depth, scope, known):
+        """Of a scalar. known: the reference itself can be named."""
+        if depth == 0 or r.random() < 0.12:
+            return r.choice([*_LEAVES, *scope, *(["@after(%r)", "ref_read(%r)"] if known else [])])
+        kind = r.choice(_KINDS)
+
+        def part(*more):
+            return value(depth - 1, [*scope, *more], known)
+
+        if kind in ("subtract", "maximum", "multiply"):
+            return f"{kind}({part()}, {part()})"
+        if kind == "negative" or kind == "tanh" or (kind == "write" and not known):
+            return f"{'negative' if kind == 'write' else kind}({part()})"
+        if kind == "where":
+            return f"where(less({part()}, 3f), {part()}, {part()})"
+        if kind == "field":
+            n = r.randint(1, 3)
+            return f"({', '.join(part() for _ in range(n))},).{r.randrange(n)}"
+        if kind == "if":
+            return f"{{ if (less({part()}, 3f)) {{ {part()} }} else {{ {part()} }} }}"
+        if kind == "write":
+            return f"{{ ref_write(%r, {part()}); {part()} }}"
+        if kind in ("concatenate", "stack"):
+            rows = (f"expand_dims({part()}, axis=0)" for _ in range(2)) if kind == "concatenate" else (part() for _ in range(2))
+            return f"sum({kind}(({', '.join(rows)}), axis=0))"
+        if kind == "split":
+            return f"sum(split(stack(({part()}, {part()}), axis=0), indices_or_sections=2, axis=0).{r.randrange(2)})"
+        if kind == "zero":
+            return f"{r.choice(['multiply', 'add', 'subtract'])}({part()}, 0f)"
+        if kind == "reference":
+            return f"ref_read(ref({part()}))"
+        if kind == "match":
+            return f"{{ match? (({part()}, {part()})) {{ (%p, %q) => {part('%p', '%q')} }} }}"
+        if kind == "function":
+            return f"fn (%a: float32, %b: float32) {{ subtract(%b, %a) }}({part()}, {part()})"
+        v = name()
+        if kind == "let":
+            return f"{{ let {v} = {part()}; {part(v)} }}"
+        return f"{{ let {v} = fn (%a: float32) {{ subtract({part('%a')}, %a) }}; subtract({v}({part()}), {v}({part()})) }}"
+
+    depth = 2 + seed % 3
+    return (_COUNTER + f"def @body(%x: float32, %next: fn () -> float32) -> float32 {{ {value(depth, [], False)} }}\n"
+            + f"def @main(%x: float32) {{ let %r = ref(%x); let %next = fn () {{ @after(%r) }}; "
+              f"(@body(%x, %next), {value(depth, [], True)}, ref_read(%r)) }}")  # fmt: skip

@@ -88,7 +88,7 @@ Type AllocTensorType(const AllocTensorAttrs& a, const TypeArgs& in) {
 
 const Op op::vm_shape_of = DefineOp({
     .name = "vm.shape_of",
-    .doc = "shape_of, outside fusion and folding.",
+    .doc = "shape_of, outside fusion; folding answers it where the type says the shape.",
     .inputs = {{"data", "Its shape counts alone."}},
     .output = "Rank 1. R1: an integer dtype.",
     .attrs = TypeOf<ShapeOfAttrs>,

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <baton/relay/expr.h>
+#include <relay/transform/let_inserter.h>
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+namespace baton::relay::transform {
+
+/// `(a, b).0` is `a`, unless the other fields do more than give a value: these are evaluated too.
+class TupleFields {
+ public:
+  /// `root`: the expression that is rewritten.
+  explicit TupleFields(Expr root) : root_(std::move(root)) {}
+
+  /// The field that `post` takes, which is what became of `pre`; `post` where that is not known, or the tuple must
+  /// stay.
+  Expr Take(const TupleGetItemNode* pre, const Expr& post) {
+    const auto* get = post.as<TupleGetItemNode>();
+    const auto* tuple = get ? get->tuple.as<TupleNode>() : nullptr;
+    if (!tuple) return post;
+    const auto* before = pre->tuple.as<TupleNode>();
+    for (size_t i = 0; i < tuple->fields.size(); ++i) {
+      const int64_t k = static_cast<int64_t>(i);
+      const Expr& other = tuple->fields[k];
+      if (k == get->index || other->IsInstance<VarNode>() || other->IsInstance<ConstantNode>()) continue;
+      if (Impure(before ? before->fields[k] : pre->tuple)) return post;
+    }
+    return tuple->fields[get->index];
+  }
+
+ private:
+  bool Impure(const Expr& e) {
+    if (!impure_) impure_ = ImpureNodes(root_);
+    return impure_->Has(e.get());
+  }
+
+  Expr root_;
+  std::optional<PointerSet> impure_;  ///< found when it is first asked for
+};
+
+}  // namespace baton::relay::transform
