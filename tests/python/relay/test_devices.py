@@ -196,6 +196,9 @@ def test_no_copy_on_one_device():  # DV-009
 def test_default_device():  # DV-017
     assert _devices(_plan(_main("add(%x, %y)"))) == ([1, 1, 1], 1)
     assert _devices(_plan(_main("add(%x, %y)"), "cuda")) == ([2, 2, 2], 2)
+    with tvm.transform.PassContext(config={"relay.fallback_device_type": 2}):
+        assert _devices(relay.transform.PlanDevices()(_typed(_main("add(%x, %y)")))) == ([2, 2, 2], 2)
+        assert _devices(relay.transform.PlanDevices("cpu")(_typed(_main("add(%x, %y)")))) == ([1, 1, 1], 1)
     with pytest.raises(tvm.error.TVMError, match="must be positive"):
         relay.transform.PlanDevices(0)(_typed(_main("%x")))
 

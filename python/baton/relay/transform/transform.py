@@ -78,11 +78,12 @@ def EtaExpand(expand_constructor=False, expand_global_var=False):
     return _ffi_api.EtaExpand(expand_constructor, expand_global_var)
 
 
-def PlanDevices(default_device="cpu"):
+def PlanDevices(default_device=None):
     """Decides on which device each expression runs and writes it down; what no annotation decides goes to
-    `default_device` (a device, its name or its DLPack number)."""
+    `default_device` (a device, its name or its DLPack number), without one to that of the option
+    `relay.fallback_device_type`, else to the CPU."""
     from ..op.sugar import _device_type
-    return _ffi_api.PlanDevices(_device_type(default_device))
+    return _ffi_api.PlanDevices() if default_device is None else _ffi_api.PlanDevices(_device_type(default_device))
 
 
 def CombineParallelConv2D(min_num_branches=3):
