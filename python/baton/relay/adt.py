@@ -83,5 +83,5 @@ class Match(ExprWithOp, key="relay.Match"):
 
     __slots__ = ()
 
-    def __init__(self, data, clauses, complete=True):
-        super().__init__(data=data, clauses=list(clauses), complete=complete)
+    def __init__(self, data, clauses, complete=True, span=None):
+        super().__init__(data=data, clauses=list(clauses), complete=complete, span=span)

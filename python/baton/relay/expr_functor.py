@@ -60,6 +60,8 @@ def answer_watchdogs():
 class ExprFunctor:
     """Dispatch on the kind of expression: `visit(expr)` calls `visit_call`, `visit_let`, ... and remembers results."""
 
+    _gives = object  # what each visit must give
+
     def __init__(self):
         self.memo_map = {}
         self._visiting = False
@@ -81,6 +83,10 @@ class ExprFunctor:
                     result = method(expr)
             finally:
                 self._visiting = False
+        if not isinstance(result, self._gives):
+            name = self._dispatch(expr).__name__
+            raise TypeError(f"{type(self).__name__}.{name} gave {'None' if result is None else type(result).__name__} for an expression of "
+                            f"type `{expr.type_key}`; a mutator gives the expression that takes its place")
         memo[expr] = result
         return result
 
@@ -105,13 +111,25 @@ class ExprFunctor:
 
 
 class ExprVisitor(ExprFunctor):
-    """For analysis: visits every part of an expression. If: cond, true, false; Let: value, var, body."""
+    """For analysis: visits every part of an expression. If: cond, true, false; Let: value, var, body.
+
+    `visit_type` is called for the types that are written down: annotations, results of functions, type arguments.
+    """
+
+    def visit_type(self, ty):
+        """A type that is written down."""
+
+    def _types(self, *types):
+        if type(self).visit_type is not ExprVisitor.visit_type:
+            for ty in types:
+                if ty is not None:
+                    self.visit_type(ty)
 
     def visit_constant(self, const):
         pass
 
     def visit_var(self, var):
-        pass
+        self._types(var.type_annotation)
 
     def visit_global_var(self, gvar):
         pass
@@ -128,6 +146,7 @@ class ExprVisitor(ExprFunctor):
 
     def visit_call(self, call):
         self.visit(call.op)
+        self._types(*call.type_args)
         for arg in call.args:
             self.visit(arg)
 
@@ -153,8 +172,10 @@ class ExprVisitor(ExprFunctor):
         self.visit(op.tuple_value)
 
     def visit_function(self, func):
+        self._types(*func.type_params)
         for param in func.params:
             self.visit(param)
+        self._types(func.ret_type)
         self.visit(func.body)
 
     def visit_ref_create(self, ref_create):
@@ -190,6 +211,8 @@ def _same(new, old):
 class ExprMutator(ExprFunctor):
     """For transformation: visits give expressions; the defaults rebuild a node of which a part changed."""
 
+    _gives = RelayExpr
+
     def visit_constant(self, const):
         return const
 
@@ -203,8 +226,15 @@ class ExprMutator(ExprFunctor):
         return con
 
     def visit_type(self, ty):
-        """The type that takes the place of a type."""
+        """The type that takes the place of one that is written down: annotations, results of functions, type arguments."""
         return ty
+
+    def _types(self, types):
+        """The types after `visit_type`; the same object where none changed."""
+        if type(self).visit_type is ExprMutator.visit_type:
+            return types
+        new = [self.visit_type(ty) for ty in types]
+        return types if _same(new, types) else new
 
     def visit_var(self, var):
         if var.type_annotation is None:
@@ -218,10 +248,12 @@ class ExprMutator(ExprFunctor):
 
     def visit_call(self, call):
         op = self.visit(call.op)
+        old = call.type_args
+        types = self._types(old)
         args = [self.visit(a) for a in call.args]
-        if op.same_as(call.op) and _same(args, call.args):
+        if op.same_as(call.op) and types is old and _same(args, call.args):
             return call
-        return Call(op, args, call.attrs, call.type_args, call.span)
+        return Call(op, args, call.attrs, types, call.span)
 
     def visit_let(self, let):
         # Chains are long: down one let after the other, then up again, unless a class has its own idea of a let.
@@ -256,11 +288,15 @@ class ExprMutator(ExprFunctor):
         return op if value.same_as(op.tuple_value) else TupleGetItem(value, op.index, op.span)
 
     def visit_function(self, func):
+        old_types, old_result = func.type_params, func.ret_type
+        types = self._types(old_types)
         params = [self.visit(p) for p in func.params]
+        result = old_result if old_result is None else self.visit_type(old_result)
         body = self.visit(func.body)
-        if body.same_as(func.body) and _same(params, func.params):
+        same_types = types is old_types and (result is old_result or result.same_as(old_result))
+        if body.same_as(func.body) and same_types and _same(params, func.params):
             return func
-        return Function(params, body, func.ret_type, func.type_params, func.attrs, func.span)
+        return Function(params, body, result, types, func.attrs, func.span)
 
     def visit_ref_create(self, ref_create):
         value = self.visit(ref_create.value)
@@ -285,7 +321,7 @@ class ExprMutator(ExprFunctor):
             clauses.append(clause if same else Clause(lhs, rhs))
         if data.same_as(match.data) and _same(clauses, match.clauses):
             return match
-        return Match(data, clauses, match.complete)
+        return Match(data, clauses, match.complete, match.span)
 
     def visit_pattern(self, pattern):
         """The pattern that takes the place of a pattern."""

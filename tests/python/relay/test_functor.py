@@ -108,6 +108,61 @@ def test_retyped_variable_is_one(request):  # FN-019, FN-020
     assert f.body.args[0].same_as(f.params[0]) and f.body.args[1].same_as(f.params[0]) and f.params[0].vid.same_as(x.vid)
 
 
+def test_types_that_are_written_down_are_visited():  # FN-019, FN-023
+    a, t = relay.TypeVar("a"), relay.TensorType((2,), "float32")
+    x, v, f = relay.var("x", t), relay.var("v", t), relay.GlobalVar("f")
+    call = relay.Call(f, [x], None, [t])
+    body = relay.Match(call, [relay.Clause(relay.PatternVar(v), v)])
+    e = relay.Function([x, relay.var("y", a)], body, t, [a])
+
+    class Seen(ExprVisitor):
+        def __init__(self):
+            super().__init__()
+            self.types = []
+
+        def visit_type(self, ty):
+            self.types.append(str(ty))
+
+    seen = Seen()
+    seen.visit(e)
+    tensor = "Tensor[(2), float32]"
+    assert seen.types == ["a", tensor, "a", tensor, tensor, tensor]  # type parameter, %x, %y, result, type argument, %v
+
+    class Retype(ExprMutator):
+        def visit_type(self, ty):
+            return relay.TensorType(ty.shape, "float16") if isinstance(ty, relay.TensorType) else ty
+
+    new = Retype().visit(e)
+    assert new.ret_type.dtype == "float16" and new.type_params[0].same_as(a)
+    assert new.body.data.type_args[0].dtype == "float16" and new.body.clauses[0].rhs.type_annotation.dtype == "float16"
+    result = Retype().visit(relay.Function([], relay.const(1.0), t))
+    assert result.ret_type.dtype == "float16"
+
+    class Keep(ExprMutator):
+        def visit_type(self, ty):
+            return ty
+
+    assert Keep().visit(e).same_as(e)
+
+
+@pytest.mark.parametrize("gives", [None, 3])
+def test_a_mutator_that_gives_no_expression(gives):
+    class Wrong(ExprMutator):
+        def visit_call(self, call):
+            return gives
+
+    for e in (relay.abs(relay.var("x")), relay.Tuple([relay.abs(relay.var("x"))])):
+        with pytest.raises(TypeError, match=r"Wrong\.visit_call gave (None|int) for an expression of type `relay.Call`"):
+            Wrong().visit(e)
+
+
+def test_a_match_keeps_its_place():
+    mod = relay.fromtext('def @main(%x: int32) { match ((%x, 1)) { (%a, _) => %a } }')
+    match = mod["main"].body
+    new = Replace(mod["main"].params[0], relay.var("z", shape=(), dtype="int32")).visit(match)
+    assert not new.same_as(match) and match.span is not None and new.span.same_as(match.span)
+
+
 def test_mutation_to_another_kind():  # FN-021, FN-022
     class IfCollapser(ExprMutator):
         def visit_if(self, if_):
