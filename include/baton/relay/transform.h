@@ -41,7 +41,8 @@ BATON_DLL Type InferTypeOf(const Expr& expr, const IRModule& mod);
 BATON_DLL Pass FoldConstant(bool fold_qnn = false);
 BATON_DLL Pass FoldWeights();
 BATON_DLL Pass SimplifyInference();
-BATON_DLL Pass SimplifyExpr();
+/// `fp`: "strict", "contract" or "fast"; empty: what the option `fp` of the context says.
+BATON_DLL Pass SimplifyExpr(String fp = String());
 /// For each name a pattern, and a check of what it matches (or none at all): composite functions.
 BATON_DLL Pass MergeComposite(Array<String> names, Array<DFPattern> patterns, Array<PackedFunc> checks);
 /// float16 or bfloat16 where it is safe. missing_op_mode 0: operators that nobody knows are errors; 1, 2: they stay.
@@ -53,7 +54,7 @@ BATON_DLL Pass PartitionGraph(String mod_name = "default", bool bind_constants =
 BATON_DLL Pass InlineCompilerFunctions(Array<String> names = {});
 BATON_DLL Pass CanonicalizeCast();
 BATON_DLL Pass FastMath();
-BATON_DLL Pass DeadCodeElimination(bool inline_once = false);
+BATON_DLL Pass DeadCodeElimination(bool inline_once = false, bool ignore_impurity = false);
 BATON_DLL Pass EliminateCommonSubexpr(PackedFunc fskip = nullptr);
 /// Puts constant weights of nn.dense into the panels that kernels of the current target read.
 BATON_DLL Pass PackDense();

@@ -6,6 +6,7 @@
 #include <baton/runtime/interrupt.h>
 #include <baton/support/pointer_map.h>
 #include <relay/children.h>
+#include <relay/transform/let_inserter.h>
 
 #include <unordered_set>
 #include <vector>
@@ -20,8 +21,8 @@ struct Needs {
   PointerSet lets;
   PointerMap<int64_t> uses;  ///< of variables, by what is needed
 
-  explicit Needs(const Expr& root) {
-    FindEffects(root);
+  Needs(const Expr& root, bool ignore_impurity) {
+    if (!ignore_impurity) FindEffects(root);
     // What is not needed is never looked into, so what only that uses is not needed either, however long the chain.
     PointerMap<const LetNode*> bound;
     PointerSet seen;
@@ -79,13 +80,16 @@ struct Needs {
 /// Drops bindings that nobody needs.
 class Eliminator : public MixedModeMutator {
  public:
-  Eliminator(const Expr& root, bool inline_once) : needs_(root), inline_once_(inline_once) {}
+  Eliminator(const Expr& root, bool inline_once, bool ignore_impurity)
+      : needs_(root, ignore_impurity), inline_once_(inline_once) {
+    if (inline_once) impure_ = ImpureNodes(root);
+  }
 
  private:
   using MixedModeMutator::VisitExpr_;
   bool Inlined(const LetNode* op) {
     return inline_once_ && needs_.uses[op->var.get()] == 1 && !op->value.as<FunctionNode>() &&
-           !needs_.effects.Has(op->value.get());
+           !impure_.Has(op->value.get());  // what a reference holds depends on when it is read
   }
   void PreVisitLet_(const LetNode* op) final {
     if (!needs_.lets.Has(op)) return;
@@ -100,6 +104,7 @@ class Eliminator : public MixedModeMutator {
     return MixedModeMutator::PostVisitLet_(op, value, body);
   }
   Needs needs_;
+  PointerSet impure_;
   bool inline_once_;
 };
 
@@ -114,7 +119,9 @@ IRModule RemoveUnreached(const IRModule& mod, const Array<String>& entries) {
   auto reach = [&](const GlobalVar& v) {
     if (mod->ContainGlobalVar(v->name_hint.view()) && reached.insert(v->name_hint.str()).second) work.push_back(v);
   };
-  for (const String& n : entries) reach(GlobalVar(n));
+  for (const String& n : entries) {
+    reach(mod->GetGlobalVar(n.view()));  // an error where there is none
+  }
   while (!work.empty()) {
     baton::runtime::PollInterrupt();
     BaseFunc f = mod->Lookup(work.back());
@@ -133,19 +140,21 @@ IRModule RemoveUnreached(const IRModule& mod, const Array<String>& entries) {
 
 }  // namespace
 
-Pass DeadCodeElimination(bool inline_once) {
+Pass DeadCodeElimination(bool inline_once, bool ignore_impurity) {
   return MakePass<DeadCodeElimination>({
-      .doc = "Drops bindings that are never used and have no effect; with inline_once also those used once, into their "
-             "use. In a module that has a `main`, drops functions that it does not reach.",
+      .doc =
+          "Drops bindings that are never used and have no effect, with ignore_impurity those with effects too; with "
+          "inline_once also those used once, into their use, unless they read or write state. In a module that has a "
+          "`main`, drops functions that it does not reach.",
       .opt_level = 1,
       .run =
-          [inline_once](IRModule mod, PassContext) {
+          [inline_once, ignore_impurity](IRModule mod, PassContext) {
             IRModule out = mod;
             for (const auto& [var, func] : mod->functions) {
               if (!func.as<FunctionNode>() || func->HasNonzeroAttr(attr::kSkipOptimization)) continue;
               Function f = Downcast<Function>(func);
               if (!AnyNode(f, [](const ExprNode* n) { return n->IsInstance<LetNode>(); })) continue;
-              f = Downcast<Function>(Eliminator(f, inline_once).Mutate(f));
+              f = Downcast<Function>(Eliminator(f, inline_once, ignore_impurity).Mutate(f));
               if (!f.same_as(func)) out.CopyOnWrite()->functions.Set(var, f);
             }
             return mod->ContainGlobalVar("main") && mod->functions.size() > 1 ? RemoveUnreached(out, {"main"}) : out;
@@ -167,13 +176,14 @@ const struct Registered {
     using runtime::Args;
     using runtime::RetValue;
     baton::transform::RegisterPassGlobal("relay._transform.DeadCodeElimination", PackedFunc([](Args a, RetValue* rv) {
-                                           *rv = DeadCodeElimination(a.size() > 0 && a[0].As<bool>());
+                                           *rv = DeadCodeElimination(a.size() > 0 && a[0].As<bool>(),
+                                                                     a.size() > 1 && a[1].As<bool>());
                                          }));
     baton::transform::RegisterPassGlobal(
         "relay._transform.RemoveUnusedFunctions", PackedFunc([](Args a, RetValue* rv) {
           *rv = RemoveUnusedFunctions(a.size() > 0 ? a[0].As<Array<String>>() : Array<String>{"main"});
         }));
-    baton::transform::RegisterPassParams("DeadCodeElimination", {"inline_once=false"});
+    baton::transform::RegisterPassParams("DeadCodeElimination", {"inline_once=false", "ignore_impurity=false"});
     baton::transform::RegisterPassParams("RemoveUnusedFunctions", {"entry_functions=[\"main\"]"});
   }
 } registered;

@@ -121,8 +121,7 @@ struct Rows {
   }
 };
 
-Exactness Allowed(const PassContext& ctx) {
-  const String fp = ctx->GetConfig<String>("fp", String("strict"));
+Exactness Allowed(const String& fp) {
   if (fp == "strict") return Exactness::kExact;
   if (fp == "contract") return Exactness::kButNanOrZero;
   if (fp == "fast") return Exactness::kReassociates;
@@ -233,7 +232,8 @@ class Simplifier : public TypeKeeper {
 
 }  // namespace
 
-Pass SimplifyExpr() {
+Pass SimplifyExpr(String fp) {
+  if (!fp.empty()) Allowed(fp);  // an error now, where it is none
   return MakePass<SimplifyExpr>({
       .doc =
           "Replaces expressions by simpler equal ones, by tables of local identities: moves of elements that undo each "
@@ -242,13 +242,24 @@ Pass SimplifyExpr() {
       .opt_level = 0,
       .required = {"InferType"},
       .needs = {"Typed"},
-      .run = [](Function f, IRModule mod,
-                PassContext ctx) { return Simplifier(f, mod, Allowed(ctx), nullptr).Mutate(f); },
+      .run =
+          [fp](Function f, IRModule mod, PassContext ctx) {
+            const String asked = fp.empty() ? ctx->GetConfig<String>("fp", String("strict")) : fp;
+            return Simplifier(f, mod, Allowed(asked), nullptr).Mutate(f);
+          },
   });
 }
 
 namespace {
-const RegisterPass<SimplifyExpr> registered;
+const struct Registered {
+  Registered() {
+    baton::transform::RegisterPassGlobal("relay._transform.SimplifyExpr",
+                                         PackedFunc([](runtime::Args a, runtime::RetValue* rv) {
+                                           *rv = SimplifyExpr(a.size() > 0 ? a[0].As<String>() : String());
+                                         }));
+    baton::transform::RegisterPassParams("SimplifyExpr", {"fp=\"\""});
+  }
+} registered;
 
 const char* LabelOf(Exactness e) {
   return e == Exactness::kExact ? "exact" : e == Exactness::kButNanOrZero ? "but NaN or zero" : "reassociates";
@@ -265,10 +276,8 @@ BATON_REGISTER_GLOBAL("relay.testing.simplify_rows").set_body_typed([] {
 });
 /// [function, texts of the rows that were applied] for a typed function.
 BATON_REGISTER_GLOBAL("relay.testing.simplify_trace").set_body_typed([](Function f, String fp) {
-  PassContext ctx = PassContext::Create();
-  ctx->config.Set("fp", Any(fp));
   Array<String> trace;
-  Function out = Simplifier(f, IRModule(), Allowed(ctx), &trace).Mutate(f);
+  Function out = Simplifier(f, IRModule(), Allowed(fp), &trace).Mutate(f);
   return Array<ObjectRef>{out, trace};
 });
 

@@ -25,10 +25,10 @@ def _run(mod, kind="debug"):
 
 def _after(mod, name):
     with tvm.transform.PassContext(opt_level=4):
-        return relay.transform.InferType()(getattr(relay.transform, name)()(mod))
+        return relay.transform.InferType()(tvm.transform.parse_pipeline(name)(mod))
 
 
-@pytest.mark.parametrize("name", [*_PASSES, "vm"])
+@pytest.mark.parametrize("name", [*_PASSES, "DeadCodeElimination(inline_once=True)", 'SimplifyExpr(fp="contract")', "vm"])
 def test_effects_stay(name):
     for seed in range(40):
         mod = _typed(effects(seed))

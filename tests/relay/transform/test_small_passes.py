@@ -89,3 +89,24 @@ def test_change_batch():
     out = transform.InferType()(transform.ChangeBatch({func.params[0]: 0}, batch_size=5)(tvm.IRModule.from_expr(func)))
     assert [int(d) for d in out["main"].ret_type.shape] == [5, 4, 8, 8]
     assert transform.ChangeBatch({}).info.opt_level == 1
+
+
+def test_simplify_expr_takes_what_may_change():
+    """An argument wins over the context's option; a text names it too; an unknown one is refused when the pass is made."""
+    x = relay.var("x", shape=())
+    mod = relay.transform.InferType()(tvm.IRModule.from_expr(relay.Function([x], x + relay.const(np.float32(0)))))
+    assert relay.transform.SimplifyExpr()(mod).same_as(mod)
+    assert relay.transform.SimplifyExpr("contract")(mod)["main"].body.same_as(mod["main"].params[0])
+    with tvm.transform.PassContext(config={"fp": "fast"}):
+        assert relay.transform.SimplifyExpr("strict")(mod).same_as(mod)
+        assert relay.transform.SimplifyExpr()(mod)["main"].body.same_as(mod["main"].params[0])
+    assert tvm.transform.parse_pipeline('SimplifyExpr(fp="contract")')(mod)["main"].body.same_as(mod["main"].params[0])
+    with pytest.raises(ValueError, match='the option `fp` is "exact"; it is "strict"'):
+        relay.transform.SimplifyExpr("exact")
+
+
+def test_an_entry_that_is_not_there():
+    mod = relay.fromtext('#[version = "0.0.5"]\ndef @f() { 1f }\ndef @g() { 2f }')
+    assert [v.name_hint for v in relay.transform.RemoveUnusedFunctions(["g"])(mod).get_global_vars()] == ["g"]
+    with pytest.raises(ValueError, match="the module has no function @nope; it has @f, @g"):
+        relay.transform.RemoveUnusedFunctions(["g", "nope"])(mod)

@@ -64,12 +64,20 @@ def EliminateCommonSubexpr(fskip=None):
 
 
 def DeadCodeElimination(inline_once=False, ignore_impurity=False):
-    """Drops bindings that are not used; with `inline_once`, puts values that are used once in their place."""
-    return _ffi_api.DeadCodeElimination(inline_once)
+    """Drops bindings that are not used and have no effect, with `ignore_impurity` those with effects too; with `inline_once`,
+    puts values that are used once in their place, unless they read or write state."""
+    return _ffi_api.DeadCodeElimination(inline_once, ignore_impurity)
+
+
+def SimplifyExpr(fp=None):
+    """Replaces expressions by simpler equal ones, by tables of local identities. fp: what may change in floating values:
+    "strict" nothing, "contract" NaN and the sign of zero, "fast" rounding too; without one as the option `fp` of the
+    context says, else strict."""
+    return _ffi_api.SimplifyExpr() if fp is None else _ffi_api.SimplifyExpr(fp)
 
 
 def RemoveUnusedFunctions(entry_functions=None):
-    """Drops functions that cannot be reached from `entry_functions` (main)."""
+    """Drops functions that cannot be reached from `entry_functions` (main). One that the module does not have is a ValueError."""
     return _ffi_api.RemoveUnusedFunctions(list(entry_functions or ["main"]))
 
 
@@ -288,5 +296,5 @@ def __dir__():
 
 
 __all__ = ["AnnotateTarget", "CombineParallelBatchMatmul", "CombineParallelConv2D", "CombineParallelDense", "ConvertLayout", "DeadCodeElimination", "Defunctionalization", "EliminateCommonSubexpr", "EtaExpand", "FakeQuantizationToInteger", "FoldConstant", "FoldConstantExpr", "FunctionPass", "FuseOps", "InferTypeLocal", "InlineCompilerFunctionsBoundTo", "LayoutConfig", "Legalize",
-           "ModulePass", "Pass", "PassContext", "PartitionGraph", "PassInfo", "PlanDevices", "PrintIR", "RemoveUnusedFunctions", "Sequential", "SplitArgs", "ToMixedPrecision",
+           "ModulePass", "Pass", "PassContext", "PartitionGraph", "PassInfo", "PlanDevices", "PrintIR", "RemoveUnusedFunctions", "Sequential", "SimplifyExpr", "SplitArgs", "ToMixedPrecision",
            "build_config", "function_pass", "gradient", "module_pass", "sequential", "to_cps", "un_cps"]
