@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Generated programs with all kinds of nodes through random pipelines; `tests/fuzz/programs.py` runs 20,000 of them."""
 
+import contextlib
+import importlib
 import importlib.util
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,6 +16,7 @@ from baton.relay.testing import random_inputs, random_program
 _spec = importlib.util.spec_from_file_location("fuzz_programs", Path(__file__).parents[2] / "fuzz" / "programs.py")
 fuzz = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(fuzz)
+kinds = importlib.import_module("baton.relay.testing.random_program")
 
 
 @pytest.mark.parametrize("first", range(0, 240, 20))
@@ -55,6 +59,34 @@ def test_the_same_for_the_same_seed_and_nothing_that_is_left_out():
     for seed in range(30):
         text = random_program(seed, skip=("ref", "data", "recursion", "closure")).split("def @main")[1]
         assert "ref(" not in text and "match" not in text and "fn (" not in text
+
+
+def test_types_of_other_kinds_differ_though_their_parts_are_equal():
+    """Program 1105520 named a function where a tuple of the same parts was asked for."""
+    one, two = kinds._Tensor((3,)), kinds._Tensor((), "bool")
+    made = [kinds._Fn(((one,), two)), kinds._Tuple(((one,), two)), kinds._Tuple((kinds._Tuple((one,)), two)), ((one,), two)]
+    assert len(set(made)) == len(made) and all((a == b) == (a is b) != (a != b) for a in made for b in made)
+    assert kinds._Fn(((one,), two)) == made[0] and hash(kinds._Fn(((one,), two))) == hash(made[0])
+    assert not kinds._Fn(((one,), two)) != made[0]
+    relay.transform.InferType()(relay.fromtext(random_program(1105520)))
+
+
+def test_a_program_that_cannot_be_made_is_bad_and_the_next_is_looked_at(monkeypatch, capsys):
+    def made(seed, **_):
+        if seed == 1:
+            raise ValueError("no such program")
+        if seed == 2:
+            raise AssertionError  # without a text
+        return random_program(seed)
+
+    monkeypatch.setattr(fuzz, "random_program", made)
+    pool = contextlib.nullcontext(SimpleNamespace(imap=map))  # in this process
+    monkeypatch.setattr(fuzz.multiprocessing, "get_context", lambda _: SimpleNamespace(Pool=lambda *_, **__: pool))
+    assert fuzz.main(["-n", "4", "--vm-every", "0"]) == 1
+    said = capsys.readouterr().out
+    assert "program 1 " in said and "in made" in said and "ValueError: no such program" in said
+    assert "program 2 " in said and "--first 2 -n 1" in said and "4 programs, 2 bad" in said
+    assert fuzz.main(["--first", "3", "-n", "1", "--vm-every", "0"]) == 0
 
 
 def test_a_wrong_pass_is_seen():

@@ -32,7 +32,20 @@ _EMPTY = ((0,), (0, 3), (2, 0), (1, 0, 3), (0, 4, 1), (2, 4, 0, 3), (0, 2, 4, 4)
 _SHAPES = ((), (1,), (3,), (4,), (2, 3), (3, 2), (1, 3), (2, 1), (4, 4), (2, 2, 3), (1, 4, 1), (1, 2, 4, 4), (2, 4, 3, 3))
 
 
-class _Tensor(tuple):
+class _Type(tuple):
+    """A type, as its parts. Types of different kinds differ, though their parts are equal."""
+
+    def __eq__(self, other):
+        return type(self) is type(other) and tuple.__eq__(self, other)
+
+    def __ne__(self, other):
+        return not self == other
+
+    def __hash__(self):
+        return hash((type(self).__name__, tuple.__hash__(self)))
+
+
+class _Tensor(_Type):
     """A tensor's type: (shape, dtype)."""
 
     def __new__(cls, shape, dtype="float32"):
@@ -45,26 +58,26 @@ class _Tensor(tuple):
         return self.dtype if not self.shape else f"Tensor[({', '.join(map(str, self.shape))}), {self.dtype}]"
 
 
-class _Tuple(tuple):
+class _Tuple(_Type):
     def __str__(self):
         return f"({', '.join(map(str, self))}{',' if len(self) == 1 else ''})"
 
 
-class _Fn(tuple):
+class _Fn(_Type):
     """((parameters), result)"""
 
     def __str__(self):
         return f"fn ({', '.join(map(str, self[0]))}) -> {self[1]}"
 
 
-class _Data(tuple):
+class _Data(_Type):
     """(name, argument, ...)"""
 
     def __str__(self):
         return f"{self[0]}[{', '.join(map(str, self[1:]))}]"
 
 
-class _Ref(tuple):
+class _Ref(_Type):
     """(what it holds,)"""
 
     def __str__(self):
