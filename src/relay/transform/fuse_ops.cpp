@@ -5,6 +5,7 @@
 #include <baton/relay/op/annotation.h>
 #include <baton/relay/transform.h>
 #include <baton/runtime/interrupt.h>
+#include <baton/support/pages.h>
 #include <baton/support/pointer_map.h>
 #include <relay/transform/type_keeper.h>
 #include <relay/type_pool.h>
@@ -22,22 +23,27 @@ constexpr size_t kMaxGroup = 64;
 
 /// One expression of the dataflow graph, in post order.
 struct GraphNode {
-  Expr expr;
+  const ExprNode* expr = nullptr;  ///< of the function
   OpPattern pattern = OpPattern::kOpaque;
+  uint32_t size = 1;
   int first_consumer = 0, consumers_end = 0;  ///< among all
-  bool kernel = false;                        ///< a call that can become a kernel
-  bool external = false;                      ///< used by something that is not dataflow of this function: its result
   int ipdom = -1;                             ///< nearest node that every path from here to a result passes; -1: none
   int depth = 0;                              ///< in the tree of those
   int group = -1;
-  bool anchored = false;  ///< at a group's root: the group has a heavy operator
-  size_t size = 1;
   int length = 0;         ///< of the longest path from here to a result, in nodes
-  bool too_wide = false;  ///< more nodes between here and `ipdom` than a group may have
   int seen = -1;          ///< by which search last
+  bool kernel = false;    ///< a call that can become a kernel
+  bool external = false;  ///< used by something that is not dataflow of this function: its result
+  bool anchored = false;  ///< at a group's root: the group has a heavy operator
+  bool too_wide = false;  ///< more nodes between here and `ipdom` than a group may have
 };
 
-bool SameShape(const Expr& a, const Expr& b) {
+template <class N>
+const N* As(const ExprNode* e) {
+  return e->IsInstance<N>() ? static_cast<const N*>(e) : nullptr;
+}
+
+bool SameShape(const ExprNode* a, const ExprNode* b) {
   const auto *ta = a->checked_type_.as<TensorTypeNode>(), *tb = b->checked_type_.as<TensorTypeNode>();
   if (!ta || !tb || ta->shape.size() != tb->shape.size()) return false;
   for (size_t i = 0; i < ta->shape.size(); ++i) {
@@ -104,36 +110,36 @@ class Fuser {
     while (nodes_[i].group != i) i = nodes_[i].group = nodes_[nodes_[i].group].group;
     return i;
   }
-  static bool TensorResult(const Expr& e) { return e->checked_type_.as<TensorTypeNode>() != nullptr; }
+  static bool TensorResult(const ExprNode* e) { return e->checked_type_.as<TensorTypeNode>() != nullptr; }
 
   void Build(const Function& func) {
-    PostOrder(func->body, [&](const Expr& e) {
-      index_.Insert(e.get()) = static_cast<int>(nodes_.size());
+    for (const ExprNode* e : PostOrderNodes(func->body)) {
+      index_.Insert(e) = static_cast<int>(nodes_.size());
       GraphNode n;
       n.expr = e;
       n.group = static_cast<int>(nodes_.size());
-      if (const auto* call = e.as<CallNode>()) {
+      if (const auto* call = As<CallNode>(e)) {
         const OpDef* def = DefOf(call->op);
         effects_ = effects_ || !(def ? !def->stateful : call->op.as<ConstructorNode>() != nullptr);
         n.kernel = KernelCall(call);
         if (n.kernel && TensorResult(e)) n.pattern = DefOf(call->op)->pattern;
         for (const Expr& a : call->args) Use(a, n.group);
         if (!call->op.as<OpNode>()) Use(call->op, n.group);
-      } else if (const auto* t = e.as<TupleNode>()) {
+      } else if (const auto* t = As<TupleNode>(e)) {
         n.pattern = OpPattern::kTuple;
         for (const Expr& f : t->fields) Use(f, n.group);
-      } else if (const auto* g = e.as<TupleGetItemNode>()) {
+      } else if (const auto* g = As<TupleGetItemNode>(e)) {
         Use(g->tuple, n.group);
       } else {
-        effects_ = effects_ || e.as<RefCreateNode>() || e.as<RefReadNode>() || e.as<RefWriteNode>();
+        effects_ = effects_ || As<RefCreateNode>(e) || As<RefReadNode>(e) || As<RefWriteNode>(e);
         MarkChildren(e);
       }
       n.anchored = n.pattern == OpPattern::kOutEWiseFusable;
-      nodes_.push_back(std::move(n));
-    });
+      nodes_.push_back(n);
+    }
     if (const int* i = index_.Find(func->body.get())) nodes_[*i].external = true;
     // Uses sorted by what is used, in order of the users.
-    for (const auto& [used, by] : uses_) ++nodes_[used].consumers_end;
+    for (const auto [used, by] : uses_) ++nodes_[used].consumers_end;
     int at = 0;
     for (GraphNode& n : nodes_) {
       int count = n.consumers_end;
@@ -141,34 +147,34 @@ class Fuser {
       at += count;
     }
     consumers_.resize(uses_.size());
-    for (const auto& [used, by] : uses_) consumers_[nodes_[used].consumers_end++] = by;
+    for (const auto [used, by] : uses_) consumers_[nodes_[used].consumers_end++] = by;
     uses_ = {};
   }
   void Use(const Expr& e, int by) {
-    if (const int* i = index_.Find(e.get())) uses_.emplace_back(*i, by);
+    if (const int* i = index_.Find(e.get())) uses_.push_back({*i, by});
   }
   std::span<const int> Consumers(const GraphNode& n) const {
     return {consumers_.data() + n.first_consumer, consumers_.data() + n.consumers_end};
   }
   /// Parts of what is not dataflow (let, if, match, closures) keep their values outside of groups.
-  void MarkChildren(const Expr& e) {
+  void MarkChildren(const ExprNode* e) {
     auto mark = [&](const Expr& c) {
       if (const int* i = index_.Find(c.get())) nodes_[*i].external = true;
     };
-    if (const auto* l = e.as<LetNode>()) {
+    if (const auto* l = As<LetNode>(e)) {
       mark(l->value), mark(l->body);
-    } else if (const auto* i = e.as<IfNode>()) {
+    } else if (const auto* i = As<IfNode>(e)) {
       mark(i->cond), mark(i->true_branch), mark(i->false_branch);
-    } else if (const auto* f = e.as<FunctionNode>()) {
+    } else if (const auto* f = As<FunctionNode>(e)) {
       mark(f->body);
-    } else if (const auto* m = e.as<MatchNode>()) {
+    } else if (const auto* m = As<MatchNode>(e)) {
       mark(m->data);
       for (const Clause& c : m->clauses) mark(c->rhs);
-    } else if (const auto* r = e.as<RefCreateNode>()) {
+    } else if (const auto* r = As<RefCreateNode>(e)) {
       mark(r->value);
-    } else if (const auto* r = e.as<RefReadNode>()) {
+    } else if (const auto* r = As<RefReadNode>(e)) {
       mark(r->ref);
-    } else if (const auto* w = e.as<RefWriteNode>()) {
+    } else if (const auto* w = As<RefWriteNode>(e)) {
       mark(w->ref), mark(w->value);
     }
   }
@@ -297,7 +303,9 @@ class Fuser {
   Function Rewrite(const Function& func) {
     // Calls and tuples by group, in order.
     const int n = static_cast<int>(nodes_.size());
-    auto member = [&](int i) { return nodes_[i].expr.as<CallNode>() || nodes_[i].expr.as<TupleNode>(); };
+    auto member = [&](int i) {
+      return nodes_[i].expr->IsInstance<CallNode>() || nodes_[i].expr->IsInstance<TupleNode>();
+    };
     first_member_.assign(nodes_.size() + 1, 0);
     for (int i = 0; i < n; ++i) first_member_[Find(i) + 1] += member(i);
     for (int i = 0; i < n; ++i) first_member_[i + 1] += first_member_[i];
@@ -383,8 +391,8 @@ class Fuser {
       return v;
     };
     for (int at = first_member_[i]; at < first_member_[i + 1]; ++at) {
-      const Expr e = nodes_[members_[at]].expr;
-      if (const auto* call = e.as<CallNode>()) {
+      const ExprNode* e = nodes_[members_[at]].expr;
+      if (const auto* call = As<CallNode>(e)) {
         Array<Expr> a;
         for (const Expr& x : call->args) {
           // A tuple that only feeds this operator belongs to it.
@@ -402,13 +410,13 @@ class Fuser {
         Call c(call->op, a, call->attrs, call->type_args);
         c->checked_type_ = call->checked_type_;
         c->span = call->span;
-        body.Add(e.get(), c);
-      } else if (const auto* t = e.as<TupleNode>()) {
+        body.Add(e, c);
+      } else if (const auto* t = As<TupleNode>(e)) {
         Array<Expr> fields;
         for (const Expr& f : t->fields) fields.push_back(inside(f));
         Tuple c(fields);
         c->checked_type_ = t->checked_type_;
-        body.Add(e.get(), c);
+        body.Add(e, c);
       }
     }
     if (effects_) InOrder(order, &params, &args);
@@ -451,9 +459,12 @@ class Fuser {
   bool effects_ = false;  ///< the function may do more than give a value
   int max_pattern_;
   size_t max_group_;
-  std::vector<GraphNode> nodes_;
+  struct Edge {
+    int used, by;
+  };
+  support::PageStack<GraphNode> nodes_;
   std::vector<int> consumers_, first_member_, members_;
-  std::vector<std::pair<int, int>> uses_;  ///< (used, user)
+  support::PageStack<Edge> uses_;
   PointerMap<int> index_;
 };
 
