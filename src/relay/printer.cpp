@@ -12,6 +12,7 @@
 #include <baton/runtime/interrupt.h>
 #include <baton/runtime/registry.h>
 #include <baton/support/name_map.h>
+#include <baton/support/pages.h>
 #include <baton/support/stack.h>
 #include <relay/blocks.h>
 #include <relay/literal.h>
@@ -21,6 +22,7 @@
 #include <charconv>
 #include <deque>
 #include <memory>
+#include <span>
 #include <unordered_set>
 
 namespace baton::relay {
@@ -103,6 +105,7 @@ class Printer final : private TypePrinter {
     else
       QuoteText(name, &text_);
   }
+  /// A name of its own, the hint where it is free; `hint` must outlive the text.
   std::string_view Unique(support::NameMap<uint32_t>* taken, std::string_view hint);
   void VarName(const VarNode* v);
 
@@ -118,11 +121,12 @@ class Printer final : private TypePrinter {
   TextOptions options_;
   int indent_ = 0;
   int32_t next_line_ = 0;
-  std::vector<Task> tasks_;
+  support::PageStack<Task> tasks_;
   std::unique_ptr<Blocks> blocks_;
   const NodeGraph* graph_ = nullptr;
-  std::vector<std::vector<uint32_t>> lines_;  ///< of each block: the numbers of nodes
-  support::PageStack<int32_t> line_of_;       ///< by number: the line of a node that has one
+  std::vector<uint32_t> lines_;            ///< by block: the numbers of nodes
+  std::vector<uint32_t> first_line_;       ///< of each block, and the end of the last
+  support::PageStack<int32_t> line_of_;    ///< by number: the line of a node that has one
   PointerMap<std::string_view> names_;
   std::deque<std::string> name_store_;
   support::NameMap<uint32_t> taken_, taken_types_;
@@ -134,13 +138,16 @@ class Printer final : private TypePrinter {
 // ---- Names
 
 std::string_view Printer::Unique(support::NameMap<uint32_t>* taken, std::string_view hint) {
-  std::string base(hint.empty() ? "v" : hint), name = base;
-  if (uint32_t* count = taken->Find(base)) {
-    // The counter belongs to the hint, so that a million of one name cost no more than a million names.
-    do {
-      name = base + std::to_string(++*count);
-    } while (taken->Find(name));
-  }
+  if (hint.empty()) hint = "v";
+  bool fresh = false;
+  uint32_t& count = taken->Insert(hint, &fresh);
+  if (fresh) return hint;
+  // The counter belongs to the hint, so that a million of one name cost no more than a million names.
+  std::string name;
+  do {
+    name = hint;
+    name += std::to_string(++count);
+  } while (taken->Find(name));
   name_store_.push_back(std::move(name));
   taken->Insert(name_store_.back());
   return name_store_.back();
@@ -163,7 +170,7 @@ std::string Printer::NameOf(const TypeVarNode* var) {
 std::string Printer::DimName(const Object* var, const std::string& hint) {
   bool fresh = false;
   std::string_view& name = names_.Insert(var, &fresh);
-  if (fresh) name = Unique(&taken_types_, IsName(hint) ? hint : "n");
+  if (fresh) name = Unique(&taken_types_, IsName(hint) ? std::string_view(name_store_.emplace_back(hint)) : "n");
   return std::string(name);
 }
 
@@ -254,18 +261,22 @@ bool IsNullary(const ExprNode* n) {
 void Printer::Prepare(const Expr& root) {
   blocks_ = std::make_unique<Blocks>(root);
   graph_ = &blocks_->graph();
-  lines_.assign(blocks_->size(), {});
   next_line_ = 0;
   line_of_ = {};
   line_of_.Fill(graph_->size(), -1);
+  support::PageStack<uint32_t> lines;
+  first_line_.assign(blocks_->size() + 2, 0);
   for (uint32_t i = 0; i < graph_->size(); ++i) {
     if (graph_->atom(i)) continue;
     // `Nil` is written where it is used, unless several uses share it.
     const Blocks::Info& info = blocks_->At(i);
-    if (!info.in_place && (info.uses > 1 || graph_->Parts(i).size() != 1 || !IsNullary((*graph_)[i]))) {
-      lines_[info.block].push_back(i);
-    }
+    if (info.in_place || (info.uses <= 1 && graph_->Parts(i).size() == 1 && IsNullary((*graph_)[i]))) continue;
+    lines.push_back(i);
+    ++first_line_[info.block + 2];
   }
+  for (size_t b = 2; b < first_line_.size(); ++b) first_line_[b] += first_line_[b - 1];
+  lines_.resize(lines.size());
+  for (size_t at = 0; at < lines.size(); ++at) lines_[first_line_[blocks_->At(lines[at]).block + 1]++] = lines[at];
 }
 
 // ---- Expressions
@@ -611,7 +622,7 @@ void Printer::Loop() {
         ++indent_;
         break;
       case kBlock: {
-        const auto& nodes = lines_[t.block];
+        const std::span nodes(lines_.data() + first_line_[t.block], lines_.data() + first_line_[t.block + 1]);
         if (t.at < nodes.size()) {
           const uint32_t n = nodes[t.at];
           if (t.at + kSoon < nodes.size()) Ahead::Soon((*graph_)[nodes[t.at + kSoon]]);

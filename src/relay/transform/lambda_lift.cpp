@@ -2,12 +2,12 @@
 #include <baton/relay/analysis.h>
 #include <baton/relay/functor.h>
 #include <baton/relay/transform.h>
+#include <baton/support/name_map.h>
 #include <baton/support/pointer_map.h>
 #include <relay/captured_vars.h>
 #include <relay/children.h>
 #include <relay/with_body.h>
 
-#include <set>
 #include <string>
 #include <unordered_map>
 
@@ -18,7 +18,7 @@ namespace {
 /// that gives the closure (attribute Closure); its uses call that.
 class Lifter : public MixedModeMutator {
  public:
-  Lifter(IRModule* out, std::set<std::string>* names, std::string base) : out_(out), names_(names), base_(base) {}
+  Lifter(IRModule* out, support::NameMap<bool>* names, std::string base) : out_(out), names_(names), base_(base) {}
 
   Function Lift(const Function& f) {
     polymorphic_ = !f->type_params.empty();
@@ -48,8 +48,9 @@ class Lifter : public MixedModeMutator {
   Expr LiftFunction(const FunctionNode* f, const Var& self) {
     const std::string wanted = self.defined() ? base_ + "_" + self->name_hint().str() : "lifted_" + base_;
     std::string name = wanted;
-    for (int& i = next_[wanted]; !names_->insert(name).second; ++i) name = wanted + "_" + std::to_string(i);
+    for (int& i = next_[wanted]; names_->Find(name); ++i) name = wanted + "_" + std::to_string(i);
     GlobalVar global(name.c_str());
+    names_->Insert(global->name_hint.view());  // `out_` keeps it
     // What it captures: also what functions capture that it names by a variable.
     Array<Var> captured;
     PointerSet seen;
@@ -110,7 +111,7 @@ class Lifter : public MixedModeMutator {
   }
 
   IRModule* out_;
-  std::set<std::string>* names_;
+  support::NameMap<bool>* names_;  ///< in the module
   std::string base_;
   CapturedVars captured_;
   bool polymorphic_ = false;                   ///< some function so far has type parameters
@@ -128,8 +129,8 @@ Pass LambdaLift() {
       .run =
           [](IRModule mod, PassContext) {
             IRModule out = mod;
-            std::set<std::string> names;
-            for (const auto& [var, func] : mod->functions) names.insert(var->name_hint.str());
+            support::NameMap<bool> names;
+            for (const auto& [var, func] : mod->functions) names.Insert(var->name_hint.view());
             for (const auto& [var, func] : mod->functions) {
               if (!func.as<FunctionNode>()) continue;
               Function f = Downcast<Function>(func);
