@@ -78,7 +78,7 @@ Expr FilledTensor(const TensorTypeNode* type, const Expr& like, bool ones) {
 Array<Expr> AdjointsOf(const Call& call, const Expr& grad) {
   Op op = Downcast<Op>(call->op);
   PackedFunc rule = GradientOf(op);
-  std::string name = op->name.str();
+  const std::string_view name = op->name.view();
   if (!rule.defined()) {
     String reason = NoGradientReason(op);
     GradientError(

@@ -32,7 +32,7 @@ class Paired : public TypeMutator {
   Type VisitType(const Type& t) final {
     if (const auto* known = known_.Find(t.get())) return known->second;
     Type out = TypeMutator::VisitType(t);
-    if (t->IsInstance<TupleTypeNode>() || t->IsInstance<FuncTypeNode>()) known_[t.get()] = {t, out};
+    if (!out.same_as(t) || t->IsInstance<TupleTypeNode>() || t->IsInstance<FuncTypeNode>()) known_[t.get()] = {t, out};
     return out;
   }
   Type VisitType_(const TensorTypeNode* t) final {
@@ -58,11 +58,13 @@ struct Chain {
   Expr Push(const Expr& value, const Type& type = Type(), const char* name = "v") {
     Var v(name, Type());
     if (type.defined()) v->checked_type_ = type;
-    bindings.push_back({v, value});
+    bindings.emplace_back(v, value);
     return v;
   }
-  Expr Close(Expr body) const {
-    for (size_t i = bindings.size(); i-- > 0;) body = Let(bindings[i].first, bindings[i].second, body);
+  /// Takes the bindings.
+  Expr Close(Expr body) {
+    for (; !bindings.empty(); bindings.pop_back())
+      body = Let(std::move(bindings.back().first), std::move(bindings.back().second), std::move(body));
     return body;
   }
 };
@@ -79,7 +81,6 @@ Expr CallOf(const Expr& f, const Array<Expr>& args) {
   n.op = f, n.args = args;
   return Call(std::move(n));
 }
-Type PairType(const Type& tensor) { return TupleType(Array<Type>{tensor, RelayRefType(tensor)}); }
 /// The type of the function that goes back: fn() -> ().
 Type BackType() {
   return RelayRefType(FuncType(Array<TypeVar>(), Array<Type>(), TupleType::Empty(), Array<TypeConstraint>()));
@@ -120,7 +121,7 @@ class HigherOrder {
     Seed(out, ret, &chain);
     chain.Push(CallOf(Read(back_), {}), Type(), "_");
     Array<Expr> grads;
-    for (const Var& p : f->params) grads.push_back(Adjoint(vars_.at(p.get()), TypeOf(p), &chain));
+    for (const Var& p : f->params) grads.push_back(Adjoint(*vars_.Find(p.get()), TypeOf(p), &chain));
     Expr result = Tuple(Array<Expr>{Primal(out, ret), Tuple(grads)});
     return Function(params, chain.Close(result), Type(), {}, func->attrs);
   }
@@ -155,7 +156,7 @@ class HigherOrder {
     if (const auto* tensor = type.as<TensorTypeNode>()) {
       if (!tensor->dtype.is_floating()) return value;
       Expr ref = NewRef(FilledTensor(tensor, value, false));
-      return chain->Push(Tuple(Array<Expr>{value, ref}), PairType(type), "p");
+      return chain->Push(Tuple(Array<Expr>{value, ref}), paired_.Mutate(type), "p");
     }
     const auto* tuple = type.as<TupleTypeNode>();
     if (!tuple || !HasFloating(type)) return value;
@@ -242,9 +243,9 @@ class HigherOrder {
   }
   Expr Atom(const Expr& e, Chain* chain) {
     if (e.as<VarNode>()) {
-      auto it = vars_.find(e.get());
-      if (it == vars_.end()) throw InternalError("a variable is used before it is bound");
-      return it->second;
+      const Expr* known = vars_.Find(e.get());
+      if (!known) throw InternalError("a variable is used before it is bound");
+      return *known;
     }
     return Value(e, chain);
   }
@@ -449,7 +450,7 @@ class HigherOrder {
   FloatingTypes floating_;
   std::vector<Type> keep_;  ///< types that it has seen
   Var back_;
-  std::unordered_map<const Object*, Expr> vars_;
+  PointerMap<Expr> vars_;
   std::unordered_map<std::string, GlobalVar> globals_;
   std::vector<std::pair<GlobalVar, Function>> names_;
 };

@@ -30,7 +30,8 @@ bool IsPrimitive(const ExprNode* n) {
 class LetInserter {
  public:
   LetInserter(const Expr& root, LetForm form) : root_(root), form_(form), blocks_(root), graph_(blocks_.graph()) {
-    items_.resize(blocks_.size());
+    last_.resize(blocks_.size(), -1);
+    items_.reserve(graph_.size());
     rep_.resize(graph_.size());
     marks_.Fill(graph_.size(), 0);
     for (size_t b = 0; b < blocks_.size(); ++b) home_.push_back(static_cast<int32_t>(b));
@@ -48,13 +49,17 @@ class LetInserter {
   void EndLet(uint32_t n);
   Expr Rebuild(uint32_t n);
   Expr Wrap(int32_t block, Expr tail) {
-    auto& items = items_[block];
-    for (; !items.empty(); items.pop_back()) tail = Let(items.back().first, items.back().second, tail);
+    for (int32_t& i = last_[block]; i >= 0; i = items_[i].before)
+      tail = Let(std::move(items_[i].var), std::move(items_[i].value), std::move(tail));
     return tail;
+  }
+  void Add(int32_t block, const Var& var, const Expr& value) {
+    items_.push_back({var, value, last_[block]});
+    last_[block] = static_cast<int32_t>(items_.size()) - 1;
   }
   Var Bind(uint32_t n, char prefix, const Expr& value) {
     Var v(prefix + std::to_string(count_++));
-    items_[home_[blocks_.At(n).block]].push_back({v, value});
+    Add(home_[blocks_.At(n).block], v, value);
     return v;
   }
   /// What stands for the i-th part, as its value.
@@ -66,10 +71,16 @@ class LetInserter {
   LetForm form_;
   Blocks blocks_;
   const NodeGraph& graph_;
-  std::vector<std::vector<std::pair<Var, Expr>>> items_;  // bindings of each block, in order
-  std::vector<int32_t> home_;                             // block that gets a block's bindings
-  std::vector<Expr> rep_;                                 // by number: what stands for a node at its uses
-  support::PageStack<uint8_t> marks_;                     // by number
+  struct Item {
+    Var var;
+    Expr value;
+    int32_t before;  // in its block; -1: none
+  };
+  std::vector<Item> items_;            // bindings
+  std::vector<int32_t> last_;          // binding of each block
+  std::vector<int32_t> home_;          // block that gets a block's bindings
+  std::vector<Expr> rep_;              // by number: what stands for a node at its uses
+  support::PageStack<uint8_t> marks_;  // by number
   bool changed_ = false;
   int count_ = 0;
 };
@@ -124,8 +135,7 @@ void LetInserter::Visit(uint32_t root) {
         stack.push_back({value, 0});
       } else if (phase == 1) {
         if (form_ == LetForm::kAll) {
-          const auto* l = static_cast<const LetNode*>(graph_[n]);
-          items_[home_[blocks_.At(n).block]].push_back({l->var, rep_[value]});
+          Add(home_[blocks_.At(n).block], static_cast<const LetNode*>(graph_[n])->var, rep_[value]);
         }
         stack.push_back({parts[2], 0});
       } else {

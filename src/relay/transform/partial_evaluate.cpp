@@ -32,14 +32,15 @@ constexpr int64_t kNoMeasure = -1;
 
 struct Value;
 using PValue = std::shared_ptr<const Value>;
-using Env = std::unordered_map<const Object*, PValue>;
+/// What a few variables stand for.
+using Bindings = std::vector<std::pair<const Object*, PValue>>;
 
 /// Types that stand for type parameters.
 using Types = std::vector<std::pair<const Object*, Type>>;
 
 struct Closure {
   Function func;
-  std::shared_ptr<const Env> captured;
+  std::shared_ptr<const Bindings> captured;
   const Object* self = nullptr;  ///< variable by which the function calls itself
   bool recursive = false;
   bool typed = true;  ///< what the type parameters around it stand for is known: `types`
@@ -81,7 +82,7 @@ struct Value {
     };
     for (PValue& f : fields) give(f);
     if (!closure || closure.use_count() != 1 || !closure->captured || closure->captured.use_count() != 1) return;
-    for (auto& [name, v] : const_cast<Env&>(*closure->captured)) give(v);
+    for (auto& [name, v] : const_cast<Bindings&>(*closure->captured)) give(v);
   }
   PValue next;  ///< while it ends
 };
@@ -172,6 +173,37 @@ class Block {
 /// What references are known to hold.
 using Store = std::unordered_map<int64_t, PValue>;
 
+/// What the variables of a function stand for; as many as the program has.
+class Env {
+ public:
+  Env() = default;
+  Env(Env&&) = default;
+  Env& operator=(Env&&) = default;
+  /// One by one, so that a user who wants to stop does not wait for the last.
+  void Clear() {
+    for (; !values_.empty(); values_.pop_back()) baton::runtime::PollInterrupt();
+    places_.Clear();
+  }
+  const PValue* Find(const Object* var) const {
+    const uint32_t* at = places_.Find(var);
+    return at ? &values_[*at] : nullptr;
+  }
+  void Set(const Object* var, PValue value) {
+    bool fresh = false;
+    uint32_t& at = places_.Insert(var, &fresh);
+    if (!fresh) {
+      values_[at] = std::move(value);
+      return;
+    }
+    at = static_cast<uint32_t>(values_.size());
+    values_.push_back(std::move(value));
+  }
+
+ private:
+  PointerMap<uint32_t> places_;  ///< in `values_`
+  std::vector<PValue> values_;
+};
+
 struct Frame {
   Env env;
   bool typed = true;  ///< what type parameters stand for is known: `types`
@@ -213,7 +245,7 @@ class Evaluation {
   Evaluation(const IRModule& mod, int64_t nodes, const std::unordered_set<const Object*>& recursive)
       : mod_(mod), budget_(kGrowth * nodes + kSlack), recursive_(recursive) {}
 
-  Function Run(const Function& f) { return Residual(f, Env(), Frame()); }
+  Function Run(const Function& f) { return Residual(f, Bindings(), Frame()); }
 
  private:
   // ---- Blocks
@@ -230,7 +262,7 @@ class Evaluation {
         } else {
           v = EvalValue(let->value, frame, block);
         }
-        frame->env[let->var.get()] = v;
+        frame->env.Set(let->var.get(), v);
         e = let->body;
       }
       return EvalValue(e, frame, block);
@@ -239,10 +271,9 @@ class Evaluation {
 
   PValue Atom(const Expr& e, Frame* frame) {
     if (e->IsInstance<VarNode>()) {
-      auto it = frame->env.find(e.get());
-      if (it == frame->env.end())
-        throw CompileError("`%" + Downcast<Var>(e)->name_hint().str() + "` has no value here");
-      return it->second;
+      const PValue* known = frame->env.Find(e.get());
+      if (!known) throw CompileError("`%" + Downcast<Var>(e)->name_hint().str() + "` has no value here");
+      return *known;
     }
     if (const auto* c = e.as<ConstantNode>()) return Tensor(c->data, e);
     if (const auto* g = e.as<GlobalVarNode>()) {
@@ -379,13 +410,13 @@ class Evaluation {
   // ---- Functions
 
   PValue MakeClosure(const Function& f, const Var& self, Frame* frame, Block* block) {
-    auto env = std::make_shared<Env>();
+    auto env = std::make_shared<Bindings>();
     bool recursive = false;
     for (const Var& x : captured_.Of(f.get())) {
       if (x.same_as(self)) {
         recursive = true;
-      } else if (auto it = frame->env.find(x.get()); it != frame->env.end()) {
-        (*env)[x.get()] = it->second;
+      } else if (const PValue* known = frame->env.Find(x.get())) {
+        env->emplace_back(x.get(), *known);
       }
     }
     auto v = std::make_shared<Value>();
@@ -401,12 +432,12 @@ class Evaluation {
       v->closure->typed = frame->typed;
       v->closure->types = frame->types;
     }
-    Env inner = *env;
-    if (recursive) inner[self.get()] = v;
+    Bindings inner = *env;
+    if (recursive) inner.emplace_back(self.get(), v);
     // When it runs nobody knows what references hold.
     Store now = std::move(store_);
     store_.clear();
-    Expr left = Opaque(f.get()) ? Expr(f) : Expr(Residual(f, std::move(inner), *frame));
+    Expr left = Opaque(f.get()) ? Expr(f) : Expr(Residual(f, inner, *frame));
     store_ = std::move(now);
     --budget_;
     block->Bind(name, left);
@@ -414,10 +445,10 @@ class Evaluation {
   }
 
   /// The function with what is known in it computed; its parameters are not known.
-  Function Residual(const Function& f, Env env, const Frame& around) {
+  Function Residual(const Function& f, const Bindings& captured, const Frame& around) {
     return support::WithStack([&] {
       Frame frame;
-      frame.env = std::move(env);
+      for (const auto& [var, value] : captured) frame.env.Set(var, value);
       frame.typed = around.typed;
       frame.types = around.types;
       Array<Var> params;
@@ -427,7 +458,7 @@ class Evaluation {
         Var own(p->name_hint(), type);
         own->span = p->span;
         params.push_back(own);
-        frame.env[p.get()] = Unknown(own);
+        frame.env.Set(p.get(), Unknown(own));
       }
       Block block(&uses_);
       PValue result = Eval(f->body, &frame, &block);
@@ -437,11 +468,7 @@ class Evaluation {
       n->checked_type_ = ObjectRef();
       n->ret_type = In(f->ret_type, &frame);
       if (!frame.typed) n->type_params = Array<TypeVar>();
-      // One by one: as many as the program has values.
-      while (!frame.env.empty()) {
-        baton::runtime::PollInterrupt();
-        frame.env.erase(frame.env.begin());
-      }
+      frame.env.Clear();
       return Function(n);
     });
   }
@@ -559,9 +586,11 @@ class Evaluation {
   PValue Unfold(const PValue& callee, const std::vector<PValue>& args, std::vector<int64_t> least, Frame frame,
                 Block* block) {
     const Closure& c = *callee->closure;
-    if (c.captured) frame.env = *c.captured;
-    if (c.self && c.recursive) frame.env[c.self] = callee;
-    for (size_t i = 0; i < args.size(); ++i) frame.env[c.func->params[static_cast<int64_t>(i)].get()] = args[i];
+    if (c.captured) {
+      for (const auto& [var, value] : *c.captured) frame.env.Set(var, value);
+    }
+    if (c.self && c.recursive) frame.env.Set(c.self, callee);
+    for (size_t i = 0; i < args.size(); ++i) frame.env.Set(c.func->params[static_cast<int64_t>(i)].get(), args[i]);
     --budget_;
     running_[c.func.get()].push_back(std::move(least));
     PValue out = Eval(c.func->body, &frame, block);
@@ -679,7 +708,7 @@ class Evaluation {
 
   enum Answer { kNo, kYes, kMaybe };
   /// Whether a value fits; variables of the pattern get what they stand for.
-  Answer Matches(const Pattern& pattern, const PValue& value, Env* bound) {
+  Answer Matches(const Pattern& pattern, const PValue& value, Bindings* bound) {
     std::vector<std::pair<Pattern, PValue>> work{{pattern, value}};
     Answer answer = kYes;
     while (!work.empty()) {
@@ -688,7 +717,7 @@ class Evaluation {
       work.pop_back();
       if (p.as<PatternWildcardNode>()) continue;
       if (const auto* var = p.as<PatternVarNode>()) {
-        (*bound)[var->var.get()] = v;
+        bound->emplace_back(var->var.get(), v);
       } else if (const auto* t = p.as<PatternTupleNode>()) {
         if (v->kind != Value::kTuple) {
           answer = kMaybe;
@@ -716,7 +745,7 @@ class Evaluation {
       if (const auto* var = p.as<PatternVarNode>()) {
         Var own(var->var->name_hint(), In(var->var->type_annotation, frame));
         own->span = var->var->span;
-        frame->env[var->var.get()] = Unknown(own);
+        frame->env.Set(var->var.get(), Unknown(own));
         PatternVarNode n;
         n.span = p->span, n.var = own;
         return PatternVar(std::move(n));
@@ -740,15 +769,15 @@ class Evaluation {
   PValue EvalMatch(const MatchNode* m, Frame* frame, Block* block) {
     PValue data = Atom(m->data, frame);
     for (const Clause& c : m->clauses) {
-      Env bound;
+      Bindings bound;
       const Answer answer = Matches(c->lhs, data, &bound);
       if (answer == kNo) continue;
       if (answer == kMaybe) break;
-      for (const auto& [var, value] : bound) frame->env[var] = value;
+      for (const auto& [var, value] : bound) frame->env.Set(var, value);
       return Eval(c->rhs, frame, block);
     }
     auto fits = [&](const Clause& c) {
-      Env bound;
+      Bindings bound;
       return Matches(c->lhs, data, &bound) != kNo;
     };
     // Where none fits all stay: the program says so when it runs.
