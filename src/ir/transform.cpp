@@ -373,18 +373,28 @@ std::vector<std::string> PassNames() {
   return out;
 }
 
-void PrintText(const std::string& text) {
-  if (const PackedFunc* f = Registry::Get("runtime.PrintText")) {
-    (*f)(text);
-  } else {
-    fputs(text.c_str(), stderr);
+void PrintText(std::string_view text) {
+  // Pieces of whole lines: what prints copies its text several times, that of a large program into fresh memory.
+  constexpr size_t kPiece = 1 << 18;
+  while (!text.empty()) {
+    const size_t line = text.size() <= kPiece ? std::string_view::npos : text.find('\n', kPiece);
+    const std::string piece(text.substr(0, line == std::string_view::npos ? line : line + 1));
+    text.remove_prefix(piece.size());
+    if (const PackedFunc* f = Registry::Get("runtime.PrintText")) {
+      (*f)(piece);
+    } else {
+      fputs(piece.c_str(), stderr);
+    }
   }
 }
 
 Pass PrintIR(String header, bool show_meta_data) {
   return CreateModulePass(
       TypedPackedFunc<IRModule(IRModule, PassContext)>([header, show_meta_data](IRModule mod, PassContext) {
-        PrintText("PrintIR(" + header.str() + "):\n" + AsText(mod, show_meta_data) + "\n");
+        std::string text = AsText(mod, show_meta_data);
+        text += '\n';
+        PrintText("PrintIR(" + header.str() + "):\n");
+        PrintText(text);
         return mod;
       }),
       0, "PrintIR", {});

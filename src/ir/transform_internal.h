@@ -86,6 +86,6 @@ struct Deeper {
 void AppendJson(std::string_view s, std::string* out);
 
 /// Prints where the front end prints: Python's sys.stdout, else stderr.
-void PrintText(const std::string& text);
+void PrintText(std::string_view text);
 
 }  // namespace baton::transform
