@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Passes whose work has another place here, or whose subject loop programs do not have. Each can be made and run: it
 // leaves functions as they are, and says what to use instead where a program asks for more than there is.
-#include <baton/tir/functor.h>
 #include <baton/tir/transform.h>
+#include <tir/any_stmt.h>
 
 #include <string>
 #include <vector>
@@ -77,25 +77,20 @@ const std::vector<Elsewhere>& Table() {
 
 /// The first thing in a body that would need the pass; "" if it has none.
 std::string NeedIn(const Stmt& body, const Elsewhere& e) {
-  struct Finder : StmtVisitor {
-    const Elsewhere& e;
-    std::string found;
-    explicit Finder(const Elsewhere& elsewhere) : e(elsewhere) {}
-    using StmtVisitor::VisitStmt_;
-    void VisitStmt_(const AttrStmtNode* op) final {
+  std::string found;
+  if (e.marks.empty() && !e.scope) return found;
+  AnyStmt(body, [&](const Object* s) {
+    if (s->IsInstance<AttrStmtNode>()) {
       for (const char* m : e.marks) {
-        if (found.empty() && op->attr_key == m) found = std::string("a scope marked \"") + m + "\"";
+        if (static_cast<const AttrStmtNode*>(s)->attr_key == m) found = std::string("a scope marked \"") + m + "\"";
       }
-      StmtVisitor::VisitStmt_(op);
+    } else if (e.scope && s->IsInstance<AllocateNode>() &&
+               static_cast<const AllocateNode*>(s)->buffer->scope() == e.scope) {
+      found = std::string("memory of scope \"") + e.scope + "\"";
     }
-    void VisitStmt_(const AllocateNode* op) final {
-      if (found.empty() && e.scope && op->buffer->scope() == e.scope)
-        found = std::string("memory of scope \"") + e.scope + "\"";
-      StmtVisitor::VisitStmt_(op);
-    }
-  } finder(e);
-  if (!e.marks.empty() || e.scope) finder.VisitStmt(body);
-  return finder.found;
+    return !found.empty();
+  });
+  return found;
 }
 
 Pass Make(const Elsewhere& e) {

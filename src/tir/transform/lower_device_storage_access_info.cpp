@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <baton/tir/functor.h>
 #include <baton/tir/transform.h>
+#include <tir/any_stmt.h>
 
 #include <algorithm>
 #include <string>
@@ -11,17 +11,16 @@ namespace {
 /// Memory that loop programs know: of the process, of a block, of a thread.
 constexpr const char* kKnown[] = {"", "global", "shared", "local"};
 
-struct Checker : StmtVisitor {
-  using StmtVisitor::VisitStmt_;
-  void VisitStmt_(const AllocateNode* op) final {
-    const std::string scope = op->buffer->scope().str();
-    if (std::find(std::begin(kKnown), std::end(kKnown), scope) == std::end(kKnown)) {
-      throw UnsupportedError("LowerDeviceStorageAccessInfo: buffer `" + op->buffer->name.str() + "` lies in memory \"" +
-                             scope + "\", of which nothing is known; there are \"global\", \"shared\" and \"local\"");
-    }
-    StmtVisitor::VisitStmt_(op);
+bool Check(const Object* s) {
+  if (!s->IsInstance<AllocateNode>()) return false;
+  const Buffer& buffer = static_cast<const AllocateNode*>(s)->buffer;
+  const std::string scope = buffer->scope().str();
+  if (std::find(std::begin(kKnown), std::end(kKnown), scope) == std::end(kKnown)) {
+    throw UnsupportedError("LowerDeviceStorageAccessInfo: buffer `" + buffer->name.str() + "` lies in memory \"" +
+                           scope + "\", of which nothing is known; there are \"global\", \"shared\" and \"local\"");
   }
-};
+  return false;
+}
 
 }  // namespace
 
@@ -33,7 +32,7 @@ Pass LowerDeviceStorageAccessInfo() {
              "changed, and one that allocates in other memory is an error that names it.",
       .run =
           [](PrimFunc f, IRModule, PassContext) {
-            Checker().VisitStmt(f->body);
+            AnyStmt(f->body, Check);
             return f;
           },
   });
