@@ -52,11 +52,18 @@ class NamesTensor : public TypeVisitor {
   void VisitType_(const TensorTypeNode* t) final { found = found || t->dtype.is_floating(); }
 };
 
+/// What variables are called; each name is one object.
+struct Names {
+  String value{"v"}, pair{"p"}, adjoint{"g"}, before{"before"}, back{"back"}, unused{"_"};
+};
+
 /// A chain of bindings under construction.
 struct Chain {
+  explicit Chain(const Names& n) : names(n) {}
+  const Names& names;
   std::vector<std::pair<Var, Expr>> bindings;
-  Expr Push(const Expr& value, const Type& type = Type(), const char* name = "v") {
-    Var v(name, Type());
+  Expr Push(const Expr& value, const Type& type = Type(), String Names::*name = &Names::value) {
+    Var v(names.*name, Type());
     if (type.defined()) v->checked_type_ = type;
     bindings.emplace_back(v, value);
     return v;
@@ -107,9 +114,9 @@ class HigherOrder {
       GradientError(func.get(), any ? fmt::format("the result has type {}, no part of which is floating", TypeText(ret))
                                     : std::string("no parameter is floating, so there is nothing to differentiate by"));
     }
-    Chain chain;
+    Chain chain(var_names_);
     back_ = Downcast<Var>(
-        chain.Push(NewRef(Function(Array<Var>(), Tuple(Array<Expr>()), TupleType::Empty())), BackType(), "back"));
+        chain.Push(NewRef(Function(Array<Var>(), Tuple(Array<Expr>()), TupleType::Empty())), BackType(), &Names::back));
     Array<Var> params;
     for (const Var& p : f->params) {
       Var own(p->name_hint(), TypeOf(p));
@@ -119,7 +126,7 @@ class HigherOrder {
     }
     Expr out = Walk(f->body, &chain);
     Seed(out, ret, &chain);
-    chain.Push(CallOf(Read(back_), {}), Type(), "_");
+    chain.Push(CallOf(Read(back_), {}), Type(), &Names::unused);
     Array<Expr> grads;
     for (const Var& p : f->params) grads.push_back(Adjoint(*vars_.Find(p.get()), TypeOf(p), &chain));
     Expr result = Tuple(Array<Expr>{Primal(out, ret), Tuple(grads)});
@@ -156,7 +163,7 @@ class HigherOrder {
     if (const auto* tensor = type.as<TensorTypeNode>()) {
       if (!tensor->dtype.is_floating()) return value;
       Expr ref = NewRef(FilledTensor(tensor, value, false));
-      return chain->Push(Tuple(Array<Expr>{value, ref}), paired_.Mutate(type), "p");
+      return chain->Push(Tuple(Array<Expr>{value, ref}), paired_.Mutate(type), &Names::pair);
     }
     const auto* tuple = type.as<TupleTypeNode>();
     if (!tuple || !HasFloating(type)) return value;
@@ -165,7 +172,7 @@ class HigherOrder {
       Expr part = Item(value, i, tuple->fields[i]);
       fields.push_back(support::WithStack([&] { return Pair(part, tuple->fields[i], chain); }));
     }
-    return chain->Push(Tuple(fields), paired_.Mutate(type), "p");
+    return chain->Push(Tuple(fields), paired_.Mutate(type), &Names::pair);
   }
   Expr Primal(const Expr& pair, const Type& type) {
     if (IsFloating(type)) return Item(pair, 0, type);
@@ -182,19 +189,19 @@ class HigherOrder {
   }
   /// What the references hold. Parts without an adjoint give zeros.
   Expr Adjoint(const Expr& pair, const Type& type, Chain* chain) {
-    if (IsFloating(type)) return chain->Push(Read(Item(pair, 1)), type, "g");
+    if (IsFloating(type)) return chain->Push(Read(Item(pair, 1)), type, &Names::adjoint);
     if (const auto* tensor = type.as<TensorTypeNode>())
-      return chain->Push(FilledTensor(tensor, pair, false), type, "g");
+      return chain->Push(FilledTensor(tensor, pair, false), type, &Names::adjoint);
     const auto* tuple = type.as<TupleTypeNode>();
     Array<Expr> fields;
     for (size_t i = 0; i < tuple->fields.size(); ++i) {
       Expr part = Item(pair, i, paired_.Mutate(tuple->fields[i]));
       fields.push_back(support::WithStack([&] { return Adjoint(part, tuple->fields[i], chain); }));
     }
-    return chain->Push(Tuple(fields), type, "g");
+    return chain->Push(Tuple(fields), type, &Names::adjoint);
   }
   static void AddTo(const Expr& pair, const Expr& grad, Chain* chain) {
-    chain->Push(Write(Item(pair, 1), Add(Read(Item(pair, 1)), grad)), Type(), "_");
+    chain->Push(Write(Item(pair, 1), Add(Read(Item(pair, 1)), grad)), Type(), &Names::unused);
   }
   void Seed(const Expr& pair, const Type& type, Chain* chain) {
     if (const auto* tensor = type.as<TensorTypeNode>()) {
@@ -222,7 +229,7 @@ class HigherOrder {
 
   // ---- Expressions.
   Expr Block(const Expr& e) {
-    Chain chain;
+    Chain chain(var_names_);
     Expr out = support::WithStack([&] { return Walk(e, &chain); });
     return chain.Close(out);
   }
@@ -420,8 +427,8 @@ class HigherOrder {
     if (!HasFloating(out)) return value;
     Expr pair = Pair(value, out, chain);
     if (!active) return pair;
-    Expr before = chain->Push(Read(back_), Type(), "before");
-    Chain inner;
+    Expr before = chain->Push(Read(back_), Type(), &Names::before);
+    Chain inner(var_names_);
     Expr grad = Adjoint(pair, out, &inner);
     Array<Expr> grads = AdjointsOf(call, grad);
     Replacer replace(call, value);
@@ -429,7 +436,7 @@ class HigherOrder {
       if (!grads[i].defined() || !pairs[i].defined() || !HasFloating(TypeOf(c->args[i]))) continue;
       Accumulate(pairs[i], TypeOf(c->args[i]), Tidy(&replace, grads[i]), &inner);
     }
-    chain->Push(Write(back_, Function(Array<Var>(), inner.Close(CallOf(before, {})), TupleType::Empty())), Type(), "_");
+    chain->Push(Write(back_, Function(Array<Var>(), inner.Close(CallOf(before, {})), TupleType::Empty())), Type(), &Names::unused);
     return pair;
   }
   bool HasFloating(const Type& t) {
@@ -446,6 +453,7 @@ class HigherOrder {
   }
 
   IRModule* mod_;
+  Names var_names_;
   Paired paired_;
   FloatingTypes floating_;
   std::vector<Type> keep_;  ///< types that it has seen

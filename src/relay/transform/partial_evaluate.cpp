@@ -136,9 +136,9 @@ bool WithoutEffect(const Expr& value) {
 /// Bindings of one block, in order.
 class Block {
  public:
-  explicit Block(Uses* uses) : uses_(uses) {}
+  Block(Uses* uses, const String& name) : uses_(uses), name_(name) {}
   Expr Push(Expr value, const Type& type, const Span& span) {
-    Var v("x", type);
+    Var v(name_, type);
     v->span = span;
     return Bind(v, std::move(value));
   }
@@ -167,6 +167,7 @@ class Block {
 
  private:
   Uses* uses_;
+  const String& name_;  ///< of what had none
   std::vector<std::pair<Var, Expr>> bindings_;
 };
 
@@ -210,8 +211,8 @@ struct Frame {
   Types types;
 };
 
-/// The functions of a module that call themselves, also by way of others.
-std::unordered_set<const Object*> FindRecursive(const IRModule& mod) {
+/// The functions of a module that call themselves, also by way of others; adds how many nodes there are to `nodes`.
+std::unordered_set<const Object*> FindRecursive(const IRModule& mod, int64_t* nodes) {
   std::unordered_set<const Object*> recursive;
   std::vector<const Object*> names;
   std::unordered_map<std::string_view, size_t> number;
@@ -224,6 +225,7 @@ std::unordered_set<const Object*> FindRecursive(const IRModule& mod) {
   for (const auto& [var, func] : mod->functions) {
     if (Expr(func)->IsInstance<FunctionNode>()) {
       for (const ExprNode* n : PostOrderNodes(func)) {
+        ++*nodes;
         if (!n->IsInstance<GlobalVarNode>()) continue;
         auto it = number.find(static_cast<const GlobalVarNode*>(n)->name_hint.view());
         if (it == number.end()) continue;
@@ -460,7 +462,7 @@ class Evaluation {
         params.push_back(own);
         frame.env.Set(p.get(), Unknown(own));
       }
-      Block block(&uses_);
+      Block block(&uses_, name_);
       PValue result = Eval(f->body, &frame, &block);
       auto n = make_object<FunctionNode>(*f.get());
       n->params = params;
@@ -674,7 +676,7 @@ class Evaluation {
   /// Evaluates one of several blocks of which one runs: each starts with what is known now.
   Expr Branch(const Expr& body, Frame* frame, const Store& before, std::vector<Store>* after) {
     store_ = before;
-    Block inner(&uses_);
+    Block inner(&uses_, name_);
     PValue v = Eval(body, frame, &inner);
     after->push_back(std::move(store_));
     return inner.Close(v->left);
@@ -803,6 +805,7 @@ class Evaluation {
   CapturedVars captured_;
   std::unordered_map<const Object*, std::vector<std::vector<int64_t>>> running_;
   Uses uses_;
+  const String name_{"x"};
   Store store_;
   int64_t next_ref_ = 0;
 };
@@ -831,10 +834,7 @@ IRModule Evaluated(IRModule mod) {
   }
   IRModule out = mod;
   int64_t nodes = 0;
-  for (const auto& [var, func] : mod->functions) {
-    if (Expr(func)->IsInstance<FunctionNode>()) nodes += static_cast<int64_t>(PostOrderNodes(func).size());
-  }
-  const std::unordered_set<const Object*> recursive = FindRecursive(mod);
+  const std::unordered_set<const Object*> recursive = FindRecursive(mod, &nodes);
   for (const auto& [var, func] : mod->functions) {
     const auto* f = Expr(func).as<FunctionNode>();
     if (!f || f->HasNonzeroAttr(attr::kPrimitive) || f->HasNonzeroAttr("SkipOptimization")) continue;
