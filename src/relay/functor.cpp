@@ -5,7 +5,7 @@
 #include <baton/support/pages.h>
 #include <baton/support/pointer_map.h>
 #include <relay/blocks.h>
-#include <relay/children.h>
+#include <relay/node_graph.h>
 
 #include <algorithm>
 
@@ -463,64 +463,7 @@ Expr MixedModeMutator::VisitExpr_(const LetNode* op) {
 
 // ---- Lists of nodes and variables
 
-namespace {
-
-/// Calls list(n, id) for the nodes, parts before users; ids go by the order in which nodes are reached. A node is
-/// looked up when it is reached, and not again when it is listed. What lies on the stack is on its way to the cache:
-/// nodes of large programs are far apart in memory.
-template <class F>
-void InPostOrder(const Expr& expr, PointerMap<uint32_t>* ids, F list) {
-  if (!expr.defined()) return;
-  constexpr uintptr_t kOpen = 1;  // of an entry whose parts lie above it
-  support::PageStack<uintptr_t> stack;
-  support::PageStack<uint32_t> open;
-  Ahead ahead;
-  uint32_t next = 0;
-  stack.push_back(reinterpret_cast<uintptr_t>(expr.get()));
-  while (!stack.empty()) {
-    runtime::PollInterrupt();
-    const uintptr_t entry = stack.back();
-    const auto* n = reinterpret_cast<const ExprNode*>(entry & ~kOpen);
-    if (entry & kOpen) {
-      stack.pop_back();
-      list(n, open.back());
-      open.pop_back();
-      continue;
-    }
-    bool fresh = false;
-    uint32_t& id = ids->Insert(n, &fresh);
-    if (!fresh) {
-      stack.pop_back();
-      continue;
-    }
-    id = next++;
-    const size_t base = stack.size();
-    // The other part of the user's user: announced with its user, it has arrived.
-    if (base > 3 && !(stack[base - 4] & kOpen)) Ahead::PartsSoon(reinterpret_cast<const ExprNode*>(stack[base - 4]));
-    if (const void* next = ahead.At(n)) ids->Prefetch(next);
-    ForEachPart(n, [&](const ExprNode* part) {
-      Ahead::Soon(part);
-      if (part && !ids->Has(part)) stack.push_back(reinterpret_cast<uintptr_t>(part));
-    });
-    if (stack.size() == base) {
-      stack.pop_back();
-      list(n, next - 1);
-      continue;
-    }
-    stack[base - 1] |= kOpen;
-    open.push_back(next - 1);
-    std::reverse(stack.begin() + base, stack.end());
-  }
-}
-
-}  // namespace
-
-NodeList PostOrderNodes(const Expr& expr) {
-  NodeList out;
-  PointerMap<uint32_t> ids;
-  InPostOrder(expr, &ids, [&](const ExprNode* n, uint32_t) { out.nodes_.push_back(n); });
-  return out;
-}
+NodeList PostOrderNodes(const Expr& expr) { return NodeGraph(expr).TakeNodes(); }
 
 void PostOrderVisit(const Expr& expr, const TypedPackedFunc<void(Expr)>& f) {
   for (const ExprNode* n : PostOrderNodes(expr)) f(GetRef<Expr>(n));

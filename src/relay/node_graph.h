@@ -9,6 +9,7 @@
 #include <relay/children.h>
 
 #include <span>
+#include <utility>
 
 namespace baton::relay {
 
@@ -30,6 +31,8 @@ class NodeGraph {
   size_t size() const { return nodes_.size(); }
   /// In order of their numbers, the order of PostOrderNodes.
   const NodeList& nodes() const { return nodes_; }
+  /// The same, for who needs no more than that; leaves a graph without nodes.
+  NodeList TakeNodes() { return std::move(nodes_); }
   const ExprNode* operator[](size_t i) const { return nodes_[i]; }
   Kind kind(size_t i) const { return kinds_[i]; }
   bool atom(size_t i) const { return kinds_[i] == kAtom; }

@@ -265,7 +265,6 @@ class BATON_DLL NodeList {
   operator std::vector<const ExprNode*>() const { return {nodes_.begin(), nodes_.end()}; }  // NOLINT
 
  private:
-  friend BATON_DLL NodeList PostOrderNodes(const Expr& expr);
   friend class NodeGraph;
   support::PageStack<const ExprNode*> nodes_;
 };

@@ -21,7 +21,7 @@ class Decomposer : public MixedModeMutator {
   Function Apply(const Function& f) {
     const bool any = AnyNode(f, [&](const ExprNode* n) {
       if (n->IsInstance<TupleGetItemNode>())
-        return static_cast<const TupleGetItemNode*>(n)->tuple->IsInstance<TupleNode>();
+        return static_cast<const TupleGetItemNode*>(n)->tuple.as<TupleNode>() != nullptr;
       return n->IsInstance<CallNode>() && Replaced(DefOf(static_cast<const CallNode*>(n)->op));
     });
     if (!any) return f;

@@ -818,13 +818,14 @@ ModulePlan::ModulePlan(const IRModule& mod, int64_t default_device, PlacementRep
   std::vector<std::vector<size_t>> calls(entries_.size());
   for (size_t i = 0; i < entries_.size(); ++i) {
     baton::runtime::PollInterrupt();
-    for (const ExprNode* n : PostOrderNodes(entries_[i].func)) {
-      if (!n->IsInstance<GlobalVarNode>()) continue;
+    AnyNode(entries_[i].func, [&](const ExprNode* n) {
+      if (!n->IsInstance<GlobalVarNode>()) return false;
       const size_t callee = IndexOf(static_cast<const GlobalVarNode*>(n)->name_hint.view());
-      if (callee == kNone) continue;
+      if (callee == kNone) return false;
       calls[i].push_back(callee);
       if (callee != i) entries_[callee].called = true;
-    }
+      return false;
+    });
   }
   groups_ = CallGroups(calls);
   for (size_t g = 0; g < groups_.size(); ++g) {
