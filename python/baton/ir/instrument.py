@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Instruments: code that runs around passes."""
 
+import difflib
 import functools
 import inspect
 import json
 import sys
+import warnings
 
 from .._core import Object
 from .._ffi import attach_classes, get_global_func, register_func, register_object
@@ -18,6 +20,14 @@ def _print_text(text):
 
 _HOOKS = ("enter_pass_ctx", "exit_pass_ctx", "should_run", "run_before_pass", "run_after_pass", "on_pass_failed",
           "on_pass_skipped")
+
+
+def _warn_of_misspelt(cls, stacklevel):
+    """A method that nearly has the name of a hook is never called: a warning."""
+    for name in vars(cls):
+        if not name.startswith("_") and name not in _HOOKS and callable(getattr(cls, name)):
+            for near in difflib.get_close_matches(name, _HOOKS, 1, 0.84):
+                warnings.warn(f"`{name}` of instrument `{cls.__name__}` is no hook; did you mean `{near}`?", stacklevel=stacklevel + 1)
 
 
 def _hooks(cls, instance):
@@ -56,6 +66,10 @@ class PassInstrument(Object):
     An instrument may stand on contexts of several threads at once. Its hooks run with the GIL held, so a single operation
     on a Python object is safe; several that belong together want a `threading.Lock`.
     """
+
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        _warn_of_misspelt(cls, 2)
 
     def __new__(cls, *args, **kwargs):
         self = super().__new__(cls)
@@ -104,6 +118,7 @@ def pass_instrument(pi_cls=None):
     def create(cls):
         if not inspect.isclass(cls):
             raise TypeError(f"pass_instrument decorates classes that have some of {', '.join(_HOOKS)}; got {cls!r}")
+        _warn_of_misspelt(cls, 3)
 
         class PyPassInstrument(PassInstrument):
             def __init__(self, *args, **kwargs):

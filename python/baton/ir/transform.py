@@ -126,6 +126,8 @@ class PassContext(Object):
 
     def __init__(self, opt_level=2, required_pass=None, disabled_pass=None, instruments=None, config=None, trace=None, *,
                  diag_ctx=None, inherit_instruments=True, isolate_instruments=False, num_threads=1):
+        if trace is not None:
+            raise TypeError(f"trace is the name of an early option that is not there, got {trace!r}; instruments=[...] are called around passes")
         if config is not None and not isinstance(config, dict):
             raise TypeError(f"config takes a dict of options by key, got {config!r}")
         if isinstance(opt_level, bool) or not isinstance(opt_level, int):
@@ -144,7 +146,7 @@ class PassContext(Object):
         try:
             _api("ExitPassContext")(self)
         except BaseException as on_exit:
-            if value is None:
+            if value is None or isinstance(value, GeneratorExit):  # that one nobody sees
                 raise
             # The first exception wins.
             if hasattr(value, "add_note"):

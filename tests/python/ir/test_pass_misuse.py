@@ -8,7 +8,7 @@ import pytest
 import baton as tvm
 from baton import relay
 from baton._ffi.registry import remove_global_func
-from baton.instrument import PassTimingInstrument, PassWatchdog, pass_instrument
+from baton.instrument import PassInstrument, PassTimingInstrument, PassWatchdog, pass_instrument
 from baton.transform import PassContext, PassInfo, Sequential, module_pass
 
 
@@ -44,6 +44,7 @@ def _module():
     ({"num_threads": 0}, ValueError, ["num_threads is 0; it is from 1 to 1,024"]),
     ({"diag_ctx": PassInfo(0, "x")}, TypeError, ["DiagnosticContext", "transform.PassInfo"]),
     ({"opt_levl": 3}, TypeError, ["opt_levl"]),
+    ({"trace": print}, TypeError, ["trace is the name of an early option that is not there", "instruments"]),
 ])
 def test_contexts_made_wrong(options, error, words):  # PI-017, PI-019
     with pytest.raises(error) as caught:
@@ -250,6 +251,23 @@ def test_should_run_gives_a_bool(bad):
             relay.transform.InferType()(_module())
 
 
+@pytest.mark.parametrize("make", [
+    lambda cls: pass_instrument(type("Odd", (), cls)),
+    lambda cls: type("Odd", (PassInstrument,), cls),
+])  # fmt: skip
+@pytest.mark.parametrize(("name", "near"), [("run_befor_pass", "run_before_pass"), ("before_pass", "run_before_pass"),
+                                            ("enter_pass_context", "enter_pass_ctx"), ("should_runs", "should_run")])
+def test_a_misspelt_hook_is_a_warning(make, name, near):
+    with pytest.warns(UserWarning, match=f"`{name}` of instrument `Odd` is no hook; did you mean `{near}`") as caught:
+        make({name: lambda self, *args: None})
+    assert [w.filename for w in caught] == [__file__]
+
+
+def test_methods_of_an_instrument_s_own_are_no_warning(recwarn):
+    pass_instrument(type("Fine", (), {"run_after_pass": lambda self, mod, info: None, "get_result": lambda self: 0, "run": 3}))
+    assert not recwarn.list
+
+
 def test_hooks_of_the_wrong_shape_fail_when_they_are_called():
     @pass_instrument
     class Odd:
@@ -273,6 +291,20 @@ def test_contexts_left_in_the_wrong_order():
         outer.__exit__(None, None, None)
     with pytest.raises(ValueError, match="not entered"):
         PassContext.current().__exit__(None, None, None)
+
+
+def test_generators_that_are_closed_in_the_wrong_order():
+    def work(level):
+        with PassContext(opt_level=level) as ctx:
+            yield ctx
+
+    outer, inner = work(1), work(3)
+    first, _ = next(outer), next(inner)
+    with pytest.raises(ValueError, match="not the innermost"):
+        outer.close()
+    inner.close()
+    assert PassContext.current().same_as(first)
+    first.__exit__(None, None, None)
 
 
 def test_a_context_may_be_entered_again():

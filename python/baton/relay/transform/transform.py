@@ -50,7 +50,7 @@ def _doc(name):
 
 def build_config(opt_level=2, required_pass=None, disabled_pass=None, trace=None, instruments=None, config=None):
     """The same as `PassContext(...)`, under the name of older programs."""
-    return PassContext(opt_level, required_pass, disabled_pass, instruments, config)
+    return PassContext(opt_level, required_pass, disabled_pass, instruments, config, trace)
 
 
 def FuseOps(fuse_opt_level=-1):
