@@ -4,8 +4,10 @@
 #include <baton/relay/functor.h>
 #include <relay/children.h>
 #include <relay/dataflow_groups.h>
+#include <relay/impure.h>
 
 #include <algorithm>
+#include <optional>
 
 namespace baton::relay {
 namespace {
@@ -114,9 +116,10 @@ std::string NameOf(const Expr& body) {
 
 class PatternPartitioner : public MixedModeMutator {
  public:
-  PatternPartitioner(const PatternTable& table, const DataflowGraph& graph, const std::vector<MatchGroup>& groups,
-                     const std::vector<int32_t>& of_root, const Map<String, Any>& attrs, const PackedFunc& check)
-      : table_(table), graph_(graph), groups_(groups), of_root_(of_root), attrs_(attrs), check_(check) {}
+  PatternPartitioner(const Expr& root, const PatternTable& table, const DataflowGraph& graph,
+                     const std::vector<MatchGroup>& groups, const std::vector<int32_t>& of_root,
+                     const Map<String, Any>& attrs, const PackedFunc& check)
+      : root_(root), table_(table), graph_(graph), groups_(groups), of_root_(of_root), attrs_(attrs), check_(check) {}
 
  private:
   using MixedModeMutator::VisitExpr_;
@@ -139,7 +142,7 @@ class PatternPartitioner : public MixedModeMutator {
     if (i < 0 || of_root_[i] < 0) return post;
     if (check_.defined() && !check_(GetRef<Expr>(pre)).As<bool>()) return post;
     Partition part;
-    if (!Extract(groups_[of_root_[i]], table_, graph_, number_, &part)) return post;
+    if (!Extract(groups_[of_root_[i]], table_, graph_, number_, &part) || !InOrder(part.args)) return post;
     ++number_;
     Map<String, Any> attrs = attrs_;
     attrs.Set(kPartitionedFromPattern, Any(String(NameOf(part.body))));
@@ -157,12 +160,28 @@ class PatternPartitioner : public MixedModeMutator {
     return Call(std::move(call));
   }
 
+  /// Whether what has effects among the arguments, which stand in the order of the pattern, is evaluated in the order
+  /// of the program.
+  bool InOrder(const std::vector<const ExprNode*>& args) {
+    int32_t last = -1;
+    for (size_t i = 0; i < args.size() && args.size() > 1; ++i) {
+      if (!impure_) impure_ = ImpureNodes(root_);
+      if (!impure_->Has(args[i])) continue;
+      const int32_t now = graph_.Find(args[i]);
+      if (now < last) return false;
+      last = now;
+    }
+    return true;
+  }
+
+  const Expr& root_;
   const PatternTable& table_;
   const DataflowGraph& graph_;
   const std::vector<MatchGroup>& groups_;
   const std::vector<int32_t>& of_root_;
   const Map<String, Any>& attrs_;
   const PackedFunc& check_;
+  std::optional<PointerSet> impure_;
   size_t number_ = 0;
 };
 
@@ -176,7 +195,7 @@ Expr PartitionPattern(const DFPattern& pattern, const Expr& expr, const Map<Stri
   std::vector<int32_t> of_root;
   std::vector<MatchGroup> groups = FindGroups(table, &graph, expr, IRModule(), &of_root);
   if (groups.empty()) return expr;
-  return PatternPartitioner(table, graph, groups, of_root, attrs, check).Mutate(expr);
+  return PatternPartitioner(expr, table, graph, groups, of_root, attrs, check).Mutate(expr);
 }
 
 }  // namespace baton::relay

@@ -6,7 +6,7 @@
 #include <baton/runtime/interrupt.h>
 #include <baton/support/pointer_map.h>
 #include <relay/children.h>
-#include <relay/transform/let_inserter.h>
+#include <relay/impure.h>
 
 #include <unordered_set>
 #include <vector>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <baton/relay/expr.h>
-#include <baton/support/pointer_map.h>
+#include <relay/impure.h>
 
 namespace baton::relay {
 
@@ -17,10 +17,6 @@ enum class LetForm {
 Expr InsertLets(const Expr& expr, LetForm form);
 /// The module with all its functions in that form but primitive ones.
 IRModule InsertLets(const IRModule& mod, LetForm form);
-
-/// Nodes whose evaluation may do more than give a value, or give another one later: state, references, calls of
-/// functions that are not known. Bodies of functions count where they are called.
-PointerSet ImpureNodes(const Expr& expr);
 
 /// The expression with variables of its own for all that it binds.
 Expr RenewVars(const Expr& expr);

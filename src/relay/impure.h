@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <baton/relay/expr.h>
+#include <baton/support/pointer_map.h>
+
+namespace baton::relay {
+
+/// Nodes whose evaluation may do more than give a value, or give another one later: state, references, calls of
+/// functions that are not known. Bodies of functions count where they are called.
+PointerSet ImpureNodes(const Expr& expr);
+
+}  // namespace baton::relay
