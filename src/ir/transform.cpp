@@ -38,6 +38,13 @@ struct PassDocs {
   }
 };
 
+std::string DocOf(std::string_view name) {
+  PassDocs& t = PassDocs::Get();
+  std::lock_guard lock(t.mutex);
+  auto it = t.docs.find(name);
+  return it == t.docs.end() ? "" : it->second;
+}
+
 /// Tests set it; compilation does not pay for it otherwise.
 bool VerifyAlways() {
   static const bool always = [] {
@@ -495,6 +502,49 @@ BATON_REGISTER_GLOBAL("transform.SetPassOrigin").set_body_typed([](PassInfo info
 
 // ---- Front ends
 
+namespace {
+IRModule (*infer_types)(const IRModule&) = nullptr;
+
+/// The module with its types; as it is where they do not follow.
+IRModule Inferred(const IRModule& mod) {
+  try {
+    return infer_types(mod);
+  } catch (const CompileError&) {
+    return mod;
+  }
+}
+
+/// A built-in pass over Relay that is called by itself: one that asks for types finds them, and one over functions
+/// leaves them behind. That is no pass: instruments see nothing of it. A program whose types do not follow goes on as
+/// it is.
+IRModule CallPass(const Pass& pass, const IRModule& mod) {
+  const PassInfo info = pass->Info();
+  const bool functions = pass.get()->GetTypeKey() == "relay.FunctionPass";
+  const bool built_in = infer_types && (functions || pass.as<ModulePassNode>()) && !DocOf(info->name.view()).empty();
+  if (!built_in) return pass(mod);
+  bool asks = false;
+  for (const String& name : info->required) asks |= name == "InferType";
+  const IRModule typed = asks ? Inferred(mod) : mod;
+  IRModule out = pass(typed);
+  if (out.same_as(typed)) return mod;
+  if (functions) out = Inferred(out);
+  if (typed.same_as(mod)) return out;
+  // What the pass left alone is the very object that it was.
+  IRModule back = out;
+  for (const auto& [var, func] : mod->functions) {
+    const std::string name = var->name_hint.str();
+    const BaseFunc was = typed->Lookup(name);
+    if (was.same_as(func) || !out->ContainGlobalVar(name) || !out->Lookup(name).same_as(was)) continue;
+    if (back.same_as(out)) back = out.Copy();
+    back.CopyOnWrite()->Update(out->GetGlobalVar(name), func);
+  }
+  return back;
+}
+}  // namespace
+
+void SetTypeInference(IRModule (*infer)(const IRModule&)) { infer_types = infer; }
+
+BATON_REGISTER_GLOBAL("transform.CallPass").set_body_typed([](Pass pass, IRModule mod) { return CallPass(pass, mod); });
 BATON_REGISTER_GLOBAL("transform.PassInfo").set_body([](runtime::Args args, runtime::RetValue* rv) {
   // (opt_level, name, required, needs, establishes, keeps, destroys); the lists may be left out or null.
   auto names = [&](int i) {
@@ -509,12 +559,7 @@ BATON_REGISTER_GLOBAL("transform.PassInfo").set_body([](runtime::Args args, runt
                               .destroys = names(6)});
 });
 BATON_REGISTER_GLOBAL("transform.Info").set_body_typed([](Pass p) { return p->Info(); });
-BATON_REGISTER_GLOBAL("transform.PassDoc").set_body_typed([](String name) {
-  PassDocs& t = PassDocs::Get();
-  std::lock_guard lock(t.mutex);
-  auto it = t.docs.find(name.view());
-  return String(it == t.docs.end() ? "" : it->second);
-});
+BATON_REGISTER_GLOBAL("transform.PassDoc").set_body_typed([](String name) { return String(DocOf(name.view())); });
 const struct RegisteredRunPass {
   RegisteredRunPass() {
     for (const char* name : {"transform.RunPass", "relay._transform.RunPass"}) {  // the second is the early name

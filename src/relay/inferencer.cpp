@@ -272,9 +272,8 @@ void Inferencer::Step() {
 
 Type Inferencer::VarType(const VarNode* var) {
   if (const Info* i = info_.Find(var)) return i->type;
-  Type type = var->type_annotation.defined()                        ? var->type_annotation
-              : mode_ != Mode::kAll && var->checked_type_.defined() ? Existing(var)
-                                                                    : solver_.NewHole();
+  const bool stands = (mode_ != Mode::kAll || variables_stand) && var->checked_type_.defined();
+  Type type = var->type_annotation.defined() ? var->type_annotation : stands ? Existing(var) : solver_.NewHole();
   Done(var, type);
   return TypeOf(var);
 }

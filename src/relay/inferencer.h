@@ -103,6 +103,8 @@ class Inferencer final : private TypeReporter {
   /// Types of globals that this run has to go by; null: those that the module says, each looked up where it is used,
   /// since expressions are small beside their modules.
   GlobalTypes* globals = nullptr;
+  /// Variables without a declared type have the one that was found for them before: from uses that may be gone.
+  bool variables_stand = false;
   std::string_view where;  ///< name of the function, for errors without a place
 
   void Walk(const Expr& root);

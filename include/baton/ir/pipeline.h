@@ -43,6 +43,12 @@ class BATON_DLL Scheduled : public Pass {
   Scheduled(Array<Pass> passes, String name, Array<String> ends_with = {});
 };
 
+// ---- Passes called by themselves
+
+/// What a built-in pass over Relay finds types with when a front end calls it outside of a sequence: the layer that has
+/// types says it.
+BATON_DLL void SetTypeInference(IRModule (*infer)(const IRModule& mod));
+
 // ---- Joining built-in pipelines
 
 /// From now on the pipeline of this name ("DefaultPipeline", "LowerPipeline") has the pass that GetPass makes of

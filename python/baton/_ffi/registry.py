@@ -10,7 +10,7 @@ from . import base
 _COMPILER = ("ir.", "relay.", "tir.", "te.", "topi.", "transform.", "instrument.", "target.", "driver.", "arith.", "node.",
              "frontend.", "codegen.", "schedule.", "autotvm.", "printer.")
 # Calls that take long run without Python's lock.
-_LONG = {"transform.RunPass", "relay._transform.RunPass", "relay.build", "relay.optimize", "relay.build_module.Build",
+_LONG = {"transform.RunPass", "transform.CallPass", "relay._transform.RunPass", "relay.build", "relay.optimize", "relay.build_module.Build",
          "runtime.ModuleLoadFromFile", "runtime.LoadModule", "node.SaveJSON", "node.LoadJSON", "relay.parser.ParseModule",
          "relay.frontend.FromONNX", "tir.build", "ir.AsText"}
 _LONG_PREFIXES = ("driver.", "codegen.", "frontend.")

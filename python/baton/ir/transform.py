@@ -51,16 +51,6 @@ def chosen(what, names, stacklevel=2):
     return names
 
 
-def _inferred(mod):
-    """The module with its types; as it is where they do not follow."""
-    from .._ffi import get_global_func
-    from ..error import CompileError
-    try:
-        return get_global_func("relay.analysis.InferModuleTypes")(mod)
-    except CompileError:
-        return mod
-
-
 def _instruments(instruments):
     from .container import Array
     from .instrument import PassInstrument
@@ -203,28 +193,7 @@ class Pass(Object):
         if not isinstance(mod, _ir_module()):
             raise TypeError(f"pass `{self.info.name}` takes an IRModule, got {type(mod).__name__}"
                             " (IRModule.from_expr makes one of a function)")
-        info = self.info
-        built_in = self.type_key in ("relay.FunctionPass", "transform.ModulePass") and _api("PassDoc")(info.name)
-        return self._with_types(mod, info) if built_in else _api("RunPass")(self, mod)
-
-    def _with_types(self, mod, info):
-        """A built-in pass over Relay that is called by itself: one that asks for types finds them, and one over functions leaves them
-        behind. That is no pass: instruments see nothing of it. A program whose types do not follow goes on as it is."""
-        typed = _inferred(mod) if "InferType" in info.required else mod
-        out = _api("RunPass")(self, typed)
-        if out.same_as(typed):
-            return mod
-        if self.type_key == "relay.FunctionPass":
-            out = _inferred(out)
-        # What the pass left alone is the very object that it was.
-        if not typed.same_as(mod):
-            for var, func in mod.functions.items():
-                was = typed[var.name_hint]
-                if not was.same_as(func) and var.name_hint in out and out[var.name_hint].same_as(was):
-                    if out.same_as(typed):
-                        out = out.shallow_copy()
-                    out.update_func(out.get_global_var(var.name_hint), func)
-        return out
+        return _api("CallPass")(self, mod)
 
     def text(self):
         """The pass as a text that `parse_pipeline` reads back, with the options that it was made with. ValueError where no text makes it."""

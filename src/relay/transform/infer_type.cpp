@@ -78,6 +78,7 @@ void InferAll(const IRModule& mod, const std::vector<Func>& funcs, Mode mode, Di
   for (const auto& group : groups) {
     Inferencer infer(mod, mode, errors, pool);
     infer.globals = &globals;
+    infer.variables_stand = !result;
     const size_t before = errors->size();
     for (size_t i : group) {
       Type& type = globals[funcs[i].entry];
@@ -225,6 +226,7 @@ namespace {
 const RegisterPass<InferType> registered;
 }  // namespace
 
+[[maybe_unused]] const bool inference_set = (baton::transform::SetTypeInference(InferModuleTypes), true);
 /// What the pass does, without being a pass: nothing observes it.
 BATON_REGISTER_GLOBAL("relay.analysis.InferModuleTypes").set_body_typed([](IRModule mod) {
   return InferModuleTypes(mod);

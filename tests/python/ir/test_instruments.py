@@ -582,6 +582,19 @@ def test_verify_names_the_pass_that_leaves_an_ill_typed_program(instruments):
             Sequential([relay.transform.InferType(), _noop("Fine"), IllTyped(), relay.transform.FuseOps()])(_module())
 
 
+def test_a_parameter_s_type_that_was_found_from_a_use_stands_when_the_use_is_gone():
+    mod = relay.transform.InferType()(relay.fromtext('#[version = "0.0.5"]\ndef @main(%x: Tensor[(2, 3), float32], %w) { nn.dense(%x, %w, units=4) }'))
+
+    def cast(mod, ctx):
+        x, w = mod["main"].params
+        narrow = relay.nn.dense(relay.cast(x, "float16"), relay.cast(w, "float16"), units=4)
+        return tvm.IRModule({"main": relay.Function([x, w], relay.cast(narrow, "float32"))})
+
+    with PassContext(instruments=[VerifyIR()]):
+        out = Sequential([module_pass(cast, opt_level=0, name="Cast"), relay.transform.InferType()])(mod)
+    assert out["main"].params[1].checked_type == relay.TensorType((4, 3))
+
+
 def test_a_program_that_was_ill_typed_is_not_the_pass_s_fault():
     mod = _module("nn.dense(%x, ones(shape=[2, 2], dtype=\"float32\"))")
     with PassContext(instruments=[VerifyIR()]):
