@@ -62,6 +62,15 @@ std::vector<DeviceTarget> CheckDeviceTargets(const Map<String, Target>& targets)
 }
 
 int64_t FallbackDevice(const std::vector<DeviceTarget>& targets) {
+  const int64_t asked = baton::transform::PassContext::Current()->GetConfig<int64_t>("relay.fallback_device_type",
+                                                                                     relay::kInvalidDeviceType);
+  for (const DeviceTarget& t : targets) {
+    if (t.type == asked) return asked;
+  }
+  if (asked != relay::kInvalidDeviceType) {
+    throw runtime::ValueError("the option `relay.fallback_device_type` is " + std::to_string(asked) +
+                              ", a device for which no target is given");
+  }
   for (const DeviceTarget& t : targets) {
     if (t.type == kDLCPU) return t.type;
   }
@@ -100,6 +109,20 @@ void ForNamedDevices(const IRModule& mod, F f) {
   }
 }
 
+/// Refuses a program with variables that nothing binds.
+void RequireBindings(const IRModule& mod) {
+  DiagnosticList unknown;
+  for (const auto& [var, func] : mod->functions) {
+    const BaseFunc& each = func;
+    if (!each.as<relay::FunctionNode>()) continue;
+    for (const Var& v : relay::FreeVars(Downcast<Expr>(each))) {
+      unknown.Error(v->span, "`%" + v->name_hint().str() + "` has no value in @" + var->name_hint.str(), "",
+                    "bind it by a parameter, a let or a match");
+    }
+  }
+  unknown.ThrowIfAny(baton::transform::PassContext::Current()->diag_ctx);
+}
+
 /// Refuses a program that names devices which nothing is compiled for: each device once, where it is named first.
 void RequireTargets(const IRModule& mod, const std::vector<int64_t>& given) {
   std::set<int64_t> told;
@@ -136,6 +159,7 @@ IRModule FusedPlan(const IRModule& planned) {
 IRModule ForOneDevice(const IRModule& mod, int64_t device) {
   bool annotated = false;
   ForNamedDevices(mod, [&](int64_t, const Expr& by) { annotated = annotated || by.as<relay::CallNode>(); });
+  RequireBindings(mod);
   RequireTargets(mod, {device});
   if (!annotated) return mod;
   IRModule out = mod.Copy();
@@ -154,6 +178,7 @@ IRModule OptimizeForDevices(const IRModule& mod, const std::vector<DeviceTarget>
   std::vector<int64_t> given{kDLCPU};  // the host, where control flow is decided, is there anyway
   ForNamedDevices(mod, [&](int64_t device, const Expr&) { annotated = annotated || device >= 0; });
   for (const DeviceTarget& t : targets) given.push_back(t.type);
+  RequireBindings(mod);
   RequireTargets(mod, given);
   std::string why;
   // All on one device: nothing has to be planned, and every pass may run.

@@ -327,7 +327,8 @@ ObjectRef Machine::Run(int32_t function, std::vector<ObjectRef> args) {
           if (i >= tuple.size()) throw RuntimeError(Cat("field ", i, " of a tuple of ", tuple.size()));
           field = tuple[static_cast<int64_t>(i)];
         } else {
-          throw RuntimeError(Cat("a field of ", Kind(v)));
+          throw RuntimeError(
+              Cat("field ", i, " is taken of ", Kind(v), ", which is no tuple and no value of a data type"));
         }
         Release(base, at[2]);
         Reg(base, at[1]) = std::move(field);

@@ -391,6 +391,16 @@ def test_build_with_a_target_for_each_device():
         relay.build(other, target={"cpu": "llvm", "ext_dev": "llvm"})
 
 
+def test_build_asks_the_option_for_the_default_device():  # DV-017
+    mod = relay.parse(_HEAD + _main("multiply(on_device(add(%x, %y), device_type=1), %z)"))
+    with tvm.transform.PassContext(config={"relay.fallback_device_type": EXT}):
+        lib = relay.build(mod, target={"cpu": "llvm", "ext_dev": "llvm"})
+        assert f"param_device_types=[1, 1, {EXT}], result_device_type={EXT}" in lib.get_source("relay")
+    with tvm.transform.PassContext(config={"relay.fallback_device_type": 2}), \
+            pytest.raises(ValueError, match="is 2, a device for which no target is given"):
+        relay.build(mod, target={"cpu": "llvm", "ext_dev": "llvm"})
+
+
 def test_constants_keep_their_annotation():  # CF-027, CF-028, TR-12
     text = _main("let %c = on_device(1f, device_type=2, is_fixed=True); add(%x, device_copy(%c, src_dev_type=2, dst_dev_type=1))")
     typed = _typed(text)

@@ -319,3 +319,37 @@ def test_long_lists():
     mod2["main"] = build
     values = _run(mod2)
     assert _run(typed, values).numpy() == np.arange(n, dtype="int32").sum(dtype="int32")
+
+
+# ---- Arguments of executors
+
+_KINDS = ["debug", "graph", "aot", "vm"]
+
+
+@pytest.mark.parametrize("kind", _KINDS)
+@pytest.mark.parametrize(("params", "arg", "message"), [
+    ("%x: Tensor[(4), float32]", np.ones(5, "float32"), "input 0 `x`: expected .*, got .*5"),
+    ("%x: Tensor[(4), float32]", np.ones((4, 1), "float32"), "input 0 `x`: expected .*, got .*4, 1"),
+    ("%x: Tensor[(4), float32]", np.ones(4, "int8"), "input 0 `x`: expected .*, got .*int8"),
+    ("%x: (float32, float32)", np.float32(1), r"input 0 `x`: expected \(float32, float32\), got float32"),
+    ("%x: (float32, float32)", (np.float32(1),) * 3, r"input 0 `x`: expected \(float32, float32\), got "),
+])
+def test_arguments_that_do_not_fit(kind, params, arg, message):
+    mod = relay.fromtext(_HEAD + f"def @main({params}) {{ (%x, 1f) }}")
+    with pytest.raises(ValueError, match=message):
+        relay.create_executor(kind, mod=mod).evaluate()(arg)
+
+
+@pytest.mark.parametrize("kind", _KINDS)
+def test_arguments_of_python(kind):
+    """Numbers get the dtype of the parameter, tuples of numbers are tuples where the parameter is one."""
+    mod = relay.fromtext(_HEAD + "def @main(%n: int64, %p: (float32, (bool, float64))) { (%n, %p.0, %p.1.0, %p.1.1) }")
+    out = relay.create_executor(kind, mod=mod).evaluate()(3, (1, (True, 2)))
+    assert [(str(v.dtype), v.numpy().item()) for v in out] == [("int64", 3), ("float32", 1), ("bool", True), ("float64", 2)]
+
+
+@pytest.mark.parametrize("kind", _KINDS[1:])
+def test_a_variable_that_nothing_binds(kind):
+    mod = tvm.IRModule.from_expr(relay.Function([], relay.add(relay.const(1.0), relay.var("z", shape=()))))
+    with pytest.raises(tvm.error.CompileError, match="`%z` has no value in @main"):
+        relay.create_executor(kind, mod=mod).evaluate()

@@ -3,11 +3,13 @@
 
 import numbers
 
+from ..._core import Array
 from ..._ffi import get_global_func
-from ...ir import GlobalVar, IRModule, RelayExpr
+from ...ir import FuncType, GlobalVar, IRModule, RelayExpr, RelayRefType, TensorType, TupleType, TypeCall
 from ...runtime import NDArray
 from ...runtime import ndarray as nd
 from ...target import Target
+from ...tir import IntImm
 from ..function import Function
 
 
@@ -50,11 +52,20 @@ class Executor:
             raise TypeError(f"an executor evaluates expressions of Relay, not {type(expr).__name__}")
         run = self._function(func)
         names = [p.name_hint for p in func.params]
+        types = [p.type_annotation for p in func.params]
 
         def call(*args, **kwargs):
-            return run(*(to_value(a) for a in _in_order(names, args, kwargs)))
+            values = [_as(kind, a) for kind, a in zip(types, _in_order(names, args, kwargs), strict=True)]
+            for i, (name, kind, value) in enumerate(zip(names, types, values, strict=True)):
+                if kind is not None and self._checks(kind) and not _fits(kind, value):
+                    raise ValueError(f"input {i} `{name}`: expected {kind}, got {_shown(value)}")
+            return run(*values)
 
         return call
+
+    def _checks(self, kind):
+        """Whether arguments of a type are looked at here: tensors are by the call itself."""
+        return not isinstance(kind, TensorType)
 
     def _with_main(self, func):
         """The module with `func` as main."""
@@ -75,6 +86,44 @@ def _constant(value):
     return value if isinstance(value, RelayExpr) else const(value)
 
 
+def _as(kind, arg):
+    """An argument for a parameter of a type: a number of Python gets its dtype, a tuple stays one."""
+    if isinstance(kind, TupleType) and isinstance(arg, (list, tuple)) and len(arg) == len(kind.fields):
+        return [_as(field, a) for field, a in zip(kind.fields, arg, strict=True)]
+    if isinstance(kind, TensorType) and type(arg) in (bool, int, float) and not kind.shape:
+        from ..expr import const
+        return const(arg, str(kind.dtype)).data
+    return to_value(arg)
+
+
+def _fits(kind, value):
+    """Whether a value can be one of a type, as far as that is known without the program."""
+    work = [(kind, value)]
+    while work:
+        kind, value = work.pop()
+        if isinstance(kind, TensorType):
+            if not isinstance(value, NDArray) or value.dtype != kind.dtype or len(value.shape) != len(kind.shape):
+                return False
+            if any(isinstance(want, IntImm) and want.value != got for want, got in zip(kind.shape, value.shape, strict=True)):
+                return False
+        elif isinstance(kind, TupleType):
+            if not isinstance(value, (Array, list, tuple)) or len(value) != len(kind.fields):
+                return False
+            work.extend(zip(kind.fields, value, strict=True))
+        elif isinstance(value, NDArray) and isinstance(kind, (FuncType, RelayRefType, TypeCall)):
+            return False
+    return True
+
+
+def _shown(value):
+    """A value in an error: arrays by dtype and shape."""
+    if isinstance(value, NDArray):
+        return f"Tensor[({', '.join(map(str, value.shape))}), {value.dtype}]" if value.shape else str(value.dtype)
+    if isinstance(value, (Array, list, tuple)):
+        return f"a tuple of {len(value)}"
+    return type(value).__name__
+
+
 def _in_order(names, args, kwargs):
     if len(args) > len(names):
         raise TypeError(f"the function takes {len(names)} arguments, got {len(args)}")
@@ -91,6 +140,9 @@ def _in_order(names, args, kwargs):
 
 class Interpreter(Executor):
     """Evaluates operator by operator; all of Relay."""
+
+    def _checks(self, kind):
+        return True
 
     def _function(self, func):
         from ..transform import InferType, InlineCompilerFunctions
