@@ -29,7 +29,7 @@ class NameMap {
     Entry* e = Look(name, hash);
     if (fresh) *fresh = !e;
     if (!e) {
-      if (size_ == chunks_.size() * kChunk) chunks_.emplace_back(new Entry[kChunk]);
+      if (size_ == chunks_.size() * kChunk) chunks_.push_back(std::make_unique<Entry[]>(kChunk));
       e = &At(size_);
       uint32_t& head = heads_[hash & (heads_.size() - 1)];
       e->text = name.data(), e->size = name.size(), e->hash = hash, e->next = head;
