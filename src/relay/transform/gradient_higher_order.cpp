@@ -62,7 +62,7 @@ struct Chain {
   explicit Chain(const Names& n) : names(n) {}
   const Names& names;
   std::vector<std::pair<Var, Expr>> bindings;
-  Expr Push(const Expr& value, const Type& type = Type(), String Names::*name = &Names::value) {
+  Expr Push(const Expr& value, const Type& type = Type(), String Names::* name = &Names::value) {
     Var v(names.*name, Type());
     if (type.defined()) v->checked_type_ = type;
     bindings.emplace_back(v, value);
@@ -436,7 +436,8 @@ class HigherOrder {
       if (!grads[i].defined() || !pairs[i].defined() || !HasFloating(TypeOf(c->args[i]))) continue;
       Accumulate(pairs[i], TypeOf(c->args[i]), Tidy(&replace, grads[i]), &inner);
     }
-    chain->Push(Write(back_, Function(Array<Var>(), inner.Close(CallOf(before, {})), TupleType::Empty())), Type(), &Names::unused);
+    chain->Push(Write(back_, Function(Array<Var>(), inner.Close(CallOf(before, {})), TupleType::Empty())), Type(),
+                &Names::unused);
     return pair;
   }
   bool HasFloating(const Type& t) {
