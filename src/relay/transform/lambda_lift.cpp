@@ -48,7 +48,9 @@ class Lifter : public MixedModeMutator {
   Expr LiftFunction(const FunctionNode* f, const Var& self) {
     const std::string wanted = self.defined() ? base_ + "_" + self->name_hint().str() : "lifted_" + base_;
     std::string name = wanted;
-    for (int& i = next_[wanted]; names_->Find(name); ++i) name = wanted + "_" + std::to_string(i);
+    if (names_->Find(name)) {
+      for (int& i = next_[wanted]; names_->Find(name); ++i) name = wanted + "_" + std::to_string(i);
+    }
     GlobalVar global(name.c_str());
     names_->Insert(global->name_hint.view());  // `out_` keeps it
     // What it captures: also what functions capture that it names by a variable.
