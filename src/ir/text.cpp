@@ -2,6 +2,7 @@
 // Text of any object: by the printer of its IR, else its fields.
 #include <baton/ir/attrs.h>
 #include <baton/ir/structural.h>
+#include <baton/ir/text_stream.h>
 #include <baton/ir/type.h>
 #include <baton/runtime/ndarray.h>
 #include <baton/runtime/registry.h>
@@ -23,6 +24,7 @@ using runtime::TypeInfo;
 struct Printers {
   std::mutex mutex;
   std::vector<TextPrinter> list;
+  std::vector<TextWriter> writers;
   static Printers& Get() {
     static auto* p = new Printers;
     return *p;
@@ -165,6 +167,23 @@ void Dump(const Any& v, int depth, bool meta, std::string* out) {
 void RegisterTextPrinter(TextPrinter printer) {
   std::lock_guard<std::mutex> lock(Printers::Get().mutex);
   Printers::Get().list.push_back(printer);
+}
+
+void RegisterTextWriter(TextWriter writer) {
+  std::lock_guard<std::mutex> lock(Printers::Get().mutex);
+  Printers::Get().writers.push_back(writer);
+}
+
+void WriteText(const ObjectRef& obj, bool show_meta_data, const TextSink& sink) {
+  std::vector<TextWriter> list;
+  {
+    std::lock_guard<std::mutex> lock(Printers::Get().mutex);
+    list = Printers::Get().writers;
+  }
+  for (const TextWriter& w : list) {
+    if (obj.defined() && w.accepts(obj.get())) return w.write(obj, show_meta_data, sink);
+  }
+  sink.write(AsText(obj, show_meta_data), sink.context);
 }
 
 std::string AsText(const ObjectRef& obj, bool show_meta_data) {

@@ -4,6 +4,7 @@
 #include <baton/ir/progress.h>
 #include <baton/ir/structural.h>
 #include <baton/ir/target.h>
+#include <baton/ir/text_stream.h>
 #include <baton/ir/transform.h>
 #include <baton/runtime/interrupt.h>
 #include <baton/runtime/registry.h>
@@ -398,10 +399,9 @@ void PrintText(std::string_view text) {
 Pass PrintIR(String header, bool show_meta_data) {
   return CreateModulePass(
       TypedPackedFunc<IRModule(IRModule, PassContext)>([header, show_meta_data](IRModule mod, PassContext) {
-        std::string text = AsText(mod, show_meta_data);
-        text += '\n';
         PrintText("PrintIR(" + header.str() + "):\n");
-        PrintText(text);
+        WriteText(mod, show_meta_data, {[](std::string_view piece, void*) { PrintText(piece); }, nullptr});
+        PrintText("\n");
         return mod;
       }),
       0, "PrintIR", {});

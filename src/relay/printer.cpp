@@ -7,6 +7,7 @@
 // tasks.
 #include <baton/ir/attrs.h>
 #include <baton/ir/structural.h>
+#include <baton/ir/text_stream.h>
 #include <baton/relay/functor.h>
 #include <baton/relay/text.h>
 #include <baton/runtime/interrupt.h>
@@ -48,7 +49,9 @@ std::vector<Var> FreeOf(const NodeList& order) {
 
 class Printer final : private TypePrinter {
  public:
-  explicit Printer(const TextOptions& options) : TypePrinter(&text_), options_(options) {}
+  /// What `Run` gives is the rest of the text, where there is a sink for what comes before.
+  explicit Printer(const TextOptions& options, const TextSink* sink = nullptr)
+      : TypePrinter(&text_), options_(options), sink_(sink) {}
   std::string Run(const ObjectRef& obj);
 
  private:
@@ -67,6 +70,8 @@ class Printer final : private TypePrinter {
   void Root(const Expr& e);
   void Prepare(const Expr& root);
   void Loop();
+  void Pass();
+  std::string Rest();
   void Node(uint32_t number);
   void Part(uint32_t number);
   void Atom(const ExprNode* n);
@@ -117,8 +122,12 @@ class Printer final : private TypePrinter {
   int32_t Height(const Type& type);
   static constexpr int32_t kHeight = 8;
 
-  std::string text_;
+  /// Lines beyond this are passed on: the end stays in the cache, and what is before it grows without copies.
+  static constexpr size_t kEnd = 256 << 10;
+  std::string text_;                 ///< the end of it
+  support::PageStack<char> before_;  ///< where there is no sink
   TextOptions options_;
+  const TextSink* sink_;
   int indent_ = 0;
   int32_t next_line_ = 0;
   support::PageStack<Task> tasks_;
@@ -591,9 +600,30 @@ void Printer::Node(uint32_t number) {
   }
 }
 
+/// Passes on what is printed, but for the end of the last line: who comes next may look at it.
+void Printer::Pass() {
+  const size_t line = text_.rfind('\n');
+  if (line == std::string::npos || line == 0) return;
+  if (sink_)
+    sink_->write(std::string_view(text_).substr(0, line), sink_->context);
+  else
+    before_.append(text_.data(), line);
+  text_.erase(0, line);
+}
+/// What was not passed to a sink.
+std::string Printer::Rest() {
+  if (before_.empty()) return std::move(text_);
+  std::string out;
+  out.reserve(before_.size() + text_.size());
+  out.append(before_.begin(), before_.size());
+  out += text_;
+  return out;
+}
+
 void Printer::Loop() {
   while (!tasks_.empty()) {
     runtime::PollInterrupt();
+    if (text_.size() > kEnd) Pass();
     Task t = tasks_.back();
     tasks_.pop_back();
     switch (t.kind) {
@@ -788,7 +818,7 @@ std::string Printer::Run(const ObjectRef& obj) {
     Root(Downcast<Expr>(obj));
   }
   MetaSection();
-  return std::move(text_);
+  return Rest();
 }
 
 bool Accepts(const Object* o) {
@@ -800,6 +830,9 @@ bool Accepts(const Object* o) {
 
 [[maybe_unused]] const bool registered = [] {
   RegisterTextPrinter({Accepts, [](const ObjectRef& obj, bool meta) { return PrintText(obj, {.meta_data = meta}); }});
+  RegisterTextWriter({Accepts, [](const ObjectRef& obj, bool meta, const TextSink& sink) {
+                        sink.write(Printer({.meta_data = meta}, &sink).Run(obj), sink.context);
+                      }});
   return true;
 }();
 

@@ -10,6 +10,7 @@ import pytest
 
 import baton as tvm
 from baton import relay
+from baton._ffi import get_global_func
 from baton.instrument import (
     PassInstrument,
     PassTimingInstrument,
@@ -643,3 +644,11 @@ def @main(%x: Tensor[(1, 3, 8, 8), float32], %w: Tensor[(4, 3, 3, 3), float32], 
 }""")
     with PassContext(opt_level=3, instruments=[VerifyIR(determinism=True)]):
         get_global_func("driver.Optimize")(mod, tvm.target.Target("llvm"))
+
+
+def test_the_pass_that_prints_prints_all_of_a_large_program(capsys):
+    """In pieces, so that the text is never whole in memory."""
+    lines = "".join(f"  %{i} = add(%{i - 1 if i else 'x'}, {i % 7}f);\n" for i in range(30_000))
+    mod = relay.fromtext(f'#[version = "0.0.5"]\ndef @main(%x: Tensor[(2), float32]) {{\n{lines}  tanh(%29999)\n}}')
+    get_global_func("transform.GetPass")("PrintIR")(mod)
+    assert capsys.readouterr().out == "PrintIR():\n" + mod.astext(show_meta_data=False) + "\n"
