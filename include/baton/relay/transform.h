@@ -85,6 +85,10 @@ BATON_DLL Pass CombineParallelBatchMatmul(int64_t min_num_branches = 3);
 /// @main gives (its result, (the gradient by each parameter)): of dataflow, and of all of Relay.
 BATON_DLL Pass FirstOrderGradient();
 BATON_DLL Pass Gradient();
+/// @main takes a continuation, and back; and functions as values become data of the module.
+BATON_DLL Pass ToCPS();
+BATON_DLL Pass UnCPS();
+BATON_DLL Pass Defunctionalization();
 /// Replaces calls by what `attr_map_name` of their operator makes of them.
 BATON_DLL Pass Legalize(String attr_map_name = "FTVMLegalize");
 /// `desired_layouts`: operator -> layouts of its data and its weight, "default" for the usual one.

@@ -217,11 +217,3 @@ def test_a_tuple_as_an_argument(kind):
     pair = relay.var("pair", relay.TupleType([relay.TensorType((1,)), relay.TensorType((2,))]))
     run = relay.create_executor(kind, device=tvm.cpu(), target="llvm").evaluate(relay.Function([pair], relay.TupleGetItem(pair, 1)))
     assert run((np.ones(1, "float32"), np.array([3, 4], "float32"))).numpy().tolist() == [3, 4]
-
-
-def test_forms_that_are_not_there_say_what_to_use():
-    f = relay.Function([], relay.const(1))
-    for make, says in ((lambda: relay.transform.to_cps(f), "ToANormalForm"), (lambda: relay.transform.un_cps(f), "to_cps"),
-                       (lambda: relay.transform.Defunctionalization(f, tvm.IRModule()), "LambdaLift")):
-        with pytest.raises(tvm.error.UnsupportedError, match=says):
-            make()

@@ -254,26 +254,55 @@ def gradient(expr, mod=None, mode="higher_order"):
     return made
 
 
-def _no_such_form(name, instead):
-    from ...error import UnsupportedError
-    raise UnsupportedError(f"{name} is not there: {instead}")
+def _with_module(name, func, mod):
+    """Calls a form that gives (the function, the module with what it calls), and lets the module grow."""
+    from ...ir import IRModule
+    own = IRModule() if mod is None else mod
+    made, grown = get_global_func(_PREFIX + name)(func, own)
+    if len(grown) > len(own):
+        own.update(grown)
+    return made
 
 
 def to_cps(func, mod=None):
-    """Not there: gives an error that says what to use."""
-    _no_such_form("to_cps", "executors run closures and deep recursion as they are, and relay.transform.gradient takes them; ToANormalForm() names every "
-                            "intermediate value")
+    """A function in continuation-passing style: it gets one more parameter `k`, a function that it calls with what it would have
+    returned, and one more type parameter, the answer, which is what `k` gives. What it calls, branches and matches pass their results
+    on to continuations too, function values take one more argument; operators, tuples and references are bound by lets.
+
+    Global functions that it calls get such forms (`@f_cps`), which are added to `mod`. Types are inferred as needed. A data type with a
+    field whose type names a function is an error; functions in place of its parameters (`List[fn (int32) -> int32]`) are not.
+
+        x = relay.var("x", shape=(), dtype="int32")
+        cps = relay.transform.to_cps(relay.Function([x], x + x))
+        # fn [Answer](%x: int32, %k: fn (int32) -> Answer) -> Answer { let %x1 = add(%x, %x); %k(%x1) }
+    """
+    return _with_module("to_cps", func, mod)
 
 
-def un_cps(func):
-    """Not there: gives an error that says what to use."""
-    _no_such_form("un_cps", "to_cps, which it takes back, is not there either")
+def un_cps(func, mod=None):
+    """A function without the continuation that `to_cps` gave it: the answer is the result itself, and the continuation gives back what it
+    gets. Functions among its parameters and in its result stay in continuation-passing style. `mod` has the types of what it calls where
+    they are not inferred yet."""
+    from ...ir import IRModule
+    return get_global_func(_PREFIX + "un_cps")(func, IRModule() if mod is None else mod)
 
 
-def Defunctionalization(func, mod):
-    """Not there: gives an error that says what to use."""
-    _no_such_form("Defunctionalization", "LambdaLift() makes functions within functions global, PartialEvaluate() and Inline() resolve calls of known ones; "
-                                         "executors run functions as values")
+def Defunctionalization(func=None, mod=None):
+    """`func` as a first-order program: functions as values become data.
+
+    Each type of functions becomes a data type, each function expression a constructor of it with what it captures, and a call of a value
+    a call of the data type's function `@apply_Fn`. Functions of `mod` that take or give functions, and those that call them, are cloned
+    for the types that they are called at; all that is made is added to `mod`. `func` is returned as it is where it needs nothing of that.
+
+    `func` has no type parameters, and no functions in the types of its parameters and its result. A function with type parameters must be
+    bound by a let or be global, and be used where its type is known. Without arguments, the pass that does so to @main.
+
+        mod = relay.fromtext('#[version = "0.0.5"]\\ndef @main(%x: int32) { let %f = fn (%y: int32) { add(%x, %y) }; %f(%f(1)) }')
+        mod["main"] = relay.transform.Defunctionalization(mod["main"], mod)
+    """
+    if func is None:
+        return get_global_func(_PREFIX + "Defunctionalization")()
+    return _with_module("defunctionalized", func, mod)
 
 
 def __getattr__(name):

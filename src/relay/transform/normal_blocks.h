@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// A function in A-normal form as a list of blocks, for passes that write all of it anew without recursion.
+#pragma once
+
+#include <baton/relay/expr.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace baton::relay {
+
+/// A chain of bindings and the atom behind it.
+struct NormalBlock {
+  struct Step {
+    Var var;
+    Expr value;
+    /// Number of the first block that the value owns (branches, clauses, the body of a function); others follow it.
+    /// -1: none.
+    int32_t first = -1;
+  };
+  std::vector<Step> steps;
+  Expr tail;
+  /// Whether the last step's value is what the block gives.
+  bool EndsInLast() const { return !steps.empty() && tail.same_as(steps.back().var); }
+};
+
+/// The blocks of an expression in A-normal form; those that a value owns come behind the one that it stands in. Bodies
+/// of functions are among them if `functions` says so, those of primitive functions never.
+std::vector<NormalBlock> NormalBlocks(const Expr& body, bool functions);
+
+/// `func` in A-normal form, typed. `mod` has the types of what it names.
+Function TypedNormalForm(const Function& func, const IRModule& mod);
+
+/// The type of what a global function or a constructor names: their nodes are shared, and have none of their own.
+FuncType TypeOfName(const Expr& name, const IRModule& mod);
+
+/// A global function that can be written anew; null for what somebody else compiles, and for what is not there.
+const FunctionNode* OpenFunction(const IRModule& mod, std::string_view name);
+
+/// One step of evaluation, whatever is in it.
+bool IsPrimitiveFunction(const Expr& e);
+
+/// A name that begins with `wanted` and that no function of `mod` has.
+std::string FreshGlobalName(const IRModule& mod, const std::string& wanted);
+
+/// The fault of a program, at a place of it.
+[[noreturn]] void FailAt(const BaseExprNode* at, std::string message, std::string help = "");
+
+}  // namespace baton::relay
