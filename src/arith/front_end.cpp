@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Analysis of integer expressions, for front ends.
 #include <baton/arith/analyzer.h>
+#include <baton/arith/int_set.h>
 #include <baton/runtime/registry.h>
 
 #include <memory>
@@ -48,6 +49,9 @@ PackedFunc Method(const std::shared_ptr<Analyzer>& a, std::string_view name) {
       const int64_t rest = coeff ? f.constant % coeff : f.constant;
       *rv = Array<int64_t>{coeff, rest < 0 ? rest + coeff : rest};
     });
+  }
+  if (name == "int_set") {
+    return PackedFunc([a](Args args, RetValue* rv) { *rv = EvalSet(Given(args, 0), args[1].As<Domains>(), a.get()); });
   }
   if (name == "can_prove") return PackedFunc([a](Args args, RetValue* rv) { *rv = a->CanProve(Condition(args)); });
   if (name == "can_prove_equal") {

@@ -2,6 +2,25 @@
 """Analysis of integer expressions: bounds, remainders, proofs, simplification."""
 
 from .. import ir as _ir  # noqa: F401
+from . import int_set
 from .analyzer import Analyzer, ConstIntBound, ModularSet
+from .bound import deduce_bound, detect_clip_bound, detect_linear_equation
+from .int_set import IntervalSet, IntSet
 
-__all__ = ["Analyzer", "ConstIntBound", "ModularSet"]
+_INSTEAD = {
+    "solve_linear_equations": "detect_linear_equation gives coefficients, deduce_bound the values of one variable",
+    "solve_linear_inequalities": "deduce_bound gives the values of one variable, detect_clip_bound those of several in a condition",
+    "estimate_region_lower_bound": "Analyzer().int_set() gives an interval that is never too small",
+}
+for _name in ("IterMark", "IterSplitExpr", "IterSumExpr", "detect_iter_map", "normalize_iter_map_to_expr", "subspace_divide", "inverse_affine_iter_map",
+              "iter_map_simplify"):
+    _INSTEAD[_name] = "detect_linear_equation gives coefficients, Analyzer().simplify() cancels divisions and remainders"
+
+
+def __getattr__(name):
+    if name in _INSTEAD:
+        raise AttributeError(f"baton.arith.{name} is not there: {_INSTEAD[name]}")
+    raise AttributeError(f"module 'baton.arith' has no attribute {name!r}")
+
+
+__all__ = ["Analyzer", "ConstIntBound", "IntSet", "IntervalSet", "ModularSet", "deduce_bound", "detect_clip_bound", "detect_linear_equation", "int_set"]

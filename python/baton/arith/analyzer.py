@@ -63,6 +63,11 @@ class Analyzer:
         """Which remainder an expression is known to leave."""
         return ModularSet(*map(int, self._modular(op.convert(expr))))
 
+    def int_set(self, expr, dom_map=None):
+        """The values that an expression can have while the variables of `dom_map` have values in their sets (`IntervalSet`): an `IntervalSet`
+        whose ends are expressions of the other variables. It is never too small."""
+        return self._method("int_set")(op.convert(expr), dict(dom_map or {}))
+
     def simplify(self, expr, steps=2):
         """An equal expression that costs at most as much. `steps` is accepted for older programs."""
         return self._simplify(op.convert(expr))

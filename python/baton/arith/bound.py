@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bounds of variables from conditions."""
+
+from .._ffi import get_global_func
+from ..tir import op
+
+
+def deduce_bound(var, cond, hint_map, relax_map):
+    """The values of `var` for which a condition (comparisons joined by `tir.all`) holds, whatever values the variables of `relax_map` have in
+    their sets: an `IntervalSet`, empty (`is_nothing()`) where none is found.
+
+    Both maps give `IntervalSet`s by variables; `hint_map` tells the signs of what `var` is multiplied with and divided by.
+
+        a, b = tvm.te.var("a"), tvm.te.var("b")
+        tvm.arith.deduce_bound(a, a * 2 + b < 10, {}, {b: tvm.arith.IntervalSet(0, 3)})    # up to 3
+    """
+    return get_global_func("arith.DeduceBound")(var, op.convert(cond), dict(hint_map), dict(relax_map))
+
+
+def detect_linear_equation(expr, var_list):
+    """An expression as a sum of products of variables: their coefficients and what is left, none of which names them. `[]` if it is no such
+    sum.
+
+        x, y = tvm.te.var("x"), tvm.te.var("y")
+        tvm.arith.detect_linear_equation(x * 4 + y + 3, [x])    # [4, y + 3]
+    """
+    return get_global_func("arith.DetectLinearEquation")(op.convert(expr), list(var_list))
+
+
+def detect_clip_bound(expr, var_list):
+    """The least and the largest value of each variable for which a condition holds: `[min, max]` of the first, of the second and so on, None
+    where there is none. `[]` unless the condition is comparisons, joined by `tir.all`, each of one variable times a number.
+
+        x = tvm.te.var("x")
+        tvm.arith.detect_clip_bound(tvm.tir.all(x * 2 < 7, x >= 1), [x])    # [1, 3]
+    """
+    return get_global_func("arith.DetectClipBound")(op.convert(expr), list(var_list))
+
+
+__all__ = ["deduce_bound", "detect_clip_bound", "detect_linear_equation"]
