@@ -17,7 +17,7 @@ SAME = ["relay.const relay.op.const", "relay.TensorType relay.ty.TensorType ir.T
         "relay.nn.conv2d relay.op.nn.conv2d", "IRModule ir.IRModule ir.module.IRModule", "cpu nd.cpu", "TVMError error.TVMError _ffi.base.TVMError",
         "register_func _ffi.register_func", "nd.array runtime.ndarray.array", "relay.op.annotation.compiler_begin relay.annotation.compiler_begin",
         "relay.op.get relay.op.op.get", "relay.vm.compile relay.backend.vm.compile", "relay.vm.VMCompiler relay.backend.vm.VMCompiler",
-        "tir.Cast tir.expr.Cast", "te.max te.operation.max", "runtime.Module runtime.module.Module", "transform.PassContext ir.transform.PassContext",
+        "tir.Cast tir.expr.Cast", "topi.cast topi.math.cast", "te.max te.operation.max", "runtime.Module runtime.module.Module", "transform.PassContext ir.transform.PassContext",
         "relay.testing.enabled_targets testing.enabled_targets", "instrument.pass_instrument ir.instrument.pass_instrument"]
 
 

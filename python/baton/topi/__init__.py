@@ -7,7 +7,7 @@
     f = baton.build([A, B, C], target="llvm")
 """
 
-from . import nn, tag, testing, utils
+from . import math, nn, tag, testing, utils
 from .functions import apply, operators
 
 
@@ -61,6 +61,6 @@ def shape(array, dtype="int32"):
     return apply(_op("shape_of"), array, dtype)
 
 
-__all__ = ["apply", "einsum", "elemwise_sum", "flip", "full", "matmul", "nn", "operators", "shape", "tag", "tensordot", "testing", "utils"]
+__all__ = ["apply", "einsum", "elemwise_sum", "flip", "full", "math", "matmul", "nn", "operators", "shape", "tag", "tensordot", "testing", "utils"]
 
 __getattr__, __dir__ = operators("", __name__, globals())
