@@ -6,15 +6,23 @@ from . import int_set
 from .analyzer import Analyzer, ConstIntBound, ModularSet
 from .bound import deduce_bound, detect_clip_bound, detect_linear_equation
 from .int_set import IntervalSet, IntSet
+from .iter_affine_map import (
+    IterMapExpr,
+    IterMark,
+    IterSplitExpr,
+    IterSumExpr,
+    detect_iter_map,
+    estimate_region_lower_bound,
+    normalize_iter_map_to_expr,
+)
 
 _INSTEAD = {
     "solve_linear_equations": "detect_linear_equation gives coefficients, deduce_bound the values of one variable",
     "solve_linear_inequalities": "deduce_bound gives the values of one variable, detect_clip_bound those of several in a condition",
-    "estimate_region_lower_bound": "Analyzer().int_set() gives an interval that is never too small",
+    "subspace_divide": "detect_iter_map says whether indices are independent",
+    "inverse_affine_iter_map": "detect_iter_map gives scales, factors and extents",
+    "iter_map_simplify": "Analyzer().simplify() cancels divisions and remainders",
 }
-for _name in ("IterMark", "IterSplitExpr", "IterSumExpr", "detect_iter_map", "normalize_iter_map_to_expr", "subspace_divide", "inverse_affine_iter_map",
-              "iter_map_simplify"):
-    _INSTEAD[_name] = "detect_linear_equation gives coefficients, Analyzer().simplify() cancels divisions and remainders"
 
 
 def __getattr__(name):
@@ -23,4 +31,5 @@ def __getattr__(name):
     raise AttributeError(f"module 'baton.arith' has no attribute {name!r}")
 
 
-__all__ = ["Analyzer", "ConstIntBound", "IntSet", "IntervalSet", "ModularSet", "deduce_bound", "detect_clip_bound", "detect_linear_equation", "int_set"]
+__all__ = ["Analyzer", "ConstIntBound", "IntSet", "IntervalSet", "IterMapExpr", "IterMark", "IterSplitExpr", "IterSumExpr", "ModularSet", "deduce_bound",
+           "detect_clip_bound", "detect_iter_map", "detect_linear_equation", "estimate_region_lower_bound", "int_set", "normalize_iter_map_to_expr"]
