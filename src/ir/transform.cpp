@@ -124,7 +124,7 @@ IRModule Pass::operator()(IRModule mod, const PassContext& ctx) const {
   IRModule out;
   try {
     failure::Running running(info->name.view());
-    out = (*node)(mod, ctx);
+    out = support::WithStack([&] { return (*node)(mod, ctx); });  // bodies in Python take kilobytes a level
     if (!out.defined()) throw runtime::TypeError("pass `" + info->name.str() + "` returned no module");
   } catch (const Error& e) {
     // Whose fault it is, a reader of our own mistakes wants to know first.
