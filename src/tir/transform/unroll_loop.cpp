@@ -58,7 +58,7 @@ class Unroller : public StmtMutator {
     Stmt s = StmtMutator::VisitStmt_(op);
     const int64_t* extent = as_const_int(op->extent);
     Stmt out = Unrolled(s.as<ForNode>());
-    depth_ = std::max(deepest, depth_ + (out.defined() ? 0 : 1));
+    depth_ = std::max(deepest, depth_ + 1);
     size_ =
         std::min(kLargest, around + std::min(kLargest, size_) * std::clamp<int64_t>(extent ? *extent : 8, 0, kLargest));
     if (out.defined()) return out;
@@ -99,7 +99,9 @@ class Unroller : public StmtMutator {
   int64_t max_auto_;
   transform::UnrollLoopConfigNode config_;
   RegisterVars registers_;
-  int64_t size_ = 0, depth_ = 0;  ///< statements, each as often as it runs, and loops around each other, so far
+  int64_t size_ = 0,
+          depth_ =
+              0;  ///< statements, each as often as it runs, and loops around each other, written out or not, so far
 };
 
 }  // namespace
