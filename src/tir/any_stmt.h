@@ -63,4 +63,14 @@ bool AnyStmt(const Stmt& root, P p) {
   return false;
 }
 
+/// Whether a statement of class N for which `p(const N*)` holds is within `root`.
+template <class N, class P>
+bool AnyStmtOf(const Stmt& root, P p) {
+  return AnyStmt(root, [&](const Object* s) { return s->IsInstance<N>() && p(static_cast<const N*>(s)); });
+}
+template <class N>
+bool AnyStmtOf(const Stmt& root) {
+  return AnyStmtOf<N>(root, [](const N*) { return true; });
+}
+
 }  // namespace baton::tir

@@ -4,6 +4,7 @@
 #include <baton/tir/lower.h>
 #include <baton/tir/op.h>
 #include <baton/tir/transform.h>
+#include <tir/any_stmt.h>
 
 #include <algorithm>
 #include <unordered_map>
@@ -418,6 +419,7 @@ class Compactor : public StmtExprMutator {
 };
 
 PrimFunc CompactBuffers(const PrimFunc& f) {
+  if (!AnyStmtOf<AllocateNode>(f->body)) return f;
   Collector found;
   found(f->body);
   if (found.allocations.empty()) return f;

@@ -2,6 +2,7 @@
 #include <baton/tir/functor.h>
 #include <baton/tir/lower.h>
 #include <baton/tir/transform.h>
+#include <tir/any_stmt.h>
 
 namespace baton::tir {
 namespace {
@@ -24,7 +25,11 @@ namespace transform {
 Pass ConvertForLoopsToSerial() {
   return MakePass<ConvertForLoopsToSerial>({
       .doc = "Parallel loops become loops that run a round after the other, for machines without threads.",
-      .run = [](PrimFunc f, IRModule, PassContext) { return WithBody(f, Serializer()(f->body)); },
+      .run =
+          [](PrimFunc f, IRModule, PassContext) {
+            const auto parallel = [](const ForNode* l) { return l->kind == ForKind::kParallel; };
+            return AnyStmtOf<ForNode>(f->body, parallel) ? WithBody(f, Serializer()(f->body)) : f;
+          },
   });
 }
 namespace {

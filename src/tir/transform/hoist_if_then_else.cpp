@@ -2,6 +2,7 @@
 #include <baton/tir/functor.h>
 #include <baton/tir/lower.h>
 #include <baton/tir/transform.h>
+#include <tir/any_stmt.h>
 
 #include <unordered_set>
 #include <vector>
@@ -118,6 +119,7 @@ Pass HoistIfThenElse(String variant) {
              "condition reads no memory, so that it can be asked before the first round.",
       .run =
           [basic](PrimFunc f, IRModule, PassContext) {
+            if (!AnyStmtOf<IfThenElseNode>(f->body)) return f;
             auto given = PassContext::Current()->GetConfig<HoistIfThenElseConfig>("tir.HoistIfThenElse");
             return WithBody(f, Hoister(basic, given.defined() && given->support_block_scope_hosting)(f->body));
           },

@@ -3,6 +3,7 @@
 #include <baton/tir/lower.h>
 #include <baton/tir/op.h>
 #include <baton/tir/transform.h>
+#include <tir/any_stmt.h>
 
 #include <unordered_set>
 #include <vector>
@@ -206,6 +207,8 @@ Pass InjectDoubleBuffer() {
              "reads and writes would change stay as they are.",
       .run =
           [](PrimFunc f, IRModule, PassContext) {
+            const auto marked = [](const AttrStmtNode* a) { return a->attr_key == kMark; };
+            if (!AnyStmtOf<AttrStmtNode>(f->body, marked)) return f;
             auto given = PassContext::Current()->GetConfig<InjectDoubleBufferConfig>("tir.InjectDoubleBuffer");
             return WithBody(f, Injector(given.defined() ? given->split_loop : 1)(f->body));
           },

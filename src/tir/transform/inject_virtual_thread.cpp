@@ -3,6 +3,7 @@
 #include <baton/tir/lower.h>
 #include <baton/tir/op.h>
 #include <baton/tir/transform.h>
+#include <tir/any_stmt.h>
 
 namespace baton::tir {
 namespace {
@@ -41,7 +42,11 @@ Pass InjectVirtualThread() {
   return MakePass<InjectVirtualThread>({
       .doc = "Virtual threads (the mark \"virtual_thread\" of a variable) become rounds of a loop, written out where "
              "they are few. They share nothing, so that each may run to its end before the next one.",
-      .run = [](PrimFunc f, IRModule, PassContext) { return WithBody(f, Injector()(f->body)); },
+      .run =
+          [](PrimFunc f, IRModule, PassContext) {
+            const auto marked = [](const AttrStmtNode* a) { return a->attr_key == kVirtualThread; };
+            return AnyStmtOf<AttrStmtNode>(f->body, marked) ? WithBody(f, Injector()(f->body)) : f;
+          },
   });
 }
 namespace {

@@ -2,6 +2,7 @@
 #include <baton/tir/functor.h>
 #include <baton/tir/lower.h>
 #include <baton/tir/transform.h>
+#include <tir/any_stmt.h>
 
 namespace baton::tir {
 namespace {
@@ -77,7 +78,11 @@ Pass LiftAttrScope(String attr_key) {
   return MakePass<LiftAttrScope>({
       .doc = "Marks (tir.AttrStmt) called attr_key, all where it is empty, move out of loops, bindings and allocations "
              "that they do not depend on; equal ones behind each other become one.",
-      .run = [attr_key](PrimFunc f, IRModule, PassContext) { return WithBody(f, Lifter(attr_key)(f->body)); },
+      .run =
+          [attr_key](PrimFunc f, IRModule, PassContext) {
+            const auto marked = [&](const AttrStmtNode* a) { return attr_key.empty() || a->attr_key == attr_key; };
+            return AnyStmtOf<AttrStmtNode>(f->body, marked) ? WithBody(f, Lifter(attr_key)(f->body)) : f;
+          },
   });
 }
 namespace {

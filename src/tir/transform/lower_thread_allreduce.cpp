@@ -2,6 +2,7 @@
 #include <baton/tir/functor.h>
 #include <baton/tir/lower.h>
 #include <baton/tir/transform.h>
+#include <tir/any_stmt.h>
 
 #include <algorithm>
 
@@ -145,7 +146,13 @@ Pass LowerThreadAllreduce() {
       .doc = "tvm_thread_allreduce becomes a tree of halves in memory that the block shares, with barriers between its "
              "steps; how values are combined is said by the mark \"reduce_scope\" around it. Sums of floats are in "
              "another order than by one thread.",
-      .run = [](PrimFunc f, IRModule, PassContext) { return WithBody(f, Lowerer()(f->body)); },
+      .run =
+          [](PrimFunc f, IRModule, PassContext) {
+            const auto call = [](const EvaluateNode* e) {
+              return CallOf(GetRef<Stmt>(e), kThreadAllreduce) != nullptr;
+            };
+            return AnyStmtOf<EvaluateNode>(f->body, call) ? WithBody(f, Lowerer()(f->body)) : f;
+          },
   });
 }
 namespace {

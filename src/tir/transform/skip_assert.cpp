@@ -3,6 +3,7 @@
 #include <baton/tir/lower.h>
 #include <baton/tir/op.h>
 #include <baton/tir/transform.h>
+#include <tir/any_stmt.h>
 
 namespace baton::tir {
 namespace {
@@ -24,7 +25,8 @@ namespace transform {
 Pass SkipAssert() {
   return MakePass<SkipAssert>({
       .doc = "Assertions go: what they guard runs unchecked.",
-      .run = [](PrimFunc f, IRModule, PassContext) { return WithBody(f, Skipper()(f->body)); },
+      .run = [](PrimFunc f, IRModule,
+                PassContext) { return AnyStmtOf<AssertStmtNode>(f->body) ? WithBody(f, Skipper()(f->body)) : f; },
   });
 }
 namespace {

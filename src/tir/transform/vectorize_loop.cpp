@@ -3,6 +3,7 @@
 #include <baton/tir/lower.h>
 #include <baton/tir/op.h>
 #include <baton/tir/transform.h>
+#include <tir/any_stmt.h>
 
 namespace baton::tir {
 namespace {
@@ -204,7 +205,7 @@ class Vectorizer : public StmtExprMutator {
 
 class LoopVectorizer : public StmtMutator {
  public:
-  explicit LoopVectorizer(bool enabled = true) : enabled_(enabled) {}
+  explicit LoopVectorizer(bool enabled) : enabled_(enabled) {}
   using StmtMutator::VisitStmt_;
   Stmt VisitStmt_(const ForNode* op) final {
     Stmt s = StmtMutator::VisitStmt_(op);
@@ -227,9 +228,14 @@ class LoopVectorizer : public StmtMutator {
   bool enabled_;
 };
 
+PrimFunc Vectorized(const PrimFunc& f, bool enabled) {
+  const auto marked = [](const ForNode* l) { return l->kind == ForKind::kVectorized; };
+  return AnyStmtOf<ForNode>(f->body, marked) ? WithBody(f, LoopVectorizer(enabled)(f->body)) : f;
+}
+
 }  // namespace
 
-PrimFunc VectorizeLoops(const PrimFunc& f) { return WithBody(f, LoopVectorizer()(f->body)); }
+PrimFunc VectorizeLoops(const PrimFunc& f) { return Vectorized(f, true); }
 
 namespace transform {
 Pass VectorizeLoop(bool enable_vectorize) {
@@ -237,8 +243,7 @@ Pass VectorizeLoop(bool enable_vectorize) {
       .doc =
           "Vectorized loops become vector expressions; conditions become masks. Without enable_vectorize they become "
           "loops that run a round after the other.",
-      .run = [enable_vectorize](PrimFunc f, IRModule,
-                                PassContext) { return WithBody(f, LoopVectorizer(enable_vectorize)(f->body)); },
+      .run = [enable_vectorize](PrimFunc f, IRModule, PassContext) { return Vectorized(f, enable_vectorize); },
   });
 }
 namespace {
