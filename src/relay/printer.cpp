@@ -133,9 +133,9 @@ class Printer final : private TypePrinter {
   support::PageStack<Task> tasks_;
   std::unique_ptr<Blocks> blocks_;
   const NodeGraph* graph_ = nullptr;
-  std::vector<uint32_t> lines_;            ///< by block: the numbers of nodes
-  std::vector<uint32_t> first_line_;       ///< of each block, and the end of the last
-  support::PageStack<int32_t> line_of_;    ///< by number: the line of a node that has one
+  std::vector<uint32_t> lines_;          ///< by block: the numbers of nodes
+  std::vector<uint32_t> first_line_;     ///< of each block, and the end of the last
+  support::PageStack<int32_t> line_of_;  ///< by number: the line of a node that has one
   PointerMap<std::string_view> names_;
   std::deque<std::string> name_store_;
   support::NameMap<uint32_t> taken_, taken_types_;

@@ -20,8 +20,8 @@ const ConstantNode* Scalar(const ExprNode* e) {
 }
 const ConstantNode* Scalar(const Expr& e) { return e.defined() ? Scalar(e.get()) : nullptr; }
 
-/// Whether two values may be equal, wherever they stand: most programs have none, and end here. As the eliminator below,
-/// but by numbers of nodes, and without scopes and what a user excepts.
+/// Whether two values may be equal, wherever they stand: most programs have none, and end here. As the eliminator
+/// below, but by numbers of nodes, and without scopes and what a user excepts.
 bool MayRepeat(const Expr& root) {
   const NodeGraph graph(root);
   // What has the same latest part hangs below it, so that what is looked up one after the other lies side by side. What
@@ -30,7 +30,7 @@ bool MayRepeat(const Expr& root) {
   struct Users {
     uint32_t latest = NodeGraph::kNone, count = 0;
   };
-  support::PageStack<Users> users;   // by number of the part
+  support::PageStack<Users> users;     // by number of the part
   support::PageStack<uint32_t> next;   // by number: the one before it below the same part
   support::PageStack<uint32_t> value;  // by number: the first node of that value
   std::unordered_multimap<uint64_t, uint32_t> others;
