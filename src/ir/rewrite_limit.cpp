@@ -13,6 +13,8 @@ RewriteScope::RewriteScope(int64_t limit) : outer_(counting), context_(PassConte
 }
 RewriteScope::~RewriteScope() { counting = outer_; }
 
+bool RewriteScope::Active() { return counting != nullptr; }
+
 bool RewriteAllowed() {
   RewriteScope* scope = counting;
   if (!scope || PassContext::Current().get() != scope->context_) return true;

@@ -7,6 +7,7 @@
 #include <baton/support/pages.h>
 #include <baton/support/pointer_map.h>
 
+#include <algorithm>
 #include <vector>
 
 namespace baton::relay {
@@ -14,22 +15,35 @@ namespace baton::relay {
 /// Calls `var` and `constructor` for those in a pattern, outermost and leftmost first.
 template <class OnVar, class OnConstructor>
 void ForEachPatternPart(const PatternNode* pattern, OnVar var, OnConstructor constructor) {
-  std::vector<const PatternNode*> stack{pattern};
-  while (!stack.empty()) {
-    const PatternNode* p = stack.back();
-    stack.pop_back();
-    if (!p) continue;
-    const Array<Pattern>* parts = nullptr;
+  /// Calls for the pattern itself; its parts, if it has any.
+  auto own = [&](const PatternNode* p) -> const Array<Pattern>* {
     if (p->IsInstance<PatternVarNode>()) {
       var(static_cast<const PatternVarNode*>(p)->var);
     } else if (p->IsInstance<PatternConstructorNode>()) {
       constructor(static_cast<const PatternConstructorNode*>(p)->constructor);
-      parts = &static_cast<const PatternConstructorNode*>(p)->patterns;
+      return &static_cast<const PatternConstructorNode*>(p)->patterns;
     } else if (p->IsInstance<PatternTupleNode>()) {
-      parts = &static_cast<const PatternTupleNode*>(p)->patterns;
+      return &static_cast<const PatternTupleNode*>(p)->patterns;
     }
-    if (parts) {
-      for (size_t i = parts->size(); i-- > 0;) stack.push_back((*parts)[i].get());
+    return nullptr;
+  };
+  const Array<Pattern>* parts = pattern ? own(pattern) : nullptr;
+  if (!parts) return;
+  std::vector<const PatternNode*> stack;  // of patterns that have parts of their own, and what comes behind them
+  for (const Pattern& p : *parts) {
+    const bool nested = p.defined() && !p->IsInstance<PatternVarNode>() && !p->IsInstance<PatternWildcardNode>();
+    if (nested || !stack.empty())
+      stack.push_back(p.get());
+    else if (p.defined())
+      own(p.get());
+  }
+  std::reverse(stack.begin(), stack.end());
+  while (!stack.empty()) {
+    const PatternNode* p = stack.back();
+    stack.pop_back();
+    if (!p) continue;
+    if (const Array<Pattern>* inner = own(p)) {
+      for (size_t i = inner->size(); i-- > 0;) stack.push_back((*inner)[i].get());
     }
   }
 }
@@ -131,7 +145,16 @@ void ForEachPart(const ExprNode* n, F f) {
   } else if (n->IsInstance<MatchNode>()) {
     auto* m = static_cast<const MatchNode*>(n);
     f(m->data.get());
-    for (const Clause& c : m->clauses) {
+    // Each clause is a chain of objects: those of the next ones are on their way meanwhile.
+    constexpr size_t kSoon = 8;
+    const size_t count = m->clauses.size();
+    for (size_t i = 0; i < count; ++i) {
+      const Clause& c = m->clauses[i];
+      if (i + kSoon < count) Ahead::Soon(m->clauses[i + kSoon].get());
+      if (i + kSoon / 2 < count && m->clauses[i + kSoon / 2].defined()) {
+        Ahead::Soon(m->clauses[i + kSoon / 2]->lhs.get());
+        Ahead::Soon(m->clauses[i + kSoon / 2]->rhs.get());
+      }
       if (!c.defined()) continue;
       ForEachPatternPart(c->lhs.get(), [&](const Var& v) { f(v.get()); }, [&](const Constructor& k) { f(k.get()); });
       f(c->rhs.get());

@@ -73,8 +73,10 @@ Expr WithReturnType(const Expr& fn, const Type& type) {
 }
 
 namespace {
-/// Whether something can have both types: they differ at most in extents that one of them leaves open.
-bool MayBeBoth(const Type& a, const Type& b) {
+/// Whether something can have both types: they differ at most in extents that one of them leaves open. Functions differ
+/// in what they take and give, which their parameters and bodies say. `agreed`: what was found before; types are parts of
+/// one another, and each is looked at once.
+bool MayBeBoth(const Type& a, const Type& b, PointerMap<const Object*>* agreed) {
   std::vector<std::pair<Type, Type>> work{{a, b}};
   while (!work.empty()) {
     const auto [x, y] = work.back();
@@ -82,6 +84,7 @@ bool MayBeBoth(const Type& a, const Type& b) {
     if (x.same_as(y)) continue;
     const auto *s = x.as<TensorTypeNode>(), *t = y.as<TensorTypeNode>();
     const auto *u = x.as<TupleTypeNode>(), *v = y.as<TupleTypeNode>();
+    const auto *p = x.as<RelayRefTypeNode>(), *q = y.as<RelayRefTypeNode>();
     if (s && t) {
       if (s->dtype != t->dtype || s->shape.size() != t->shape.size()) return false;
       for (size_t i = 0; i < s->shape.size(); ++i) {
@@ -90,10 +93,16 @@ bool MayBeBoth(const Type& a, const Type& b) {
       }
     } else if (u && v) {
       if (u->fields.size() != v->fields.size()) return false;
+      const Object*& other = agreed->Insert(u);
+      if (other == v) continue;
+      other = v;  // or this ends with false
       for (size_t i = 0; i < u->fields.size(); ++i) work.push_back({u->fields[i], v->fields[i]});
-    } else if (!StructuralEqual(x, y)) {
-      // Functions differ in what they take and give; extents in those are compared as they are written.
-      return x->IsInstance<FuncTypeNode>() && y->IsInstance<FuncTypeNode>();
+    } else if (p && q) {
+      const Object*& other = agreed->Insert(p);
+      if (other != q) work.push_back({p->value, q->value});
+      other = q;
+    } else if (!(x.as<FuncTypeNode>() && y.as<FuncTypeNode>()) && !StructuralEqual(x, y)) {
+      return false;
     }
   }
   return true;
@@ -101,6 +110,8 @@ bool MayBeBoth(const Type& a, const Type& b) {
 }  // namespace
 
 std::string Inferencer::Contradiction() {
+  PointerMap<const Object*> agreed;
+  std::vector<Type> kept;  // whose addresses are in there
   for (uint32_t at : order_) {
     runtime::PollInterrupt();
     const ExprNode* n = info_.At(at).node;
@@ -109,7 +120,11 @@ std::string Inferencer::Contradiction() {
       continue;
     }
     const Type has = Existing(n), found = solver_.Resolve(info_.At(at).info.type);
-    if (MayBeBoth(has, found)) continue;
+    if (has.same_as(found)) continue;
+    if (MayBeBoth(has, found, &agreed)) {
+      kept.push_back(found);
+      continue;
+    }
     std::string text = Name(n);
     if (text.empty()) text = n->GetTypeKey();
     if (n->IsInstance<CallNode>()) text = "call of " + Name(static_cast<const CallNode*>(n)->op.get());

@@ -20,7 +20,7 @@ inline bool IsAtom(const ExprNode* n) {
          (n->IsInstance<TupleNode>() && static_cast<const TupleNode*>(n)->fields.empty());
 }
 
-class NodeGraph {
+class BATON_DLL NodeGraph {
  public:
   static constexpr uint32_t kNone = UINT32_MAX;  ///< the number of a part that is missing
   enum Kind : uint8_t { kPlain, kAtom, kLet, kFunction, kIf, kMatch };

@@ -16,6 +16,8 @@ class BATON_DLL RewriteScope {
   ~RewriteScope();
   RewriteScope(const RewriteScope&) = delete;
   int64_t seen() const { return seen_; }
+  /// Whether there is one on this thread: then who looks for a fault wants the program that a pass leaves, be it wrong.
+  static bool Active();
 
  private:
   friend bool RewriteAllowed();

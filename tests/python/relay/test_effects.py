@@ -11,7 +11,7 @@ import baton as tvm
 from baton import relay
 
 # What prints, and what gives another function.
-_OTHER = {"PrintIR", "Gradient", "FirstOrderGradient"}
+_OTHER = {"PrintIR", "Gradient", "FirstOrderGradient", "ToCPS"}
 _PASSES = [n for n in map(str, tvm._ffi.get_global_func("transform.PassNames")()) if not n.startswith(("Test", "tir.")) and n not in _OTHER]
 
 

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <baton/relay/text.h>
+#include <doctest/doctest.h>
+
+#include <functional>
+#include <vector>
+
+#include "relay/node_graph.h"
+#include "sample.h"
+
+using namespace sample;  // NOLINT
+
+namespace {
+
+const char* const kText = R"(
+#[version = "0.0.5"]
+fn (%c: bool, %x: float32, %t: (float32, float32)) {
+  %0 = exp(%x);
+  let %f = fn (%y: float32) { add(%y, %0) };
+  let %r = ref(%0);
+  let %z = if (%c) { add(%0, %t.1) } else { let %u = tanh(%0); multiply(%u, %u) };
+  (%f(%z), ref_read(%r), ref_write(%r, %z), (), %0)
+}
+)";
+
+/// Parts before users, parts in their order: what the numbers must follow.
+std::vector<const ExprNode*> InOrder(const Expr& e) {
+  std::vector<const ExprNode*> out;
+  PointerSet seen;
+  std::function<void(const ExprNode*)> visit = [&](const ExprNode* n) {
+    if (!n || !seen.Add(n)) return;
+    ForEachPart(n, visit);
+    out.push_back(n);
+  };
+  visit(e.get());
+  return out;
+}
+
+/// The parts that are evaluated, in text: the place of the part, the block of the node's own, whether it is its value.
+std::vector<std::string> Edges(const NodeGraph& graph, size_t i) {
+  std::vector<std::string> out;
+  graph.ForEachEdge(i, [&](uint32_t part, int own, bool tail) {
+    out.push_back((part == NodeGraph::kNone ? "none" : graph[part]->GetTypeKey()) + " " + std::to_string(own) +
+                  (tail ? " tail" : ""));
+  });
+  return out;
+}
+
+size_t Count(const NodeGraph& graph, NodeGraph::Kind kind) {
+  size_t n = 0;
+  for (size_t i = 0; i < graph.size(); ++i) n += graph.kind(i) == kind;
+  return n;
+}
+
+}  // namespace
+
+TEST_CASE("numbers of nodes follow their parts, and say them") {
+  const Expr e = ParseExpr(kText);
+  const NodeGraph graph(e);
+  const std::vector<const ExprNode*> order = InOrder(e);
+  REQUIRE(graph.size() == order.size());
+  for (uint32_t i = 0; i < graph.size(); ++i) {
+    CHECK(graph[i] == order[i]);
+    CHECK(graph.NumberOf(order[i]) == i);
+    CHECK(graph.atom(i) == IsAtom(order[i]));
+    std::vector<uint32_t> parts;
+    ForEachPart(order[i], [&](const ExprNode* p) { parts.push_back(graph.NumberOf(p)); });
+    CHECK(std::vector<uint32_t>(graph.Parts(i).begin(), graph.Parts(i).end()) == parts);
+  }
+  CHECK(Count(graph, NodeGraph::kLet) == 4);
+  CHECK(Count(graph, NodeGraph::kFunction) == 2);
+  CHECK(Count(graph, NodeGraph::kIf) == 1);
+  CHECK(graph.NumberOf(Var("v", Type()).get()) == NodeGraph::kNone);
+  CHECK(PostOrderNodes(e).size() == order.size());
+}
+
+TEST_CASE("edges of nodes lead to what is evaluated, and to the block it is the value of") {
+  const Var a("a", Type()), b("b", Type());
+  const Let let(a, Constant(runtime::NDArray::Empty({}, DataType::Float(32), {kDLCPU, 0})), a);
+  const NodeGraph of_let{Expr(let)};
+  CHECK(Edges(of_let, of_let.size() - 1) == std::vector<std::string>{"relay.Constant -1 tail", "relay.Var 0 tail"});
+  const NodeGraph of_if{Expr(If(a, let, b))};
+  CHECK(Edges(of_if, of_if.size() - 1) ==
+        std::vector<std::string>{"relay.Var -1", "relay.Let 0 tail", "relay.Var 1 tail"});
+  const NodeGraph of_function{Expr(Function(Array<Var>{a, b}, let, Type(), Array<TypeVar>()))};
+  CHECK(Edges(of_function, of_function.size() - 1) == std::vector<std::string>{"relay.Let 0 tail"});
+  // Variables that patterns bind are parts, but nothing that is evaluated.
+  const Array<Pattern> inner{PatternVar(b), PatternWildcard()};
+  const Expr match = Match(
+      Expr(a), Array<Clause>{Clause(PatternTuple(inner), Expr(b)), Clause(PatternWildcard(), Expr(let))}, true);
+  const NodeGraph of_match{match};
+  const size_t last = of_match.size() - 1;
+  CHECK(of_match.Parts(last).size() == 4);
+  CHECK(Edges(of_match, last) == std::vector<std::string>{"relay.Var -1", "relay.Var 0 tail", "relay.Let 1 tail"});
+  CHECK(Edges(of_match, of_match.NumberOf(a.get())).empty());
+}
+
+TEST_CASE("what is missing has no number") {
+  const NodeGraph empty{Expr()};
+  CHECK(empty.size() == 0);
+  const Var a("a", Type());
+  const NodeGraph graph{Expr(Tuple(Array<Expr>{a, Expr(), a}))};
+  REQUIRE(graph.size() == 2);
+  CHECK(std::vector<uint32_t>(graph.Parts(1).begin(), graph.Parts(1).end()) ==
+        std::vector<uint32_t>{0, NodeGraph::kNone, 0});
+}
