@@ -102,6 +102,26 @@ test_det = table(
     Case("linalg.det", lambda x: np.float32(-1), Value(np.array([[0, 1], [1, 0]], "float32"))),
     dynamic=True)
 
+
+
+def cofactor(x):
+    """By the definition: a determinant of what is left without row i and column j."""
+    out, m = np.zeros(x.shape, "float64"), x.astype("float64")
+    for at in np.ndindex(*x.shape[:-2]):
+        for i, j in np.ndindex(*x.shape[-2:]):
+            out[(*at, i, j)] = (-1) ** (i + j) * np.linalg.det(np.delete(np.delete(m[at], i, 0), j, 1))
+    return out.astype(x.dtype)
+
+
+test_cofactor = table(
+    Case("linalg.cofactor", cofactor, f32(3, 3), rtol=1e-5, atol=1e-6), Case("linalg.cofactor", cofactor, f64(2, 5, 4, 4), rtol=1e-9, atol=1e-9),
+    Case("linalg.cofactor", cofactor, f64(3, 7, 7), rtol=1e-8, atol=1e-8), Case("linalg.cofactor", cofactor, f16(2, 2)),
+    Case("linalg.cofactor", lambda x: np.ones((2, 1, 1), "float32"), f32(2, 1, 1)), Case("linalg.cofactor", lambda x: x, f32(2, 0, 0)),
+    Case("linalg.cofactor", lambda x: x, f32(0, 2, 2)),
+    *[Case("linalg.cofactor", cofactor, Value(np.array(m, "float64")), rtol=1e-12, atol=1e-12, name=name) for name, m in (
+        ("rank two of three", [[1, 2, 3], [4, 5, 6], [5, 7, 9]]), ("rank one of three", [[1, 2, 3], [2, 4, 6], [3, 6, 9]]), ("nothing", np.zeros((3, 3))))],
+    dynamic=True)
+
 A, S = ((2, 3), "float32"), ((), "float32")
 test_rejects = rejects(
     Reject("sort", "R1", S), Reject("argsort", "R1", S), Reject("argsort", "R2", A, dtype="bool"), Reject("topk", "R1", S), Reject("topk", "R2", A, dtype="bool"),
@@ -110,6 +130,7 @@ test_rejects = rejects(
     Reject("unique", "R1", S, axis=0),
     Reject("compress", "R1", A, ((2,), "int32")), Reject("compress", "R1", A, ((2, 1), "bool")), Reject("compress", "R2", S, ((1,), "bool"), axis=0),
     Reject("linalg.det", "R1", ((2, 2), "int32")), Reject("linalg.det", "R2", ((2,), "float32")), Reject("linalg.det", "R2", A),
+    Reject("linalg.cofactor", "R1", ((2, 2), "int32")), Reject("linalg.cofactor", "R2", ((2,), "float32")), Reject("linalg.cofactor", "R2", A),
 )
 
 

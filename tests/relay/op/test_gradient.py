@@ -16,7 +16,8 @@ FLOATS = ("float16", "float32", "float64", "bfloat16")
 DOMAINS = {"sqrt": (0.1, 3), "rsqrt": (0.1, 3), "log": (0.1, 3), "log2": (0.1, 3), "log10": (0.1, 3), "log1p": (-0.5, 3), "asin": (-0.9, 0.9),
            "acos": (-0.9, 0.9), "acosh": (1.1, 3), "atanh": (-0.9, 0.9)}
 # Rows about a place where the operator has a kink, or with floating operands that are whole numbers by nature.
-KINKS = ("floor_divide-value", "mod-value", "floor_mod-value", "nn.lp_normalize-value", "nn.max_pool_with_indices-value", "sequence_mask-float16")
+KINKS = ("floor_divide-value", "mod-value", "floor_mod-value", "nn.lp_normalize-value", "nn.max_pool_with_indices-value", "sequence_mask-float16",
+         "image.crop_and_resize-float32", "image.crop_and_resize-uint8", "image.crop_and_resize-images")
 
 
 def rule_of(name):

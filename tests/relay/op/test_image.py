@@ -218,12 +218,17 @@ def dilation2d(x, w, strides=(1, 1), padding=(0, 0), dilations=(1, 1), data_layo
 
 
 CROPS = Value([[0, 0, 1, 1], [0.2, 0.3, 0.8, 0.6], [0.9, 0.8, 0.1, 0.2], [-0.5, 0, 1.5, 1]], "float32")
+INNER = Value([[0.21, 0.33, 0.83, 0.62], [0.91, 0.83, 0.12, 0.23], [-0.53, 0.12, 1.61, 0.93]], "float32")
 test_crop = table(
     Case("nn.upsampling3d", upsampled3d, f32(1, 2, 3, 2, 4), scale_d=2.0, scale_h=each(1.0, 1.5), scale_w=3.0, method=each("nearest_neighbor", "trilinear"), dynamic="R3", **T),
     Case("nn.upsampling3d", lambda x, **kw: x.repeat(2, 1).repeat(2, 2).repeat(2, 3), u8(1, 2, 3, 2, 2), scale_d=2.0, scale_h=2.0, scale_w=2.0, layout="NDHWC", dynamic="R3"),
     Case("nn.upsampling3d", upsampled3d, f32(1, 1, 3, 2, 4), scale_d=2.0, method="trilinear", coordinate_transformation_mode=each("align_corners", "asymmetric"), dynamic="R3", **T),
     Case("image.crop_and_resize", crop_and_resize, f32(2, 3, 5, 7), CROPS, Value([0, 1, 1, 0], "int32"), crop_size=each([3, 4], [1, 1]), method=each("bilinear", "nearest_neighbor"),
          extrapolation_value=each(0.0, -3.0), rtol=1e-5, atol=1e-5),
+    Case("image.crop_and_resize", crop_and_resize, f32(2, 3, 5, 7), INNER, Value([0, 1, 1], "int32"), crop_size=each([3, 4], [1, 1]), method=each("bilinear", "nearest_neighbor"),
+         name="between elements", rtol=1e-5, atol=1e-5),
+    Case("image.crop_and_resize", crop_and_resize, f32(1, 5, 6, 2), INNER, Value([0, 0, 0], "int64"), crop_size=[4, 3], layout="NHWC", extrapolation_value=2.0,
+         out_dtype=each("float32", "float64"), name="between elements", rtol=1e-5, atol=1e-5),
     Case("image.crop_and_resize", crop_and_resize, u8(1, 5, 5, 2), Value([[0, 0, 1, 1]], "float64"), Value([0], "int64"), crop_size=[9, 3], layout="NHWC", out_dtype=each("float32", "uint8")),
     Case("image.crop_and_resize", lambda x, b, i, **kw: np.zeros((0, 2, 3, 3), "float32"), f32(1, 2, 5, 5), f32(0, 4), i32(0), crop_size=[3, 3]),
     Case("image.crop_and_resize", lambda x, b, i, crop_size: crop_and_resize(x, b, np.array([1, 0]), crop_size), f32(2, 1, 5, 5), Value([[0, 0, 1, 1]] * 2, "float32"),

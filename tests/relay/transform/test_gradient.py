@@ -6,6 +6,7 @@ import pytest
 
 import baton
 from baton import relay
+from baton.relay.op.make import operator
 from baton.relay.testing import check_grad, gradient, run_infer_type
 
 F64 = relay.TensorType((), "float64")
@@ -191,31 +192,32 @@ def test_as_passes(name, other):
 
 def test_rule_from_python():
     """relay.op.register_gradient: f(call, grad) gives an adjoint an argument; None is zero."""
-    rule = relay.op.get_op_attr("sort", "FPrimalGradient")
+    rule = relay.op.get_op_attr("linalg.cofactor", "FPrimalGradient")
     assert rule is None
-    x = relay.var("x", shape=(3,), dtype="float64")
-    f = relay.Function([x], relay.sort(x) * x)
+    cofactor = operator("linalg.cofactor")  # of two by two elements it is linear, and its own adjoint
+    x = relay.var("x", shape=(2, 2), dtype="float64")
+    f = relay.Function([x], cofactor(x) * x)
     for mode in MODES:
-        with pytest.raises(baton.error.CompileError, match="operator `sort` has no gradient"):
+        with pytest.raises(baton.error.CompileError, match="operator `linalg.cofactor` has no gradient"):
             gradient(f, mode=mode)
 
-    @relay.op.register_gradient("sort")
+    @relay.op.register_gradient("linalg.cofactor")
     def back(call, grad):
-        assert call.checked_type.concrete_shape == (3,) and call.op.name == "sort"
-        return [relay.gather(grad, 0, relay.argsort(relay.argsort(call.args[0])))]
+        assert call.checked_type.concrete_shape == (2, 2) and call.op.name == "linalg.cofactor"
+        return [cofactor(grad)]
 
     try:
-        at = np.array([3.0, 1.0, 2.0])
+        at = np.array([[1.0, 2.0], [3.0, 4.0]])
         for mode in MODES:
             got = numbers(run(gradient(f, mode=mode), at))
-            assert got == [[3.0, 2.0, 6.0], [[3.0, 5.0, 4.0]]]
-        relay.op.register_gradient("sort", lambda call, grad: [grad, grad], level=11)
+            assert got == [[[4.0, -6.0], [-6.0, 4.0]], [[[8.0, -6.0], [-4.0, 2.0]]]]
+        relay.op.register_gradient("linalg.cofactor", lambda call, grad: [grad, grad], level=11)
         with pytest.raises(baton.error.CompileError, match="gives 2 adjoints, the call has 1 arguments"):
             gradient(f)
-        relay.op.register_gradient("sort", lambda call, grad: [None], level=12)
-        assert numbers(run(gradient(f, mode="first_order"), at))[1] == [[1.0, 2.0, 3.0]]
+        relay.op.register_gradient("linalg.cofactor", lambda call, grad: [None], level=12)
+        assert numbers(run(gradient(f, mode="first_order"), at))[1] == [[[4.0, -3.0], [-2.0, 1.0]]]
     finally:
-        relay.op.reset_attr("sort", "FPrimalGradient")
+        relay.op.reset_attr("linalg.cofactor", "FPrimalGradient")
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -3,6 +3,7 @@
 // byte), on the host, with ONNX's rules for what is too large.
 #include <baton/relay/op.h>
 #include <baton/runtime/scalar.h>
+#include <relay/op/gradient/rule.h>
 
 #include <cmath>
 #include <cstring>
@@ -121,6 +122,21 @@ const Op cast = relay::DefineOp({
     .host = CastHost,
     .source = "ONNX Cast-28",
 });
+
+/// A cast back, among the types that arithmetic has; integers have no adjoint.
+Array<relay::Expr> CastBack(const relay::Call& call, const relay::Expr& grad) {
+  relay::gradient::At at(call, grad);
+  for (DataType t : {at.dtype(0), at.out()->dtype}) {
+    bool plain = t == DataType::Float(64) || t == DataType::Float(32) || t == DataType::Float(16) || t.is_bfloat16();
+    if (t.is_floating() && !plain)
+      at.Fail("it has a rule for float64, float32, float16 and bfloat16, not for " + DataType2String(t));
+  }
+  return {at.floating(0) && at.out()->dtype.is_floating() ? relay::Cast(grad, at.dtype(0)) : relay::Expr()};
+}
+const bool has_gradient = [] {
+  relay::DefineGradients({{"onnx.cast", CastBack}});
+  return true;
+}();
 
 bool Narrow(DataType t) {
   return t.is_float8() || t.is_float4() || (t.is_integral() && t.bits() < 8) || t.code() == kDLFloat6_e2m3fn ||

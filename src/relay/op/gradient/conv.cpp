@@ -252,8 +252,7 @@ const bool registered = [] {
                    {"nn.conv3d_backward_weight", BackwardWeightBack<3>}});
   DefineNoGradients(
       {{"nn.contrib_conv2d_NCHWc", "its layouts are those of a target; differentiate before AlterOpLayout"},
-       {"nn.contrib_depthwise_conv2d_NCHWc", "its layouts are those of a target; differentiate before AlterOpLayout"},
-       {"nn.deformable_conv2d", "nobody wrote its rule yet"}});
+       {"nn.contrib_depthwise_conv2d_NCHWc", "its layouts are those of a target; differentiate before AlterOpLayout"}});
   return true;
 }();
 

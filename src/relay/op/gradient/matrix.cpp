@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gradients of matrix products: products of the adjoint with the other operand.
+#include <baton/relay/op/algorithm.h>
 #include <baton/relay/op/nn.h>
 
 #include <algorithm>
@@ -198,8 +199,17 @@ Grads Einsum(const Call& call, const Expr& grad) {
   return {Tuple(out)};
 }
 
+Grads Det(const Call& call, const Expr& grad) {
+  int64_t stack = At(call, grad).ndim(0) - 2;
+  return {Multiply(ExpandDims(grad, stack, 2), MakeCall(op::cofactor, {call->args[0]}))};
+}
+
 const bool registered = [] {
-  DefineGradients({{"nn.dense", Dense}, {"nn.matmul", Matmul}, {"nn.batch_matmul", BatchMatmul}, {"einsum", Einsum}});
+  DefineGradients({{"linalg.det", Det},
+                   {"nn.dense", Dense},
+                   {"nn.matmul", Matmul},
+                   {"nn.batch_matmul", BatchMatmul},
+                   {"einsum", Einsum}});
   DefineNoGradients({{"nn.contrib_dense_pack", "its weight is in panels; differentiate before PackDense"}});
   return true;
 }();

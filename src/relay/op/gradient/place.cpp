@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gradients of operators that move and select elements. Where the way back is no operator of its own, the operator is
 // run on the numbers of the elements: what it gives says where each adjoint goes.
+#include <baton/relay/op/algorithm.h>
 #include <baton/relay/op/nn.h>
 
 #include "rule.h"
@@ -90,25 +91,6 @@ Grads MeshgridBack(const Call& call, const Expr& grad) {
 }
 
 // ---- by numbers
-Expr Scatter(const Expr& zeros, const Expr& index, const Expr& updates) {
-  return MakeCall<ScatterElementsAttrs>(op::scatter_elements, {zeros, index, updates},
-                                        [](ScatterElementsAttrs* a) { a->axis = 0, a->reduction = "add"; });
-}
-Expr Flatten(const Expr& e) { return Reshape(e, {-1}); }
-Expr ZerosOf(int64_t n, DataType t) {
-  return MakeCall<InitOpAttrs>(op::zeros, {}, [&](InitOpAttrs* a) { a->shape = {n}, a->dtype = t; });
-}
-/// For an operator that gives elements of its first argument, each any number of times, and zeros: `move(numbers)` is
-/// the operator on another tensor. Numbers are from 1, so that what is not data's goes to a place that is dropped.
-template <class Move>
-Expr ByNumbers(const At& at, const Expr& grad, Move move) {
-  Ints dims = at.dims(0);
-  int64_t n = ProductOf(dims);
-  if (n == 0) return ZerosLike(at.arg(0));
-  Expr numbers = Reshape(Add(Iota(n), MakeScalar(1, DataType::Int(64))), ToArray(dims));
-  Expr sum = Scatter(ZerosOf(n + 1, at.dtype(0)), Flatten(move(numbers)), Flatten(grad));
-  return ShapeLike(Slice(sum, {1}, {n + 1}), at.arg(0));
-}
 /// The operator with its attributes and its other arguments.
 Grads SelectBack(const Call& call, const Expr& grad) {
   At at(call, grad);
@@ -408,6 +390,58 @@ Grads ScatterNDBack(const Call& call, const Expr& grad) {
   return {write(grad, ZerosLike(at.arg(2))), Expr(), WinnersOf(at, write, read)};
 }
 
+/// The adjoint of each chosen element goes to where it was.
+Expr PutBack(const At& at, const Expr& index, const Expr& grad, int64_t axis) {
+  return MakeCall<ScatterElementsAttrs>(op::scatter_elements, {ZerosLike(at.arg(0)), index, grad},
+                                        [&](ScatterElementsAttrs* s) { s->axis = axis, s->reduction = "add"; });
+}
+Grads SortBack(const Call& call, const Expr& grad) {
+  At at(call, grad);
+  const auto& a = at.attrs<SortAttrs>();
+  Expr index = MakeCall<ArgsortAttrs>(op::argsort, {at.arg(0)}, [&](ArgsortAttrs* b) {
+    b->axis = a.axis, b->is_ascend = a.is_ascend, b->dtype = DataType::Int(64);
+  });
+  return {PutBack(at, index, grad, at.Axis(a.axis))};
+}
+Grads TopKBack(const Call& call, const Expr& grad) {
+  At at(call, grad);
+  const auto& a = at.attrs<TopKAttrs>();
+  if (a.ret_type == "indices") return {Expr()};
+  bool both = a.ret_type == "both";
+  // Indices of a narrow dtype do not hold every place.
+  Expr index = both && a.dtype == DataType::Int(64) ? Item(call, 1)
+                                                    : MakeCall<TopKAttrs>(op::topk, {at.arg(0)}, [&](TopKAttrs* b) {
+                                                        b->k = a.k, b->axis = a.axis, b->is_ascend = a.is_ascend;
+                                                        b->ret_type = "indices", b->dtype = DataType::Int(64);
+                                                      });
+  return {PutBack(at, index, both ? Item(grad, 0) : grad, at.Axis(a.axis))};
+}
+/// Of values for one place the last one counts. Numbers of the values are from 1; 0 is the default's.
+Grads SparseToDenseBack(const Call& call, const Expr& grad) {
+  At at(call, grad);
+  int64_t n = at.ndim(0) == 0 ? 1 : at.dims(0)[0];
+  if (ProductOf(at.out_dims()) == 0) return {Expr(), ZerosLike(at.arg(1)), ZerosLike(at.arg(2))};
+  DataType t = DataType::Int(64);
+  Expr numbers = Add(Iota(n), MakeScalar(1, t));
+  Expr placed = MakeCall(op::sparse_to_dense, {at.arg(0), numbers, MakeScalar(0, t)}, call->attrs);
+  Expr sum = Scatter(ZerosOf(n + 1, at.dtype(1)), Flatten(placed), Flatten(grad));
+  Expr values = Slice(sum, {1}, {n + 1});
+  return {Expr(), at.ndim(1) == 0 ? Sum(values, {0}) : values, Reshape(Slice(sum, {0}, {1}), Array<int64_t>())};
+}
+/// What was cut away comes back as zeros, and what was put around goes: the same places either way.
+Grads CenterCropPadBack(const Call& call, const Expr& grad) {
+  At at(call, grad);
+  const auto& a = at.attrs<CenterCropPadAttrs>();
+  Ints size;
+  for (size_t k = 0; k < a.shape.size(); ++k) {
+    int64_t n = DimOf(at.type(0)->shape[a.axes.defined() ? at.Axis(a.axes[k]) : static_cast<int64_t>(k)]);
+    if (n < 0) at.Fail("it needs known extents of its axes");
+    size.push_back(n);
+  }
+  return {MakeCall<CenterCropPadAttrs>(op::center_crop_pad, {grad},
+                                       [&](CenterCropPadAttrs* b) { b->shape = ToArray(size), b->axes = a.axes; })};
+}
+
 // ---- made of a number
 Grads FullBack(const Call& call, const Expr& grad) {
   At at(call, grad);
@@ -500,6 +534,10 @@ const bool registered = [] {
                    {"scatter_add", ScatterAddBack},
                    {"scatter_elements", ScatterElementsBack},
                    {"scatter_nd", ScatterNDBack},
+                   {"sort", SortBack},
+                   {"topk", TopKBack},
+                   {"sparse_to_dense", SparseToDenseBack},
+                   {"center_crop_pad", CenterCropPadBack},
                    {"full", FullBack},
                    {"full_like", FullBack},
                    {"zeros_like", None},

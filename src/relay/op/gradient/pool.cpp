@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gradients of pools, and nn.max_poolNd_grad and nn.avg_poolNd_grad, which say them in other operators: the largest
 // element's number takes a window's adjoint; a mean's goes to its elements by a transposed convolution with ones.
+#include <baton/relay/op/image.h>
 #include <baton/relay/op/nn.h>
 #include <relay/op/nn/window.h>
 
+#include <limits>
 #include <string>
 
 #include "rule.h"
@@ -68,7 +70,6 @@ Expr LargestOf(const MaxPoolAttrs<N>& a, const At& at, const Expr& data) {
                                                 }),
               1);
 }
-Expr Flatten(const Expr& e) { return Reshape(e, {-1}); }
 template <int N>
 Expr DecomposeMaxGrad(const Call& call, const Array<Expr>& args) {
   At at(call, call);
@@ -208,6 +209,43 @@ Expr LpPool(const Call& call, const Array<Expr>& args) {
   if (a.p == 1) return sum;
   return a.p == 2 ? Do(op::sqrt, sum).e : MakeCall(op::power, {sum.e, Num(1.0 / static_cast<double>(a.p), x.t).e});
 }
+/// The largest of the window's elements, each with its weight added.
+Expr Dilation2D(const Call& call, const Array<Expr>& args) {
+  At at(call, call);
+  const auto& a = at.attrs<Dilation2DAttrs>();
+  if (ProductOf(at.out_dims()) == 0) return ZerosLike(call);
+  DataType t = at.dtype(0);
+  bool last = a.data_layout == "NHWC", kernel_last = a.kernel_layout == "HWI";
+  Ints x = at.dims(0), w = at.dims(1), out = at.out_dims();
+  if (last) x = {x[0], x[3], x[1], x[2]}, out = {out[0], out[3], out[1], out[2]};
+  if (kernel_last) w = {w[2], w[0], w[1]};
+  Expr weight = kernel_last ? Permute(args[1], {2, 0, 1}) : args[1];
+  Margins pad = ReadPadding(a.padding, 2, at.op());
+  // What is put around never is the largest.
+  double lowest = t.bits() == 64    ? std::numeric_limits<double>::lowest()
+                  : t.is_bfloat16() ? -3.3895313892515355e38
+                  : t.bits() == 16  ? -65504
+                                    : std::numeric_limits<float>::lowest();
+  Expr wide = MakeCall<PadAttrs>(
+      op::pad, {last ? Permute(args[0], {0, 3, 1, 2}) : args[0], MakeScalar(lowest, t)}, [&](PadAttrs* p) {
+        p->pad_width = Array<Array<int64_t>>{{0, 0}, {0, 0}, {pad.begin[0], pad.end[0]}, {pad.begin[1], pad.end[1]}};
+      });
+  Array<Expr> sums;
+  for (int64_t i = 0; i < w[1]; ++i) {
+    for (int64_t j = 0; j < w[2]; ++j) {
+      int64_t top = i * a.dilations[0], left = j * a.dilations[1];
+      Expr seen = MakeCall<StridedSliceAttrs>(op::strided_slice, {wide}, [&](StridedSliceAttrs* s) {
+        s->begin = {0, 0, top, left}, s->strides = {1, 1, a.strides[0], a.strides[1]};
+        s->end = {x[0], x[1], top + (out[2] - 1) * a.strides[0] + 1, left + (out[3] - 1) * a.strides[1] + 1};
+      });
+      sums.push_back(Add(seen, Slice(weight, {0, i, j}, {w[0], i + 1, j + 1})));
+    }
+  }
+  Expr most = ReduceCall(op::max, MakeCall<StackAttrs>(op::stack, {Tuple(sums)}, [](StackAttrs* s) { s->axis = 0; }),
+                         {0}, false);
+  if (last) most = Permute(most, {0, 2, 3, 1});
+  return at.out()->dtype == t ? most : Cast(most, at.out()->dtype);
+}
 Grads MaxPoolWithIndices(const Call& call, const Expr& grad) {
   At at(call, grad);
   if (at.attrs<MaxPoolWithIndicesAttrs>().storage_order) at.Fail("it has a rule for storage_order=0");
@@ -248,7 +286,8 @@ const bool registered = [] {
                       {"nn.adaptive_avg_pool3d", AdaptivePool<3, false>},
                       {"nn.lp_pool1d", LpPool<1>},
                       {"nn.lp_pool2d", LpPool<2>},
-                      {"nn.lp_pool3d", LpPool<3>}});
+                      {"nn.lp_pool3d", LpPool<3>},
+                      {"image.dilation2d", Dilation2D}});
   return true;
 }();
 

@@ -133,6 +133,13 @@ Expr Iota(int64_t n) {
   };
   return MakeCall<ArangeAttrs>(op::arange, {number(0), number(n), number(1)}, [&](ArangeAttrs* a) { a->dtype = t; });
 }
+Expr ZerosOf(int64_t n, DataType t) {
+  return MakeCall<InitOpAttrs>(op::zeros, {}, [&](InitOpAttrs* a) { a->shape = {n}, a->dtype = t; });
+}
+Expr Scatter(const Expr& zeros, const Expr& index, const Expr& updates) {
+  return MakeCall<ScatterElementsAttrs>(op::scatter_elements, {zeros, index, updates},
+                                        [](ScatterElementsAttrs* a) { a->axis = 0, a->reduction = "add"; });
+}
 Ints ReducedAxes(const Array<int64_t>& axis, bool exclude, int64_t ndim, const char* op) {
   Ints named = axis.defined() ? NormalizeAxes(axis, ndim, op) : AxesFrom(0, ndim), rest;
   if (!exclude) return named;

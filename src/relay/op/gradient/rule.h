@@ -102,6 +102,11 @@ Expr Permute(const Expr& data, const Ints& axes);
 Expr MatMul(const Expr& a, const Expr& b, bool transpose_a, bool transpose_b);
 /// 0, 1, ..., n - 1 as int64.
 Expr Iota(int64_t n);
+inline Expr Flatten(const Expr& e) { return Reshape(e, {-1}); }
+/// n zeros.
+Expr ZerosOf(int64_t n, DataType t);
+/// `updates` added to `zeros`, which has one dimension, at the places `index`.
+Expr Scatter(const Expr& zeros, const Expr& index, const Expr& updates);
 inline Expr Item(const Expr& tuple, int64_t i) { return TupleGetItem(TupleGetItemNode{.tuple = tuple, .index = i}); }
 /// The axes that a reduction names, sorted.
 Ints ReducedAxes(const Array<int64_t>& axis, bool exclude, int64_t ndim, const char* op);
@@ -109,6 +114,18 @@ inline Ints AxesFrom(int64_t begin, int64_t end) {
   Ints v;
   for (int64_t d = begin; d < end; ++d) v.push_back(d);
   return v;
+}
+
+/// For an operator that gives elements of its first argument, each any number of times, and zeros: `move(numbers)` is
+/// the operator on another tensor. Numbers are from 1, so that what is not data's goes to a place that is dropped.
+template <class Move>
+Expr ByNumbers(const At& at, const Expr& grad, Move move) {
+  Ints dims = at.dims(0);
+  int64_t n = ProductOf(dims);
+  if (n == 0) return ZerosLike(at.arg(0));
+  Expr numbers = Reshape(Add(Iota(n), MakeScalar(1, DataType::Int(64))), ToArray(dims));
+  Expr sum = Scatter(ZerosOf(n + 1, at.dtype(0)), Flatten(move(numbers)), Flatten(grad));
+  return ShapeLike(Slice(sum, {1}, {n + 1}), at.arg(0));
 }
 
 }  // namespace baton::relay::gradient

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Resizing by nearest, linear and cubic interpolation, an axis at a time. Coordinates and weights are computed in
 // float64: they are few, and a nearest element chosen by a rounding error is a visible one.
+#include "resize.h"
+
 #include <baton/relay/op/image.h>
 #include <baton/relay/op/make.h>
 #include <baton/relay/op/nn.h>
@@ -343,7 +345,44 @@ Tensor LowerUpsampling3D(const UpSampling3DAttrs& a, const Tensors& in) {
   return Resize(PlanOfUpsampling3D(a, in[0].shape(), in[0].dtype()), in[0]);
 }
 
+/// The plan as a call of image.resize.
+Expr AsND(const Plan& p, const Expr& data, DataType dtype) {
+  return MakeCall<ResizeNDAttrs>(op::resize_nd, {dtype == p.dtype ? data : Cast(data, p.dtype)}, [&](ResizeNDAttrs* a) {
+    Ints axes, size;
+    Array<double> scales, roi;
+    for (const AxisPlan& k : p.axes) {
+      axes.push_back(k.axis), size.push_back(k.to), scales.push_back(k.scale);
+    }
+    if (p.mode == "tf_crop_and_resize") {
+      for (const AxisPlan& k : p.axes) roi.push_back(k.begin);
+      for (const AxisPlan& k : p.axes) roi.push_back(k.end);
+    }
+    a->axes = ToArray(axes), a->size = ToArray(size), a->scales = scales, a->roi = roi;
+    a->method = p.method, a->coordinate_transformation_mode = p.mode;
+    a->rounding_method = p.rounding, a->cubic_alpha = p.alpha;
+    a->cubic_exclude = p.exclude, a->extrapolation_value = p.outside;
+  });
+}
+
 }  // namespace
+
+template <int N>
+Expr ResizeAsND(const Call& call, const Array<Expr>& args) {
+  const auto* t = AsTensor(call->args[0]->checked_type());
+  const char* op = call->op.as<OpNode>()->name.c_str();
+  return AsND(PlanOfLayout<N>(AttrsAs<ResizeAttrs<N>>(call->attrs), t->shape, t->dtype, op), args[0], t->dtype);
+}
+template Expr ResizeAsND<1>(const Call&, const Array<Expr>&);
+template Expr ResizeAsND<2>(const Call&, const Array<Expr>&);
+template Expr ResizeAsND<3>(const Call&, const Array<Expr>&);
+Expr UpsamplingAsND(const Call& call, const Array<Expr>& args) {
+  const auto* t = AsTensor(call->args[0]->checked_type());
+  return AsND(PlanOfUpsampling(AttrsAs<UpSamplingAttrs>(call->attrs), t->shape, t->dtype), args[0], t->dtype);
+}
+Expr Upsampling3DAsND(const Call& call, const Array<Expr>& args) {
+  const auto* t = AsTensor(call->args[0]->checked_type());
+  return AsND(PlanOfUpsampling3D(AttrsAs<UpSampling3DAttrs>(call->attrs), t->shape, t->dtype), args[0], t->dtype);
+}
 
 const Op op::upsampling3d = DefineOp({
     .name = "nn.upsampling3d",
