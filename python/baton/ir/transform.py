@@ -434,11 +434,31 @@ def _wrap_class(pass_cls, info, make, base, method):
     if inspect.isfunction(inspect.getattr_static(pass_cls, method)):
         _check_arguments(info.name, getattr(pass_cls, method), method, own=("self",))
 
+    def body_of(self, args, kwargs):
+        """What runs: an instance of the class. Of a class that is derived from the pass it is one that has the methods of both, and the
+        state of the pass itself; it is not the pass itself, which would keep itself alive."""
+        if type(self) is PyPass:
+            return pass_cls(*args, **kwargs)
+        own = type(self)
+        if "_body_class" not in own.__dict__:
+            try:
+                own._body_class = type(own.__name__, (own, pass_cls), {"__module__": own.__module__, "__doc__": own.__doc__, "_body_class": None})
+            except TypeError as error:
+                raise TypeError(f"`{own.__name__}` cannot be derived from the pass `{pass_cls.__name__}`: {error}; derive it from a class that "
+                                "is not decorated, and decorate both") from None
+        if own._body_class is None:  # a body itself, of a class that was decorated twice
+            return pass_cls(*args, **kwargs)
+        inst = own._body_class.__new__(own._body_class)
+        inst.__dict__ = self.__dict__
+        pass_cls.__init__(inst, *args, **kwargs)
+        _check_arguments(info.name, getattr(inst, method), method)
+        return inst
+
     class PyPass(base):
         def __init__(self, *args, **kwargs):
-            inst = pass_cls(*args, **kwargs)
+            inst = body_of(self, args, kwargs)
             own = PassInfo(info.opt_level, info.name, info.required, info.needs, info.establishes, info.keeps, info.destroys)
-            if not args and not kwargs:  # made anew without arguments it is the same
+            if type(self) is PyPass and not args and not kwargs:  # made anew without arguments it is the same
                 _set_origin(own, pass_cls)
             else:
                 _api("SetPassArguments")(own, ["an argument of Python"] * (len(args) + len(kwargs)))

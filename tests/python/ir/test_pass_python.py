@@ -124,6 +124,115 @@ def test_decorators_take_functions_and_classes_alike():  # PY-014
                 return func
 
 
+def _base_pass(decorator, method):
+    class Base:
+        """Notes who ran."""
+
+        def __init__(self, label="base"):
+            self.label, self.ran = label, []
+
+        def note(self):
+            self.ran.append(("base", self.label))
+
+    def body(self, what, *rest):
+        self.note()
+        return what
+
+    setattr(Base, method, body)
+    return decorator(opt_level=0)(Base)
+
+
+@pytest.mark.parametrize(("decorator", "method"), [(tvm.transform.module_pass, "transform_module"),
+                                                   (relay.transform.function_pass, "transform_function"),
+                                                   (tvm.tir.transform.prim_func_pass, "transform_function")], ids=["module", "function", "prim_func"])
+def test_what_a_class_overrides_of_a_decorated_one_runs(decorator, method):
+    base = _base_pass(decorator, method)
+    mod = tvm.IRModule({"main": tvm.tir.PrimFunc([], tvm.tir.Evaluate(0))}) if "prim" in decorator.__name__ else _module()
+
+    class Derived(base):
+        def __init__(self):
+            self.early = 1
+            super().__init__("derived")
+            self.late = 2
+
+    def body(self, what, *rest):
+        self.ran.append(("override", self.early, self.late))
+        return getattr(super(Derived, self), method)(what, *rest)
+
+    setattr(Derived, method, body)
+    one = Derived()
+    assert isinstance(one, Derived) and isinstance(one, tvm.transform.Pass)
+    assert one(mod).functions.items() and one.ran == [("override", 1, 2), ("base", "derived")]
+
+    class Hook(base):
+        def note(self):
+            self.ran.append("hook")
+            super().note()
+
+    hook = Hook("h")
+    hook(mod)
+    assert hook.ran == ["hook", ("base", "h")] and hook.label == "h", "what the body calls is overridden, too"
+
+    class Further(Derived):
+        pass
+
+    further = Further()
+    further(mod)
+    assert further.ran == one.ran and one.ran is not further.ran
+    base()(mod)  # is as it was
+
+
+def test_the_object_of_a_derived_pass_goes_while_the_pass_runs_on():
+    base = _base_pass(tvm.transform.module_pass, "transform_module")
+
+    class Mark:
+        pass
+
+    class Derived(base):
+        def transform_module(self, mod, ctx):
+            ran.append(self.label)
+            return mod
+
+    ran, one = [], Derived("d")
+    one.mark = Mark()
+    gone = weakref.ref(one.mark)
+    seq = tvm.transform.Sequential([one])
+    del one
+    gc.collect()
+    seq(_module())
+    assert ran == ["d"] and gone() is not None
+    del seq
+    gc.collect()
+    assert gone() is None
+
+
+def test_a_derived_pass_with_another_signature_is_refused():
+    base = _base_pass(tvm.transform.module_pass, "transform_module")
+
+    class Wrong(base):
+        def transform_module(self, mod):
+            return mod
+
+    with pytest.raises(TypeError, match=r"called with \(mod, ctx\), but takes"):
+        Wrong()
+
+
+def test_a_class_that_cannot_be_derived_from_a_pass_is_refused():
+    @tvm.transform.module_pass(opt_level=0)
+    class Slots:
+        __slots__ = ("__dict__", "x")
+
+        def transform_module(self, mod, ctx):
+            return mod
+
+    class Derived(Slots):
+        pass
+
+    Slots()
+    with pytest.raises(TypeError, match="`Derived` cannot be derived from the pass `Slots`.*not decorated"):
+        Derived()
+
+
 def test_without_decorator():  # PY-015, PY-016, PY-017
     made = tvm.transform.module_pass(lambda mod, ctx: mod, opt_level=2, name="x", required=["InferType"])
     assert isinstance(made, tvm.transform.ModulePass) and made.info.name == "x" and made.info.opt_level == 2
