@@ -143,6 +143,12 @@ class Interpreter {
       throw RuntimeError("a function of " + std::to_string(func->params.size()) + " parameters was called with " +
                          std::to_string(args.size()));
     }
+    if (depth_ == kMaxDepth) TooDeep(closure);
+    struct Level {
+      int64_t* depth;
+      explicit Level(int64_t* d) : depth(d) { ++*depth; }
+      ~Level() { --*depth; }
+    } level(&depth_);
     return support::WithStack([&] {
       Frame frame{callee, {}, {}};
       for (size_t i = 0; i < args.size(); ++i) frame.vars[func->params[i].get()] = args[i];
@@ -168,6 +174,22 @@ class Interpreter {
   }
 
  private:
+  /// A level takes about 2 KiB. Lists of a million elements are within it; recursion without an end is found in
+  /// seconds.
+  static constexpr int64_t kMaxDepth = 1'250'000;
+
+  [[noreturn]] void TooDeep(const ClosureObj* closure) const {
+    std::string name = closure->self.defined() ? "%" + closure->self->name_hint().str() : "fn";
+    if (mod_.defined()) {
+      for (const auto& [var, func] : mod_->functions) {
+        if (func.same_as(closure->func)) name = var->name_hint.str();
+      }
+    }
+    throw RuntimeError("`" + name + "` is called " + std::to_string(kMaxDepth) +
+                       " levels deep, which is more than the interpreter takes; does the recursion have a base case? "
+                       "(The virtual machine takes more levels.)");
+  }
+
   static bool IsPrimitive(const Expr& op) {
     const auto* f = op.as<FunctionNode>();
     return f && f->HasNonzeroAttr(attr::kPrimitive);
@@ -276,6 +298,7 @@ class Interpreter {
   }
 
   IRModule mod_;
+  int64_t depth_ = 0;  ///< calls of functions that run now
   Evaluator* operators_;
   std::unordered_map<Function, Array<Var>, ObjectHash, ObjectEqual>
       free_vars_;  ///< of functions that closures were made of

@@ -246,6 +246,24 @@ def @main(%n: Tensor[(), int64]) { if (less(%n, 0i64)) { %n } else { @f(%n) } }"
     assert machine.invoke("main", np.int64(-4)).item() == -4, "the machine is usable after it"
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("body", "name"), [
+    ("def @f(%n: int32) -> int32 { add(1, @f(add(%n, 1))) }\ndef @main(%n: int32) { if (less(%n, 0)) { %n } else { @f(%n) } }", "f"),
+    ("def @main(%n: int32) { let %g = fn (%m: int32) -> int32 { add(1, %g(add(%m, 1))) }; if (less(%n, 0)) { %n } else { %g(%n) } }", "%g"),
+], ids=["global", "closure"])
+def test_the_interpreter_names_a_recursion_without_a_base_case(body, name):
+    executor = relay.create_executor("debug", parse("\n" + body)).evaluate()
+    with pytest.raises(baton.Error, match=f"`{name}` is called .* levels deep.*base case"):
+        executor(np.int32(0))
+    assert executor(np.int32(-4)).item() == -4, "it is usable after it"
+
+
+@pytest.mark.slow
+def test_the_interpreter_takes_a_million_levels():
+    mod = parse("\ndef @main(%n: int32) -> int32 { if (less(%n, 1)) { 0 } else { add(1, @main(subtract(%n, 1))) } }")
+    assert relay.create_executor("debug", mod).evaluate()(np.int32(1_000_000)).item() == 1_000_000
+
+
 def test_data_goes_in_and_out(compiled):
     machine = VirtualMachine(compiled("lists"), baton.cpu())
     mod = parse(PROGRAMS["lists"][0])
