@@ -175,6 +175,8 @@ void CheckBody(const PackedFunc& body, const PassInfo& info) {
 
 }  // namespace
 
+static BaseFunc (*state_params)(const BaseFunc&, const IRModule&) = nullptr;
+
 IRModule ModulePassNode::operator()(IRModule mod, const PassContext& ctx) const {
   CheckBody(pass_func.packed(), pass_info);
   // The body may change what it is handed: the caller's module stays as it is.
@@ -189,7 +191,17 @@ IRModule ModulePassNode::operator()(IRModule mod, const PassContext& ctx) const 
       result->attrs.same_as(mod->attrs)) {
     return mod;
   }
-  return result;
+  if (!state_params) return result;
+  IRModule stated = result;
+  for (const auto& [var, func] : result->functions) {
+    const std::string_view name = var->name_hint.view();
+    if (func->checked_type_.defined() || (mod->ContainGlobalVar(name) && mod->Lookup(name).same_as(func))) continue;
+    const BaseFunc made = state_params(func, result);
+    if (made.same_as(func)) continue;
+    if (stated.same_as(result)) stated = result.Copy();
+    stated.CopyOnWrite()->Update(var, made);
+  }
+  return stated;
 }
 
 namespace {
@@ -252,7 +264,8 @@ IRModule FunctionPassNode::operator()(IRModule mod, const PassContext& ctx) cons
                                Object::TypeIndex2Key(function_type) + " for @" + item.var->name_hint.str() +
                                ", it returned " + runtime::ValueKindName(out.raw()));
     }
-    if (o != static_cast<const Object*>(item.func.get())) item.out = out.As<BaseFunc>();
+    if (o == static_cast<const Object*>(item.func.get())) return;
+    item.out = state_params ? state_params(out.As<BaseFunc>(), view) : out.As<BaseFunc>();
   };
   if (parallel && ctx->num_threads > 1 && work.size() > 1 && !runtime::threading::InParallelRegion()) {
     OnPool(work.size(), ctx->num_threads, ctx, rewrite);
@@ -549,6 +562,7 @@ IRModule CallPass(const Pass& pass, const IRModule& mod) {
 }  // namespace
 
 void SetTypeInference(IRModule (*infer)(const IRModule&)) { infer_types = infer; }
+void SetParamStatement(BaseFunc (*state)(const BaseFunc&, const IRModule&)) { state_params = state; }
 
 BATON_REGISTER_GLOBAL("transform.CallPass").set_body_typed([](Pass pass, IRModule mod) { return CallPass(pass, mod); });
 BATON_REGISTER_GLOBAL("transform.PassInfo").set_body([](runtime::Args args, runtime::RetValue* rv) {

@@ -115,6 +115,8 @@ class Inferencer final : private TypeReporter {
     return i ? i->type : Type();
   }
   Type FinalType(const Expr& e) { return solver_.Resolve(TypeOf(e.get())); }
+  /// Whether the type is not known, or not all of it.
+  bool IsOpen(const ExprNode* e) { return solver_.FirstHole(TypeOf(e)) != nullptr; }
   bool Unify(const Type& a, const Type& b) { return solver_.Unify(a, b); }
   Type NewHole() { return solver_.NewHole(); }
   /// Every type is known: an error for those that are not.

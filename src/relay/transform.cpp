@@ -1,9 +1,58 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <baton/ir/pipeline.h>
 #include <baton/relay/functor.h>
 #include <baton/relay/transform.h>
 #include <baton/runtime/registry.h>
+#include <fmt/format.h>
+#include <relay/inferencer.h>
 
 namespace baton::relay::transform {
+
+namespace {
+
+/// Parameters may leave their type to their uses, and a rewrite may put something between the two (a cast, another
+/// layout) that says less. Of those whose type was known and does not follow any more, it is written down: else the
+/// text of the result would be one that nobody can infer again.
+BaseFunc StateHiddenParams(const BaseFunc& result, const IRModule& mod) {
+  if (!result->IsInstance<FunctionNode>()) return result;
+  const Function made = Downcast<Function>(result);
+  bool any = false;
+  for (const Var& p : made->params) any = any || (!p->type_annotation.defined() && p->checked_type_.defined());
+  if (!any) return made;
+  const int64_t before = inference::Visited();
+  DiagnosticList errors;
+  TypePool pool;
+  inference::Inferencer infer(mod, inference::Mode::kAll, &errors, &pool);
+  try {
+    infer.Walk(made);
+    infer.Solve();
+  } catch (const runtime::Error&) {
+    // What is wrong with it is said where it is checked.
+    inference::SetVisited(before);
+    return made;
+  }
+  inference::SetVisited(before);
+  Map<Var, Expr> stated;
+  Array<Var> params;
+  for (const Var& p : made->params) {
+    params.push_back(p);
+    if (p->type_annotation.defined() || !p->checked_type_.defined() || !infer.IsOpen(p.get())) continue;
+    auto n = make_object<VarNode>(*p.get());
+    n->type_annotation = runtime::RefCast<Type>(p->checked_type_);
+    params.Set(params.size() - 1, Var(n));
+    stated.Set(p, params[params.size() - 1]);
+  }
+  if (stated.empty()) return made;
+  auto n = make_object<FunctionNode>(*made.get());
+  n->params = params;
+  n->body = Bind(made->body, stated);
+  n->checked_type_ = ObjectRef();
+  return Function(n);
+}
+
+[[maybe_unused]] const bool statement_set = (baton::transform::SetParamStatement(StateHiddenParams), true);
+
+}  // namespace
 
 Pass CreateFunctionPass(const TypedPackedFunc<Function(Function, IRModule, PassContext)>& pass_func, int opt_level,
                         String name, Array<String> required) {

@@ -48,6 +48,8 @@ class BATON_DLL Scheduled : public Pass {
 /// What a built-in pass over Relay finds types with when a front end calls it outside of a sequence: the layer that has
 /// types says it.
 BATON_DLL void SetTypeInference(IRModule (*infer)(const IRModule& mod));
+/// What function passes give their results to: it writes down types of parameters that do not follow any more.
+BATON_DLL void SetParamStatement(BaseFunc (*state)(const BaseFunc& made, const IRModule& mod));
 
 // ---- Joining built-in pipelines
 
