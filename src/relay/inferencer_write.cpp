@@ -74,8 +74,8 @@ Expr WithReturnType(const Expr& fn, const Type& type) {
 
 namespace {
 /// Whether something can have both types: they differ at most in extents that one of them leaves open. Functions differ
-/// in what they take and give, which their parameters and bodies say. `agreed`: what was found before; types are parts of
-/// one another, and each is looked at once.
+/// in what they take and give, which their parameters and bodies say. `agreed`: what was found before; types are parts
+/// of one another, and each is looked at once.
 bool MayBeBoth(const Type& a, const Type& b, PointerMap<const Object*>* agreed) {
   std::vector<std::pair<Type, Type>> work{{a, b}};
   while (!work.empty()) {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "relay/node_graph.h"
+
 #include <baton/relay/text.h>
 #include <doctest/doctest.h>
 
 #include <functional>
 #include <vector>
 
-#include "relay/node_graph.h"
 #include "sample.h"
 
 using namespace sample;  // NOLINT
@@ -86,8 +87,8 @@ TEST_CASE("edges of nodes lead to what is evaluated, and to the block it is the 
   CHECK(Edges(of_function, of_function.size() - 1) == std::vector<std::string>{"relay.Let 0 tail"});
   // Variables that patterns bind are parts, but nothing that is evaluated.
   const Array<Pattern> inner{PatternVar(b), PatternWildcard()};
-  const Expr match = Match(
-      Expr(a), Array<Clause>{Clause(PatternTuple(inner), Expr(b)), Clause(PatternWildcard(), Expr(let))}, true);
+  const Expr match =
+      Match(Expr(a), Array<Clause>{Clause(PatternTuple(inner), Expr(b)), Clause(PatternWildcard(), Expr(let))}, true);
   const NodeGraph of_match{match};
   const size_t last = of_match.size() - 1;
   CHECK(of_match.Parts(last).size() == 4);
