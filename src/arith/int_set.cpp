@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <arith/conjuncts.h>
 #include <baton/arith/int_set.h>
 #include <baton/runtime/registry.h>
 #include <baton/support/stack.h>
@@ -255,15 +256,8 @@ class Deducer {
   }
 
   IntervalSet Solve(const PrimExpr& condition) {
-    std::vector<PrimExpr> todo{condition};
     bool any = false;
-    while (!todo.empty()) {
-      PrimExpr c = todo.back();
-      todo.pop_back();
-      if (const auto* n = c.as<tir::AndNode>()) {
-        todo.push_back(n->a), todo.push_back(n->b);
-        continue;
-      }
+    for (const PrimExpr& c : Conjuncts(condition)) {
       if (!tir::UsesVar(c, var_.get())) {
         if (!analyzer_.CanProve(c)) return IntervalSet::Nothing();
         continue;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <arith/conjuncts.h>
 #include <baton/arith/iter_map.h>
 #include <baton/runtime/registry.h>
 #include <baton/support/stack.h>
@@ -55,14 +56,8 @@ class Detector {
   }
 
   bool Constrain(const PrimExpr& predicate) {
-    std::vector<PrimExpr> todo{predicate}, sums;
-    while (!todo.empty()) {
-      const PrimExpr c = todo.back();
-      todo.pop_back();
-      if (const auto* n = c.as<tir::AndNode>()) {
-        todo.push_back(n->a), todo.push_back(n->b);
-        continue;
-      }
+    std::vector<PrimExpr> sums;
+    for (const PrimExpr& c : Conjuncts(predicate)) {
       if (tir::is_const_int(c, 1)) continue;
       const NodeKind kind = tir::KindOf(c.get());
       if (kind != NodeKind::kLT && kind != NodeKind::kLE) return false;

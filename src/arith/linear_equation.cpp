@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <arith/conjuncts.h>
 #include <baton/arith/int_set.h>
 #include <baton/support/stack.h>
 #include <baton/tir/functor.h>
@@ -76,14 +77,7 @@ Array<PrimExpr> DetectLinearEquation(const PrimExpr& e, const Array<tir::Var>& v
 Array<PrimExpr> DetectClipBound(const PrimExpr& e, const Array<tir::Var>& vars) {
   Analyzer analyzer;
   std::vector<PrimExpr> lo(vars.size()), hi(vars.size());
-  std::vector<PrimExpr> todo{e};
-  while (!todo.empty()) {
-    const PrimExpr c = todo.back();
-    todo.pop_back();
-    if (const auto* n = c.as<tir::AndNode>()) {
-      todo.push_back(n->a), todo.push_back(n->b);
-      continue;
-    }
+  for (const PrimExpr& c : Conjuncts(e)) {
     const NodeKind kind = tir::KindOf(c.get());
     if (kind < NodeKind::kEQ || kind > NodeKind::kGE || kind == NodeKind::kNE) return {};
     const auto* n = static_cast<const tir::LTNode*>(c.get());

@@ -513,14 +513,7 @@ Pass Defunctionalization() {
       .required = {"InferType"},
       .run =
           [](IRModule mod, PassContext) {
-            if (!mod->ContainGlobalVar("main")) return mod;
-            const auto* f = mod->Lookup("main").as<FunctionNode>();
-            if (!f) return mod;
-            IRModule out = mod.Copy();
-            Function made = Defunctionalizer(&out).Run(GetRef<Function>(f));
-            if (made.get() == f) return mod;
-            out.CopyOnWrite()->Update(mod->GetGlobalVar("main"), made);
-            return out;
+            return RewriteMain(mod, [](const Function& f, IRModule* out) { return Defunctionalizer(out).Run(f); });
           },
   });
 }

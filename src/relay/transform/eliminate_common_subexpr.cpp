@@ -71,7 +71,9 @@ bool MayRepeat(const Expr& root) {
     uint32_t part = NodeGraph::kNone;
     for (uint32_t p : graph.Parts(i)) {
       if (p == NodeGraph::kNone) return true;  // a missing part, which others refuse
-      if (!graph.atom(p) && (part == NodeGraph::kNone || p > part)) part = p;
+      // Names of operators and literals are in everybody's calls; a variable has users of its own, as a node has.
+      const bool own = !graph.atom(p) || graph[p]->IsInstance<VarNode>();
+      if (own && (part == NodeGraph::kNone || p > part)) part = p;
     }
     if (part != NodeGraph::kNone) {
       Users& u = users[part];

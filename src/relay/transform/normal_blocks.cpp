@@ -67,6 +67,17 @@ FuncType TypeOfName(const Expr& name, const IRModule& mod) {
   return FuncType(data->type_vars, k->inputs, TypeCall(data->header, params), Array<TypeConstraint>());
 }
 
+IRModule RewriteMain(const IRModule& mod, const std::function<Function(const Function&, IRModule*)>& rewrite) {
+  if (!mod->ContainGlobalVar("main")) return mod;
+  const auto* f = mod->Lookup("main").as<FunctionNode>();
+  if (!f) return mod;
+  IRModule out = mod.Copy();
+  Function made = rewrite(GetRef<Function>(f), &out);
+  if (made.get() == f) return mod;
+  out.CopyOnWrite()->Update(mod->GetGlobalVar("main"), made);
+  return out;
+}
+
 std::string FreshGlobalName(const IRModule& mod, const std::string& wanted) {
   std::string name = wanted;
   for (int i = 1; mod->ContainGlobalVar(name); ++i) name = wanted + "_" + std::to_string(i);

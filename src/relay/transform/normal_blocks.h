@@ -4,6 +4,7 @@
 
 #include <baton/relay/expr.h>
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,6 +41,10 @@ const FunctionNode* OpenFunction(const IRModule& mod, std::string_view name);
 
 /// One step of evaluation, whatever is in it.
 bool IsPrimitiveFunction(const Expr& e);
+
+/// The module with its @main rewritten: `rewrite` gets the function, and the new module to add others to. The module
+/// itself where it has no such function, or one that stays.
+IRModule RewriteMain(const IRModule& mod, const std::function<Function(const Function&, IRModule*)>& rewrite);
 
 /// A name that begins with `wanted` and that no function of `mod` has.
 std::string FreshGlobalName(const IRModule& mod, const std::string& wanted);

@@ -401,16 +401,7 @@ Pass ToCPS() {
              "one too, beside what they are.",
       .opt_level = 0,
       .required = {"InferType"},
-      .run =
-          [](IRModule mod, PassContext) {
-            if (!mod->ContainGlobalVar("main")) return mod;
-            const auto* f = mod->Lookup("main").as<FunctionNode>();
-            if (!f) return mod;
-            IRModule out = mod.Copy();
-            Function made = ToCps(GetRef<Function>(f), &out);
-            out.CopyOnWrite()->Update(mod->GetGlobalVar("main"), made);
-            return out;
-          },
+      .run = [](IRModule mod, PassContext) { return RewriteMain(mod, ToCps); },
   });
 }
 Pass UnCPS() {
@@ -420,12 +411,10 @@ Pass UnCPS() {
       .required = {"InferType"},
       .run =
           [](IRModule mod, PassContext) {
-            if (!mod->ContainGlobalVar("main")) return mod;
-            const auto* f = mod->Lookup("main").as<FunctionNode>();
-            if (!f || !ResultThroughContinuation(runtime::RefCast<Type>(f->checked_type_)).defined()) return mod;
-            IRModule out = mod.Copy();
-            out.CopyOnWrite()->Update(mod->GetGlobalVar("main"), UnCps(GetRef<Function>(f), mod));
-            return out;
+            return RewriteMain(mod, [&](const Function& f, IRModule*) {
+              const bool open = ResultThroughContinuation(runtime::RefCast<Type>(f->checked_type_)).defined();
+              return open ? UnCps(f, mod) : f;
+            });
           },
   });
 }

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <baton/tir/expr.h>
+
+#include <vector>
+
+namespace baton::arith {
+
+/// What a condition joins by `and`, the last first; the condition itself if it joins nothing.
+inline std::vector<PrimExpr> Conjuncts(const PrimExpr& condition) {
+  std::vector<PrimExpr> work{condition}, out;
+  while (!work.empty()) {
+    const PrimExpr c = work.back();
+    work.pop_back();
+    if (const auto* n = c.as<tir::AndNode>())
+      work.push_back(n->a), work.push_back(n->b);
+    else
+      out.push_back(c);
+  }
+  return out;
+}
+
+}  // namespace baton::arith
