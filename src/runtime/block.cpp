@@ -8,6 +8,11 @@
 // memory of those beyond kKeptPages, and beyond as many as are in use, is the system's to take when it is short of
 // some. Until then it is there: what one pass dropped is what the next one makes, and to fetch and clear an empty page
 // costs the system more than a pass spends on filling one (a third of the gradient of a million calls).
+//
+// A page of which more than half is in use is not filled up, and an empty one comes before one that is: what a pass
+// makes lies in the order in which it is made, and whoever walks through it waits for no memory. With holes filled,
+// programs of 100,000 calls took twice as long. Holes can so be as large as what is in use; after passes they are a
+// third of it.
 #include <baton/runtime/block.h>
 #include <baton/runtime/block_watch.h>
 #include <baton/support/cells.h>
@@ -51,8 +56,9 @@ struct Heap;
 
 struct Page : support::CellPage {  // cells are blocks
   uint32_t used;
-  Block* free;  // owner's
-  char* fresh;  // behind the last block that was ever taken
+  uint32_t low;  // with more blocks in use, it is not filled up
+  Block* free;   // owner's
+  char* fresh;   // behind the last block that was ever taken
   char* end;
   Heap* heap;
   bool listed;                               // among the pages with room
@@ -182,6 +188,7 @@ Page* NewPage(Heap* heap, size_t c) {
   page->bytes = static_cast<uint32_t>(c * 16);
   page->fresh = reinterpret_cast<char*>(page) + kHeader;
   page->end = page->fresh + (kPageBytes - kHeader) / (c * 16) * (c * 16);
+  page->low = static_cast<uint32_t>((kPageBytes - kHeader) / (c * 16) / 2);
   page->listed = false;
   page->heap = heap;
   page->returned.store(nullptr, std::memory_order_relaxed);
@@ -240,8 +247,11 @@ void Retire(Heap* heap, Page* page) {
 }
 
 Page* FindRoom(Heap* heap, size_t c) {
-  if (Page* page = heap->room[c]) {
+  // What is made in one go should not lie in holes all over the heap, so an empty page is better than one with some.
+  if (Page* page = heap->empty ? nullptr : heap->room[c]) {
     Unlist(heap, page, c);
+    // Its free blocks are listed in the order in which they were given back; they are fetched in that of memory.
+    for (size_t at = 0; at < kPageBytes; at += 64) __builtin_prefetch(reinterpret_cast<char*>(page) + at, 1, 2);
     return page;
   }
   for (int i = 0; i < kScan && heap->ring[c]; ++i) {
@@ -255,12 +265,14 @@ Page* FindRoom(Heap* heap, size_t c) {
 void* Take(Page* page) {
   if (Block* b = page->free) {
     page->free = b->next;
+    __builtin_prefetch(b->next, 1);  // the next one is read when it is taken
     ++page->used;
     return b;
   }
   if (page->fresh != page->end) {
     void* b = page->fresh;
     page->fresh += page->bytes;
+    __builtin_prefetch(page->fresh + 512, 1);
     ++page->used;
     return b;
   }
@@ -334,7 +346,7 @@ void FreeBlock(void* block, size_t bytes) noexcept {
   if (tls_heap && page->heap == tls_heap) {
     b->next = page->free;
     page->free = b;
-    if (--page->used != 0 && b->next) return;  // it had room before, so it is listed, or in use
+    if (--page->used > page->low || (page->used != 0 && page->listed)) return;
   }
   GiveSlow(page, b);
 }

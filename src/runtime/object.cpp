@@ -2,11 +2,13 @@
 #include <baton/runtime/any.h>
 #include <baton/runtime/object.h>
 #include <baton/runtime/reflection.h>
+#include <baton/support/cells.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <deque>
 #include <map>
 #include <mutex>
-#include <new>
 #include <shared_mutex>
 #include <vector>
 
@@ -109,34 +111,50 @@ uint32_t Object::TypeIndex2Parent(uint32_t tindex) {
 }
 
 namespace {
-// Nested releases up to here recurse, which is fast; deeper ones queue: a few here, so that chains need no memory to be
-// freed, the rest of wide ones in a vector. Without memory for that they recurse after all.
-constexpr int kMaxNestedRelease = 16, kWaiting = 32;
+// What is to be released waits in a ring, so that chains of any length need no memory and no stack. Who waits has its
+// parts fetched meanwhile: those of large programs are far apart in memory. Beside a full ring releases recurse, so
+// deep; what comes then waits in a list, and without memory for that it recurses after all.
+constexpr unsigned kWaiting = 32, kMaxNested = 16;
 struct ReleaseState {
-  int depth = 0, waiting = 0;
-  Object* first[kWaiting];
-  std::vector<Object*> pending;
+  unsigned first = 0, count = 0, depth = 0;
+  Object* ring[kWaiting];
+  Object** list = nullptr;
+  size_t size = 0, room = 0;
 };
 thread_local ReleaseState* tls_release = nullptr;
+
+void PartsSoon(const Object* obj) {
+  // Some are members of what lies in the cell, so this may go on into the next one, not beyond the page.
+  const size_t bytes = support::CellBytes(obj), left = -reinterpret_cast<uintptr_t>(obj) & (support::kCellPage - 1);
+  auto* word = reinterpret_cast<void* const*>(obj);
+  for (size_t i = sizeof(Object) / sizeof(void*); i < std::min(bytes, left) / sizeof(void*); ++i) {
+    __builtin_prefetch(word[i], 1);
+  }
+  __builtin_prefetch(reinterpret_cast<const char*>(obj) - 8 * bytes, 1);  // users come first, and were made last
+}
 }  // namespace
 
 void Object::Release(Object* obj) noexcept {
   // The state lives on the stack of the outermost release, so that thread exit needs no destructor.
   if (ReleaseState* s = tls_release) {
-    if (s->depth < kMaxNestedRelease) {
+    if (s->count < kWaiting) {
+      s->ring[(s->first + s->count++) % kWaiting] = obj;
+      return PartsSoon(obj);
+    }
+    if (s->depth < kMaxNested) {
       ++s->depth;
       obj->deleter_(obj);
       --s->depth;
-    } else if (s->waiting < kWaiting) {
-      s->first[s->waiting++] = obj;
-    } else {
-      try {
-        s->pending.push_back(obj);
-        return;
-      } catch (const std::bad_alloc&) {
-      }
-      obj->deleter_(obj);
+      return;
     }
+    if (s->size == s->room) {
+      const size_t room = s->room * 2 + kWaiting;
+      void* list = realloc(s->list, room * sizeof(Object*));
+      if (!list) return obj->deleter_(obj);
+      s->list = static_cast<Object**>(list);
+      s->room = room;
+    }
+    s->list[s->size++] = obj;
     return;
   }
   ReleaseState state;
@@ -144,16 +162,18 @@ void Object::Release(Object* obj) noexcept {
   obj->deleter_(obj);
   for (;;) {
     Object* next;
-    if (!state.pending.empty()) {
-      next = state.pending.back();
-      state.pending.pop_back();
-    } else if (state.waiting) {
-      next = state.first[--state.waiting];
+    if (state.count) {
+      next = state.ring[state.first];
+      state.first = (state.first + 1) % kWaiting;
+      --state.count;
+    } else if (state.size) {
+      next = state.list[--state.size];
     } else {
       break;
     }
     next->deleter_(next);
   }
+  free(state.list);
   tls_release = nullptr;
 }
 

@@ -4,11 +4,10 @@
 
 #include <baton/relay/functor.h>
 #include <baton/relay/op.h>
-#include <pthread.h>
 
-#include <exception>
-#include <stdexcept>
 #include <string>
+
+#include "../support/on_stack.h"
 
 namespace sample {
 
@@ -123,33 +122,6 @@ inline Expr TupleChain(Expr x, int n) {
   return x;
 }
 
-/// Runs `f` in a thread with a small stack; an exception comes back.
-template <class F>
-void OnStack(size_t bytes, F f) {
-  struct Box {
-    F* f;
-    std::exception_ptr error;
-  } box{&f, nullptr};
-  pthread_attr_t attr;
-  pthread_attr_init(&attr);
-  pthread_attr_setstacksize(&attr, bytes);
-  pthread_t thread;
-  if (pthread_create(
-          &thread, &attr,
-          [](void* p) -> void* {
-            auto* b = static_cast<Box*>(p);
-            try {
-              (*b->f)();
-            } catch (...) {
-              b->error = std::current_exception();
-            }
-            return nullptr;
-          },
-          &box) != 0)
-    throw std::runtime_error("no thread");
-  pthread_join(thread, nullptr);
-  pthread_attr_destroy(&attr);
-  if (box.error) std::rethrow_exception(box.error);
-}
+using on_stack::OnStack;
 
 }  // namespace sample

@@ -6,10 +6,14 @@
 #include <baton/runtime/reflection.h>
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <set>
 #include <thread>
 #include <vector>
+
+#include "../support/on_stack.h"
 
 using namespace baton;           // NOLINT
 using namespace baton::runtime;  // NOLINT
@@ -275,6 +279,90 @@ TEST_CASE("OB-022 a chain of a million objects ends without recursion, in whatev
   head = chain();
   head = ObjectRef();
   CHECK(alive == 0);
+}
+
+TEST_CASE("OB-022 wide, deep and tangled objects end with 256 KiB of stack") {
+  alive = 0;
+  on_stack::OnStack(256 << 10, [] {
+    // A tree of arrays within arrays, each with chains and with what others have too.
+    std::vector<ObjectRef> level;
+    for (int i = 0; i < 100'000; ++i) {
+      auto n = make_object<CountedObj>();
+      if (i % 3) n->next = level[i - 1];
+      level.push_back(ObjectRef(n));
+    }
+    for (int depth = 0; level.size() > 1; ++depth) {
+      std::vector<ObjectRef> above;
+      for (size_t i = 0; i < level.size(); i += 50) {
+        Array<ObjectRef> part;
+        for (size_t k = i; k < std::min(level.size(), i + 60); ++k) part.push_back(level[k]);
+        above.push_back(part);
+      }
+      level = std::move(above);
+    }
+    CHECK(alive == 100'000);
+    level.clear();
+    CHECK(alive == 0);
+  });
+}
+
+TEST_CASE("a deleter that drops many objects does not hold them all until it ends") {
+  struct Dropping : Object {
+    int left = -1;
+    ~Dropping() {
+      for (int i = 0; i < 1000; ++i) make_object<CountedObj>();
+      left = alive;
+      seen() = left;
+    }
+    static int& seen() {
+      static int n = -1;
+      return n;
+    }
+  };
+  alive = 0;
+  {
+    ObjectRef r(make_object<Dropping>());
+  }
+  CHECK(Dropping::seen() >= 0);
+  CHECK(Dropping::seen() < 100);
+  CHECK(alive == 0);
+}
+
+TEST_CASE("an object that is a member of another, at the end of a page") {
+  struct Whole {
+    unsigned char before[40];
+    Bare member;
+  };
+  static int gone;
+  gone = 0;
+  Array<ObjectRef> all;
+  for (int i = 0; i < 5000; ++i) {
+    auto* w = new (AllocBlock(64)) Whole;
+    w->member.Deletes([](Object* o) {
+      ++gone;
+      FreeBlock(reinterpret_cast<char*>(o) - offsetof(Whole, member), 64);
+    });
+    all.push_back(ObjectRef(ObjectPtr<Object>(&w->member)));
+  }
+  all = Array<ObjectRef>();
+  CHECK(gone == 5000);
+}
+
+TEST_CASE("what is made in one go lies in one row, whatever was dropped before") {
+  std::vector<void*> old, made;
+  for (int i = 0; i < 30'000; ++i) old.push_back(AllocBlock(80));
+  for (size_t i = 0; i < old.size(); i += 3) FreeBlock(old[i], 80);
+  for (int i = 0; i < 9'000; ++i) made.push_back(AllocBlock(80));
+  int rows = 0;
+  for (size_t i = 1; i < made.size(); ++i) rows += static_cast<char*>(made[i]) - static_cast<char*>(made[i - 1]) == 80;
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // their memory is malloc's
+  CHECK(rows > 8'000);
+#endif
+  for (size_t i = 0; i < old.size(); ++i) {
+    if (i % 3) FreeBlock(old[i], 80);
+  }
+  // What was empty serves any size, and holes of pages that are half empty are filled once there is no empty one.
+  for (void* p : made) FreeBlock(p, 80);
 }
 
 TEST_CASE("a constructor that throws gives its memory back; alignment is kept") {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <baton/support/stack.h>
 #include <doctest/doctest.h>
-#include <pthread.h>
 
 #include <stdexcept>
 #include <string>
+
+#include "on_stack.h"
 
 using baton::support::RunOnFreshStack;
 using baton::support::StackNearEnd;
@@ -32,22 +33,6 @@ constexpr int kDeep = 1000000;
   });
 }
 
-void InThread(size_t stack_size, void (*fn)()) {
-  pthread_attr_t attr;
-  REQUIRE(pthread_attr_init(&attr) == 0);
-  REQUIRE(pthread_attr_setstacksize(&attr, stack_size) == 0);
-  pthread_t t;
-  REQUIRE(pthread_create(
-              &t, &attr,
-              [](void* p) -> void* {
-                reinterpret_cast<void (*)()>(p)();
-                return nullptr;
-              },
-              reinterpret_cast<void*>(fn)) == 0);
-  pthread_join(t, nullptr);
-  pthread_attr_destroy(&attr);
-}
-
 [[gnu::noinline]] int Endless(int n) {
   volatile char fat[60000];  // one page of each frame is touched
   fat[0] = char(n);
@@ -58,12 +43,12 @@ void InThread(size_t stack_size, void (*fn)()) {
 
 TEST_CASE("a naive recursion 1,000,000 deep passes with 8 MiB and with 512 KiB of stack") {
   CHECK(Naive(kDeep) == kDeep);
-  InThread(8 << 20, [] { CHECK(Naive(kDeep) == kDeep); });
-  InThread(512 << 10, [] { CHECK(Naive(kDeep) == kDeep); });
+  on_stack::OnStack(8 << 20, [] { CHECK(Naive(kDeep) == kDeep); });
+  on_stack::OnStack(512 << 10, [] { CHECK(Naive(kDeep) == kDeep); });
 }
 
 TEST_CASE("an exception crosses every stack, and the stacks are usable after it") {
-  InThread(512 << 10, [] {
+  on_stack::OnStack(512 << 10, [] {
     for (int round = 0; round < 2; ++round) {
       std::string got;
       try {
