@@ -23,7 +23,7 @@ struct Partition {
 /// The body of a match, with variables in place of what it takes from outside.
 class Extractor : public MixedModeMutator {
  public:
-  void Put(const ExprNode* e, const Expr& var) { memo_[GetRef<Expr>(e)] = var; }
+  using MixedModeMutator::Put;
 };
 
 bool IsCallee(const ExprNode* e) {
@@ -54,7 +54,7 @@ bool Extract(const MatchGroup& g, const PatternTable& table, const DataflowGraph
     Var v("FunctionVar_" + std::to_string(number) + "_" + std::to_string(out->args.size()));
     out->params.push_back(v);
     out->args.push_back(e);
-    extract.Put(e, v);
+    extract.Put(GetRef<Expr>(e), v);
   };
   // In the order of the pattern, so that parameter i is the same part of each match; then what only paths use.
   for (const auto& [p, e] : g.bound) {
@@ -148,8 +148,7 @@ class PatternPartitioner : public MixedModeMutator {
     attrs.Set(kPartitionedFromPattern, Any(String(NameOf(part.body))));
     Array<Expr> args;
     for (const ExprNode* a : part.args) {
-      auto it = memo_.find(GetRef<Expr>(a));
-      args.push_back(it != memo_.end() ? it->second : VisitExpr(GetRef<Expr>(a)));
+      args.push_back(VisitExpr(GetRef<Expr>(a)));
     }
     Function f(part.params, part.body, Type(), {}, DictAttrs(attrs));
     f->span = pre->span;

@@ -46,8 +46,8 @@ class PatternRewriter : public MixedModeMutator {
 #undef BATON_REPLACE
 
   Expr Rewritten(const ExprNode* e) {
-    auto it = memo_.find(GetRef<Expr>(e));
-    return it != memo_.end() ? it->second : GetRef<Expr>(e);
+    const Expr out = Known(GetRef<Expr>(e));
+    return out.defined() ? out : GetRef<Expr>(e);
   }
 
   /// Where the base class does not ask whether the rewrite is to be made.

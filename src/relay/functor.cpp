@@ -6,6 +6,7 @@
 #include <baton/support/pointer_map.h>
 #include <relay/blocks.h>
 #include <relay/node_graph.h>
+#include <relay/with_parts.h>
 
 #include <algorithm>
 
@@ -397,33 +398,205 @@ void MixedModeVisitor::VisitExpr_(const LetNode* op) {
   }
 }
 
+/// What the nodes of one root became, by number. Those that stay as they are, most of them, count no references.
+class MixedModeMutator::Numbered {
+ public:
+  enum State : uint8_t { kNew, kOpen, kSame, kChanged };
+
+  explicit Numbered(const Expr& root) : root_(root), graph_(root) {
+    states_.Fill(graph_.size(), kNew);
+    changed_.Fill(graph_.size(), nullptr);
+  }
+  Numbered(const Numbered&) = delete;
+  Numbered& operator=(const Numbered&) = delete;
+  ~Numbered() {
+    for (size_t i = 0; i < graph_.size(); ++i) Drop(i);
+  }
+
+  /// kNone if it is none of them.
+  uint32_t Find(const Expr& e) const {
+    if (e.same_as(root_)) return static_cast<uint32_t>(graph_.size() - 1);
+    return graph_.NumberOf(static_cast<const ExprNode*>(e.get()));
+  }
+  /// The number of a node that `leaf` may just be at.
+  uint32_t Find(const ExprNode* n) const { return at_ < graph_.size() && graph_[at_] == n ? at_ : graph_.NumberOf(n); }
+  bool Done(uint32_t i) const { return states_[i] >= kSame; }
+  /// Null if it is not done.
+  Expr Result(uint32_t i) const {
+    return states_[i] == kSame ? GetRef<Expr>(graph_[i]) : GetRef<Expr>(static_cast<const ExprNode*>(changed_[i]));
+  }
+  bool Same(uint32_t i) const { return states_[i] == kSame; }
+  std::span<const uint32_t> Parts(uint32_t i) const { return graph_.Parts(i); }
+  bool SameParts(uint32_t i) const {
+    return std::ranges::all_of(Parts(i), [&](uint32_t part) { return states_[part] == kSame; });
+  }
+  /// False too if one is missing.
+  bool DoneParts(uint32_t i) const {
+    return std::ranges::all_of(Parts(i), [&](uint32_t part) { return part != NodeGraph::kNone && Done(part); });
+  }
+  void Set(uint32_t i, Expr out) {
+    Object* const before = states_[i] == kChanged ? changed_[i] : nullptr;
+    rebuilds_ = out.get() != graph_[i];
+    if (!rebuilds_) {
+      states_[i] = kSame;
+      changed_[i] = nullptr;
+    } else {
+      states_[i] = kChanged;
+      changed_[i] = runtime::ObjectAccess::Steal(out);
+    }
+    if (before) runtime::ObjectAccess::DecRef(before);
+  }
+
+  /// Hands each call, tuple and tuple access that number `root` needs and that is not done to `leaf(number, expr)`,
+  /// inputs first; other kinds too, as they come. `leaf` sets them, and may come back here.
+  template <class Leaf>
+  void Expand(uint32_t root, Leaf leaf) {
+    const size_t base = stack_.size();
+    stack_.push_back(root);
+    while (stack_.size() > base) {
+      const uint32_t i = stack_.back();
+      if (states_[i] >= kSame) {
+        stack_.pop_back();
+      } else if (states_[i] == kOpen || graph_.kind(i) != NodeGraph::kDataflow) {
+        // Numbers are in the order of visits, so who comes next is known.
+        if (i + kSoon < graph_.size()) {
+          Ahead::Soon(graph_[i + kSoon]);
+          const ExprNode* near = graph_[i + kSoon / 2];
+          Ahead::PartsSoon(near);
+          if (rebuilds_) Ahead::Soon(near->span.get());  // the copy counts it
+        }
+        Expr borrowed = runtime::ObjectAccess::Adopt<Expr>(const_cast<ExprNode*>(graph_[i]));
+        const struct Return {
+          Expr* e;
+          Numbered* self;
+          size_t size;
+          ~Return() {
+            runtime::ObjectAccess::Steal(*e);
+            while (self->stack_.size() > size) self->stack_.pop_back();  // an error left them
+          }
+        } give_back{&borrowed, this, stack_.size()};
+        at_ = i;
+        leaf(i, borrowed);
+        stack_.pop_back();
+      } else {
+        states_[i] = kOpen;
+        const std::span<const uint32_t> parts = graph_.Parts(i);
+        for (size_t k = parts.size(); k-- > 0;) {
+          if (parts[k] != NodeGraph::kNone && states_[parts[k]] < kSame) stack_.push_back(parts[k]);
+        }
+      }
+    }
+  }
+
+ private:
+  static constexpr size_t kSoon = 16;
+  void Drop(size_t i) {
+    if (states_[i] == kChanged) runtime::ObjectAccess::DecRef(changed_[i]);
+  }
+  const Expr root_;  // keeps the nodes
+  const NodeGraph graph_;
+  support::PageStack<State> states_;
+  support::PageStack<Object*> changed_;  // what those that changed became, counted
+  support::PageStack<uint32_t> stack_;
+  uint32_t at_ = NodeGraph::kNone;
+  bool rebuilds_ = false;  // the latest one did not stay the same
+};
+
+MixedModeMutator::MixedModeMutator() = default;
+MixedModeMutator::~MixedModeMutator() = default;
+
+Expr MixedModeMutator::Known(const Expr& e) const {
+  if (numbered_) {
+    const uint32_t i = numbered_->Find(e);
+    if (i != NodeGraph::kNone && numbered_->Done(i)) return numbered_->Result(i);
+  }
+  const auto* put = memo_.find(e);
+  return put ? put->second : Expr(ObjectPtr<Object>(nullptr));
+}
+
+bool MixedModeMutator::Done(const Expr& e) const {
+  if (numbered_) {
+    const uint32_t i = numbered_->Find(e);
+    if (i != NodeGraph::kNone && numbered_->Done(i)) return true;
+  }
+  return memo_.count(e) != 0;
+}
+
+bool MixedModeMutator::Same(const Expr& e) const {
+  if (numbered_) {
+    const uint32_t i = numbered_->Find(e);
+    if (i != NodeGraph::kNone && numbered_->Done(i)) return numbered_->Same(i);
+  }
+  const auto* seen = memo_.find(e);
+  return seen && seen->second.same_as(e);
+}
+
+void MixedModeMutator::Put(const Expr& e, const Expr& out) {
+  const uint32_t i = numbered_ ? numbered_->Find(e) : NodeGraph::kNone;
+  if (i != NodeGraph::kNone) {
+    numbered_->Set(i, out);
+  } else {
+    memo_[e] = out;
+  }
+}
+
 Expr MixedModeMutator::VisitExpr(const Expr& root) {
+  // Who puts into the memo first replaces parts, and may want to see a little of what lies below `root`.
+  if (!numbered_ && memo_.empty() && root.defined() && !IsAtom(static_cast<const ExprNode*>(root.get()))) {
+    numbered_ = std::make_unique<Numbered>(root);
+  }
+  if (numbered_) {
+    const uint32_t number = numbered_->Find(root);
+    if (number != NodeGraph::kNone) {
+      if (!numbered_->Done(number)) {
+        numbered_->Expand(number, [&](uint32_t i, const Expr& e) {
+          if (!memo_.empty()) {
+            if (const auto* put = memo_.find(e)) return numbered_->Set(i, put->second);
+          }
+          baton::transform::progress::AtExpr(e);
+          numbered_->Set(i, ExprFunctor::VisitExpr(e));
+        });
+      }
+      return numbered_->Result(number);
+    }
+  }
   ExpandDataflow(
-      root, memo_, [&](const Expr& e) { return memo_.count(e) != 0; },
+      root, memo_, [&](const Expr& e) { return Done(e); },
       [&](const Expr& e) {
         baton::transform::progress::AtExpr(e);
-        Expr out = ExprFunctor::VisitExpr(e);
-        memo_[e] = out;
+        Put(e, ExprFunctor::VisitExpr(e));
       });
-  return memo_.at(root);
+  return Known(root);
 }
 
 template <class N>
 Expr MixedModeMutator::RewriteCore(const N* op) {
-  // Most nodes stay as they are, which the memo says without counting references.
-  auto same = [&](const Expr& part) {
-    const auto* seen = memo_.find(part);
-    return seen && seen->second.same_as(part);
-  };
-  bool unchanged;
-  if constexpr (std::is_same_v<N, CallNode>) {
-    unchanged = op->type_args.empty() && same(op->op) && std::all_of(op->args.begin(), op->args.end(), same);
-  } else if constexpr (std::is_same_v<N, TupleNode>) {
-    unchanged = std::all_of(op->fields.begin(), op->fields.end(), same);
+  // Most nodes stay as they are, which is known without counting references.
+  const uint32_t number = numbered_ ? numbered_->Find(op) : NodeGraph::kNone;
+  Expr post{ObjectPtr<Object>(nullptr)};
+  if (number != NodeGraph::kNone && numbered_->DoneParts(number)) {
+    const std::span<const uint32_t> parts = numbered_->Parts(number);
+    const auto part = [&](size_t i) { return numbered_->Result(parts[i]); };
+    const bool same = numbered_->SameParts(number);
+    if constexpr (std::is_same_v<N, CallNode>) {
+      Array<Type> type_args = MapArray(op->type_args, [&](const Type& t) { return VisitType(t); });
+      const bool unchanged = same && type_args.same_as(op->type_args);
+      post = unchanged ? GetRef<Expr>(op) : WithParts(op, std::move(type_args), part);
+    } else {
+      post = same ? GetRef<Expr>(op) : WithParts(op, part);
+    }
   } else {
-    unchanged = same(op->tuple);
+    auto same = [&](const Expr& part) { return Same(part); };
+    bool unchanged;
+    if constexpr (std::is_same_v<N, CallNode>) {
+      unchanged = op->type_args.empty() && same(op->op) && std::all_of(op->args.begin(), op->args.end(), same);
+    } else if constexpr (std::is_same_v<N, TupleNode>) {
+      unchanged = std::all_of(op->fields.begin(), op->fields.end(), same);
+    } else {
+      unchanged = same(op->tuple);
+    }
+    post = unchanged ? GetRef<Expr>(op) : ExprMutator::VisitExpr_(op);
   }
-  Expr post = unchanged ? GetRef<Expr>(op) : ExprMutator::VisitExpr_(op);
   Expr out = Rewrite_(op, post);
   // Who looks for the rewrite that goes wrong has a pass stop after some of them.
   return out.same_as(post) || baton::transform::RewriteAllowed() ? out : post;
@@ -448,14 +621,14 @@ Expr MixedModeMutator::VisitExpr_(const LetNode* op) {
     // In the memo by now, unless an override of PreVisitLet_ left it to us; what it put there is what gets bound.
     chain.emplace_back(op, VisitExpr(op->value));
     const auto* next = op->body.as<LetNode>();
-    if (!next || memo_.count(op->body)) break;
+    if (!next || Done(op->body)) break;
     op = next;
   }
   Expr body = VisitExpr(op->body);
   while (!chain.empty()) {
     auto& [let, value] = chain.back();
     body = PostVisitLet_(let, value, body);
-    memo_[GetRef<Expr>(let)] = body;
+    Put(GetRef<Expr>(let), body);
     chain.pop_back();
   }
   return body;

@@ -6,12 +6,13 @@ namespace baton::relay {
 namespace {
 
 NodeGraph::Kind KindOf(const ExprNode* n) {
-  if (n->IsInstance<CallNode>()) return NodeGraph::kPlain;
+  if (n->IsInstance<CallNode>()) return NodeGraph::kDataflow;
   if (IsAtom(n)) return NodeGraph::kAtom;
   if (n->IsInstance<LetNode>()) return NodeGraph::kLet;
   if (n->IsInstance<FunctionNode>()) return NodeGraph::kFunction;
   if (n->IsInstance<IfNode>()) return NodeGraph::kIf;
-  return n->IsInstance<MatchNode>() ? NodeGraph::kMatch : NodeGraph::kPlain;
+  if (n->IsInstance<MatchNode>()) return NodeGraph::kMatch;
+  return n->IsInstance<TupleNode>() || n->IsInstance<TupleGetItemNode>() ? NodeGraph::kDataflow : NodeGraph::kRef;
 }
 
 struct Found {

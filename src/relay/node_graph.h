@@ -23,7 +23,7 @@ inline bool IsAtom(const ExprNode* n) {
 class BATON_DLL NodeGraph {
  public:
   static constexpr uint32_t kNone = UINT32_MAX;  ///< the number of a part that is missing
-  enum Kind : uint8_t { kPlain, kAtom, kLet, kFunction, kIf, kMatch };
+  enum Kind : uint8_t { kDataflow, kAtom, kLet, kFunction, kIf, kMatch, kRef };  // kDataflow: calls, tuples, fields
 
   /// Takes any depth. `root` keeps the nodes alive; it may be null.
   explicit NodeGraph(const Expr& root);
@@ -54,7 +54,8 @@ class BATON_DLL NodeGraph {
     switch (kinds_[i]) {
       case kAtom:
         break;
-      case kPlain:
+      case kDataflow:
+      case kRef:
         for (uint32_t part : p) f(part, -1, false);
         break;
       case kLet:

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <baton/ir/structural.h>
 #include <baton/relay/analysis.h>
 #include <baton/relay/transform.h>
 #include <baton/relay/type_functor.h>
@@ -311,6 +312,109 @@ TEST_CASE("a mutator copies nodes without their type") {
   CHECK(!out.same_as(e));
   CHECK(!out->checked_type_.defined());
   CHECK(e->checked_type_.defined());
+}
+
+TEST_CASE("what a mutator knows, and what it is told before, while and after it visits") {
+  struct Told : MixedModeMutator {
+    using MixedModeMutator::Known;
+    using MixedModeMutator::Put;
+    Expr put_first, instead;
+    int calls = 0;
+    void Remember(const Expr& e, const Expr& out) { memo_[e] = out; }
+    using MixedModeMutator::Rewrite_;
+    Expr Rewrite_(const CallNode* pre, const Expr& post) override {
+      ++calls;
+      if (put_first.defined() && pre == put_first.get()) throw CompileError("stop");
+      return post;
+    }
+  };
+  Var x("x"), y("y");
+  const Expr a = Neg(x), b = Neg(a), root = Add(b, a), other = Neg(root);
+  {
+    Told m;
+    CHECK(!m.Known(a).defined());
+    CHECK(m.Mutate(root).same_as(root));
+    CHECK(m.Known(a).same_as(a));
+    CHECK(m.Known(x).same_as(x));
+    CHECK(!m.Known(other).defined());
+    CHECK(m.Mutate(other).same_as(other));  // on top of what is known
+    CHECK(m.calls == 4);
+    CHECK(m.Known(other).same_as(other));
+    CHECK(m.Mutate(Neg(y)).as<CallNode>() != nullptr);
+    CHECK(m.calls == 5);
+  }
+  for (int how = 0; how < 3; ++how) {  // before the first visit, by either name, and after it
+    Told m;
+    if (how == 0) m.Remember(x, y);
+    if (how == 1) m.Put(x, y);
+    if (how == 2) {
+      m.Mutate(a);
+      m.Put(a, Neg(y));
+    }
+    const Expr out = m.Mutate(root);
+    const Expr& part = out.as<CallNode>()->args[1];
+    CHECK(part.as<CallNode>()->args[0].same_as(y));
+    CHECK(out.as<CallNode>()->args[0].as<CallNode>()->args[0].same_as(part));
+    CHECK(m.Known(root).same_as(out));
+    CHECK(m.calls == 3);
+  }
+  {  // what is put for a node of a root that is visited already
+    Told m;
+    m.Mutate(root);
+    m.Put(a, y);
+    m.Put(a, Neg(y));
+    m.Put(a, a);
+    CHECK(m.Known(a).same_as(a));
+    m.Put(root, x);
+    CHECK(m.Mutate(other).as<CallNode>()->args[0].same_as(x));
+  }
+  {  // an error leaves what was found, and the mutator goes on
+    Told m;
+    m.put_first = b;
+    CHECK_THROWS_AS(m.Mutate(root), CompileError);
+    CHECK(m.Known(a).same_as(a));
+    CHECK(!m.Known(root).defined());
+    m.put_first = Expr(ObjectPtr<Object>(nullptr));
+    m.calls = 0;
+    CHECK(m.Mutate(root).same_as(root));
+    CHECK(m.calls == 2);
+  }
+  CHECK_THROWS_AS(Told().Mutate(Expr(ObjectPtr<Object>(nullptr))), CompileError);
+  CHECK_THROWS_AS(Told().Mutate(Invoke(Expr(ObjectPtr<Object>(nullptr)), {x})), CompileError);
+}
+
+TEST_CASE("calls, tuples and fields that change keep what is beside their parts") {
+  struct Renamed : MixedModeMutator {
+    Type VisitType(const Type&) override { return F32({7}); }
+  };
+  Var x("x"), y("y", F32({2}));
+  const Expr before = Invoke(y, {x, y});
+  auto n = make_object<CallNode>(*before.as<CallNode>());
+  n->attrs = Attrs(make_object<ScaleAttrs>());
+  n->span = Span(SpanNode{.line = 3});
+  n->type_args = {F32({2})};
+  const Call call(n);
+  Tuple fields(Array<Expr>{call, x});
+  fields->span = n->span;
+  TupleGetItem get(fields, int64_t{1});
+  get->span = n->span;
+  const Expr out = Renamed().Mutate(get);
+  const auto* g = out.as<TupleGetItemNode>();
+  REQUIRE(g);
+  CHECK(g->index == 1);
+  CHECK(g->span.same_as(n->span));
+  const auto* t = g->tuple.as<TupleNode>();
+  CHECK(t->span.same_as(n->span));
+  CHECK(t->fields.size() == 2);
+  CHECK(t->fields[1].same_as(x));
+  const auto* c = t->fields[0].as<CallNode>();
+  CHECK(c->attrs.same_as(n->attrs));
+  CHECK(c->span.same_as(n->span));
+  CHECK(c->op.same_as(c->args[1]));
+  CHECK(!c->op.same_as(y));
+  CHECK(c->args[0].same_as(x));
+  REQUIRE(c->type_args.size() == 1);
+  CHECK(StructuralEqual(c->type_args[0], F32({7})));
 }
 
 TEST_CASE("free, bound and all variables; binding") {

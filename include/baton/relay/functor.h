@@ -9,6 +9,7 @@
 #include <baton/support/pointer_map.h>
 #include <baton/support/stack.h>
 
+#include <memory>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -211,8 +212,12 @@ class BATON_DLL MixedModeVisitor : public ExprVisitor {
 
 /// ExprMutator that expands dataflow and let chains iteratively. Override Rewrite_(pre, post): `post` already has its
 /// parts rewritten and is the same object as `pre` when none changed.
+/// What nodes become is kept by their numbers, where that is quicker than the memo. The memo has what was put there
+/// for nodes to come; to change what has been visited, or to look at it, there are Put and Known.
 class BATON_DLL MixedModeMutator : public ExprMutator {
  public:
+  MixedModeMutator();
+  ~MixedModeMutator() override;
   Expr VisitExpr(const Expr& expr) override;
   Expr VisitExpr_(const TupleNode* op) final { return RewriteCore(op); }
   Expr VisitExpr_(const CallNode* op) final { return RewriteCore(op); }
@@ -227,9 +232,19 @@ class BATON_DLL MixedModeMutator : public ExprMutator {
   /// Called on the way back; the default rebuilds the let if something changed.
   virtual Expr PostVisitLet_(const LetNode* op, const Expr& value, const Expr& body);
 
+ protected:
+  /// What `expr` became, or null if it has not been visited.
+  Expr Known(const Expr& expr) const;
+  /// From now on it becomes `out`, visited or not.
+  void Put(const Expr& expr, const Expr& out);
+
  private:
   template <class N>
   Expr RewriteCore(const N* op);
+  bool Done(const Expr& expr) const;
+  bool Same(const Expr& expr) const;
+  class Numbered;
+  std::unique_ptr<Numbered> numbered_;  ///< the nodes of the first root
 };
 
 /// Calls f on each node, inputs first, once a node.
@@ -243,7 +258,11 @@ class BATON_DLL NodeList {
    public:
     Walk(const ExprNode* const* at, const ExprNode* const* end) : at_(at), end_(end) {}
     const ExprNode* operator*() const {
-      if (end_ - at_ > kAhead) __builtin_prefetch(at_[kAhead]);
+      if (end_ - at_ > kAhead) {
+        __builtin_prefetch(at_[kAhead]);
+        const ExprNode* near = at_[kAhead / 2];  // has arrived
+        if (near->IsInstance<CallNode>()) __builtin_prefetch(static_cast<const CallNode*>(near)->args.get());
+      }
       return *at_;
     }
     Walk& operator++() {

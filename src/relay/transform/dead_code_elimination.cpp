@@ -94,7 +94,7 @@ class Eliminator : public MixedModeMutator {
   void PreVisitLet_(const LetNode* op) final {
     if (!needs_.lets.Has(op)) return;
     if (Inlined(op)) {
-      memo_[op->var] = VisitExpr(op->value);
+      Put(op->var, VisitExpr(op->value));
     } else {
       MixedModeMutator::PreVisitLet_(op);
     }

@@ -80,7 +80,7 @@ class ConstantFolder : public MixedModeMutator {
   void PreVisitLet_(const LetNode* op) final {
     MixedModeMutator::PreVisitLet_(op);
     Expr value = VisitExpr(op->value);
-    if (value.as<ConstantNode>()) memo_[op->var] = value;
+    if (value.as<ConstantNode>()) Put(op->var, value);
     if (auto it = passing_.find(value.get()); it != passing_.end()) {
       Passing same = it->second;
       passing_[op->var.get()] = same;

@@ -169,7 +169,7 @@ class Flattener : public MixedModeMutator {
       Var own(p->name_hint(), TypeOf(p));
       own->checked_type_ = TypeOf(p);
       own->span = p->span;
-      memo_[p] = own;
+      Put(p, own);
       out.push_back(own);
     }
     return out;
@@ -177,7 +177,7 @@ class Flattener : public MixedModeMutator {
 
  private:
   using MixedModeMutator::VisitExpr_;
-  void PreVisitLet_(const LetNode* op) final { memo_[op->var] = VisitExpr(op->value); }
+  void PreVisitLet_(const LetNode* op) final { Put(op->var, VisitExpr(op->value)); }
   Expr PostVisitLet_(const LetNode*, const Expr&, const Expr& body) final { return body; }
 };
 

@@ -96,7 +96,7 @@ Type BackType() {
 /// One node put in the place of another.
 class Replacer : public MixedModeMutator {
  public:
-  Replacer(const Expr& from, const Expr& to) { memo_[from] = to; }
+  Replacer(const Expr& from, const Expr& to) { Put(from, to); }
 };
 
 class HigherOrder {

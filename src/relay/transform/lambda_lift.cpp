@@ -33,8 +33,8 @@ class Lifter : public MixedModeMutator {
     if (!f || f->HasNonzeroAttr(attr::kPrimitive)) return MixedModeMutator::PreVisitLet_(op);
     // The variable stands for the lifted function, in its own body too.
     Expr made = LiftFunction(f, op->var);
-    memo_[op->value] = made;
-    memo_[op->var] = made;
+    Put(op->value, made);
+    Put(op->var, made);
   }
   Expr PostVisitLet_(const LetNode* op, const Expr& value, const Expr& body) final {
     const auto* f = op->value.as<FunctionNode>();
@@ -61,11 +61,11 @@ class Lifter : public MixedModeMutator {
     };
     for (const Var& v : captured_.Of(f)) {
       if (self.defined() && v.same_as(self)) continue;
-      auto it = memo_.find(v);
-      if (it == memo_.end() || it->second.as<VarNode>()) {
+      const Expr became = Known(v);
+      if (!became.defined() || became.as<VarNode>()) {
         capture(v);
       } else {
-        for (const Var& inner : FreeVars(it->second)) capture(inner);
+        for (const Var& inner : FreeVars(became)) capture(inner);
       }
     }
     Expr made = global;
@@ -75,7 +75,7 @@ class Lifter : public MixedModeMutator {
       for (const Var& v : captured) call.args.push_back(v);
       made = Call(std::move(call));
     }
-    if (self.defined()) memo_[self] = made;
+    if (self.defined()) Put(self, made);
     polymorphic_ = polymorphic_ || !f->type_params.empty();
     auto n = make_object<FunctionNode>(*f);
     n->body = VisitExpr(f->body);

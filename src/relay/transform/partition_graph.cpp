@@ -21,7 +21,7 @@ Type TypeOfExpr(const Expr& e) { return Downcast<Type>(e->checked_type()); }
 /// The body of a region, with variables in place of what it takes from outside.
 class Extractor : public MixedModeMutator {
  public:
-  void Put(const Expr& e, const Expr& instead) { memo_[e] = instead; }
+  using MixedModeMutator::Put;
 
  private:
   using MixedModeMutator::VisitExpr_;

@@ -161,7 +161,7 @@ class Simplifier : public TypeKeeper {
       --depth_;
       if (!e.as<CallNode>()) break;
     }
-    memo_[e] = e;
+    Put(e, e);
     return e;
   }
   Expr Rewrite_(const TupleNode* pre, const Expr& post) final { return Known(pre, post); }
@@ -185,7 +185,7 @@ class Simplifier : public TypeKeeper {
     return Known(pre, post);
   }
   Expr Known(const ExprNode* pre, const Expr& post) {
-    memo_[post] = post;
+    Put(post, post);
     return Typed(pre, post);
   }
   void Note(const char* row) {

@@ -31,7 +31,7 @@ class LetRemover : public MixedModeMutator {
       kept_.Add(op);
       MixedModeMutator::PreVisitLet_(op);
     } else {
-      memo_[op->var] = VisitExpr(op->value);
+      Put(op->var, VisitExpr(op->value));
     }
   }
   Expr PostVisitLet_(const LetNode* op, const Expr& value, const Expr& body) final {
