@@ -10,17 +10,21 @@
 namespace baton::relay {
 namespace {
 
-bool OwnEffect(const ExprNode* n, bool calls) {
-  if (n->IsInstance<RefCreateNode>() || n->IsInstance<RefReadNode>() || n->IsInstance<RefWriteNode>()) return true;
-  if (!n->IsInstance<CallNode>()) return false;
-  const Expr& op = static_cast<const CallNode*>(n)->op;
-  if (const OpDef* def = DefOf(op)) return def->stateful;
-  const auto* f = op.as<FunctionNode>();
-  return calls && !op.as<OpNode>() && !op.as<ConstructorNode>() && !(f && f->HasNonzeroAttr(attr::kPrimitive));
+/// What calls of a node do that is called.
+enum class Callee : uint8_t { kOther, kPure, kStateful };
+
+Callee CalleeOf(const ExprNode* n) {
+  if (n->IsInstance<ConstructorNode>()) return Callee::kPure;
+  if (!n->IsInstance<OpNode>()) return Callee::kOther;
+  const OpDef* def = DefOf(GetRef<Expr>(n));
+  return def && def->stateful ? Callee::kStateful : Callee::kPure;
+}
+bool IsPrimitive(const ExprNode* n) {
+  return n->IsInstance<FunctionNode>() && static_cast<const FunctionNode*>(n)->HasNonzeroAttr(attr::kPrimitive);
 }
 
 /// Whether a call may be of a function that this expression does not have: a parameter, or what another function gave.
-bool CallsUnknown(const std::vector<const ExprNode*>& order) {
+bool CallsUnknown(const NodeList& order) {
   PointerSet known;  // variables that stand for functions which are written down here
   std::vector<const VarNode*> called;
   for (const ExprNode* n : order) {
@@ -47,21 +51,63 @@ bool CallsUnknown(const std::vector<const ExprNode*>& order) {
 
 }  // namespace
 
-PointerSet ImpureNodes(const Expr& expr) {
-  std::vector<const ExprNode*> order = PostOrderNodes(expr);
+support::PageStack<uint8_t> ImpureNumbers(const NodeGraph& graph) {
+  const size_t size = graph.size();
+  support::PageStack<uint8_t> impure;
+  support::PageStack<Callee> callees;
+  impure.Fill(size, 0);
+  callees.Fill(size, Callee::kOther);
   // Without references and state, no call of a function that is written down here can have an effect. Globals may hold
   // both, and so may functions that come from elsewhere.
-  bool calls = false;
-  for (const ExprNode* n : order) calls = calls || OwnEffect(n, false) || n->IsInstance<GlobalVarNode>();
-  calls = calls || CallsUnknown(order);
-  PointerSet impure;
-  for (const ExprNode* n : order) {
+  bool any = false, unknown = false;
+  for (size_t i = 0; i < size; ++i) {
     baton::runtime::PollInterrupt();
-    bool found = OwnEffect(n, calls);
-    if (!n->IsInstance<FunctionNode>()) ForEachPart(n, [&](const ExprNode* p) { found = found || impure.Has(p); });
-    if (found) impure.Add(n);
+    const std::span<const uint32_t> parts = graph.Parts(i);
+    switch (graph.kind(i)) {
+      case NodeGraph::kAtom:
+        callees[i] = CalleeOf(graph[i]);
+        any = any || graph[i]->IsInstance<GlobalVarNode>();
+        break;
+      case NodeGraph::kRef:
+        impure[i] = any = true;
+        break;
+      case NodeGraph::kDataflow: {
+        // Of most nodes the operator says all: those are not looked at.
+        const Callee callee = parts[0] == NodeGraph::kNone ? Callee::kOther : callees[parts[0]];
+        if (callee == Callee::kStateful && graph[i]->IsInstance<CallNode>()) impure[i] = any = true;
+        unknown = unknown || (callee == Callee::kOther && graph[i]->IsInstance<CallNode>());
+        break;
+      }
+      default:
+        break;
+    }
+  }
+  const bool calls = unknown && (any || CallsUnknown(graph.nodes()));
+  if (!any && !calls) return impure;
+  for (size_t i = 0; i < size; ++i) {
+    baton::runtime::PollInterrupt();
+    const NodeGraph::Kind kind = graph.kind(i);
+    if (impure[i] || kind == NodeGraph::kFunction) continue;
+    bool found = false;
+    for (uint32_t part : graph.Parts(i)) found = found || (part != NodeGraph::kNone && impure[part]);
+    if (!found && calls && kind == NodeGraph::kDataflow) {
+      const uint32_t callee = graph.Parts(i)[0];
+      found = (callee == NodeGraph::kNone || callees[callee] == Callee::kOther) && graph[i]->IsInstance<CallNode>() &&
+              !(callee != NodeGraph::kNone && IsPrimitive(graph[callee]));
+    }
+    impure[i] = found;
   }
   return impure;
+}
+
+PointerSet ImpureNodes(const Expr& expr) {
+  const NodeGraph graph(expr);
+  const support::PageStack<uint8_t> impure = ImpureNumbers(graph);
+  PointerSet out;
+  for (size_t i = 0; i < graph.size(); ++i) {
+    if (impure[i]) out.Add(graph[i]);
+  }
+  return out;
 }
 
 }  // namespace baton::relay

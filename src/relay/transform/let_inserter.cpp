@@ -4,6 +4,7 @@
 #include <baton/runtime/interrupt.h>
 #include <relay/blocks.h>
 #include <relay/transform/let_inserter.h>
+#include <relay/with_parts.h>
 
 #include <algorithm>
 #include <string>
@@ -91,12 +92,12 @@ void LetInserter::FindShared() {
   }
   if (!changed_) return;
   // A binding is evaluated before the rest of its block, so what has effects is bound too, and stays in order.
-  PointerSet impure = ImpureNodes(root_);
+  const support::PageStack<uint8_t> impure = ImpureNumbers(graph_);
   for (uint32_t i = 0; i < graph_.size(); ++i) {
     baton::runtime::PollInterrupt();
     const NodeGraph::Kind kind = graph_.kind(i);
     if (kind == NodeGraph::kAtom || kind == NodeGraph::kFunction || blocks_.At(i).in_place) continue;
-    if (impure.Has(graph_[i])) marks_[i] |= kBound;
+    if (impure[i]) marks_[i] |= kBound;
   }
 }
 
@@ -135,7 +136,6 @@ void LetInserter::Visit(uint32_t root) {
       }
     } else if (phase == 0) {
       if (kind == NodeGraph::kFunction && IsPrimitive(graph_[n])) continue;
-      Ahead::Soon(graph_[n]);  // for Rebuild
       const size_t base = stack.size();
       graph_.ForEachEdge(n, [&](uint32_t part, int, bool) {
         if (part != NodeGraph::kNone && !rep_[part].defined()) stack.push_back({part, 0});
@@ -172,38 +172,33 @@ void LetInserter::Done(uint32_t n) {
 Expr LetInserter::Rebuild(uint32_t number) {
   const ExprNode* n = graph_[number];
   const std::span<const uint32_t> parts = graph_.Parts(number);
-  auto all = [&](const Array<Expr>& in, size_t at) {
-    Array<Expr> out = in;
+  // Numbers are in the order of visits, so who comes next is known.
+  constexpr uint32_t kSoon = 16;
+  if (number + kSoon < graph_.size()) {
+    Ahead::Soon(graph_[number + kSoon]);
+    Ahead::PartsSoon(graph_[number + kSoon / 2]);
+    Ahead::Soon(graph_[number + kSoon / 2]->span.get());
+  }
+  auto all_same = [&](const Array<Expr>& in, size_t at) {
     for (size_t i = 0; i < in.size(); ++i) {
-      const Expr& rep = rep_[parts[at + i]];
-      if (!rep.same_as(in[i])) out.Set(i, rep);
+      if (!rep_[parts[at + i]].same_as(in[i])) return false;
     }
-    return out;
+    return true;
   };
   auto done = [&](auto node) { return Expr(ObjectPtr<Object>(node)); };
+  auto part = [&](size_t i) -> const Expr& { return rep_[parts[i]]; };
   if (n->IsInstance<CallNode>()) {
     const auto* c = static_cast<const CallNode*>(n);
-    Array<Expr> args = all(c->args, 1);
-    const Expr& op = Of(number, 0);
-    if (args.same_as(c->args) && op.same_as(c->op)) return GetRef<Expr>(n);
-    auto node = make_object<CallNode>(*c);
-    node->op = op, node->args = args;
-    return done(node);
+    const bool kept = part(0).same_as(c->op) && all_same(c->args, 1);
+    return kept ? GetRef<Expr>(n) : WithParts(c, c->type_args, part);
   }
   if (n->IsInstance<TupleNode>()) {
     const auto* t = static_cast<const TupleNode*>(n);
-    Array<Expr> fields = all(t->fields, 0);
-    if (fields.same_as(t->fields)) return GetRef<Expr>(n);
-    auto node = make_object<TupleNode>(*t);
-    node->fields = fields;
-    return done(node);
+    return all_same(t->fields, 0) ? GetRef<Expr>(n) : WithParts(t, part);
   }
   if (n->IsInstance<TupleGetItemNode>()) {
     const auto* g = static_cast<const TupleGetItemNode*>(n);
-    if (Of(number, 0).same_as(g->tuple)) return GetRef<Expr>(n);
-    auto node = make_object<TupleGetItemNode>(*g);
-    node->tuple = Of(number, 0);
-    return done(node);
+    return part(0).same_as(g->tuple) ? GetRef<Expr>(n) : WithParts(g, part);
   }
   if (n->IsInstance<FunctionNode>()) {
     if (IsPrimitive(n)) return GetRef<Expr>(n);
@@ -289,7 +284,7 @@ class Renewer : public MixedModeMutator {
     for (const Var& v : BoundVars(e)) {
       Var fresh(v->vid, v->type_annotation);
       fresh->span = v->span;
-      memo_[v] = fresh;
+      Put(v, fresh);
     }
   }
 };
