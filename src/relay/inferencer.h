@@ -64,6 +64,8 @@ class InfoTable {
     return i;
   }
   Entry& At(uint32_t number) { return entries_[number]; }
+  /// For a look-up soon.
+  void Prefetch(const void* n) const { numbers_.Prefetch(n); }
 
  private:
   PointerMap<uint32_t> numbers_;
@@ -247,6 +249,7 @@ class Inferencer final : private TypeReporter {
   InfoTable info_;
   std::vector<uint32_t> order_;  ///< places in it
   std::vector<Frame> stack_;
+  Ahead ahead_;
   std::vector<Wait> waiting_;
   PointerMap<std::vector<uint32_t>> watch_;
   std::vector<uint32_t> ready_;

@@ -8,7 +8,8 @@
 #include <baton/relay/op/transform.h>
 
 #include <algorithm>
-#include <map>
+#include <span>
+#include <unordered_map>
 
 namespace baton::relay::transform {
 
@@ -60,19 +61,23 @@ Ints Dims(const Expr& e) {
 class Finder {
  public:
   Finder(const Function& f, const ParallelRule& rule, size_t min_branches)
-      : rule_(rule), min_(min_branches), blocks_(f) {
-    for (const ExprNode* n : blocks_.order()) {
-      int32_t depth = 0;
-      ForEachPart(n, [&](const ExprNode* part) {
-        if (!part) return;
-        if (const int32_t* d = depth_.Find(part)) depth = std::max(depth, *d);
-      });
+      : rule_(rule), min_(min_branches), blocks_(f), graph_(blocks_.graph()) {
+    depth_.Fill(graph_.size(), 0);
+    user_.Fill(graph_.size(), NodeGraph::kNone);
+    size_t i = 0;
+    for (const ExprNode* n : graph_.nodes()) {
+      const std::span<const uint32_t> parts = graph_.Parts(i);
+      for (uint32_t part : parts) {
+        if (part != NodeGraph::kNone) depth_[i] = std::max(depth_[i], depth_[part]);
+      }
       if (n->IsInstance<CallNode>()) {
         const auto* call = static_cast<const CallNode*>(n);
-        for (const Expr& a : call->args) user_[a.get()] = call;
-        if (Start(call)) ++depth;
+        for (uint32_t part : parts.subspan(1)) {
+          if (part != NodeGraph::kNone) user_[part] = static_cast<uint32_t>(i);
+        }
+        if (Start(call, i)) ++depth_[i];
       }
-      if (depth) depth_[n] = depth;
+      ++i;
     }
     for (auto& candidates : found_) Take(candidates);
   }
@@ -80,40 +85,44 @@ class Finder {
 
  private:
   struct Candidates {
+    uint32_t source;  // the argument that they share
+    Ints key;
     Attrs attrs;
     std::vector<const CallNode*> calls;
   };
 
-  int32_t DepthOf(const Expr& e) const {
-    const int32_t* d = depth_.Find(e.get());
-    return d ? *d : 0;
+  int32_t DepthOf(const ExprNode* n) const {
+    const uint32_t i = graph_.NumberOf(n);
+    return i == NodeGraph::kNone ? 0 : depth_[i];
   }
+  int32_t DepthOf(const Expr& e) const { return DepthOf(e.get()); }
 
-  bool Start(const CallNode* call) {
+  bool Start(const CallNode* call, size_t number) {
+    if (call->args.size() != 2 || !call->op->IsInstance<OpNode>()) return false;
     Ints key;
     Attrs attrs;
-    const auto* info = blocks_.Find(call);
-    if (!info || call->args.size() != 2 || !call->op->IsInstance<OpNode>()) return false;
     if (!call->checked_type_.defined() || !rule_.Match(call, &key, &attrs)) return false;
-    key.push_back(info->block);
-    uint64_t h = attrs.defined() ? StructuralHash(attrs) : 0;
+    key.push_back(blocks_.At(number).block);
+    const uint32_t source = graph_.Parts(number)[1];
+    uint64_t h = source + (attrs.defined() ? StructuralHash(attrs) : 0);
     for (int64_t k : key) h = h * 0x9e3779b97f4a7c15ull + static_cast<uint64_t>(k);
-    std::vector<size_t>& same = index_[call->args[0].get()][{h, key}];
+    std::vector<size_t>& same = index_[h];
     for (size_t i : same) {
-      if (!StructuralEqual(found_[i].attrs, attrs)) continue;
-      found_[i].calls.push_back(call);
+      Candidates& c = found_[i];
+      if (c.source != source || c.key != key || !StructuralEqual(c.attrs, attrs)) continue;
+      c.calls.push_back(call);
       return true;
     }
     same.push_back(found_.size());
-    found_.push_back({attrs, {call}});
+    found_.push_back({source, std::move(key), attrs, {call}});
     return true;
   }
 
   void Take(const Candidates& candidates) {
     if (candidates.calls.size() < min_) return;
     auto group = std::make_unique<Group>();
-    int32_t depth = depth_[candidates.calls[0]];
-    for (const CallNode* c : candidates.calls) depth = std::min(depth, depth_[c]);
+    int32_t depth = DepthOf(candidates.calls[0]);
+    for (const CallNode* c : candidates.calls) depth = std::min(depth, DepthOf(c));
     for (const CallNode* c : candidates.calls) {
       if (DepthOf(c->args[1]) < depth) group->calls.push_back(c);
     }
@@ -137,9 +146,9 @@ class Finder {
     for (const CallNode* c : at) {
       const auto* info = blocks_.Find(c);
       if (info->uses != 1) return false;
-      const CallNode* const* it = user_.Find(c);
-      if (!it) return false;
-      const CallNode* user = *it;
+      const uint32_t user_number = user_[graph_.NumberOf(c)];
+      if (user_number == NodeGraph::kNone) return false;
+      const auto* user = static_cast<const CallNode*>(graph_[user_number]);
       const auto* user_info = blocks_.Find(user);
       if (!user_info || user_info->block != info->block || !user->checked_type_.defined()) return false;
       level->calls.push_back(user);
@@ -215,9 +224,10 @@ class Finder {
   const ParallelRule& rule_;
   size_t min_;
   Blocks blocks_;
-  PointerMap<int32_t> depth_;
-  PointerMap<const CallNode*> user_;
-  PointerMap<std::map<std::pair<uint64_t, Ints>, std::vector<size_t>>> index_;
+  const NodeGraph& graph_;
+  support::PageStack<int32_t> depth_;                        // by number
+  support::PageStack<uint32_t> user_;                        // by number: the last call that it is an argument of
+  std::unordered_map<uint64_t, std::vector<size_t>> index_;  // candidates, by a hash of what they have in common
   std::vector<Candidates> found_;
 };
 

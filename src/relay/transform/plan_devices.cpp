@@ -192,15 +192,13 @@ class BodyPlan {
   };
 
   static bool HasDomain(const ExprNode* n) { return !IsAtom(n) || n->IsInstance<VarNode>(); }
-  Id Dom(const ExprNode* n) {
+  Id Dom(const ExprNode* n) { return InfoOf(n).dom; }
+  /// Until the next is made.
+  Info& InfoOf(const ExprNode* n) {
     bool fresh = false;
     Info& i = info_.Insert(n, &fresh);
-    if (fresh) {
-      Id id = d_.OfType(TypeOf(n));
-      info_[n].dom = id;
-      return id;
-    }
-    return i.dom;
+    if (fresh) i.dom = d_.OfType(TypeOf(n));
+    return i;
   }
   Id& Aux(const ExprNode* n) { return info_[n].aux; }
   Id Instance(const GlobalVarNode* var, const ExprNode* by, int index) {
@@ -246,7 +244,8 @@ class BodyPlan {
   std::map<std::pair<const ExprNode*, int>, Id> instances_;
   std::vector<std::vector<const ExprNode*>> orders_;
   std::vector<Soft> soft_;
-  PointerMap<Expr> made_;
+  PointerMap<Expr> made_;                     // of what did not stay as it was
+  std::vector<Expr> parts_;                   // of the node that is rebuilt
   PointerMap<std::vector<Copy>> copies_;      // by what is copied
   PointerMap<Copy> copy_of_;                  // by the copy
   std::unordered_map<Id, Array<Any>> lists_;  // devices of functions
@@ -469,9 +468,7 @@ void BodyPlan::Constrain() {
     for (const ExprNode* n : orders_.back()) {
       baton::runtime::PollInterrupt();
       ForEachPart(n, [&](const ExprNode* part) {
-        if (!part || !HasDomain(part)) return;
-        Dom(part);
-        ++info_[part].uses;
+        if (part && HasDomain(part)) ++InfoOf(part).uses;
       });
     }
   }
@@ -563,7 +560,8 @@ Expr BodyPlan::Part(const ExprNode* by, const Expr& part, Id want, How how, cons
     const int64_t device = how == How::kApart ? mod_->default_device() : Device(want);
     return device < 0 ? part : Fixed(part, device);
   }
-  Expr out = *made_.Find(part.get());
+  const Expr* made = made_.Find(part.get());
+  Expr out = made ? *made : part;
   const int64_t have = Device(Dom(part.get()));
   if (have < 0) return out;
   if (how != How::kApart && Device(want) >= 0 && have != Device(want)) return Moved(by, out, have, Device(want), rule);
@@ -651,7 +649,8 @@ int64_t BodyPlan::NumberOf(const Any& devices) {
 
 Expr BodyPlan::Rebuild(const ExprNode* n) {
   Expr old = GetRef<Expr>(n);
-  std::vector<Expr> parts;
+  std::vector<Expr>& parts = parts_;
+  parts.clear();
   bool changed = false;
   ForEachUse(n, [&](const Expr& part, Id want, How how, const char* rule, int index) {
     parts.push_back(Part(n, part, want, how, rule, index));
@@ -795,15 +794,19 @@ void BodyPlan::Say(const std::string& function) {
 Function BodyPlan::Rewrite(const Function& func, const std::string& name) {
   for (const ExprNode* n : orders_[0]) {
     baton::runtime::PollInterrupt();
-    if (HasDomain(n)) made_[n] = IsAtom(n) ? GetRef<Expr>(n) : Rebuild(n);
+    if (IsAtom(n)) continue;
+    Expr made = Rebuild(n);
+    if (made.get() != n) made_[n] = std::move(made);
   }
   if (mod_->report) Say(name);
   if (mod_->placed) {
     for (const ExprNode* n : orders_[0]) {
-      if (HasDomain(n)) (*mod_->placed)[made_.Find(n)->get()] = Device(Dom(n));
+      const Expr* made = made_.Find(n);
+      if (HasDomain(n)) (*mod_->placed)[made ? made->get() : n] = Device(Dom(n));
     }
   }
-  return Downcast<Function>(*made_.Find(func.get()));
+  const Expr* made = made_.Find(func.get());
+  return made ? Downcast<Function>(*made) : func;
 }
 
 // ---- Modules
@@ -918,7 +921,7 @@ class Renewer : public TypeKeeper {
       Var fresh(v->vid, v->type_annotation);
       fresh->checked_type_ = v->checked_type_;
       fresh->span = v->span;
-      memo_[v] = fresh;
+      Put(v, fresh);
     }
   }
 };

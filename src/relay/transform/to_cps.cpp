@@ -67,7 +67,7 @@ class Converter {
     const Function f = TypedNormalForm(func, *mod_);
     types_ = WithContinuation();
     types_.answer = TypeVar("Answer", TypeKind::kType);
-    vars_.clear();
+    vars_.Clear();
     blocks_ = NormalBlocks(f->body, true);
     to_.assign(blocks_.size(), Var());
     made_.assign(blocks_.size(), Expr());
@@ -95,7 +95,7 @@ class Converter {
     Array<Var> params;
     for (const Var& p : f->params) {
       Var own(p->vid, Convert(TypeOf(p)));
-      vars_[p.get()] = own;
+      vars_[p.get()].var = own;
       params.push_back(own);
     }
     to_[body] = Continuation("k", TypeOf(GetRef<Expr>(f)).as<FuncTypeNode>()->ret_type);
@@ -108,6 +108,7 @@ class Converter {
     const NormalBlock& block = blocks_[b];
     for (size_t i = 0; i < block.steps.size(); ++i) {
       runtime::PollInterrupt();
+      block.Ahead(i, 1);
       const NormalBlock::Step& s = block.steps[i];
       const bool last = block.EndsInLast() && i + 1 == block.steps.size();
       const auto* f = s.value.as<FunctionNode>();
@@ -115,7 +116,7 @@ class Converter {
       const bool passed = IsPassed(s.value);
       Type type = passed ? Convert(TypeOf(s.value)) : s.var->type_annotation;
       if (!passed && type.defined()) type = Convert(type);
-      vars_[s.var.get()] = Var(s.var->vid, primitive_.Has(s.var.get()) ? s.var->type_annotation : type);
+      vars_[s.var.get()].var = Var(s.var->vid, primitive_.Has(s.var.get()) ? s.var->type_annotation : type);
       if (f && s.first >= 0) {
         params_[f] = DeclareParams(f, s.first);
       } else if (s.first >= 0) {
@@ -135,7 +136,7 @@ class Converter {
     if (const auto* v = p.as<PatternVarNode>()) {
       const Type& stated = v->var->type_annotation;
       Var own(v->var->vid, stated.defined() ? Convert(stated) : stated);
-      vars_[v->var.get()] = own;
+      vars_[v->var.get()].var = own;
       return PatternVar(own);
     }
     const auto all = [&](const Array<Pattern>& in) {
@@ -191,8 +192,7 @@ class Converter {
     return var;
   }
   Expr Variable(const Expr& e) {
-    auto it = vars_.find(e.get());
-    if (it != vars_.end()) return it->second;
+    if (const OwnVar* own = vars_.Find(e.get())) return own->var;
     const auto* v = e.as<VarNode>();
     FailAt(v, fmt::format("the variable %{} is free", v->name_hint().view()), "make it a parameter of the function");
   }
@@ -308,8 +308,9 @@ class Converter {
     }
     while (n-- > 0) {
       runtime::PollInterrupt();
+      block.Ahead(n, -1);
       const NormalBlock::Step& s = block.steps[n];
-      const Var var = vars_.at(s.var.get());
+      const Var var = vars_.Find(s.var.get())->var;
       if (!IsPassed(s.value)) {
         out = Let(var, IsPrimitiveFunction(s.value) ? s.value : At(s.value, Direct(s.value)), out);
         continue;
@@ -329,7 +330,11 @@ class Converter {
   std::vector<NormalBlock> blocks_;
   std::vector<Var> to_;     ///< where a block's value goes
   std::vector<Expr> made_;  ///< of blocks
-  std::unordered_map<const Object*, Var> vars_;
+  struct OwnVar {
+    using ZeroIsDefault = void;
+    Var var{ObjectPtr<Object>(nullptr)};
+  };
+  PointerMap<OwnVar> vars_;
   std::unordered_map<const Object*, Array<Var>> params_;
   std::unordered_map<const Object*, Array<Pattern>> patterns_;
   std::unordered_map<const Object*, size_t> body_;

@@ -8,9 +8,11 @@
 #include <fmt/format.h>
 #include <relay/transform/tuple_fields.h>
 
+#include <algorithm>
 #include <string_view>
 #include <unordered_set>
 #include <utility>
+#include <vector>
 
 namespace baton::relay::transform {
 namespace {
@@ -79,10 +81,15 @@ class Narrower : public MixedModeMutator {
   bool IsNarrow(const Expr& e) const {
     if (const auto* tuple = e.as<TupleNode>()) {
       for (const Expr& f : tuple->fields) {
-        if (made_of_.count(f)) return true;
+        if (MadeOf(f)) return true;
       }
     }
-    return made_of_.count(e);
+    return MadeOf(e);
+  }
+  /// What a cast that holds a narrow value wide is of; null for anything else.
+  const Expr* MadeOf(const Expr& e) const {
+    const auto* call = e.as<CallNode>();
+    return call && call->attrs.same_as(widening_) ? &call->args[0] : nullptr;
   }
   /// Whether a value is narrow already, or costs nothing to make so.
   bool Follows(const ObjectRef& type, const Expr& e) const {
@@ -94,7 +101,7 @@ class Narrower : public MixedModeMutator {
       }
       return true;
     }
-    return !IsWide(type) || e.as<ConstantNode>() || made_of_.count(e);
+    return !IsWide(type) || e.as<ConstantNode>() || MadeOf(e);
   }
   Expr Narrow(const ObjectRef& type, const Expr& e) {
     if (const auto* types = type.as<TupleTypeNode>()) {
@@ -108,7 +115,7 @@ class Narrower : public MixedModeMutator {
       return Tuple(fields);
     }
     if (!IsWide(type)) return e;
-    if (auto it = made_of_.find(e); it != made_of_.end()) return it->second;
+    if (const Expr* narrow = MadeOf(e)) return *narrow;
     Expr& narrow = narrowed_[e];
     if (!narrow.defined()) narrow = Cast(e, narrow_);
     return narrow;
@@ -121,14 +128,22 @@ class Narrower : public MixedModeMutator {
       return Tuple(fields);
     }
     if (!IsWide(type)) return e;
-    Expr wide = Cast(e, DataType::Float(32));
-    made_of_[wide] = e;
-    return wide;
+    return Cast(e, widening_);
   }
-  static Expr Cast(const Expr& e, DataType dtype) {
-    Expr made = MakeCall<CastAttrs>(op::cast, {e}, [&](CastAttrs* a) { a->dtype = dtype; });
+  static Attrs CastTo(DataType dtype) {
+    auto attrs = make_object<CastAttrs>();
+    attrs->dtype = dtype;
+    return Attrs(attrs);
+  }
+  Expr Cast(const Expr& e, DataType dtype) {
+    auto known = std::ranges::find(casts_, dtype, &std::pair<DataType, Attrs>::first);
+    if (known == casts_.end()) known = casts_.insert(known, {dtype, CastTo(dtype)});
+    return Cast(e, known->second);
+  }
+  static Expr Cast(const Expr& e, const Attrs& attrs) {
+    auto made = make_object<CallNode>(CallNode{.op = op::cast, .args = {e}, .attrs = attrs});
     made->span = e->span;
-    return made;
+    return Call(made);
   }
   /// False where the operator does not say the dtype of its result.
   static bool SetOutDtype(Attrs* attrs, DataType dtype) {
@@ -143,6 +158,7 @@ class Narrower : public MixedModeMutator {
   }
 
   Rule RuleOf(const CallNode* call, const Op& op) {
+    if (const Rule* known = rules_.Find(op.get())) return *known;
     const Any own = op.GetAttrValue("FTVMMixedPrecisionConversionType");
     if (!own.is_null()) {
       const auto said =
@@ -245,14 +261,18 @@ class Narrower : public MixedModeMutator {
           fmt::format("nobody says whether `{}` may be computed in {}", name, runtime::DataType2String(narrow_)), "",
           "relay.op.register_mixed_precision_conversion says it; missing_op_mode=1 leaves it as it is");
     }
-    return {c, DataType::Float(32), narrow_};
+    const Rule rule{c, DataType::Float(32), narrow_};
+    if (c != Category::kUnknown) rules_[op.get()] = rule;
+    return rule;
   }
 
   DataType narrow_;
   int64_t mode_;
   TupleFields fields_;
-  ExprMemo made_of_;   ///< what a cast to float32 is made of
-  ExprMemo narrowed_;  ///< the narrow form of what was not
+  PointerMap<Rule> rules_;                              ///< of operators for which it does not depend on the call
+  std::vector<std::pair<DataType, Attrs>> casts_;       ///< attributes, which all casts to a dtype share
+  const Attrs widening_ = CastTo(DataType::Float(32));  ///< those of casts of a narrow value, by which they are known
+  ExprMemo narrowed_;                                   ///< the narrow form of what was not
   mutable DiagnosticList errors_;
 };
 
