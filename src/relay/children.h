@@ -58,6 +58,12 @@ class Ahead {
   static void PartsSoon(const Object* n) {
     if (const Object* list = Parts(n)) __builtin_prefetch(list);
   }
+  /// Each of its parts will be, too; their list has arrived.
+  static void EachPartSoon(const Object* n) {
+    const auto* list = static_cast<const runtime::ArrayObj*>(Parts(n));
+    if (!list) return;
+    for (const Any& part : list->items) Soon(part.object());
+  }
   /// `n` is looked at now, and nobody knows what is next. Programs are made in regular order: what lies beside it, on
   /// the side to which the walk goes, will be asked for, or the next node lies as far from this one as this one from
   /// the last. Gives the place of the next but one in that case, for tables; else it may be null.

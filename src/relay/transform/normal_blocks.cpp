@@ -34,6 +34,9 @@ void NormalBlock::Ahead(size_t i, int stride) const {
     relay::Ahead::PartsSoon(steps[near].value.get());
     relay::Ahead::Soon(steps[near].var->vid.get());
   }
+  if (const size_t next = i + static_cast<size_t>(stride * kSoon / 4); next < steps.size()) {
+    relay::Ahead::EachPartSoon(steps[next].value.get());
+  }
 }
 
 std::vector<NormalBlock> NormalBlocks(const Expr& body, bool functions) {

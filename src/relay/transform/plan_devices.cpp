@@ -22,6 +22,7 @@
 #include <fmt/format.h>
 #include <relay/blocks.h>
 #include <relay/call_graph.h>
+#include <relay/node_graph.h>
 #include <relay/transform/device_domains.h>
 #include <relay/transform/plan_devices.h>
 #include <relay/transform/type_keeper.h>
@@ -191,6 +192,11 @@ class BodyPlan {
     int64_t from, to;
   };
 
+  /// Who goes through `order` is at `i` and looks at parts, too.
+  static void PartsSoon(const NodeList& order, size_t i) {
+    constexpr size_t kSoon = 4;  // lists of parts have been asked for by then
+    if (i + kSoon < order.size()) Ahead::EachPartSoon(order[i + kSoon]);
+  }
   static bool HasDomain(const ExprNode* n) { return !IsAtom(n) || n->IsInstance<VarNode>(); }
   Id Dom(const ExprNode* n) { return InfoOf(n).dom; }
   /// Until the next is made.
@@ -242,7 +248,7 @@ class BodyPlan {
   PointerMap<Info> info_;
   std::unordered_map<std::string_view, Id> roots_;
   std::map<std::pair<const ExprNode*, int>, Id> instances_;
-  std::vector<std::vector<const ExprNode*>> orders_;
+  std::vector<NodeList> orders_;
   std::vector<Soft> soft_;
   PointerMap<Expr> made_;                     // of what did not stay as it was
   std::vector<Expr> parts_;                   // of the node that is rebuilt
@@ -464,17 +470,28 @@ void BodyPlan::Node(const ExprNode* n) {
 
 void BodyPlan::Constrain() {
   for (const auto& [var, func] : funcs_) {
-    orders_.push_back(PostOrderNodes(func));
-    for (const ExprNode* n : orders_.back()) {
+    NodeGraph graph(func);
+    support::PageStack<uint32_t> uses;
+    uses.Fill(graph.size(), 0);
+    for (size_t i = 0; i < graph.size(); ++i) {
       baton::runtime::PollInterrupt();
-      ForEachPart(n, [&](const ExprNode* part) {
-        if (part && HasDomain(part)) ++InfoOf(part).uses;
-      });
+      for (uint32_t part : graph.Parts(i)) {
+        if (part != NodeGraph::kNone) ++uses[part];
+      }
     }
+    size_t i = 0;
+    for (const ExprNode* n : graph.nodes()) {
+      baton::runtime::PollInterrupt();
+      if (HasDomain(n)) InfoOf(n).uses += uses[i];
+      ++i;
+    }
+    orders_.push_back(graph.TakeNodes());
   }
   for (const auto& order : orders_) {
+    size_t i = 0;
     for (const ExprNode* n : order) {
       baton::runtime::PollInterrupt();
+      PartsSoon(order, i++);
       if (!IsAtom(n)) Node(n);
     }
   }
@@ -792,8 +809,10 @@ void BodyPlan::Say(const std::string& function) {
 }
 
 Function BodyPlan::Rewrite(const Function& func, const std::string& name) {
+  size_t i = 0;
   for (const ExprNode* n : orders_[0]) {
     baton::runtime::PollInterrupt();
+    PartsSoon(orders_[0], i++);
     if (IsAtom(n)) continue;
     Expr made = Rebuild(n);
     if (made.get() != n) made_[n] = std::move(made);
