@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The walk, variables and globals, and what waits for types of others.
-#include <baton/ir/structural.h>
 #include <baton/runtime/interrupt.h>
 #include <baton/support/nearest.h>
 #include <fmt/format.h>
@@ -58,7 +57,7 @@ void Inferencer::Done(const ExprNode* n, Type type) {
   i.changed = true;
   if (n->checked_type_.defined() &&
       (n->checked_type_.same_as(i.type) ||
-       (!solver_.FirstHole(i.type) && StructuralEqual(n->checked_type_, solver_.Resolve(i.type))))) {
+       (!solver_.FirstHole(i.type) && pool_->Equal(Existing(n), solver_.Resolve(i.type))))) {
     i.type = Existing(n);
     i.changed = false;
   }

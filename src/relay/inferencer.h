@@ -98,7 +98,7 @@ Type DeclaredType(const FunctionNode* f, Inferencer* holes);
 class Inferencer final : private TypeReporter {
  public:
   Inferencer(const IRModule& mod, Mode mode, DiagnosticList* errors, TypePool* pool)
-      : mod_(mod), mode_(mode), errors_(errors), pool_(pool) {
+      : mod_(mod), mode_(mode), errors_(errors), pool_(pool), solver_(pool) {
     scratch_ = solver_.NewHole();
   }
 
@@ -273,8 +273,9 @@ inline const char* Plural(size_t n) { return n == 1 ? "" : "s"; }
 inline bool LacksReturnType(const ExprNode* n) {
   return n->IsInstance<FunctionNode>() && !static_cast<const FunctionNode*>(n)->ret_type.defined();
 }
-/// The same function, saying what it returns. CompileError for a dimension that there cannot be.
-Expr WithReturnType(const Expr& fn, const Type& type);
+/// The same function, saying what it returns. CompileError for a dimension that there cannot be; types in `checked`,
+/// which are to live as long, have none.
+Expr WithReturnType(const Expr& fn, const Type& type, PointerSet* checked);
 
 /// Expressions that inference visited on this thread so far.
 int64_t Visited();

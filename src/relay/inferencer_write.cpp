@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Types that were found, written into the program.
-#include <baton/ir/structural.h>
 #include <baton/runtime/interrupt.h>
 #include <fmt/format.h>
 #include <relay/inferencer.h>
@@ -9,12 +8,14 @@ namespace baton::relay::inference {
 namespace {
 
 /// What a function states is checked: attributes of an operator may have asked for a dimension that there cannot be.
-void CheckDimensions(const Type& type) {
+/// Tuples that are in `checked` were.
+void CheckDimensions(const Type& type, PointerSet* checked) {
   std::vector<Type> todo{type};
   while (!todo.empty()) {
     const Type t = todo.back();
     todo.pop_back();
     if (const auto* tuple = t.as<TupleTypeNode>()) {
+      if (!checked->Add(tuple)) continue;
       for (const Type& f : tuple->fields) todo.push_back(f);
     } else if (const auto* tensor = t.as<TensorTypeNode>()) {
       for (const PrimExpr& d : tensor->shape) {
@@ -49,7 +50,7 @@ class Retyper : public ExprMutator {
     } else {
       made->checked_type_ = type;
     }
-    if (LacksReturnType(made.get())) made = WithReturnType(made, type);
+    if (LacksReturnType(made.get())) made = WithReturnType(made, type, &checked_);
     memo_[old] = made;
   }
   Expr Get(const Expr& e) {
@@ -58,14 +59,17 @@ class Retyper : public ExprMutator {
   }
   /// Parts that were taken as they are stay so.
   Expr VisitExpr(const Expr& e) override { return Get(e); }
+
+ private:
+  PointerSet checked_;
 };
 
 }  // namespace
 
-Expr WithReturnType(const Expr& fn, const Type& type) {
+Expr WithReturnType(const Expr& fn, const Type& type, PointerSet* checked) {
   const auto* t = type.as<FuncTypeNode>();
   if (!t) return fn;
-  CheckDimensions(t->ret_type);
+  CheckDimensions(t->ret_type, checked);
   auto n = make_object<FunctionNode>(*fn.as<FunctionNode>());
   n->ret_type = t->ret_type;
   n->checked_type_ = type;
@@ -76,7 +80,7 @@ namespace {
 /// Whether something can have both types: they differ at most in extents that one of them leaves open. Functions differ
 /// in what they take and give, which their parameters and bodies say. `agreed`: what was found before; types are parts
 /// of one another, and each is looked at once.
-bool MayBeBoth(const Type& a, const Type& b, PointerMap<const Object*>* agreed) {
+bool MayBeBoth(const Type& a, const Type& b, PointerMap<const Object*>* agreed, TypePool* pool) {
   std::vector<std::pair<Type, Type>> work{{a, b}};
   while (!work.empty()) {
     const auto [x, y] = work.back();
@@ -101,7 +105,7 @@ bool MayBeBoth(const Type& a, const Type& b, PointerMap<const Object*>* agreed) 
       const Object*& other = agreed->Insert(p);
       if (other != q) work.push_back({p->value, q->value});
       other = q;
-    } else if (!(x.as<FuncTypeNode>() && y.as<FuncTypeNode>()) && !StructuralEqual(x, y)) {
+    } else if (!(x.as<FuncTypeNode>() && y.as<FuncTypeNode>()) && !pool->Equal(x, y)) {
       return false;
     }
   }
@@ -121,7 +125,7 @@ std::string Inferencer::Contradiction() {
     }
     const Type has = Existing(n), found = solver_.Resolve(info_.At(at).info.type);
     if (has.same_as(found)) continue;
-    if (MayBeBoth(has, found, &agreed)) {
+    if (MayBeBoth(has, found, &agreed, pool_)) {
       kept.push_back(found);
       continue;
     }
@@ -158,7 +162,7 @@ Expr Inferencer::Write(const Expr& root, bool may_copy) {
     if (!i.changed) continue;
     if (Type known = solver_.Resolve(i.type); !known.same_as(i.type)) i.type = pool_->Share(std::move(known));
     if (!n->checked_type_.defined()) continue;
-    if (StructuralEqual(n->checked_type_, i.type))
+    if (pool_->Equal(Existing(n), i.type))
       i.changed = false, i.type = Existing(n);
     else
       copies = true;

@@ -3,14 +3,40 @@
 #pragma once
 
 #include <baton/ir/type.h>
+#include <baton/support/pointer_map.h>
 
 #include <cstdint>
 #include <vector>
 
 namespace baton::relay {
 
+/// Calls `f(const Type&)` for each type that `t` consists of, which may be null; no other kinds of types have parts.
+template <class F>
+void ForEachTypePart(const Object* t, F f) {
+  if (t->IsInstance<TupleTypeNode>()) {
+    for (const Type& x : static_cast<const TupleTypeNode*>(t)->fields) f(x);
+  } else if (t->IsInstance<FuncTypeNode>()) {
+    const auto* n = static_cast<const FuncTypeNode*>(t);
+    for (const Type& x : n->arg_types) f(x);
+    f(n->ret_type);
+  } else if (t->IsInstance<RelayRefTypeNode>()) {
+    f(static_cast<const RelayRefTypeNode*>(t)->value);
+  } else if (t->IsInstance<TypeCallNode>()) {
+    const auto* n = static_cast<const TypeCallNode*>(t);
+    f(n->func);
+    for (const Type& x : n->args) f(x);
+  }
+}
+inline bool HasTypeParts(const Object* t) {
+  return t->IsInstance<TupleTypeNode>() || t->IsInstance<FuncTypeNode>() || t->IsInstance<RelayRefTypeNode>() ||
+         t->IsInstance<TypeCallNode>();
+}
+
 class TypePool {
  public:
+  TypePool() = default;
+  TypePool(const TypePool&) = delete;
+  ~TypePool();
   /// The type that was handed in first of all that are equal to `t`. Tensors are equal by their extents, of which those
   /// that are no literals are taken by identity; tuples and functions by the identity of their parts, so that a deep
   /// type costs no more than a flat one, holes in them are allowed, and the parts are to be shared first. Any other
@@ -22,19 +48,51 @@ class TypePool {
     }
     return t;
   }
+  /// Whether `t` has parts and no holes, be they filled or not. Like Equal, it looks at each object once while the pool
+  /// lives, so all the types of nested functions together, each a part of the next, cost what the outermost does.
+  bool Plain(const Type& t) {
+    if (!t.defined()) return false;
+    if (t.get() == recent_plain_) return true;  // mostly
+    if (!HasTypeParts(t.get()) || !Look(t).one.defined()) return false;
+    recent_plain_ = t.get();
+    return true;
+  }
+  /// StructuralEqual, for types without holes.
+  bool Equal(const Type& a, const Type& b);
+  /// One more type was looked at by who works with this pool.
+  void CountStep() { ++steps_; }
 
  private:
   struct Slot {
     uint64_t hash = 0;
     Type type;
   };
+  /// Open addressing; a power of two, at most half full.
+  struct Table {
+    std::vector<Slot> slots;
+    size_t size = 0;
+    /// The one of the table that has this hash and for which `match(const Type&)` holds, else `t`, which it has then.
+    template <class Match>
+    const Type& Find(uint64_t hash, const Type& t, Match match);
+    void Grow();
+  };
   const Object*& Recent(const Type& t) { return recent_[(reinterpret_cast<uintptr_t>(t.get()) >> 5) % kRecent]; }
   const Type& Find(const Type& t);
   static bool Hash(const Type& t, uint64_t* hash);
   static bool Same(const Type& a, const Type& b);
-  void Grow();
-  std::vector<Slot> slots_;  ///< open addressing; a power of two, at most half full
-  size_t size_ = 0;
+  /// What is known of a type that has parts.
+  struct Known {
+    Type type;           ///< itself: its address is not to be another's
+    Type one;            ///< the same object for equal types, up to names of type parameters; null if it has a hole
+    bool binds = false;  ///< type parameters, somewhere in it
+  };
+  const Known& Look(const Type& t);
+  /// `one` of a type of which at least the parts are known.
+  Type One(const Type& t);
+  int64_t steps_ = 0;
+  Table shared_, ones_;
+  PointerMap<Known> known_;
+  const Object* recent_plain_ = nullptr;
   static constexpr size_t kRecent = 16;
   const Object* recent_[kRecent] = {};  ///< types that were given: most come again
 };

@@ -35,7 +35,8 @@ thread_local ToSolver* asking = nullptr;
 
 /// Constraints, in the order in which they came; each is asked again until it has what it needs.
 struct Constraints {
-  TypeSolver solver;
+  TypePool pool;
+  TypeSolver solver{&pool};
   std::vector<TypeRelation> waiting;
 
   bool Ask(const TypeRelation& r) {

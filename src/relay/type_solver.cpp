@@ -51,26 +51,6 @@ Type MapType(const Type& t, Leaf leaf) {
   return MapType(t, leaf, [](const Type&) -> const Type* { return nullptr; }, [](const Type&, const Type&) {});
 }
 
-template <class F>
-void ForEachTypePart(const Object* t, F f) {
-  if (t->IsInstance<TupleTypeNode>()) {
-    for (const Type& x : static_cast<const TupleTypeNode*>(t)->fields) f(x.get());
-  } else if (t->IsInstance<FuncTypeNode>()) {
-    const auto* n = static_cast<const FuncTypeNode*>(t);
-    for (const Type& x : n->arg_types) f(x.get());
-    f(n->ret_type.get());
-  } else if (t->IsInstance<RelayRefTypeNode>()) {
-    f(static_cast<const RelayRefTypeNode*>(t)->value.get());
-  } else if (t->IsInstance<TypeCallNode>()) {
-    for (const Type& x : static_cast<const TypeCallNode*>(t)->args) f(x.get());
-  }
-}
-
-bool HasParts(const Object* t) {
-  return t->IsInstance<TupleTypeNode>() || t->IsInstance<FuncTypeNode>() || t->IsInstance<RelayRefTypeNode>() ||
-         t->IsInstance<TypeCallNode>();
-}
-
 }  // namespace
 
 Type TypeSolver::NewHole() {
@@ -81,54 +61,53 @@ Type TypeSolver::NewHole() {
 
 Type TypeSolver::Find(const Type& t) {
   Type cur = t;
-  while (cur.defined() && cur->IsInstance<IncompleteTypeNode>()) {
-    const Type* to = bound_.Find(cur.get());
+  for (Type* last = nullptr; cur.defined() && cur->IsInstance<IncompleteTypeNode>();) {
+    Type* to = bound_.Find(cur.get());
     if (!to) break;
     cur = *to;
+    if (last) *last = cur;  // chains of holes that are asked for get shorter
+    last = to;
   }
   return cur;
 }
 
 const Object* TypeSolver::FirstHole(const Type& root) {
   if (!root.defined() || root->IsInstance<TensorTypeNode>()) return nullptr;
-  if (closed_.Has(root.get())) return nullptr;
-  std::vector<const Object*> stack{root.get()}, found;
+  const Type top = Find(root);
+  if (top->IsInstance<IncompleteTypeNode>()) return top.get();
+  if (!HasTypeParts(top.get()) || Closed(top)) return nullptr;
+  std::vector<Type> stack{top}, found;
   PointerSet seen;
   while (!stack.empty()) {
-    const Object* t = stack.back();
+    pool_->CountStep();
+    const Type t = Find(stack.back());
     stack.pop_back();
-    while (t && t->IsInstance<IncompleteTypeNode>()) {
-      const Type* to = bound_.Find(t);
-      if (!to) return t;
-      t = to->get();
-    }
-    if (!t || !HasParts(t) || closed_.Has(t) || !seen.Add(t)) continue;
+    if (!t.defined()) continue;
+    if (t->IsInstance<IncompleteTypeNode>()) return t.get();
+    if (!HasTypeParts(t.get()) || Closed(t) || !seen.Add(t.get())) continue;
     found.push_back(t);
-    ForEachTypePart(t, [&](const Object* p) { stack.push_back(p); });
+    ForEachTypePart(t.get(), [&](const Type& p) { stack.push_back(p); });
   }
   // What has no hole gets none: types of nested functions are looked through once, not once a level.
-  for (const Object* t : found) {
-    closed_.Add(t);
-    keep_.push_back(GetRef<Type>(static_cast<const TypeNode*>(t)));
+  for (Type& t : found) {
+    closed_.Add(t.get());
+    keep_.push_back(std::move(t));
   }
   return nullptr;
 }
 
 bool TypeSolver::Bind(const Type& hole, const Type& to) {
-  // A type that contains itself has no end.
-  if (HasParts(to.get())) {
-    std::vector<const Object*> stack{to.get()};
+  // A type that contains itself has no end. One without unbound holes does not contain this one.
+  if (HasTypeParts(to.get()) && FirstHole(to)) {
+    std::vector<Type> stack{to};
     PointerSet seen;
     while (!stack.empty()) {
-      const Object* t = stack.back();
+      pool_->CountStep();
+      const Type t = Find(stack.back());
       stack.pop_back();
-      while (t && t->IsInstance<IncompleteTypeNode>()) {
-        if (t == hole.get()) return false;
-        const Type* next = bound_.Find(t);
-        t = next ? next->get() : nullptr;
-      }
-      if (!t || !HasParts(t) || !seen.Add(t)) continue;
-      ForEachTypePart(t, [&](const Object* p) { stack.push_back(p); });
+      if (t.same_as(hole)) return false;
+      if (!t.defined() || !HasTypeParts(t.get()) || Closed(t) || !seen.Add(t.get())) continue;
+      ForEachTypePart(t.get(), [&](const Type& p) { stack.push_back(p); });
     }
   }
   keep_.push_back(hole);
@@ -153,12 +132,37 @@ bool TypeSolver::MayBeSame(const PrimExpr& a, const PrimExpr& b) {
 }
 
 bool TypeSolver::Unify(const Type& x, const Type& y) {
+  std::vector<const Object*> noted;
+  if (UnifyParts(x, y, &noted)) return true;
+  for (const Object* t : noted) agreed_.Erase(t);
+  return false;
+}
+
+bool TypeSolver::UnifyParts(const Type& x, const Type& y, std::vector<const Object*>* noted) {
   std::vector<std::pair<Type, Type>> stack{{x, y}};
+  // Of two types without unbound holes nothing gets bound: that they agree is found once, not once for each type that
+  // they are parts of.
+  if (const Type a = Find(x), b = Find(y);
+      a.defined() && b.defined() && !a.same_as(b) && HasTypeParts(a.get()) && HasTypeParts(b.get())) {
+    FirstHole(a), FirstHole(b);
+  }
   while (!stack.empty()) {
+    pool_->CountStep();
     Type a = Find(stack.back().first), b = Find(stack.back().second);
     stack.pop_back();
     if (a.same_as(b)) continue;
     if (!a.defined() || !b.defined()) return false;
+    if (HasTypeParts(a.get()) && HasTypeParts(b.get()) && Closed(a) && Closed(b)) {
+      if (pool_->Plain(a) && pool_->Plain(b) && pool_->Equal(a, b)) continue;
+      const auto known = [&](const Type& p, const Type& q) {
+        const Object*& with = agreed_.Insert(p.get());
+        if (with == q.get()) return true;
+        with = q.get();
+        noted->push_back(p.get());
+        return false;
+      };
+      if (known(a, b) || known(b, a)) continue;
+    }
     if (a->IsInstance<IncompleteTypeNode>()) {
       if (!Bind(a, b)) return false;
       continue;
@@ -219,10 +223,10 @@ bool TypeSolver::Unify(const Type& x, const Type& y) {
 }
 
 Type TypeSolver::Resolve(const Type& t) {
-  if (!t.defined() || t->IsInstance<TensorTypeNode>()) return t;
+  if (!t.defined() || t->IsInstance<TensorTypeNode>() || pool_->Plain(t)) return t;
   if (const Type* known = resolved_.Find(t.get())) return *known;
-  // What has no hole stays as it is, and each part of it is mapped once, not once for each type that it is a part of.
-  const bool whole = HasParts(t.get()) && !FirstHole(t);
+  // Of what has no unbound hole, each part is mapped once, not once for each type that it is a part of.
+  const bool whole = HasTypeParts(t.get()) && !FirstHole(t);
   return MapType(
       t,
       [this](const Type& leaf) -> Type {
@@ -231,9 +235,13 @@ Type TypeSolver::Resolve(const Type& t) {
         // Unbound, or bound to something that may have holes of its own.
         return to->IsInstance<IncompleteTypeNode>() ? to : Resolve(to);
       },
-      [this](const Type& part) { return resolved_.Find(part.get()); },
+      [this](const Type& part) -> const Type* {
+        pool_->CountStep();
+        const Type* known = resolved_.Find(part.get());
+        return known || !pool_->Plain(part) ? known : &part;
+      },
       [&](const Type& part, const Type& out) {
-        if (!whole || !HasParts(part.get())) return;
+        if (!whole || !HasTypeParts(part.get())) return;
         keep_.push_back(part);
         resolved_[part.get()] = out;
       });
@@ -252,8 +260,9 @@ Type TypeSolver::Substitute(const Type& t, const std::vector<std::pair<const Obj
 
 Type TypeSolver::Join(const Type& x, const Type& y) {
   return support::WithStack([&]() -> Type {
+    pool_->CountStep();
     Type a = Find(x), b = Find(y);
-    if (a.same_as(b)) return a;
+    if (a.same_as(b) || (pool_->Plain(a) && pool_->Plain(b) && pool_->Equal(a, b))) return a;
     if (const auto* p = a.as<TensorTypeNode>()) {
       const auto* q = b.as<TensorTypeNode>();
       if (!q || p->shape.size() != q->shape.size()) return a;

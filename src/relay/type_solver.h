@@ -4,6 +4,7 @@
 
 #include <baton/ir/module.h>
 #include <baton/support/pointer_map.h>
+#include <relay/type_pool.h>
 
 #include <vector>
 
@@ -11,6 +12,8 @@ namespace baton::relay {
 
 class TypeSolver {
  public:
+  /// `pool` knows types without holes, also those that solvers before this one met.
+  explicit TypeSolver(TypePool* pool) : pool_(pool) {}
   Type NewHole();
   /// What `t` stands for at its outermost: follows bound holes.
   Type Find(const Type& t);
@@ -32,9 +35,15 @@ class TypeSolver {
 
  private:
   bool Bind(const Type& hole, const Type& to);
+  /// Unify; tells what it noted in agreed_, which does not hold if they do not agree.
+  bool UnifyParts(const Type& x, const Type& y, std::vector<const Object*>* noted);
+  /// Whether `t` is known to have no hole but bound ones; looks at nothing else. Such types live as long as this.
+  bool Closed(const Type& t) { return pool_->Plain(t) || closed_.Has(t.get()); }
+  TypePool* pool_;
   PointerMap<Type> bound_;
-  PointerSet closed_;          ///< types without a hole
-  PointerMap<Type> resolved_;  ///< of types without a hole: with what their holes were bound to
+  PointerSet closed_;                 ///< types with holes, all of which are bound
+  PointerMap<Type> resolved_;         ///< of those: with what their holes were bound to
+  PointerMap<const Object*> agreed_;  ///< of types without unbound holes: what they were found to agree with
   std::vector<Type> keep_;
   std::vector<const Object*> bound_now_;
 };

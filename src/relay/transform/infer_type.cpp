@@ -3,7 +3,6 @@
 // relay/inferencer.h.
 #include <baton/ir/diagnostic.h>
 #include <baton/ir/pipeline.h>
-#include <baton/ir/structural.h>
 #include <baton/relay/analysis.h>
 #include <baton/relay/transform.h>
 #include <baton/runtime/registry.h>
@@ -42,8 +41,7 @@ void InferAll(const IRModule& mod, const std::vector<Func>& funcs, Mode mode, Di
     const Func& f = funcs[i];
     if (mode == Mode::kNew && f.func->checked_type_.defined()) {
       // Its callers were typed by the variable's type.
-      if (f.var->checked_type_.defined() && !StructuralEqual(f.var->checked_type_, f.func->checked_type_))
-        throw Again();
+      if (f.var->checked_type_.defined() && !pool->Equal(f.var->checked_type(), f.func->checked_type())) throw Again();
       globals[f.entry] = runtime::RefCast<Type>(f.func->checked_type_);
       (*result)[i] = f.func;
     } else {
@@ -105,7 +103,7 @@ void InferAll(const IRModule& mod, const std::vector<Func>& funcs, Mode mode, Di
       const Func& f = funcs[i];
       Type type = infer.FinalType(f.func);
       globals[f.entry] = type;
-      if (mode == Mode::kNew && f.var->checked_type_.defined() && !StructuralEqual(f.var->checked_type_, type))
+      if (mode == Mode::kNew && f.var->checked_type_.defined() && !pool->Equal(f.var->checked_type(), type))
         throw Again();
     }
     if (!errors->empty()) continue;
@@ -121,7 +119,7 @@ void InferAll(const IRModule& mod, const std::vector<Func>& funcs, Mode mode, Di
   for (const Func& f : funcs) {
     const Type& type = globals[f.entry];
     // The variable's type is a note of what its module says, not a part of its value: it follows the module.
-    if (!f.var->checked_type_.defined() || !StructuralEqual(f.var->checked_type_, type)) f.var->checked_type_ = type;
+    if (!f.var->checked_type_.defined() || !pool->Equal(f.var->checked_type(), type)) f.var->checked_type_ = type;
   }
 }
 
@@ -175,9 +173,10 @@ IRModule InferModuleTypes(const IRModule& mod) {
   }
   errors.ThrowIfAny(baton::transform::PassContext::Current()->diag_ctx);
   IRModule out = mod;
+  PointerSet checked;
   for (size_t i = 0; i < funcs.size(); ++i) {
     if (LacksReturnType(result[i].get()) && result[i]->checked_type_.defined()) {
-      result[i] = Downcast<Function>(WithReturnType(result[i], runtime::RefCast<Type>(result[i]->checked_type_)));
+      result[i] = Downcast<Function>(WithReturnType(result[i], result[i]->checked_type(), &checked));
     }
     if (result[i].same_as(funcs[i].func)) continue;
     if (out.same_as(mod)) out = mod.Copy();
