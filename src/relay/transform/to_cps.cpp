@@ -95,7 +95,7 @@ class Converter {
     Array<Var> params;
     for (const Var& p : f->params) {
       Var own(p->vid, Convert(TypeOf(p)));
-      vars_[p.get()].var = own;
+      vars_[p.get()] = own;
       params.push_back(own);
     }
     to_[body] = Continuation("k", TypeOf(GetRef<Expr>(f)).as<FuncTypeNode>()->ret_type);
@@ -116,7 +116,7 @@ class Converter {
       const bool passed = IsPassed(s.value);
       Type type = passed ? Convert(TypeOf(s.value)) : s.var->type_annotation;
       if (!passed && type.defined()) type = Convert(type);
-      vars_[s.var.get()].var = Var(s.var->vid, primitive_.Has(s.var.get()) ? s.var->type_annotation : type);
+      vars_[s.var.get()] = Var(s.var->vid, primitive_.Has(s.var.get()) ? s.var->type_annotation : type);
       if (f && s.first >= 0) {
         params_[f] = DeclareParams(f, s.first);
       } else if (s.first >= 0) {
@@ -136,7 +136,7 @@ class Converter {
     if (const auto* v = p.as<PatternVarNode>()) {
       const Type& stated = v->var->type_annotation;
       Var own(v->var->vid, stated.defined() ? Convert(stated) : stated);
-      vars_[v->var.get()].var = own;
+      vars_[v->var.get()] = own;
       return PatternVar(own);
     }
     const auto all = [&](const Array<Pattern>& in) {
@@ -192,7 +192,7 @@ class Converter {
     return var;
   }
   Expr Variable(const Expr& e) {
-    if (const OwnVar* own = vars_.Find(e.get())) return own->var;
+    if (const Var* own = vars_.Find(e.get())) return *own;
     const auto* v = e.as<VarNode>();
     FailAt(v, fmt::format("the variable %{} is free", v->name_hint().view()), "make it a parameter of the function");
   }
@@ -251,8 +251,8 @@ class Converter {
   Expr Direct(const Expr& value) {
     if (const auto* f = value.as<FunctionNode>()) {
       if (IsPrimitiveFunction(value)) return value;
-      const Array<Var>& params = params_.at(f);
-      Expr made = made_[body_.at(f)];
+      const Array<Var>& params = *params_.Find(f);
+      Expr made = made_[*body_.Find(f)];
       return Function(params, made, types_.answer, f->type_params, f->attrs);
     }
     if (const auto* c = value.as<CallNode>()) {
@@ -277,7 +277,7 @@ class Converter {
     if (const auto* i = s.value.as<IfNode>()) return If(Atom(i->cond), made_[s.first], made_[s.first + 1]);
     if (const auto* m = s.value.as<MatchNode>()) {
       Array<Clause> clauses;
-      const Array<Pattern>& patterns = patterns_.at(m);
+      const Array<Pattern>& patterns = *patterns_.Find(m);
       for (size_t c = 0; c < patterns.size(); ++c) clauses.push_back(Clause(patterns[c], made_[s.first + c]));
       return Match(Atom(m->data), clauses, m->complete);
     }
@@ -310,7 +310,7 @@ class Converter {
       runtime::PollInterrupt();
       block.Ahead(n, -1);
       const NormalBlock::Step& s = block.steps[n];
-      const Var var = vars_.Find(s.var.get())->var;
+      const Var var = *vars_.Find(s.var.get());
       if (!IsPassed(s.value)) {
         out = Let(var, IsPrimitiveFunction(s.value) ? s.value : At(s.value, Direct(s.value)), out);
         continue;
@@ -330,14 +330,10 @@ class Converter {
   std::vector<NormalBlock> blocks_;
   std::vector<Var> to_;     ///< where a block's value goes
   std::vector<Expr> made_;  ///< of blocks
-  struct OwnVar {
-    using ZeroIsDefault = void;
-    Var var{ObjectPtr<Object>(nullptr)};
-  };
-  PointerMap<OwnVar> vars_;
-  std::unordered_map<const Object*, Array<Var>> params_;
-  std::unordered_map<const Object*, Array<Pattern>> patterns_;
-  std::unordered_map<const Object*, size_t> body_;
+  PointerMap<Var> vars_;
+  PointerMap<Array<Var>> params_;
+  PointerMap<Array<Pattern>> patterns_;
+  PointerMap<size_t> body_;
   PointerSet primitive_;  ///< variables that are bound to primitive functions
   PointerSet checked_;
   std::unordered_map<std::string, GlobalVar> globals_;
