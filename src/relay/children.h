@@ -115,6 +115,35 @@ class Ahead {
   Stream nodes_[kStreams], lists_[kStreams];
 };
 
+/// Calls `f(const Clause&)` for each clause of `m`, missing ones too. A clause is a chain of objects: while one is looked
+/// at, those of the next ones come into the cache, link by link.
+template <class F>
+void ForEachClause(const MatchNode* m, F f) {
+  constexpr size_t kLink = 3;
+  const Array<Clause>& clauses = m->clauses;
+  const size_t count = clauses.size();
+  const auto pattern = [&](size_t i) -> const PatternNode* {
+    return i < count && clauses[i].defined() ? clauses[i]->lhs.get() : nullptr;
+  };
+  const auto parts = [](const PatternNode* p) -> const Array<Pattern>* {
+    if (!p) return nullptr;
+    if (p->IsInstance<PatternTupleNode>()) return &static_cast<const PatternTupleNode*>(p)->patterns;
+    return p->IsInstance<PatternConstructorNode>() ? &static_cast<const PatternConstructorNode*>(p)->patterns : nullptr;
+  };
+  for (size_t i = 0; i < count; ++i) {
+    if (i + 4 * kLink < count) Ahead::Soon(clauses[i + 4 * kLink].get());
+    if (const PatternNode* p = pattern(i + 3 * kLink)) {
+      Ahead::Soon(p);
+      Ahead::Soon(clauses[i + 3 * kLink]->rhs.get());
+    }
+    if (const auto* list = parts(pattern(i + 2 * kLink))) Ahead::Soon(list->get());
+    if (const auto* list = parts(pattern(i + kLink)); list && list->size() <= 4) {
+      for (const Pattern& p : *list) Ahead::Soon(p.get());
+    }
+    f(clauses[i]);
+  }
+}
+
 /// Calls `f(const ExprNode*)` for each part of `n` in the order of the default visits. A part may be null in a program
 /// that somebody else built.
 template <class F>
@@ -151,20 +180,11 @@ void ForEachPart(const ExprNode* n, F f) {
   } else if (n->IsInstance<MatchNode>()) {
     auto* m = static_cast<const MatchNode*>(n);
     f(m->data.get());
-    // Each clause is a chain of objects: those of the next ones are on their way meanwhile.
-    constexpr size_t kSoon = 8;
-    const size_t count = m->clauses.size();
-    for (size_t i = 0; i < count; ++i) {
-      const Clause& c = m->clauses[i];
-      if (i + kSoon < count) Ahead::Soon(m->clauses[i + kSoon].get());
-      if (i + kSoon / 2 < count && m->clauses[i + kSoon / 2].defined()) {
-        Ahead::Soon(m->clauses[i + kSoon / 2]->lhs.get());
-        Ahead::Soon(m->clauses[i + kSoon / 2]->rhs.get());
-      }
-      if (!c.defined()) continue;
+    ForEachClause(m, [&](const Clause& c) {
+      if (!c.defined()) return;
       ForEachPatternPart(c->lhs.get(), [&](const Var& v) { f(v.get()); }, [&](const Constructor& k) { f(k.get()); });
       f(c->rhs.get());
-    }
+    });
   }
 }
 
@@ -228,10 +248,9 @@ void ForEachBoundVar(const ExprNode* n, F f) {
   } else if (n->IsInstance<FunctionNode>()) {
     for (const Var& p : static_cast<const FunctionNode*>(n)->params) f(p);
   } else if (n->IsInstance<MatchNode>()) {
-    for (const Clause& c : static_cast<const MatchNode*>(n)->clauses) {
-      if (!c.defined()) continue;
-      ForEachPatternPart(c->lhs.get(), f, [](const Constructor&) {});
-    }
+    ForEachClause(static_cast<const MatchNode*>(n), [&](const Clause& c) {
+      if (c.defined()) ForEachPatternPart(c->lhs.get(), f, [](const Constructor&) {});
+    });
   }
 }
 

@@ -74,13 +74,13 @@ class BATON_DLL NodeGraph {
         f(p[0], -1, false);
         size_t at = 1;
         int own = 0;
-        for (const Clause& c : static_cast<const MatchNode*>(nodes_[i])->clauses) {
+        ForEachClause(static_cast<const MatchNode*>(nodes_[i]), [&](const Clause& c) {
           if (c.defined()) {
             const auto skip = [&](const auto&) { ++at; };
             ForEachPatternPart(c->lhs.get(), skip, skip);
           }
           f(c.defined() ? p[at++] : kNone, own++, true);
-        }
+        });
         break;
       }
     }

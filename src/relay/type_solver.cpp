@@ -72,7 +72,7 @@ Type TypeSolver::Find(const Type& t) {
 }
 
 const Object* TypeSolver::FirstHole(const Type& root) {
-  if (!root.defined() || root->IsInstance<TensorTypeNode>()) return nullptr;
+  if (!root.defined() || root->IsInstance<TensorTypeNode>() || Closed(root)) return nullptr;
   const Type top = Find(root);
   if (top->IsInstance<IncompleteTypeNode>()) return top.get();
   if (!HasTypeParts(top.get()) || Closed(top)) return nullptr;

@@ -6,6 +6,7 @@
 #include <baton/ir/structural.h>
 #include <baton/relay/transform.h>
 #include <baton/runtime/interrupt.h>
+#include <baton/support/pointer_map.h>
 #include <fmt/format.h>
 #include <relay/captured_vars.h>
 #include <relay/transform/function_types.h>
@@ -38,7 +39,7 @@ struct Template {
 struct Job {
   const FunctionNode* source;
   TypeEnv env;
-  std::unordered_map<const Object*, Expr> vars;
+  PointerMap<Expr> vars;
   GlobalVar global;
   FunctionData* data = nullptr;
   size_t at = 0;
@@ -181,8 +182,7 @@ class Defunctionalizer {
     Template t;
     const Expr& e = s.value;
     if (const auto* v = e.as<VarNode>()) {
-      auto it = templates_.find(v);
-      if (it != templates_.end()) t = it->second;
+      if (const Template* known = templates_.Find(v)) t = *known;
     } else if (e.as<GlobalVarNode>() || e.as<ConstructorNode>()) {
       if (!TypeOfName(e, *mod_)->type_params.empty()) t.what = e;
     } else if (const auto* f = e.as<FunctionNode>()) {
@@ -201,11 +201,10 @@ class Defunctionalizer {
     };
     for (const Var& v : captured_.Of(f)) {
       if (v.same_as(self)) continue;
-      auto it = templates_.find(v.get());
-      if (it == templates_.end()) {
-        add(v);
+      if (const Template* known = templates_.Find(v.get())) {
+        for (const Var& inner : known->captured) add(inner);
       } else {
-        for (const Var& inner : it->second.captured) add(inner);
+        add(v);
       }
     }
     return out;
@@ -216,13 +215,13 @@ class Defunctionalizer {
     std::vector<std::pair<Var, Expr>> lets;
     for (const NormalBlock::Step& s : block.steps) {
       runtime::PollInterrupt();
-      if (templates_.count(s.var.get())) continue;
+      if (templates_.Has(s.var.get())) continue;
       Expr value = Value(s);
       if (!value->span.defined()) value->span = s.value->span;
-      lets.push_back({Downcast<Var>(vars_.at(s.var.get())), value});
+      lets.push_back({Downcast<Var>(*vars_.Find(s.var.get())), value});
     }
     Expr out;
-    if (block.EndsInLast() && !lets.empty() && !templates_.count(block.tail.get())) {
+    if (block.EndsInLast() && !lets.empty() && !templates_.Has(block.tail.get())) {
       out = lets.back().second;  // so that a call that is last stays last
       lets.pop_back();
     } else {
@@ -240,7 +239,7 @@ class Defunctionalizer {
     if (const auto* c = e.as<CallNode>()) return CallValue(c);
     if (const auto* i = e.as<IfNode>()) return If(Atom(i->cond), made_[s.first], made_[s.first + 1]);
     if (const auto* m = e.as<MatchNode>()) {
-      const Array<Pattern>& patterns = patterns_.at(m);
+      const Array<Pattern>& patterns = *patterns_.Find(m);
       Array<Clause> clauses;
       for (size_t k = 0; k < patterns.size(); ++k) clauses.push_back(Clause(patterns[k], made_[s.first + k]));
       return Match(Atom(m->data), clauses, m->complete);
@@ -266,15 +265,14 @@ class Defunctionalizer {
     return Atom(e, ConcreteOf(e));
   }
   Expr Variable(const VarNode* v) {
-    auto it = vars_.find(v);
-    if (it != vars_.end()) return it->second;
+    if (const Expr* own = vars_.Find(v)) return *own;
     FailAt(v, fmt::format("the variable %{} is free", v->name_hint().view()), "make it a parameter of the function");
   }
   /// `wanted`: the type that it has there, for what has many; may be null for what has one.
   Expr Atom(const Expr& e, const Type& wanted = Type()) {
     if (const auto* v = e.as<VarNode>()) {
-      auto it = templates_.find(v);
-      return it == templates_.end() ? Variable(v) : Instance(it->second, wanted, v);
+      const Template* known = templates_.Find(v);
+      return known ? Instance(*known, wanted, v) : Variable(v);
     }
     if (e.as<GlobalVarNode>() || e.as<ConstructorNode>()) return Instance(Template{e, Var(), 0, {}}, wanted, e.get());
     return e;
@@ -308,7 +306,7 @@ class Defunctionalizer {
         Job job{.source = f, .env = env, .data = data, .at = it->second};
         for (size_t i = 0; i < own->type_params.size(); ++i) job.env.push_back({f->type_params[i].get(), type_args[i]});
         for (size_t i = 0; i < t.captured.size(); ++i) job.vars[t.captured[i].get()] = data->patterns[it->second][i];
-        if (t.self.defined() && !templates_.count(t.self.get())) job.vars[t.self.get()] = data->self;
+        if (t.self.defined() && !templates_.Has(t.self.get())) job.vars[t.self.get()] = data->self;
         jobs_.push_back(std::move(job));
       } else {
         Array<Expr> args(data->params.begin(), data->params.end());
@@ -370,9 +368,8 @@ class Defunctionalizer {
     Expr callee = c->op;
     const Template* t = nullptr;
     if (const auto* v = callee.as<VarNode>()) {
-      auto it = templates_.find(v);
-      if (it == templates_.end()) return Applied(c, ConcreteOf(callee), Variable(v));
-      t = &it->second;
+      t = templates_.Find(v);
+      if (!t) return Applied(c, ConcreteOf(callee), Variable(v));
       callee = t->what;
     }
     const auto* f = callee.as<FunctionNode>();
@@ -409,11 +406,11 @@ class Defunctionalizer {
   /// With type parameters for what takes its type from where it is used.
   Type ArgType(const Expr& e) {
     const auto* v = e.as<VarNode>();
-    auto it = v ? templates_.find(v) : templates_.end();
-    if (it == templates_.end()) return ConcreteOf(e);
-    const Expr& what = it->second.what;
+    const Template* t = v ? templates_.Find(v) : nullptr;
+    if (!t) return ConcreteOf(e);
+    const Expr& what = t->what;
     if (!what.as<FunctionNode>()) return TypeOfName(what, *mod_);
-    TypeEnv env(env_.begin(), env_.begin() + static_cast<ptrdiff_t>(it->second.env));
+    TypeEnv env(env_.begin(), env_.begin() + static_cast<ptrdiff_t>(t->env));
     return TypeSolver::Substitute(what->checked_type(), env);
   }
   Expr Applied(const CallNode* c, const Type& type, const Expr& value) {
@@ -485,9 +482,9 @@ class Defunctionalizer {
   std::unique_ptr<HigherGlobals> higher_;
   CapturedVars captured_;
   std::vector<runtime::ObjectRef> keep_;
-  std::unordered_map<const Object*, std::unique_ptr<std::vector<NormalBlock>>> blocks_of_;
-  std::unordered_map<const Object*, Function> sources_;
-  std::unordered_map<const Object*, Template> templates_;  ///< by variable
+  PointerMap<std::unique_ptr<std::vector<NormalBlock>>> blocks_of_;
+  PointerMap<Function> sources_;
+  PointerMap<Template> templates_;  ///< by variable
   std::unordered_map<CaseKey, ByTypes, CaseHash> cases_;
   std::unordered_map<std::string, std::unordered_map<Type, GlobalVar, StructuralHasher, StructuralEq>> clones_of_;
   std::vector<std::pair<GlobalVar, Function>> clones_;
@@ -495,8 +492,8 @@ class Defunctionalizer {
   // Of the function that is written.
   TypeEnv env_;
   const std::vector<NormalBlock>* blocks_ = nullptr;
-  std::unordered_map<const Object*, Expr> vars_;
-  std::unordered_map<const Object*, Array<Pattern>> patterns_;
+  PointerMap<Expr> vars_;
+  PointerMap<Array<Pattern>> patterns_;
   std::vector<Type> wanted_;
   std::vector<Expr> made_;
 };

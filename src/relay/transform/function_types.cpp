@@ -265,10 +265,12 @@ bool HigherGlobals::Own(const Function& f, std::vector<std::string>* callees) {
     if (n->IsInstance<GlobalVarNode>()) callees->push_back(static_cast<const GlobalVarNode*>(n)->name_hint.str());
     if (higher || is_name(n) || n->IsInstance<OpNode>() || n == f.get()) continue;
     const ExprNode* callee = n->IsInstance<CallNode>() ? static_cast<const CallNode*>(n)->op.get() : nullptr;
-    ForEachPart(n, [&](const ExprNode* part) {
-      // Patterns name constructors and do not use them.
-      if (part && part != callee && is_name(part) && !n->IsInstance<MatchNode>()) higher = true;
-    });
+    // Patterns name constructors and do not use them.
+    if (!n->IsInstance<MatchNode>()) {
+      ForEachPart(n, [&](const ExprNode* part) {
+        if (part && part != callee && is_name(part)) higher = true;
+      });
+    }
     if (n->IsInstance<FunctionNode>() && IsPrimitiveFunction(GetRef<Expr>(n))) continue;
     if (!n->checked_type_.defined()) continue;
     bool fresh = false;

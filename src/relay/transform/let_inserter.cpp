@@ -236,12 +236,14 @@ Expr LetInserter::Rebuild(uint32_t number) {
   auto node = make_object<MatchNode>(*m);
   bool same = Of(number, 0).same_as(m->data);
   node->data = Of(number, 0);
-  for (size_t i = 0; i < m->clauses.size(); ++i) {
-    Expr rhs = Body(number, static_cast<int>(i), graph_.NumberOf(m->clauses[i]->rhs.get()));
-    if (rhs.same_as(m->clauses[i]->rhs)) continue;
+  int i = 0;
+  ForEachClause(m, [&](const Clause& c) {
+    const int own = i++;
+    Expr rhs = Body(number, own, graph_.NumberOf(c->rhs.get()));
+    if (rhs.same_as(c->rhs)) return;
     same = false;
-    node->clauses.Set(i, Clause(m->clauses[i]->lhs, rhs));
-  }
+    node->clauses.Set(own, Clause(c->lhs, rhs));
+  });
   return same ? GetRef<Expr>(n) : done(node);
 }
 

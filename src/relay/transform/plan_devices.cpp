@@ -325,7 +325,7 @@ void BodyPlan::ForEachUse(const ExprNode* n, F f) {
     const auto* m = static_cast<const MatchNode*>(n);
     f(m->data, Aux(n), How::kFollow, "matched value", 0);
     int i = 1;
-    for (const Clause& c : m->clauses) f(c->rhs, Dom(n), How::kFollow, "clause of a match", i++);
+    ForEachClause(m, [&](const Clause& c) { f(c->rhs, Dom(n), How::kFollow, "clause of a match", i++); });
   }
 }
 
@@ -457,11 +457,11 @@ void BodyPlan::Node(const ExprNode* n) {
   } else if (n->IsInstance<MatchNode>()) {
     const auto* m = static_cast<const MatchNode*>(n);
     Aux(n) = d_.OfType(TypeOf(m->data.get()));
-    for (const Clause& c : m->clauses) {
+    ForEachClause(m, [&](const Clause& c) {
       ForEachPatternPart(
           c->lhs.get(), [&](const Var& v) { d_.Unify(Dom(v.get()), Aux(n), n, "part of a matched value"); },
           [](const Constructor&) {});
-    }
+    });
   }
   ForEachUse(n, [&](const Expr& part, Id want, How how, const char* rule, int index) {
     Edge(n, part, want, how, rule, index);
@@ -769,10 +769,11 @@ Expr BodyPlan::Rebuild(const ExprNode* n) {
   ICHECK(n->IsInstance<MatchNode>()) << "planning devices of a " << n->GetTypeKey();
   auto node = make_object<MatchNode>(*static_cast<const MatchNode*>(n));
   node->data = parts[0];
-  for (size_t i = 0; i < node->clauses.size(); ++i) {
-    const Clause& c = node->clauses[i];
+  size_t i = 0;
+  ForEachClause(static_cast<const MatchNode*>(n), [&](const Clause& c) {
     if (!parts[i + 1].same_as(c->rhs)) node->clauses.Set(i, Clause(c->lhs, parts[i + 1]));
-  }
+    ++i;
+  });
   return done(node);
 }
 

@@ -8,6 +8,7 @@
 #include <baton/runtime/interrupt.h>
 #include <baton/support/pointer_map.h>
 #include <fmt/format.h>
+#include <relay/children.h>
 #include <relay/transform/normal_blocks.h>
 #include <relay/type_solver.h>
 #include <relay/type_text.h>
@@ -106,9 +107,11 @@ class Converter {
   // ---- Names first: a value may be used by blocks that are built before the one that binds it.
   void Declare(size_t b) {
     const NormalBlock& block = blocks_[b];
+    constexpr size_t kSoon = 8;
     for (size_t i = 0; i < block.steps.size(); ++i) {
       runtime::PollInterrupt();
       block.Ahead(i, 1);
+      if (i + kSoon < block.steps.size()) vars_.Prefetch(block.steps[i + kSoon].var.get());
       const NormalBlock::Step& s = block.steps[i];
       const bool last = block.EndsInLast() && i + 1 == block.steps.size();
       const auto* f = s.value.as<FunctionNode>();
@@ -306,9 +309,11 @@ class Converter {
     } else {
       out = CallOf(to_[b], {Atom(block.tail)});
     }
+    constexpr size_t kSoon = 8;
     while (n-- > 0) {
       runtime::PollInterrupt();
       block.Ahead(n, -1);
+      if (n >= kSoon) vars_.Prefetch(block.steps[n - kSoon].var.get());
       const NormalBlock::Step& s = block.steps[n];
       const Var var = *vars_.Find(s.var.get());
       if (!IsPassed(s.value)) {
