@@ -115,8 +115,8 @@ class Ahead {
   Stream nodes_[kStreams], lists_[kStreams];
 };
 
-/// Calls `f(const Clause&)` for each clause of `m`, missing ones too. A clause is a chain of objects: while one is looked
-/// at, those of the next ones come into the cache, link by link.
+/// Calls `f(const Clause&)` for each clause of `m`, missing ones too. A clause is a chain of objects: while one is
+/// looked at, those of the next ones come into the cache, link by link.
 template <class F>
 void ForEachClause(const MatchNode* m, F f) {
   constexpr size_t kLink = 3;
