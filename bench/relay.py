@@ -6,7 +6,7 @@
     python bench/relay.py --only folding           # constant folding of ResNet-50, and device planning
 
 A program is a net of wide and deep parts: element-wise chains, reductions, matrix products, tuples, shared values, and lets
-with branches and calls of functions. Each figure is the fastest of a few runs; a pass that refuses a program says why.
+with branches and calls of functions. Each figure is the fastest of nine runs; a pass that refuses a program says why.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def table(passes: list[str], sizes=(10_000, 100_000)) -> int:
             pass_ = getattr(relay.transform, name)()
             try:
                 with PassContext(opt_level=4):
-                    times[label] = fastest(lambda p=pass_, m=mod: Sequential([p])(m), 3)
+                    times[label] = fastest(lambda p=pass_, m=mod: Sequential([p])(m), 9)
                 row += f"{times[label]:16.4f}"
             except Exception as error:  # noqa: BLE001 - what it says goes into the table
                 row += f"{'refused':>16}"

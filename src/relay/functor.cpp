@@ -410,9 +410,13 @@ class MixedModeMutator::Numbered {
   Numbered(const Numbered&) = delete;
   Numbered& operator=(const Numbered&) = delete;
   ~Numbered() {
-    for (size_t i = 0; i < graph_.size(); ++i) Drop(i);
+    for (size_t i = 0; i < graph_.size(); ++i) {
+      if (i + kSoon < graph_.size()) __builtin_prefetch(changed_[i + kSoon], 1);
+      if (changed_[i]) runtime::ObjectAccess::DecRef(changed_[i]);
+    }
   }
 
+  const NodeGraph& graph() const { return graph_; }
   /// kNone if it is none of them.
   uint32_t Find(const Expr& e) const {
     if (e.same_as(root_)) return static_cast<uint32_t>(graph_.size() - 1);
@@ -421,9 +425,9 @@ class MixedModeMutator::Numbered {
   /// The number of a node that `leaf` may just be at.
   uint32_t Find(const ExprNode* n) const { return at_ < graph_.size() && graph_[at_] == n ? at_ : graph_.NumberOf(n); }
   bool Done(uint32_t i) const { return states_[i] >= kSame; }
-  /// Null if it is not done.
+  /// Of what is done.
   Expr Result(uint32_t i) const {
-    return states_[i] == kSame ? GetRef<Expr>(graph_[i]) : GetRef<Expr>(static_cast<const ExprNode*>(changed_[i]));
+    return Expr(ObjectPtr<Object>(states_[i] == kSame ? const_cast<ExprNode*>(graph_[i]) : changed_[i]));
   }
   bool Same(uint32_t i) const { return states_[i] == kSame; }
   std::span<const uint32_t> Parts(uint32_t i) const { return graph_.Parts(i); }
@@ -435,7 +439,7 @@ class MixedModeMutator::Numbered {
     return std::ranges::all_of(Parts(i), [&](uint32_t part) { return part != NodeGraph::kNone && Done(part); });
   }
   void Set(uint32_t i, Expr out) {
-    Object* const before = states_[i] == kChanged ? changed_[i] : nullptr;
+    Object* const before = changed_[i];
     rebuilds_ = out.get() != graph_[i];
     if (!rebuilds_) {
       states_[i] = kSame;
@@ -490,18 +494,16 @@ class MixedModeMutator::Numbered {
 
  private:
   static constexpr size_t kSoon = 16;
-  void Drop(size_t i) {
-    if (states_[i] == kChanged) runtime::ObjectAccess::DecRef(changed_[i]);
-  }
   const Expr root_;  // keeps the nodes
   const NodeGraph graph_;
   support::PageStack<State> states_;
-  support::PageStack<Object*> changed_;  // what those that changed became, counted
+  support::PageStack<Object*> changed_;  // what those that changed became, counted; null for the others
   support::PageStack<uint32_t> stack_;
   uint32_t at_ = NodeGraph::kNone;
   bool rebuilds_ = false;  // the latest one did not stay the same
 };
 
+const NodeGraph* MixedModeMutator::graph() const { return numbered_ ? &numbered_->graph() : nullptr; }
 MixedModeMutator::MixedModeMutator() = default;
 MixedModeMutator::~MixedModeMutator() = default;
 

@@ -379,6 +379,12 @@ TEST_CASE("what a mutator knows, and what it is told before, while and after it 
     CHECK(m.Mutate(root).same_as(root));
     CHECK(m.calls == 2);
   }
+  struct Nothing : MixedModeMutator {
+    using MixedModeMutator::Rewrite_;
+    Expr Rewrite_(const CallNode*, const Expr&) override { return Expr(ObjectPtr<Object>(nullptr)); }
+  };
+  CHECK(!Nothing().Mutate(a).defined());
+  CHECK(!Nothing().Mutate(Tuple(Array<Expr>{a, x})).as<TupleNode>()->fields[0].defined());
   CHECK_THROWS_AS(Told().Mutate(Expr(ObjectPtr<Object>(nullptr))), CompileError);
   CHECK_THROWS_AS(Told().Mutate(Invoke(Expr(ObjectPtr<Object>(nullptr)), {x})), CompileError);
 }

@@ -210,6 +210,7 @@ class BATON_DLL MixedModeVisitor : public ExprVisitor {
   virtual void VisitLeaf(const Expr& expr) { ExprFunctor::VisitExpr(expr); }
 };
 
+class NodeGraph;
 /// ExprMutator that expands dataflow and let chains iteratively. Override Rewrite_(pre, post): `post` already has its
 /// parts rewritten and is the same object as `pre` when none changed.
 /// What nodes become is kept by their numbers, where that is quicker than the memo. The memo has what was put there
@@ -237,6 +238,8 @@ class BATON_DLL MixedModeMutator : public ExprMutator {
   Expr Known(const Expr& expr) const;
   /// From now on it becomes `out`, visited or not.
   void Put(const Expr& expr, const Expr& out);
+  /// The nodes of the first root; null where they were not numbered.
+  const NodeGraph* graph() const;
 
  private:
   template <class N>

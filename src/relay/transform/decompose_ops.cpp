@@ -45,7 +45,7 @@ class Decomposer : public MixedModeMutator {
     if (!out->span.defined()) out->span = post->span;
     return out;
   }
-  Expr Rewrite_(const TupleGetItemNode* pre, const Expr& post) final { return fields_->Take(pre, post); }
+  Expr Rewrite_(const TupleGetItemNode* pre, const Expr& post) final { return fields_->Take(pre, post, graph()); }
   Expr VisitExpr_(const FunctionNode* f) final {
     return f->HasNonzeroAttr(attr::kPrimitive) ? GetRef<Expr>(f) : MixedModeMutator::VisitExpr_(f);
   }

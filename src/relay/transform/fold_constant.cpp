@@ -87,7 +87,7 @@ class ConstantFolder : public MixedModeMutator {
     }
   }
 
-  Expr Rewrite_(const TupleGetItemNode* pre, const Expr& post) final { return fields_->Take(pre, post); }
+  Expr Rewrite_(const TupleGetItemNode* pre, const Expr& post) final { return fields_->Take(pre, post, graph()); }
 
   // Fusion groups are evaluated as a whole or not at all: their bodies stay.
   Expr VisitExpr_(const FunctionNode* f) final {

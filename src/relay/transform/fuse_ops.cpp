@@ -6,12 +6,13 @@
 #include <baton/relay/transform.h>
 #include <baton/runtime/interrupt.h>
 #include <baton/support/pages.h>
-#include <baton/support/pointer_map.h>
+#include <relay/node_graph.h>
 #include <relay/transform/type_keeper.h>
 #include <relay/type_pool.h>
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -113,8 +114,9 @@ class Fuser {
   static bool TensorResult(const ExprNode* e) { return e->checked_type_.as<TensorTypeNode>() != nullptr; }
 
   void Build(const Function& func) {
-    for (const ExprNode* e : PostOrderNodes(func->body)) {
-      index_.Insert(e) = static_cast<int>(nodes_.size());
+    graph_.emplace(func->body);
+    for (const ExprNode* e : graph_->nodes()) {
+      const std::span<const uint32_t> parts = graph_->Parts(nodes_.size());
       GraphNode n;
       n.expr = e;
       n.group = static_cast<int>(nodes_.size());
@@ -123,21 +125,25 @@ class Fuser {
         effects_ = effects_ || !(def ? !def->stateful : call->op.as<ConstructorNode>() != nullptr);
         n.kernel = KernelCall(call);
         if (n.kernel && TensorResult(e)) n.pattern = DefOf(call->op)->pattern;
-        for (const Expr& a : call->args) Use(a, n.group);
-        if (!call->op.as<OpNode>()) Use(call->op, n.group);
-      } else if (const auto* t = As<TupleNode>(e)) {
+        for (uint32_t part : parts.subspan(1)) Use(part, n.group);
+        if (!call->op.as<OpNode>()) Use(parts[0], n.group);
+      } else if (As<TupleNode>(e)) {
         n.pattern = OpPattern::kTuple;
-        for (const Expr& f : t->fields) Use(f, n.group);
-      } else if (const auto* g = As<TupleGetItemNode>(e)) {
-        Use(g->tuple, n.group);
+        for (uint32_t part : parts) Use(part, n.group);
+      } else if (As<TupleGetItemNode>(e)) {
+        Use(parts[0], n.group);
       } else {
         effects_ = effects_ || As<RefCreateNode>(e) || As<RefReadNode>(e) || As<RefWriteNode>(e);
-        MarkChildren(e);
+        // Parts of what is not dataflow (let, if, match, closures) keep their values outside of groups. (Variables that
+        // it binds are in no group.)
+        for (uint32_t part : parts) {
+          if (part != NodeGraph::kNone) nodes_[part].external = true;
+        }
       }
       n.anchored = n.pattern == OpPattern::kOutEWiseFusable;
       nodes_.push_back(n);
     }
-    if (const int* i = index_.Find(func->body.get())) nodes_[*i].external = true;
+    if (!nodes_.empty()) nodes_.back().external = true;
     // Uses sorted by what is used, in order of the users.
     for (const auto [used, by] : uses_) ++nodes_[used].consumers_end;
     int at = 0;
@@ -150,35 +156,17 @@ class Fuser {
     for (const auto [used, by] : uses_) consumers_[nodes_[used].consumers_end++] = by;
     uses_ = {};
   }
-  void Use(const Expr& e, int by) {
-    if (const int* i = index_.Find(e.get())) uses_.push_back({*i, by});
+  void Use(uint32_t part, int by) {
+    if (part != NodeGraph::kNone) uses_.push_back({static_cast<int>(part), by});
+  }
+  /// The place of a node, -1 if the function has no such.
+  int IndexOf(const ExprNode* e) const {
+    const uint32_t i = graph_->NumberOf(e);
+    return i == NodeGraph::kNone ? -1 : static_cast<int>(i);
   }
   std::span<const int> Consumers(const GraphNode& n) const {
     return {consumers_.data() + n.first_consumer, consumers_.data() + n.consumers_end};
   }
-  /// Parts of what is not dataflow (let, if, match, closures) keep their values outside of groups.
-  void MarkChildren(const ExprNode* e) {
-    auto mark = [&](const Expr& c) {
-      if (const int* i = index_.Find(c.get())) nodes_[*i].external = true;
-    };
-    if (const auto* l = As<LetNode>(e)) {
-      mark(l->value), mark(l->body);
-    } else if (const auto* i = As<IfNode>(e)) {
-      mark(i->cond), mark(i->true_branch), mark(i->false_branch);
-    } else if (const auto* f = As<FunctionNode>(e)) {
-      mark(f->body);
-    } else if (const auto* m = As<MatchNode>(e)) {
-      mark(m->data);
-      for (const Clause& c : m->clauses) mark(c->rhs);
-    } else if (const auto* r = As<RefCreateNode>(e)) {
-      mark(r->value);
-    } else if (const auto* r = As<RefReadNode>(e)) {
-      mark(r->ref);
-    } else if (const auto* w = As<RefWriteNode>(e)) {
-      mark(w->ref), mark(w->value);
-    }
-  }
-
   void Dominators() {
     for (int i = static_cast<int>(nodes_.size()) - 1; i >= 0; --i) {
       baton::runtime::PollInterrupt();
@@ -349,9 +337,8 @@ class Fuser {
   };
 
   Expr Emit(const CallNode* pre, const Expr& post, ExprMutator* mutator) {
-    const int* known = index_.Find(pre);
-    if (!known || !nodes_[*known].kernel) return post;
-    const int i = *known;
+    const int i = IndexOf(pre);
+    if (i < 0 || !nodes_[i].kernel) return post;
     // Inner members are emitted with the last one; what they become here is not used.
     if (i != Find(i)) return post;
     // Members in post order: build the body with parameters in place of what comes from outside.
@@ -364,8 +351,7 @@ class Fuser {
       v->checked_type_ = type;
       params.push_back(v);
       args.push_back(arg);
-      const int* at = index_.Find(of.get());
-      order.push_back(at ? *at : -1);
+      order.push_back(IndexOf(of.get()));
       return v;
     };
     auto inside = [&](const Expr& e) -> Expr {
@@ -465,7 +451,7 @@ class Fuser {
   support::PageStack<GraphNode> nodes_;
   std::vector<int> consumers_, first_member_, members_;
   support::PageStack<Edge> uses_;
-  PointerMap<int> index_;
+  std::optional<NodeGraph> graph_;  ///< its numbers are places among nodes_
 };
 
 }  // namespace

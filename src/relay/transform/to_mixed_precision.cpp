@@ -39,7 +39,7 @@ class Narrower : public MixedModeMutator {
   Expr VisitExpr_(const FunctionNode* f) final {
     return f->HasNonzeroAttr(attr::kPrimitive) ? GetRef<Expr>(f) : MixedModeMutator::VisitExpr_(f);
   }
-  Expr Rewrite_(const TupleGetItemNode* pre, const Expr& post) final { return fields_.Take(pre, post); }
+  Expr Rewrite_(const TupleGetItemNode* pre, const Expr& post) final { return fields_.Take(pre, post, graph()); }
   Expr Rewrite_(const CallNode* pre, const Expr& post) final {
     const auto* call = post.as<CallNode>();
     const auto* op = call ? call->op.as<OpNode>() : nullptr;

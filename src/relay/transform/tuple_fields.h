@@ -17,8 +17,8 @@ class TupleFields {
   explicit TupleFields(Expr root) : root_(std::move(root)) {}
 
   /// The field that `post` takes, which is what became of `pre`; `post` where that is not known, or the tuple must
-  /// stay.
-  Expr Take(const TupleGetItemNode* pre, const Expr& post) {
+  /// stay. `graph`: the nodes of the root, if somebody has numbered them.
+  Expr Take(const TupleGetItemNode* pre, const Expr& post, const NodeGraph* graph) {
     const auto* get = post.as<TupleGetItemNode>();
     const auto* tuple = get ? get->tuple.as<TupleNode>() : nullptr;
     if (!tuple) return post;
@@ -27,19 +27,25 @@ class TupleFields {
       const int64_t k = static_cast<int64_t>(i);
       const Expr& other = tuple->fields[k];
       if (k == get->index || other->IsInstance<VarNode>() || other->IsInstance<ConstantNode>()) continue;
-      if (Impure(before ? before->fields[k] : pre->tuple)) return post;
+      if (Impure(before ? before->fields[k] : pre->tuple, graph)) return post;
     }
     return tuple->fields[get->index];
   }
 
  private:
-  bool Impure(const Expr& e) {
+  bool Impure(const Expr& e, const NodeGraph* graph) {
+    const uint32_t i = graph ? graph->NumberOf(e.operator->()) : NodeGraph::kNone;
+    if (i != NodeGraph::kNone) {
+      if (!numbers_) numbers_ = ImpureNumbers(*graph);
+      return (*numbers_)[i];
+    }
     if (!impure_) impure_ = ImpureNodes(root_);
     return impure_->Has(e.get());
   }
 
   Expr root_;
-  std::optional<PointerSet> impure_;  ///< found when it is first asked for
+  std::optional<support::PageStack<uint8_t>> numbers_;  ///< found when first asked for, both
+  std::optional<PointerSet> impure_;
 };
 
 }  // namespace baton::relay::transform
