@@ -6,6 +6,7 @@
 #include <baton/runtime/interrupt.h>
 #include <baton/support/pages.h>
 #include <baton/support/pointer_map.h>
+#include <support/address_stream.h>
 
 #include <algorithm>
 #include <vector>
@@ -78,41 +79,8 @@ class Ahead {
     if (n->IsInstance<CallNode>()) return static_cast<const CallNode*>(n)->args.get();
     return n->IsInstance<TupleNode>() ? static_cast<const TupleNode*>(n)->fields.get() : nullptr;
   }
-  /// Places that are asked for one after the other.
-  class Stream {
-   public:
-    /// Where the next but one will be, if the step is a large one.
-    const void* At(const void* p) {
-      constexpr intptr_t kLine = 64, kNear = 1 << 16, kFar = 4096;
-      const auto at = reinterpret_cast<intptr_t>(p), step = at - last_;
-      const bool again = step == maybe_;  // a step that is seen twice in a row is believed
-      last_ = at;
-      maybe_ = step;
-      if (again && (step < -kFar || step > kFar)) step_ = step;
-      if (step_ && (again || step < -kNear || step > kNear)) {
-        __builtin_prefetch(reinterpret_cast<const void*>(at + step_));
-        __builtin_prefetch(reinterpret_cast<const void*>(at + 2 * step_));
-        return reinterpret_cast<const void*>(at + 2 * step_);
-      }
-      // Several ways through one stretch of memory, to and fro a little, are one way on the whole.
-      if (at - mean_ > kNear || mean_ - at > kNear) mean_ = at;
-      mean_ += (at - mean_) >> 8;
-      const intptr_t sign = at < mean_ ? -1 : 1, here = sign * at;
-      if (front_ < here || front_ > here + kNear) front_ = here;
-      for (int i = 0; i < 16 && front_ < here + kFar; ++i) {
-        front_ += kLine;
-        __builtin_prefetch(reinterpret_cast<const void*>(sign * front_));
-      }
-      return nullptr;
-    }
-
-   private:
-    intptr_t last_ = 0, step_ = 0, maybe_ = 0;
-    intptr_t mean_ = 0;   ///< of the last places: which side of it says which way it goes
-    intptr_t front_ = 0;  ///< up to here, lines have been asked for; counted down, if it goes down
-  };
   static constexpr size_t kStreams = 8;  // one a kind of node, mostly, since each kind has pages of its own
-  Stream nodes_[kStreams], lists_[kStreams];
+  support::AddressStream nodes_[kStreams], lists_[kStreams];
 };
 
 /// Calls `f(const Clause&)` for each clause of `m`, missing ones too. A clause is a chain of objects: while one is

@@ -6,6 +6,8 @@
 #include <baton/support/pages.h>
 #include <baton/tir/functor.h>
 
+#include <iterator>
+
 namespace baton::tir {
 
 /// Whether `p(const Object*)` holds for a statement within `root`, which is asked of each in the order of the program
@@ -15,16 +17,20 @@ template <class P>
 bool AnyStmt(const Stmt& root, P p) {
   support::PageStack<const Object*> rest;
   rest.push_back(root.get());
-  uintptr_t last = 0;
+  uintptr_t last[16] = {};  // statement of each kind, which have pages of their own
   while (!rest.empty()) {
     runtime::PollInterrupt();
     const Object* s = rest.back();
     rest.pop_back();
-    // Programs are made in regular order: a later statement lies as far from this one as this one from the last.
-    const auto at = reinterpret_cast<uintptr_t>(s);
-    __builtin_prefetch(reinterpret_cast<const void*>(at + 4 * (at - last)));
-    last = at;
     const NodeKind kind = KindOf(s);
+    // Programs are made in regular order: a later statement lies as far from this one as this one from the last, or at
+    // least on the same side.
+    uintptr_t& before = last[static_cast<size_t>(kind) % std::size(last)];
+    const auto at = reinterpret_cast<uintptr_t>(s), step = at - before;
+    constexpr uintptr_t kSide = 1024;
+    __builtin_prefetch(reinterpret_cast<const void*>(at + 4 * step));
+    __builtin_prefetch(reinterpret_cast<const void*>(at < before ? at - kSide : at + kSide));
+    before = at;
     if (kind != NodeKind::kNone && p(s)) return true;
     switch (kind) {
       case NodeKind::kAllocate:
