@@ -122,6 +122,7 @@ inline Expr TupleChain(Expr x, int n) {
   return x;
 }
 
+using on_stack::kDeep;
 using on_stack::OnStack;
 
 }  // namespace sample

@@ -8,6 +8,13 @@
 
 namespace on_stack {
 
+/// Calls within each other that a program survives.
+#if defined(__SANITIZE_THREAD__)
+constexpr int kDeep = 30'000;  // the sanitizer's own stack of calls ends at 65,536
+#else
+constexpr int kDeep = 1'000'000;
+#endif
+
 /// Runs `f` in a thread with a small stack; an exception comes back.
 template <class F>
 void OnStack(size_t bytes, F f) {

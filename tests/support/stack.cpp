@@ -10,14 +10,9 @@
 using baton::support::RunOnFreshStack;
 using baton::support::StackNearEnd;
 using baton::support::WithStack;
+using on_stack::kDeep;
 
 namespace {
-
-#if defined(__SANITIZE_THREAD__)
-constexpr int kDeep = 30000;  // the sanitizer's own stack of calls ends at 65,536
-#else
-constexpr int kDeep = 1000000;
-#endif
 
 /// A frame of about 200 bytes that the optimiser cannot turn into a loop.
 [[gnu::noinline]] int64_t Naive(int n) {
