@@ -8,10 +8,15 @@
 #include <baton/tir/lower.h>
 #include <baton/tir/op.h>
 
+#include <llvm-c/Target.h>
+
 #include <cstring>
+#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
+
+#include "codegen/llvm/half_floats.h"
 
 namespace baton::codegen {
 
@@ -26,11 +31,9 @@ LLVMTypeRef ElementType(LLVMContextRef c, DataType t) {
   if (t.is_handle()) return LLVMPointerTypeInContext(c, 0);
   if (t.is_bool()) return LLVMInt1TypeInContext(c);
   if (t.is_integral()) return LLVMIntTypeInContext(c, t.bits());
-  if (t.is_bfloat16()) return LLVMBFloatTypeInContext(c);
+  if (IsHalf(t)) return LLVMInt16TypeInContext(c);
   if (t.is_float()) {
     switch (t.bits()) {
-      case 16:
-        return LLVMHalfTypeInContext(c);
       case 32:
         return LLVMFloatTypeInContext(c);
       case 64:
@@ -98,6 +101,7 @@ class Emitter : public ExprFunctor<LLVMValueRef(const PrimExpr&)>, public StmtFu
         cpu_(std::move(cpu)),
         features_(std::move(features)),
         debug_(debug),
+        has_float16_(target->Has("f16c") || !std::string_view(LLVMGetTarget(module)).starts_with("x86_64")),
         builder_(LLVMCreateBuilderInContext(ctx_)) {
     ptr_ = LLVMPointerTypeInContext(ctx_, 0);
     i32_ = LLVMInt32TypeInContext(ctx_);
@@ -409,27 +413,18 @@ class Emitter : public ExprFunctor<LLVMValueRef(const PrimExpr&)>, public StmtFu
     return LLVMConstInt(TypeFor(ctx_, op->dtype), static_cast<uint64_t>(op->value), op->dtype.is_int());
   }
   LLVMValueRef VisitExpr_(const FloatImmNode* op) override {
-    return LLVMConstReal(TypeFor(ctx_, op->dtype), op->value);
+    return IsHalf(op->dtype) ? HalfConstant(ctx_, op->value, op->dtype) : LLVMConstReal(TypeFor(ctx_, op->dtype), op->value);
   }
   LLVMValueRef VisitExpr_(const StringImmNode* op) override {
     return LLVMBuildGlobalStringPtr(builder_, op->value.c_str(), "str");
   }
 
-  /// Rounds to nearest, ties to even; NaN stays NaN.
-  LLVMValueRef ToBFloat16(LLVMValueRef v, DataType to) {
-    DataType i32 = DataType::Int(32, to.lanes()), i16 = DataType::Int(16, to.lanes());
-    LLVMValueRef bits = LLVMBuildBitCast(builder_, v, TypeFor(ctx_, i32), "");
-    LLVMValueRef high = LLVMBuildLShr(builder_, bits, ConstLike(16, i32), "");
-    LLVMValueRef odd = LLVMBuildAnd(builder_, high, ConstLike(1, i32), "");
-    LLVMValueRef up = LLVMBuildAdd(builder_, bits, LLVMBuildAdd(builder_, odd, ConstLike(0x7fff, i32), ""), "");
-    LLVMValueRef nan = LLVMBuildFCmp(builder_, LLVMRealUNO, v, v, "");
-    LLVMValueRef r = LLVMBuildSelect(builder_, nan, LLVMBuildOr(builder_, high, ConstLike(0x40, i32), ""),
-                                     LLVMBuildLShr(builder_, up, ConstLike(16, i32), ""), "");
-    return LLVMBuildBitCast(builder_, LLVMBuildTrunc(builder_, r, TypeFor(ctx_, i16), ""), TypeFor(ctx_, to), "");
-  }
   LLVMValueRef Convert(LLVMValueRef v, DataType from, DataType to) {
     LLVMTypeRef type = TypeFor(ctx_, to);
     if (from == to) return v;
+    const DataType f32 = DataType::Float(32, to.lanes());
+    if (IsHalf(from)) return Convert(HalfToFloat32(builder_, v, from, has_float16_), f32, to);
+    if (IsHalf(to)) return Float32ToHalf(builder_, Convert(v, from, f32), to, has_float16_);
     bool ff = from.is_floating(), tf = to.is_floating();
     if (to.is_bool()) {
       if (ff) return LLVMBuildFCmp(builder_, LLVMRealUNE, v, LLVMConstNull(LLVMTypeOf(v)), "");
@@ -456,18 +451,6 @@ class Emitter : public ExprFunctor<LLVMValueRef(const PrimExpr&)>, public StmtFu
       }
       LLVMValueRef r = Intrinsic(via.is_int() ? "llvm.fptosi.sat" : "llvm.fptoui.sat", {wide, LLVMTypeOf(v)}, {v});
       return via == to ? r : LLVMBuildTrunc(builder_, r, type, "");
-    }
-    // LLVM's own conversions are calls of library functions, or flush subnormal numbers, where there is no instruction.
-    if (to.is_bfloat16() && from.is_float() && from.bits() == 32) return ToBFloat16(v, to);
-    if (to.is_bfloat16() && from.bits() == 64)
-      return ToBFloat16(LLVMBuildFPTrunc(builder_, v, TypeFor(ctx_, DataType::Float(32, to.lanes())), ""), to);
-    if (to.is_float() && to.bits() == 16 && from.bits() == 64) {
-      DataType f32 = DataType::Float(32, to.lanes());
-      return Convert(Convert(v, from, f32), f32, to);
-    }
-    if (from.bits() == to.bits()) {  // float16 and bfloat16: through float32
-      DataType f32 = DataType::Float(32, to.lanes());
-      return Convert(Convert(v, from, f32), f32, to);
     }
     return from.bits() < to.bits() ? LLVMBuildFPExt(builder_, v, type, "") : LLVMBuildFPTrunc(builder_, v, type, "");
   }
@@ -1020,6 +1003,48 @@ class Emitter : public ExprFunctor<LLVMValueRef(const PrimExpr&)>, public StmtFu
     return LLVMBuildSelect(builder_, is_float, as_float, as_int, "");
   }
 
+  // Masked accesses wider than a register are split here. LLVM 19 splits them wrongly: for AVX2, where the mask of the
+  // upper half is a constant 0, it loads that half without a mask (llc 19.1.7, nn.correlation on 9 columns).
+
+  bool IsWiderThanRegister(LLVMTypeRef element, int lanes) const {
+    LLVMTargetDataRef layout = LLVMGetModuleDataLayout(module_);
+    return lanes % 2 == 0 && static_cast<int64_t>(LLVMSizeOfTypeInBits(layout, element)) * lanes > target_->vector_bits();
+  }
+  LLVMValueRef LanesOf(LLVMValueRef v, int first, int count) {
+    std::vector<LLVMValueRef> index;
+    for (int i = 0; i < count; ++i) index.push_back(Int32(first + i));
+    LLVMValueRef mask = LLVMConstVector(index.data(), static_cast<unsigned>(count));
+    return LLVMBuildShuffleVector(builder_, v, LLVMGetPoison(LLVMTypeOf(v)), mask, "");
+  }
+  LLVMValueRef After(LLVMValueRef at, LLVMTypeRef element, int lanes) {
+    LLVMValueRef index = Int64(lanes);
+    return LLVMBuildGEP2(builder_, element, at, &index, 1, "");
+  }
+  /// `lanes` neighbours from `at` on; 0 where the mask is false.
+  LLVMValueRef MaskedRow(LLVMValueRef at, LLVMValueRef mask, LLVMTypeRef element, int lanes, LLVMValueRef align) {
+    LLVMTypeRef type = LLVMVectorType(element, static_cast<unsigned>(lanes));
+    if (!IsWiderThanRegister(element, lanes)) {
+      return Intrinsic("llvm.masked.load", {type, ptr_}, {at, align, mask, LLVMConstNull(type)});
+    }
+    const int half = lanes / 2;
+    LLVMValueRef low = MaskedRow(at, LanesOf(mask, 0, half), element, half, align);
+    LLVMValueRef high = MaskedRow(After(at, element, half), LanesOf(mask, half, half), element, half, align);
+    std::vector<LLVMValueRef> index;
+    for (int i = 0; i < lanes; ++i) index.push_back(Int32(i));
+    LLVMValueRef all = LLVMConstVector(index.data(), static_cast<unsigned>(lanes));
+    return LLVMBuildShuffleVector(builder_, low, high, all, "");
+  }
+  void StoreMaskedRow(LLVMValueRef value, LLVMValueRef at, LLVMValueRef mask, LLVMTypeRef element, int lanes,
+                      LLVMValueRef align) {
+    if (!IsWiderThanRegister(element, lanes)) {
+      Intrinsic("llvm.masked.store", {LLVMTypeOf(value), ptr_}, {value, at, align, mask});
+      return;
+    }
+    const int half = lanes / 2;
+    StoreMaskedRow(LanesOf(value, 0, half), at, LanesOf(mask, 0, half), element, half, align);
+    StoreMaskedRow(LanesOf(value, half, half), After(at, element, half), LanesOf(mask, half, half), element, half, align);
+  }
+
   LLVMValueRef MaskedLoad(const tir::CallNode* op) {
     const auto* l = op->args[0].as<BufferLoadNode>();
     PrimExpr flat = Flat(l->buffer, l->indices);
@@ -1043,7 +1068,7 @@ class Emitter : public ExprFunctor<LLVMValueRef(const PrimExpr&)>, public StmtFu
     }
     if (const auto* r = flat.as<RampNode>(); r && is_one(r->stride)) {
       LLVMValueRef at = Address(l->buffer, VisitExpr(r->base));
-      return FromMemory(Intrinsic("llvm.masked.load", {type, ptr_}, {at, align, mask, zero}), t);
+      return FromMemory(MaskedRow(at, mask, MemoryType(ctx_, t.element_of()), t.lanes(), align), t);
     }
     LLVMValueRef idx = VisitExpr(flat);
     LLVMValueRef ptrs = LLVMBuildGEP2(builder_, MemoryType(ctx_, t.element_of()), Base(l->buffer), &idx, 1, "");
@@ -1068,7 +1093,8 @@ class Emitter : public ExprFunctor<LLVMValueRef(const PrimExpr&)>, public StmtFu
       return Int32(0);
     }
     if (const auto* r = flat.as<RampNode>(); r && is_one(r->stride)) {
-      Intrinsic("llvm.masked.store", {type, ptr_}, {value, Address(l->buffer, VisitExpr(r->base)), align, mask});
+      StoreMaskedRow(value, Address(l->buffer, VisitExpr(r->base)), mask, MemoryType(ctx_, t.element_of()), t.lanes(),
+                     align);
       return Int32(0);
     }
     LLVMValueRef idx = VisitExpr(flat);
@@ -1271,6 +1297,7 @@ class Emitter : public ExprFunctor<LLVMValueRef(const PrimExpr&)>, public StmtFu
   IRModule mod_;
   std::string cpu_, features_, symbol_;
   DebugInfo* debug_;  // null: none is wanted
+  bool has_float16_;  // whether the processor converts float16 by an instruction
   DebugInfo::Scope scope_;
   Span span_;  // of what is emitted now
   LLVMBuilderRef builder_;
@@ -1293,7 +1320,8 @@ std::string DisplayName(const PrimFunc& func, const std::string& symbol) {
 
 void EmitFunction(LLVMModuleRef module, const Target& target, const IRModule& mod, const std::string& symbol,
                   const PrimFunc& func, const std::string& cpu, const std::string& features, DebugInfo* debug) {
-  Emitter(module, target, mod, cpu, features, debug).Function(symbol, func);
+  // Half floats are bits in memory here, whatever passes ran.
+  Emitter(module, target, mod, cpu, features, debug).Function(symbol, ComputeHalfInFloat(func));
 }
 
 }  // namespace baton::codegen

@@ -3,12 +3,14 @@
 
     Case("nn.leaky_relu", lambda x, alpha: np.where(x > 0, x, alpha * x), f32(2, 3), alpha=each(0.0, 0.2), special=True)
 
-A row checks the inferred type, the value by the interpreter and compiled, constant folding (bit for bit), and round trips of text and
+A row checks the inferred type, the value by the interpreter and compiled (for this machine and for the levels v2, v3 and v4 of x86-64
+that it runs), constant folding (bit for bit), and round trips of text and
 JSON. `special=True` adds NaN, infinities, signed zeros, an empty and a rank-0 tensor: for elementwise operators. `dynamic=True` infers
 and runs the call with every extent of its inputs unknown, too; `dynamic="R2"` says that requirement R2 then fails.
 """
 
 import itertools
+import platform
 import types
 import zlib
 
@@ -122,9 +124,19 @@ def table(*rows, dynamic=None):
     return test
 
 
-def evaluate(func, args, kind="debug"):
+def _levels():
+    """Targets of the x86-64 levels that this machine runs, each without instructions that the next one has. The host may have more."""
+    host = set(baton.target.Target("llvm").features)
+    targets = [baton.target.Target(f"llvm -mcpu=x86-64-v{n}") for n in (2, 3, 4)] if platform.machine() == "x86_64" else []
+    return [t for t in targets if set(t.features) <= host]
+
+
+LEVELS = _levels()
+
+
+def evaluate(func, args, kind="debug", target="llvm"):
     mod = baton.IRModule.from_expr(func)
-    out = relay.create_executor(kind, mod).evaluate()(*args)
+    out = relay.create_executor(kind, mod, target=target).evaluate()(*args)
     return [x.numpy() for x in _flat(out)]
 
 
@@ -246,6 +258,8 @@ def _check(case, attrs, arrays, what):
     agree(got, want, case.rtol, case.atol, f"{case.op} {what}, interpreted")
     if case.compiled:
         agree(evaluate(func, values, "graph"), want, case.rtol, case.atol, f"{case.op} {what}, compiled")
+        for target in LEVELS:
+            agree(evaluate(func, values, "graph", target), want, case.rtol, case.atol, f"{case.op} {what}, compiled for {target}")
     if case.fold:
         fixed, _, _ = call(case.op, arrays, attrs, range(len(arrays)))
         folded = relay.transform.FoldConstant()(relay.transform.InferType()(baton.IRModule.from_expr(relay.Function([], fixed))))
