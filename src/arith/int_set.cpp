@@ -365,7 +365,7 @@ IntervalSet DeduceBound(const tir::Var& var, const PrimExpr& condition, const Do
 }
 
 namespace {
-const RegisterNodes<IntSetNode, IntervalSetNode> registered;
+const RegisterNodes<IntSetNode, IntervalSetNode> registered_int_set;
 BATON_REGISTER_GLOBAL("arith.PosInf").set_body_typed([]() { return PosInf(); });
 BATON_REGISTER_GLOBAL("arith.NegInf").set_body_typed([]() { return NegInf(); });
 BATON_REGISTER_GLOBAL("arith.EvalSet").set_body_typed([](PrimExpr e, Domains domains) {

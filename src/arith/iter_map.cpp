@@ -414,7 +414,7 @@ Array<IntSet> EstimateRegion(const Array<Range>& region, const Map<tir::Var, Ran
   return out;
 }
 
-const RegisterNodes<IterMarkNode, IterMapExprNode, IterSplitExprNode, IterSumExprNode> registered;
+const RegisterNodes<IterMarkNode, IterMapExprNode, IterSplitExprNode, IterSumExprNode> registered_iter_map;
 BATON_REGISTER_GLOBAL("arith.DetectIterMap")
     .set_body_typed([](Array<PrimExpr> indices, Map<tir::Var, Range> iters, PrimExpr predicate, bool bijective) {
       return DetectIterMap(indices, iters, predicate, bijective);

@@ -77,7 +77,7 @@ DictAttrs::DictAttrs(Map<String, Any> dict) {
 }
 
 namespace {
-const RegisterNodes<AttrFieldInfoNode, BaseAttrsNode, DictAttrsNode> registered;
+const RegisterNodes<AttrFieldInfoNode, BaseAttrsNode, DictAttrsNode> registered_attrs;
 }  // namespace
 
 }  // namespace baton

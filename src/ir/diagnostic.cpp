@@ -44,7 +44,7 @@ size_t Width(std::string_view s) {
   return n;
 }
 
-const RegisterNodes<DiagnosticNode, DiagnosticContextNode> registered;
+const RegisterNodes<DiagnosticNode, DiagnosticContextNode> registered_diagnostic;
 
 }  // namespace
 

@@ -21,7 +21,7 @@ runtime::PackedFunc EnvFunc::func() const {
 }
 
 namespace {
-const RegisterNodes<EnvFuncNode> registered;
+const RegisterNodes<EnvFuncNode> registered_env_func;
 BATON_REGISTER_GLOBAL("ir.EnvFuncGet").set_body_typed(EnvFunc::Get);
 BATON_REGISTER_GLOBAL("ir.EnvFuncGetPackedFunc").set_body_typed([](EnvFunc f) { return f.func(); });
 BATON_REGISTER_GLOBAL("ir.EnvFuncCall").set_body([](runtime::Args args, runtime::RetValue* rv) {

@@ -62,7 +62,7 @@ const RegisterNodes<SourceNameNode, SpanNode, BaseExprNode, PrimExprNode, IntImm
                     RelayExprNode, GlobalVarNode, TypeNode, PrimTypeNode, PointerTypeNode, TensorTypeNode, TypeVarNode,
                     GlobalTypeVarNode, TupleTypeNode, TypeConstraintNode, FuncTypeNode, IncompleteTypeNode,
                     RelayRefTypeNode, TypeCallNode, BaseFuncNode>
-    registered;
+    registered_expr;
 }  // namespace
 
 }  // namespace baton

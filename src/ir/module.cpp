@@ -23,7 +23,7 @@ std::string Names(const Map<GlobalVar, BaseFunc>& functions) {
   return s.empty() ? "none" : s;
 }
 
-const RegisterNodes<ConstructorNode, TypeDataNode, IRModuleNode> registered;
+const RegisterNodes<ConstructorNode, TypeDataNode, IRModuleNode> registered_module;
 
 }  // namespace
 

@@ -21,7 +21,7 @@ struct OpTable {
   }
 };
 
-const RegisterNodes<OpArgNode, OpNode> registered;
+const RegisterNodes<OpArgNode, OpNode> registered_op;
 
 }  // namespace
 

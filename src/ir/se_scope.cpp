@@ -20,7 +20,7 @@ struct SEScopeNode : Node<SEScopeNode, Object> {
     d(F<&SEScopeNode::memory_scope>, "Kind of memory, \"\" for the main one.");
   }
 };
-const RegisterNodes<SEScopeNode> registered;
+const RegisterNodes<SEScopeNode> registered_se_scope;
 
 }  // namespace
 }  // namespace baton

@@ -151,7 +151,7 @@ bool IsLabel(std::string_view key) {
   return false;
 }
 
-const RegisterNodes<TargetNode> registered;
+const RegisterNodes<TargetNode> registered_target;
 
 }  // namespace
 

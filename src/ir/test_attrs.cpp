@@ -21,7 +21,7 @@ struct TestAttrs : AttrsNode<TestAttrs> {
 };
 
 namespace {
-const RegisterNodes<TestAttrs> registered;
+const RegisterNodes<TestAttrs> registered_test_attrs;
 }  // namespace
 
 }  // namespace baton

@@ -228,7 +228,7 @@ class OpenCLDevices final : public runtime::DeviceAPI {
   void Sync(Device d) override { DeviceOf(d.device_id).Sync(); }
 };
 
-const bool registered = [] {
+const bool registered_device = [] {
   runtime::DeviceAPI::Register(kDLOpenCL, new OpenCLDevices);  // lives as long as the process
   return true;
 }();

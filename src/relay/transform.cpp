@@ -4,7 +4,7 @@
 #include <baton/relay/transform.h>
 #include <baton/runtime/registry.h>
 #include <fmt/format.h>
-#include <relay/inferencer.h>
+#include <relay/types/inferencer.h>
 
 namespace baton::relay::transform {
 
@@ -63,7 +63,7 @@ Pass CreateFunctionPass(const TypedPackedFunc<Function(Function, IRModule, PassC
 }
 
 namespace {
-const RegisterNodes<FunctionPassNode> registered;
+const RegisterNodes<FunctionPassNode> registered_transform;
 }
 
 /// For measuring what the manager costs.

@@ -262,7 +262,7 @@ bool MapObj::Erase(const Any& key) {
 
 namespace {
 // Containers have no field table, but their keys must be known to look-ups by key.
-const bool registered = [] {
+const bool registered_any = [] {
   baton::runtime::StringObj::RuntimeTypeIndex();
   baton::runtime::BytesObj::RuntimeTypeIndex();
   baton::runtime::ArrayObj::RuntimeTypeIndex();

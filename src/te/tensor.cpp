@@ -7,7 +7,7 @@
 
 namespace baton::te {
 namespace {
-const RegisterNodes<OperationNode, TensorNode, PlaceholderOpNode, ComputeOpNode, ExternOpNode> registered;
+const RegisterNodes<OperationNode, TensorNode, PlaceholderOpNode, ComputeOpNode, ExternOpNode> registered_tensor;
 
 [[noreturn]] void Fail(const std::string& message) { throw runtime::TypeError(message); }
 

@@ -24,7 +24,7 @@ void RegisterBinary(const char* name) {
   });
 }
 
-const bool registered = [] {
+const bool registered_front_end = [] {
   Register("add", [](PrimExpr a, PrimExpr b) { return a + b; });
   Register("sub", [](PrimExpr a, PrimExpr b) { return a - b; });
   Register("mul", [](PrimExpr a, PrimExpr b) { return a * b; });

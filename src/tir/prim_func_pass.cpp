@@ -13,7 +13,7 @@ Pass CreatePrimFuncPass(const TypedPackedFunc<PrimFunc(PrimFunc, IRModule, PassC
 }
 
 namespace {
-const RegisterNodes<PrimFuncPassNode> registered;
+const RegisterNodes<PrimFuncPassNode> registered_prim_func_pass;
 }
 
 BATON_REGISTER_GLOBAL("tir.transform.CreatePrimFuncPass")

@@ -6,7 +6,7 @@
 namespace baton::tir {
 namespace {
 // Front ends call them by name.
-const bool registered = (Op::GetOrCreate(kStorageSync), Op::GetOrCreate(kThreadAllreduce), true);
+const bool registered_thread_axes = (Op::GetOrCreate(kStorageSync), Op::GetOrCreate(kThreadAllreduce), true);
 }  // namespace
 
 const VarNode* BoundThreadVar(const AttrStmtNode* op) {

@@ -35,7 +35,7 @@ class SecondDevice final : public runtime::DeviceAPI {
   }
 };
 
-const bool registered = [] {
+const bool registered_second_device = [] {
   runtime::DeviceAPI::Register(kDLExtDev, new SecondDevice);  // lives as long as the process
   return true;
 }();

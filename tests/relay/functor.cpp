@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-#include "relay/children.h"
+#include "relay/expr/children.h"
 #include "sample.h"
 
 using namespace sample;  // NOLINT

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "relay/node_graph.h"
+#include "relay/expr/node_graph.h"
 
 #include <baton/relay/text.h>
 #include <doctest/doctest.h>

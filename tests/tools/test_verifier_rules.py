@@ -18,10 +18,10 @@ from baton.transform import PassContext, Sequential, module_pass
 ROOT = Path(__file__).resolve().parents[2]
 # Source -> (what a message follows, the test whose literals have to meet it).
 SOURCES = {
-    "src/relay/well_formed.cpp": (r"\bProblem\(", "tests/relay/analysis.cpp"),
+    "src/relay/types/well_formed.cpp": (r"\bProblem\(", "tests/relay/analysis.cpp"),
     "src/tir/verify.cpp": (r"\bSay\(", "tests/tir/verify_test.cpp"),
     "src/relay/transform/properties.cpp": (r"(?:Where\(e\) \+|return) ", "here"),
-    "src/ir/instrument_verify.cpp": (r"\bFail\(", "here"),
+    "src/ir/instrument/verify.cpp": (r"\bFail\(", "here"),
 }
 LITERAL = r'"((?:[^"\\]|\\.)*)"'
 
@@ -103,11 +103,11 @@ def test_each_rule_has_a_test(source):
     rules, expected = messages(source), literals(SOURCES[source][1])
     missing = [rule for rule in rules if not any(as_pattern(rule).search(text) or text in rule for text in expected if len(text) > 5)]
     assert not missing, f"rules of {source} that no test trips: {missing}; add one to {SOURCES[source][1]}"
-    assert len(rules) >= {"src/relay/well_formed.cpp": 22, "src/tir/verify.cpp": 16, "src/relay/transform/properties.cpp": 3}.get(source, 4), rules
+    assert len(rules) >= {"src/relay/types/well_formed.cpp": 22, "src/tir/verify.cpp": 16, "src/relay/transform/properties.cpp": 3}.get(source, 4), rules
 
 
 def test_a_rule_without_a_test_is_found():
-    rules = messages("src/relay/well_formed.cpp")
+    rules = messages("src/relay/types/well_formed.cpp")
     expected = [text for text in literals("tests/relay/analysis.cpp") if "bound twice" not in text]
     missing = [rule for rule in rules if not any(as_pattern(rule).search(text) or text in rule for text in expected if len(text) > 5)]
     assert len(missing) == 1 and "is bound twice" in missing[0]

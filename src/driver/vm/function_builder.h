@@ -3,7 +3,7 @@
 #pragma once
 
 #include <baton/support/pointer_map.h>
-#include <relay/blocks.h>
+#include <relay/expr/blocks.h>
 #include <relay/transform/plan_devices.h>
 
 #include <functional>

@@ -4,7 +4,7 @@
 #pragma once
 
 #include <baton/ir/structural.h>
-#include <relay/type_pool.h>
+#include <relay/types/type_pool.h>
 
 #include <map>
 #include <optional>

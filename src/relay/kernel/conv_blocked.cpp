@@ -448,7 +448,7 @@ namespace {
 tir::PrimFunc GenerateConv(const Function& func, const Call& anchor, const String&, const Target& target) {
   return GenerateBlockedConv<2>(func, anchor, target);
 }
-const bool registered = [] {
+const bool registered_conv_blocked = [] {
   RegisterKernelGenerator("nn.contrib_conv2d_NCHWc", GenerateConv);
   RegisterKernelGenerator("nn.contrib_depthwise_conv2d_NCHWc", GenerateConv);
   return true;

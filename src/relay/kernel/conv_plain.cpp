@@ -432,7 +432,7 @@ tir::PrimFunc GenerateConv(const Function& func, const Call& anchor, const Strin
   tir::PrimFunc f = GenerateBlockedConv<N>(func, anchor, target);
   return f.defined() ? f : GeneratePlainConv<N>(func, anchor, target);
 }
-const bool registered = [] {
+const bool registered_conv_plain = [] {
   RegisterKernelGenerator("nn.conv1d", GenerateConv<1>);
   RegisterKernelGenerator("nn.conv2d", GenerateConv<2>);
   RegisterKernelGenerator("nn.conv3d", GenerateConv<3>);

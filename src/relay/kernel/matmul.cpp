@@ -448,7 +448,7 @@ tir::PrimFunc GenerateBatchMatmul(const Function& func, const Call& anchor, cons
                   [&](const Group& g) { return WriteBatched(g, a && a->transpose_a, !a || a->transpose_b, target); });
 }
 
-const bool registered = [] {
+const bool registered_matmul = [] {
   RegisterKernelGenerator("nn.dense", GenerateDense);
   RegisterKernelGenerator("nn.contrib_dense_pack", GenerateDensePack);
   RegisterKernelGenerator("nn.matmul", GenerateMatmul);

@@ -2,7 +2,7 @@
 #include "common.h"
 
 #include <baton/tir/functor.h>
-#include <relay/type_text.h>
+#include <relay/text/type_text.h>
 
 namespace baton::relay {
 

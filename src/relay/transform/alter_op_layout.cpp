@@ -6,7 +6,7 @@
 #include <baton/relay/op/nn.h>
 #include <baton/relay/op/transform.h>
 #include <baton/relay/transform.h>
-#include <relay/children.h>
+#include <relay/expr/children.h>
 
 #include <algorithm>
 #include <unordered_map>
@@ -272,7 +272,7 @@ Pass AlterOpLayout() {
 }
 
 namespace {
-const RegisterPass<AlterOpLayout> registered;
+const RegisterPass<AlterOpLayout> registered_alter_op_layout;
 }
 
 }  // namespace baton::relay::transform

@@ -30,7 +30,7 @@ Pass AnnotateSpans() {
 }
 
 namespace {
-const RegisterPass<AnnotateSpans> registered;
+const RegisterPass<AnnotateSpans> registered_annotate_spans;
 }
 
 }  // namespace baton::relay::transform

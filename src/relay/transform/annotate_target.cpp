@@ -118,7 +118,7 @@ const struct Registered {
         }));
     baton::transform::RegisterPassParams("AnnotateTarget", {"targets=[]", "include_non_call_ops=true"});
   }
-} registered;
+} registered_annotate_target;
 }  // namespace
 
 }  // namespace baton::relay::transform

@@ -5,7 +5,7 @@
 #include <baton/relay/op/tensor.h>
 #include <baton/relay/transform.h>
 #include <baton/support/pointer_map.h>
-#include <relay/children.h>
+#include <relay/expr/children.h>
 
 namespace baton::relay::transform {
 namespace {
@@ -73,7 +73,7 @@ Pass CanonicalizeCast() {
 }
 
 namespace {
-const RegisterPass<CanonicalizeCast> registered;
+const RegisterPass<CanonicalizeCast> registered_canonicalize_cast;
 }  // namespace
 
 }  // namespace baton::relay::transform

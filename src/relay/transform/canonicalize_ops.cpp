@@ -4,7 +4,7 @@
 #include <baton/relay/op/make.h>
 #include <baton/relay/op/tensor.h>
 #include <baton/relay/transform.h>
-#include <relay/children.h>
+#include <relay/expr/children.h>
 
 namespace baton::relay::transform {
 namespace {
@@ -47,7 +47,7 @@ Pass CanonicalizeOps() {
 }
 
 namespace {
-const RegisterPass<CanonicalizeOps> registered;
+const RegisterPass<CanonicalizeOps> registered_canonicalize_ops;
 }  // namespace
 
 }  // namespace baton::relay::transform

@@ -53,7 +53,7 @@ const struct Registered {
                                          }));
     baton::transform::RegisterPassParams("CombineParallelBatchMatmul", {"min_num_branches=3"});
   }
-} registered;
+} registered_combine_parallel_batch_matmul;
 }  // namespace
 
 }  // namespace baton::relay::transform

@@ -77,7 +77,7 @@ const struct Registered {
                                          }));
     baton::transform::RegisterPassParams("CombineParallelConv2D", {"min_num_branches=3"});
   }
-} registered;
+} registered_combine_parallel_conv2d;
 }  // namespace
 
 }  // namespace baton::relay::transform

@@ -86,7 +86,7 @@ const struct Registered {
         }));
     baton::transform::RegisterPassParams("CombineParallelDense", {"min_num_branches=3", "to_batch_matmul=true"});
   }
-} registered;
+} registered_combine_parallel_dense;
 }  // namespace
 
 }  // namespace baton::relay::transform

@@ -3,7 +3,7 @@
 #include <baton/ir/transform.h>
 #include <baton/relay/functor.h>
 #include <baton/relay/op/annotation.h>
-#include <relay/children.h>
+#include <relay/expr/children.h>
 #include <relay/transform/compiler_regions.h>
 
 #include <algorithm>

@@ -9,7 +9,7 @@
 #include <baton/relay/transform.h>
 #include <baton/runtime/registry.h>
 #include <baton/support/nearest.h>
-#include <relay/children.h>
+#include <relay/expr/children.h>
 
 #include <algorithm>
 #include <set>
@@ -580,7 +580,7 @@ const struct Registered {
                                          }));
     baton::transform::RegisterPassParams("ConvertLayout", {"desired_layouts={}"});
   }
-} registered;
+} registered_convert_layout;
 
 BATON_REGISTER_GLOBAL("relay.LayoutConfigSkip").set_body_typed([](Array<int64_t> layers) {
   Array<int64_t> before;

@@ -5,8 +5,8 @@
 #include <baton/relay/transform.h>
 #include <baton/runtime/interrupt.h>
 #include <baton/support/pointer_map.h>
-#include <relay/children.h>
-#include <relay/impure.h>
+#include <relay/expr/children.h>
+#include <relay/expr/impure.h>
 
 #include <unordered_set>
 #include <vector>
@@ -186,7 +186,7 @@ const struct Registered {
     baton::transform::RegisterPassParams("DeadCodeElimination", {"inline_once=false", "ignore_impurity=false"});
     baton::transform::RegisterPassParams("RemoveUnusedFunctions", {"entry_functions=[\"main\"]"});
   }
-} registered;
+} registered_dead_code_elimination;
 }  // namespace
 
 }  // namespace baton::relay::transform

@@ -2,7 +2,7 @@
 #include <baton/relay/functor.h>
 #include <baton/relay/op.h>
 #include <baton/relay/transform.h>
-#include <relay/children.h>
+#include <relay/expr/children.h>
 #include <relay/transform/tuple_fields.h>
 
 #include <optional>

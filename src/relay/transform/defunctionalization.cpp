@@ -8,11 +8,11 @@
 #include <baton/runtime/interrupt.h>
 #include <baton/support/pointer_map.h>
 #include <fmt/format.h>
-#include <relay/captured_vars.h>
+#include <relay/expr/captured_vars.h>
 #include <relay/transform/function_types.h>
-#include <relay/transform/normal_blocks.h>
-#include <relay/type_solver.h>
-#include <relay/type_text.h>
+#include <relay/transform/anf_blocks.h>
+#include <relay/types/type_solver.h>
+#include <relay/text/type_text.h>
 
 #include <deque>
 #include <memory>
@@ -516,7 +516,7 @@ Pass Defunctionalization() {
 }
 
 namespace {
-const RegisterPass<Defunctionalization> registered;
+const RegisterPass<Defunctionalization> registered_defunctionalization;
 
 /// (the function, the module with what it needs)
 BATON_REGISTER_GLOBAL("relay._transform.defunctionalized").set_body_typed([](Function func, IRModule mod) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <baton/relay/functor.h>
 #include <baton/relay/transform.h>
-#include <relay/children.h>
+#include <relay/expr/children.h>
 #include <relay/transform/let_inserter.h>
 
 namespace baton::relay::transform {
@@ -43,7 +43,7 @@ Pass DefuseOps() {
 }
 
 namespace {
-const RegisterPass<DefuseOps> registered;
+const RegisterPass<DefuseOps> registered_defuse_ops;
 }  // namespace
 
 }  // namespace baton::relay::transform

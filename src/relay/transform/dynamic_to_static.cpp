@@ -99,7 +99,7 @@ Pass DynamicToStatic() {
 }
 
 namespace {
-const RegisterPass<DynamicToStatic> registered;
+const RegisterPass<DynamicToStatic> registered_dynamic_to_static;
 }
 
 }  // namespace baton::relay::transform

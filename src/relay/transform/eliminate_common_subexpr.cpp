@@ -5,7 +5,7 @@
 #include <baton/relay/transform.h>
 #include <baton/support/pages.h>
 #include <baton/support/pointer_map.h>
-#include <relay/node_graph.h>
+#include <relay/expr/node_graph.h>
 
 #include <algorithm>
 #include <unordered_map>
@@ -341,7 +341,7 @@ const struct Registered {
           *rv = EliminateCommonSubexpr(a.size() > 0 ? a[0].As<PackedFunc>() : PackedFunc());
         }));
   }
-} registered;
+} registered_eliminate_common_subexpr;
 }  // namespace
 
 }  // namespace baton::relay::transform

@@ -2,7 +2,7 @@
 #include <baton/relay/functor.h>
 #include <baton/relay/transform.h>
 #include <baton/runtime/named.h>
-#include <relay/children.h>
+#include <relay/expr/children.h>
 
 namespace baton::relay::transform {
 namespace {
@@ -93,7 +93,7 @@ const struct Registered {
         }));
     baton::transform::RegisterPassParams("EtaExpand", {"expand_constructor=true", "expand_global_var=false"});
   }
-} registered;
+} registered_eta_expand;
 }  // namespace
 
 }  // namespace baton::relay::transform

@@ -10,7 +10,7 @@
 #include <baton/relay/op/qnn.h>
 #include <baton/relay/op/transform.h>
 #include <baton/relay/transform.h>
-#include <relay/children.h>
+#include <relay/expr/children.h>
 
 #include <cmath>
 #include <limits>
@@ -527,7 +527,7 @@ const struct Registered {
         }));
     baton::transform::RegisterPassParams("FakeQuantizationToInteger", {"hard_fail=false", "use_qat=false"});
   }
-} registered;
+} registered_fake_quantization_to_integer;
 }  // namespace
 
 }  // namespace baton::relay::transform

@@ -4,7 +4,7 @@
 #include <baton/relay/op/nn.h>
 #include <baton/relay/op/tensor.h>
 #include <baton/relay/transform.h>
-#include <relay/children.h>
+#include <relay/expr/children.h>
 
 namespace baton::relay::transform {
 namespace {
@@ -47,7 +47,7 @@ Pass FastMath() {
 }
 
 namespace {
-const RegisterPass<FastMath> registered;
+const RegisterPass<FastMath> registered_fast_math;
 }  // namespace
 
 }  // namespace baton::relay::transform

@@ -5,7 +5,7 @@
 #include <baton/relay/op/qnn.h>
 #include <baton/relay/op/transform.h>
 #include <baton/relay/transform.h>
-#include <relay/children.h>
+#include <relay/expr/children.h>
 
 #include <string>
 
@@ -83,7 +83,7 @@ Pass FlattenAtrousConv() {
 }
 
 namespace {
-const RegisterPass<FlattenAtrousConv> registered;
+const RegisterPass<FlattenAtrousConv> registered_flatten_atrous_conv;
 }
 
 }  // namespace baton::relay::transform

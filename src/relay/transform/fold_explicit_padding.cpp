@@ -4,7 +4,7 @@
 #include <baton/relay/op/nn.h>
 #include <baton/relay/op/transform.h>
 #include <baton/relay/transform.h>
-#include <relay/children.h>
+#include <relay/expr/children.h>
 
 namespace baton::relay::transform {
 namespace {
@@ -76,7 +76,7 @@ Pass FoldExplicitPadding() {
 }
 
 namespace {
-const RegisterPass<FoldExplicitPadding> registered;
+const RegisterPass<FoldExplicitPadding> registered_fold_explicit_padding;
 }  // namespace
 
 }  // namespace baton::relay::transform

@@ -6,7 +6,7 @@
 #include <baton/relay/op/tensor.h>
 #include <baton/relay/transform.h>
 #include <baton/support/pointer_map.h>
-#include <relay/children.h>
+#include <relay/expr/children.h>
 
 #include <string>
 #include <vector>

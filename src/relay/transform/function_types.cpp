@@ -4,11 +4,11 @@
 #include <baton/runtime/interrupt.h>
 #include <baton/runtime/named.h>
 #include <fmt/format.h>
-#include <relay/children.h>
+#include <relay/expr/children.h>
 #include <relay/transform/function_types.h>
-#include <relay/transform/normal_blocks.h>
-#include <relay/type_solver.h>
-#include <relay/type_text.h>
+#include <relay/transform/anf_blocks.h>
+#include <relay/types/type_solver.h>
+#include <relay/text/type_text.h>
 
 namespace baton::relay {
 

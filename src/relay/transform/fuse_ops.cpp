@@ -6,9 +6,9 @@
 #include <baton/relay/transform.h>
 #include <baton/runtime/interrupt.h>
 #include <baton/support/pages.h>
-#include <relay/node_graph.h>
+#include <relay/expr/node_graph.h>
 #include <relay/transform/type_keeper.h>
-#include <relay/type_pool.h>
+#include <relay/types/type_pool.h>
 
 #include <algorithm>
 #include <numeric>
@@ -489,7 +489,7 @@ const struct Registered {
                                          }));
     baton::transform::RegisterPassParams("FuseOps", {"fuse_opt_level=-1"});
   }
-} registered;
+} registered_fuse_ops;
 }  // namespace
 
 }  // namespace baton::relay::transform

@@ -14,7 +14,7 @@
 #include <baton/support/pointer_map.h>
 #include <baton/support/stack.h>
 #include <fmt/format.h>
-#include <relay/type_text.h>
+#include <relay/text/type_text.h>
 
 namespace baton::relay {
 

@@ -9,7 +9,7 @@
 #include <baton/support/stack.h>
 #include <fmt/format.h>
 #include <relay/transform/let_inserter.h>
-#include <relay/type_text.h>
+#include <relay/text/type_text.h>
 
 #include <unordered_map>
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Type inference of modules: functions by groups that call each other, callees first. Of expressions:
-// relay/inferencer.h.
+// relay/types/inferencer.h.
 #include <baton/ir/diagnostic.h>
 #include <baton/ir/pipeline.h>
 #include <baton/relay/analysis.h>
 #include <baton/relay/transform.h>
 #include <baton/runtime/registry.h>
 #include <fmt/format.h>
-#include <relay/call_graph.h>
-#include <relay/children.h>
-#include <relay/inferencer.h>
+#include <relay/expr/call_graph.h>
+#include <relay/expr/children.h>
+#include <relay/types/inferencer.h>
 
 namespace baton::relay {
 
@@ -222,7 +222,7 @@ Pass InferType() {
 }
 
 namespace {
-const RegisterPass<InferType> registered;
+const RegisterPass<InferType> registered_infer_type;
 }  // namespace
 
 [[maybe_unused]] const bool inference_set = (baton::transform::SetTypeInference(InferModuleTypes), true);

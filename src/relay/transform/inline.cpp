@@ -2,7 +2,7 @@
 #include <baton/ir/keep_functions.h>
 #include <baton/relay/functor.h>
 #include <baton/relay/transform.h>
-#include <relay/call_graph.h>
+#include <relay/expr/call_graph.h>
 #include <relay/transform/let_inserter.h>
 
 #include <algorithm>
@@ -106,7 +106,7 @@ Pass Inline() {
 }
 
 namespace {
-const RegisterPass<Inline> registered;
+const RegisterPass<Inline> registered_inline;
 }  // namespace
 
 }  // namespace baton::relay::transform

@@ -2,7 +2,7 @@
 #include <baton/relay/functor.h>
 #include <baton/relay/transform.h>
 #include <relay/transform/let_inserter.h>
-#include <relay/with_body.h>
+#include <relay/expr/with_body.h>
 
 #include <string_view>
 #include <unordered_map>
@@ -130,7 +130,7 @@ const struct Registered {
         }));
     baton::transform::RegisterPassParams("InlineCompilerFunctions", {"names=[]"});
   }
-} registered;
+} registered_inline_compiler_functions;
 }  // namespace
 
 }  // namespace baton::relay::transform

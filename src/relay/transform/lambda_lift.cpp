@@ -4,9 +4,9 @@
 #include <baton/relay/transform.h>
 #include <baton/support/name_map.h>
 #include <baton/support/pointer_map.h>
-#include <relay/captured_vars.h>
-#include <relay/children.h>
-#include <relay/with_body.h>
+#include <relay/expr/captured_vars.h>
+#include <relay/expr/children.h>
+#include <relay/expr/with_body.h>
 
 #include <string>
 #include <unordered_map>
@@ -149,7 +149,7 @@ Pass LambdaLift() {
 }
 
 namespace {
-const RegisterPass<LambdaLift> registered;
+const RegisterPass<LambdaLift> registered_lambda_lift;
 }  // namespace
 
 }  // namespace baton::relay::transform

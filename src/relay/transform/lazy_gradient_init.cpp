@@ -6,7 +6,7 @@
 #include <baton/relay/op/tensor.h>
 #include <baton/relay/op/transform.h>
 #include <baton/relay/transform.h>
-#include <relay/children.h>
+#include <relay/expr/children.h>
 
 #include <cmath>
 
@@ -81,7 +81,7 @@ Pass LazyGradientInit() {
 }
 
 namespace {
-const RegisterPass<LazyGradientInit> registered;
+const RegisterPass<LazyGradientInit> registered_lazy_gradient_init;
 }  // namespace
 
 }  // namespace baton::relay::transform

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <baton/relay/functor.h>
 #include <baton/relay/transform.h>
-#include <relay/children.h>
+#include <relay/expr/children.h>
 
 namespace baton::relay::transform {
 namespace {
@@ -60,7 +60,7 @@ const struct Registered {
                                          }));
     baton::transform::RegisterPassParams("Legalize", {"legalize_map_attr_name=\"FTVMLegalize\""});
   }
-} registered;
+} registered_legalize;
 }  // namespace
 
 }  // namespace baton::relay::transform

@@ -2,9 +2,9 @@
 #include <baton/relay/functor.h>
 #include <baton/relay/op.h>
 #include <baton/runtime/interrupt.h>
-#include <relay/blocks.h>
+#include <relay/expr/blocks.h>
 #include <relay/transform/let_inserter.h>
-#include <relay/with_parts.h>
+#include <relay/expr/with_parts.h>
 
 #include <algorithm>
 #include <string>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <baton/relay/expr.h>
-#include <relay/impure.h>
+#include <relay/expr/impure.h>
 
 namespace baton::relay {
 

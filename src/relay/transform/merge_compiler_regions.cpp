@@ -43,7 +43,7 @@ Pass MergeCompilerRegions() {
 }
 
 namespace {
-const RegisterPass<MergeCompilerRegions> registered;
+const RegisterPass<MergeCompilerRegions> registered_merge_compiler_regions;
 }  // namespace
 
 }  // namespace baton::relay::transform

@@ -39,7 +39,7 @@ const struct Registered {
           }
         }));
   }
-} registered;
+} registered_merge_composite;
 }  // namespace
 
 }  // namespace baton::relay::transform

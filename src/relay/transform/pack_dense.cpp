@@ -5,7 +5,7 @@
 #include <baton/relay/op/nn.h>
 #include <baton/relay/transform.h>
 #include <baton/support/pointer_map.h>
-#include <relay/children.h>
+#include <relay/expr/children.h>
 
 #include <cstring>
 #include <map>
@@ -150,7 +150,7 @@ Pass PackDense() {
 }
 
 namespace {
-const RegisterPass<PackDense> registered;
+const RegisterPass<PackDense> registered_pack_dense;
 }
 
 }  // namespace baton::relay::transform

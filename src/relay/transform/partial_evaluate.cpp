@@ -10,9 +10,9 @@
 #include <baton/runtime/interrupt.h>
 #include <baton/support/pointer_map.h>
 #include <baton/support/stack.h>
-#include <relay/call_graph.h>
-#include <relay/captured_vars.h>
-#include <relay/type_solver.h>
+#include <relay/expr/call_graph.h>
+#include <relay/expr/captured_vars.h>
+#include <relay/types/type_solver.h>
 
 #include <algorithm>
 #include <memory>
@@ -858,7 +858,7 @@ Pass PartialEvaluate() {
 }
 
 namespace {
-const RegisterPass<PartialEvaluate> registered;
+const RegisterPass<PartialEvaluate> registered_partial_evaluate;
 }
 
 }  // namespace baton::relay::transform

@@ -181,7 +181,7 @@ const struct Registered {
                                          }));
     baton::transform::RegisterPassParams("PartitionGraph", {"mod_name=\"default\"", "bind_constants=true"});
   }
-} registered;
+} registered_partition_graph;
 }  // namespace
 
 }  // namespace baton::relay::transform

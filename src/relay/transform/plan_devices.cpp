@@ -20,9 +20,9 @@
 #include <baton/runtime/named.h>
 #include <baton/runtime/registry.h>
 #include <fmt/format.h>
-#include <relay/blocks.h>
-#include <relay/call_graph.h>
-#include <relay/node_graph.h>
+#include <relay/expr/blocks.h>
+#include <relay/expr/call_graph.h>
+#include <relay/expr/node_graph.h>
 #include <relay/transform/device_domains.h>
 #include <relay/transform/plan_devices.h>
 #include <relay/transform/type_keeper.h>
@@ -1053,7 +1053,7 @@ const struct Registered {
                                          }));
     baton::transform::RegisterPassParams("PlanDevices", {"default_device=1"});
   }
-} registered;
+} registered_plan_devices;
 
 BATON_REGISTER_GLOBAL("relay.analysis.Placement").set_body_typed([](IRModule mod, int64_t default_device) {
   PlacementReport report;

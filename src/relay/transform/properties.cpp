@@ -7,7 +7,7 @@
 #include <baton/support/pointer_map.h>
 #include <baton/tir/stmt.h>
 #include <baton/tir/verify.h>
-#include <relay/blocks.h>
+#include <relay/expr/blocks.h>
 
 namespace baton::relay {
 namespace {
@@ -94,7 +94,7 @@ const struct Registered {
     RegisterProperty(
         "ANF", {"Arguments are variables or constants; everything else is bound by `let`.", "ToANormalForm", CheckAnf});
   }
-} registered;
+} registered_properties;
 
 }  // namespace
 }  // namespace baton::relay

@@ -259,7 +259,7 @@ const struct Registered {
                                          }));
     baton::transform::RegisterPassParams("SimplifyExpr", {"fp=\"\""});
   }
-} registered;
+} registered_simplify_expr;
 
 const char* LabelOf(Exactness e) {
   return e == Exactness::kExact ? "exact" : e == Exactness::kButNanOrZero ? "but NaN or zero" : "reassociates";

@@ -4,7 +4,7 @@
 
 #include <baton/relay/dataflow_pattern.h>
 #include <baton/relay/op.h>
-#include <relay/dataflow_matcher.h>
+#include <relay/pattern/matcher.h>
 
 #include <memory>
 #include <string>

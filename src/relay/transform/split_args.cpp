@@ -4,7 +4,7 @@
 #include <baton/relay/op/make.h>
 #include <baton/relay/op/transform.h>
 #include <baton/relay/transform.h>
-#include <relay/children.h>
+#include <relay/expr/children.h>
 
 #include <algorithm>
 
@@ -90,7 +90,7 @@ const struct Registered {
                                          }));
     baton::transform::RegisterPassParams("SplitArgs", {"max_function_args=255"});
   }
-} registered;
+} registered_split_args;
 }  // namespace
 
 }  // namespace baton::relay::transform

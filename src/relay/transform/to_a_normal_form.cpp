@@ -16,7 +16,7 @@ Pass ToANormalForm() {
 }
 
 namespace {
-const RegisterPass<ToANormalForm> registered;
+const RegisterPass<ToANormalForm> registered_to_a_normal_form;
 BATON_REGISTER_GLOBAL("relay._transform.ToANormalFormExpr").set_body_typed([](Expr e) {
   return InsertLets(e, LetForm::kAll);
 });

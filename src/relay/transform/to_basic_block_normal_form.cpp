@@ -14,7 +14,7 @@ Pass ToBasicBlockNormalForm() {
 }
 
 namespace {
-const RegisterPass<ToBasicBlockNormalForm> registered;
+const RegisterPass<ToBasicBlockNormalForm> registered_to_basic_block_normal_form;
 BATON_REGISTER_GLOBAL("relay._transform.ToBasicBlockNormalFormExpr").set_body_typed([](Expr e) {
   return InsertLets(e, LetForm::kBlocks);
 });

@@ -8,10 +8,10 @@
 #include <baton/runtime/interrupt.h>
 #include <baton/support/pointer_map.h>
 #include <fmt/format.h>
-#include <relay/children.h>
-#include <relay/transform/normal_blocks.h>
-#include <relay/type_solver.h>
-#include <relay/type_text.h>
+#include <relay/expr/children.h>
+#include <relay/transform/anf_blocks.h>
+#include <relay/types/type_solver.h>
+#include <relay/text/type_text.h>
 
 #include <unordered_map>
 #include <utility>
@@ -426,7 +426,7 @@ Pass UnCPS() {
 }
 
 namespace {
-const RegisterPass<ToCPS> registered;
+const RegisterPass<ToCPS> registered_to_cps;
 const RegisterPass<UnCPS> registered_back;
 
 /// (the function, the module with what it calls)

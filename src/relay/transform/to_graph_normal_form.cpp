@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <baton/relay/functor.h>
 #include <baton/relay/transform.h>
-#include <relay/children.h>
+#include <relay/expr/children.h>
 #include <relay/transform/let_inserter.h>
 
 namespace baton::relay::transform {
@@ -58,7 +58,7 @@ Pass ToGraphNormalForm() {
 }
 
 namespace {
-const RegisterPass<ToGraphNormalForm> registered;
+const RegisterPass<ToGraphNormalForm> registered_to_graph_normal_form;
 BATON_REGISTER_GLOBAL("relay._transform.ToGraphNormalFormExpr").set_body_typed([](Expr e) { return WithoutLets(e); });
 }  // namespace
 

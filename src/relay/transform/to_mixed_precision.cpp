@@ -311,7 +311,7 @@ const struct Registered {
         }));
     baton::transform::RegisterPassParams("ToMixedPrecision", {"mixed_precision_type=\"float16\"", "missing_op_mode=1"});
   }
-} registered;
+} registered_to_mixed_precision;
 }  // namespace
 
 }  // namespace baton::relay::transform

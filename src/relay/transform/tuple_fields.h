@@ -2,7 +2,7 @@
 #pragma once
 
 #include <baton/relay/expr.h>
-#include <relay/impure.h>
+#include <relay/expr/impure.h>
 
 #include <cstdint>
 #include <optional>

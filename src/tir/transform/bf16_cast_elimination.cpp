@@ -31,7 +31,7 @@ Pass BF16CastElimination() {
   });
 }
 namespace {
-const RegisterPass<BF16CastElimination> registered("tir.transform.");
+const RegisterPass<BF16CastElimination> registered_bf16_cast_elimination("tir.transform.");
 }
 }  // namespace transform
 }  // namespace baton::tir

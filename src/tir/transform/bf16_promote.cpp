@@ -37,7 +37,7 @@ Pass BF16Promote() {
   });
 }
 namespace {
-const RegisterPass<BF16Promote> registered("tir.transform.");
+const RegisterPass<BF16Promote> registered_bf16_promote("tir.transform.");
 }
 }  // namespace transform
 }  // namespace baton::tir

@@ -33,7 +33,7 @@ Pass ConvertForLoopsToSerial() {
   });
 }
 namespace {
-const RegisterPass<ConvertForLoopsToSerial> registered("tir.transform.");
+const RegisterPass<ConvertForLoopsToSerial> registered_convert_for_loops_to_serial("tir.transform.");
 }
 }  // namespace transform
 }  // namespace baton::tir

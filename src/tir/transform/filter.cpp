@@ -19,7 +19,7 @@ Pass Filter(PackedFunc keep) {
 }
 
 namespace {
-const bool registered = [] {
+const bool registered_filter = [] {
   baton::transform::RegisterPassGlobal(
       "tir.transform.Filter", PackedFunc([](runtime::Args a, runtime::RetValue* rv) {
         *rv = Filter(a.size() > 0 && !a[0].is_null() ? a[0].As<PackedFunc>() : PackedFunc());

@@ -50,7 +50,7 @@ Pass InjectVirtualThread() {
   });
 }
 namespace {
-const RegisterPass<InjectVirtualThread> registered("tir.transform.");
+const RegisterPass<InjectVirtualThread> registered_inject_virtual_thread("tir.transform.");
 }
 }  // namespace transform
 }  // namespace baton::tir

@@ -133,7 +133,7 @@ Pass InstrumentBoundCheckers() {
   });
 }
 namespace {
-const RegisterPass<InstrumentBoundCheckers> registered("tir.transform.");
+const RegisterPass<InstrumentBoundCheckers> registered_instrument_bound_checkers("tir.transform.");
 }
 }  // namespace transform
 }  // namespace baton::tir

@@ -86,7 +86,7 @@ Pass LiftAttrScope(String attr_key) {
   });
 }
 namespace {
-const bool registered = [] {
+const bool registered_lift_attr_scope = [] {
   baton::transform::RegisterPassGlobal("tir.transform.LiftAttrScope",
                                        PackedFunc([](runtime::Args a, runtime::RetValue* rv) {
                                          *rv = LiftAttrScope(a.size() > 0 ? a[0].As<String>() : String(""));

@@ -38,7 +38,7 @@ Pass LowerDeviceStorageAccessInfo() {
   });
 }
 namespace {
-const RegisterPass<LowerDeviceStorageAccessInfo> registered("tir.transform.");
+const RegisterPass<LowerDeviceStorageAccessInfo> registered_lower_device_storage_access_info("tir.transform.");
 }
 }  // namespace transform
 }  // namespace baton::tir

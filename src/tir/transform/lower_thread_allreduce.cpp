@@ -156,7 +156,7 @@ Pass LowerThreadAllreduce() {
   });
 }
 namespace {
-const RegisterPass<LowerThreadAllreduce> registered("tir.transform.");
+const RegisterPass<LowerThreadAllreduce> registered_lower_thread_allreduce("tir.transform.");
 }
 }  // namespace transform
 }  // namespace baton::tir

@@ -198,7 +198,7 @@ Pass NarrowDataType(int target_bits) {
   });
 }
 namespace {
-const bool registered = [] {
+const bool registered_narrow_data_type = [] {
   baton::transform::RegisterPassGlobal("tir.transform.NarrowDataType",
                                        PackedFunc([](runtime::Args a, runtime::RetValue* rv) {
                                          *rv = NarrowDataType(a.size() > 0 ? a[0].As<int>() : 32);

@@ -30,7 +30,7 @@ Pass SkipAssert() {
   });
 }
 namespace {
-const RegisterPass<SkipAssert> registered("tir.transform.");
+const RegisterPass<SkipAssert> registered_skip_assert("tir.transform.");
 }
 }  // namespace transform
 }  // namespace baton::tir

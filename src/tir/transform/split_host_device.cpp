@@ -157,7 +157,7 @@ Pass SplitHostDevice() {
   });
 }
 namespace {
-const RegisterPass<SplitHostDevice> registered("tir.transform.");
+const RegisterPass<SplitHostDevice> registered_split_host_device("tir.transform.");
 }
 }  // namespace transform
 }  // namespace baton::tir

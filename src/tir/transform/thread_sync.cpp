@@ -405,7 +405,7 @@ Pass ThreadSync(String storage_scope) {
   });
 }
 namespace {
-const bool registered = [] {
+const bool registered_thread_sync = [] {
   baton::transform::RegisterPassGlobal("tir.transform.ThreadSync",
                                        PackedFunc([](runtime::Args a, runtime::RetValue* rv) {
                                          *rv = ThreadSync(a.size() > 0 ? a[0].As<String>() : String("shared"));

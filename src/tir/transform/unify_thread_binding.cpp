@@ -88,7 +88,7 @@ Pass UnifyThreadBinding() {
   });
 }
 namespace {
-const RegisterPass<UnifyThreadBinding> registered("tir.transform.");
+const RegisterPass<UnifyThreadBinding> registered_unify_thread_binding("tir.transform.");
 }
 }  // namespace transform
 }  // namespace baton::tir

@@ -143,7 +143,7 @@ Pass VerifyGPUCode(Map<String, int64_t> constraints) {
   });
 }
 namespace {
-const bool registered = [] {
+const bool registered_verify_gpu_code = [] {
   baton::transform::RegisterPassGlobal(
       "tir.transform.VerifyGPUCode", PackedFunc([](runtime::Args a, runtime::RetValue* rv) {
         *rv = VerifyGPUCode(a.size() > 0 && !a[0].is_null() ? a[0].As<Map<String, int64_t>>() : Map<String, int64_t>());

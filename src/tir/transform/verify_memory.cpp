@@ -76,7 +76,7 @@ Pass VerifyMemory() {
   });
 }
 namespace {
-const RegisterPass<VerifyMemory> registered("tir.transform.");
+const RegisterPass<VerifyMemory> registered_verify_memory("tir.transform.");
 }
 }  // namespace transform
 

@@ -240,7 +240,7 @@ Op DefineBackwardWeight() {
                    .source = "Relay"});
 }
 
-const bool registered = [] {
+const bool registered_conv = [] {
   DefineGradients({{"nn.conv1d", Conv<1>},
                    {"nn.conv2d", Conv<2>},
                    {"nn.conv3d", Conv<3>},

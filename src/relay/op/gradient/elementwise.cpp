@@ -162,7 +162,7 @@ const BinaryRow kBinary[] = {
 #undef BATON_D
 // clang-format on
 
-const bool registered = [] {
+const bool registered_elementwise = [] {
   for (const UnaryRow& row : kUnary) {
     DefineGradient(row.op, [d = row.d](const Call& call, const Expr& grad) {
       At at(call, grad);

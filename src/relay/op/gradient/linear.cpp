@@ -151,7 +151,7 @@ Grads Col2ImBack(const Call& call, const Expr& grad) {
                     at.arg(0))};
 }
 
-const bool registered = [] {
+const bool registered_linear = [] {
   DefineGradients(
       {{"image.resize", ResizeBack}, {"image.affine_grid", AffineGridBack}, {"dft", DFTBack}, {"col2im", Col2ImBack}});
   DefineRestatements({{"image.resize1d", ResizeAsND<1>},

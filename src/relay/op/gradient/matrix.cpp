@@ -204,7 +204,7 @@ Grads Det(const Call& call, const Expr& grad) {
   return {Multiply(ExpandDims(grad, stack, 2), MakeCall(op::cofactor, {call->args[0]}))};
 }
 
-const bool registered = [] {
+const bool registered_matrix = [] {
   DefineGradients({{"linalg.det", Det},
                    {"nn.dense", Dense},
                    {"nn.matmul", Matmul},

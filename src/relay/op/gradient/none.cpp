@@ -11,7 +11,7 @@ constexpr auto kHost = "it selects or orders on the host, where adjoints have no
 constexpr auto kDrawn = "it draws random numbers";
 constexpr auto kBoxes = "it selects boxes by comparing them";
 
-const bool registered = [] {
+const bool registered_none = [] {
   DefineNoGradients({{"unique", kHost},
                      {"compress", kHost},
                      {"linalg.cofactor", kNotYet},

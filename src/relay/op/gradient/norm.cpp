@@ -148,7 +148,7 @@ Expr NLLLoss(const Call& call, const Array<Expr>& args) {
   return a.reduction == "sum" ? sum : Divide(sum, total);
 }
 
-const bool registered = [] {
+const bool registered_norm = [] {
   DefineGradients({{"nn.softmax", Softmax}, {"nn.log_softmax", LogSoftmax}});
   DefineRestatements({{"nn.layer_norm", LayerNorm},
                       {"nn.instance_norm", InstanceNorm},

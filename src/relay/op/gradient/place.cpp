@@ -490,7 +490,7 @@ Grads MatrixSetDiagBack(const Call& call, const Expr& grad) {
           ShapeLike(Scatter(ZerosOf(n, at.dtype(1)), Flatten(numbers), Flatten(grad)), at.arg(1))};
 }
 
-const bool registered = [] {
+const bool registered_place = [] {
   DefineGradients({{"reshape", ReshapeBack},
                    {"reshape_like", ReshapeBack},
                    {"reverse_reshape", ReshapeBack},

@@ -258,7 +258,7 @@ Grads MaxPoolWithIndices(const Call& call, const Expr& grad) {
       at.arg(0))};
 }
 
-const bool registered = [] {
+const bool registered_pool = [] {
   DefineGradients({{"nn.max_pool1d", MaxPool<1>},
                    {"nn.max_pool2d", MaxPool<2>},
                    {"nn.max_pool3d", MaxPool<3>},

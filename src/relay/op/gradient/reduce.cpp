@@ -134,7 +134,7 @@ Grads CumProd(const Call& call, const Expr& grad) {
   return {Val{Typed(at, g), at.dtype(0)} / at.x()};
 }
 
-const bool registered = [] {
+const bool registered_reduce = [] {
   DefineGradients({{"sum", SumRule},
                    {"mean", MeanRule},
                    {"max", Extreme},

@@ -205,7 +205,7 @@ Expr CropAndResize(const Call& call, const Array<Expr>& args) {
   return AsVal(y, t, at.out()->dtype);
 }
 
-const bool registered = [] {
+const bool registered_sample = [] {
   DefineRestatements({{"image.grid_sample", GridSample},
                       {"nn.deformable_conv2d", DeformableConv2D},
                       {"image.crop_and_resize", CropAndResize}});

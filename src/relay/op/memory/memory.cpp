@@ -3,7 +3,7 @@
 // of kernels visible. They have types here; the machine gives them their meaning.
 #include <baton/relay/op/annotation.h>
 #include <baton/relay/op/transform.h>
-#include <relay/builtin_types.h>
+#include <relay/types/builtin_types.h>
 
 #include "../host.h"
 

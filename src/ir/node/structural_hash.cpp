@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+// The hash that goes with equality: structural.cpp says of what.
+#include <baton/ir/module.h>
+#include <baton/ir/op.h>
+#include <baton/ir/structural.h>
+#include <baton/runtime/interrupt.h>
+#include <baton/runtime/registry.h>
+#include <baton/support/hash.h>
+#include <baton/support/pages.h>
+#include <baton/support/pointer_map.h>
+#include <ir/node/structural_plan.h>
+
+#include <algorithm>
+
+namespace baton {
+namespace {
+
+using namespace structural;  // NOLINT: of this file and structural.cpp alone
+using support::HashCombine;
+
+class Hasher {
+ public:
+  explicit Hasher(bool map_free_vars) : map_free_(map_free_vars) {}
+
+  uint64_t Hash(const Object* root) {
+    uint64_t result = 0;
+    if (Enter(root, &result)) return result;
+    while (!frames_.empty()) {
+      runtime::PollInterrupt();
+      if (Advance(&result)) {
+        if (frames_.empty()) break;
+        Add(&frames_.back(), result);
+      }
+    }
+    return result;
+  }
+
+ private:
+  struct Frame {
+    const Object* o;
+    const Plan* plan;
+    uint64_t acc;          ///< of a map: the length of `parts_` at its opening
+    uint32_t next;         ///< child
+    uint32_t level : 31;   ///< binders around it
+    uint32_t binders : 1;  ///< something within binds
+  };
+  struct Memo {
+    uint64_t hash;
+    uint32_t level;
+    bool any_level;
+  };
+  static constexpr uint64_t kNothing = 0x6e6f7468696e67u;
+
+  static uint64_t Scalar(const Any& a) {
+    switch (a.type_code()) {
+      case kBatonNull:
+        return kNothing;
+      case kBatonInt:
+      case kBatonBool:
+        return HashCombine(1, static_cast<uint64_t>(a.raw().v_int64));
+      case kBatonFloat:
+        return HashCombine(2, DoubleBits(a.raw().v_float64));
+      default:
+        return HashCombine(3, a.Hash());
+    }
+  }
+
+  /// The hash at once if that is possible, else opens a frame.
+  bool Enter(const Object* o, uint64_t* out) {
+    if (IsNothing(o)) {
+      *out = kNothing;
+      return true;
+    }
+    const Plan& p = PlanOf(o);
+    switch (p.shape) {
+      case Shape::kString: {
+        const auto* s = static_cast<const StringObj*>(o);
+        *out = support::HashBytes(s->data, s->size, 11);
+        return true;
+      }
+      case Shape::kNDArray:
+        *out = HashArray(static_cast<const NDArrayObj*>(o));
+        return true;
+      case Shape::kIdentity: {
+        // By name where there is one: operators. Others hash by their kind alone.
+        const auto* op = o->IsInstance<OpNode>() ? static_cast<const OpNode*>(o) : nullptr;
+        *out = op ? support::HashString(op->name.view(), p.seed) : p.seed;
+        return true;
+      }
+      case Shape::kModule:
+        *out = HashModule(static_cast<const IRModuleNode*>(o));
+        return true;
+      default:
+        break;
+    }
+    if (p.is_var) {
+      if (const uint64_t* h = vars_.Find(o)) {
+        *out = *h;
+        return true;
+      }
+      uint64_t h = HashCombine(
+          p.seed, map_free_ ? HashCombine(7, free_count_++) : HashCombine(8, support::HashString(VarName(o))));
+      vars_[o] = h;
+      *out = h;
+      return true;
+    }
+    if (o->use_count() > 1 && !p.leaf) {
+      if (const Memo* m = memo_.Find(o); m && (p.graph || m->any_level || m->level == level_)) {
+        if (!m->any_level && !frames_.empty()) frames_.back().binders = true;
+        *out = m->hash;
+        return true;
+      }
+    }
+    frames_.push_back({o, &p, p.shape == Shape::kMap ? parts_.size() : p.seed, 0, level_, !p.binds.empty()});
+    for (const Field& f : p.binds) BindField(o, f);
+    return false;
+  }
+
+  void Add(Frame* f, uint64_t h) {
+    if (f->plan->shape == Shape::kMap)
+      parts_.push_back(h);
+    else
+      f->acc = HashCombine(f->acc, h);
+  }
+
+  void BindField(const Object* o, const Field& f) {
+    const Object* x = RefAt(o, f);
+    if (!x) return;
+    if (x->type_index() == TypeIndex::kRuntimeArray) {
+      for (const Any& a : static_cast<const ArrayObj*>(x)->items) {
+        if (a.object()) BindOne(a.object());
+      }
+    } else {
+      BindOne(x);
+    }
+  }
+  void BindOne(const Object* v) {
+    const Plan& p = PlanOf(v);
+    if (p.is_var) vars_[v] = HashCombine(p.seed, HashCombine(9, level_++));
+  }
+
+  static uint64_t HashArray(const NDArrayObj* o) {
+    const DLTensor& t = o->dl_tensor;
+    uint64_t h = HashCombine(13, (uint64_t(t.dtype.code) << 32) | (uint64_t(t.dtype.bits) << 16) | t.dtype.lanes);
+    for (int i = 0; i < t.ndim; ++i) h = HashCombine(h, static_cast<uint64_t>(t.shape[i]));
+    NDArray dense = GetRef<NDArray>(o).Contiguous();
+    return HashCombine(h, support::HashBytes(dense.data(), dense.nbytes()));
+  }
+
+  uint64_t HashModule(const IRModuleNode* m) {
+    // By name, each function by itself, so that the hash of one does not depend on the others.
+    std::vector<std::pair<std::string_view, uint64_t>> parts;
+    for (const auto& e : m->functions.defined() ? m->functions->entries : std::vector<MapObj::Entry>()) {
+      parts.push_back({NameOf(e.key.object()), Hasher(map_free_).Hash(e.value.object())});
+    }
+    std::sort(parts.begin(), parts.end());
+    const size_t n = parts.size();
+    for (const auto& e : m->type_definitions.defined() ? m->type_definitions->entries : std::vector<MapObj::Entry>()) {
+      parts.push_back({NameOf(e.key.object()), Hasher(map_free_).Hash(e.value.object())});
+    }
+    std::sort(parts.begin() + n, parts.end());
+    uint64_t h = HashCombine(17, n);
+    for (const auto& [name, x] : parts) h = HashCombine(HashCombine(h, support::HashString(name)), x);
+    return HashCombine(h, Hasher(map_free_).Hash(m->attrs.get()));
+  }
+
+  /// Goes on with the top frame: true when it is done, with its hash in *out.
+  bool Advance(uint64_t* out) {
+    for (;;) {
+      Frame& f = frames_.back();
+      const Object* child = nullptr;
+      bool have = false;
+      if (f.plan->shape == Shape::kArray) {
+        const auto& items = static_cast<const ArrayObj*>(f.o)->items;
+        if (f.next < items.size()) {
+          const Any& a = items[f.next++];
+          if (a.type_code() != kBatonObject) {
+            Add(&f, Scalar(a));
+            continue;
+          }
+          child = a.object(), have = true;
+        }
+      } else if (f.plan->shape == Shape::kMap) {
+        const auto& entries = static_cast<const MapObj*>(f.o)->entries;
+        if (f.next < 2 * entries.size()) {
+          const Any& a = f.next % 2 ? entries[f.next / 2].value : entries[f.next / 2].key;
+          ++f.next;
+          if (a.type_code() != kBatonObject) {
+            Add(&f, Scalar(a));
+            continue;
+          }
+          child = a.object(), have = true;
+        }
+      } else {
+        const size_t nb = f.plan->binds.size();
+        if (f.next < nb + f.plan->fields.size()) {
+          const bool bind = f.next < nb;
+          const Field& field = bind ? f.plan->binds[f.next] : f.plan->fields[f.next - nb];
+          ++f.next;
+          if (field.kind != FieldKind::kObject) {
+            Add(&f, Plain(At(f.o, field), field.kind));
+            continue;
+          }
+          child = RefAt(f.o, field), have = true;
+          if (bind && child && PlanOf(child).is_var) {
+            // Of a bound variable its own fields count: the annotation.
+            OpenVar(child);
+            return false;
+          }
+          if (bind && child && child->type_index() == TypeIndex::kRuntimeArray) {
+            const auto& items = static_cast<const ArrayObj*>(child)->items;
+            Add(&f, items.empty() ? kNothing : items.size());
+            for (size_t i = items.size(); i-- > 0;) {
+              if (items[i].object() && PlanOf(items[i].object()).is_var) OpenVar(items[i].object());
+            }
+            if (!items.empty()) return false;
+            continue;
+          }
+        }
+      }
+      if (!have) {
+        Close(out);
+        return true;
+      }
+      uint64_t h;
+      if (!Enter(child, &h)) return false;
+      Add(&frames_.back(), h);
+    }
+  }
+
+  /// A frame over the fields of a variable that is being bound. Frames of siblings may wait below it, so each adds
+  /// itself to the one below; the order is fixed by the structure, which is all that a hash needs.
+  void OpenVar(const Object* v) {
+    const Plan& p = PlanOf(v);
+    frames_.push_back({v, &p, HashCombine(p.seed, 5), 0, level_, true});
+  }
+
+  static uint64_t Plain(const char* p, FieldKind kind) {
+    switch (kind) {
+      case FieldKind::kBool:
+        return *p ? 1 : 0;
+      case FieldKind::kInt32:
+        return static_cast<uint64_t>(static_cast<int64_t>(*reinterpret_cast<const int32_t*>(p)));
+      case FieldKind::kInt64:
+      case FieldKind::kUInt64:
+        return *reinterpret_cast<const uint64_t*>(p);
+      case FieldKind::kDouble:
+        return DoubleBits(*reinterpret_cast<const double*>(p));
+      case FieldKind::kDataType: {
+        const auto& t = *reinterpret_cast<const DataType*>(p);
+        return (uint64_t(t.code()) << 32) | (uint64_t(t.bits()) << 16) | static_cast<uint64_t>(t.lanes());
+      }
+      case FieldKind::kStdString:
+        return support::HashString(*reinterpret_cast<const std::string*>(p), 11);
+      default:
+        return 0;
+    }
+  }
+
+  void Close(uint64_t* out) {
+    Frame& f = frames_.back();
+    if (f.plan->shape == Shape::kMap) {
+      // The order of a map is not part of its value.
+      std::vector<std::pair<uint64_t, uint64_t>> pairs;
+      for (size_t i = f.acc; i + 1 < parts_.size(); i += 2) pairs.push_back({parts_[i], parts_[i + 1]});
+      parts_.resize(f.acc);
+      std::sort(pairs.begin(), pairs.end());
+      f.acc = f.plan->seed;
+      for (const auto& [k, v] : pairs) f.acc = HashCombine(HashCombine(f.acc, k), v);
+    }
+    *out = f.acc;
+    const bool binders = f.binders;
+    if (!f.plan->is_var) {
+      if (!f.plan->keeps_level) level_ = f.level;
+      if (f.o->use_count() > 1 && !f.plan->leaf) memo_[f.o] = {f.acc, f.level, !binders};
+    }
+    frames_.pop_back();
+    if (binders && !frames_.empty()) frames_.back().binders = true;
+  }
+
+  bool map_free_;
+  uint64_t free_count_ = 0;
+  uint32_t level_ = 0;
+  support::PageStack<Frame> frames_;
+  std::vector<uint64_t> parts_;  ///< hashes of keys and values of the maps that are open
+  PointerMap<Memo> memo_;
+  PointerMap<uint64_t> vars_;
+};
+
+}  // namespace
+
+uint64_t StructuralHash(const ObjectRef& a, bool map_free_vars) {
+  Require(a.get(), "hash");
+  return Hasher(map_free_vars).Hash(a.get());
+}
+
+}  // namespace baton
+
+namespace {
+using namespace baton;  // NOLINT
+BATON_REGISTER_GLOBAL("node.StructuralHash").set_body([](runtime::Args args, runtime::RetValue* rv) {
+  ObjectRef a =
+      args[0].type_code() == kBatonObject || args[0].is_null() ? args[0].As<ObjectRef>() : Array<Any>{Any(args[0])};
+  *rv = Any(static_cast<int64_t>(StructuralHash(a, args.size() > 1 && args[1].As<bool>())));
+});
+}  // namespace

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <baton/ir/failure.h>
+#include <baton/ir/transform.h>
+#include <baton/runtime/registry.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <exception>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "ir/pass/internal.h"
+
+namespace baton::transform::failure {
+
+std::atomic<int> journaling{0};
+
+namespace {
+
+std::atomic<int> recording{0};
+
+/// What failed on this thread, innermost first: ("rejected", pass, error) or (function, module, target, argument,
+/// context).
+thread_local std::vector<Array<Any>> failures;
+
+struct Journal {
+  std::mutex mutex;
+  int file = -1;
+  std::map<std::string, int, std::less<>> counts;
+  std::string stop;
+  int stop_at = -1;
+  static Journal& Get() {
+    static auto* j = new Journal;
+    return *j;
+  }
+};
+thread_local int depth = 0;
+
+}  // namespace
+
+void Begin(std::string_view what, std::string_view name) {
+  Journal& j = Journal::Get();
+  std::string key = std::string(what) + " " + std::string(name);
+  int level = depth++;
+  std::lock_guard lock(j.mutex);
+  int count = j.counts[key]++;
+  if (j.file >= 0) {
+    std::string line =
+        "+ " + std::to_string(gettid()) + " " + std::to_string(level) + " " + std::to_string(count) + " " + key + "\n";
+    // One write a line: what has been written stays when the process dies.
+    if (write(j.file, line.data(), line.size()) < 0) close(j.file), j.file = -1;
+  }
+  if (j.stop_at == count && j.stop == key) {
+    --depth;
+    throw Error("CapsuleStop", "stopped before " + key);
+  }
+}
+
+void End() {
+  Journal& j = Journal::Get();
+  --depth;
+  if (std::uncaught_exceptions() > 0) return;  // stands open: whoever catches it goes on less deep
+  std::lock_guard lock(j.mutex);
+  if (j.file < 0) return;
+  std::string line = "- " + std::to_string(gettid()) + " " + std::to_string(depth) + "\n";
+  if (write(j.file, line.data(), line.size()) < 0) close(j.file), j.file = -1;
+}
+
+Entry::Entry(const char* function, IRModule mod, ObjectRef target, std::string argument)
+    : function_(function),
+      target_(std::move(target)),
+      argument_(std::move(argument)),
+      uncaught_(std::uncaught_exceptions()),
+      journaled_(journaling.load(std::memory_order_relaxed) != 0) {
+  if (recording.load(std::memory_order_relaxed) != 0) mod_ = std::move(mod), context_ = PassContext::Current();
+  if (!journaled_) return;
+  try {
+    Begin("entry", function);
+  } catch (...) {
+    if (mod_.defined()) {
+      failures.push_back({Any(String(function_)), Any(mod_), Any(target_), Any(String(argument_)), Any(context_)});
+    }
+    throw;
+  }
+}
+Entry::~Entry() {
+  bool failed = std::uncaught_exceptions() > uncaught_;
+  if (journaled_) End();
+  if (!failed || !mod_.defined()) return;
+  try {
+    failures.push_back({Any(String(function_)), Any(mod_), Any(target_), Any(String(argument_)), Any(context_)});
+  } catch (...) {  // no memory: then without
+  }
+}
+
+void NoteRejected(const PassInfo& info) {
+  if (recording.load(std::memory_order_relaxed) == 0) return;
+  failures.push_back({Any(String("rejected")), Any(info->name), Any(String(DescribeException()))});
+}
+
+/// Counts those that record; what failed on this thread before is forgotten.
+BATON_REGISTER_GLOBAL("failure.Record").set_body_typed([](bool on) {
+  recording.fetch_add(on ? 1 : -1);
+  if (on) failures.clear();
+});
+BATON_REGISTER_GLOBAL("failure.Take").set_body_typed([] {
+  Array<Any> out;
+  for (const Array<Any>& one : failures) out.push_back(Any(one));
+  failures.clear();
+  return out;
+});
+/// Passes and entries are written to this file as they begin and end; "" ends that.
+BATON_REGISTER_GLOBAL("failure.Journal").set_body_typed([](String path) {
+  Journal& j = Journal::Get();
+  std::lock_guard lock(j.mutex);
+  if (j.file >= 0) close(j.file);
+  j.file = -1;
+  j.counts.clear();
+  if (!path.empty()) {
+    j.file = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (j.file < 0) throw runtime::RuntimeError("cannot write the journal `" + path.str() + "`");
+  }
+  journaling = j.file >= 0 || j.stop_at >= 0;
+});
+/// The n-th beginning (from 0) of "pass NAME" or "entry FUNCTION" is an error; n below 0: none is.
+BATON_REGISTER_GLOBAL("failure.StopBefore").set_body_typed([](String what, int n) {
+  Journal& j = Journal::Get();
+  std::lock_guard lock(j.mutex);
+  j.stop = what.str();
+  j.stop_at = n;
+  j.counts.clear();
+  journaling = j.file >= 0 || n >= 0;
+});
+
+}  // namespace baton::transform::failure

@@ -1,0 +1,638 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <baton/ir/failure.h>
+#include <baton/ir/pipeline.h>
+#include <baton/ir/progress.h>
+#include <baton/ir/rewrite_limit.h>
+#include <baton/ir/structural.h>
+#include <baton/ir/target.h>
+#include <baton/ir/text_stream.h>
+#include <baton/ir/transform.h>
+#include <baton/runtime/interrupt.h>
+#include <baton/runtime/registry.h>
+#include <baton/runtime/threading.h>
+#include <baton/support/nearest.h>
+#include <baton/support/stack.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <exception>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "ir/pass/internal.h"
+
+namespace baton::transform {
+
+using runtime::Registry;
+
+namespace {
+
+/// What is known of passes by name, beyond what they say themselves.
+struct PassDocs {
+  std::mutex mutex;
+  std::map<std::string, std::string, std::less<>> docs;
+  std::map<std::string, std::vector<std::string>, std::less<>> params;
+  static PassDocs& Get() {
+    static auto* t = new PassDocs;
+    return *t;
+  }
+};
+
+std::string DocOf(std::string_view name) {
+  PassDocs& t = PassDocs::Get();
+  std::lock_guard lock(t.mutex);
+  auto it = t.docs.find(name);
+  return it == t.docs.end() ? "" : it->second;
+}
+
+/// Tests set it; compilation does not pay for it otherwise.
+enum class Always { kNothing, kForm, kTypesToo };
+Always VerifyAlways() {
+  static const Always always = [] {
+    const char* v = getenv("BATON_VERIFY_PASSES");
+    if (!v || !*v || std::string_view(v) == "0") return Always::kNothing;
+    return std::string_view(v) == "form" ? Always::kForm : Always::kTypesToo;
+  }();
+  return always;
+}
+
+void VerifyWellFormed(const IRModule& before, const IRModule& after, const PassInfo& info) {
+  std::string wrong = GetProperty("WellFormed").check(after);
+  if (wrong.empty()) return;
+  // A module that was read from a file may have come so: that is no fault of the pass.
+  const std::string was = GetProperty("WellFormed").check(before);
+  if (!was.empty()) {
+    throw runtime::ValueError("pass `" + info->name.str() + "` was given a module that is not well formed:\n" + was);
+  }
+  throw InternalError("pass `" + info->name.str() + "` left a module that is not well formed:\n" + wrong);
+}
+
+void Verify(const IRModule& before, const IRModule& after, const PassInfo& info) {
+  if (RewriteScope::Active()) return;
+  VerifyWellFormed(before, after, info);
+  // Of passes of others, tests of faults want the program that they leave; VerifyIR looks at those, too.
+  if (VerifyAlways() == Always::kForm || DocOf(info->name.view()).empty()) return;
+  // Programs exist whose types follow only after some pass, or do not follow at all: that is no fault of this one.
+  const PropertyDef& typed = GetProperty("WellTyped");
+  std::string wrong = typed.check(after);
+  if (!wrong.empty() && typed.check(before).empty()) {
+    throw InternalError("pass `" + info->name.str() + "` left a module whose types do not follow:\n" + wrong);
+  }
+}
+
+const RegisterNodes<PassInfoNode, PassNode, ModulePassNode, FunctionPassNode, SequentialNode,
+                    instrument::PassInstrumentNode>
+    registered_pass;
+
+}  // namespace
+
+// ---- Passes
+
+namespace {
+constexpr int kDeepest = 200;
+thread_local int nested = 0;
+
+/// A pass within passes: sequences in sequences, bodies and instruments that run passes. One that runs itself would not
+/// end but with the stack.
+struct Nested {
+  explicit Nested(const PassInfo& info) {
+    if (nested == kDeepest) {
+      throw runtime::ValueError("pass `" + info->name.str() + "` was to run within " + std::to_string(kDeepest) +
+                                " others: a pass or an instrument runs itself, or sequences nest too deep; put the " +
+                                "passes of nested sequences into one list");
+    }
+    ++nested;
+  }
+  ~Nested() { --nested; }
+  Nested(const Nested&) = delete;
+};
+}  // namespace
+
+IRModule Pass::operator()(IRModule mod) const { return (*this)(std::move(mod), PassContext::Current()); }
+
+IRModule Pass::operator()(IRModule mod, const PassContext& ctx) const {
+  if (!defined()) throw runtime::ValueError("Found undefined pass for optimization.");
+  const PassNode* node = get();
+  PassInfo info = node->Info();
+  if (!mod.defined()) throw runtime::ValueError("pass `" + info->name.str() + "` was given no module");
+  Nested one_more(info);
+  // A front end that was asked to stop (Ctrl-C) says so by an error.
+  runtime::CheckInterrupt();
+  progress::Frame frame(node, mod);
+  try {
+    if (!ctx.InstrumentBeforePass(mod, info)) return mod;
+  } catch (...) {
+    failure::NoteRejected(info);
+    throw;
+  }
+  IRModule out;
+  try {
+    failure::Running running(info->name.view());
+    out = support::WithStack([&] { return (*node)(mod, ctx); });  // bodies in Python take kilobytes a level
+    if (!out.defined()) throw runtime::TypeError("pass `" + info->name.str() + "` returned no module");
+  } catch (const Error& e) {
+    // Whose fault it is, a reader of our own mistakes wants to know first.
+    if (e.kind() == "InternalError") e.get()->trace += "in pass `" + info->name.str() + "`\n";
+    ctx.InstrumentPassFailed(mod, info, String(DescribeException()));
+    throw;
+  } catch (...) {
+    ctx.InstrumentPassFailed(mod, info, String(DescribeException()));
+    throw;
+  }
+  try {
+    ctx.InstrumentAfterPass(out, info);
+    if (VerifyAlways() != Always::kNothing && !out.same_as(mod)) Verify(mod, out, info);
+  } catch (...) {
+    failure::NoteRejected(info);
+    throw;
+  }
+  return out;
+}
+
+namespace {
+
+template <class M>
+bool SameEntries(const M& a, const M& b) {
+  if (a.same_as(b)) return true;
+  if (a.size() != b.size()) return false;
+  for (size_t i = 0; i < a.size(); ++i) {
+    const auto &x = a.get()->entries[i], &y = b.get()->entries[i];
+    if (x.key.object() != y.key.object() || x.value.object() != y.value.object()) return false;
+  }
+  return true;
+}
+
+/// A pass that was put together from its fields alone has none, and would leave every program as it is.
+void CheckBody(const PackedFunc& body, const PassInfo& info) {
+  if (!body.defined()) {
+    throw runtime::ValueError("pass `" + info->name.str() +
+                              "` has no body: it was not made by a function that makes passes; " +
+                              "the text of a pass makes it again");
+  }
+}
+
+}  // namespace
+
+static BaseFunc (*state_params)(const BaseFunc&, const IRModule&) = nullptr;
+
+IRModule ModulePassNode::operator()(IRModule mod, const PassContext& ctx) const {
+  CheckBody(pass_func.packed(), pass_info);
+  // The body may change what it is handed: the caller's module stays as it is.
+  Any out = pass_func.packed()(mod.Copy(), ctx);
+  if (!out.Is<IRModule>() || out.is_null()) {
+    throw runtime::TypeError("pass `" + pass_info->name.str() + "` must return an IRModule, it returned " +
+                             runtime::ValueKindName(out.raw()));
+  }
+  IRModule result = out.As<IRModule>();
+  // Nothing changed: the same object.
+  if (SameEntries(result->functions, mod->functions) && SameEntries(result->type_definitions, mod->type_definitions) &&
+      result->attrs.same_as(mod->attrs)) {
+    return mod;
+  }
+  if (!state_params) return result;
+  IRModule stated = result;
+  for (const auto& [var, func] : result->functions) {
+    const std::string_view name = var->name_hint.view();
+    if (func->checked_type_.defined() || (mod->ContainGlobalVar(name) && mod->Lookup(name).same_as(func))) continue;
+    const BaseFunc made = state_params(func, result);
+    if (made.same_as(func)) continue;
+    if (stated.same_as(result)) stated = result.Copy();
+    stated.CopyOnWrite()->Update(var, made);
+  }
+  return stated;
+}
+
+namespace {
+
+/// Runs `body(i)` for i in [0, n) on up to `threads` threads of the pool, each under this thread's context and target.
+/// The exception of the lowest i comes out, which is the one that a single thread meets.
+template <class F>
+void OnPool(size_t n, int threads, const PassContext& ctx, const F& body) {
+  struct Work {
+    const F& body;
+    const PassContext& ctx;
+    Target target;
+    const progress::Frame* frame;
+    size_t n;
+    std::atomic<size_t> next{0}, failed;
+    std::vector<std::exception_ptr> errors;
+  } work{body, ctx, Target::Current(), progress::Current(), n, 0, n, std::vector<std::exception_ptr>(n)};
+  auto task = [](int, int, void* p) {
+    Work& w = *static_cast<Work*>(p);
+    AdoptPassContext adopt(w.ctx);
+    With<Target> target(w.target);
+    progress::Frame part(w.frame);
+    for (size_t i; (i = w.next++) < w.n;) {
+      if (i > w.failed) break;  // what comes behind an error is not wanted
+      try {
+        w.body(i);
+      } catch (...) {
+        w.errors[i] = std::current_exception();
+        for (size_t seen = w.failed; i < seen && !w.failed.compare_exchange_weak(seen, i);) {
+        }
+      }
+    }
+    return 0;
+  };
+  runtime::threading::Launch(task, &work, std::min(threads, runtime::threading::NumThreads()));
+  if (work.failed < n) std::rethrow_exception(work.errors[work.failed]);
+}
+
+}  // namespace
+
+IRModule FunctionPassNode::operator()(IRModule mod, const PassContext& ctx) const {
+  CheckBody(pass_func, pass_info);
+  IRModule view = mod.Copy();  // what a body does to the module it is handed has no effect
+  struct Item {
+    GlobalVar var;
+    BaseFunc func;
+    ObjectRef out;  ///< null: unchanged
+  };
+  std::vector<Item> work;
+  for (const auto& [var, func] : mod->functions) {
+    if (func.get()->type_index() == function_type && !SkipFunction(func)) work.push_back({var, func, ObjectRef()});
+  }
+  auto rewrite = [&](size_t i) {
+    Item& item = work[i];
+    progress::AtFunction(item.var);
+    Any out = pass_func(item.func, view, ctx);
+    Object* o = out.object();
+    if (!o || o->type_index() != function_type) {
+      throw runtime::TypeError("pass `" + pass_info->name.str() + "` must return a " +
+                               Object::TypeIndex2Key(function_type) + " for @" + item.var->name_hint.str() +
+                               ", it returned " + runtime::ValueKindName(out.raw()));
+    }
+    if (o == static_cast<const Object*>(item.func.get())) return;
+    item.out = state_params ? state_params(out.As<BaseFunc>(), view) : out.As<BaseFunc>();
+  };
+  if (parallel && ctx->num_threads > 1 && work.size() > 1 && !runtime::threading::InParallelRegion()) {
+    OnPool(work.size(), ctx->num_threads, ctx, rewrite);
+  } else {
+    for (size_t i = 0; i < work.size(); ++i) rewrite(i);
+  }
+  IRModule result = mod;
+  for (const Item& item : work) {
+    if (!item.out.defined()) continue;
+    if (result.same_as(mod)) result = mod.Copy();
+    result.CopyOnWrite()->functions.Set(item.var, Downcast<BaseFunc>(item.out));
+  }
+  return result;
+}
+
+IRModule RunRequired(const PassInfo& info, IRModule mod, const PassContext& ctx, RequiredPath* path) {
+  if (!path->Push(info->name.str())) {
+    std::string cycle;
+    for (size_t j = path->At(info->name.str()); j < path->names.size(); ++j) cycle += path->names[j] + " -> ";
+    throw runtime::ValueError("the passes require each other in a cycle: " + cycle + info->name.str() + " (met when `" +
+                              path->names.front() + "` was to run); take one of them out of another's `required`");
+  }
+  for (const String& name : info->required) {
+    Pass required = GetPass(name);
+    mod = support::WithStack([&] { return RunRequired(required->Info(), std::move(mod), ctx, path); });
+    size_t mark = schedule::Mark();
+    IRModule before = mod;
+    std::string why = "`" + info->name.str() + "` requires it";
+    {
+      Because because("inserted", why);
+      mod = required(std::move(mod), ctx);
+    }
+    schedule::Say(mark, required->Info(), "inserted", why, !mod.same_as(before));
+  }
+  path->Pop();
+  return mod;
+}
+
+IRModule SequentialNode::operator()(IRModule mod, const PassContext& ctx) const {
+  Deeper deeper;
+  for (const Pass& pass : passes) {
+    if (!pass.defined()) throw runtime::ValueError("Found undefined pass for optimization.");
+    PassInfo info = pass->Info();
+    if (!ctx.PassEnabled(info)) {
+      std::string why = ctx.WhyDisabled(info);
+      Because because("ran", "in the list");
+      ctx.InstrumentPassSkipped(mod, info, String(why));
+      schedule::Say(schedule::Mark(), info, "skipped", why, false);
+      continue;
+    }
+    RequiredPath path;
+    mod = RunRequired(info, std::move(mod), ctx, &path);
+    size_t mark = schedule::Mark();
+    IRModule before = mod;
+    {
+      Because because("ran", "in the list");
+      mod = pass(std::move(mod), ctx);
+    }
+    schedule::Say(mark, info, "ran", "in the list", !mod.same_as(before));
+  }
+  return mod;
+}
+
+Sequential::Sequential(Array<Pass> passes, PassInfo info) {
+  auto n = make_object<SequentialNode>();
+  n->passes = std::move(passes);
+  n->pass_info = std::move(info);
+  data_ = std::move(n);
+}
+Sequential::Sequential(Array<Pass> passes, String name) : Sequential(std::move(passes), PassInfo(0, name, {})) {}
+
+Pass CreateModulePass(const TypedPackedFunc<IRModule(IRModule, PassContext)>& pass_func, int opt_level, String name,
+                      Array<String> required) {
+  auto n = make_object<ModulePassNode>();
+  n->pass_func = pass_func;
+  n->pass_info = PassInfo(opt_level, name, required);
+  return Pass(ObjectPtr<Object>(n));
+}
+
+void InitFunctionPass(FunctionPassNode* n, PackedFunc f, int opt_level, String name, Array<String> required,
+                      uint32_t function_type) {
+  n->pass_func = std::move(f);
+  n->pass_info = PassInfo(opt_level, name, required);
+  n->function_type = function_type;
+}
+
+const PackedFunc* FindPassMaker(std::string_view name, std::string* key) {
+  if (name.starts_with("python.")) {  // a pass by the path that imports it; see GetPass
+    *key = std::string(name);
+    return Registry::Get("transform.ImportPass");
+  }
+  auto find = [&](std::string_view prefix, std::string_view bare) {
+    *key = std::string(prefix) + std::string(bare);
+    return Registry::Get(*key);
+  };
+  if (name.starts_with("tir.")) return find("tir.transform.", name.substr(4));
+  if (name.starts_with("relay.")) return find("relay._transform.", name.substr(6));
+  for (const char* prefix : {"relay._transform.", "transform.", "tir.transform."}) {
+    if (const PackedFunc* f = find(prefix, name)) return f;
+  }
+  return nullptr;
+}
+
+Pass GetPass(const String& name) {
+  std::string key;
+  if (const PackedFunc* f = FindPassMaker(name.view(), &key)) {
+    Any made = name.view().starts_with("python.") ? (*f)(name) : (*f)();
+    if (!made.Is<Pass>() || made.is_null()) {
+      throw runtime::ValueError("`" + key + "` makes no pass, it returned " + runtime::ValueKindName(made.raw()));
+    }
+    return made.As<Pass>();
+  }
+  std::string near = support::DidYouMean(name.view(), PassNames());
+  throw runtime::ValueError("Cannot find relay._transform." + name.str() + " to create pass " + name.str() +
+                            (near.empty() ? "; `baton opt --list` prints all passes" : near));
+}
+
+std::vector<std::string> PassNames() {
+  std::vector<std::string> out;
+  for (const std::string& n : Registry::ListNames()) {
+    for (std::string_view prefix : {"relay._transform.", "tir.transform."}) {
+      if (!n.starts_with(prefix)) continue;
+      std::string_view name = std::string_view(n).substr(prefix.size());
+      // Registered beside the passes: scopes, makers of passes, functions over expressions.
+      bool pass = !name.empty() && name[0] >= 'A' && name[0] <= 'Z' && name.find('.') == std::string_view::npos &&
+                  name != "MakeFunctionPass" && !name.starts_with("Create") && !name.ends_with("PassContext") &&
+                  !name.ends_with("Expr") && !name.ends_with("Local") && name != "RunPass";
+      if (pass) out.push_back((prefix[0] == 't' ? "tir." : "") + std::string(name));
+    }
+  }
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+void PrintText(std::string_view text) {
+  // Pieces of whole lines: what prints copies its text several times, that of a large program into fresh memory.
+  constexpr size_t kPiece = 1 << 18;
+  while (!text.empty()) {
+    const size_t line = text.size() <= kPiece ? std::string_view::npos : text.find('\n', kPiece);
+    const std::string piece(text.substr(0, line == std::string_view::npos ? line : line + 1));
+    text.remove_prefix(piece.size());
+    if (const PackedFunc* f = Registry::Get("runtime.PrintText")) {
+      (*f)(piece);
+    } else {
+      fputs(piece.c_str(), stderr);
+    }
+  }
+}
+
+Pass PrintIR(String header, bool show_meta_data) {
+  return CreateModulePass(
+      TypedPackedFunc<IRModule(IRModule, PassContext)>([header, show_meta_data](IRModule mod, PassContext) {
+        PrintText("PrintIR(" + header.str() + "):\n");
+        WriteText(mod, show_meta_data, {[](std::string_view piece, void*) { PrintText(piece); }, nullptr});
+        PrintText("\n");
+        return mod;
+      }),
+      0, "PrintIR", {});
+}
+
+void RegisterPassParams(std::string_view name, std::vector<std::string> params) {
+  PassDocs& t = PassDocs::Get();
+  std::lock_guard lock(t.mutex);
+  t.params[std::string(name)] = std::move(params);
+}
+
+std::vector<std::string> PassParams(std::string_view name) {
+  PassDocs& t = PassDocs::Get();
+  std::lock_guard lock(t.mutex);
+  auto it = t.params.find(name);
+  return it == t.params.end() ? std::vector<std::string>() : it->second;
+}
+
+Pass WithContract(Pass pass, const PassDef& def) {
+  // Fresh from MakePass: nobody else has its info yet.
+  auto* info = const_cast<PassInfoNode*>(pass->Info().get());
+  info->needs = def.needs;
+  info->establishes = def.establishes;
+  info->keeps = def.keeps;
+  info->destroys = def.destroys;
+  if (auto* f = const_cast<FunctionPassNode*>(pass.as<FunctionPassNode>())) f->parallel = true;
+  return pass;
+}
+
+void RegisterPassDoc(std::string_view name, const char* doc) {
+  PassDocs& t = PassDocs::Get();
+  std::lock_guard lock(t.mutex);
+  t.docs[std::string(name)] = doc;
+}
+
+namespace {
+/// What a text needs to say of passes beyond their name, by their info. An info that nobody else holds is forgotten.
+template <class T>
+struct ByInfo {
+  std::mutex mutex;
+  std::map<const Object*, std::pair<PassInfo, T>> by_info;
+  size_t purge_at = 64;
+  T Find(const PassInfo& info) {
+    std::lock_guard lock(mutex);
+    auto it = by_info.find(info.get());
+    return it == by_info.end() ? T() : it->second.second;
+  }
+  void Set(const PassInfo& info, T value) {
+    std::vector<T> gone;  // released without the lock
+    std::lock_guard lock(mutex);
+    by_info.insert_or_assign(info.get(), std::pair(info, std::move(value)));
+    if (by_info.size() < purge_at) return;
+    std::erase_if(by_info, [&](auto& e) {
+      if (e.second.first.get()->use_count() != 1) return false;
+      gone.push_back(std::move(e.second.second));
+      return true;
+    });
+    purge_at = 2 * by_info.size() + 64;
+  }
+};
+/// Where passes of a front end come from.
+ByInfo<std::string>& Origins() {
+  static auto* o = new ByInfo<std::string>;
+  return *o;
+}
+/// What registered functions were given when they made passes.
+ByInfo<std::vector<Any>>& Arguments() {
+  static auto* a = new ByInfo<std::vector<Any>>;
+  return *a;
+}
+}  // namespace
+
+void RegisterPassGlobal(const std::string& global_name, PackedFunc make) {
+  const char* signature = make.get()->signature;
+  if (signature && std::string_view(signature).starts_with("()")) {
+    Registry::Register(global_name).set_body(std::move(make));
+    return;
+  }
+  // One that takes arguments: texts say what they were.
+  PackedFunc noting([make](runtime::Args args, runtime::RetValue* rv) {
+    *rv = make.CallPacked(args.values, args.size());
+    std::vector<Any> given;
+    for (int i = 0; i < args.size(); ++i) given.push_back(Any(args[i]));
+    if (!given.empty() && rv->Is<Pass>() && !rv->is_null()) {
+      Arguments().Set(rv->As<Pass>()->Info(), std::move(given));
+    }
+  });
+  noting.Describe(make.get()->name, signature);
+  Registry::Register(global_name).set_body(std::move(noting));
+}
+
+std::vector<Any> PassArguments(const PassInfo& info) { return Arguments().Find(info); }
+std::string PassOrigin(const PassInfo& info) { return Origins().Find(info); }
+/// The path that imports the pass of this info: "python.package.module.name".
+BATON_REGISTER_GLOBAL("transform.SetPassOrigin").set_body_typed([](PassInfo info, String origin) {
+  Origins().Set(info, origin.str());
+});
+
+// ---- Front ends
+
+namespace {
+IRModule (*infer_types)(const IRModule&) = nullptr;
+
+/// The module with its types; as it is where they do not follow.
+IRModule Inferred(const IRModule& mod) {
+  try {
+    return infer_types(mod);
+  } catch (const CompileError&) {
+    return mod;
+  }
+}
+
+/// A built-in pass over Relay that is called by itself: one that asks for types finds them, and one over functions
+/// leaves them behind. That is no pass: instruments see nothing of it. A program whose types do not follow goes on as
+/// it is.
+IRModule CallPass(const Pass& pass, const IRModule& mod) {
+  const PassInfo info = pass->Info();
+  const bool functions = pass.get()->GetTypeKey() == "relay.FunctionPass";
+  const bool built_in = infer_types && (functions || pass.as<ModulePassNode>()) && !DocOf(info->name.view()).empty();
+  if (!built_in) return pass(mod);
+  bool asks = false;
+  for (const String& name : info->required) asks |= name == "InferType";
+  const IRModule typed = asks ? Inferred(mod) : mod;
+  IRModule out = pass(typed);
+  if (out.same_as(typed)) return mod;
+  if (functions) out = Inferred(out);
+  if (typed.same_as(mod)) return out;
+  // What the pass left alone is the very object that it was.
+  IRModule back = out;
+  for (const auto& [var, func] : mod->functions) {
+    const std::string name = var->name_hint.str();
+    const BaseFunc was = typed->Lookup(name);
+    if (was.same_as(func) || !out->ContainGlobalVar(name) || !out->Lookup(name).same_as(was)) continue;
+    if (back.same_as(out)) back = out.Copy();
+    back.CopyOnWrite()->Update(out->GetGlobalVar(name), func);
+  }
+  return back;
+}
+}  // namespace
+
+void SetTypeInference(IRModule (*infer)(const IRModule&)) { infer_types = infer; }
+void SetParamStatement(BaseFunc (*state)(const BaseFunc&, const IRModule&)) { state_params = state; }
+
+BATON_REGISTER_GLOBAL("transform.CallPass").set_body_typed([](Pass pass, IRModule mod) { return CallPass(pass, mod); });
+BATON_REGISTER_GLOBAL("transform.PassInfo").set_body([](runtime::Args args, runtime::RetValue* rv) {
+  // (opt_level, name, required, needs, establishes, keeps, destroys); the lists may be left out or null.
+  auto names = [&](int i) {
+    return args.size() > i && !args[i].is_null() ? args[i].As<Array<String>>() : Array<String>();
+  };
+  *rv = PassInfo(PassInfoNode{.opt_level = args[0].As<int>(),
+                              .name = args[1].As<String>(),
+                              .required = names(2),
+                              .needs = names(3),
+                              .establishes = names(4),
+                              .keeps = names(5),
+                              .destroys = names(6)});
+});
+BATON_REGISTER_GLOBAL("transform.Info").set_body_typed([](Pass p) { return p->Info(); });
+BATON_REGISTER_GLOBAL("transform.PassDoc").set_body_typed([](String name) { return String(DocOf(name.view())); });
+const struct RegisteredRunPass {
+  RegisteredRunPass() {
+    for (const char* name : {"transform.RunPass", "relay._transform.RunPass"}) {  // the second is the early name
+      Registry::Register(name).set_body_typed([](Pass pass, IRModule mod) { return pass(std::move(mod)); });
+    }
+  }
+} registered_run_pass;
+BATON_REGISTER_GLOBAL("transform.PassNames").set_body_typed([] {
+  Array<String> out;
+  for (const std::string& n : PassNames()) out.push_back(String(n));
+  return out;
+});
+/// The nearest name of a pass that can be made by name, for one that cannot; "" for one that can, or where none is
+/// near.
+BATON_REGISTER_GLOBAL("transform.NearPass").set_body_typed([](String name) {
+  std::string key;
+  if (name.view().starts_with("python.") || FindPassMaker(name.view(), &key)) return String("");
+  std::vector<std::string> known;
+  for (const std::string& n : PassNames()) known.push_back(n.starts_with("tir.") ? n.substr(4) : n);
+  return String(support::DidYouMean(name.view(), known));
+});
+BATON_REGISTER_GLOBAL("transform.PassParams").set_body_typed([](String name) {
+  Array<String> out;
+  for (const std::string& n : PassParams(name.view())) out.push_back(String(n));
+  return out;
+});
+BATON_REGISTER_GLOBAL("transform.GetPass").set_body_typed([](String name) { return GetPass(name); });
+BATON_REGISTER_GLOBAL("transform.MakeModulePass")
+    .set_body_typed([](TypedPackedFunc<IRModule(IRModule, PassContext)> f, PassInfo info) {
+      auto n = make_object<ModulePassNode>();
+      n->pass_func = f;
+      n->pass_info = info;
+      return Pass(ObjectPtr<Object>(n));
+    });
+BATON_REGISTER_GLOBAL("transform.Sequential")
+    .set_body_typed([](Array<Pass> passes, int opt_level, String name, Array<String> required) -> Pass {
+      return Sequential(passes, PassInfo(opt_level, name, required.defined() ? required : Array<String>()));
+    });
+const struct RegisteredPrintIR {
+  RegisteredPrintIR() {
+    RegisterPassGlobal("transform.PrintIR", PackedFunc([](runtime::Args args, runtime::RetValue* rv) {
+                         *rv = PrintIR(args.size() > 0 ? args[0].As<String>() : String(),
+                                       args.size() > 1 && args[1].As<bool>());
+                       }));
+    RegisterPassParams("PrintIR", {"header=\"\"", "show_meta_data=false"});
+  }
+} registered_print_ir;
+/// A front end's pass whose maker was given arguments that no text holds.
+BATON_REGISTER_GLOBAL("transform.SetPassArguments").set_body_typed([](PassInfo info, Array<Any> given) {
+  Arguments().Set(info, std::vector<Any>(given.begin(), given.end()));
+});
+BATON_REGISTER_GLOBAL("relay._transform.PrintIR").set_body([](runtime::Args args, runtime::RetValue* rv) {
+  *rv = PrintIR(args.size() > 0 ? args[0].As<String>() : String(), args.size() > 1 && args[1].As<bool>());
+});
+
+}  // namespace baton::transform

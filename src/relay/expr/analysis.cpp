@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <baton/ir/structural.h>
+#include <baton/relay/analysis.h>
+#include <baton/relay/functor.h>
+#include <baton/runtime/interrupt.h>
+#include <baton/runtime/registry.h>
+#include <baton/support/pointer_map.h>
+#include <relay/expr/blocks.h>
+
+#include <algorithm>
+
+namespace baton::relay {
+namespace {
+
+/// Type variables in order of first sight.
+class TypeVars {
+ public:
+  explicit TypeVars(const ObjectRef& root) {
+    if (const auto* m = root.as<IRModuleNode>()) {
+      for (const auto& [var, func] : m->functions) {
+        if (func.as<FunctionNode>()) InExpr(func);
+      }
+    } else if (root.as<TypeNode>()) {
+      InType(Downcast<Type>(root));
+    } else {
+      InExpr(Downcast<Expr>(root));
+    }
+  }
+  enum Which { kAll, kFree, kBound };
+  Array<TypeVar> List(Which which) const {
+    Array<TypeVar> out;
+    for (const TypeVar& v : all_) {
+      if (which == kAll || bound_.Has(v.get()) == (which == kBound)) out.push_back(v);
+    }
+    return out;
+  }
+
+ private:
+  void Add(const TypeVar& v) {
+    if (seen_.Add(v.get())) all_.push_back(v);
+  }
+  void Bind(const Array<TypeVar>& vars) {
+    for (const TypeVar& v : vars) {
+      bound_.Add(v.get());
+      Add(v);
+    }
+  }
+  void InType(const Type& root) {
+    std::vector<Type> stack{root};
+    while (!stack.empty()) {
+      baton::runtime::PollInterrupt();
+      Type t = stack.back();
+      stack.pop_back();
+      if (!t.defined()) continue;
+      if (t.as<TypeVarNode>()) {
+        Add(Downcast<TypeVar>(t));
+        continue;
+      }
+      if (!types_.Add(t.get())) continue;
+      keep_.push_back(t);
+      auto all = [&](const Array<Type>& list) {
+        for (size_t i = list.size(); i-- > 0;) stack.push_back(list[i]);
+      };
+      if (const auto* n = t.as<FuncTypeNode>()) {
+        Bind(n->type_params);
+        stack.push_back(n->ret_type);
+        all(n->arg_types);
+      } else if (const auto* n = t.as<TupleTypeNode>()) {
+        all(n->fields);
+      } else if (const auto* n = t.as<TypeCallNode>()) {
+        all(n->args);
+        stack.push_back(n->func);
+      } else if (const auto* n = t.as<RelayRefTypeNode>()) {
+        stack.push_back(n->value);
+      } else if (const auto* n = t.as<TypeDataNode>()) {
+        Bind(n->type_vars);
+        for (const Constructor& c : n->constructors) all(c->inputs);
+      }
+    }
+  }
+  void InExpr(const Expr& e) {
+    for (const ExprNode* n : PostOrderNodes(e)) {
+      if (n->IsInstance<VarNode>())
+        InType(static_cast<const VarNode*>(n)->type_annotation);
+      else if (n->IsInstance<CallNode>())
+        for (const Type& t : static_cast<const CallNode*>(n)->type_args) InType(t);
+      else if (n->IsInstance<FunctionNode>()) {
+        Bind(static_cast<const FunctionNode*>(n)->type_params);
+        InType(static_cast<const FunctionNode*>(n)->ret_type);
+      }
+    }
+  }
+  std::vector<TypeVar> all_;
+  std::vector<Type> keep_;
+  PointerSet seen_, bound_, types_;
+};
+
+}  // namespace
+
+Array<TypeVar> FreeTypeVars(const ObjectRef& x) { return TypeVars(x).List(TypeVars::kFree); }
+Array<TypeVar> BoundTypeVars(const ObjectRef& x) { return TypeVars(x).List(TypeVars::kBound); }
+Array<TypeVar> AllTypeVars(const ObjectRef& x) { return TypeVars(x).List(TypeVars::kAll); }
+
+int64_t CountNodes(const Expr& expr) { return static_cast<int64_t>(PostOrderNodes(expr).size()); }
+
+Map<String, int64_t> CountOps(const IRModule& mod) {
+  PointerMap<int64_t> index;
+  std::vector<std::pair<const OpNode*, int64_t>> counts;
+  for (const auto& [var, func] : mod->functions) {
+    if (!func.as<FunctionNode>()) continue;
+    for (const ExprNode* n : PostOrderNodes(func)) {
+      const auto* op = n->IsInstance<CallNode>() ? static_cast<const CallNode*>(n)->op.as<OpNode>() : nullptr;
+      if (!op) continue;
+      bool fresh = false;
+      int64_t& i = index.Insert(op, &fresh);
+      if (fresh) {
+        i = static_cast<int64_t>(counts.size());
+        counts.push_back({op, 0});
+      }
+      ++counts[i].second;
+    }
+  }
+  Map<String, int64_t> out;
+  for (const auto& [op, n] : counts) out.Set(op->name, n);
+  return out;
+}
+
+namespace {
+const char* KindName(TypeKind k) {
+  switch (k) {
+    case TypeKind::kType:
+      return "a type";
+    case TypeKind::kShapeVar:
+      return "a shape";
+    case TypeKind::kBaseType:
+      return "a base type";
+    case TypeKind::kConstraint:
+      return "a constraint";
+    case TypeKind::kAdtHandle:
+      return "the name of a data type without its arguments";
+    default:
+      return "the definition of a data type";
+  }
+}
+}  // namespace
+
+TypeKind CheckKind(const Type& type, const IRModule& mod) {
+  auto kind = [](const Type& t) {
+    if (const auto* v = t.as<TypeVarNode>()) return v->kind;
+    if (const auto* v = t.as<IncompleteTypeNode>()) return v->kind;
+    if (const auto* v = t.as<GlobalTypeVarNode>()) return v->kind;
+    if (t.as<TypeDataNode>()) return TypeKind::kTypeData;
+    return t.as<TypeConstraintNode>() ? TypeKind::kConstraint : TypeKind::kType;
+  };
+  std::vector<Type> work{type};
+  PointerSet seen;
+  auto need = [&](const Type& t, const char* where) {
+    if (!t.defined()) throw CompileError(std::string(where) + " is missing (null)");
+    if (kind(t) != TypeKind::kType)
+      throw CompileError(std::string(where) + " is " + KindName(kind(t)) + ", must be a type");
+    work.push_back(t);
+  };
+  if (!type.defined()) throw CompileError("a null type has no kind");
+  while (!work.empty()) {
+    baton::runtime::PollInterrupt();
+    Type t = work.back();
+    work.pop_back();
+    if (!seen.Add(t.get())) continue;
+    if (const auto* n = t.as<TupleTypeNode>()) {
+      for (const Type& f : n->fields) need(f, "a field of a tuple");
+    } else if (const auto* n = t.as<FuncTypeNode>()) {
+      for (const Type& f : n->arg_types) need(f, "an argument of a function");
+      need(n->ret_type, "the result of a function");
+    } else if (const auto* n = t.as<RelayRefTypeNode>()) {
+      need(n->value, "what a reference refers to");
+    } else if (const auto* n = t.as<TypeDataNode>()) {
+      for (const Constructor& c : n->constructors) {
+        for (const Type& f : c->inputs) need(f, "a field of a constructor");
+      }
+    } else if (const auto* n = t.as<TypeCallNode>()) {
+      if (!n->func.defined() || kind(n->func) != TypeKind::kAdtHandle)
+        throw CompileError("a type that is no data type is given arguments");
+      for (const Type& a : n->args) need(a, "an argument of a data type");
+      const auto* g = n->func.as<GlobalTypeVarNode>();
+      if (!g || !mod.defined() || mod->type_definitions.empty()) continue;
+      TypeData data = mod->LookupTypeDef(GetRef<GlobalTypeVar>(g));
+      if (data->type_vars.size() != n->args.size()) {
+        throw CompileError("the data type `" + g->name_hint.str() + "` takes " +
+                           std::to_string(data->type_vars.size()) + " arguments, got " +
+                           std::to_string(n->args.size()));
+      }
+    }
+  }
+  return kind(type);
+}
+
+bool IsBasicBlockNormalForm(const Expr& expr) {
+  Blocks blocks(expr);
+  const NodeGraph& graph = blocks.graph();
+  for (size_t i = 0; i < graph.size(); ++i) {
+    const Blocks::Info& info = blocks.At(i);
+    bool ok = true;
+    graph.ForEachEdge(i, [&](uint32_t part, int own, bool) {
+      if (part == NodeGraph::kNone || graph.atom(part)) return;
+      ok = ok && blocks.At(part).block == (own < 0 ? info.block : info.first + own);
+    });
+    if (!ok) return false;
+  }
+  return true;
+}
+
+}  // namespace baton::relay
+
+namespace {
+using namespace baton;         // NOLINT
+using namespace baton::relay;  // NOLINT
+
+BATON_REGISTER_GLOBAL("relay.analysis.post_order_visit").set_body_typed([](Expr e, PackedFunc f) {
+  PostOrder(e, [&](const Expr& n) { f(n); });
+});
+BATON_REGISTER_GLOBAL("relay.analysis.free_vars").set_body_typed([](Expr e) { return FreeVars(e); });
+BATON_REGISTER_GLOBAL("relay.analysis.bound_vars").set_body_typed([](Expr e) { return BoundVars(e); });
+BATON_REGISTER_GLOBAL("relay.analysis.all_vars").set_body_typed([](Expr e) { return AllVars(e); });
+BATON_REGISTER_GLOBAL("relay.analysis.free_type_vars").set_body([](runtime::Args args, runtime::RetValue* rv) {
+  *rv = FreeTypeVars(args[0].As<ObjectRef>());
+});
+BATON_REGISTER_GLOBAL("relay.analysis.bound_type_vars").set_body([](runtime::Args args, runtime::RetValue* rv) {
+  *rv = BoundTypeVars(args[0].As<ObjectRef>());
+});
+BATON_REGISTER_GLOBAL("relay.analysis.all_type_vars").set_body([](runtime::Args args, runtime::RetValue* rv) {
+  *rv = AllTypeVars(args[0].As<ObjectRef>());
+});
+BATON_REGISTER_GLOBAL("relay.analysis.alpha_equal").set_body_typed([](ObjectRef a, ObjectRef b) {
+  return StructuralEqual(a, b);
+});
+BATON_REGISTER_GLOBAL("relay.analysis.count_nodes").set_body_typed([](Expr e) { return CountNodes(e); });
+BATON_REGISTER_GLOBAL("relay.analysis.count_ops").set_body_typed([](IRModule m) { return CountOps(m); });
+BATON_REGISTER_GLOBAL("relay.analysis.check_kind").set_body_typed([](Type t, IRModule mod) {
+  return static_cast<int64_t>(CheckKind(t, mod));
+});
+BATON_REGISTER_GLOBAL("relay.analysis.check_basic_block_normal_form").set_body_typed([](Expr e) {
+  return IsBasicBlockNormalForm(e);
+});
+BATON_REGISTER_GLOBAL("relay.analysis.check_constant").set_body_typed([](Expr e) {
+  // A constant, or a tuple of such.
+  std::vector<const ExprNode*> work{e.get()};
+  PointerSet seen;
+  while (!work.empty()) {
+    baton::runtime::PollInterrupt();
+    const ExprNode* n = work.back();
+    work.pop_back();
+    if (n->IsInstance<ConstantNode>() || !seen.Add(n)) continue;
+    if (!n->IsInstance<TupleNode>()) return false;
+    for (const Expr& f : static_cast<const TupleNode*>(n)->fields) work.push_back(f.get());
+  }
+  return true;
+});
+/// Element types of all typed parts, sorted by name.
+BATON_REGISTER_GLOBAL("relay.analysis.all_dtypes").set_body_typed([](Expr e) {
+  std::vector<std::string> names;
+  for (const ExprNode* n : PostOrderNodes(e)) {
+    if (const auto* t = n->checked_type_.as<TensorTypeNode>()) names.push_back(DataType2String(t->dtype));
+  }
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  Array<String> out;
+  for (const std::string& s : names) out.push_back(String(s));
+  return out;
+});
+BATON_REGISTER_GLOBAL("relay.analysis.bind").set_body_typed([](Expr e, Map<Var, Expr> binds) {
+  return relay::Bind(e, binds);
+});
+BATON_REGISTER_GLOBAL("relay.ir.Bind").set_body_typed([](Expr e, Map<Var, Expr> binds) {
+  return relay::Bind(e, binds);
+});
+}  // namespace

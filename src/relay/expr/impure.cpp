@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <baton/relay/functor.h>
+#include <baton/relay/op.h>
+#include <baton/runtime/interrupt.h>
+#include <relay/expr/children.h>
+#include <relay/expr/impure.h>
+
+#include <vector>
+
+namespace baton::relay {
+namespace {
+
+/// What calls of a node do that is called.
+enum class Callee : uint8_t { kOther, kPure, kStateful };
+
+Callee CalleeOf(const ExprNode* n) {
+  if (n->IsInstance<ConstructorNode>()) return Callee::kPure;
+  if (!n->IsInstance<OpNode>()) return Callee::kOther;
+  const OpDef* def = DefOf(GetRef<Expr>(n));
+  return def && def->stateful ? Callee::kStateful : Callee::kPure;
+}
+bool IsPrimitive(const ExprNode* n) {
+  return n->IsInstance<FunctionNode>() && static_cast<const FunctionNode*>(n)->HasNonzeroAttr(attr::kPrimitive);
+}
+
+/// Whether a call may be of a function that this expression does not have: a parameter, or what another function gave.
+bool CallsUnknown(const NodeList& order) {
+  PointerSet known;  // variables that stand for functions which are written down here
+  std::vector<const VarNode*> called;
+  for (const ExprNode* n : order) {
+    baton::runtime::PollInterrupt();
+    if (n->IsInstance<LetNode>()) {
+      const auto* let = static_cast<const LetNode*>(n);
+      if (let->value->IsInstance<FunctionNode>()) known.Add(let->var.get());
+    } else if (n->IsInstance<CallNode>()) {
+      // Of a function of functions, the first that is called.
+      const Expr* op = &static_cast<const CallNode*>(n)->op;
+      while (const auto* inner = op->as<CallNode>()) op = &inner->op;
+      if (const auto* var = op->as<VarNode>()) {
+        called.push_back(var);
+      } else if (!op->as<OpNode>() && !op->as<ConstructorNode>() && !op->as<FunctionNode>()) {
+        return true;
+      }
+    }
+  }
+  for (const VarNode* var : called) {
+    if (!known.Has(var)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+support::PageStack<uint8_t> ImpureNumbers(const NodeGraph& graph) {
+  const size_t size = graph.size();
+  support::PageStack<uint8_t> impure;
+  support::PageStack<Callee> callees;
+  impure.Fill(size, 0);
+  callees.Fill(size, Callee::kOther);
+  // Without references and state, no call of a function that is written down here can have an effect. Globals may hold
+  // both, and so may functions that come from elsewhere.
+  bool any = false, unknown = false;
+  for (size_t i = 0; i < size; ++i) {
+    baton::runtime::PollInterrupt();
+    const std::span<const uint32_t> parts = graph.Parts(i);
+    switch (graph.kind(i)) {
+      case NodeGraph::kAtom:
+        callees[i] = CalleeOf(graph[i]);
+        any = any || graph[i]->IsInstance<GlobalVarNode>();
+        break;
+      case NodeGraph::kRef:
+        impure[i] = any = true;
+        break;
+      case NodeGraph::kDataflow: {
+        // Of most nodes the operator says all: those are not looked at.
+        const Callee callee = parts[0] == NodeGraph::kNone ? Callee::kOther : callees[parts[0]];
+        if (callee == Callee::kStateful && graph[i]->IsInstance<CallNode>()) impure[i] = any = true;
+        unknown = unknown || (callee == Callee::kOther && graph[i]->IsInstance<CallNode>());
+        break;
+      }
+      default:
+        break;
+    }
+  }
+  const bool calls = unknown && (any || CallsUnknown(graph.nodes()));
+  if (!any && !calls) return impure;
+  for (size_t i = 0; i < size; ++i) {
+    baton::runtime::PollInterrupt();
+    const NodeGraph::Kind kind = graph.kind(i);
+    if (impure[i] || kind == NodeGraph::kFunction) continue;
+    bool found = false;
+    for (uint32_t part : graph.Parts(i)) found = found || (part != NodeGraph::kNone && impure[part]);
+    if (!found && calls && kind == NodeGraph::kDataflow) {
+      const uint32_t callee = graph.Parts(i)[0];
+      found = (callee == NodeGraph::kNone || callees[callee] == Callee::kOther) && graph[i]->IsInstance<CallNode>() &&
+              !(callee != NodeGraph::kNone && IsPrimitive(graph[callee]));
+    }
+    impure[i] = found;
+  }
+  return impure;
+}
+
+PointerSet ImpureNodes(const Expr& expr) {
+  const NodeGraph graph(expr);
+  const support::PageStack<uint8_t> impure = ImpureNumbers(graph);
+  PointerSet out;
+  for (size_t i = 0; i < graph.size(); ++i) {
+    if (impure[i]) out.Add(graph[i]);
+  }
+  return out;
+}
+
+}  // namespace baton::relay

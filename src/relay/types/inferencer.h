@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+// Type inference.
+//
+// One walk over an expression, inputs before users and values before the bodies that see them, gives each node a type
+// that may have holes. Calls of operators ask the operator's relation, at once if it can decide, else when a hole that
+// it waits for gets filled. Functions of a module are taken by groups that call each other, callees first.
+//
+// Types that are there from an earlier run are not found again. A typed node is the root of a typed graph, and nodes do
+// not change, so its type stands as long as that of each variable and global in it does. Hence three ways of work:
+// - kNew: take typed nodes as they are; if a variable or a global turns out to have another type than before:
+// - kParts: go through everything; a node whose parts kept their types keeps its own;
+// - kAll: find every type anew; also tried before an error is reported.
+// Equal types are one object, those that were there before among them.
+#pragma once
+
+#include <baton/ir/diagnostic.h>
+#include <baton/ir/progress.h>
+#include <baton/relay/functor.h>
+#include <baton/relay/op.h>
+#include <baton/relay/transform.h>
+#include <baton/runtime/named.h>
+#include <baton/support/pointer_map.h>
+#include <relay/expr/children.h>
+#include <relay/types/type_pool.h>
+#include <relay/types/type_solver.h>
+#include <relay/text/type_text.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace baton::relay::inference {
+
+enum class Mode { kNew, kParts, kAll };
+/// Thrown inside to start again in the next mode.
+struct Again {};
+
+struct Info {
+  Type type;
+  bool changed = false;  ///< differs from the type that the node has, or it has none
+};
+/// What is known of nodes, in the order in which it was found: what goes through all of them looks nothing up.
+class InfoTable {
+ public:
+  struct Entry {
+    const ExprNode* node;
+    Info info;
+  };
+  Info* Find(const ExprNode* n) {
+    const uint32_t* i = numbers_.Find(n);
+    return i ? &entries_[*i].info : nullptr;
+  }
+  bool Has(const ExprNode* n) const { return numbers_.Has(n); }
+  /// Until the next is made.
+  Info& operator[](const ExprNode* n) { return entries_[Number(n)].info; }
+  /// The node's place among the entries, which it gets if it has none.
+  uint32_t Number(const ExprNode* n) {
+    bool fresh = false;
+    uint32_t& i = numbers_.Insert(n, &fresh);
+    if (fresh) {
+      i = static_cast<uint32_t>(entries_.size());
+      entries_.push_back({n, {}});
+    }
+    return i;
+  }
+  Entry& At(uint32_t number) { return entries_[number]; }
+  /// For a look-up soon.
+  void Prefetch(const void* n) const { numbers_.Prefetch(n); }
+
+ private:
+  PointerMap<uint32_t> numbers_;
+  std::vector<Entry> entries_;
+};
+
+/// Types of the functions of a module; a null type is not known (yet).
+class GlobalTypes {
+ public:
+  explicit GlobalTypes(const IRModule& mod) : functions_(mod->functions.get()), types_(mod->functions.size()) {}
+  /// By the function's place among those of the module.
+  Type& operator[](size_t entry) { return types_[entry]; }
+  /// By name; null if the module has no such function.
+  const Type* Find(std::string_view name) const {
+    const auto* e = runtime::FindNamed(functions_, name);
+    return e ? &types_[static_cast<size_t>(e - functions_->entries.data())] : nullptr;
+  }
+  size_t EntryOf(const Type* type) const { return static_cast<size_t>(type - types_.data()); }
+
+ private:
+  const runtime::MapObj* functions_;
+  std::vector<Type> types_;
+};
+
+class Inferencer;
+/// Whether a function says the types of all its parameters and its result, and the type that it says; where it does
+/// not, with holes of `holes`.
+bool Declared(const FunctionNode* f);
+Type DeclaredType(const FunctionNode* f, Inferencer* holes);
+class Inferencer final : private TypeReporter {
+ public:
+  Inferencer(const IRModule& mod, Mode mode, DiagnosticList* errors, TypePool* pool)
+      : mod_(mod), mode_(mode), errors_(errors), pool_(pool), solver_(pool) {
+    scratch_ = solver_.NewHole();
+  }
+
+  /// Types of globals that this run has to go by; null: those that the module says, each looked up where it is used,
+  /// since expressions are small beside their modules.
+  GlobalTypes* globals = nullptr;
+  /// Variables without a declared type have the one that was found for them before: from uses that may be gone.
+  bool variables_stand = false;
+  std::string_view where;  ///< name of the function, for errors without a place
+
+  void Walk(const Expr& root);
+  /// Asks the relations that wait, until none gets further; what is left is an error.
+  void Solve();
+  Type TypeOf(const ExprNode* e) {
+    const Info* i = info_.Find(e);
+    return i ? i->type : Type();
+  }
+  Type FinalType(const Expr& e) { return solver_.Resolve(TypeOf(e.get())); }
+  /// Whether the type is not known, or not all of it.
+  bool IsOpen(const ExprNode* e) { return solver_.FirstHole(TypeOf(e)) != nullptr; }
+  bool Unify(const Type& a, const Type& b) { return solver_.Unify(a, b); }
+  Type NewHole() { return solver_.NewHole(); }
+  /// Every type is known: an error for those that are not.
+  void CheckComplete();
+  /// Of the types that nodes have, the first that contradicts what was found; "" where none does. An extent that one of
+  /// them leaves open contradicts nothing.
+  std::string Contradiction();
+  /// Writes the types into the nodes. The expression itself, or a copy where a node had another type.
+  Expr Write(const Expr& root, bool may_copy = true);
+
+ private:
+  struct Frame {
+    const ExprNode* n;
+    uint32_t phase;
+  };
+  struct Wait {
+    const CallNode* call;  ///< a call whose relation waits, or
+    const TupleGetItemNode* item;
+    Type result;
+    bool done = false;
+  };
+
+  void Step();
+  /// The node whose part is looked at: the innermost that waits for its parts.
+  const ExprNode* User() const {
+    for (size_t i = stack_.size() - 1; i-- > 0;) {
+      if (stack_[i].phase > 0) return stack_[i].n;
+    }
+    return nullptr;
+  }
+  /// Where a part stands: a variable or a constructor has the place of its definition, so what it is a part of.
+  static const BaseExprNode* Place(const ExprNode* part, const ExprNode* whole) {
+    const bool own = part->span.defined() && !part->IsInstance<VarNode>() && !part->IsInstance<ConstructorNode>();
+    return own ? part : whole;
+  }
+  bool Enter(const ExprNode* n);
+  void Done(const ExprNode* n, Type type);
+  void Need(const Expr& part) {
+    if (!part.defined()) throw CompileError("a part of an expression is missing (null)");
+    if (!info_.Has(part.get())) stack_.push_back({part.get(), 0});
+  }
+  bool Changed(const Expr& e) {
+    const Info* i = info_.Find(e.get());
+    return !i || i->changed;
+  }
+  /// The type that the node has, if it may be kept.
+  bool Keep(const ExprNode* n) {
+    if (mode_ == Mode::kAll || !n->checked_type_.defined()) return false;
+    bool kept = true;
+    ForEachPart(n, [&](const ExprNode* p) {
+      if (p->IsInstance<OpNode>()) return;
+      const Info* i = info_.Find(p);
+      kept = kept && i && !i->changed;
+    });
+    if (kept) {
+      Trust(n);
+      order_.push_back(info_.Number(n));
+    }
+    return kept;
+  }
+  static Type Existing(const ExprNode* n) { return runtime::RefCast<Type>(n->checked_type_); }
+  /// Takes a typed node as it is: what is made of it has its type where that is equal.
+  void Trust(const ExprNode* n) {
+    Type type = Existing(n);
+    pool_->Share(type);
+    info_[n] = {std::move(type), false};
+  }
+
+  void DefineVar(const Var& var, const Type& type);
+  Type VarType(const VarNode* var);
+  Type GlobalType(const GlobalVarNode* var);
+  Type ConstructorType(const ConstructorNode* c);
+  const TypeDataNode* DataType_(const GlobalTypeVar& header, const ObjectRef& at);
+  void BindLet(const LetNode* let);
+  void BindPattern(const PatternNode* pattern, const Type& type, const MatchNode* match);
+  void CheckCovered(const MatchNode* match);
+  void FinishCall(const CallNode* call);
+  bool ArgumentsDecide(const FuncTypeNode* sig);
+  bool Relation(const CallNode* call, const Type& result, bool last);
+  void FinishTupleGetItem(const TupleGetItemNode* item);
+  bool Project(const TupleGetItemNode* item, const Type& result);
+  Type Instantiate(const FuncTypeNode* f, const Array<Type>& type_args);
+  void Await(Wait w);
+
+  bool IsPoison(const Type& t) {
+    Type f = solver_.Find(t);
+    return f.defined() && poison_.Has(f.get());
+  }
+  Type Poison() {
+    Type t = solver_.NewHole();
+    poison_.Add(t.get());
+    return t;
+  }
+  std::string Text(const Type& t) { return TypeText(solver_.Resolve(t)); }
+  void Error(const BaseExprNode* at, std::string message, std::string label = "", std::string help = "") {
+    Span span = at ? at->span : Span();
+    if ((!span.defined() || span->line == 0) && !where.empty()) {
+      label += fmt::format("{}in @{}", label.empty() ? "" : "; ", where);
+    }
+    errors_->Error(span, std::move(message), std::move(label), std::move(help));
+    if (errors_->full()) errors_->ThrowIfAny(baton::transform::PassContext::Current()->diag_ctx);
+  }
+  std::string ArgsLabel(const CallNode* call);
+
+  // TypeReporter
+  void Assign(const Type& dst, const Type& src) override {
+    if (dst.same_as(scratch_) && !scratch_value_.defined()) {
+      scratch_value_ = src;
+    } else if (!solver_.Unify(dst.same_as(scratch_) ? scratch_value_ : dst, src)) {
+      throw CompileError(fmt::format("its type would be {}, where {} is wanted", Text(src), Text(dst)));
+    }
+  }
+  bool AssertEQ(const PrimExpr& a, const PrimExpr& b) override { return TypeSolver::MayBeSame(a, b); }
+  ObjectRef Callee() override { return call_ ? ObjectRef(call_->op) : ObjectRef(); }
+  const runtime::NDArray* ConstantArg(int i) override {
+    if (i < 0 || i >= static_cast<int>(call_->args.size())) return nullptr;
+    const Expr& a = call_->args[i];
+    if (const auto* c = a.as<ConstantNode>()) return &c->data;
+    const ConstantNode* const* bound = let_constants_.Find(a.get());
+    return bound ? &(*bound)->data : nullptr;
+  }
+
+  const IRModule& mod_;
+  Mode mode_;
+  DiagnosticList* errors_;
+  TypePool* pool_;
+  TypeSolver solver_;
+  InfoTable info_;
+  std::vector<uint32_t> order_;  ///< places in it
+  std::vector<Frame> stack_;
+  Ahead ahead_;
+  std::vector<Wait> waiting_;
+  PointerMap<std::vector<uint32_t>> watch_;
+  std::vector<uint32_t> ready_;
+  PointerSet poison_;
+  PointerMap<const ConstantNode*> let_constants_;
+  PointerMap<uint32_t> attrs_index_;
+  std::vector<Any> keep_;
+  const CallNode* call_ = nullptr;
+  PointerMap<bool> arguments_decide_;  // by signature
+  PointerMap<Array<Type>> type_args_;  // of calls that did not state them and whose arguments do not say them
+  Type scratch_, scratch_value_;
+};
+
+/// A callee or value in a few words.
+std::string Name(const ExprNode* e);
+/// The same in backticks, as the beginning of a sentence.
+std::string Named(const ExprNode* e);
+inline const char* Plural(size_t n) { return n == 1 ? "" : "s"; }
+
+/// A function that does not say what it returns, and whose type does.
+inline bool LacksReturnType(const ExprNode* n) {
+  return n->IsInstance<FunctionNode>() && !static_cast<const FunctionNode*>(n)->ret_type.defined();
+}
+/// The same function, saying what it returns. CompileError for a dimension that there cannot be; types in `checked`,
+/// which are to live as long, have none.
+Expr WithReturnType(const Expr& fn, const Type& type, PointerSet* checked);
+
+/// Expressions that inference visited on this thread so far.
+int64_t Visited();
+/// Visits that do not count: nobody needed their types.
+void SetVisited(int64_t n);
+
+}  // namespace baton::relay::inference
