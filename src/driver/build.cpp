@@ -27,12 +27,6 @@ using relay::Var;
 
 namespace {
 
-Function MainOf(const IRModule& mod) {
-  BaseFunc f = mod->Lookup("main");
-  if (!f.as<relay::FunctionNode>()) throw CompileError("@main is no Relay function");
-  return Downcast<Function>(f);
-}
-
 std::vector<std::string> ParamNames(const Function& f) {
   std::vector<std::string> names;
   for (const Var& p : f->params) names.push_back(p->name_hint().str());

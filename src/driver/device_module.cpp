@@ -13,8 +13,6 @@
 namespace baton::driver {
 namespace {
 
-relay::Function MainOf(const IRModule& mod) { return Downcast<relay::Function>(mod->Lookup("main")); }
-
 Target HostOf(const std::vector<DeviceTarget>& targets) {
   for (const DeviceTarget& t : targets) {
     if (t.target->kind == "llvm") return t.target;

@@ -26,7 +26,6 @@ using relay::Var;
 
 namespace {
 
-Function MainOf(const IRModule& mod) { return Downcast<Function>(mod->Lookup("main")); }
 
 }  // namespace
 

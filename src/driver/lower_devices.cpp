@@ -43,11 +43,11 @@ relay::Function WithoutAnnotations(const relay::Function& f) {
 
 namespace {
 
-struct Leaf {
+struct DeviceLeaf {
   DevicePlace place;  // kArena: `at` is the number of the buffer until storage is planned
   TensorType type;
 };
-using Leaves = std::vector<Leaf>;
+using DeviceLeaves = std::vector<DeviceLeaf>;
 
 class DeviceLowerer {
  public:
@@ -168,7 +168,7 @@ class DeviceLowerer {
       FlattenType(p->checked_type(), &types);
       const auto found = device_.find(p.get());
       const int64_t device = found == device_.end() ? fallback_ : found->second;
-      Leaves leaves;
+      DeviceLeaves leaves;
       for (size_t i = 0; i < types.size(); ++i) {
         std::string name = p->name_hint().str() + (types.size() > 1 ? "." + std::to_string(i) : "");
         leaves.push_back({{DevicePlace::kIo, device, static_cast<int64_t>(out_.desc.inputs.size())}, types[i]});
@@ -180,7 +180,7 @@ class DeviceLowerer {
   }
 
   /// A constant is put on each device that reads it when the model is loaded, not copied there in each run.
-  Leaf ConstantOn(const ConstantNode* c, int64_t device) {
+  DeviceLeaf ConstantOn(const ConstantNode* c, int64_t device) {
     auto [it, fresh] = constant_.try_emplace({c->data.get(), device}, 0);
     if (fresh) {
       auto& list = constants_[static_cast<size_t>(device)];
@@ -192,11 +192,11 @@ class DeviceLowerer {
     }
     return {{DevicePlace::kConstant, device, it->second}, c->tensor_type()};
   }
-  Leaves ValueOn(const Expr& e, int64_t device) {
+  DeviceLeaves ValueOn(const Expr& e, int64_t device) {
     if (const auto* c = e.as<ConstantNode>()) return {ConstantOn(c, device)};
     return value_.at(e.get());
   }
-  Leaf NewBuffer(int64_t device, const TensorType& type) {
+  DeviceLeaf NewBuffer(int64_t device, const TensorType& type) {
     const int step = static_cast<int>(steps_.size());
     buffers_.push_back({{BytesOf(type), step, step, 0}, device});
     return {{DevicePlace::kArena, device, static_cast<int64_t>(buffers_.size()) - 1}, type};
@@ -206,9 +206,9 @@ class DeviceLowerer {
     if (value_.count(e.get()) || e.as<ConstantNode>()) return;
     const int64_t here = device_.at(e.get());
     if (const auto* t = e.as<TupleNode>()) {
-      Leaves all;
+      DeviceLeaves all;
       for (const Expr& f : t->fields) {
-        const Leaves l = ValueOn(f, here);
+        const DeviceLeaves l = ValueOn(f, here);
         all.insert(all.end(), l.begin(), l.end());
       }
       value_[e.get()] = all;
@@ -218,9 +218,9 @@ class DeviceLowerer {
       std::vector<TensorType> before, own;
       for (int64_t i = 0; i < g->index; ++i) FlattenType(type->fields[i], &before);
       FlattenType(type->fields[g->index], &own);
-      const Leaves& l = value_.at(g->tuple.get());
+      const DeviceLeaves& l = value_.at(g->tuple.get());
       const auto begin = l.begin() + static_cast<std::ptrdiff_t>(before.size());
-      value_[e.get()] = Leaves(begin, begin + static_cast<std::ptrdiff_t>(own.size()));
+      value_[e.get()] = DeviceLeaves(begin, begin + static_cast<std::ptrdiff_t>(own.size()));
     } else if (const auto* call = e.as<CallNode>()) {
       std::vector<TensorType> types;
       FlattenType(e->checked_type(), &types);
@@ -232,9 +232,9 @@ class DeviceLowerer {
         Step s;
         s.kernel = TableOf(here).Of(Downcast<Function>(call->op));
         s.device = here;
-        Leaves results;
+        DeviceLeaves results;
         for (const Expr& a : call->args) {
-          for (const Leaf& l : ValueOn(a, here)) s.args.push_back(l.place);
+          for (const DeviceLeaf& l : ValueOn(a, here)) s.args.push_back(l.place);
         }
         s.reads = s.args.size();
         for (const TensorType& t : types) {
@@ -248,10 +248,10 @@ class DeviceLowerer {
   }
 
   /// The value on another device; copied once, however many readers have asked for copies of their own.
-  Leaves Copy(const Expr& from, int64_t to) {
+  DeviceLeaves Copy(const Expr& from, int64_t to) {
     if (const auto* c = from.as<ConstantNode>()) return {ConstantOn(c, to)};
-    Leaves out;
-    for (Leaf l : value_.at(from.get())) {
+    DeviceLeaves out;
+    for (DeviceLeaf l : value_.at(from.get())) {
       // There and back: what was copied is still there.
       if (auto it = origin_.find(l.place.at);
           l.place.kind == DevicePlace::kArena && it != origin_.end() && it->second.device == to) {
@@ -264,7 +264,7 @@ class DeviceLowerer {
       const std::array<int64_t, 4> key{l.place.kind, l.place.device, l.place.at, to};
       auto it = copied_.find(key);
       if (it == copied_.end()) {
-        Leaf made = NewBuffer(to, l.type);
+        DeviceLeaf made = NewBuffer(to, l.type);
         steps_.push_back({GlobalVar(), to, {l.place, made.place}, BytesOf(l.type)});
         it = copied_.emplace(key, made.place).first;
         origin_[made.place.at] = l.place;
@@ -276,13 +276,13 @@ class DeviceLowerer {
 
   void Outputs(const Function& main) {
     const int64_t on = device_.at(main->body.get());
-    const Leaves results = ValueOn(main->body, on);
+    const DeviceLeaves results = ValueOn(main->body, on);
     out_.desc.result_tree = ResultTree(Downcast<Type>(main->body->checked_type_));
     const auto names = main->GetAttr<Array<String>>("output_names", Array<String>());
     const auto base = static_cast<int64_t>(out_.desc.inputs.size());
     std::vector<Step> copies;
     for (size_t i = 0; i < results.size(); ++i) {
-      const Leaf& l = results[i];
+      const DeviceLeaf& l = results[i];
       const DevicePlace slot{DevicePlace::kIo, l.place.device, base + static_cast<int64_t>(i)};
       out_.desc.outputs.push_back(
           {i < names.size() ? names[static_cast<int64_t>(i)].str() : "output" + std::to_string(i), ShapeOf(l.type),
@@ -410,7 +410,7 @@ class DeviceLowerer {
   std::map<std::array<int64_t, 4>, DevicePlace> copied_;
   std::unordered_map<int64_t, DevicePlace> origin_;  // buffer -> what it is a copy of
   std::unordered_map<const Object*, int64_t> device_;
-  std::unordered_map<const Object*, Leaves> value_;
+  std::unordered_map<const Object*, DeviceLeaves> value_;
   std::vector<BufferInfo> buffers_;
   std::vector<Step> steps_;
 };

@@ -354,6 +354,12 @@ class GraphLowerer {
 
 }  // namespace
 
+relay::Function MainOf(const IRModule& mod) {
+  BaseFunc f = mod->Lookup("main");
+  if (!f.as<relay::FunctionNode>()) throw CompileError("@main is no Relay function");
+  return Downcast<relay::Function>(f);
+}
+
 bool CanLowerGraph(const Function& main, std::string* why, bool copies) {
   std::vector<TensorType> types;
   auto no = [&](std::string text) {

@@ -47,6 +47,9 @@ struct LoweredModel {
   std::string debug_source;
 };
 
+/// The module's @main; an error where it is not a Relay function.
+relay::Function MainOf(const IRModule& mod);
+
 /// True if main is dataflow of primitive functions and views over static tensors, so that it can become one function.
 /// Else `*why` says what stands in the way. `copies`: copies between devices are no obstacle.
 bool CanLowerGraph(const relay::Function& main, std::string* why, bool copies = false);

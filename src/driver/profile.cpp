@@ -17,8 +17,6 @@
 namespace baton::driver {
 namespace {
 
-double Seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
-
 struct FreeMemory {
   void operator()(uint8_t* p) const { free(p); }
 };

@@ -23,6 +23,8 @@ using relay::CallNode;
 using relay::Expr;
 using relay::Function;
 
+double Seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
 namespace {
 
 std::vector<TensorType> TensorsOf(const Type& type) {
@@ -116,7 +118,6 @@ double FlopsOf(const CallNode* call, const Expr& e) {
   }
 }
 
-double Seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 // ---- The peak: twelve chains of multiply-adds cover a latency of four cycles on two units, and more.
 

@@ -6,6 +6,9 @@
 
 namespace baton::driver {
 
+/// Of a clock that never goes back.
+double Seconds();
+
 /// What a fusion group computes at least, whatever its code.
 struct Work {
   double flops = 0;  ///< two a multiply-add of a convolution or product, one an element of other arithmetic

@@ -33,10 +33,10 @@ def ccache_environment():
             "NINJA_STATUS": "[%f/%t %es] "}
 
 
-def configure(folder, sanitize, runtime_only):
+def configure(folder, sanitize, runtime_only, separate=False):
     """Step: CMake, once for each set of options. Ninja runs it again by itself when files come or go."""
     options = [f"-DPython_EXECUTABLE={venv_python()}", "-DCMAKE_BUILD_TYPE=Release", f"-DBATON_SANITIZE={sanitize}",
-               f"-DBATON_COMPILER={'OFF' if runtime_only else 'ON'}"]
+               f"-DBATON_COMPILER={'OFF' if runtime_only else 'ON'}", f"-DBATON_UNITY={'OFF' if separate else 'ON'}"]
     mark, value = folder / ".dev-configured", digest(*options, str(ROOT))
     if (folder / "build.ninja").exists() and stamped(mark, value):
         say("configure", f"{shown(folder)} is configured")
@@ -49,12 +49,13 @@ def configure(folder, sanitize, runtime_only):
     stamp(mark, value)
 
 
-def build(sanitize="", runtime_only=False, targets=()):
-    """Steps: configure and build. targets: Ninja targets, all by default; those that do not exist yet are left out.
+def build(sanitize="", runtime_only=False, targets=(), separate=False):
+    """Steps: configure and build. targets: Ninja targets, all by default; those that do not exist yet are left out. separate: each
+    file is compiled on its own.
 
     Returns the build's folder."""
     folder = build_dir(sanitize)
-    configure(folder, sanitize, runtime_only)
+    configure(folder, sanitize, runtime_only, separate)
     ninja = program("ninja") or "ninja"
     known = probe([ninja, "-C", folder, "-t", "targets", "all"]) or ""
     chosen = [t for t in targets if re.search(rf"(^|/){re.escape(t)}: ", known, re.MULTILINE)]

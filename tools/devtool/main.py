@@ -43,6 +43,7 @@ def parser():
     sub = command("build", "set up and build the libraries, the extension and the C++ tests", build_all)
     sanitize(sub)
     sub.add_argument("--runtime-only", action="store_true", help="leave the compiler out (needs no LLVM)")
+    sub.add_argument("--separate", action="store_true", help="compile each file on its own: a whole build takes twice as long, a file less")
     sub = command("test", "set up, build, and run layer check, C++ tests and Python tests; or only those of the paths", test)
     sub.add_argument("paths", nargs="*", metavar="PATH", help="test files or folders, or source files whose tests to run")
     sanitize(sub)
@@ -125,7 +126,7 @@ def build_all(args, rest):
     """Everything, or a runtime or sanitizer build."""
     check_sanitizers(args.sanitize)
     machine.setup()
-    build(args.sanitize, args.runtime_only)
+    build(args.sanitize, args.runtime_only, separate=args.separate)
     if not args.sanitize and not args.runtime_only:
         refresh_stubs()
 

@@ -27,6 +27,9 @@ VmProgram TranslateToVm(const IRModule& mod, const std::vector<DeviceTarget>& de
 /// What a function gives: from its body, else what it says.
 Type ResultType(const relay::Function& f);
 
+/// Whether it is a fused group of operators.
+bool IsPrimitive(const relay::Expr& e);
+
 /// A module whose fused groups of operators stand where they are called, and nowhere else.
 IRModule PlacePrimitives(const IRModule& mod);
 

@@ -39,11 +39,6 @@ const N* As(const ExprNode* n) {
   return n->IsInstance<N>() ? static_cast<const N*>(n) : nullptr;
 }
 
-bool IsPrimitive(const Expr& op) {
-  const auto* f = op.as<FunctionNode>();
-  return f && f->HasNonzeroAttr(attr::kPrimitive);
-}
-
 /// A device annotation: its value is its argument's.
 bool IsAnnotation(const CallNode* call) {
   const auto* op = call->op.as<OpNode>();

@@ -6,7 +6,6 @@
 #include <driver/vm/compile.h>
 
 namespace baton::driver {
-namespace {
 
 using namespace relay;
 
@@ -14,6 +13,8 @@ bool IsPrimitive(const Expr& e) {
   const auto* f = e.as<FunctionNode>();
   return f && f->HasNonzeroAttr(attr::kPrimitive);
 }
+
+namespace {
 
 /// A let may name a fused group of operators, and it may be an argument: calls get the group itself, other uses a
 /// function that calls it.

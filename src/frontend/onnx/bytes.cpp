@@ -34,8 +34,6 @@ class Descriptor {
   int fd_;
 };
 
-std::string Quote(std::string_view text) { return "`" + Printable(text) + "`"; }
-
 /// Opens `path` beneath `dir` without following any link. Returns -1 and sets errno.
 int OpenBeneath(int dir, const std::string& path) {
   struct open_how how = {};

@@ -15,8 +15,6 @@ namespace {
 constexpr int64_t kNewestIrVersion = 14;
 constexpr size_t kMostListed = 10;
 
-std::string Quote(std::string_view name) { return "`" + Printable(name) + "`"; }
-
 /// Length of the shortest edit from `a` to `b`, at most `limit`.
 size_t EditDistance(std::string_view a, std::string_view b, size_t limit) {
   if (a.size() > b.size() + limit || b.size() > a.size() + limit) return limit + 1;

@@ -19,8 +19,6 @@ namespace {
 
 constexpr int kMostFunctionDepth = 100;
 
-std::string Quote(std::string_view name) { return "`" + Printable(name) + "`"; }
-
 std::string DomainName(std::string_view domain) { return std::string(domain.empty() ? "ai.onnx" : domain); }
 
 /// Collects what a type relation says about one call.

@@ -14,6 +14,8 @@ namespace baton::onnx {
 /// `text` with everything but printable ASCII escaped, cut at about `limit` bytes: what a file says may go to a
 /// terminal.
 BATON_DLL std::string Printable(std::string_view text, size_t limit = 200);
+/// The same between backquotes.
+inline std::string Quote(std::string_view text) { return "`" + Printable(text) + "`"; }
 
 /// The model is at fault; `message` says what, where and how to mend it.
 [[noreturn]] inline void Refuse(const std::string& message) { throw CompileError(message); }

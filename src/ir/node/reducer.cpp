@@ -22,7 +22,7 @@ uint64_t Bits(double v) {
 
 /// Calls f(x, y) with the field of each of two objects, as what it is.
 template <class F>
-void With(const FieldInfo& f, const Object* a, const Object* b, F fn) {
+void ForFieldType(const FieldInfo& f, const Object* a, const Object* b, F fn) {
   const char *x = reinterpret_cast<const char*>(a) + f.offset, *y = reinterpret_cast<const char*>(b) + f.offset;
   auto as = [&]<class T>(T*) { fn(*reinterpret_cast<const T*>(x), *reinterpret_cast<const T*>(y)); };
   switch (f.kind) {
@@ -58,7 +58,7 @@ bool SEqualReducer::Fields(const Object* a, const Object* b) const {
   bool same = info || a == b;
   for (size_t i = 0; info && same && i < info->fields.size(); ++i) {
     if (info->fields[i].flags & kIgnored) continue;
-    With(info->fields[i], a, b, [&](const auto& x, const auto& y) { same = (*this)(x, y); });
+    ForFieldType(info->fields[i], a, b, [&](const auto& x, const auto& y) { same = (*this)(x, y); });
   }
   return same;
 }
@@ -74,7 +74,7 @@ void SHashReducer::Fields(const Object* obj) const {
   const TypeInfo* info = TypeInfo::Get(obj->type_index());
   for (size_t i = 0; info && i < info->fields.size(); ++i) {
     if (info->fields[i].flags & kIgnored) continue;
-    With(info->fields[i], obj, obj, [&](const auto& x, const auto&) { (*this)(x); });
+    ForFieldType(info->fields[i], obj, obj, [&](const auto& x, const auto&) { (*this)(x); });
   }
 }
 

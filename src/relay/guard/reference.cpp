@@ -364,10 +364,10 @@ NDArray StridedSlice(const Attrs& attrs, const NDArray& a) {
   return out;
 }
 
-using Run = NDArray (*)(const Attrs& attrs, const std::vector<NDArray>& in);
+using RunReference = NDArray (*)(const Attrs& attrs, const std::vector<NDArray>& in);
 struct Entry {
   size_t operands;
-  Run run;
+  RunReference run;
   bool indices = false;  ///< the second operand is of integers
 };
 

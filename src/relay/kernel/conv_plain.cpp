@@ -25,7 +25,7 @@ struct Extents {
   int64_t all() const { return d[0] * d[1] * d[2]; }
 };
 
-struct Conv {
+struct PlainConv {
   int64_t rank, batch, groups;
   int64_t ins, outs;  ///< channels of a group
   Extents in, out, window, step, dilation, before{{0, 0, 0}};
@@ -41,7 +41,7 @@ struct Conv {
 };
 
 template <int N>
-bool ReadConv(const Group& g, const ConvAttrs<N>& a, Conv* c) {
+bool ReadPlainConv(const Group& g, const ConvAttrs<N>& a, PlainConv* c) {
   const char *images = ForSpace<N>("NCW", "NCHW", "NCDHW"), *weights = ForSpace<N>("OIW", "OIHW", "OIDHW");
   if (!(a.data_layout == images) || !(a.kernel_layout == weights) ||
       (!a.out_layout.empty() && !(a.out_layout == images)) || a.groups < 1)
@@ -69,9 +69,9 @@ struct Plan {
   double cycles = HUGE_VAL;
 };
 
-class ConvWriter {
+class PlainConvWriter {
  public:
-  ConvWriter(const Group& g, const Conv& c, const Machine& mc)
+  PlainConvWriter(const Group& g, const PlainConv& c, const Machine& mc)
       : g_(g), c_(c), mc_(mc), dtype_(g.anchor_dtype()), lanes_(mc.lanes), input_(g.arg(0)), weight_(g.arg(1)) {
     flat_ = c_.flat();
     width_ = flat_ ? c_.out.all() : c_.out[2];
@@ -392,7 +392,7 @@ class ConvWriter {
   }
 
   const Group& g_;
-  Conv c_;
+  PlainConv c_;
   Machine mc_;
   DataType dtype_;
   int64_t lanes_;
@@ -406,24 +406,24 @@ class ConvWriter {
 };
 
 template <int N>
-Stmt WriteConv(const Group& g, const Call& anchor, const Target& target) {
+Stmt WritePlainConv(const Group& g, const Call& anchor, const Target& target) {
   const auto* a = anchor->attrs.as<ConvAttrs<N>>();
   DataType t = g.anchor_dtype();
   if (!a || (t != DataType::Float(32) && t != DataType::Float(64)) || g.num_args() != 2 || g.arg_dtype(0) != t ||
       g.arg_dtype(1) != t)
     return Stmt();
-  Conv c;
-  if (!ReadConv(g, *a, &c)) return Stmt();
+  PlainConv c;
+  if (!ReadPlainConv(g, *a, &c)) return Stmt();
   // Rows of a pixel or two would leave vectors empty.
   if ((c.flat() ? c.out.all() : c.out[2]) < 3) return Stmt();
-  return ConvWriter(g, c, MachineOf(target, t)).Write();
+  return PlainConvWriter(g, c, MachineOf(target, t)).Write();
 }
 
 }  // namespace
 
 template <int N>
 tir::PrimFunc GeneratePlainConv(const Function& func, const Call& anchor, const Target& target) {
-  return Generate(func, anchor, [&](const Group& g) { return WriteConv<N>(g, anchor, target); });
+  return Generate(func, anchor, [&](const Group& g) { return WritePlainConv<N>(g, anchor, target); });
 }
 
 namespace {

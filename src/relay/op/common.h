@@ -29,6 +29,10 @@ struct OpName {
 std::string ShowType(const Type& type);
 std::string ShowShape(const Shape& shape);
 std::string ShowInts(const Ints& values);
+/// A constant of a dtype, or of the dtype of another expression.
+inline PrimExpr Lit(double v, DataType t) { return tir::make_const(t, v); }
+inline PrimExpr Lit(double v, const PrimExpr& like) { return tir::make_const(like.dtype(), v); }
+inline PrimExpr Times(const PrimExpr& e, int64_t f) { return f == 1 ? e : e * PrimExpr(f); }
 inline std::string Str(int64_t v) { return std::to_string(v); }
 
 /// The arguments of a call whose types are all known.

@@ -29,7 +29,7 @@ Kind KindOf(const Object* p) {
 }
 
 template <class N>
-const N* As(const Object* p) {
+const N* CastTo(const Object* p) {
   return static_cast<const N*>(p);
 }
 
@@ -42,44 +42,44 @@ std::vector<const Object*> PartsOf(Kind kind, const Object* p, bool* any) {
   };
   switch (kind) {
     case Kind::kCall:
-      out.push_back(As<CallPatternNode>(p)->op.get());
-      list(As<CallPatternNode>(p)->args);
+      out.push_back(CastTo<CallPatternNode>(p)->op.get());
+      list(CastTo<CallPatternNode>(p)->args);
       break;
     case Kind::kFunction:
-      list(As<FunctionPatternNode>(p)->params);
-      out.push_back(As<FunctionPatternNode>(p)->body.get());
+      list(CastTo<FunctionPatternNode>(p)->params);
+      out.push_back(CastTo<FunctionPatternNode>(p)->body.get());
       break;
     case Kind::kLet:
-      out = {As<LetPatternNode>(p)->var.get(), As<LetPatternNode>(p)->value.get(), As<LetPatternNode>(p)->body.get()};
+      out = {CastTo<LetPatternNode>(p)->var.get(), CastTo<LetPatternNode>(p)->value.get(), CastTo<LetPatternNode>(p)->body.get()};
       break;
     case Kind::kIf:
-      out = {As<IfPatternNode>(p)->cond.get(), As<IfPatternNode>(p)->true_branch.get(),
-             As<IfPatternNode>(p)->false_branch.get()};
+      out = {CastTo<IfPatternNode>(p)->cond.get(), CastTo<IfPatternNode>(p)->true_branch.get(),
+             CastTo<IfPatternNode>(p)->false_branch.get()};
       break;
     case Kind::kTuple:
-      list(As<TuplePatternNode>(p)->fields);
+      list(CastTo<TuplePatternNode>(p)->fields);
       break;
     case Kind::kTupleGetItem:
-      out = {As<TupleGetItemPatternNode>(p)->tuple.get()};
+      out = {CastTo<TupleGetItemPatternNode>(p)->tuple.get()};
       break;
     case Kind::kAlt:
-      out = {As<AltPatternNode>(p)->left.get(), As<AltPatternNode>(p)->right.get()};
+      out = {CastTo<AltPatternNode>(p)->left.get(), CastTo<AltPatternNode>(p)->right.get()};
       break;
     case Kind::kType:
-      out = {As<TypePatternNode>(p)->pattern.get()};
+      out = {CastTo<TypePatternNode>(p)->pattern.get()};
       break;
     case Kind::kShape:
-      out = {As<ShapePatternNode>(p)->pattern.get()};
+      out = {CastTo<ShapePatternNode>(p)->pattern.get()};
       break;
     case Kind::kDataType:
-      out = {As<DataTypePatternNode>(p)->pattern.get()};
+      out = {CastTo<DataTypePatternNode>(p)->pattern.get()};
       break;
     case Kind::kAttr:
-      out = {As<AttrPatternNode>(p)->pattern.get()};
+      out = {CastTo<AttrPatternNode>(p)->pattern.get()};
       break;
     case Kind::kDominator:
-      out = {As<DominatorPatternNode>(p)->parent.get(), As<DominatorPatternNode>(p)->path.get(),
-             As<DominatorPatternNode>(p)->child.get()};
+      out = {CastTo<DominatorPatternNode>(p)->parent.get(), CastTo<DominatorPatternNode>(p)->path.get(),
+             CastTo<DominatorPatternNode>(p)->child.get()};
       break;
     default:
       break;
@@ -89,7 +89,7 @@ std::vector<const Object*> PartsOf(Kind kind, const Object* p, bool* any) {
 
 /// The operator that a pattern stands for, or null.
 const OpNode* OpOf(const Object* p) {
-  return p->IsInstance<ExprPatternNode>() ? As<ExprPatternNode>(p)->expr.as<OpNode>() : nullptr;
+  return p->IsInstance<ExprPatternNode>() ? CastTo<ExprPatternNode>(p)->expr.as<OpNode>() : nullptr;
 }
 
 uint32_t KindBit(const ExprNode* e) {
@@ -170,7 +170,7 @@ PatternTable::PatternTable(const DFPattern& root) : keep_(root) {
         f.any = true;
         break;
       case Kind::kExpr: {
-        const Expr& e = As<ExprPatternNode>(r.pattern)->expr;
+        const Expr& e = CastTo<ExprPatternNode>(r.pattern)->expr;
         if (!e.defined()) throw CompileError("a pattern stands for a null expression");
         f.kinds = KindBit(e.get());
         break;

@@ -43,12 +43,6 @@ Array<int64_t> PerChannel(const Ints& image, int64_t block) {
   return s;
 }
 
-Expr LayoutTransform(const Expr& x, const std::string& from, const std::string& to) {
-  static const Op op = Op::Get("layout_transform");
-  return MakeCall<LayoutTransformAttrs>(op, {x},
-                                        [&](LayoutTransformAttrs* a) { a->src_layout = from, a->dst_layout = to; });
-}
-
 /// Values exist in plain layout (NCHW), and where an operator made them in blocks, in that layout too; each user takes
 /// the one it can use. A transform that nobody uses is not part of the result.
 class LayoutMutator : public MixedModeMutator {

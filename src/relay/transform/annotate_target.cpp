@@ -109,8 +109,8 @@ Pass AnnotateTarget(Array<String> targets, bool include_non_call_ops) {
 }
 
 namespace {
-const struct Registered {
-  Registered() {
+const struct RegisterAnnotateTarget {
+  RegisterAnnotateTarget() {
     baton::transform::RegisterPassGlobal(
         "relay._transform.AnnotateTarget", PackedFunc([](runtime::Args a, runtime::RetValue* rv) {
           *rv = AnnotateTarget(a.size() > 0 ? a[0].As<Array<String>>() : Array<String>(),

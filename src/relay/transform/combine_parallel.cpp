@@ -48,7 +48,7 @@ struct Group {
   std::vector<const CallNode*> last() const { return levels.empty() ? calls : levels.back().calls; }
 };
 
-DataType DtypeOf(const Expr& e) { return e->checked_type_.as<TensorTypeNode>()->dtype; }
+DataType ElementType(const Expr& e) { return e->checked_type_.as<TensorTypeNode>()->dtype; }
 
 Ints Dims(const Expr& e) {
   Ints s;
@@ -187,7 +187,7 @@ class Finder {
     Ints shape;
     for (const CallNode* c : level.calls) {
       const Expr& e = c->args[a];
-      if (DepthOf(e) >= depth || !KnownShape(e, &shape) || DtypeOf(e) != DtypeOf(first)) return false;
+      if (DepthOf(e) >= depth || !KnownShape(e, &shape) || ElementType(e) != ElementType(first)) return false;
       const auto *one = e.as<ConstantNode>(), *other = first.as<ConstantNode>();
       same = same && (e.same_as(first) || (one && other && one->is_scalar() && StructuralEqual(e, first)));
     }

@@ -45,8 +45,8 @@ Pass CombineParallelBatchMatmul(int64_t min_num_branches) {
 }
 
 namespace {
-const struct Registered {
-  Registered() {
+const struct RegisterCombineParallelBatchMatmul {
+  RegisterCombineParallelBatchMatmul() {
     baton::transform::RegisterPassGlobal("relay._transform.CombineParallelBatchMatmul",
                                          PackedFunc([](runtime::Args a, runtime::RetValue* rv) {
                                            *rv = CombineParallelBatchMatmul(a.size() > 0 ? a[0].As<int64_t>() : 3);

@@ -69,8 +69,8 @@ Pass CombineParallelConv2D(int64_t min_num_branches) {
 }
 
 namespace {
-const struct Registered {
-  Registered() {
+const struct RegisterCombineParallelConv2d {
+  RegisterCombineParallelConv2d() {
     baton::transform::RegisterPassGlobal("relay._transform.CombineParallelConv2D",
                                          PackedFunc([](runtime::Args a, runtime::RetValue* rv) {
                                            *rv = CombineParallelConv2D(a.size() > 0 ? a[0].As<int64_t>() : 3);

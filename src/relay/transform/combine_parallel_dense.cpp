@@ -78,8 +78,8 @@ Pass CombineParallelDense(int64_t min_num_branches, bool to_batch_matmul) {
 }
 
 namespace {
-const struct Registered {
-  Registered() {
+const struct RegisterCombineParallelDense {
+  RegisterCombineParallelDense() {
     baton::transform::RegisterPassGlobal(
         "relay._transform.CombineParallelDense", PackedFunc([](runtime::Args a, runtime::RetValue* rv) {
           *rv = CombineParallelDense(a.size() > 0 ? a[0].As<int64_t>() : 3, a.size() > 1 ? a[1].As<bool>() : true);

@@ -16,6 +16,12 @@
 #include <unordered_map>
 
 namespace baton::relay::transform {
+Expr LayoutTransform(const Expr& x, const std::string& from, const std::string& to) {
+  static const Op op = Op::Get("layout_transform");
+  return MakeCall<LayoutTransformAttrs>(op, {x},
+                                        [&](LayoutTransformAttrs* a) { a->src_layout = from, a->dst_layout = to; });
+}
+
 namespace {
 
 using Layouts = Map<String, Array<String>>;
@@ -60,20 +66,14 @@ struct Order {
   }
 };
 
-Expr LayoutTransform(const Expr& x, const std::string& from, const std::string& to) {
-  static const Op op = Op::Get("layout_transform");
-  return MakeCall<LayoutTransformAttrs>(op, {x},
-                                        [&](LayoutTransformAttrs* a) { a->src_layout = from, a->dst_layout = to; });
-}
-
 /// Values exist in their plain order, and where an operator gave them in another, in that one too; each user takes the
 /// one it can use. A transform that nobody uses is not part of the result.
 class Converter : public MixedModeMutator {
  public:
   explicit Converter(const Layouts& desired) : desired_(desired) {}
   /// Asks the functions that are registered as FTVMAlterOpLayout instead.
-  struct Registered {};
-  explicit Converter(Registered) : alter_(true) {}
+  struct RegisterConvertLayout {};
+  explicit Converter(RegisterConvertLayout) : alter_(true) {}
 
  private:
   using MixedModeMutator::VisitExpr_;
@@ -557,7 +557,7 @@ void CheckOps(const Layouts& desired) {
 Function AlterRegistered(const Function& f) {
   const bool any =
       AnyCallWhere(f, [](const OpNode* op) { return !GetRef<Op>(op).GetAttrValue("FTVMAlterOpLayout").is_null(); });
-  return any ? Converter(Converter::Registered()).Mutate(f) : f;
+  return any ? Converter(Converter::RegisterConvertLayout()).Mutate(f) : f;
 }
 
 Pass ConvertLayout(Layouts desired_layouts) {
@@ -572,8 +572,8 @@ Pass ConvertLayout(Layouts desired_layouts) {
 }
 
 namespace {
-const struct Registered {
-  Registered() {
+const struct RegisterConvertLayout {
+  RegisterConvertLayout() {
     baton::transform::RegisterPassGlobal("relay._transform.ConvertLayout",
                                          PackedFunc([](runtime::Args a, runtime::RetValue* rv) {
                                            *rv = ConvertLayout(a.size() > 0 ? a[0].As<Layouts>() : Layouts());

@@ -171,8 +171,8 @@ Pass RemoveUnusedFunctions(Array<String> entry_functions) {
 }
 
 namespace {
-const struct Registered {
-  Registered() {
+const struct RegisterDeadCodeElimination {
+  RegisterDeadCodeElimination() {
     using runtime::Args;
     using runtime::RetValue;
     baton::transform::RegisterPassGlobal("relay._transform.DeadCodeElimination", PackedFunc([](Args a, RetValue* rv) {

@@ -234,9 +234,9 @@ class Seen {
 
 /// One computation for calls of equal operator, arguments and attributes. Arguments are compared by identity: they have
 /// been merged before, so each call is looked up once.
-class Eliminator : public MixedModeMutator {
+class SubexprEliminator : public MixedModeMutator {
  public:
-  explicit Eliminator(PackedFunc fskip) : fskip_(std::move(fskip)) {}
+  explicit SubexprEliminator(PackedFunc fskip) : fskip_(std::move(fskip)) {}
 
  private:
   using MixedModeMutator::VisitExpr_;
@@ -328,14 +328,14 @@ Pass EliminateCommonSubexpr(PackedFunc fskip) {
       .opt_level = 3,
       .required = {"InferType"},
       .run = [fskip](Function f, IRModule, PassContext) -> Function {
-        return MayRepeat(f) ? Eliminator(fskip).Mutate(f) : f;
+        return MayRepeat(f) ? SubexprEliminator(fskip).Mutate(f) : f;
       },
   });
 }
 
 namespace {
-const struct Registered {
-  Registered() {
+const struct RegisterEliminateCommonSubexpr {
+  RegisterEliminateCommonSubexpr() {
     baton::transform::RegisterPassGlobal(
         "relay._transform.EliminateCommonSubexpr", PackedFunc([](runtime::Args a, runtime::RetValue* rv) {
           *rv = EliminateCommonSubexpr(a.size() > 0 ? a[0].As<PackedFunc>() : PackedFunc());

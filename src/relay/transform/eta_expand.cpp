@@ -85,8 +85,8 @@ Pass EtaExpand(bool expand_constructor, bool expand_global_var) {
 }
 
 namespace {
-const struct Registered {
-  Registered() {
+const struct RegisterEtaExpand {
+  RegisterEtaExpand() {
     baton::transform::RegisterPassGlobal(
         "relay._transform.EtaExpand", PackedFunc([](runtime::Args args, runtime::RetValue* rv) {
           *rv = EtaExpand(args.size() > 0 ? args[0].As<bool>() : true, args.size() > 1 && args[1].As<bool>());

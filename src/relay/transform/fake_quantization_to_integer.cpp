@@ -25,14 +25,14 @@ using runtime::NDArray;
 constexpr DataType kI32 = DataType::Int(32), kF32 = DataType::Float(32);
 
 /// What an expression of a region became.
-struct Value {
+struct QValue {
   enum Kind { kUnknown, kFailed, kPlain, kAffine } kind = kUnknown;
   Expr expr;        ///< integers; of kPlain the expression itself
   AffineType type;  ///< of kAffine
   const TensorAffineTypeNode* tensor() const { return type.as<TensorAffineTypeNode>(); }
 };
 
-const NDArray* DataOf(const Expr& e) {
+const NDArray* ConstantData(const Expr& e) {
   const auto* c = e.as<ConstantNode>();
   return c ? &c->data : nullptr;
 }
@@ -43,13 +43,13 @@ int64_t CountOf(const NDArray& a) {
 }
 /// Whether a scale or zero point is one number; one that is not constant counts by its type.
 bool IsScalar(const Expr& e) {
-  if (const NDArray* a = DataOf(e)) return CountOf(*a) == 1;
+  if (const NDArray* a = ConstantData(e)) return CountOf(*a) == 1;
   const auto* t = e->checked_type_.as<TensorTypeNode>();
   return t && t->shape.empty();
 }
 bool ScalarAffine(const TensorAffineTypeNode* t) { return t && IsScalar(t->scale) && IsScalar(t->zero_point); }
 bool IsZero(const Expr& e) {
-  const NDArray* a = DataOf(e);
+  const NDArray* a = ConstantData(e);
   if (!a) return false;
   for (int64_t i = 0; i < CountOf(*a); ++i) {
     if (a->GetDouble(i) != 0) return false;
@@ -62,7 +62,7 @@ bool SameAffine(const TensorAffineTypeNode* a, const TensorAffineTypeNode* b) {
 }
 /// The product of two scales, evaluated where it can be.
 Expr ScaleProduct(const Expr& a, const Expr& b) {
-  const NDArray *x = DataOf(a), *y = DataOf(b);
+  const NDArray *x = ConstantData(a), *y = ConstantData(b);
   if (!x || !y || (CountOf(*x) != 1 && CountOf(*y) != 1)) return Multiply(a, b);
   const NDArray& big = CountOf(*x) >= CountOf(*y) && !x->Shape().empty() ? *x : *y;
   NDArray out = NDArray::Empty(big.Shape(), kF32);
@@ -73,7 +73,7 @@ Expr ScaleProduct(const Expr& a, const Expr& b) {
   }
   return Constant(ConstantNode{{}, out});
 }
-int64_t RankOf(const Expr& typed) {
+int64_t TensorRank(const Expr& typed) {
   const auto* t = typed->checked_type_.as<TensorTypeNode>();
   return t ? static_cast<int64_t>(t->shape.size()) : -1;
 }
@@ -89,40 +89,40 @@ Expr Requantized(const Expr& e, const TensorAffineTypeNode* from, const TensorAf
 /// A call with what its arguments became; `out`: what the region ends in.
 struct Site {
   const CallNode* pre;
-  const std::vector<Value>& args;
+  const std::vector<QValue>& args;
   const TensorAffineTypeNode* out;
   DataType OutDtype() const { return out->dtype; }
-  const TensorAffineTypeNode* at(size_t i) const { return args[i].kind == Value::kAffine ? args[i].tensor() : nullptr; }
+  const TensorAffineTypeNode* at(size_t i) const { return args[i].kind == QValue::kAffine ? args[i].tensor() : nullptr; }
 };
-Value Failed() { return {Value::kFailed, {}, {}}; }
-Value Affine(Expr e, const Expr& scale, const Expr& zero, DataType dtype, int64_t axis = -1) {
-  return {Value::kAffine, std::move(e), TensorAffineType(scale, zero, dtype, axis)};
+QValue Failed() { return {QValue::kFailed, {}, {}}; }
+QValue Affine(Expr e, const Expr& scale, const Expr& zero, DataType dtype, int64_t axis = -1) {
+  return {QValue::kAffine, std::move(e), TensorAffineType(scale, zero, dtype, axis)};
 }
-Value Affine(Expr e, const AffineType& type) { return {Value::kAffine, std::move(e), type}; }
+QValue Affine(Expr e, const AffineType& type) { return {QValue::kAffine, std::move(e), type}; }
 Expr NoZero() { return MakeScalar(0, kI32); }
 
 /// Moves values and never computes with them: integers stand for the same.
-Value Moves(const Site& s) {
+QValue Moves(const Site& s) {
   if (!ScalarAffine(s.at(0)) || s.args.size() != 1) return Failed();
   return Affine(MakeCall(Downcast<Op>(s.pre->op), {s.args[0].expr}, s.pre->attrs), s.args[0].type);
 }
 /// Means: of integers less their zero point, so that padding stands for 0, in 32 bits.
-Value Averages(const Site& s) {
+QValue Averages(const Site& s) {
   const auto* t = s.at(0);
   if (!ScalarAffine(t)) return Failed();
   Expr wide = CastTo(s.args[0].expr, t->dtype, kI32);
   if (!IsZero(t->zero_point)) wide = Subtract(wide, t->zero_point);
   return Affine(MakeCall(Downcast<Op>(s.pre->op), {wide}, s.pre->attrs), t->scale, NoZero(), kI32);
 }
-Value Relu(const Site& s) {
+QValue Relu(const Site& s) {
   const auto* t = s.at(0);
   if (!ScalarAffine(t) && !(t && IsZero(t->zero_point))) return Failed();
   if (IsZero(t->zero_point)) return Affine(MakeCall(op::relu, {s.args[0].expr}), s.args[0].type);
   return Affine(Maximum(s.args[0].expr, CastTo(t->zero_point, kI32, t->dtype)), s.args[0].type);
 }
-Value Clip(const Site& s) {
+QValue Clip(const Site& s) {
   const auto* t = s.at(0);
-  const NDArray *scale = t ? DataOf(t->scale) : nullptr, *zero = t ? DataOf(t->zero_point) : nullptr;
+  const NDArray *scale = t ? ConstantData(t->scale) : nullptr, *zero = t ? ConstantData(t->zero_point) : nullptr;
   if (!scale || !zero || !ScalarAffine(t)) return Failed();
   const auto& a = AttrsAs<ClipAttrs>(s.pre->attrs);
   auto end = [&](double v) { return std::nearbyint(v / scale->GetDouble(0)) + zero->GetDouble(0); };
@@ -130,9 +130,9 @@ Value Clip(const Site& s) {
                                     [&](ClipAttrs* c) { c->a_min = end(a.a_min), c->a_max = end(a.a_max); }),
                 s.args[0].type);
 }
-Value Pad(const Site& s) {
+QValue Pad(const Site& s) {
   const auto* t = s.at(0);
-  if (!ScalarAffine(t) || s.args.size() != 2 || s.args[1].kind != Value::kPlain) return Failed();
+  if (!ScalarAffine(t) || s.args.size() != 2 || s.args[1].kind != QValue::kPlain) return Failed();
   Expr fill = MakeCall<QuantizeAttrs>(op::qnn::quantize, {s.args[1].expr, t->scale, t->zero_point},
                                       [&](QuantizeAttrs* a) { a->out_dtype = t->dtype; });
   if (IsZero(s.args[1].expr)) fill = CastTo(t->zero_point, kI32, t->dtype);
@@ -145,45 +145,45 @@ Attrs WithInt32(const Attrs& attrs) {
   n->out_dtype = kI32;
   return Attrs(runtime::ObjectPtr<runtime::Object>(n));
 }
-int64_t PlaceOf(const String& layout, char letter) {
+int64_t AxisOf(const String& layout, char letter) {
   const size_t at = layout.str().find(letter);
   return at == std::string::npos ? -1 : static_cast<int64_t>(at);
 }
 /// Products: of the integers less their zero points, in 32 bits. `weight_axis`: of the weight's vectors, -1 for none;
 /// `out_axis`: where it is in the result.
-Value Product(const Site& s, const Op& quantized, const Attrs& attrs, int64_t weight_axis, int64_t out_axis) {
+QValue Product(const Site& s, const Op& quantized, const Attrs& attrs, int64_t weight_axis, int64_t out_axis) {
   const auto *x = s.at(0), *w = s.at(1);
   if (!ScalarAffine(x) || !w) return Failed();
   if (!ScalarAffine(w) &&
-      (weight_axis < 0 || (w->axis != weight_axis && w->axis + RankOf(s.pre->args[1]) != weight_axis)))
+      (weight_axis < 0 || (w->axis != weight_axis && w->axis + TensorRank(s.pre->args[1]) != weight_axis)))
     return Failed();
   Expr call =
       MakeCall(quantized, {s.args[0].expr, s.args[1].expr, x->zero_point, w->zero_point, x->scale, w->scale}, attrs);
   return Affine(call, ScaleProduct(x->scale, w->scale), NoZero(), kI32, out_axis);
 }
 template <class A>
-Value Conv(const Site& s) {
+QValue Conv(const Site& s) {
   const auto& a = AttrsAs<A>(s.pre->attrs);
   const String& out = a.out_layout.empty() ? a.data_layout : a.out_layout;
   if (a.kernel_layout.str().find_first_of("0123456789") != std::string::npos) return Failed();
   return Product(s, std::is_same_v<A, Conv2DAttrs> ? op::qnn::conv2d : op::qnn::conv2d_transpose,
-                 WithInt32<A>(s.pre->attrs), PlaceOf(a.kernel_layout, 'O'), PlaceOf(out, 'C'));
+                 WithInt32<A>(s.pre->attrs), AxisOf(a.kernel_layout, 'O'), AxisOf(out, 'C'));
 }
-Value Dense(const Site& s) {
-  return Product(s, op::qnn::dense, WithInt32<DenseAttrs>(s.pre->attrs), 0, RankOf(GetRef<Expr>(s.pre)) - 1);
+QValue Dense(const Site& s) {
+  return Product(s, op::qnn::dense, WithInt32<DenseAttrs>(s.pre->attrs), 0, TensorRank(GetRef<Expr>(s.pre)) - 1);
 }
-Value BatchMatmul(const Site& s) {
+QValue BatchMatmul(const Site& s) {
   return Product(s, op::qnn::batch_matmul, WithInt32<BatchMatmulAttrs>(s.pre->attrs), -1, -1);
 }
 /// The bias at the scale of the data, both in 32 bits.
-Value BiasAdd(const Site& s) {
+QValue BiasAdd(const Site& s) {
   const auto* x = s.at(0);
   if (!x) return Failed();
-  const int64_t rank = RankOf(s.pre->args[0]), axis = AttrsAs<BiasAddAttrs>(s.pre->attrs).axis;
+  const int64_t rank = TensorRank(s.pre->args[0]), axis = AttrsAs<BiasAddAttrs>(s.pre->attrs).axis;
   auto normal = [&](int64_t a) { return a < 0 ? a + rank : a; };
   if (!ScalarAffine(x) && normal(x->axis) != normal(axis)) return Failed();
   Expr bias;
-  if (s.args[1].kind == Value::kPlain) {
+  if (s.args[1].kind == QValue::kPlain) {
     bias = MakeCall<QuantizeAttrs>(op::qnn::quantize, {s.args[1].expr, x->scale, NoZero()},
                                    [](QuantizeAttrs* a) { a->axis = 0, a->out_dtype = kI32; });
   } else {
@@ -199,8 +199,8 @@ Value BiasAdd(const Site& s) {
 }
 
 /// A constant in integers of 8 bits or as wide as `dtype`, of the least step that holds all its elements.
-Value QuantizedConstant(const Expr& e, DataType dtype) {
-  const NDArray* a = DataOf(e);
+QValue QuantizedConstant(const Expr& e, DataType dtype) {
+  const NDArray* a = ConstantData(e);
   if (!a || !a->dtype().is_floating() || dtype.bits() > 16) return Failed();
   double low = 0, high = 0;
   for (int64_t i = 0; i < CountOf(*a); ++i) {
@@ -222,11 +222,11 @@ Value QuantizedConstant(const Expr& e, DataType dtype) {
                 dtype);
 }
 /// Both operands as integers of the dtype that the region ends in; a constant gets a scale of its own.
-bool Operands(const Site& s, Value* lhs, Value* rhs) {
-  Value both[2] = {s.args[0], s.args[1]};
-  for (Value& v : both) {
-    if (v.kind == Value::kPlain) v = QuantizedConstant(v.expr, s.OutDtype());
-    if (v.kind != Value::kAffine || !ScalarAffine(v.tensor())) return false;
+bool Operands(const Site& s, QValue* lhs, QValue* rhs) {
+  QValue both[2] = {s.args[0], s.args[1]};
+  for (QValue& v : both) {
+    if (v.kind == QValue::kPlain) v = QuantizedConstant(v.expr, s.OutDtype());
+    if (v.kind != QValue::kAffine || !ScalarAffine(v.tensor())) return false;
     if (v.tensor()->dtype != s.OutDtype()) {
       TensorAffineType to(s.out->scale, s.out->zero_point, s.OutDtype(), -1);
       v = Affine(Requantized(v.expr, v.tensor(), to.get()), to);
@@ -236,7 +236,7 @@ bool Operands(const Site& s, Value* lhs, Value* rhs) {
   return true;
 }
 /// Of factors of two dtypes, in 32 bits: nothing is rounded.
-Value Multiplied(const Site& s) {
+QValue Multiplied(const Site& s) {
   Expr factors[2];
   for (size_t i = 0; i < 2; ++i) {
     const auto* t = s.at(i);
@@ -247,8 +247,8 @@ Value Multiplied(const Site& s) {
   return Affine(Multiply(factors[0], factors[1]), ScaleProduct(s.at(0)->scale, s.at(1)->scale), NoZero(), kI32);
 }
 template <const Op* kQuantized>
-Value Arithmetic(const Site& s) {
-  Value lhs, rhs;
+QValue Arithmetic(const Site& s) {
+  QValue lhs, rhs;
   if (kQuantized == &op::qnn::mul && s.at(0) && s.at(1) && s.at(0)->dtype != s.at(1)->dtype) return Multiplied(s);
   if (!Operands(s, &lhs, &rhs)) return Failed();
   const auto *x = lhs.tensor(), *y = rhs.tensor();
@@ -259,8 +259,8 @@ Value Arithmetic(const Site& s) {
   return Affine(e, s.out->scale, s.out->zero_point, s.OutDtype());
 }
 /// Which is larger is seen at one scale.
-Value Extreme(const Site& s) {
-  Value lhs, rhs;
+QValue Extreme(const Site& s) {
+  QValue lhs, rhs;
   if (!Operands(s, &lhs, &rhs)) return Failed();
   TensorAffineType to(s.out->scale, s.out->zero_point, s.OutDtype(), -1);
   return Affine(MakeCall(Downcast<Op>(s.pre->op), {Requantized(lhs.expr, lhs.tensor(), to.get()),
@@ -268,7 +268,7 @@ Value Extreme(const Site& s) {
                 to);
 }
 template <const Op* kQuantized>
-Value Function1(const Site& s) {
+QValue Function1(const Site& s) {
   const auto* t = s.at(0);
   if (!ScalarAffine(t)) return Failed();
   Expr data = s.args[0].expr, scale = t->scale, zero = t->zero_point;
@@ -276,8 +276,8 @@ Value Function1(const Site& s) {
   return Affine(MakeCall(*kQuantized, {data, scale, zero, s.out->scale, s.out->zero_point}), s.out->scale,
                 s.out->zero_point, t->dtype);
 }
-Value Concatenate(const Site& s) {
-  const auto* tuple = s.args[0].kind == Value::kAffine ? s.args[0].type.as<TupleAffineTypeNode>() : nullptr;
+QValue Concatenate(const Site& s) {
+  const auto* tuple = s.args[0].kind == QValue::kAffine ? s.args[0].type.as<TupleAffineTypeNode>() : nullptr;
   if (!tuple) return Failed();
   TensorAffineType to(s.out->scale, s.out->zero_point, s.OutDtype(), -1);
   const auto* fields = s.args[0].expr.as<TupleNode>();
@@ -294,7 +294,7 @@ Value Concatenate(const Site& s) {
                 to);
 }
 /// A tuple of parts that stand for numbers as the whole does.
-Value Split(const Site& s) {
+QValue Split(const Site& s) {
   const auto* t = s.at(0);
   const auto* type = s.pre->checked_type_.as<TupleTypeNode>();
   if (!ScalarAffine(t) || !type) return Failed();
@@ -303,9 +303,9 @@ Value Split(const Site& s) {
   return Affine(MakeCall(op::split, {s.args[0].expr}, s.pre->attrs), TupleAffineType(types));
 }
 
-using Rule = Value (*)(const Site&);
-const std::unordered_map<std::string_view, Rule>& Rules() {
-  static const auto* rules = new std::unordered_map<std::string_view, Rule>{
+using QuantizeRule = QValue (*)(const Site&);
+const std::unordered_map<std::string_view, QuantizeRule>& Rules() {
+  static const auto* rules = new std::unordered_map<std::string_view, QuantizeRule>{
       {"reshape", Moves},
       {"squeeze", Moves},
       {"strided_slice", Moves},
@@ -369,31 +369,31 @@ class Integers : public MixedModeMutator {
     if (!call || call->op != op::qnn::quantize) return post;
     if (!IsScalar(pre->args[1]) || !IsScalar(pre->args[2])) return post;
     TensorAffineType out(call->args[1], call->args[2], AttrsAs<QuantizeAttrs>(call->attrs).out_dtype, -1);
-    const Value v = Region(pre->args[0], out.get());
-    if (v.kind != Value::kAffine || !v.tensor()) return post;
+    const QValue v = Region(pre->args[0], out.get());
+    if (v.kind != QValue::kAffine || !v.tensor()) return post;
     Expr e = Requantized(v.expr, v.tensor(), out.get());
     if (!e->span.defined()) e->span = post->span;
     return e;
   }
 
   /// What the expressions of a region became, operands first. An expression of two regions is computed for the first.
-  Value Region(const Expr& root, const TensorAffineTypeNode* out) {
+  QValue Region(const Expr& root, const TensorAffineTypeNode* out) {
     std::vector<Expr> work{root};
     while (!work.empty()) {
       const Expr e = work.back();
-      Value& v = values_[e.get()];
-      if (v.kind != Value::kUnknown) {
+      QValue& v = values_[e.get()];
+      if (v.kind != QValue::kUnknown) {
         work.pop_back();
         continue;
       }
       bool ready = true, failed = false;
       auto need = [&](const Expr& child) {
         auto it = values_.find(child.get());
-        if (it == values_.end() || it->second.kind == Value::kUnknown) {
+        if (it == values_.end() || it->second.kind == QValue::kUnknown) {
           work.push_back(child);
           ready = false;
         } else {
-          failed |= it->second.kind == Value::kFailed;
+          failed |= it->second.kind == QValue::kFailed;
         }
       };
       const auto* call = e.as<CallNode>();
@@ -410,7 +410,7 @@ class Integers : public MixedModeMutator {
       }
       if (!ready) continue;
       work.pop_back();
-      Value made = Made(e, out);
+      QValue made = Made(e, out);
       values_[e.get()] = std::move(made);
       kept_.push_back(e);
     }
@@ -423,22 +423,22 @@ class Integers : public MixedModeMutator {
     return Rules().count(op->name.view()) || !GetRef<Op>(op).GetAttrValue(kAttr).is_null();
   }
 
-  Value Made(const Expr& e, const TensorAffineTypeNode* out) {
-    if (e.as<ConstantNode>()) return {Value::kPlain, e, {}};
+  QValue Made(const Expr& e, const TensorAffineTypeNode* out) {
+    if (e.as<ConstantNode>()) return {QValue::kPlain, e, {}};
     if (const auto* t = e.as<TupleNode>()) {
       Array<Expr> fields;
       Array<TensorAffineType> types;
       for (const Expr& f : t->fields) {
-        const Value& v = values_[f.get()];
-        if (v.kind != Value::kAffine || !v.tensor()) return Failed();
+        const QValue& v = values_[f.get()];
+        if (v.kind != QValue::kAffine || !v.tensor()) return Failed();
         fields.push_back(v.expr);
         types.push_back(Downcast<TensorAffineType>(v.type));
       }
       return Affine(Tuple(fields), TupleAffineType(types));
     }
     if (const auto* g = e.as<TupleGetItemNode>()) {
-      const Value& v = values_[g->tuple.get()];
-      const auto* types = v.kind == Value::kAffine ? v.type.as<TupleAffineTypeNode>() : nullptr;
+      const QValue& v = values_[g->tuple.get()];
+      const auto* types = v.kind == QValue::kAffine ? v.type.as<TupleAffineTypeNode>() : nullptr;
       if (!types) return Failed();
       return Affine(TupleGetItem(v.expr, static_cast<int64_t>(g->index)), types->types[g->index]);
     }
@@ -452,11 +452,11 @@ class Integers : public MixedModeMutator {
                     AttrsAs<DequantizeAttrs>(call->attrs).axis);
     }
     if (!HasRule(call)) return Failed();
-    std::vector<Value> args;
+    std::vector<QValue> args;
     bool any = false;
     for (const Expr& a : call->args) {
       args.push_back(values_[a.get()]);
-      any |= args.back().kind == Value::kAffine;
+      any |= args.back().kind == QValue::kAffine;
     }
     if (!any) return Failed();
     const Op op = Downcast<Op>(call->op);
@@ -466,13 +466,13 @@ class Integers : public MixedModeMutator {
   }
 
   /// A rule of the program: f(call on integers, affine types by expression) -> [expression, affine type].
-  Value Asked(const PackedFunc& f, const CallNode* call, const std::vector<Value>& args,
+  QValue Asked(const PackedFunc& f, const CallNode* call, const std::vector<QValue>& args,
               const TensorAffineTypeNode* out) {
     Map<Expr, AffineType> types;
     Array<Expr> exprs;
-    for (const Value& v : args) {
+    for (const QValue& v : args) {
       exprs.push_back(v.expr);
-      if (v.kind == Value::kAffine) types.Set(v.expr, v.type);
+      if (v.kind == QValue::kAffine) types.Set(v.expr, v.type);
     }
     auto n = runtime::make_object<CallNode>(*call);
     n->args = exprs;
@@ -492,7 +492,7 @@ class Integers : public MixedModeMutator {
 
   static constexpr const char* kAttr = "FTVMFakeQuantizationToInteger";
   bool hard_fail_;
-  std::unordered_map<const Object*, Value> values_;
+  std::unordered_map<const Object*, QValue> values_;
   std::vector<Expr> kept_;  ///< keys of values_ stay alive
 };
 
@@ -519,8 +519,8 @@ Pass FakeQuantizationToInteger(bool hard_fail, bool use_qat) {
 
 namespace {
 const RegisterNodes<AffineTypeNode, TensorAffineTypeNode, TupleAffineTypeNode> registered_types;
-const struct Registered {
-  Registered() {
+const struct RegisterFakeQuantizationToInteger {
+  RegisterFakeQuantizationToInteger() {
     baton::transform::RegisterPassGlobal(
         "relay._transform.FakeQuantizationToInteger", PackedFunc([](runtime::Args a, runtime::RetValue* rv) {
           *rv = FakeQuantizationToInteger(a.size() > 0 && a[0].As<bool>(), a.size() > 1 && a[1].As<bool>());

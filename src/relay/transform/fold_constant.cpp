@@ -17,8 +17,8 @@ namespace baton::relay::transform {
 namespace {
 
 // A result larger than this many times its inputs, plus the slack, is not folded: artifacts must not grow by folding.
-constexpr size_t kGrowth = 16;
-constexpr size_t kSlack = 1 << 20;
+constexpr size_t kFoldGrowth = 16;
+constexpr size_t kFoldSlack = 1 << 20;
 // What a value may have that is only computed on the way to a smaller one, and all such values of a function together.
 constexpr size_t kLargestPassing = size_t{256} << 20;
 
@@ -127,7 +127,7 @@ class ConstantFolder : public MixedModeMutator {
     }
     if (pre->checked_type_.defined()) {
       size_t bytes = BytesOf(Downcast<Type>(pre->checked_type_));
-      if (bytes > kGrowth * in_bytes + kSlack) {
+      if (bytes > kFoldGrowth * in_bytes + kFoldSlack) {
         if (bytes > growth_) {
           // Too large to keep; what is computed from it need not be.
           if (passing_bytes_ + bytes <= kLargestPassing) {

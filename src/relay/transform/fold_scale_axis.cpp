@@ -34,7 +34,7 @@ PointerMap<int> CountUses(const Function& f) {
   return uses;
 }
 
-bool IsOp(const CallNode* c, const char* name) {
+bool CallsOp(const CallNode* c, const char* name) {
   const auto* op = c->op.as<OpNode>();
   return op && op->name == name;
 }
@@ -51,7 +51,7 @@ int64_t RankOf(const Expr& typed) {
   const auto* t = typed->checked_type_.as<TensorTypeNode>();
   return t ? static_cast<int64_t>(t->shape.size()) : -1;
 }
-DataType DtypeOf(const Expr& typed) {
+DataType TensorDtype(const Expr& typed) {
   const auto* t = typed->checked_type_.as<TensorTypeNode>();
   return t ? t->dtype : DataType::Void();
 }
@@ -102,7 +102,7 @@ Layer LayerOf(const Expr& e, const Expr& typed) {
 /// another.
 int64_t PerChannel(const Expr& e, const Expr& typed, int64_t rank, int64_t channel_axis) {
   const NDArray* c = DataOf(e);
-  if (!c || !(c->dtype() == DtypeOf(typed))) return -1;
+  if (!c || !(c->dtype() == TensorDtype(typed))) return -1;
   const std::vector<int64_t> s = c->shape();
   const int64_t at = channel_axis - (rank - static_cast<int64_t>(s.size()));
   if (rank < static_cast<int64_t>(s.size()) || at < 0) return -1;
@@ -140,7 +140,7 @@ class Backward : public MixedModeMutator {
   }
   Expr Rewrite_(const CallNode* pre, const Expr& post) final {
     const auto* call = post.as<CallNode>();
-    if (!call || !IsOp(call, "multiply")) return post;
+    if (!call || !CallsOp(call, "multiply")) return post;
     for (int64_t i = 0; i < 2; ++i) {
       const Expr &x = call->args[i], &typed = pre->args[i], &scale = call->args[1 - i];
       if (!DataOf(scale) || uses_[typed.get()] != 1) continue;
@@ -154,15 +154,15 @@ class Backward : public MixedModeMutator {
       *layer = LayerOf(e, type);
       if (!layer->call || PerChannel(scale, type, RankOf(type), layer->channel_axis) < 0) return Expr();
       if (layer->out < 0) return Expr();
-      return Scaled(*layer, layer->call->args[0], scale, layer->out, DtypeOf(type));
+      return Scaled(*layer, layer->call->args[0], scale, layer->out, TensorDtype(type));
     };
     Layer layer;
     if (Expr e = scaled(x, typed, &layer); e.defined()) return e;
     const auto* sum = x.as<CallNode>();
     const auto* pre_sum = typed.as<CallNode>();
     if (!sum || !pre_sum || sum->args.size() != 2) return Expr();
-    const bool bias = IsOp(sum, "nn.bias_add");
-    if (!bias && !IsOp(sum, "add")) return Expr();
+    const bool bias = CallsOp(sum, "nn.bias_add");
+    if (!bias && !CallsOp(sum, "add")) return Expr();
     for (int64_t k = 0; k < (bias ? 1 : 2); ++k) {
       if (uses_[pre_sum->args[k].get()] != 1 || !DataOf(sum->args[1 - k])) continue;
       Expr e = scaled(sum->args[k], pre_sum->args[k], &layer);
@@ -192,13 +192,13 @@ class Forward : public MixedModeMutator {
     const Layer layer = LayerOf(post, GetRef<Expr>(pre));
     const auto* mul = layer.call ? layer.call->args[0].as<CallNode>() : nullptr;
     const auto* pre_mul = mul ? pre->args[0].as<CallNode>() : nullptr;
-    if (!pre_mul || !IsOp(mul, "multiply") || layer.in < 0) return post;
+    if (!pre_mul || !CallsOp(mul, "multiply") || layer.in < 0) return post;
     for (int64_t i = 0; i < 2; ++i) {
       const Expr& typed = pre_mul->args[i];
       const int64_t channels = PerChannel(mul->args[1 - i], typed, RankOf(typed), layer.channel_axis);
       // A tensor of one channel that the factors make several cannot do without them.
       if (channels < 0 || DimAt(typed, layer.channel_axis) != channels) continue;
-      Expr e = Scaled(layer, mul->args[i], mul->args[1 - i], layer.in, DtypeOf(typed));
+      Expr e = Scaled(layer, mul->args[i], mul->args[1 - i], layer.in, TensorDtype(typed));
       if (e.defined()) return e;
     }
     return post;

@@ -481,8 +481,8 @@ Pass FuseOps(int fuse_opt_level) {
 }
 
 namespace {
-const struct Registered {
-  Registered() {
+const struct RegisterFuseOps {
+  RegisterFuseOps() {
     baton::transform::RegisterPassGlobal("relay._transform.FuseOps",
                                          PackedFunc([](runtime::Args args, runtime::RetValue* rv) {
                                            *rv = FuseOps(args.size() > 0 ? args[0].As<int>() : -1);

@@ -368,9 +368,9 @@ Function FirstOrderGradient(const Function& func, const IRModule& mod) {
 namespace transform {
 namespace {
 
-enum class Mode { kFirst, kHigher };
+enum class GradientMode { kFirst, kHigher };
 /// The entry function, or all of a module without one, becomes its gradient.
-IRModule GradientOfModule(const IRModule& mod, Mode mode) {
+IRModule GradientOfModule(const IRModule& mod, GradientMode mode) {
   IRModule out = mod.Copy();
   std::vector<std::pair<GlobalVar, Function>> funcs;
   for (const auto& [var, func] : mod->functions) {
@@ -378,7 +378,7 @@ IRModule GradientOfModule(const IRModule& mod, Mode mode) {
     if (f && (var->name_hint == "main" || !mod->ContainGlobalVar("main"))) funcs.push_back({var, GetRef<Function>(f)});
   }
   for (const auto& [var, func] : funcs) {
-    Function g = mode == Mode::kFirst ? FirstOrderGradient(func, mod) : HigherOrderGradient(func, &out);
+    Function g = mode == GradientMode::kFirst ? FirstOrderGradient(func, mod) : HigherOrderGradient(func, &out);
     out.CopyOnWrite()->Update(var, g);
   }
   return out;
@@ -392,7 +392,7 @@ Pass FirstOrderGradient() {
              "size of the program.",
       .opt_level = 0,
       .required = {"InferType"},
-      .run = [](IRModule mod, PassContext) { return GradientOfModule(mod, Mode::kFirst); },
+      .run = [](IRModule mod, PassContext) { return GradientOfModule(mod, GradientMode::kFirst); },
   });
 }
 Pass Gradient() {
@@ -401,7 +401,7 @@ Pass Gradient() {
              "types, recursion; what it makes can be differentiated again.",
       .opt_level = 0,
       .required = {"InferType"},
-      .run = [](IRModule mod, PassContext) { return GradientOfModule(mod, Mode::kHigher); },
+      .run = [](IRModule mod, PassContext) { return GradientOfModule(mod, GradientMode::kHigher); },
   });
 }
 

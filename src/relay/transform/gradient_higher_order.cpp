@@ -18,7 +18,7 @@
 namespace baton::relay {
 namespace {
 
-Type TypeOf(const Expr& e) { return e->checked_type(); }
+Type KnownType(const Expr& e) { return e->checked_type(); }
 bool IsFloating(const Type& t) {
   const auto* tensor = t.as<TensorTypeNode>();
   return tensor && tensor->dtype.is_floating();
@@ -106,10 +106,10 @@ class HigherOrder {
   Function Differentiate(const Function& func) {
     Function f = Normal(func);
     for (const Var& p : f->params) CheckData(p, "a parameter");
-    Type ret = TypeOf(f).as<FuncTypeNode>()->ret_type;
+    Type ret = KnownType(f).as<FuncTypeNode>()->ret_type;
     CheckData(func, "the result", ret);
     bool any = false;
-    for (const Var& p : f->params) any = any || HasFloating(TypeOf(p));
+    for (const Var& p : f->params) any = any || HasFloating(KnownType(p));
     if (!any || !HasFloating(ret)) {
       GradientError(func.get(), any ? fmt::format("the result has type {}, no part of which is floating", TypeText(ret))
                                     : std::string("no parameter is floating, so there is nothing to differentiate by"));
@@ -119,16 +119,16 @@ class HigherOrder {
         chain.Push(NewRef(Function(Array<Var>(), Tuple(Array<Expr>()), TupleType::Empty())), BackType(), &Names::back));
     Array<Var> params;
     for (const Var& p : f->params) {
-      Var own(p->name_hint(), TypeOf(p));
-      own->checked_type_ = TypeOf(p);
+      Var own(p->name_hint(), KnownType(p));
+      own->checked_type_ = KnownType(p);
       params.push_back(own);
-      vars_[p.get()] = Pair(own, TypeOf(p), &chain);
+      vars_[p.get()] = Pair(own, KnownType(p), &chain);
     }
     Expr out = Walk(f->body, &chain);
     Seed(out, ret, &chain);
     chain.Push(CallOf(Read(back_), {}), Type(), &Names::unused);
     Array<Expr> grads;
-    for (const Var& p : f->params) grads.push_back(Adjoint(*vars_.Find(p.get()), TypeOf(p), &chain));
+    for (const Var& p : f->params) grads.push_back(Adjoint(*vars_.Find(p.get()), KnownType(p), &chain));
     Expr result = Tuple(Array<Expr>{Primal(out, ret), Tuple(grads)});
     return Function(params, chain.Close(result), Type(), {}, func->attrs);
   }
@@ -142,7 +142,7 @@ class HigherOrder {
     return Downcast<Function>(e);
   }
   void CheckData(const Expr& at, const char* what, Type type = Type()) {
-    std::vector<Type> stack{type.defined() ? type : TypeOf(at)};
+    std::vector<Type> stack{type.defined() ? type : KnownType(at)};
     while (!stack.empty()) {
       Type t = stack.back();
       stack.pop_back();
@@ -259,7 +259,7 @@ class HigherOrder {
   /// A value's form on its way; what it needs is bound in `chain`.
   Expr Value(const Expr& e, Chain* chain) {
     if (e.as<VarNode>()) return Atom(e, chain);
-    if (e.as<ConstantNode>()) return Pair(e, TypeOf(e), chain);
+    if (e.as<ConstantNode>()) return Pair(e, KnownType(e), chain);
     if (const auto* t = e.as<TupleNode>()) {
       Array<Expr> fields;
       for (const Expr& f : t->fields) fields.push_back(Atom(f, chain));
@@ -291,11 +291,11 @@ class HigherOrder {
       GradientError(f, "a primitive function has no gradient", "differentiate before FuseOps, or run DefuseOps");
     Array<Var> params;
     for (const Var& p : f->params) {
-      Var own(p->name_hint(), paired_.Mutate(TypeOf(p)));
+      Var own(p->name_hint(), paired_.Mutate(KnownType(p)));
       params.push_back(own);
       vars_[p.get()] = own;
     }
-    const auto* type = TypeOf(GetRef<Expr>(f)).as<FuncTypeNode>();
+    const auto* type = KnownType(GetRef<Expr>(f)).as<FuncTypeNode>();
     return Function(params, Block(f->body), paired_.Mutate(type->ret_type), f->type_params);
   }
   void CheckConstructor(const Constructor& k, const BaseExprNode* at) {
@@ -369,7 +369,7 @@ class HigherOrder {
     GlobalVar callee = Global(g);
     BaseFunc func = (*mod_)->Lookup(g->name_hint.view());
     transform::InferTypeOf(func, *mod_);
-    const auto* type = TypeOf(func).as<FuncTypeNode>();
+    const auto* type = KnownType(func).as<FuncTypeNode>();
     Array<Var> params;
     Array<Expr> args{back_};
     for (const Type& t : type->arg_types) {
@@ -414,11 +414,11 @@ class HigherOrder {
       bool constant = a.as<ConstantNode>() != nullptr;
       Expr pair = constant ? Expr() : Atom(a, chain);
       pairs.push_back(pair);
-      Expr value = constant ? a : Primal(pair, TypeOf(a));
+      Expr value = constant ? a : Primal(pair, KnownType(a));
       // What is the same on its way: a variable of ours.
-      if (!value->checked_type_.defined()) value->checked_type_ = TypeOf(a);
+      if (!value->checked_type_.defined()) value->checked_type_ = KnownType(a);
       plain.args.push_back(value);
-      active = active || (!constant && HasFloating(TypeOf(a)));
+      active = active || (!constant && HasFloating(KnownType(a)));
     }
     Call call{std::move(plain)};
     call->checked_type_ = out;
@@ -433,8 +433,8 @@ class HigherOrder {
     Array<Expr> grads = AdjointsOf(call, grad);
     Replacer replace(call, value);
     for (size_t i = 0; i < grads.size(); ++i) {
-      if (!grads[i].defined() || !pairs[i].defined() || !HasFloating(TypeOf(c->args[i]))) continue;
-      Accumulate(pairs[i], TypeOf(c->args[i]), Tidy(&replace, grads[i]), &inner);
+      if (!grads[i].defined() || !pairs[i].defined() || !HasFloating(KnownType(c->args[i]))) continue;
+      Accumulate(pairs[i], KnownType(c->args[i]), Tidy(&replace, grads[i]), &inner);
     }
     chain->Push(Write(back_, Function(Array<Var>(), inner.Close(CallOf(before, {})), TupleType::Empty())), Type(),
                 &Names::unused);

@@ -36,9 +36,9 @@ class WithoutCalls : public MixedModeMutator {
   std::unordered_map<std::string_view, bool> impure_;
 };
 
-class Inliner : public MixedModeMutator {
+class CompilerFunctionInliner : public MixedModeMutator {
  public:
-  explicit Inliner(const Bodies& bodies) : bodies_(bodies), plain_(bodies) {}
+  explicit CompilerFunctionInliner(const Bodies& bodies) : bodies_(bodies), plain_(bodies) {}
 
   Function Inline(const Function& f) {
     impure_ = ImpureNodes(plain_.Mutate(f));
@@ -92,7 +92,7 @@ Pass InlineCompilerFunctions(Array<String> names) {
             for (const auto& [var, func] : mod->functions) {
               const auto* f = func.as<FunctionNode>();
               if (!f || !IsForCompiler(f) || (!only.empty() && !only.count(var->name_hint.view()))) continue;
-              bodies[var->name_hint.view()] = Inliner(none).Inline(GetRef<Function>(f));
+              bodies[var->name_hint.view()] = CompilerFunctionInliner(none).Inline(GetRef<Function>(f));
             }
             if (bodies.empty()) return mod;
             std::unordered_map<const Object*, Function> others;
@@ -100,7 +100,7 @@ Pass InlineCompilerFunctions(Array<String> names) {
             for (const auto& [var, func] : mod->functions) {
               const auto* f = func.as<FunctionNode>();
               if (!f || bodies.count(var->name_hint.view())) continue;
-              const Function made = Inliner(bodies).Inline(GetRef<Function>(f));
+              const Function made = CompilerFunctionInliner(bodies).Inline(GetRef<Function>(f));
               others[var.get()] = made;
               for (const ExprNode* n : PostOrderNodes(made)) {
                 if (n->IsInstance<GlobalVarNode>()) used.insert(static_cast<const GlobalVarNode*>(n)->name_hint.view());
@@ -122,8 +122,8 @@ Pass InlineCompilerFunctions(Array<String> names) {
 }
 
 namespace {
-const struct Registered {
-  Registered() {
+const struct RegisterInlineCompilerFunctions {
+  RegisterInlineCompilerFunctions() {
     baton::transform::RegisterPassGlobal(
         "relay._transform.InlineCompilerFunctions", PackedFunc([](runtime::Args a, runtime::RetValue* rv) {
           *rv = InlineCompilerFunctions(a.size() > 0 ? a[0].As<Array<String>>() : Array<String>());

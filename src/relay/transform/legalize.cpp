@@ -52,8 +52,8 @@ Pass Legalize(String attr_map_name) {
 }
 
 namespace {
-const struct Registered {
-  Registered() {
+const struct RegisterLegalize {
+  RegisterLegalize() {
     baton::transform::RegisterPassGlobal("relay._transform.Legalize",
                                          PackedFunc([](runtime::Args a, runtime::RetValue* rv) {
                                            *rv = Legalize(a.size() > 0 ? a[0].As<String>() : String("FTVMLegalize"));

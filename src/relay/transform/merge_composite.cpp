@@ -28,8 +28,8 @@ Pass MergeComposite(Array<String> names, Array<DFPattern> patterns, Array<Packed
 }
 
 namespace {
-const struct Registered {
-  Registered() {
+const struct RegisterMergeComposite {
+  RegisterMergeComposite() {
     baton::transform::RegisterPassGlobal(
         "relay._transform.MergeComposite", PackedFunc([](runtime::Args a, runtime::RetValue* rv) {
           if (a.size() == 0) {

@@ -40,7 +40,7 @@ NDArray PackPanels(const NDArray& weight, int64_t columns) {
 }
 
 /// How often each call is an argument.
-PointerMap<int> CountUses(const Function& f) {
+PointerMap<int> UsesOf(const Function& f) {
   PointerMap<int> uses;
   PostOrder(f, [&](const Expr& e) {
     if (const auto* c = e.as<CallNode>()) {
@@ -59,7 +59,7 @@ PointerMap<int> CountUses(const Function& f) {
 class Packer : public MixedModeMutator {
  public:
   Packer(const Target& target, const Function& f)
-      : machine_(kernel::MachineOf(target, DataType::Float(32))), uses_(CountUses(f)) {}
+      : machine_(kernel::MachineOf(target, DataType::Float(32))), uses_(UsesOf(f)) {}
 
  private:
   Expr Rewrite_(const CallNode* pre, const Expr& post) final {

@@ -172,8 +172,8 @@ Pass PartitionGraph(String mod_name, bool bind_constants) {
 }
 
 namespace {
-const struct Registered {
-  Registered() {
+const struct RegisterPartitionGraph {
+  RegisterPartitionGraph() {
     baton::transform::RegisterPassGlobal("relay._transform.PartitionGraph",
                                          PackedFunc([](runtime::Args a, runtime::RetValue* rv) {
                                            *rv = PartitionGraph(a.size() > 0 ? a[0].As<String>() : String("default"),

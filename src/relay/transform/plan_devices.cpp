@@ -1043,8 +1043,8 @@ Pass PlanDevices(int default_device) {
 }
 
 namespace {
-const struct Registered {
-  Registered() {
+const struct RegisterPlanDevices {
+  RegisterPlanDevices() {
     // Made by its name alone, the pass asks the context what device is meant where nothing says so: the CPU, by
     // default.
     baton::transform::RegisterPassGlobal("relay._transform.PlanDevices",

@@ -85,8 +85,8 @@ std::string CheckAnf(const IRModule& mod) {
   });
 }
 
-const struct Registered {
-  Registered() {
+const struct RegisterProperties {
+  RegisterProperties() {
     RegisterProperty("WellFormed",
                      {"Variables are bound once and used in their scope, no part is missing, names exist.", nullptr,
                       CheckWellFormed});

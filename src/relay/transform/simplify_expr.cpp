@@ -251,8 +251,8 @@ Pass SimplifyExpr(String fp) {
 }
 
 namespace {
-const struct Registered {
-  Registered() {
+const struct RegisterSimplifyExpr {
+  RegisterSimplifyExpr() {
     baton::transform::RegisterPassGlobal("relay._transform.SimplifyExpr",
                                          PackedFunc([](runtime::Args a, runtime::RetValue* rv) {
                                            *rv = SimplifyExpr(a.size() > 0 ? a[0].As<String>() : String());

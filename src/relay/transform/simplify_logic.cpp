@@ -12,7 +12,7 @@ const DFPattern& Condition() {
   static const DFPattern p = IsWildcard();
   return p;
 }
-const DFPattern& C() {
+const DFPattern& AnyConstant() {
   static const DFPattern p = IsConstant();
   return p;
 }
@@ -21,11 +21,11 @@ DFPattern Either(const char* op, const DFPattern& a, const DFPattern& b) { retur
 
 template <int kValue>
 Expr XIf(const Found& f) {
-  return IsSplat(f[C()], kValue) ? f[X()] : Expr();
+  return IsSplat(f[AnyConstant()], kValue) ? f[X()] : Expr();
 }
 template <int kWhen, int kValue>
 Expr AllIf(const Found& f) {
-  return IsSplat(f[C()], kWhen) ? FullLike(GetRef<Expr>(f.root()), kValue) : Expr();
+  return IsSplat(f[AnyConstant()], kWhen) ? FullLike(GetRef<Expr>(f.root()), kValue) : Expr();
 }
 template <int kValue>
 Expr All(const Found& f) {
@@ -39,7 +39,7 @@ Expr OfXY(const Found& f) {
 }  // namespace
 
 std::vector<SimplifyRow> LogicRows() {
-  const DFPattern x = X(), y = Y(), c = C();
+  const DFPattern x = X(), y = Y(), c = AnyConstant();
   auto negated = [&](const char* op) { return Of("logical_not", Of(op, x, y)); };
   std::vector<SimplifyRow> rows = {
       {"not not x -> x", E::kExact, kBools, true, Of("logical_not", Of("logical_not", x)), JustX},
@@ -55,10 +55,10 @@ std::vector<SimplifyRow> LogicRows() {
       {"x or not x -> true", E::kExact, kBools, false, Either("logical_or", x, Of("logical_not", x)), All<1>},
       {"x == true -> x", E::kExact, kBools, false, Either("equal", x, c), XIf<1>},
       {"x == false -> not x", E::kExact, kBools, false, Either("equal", x, c),
-       [](const Found& f) { return IsSplat(f[C()], 0) ? MakeCall(op::logical_not, {f[X()]}) : Expr(); }},
+       [](const Found& f) { return IsSplat(f[AnyConstant()], 0) ? MakeCall(op::logical_not, {f[X()]}) : Expr(); }},
       {"x != false -> x", E::kExact, kBools, false, Either("not_equal", x, c), XIf<0>},
       {"x != true -> not x", E::kExact, kBools, false, Either("not_equal", x, c),
-       [](const Found& f) { return IsSplat(f[C()], 1) ? MakeCall(op::logical_not, {f[X()]}) : Expr(); }},
+       [](const Found& f) { return IsSplat(f[AnyConstant()], 1) ? MakeCall(op::logical_not, {f[X()]}) : Expr(); }},
       {"x & x -> x", E::kExact, kInts | kBools, true, Of("bitwise_and", x, x), JustX},
       {"x | x -> x", E::kExact, kInts | kBools, true, Of("bitwise_or", x, x), JustX},
       {"x ^ x -> 0", E::kExact, kInts | kBools, false, Of("bitwise_xor", x, x), All<0>},
@@ -89,7 +89,7 @@ std::vector<SimplifyRow> LogicRows() {
       {"where(c, x, x) -> x", E::kExact, kAll, false, IsOp("where")({Condition(), x, x}), JustX},
       {"where(true, x, y) -> x", E::kExact, kAll, false, IsOp("where")({c, x, y}), XIf<1>},
       {"where(false, x, y) -> y", E::kExact, kAll, false, IsOp("where")({c, x, y}),
-       [](const Found& f) { return IsSplat(f[C()], 0) ? f[Y()] : Expr(); }},
+       [](const Found& f) { return IsSplat(f[AnyConstant()], 0) ? f[Y()] : Expr(); }},
       {"where(c, where(c, x, z), y) -> where(c, x, y)", E::kExact, kAll, false,
        IsOp("where")({Condition(), IsOp("where")({Condition(), x, IsWildcard()}), y}),
        [](const Found& f) { return Where(f[Condition()], f[X()], f[Y()]); }},

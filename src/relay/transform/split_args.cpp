@@ -82,8 +82,8 @@ Pass SplitArgs(int64_t max_function_args) {
 }
 
 namespace {
-const struct Registered {
-  Registered() {
+const struct RegisterSplitArgs {
+  RegisterSplitArgs() {
     baton::transform::RegisterPassGlobal("relay._transform.SplitArgs",
                                          PackedFunc([](runtime::Args a, runtime::RetValue* rv) {
                                            *rv = SplitArgs(a.size() > 0 ? a[0].As<int64_t>() : 255);

@@ -20,8 +20,8 @@
 namespace baton::relay {
 namespace {
 
-Type TypeOf(const Expr& e) { return e->checked_type(); }
-Expr CallOf(const Expr& f, const Array<Expr>& args) {
+Type FullTypeOf(const Expr& e) { return e->checked_type(); }
+Expr CpsCall(const Expr& f, const Array<Expr>& args) {
   CallNode n;
   n.op = f, n.args = args;
   return Call(std::move(n));
@@ -95,11 +95,11 @@ class Converter {
   Array<Var> DeclareParams(const FunctionNode* f, size_t body) {
     Array<Var> params;
     for (const Var& p : f->params) {
-      Var own(p->vid, Convert(TypeOf(p)));
+      Var own(p->vid, Convert(FullTypeOf(p)));
       vars_[p.get()] = own;
       params.push_back(own);
     }
-    to_[body] = Continuation("k", TypeOf(GetRef<Expr>(f)).as<FuncTypeNode>()->ret_type);
+    to_[body] = Continuation("k", FullTypeOf(GetRef<Expr>(f)).as<FuncTypeNode>()->ret_type);
     params.push_back(to_[body]);
     return params;
   }
@@ -117,13 +117,13 @@ class Converter {
       const auto* f = s.value.as<FunctionNode>();
       if (f && s.first < 0) primitive_.Add(s.var.get());
       const bool passed = IsPassed(s.value);
-      Type type = passed ? Convert(TypeOf(s.value)) : s.var->type_annotation;
+      Type type = passed ? Convert(FullTypeOf(s.value)) : s.var->type_annotation;
       if (!passed && type.defined()) type = Convert(type);
       vars_[s.var.get()] = Var(s.var->vid, primitive_.Has(s.var.get()) ? s.var->type_annotation : type);
       if (f && s.first >= 0) {
         params_[f] = DeclareParams(f, s.first);
       } else if (s.first >= 0) {
-        const Var join = last ? to_[b] : Continuation("join", TypeOf(s.value));
+        const Var join = last ? to_[b] : Continuation("join", FullTypeOf(s.value));
         size_t own = 2;
         if (const auto* m = s.value.as<MatchNode>()) {
           own = m->clauses.size();
@@ -202,7 +202,7 @@ class Converter {
   Expr Atom(const Expr& e) {
     if (const auto* v = e.as<VarNode>()) {
       Expr own = Variable(e);
-      return primitive_.Has(v) ? Wrapped(own, TypeOf(e), true) : own;
+      return primitive_.Has(v) ? Wrapped(own, FullTypeOf(e), true) : own;
     }
     if (const auto* g = e.as<GlobalVarNode>()) {
       const bool direct = IsDirect(e);
@@ -233,8 +233,8 @@ class Converter {
     Var k("k", Arrow({own(f->ret_type)}, types_.answer));
     params.push_back(k);
     if (!direct) args.push_back(k);
-    Expr called = CallOf(callee, args);
-    return Function(params, direct ? CallOf(k, {called}) : called, types_.answer, type_params);
+    Expr called = CpsCall(callee, args);
+    return Function(params, direct ? CpsCall(k, {called}) : called, types_.answer, type_params);
   }
   Array<Expr> Atoms(const Array<Expr>& in) {
     Array<Expr> out;
@@ -307,7 +307,7 @@ class Converter {
       out = At(block.steps.back().value, Passed(block.steps.back(), to_[b]));
       --n;
     } else {
-      out = CallOf(to_[b], {Atom(block.tail)});
+      out = CpsCall(to_[b], {Atom(block.tail)});
     }
     constexpr size_t kSoon = 8;
     while (n-- > 0) {
@@ -385,7 +385,7 @@ Function UnCps(const Function& func, const IRModule& mod) {
   call.op = func;
   for (size_t i = 0; i + 1 < func->params.size(); ++i) {
     const Var& p = func->params[i];
-    params.push_back(Var(p->name_hint(), TypeSolver::Substitute(TypeOf(p), with)));
+    params.push_back(Var(p->name_hint(), TypeSolver::Substitute(FullTypeOf(p), with)));
     call.args.push_back(params.back());
   }
   Var x("x", ret);

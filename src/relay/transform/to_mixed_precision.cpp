@@ -302,8 +302,8 @@ Pass ToMixedPrecision(DataType mixed_precision_type, int64_t missing_op_mode) {
 }
 
 namespace {
-const struct Registered {
-  Registered() {
+const struct RegisterToMixedPrecision {
+  RegisterToMixedPrecision() {
     baton::transform::RegisterPassGlobal(
         "relay._transform.ToMixedPrecision", PackedFunc([](runtime::Args a, runtime::RetValue* rv) {
           *rv = ToMixedPrecision(a.size() > 0 ? a[0].As<DataType>() : DataType::Float(16),

@@ -134,7 +134,7 @@ const bool registered_hoist = [] {
   baton::transform::RegisterPassParams("HoistIfThenElse", {"variant=\"\""});
   return true;
 }();
-const RegisterNodes<HoistIfThenElseConfigNode> registered_config;
+const RegisterNodes<HoistIfThenElseConfigNode> registered_hoist_config;
 BATON_REGISTER_PASS_CONFIG_OPTION("tir.HoistIfThenElse", HoistIfThenElseConfig,
                                   "How far the pass tir.HoistIfThenElse moves conditions.");
 }  // namespace

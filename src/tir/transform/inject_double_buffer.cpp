@@ -216,7 +216,7 @@ Pass InjectDoubleBuffer() {
 }
 namespace {
 const RegisterPass<InjectDoubleBuffer> registered_inject_double_buffer("tir.transform.");
-const RegisterNodes<InjectDoubleBufferConfigNode> registered_config;
+const RegisterNodes<InjectDoubleBufferConfigNode> registered_double_buffer_config;
 BATON_REGISTER_PASS_CONFIG_OPTION("tir.InjectDoubleBuffer", InjectDoubleBufferConfig,
                                   "How the pass tir.InjectDoubleBuffer writes loops.");
 }  // namespace

@@ -12,7 +12,7 @@ constexpr const char* kVirtualThread = "virtual_thread";
 /// Up to so many threads are written out.
 constexpr int64_t kWrittenOut = 16;
 
-class Injector : public StmtMutator {
+class VirtualThreadInjector : public StmtMutator {
  public:
   using StmtMutator::VisitStmt_;
   Stmt VisitStmt_(const AttrStmtNode* op) final {
@@ -45,7 +45,7 @@ Pass InjectVirtualThread() {
       .run =
           [](PrimFunc f, IRModule, PassContext) {
             const auto marked = [](const AttrStmtNode* a) { return a->attr_key == kVirtualThread; };
-            return AnyStmtOf<AttrStmtNode>(f->body, marked) ? WithBody(f, Injector()(f->body)) : f;
+            return AnyStmtOf<AttrStmtNode>(f->body, marked) ? WithBody(f, VirtualThreadInjector()(f->body)) : f;
           },
   });
 }

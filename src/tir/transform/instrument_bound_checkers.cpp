@@ -16,7 +16,7 @@ struct Check {
 };
 
 /// What must hold so that all reads of an expression, where they happen, are within their buffers.
-class Collector : public ExprVisitor {
+class BoundCollector : public ExprVisitor {
  public:
   std::vector<Check> checks;
   void Access(const Buffer& b, const Array<PrimExpr>& indices) {
@@ -94,22 +94,22 @@ class Instrumenter : public StmtMutator {
  public:
   using StmtMutator::VisitStmt_;
   Stmt VisitStmt_(const BufferStoreNode* op) final {
-    Collector c;
+    BoundCollector c;
     c.Access(op->buffer, op->indices);
     for (const PrimExpr& i : op->indices) c.VisitExpr(i);
     return Guard(c, {op->value}, GetRef<Stmt>(op));
   }
-  Stmt VisitStmt_(const EvaluateNode* op) final { return Guard(Collector(), {op->value}, GetRef<Stmt>(op)); }
+  Stmt VisitStmt_(const EvaluateNode* op) final { return Guard(BoundCollector(), {op->value}, GetRef<Stmt>(op)); }
   Stmt VisitStmt_(const ForNode* op) final {
-    return Guard(Collector(), {op->min, op->extent}, StmtMutator::VisitStmt_(op));
+    return Guard(BoundCollector(), {op->min, op->extent}, StmtMutator::VisitStmt_(op));
   }
   Stmt VisitStmt_(const IfThenElseNode* op) final {
-    return Guard(Collector(), {op->condition}, StmtMutator::VisitStmt_(op));
+    return Guard(BoundCollector(), {op->condition}, StmtMutator::VisitStmt_(op));
   }
-  Stmt VisitStmt_(const LetStmtNode* op) final { return Guard(Collector(), {op->value}, StmtMutator::VisitStmt_(op)); }
+  Stmt VisitStmt_(const LetStmtNode* op) final { return Guard(BoundCollector(), {op->value}, StmtMutator::VisitStmt_(op)); }
 
  private:
-  static Stmt Guard(Collector c, const Array<PrimExpr>& exprs, Stmt s) {
+  static Stmt Guard(BoundCollector c, const Array<PrimExpr>& exprs, Stmt s) {
     for (const PrimExpr& e : exprs) c.VisitExpr(e);
     for (size_t i = c.checks.size(); i-- > 0;) {
       AssertStmtNode n;

@@ -162,7 +162,7 @@ Pass LoopPartition() {
   });
 }
 const RegisterPass<LoopPartition> registered_partition("tir.transform.");
-const RegisterNodes<LoopPartitionConfigNode> registered_config;
+const RegisterNodes<LoopPartitionConfigNode> registered_partition_config;
 BATON_REGISTER_PASS_CONFIG_OPTION("tir.LoopPartition", LoopPartitionConfig,
                                   "Which loops the pass tir.LoopPartition cuts.");
 }  // namespace transform

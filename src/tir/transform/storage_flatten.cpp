@@ -7,7 +7,7 @@
 namespace baton::tir {
 namespace {
 
-constexpr int kAlign = 64;
+constexpr int kCacheLine = 64;
 constexpr const char* kBound = "buffer_bound";
 
 class Flattener : public StmtExprMutator {
@@ -75,7 +75,7 @@ PrimFunc FlattenStorage(const PrimFunc& f) { return WithBody(f, Flattener()(f->b
 
 namespace transform {
 Pass StorageFlatten(int cache_line_size, bool create_bound_attribute) {
-  if (cache_line_size < 1 || cache_line_size > kAlign || (cache_line_size & (cache_line_size - 1))) {
+  if (cache_line_size < 1 || cache_line_size > kCacheLine || (cache_line_size & (cache_line_size - 1))) {
     throw runtime::ValueError("StorageFlatten: cache_line_size is " + std::to_string(cache_line_size) +
                               "; it is a power of 2 up to 64, to which all memory is aligned");
   }
@@ -100,7 +100,7 @@ const RegisterPass<FlattenBuffer> registered_buffer("tir.transform.");
 const bool registered_flatten = [] {
   baton::transform::RegisterPassGlobal(
       "tir.transform.StorageFlatten", PackedFunc([](runtime::Args a, runtime::RetValue* rv) {
-        *rv = StorageFlatten(a.size() > 0 ? a[0].As<int>() : kAlign, a.size() > 1 && a[1].As<bool>());
+        *rv = StorageFlatten(a.size() > 0 ? a[0].As<int>() : kCacheLine, a.size() > 1 && a[1].As<bool>());
       }));
   baton::transform::RegisterPassParams("StorageFlatten", {"cache_line_size=64", "create_bound_attribute=false"});
   return true;

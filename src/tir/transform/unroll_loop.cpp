@@ -121,7 +121,7 @@ Pass UnrollLoop() {
   });
 }
 const RegisterPass<UnrollLoop> registered_unroll("tir.transform.");
-const RegisterNodes<UnrollLoopConfigNode> registered_config;
+const RegisterNodes<UnrollLoopConfigNode> registered_unroll_config;
 BATON_REGISTER_PASS_CONFIG_OPTION("tir.UnrollLoop", UnrollLoopConfig,
                                   "Which loops the pass tir.UnrollLoop writes out beside those marked so.");
 }  // namespace transform

@@ -12,10 +12,10 @@
 namespace baton::tir {
 namespace {
 
-constexpr int64_t kDeviceKernel = 2;  ///< of the attribute "calling_conv": a kernel already
+constexpr int64_t kKernelConvention = 2;  ///< of the attribute "calling_conv": a kernel already
 
 /// The first access of memory outside of parallel loops.
-class Finder : public StmtExprVisitor {
+class AccessFinder : public StmtExprVisitor {
  public:
   std::string found;
   using StmtExprVisitor::VisitExpr_;
@@ -53,9 +53,9 @@ class Finder : public StmtExprVisitor {
 std::string CheckMemory(const PrimFunc& func) {
   Target target = func->GetAttr<Target>(baton::attr::kTarget);
   if (!target.defined()) target = Target::Current();
-  if (target->kind == "llvm" || target->kind == "c" || func->GetAttr<int64_t>("calling_conv", 0) == kDeviceKernel)
+  if (target->kind == "llvm" || target->kind == "c" || func->GetAttr<int64_t>("calling_conv", 0) == kKernelConvention)
     return "";
-  Finder finder;
+  AccessFinder finder;
   finder.VisitStmt(func->body);
   return finder.found;
 }

@@ -136,24 +136,24 @@ Values WhereOp(Ctx& c) { return {c.Where(c.T(0), c.T(1), c.T(2))}; }
 // -----------------------------------------------------------------------------------------------------
 
 /// An operator of one operand with attributes that bear the same names in Relay.
-Values Activation(Ctx& c, const char* op, std::initializer_list<std::pair<const char*, double>> attributes) {
+Values AttributeActivation(Ctx& c, const char* op, std::initializer_list<std::pair<const char*, double>> attributes) {
   c.Ignore("consumed_inputs");
   std::vector<std::pair<const char*, Any>> attrs;
   for (const auto& [name, otherwise] : attributes) attrs.emplace_back(name, c.Float(name, otherwise));
   return {c.CallWith(op, {c.T(0)}, attrs)};
 }
-Values Elu(Ctx& c) { return Activation(c, "nn.elu", {{"alpha", 1.0}}); }
-Values Celu(Ctx& c) { return Activation(c, "nn.celu", {{"alpha", 1.0}}); }
+Values Elu(Ctx& c) { return AttributeActivation(c, "nn.elu", {{"alpha", 1.0}}); }
+Values Celu(Ctx& c) { return AttributeActivation(c, "nn.celu", {{"alpha", 1.0}}); }
 Values Selu(Ctx& c) {
   bool old = c.since() < 6;
-  return Activation(
+  return AttributeActivation(
       c, "nn.selu",
       {{"alpha", old ? 1.6732 : 1.67326319217681884765625}, {"gamma", old ? 1.0507 : 1.05070102214813232421875}});
 }
-Values HardSigmoid(Ctx& c) { return Activation(c, "nn.hard_sigmoid", {{"alpha", 0.2}, {"beta", 0.5}}); }
-Values ThresholdedRelu(Ctx& c) { return Activation(c, "nn.thresholded_relu", {{"alpha", 1.0}}); }
-Values Shrink(Ctx& c) { return Activation(c, "nn.shrink", {{"lambd", 0.5}, {"bias", 0.0}}); }
-Values Swish(Ctx& c) { return Activation(c, "nn.swish", {{"alpha", 1.0}}); }
+Values HardSigmoid(Ctx& c) { return AttributeActivation(c, "nn.hard_sigmoid", {{"alpha", 0.2}, {"beta", 0.5}}); }
+Values ThresholdedRelu(Ctx& c) { return AttributeActivation(c, "nn.thresholded_relu", {{"alpha", 1.0}}); }
+Values Shrink(Ctx& c) { return AttributeActivation(c, "nn.shrink", {{"lambd", 0.5}, {"bias", 0.0}}); }
+Values Swish(Ctx& c) { return AttributeActivation(c, "nn.swish", {{"alpha", 1.0}}); }
 
 Values Gelu(Ctx& c) {
   std::string approximate = c.Str("approximate", "none");
@@ -161,7 +161,7 @@ Values Gelu(Ctx& c) {
     c.Wrong("`approximate` is `" + approximate + "`, not none or tanh");
   return {c.Call("nn.gelu", {c.T(0)}, {{"approximate", approximate}})};
 }
-Values LeakyRelu(Ctx& c) { return Activation(c, "nn.leaky_relu", {{"alpha", 0.01}}); }
+Values LeakyRelu(Ctx& c) { return AttributeActivation(c, "nn.leaky_relu", {{"alpha", 0.01}}); }
 Values PRelu(Ctx& c) {
   c.Ignore("consumed_inputs");
   Value x = c.T(0), slope = c.T(1);

@@ -26,7 +26,7 @@ const Op& AvgOp() {
   return N == 1 ? op::avg_pool1d : N == 2 ? op::avg_pool2d : op::avg_pool3d;
 }
 template <int N>
-const Op& TransposeOp() {
+const Op& PoolTransposeOp() {
   return N == 1 ? op::conv1d_transpose : N == 2 ? op::conv2d_transpose : op::conv3d_transpose;
 }
 Expr ToLayout(const Expr& e, const String& from, const String& to) {
@@ -130,7 +130,7 @@ Expr DecomposeAvgGrad(const Call& call, const Array<Expr>& args) {
     before.push_back(-pad.begin[d]), after.push_back(pad.begin[d] + x[2 + d] - covered);
   }
   Expr ones = MakeCall<InitOpAttrs>(op::ones, {}, [&](InitOpAttrs* o) { o->shape = ToArray(shape), o->dtype = t; });
-  Expr spread = MakeCall<ConvTransposeAttrs<N>>(TransposeOp<N>(), {g, ones}, [&](ConvTransposeAttrs<N>* c) {
+  Expr spread = MakeCall<ConvTransposeAttrs<N>>(PoolTransposeOp<N>(), {g, ones}, [&](ConvTransposeAttrs<N>* c) {
     c->strides = ToArray(strides), c->dilation = ToArray(dilation), c->groups = x[1];
   });
   return ToLayout(Pad(spread, before, after, t), Plain<N>(), a.layout);

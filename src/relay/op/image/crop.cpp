@@ -10,7 +10,6 @@
 namespace baton::relay {
 namespace {
 
-PrimExpr Lit(double v, DataType t) { return tir::make_const(t, v); }
 
 /// Where a 4-d image's dimensions stand.
 struct Dims4 {

@@ -8,7 +8,6 @@
 namespace baton::relay {
 namespace {
 
-PrimExpr Lit(double v, DataType t) { return tir::make_const(t, v); }
 
 /// x mirrored at low and high until it lies between them.
 PrimExpr Reflect(const PrimExpr& x, const PrimExpr& low, const PrimExpr& high) {

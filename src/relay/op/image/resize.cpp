@@ -17,7 +17,7 @@ namespace baton::relay {
 namespace {
 
 constexpr DataType kCoordinate = DataType::Float(64);
-PrimExpr Lit(double v, DataType t = kCoordinate) { return tir::make_const(t, v); }
+PrimExpr Coordinate(double v) { return Lit(v, kCoordinate); }
 
 struct AxisPlan {
   int64_t axis, from, to;  ///< extents of data and result
@@ -36,16 +36,16 @@ struct Plan {
 PrimExpr Coordinate(const Plan& p, const AxisPlan& a, const PrimExpr& index) {
   PrimExpr x = cast(kCoordinate, index);
   double n = static_cast<double>(a.from), width = a.scale * n;
-  if (p.mode == "align_corners") return width == 1 ? Lit(0) : x * Lit((n - 1) / (width - 1));
-  if (p.mode == "asymmetric") return x / Lit(a.scale);
-  if (p.mode == "tf_half_pixel_for_nn") return (x + Lit(0.5)) / Lit(a.scale);
+  if (p.mode == "align_corners") return width == 1 ? Coordinate(0) : x * Coordinate((n - 1) / (width - 1));
+  if (p.mode == "asymmetric") return x / Coordinate(a.scale);
+  if (p.mode == "tf_half_pixel_for_nn") return (x + Coordinate(0.5)) / Coordinate(a.scale);
   if (p.mode == "tf_crop_and_resize") {
-    if (width == 1) return Lit((a.end - a.begin) * (n - 1) / 2 + a.begin * (n - 1));
-    return x * Lit((a.end - a.begin) * (n - 1) / (width - 1)) + Lit(a.begin * (n - 1));
+    if (width == 1) return Coordinate((a.end - a.begin) * (n - 1) / 2 + a.begin * (n - 1));
+    return x * Coordinate((a.end - a.begin) * (n - 1) / (width - 1)) + Coordinate(a.begin * (n - 1));
   }
-  if (p.mode == "pytorch_half_pixel" && width == 1) return Lit(-0.5);
-  PrimExpr half = (x + Lit(0.5)) / Lit(a.scale) - Lit(0.5);
-  if (p.mode == "half_pixel_symmetric") return half + Lit(n / 2 * (1 - static_cast<double>(a.to) / width));
+  if (p.mode == "pytorch_half_pixel" && width == 1) return Coordinate(-0.5);
+  PrimExpr half = (x + Coordinate(0.5)) / Coordinate(a.scale) - Coordinate(0.5);
+  if (p.mode == "half_pixel_symmetric") return half + Coordinate(n / 2 * (1 - static_cast<double>(a.to) / width));
   return half;
 }
 PrimExpr Nearest(const Plan& p, const AxisPlan& a, const PrimExpr& index) {
@@ -55,18 +55,18 @@ PrimExpr Nearest(const Plan& p, const AxisPlan& a, const PrimExpr& index) {
   } else if (p.rounding == "ceil") {
     r = ceil(x);
   } else if (p.rounding == "round_prefer_ceil" || p.rounding == "round") {
-    r = floor(x + Lit(0.5));
+    r = floor(x + Coordinate(0.5));
   } else {
-    r = ceil(x - Lit(0.5));
+    r = ceil(x - Coordinate(0.5));
   }
-  return cast(DataType::Int(64), max(min(r, Lit(static_cast<double>(a.from - 1))), Lit(0)));
+  return cast(DataType::Int(64), max(min(r, Coordinate(static_cast<double>(a.from - 1))), Coordinate(0)));
 }
-PrimExpr LinearWeight(const PrimExpr& d) { return max(Lit(1) - fabs(d), Lit(0)); }
+PrimExpr LinearWeight(const PrimExpr& d) { return max(Coordinate(1) - fabs(d), Coordinate(0)); }
 PrimExpr CubicWeight(const PrimExpr& d, double alpha) {
-  PrimExpr x = fabs(d), a = Lit(alpha);
-  PrimExpr near = ((a + Lit(2)) * x - (a + Lit(3))) * x * x + Lit(1);
-  PrimExpr far = ((a * x - Lit(5) * a) * x + Lit(8) * a) * x - Lit(4) * a;
-  return te::Select(x <= Lit(1), near, te::Select(x < Lit(2), far, Lit(0)));
+  PrimExpr x = fabs(d), a = Coordinate(alpha);
+  PrimExpr near = ((a + Coordinate(2)) * x - (a + Coordinate(3))) * x * x + Coordinate(1);
+  PrimExpr far = ((a * x - Coordinate(5) * a) * x + Coordinate(8) * a) * x - Coordinate(4) * a;
+  return te::Select(x <= Coordinate(1), near, te::Select(x < Coordinate(2), far, Coordinate(0)));
 }
 
 /// One axis interpolated; the result is in the arithmetic's dtype.
@@ -80,15 +80,15 @@ Tensor Interpolate(const Plan& p, const AxisPlan& a, const Tensor& x, DataType a
                        " needs too many elements of data for one of the result");
   Shape table{PrimExpr(a.to), PrimExpr(taps)};
   // Taps base + first .. base + first + taps - 1, base < x <= base + 1.
-  auto base = [&](const PrimExpr& o) { return ceil(Coordinate(p, a, o)) - Lit(1); };
+  auto base = [&](const PrimExpr& o) { return ceil(Coordinate(p, a, o)) - Coordinate(1); };
   bool exclude = p.exclude && (cubic || p.antialias);
   Tensor raw = te::Compute(
       table,
       [&](Indices i) {
-        PrimExpr at = base(i[0]) + Lit(static_cast<double>(first)) + cast(kCoordinate, PrimExpr(i[1]));
-        PrimExpr d = (at - Coordinate(p, a, i[0])) * Lit(shrink);
+        PrimExpr at = base(i[0]) + Coordinate(static_cast<double>(first)) + cast(kCoordinate, PrimExpr(i[1]));
+        PrimExpr d = (at - Coordinate(p, a, i[0])) * Coordinate(shrink);
         PrimExpr w = cubic ? CubicWeight(d, p.alpha) : LinearWeight(d);
-        if (exclude) w = te::Select(at >= Lit(0) && at <= Lit(static_cast<double>(a.from - 1)), w, Lit(0));
+        if (exclude) w = te::Select(at >= Coordinate(0) && at <= Coordinate(static_cast<double>(a.from - 1)), w, Coordinate(0));
         return w;
       },
       "raw_weights");
@@ -102,8 +102,8 @@ Tensor Interpolate(const Plan& p, const AxisPlan& a, const Tensor& x, DataType a
   Tensor place = te::Compute(
       table,
       [&](Indices i) {
-        PrimExpr at = base(i[0]) + Lit(static_cast<double>(first)) + cast(kCoordinate, PrimExpr(i[1]));
-        return cast(DataType::Int(64), max(min(at, Lit(static_cast<double>(a.from - 1))), Lit(0)));
+        PrimExpr at = base(i[0]) + Coordinate(static_cast<double>(first)) + cast(kCoordinate, PrimExpr(i[1]));
+        return cast(DataType::Int(64), max(min(at, Coordinate(static_cast<double>(a.from - 1))), Coordinate(0)));
       },
       "places");
   Shape out = x.shape();
@@ -128,7 +128,7 @@ Tensor Resize(const Plan& p, const Tensor& x) {
     if (p.mode == "tf_crop_and_resize") {
       for (const AxisPlan& a : p.axes) {
         PrimExpr c = Coordinate(p, a, i[a.axis]);
-        PrimExpr o = c < Lit(0) || c > Lit(static_cast<double>(a.from - 1));
+        PrimExpr o = c < Coordinate(0) || c > Coordinate(static_cast<double>(a.from - 1));
         any = any.defined() ? any || o : o;
       }
     }

@@ -76,7 +76,6 @@ Shape ImageAt(const ImageLayout& l, const PrimExpr& n, const PrimExpr& c, const 
 PrimExpr ChannelAt(const ImageLayout& l, const Indices& i) {
   return l.c_in >= 0 ? i[l.c] * PrimExpr(l.block) + i[l.c_in] : PrimExpr(i[l.c]);
 }
-PrimExpr Times(const PrimExpr& e, int64_t f) { return f == 1 ? e : e * PrimExpr(f); }
 
 template <int N>
 struct Conv {

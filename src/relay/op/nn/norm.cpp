@@ -14,7 +14,6 @@
 namespace baton::relay {
 namespace {
 
-PrimExpr Lit(double v, DataType t) { return tir::make_const(t, v); }
 PrimExpr Sum(const PrimExpr& v, const Array<te::IterVar>& k) { return k.empty() ? v : te::Sum(v, k); }
 
 /// Mean and 1 / sqrt(variance + epsilon) of data over `axes`, both with extent 1 there.

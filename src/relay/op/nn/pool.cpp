@@ -9,8 +9,6 @@
 namespace baton::relay {
 namespace {
 
-PrimExpr Lit(double v, DataType t) { return tir::make_const(t, v); }
-PrimExpr Times(const PrimExpr& e, int64_t f) { return f == 1 ? e : e * PrimExpr(f); }
 
 /// Windows over the spatial dimensions of a layout.
 struct Pool {

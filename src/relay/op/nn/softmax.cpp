@@ -9,7 +9,6 @@
 namespace baton::relay {
 namespace {
 
-PrimExpr Lit(double v, DataType t) { return tir::make_const(t, v); }
 Shape Without(const Indices& i, int64_t axis) {
   Shape at;
   for (size_t d = 0; d < i.size(); ++d) {

@@ -109,7 +109,7 @@ Expr DecomposeBatchMatmul(const Call& call, const Array<Expr>& args) {
                   WithoutDtype(a));
 }
 
-constexpr auto kSource = "B. Jacob et al.: Quantization and Training of Neural Networks (2018), 2.2";
+constexpr auto kProductSource = "B. Jacob et al.: Quantization and Training of Neural Networks (2018), 2.2";
 constexpr auto kData = "R1: integers. R5: out_dtype is one of integers.", kWeight = "R1: integers.",
                kDataZero = "What stands for 0 in data. R3: integers, a scalar.",
                kWeightZero = "What stands for 0 in weight. R3: integers, a scalar or one for each output channel.",
@@ -132,7 +132,7 @@ Op Define(const char* name, const char* doc, const char* (*attrs)(), TypeRelatio
                    .type_rel = rel,
                    .decompose = decompose,
                    .pattern = OpPattern::kOpaque,
-                   .source = kSource,
+                   .source = kProductSource,
                    .support_level = 11});
 }
 
@@ -159,7 +159,7 @@ const Op op::qnn::batch_matmul = DefineOp({
     .type_rel = BatchMatmulRel,
     .decompose = DecomposeBatchMatmul,
     .pattern = OpPattern::kOpaque,
-    .source = kSource,
+    .source = kProductSource,
     .support_level = 11,
 });
 

@@ -76,17 +76,17 @@ Expr DecomposeSimulatedDequantize(const Call& call, const Array<Expr>& args) {
 }
 
 constexpr auto kFloatData = "Any shape. R1: floating dtype.", kIntData = "Any shape. R1: integers.",
-               kScale = "Step between neighbours. R2: floating, a scalar or a vector along the axis.",
-               kZero = "What stands for 0. R3: integers, a scalar or a vector along the axis.",
-               kScalarScale = "Step between neighbours of the result. R2: floating, a scalar.",
-               kScalarZero = "What stands for 0 in the result. R3: integers, a scalar.";
+               kStepDoc = "Step between neighbours. R2: floating, a scalar or a vector along the axis.",
+               kZeroDoc = "What stands for 0. R3: integers, a scalar or a vector along the axis.",
+               kScalarStepDoc = "Step between neighbours of the result. R2: floating, a scalar.",
+               kScalarZeroDoc = "What stands for 0 in the result. R3: integers, a scalar.";
 
 }  // namespace
 
 const Op op::qnn::quantize = DefineOp({
     .name = "qnn.quantize",
     .doc = "round(data / output_scale) + output_zero_point, saturating; halves go to the even number.",
-    .inputs = {{"data", kFloatData}, {"output_scale", kScale}, {"output_zero_point", kZero}},
+    .inputs = {{"data", kFloatData}, {"output_scale", kStepDoc}, {"output_zero_point", kZeroDoc}},
     .output = "Shape of `data`, out_dtype.",
     .attrs = TypeOf<QuantizeAttrs>,
     .type_rel = Rel<"qnn.quantize", QuantizeType<QuantizeAttrs>>,
@@ -98,7 +98,7 @@ const Op op::qnn::quantize = DefineOp({
 const Op op::qnn::dequantize = DefineOp({
     .name = "qnn.dequantize",
     .doc = "input_scale * (data - input_zero_point).",
-    .inputs = {{"data", kIntData}, {"input_scale", kScale}, {"input_zero_point", kZero}},
+    .inputs = {{"data", kIntData}, {"input_scale", kStepDoc}, {"input_zero_point", kZeroDoc}},
     .output = "Shape of `data`, float32.",
     .attrs = TypeOf<DequantizeAttrs>,
     .type_rel = Rel<"qnn.dequantize", DequantizeType>,
@@ -111,10 +111,10 @@ const Op op::qnn::requantize = DefineOp({
     .name = "qnn.requantize",
     .doc = "A quantized tensor as one of another scale and zero point, saturating.",
     .inputs = {{"data", kIntData},
-               {"input_scale", kScale},
-               {"input_zero_point", kZero},
-               {"output_scale", kScalarScale},
-               {"output_zero_point", kScalarZero}},
+               {"input_scale", kStepDoc},
+               {"input_zero_point", kZeroDoc},
+               {"output_scale", kScalarStepDoc},
+               {"output_zero_point", kScalarZeroDoc}},
     .output = "Shape of `data`, out_dtype.",
     .attrs = TypeOf<RequantizeAttrs>,
     .type_rel = Rel<"qnn.requantize", RequantizeType>,
@@ -126,7 +126,7 @@ const Op op::qnn::requantize = DefineOp({
 const Op op::qnn::simulated_quantize = DefineOp({
     .name = "qnn.simulated_quantize",
     .doc = "qnn.quantize whose result stays floating.",
-    .inputs = {{"data", kFloatData}, {"output_scale", kScale}, {"output_zero_point", kZero}},
+    .inputs = {{"data", kFloatData}, {"output_scale", kStepDoc}, {"output_zero_point", kZeroDoc}},
     .output = "Shape and dtype of `data`.",
     .attrs = TypeOf<SimulatedQuantizeAttrs>,
     .type_rel = Rel<"qnn.simulated_quantize", SimulatedQuantizeType>,
@@ -138,7 +138,7 @@ const Op op::qnn::simulated_quantize = DefineOp({
 const Op op::qnn::simulated_dequantize = DefineOp({
     .name = "qnn.simulated_dequantize",
     .doc = "qnn.dequantize of what qnn.simulated_quantize gives.",
-    .inputs = {{"data", kFloatData}, {"input_scale", kScale}, {"input_zero_point", kZero}},
+    .inputs = {{"data", kFloatData}, {"input_scale", kStepDoc}, {"input_zero_point", kZeroDoc}},
     .output = "Shape and dtype of `data`.",
     .attrs = TypeOf<SimulatedDequantizeAttrs>,
     .type_rel = Rel<"qnn.simulated_dequantize", SimulatedDequantizeType>,

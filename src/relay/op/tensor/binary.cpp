@@ -105,7 +105,6 @@ Op Row() {
 }
 
 bool IsFloat(const PrimExpr& x) { return x.dtype().is_floating(); }
-PrimExpr Lit(double v, const PrimExpr& like) { return tir::make_const(like.dtype(), v); }
 
 /// fmod with the sign of the divisor.
 PrimExpr FloorModF(PrimExpr a, PrimExpr b) {

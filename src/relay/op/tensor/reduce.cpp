@@ -9,7 +9,6 @@
 namespace baton::relay {
 namespace {
 
-PrimExpr Lit(double v, DataType t) { return tir::make_const(t, v); }
 
 /// The axes that `axis` and `exclude` name, sorted.
 template <class A>

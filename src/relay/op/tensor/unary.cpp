@@ -44,7 +44,6 @@ constexpr const char* DomainDoc(Domain domain) {
   return "";
 }
 
-PrimExpr Lit(double v, const PrimExpr& like) { return tir::make_const(like.dtype(), v); }
 bool IsFloat(const PrimExpr& x) { return x.dtype().is_floating(); }
 
 using UnaryFn = PrimExpr (*)(PrimExpr);

@@ -152,7 +152,7 @@ NDArrays HostRoiPool(const Attrs& attrs, const NDArrays& in) {
 }
 
 // ---- non-max suppression
-Type NMSType(const AllClassNMSAttrs& a, const TypeArgs& in) {
+Type AllClassNMSType(const AllClassNMSAttrs& a, const TypeArgs& in) {
   in.Floating(0, "R1");
   in.Floating(1, "R1");
   in.Rank(0, 3, "R2");
@@ -184,7 +184,7 @@ bool Overlap(const Box& a, const Box& b, double threshold) {
   double common = h * w, all = a.Area() + b.Area() - common;
   return a.Area() > 0 && b.Area() > 0 && all > 0 && common / all > threshold;
 }
-NDArrays HostNMS(const Attrs& attrs, const NDArrays& in) {
+NDArrays HostAllClassNMS(const Attrs& attrs, const NDArrays& in) {
   const auto& a = AttrsAs<AllClassNMSAttrs>(attrs);
   std::vector<double> boxes = ToDoubles(in[0].Contiguous()), scores = ToDoubles(in[1].Contiguous());
   for (int i = 2; i < 5; ++i) {
@@ -251,8 +251,8 @@ const Op op::all_class_nms = DefineOp({
                {"score_threshold", "R3: one number; boxes with no higher score go."}},
     .output = "(number, 3) int64: (batch, class, box). R4: output_format \"onnx\".",
     .attrs = TypeOf<AllClassNMSAttrs>,
-    .type_rel = Rel<"vision.all_class_non_max_suppression", NMSType>,
-    .host = HostNMS,
+    .type_rel = Rel<"vision.all_class_non_max_suppression", AllClassNMSType>,
+    .host = HostAllClassNMS,
     .source = "ONNX NonMaxSuppression-11",
 });
 
