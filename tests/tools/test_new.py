@@ -117,8 +117,11 @@ def test_the_build_decides_what_a_string_means():
 CHECK = """
 import ctypes, sys
 import golden
+from baton import relay
 from baton.driver import passes
+assert not hasattr(relay.nn, "foo_bar")
 ctypes.CDLL(sys.argv[1], ctypes.RTLD_GLOBAL)
+assert "nn.foo_bar" not in relay.op.list_op_names() or relay.nn.foo_bar
 file = golden.read(sys.argv[2])
 for case in file.cases:
     golden.check(file, case)
