@@ -142,10 +142,12 @@ def run(page, write=False):
     with tempfile.TemporaryDirectory() as folder:
         try:
             os.chdir(folder)
+            sys.path.insert(0, folder)
             runner = Runner(folder, write)
             new = BLOCK.sub(runner.block, text)
         finally:
             os.chdir(here)
+            sys.path.remove(folder)
     if write and new != text:
         page.write_text(new, encoding="utf-8")
 
