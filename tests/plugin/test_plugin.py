@@ -162,6 +162,13 @@ def test_plugin(library, name, tmp_path):
     assert done.returncode == 0, done.stderr
 
 
+def test_verbs_load_it(library, tmp_path):
+    """PI-067: its pass in the pipelines of the command line."""
+    (tmp_path / "in.relay").write_text('#[version = "0.0.5"]\ndef @main(%x: float32, %y: float32) { add(%x, %y) }\n')
+    text = out(sys.executable, "-m", "baton", "opt", tmp_path / "in.relay", "--load", library, "--passes", "InferType,SwapAdds")
+    assert "add(%y, %x)" in text
+
+
 USES = """
 import gadget
 g = gadget.Gadget(label="lever", size=3)

@@ -123,6 +123,29 @@ def test_no_debian_is_told_what_to_install(monkeypatch):
         machine.packages()
 
 
+def test_set_up_makes_baton_a_command(tmp_path, monkeypatch):
+    """The command finds the checkout from any folder, takes nothing from that folder, and leaves one that pip installed alone."""
+    (tmp_path / "venv with space" / "bin").mkdir(parents=True)
+    (tmp_path / "venv with space" / "bin" / "python").symlink_to(sys.executable)
+    monkeypatch.setattr(machine, "venv_dir", lambda: tmp_path / "venv with space")
+    machine.command()
+    (tmp_path / "numpy.py").write_text("raise SystemExit('the folder of the caller is searched')")
+    run = subprocess.run([machine.command_path(), "opt", "--list"], capture_output=True, text=True, check=False, cwd=tmp_path,
+                         env={k: v for k, v in os.environ.items() if k != "PYTHONPATH"})
+    assert run.returncode == 0 and "FoldConstant" in run.stdout.split(), run.stderr
+    machine.command_path().write_text("#!/usr/bin/python\n# of pip\n")
+    machine.command()
+    assert "of pip" in machine.command_path().read_text()
+
+
+def test_the_demo_ends_with_how_to_call_baton(monkeypatch, capsys):
+    monkeypatch.setattr(machine, "setup", lambda: None)
+    monkeypatch.setattr(main, "build", lambda **options: None)
+    monkeypatch.setattr(main, "python", lambda argv, env: 0)
+    assert main.main(["demo"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1].endswith("bin/baton --help")
+
+
 def test_jobs_are_bounded_by_memory(monkeypatch):
     monkeypatch.delenv("BATON_JOBS", raising=False)
     monkeypatch.setattr(machine, "cpus", lambda: 64)

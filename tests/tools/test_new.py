@@ -76,11 +76,52 @@ def test_a_name_that_another_file_defines_is_taken(tree):
             scaffold.new(kind, name)
 
 
+def test_a_name_in_a_table_is_taken(tree):
+    """Operators and passes are not all defined by `.name = ...` and `MakePass<...>`."""
+    (tree / "src/relay/op").mkdir(parents=True)
+    (tree / "src/relay/op/unary.cpp").write_text('const Op op::foo = WithAttrs<"nn.foo", FooAttrs>::Define("max(data, 0)");')
+    (tree / "src/rows.h").write_text('{"tir.FoldFoo", "not for this target"},')
+    for kind, name, where in (("op", "nn.foo", "unary.cpp"), ("pass", "FoldFoo", "rows.h")):
+        with pytest.raises(step.StepFailed, match=f"is there already: .*{where}"):
+            scaffold.new(kind, name)
+    scaffold.new("op", "nn.max")
+
+
+def test_attributes_of_another_operator_are_not_defined_again(tree):
+    scaffold.new("op", "nn.foo")
+    with pytest.raises(step.StepFailed, match="relay.attrs.FooAttrs, which .*foo.cpp has"):
+        scaffold.new("op", "image.foo")
+    assert not (tree / "src/relay/op/image").exists()
+
+
+@pytest.mark.parametrize("kind", ["op", "pass"])
+def test_what_the_compiler_has_is_taken(kind):
+    """In this checkout, where the build can be asked: no name of an operator or a pass is given twice."""
+    import baton
+    from baton.driver import passes
+
+    names = [n for n in baton.ir.Op.list_op_names() if not n.startswith("tir.")] if kind == "op" else passes.full_names()
+    some = ["nn.leaky_relu", "nn.relu", "onnx.cast"] if kind == "op" else ["FoldConstant", "SimplifyExpr", "PrintIR", "Sequential", "LowerWarpMemory"]
+    without_source = [n for n in names if not scaffold.source_of(kind, n.rpartition(".")[2] if kind == "pass" else n)]
+    assert not without_source, "without a build these would not be refused"
+    for name in some:
+        with pytest.raises(step.StepFailed, match="is there already"):
+            scaffold.new(kind, name)
+
+
+def test_the_build_decides_what_a_string_means():
+    """`"axis"` stands in many operators' files and is no operator."""
+    assert scaffold.source_of("op", "axis") and scaffold.registered("op", "axis") is False and scaffold.taken("op", "axis") is None
+
+
 CHECK = """
 import ctypes, sys
 import golden
+from baton import relay
 from baton.driver import passes
+assert not hasattr(relay.nn, "foo_bar")
 ctypes.CDLL(sys.argv[1], ctypes.RTLD_GLOBAL)
+assert "nn.foo_bar" not in relay.op.list_op_names() or relay.nn.foo_bar
 file = golden.read(sys.argv[2])
 for case in file.cases:
     golden.check(file, case)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every numbered requirement of the sections below is named by a test that shows it.
+"""Every numbered requirement of docs/reference/requirements.md is named by a test that shows it, and no other number is.
 
 Python tests name theirs in a docstring, in a comment on the line of the `def`, or in a string (a pytest id, a key of a table);
 C++ tests in the name of a TEST_CASE or SUBCASE; golden files in the title of a case.
@@ -15,8 +15,9 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 TESTS = ROOT / "tests"
+PAGE = ROOT / "docs" / "reference" / "requirements.md"
 
-# Section -> how many numbers it has, from 001 on. A section joins this table once all its numbers have a test.
+# Section -> how many numbers it has, from 001 on: the page cannot lose one by oversight.
 SECTIONS = {
     "GE": 15,  # the whole
     "OB": 22,  # objects
@@ -36,6 +37,8 @@ SECTIONS = {
     "DV": 26,  # devices
     "TR": 29,  # traps in the founding documents
 }
+# Sections of the page of which nothing is there yet; a section moves up once all its numbers have a test.
+OPEN_SECTIONS = {"RPC": 13}
 # Numbers that no test shows yet, and why. One that gets its test must leave this table.
 OPEN = {
     "MO-006": "dynamic libraries are loaded, OpenCL devices are compiled for; code for CUDA and Metal is not made yet",
@@ -99,7 +102,33 @@ def tests():
 
 def numbers(section):
     digits = 2 if section == "TR" else 3
-    return [f"{section}-{i:0{digits}}" for i in range(1, SECTIONS[section] + 1)]
+    return [f"{section}-{i:0{digits}}" for i in range(1, {**SECTIONS, **OPEN_SECTIONS}[section] + 1)]
+
+
+def lines():
+    """Section -> its (number, text) in the order of the page."""
+    found = {}
+    for section, body in re.findall(r"^## ([A-Z]+)\. [^\n]+\n(.*?)(?=^## |\Z)", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL):
+        found[section] = re.findall(r"^- \*\*(\S+)\*\* (.+)$", body, re.MULTILINE)
+    return found
+
+
+def test_the_page_has_every_number_once_and_in_order():
+    page = lines()
+    assert set(page) == {*SECTIONS, *OPEN_SECTIONS}
+    for section, rows in page.items():
+        assert [number for number, _ in rows] == numbers(section)
+        assert all(text.endswith(".") and len(text) < 200 for _, text in rows)
+
+
+def test_whatever_cites_a_number_cites_one_of_the_page():
+    known = {number for rows in lines().values() for number, _ in rows}
+    sections = "|".join([*SECTIONS, *OPEN_SECTIONS])
+    for folder in ("docs", "include", "python", "src", "tests", "tools"):
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.suffix in (".md", ".py", ".h", ".cpp", ".relay", ".tir") and path != Path(__file__):
+                cited = set(re.findall(rf"\b(?:{sections})-\d{{2,3}}\b", path.read_text(encoding="utf-8")))
+                assert cited <= known, f"{path.relative_to(ROOT)} cites {', '.join(sorted(cited - known))}"
 
 
 @pytest.mark.parametrize("section", SECTIONS)

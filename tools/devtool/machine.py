@@ -3,6 +3,7 @@
 
 import math
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -205,8 +206,34 @@ def lint_packages():
     stamp(mark, value)
 
 
+COMMAND = """#!/bin/sh
+# Written by ./dev: `baton` of the checkout named below, which must be built.
+export PYTHONPATH={package}"${{PYTHONPATH:+:$PYTHONPATH}}"
+exec {python} -c 'import sys; sys.path[:] = filter(None, sys.path); from baton.cli import main; sys.exit(main())' "$@"
+"""
+
+
+def command_path():
+    """Where the command `baton` of this checkout stands."""
+    return venv_dir() / "bin" / "baton"
+
+
+def command():
+    """Step: the command `baton` in the virtual environment. A `baton` that pip installed there stays."""
+    path = command_path()
+    text = COMMAND.format(package=shlex.quote(str(ROOT / "python")), python=shlex.quote(str(venv_python().absolute())))
+    if path.exists():
+        there = path.read_text(encoding="utf-8", errors="replace")
+        if there == text or "Written by ./dev" not in there:
+            return
+    say("command", f"writes {shown(path)}")
+    path.write_text(text, encoding="utf-8")
+    path.chmod(0o755)
+
+
 def setup():
     """All set-up steps; seconds when everything is there."""
     packages()
     environment()
     python_packages()
+    command()

@@ -114,7 +114,10 @@ def demo(args, rest):
     machine.setup()
     build(targets=("baton_runtime", "baton", "_core"))
     say("demo", "python -m baton.demo")
-    return python(["-m", "baton.demo", *args.question, *rest], python_environment())
+    code = python(["-m", "baton.demo", *args.question, *rest], python_environment())
+    if code == 0:
+        say("demo", f"the command `baton` is ready: {shown(machine.command_path())} --help")
+    return code
 
 
 def setup(args, rest):

@@ -3,7 +3,8 @@
 
 import re
 
-from .step import ROOT, StepFailed, say, shown
+from .machine import venv_python
+from .step import ROOT, StepFailed, probe, say, shown
 
 TEMPLATES = ROOT / "tools" / "devtool" / "templates"
 
@@ -33,21 +34,64 @@ def plan(kind, name):
     return {ROOT / f"src/{place}.cpp": f"{kind}.cpp", ROOT / f"tests/{place}.relay": f"{kind}.relay"}, words
 
 
-def taken(kind, name):
-    """The source file that defines this operator or pass already, or None."""
-    pattern = rf'\.name = "{re.escape(name)}"' if kind == "op" else rf"\bMakePass<{re.escape(name)}>"
-    for path in sorted((ROOT / "src").rglob("*.cpp")):
-        if re.search(pattern, path.read_text(encoding="utf-8")):
+def first_source(folder, pattern):
+    """The first C++ file below `folder` that matches, or None."""
+    for path in sorted((ROOT / folder).rglob("*")):
+        if path.suffix in (".cpp", ".h", ".inc") and re.search(pattern, path.read_text(encoding="utf-8")):
             return path
+    return None
+
+
+def source_of(kind, name):
+    """The source file that defines this operator or pass, or None. The likeliest form comes first. Operators are also defined in
+    rows of tables, so that in the end any file of `src/relay/op` that has the name as a string counts."""
+    word, short = re.escape(name), re.escape(name.rpartition(".")[2])
+    if kind == "op":
+        places = [("src", rf'\.name = "{word}"'), ("src/relay/op", rf'\bop::{short} =[^;]*"{word}"'), ("src/relay/op", rf'"{word}"')]
+    else:
+        places = [("src", rf'\b(MakePass|RegisterPass)<{word}>|\bPass {word}\('), ("src", rf'"([a-z_]+\.)*{word}"')]
+    return next(filter(None, (first_source(*place) for place in places)), None)
+
+
+KNOWN = """
+import sys
+import baton
+from baton.driver import passes
+from baton._ffi import list_global_func_names
+names = baton.ir.Op.list_op_names() if sys.argv[1] == "op" else [*passes.full_names(), *list_global_func_names()]
+print(*(n if sys.argv[1] == "op" else n.rsplit(".", 1)[-1] for n in names if sys.argv[1] == "op" or n.rpartition(".")[0] in
+      ("", "tir", "transform", "relay._transform", "tir.transform")))
+"""
+
+
+def registered(kind, name):
+    """Whether the built compiler has an operator or a pass of this name; None where there is no build that can be asked."""
+    if not (ROOT / "python" / "baton" / "lib").is_dir():
+        return None
+    answer = probe(["env", f"PYTHONPATH={ROOT / 'python'}", venv_python(), "-c", KNOWN, kind])
+    return None if answer is None else name in answer.split()
+
+
+def taken(kind, name):
+    """What has this name already, in words, or None."""
+    is_registered = registered(kind, name)
+    path = source_of(kind, name)
+    # A string of an operator's name may mean something else, such as an attribute: the registry of a build decides.
+    if is_registered or (path and (is_registered is None or kind == "pass")):
+        return shown(path) if path else "the compiler registers it"
+    if kind == "op":
+        attrs = f"relay.attrs.{camel(name)}Attrs"
+        path = first_source("src", rf'"{re.escape(attrs)}"')
+        return path and f"its attributes would be {attrs}, which {shown(path)} has"
     return None
 
 
 def new(kind, name):
     """Writes the source file and the test; READMEs where a folder is new."""
     files, words = plan(kind, name)
-    there = taken(kind, name) or next((path for path in files if path.exists()), None)
+    there = taken(kind, name) or next((shown(path) for path in files if path.exists()), None)
     if there:
-        raise StepFailed(f"new: {name} is there already: {shown(there)}", None, "choose another name, or change that file")
+        raise StepFailed(f"new: {name} is there already: {there}", None, "choose another name, or change what is there")
     for path, template in files.items():
         text = (TEMPLATES / template).read_text(encoding="utf-8")
         for word, value in words.items():

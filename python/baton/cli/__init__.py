@@ -92,6 +92,11 @@ def _report(error: Exception) -> int:
         return exit_code(error)
 
 
+def _work(args) -> int:
+    arguments.load(getattr(args, "load", []))
+    return args.run(args)
+
+
 def _run(argv: list[str]) -> int:
     verb = next((arg for arg in argv if not arg.startswith("-")), None)
     try:
@@ -108,8 +113,8 @@ def _run(argv: list[str]) -> int:
         if hasattr(args, "isolate"):
             from .capsules import guarded
 
-            return guarded(args, args.run) or 0
-        return args.run(args) or 0
+            return guarded(args, _work) or 0
+        return _work(args) or 0
     except SystemExit as stop:  # argparse, after --help or wrong usage
         return stop.code if isinstance(stop.code, int) else 1
     except BrokenPipeError:

@@ -102,6 +102,39 @@ def add_model(
     parser.add_argument("model", metavar="MODEL", help=what).complete = "file"
 
 
+def add_load_option(parser) -> None:
+    parser.add_argument(
+        "--load", action="append", default=[], metavar="FILE",
+        help="run a Python file (.py) or load a shared library (.so) first, which registers passes, operators, pipelines",
+    ).complete = "file"  # fmt: skip
+
+
+def load(paths: list[str]) -> None:
+    """Runs or loads the files of --load, in order."""
+    for path in paths:
+        if not os.path.isfile(path):
+            raise Failure(f"cannot read `{path}`: {'is a directory' if os.path.isdir(path) else 'there is no such file'}")
+        if path.endswith(".so"):
+            import ctypes
+
+            from .._ffi import load_compiler
+
+            load_compiler()  # the library finds the compiler in this process
+            try:
+                ctypes.CDLL(os.path.abspath(path))
+            except OSError as error:
+                raise Failure(f"cannot load `{path}`: {error}", "build it against this version of Baton") from None
+        else:
+            import runpy
+
+            try:
+                runpy.run_path(path)
+            except OSError as error:
+                if os.path.abspath(str(error.filename)) != os.path.abspath(path):  # of the code in it
+                    raise
+                raise Failure(f"cannot read `{path}`: {error.strerror}") from None
+
+
 def add_fp_option(parser) -> None:
     parser.add_argument(
         "--fp", choices=("strict", "contract", "fast"),
@@ -128,6 +161,7 @@ def add_compile_options(parser: Parser) -> None:
         "--pass-config", type=named_option, action="append", default=[], metavar="KEY=VALUE", help="an option of a pass"
     )
     group.add_argument("--disable-pass", action="append", default=[], metavar="PASS", help="leave a pass out")
+    add_load_option(group)
     add_fp_option(group)
 
 

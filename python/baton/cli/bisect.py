@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 
 from . import arguments
@@ -22,8 +21,7 @@ def add_parser(verbs, verb, text):
     )  # fmt: skip
     parser.add_argument("model", metavar="MODEL", help="ONNX file or Relay text; - for Relay text on standard input").complete = "file"
     parser.add_argument("--passes", default="default", metavar="LIST", help="as of `baton opt` (default: those of a compilation)")
-    parser.add_argument("--load", action="append", default=[], metavar="FILE.py",
-                        help="run a Python file first, which registers passes").complete = "file"  # fmt: skip
+    arguments.add_load_option(parser)
     parser.add_argument("-o", "--output", metavar="FILE", help="also write the smallest program to a file").complete = "file"
     parser.add_argument("--json", action="store_true", help="print the answer as JSON")
     parser.add_argument("--seed", type=int, default=0, help="where sampled inputs start (default: 0)")
@@ -41,17 +39,6 @@ def add_parser(verbs, verb, text):
     parser.set_defaults(run=run)
 
 
-def _load(path: str) -> None:
-    import runpy
-
-    try:
-        runpy.run_path(path)
-    except OSError as error:
-        if os.path.abspath(str(error.filename)) != os.path.abspath(path):  # of the code in it
-            raise
-        raise Failure(f"cannot read `{path}`: {error.strerror}") from None
-
-
 def run(args: argparse.Namespace) -> int:
     try:
         import numpy  # noqa: F401
@@ -59,8 +46,6 @@ def run(args: argparse.Namespace) -> int:
         raise Failure("`baton bisect` needs NumPy", "pip install numpy") from None
     from ..driver import passes
 
-    for path in args.load:
-        _load(path)
     try:
         pipeline = passes.pipeline(args.passes)
     except ValueError as error:

@@ -24,6 +24,7 @@ def add_parser(verbs, verb, text):
         "--default", default="cpu", metavar="DEVICE", help="device of what no annotation decides (default: cpu)"
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
+    arguments.add_load_option(parser)
     parser.set_defaults(run=run)
 
 

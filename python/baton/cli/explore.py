@@ -25,6 +25,7 @@ def add_parser(verbs, verb, text):
     parser.add_argument("--shape", type=arguments.named_shape, action="append", default=[], metavar="NAME=1,3,224,224", help="an input's shape")
     parser.add_argument("--pass-config", type=arguments.named_option, action="append", default=[], metavar="KEY=VALUE")
     parser.add_argument("--disable-pass", action="append", default=[], metavar="PASS", help="leave a pass out")
+    arguments.add_load_option(parser)
     parser.add_argument("--no-profile", action="store_true", help="do not run the kernels for their times")
     parser.set_defaults(run=run)
 

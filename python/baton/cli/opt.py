@@ -50,6 +50,7 @@ def add_parser(verbs, verb, text):
     )
     parser.add_argument("--pass-config", type=arguments.named_option, action="append", default=[], metavar="KEY=VALUE")
     parser.add_argument("--disable-pass", action="append", default=[], metavar="PASS", help="leave a pass out")
+    arguments.add_load_option(parser)
     capsules.add_options(parser)
     parser.set_defaults(run=run)
 

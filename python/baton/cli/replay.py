@@ -30,6 +30,7 @@ def add_parser(verbs, verb, text):
     ).complete = "file"
     parser.add_argument("--seconds", type=arguments.seconds, metavar="S", help="time that a capsule of a hang may take, instead of its own")
     parser.add_argument("--path", action="append", default=[], metavar="DIR", help="where Python passes are imported from")
+    arguments.add_load_option(parser)
     parser.add_argument("--reduce", metavar="FILE", help="write a smaller program that fails in the same way").complete = "file"
     parser.add_argument("--json", action="store_true", help="print the answer as JSON")
     parser.set_defaults(run=run)

@@ -51,7 +51,7 @@ def obtain(args: argparse.Namespace):
     arguments.use_threads(args.threads)
     start = time.perf_counter()
     if kind == "artifact":
-        given = [name for name in ("target", "shape", "dim", "pass_config", "disable_pass") if getattr(args, name)]
+        given = [name for name in ("target", "shape", "dim", "pass_config", "disable_pass", "load") if getattr(args, name)]
         if given:
             raise UsageError(
                 f"`{args.model}` is compiled already; --{given[0].replace('_', '-')} comes with `baton compile`"

@@ -70,6 +70,45 @@ def test_code_of_the_user_s_own_is_no_bug_of_baton(baton, net, tmp_path, name, w
     assert words in err and f"at {line}" in err and "code of yours" in err
 
 
+JOINS = """import sys
+import baton
+from baton import relay
+
+@baton.transform.module_pass(opt_level=0, name="SaysHello")
+def says_hello(mod, ctx):
+    print("hello from a file", file=sys.stderr)
+    return mod
+
+baton.register_func("relay._transform.SaysHello", lambda: says_hello)
+baton.transform.join_pipeline("SaysHello", before="FuseOps")
+"""
+
+
+@pytest.mark.parametrize("args", [
+    ["opt", "--passes", "SaysHello"],
+    ["explain-pipeline"],
+    ["explore", "-o", "p.html", "--no-profile"],
+    ["bisect", "--passes", "SaysHello"],
+    ["compile", "-o", "m.so"],
+    ["compile", "-o", "m.so", "--isolate"],
+    ["run"],
+    ["bench", "--rounds", "1"],
+], ids=" ".join)  # fmt: skip
+def test_every_verb_that_runs_passes_loads_those_of_a_file(baton, net, tmp_path, args):
+    (tmp_path / "mine.py").write_text(JOINS)
+    verb, *rest = args
+    assert "hello from a file" in baton(verb, net, *rest, "--load", "mine.py").stderr
+
+
+def test_files_that_cannot_be_loaded(baton, net, tmp_path):
+    (tmp_path / "broken.so").write_text("no library")
+    for path, words in (("none.so", "cannot read `none.so`"), (".", "is a directory"), ("broken.so", "cannot load `broken.so`")):
+        assert words in baton("opt", net, "--load", path, code=1).stderr
+    baton("compile", net, "-o", "m.so")
+    (tmp_path / "empty.py").touch()
+    assert "--load comes with `baton compile`" in baton("run", "m.so", "--load", "empty.py", code=2).stderr
+
+
 @pytest.mark.parametrize(("text", "words"), [
     ("raise ValueError('no')", ["error: ValueError: no", "at mine.py:1"]),
     ("def (", ["error: SyntaxError: invalid syntax", "at mine.py:1"]),

@@ -203,6 +203,8 @@ _made = {}
 def operator(name):
     """The plain function of a registered operator; None for a name that is not one."""
     found = _made.get(name)
+    if found is None and name not in all_names():
+        forget_names()  # a library that was loaded since may have brought it
     if found is None and name in all_names():
         found = _made[name] = Operator(name)
     return found

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The blocks of the tutorial, of the guides to adding something and of the architecture page run and print what the pages say."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+import draw  # noqa: E402
+import run_page  # noqa: E402
+
+DOCS = ROOT / "docs"
+PAGES = [*sorted((DOCS / "tutorial").glob("[a-z]*.md")), DOCS / "design/architecture.md", *sorted((DOCS / "guides").glob("add_*.md"))]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_blocks_run(page):
+    done = subprocess.run([sys.executable, ROOT / "tools/run_page.py", page], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_there_are_pages():
+    assert {"first_model", "first_pass", "first_operator", "architecture"} <= {page.stem for page in PAGES}
+
+
+def test_the_picture_is_fresh():
+    source = DOCS / "design/architecture.txt"
+    assert source.with_suffix(".svg").read_text() == draw.draw(source.read_text(), "architecture"), f"run python3 tools/draw.py {source}"
+
+
+@pytest.fixture
+def page(tmp_path):
+    def write(text):
+        (tmp_path / "page.md").write_text(text)
+        return tmp_path / "page.md"
+
+    return write
+
+
+def test_a_page_that_holds(page):
+    run_page.run(page("<!-- file: a.txt -->\n```text\nhello\n```\n\n```console\n$ cat a.txt\nhel...\n$ true\n```\n\n```python\nprint(1 + 1)\n```\n\n"
+                      "<!-- output -->\n```text\n2\n```\n\n<!-- not run: needs root -->\n```console\n$ false\n```\n"))
+
+
+@pytest.mark.parametrize(("text", "words"), [
+    ("```console\n$ false\n```\n", "ends with 1"),
+    ("```console\n$ echo a\nb\n```\n", "prints"),
+    ("```python\nprint(1)\n```\n<!-- output -->\n```text\n2\n```\n", "prints"),
+    ("```python\n1 / 0\n```\n", "ZeroDivisionError"),
+    ("```text\nwhat is this\n```\n", "must be a file, output, or not run"),
+    ("```console\nls\n```\n", "begins with"),
+])  # fmt: skip
+def test_a_page_that_does_not(page, text, words):
+    with pytest.raises(run_page.PageError, match=words):
+        run_page.run(page(text))
+
+
+def test_outputs_are_written(page):
+    path = page("```console\n$ echo a b\n?\n$ echo c\n...\n```\n")
+    run_page.run(path, write=True)
+    assert path.read_text() == "```console\n$ echo a b\na b\n$ echo c\n...\n```\n"
