@@ -83,11 +83,15 @@ class CpuApi final : public DeviceAPI {
   }
 };
 
-/// The implementation, null if there is none. That of OpenCL is a library that is loaded when it is first asked for.
+/// The implementation, null if there is none. Those outside the runtime lie in libraries that are loaded when first
+/// asked for.
 DeviceAPI* Find(Device d) {
   if (d.device_type <= 0 || d.device_type >= kMaxType) return nullptr;
   std::atomic<DeviceAPI*>& slot = table[d.device_type];
-  if (!slot.load(std::memory_order_acquire) && d.device_type == kDLOpenCL) LoadBeside("libbaton_opencl.so");
+  if (!slot.load(std::memory_order_acquire)) {
+    if (d.device_type == kDLOpenCL) LoadBeside("libbaton_opencl.so");
+    if (d.device_type == kDLExtDev) LoadBeside("libbaton_vm.so");
+  }
   return slot.load(std::memory_order_acquire);
 }
 

@@ -37,7 +37,8 @@ class MemoEvaluator final : public Evaluator {
   ObjectRef EvalOp(const Op& op, const Attrs& attrs, const Array<ObjectRef>& args) override;
   /// A fusion group's operators one by one.
   ObjectRef EvalPrimitive(const Function& func, const Array<ObjectRef>& args) override;
-  int64_t WantedDevice(const Op& op, const Attrs& attrs) override { return Evaluator::Get().WantedDevice(op, attrs); }
+  /// What a program computes does not depend on where it runs, and its devices need not be there.
+  bool MovesValues() const override { return false; }
   void OnCall() override;
   /// Forgets what was not used since the call before last.
   void NextGeneration();

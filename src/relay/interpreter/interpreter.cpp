@@ -225,6 +225,7 @@ class Interpreter {
   }
   /// In a program for several devices, literals go where what they are used with is.
   void PlaceLiterals(const CallNode* c, Array<ObjectRef>* args) {
+    if (!operators_->MovesValues()) return;
     int64_t device = c->op.as<OpNode>() ? operators_->WantedDevice(Downcast<Op>(c->op), c->attrs) : -1;
     if (device < 0) {
       for (const ObjectRef& a : *args) {
@@ -244,7 +245,7 @@ class Interpreter {
     if (c->op.as<OpNode>() || c->op.as<ConstructorNode>() || IsPrimitive(c->op)) {
       PlaceLiterals(c, &args);
     } else if (const auto* callee = frame->memo.at(c->op.get()).as<ClosureObj>();
-               callee && callee->func->attrs.defined()) {
+               callee && callee->func->attrs.defined() && operators_->MovesValues()) {
       Array<Any> devices = callee->func->GetAttr<Array<Any>>("param_device_types", Array<Any>());
       for (size_t i = 0; i < devices.size() && i < args.size(); ++i) {
         if (devices[i].type_code() == kBatonInt && IsLiteral(c->args[i]))
@@ -335,7 +336,8 @@ ObjectRef InterpretCall(const Expr& func, const Array<ObjectRef>& args, const IR
   Interpreter in(mod, &operators);
   Function f =
       func.as<GlobalVarNode>() ? Downcast<Function>(mod->Lookup(Downcast<GlobalVar>(func))) : Downcast<Function>(func);
-  if (!f->attrs.defined() || args.size() != f->params.size()) return in.Apply(in.MakeClosure(f, nullptr), args);
+  if (!f->attrs.defined() || args.size() != f->params.size() || !operators.MovesValues())
+    return in.Apply(in.MakeClosure(f, nullptr), args);
   // A planned function says where it wants its parameters.
   Array<Any> devices = f->GetAttr<Array<Any>>("param_device_types", Array<Any>());
   Array<ObjectRef> placed = args;

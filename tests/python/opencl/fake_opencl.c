@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A stand-in for the system's OpenCL library: memory is the host's, kernels do nothing, and what goes wrong is told by
 // environment variables: FAKE_DEVICES (how many there are), FAKE_GONE_AFTER (commands until the device does not answer),
-// FAKE_EXTENSIONS, FAKE_BUILD_LOG (the compiler refuses programs and says this), FAKE_MEMORY (bytes of the device).
+// FAKE_EXTENSIONS, FAKE_BUILD_LOG (the compiler refuses programs and says this), FAKE_MEMORY (bytes of the device, which
+// all buffers share), FAKE_LEAK (released buffers keep their share).
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,14 +59,23 @@ API void* clCreateCommandQueue(void* c, void* d, uint64_t p, cl_int* code) {
   *code = 0;
   return objects + 21;
 }
+static size_t in_use = 0;  // bytes of all buffers
+enum { kHeader = 64 };      // before each buffer: its size
 API void* clCreateBuffer(void* c, uint64_t f, size_t bytes, void* h, cl_int* code) {
   (void)c, (void)f, (void)h;
-  void* m = malloc(bytes);
-  *code = m ? 0 : -4;
-  return m;
+  char* m = in_use + bytes > (size_t)number("FAKE_MEMORY", 1L << 30) ? NULL : malloc(kHeader + bytes);
+  *code = m ? 0 : -4;  // CL_MEM_OBJECT_ALLOCATION_FAILURE
+  if (!m) return NULL;
+  in_use += bytes;
+  memcpy(m, &bytes, sizeof bytes);
+  return m + kHeader;
 }
 API cl_int clReleaseMemObject(void* m) {
-  free(m);
+  size_t bytes;
+  memcpy(&bytes, (char*)m - kHeader, sizeof bytes);
+  const char* leak = getenv("FAKE_LEAK");
+  if (!leak || !*leak) in_use -= bytes;
+  free((char*)m - kHeader);
   return 0;
 }
 API cl_int clEnqueueReadBuffer(void* q, char* m, cl_uint b, size_t at, size_t bytes, void* to, cl_uint n, void* e, void* v) {

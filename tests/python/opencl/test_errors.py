@@ -114,6 +114,22 @@ def test_no_memory(library):
     assert said.startswith("MemoryError no memory: allocating ") and "opencl(0) (stand-in) (CL_INVALID_BUFFER_SIZE); the device has 1000 bytes" in said
 
 
+@pytest.mark.parametrize("code", [
+    "for _ in range(200): baton.nd.array(np.zeros(1 << 18, 'float32'), d).numpy()",
+    "for _ in range(200): model().run(x=np.ones(4, 'float32'))",
+    "for _ in range(200): VirtualMachine(built, [baton.cpu(), d]).invoke('main', *v).numpy()",
+], ids=["arrays", "models", "programs"])  # fmt: skip
+@pytest.mark.parametrize("leaks", ["", "1"], ids=["freed", "leaked"])
+def test_memory_is_given_back(library, code, leaks):
+    """The stand-in counts what is allocated. One that keeps what is released shows that the device does run out otherwise."""
+    memory = 4 << 20 if "1 << 18" in code else 4000
+    said = _error(f"{code}\nprint('good')", library, before=f"{_BRANCH}built = program()", FAKE_MEMORY=str(memory), FAKE_LEAK=leaks)
+    if leaks:
+        assert "no memory: allocating " in said and "CL_MEM_OBJECT_ALLOCATION_FAILURE" in said
+    else:
+        assert said == "good"
+
+
 def test_no_float64(library):
     said = _error('x = relay.var("x", shape=(4,), dtype="float64"); model()', library, FAKE_EXTENSIONS="cl_khr_icd")
     assert "the program needs cl_khr_fp64, which opencl(0) (stand-in) does not have: it computes in float64; convert it to float32" in said

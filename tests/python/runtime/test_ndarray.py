@@ -2,6 +2,8 @@
 """NDArray, NumPy and DLPack (PF-010)."""
 
 import pickle
+import subprocess
+import sys
 
 import ml_dtypes
 import numpy as np
@@ -170,3 +172,10 @@ def test_numpy_array_in_containers_is_copied():
     a = baton.convert([x])
     x[0] = 1
     assert a[0].numpy().tolist() == [0, 0]
+
+
+def test_a_second_device_is_there_from_the_start():
+    """In a process that has done nothing else: its library is loaded when the device is asked for."""
+    code = "import baton; a = baton.nd.empty((4,), 'int32', baton.device('ext_dev')); a[:] = 3; print(a.numpy().sum(), a.device)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.stdout.strip(), done.stderr) == ("12 ext_dev(0)", "")
