@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes src/frontend/onnx/op_versions.inc: in which operator-set versions each ONNX operator changed.
+"""Writes src/frontend/onnx/reader/op_versions.inc: in which operator-set versions each ONNX operator changed.
 
 Run it with a new `onnx` package installed, from the root of the project: python tools/onnx_op_versions.py
 """
@@ -28,7 +28,7 @@ def main():
         text = " ".join(("-" if deprecated else "") + str(v) for v, deprecated in sorted(since))
         star = " *" if (domain, name) in functions else ""
         lines.append(f'{{"{domain}", "{name}", "{text}{star}"}},')
-    path = pathlib.Path(__file__).parent.parent / "src/frontend/onnx/op_versions.inc"
+    path = pathlib.Path(__file__).parent.parent / "src/frontend/onnx/reader/op_versions.inc"
     path.write_text("\n".join(lines) + "\n")
 
 

@@ -23,8 +23,8 @@
 #include <iterator>
 #include <string>
 
-#include "frontend/onnx/check.h"
-#include "frontend/onnx/reader.h"
+#include "frontend/onnx/reader/check.h"
+#include "frontend/onnx/reader/reader.h"
 #include "mutate.h"
 
 namespace baton::fuzz {

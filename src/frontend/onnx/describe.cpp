@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-#include "reader.h"
+#include "frontend/onnx/reader/reader.h"
 
 namespace baton::onnx {
 namespace {

@@ -2,8 +2,8 @@
 #include <baton/frontend/onnx.h>
 #include <baton/runtime/registry.h>
 
-#include "importer_impl.h"
-#include "reader.h"
+#include "frontend/onnx/import/importer_impl.h"
+#include "frontend/onnx/reader/reader.h"
 
 namespace baton::frontend {
 namespace {

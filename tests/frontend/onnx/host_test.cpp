@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The evaluator of shape computations: exact values, and nothing for what it does not know.
-#include "frontend/onnx/host.h"
+#include "frontend/onnx/import/host.h"
 
 #include <baton/runtime/array.h>
 #include <doctest/doctest.h>

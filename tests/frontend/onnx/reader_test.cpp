@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "frontend/onnx/reader.h"
+#include "frontend/onnx/reader/reader.h"
 
 #include <doctest/doctest.h>
 #include <sys/stat.h>
@@ -10,8 +10,8 @@
 #include <fstream>
 #include <string>
 
-#include "frontend/onnx/check.h"
-#include "frontend/onnx/op_versions.h"
+#include "frontend/onnx/reader/check.h"
+#include "frontend/onnx/reader/op_versions.h"
 #include "proto_writer.h"
 
 namespace baton::onnx {

@@ -5,7 +5,7 @@
 
 #include <baton/runtime/checked.h>
 
-#include "../importer.h"
+#include "frontend/onnx/import/importer.h"
 
 namespace baton::onnx {
 

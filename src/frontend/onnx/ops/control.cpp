@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "../importer_impl.h"
+#include "frontend/onnx/import/importer_impl.h"
 #include "common.h"
 
 namespace baton::onnx {

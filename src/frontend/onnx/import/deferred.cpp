@@ -6,7 +6,7 @@
 #include <baton/tir/expr.h>
 
 #include "importer_impl.h"
-#include "reader.h"
+#include "frontend/onnx/reader/reader.h"
 
 namespace baton::onnx {
 namespace {

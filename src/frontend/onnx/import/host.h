@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "bytes.h"
+#include "frontend/onnx/reader/bytes.h"
 
 namespace baton::onnx {
 

@@ -13,7 +13,7 @@
 #include <unordered_set>
 
 #include "importer.h"
-#include "op_versions.h"
+#include "frontend/onnx/reader/op_versions.h"
 
 namespace baton::onnx {
 
@@ -73,10 +73,19 @@ class Importer {
   /// Stand-ins of the declared types for operands that could not be imported; false where a type is not declared.
   bool Declared(const Node& node, const Surroundings& around, Values* inputs);
   void ImportNode(const Node& node, Env* env, const Surroundings& around);
+  /// The node with its attributes taken from the call of the function around it.
+  Node ResolveAttributes(const Node& given, const Surroundings& around);
   Values RunNode(const Node& node, const OpVersion& version, ImportFn import, Values inputs);
   Values Defer(const Node& node, int64_t opset, const Values& inputs, const std::string& what);
   Values CallFunction(const Node& node, const FunctionDef& f, const Values& inputs, const Surroundings& around);
   Value Input(const ValueInfo& info);
+  // The steps of Run.
+  void Initializers(Env* env);
+  void GraphInputs(Env* env);
+  Values GraphOutputs(const Env& env);
+  /// One error that names all that is not supported.
+  [[noreturn]] void ThrowProblems() const;
+  Imported MakeModule(const Values& outputs, const Env& env);
   int64_t Opset(std::string_view domain, const Surroundings& around) const;
   void Problem(const Node& node, const Surroundings& around, const std::string& why);
   std::string Head() const;
@@ -101,6 +110,10 @@ class Importer {
   int64_t calls_;
   int64_t bytes_;
 };
+
+/// A value of this type, item by item where it is a tuple.
+Value FromRelayType(const baton::Type& type, const relay::Expr& expr);
+NDArray ToNDArray(const Host& h);
 
 /// The table of all operators.
 ImportFn FindImporter(std::string_view domain, std::string_view op);

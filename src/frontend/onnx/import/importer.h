@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "host.h"
-#include "proto.h"
+#include "frontend/onnx/reader/proto.h"
 
 namespace baton::onnx {
 

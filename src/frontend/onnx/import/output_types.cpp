@@ -4,7 +4,7 @@
 #include <map>
 
 #include "importer_impl.h"
-#include "ops/common.h"
+#include "frontend/onnx/ops/common.h"
 
 namespace baton::onnx {
 namespace {

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/llvm/value_builder.h"
+
+#include <cstring>
+
+#include "codegen/llvm/half_floats.h"
+
+namespace baton::codegen {
+
+LLVMTypeRef ElementType(LLVMContextRef c, DataType t) {
+  if (t.is_handle()) return LLVMPointerTypeInContext(c, 0);
+  if (t.is_bool()) return LLVMInt1TypeInContext(c);
+  if (t.is_integral()) return LLVMIntTypeInContext(c, t.bits());
+  if (IsHalf(t)) return LLVMInt16TypeInContext(c);
+  if (t.is_float()) {
+    switch (t.bits()) {
+      case 32:
+        return LLVMFloatTypeInContext(c);
+      case 64:
+        return LLVMDoubleTypeInContext(c);
+    }
+  }
+  throw UnsupportedError("the code generator does not take values of dtype " + DataType2String(t));
+}
+
+LLVMTypeRef TypeFor(LLVMContextRef c, DataType t) {
+  LLVMTypeRef e = ElementType(c, t);
+  return t.lanes() > 1 ? LLVMVectorType(e, t.lanes()) : e;
+}
+
+LLVMTypeRef MemoryType(LLVMContextRef c, DataType t) {
+  LLVMTypeRef e = t.is_bool() ? LLVMInt8TypeInContext(c) : ElementType(c, t);
+  return t.lanes() > 1 ? LLVMVectorType(e, t.lanes()) : e;
+}
+
+LLVMValueRef ValueBuilder::Alloca(LLVMTypeRef type, int64_t count, unsigned align) {
+  LLVMBasicBlockRef here = LLVMGetInsertBlock(builder_);
+  LLVMPositionBuilderBefore(builder_, LLVMGetBasicBlockTerminator(entry_));
+  LLVMValueRef a = LLVMBuildAlloca(builder_, LLVMArrayType2(type, static_cast<uint64_t>(count)), "");
+  LLVMSetAlignment(a, align);
+  LLVMPositionBuilderAtEnd(builder_, here);
+  return a;
+}
+
+LLVMValueRef ValueBuilder::Intrinsic(const char* name, std::vector<LLVMTypeRef> overload,
+                                     std::vector<LLVMValueRef> args) {
+  unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
+  if (id == 0) throw InternalError(std::string("LLVM has no intrinsic ") + name);
+  LLVMValueRef f = LLVMGetIntrinsicDeclaration(module_, id, overload.data(), overload.size());
+  LLVMTypeRef type = LLVMIntrinsicGetType(ctx_, id, overload.data(), overload.size());
+  return LLVMBuildCall2(builder_, type, f, args.data(), static_cast<unsigned>(args.size()), "");
+}
+
+LLVMValueRef ValueBuilder::CallExtern(const char* name, LLVMTypeRef ret, std::vector<LLVMValueRef> args) {
+  std::vector<LLVMTypeRef> types;
+  for (LLVMValueRef a : args) types.push_back(LLVMTypeOf(a));
+  LLVMTypeRef type = LLVMFunctionType(ret, types.data(), static_cast<unsigned>(types.size()), 0);
+  LLVMValueRef f = LLVMGetNamedFunction(module_, name);
+  if (!f) f = LLVMAddFunction(module_, name, type);
+  return LLVMBuildCall2(builder_, type, f, args.data(), static_cast<unsigned>(args.size()), "");
+}
+
+LLVMValueRef ValueBuilder::FromMemory(LLVMValueRef v, DataType t) {
+  if (!t.is_bool()) return v;
+  return LLVMBuildICmp(builder_, LLVMIntNE, v, LLVMConstNull(LLVMTypeOf(v)), "");
+}
+
+LLVMValueRef ValueBuilder::ToMemory(LLVMValueRef v, DataType t) {
+  return t.is_bool() ? LLVMBuildZExt(builder_, v, MemoryType(ctx_, t), "") : v;
+}
+
+LLVMValueRef ValueBuilder::Splat(LLVMValueRef v, int lanes) {
+  if (LLVMIsConstant(v) && !LLVMIsUndef(v)) {
+    std::vector<LLVMValueRef> all(static_cast<size_t>(lanes), v);
+    return LLVMConstVector(all.data(), static_cast<unsigned>(lanes));
+  }
+  LLVMTypeRef type = LLVMVectorType(LLVMTypeOf(v), static_cast<unsigned>(lanes));
+  LLVMValueRef one = LLVMBuildInsertElement(builder_, LLVMGetPoison(type), v, Int32(0), "");
+  LLVMValueRef mask = LLVMConstNull(LLVMVectorType(i32_, static_cast<unsigned>(lanes)));
+  return LLVMBuildShuffleVector(builder_, one, LLVMGetPoison(type), mask, "");
+}
+
+LLVMValueRef ValueBuilder::Convert(LLVMValueRef v, DataType from, DataType to) {
+  LLVMTypeRef type = TypeFor(ctx_, to);
+  if (from == to) return v;
+  const DataType f32 = DataType::Float(32, to.lanes());
+  if (IsHalf(from)) return Convert(HalfToFloat32(builder_, v, from, has_float16_), f32, to);
+  if (IsHalf(to)) return Float32ToHalf(builder_, Convert(v, from, f32), to, has_float16_);
+  bool ff = from.is_floating(), tf = to.is_floating();
+  if (to.is_bool()) {
+    if (ff) return LLVMBuildFCmp(builder_, LLVMRealUNE, v, LLVMConstNull(LLVMTypeOf(v)), "");
+    return LLVMBuildICmp(builder_, LLVMIntNE, v, LLVMConstNull(LLVMTypeOf(v)), "");
+  }
+  if (from.is_handle() || to.is_handle()) {
+    return from.is_handle() ? LLVMBuildPtrToInt(builder_, v, type, "") : LLVMBuildIntToPtr(builder_, v, type, "");
+  }
+  bool from_signed = from.is_int();
+  if (!ff && !tf) {
+    if (to.bits() < (from.is_bool() ? 1 : from.bits())) return LLVMBuildTrunc(builder_, v, type, "");
+    if (!from.is_bool() && to.bits() == from.bits()) return v;
+    return from_signed ? LLVMBuildSExt(builder_, v, type, "") : LLVMBuildZExt(builder_, v, type, "");
+  }
+  if (!ff) return from_signed ? LLVMBuildSIToFP(builder_, v, type, "") : LLVMBuildUIToFP(builder_, v, type, "");
+  if (!tf) {
+    // Out of range gives the nearest limit and NaN gives 0: never undefined. NumPy wraps narrow types through wider
+    // ones.
+    LLVMTypeRef wide = type;
+    DataType via = to;
+    if (to.bits() < 32) {
+      via = DataType::Int(32, to.lanes());
+      wide = TypeFor(ctx_, via);
+    }
+    LLVMValueRef r = Intrinsic(via.is_int() ? "llvm.fptosi.sat" : "llvm.fptoui.sat", {wide, LLVMTypeOf(v)}, {v});
+    return via == to ? r : LLVMBuildTrunc(builder_, r, type, "");
+  }
+  return from.bits() < to.bits() ? LLVMBuildFPExt(builder_, v, type, "") : LLVMBuildFPTrunc(builder_, v, type, "");
+}
+
+LLVMValueRef ValueBuilder::ConstLike(int64_t v, DataType t) {
+  LLVMValueRef k = LLVMConstInt(ElementType(ctx_, t), static_cast<uint64_t>(v), 1);
+  return t.lanes() > 1 ? Splat(k, t.lanes()) : k;
+}
+
+LLVMValueRef ValueBuilder::Ldexp(LLVMValueRef x, LLVMValueRef k, DataType t) {
+  int lanes = t.lanes();
+  LLVMTypeRef type = TypeFor(ctx_, t);
+  if ((lanes == 16 && target_->Has("avx512f")) || ((lanes == 8 || lanes == 4) && target_->Has("avx512vl"))) {
+    std::string name = "llvm.x86.avx512.mask.scalef.ps." + std::to_string(lanes * 32);
+    LLVMTypeRef mask = LLVMIntTypeInContext(ctx_, lanes == 16 ? 16 : 8);
+    std::vector<LLVMValueRef> args{x, k, LLVMConstNull(type), LLVMConstAllOnes(mask)};
+    if (lanes == 16) args.push_back(Int32(4));  // the rounding mode there is
+    return Intrinsic(name.c_str(), {}, args);
+  }
+  // In two halves, so that results below the smallest normal number are rounded once and those above overflow. The
+  // integer comes from the bits of 1.5 * 2^23 + k: a conversion of NaN would have no value.
+  DataType it = DataType::Int(32, lanes);
+  LLVMTypeRef itype = TypeFor(ctx_, it);
+  LLVMValueRef magic = LLVMConstReal(ElementType(ctx_, t), 12582912);
+  if (lanes > 1) magic = Splat(magic, lanes);
+  LLVMValueRef n = LLVMBuildSub(builder_, LLVMBuildBitCast(builder_, LLVMBuildFAdd(builder_, k, magic, ""), itype, ""),
+                                ConstLike(0x4B400000, it), "");
+  LLVMValueRef half = LLVMBuildAShr(builder_, n, ConstLike(1, it), "");
+  auto scale = [&](LLVMValueRef e) {
+    LLVMValueRef bits =
+        LLVMBuildShl(builder_, LLVMBuildAdd(builder_, e, ConstLike(127, it), ""), ConstLike(23, it), "");
+    return LLVMBuildBitCast(builder_, bits, type, "");
+  };
+  LLVMValueRef r = LLVMBuildFMul(builder_, x, scale(half), "");
+  return LLVMBuildFMul(builder_, r, scale(LLVMBuildSub(builder_, n, half, "")), "");
+}
+
+bool ValueBuilder::IsWiderThanRegister(LLVMTypeRef element, int lanes) const {
+  LLVMTargetDataRef layout = LLVMGetModuleDataLayout(module_);
+  return lanes % 2 == 0 && static_cast<int64_t>(LLVMSizeOfTypeInBits(layout, element)) * lanes > target_->vector_bits();
+}
+
+LLVMValueRef ValueBuilder::LanesOf(LLVMValueRef v, int first, int count) {
+  std::vector<LLVMValueRef> index;
+  for (int i = 0; i < count; ++i) index.push_back(Int32(first + i));
+  LLVMValueRef mask = LLVMConstVector(index.data(), static_cast<unsigned>(count));
+  return LLVMBuildShuffleVector(builder_, v, LLVMGetPoison(LLVMTypeOf(v)), mask, "");
+}
+
+LLVMValueRef ValueBuilder::After(LLVMValueRef at, LLVMTypeRef element, int lanes) {
+  LLVMValueRef index = Int64(lanes);
+  return LLVMBuildGEP2(builder_, element, at, &index, 1, "");
+}
+
+LLVMValueRef ValueBuilder::MaskedRow(LLVMValueRef at, LLVMValueRef mask, LLVMTypeRef element, int lanes,
+                                     LLVMValueRef align) {
+  LLVMTypeRef type = LLVMVectorType(element, static_cast<unsigned>(lanes));
+  if (!IsWiderThanRegister(element, lanes)) {
+    return Intrinsic("llvm.masked.load", {type, ptr_}, {at, align, mask, LLVMConstNull(type)});
+  }
+  const int half = lanes / 2;
+  LLVMValueRef low = MaskedRow(at, LanesOf(mask, 0, half), element, half, align);
+  LLVMValueRef high = MaskedRow(After(at, element, half), LanesOf(mask, half, half), element, half, align);
+  std::vector<LLVMValueRef> index;
+  for (int i = 0; i < lanes; ++i) index.push_back(Int32(i));
+  LLVMValueRef all = LLVMConstVector(index.data(), static_cast<unsigned>(lanes));
+  return LLVMBuildShuffleVector(builder_, low, high, all, "");
+}
+
+void ValueBuilder::StoreMaskedRow(LLVMValueRef value, LLVMValueRef at, LLVMValueRef mask, LLVMTypeRef element,
+                                  int lanes, LLVMValueRef align) {
+  if (!IsWiderThanRegister(element, lanes)) {
+    Intrinsic("llvm.masked.store", {LLVMTypeOf(value), ptr_}, {value, at, align, mask});
+    return;
+  }
+  const int half = lanes / 2;
+  StoreMaskedRow(LanesOf(value, 0, half), at, LanesOf(mask, 0, half), element, half, align);
+  StoreMaskedRow(LanesOf(value, half, half), After(at, element, half), LanesOf(mask, half, half), element, half, align);
+}
+
+}  // namespace baton::codegen

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+// One node: its importer runs, its function is inlined, or it waits for run time.
+#include <algorithm>
+
+#include "deferred.h"
+#include "frontend/onnx/ops/common.h"
+#include "frontend/onnx/reader/check.h"
+#include "importer_impl.h"
+
+namespace baton::onnx {
+namespace {
+
+constexpr int kMostFunctionDepth = 100;
+
+/// A copy of the attribute's value under another name; graphs and types cannot be copied.
+Attribute Renamed(std::string_view name, const Attribute& from) {
+  Attribute b;
+  b.name = name, b.kind = from.kind, b.f = from.f, b.i = from.i, b.s = from.s, b.floats = from.floats,
+  b.ints = from.ints;
+  b.strings = from.strings, b.tensors = from.tensors, b.source = from.source;
+  return b;
+}
+
+}  // namespace
+
+Values Importer::RunNode(const Node& node, const OpVersion& version, ImportFn import, Values inputs) {
+  Ctx ctx(this, node, version.since, std::move(inputs));
+  Values out;
+  try {
+    out = import(ctx);
+  } catch (const runtime::SizeOverflow& e) {
+    ctx.Wrong(e.what());
+  }
+  std::vector<std::string> unread = ctx.Unread();
+  if (!unread.empty()) {
+    std::string names;
+    for (const std::string& n : unread) names += (names.empty() ? "attribute " : ", ") + Quote(n);
+    throw NodeUnsupported{names};
+  }
+  return out;
+}
+
+Values Importer::One(const Node& node, const Values& inputs, int64_t opset) {
+  std::vector<OpsetId> imports = {{node.domain, opset}};
+  around_ = Surroundings{&imports, nullptr, nullptr, 0};
+  OpVersion version = FindOpVersion(node.domain, node.op_type, opset);
+  ImportFn import = FindImporter(node.domain, node.op_type);
+  if (import == nullptr) throw InternalError("onnx import: no such operator");
+  Values out = RunNode(node, version, import, inputs);
+  around_ = Surroundings{};
+  return out;
+}
+
+Values Importer::Defer(const Node& node, int64_t opset, const Values& inputs, const std::string& what) {
+  for (const Attribute& a : node.attributes) {
+    if (!a.graphs.empty()) throw NodeUnsupported{"it needs " + what + " at compile time"};
+  }
+  Values types = OutputTypes(node, inputs);
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    if (node.outputs[i].empty()) continue;
+    if (i >= types.size()) types.resize(i + 1);
+    Value& t = types[i];
+    const ValueInfo* info = nullptr;
+    if (around_.declared != nullptr) {
+      auto it = around_.declared->find(node.outputs[i]);
+      if (it != around_.declared->end()) info = it->second;
+    }
+    if (!t.ranked && info != nullptr && info->type.kind == Type::kTensor && info->type.has_shape) {
+      t.kind = Value::kTensor;
+      t.ranked = true;
+      t.dtype = FromOnnxType(info->type.elem_type);
+      // What a model declares about a value is no proof of its lengths.
+      t.dims.assign(info->type.shape.size(), -1);
+    }
+    if (std::string fault = ShapeFault(t.dims); !fault.empty()) throw NodeUnsupported{fault};
+    if (!t.ranked || t.dtype.is_void()) throw NodeUnsupported{"it needs " + what + " at compile time"};
+  }
+  types.resize(node.outputs.size());
+  Values operands;
+  std::vector<bool> present;
+  for (const Value& v : inputs) {
+    present.push_back(v.kind != Value::kAbsent);
+    if (v.kind == Value::kAbsent) continue;
+    if (v.kind != Value::kTensor || !v.ranked) throw NodeUnsupported{"it needs " + what + " at compile time"};
+    operands.push_back(v);
+  }
+  Value v = CallOp(nullptr, kDeferredOp, operands, DeferredAttributes(node, opset, present, types), false);
+  if (types.size() == 1) return {v};
+  return v.items;
+}
+
+Values Importer::CallFunction(const Node& node, const FunctionDef& f, const Values& inputs,
+                              const Surroundings& around) {
+  if (around.depth >= kMostFunctionDepth)
+    Refuse(Head() + "functions call functions more than " + std::to_string(kMostFunctionDepth) + " deep");
+  Spend(1 + static_cast<int64_t>(f.nodes.size()));
+  if (inputs.size() > f.inputs.size()) {
+    Refuse(Head() + NodeLabel(node) + " has " + std::to_string(inputs.size()) + " operands, its function takes " +
+           std::to_string(f.inputs.size()));
+  }
+  Env env;
+  for (size_t i = 0; i < f.inputs.size(); ++i) env.values[f.inputs[i]] = i < inputs.size() ? inputs[i] : Value();
+  std::vector<Attribute> bound;
+  for (const Attribute& a : node.attributes) {
+    bool known = std::find(f.attributes.begin(), f.attributes.end(), a.name) != f.attributes.end();
+    for (const Attribute& d : f.attribute_defaults) known = known || d.name == a.name;
+    if (!known) throw NodeUnsupported{"attribute " + Quote(a.name) + ", which its function does not take"};
+    if (!a.graphs.empty() || !a.types.empty() || !a.sparse_tensors.empty()) {
+      throw NodeUnsupported{"attribute " + Quote(a.name) +
+                            ": graphs, types and sparse tensors cannot be passed to functions"};
+    }
+    bound.push_back(Renamed(a.name, a));
+  }
+  for (const Attribute& d : f.attribute_defaults) {
+    if (node.Find(d.name) == nullptr) bound.push_back(Renamed(d.name, d));
+  }
+  Surroundings inner;
+  inner.imports = f.opset_imports.empty() ? around.imports : &f.opset_imports;
+  inner.bound = &bound;
+  inner.depth = around.depth + 1;
+  Nodes(f.nodes, &env, inner);
+  Values out;
+  for (std::string_view name : f.outputs) {
+    const Value* v = env.Find(name);
+    out.push_back(v == nullptr ? Value() : *v);
+  }
+  return out;
+}
+
+bool Importer::Declared(const Node& node, const Surroundings& around, Values* inputs) {
+  for (size_t i = 0; i < inputs->size(); ++i) {
+    Value& v = (*inputs)[i];
+    if (v.kind != Value::kPoison) continue;
+    if (around.declared == nullptr) return false;
+    auto it = around.declared->find(node.inputs[i]);
+    if (it == around.declared->end() || it->second->type.kind != Type::kTensor || !it->second->type.has_shape)
+      return false;
+    v = Value();
+    v.kind = Value::kTensor;
+    v.dtype = FromOnnxType(it->second->type.elem_type);
+    v.ranked = true;
+    for (const Dim& d : it->second->type.shape) v.dims.push_back(d.value);
+    if (v.dtype.is_void() || !ShapeFault(v.dims).empty()) return false;
+    relay::Var var(std::string(node.inputs[i]), TypeOfValue(v));
+    var->checked_type_ = TypeOfValue(v);
+    v.expr = var;
+  }
+  return true;
+}
+
+Node Importer::ResolveAttributes(const Node& given, const Surroundings& around) {
+  Node resolved;
+  resolved.name = given.name, resolved.op_type = given.op_type, resolved.domain = given.domain;
+  resolved.overload = given.overload, resolved.inputs = given.inputs, resolved.outputs = given.outputs;
+  for (const Attribute& a : given.attributes) {
+    const Attribute* from = &a;
+    if (!a.ref_attr_name.empty()) {
+      from = nullptr;
+      for (const Attribute& b : *around.bound) {
+        if (b.name == a.ref_attr_name) from = &b;
+      }
+      if (from == nullptr) continue;  // not given and without a default: as if it were not there
+    }
+    if (!from->graphs.empty() || !from->types.empty() || !from->sparse_tensors.empty()) {
+      Problem(given, around, "attribute " + Quote(a.name) + ": graphs beside attributes of a function");
+      continue;
+    }
+    resolved.attributes.push_back(Renamed(a.name, *from));
+  }
+  return resolved;
+}
+
+void Importer::ImportNode(const Node& given, Env* env, const Surroundings& around) {
+  Node resolved;
+  const Node* node = &given;
+  bool refers = std::any_of(given.attributes.begin(), given.attributes.end(),
+                            [](const Attribute& a) { return !a.ref_attr_name.empty(); });
+  if (refers) {
+    resolved = ResolveAttributes(given, around);
+    node = &resolved;
+  }
+
+  Values inputs;
+  bool poisoned = false;
+  for (std::string_view name : node->inputs) {
+    Value v;
+    if (!name.empty()) {
+      const Value* found = env->Find(name);
+      if (found == nullptr) throw InternalError("onnx import: `" + Printable(name) + "` is not defined");
+      v = *found;
+    }
+    poisoned = poisoned || v.kind == Value::kPoison;
+    inputs.push_back(std::move(v));
+  }
+  while (!inputs.empty() && inputs.back().kind == Value::kAbsent) inputs.pop_back();
+
+  int64_t opset = Opset(node->domain, around);
+  Values out;
+  bool failed = poisoned;
+  span_ = Span(SourceName(String(NodeLabel(*node))), 0, 0, 0, 0);
+  try {
+    auto f = functions_.find({node->domain, node->op_type, node->overload});
+    ImportFn import = FindImporter(node->domain, node->op_type);
+    if (f != functions_.end() && import == nullptr) {
+      if (!poisoned) out = CallFunction(*node, *f->second, inputs, around);
+    } else {
+      OpVersion version = FindOpVersion(node->domain, node->op_type, opset);
+      if (version.first == 0) throw NodeUnsupported{"no such operator is known"};
+      if (version.since == 0) throw NodeUnsupported{"the operator came with version " + std::to_string(version.first)};
+      if (version.deprecated) throw NodeUnsupported{"the operator is no longer in this version"};
+      if (import == nullptr) throw NodeUnsupported{"the operator is not supported"};
+      // Behind a node that is not supported, go on with what the model declares: so that all is said at once.
+      bool looks = poisoned && Declared(*node, around, &inputs);
+      if (!poisoned || looks) {
+        // Put back on every way out: an error that is collected must not leave an inner scope behind.
+        struct Scope {
+          Importer* importer;
+          Env* env;
+          Surroundings around;
+          ~Scope() { importer->env_ = env, importer->around_ = around; }
+        } outer{this, env_, around_};
+        env_ = env;
+        around_ = around;
+        try {
+          out = RunNode(*node, version, import, inputs);
+        } catch (const NeedsValue& needs) {
+          if (!looks) out = Defer(*node, opset, inputs, needs.what);
+        } catch (const CompileError&) {
+          if (!looks) throw;  // what is declared may be wrong
+        }
+      }
+    }
+  } catch (const NodeUnsupported& e) {
+    Problem(*node, around, e.why);
+    failed = true;
+  } catch (const NeedsValue& e) {
+    Problem(*node, around, "it needs " + e.what + " at compile time");
+    failed = true;
+  }
+  for (size_t i = 0; i < node->outputs.size(); ++i) {
+    if (node->outputs[i].empty()) continue;
+    Value v;
+    if (failed) {
+      v.kind = Value::kPoison;
+    } else if (i < out.size() && out[i].kind != Value::kAbsent) {
+      v = out[i];
+    } else {
+      Problem(*node, around, "output " + std::to_string(i) + " is not computed");
+      v.kind = Value::kPoison;
+    }
+    env->values[node->outputs[i]] = v;
+  }
+}
+
+}  // namespace baton::onnx

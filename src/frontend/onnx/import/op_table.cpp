@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of all operators: each file of ops/ adds its rows.
+#include <map>
+#include <string_view>
+#include <utility>
+
+#include "frontend/onnx/ops/common.h"
+#include "importer_impl.h"
+
+namespace baton::onnx {
+
+ImportFn FindImporter(std::string_view domain, std::string_view op) {
+  static const auto* const kTable = [] {
+    OpTable rows;
+    AddElementwise(&rows);
+    AddReductions(&rows);
+    AddShapes(&rows);
+    AddIndexing(&rows);
+    AddMatrix(&rows);
+    AddConvolutions(&rows);
+    AddNormalization(&rows);
+    AddQuantization(&rows);
+    AddImages(&rows);
+    AddControl(&rows);
+    AddRecurrent(&rows);
+    AddLosses(&rows);
+    AddSignal(&rows);
+    AddAttention(&rows);
+    AddMl(&rows);
+    AddText(&rows);
+    AddRandom(&rows);
+    auto* table = new std::map<std::pair<std::string_view, std::string_view>, ImportFn>();
+    for (const OpRow& r : rows) {
+      if (!table->emplace(std::make_pair(r.domain, r.op), r.import).second) {
+        throw InternalError(std::string("onnx import: operator `") + r.op + "` stands twice in the tables");
+      }
+    }
+    return table;
+  }();
+  auto it = kTable->find({domain, op});
+  return it == kTable->end() ? nullptr : it->second;
+}
+
+}  // namespace baton::onnx

@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+// The devices that were found go into the program: copies where a value is used on another device,
+// `on_device(..., is_fixed=True)` on what a let binds, devices of parameters and results as attributes.
+#include <baton/relay/op.h>
+#include <baton/relay/op/make.h>
+#include <baton/runtime/interrupt.h>
+#include <fmt/format.h>
+#include <relay/transform/device_plan.h>
+
+namespace baton::relay::transform::devices {
+namespace {
+
+/// The expression of a node that replaces `old`, with its type.
+template <class Node>
+Expr Typed(const ObjectPtr<Node>& node, const ExprNode* old) {
+  Expr out{ObjectPtr<Object>(node)};
+  out->checked_type_ = old->checked_type_;
+  return out;
+}
+
+}  // namespace
+
+Expr BodyPlan::Fixed(const Expr& e, int64_t device) {
+  Expr out = MakeCall<OnDeviceAttrs>(op::on_device, {e}, [&](OnDeviceAttrs* a) {
+    a->device_type = device;
+    a->is_fixed = true;
+  });
+  out->span = e->span;
+  out->checked_type_ = e->checked_type_;
+  return out;
+}
+
+void BodyPlan::Tell(const ExprNode* value, int64_t from, int64_t to, std::string because) {
+  const Type type = TypeOf(value);
+  told_.push_back({Brief(value), Place(value), from, to, BytesOfValue(type), BytesFormula(type), std::move(because)});
+}
+
+Expr BodyPlan::Moved(const ExprNode* by, const Expr& value, int64_t from, int64_t to, const char* rule) {
+  // There and back again is no journey.
+  if (const Copy* c = copy_of_.Find(value.get()); c && c->from == to) return c->source;
+  for (const Copy& c : copies_[value.get()]) {
+    if (c.to == to) return c.copy;
+  }
+  Expr out = MakeCall<DeviceCopyAttrs>(op::device_copy, {value}, [&](DeviceCopyAttrs* a) {
+    a->src_dev_type = from;
+    a->dst_dev_type = to;
+  });
+  out->span = value->span.defined() ? value->span : by->span;
+  out->checked_type_ = value->checked_type_;
+  Copy made{value, out, from, to};
+  copies_[value.get()].push_back(made);
+  copy_of_[out.get()] = made;
+  if (mod_->report) {
+    Tell(value.get(), from, to,
+         fmt::format("{} of `{}`{}{} on {}", rule, Brief(by), Place(by).empty() ? "" : " at ", Place(by),
+                     DeviceName(to)));
+  }
+  return out;
+}
+
+Expr BodyPlan::Part(const ExprNode* by, const Expr& part, Id want, How how, const char* rule, int index) {
+  if (const auto* g = part.as<GlobalVarNode>()) return mod_->Specialise(g, Resolve(Instance(g, by, index)));
+  const bool fix = how == How::kApart || by->IsInstance<MatchNode>() || by->IsInstance<LetNode>();
+  const bool value = index == 0;  // of a let or match: the bodies live where the whole does
+  if (!HasDomain(part.get())) {
+    if (mod_->placed && part.as<ConstantNode>() && how != How::kApart && !OfOperator(by)) {
+      const int64_t device = Device(want);
+      return device == kHost || device < 0 ? part : Fixed(part, device);
+    }
+    if (!fix || !value || !(part.as<ConstantNode>())) return part;
+    const int64_t device = how == How::kApart ? mod_->default_device() : Device(want);
+    return device < 0 ? part : Fixed(part, device);
+  }
+  const Expr* made = made_.Find(part.get());
+  Expr out = made ? *made : part;
+  const int64_t have = Device(Dom(part.get()));
+  if (have < 0) return out;
+  if (how != How::kApart && Device(want) >= 0 && have != Device(want)) return Moved(by, out, have, Device(want), rule);
+  if (!fix || (how != How::kApart && !value)) return out;
+  if (out.as<VarNode>() || IsFixed(out) || IsUnit(TypeOf(out.get()))) return out;
+  if (const auto* c = out.as<CallNode>(); c && c->op.same_as(op::device_copy)) return out;
+  return Fixed(out, have);
+}
+
+bool BodyPlan::OfOperator(const ExprNode* by) {
+  const auto* call = by->IsInstance<CallNode>() ? static_cast<const CallNode*>(by) : nullptr;
+  if (!call) return false;
+  const auto* f = call->op.as<FunctionNode>();
+  return call->op.as<OpNode>() || (f && f->HasNonzeroAttr(attr::kPrimitive));
+}
+
+Any BodyPlan::DevicesOf(Id id) {
+  if (!DeviceDomains::IsFunction(id)) return Any(d_.DeviceOf(id));
+  // Those of a function are one object for all that it is a part of.
+  std::vector<Id> work{d_.FindFunction(id)};
+  while (!work.empty()) {
+    const Id f = work.back();
+    bool ready = !lists_.count(f);
+    if (ready) {
+      for (Id part : d_.PartsOf(f)) {
+        if (!DeviceDomains::IsFunction(part) || lists_.count(d_.FindFunction(part))) continue;
+        work.push_back(d_.FindFunction(part));
+        ready = false;
+      }
+      if (!ready) continue;
+      Array<Any> list;
+      for (Id part : d_.PartsOf(f)) {
+        list.push_back(DeviceDomains::IsFunction(part) ? Any(lists_.at(d_.FindFunction(part)))
+                                                       : Any(d_.DeviceOf(part)));
+      }
+      lists_.emplace(f, list);
+    }
+    work.pop_back();
+  }
+  return Any(lists_.at(d_.FindFunction(id)));
+}
+
+/// A number for devices, or a list of them: equal ones have one number. Lists of an earlier run are parts of one
+/// another, too, so each is looked at once. The outermost may be gone after this, so nothing is noted of it.
+int64_t BodyPlan::NumberOf(const Any& devices) {
+  using Words = std::vector<int64_t>;
+  auto list_of = [](const Any& v) {
+    const Object* o = v.object();
+    return o && o->IsInstance<runtime::ArrayObj>() ? static_cast<const runtime::ArrayObj*>(o) : nullptr;
+  };
+  auto number = [this](const Words& said) {
+    return numbers_.try_emplace(said, static_cast<int64_t>(numbers_.size())).first->second;
+  };
+  auto of = [&](const Any& v) {
+    const auto* list = list_of(v);
+    if (list) return list_numbers_.at(list);
+    return number({0, v.type_code(), v.object() ? reinterpret_cast<intptr_t>(v.object()) : v.raw().v_int64});
+  };
+  auto of_list = [&](const runtime::ArrayObj* list) {
+    Words said{1};
+    for (const Any& v : list->items) said.push_back(of(v));
+    return number(said);
+  };
+  const runtime::ArrayObj* outermost = list_of(devices);
+  if (!outermost) return of(devices);
+  std::vector<const runtime::ArrayObj*> work;
+  for (const Any& v : outermost->items) {
+    if (const auto* part = list_of(v)) work.push_back(part);
+  }
+  while (!work.empty()) {
+    const runtime::ArrayObj* list = work.back();
+    bool ready = !list_numbers_.count(list);
+    if (ready) {
+      for (const Any& v : list->items) {
+        const auto* part = list_of(v);
+        if (part && !list_numbers_.count(part)) work.push_back(part), ready = false;
+      }
+      if (!ready) continue;
+      list_numbers_[list] = of_list(list);
+    }
+    work.pop_back();
+  }
+  return of_list(outermost);
+}
+
+Expr BodyPlan::RebuildCall(const CallNode* c, bool changed) {
+  if (c->op.same_as(op::on_device) && !IsFixed(GetRef<Expr>(c)) && parts_.size() == 1) {
+    const Id inner = Aux(c), outer = Dom(c);
+    if (DeviceDomains::IsFunction(inner) || Device(inner) == Device(outer)) return parts_[0];
+    return Moved(c, parts_[0], Device(inner), Device(outer), "value");
+  }
+  Expr callee = c->op;
+  if (const auto* g = c->op.as<GlobalVarNode>()) {
+    callee = mod_->Specialise(g, Resolve(Instance(g, c, -1)));
+    changed = changed || !callee.same_as(c->op);
+  } else if (!c->op.as<OpNode>() && !c->op.as<ConstructorNode>()) {
+    callee = parts_[0];
+    parts_.erase(parts_.begin());
+  }
+  if (!changed) return GetRef<Expr>(c);
+  auto node = make_object<CallNode>(*c);
+  node->op = callee;
+  node->args = Array<Expr>(parts_);
+  return Typed(node, c);
+}
+
+Expr BodyPlan::RebuildFunction(const FunctionNode* fn, bool changed) {
+  if (fn->HasNonzeroAttr(attr::kPrimitive)) return GetRef<Expr>(fn);
+  const Id own = Dom(fn);
+  Array<Any> devices;
+  Any result;
+  if (DeviceDomains::IsFunction(own)) {
+    const std::vector<Id> ids = d_.PartsOf(own);
+    for (size_t i = 0; i + 1 < ids.size(); ++i) devices.push_back(DevicesOf(ids[i]));
+    result = DevicesOf(ids.back());
+  }
+  Function out = GetRef<Function>(fn);
+  if (changed) {
+    auto node = make_object<FunctionNode>(*fn);
+    node->body = parts_[0];
+    node->checked_type_ = fn->checked_type_;
+    out = Function(node);
+  }
+  if (result.is_null()) return out;
+  auto put = [&](const char* key, const Any& value) {
+    if (out->attrs.defined()) {
+      for (const auto& e : out->attrs->dict) {
+        if (e.first == key && NumberOf(e.second) == NumberOf(value)) return;
+      }
+    }
+    out = WithAttr(out, key, value);
+  };
+  put(kParamDevices, Any(devices));
+  put(kResultDevice, result);
+  return out;
+}
+
+Expr BodyPlan::Rebuild(const ExprNode* n) {
+  Expr old = GetRef<Expr>(n);
+  std::vector<Expr>& parts = parts_;
+  parts.clear();
+  bool changed = false;
+  ForEachUse(n, [&](const Expr& part, Id want, How how, const char* rule, int index) {
+    parts.push_back(Part(n, part, want, how, rule, index));
+    changed = changed || !parts.back().same_as(part);
+  });
+  auto done = [&](auto node) { return Typed(node, n); };
+  if (n->IsInstance<CallNode>()) return RebuildCall(static_cast<const CallNode*>(n), changed);
+  if (n->IsInstance<FunctionNode>()) return RebuildFunction(static_cast<const FunctionNode*>(n), changed);
+  if (!changed) return old;
+  if (n->IsInstance<TupleNode>()) {
+    auto node = make_object<TupleNode>(*static_cast<const TupleNode*>(n));
+    node->fields = Array<Expr>(parts);
+    return done(node);
+  }
+  if (n->IsInstance<TupleGetItemNode>()) {
+    auto node = make_object<TupleGetItemNode>(*static_cast<const TupleGetItemNode*>(n));
+    node->tuple = parts[0];
+    return done(node);
+  }
+  if (n->IsInstance<LetNode>()) {
+    auto node = make_object<LetNode>(*static_cast<const LetNode*>(n));
+    node->value = parts[0], node->body = parts[1];
+    return done(node);
+  }
+  if (n->IsInstance<IfNode>()) {
+    auto node = make_object<IfNode>(*static_cast<const IfNode*>(n));
+    node->cond = parts[0], node->true_branch = parts[1], node->false_branch = parts[2];
+    return done(node);
+  }
+  if (n->IsInstance<RefCreateNode>()) {
+    auto node = make_object<RefCreateNode>(*static_cast<const RefCreateNode*>(n));
+    node->value = parts[0];
+    return done(node);
+  }
+  if (n->IsInstance<RefReadNode>()) {
+    auto node = make_object<RefReadNode>(*static_cast<const RefReadNode*>(n));
+    node->ref = parts[0];
+    return done(node);
+  }
+  if (n->IsInstance<RefWriteNode>()) {
+    auto node = make_object<RefWriteNode>(*static_cast<const RefWriteNode*>(n));
+    node->ref = parts[0], node->value = parts[1];
+    return done(node);
+  }
+  ICHECK(n->IsInstance<MatchNode>()) << "planning devices of a " << n->GetTypeKey();
+  auto node = make_object<MatchNode>(*static_cast<const MatchNode*>(n));
+  node->data = parts[0];
+  size_t i = 0;
+  ForEachClause(static_cast<const MatchNode*>(n), [&](const Clause& c) {
+    if (!parts[i + 1].same_as(c->rhs)) node->clauses.Set(i, Clause(c->lhs, parts[i + 1]));
+    ++i;
+  });
+  return done(node);
+}
+
+void BodyPlan::Say(const std::string& function) {
+  PlacementReport* report = mod_->report;
+  std::vector<DeviceDomains::Cause> causes = d_.Causes();
+  auto why = [&](Id leaf) -> std::string {
+    const auto& cause = causes[leaf];
+    if (cause.source < 0) return "nothing decides: the default device";
+    const auto& source = d_.sources()[cause.source];
+    std::string at = Place(source.by), out = fmt::format("{}{}{}", source.what, at.empty() ? "" : " at ", at);
+    if (cause.edge < 0) return out;
+    const auto& edge = d_.edges()[cause.edge];
+    std::string there = Place(edge.by);
+    return fmt::format("{}, through the {} of `{}`{}{}", out, edge.rule, Brief(edge.by), there.empty() ? "" : " at ",
+                       there);
+  };
+  for (const ExprNode* n : orders_[0]) {
+    baton::runtime::PollInterrupt();
+    if (!HasDomain(n)) continue;
+    const Id dom = Dom(n);
+    if (DeviceDomains::IsFunction(dom) || IsUnit(TypeOf(n))) continue;
+    report->places.push_back({function, Brief(n), Place(n), d_.DeviceOf(dom), why(dom)});
+    const auto* call = n->IsInstance<CallNode>() ? static_cast<const CallNode*>(n) : nullptr;
+    if (!call || KindOf(call->op) != OpKind::kDeviceCopy) continue;
+    const int64_t from = Device(Dom(call->args[0].get())), to = Device(dom);
+    const std::string at = Place(n);
+    if (from != to) Tell(call->args[0].get(), from, to, "written as device_copy" + (at.empty() ? "" : " at " + at));
+  }
+  for (PlacementReport::Copy& c : told_) {
+    c.function = function;
+    report->copies.push_back(c);
+  }
+}
+
+Function BodyPlan::Rewrite(const Function& func, const std::string& name) {
+  size_t i = 0;
+  for (const ExprNode* n : orders_[0]) {
+    baton::runtime::PollInterrupt();
+    PartsSoon(orders_[0], i++);
+    if (IsAtom(n)) continue;
+    Expr made = Rebuild(n);
+    if (made.get() != n) made_[n] = std::move(made);
+  }
+  if (mod_->report) Say(name);
+  if (mod_->placed) {
+    for (const ExprNode* n : orders_[0]) {
+      const Expr* made = made_.Find(n);
+      if (HasDomain(n)) (*mod_->placed)[made ? made->get() : n] = Device(Dom(n));
+    }
+  }
+  const Expr* made = made_.Find(func.get());
+  return made ? Downcast<Function>(*made) : func;
+}
+
+}  // namespace baton::relay::transform::devices

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <baton/relay/op.h>
+#include <relay/transform/partial_values.h>
+
+namespace baton::relay::transform::partial {
+
+PValue Unknown(Expr left) {
+  auto v = std::make_shared<Value>();
+  v->left = std::move(left);
+  return v;
+}
+
+namespace {
+
+/// Adds `by` to the uses of what a value that is left names itself; blocks within it count their own.
+void Count(const Expr& value, int64_t by, Uses* uses) {
+  auto one = [&](const Expr& e) {
+    if (e->IsInstance<VarNode>()) (*uses)[e.get()] += by;
+  };
+  if (const auto* c = value.as<CallNode>()) {
+    one(c->op);
+    for (const Expr& a : c->args) one(a);
+  } else if (const auto* t = value.as<TupleNode>()) {
+    for (const Expr& f : t->fields) one(f);
+  } else if (const auto* g = value.as<TupleGetItemNode>()) {
+    one(g->tuple);
+  } else if (const auto* i = value.as<IfNode>()) {
+    one(i->cond);
+  } else if (const auto* m = value.as<MatchNode>()) {
+    one(m->data);
+  } else if (const auto* r = value.as<RefCreateNode>()) {
+    one(r->value);
+  } else if (const auto* r = value.as<RefReadNode>()) {
+    one(r->ref);
+  } else if (const auto* w = value.as<RefWriteNode>()) {
+    one(w->ref), one(w->value);
+  } else {
+    one(value);
+  }
+}
+
+/// Whether nothing is missed where nobody uses the value.
+bool WithoutEffect(const Expr& value) {
+  if (const auto* c = value.as<CallNode>()) {
+    if (c->op->IsInstance<ConstructorNode>()) return true;
+    const OpDef* def = c->op->IsInstance<OpNode>() ? DefOf(c->op) : nullptr;
+    return def && !def->stateful;
+  }
+  return value->IsInstance<TupleNode>() || value->IsInstance<TupleGetItemNode>() || value->IsInstance<FunctionNode>() ||
+         value->IsInstance<RefCreateNode>() || value->IsInstance<RefReadNode>();
+}
+
+}  // namespace
+
+Expr Block::Bind(const Var& v, Expr value) {
+  Count(value, 1, uses_);
+  bindings_.emplace_back(v, std::move(value));
+  return v;
+}
+
+Expr Block::Close(Expr result) {
+  Count(result, 1, uses_);
+  for (size_t i = bindings_.size(); i-- > 0;) {
+    baton::runtime::PollInterrupt();
+    const auto [var, value] = std::move(bindings_[i]);
+    const int64_t* used = uses_->Find(var.get());
+    if ((!used || *used == 0) && WithoutEffect(value)) {
+      Count(value, -1, uses_);
+      continue;
+    }
+    result = Let(var, value, result);
+    result->span = value->span;
+  }
+  bindings_.clear();
+  return result;
+}
+
+}  // namespace baton::relay::transform::partial

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Loop nests of stages: pure stores, transposed tiles, reductions.
+#pragma once
+
+#include <vector>
+
+#include "te/lower/loops.h"
+#include "te/lower/stages.h"
+
+namespace baton::te::lower {
+
+/// Where a tensor lies, seen from inside a group's shared loops.
+struct Home {
+  Buffer buffer;
+  size_t drop = 0;  // leading indices that the buffer does not have
+  Array<PrimExpr> shape;
+};
+/// Index of a stage's element in its home.
+PrimExpr HomeIndex(const Home& h, const std::vector<PrimExpr>& index);
+
+class NestEmitter {
+ public:
+  /// `work_items`: for a device of many threads. Each stage is a nest whose data axes are one parallel loop, no
+  /// vectors.
+  NestEmitter(Names* names, bool work_items) : names_(names), work_items_(work_items), scalar_reduce_(work_items) {}
+
+  /// Loops over the axes around `body`; the outermost are joined and parallel if the work is worth it.
+  Stmt OuterLoops(const std::vector<Axis>& axes, Stmt body, double work);
+  /// Loops over `axes` of pure stores.
+  Stmt EmitStores(std::vector<Axis> axes, std::vector<Store> stores, double work, bool outer, int depth = 0);
+  /// Loops over `axes` of a reduction whose results go to `index` of `homes`.
+  Stmt EmitReduce(const Stage& s, const std::vector<Home>& homes, const std::vector<PrimExpr>& index,
+                  std::vector<Axis> axes, std::vector<PrimExpr> values, PrimExpr condition, double work, bool outermost,
+                  int depth = 0);
+  Names* names() { return names_; }
+  bool work_items() const { return work_items_; }
+  /// Whether reductions are scalar because the loops around them are vectors.
+  bool scalar_reduce() const { return scalar_reduce_; }
+  void set_scalar_reduce(bool on) { scalar_reduce_ = on; }
+
+ private:
+  /// Reads that run along another axis than the store: both sides in whole vectors by way of square tiles that are
+  /// transposed in registers. False where that is not the case at hand.
+  bool EmitTiled(const std::vector<Axis>& axes, const std::vector<Store>& stores, double work, bool outer, Stmt* out);
+  /// The loops of EmitTiled: `ai` is the axis along which the reads `bad` are contiguous.
+  Stmt EmitTiles(const std::vector<Axis>& axes, size_t ai, const Store& store, const std::vector<PrimExpr>& bad,
+                 int64_t tile, double work);
+
+  Names* names_;
+  bool work_items_;
+  bool scalar_reduce_;
+};
+
+}  // namespace baton::te::lower
