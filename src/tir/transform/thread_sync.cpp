@@ -17,13 +17,13 @@ namespace {
 constexpr size_t kTold = 64;
 
 /// An index as c + a sum of variables with literal factors.
-struct Sum {
+struct AffineIndex {
   bool known = true;
   int64_t constant = 0;
   std::map<const Object*, int64_t> factors;
 };
-Sum SumOf(const PrimExpr& index) {
-  Sum out;
+AffineIndex AffineIndexOf(const PrimExpr& index) {
+  AffineIndex out;
   std::vector<std::pair<PrimExpr, int64_t>> work{{index, 1}};
   while (!work.empty()) {
     const auto [e, factor] = work.back();
@@ -268,7 +268,7 @@ class Syncer : public StmtMutator {
     std::unordered_set<int> told;
     for (size_t d = 0; d < a.indices.size(); ++d) {
       const auto at = static_cast<int64_t>(d);
-      const Sum x = SumOf(a.indices[at]), y = SumOf(b.indices[at]);
+      const AffineIndex x = AffineIndexOf(a.indices[at]), y = AffineIndexOf(b.indices[at]);
       if (!x.known || !y.known) continue;
       Tell(x, y, &told);
     }
@@ -276,10 +276,10 @@ class Syncer : public StmtMutator {
   }
   /// The axes whose number an index tells, if both are the same sum of them and of what cannot hide it: threads by
   /// rising factors, each beyond what those before reach, and other variables in steps beyond all of them.
-  void Tell(const Sum& x, const Sum& y, std::unordered_set<int>* told) const {
+  void Tell(const AffineIndex& x, const AffineIndex& y, std::unordered_set<int>* told) const {
     std::map<int64_t, int64_t> by_factor;  // extents of axes
     std::map<int, int64_t> of_x, of_y, extents;
-    for (const Sum* s : {&x, &y}) {
+    for (const AffineIndex* s : {&x, &y}) {
       for (const auto& [var, factor] : s->factors) {
         if (auto it = axes_.find(var); it != axes_.end()) {
           (s == &x ? of_x : of_y)[it->second.axis] += factor;
@@ -297,7 +297,7 @@ class Syncer : public StmtMutator {
     const auto apart = [&](int64_t n) { return span ? n % span == 0 : n == 0; };
     // The least factor may be more than one: what lies between belongs to nobody else.
     if (!apart(x.constant - y.constant)) return;
-    for (const Sum* s : {&x, &y}) {
+    for (const AffineIndex* s : {&x, &y}) {
       for (const auto& [var, factor] : s->factors) {
         if (!axes_.count(var) && !apart(factor)) return;
       }
