@@ -22,7 +22,7 @@ def dev(*args, **env):
 def test_help_lists_every_command():
     run = dev("--help")
     assert run.returncode == 0
-    for name in ("demo", "setup", "build", "test", "bless", "lint", "format", "bench", "fuzz", "new", "stubs", "docs", "doctor"):
+    for name in ("demo", "setup", "build", "test", "bless", "lint", "tidy", "format", "bench", "fuzz", "new", "stubs", "docs", "doctor"):
         assert re.search(rf"^    {name} ", run.stdout, re.MULTILINE), name
 
 
@@ -158,14 +158,14 @@ def test_jobs_are_bounded_by_memory(monkeypatch):
 
 
 def test_every_requirement_is_pinned():
-    for listing in (machine.REQUIREMENTS, machine.REQUIREMENTS_ALONE, machine.REQUIREMENTS_LINT):
+    for listing in (machine.REQUIREMENTS, machine.REQUIREMENTS_ALONE, machine.REQUIREMENTS_LINT, machine.REQUIREMENTS_TIDY):
         for line in listing.read_text().splitlines():
             assert line.startswith("#") or re.match(r"[\w.-]+==[\w.]+(;|$)", line), line
 
 
 def test_every_dependency_has_its_reason():
     page = (ROOT / "docs/design/dependencies.md").read_text()
-    for listing in (machine.REQUIREMENTS, machine.REQUIREMENTS_ALONE, machine.REQUIREMENTS_LINT):
+    for listing in (machine.REQUIREMENTS, machine.REQUIREMENTS_ALONE, machine.REQUIREMENTS_LINT, machine.REQUIREMENTS_TIDY):
         for name, version in re.findall(r"^([\w.-]+)==([\w.]+)", listing.read_text(), re.MULTILINE):
             assert name in page, f"{name} has no row in docs/design/dependencies.md"
             if (name, version) != ("numpy", "2.2.6"):
@@ -179,6 +179,27 @@ def test_ci_runs_the_second_command_of_the_readme():
     assert "./dev test" in (ROOT / ".ci" / "run").read_text()
     for path in ("dev", ".ci/run"):
         assert os.access(ROOT / path, os.X_OK), f"{path} must be executable"
+
+
+def test_hooks_have_the_pinned_versions():
+    hooks = (ROOT / ".pre-commit-config.yaml").read_text()
+    pinned = re.findall(r"^[\w.-]+==[\w.]+$", machine.REQUIREMENTS_LINT.read_text(), re.MULTILINE)
+    assert re.findall(r"additional_dependencies: \[(.*)\]", hooks) == pinned
+
+
+def test_the_public_workflow_runs_what_ci_runs():
+    """.ci/run is the one list of what is checked; the workflow has each command of it, and lint."""
+    def commands(path):
+        return set(re.findall(r"\./dev\"? (\w+)", (ROOT / path).read_text().split("jobs:")[-1]))
+
+    assert commands(".ci/run") == {"test", "wheel"}
+    assert commands(".github/workflows/ci.yml") == {"test", "wheel", "lint"}
+
+
+def test_tidy_names_what_is_no_source():
+    from devtool import style
+    with pytest.raises(step.StepFailed, match="no source file in docs"):
+        style.tidy(["docs"])
 
 
 def test_ci_script_is_valid_bash():

@@ -40,6 +40,7 @@ USEFUL = {
 REQUIREMENTS = ROOT / "tools" / "requirements.txt"
 REQUIREMENTS_ALONE = ROOT / "tools" / "requirements-alone.txt"
 REQUIREMENTS_LINT = ROOT / "tools" / "requirements-lint.txt"
+REQUIREMENTS_TIDY = ROOT / "tools" / "requirements-tidy.txt"
 
 
 def venv_dir():
@@ -196,14 +197,24 @@ def python_packages():
     stamp(mark, value)
 
 
-def lint_packages():
-    """Step: the formatters, only for `./dev lint` and `./dev format`."""
-    value = digest(REQUIREMENTS_LINT)
-    mark = venv_dir() / ".baton-requirements-lint"
+def checkers(name, requirements):
+    """Step: the packages of one requirements file, for the commands that check the sources."""
+    value = digest(requirements)
+    mark = venv_dir() / f".baton-requirements-{name}"
     if stamped(mark, value):
         return
-    pip("pip lint", f"installs the packages of {shown(REQUIREMENTS_LINT)}", ["-r", REQUIREMENTS_LINT])
+    pip(f"pip {name}", f"installs the packages of {shown(requirements)}", ["-r", requirements])
     stamp(mark, value)
+
+
+def lint_packages():
+    """Step: the formatters, only for `./dev lint` and `./dev format`."""
+    checkers("lint", REQUIREMENTS_LINT)
+
+
+def tidy_packages():
+    """Step: clang-tidy, only for `./dev tidy`."""
+    checkers("tidy", REQUIREMENTS_TIDY)
 
 
 COMMAND = """#!/bin/sh

@@ -50,6 +50,7 @@ def parser():
     sub = command("bless", "rewrite the expectations of golden files to what is printed now", bless)
     sub.add_argument("path", nargs="?", default="tests")
     command("lint", "layers, lone headers, format", lint)
+    command("tidy", "run clang-tidy with the checks of .clang-tidy, on all of src or on PATHs", tidy).add_argument("paths", nargs="*", metavar="PATH")
     command("format", "format C++ and Python files in place", format_files)
     sub = command("bench", "run a benchmark of bench/; without a name, list them", bench)
     sub.add_argument("name", nargs="?")
@@ -239,6 +240,14 @@ def lint(args, rest):
     say("layers", "tools/check_layers.py --headers")
     bad = python(["tools/check_layers.py", "--headers", "--jobs", str(machine.jobs())], {})
     return 1 if style.check() or bad else 0
+
+
+def tidy(args, rest):
+    """clang-tidy; needs no build."""
+    machine.setup()
+    machine.tidy_packages()
+    from . import style
+    return style.tidy(args.paths)
 
 
 def format_files(args, rest):
