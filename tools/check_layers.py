@@ -17,6 +17,9 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import code_sizes  # noqa: E402
+
 ROOT = Path(__file__).resolve().parents[1]
 
 RULES = {
@@ -33,6 +36,8 @@ RULES = {
     "path": "no absolute path of somebody's machine in a tracked file",
     "installed": "what is included or imported is standard, of this tree, or installed by ./dev; optional imports stand in "
                  "`try` or in a function",
+    "size": "no file over 700 lines but tables, no function over 100, no class over 400, in src, include, python and tools; what is larger "
+            "today is listed in tools/code_sizes.py, and may only shrink",
     "alone": "each public header compiles when it is the only one included",
 }
 
@@ -211,6 +216,20 @@ def check_readmes(root, paths):
             yield Breach(folder, 0, "readme", "no README.md, or an empty one")
 
 
+def check_sizes(root, paths):
+    """Breaches of the size rule. Entries of the list are asked for in this tree alone."""
+    sizes = []
+    for path in paths:
+        if not code_sizes.measured(path):
+            continue
+        try:
+            sizes += code_sizes.too_large(path, (root / path).read_text(encoding="utf-8"))
+        except SyntaxError:
+            continue  # said by the imports' check
+    allowed = code_sizes.ALLOWED if root == ROOT else {}
+    return [Breach(path, line, "size", what) for path, line, what in code_sizes.breaches(sizes, allowed)]
+
+
 def compile_alone(root, path, compiler):
     """Breach of a header that does not compile alone, or None."""
     plain_c = path.endswith("c_runtime_api.h")
@@ -228,7 +247,7 @@ def check(root=ROOT):
     """All breaches of the rules that need no compiler."""
     paths = files_of(root)
     found = [breach for path in paths for breach in check_file(root, path)]
-    return found + list(check_imports(root, paths)) + list(check_readmes(root, paths))
+    return found + list(check_imports(root, paths)) + list(check_readmes(root, paths)) + check_sizes(root, paths)
 
 
 def check_headers(root=ROOT, jobs=1, compiler="g++"):

@@ -176,6 +176,24 @@ int TargetNode::device_type() const {
 
 int64_t TargetNode::vector_bits() const { return Has("avx512f") ? 512 : Has("avx2") ? 256 : 128; }
 
+namespace {
+/// Adds or removes the features that `attr` lists as +name and -name.
+void ApplyAttributes(std::string_view attr, std::vector<std::string>* features) {
+  while (!attr.empty()) {
+    std::string_view one = attr.substr(0, attr.find(','));
+    attr.remove_prefix(std::min(one.size() + 1, attr.size()));
+    if (one.size() < 2 || (one[0] != '+' && one[0] != '-')) {
+      throw runtime::ValueError("target option -mattr lists features as +name or -name, got \"" + std::string(one) +
+                                "\"");
+    }
+    std::string name(one.substr(1));
+    features->erase(std::remove(features->begin(), features->end(), name), features->end());
+    if (one[0] == '+') features->push_back(name);
+  }
+}
+
+}  // namespace
+
 Target Target::Make(std::string_view text) {
   TargetNode n;
   size_t at = 0;
@@ -261,18 +279,7 @@ Target Target::Make(std::string_view text) {
       for (std::string_view f : cpu->features) features.push_back(std::string(f));
     }
   }
-  std::string_view attr = n.mattr.view();
-  while (!attr.empty()) {
-    std::string_view one = attr.substr(0, attr.find(','));
-    attr.remove_prefix(std::min(one.size() + 1, attr.size()));
-    if (one.size() < 2 || (one[0] != '+' && one[0] != '-')) {
-      throw runtime::ValueError("target option -mattr lists features as +name or -name, got \"" + std::string(one) +
-                                "\"");
-    }
-    std::string name(one.substr(1));
-    features.erase(std::remove(features.begin(), features.end(), name), features.end());
-    if (one[0] == '+') features.push_back(name);
-  }
+  ApplyAttributes(n.mattr.view(), &features);
   std::sort(features.begin(), features.end());
   for (const std::string& f : features) n.features.push_back(f);
   return Target(std::move(n));

@@ -1,74 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that match dtypes and fold literals; intrinsics.
-#include <baton/tir/functor.h>
-#include <baton/tir/op.h>
+// Operators that match dtypes and fold literals; casts.
 #include <fmt/format.h>
 
 #include <cmath>
 #include <limits>
 #include <optional>
 
+#include "tir/literals.h"
+
 namespace baton {
-namespace {
-using tir::NodeKind;
+namespace literals {
 
 [[noreturn]] void Fail(const std::string& message) { throw runtime::TypeError(message); }
-std::string TypeName(const PrimExpr& e) { return e.defined() ? DataType2String(e.dtype()) : "null"; }
 
-/// The value as dtype holds it after wrapping; nothing if a literal cannot hold it.
-std::optional<int64_t> Wrap(DataType t, __int128 v) {
-  int bits = t.is_bool() ? 1 : t.bits();
-  if (t.is_bool()) return v != 0;
-  unsigned __int128 mask = (static_cast<unsigned __int128>(1) << bits) - 1;
-  unsigned __int128 u = static_cast<unsigned __int128>(v) & mask;
-  if (t.is_uint()) {
-    if (u > static_cast<unsigned __int128>(std::numeric_limits<int64_t>::max())) return std::nullopt;
-    return static_cast<int64_t>(u);
-  }
-  if (bits == 64) return static_cast<int64_t>(static_cast<uint64_t>(u));
-  int64_t s = static_cast<int64_t>(static_cast<uint64_t>(u));
-  if (s >> (bits - 1)) s -= static_cast<int64_t>(1) << bits;
-  return s;
-}
-PrimExpr IntLit(DataType t, int64_t v) {
-  IntImmNode n;
-  n.dtype = t, n.value = v;
-  return IntImm(std::move(n));
-}
-/// A double rounded to what the floating dtype holds; float8 and float4 stay as they are.
-double RoundTo(DataType t, double v) {
-  if (t.is_float() && t.bits() == 32) return static_cast<double>(static_cast<float>(v));
-  if (t.is_float() && t.bits() == 16) return static_cast<double>(static_cast<_Float16>(v));
-  if (t.is_bfloat16()) {
-    float f = static_cast<float>(v);
-    if (std::isnan(f)) return f;
-    uint32_t u;
-    std::memcpy(&u, &f, 4);
-    u = (u + 0x7fff + ((u >> 16) & 1)) & 0xffff0000u;
-    std::memcpy(&f, &u, 4);
-    return f;
-  }
-  return v;
-}
-PrimExpr FloatLit(DataType t, double v) {
-  FloatImmNode n;
-  n.dtype = t, n.value = RoundTo(t, v);
-  return FloatImm(std::move(n));
-}
-const IntImmNode* AsInt(const PrimExpr& e) { return e.as<IntImmNode>(); }
-const FloatImmNode* AsFloat(const PrimExpr& e) { return e.as<FloatImmNode>(); }
-/// A literal, or a broadcast one; null otherwise.
-PrimExpr Literal(const PrimExpr& e) {
-  if (AsInt(e) || AsFloat(e)) return e;
-  if (const auto* b = e.as<tir::BroadcastNode>()) return AsInt(b->value) || AsFloat(b->value) ? b->value : PrimExpr();
-  return PrimExpr();
-}
-
-int Rank(DataType t) {  // how dtypes win when operands differ
-  if (t.is_bool()) return 0;
-  if (t.is_integral()) return 1;
-  return 2;
-}
 void Match(const char* name, PrimExpr* a, PrimExpr* b) {
   if (!a->defined() || !b->defined()) Fail(fmt::format("an operand of `{}` is null", name));
   DataType ta = a->dtype(), tb = b->dtype();
@@ -98,6 +42,20 @@ void Match(const char* name, PrimExpr* a, PrimExpr* b) {
     Fail(fmt::format("`{}` of {} and {}: dtypes differ; cast one of them", name, TypeName(*a), TypeName(*b)));
   }
 }
+
+}  // namespace literals
+
+namespace {
+using literals::AsFloat;
+using literals::AsInt;
+using literals::Fail;
+using literals::FloatLit;
+using literals::IntLit;
+using literals::Literal;
+using literals::Match;
+using literals::TypeName;
+using literals::Wrap;
+using tir::NodeKind;
 
 int64_t FloorDivInt(int64_t a, int64_t b) {
   int64_t q = a / b;
@@ -446,297 +404,4 @@ PrimExpr if_then_else(PrimExpr cond, PrimExpr t, PrimExpr f) {
   return tir::call_intrin(t.dtype(), "tir.if_then_else", {cond, t, f});
 }
 
-// ---------------------------------------------------------------- intrinsics
-namespace {
-enum class Domain { kFloat, kNumber, kInt, kTest };
-double Sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
-double Rsqrt(double x) { return 1 / std::sqrt(x); }
-double Exp2(double x) { return std::exp2(x); }
-
-PrimExpr Unary(const char* name, Domain domain, double (*fn)(double), PrimExpr x) {
-  if (!x.defined()) Fail(fmt::format("the operand of `{}` is null", name + 4));
-  DataType t = x.dtype();
-  bool ok = domain == Domain::kInt      ? t.is_integral() || t.is_bool()
-            : domain == Domain::kNumber ? t.is_integral() || t.is_floating()
-                                        : t.is_floating();
-  if (!ok)
-    Fail(fmt::format("`{}` takes {}, got {}", name + 4, domain == Domain::kInt ? "integers" : "floats", TypeName(x)));
-  if (fn) {
-    if (PrimExpr l = Literal(x); l.defined() && AsFloat(l))
-      return tir::broadcast_to(FloatLit(l.dtype(), fn(AsFloat(l)->value)), t.lanes());
-  }
-  return tir::call_intrin(domain == Domain::kTest ? DataType::Bool(t.lanes()) : t, name, {std::move(x)});
-}
-PrimExpr FloatTest(const char* name, bool (*fn)(double), PrimExpr x) {
-  if (x.defined() && x.dtype().is_integral()) return tir::make_int(DataType::Bool(x.dtype().lanes()), fn(0.0));
-  if (x.defined()) {
-    if (PrimExpr l = Literal(x); l.defined() && AsFloat(l)) {
-      return tir::make_int(DataType::Bool(x.dtype().lanes()), fn(AsFloat(l)->value));
-    }
-  }
-  return Unary(name, Domain::kTest, nullptr, std::move(x));
-}
-}  // namespace
-
-#define BATON_TIR_UNARY(name, fn) \
-  PrimExpr name(PrimExpr x) { return Unary("tir." #name, Domain::kFloat, fn, std::move(x)); }
-BATON_TIR_UNARY(exp, std::exp)
-BATON_TIR_UNARY(exp2, Exp2)
-BATON_TIR_UNARY(log, std::log)
-BATON_TIR_UNARY(log2, std::log2)
-BATON_TIR_UNARY(log10, std::log10)
-BATON_TIR_UNARY(log1p, std::log1p)
-BATON_TIR_UNARY(sqrt, std::sqrt)
-BATON_TIR_UNARY(rsqrt, Rsqrt)
-BATON_TIR_UNARY(sin, std::sin)
-BATON_TIR_UNARY(cos, std::cos)
-BATON_TIR_UNARY(tan, std::tan)
-BATON_TIR_UNARY(sinh, std::sinh)
-BATON_TIR_UNARY(cosh, std::cosh)
-BATON_TIR_UNARY(tanh, std::tanh)
-BATON_TIR_UNARY(asin, std::asin)
-BATON_TIR_UNARY(acos, std::acos)
-BATON_TIR_UNARY(atan, std::atan)
-BATON_TIR_UNARY(asinh, std::asinh)
-BATON_TIR_UNARY(acosh, std::acosh)
-BATON_TIR_UNARY(atanh, std::atanh)
-BATON_TIR_UNARY(erf, std::erf)
-BATON_TIR_UNARY(sigmoid, Sigmoid)
-// Rounding leaves integers as they are.
-#define BATON_TIR_ROUND(name, fn)                                 \
-  PrimExpr name(PrimExpr x) {                                     \
-    if (x.defined() && x.dtype().is_integral()) return x;         \
-    return Unary("tir." #name, Domain::kFloat, fn, std::move(x)); \
-  }
-BATON_TIR_ROUND(floor, std::floor)
-BATON_TIR_ROUND(ceil, std::ceil)
-BATON_TIR_ROUND(trunc, std::trunc)
-BATON_TIR_ROUND(round, std::round)
-BATON_TIR_ROUND(nearbyint, std::nearbyint)
-PrimExpr fabs(PrimExpr x) { return Unary("tir.fabs", Domain::kFloat, std::fabs, std::move(x)); }
-PrimExpr isnan(PrimExpr x) {
-  return FloatTest("tir.isnan", [](double v) { return std::isnan(v); }, std::move(x));
-}
-PrimExpr isinf(PrimExpr x) {
-  return FloatTest("tir.isinf", [](double v) { return std::isinf(v); }, std::move(x));
-}
-PrimExpr isfinite(PrimExpr x) {
-  return FloatTest("tir.isfinite", [](double v) { return std::isfinite(v); }, std::move(x));
-}
-PrimExpr popcount(PrimExpr x) { return Unary("tir.popcount", Domain::kInt, nullptr, std::move(x)); }
-PrimExpr bitwise_not(PrimExpr x) {
-  if (x.defined() && x.dtype().is_bool()) return !x;
-  return Unary("tir.bitwise_not", Domain::kInt, nullptr, std::move(x));
-}
-PrimExpr abs(PrimExpr x) {
-  if (x.defined() && x.dtype().is_floating()) return fabs(x);
-  if (!x.defined() || !x.dtype().is_integral()) Fail(fmt::format("`abs` takes numbers, got {}", TypeName(x)));
-  if (x.dtype().is_uint()) return x;
-  return max(x, -x);
-}
-
-namespace {
-PrimExpr FloatBinary(const char* name, double (*fn)(double, double), PrimExpr a, PrimExpr b) {
-  Match(name + 4, &a, &b);
-  if (!a.dtype().is_floating()) Fail(fmt::format("`{}` takes floats, got {}", name + 4, TypeName(a)));
-  PrimExpr la = Literal(a), lb = Literal(b);
-  if (la.defined() && lb.defined())
-    return tir::broadcast_to(FloatLit(la.dtype(), fn(AsFloat(la)->value, AsFloat(lb)->value)), a.dtype().lanes());
-  DataType t = a.dtype();
-  return tir::call_intrin(t, name, {std::move(a), std::move(b)});
-}
-PrimExpr BitBinary(const char* name, int kind, PrimExpr a, PrimExpr b) {
-  Match(name + 4, &a, &b);
-  if (!a.dtype().is_integral() && !(a.dtype().is_bool() && kind < 3))
-    Fail(fmt::format("`{}` takes integers, got {}", name + 4, TypeName(a)));
-  PrimExpr la = Literal(a), lb = Literal(b);
-  if (la.defined() && lb.defined()) {
-    int64_t x = AsInt(la)->value, y = AsInt(lb)->value;
-    bool shift_ok = y >= 0 && y < a.dtype().bits();
-    std::optional<int64_t> v;
-    if (kind == 0) v = Wrap(la.dtype(), x & y);
-    if (kind == 1) v = Wrap(la.dtype(), x | y);
-    if (kind == 2) v = Wrap(la.dtype(), x ^ y);
-    if (kind == 3 && shift_ok) v = Wrap(la.dtype(), static_cast<__int128>(x) << y);
-    if (kind == 4 && shift_ok) v = Wrap(la.dtype(), x >> y);
-    if (v) return tir::broadcast_to(IntLit(la.dtype(), *v), a.dtype().lanes());
-  }
-  DataType t = a.dtype();
-  return tir::call_intrin(t, name, {std::move(a), std::move(b)});
-}
-}  // namespace
-PrimExpr pow(PrimExpr x, PrimExpr y) {
-  if (x.defined() && x.dtype().is_integral()) {
-    Match("pow", &x, &y);
-    return tir::call_intrin(x.dtype(), "tir.pow", {x, y});
-  }
-  return FloatBinary("tir.pow", std::pow, std::move(x), std::move(y));
-}
-PrimExpr fmod(PrimExpr x, PrimExpr y) {
-  if (x.defined() && x.dtype().is_integral()) return truncmod(std::move(x), std::move(y));
-  return FloatBinary("tir.fmod", std::fmod, std::move(x), std::move(y));
-}
-PrimExpr atan2(PrimExpr y, PrimExpr x) { return FloatBinary("tir.atan2", std::atan2, std::move(y), std::move(x)); }
-PrimExpr fma(PrimExpr a, PrimExpr b, PrimExpr c) {
-  Match("fma", &a, &b);
-  Match("fma", &a, &c);
-  Match("fma", &b, &c);
-  if (!a.dtype().is_floating()) return a * b + c;
-  DataType t = a.dtype();
-  return tir::call_intrin(t, "tir.fma", {std::move(a), std::move(b), std::move(c)});
-}
-PrimExpr bitwise_and(PrimExpr a, PrimExpr b) { return BitBinary("tir.bitwise_and", 0, std::move(a), std::move(b)); }
-PrimExpr bitwise_or(PrimExpr a, PrimExpr b) { return BitBinary("tir.bitwise_or", 1, std::move(a), std::move(b)); }
-PrimExpr bitwise_xor(PrimExpr a, PrimExpr b) { return BitBinary("tir.bitwise_xor", 2, std::move(a), std::move(b)); }
-PrimExpr shift_left(PrimExpr a, PrimExpr b) { return BitBinary("tir.shift_left", 3, std::move(a), std::move(b)); }
-PrimExpr shift_right(PrimExpr a, PrimExpr b) { return BitBinary("tir.shift_right", 4, std::move(a), std::move(b)); }
-
-namespace {
-PrimExpr Extreme(DataType t, bool high, bool infinite) {
-  DataType e = t.element_of();
-  PrimExpr v;
-  if (e.is_bool()) {
-    v = IntLit(e, high);
-  } else if (e.is_uint()) {
-    if (!high) {
-      v = IntLit(e, 0);
-    } else if (e.bits() == 64) {
-      v = tir::call_intrin(e, "tir.bitwise_not", {IntLit(e, 0)});
-    } else {
-      v = IntLit(e, static_cast<int64_t>((uint64_t{1} << e.bits()) - 1));
-    }
-  } else if (e.is_int()) {
-    int64_t top = static_cast<int64_t>((uint64_t{1} << (e.bits() - 1)) - 1);
-    v = IntLit(e, high ? top : -top - 1);
-  } else {
-    double m;
-    if (infinite) {
-      m = std::numeric_limits<double>::infinity();
-    } else if (e.is_bfloat16()) {
-      m = std::ldexp(255.0 / 128, 127);
-    } else if (e.is_float() && e.bits() == 16) {
-      m = 65504;
-    } else if (e.is_float() && e.bits() == 32) {
-      m = std::numeric_limits<float>::max();
-    } else if (e.is_float() && e.bits() == 64) {
-      m = std::numeric_limits<double>::max();
-    } else {
-      Fail(fmt::format("no largest value of {} here", DataType2String(e)));
-    }
-    v = FloatLit(e, high ? m : -m);
-  }
-  return tir::broadcast_to(v, t.lanes());
-}
-}  // namespace
-PrimExpr min_value(DataType t) { return Extreme(t, false, false); }
-PrimExpr max_value(DataType t) { return Extreme(t, true, false); }
-PrimExpr lowest(DataType t) { return Extreme(t, false, true); }
-PrimExpr highest(DataType t) { return Extreme(t, true, true); }
-
-namespace tir {
-PrimExpr make_const(DataType t, double value) {
-  DataType e = t.element_of();
-  PrimExpr v;
-  if (e.is_floating()) {
-    v = FloatLit(e, value);
-  } else {
-    if (!(value >= -9.3e18 && value <= 9.3e18) || std::trunc(value) != value) {
-      Fail(fmt::format("{} is no value of {}", value, DataType2String(e)));
-    }
-    return make_int(t, static_cast<int64_t>(value));
-  }
-  return broadcast_to(v, t.lanes());
-}
-PrimExpr make_int(DataType t, int64_t value) {
-  DataType e = t.element_of();
-  PrimExpr v;
-  if (e.is_floating()) {
-    v = FloatLit(e, static_cast<double>(value));
-  } else if (e.is_integral() || e.is_bool()) {
-    auto w = Wrap(e, value);
-    if (!w || (*w != value && !e.is_bool()))
-      Fail(fmt::format("{} is outside the range of {}", value, DataType2String(e)));
-    v = IntLit(e, *w);
-  } else {
-    Fail(fmt::format("no literals of {}", DataType2String(e)));
-  }
-  return broadcast_to(v, t.lanes());
-}
-const int64_t* as_const_int(const PrimExpr& e) {
-  const auto* i = e.as<IntImmNode>();
-  return i ? &i->value : nullptr;
-}
-bool is_const_int(const PrimExpr& e, int64_t value) {
-  const int64_t* i = as_const_int(e);
-  return i && *i == value;
-}
-bool is_zero(const PrimExpr& e) {
-  if (const auto* f = e.as<FloatImmNode>()) return f->value == 0;
-  return is_const_int(e, 0);
-}
-bool is_one(const PrimExpr& e) {
-  if (const auto* f = e.as<FloatImmNode>()) return f->value == 1;
-  return is_const_int(e, 1);
-}
-PrimExpr broadcast_to(PrimExpr e, int lanes) {
-  if (e.dtype().lanes() == lanes) return e;
-  return Broadcast(std::move(e), lanes);
-}
-PrimExpr call_intrin(DataType ret, const char* name, Array<PrimExpr> args) {
-  return Call(ret, Op::GetOrCreate(name), std::move(args));
-}
-std::string_view IntrinName(const CallNode* call) {
-  const auto* op = call->op.as<OpNode>();
-  return op ? op->name.view() : std::string_view();
-}
-namespace {
-const BufferLoadNode* NeedLoad(const PrimExpr& e, const char* what) {
-  const auto* l = e.as<BufferLoadNode>();
-  if (!l) Fail(fmt::format("`{}` takes a BufferLoad that names the place", what));
-  return l;
-}
-}  // namespace
-PrimExpr masked_load(PrimExpr load, PrimExpr mask) {
-  NeedLoad(load, "masked_load");
-  DataType t = load.dtype();
-  return call_intrin(t, "tir.masked_load", {std::move(load), broadcast_to(std::move(mask), t.lanes())});
-}
-PrimExpr masked_store(PrimExpr address, PrimExpr value, PrimExpr mask) {
-  NeedLoad(address, "masked_store");
-  DataType t = address.dtype();
-  if (!(value.dtype() == t))
-    Fail(fmt::format("masked_store of {} where {} is wanted", TypeName(value), DataType2String(t)));
-  return call_intrin(DataType::Int(32), "tir.masked_store",
-                     {std::move(address), std::move(value), broadcast_to(std::move(mask), t.lanes())});
-}
-PrimExpr vector_sum(PrimExpr v) {
-  return v.dtype().is_scalar() ? v : call_intrin(v.dtype().element_of(), "tir.vector_sum", {v});
-}
-PrimExpr vector_prod(PrimExpr v) {
-  return v.dtype().is_scalar() ? v : call_intrin(v.dtype().element_of(), "tir.vector_prod", {v});
-}
-PrimExpr vector_min(PrimExpr v) {
-  return v.dtype().is_scalar() ? v : call_intrin(v.dtype().element_of(), "tir.vector_min", {v});
-}
-PrimExpr vector_max(PrimExpr v) {
-  return v.dtype().is_scalar() ? v : call_intrin(v.dtype().element_of(), "tir.vector_max", {v});
-}
-PrimExpr prefetch(PrimExpr address, int64_t locality) {
-  NeedLoad(address, "prefetch");
-  return call_intrin(DataType::Int(32), "tir.prefetch", {std::move(address), make_int(DataType::Int(64), locality)});
-}
-PrimExpr vector_slice(PrimExpr v, int64_t begin, int64_t count) {
-  Array<int64_t> idx;
-  for (int64_t i = 0; i < count; ++i) idx.push_back(begin + i);
-  return Shuffle({std::move(v)}, idx);
-}
-PrimExpr address_of(PrimExpr load) {
-  NeedLoad(load, "address_of");
-  return call_intrin(DataType::Handle(), "tir.address_of", {std::move(load)});
-}
-PrimExpr call_extern(DataType ret, String name, Array<PrimExpr> args) {
-  args.insert(0, StringImm(std::move(name)));
-  return call_intrin(ret, "tir.call_extern", std::move(args));
-}
-}  // namespace tir
 }  // namespace baton

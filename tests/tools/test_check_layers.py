@@ -11,6 +11,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
 import check_layers  # noqa: E402
+import code_sizes  # noqa: E402
 
 SPDX = "// SPDX-License-Identifier: Apache-2.0\n"
 HEADER = "include/baton/"
@@ -161,6 +162,76 @@ def test_only_what_dev_installs_is_imported(tree):
     assert found == [("tests/a.py", 6, "installed"), ("tests/c.py", 2, "installed")]
 
 
+def lines_of(n):
+    return "".join(f"  x += {i};\n" for i in range(n))
+
+
+def test_sizes_of_files_functions_and_classes(tree):
+    found = tree({
+        "src/tir/long_function.cpp": "namespace a {\nint F(int x = 0) {\n" + lines_of(99) + "}\n}\n",
+        "src/tir/fits.cpp": "namespace a {\nint F(int x) {\n" + lines_of(98) + "}\n}\n",
+        "src/tir/long_class.cpp": "class A : public B<int(int)> {\n" + "  void F();\n" * 399 + "};\n",
+        "src/tir/class_fits.cpp": "class A final {\n" + "  void F();\n" * 398 + "};\n",
+        "src/tir/long_file.cpp": "int x();\n" * 700,
+        "src/tir/table.cpp": "const Row rows[] = {\n" + '    {"name", 1},\n' * 700 + "};\n",
+        "python/baton/long.py": "def f(x):\n" + "    x += 1\n" * 100,
+        "tests/tir/long_file.cpp": "int x();\n" * 700,
+    })
+    assert found == [("python/baton/long.py", 2, "size"), ("src/tir/long_class.cpp", 2, "size"),
+                     ("src/tir/long_file.cpp", 1, "size"), ("src/tir/long_function.cpp", 3, "size")]
+
+
+def named_sizes(text, path="src/a.cpp"):
+    sizes = code_sizes.python_sizes if path.endswith(".py") else code_sizes.cpp_sizes
+    return {s.name: (s.kind, s.line, s.lines) for s in sizes(path, text)}
+
+
+def test_what_stands_between_braces_is_named():
+    found = named_sizes('''namespace a {
+struct S {
+  S() : x_(1), y_{2} {
+    x_ = '{';
+  }
+  bool operator==(const S& o) const { return x_ == o.x_; }
+  template <class F>
+  void Each(F f) {
+    for (int i : {1, 2}) f([&] { return "}"; });
+  }
+  std::vector<int> v = {1, 2};
+};
+#define OPEN {
+// } a brace in a comment
+const bool registered = [] {
+  if (true) return true;
+  return false;
+}();
+void S::F(
+    int a) const {
+  struct Local { int x; };
+}
+}
+''')
+    assert found == {"S": ("class", 2, 11), "S::S": ("function", 3, 3), "S::operator==": ("function", 6, 1),
+                     "S::Each": ("function", 7, 4), "S::F": ("function", 19, 4)}
+
+
+def test_python_functions_within_functions_and_classes():
+    assert named_sizes("class A:\n    def f(self):\n        def g():\n            pass\n", "a.py") == {
+        "A": ("class", 1, 4), "A.f": ("function", 2, 3), "A.f.g": ("function", 3, 2)}
+
+
+def test_the_list_of_sizes_may_only_shrink():
+    def said(lines, allowed):
+        sizes = [code_sizes.Size("src/a.cpp", 7, "function", "F", lines)] if lines > code_sizes.MAX_FUNCTION else []
+        return [(path, line) for path, line, _ in code_sizes.breaches(sizes, {"src/a.cpp::F": allowed} if allowed else {})]
+
+    assert said(120, None) == [("src/a.cpp", 7)]
+    assert said(120, 120) == []
+    assert said(121, 120) == [("src/a.cpp", 7)]  # it grew
+    assert said(119, 120) == [("src/a.cpp", 0)]  # it shrank: so must its entry
+    assert said(90, 120) == [("src/a.cpp", 0)]  # the entry is for nothing
+
+
 @pytest.mark.skipif(shutil.which("g++") is None, reason="no g++")
 def test_public_headers_compile_alone(tree, tmp_path):
     tree({
@@ -184,5 +255,5 @@ def test_command_line_says_where_and_which_rule(tree, tmp_path):
 
 
 def test_every_rule_is_tried_here():
-    tried = {"layer", "llvm", "python", "heavy", "fmt", "c-header", "tests", "readme", "spdx", "path", "installed", "alone"}
+    tried = {"layer", "llvm", "python", "heavy", "fmt", "c-header", "tests", "readme", "spdx", "path", "installed", "size", "alone"}
     assert tried == set(check_layers.RULES)

@@ -16,6 +16,15 @@
 
 namespace baton::driver {
 
+/// The node as an N; null where it is none.
+template <class N>
+const N* As(const relay::ExprNode* n) {
+  return n->IsInstance<N>() ? static_cast<const N*>(n) : nullptr;
+}
+
+/// Whether the sizes of its tensors are known.
+bool IsStatic(const relay::Expr& e);
+
 /// A function to translate: its parameters are what it captures, then its own.
 struct VmLambda {
   std::string name;
@@ -122,9 +131,11 @@ class FunctionBuilder {
   void EmitMatch(const relay::MatchNode* n, int32_t dst, bool tail);
   void EmitPattern(const relay::Pattern& pattern, int32_t data, Label otherwise);
 
-  // ---- Stretches of tensor work.
+  // ---- Stretches of tensor work: regions.cpp.
   size_t EmitRegion(const std::vector<Node*>& list, size_t at);
   void EmitKernel(const std::vector<Node*>& nodes, int32_t device);
+  /// Makes the value of `n` out of the registers of its tensors from `next` on.
+  int32_t PackResult(Node* n, int32_t next);
   Expr RegionInput(Node* n, const Type& type, Array<relay::Var>* params, std::vector<int32_t>* in);
 
   ProgramBuilder* program_;

@@ -221,15 +221,8 @@ bool PatternMatcher::Step(const Goal& goal) {
     }
     case Kind::kCall:
       return StepCall(p, e);
-    case Kind::kFunction: {
-      const auto* f = As<FunctionNode>(e);
-      if (!e->IsInstance<FunctionNode>()) return false;
-      Push(row.parts.back(), f->body.get());
-      if (row.any_parts) return true;
-      if (f->params.size() + 1 != row.parts.size()) return false;
-      parts_in_order(f->params, 0);
-      return true;
-    }
+    case Kind::kFunction:
+      return StepFunction(p, e);
     case Kind::kLet: {
       const auto* l = As<LetNode>(e);
       if (!e->IsInstance<LetNode>()) return false;
@@ -283,6 +276,17 @@ bool PatternMatcher::Step(const Goal& goal) {
       return true;
   }
   return false;
+}
+
+bool PatternMatcher::StepFunction(int32_t p, const ExprNode* e) {
+  const PatternTable::Row& row = table_.row(p);
+  const auto* f = As<FunctionNode>(e);
+  if (!e->IsInstance<FunctionNode>()) return false;
+  Push(row.parts.back(), f->body.get());
+  if (row.any_parts) return true;
+  if (f->params.size() + 1 != row.parts.size()) return false;
+  for (size_t i = f->params.size(); i-- > 0;) Push(row.parts[i], f->params[i].get());
+  return true;
 }
 
 bool PatternMatcher::StepCall(int32_t p, const ExprNode* e) {

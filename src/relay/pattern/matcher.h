@@ -58,6 +58,8 @@ class PatternTable {
 
  private:
   DFPattern keep_;
+  void FilterCall(Row* r, Filter* f) const;
+
   std::vector<Row> rows_;
   std::vector<Filter> filters_;
 };
@@ -84,6 +86,7 @@ class PatternMatcher {
   bool Run(const ExprNode* e);
   bool Step(const Goal& goal);
   bool StepCall(int32_t p, const ExprNode* e);
+  bool StepFunction(int32_t p, const ExprNode* e);
   bool StepDominator(int32_t p, const ExprNode* e);
   bool NextParent(int32_t p, const ExprNode* e, int32_t list);
   bool TryRegrouped(int32_t p, const ExprNode* e, int order);

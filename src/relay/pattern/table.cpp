@@ -50,7 +50,8 @@ std::vector<const Object*> PartsOf(Kind kind, const Object* p, bool* any) {
       out.push_back(CastTo<FunctionPatternNode>(p)->body.get());
       break;
     case Kind::kLet:
-      out = {CastTo<LetPatternNode>(p)->var.get(), CastTo<LetPatternNode>(p)->value.get(), CastTo<LetPatternNode>(p)->body.get()};
+      out = {CastTo<LetPatternNode>(p)->var.get(), CastTo<LetPatternNode>(p)->value.get(),
+             CastTo<LetPatternNode>(p)->body.get()};
       break;
     case Kind::kIf:
       out = {CastTo<IfPatternNode>(p)->cond.get(), CastTo<IfPatternNode>(p)->true_branch.get(),
@@ -125,6 +126,39 @@ void PatternTable::Filter::Add(const Filter& o) {
   called.insert(called.end(), o.called.begin(), o.called.end());
 }
 
+void PatternTable::FilterCall(Row* r, Filter* f) const {
+  static const Op add = Op::Get("add"), multiply = Op::Get("multiply"), divide = Op::Get("divide");
+  const OpNode* op = OpOf(rows_[r->parts[0]].pattern);
+  if (op && !r->any_parts && r->parts.size() == 3) {
+    r->commutative = op == add.get() || op == multiply.get();
+    r->product = op == multiply.get() ? 1 : op == divide.get() ? 2 : 0;
+  }
+  // One operator, or one of several.
+  std::vector<int32_t> work{r->parts[0]};
+  while (!work.empty() && !f->kinds) {
+    const Row& callee = rows_[work.back()];
+    work.pop_back();
+    if (const OpNode* one = OpOf(callee.pattern)) {
+      f->called.push_back(one);
+    } else if (callee.kind == Kind::kAlt && f->called.size() < 64) {
+      work.push_back(callee.parts[1]);
+      work.push_back(callee.parts[0]);
+    } else if (callee.kind == Kind::kAttr) {
+      work.push_back(callee.parts[0]);
+    } else {
+      f->kinds = 1;
+    }
+  }
+  if (f->kinds) f->called.clear();
+  // a * (b / c) matches (a * b) / c, and the other way round.
+  for (size_t k = 1; r->product && k < 3; ++k) {
+    const Row& inner = rows_[r->parts[k]];
+    if (inner.kind == Kind::kCall && inner.product == 3 - r->product && (k == 1 || r->product == 1)) {
+      f->called.push_back(r->product == 1 ? divide.get() : multiply.get());
+    }
+  }
+}
+
 PatternTable::PatternTable(const DFPattern& root) : keep_(root) {
   if (!root.defined()) throw CompileError("a null pattern cannot be matched");
   PointerMap<int32_t> number;  // -1: waits for its parts
@@ -159,7 +193,6 @@ PatternTable::PatternTable(const DFPattern& root) : keep_(root) {
     rows_.push_back(std::move(row));
     uses.push_back(0);
   }
-  static const Op add = Op::Get("add"), multiply = Op::Get("multiply"), divide = Op::Get("divide");
   filters_.resize(rows_.size());
   for (int32_t i = 0; i < size(); ++i) {
     Row& r = rows_[i];
@@ -181,38 +214,9 @@ PatternTable::PatternTable(const DFPattern& root) : keep_(root) {
       case Kind::kConstant:
         f.kinds = 4;
         break;
-      case Kind::kCall: {
-        const OpNode* op = OpOf(rows_[r.parts[0]].pattern);
-        if (op && !r.any_parts && r.parts.size() == 3) {
-          r.commutative = op == add.get() || op == multiply.get();
-          r.product = op == multiply.get() ? 1 : op == divide.get() ? 2 : 0;
-        }
-        // One operator, or one of several.
-        std::vector<int32_t> work{r.parts[0]};
-        while (!work.empty() && !f.kinds) {
-          const Row& callee = rows_[work.back()];
-          work.pop_back();
-          if (const OpNode* one = OpOf(callee.pattern)) {
-            f.called.push_back(one);
-          } else if (callee.kind == Kind::kAlt && f.called.size() < 64) {
-            work.push_back(callee.parts[1]);
-            work.push_back(callee.parts[0]);
-          } else if (callee.kind == Kind::kAttr) {
-            work.push_back(callee.parts[0]);
-          } else {
-            f.kinds = 1;
-          }
-        }
-        if (f.kinds) f.called.clear();
-        // a * (b / c) matches (a * b) / c, and the other way round.
-        for (size_t k = 1; r.product && k < 3; ++k) {
-          const Row& inner = rows_[r.parts[k]];
-          if (inner.kind == Kind::kCall && inner.product == 3 - r.product && (k == 1 || r.product == 1)) {
-            f.called.push_back(r.product == 1 ? divide.get() : multiply.get());
-          }
-        }
+      case Kind::kCall:
+        FilterCall(&r, &f);
         break;
-      }
       case Kind::kFunction:
         f.kinds = 32;
         break;

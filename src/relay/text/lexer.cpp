@@ -132,147 +132,156 @@ bool Lexer::Quoted(size_t* at, std::string* out) {
   return true;
 }
 
+Token Lexer::Done(Token t, Tok kind, size_t end) {
+  t.kind = kind;
+  t.end = at_ = end;
+  return t;
+}
+
+Token Lexer::Word(Token t) {
+  size_t i = at_ + 1;
+  while (i < text_.size() && (IsWord(text_[i]) || (text_[i] == '.' && i + 1 < text_.size() && IsLetter(text_[i + 1]))))
+    ++i;
+  t.text = text_.substr(at_, i - at_);
+  return Done(t, t.text == "_" ? Tok::kUnderscore : Tok::kName, i);
+}
+
+Token Lexer::Variable(Token t) {
+  const char c = text_[at_];
+  size_t i = at_ + 1;
+  if (i < text_.size() && text_[i] == '"') {
+    std::string name;
+    if (!Quoted(&i, &name)) {
+      Fail(t, i, "this quoted name has no end, or a wrong escape");
+      return Done(t, Tok::kBad, i);
+    }
+    t.text = name.size() + 3 == i - at_ ? text_.substr(at_ + 2, name.size()) : Keep(std::move(name));
+    return Done(t, c == '%' ? Tok::kLocal : Tok::kGlobal, i);
+  }
+  while (i < text_.size() && IsWord(text_[i])) ++i;
+  // "%layer1.0.weight": points are part of a name up to its last word; "%x.0" is a field of %x.
+  if (i > at_ + 1 && IsLetter(text_[at_ + 1])) {
+    for (size_t j = i; j + 1 < text_.size() && text_[j] == '.' && IsWord(text_[j + 1]);) {
+      const bool word = IsLetter(text_[j + 1]);
+      do ++j;
+      while (j < text_.size() && IsWord(text_[j]));
+      if (word) i = j;
+    }
+  }
+  t.text = text_.substr(at_ + 1, i - at_ - 1);
+  if (t.text.empty()) {
+    Fail(t, i, fmt::format("a name must follow `{}`", c));
+    return Done(t, Tok::kBad, i);
+  }
+  if (c == '%' && IsDigit(t.text[0])) {
+    for (char x : t.text) {
+      if (!IsDigit(x) || t.number > 100'000'000'000) {
+        Fail(t, i, fmt::format("`%{}` is neither a number nor a name", t.text), fmt::format("write %\"{}\"", t.text));
+        return Done(t, Tok::kBad, i);
+      }
+      t.number = t.number * 10 + (x - '0');
+    }
+    return Done(t, Tok::kTemp, i);
+  }
+  return Done(t, c == '%' ? Tok::kLocal : Tok::kGlobal, i);
+}
+
+Token Lexer::Number(Token t) {
+  size_t i = at_;
+  while (i < text_.size() && IsDigit(text_[i])) ++i;
+  if (i + 1 < text_.size() && text_[i] == '.' && IsDigit(text_[i + 1])) {
+    ++i;
+    while (i < text_.size() && IsDigit(text_[i])) ++i;
+  } else if (i < text_.size() && text_[i] == '.' && (i + 1 >= text_.size() || !IsLetter(text_[i + 1]))) {
+    ++i;  // "1."
+  }
+  if (i < text_.size() && (text_[i] == 'e' || text_[i] == 'E')) {
+    size_t j = i + 1;
+    if (j < text_.size() && (text_[j] == '+' || text_[j] == '-')) ++j;
+    if (j < text_.size() && IsDigit(text_[j])) {
+      while (j < text_.size() && IsDigit(text_[j])) ++j;
+      i = j;
+    }
+  }
+  t.text = text_.substr(at_, i - at_);
+  size_t s = i;
+  while (i < text_.size() && IsWord(text_[i])) ++i;
+  t.suffix = text_.substr(s, i - s);
+  return Done(t, Tok::kNumber, i);
+}
+
+Token Lexer::Text(Token t) {
+  size_t i = at_;
+  std::string s;
+  if (!Quoted(&i, &s)) {
+    Fail(t, i, "this text has no end, or a wrong escape", "escapes are \\n \\t \\r \\\" \\\\ \\xNN");
+    return Done(t, Tok::kBad, i);
+  }
+  t.text = s.size() + 2 == i - at_ ? text_.substr(at_ + 1, s.size()) : Keep(std::move(s));
+  return Done(t, Tok::kString, i);
+}
+
 Token Lexer::Next() {
   SkipSpace();
   Token t;
   t.begin = at_;
   t.line = line_;
   t.column = static_cast<int32_t>(at_ - line_begin_) + 1;
-  auto done = [&](Tok kind, size_t end) {
-    t.kind = kind;
-    t.end = at_ = end;
-    return t;
-  };
-  if (at_ >= text_.size()) return done(Tok::kEnd, at_);
+  if (at_ >= text_.size()) return Done(t, Tok::kEnd, at_);
   const char c = text_[at_];
   const char d = at_ + 1 < text_.size() ? text_[at_ + 1] : '\0';
-  if (IsLetter(c)) {
-    size_t i = at_ + 1;
-    while (i < text_.size() &&
-           (IsWord(text_[i]) || (text_[i] == '.' && i + 1 < text_.size() && IsLetter(text_[i + 1]))))
-      ++i;
-    t.text = text_.substr(at_, i - at_);
-    return done(t.text == "_" ? Tok::kUnderscore : Tok::kName, i);
-  }
-  if (c == '%' || c == '@') {
-    size_t i = at_ + 1;
-    if (i < text_.size() && text_[i] == '"') {
-      std::string name;
-      if (!Quoted(&i, &name)) {
-        Fail(t, i, "this quoted name has no end, or a wrong escape");
-        return done(Tok::kBad, i);
-      }
-      t.text = name.size() + 3 == i - at_ ? text_.substr(at_ + 2, name.size()) : Keep(std::move(name));
-      return done(c == '%' ? Tok::kLocal : Tok::kGlobal, i);
-    }
-    while (i < text_.size() && IsWord(text_[i])) ++i;
-    // "%layer1.0.weight": points are part of a name up to its last word; "%x.0" is a field of %x.
-    if (i > at_ + 1 && IsLetter(text_[at_ + 1])) {
-      for (size_t j = i; j + 1 < text_.size() && text_[j] == '.' && IsWord(text_[j + 1]);) {
-        const bool word = IsLetter(text_[j + 1]);
-        do ++j;
-        while (j < text_.size() && IsWord(text_[j]));
-        if (word) i = j;
-      }
-    }
-    t.text = text_.substr(at_ + 1, i - at_ - 1);
-    if (t.text.empty()) {
-      Fail(t, i, fmt::format("a name must follow `{}`", c));
-      return done(Tok::kBad, i);
-    }
-    if (c == '%' && IsDigit(t.text[0])) {
-      for (char x : t.text) {
-        if (!IsDigit(x) || t.number > 100'000'000'000) {
-          Fail(t, i, fmt::format("`%{}` is neither a number nor a name", t.text), fmt::format("write %\"{}\"", t.text));
-          return done(Tok::kBad, i);
-        }
-        t.number = t.number * 10 + (x - '0');
-      }
-      return done(Tok::kTemp, i);
-    }
-    return done(c == '%' ? Tok::kLocal : Tok::kGlobal, i);
-  }
-  if (IsDigit(c)) {
-    size_t i = at_;
-    while (i < text_.size() && IsDigit(text_[i])) ++i;
-    if (i + 1 < text_.size() && text_[i] == '.' && IsDigit(text_[i + 1])) {
-      ++i;
-      while (i < text_.size() && IsDigit(text_[i])) ++i;
-    } else if (i < text_.size() && text_[i] == '.' && (i + 1 >= text_.size() || !IsLetter(text_[i + 1]))) {
-      ++i;  // "1."
-    }
-    if (i < text_.size() && (text_[i] == 'e' || text_[i] == 'E')) {
-      size_t j = i + 1;
-      if (j < text_.size() && (text_[j] == '+' || text_[j] == '-')) ++j;
-      if (j < text_.size() && IsDigit(text_[j])) {
-        while (j < text_.size() && IsDigit(text_[j])) ++j;
-        i = j;
-      }
-    }
-    t.text = text_.substr(at_, i - at_);
-    size_t s = i;
-    while (i < text_.size() && IsWord(text_[i])) ++i;
-    t.suffix = text_.substr(s, i - s);
-    return done(Tok::kNumber, i);
-  }
-  if (c == '"') {
-    size_t i = at_;
-    std::string s;
-    if (!Quoted(&i, &s)) {
-      Fail(t, i, "this text has no end, or a wrong escape", "escapes are \\n \\t \\r \\\" \\\\ \\xNN");
-      return done(Tok::kBad, i);
-    }
-    t.text = s.size() + 2 == i - at_ ? text_.substr(at_ + 1, s.size()) : Keep(std::move(s));
-    return done(Tok::kString, i);
-  }
+  if (IsLetter(c)) return Word(t);
+  if (c == '%' || c == '@') return Variable(t);
+  if (IsDigit(c)) return Number(t);
+  if (c == '"') return Text(t);
   if (c == '.' && IsDigit(d)) {
     size_t i = at_ + 1;
     while (i < text_.size() && IsDigit(text_[i]) && t.number < 100'000'000'000)
       t.number = t.number * 10 + (text_[i++] - '0');
-    return done(Tok::kPart, i);
+    return Done(t, Tok::kPart, i);
   }
   switch (c) {
     case '(':
-      return done(Tok::kLParen, at_ + 1);
+      return Done(t, Tok::kLParen, at_ + 1);
     case ')':
-      return done(Tok::kRParen, at_ + 1);
+      return Done(t, Tok::kRParen, at_ + 1);
     case '{':
-      return done(Tok::kLBrace, at_ + 1);
+      return Done(t, Tok::kLBrace, at_ + 1);
     case '}':
-      return done(Tok::kRBrace, at_ + 1);
+      return Done(t, Tok::kRBrace, at_ + 1);
     case '[':
-      return done(Tok::kLBracket, at_ + 1);
+      return Done(t, Tok::kLBracket, at_ + 1);
     case ']':
-      return done(Tok::kRBracket, at_ + 1);
+      return Done(t, Tok::kRBracket, at_ + 1);
     case ',':
-      return done(Tok::kComma, at_ + 1);
+      return Done(t, Tok::kComma, at_ + 1);
     case ';':
-      return done(Tok::kSemicolon, at_ + 1);
+      return Done(t, Tok::kSemicolon, at_ + 1);
     case ':':
-      return done(Tok::kColon, at_ + 1);
+      return Done(t, Tok::kColon, at_ + 1);
     case '?':
-      return done(Tok::kQuestion, at_ + 1);
+      return Done(t, Tok::kQuestion, at_ + 1);
     case '+':
-      return done(Tok::kPlus, at_ + 1);
+      return Done(t, Tok::kPlus, at_ + 1);
     case '*':
-      return done(Tok::kStar, at_ + 1);
+      return Done(t, Tok::kStar, at_ + 1);
     case '/':
-      return done(Tok::kSlash, at_ + 1);
+      return Done(t, Tok::kSlash, at_ + 1);
     case '-':
-      return d == '>' ? done(Tok::kArrow, at_ + 2) : done(Tok::kMinus, at_ + 1);
+      return d == '>' ? Done(t, Tok::kArrow, at_ + 2) : Done(t, Tok::kMinus, at_ + 1);
     case '=':
-      return d == '>'   ? done(Tok::kFatArrow, at_ + 2)
-             : d == '=' ? done(Tok::kEqual, at_ + 2)
-                        : done(Tok::kAssign, at_ + 1);
+      return d == '>'   ? Done(t, Tok::kFatArrow, at_ + 2)
+             : d == '=' ? Done(t, Tok::kEqual, at_ + 2)
+                        : Done(t, Tok::kAssign, at_ + 1);
     case '<':
-      return d == '=' ? done(Tok::kLessEqual, at_ + 2) : done(Tok::kLess, at_ + 1);
+      return d == '=' ? Done(t, Tok::kLessEqual, at_ + 2) : Done(t, Tok::kLess, at_ + 1);
     case '>':
-      return d == '=' ? done(Tok::kGreaterEqual, at_ + 2) : done(Tok::kGreater, at_ + 1);
+      return d == '=' ? Done(t, Tok::kGreaterEqual, at_ + 2) : Done(t, Tok::kGreater, at_ + 1);
     case '!':
-      if (d == '=') return done(Tok::kNotEqual, at_ + 2);
+      if (d == '=') return Done(t, Tok::kNotEqual, at_ + 2);
       break;
     case '#':
-      if (d == '[') return done(Tok::kHash, at_ + 2);
+      if (d == '[') return Done(t, Tok::kHash, at_ + 2);
       break;
     default:
       break;
@@ -283,7 +292,7 @@ Token Lexer::Next() {
   Fail(t, i,
        u < 32 || u == 127 ? fmt::format("the byte 0x{:02x} has no meaning here", u)
                           : fmt::format("`{}` has no meaning here", text_.substr(at_, i - at_)));
-  return done(Tok::kBad, i);
+  return Done(t, Tok::kBad, i);
 }
 
 std::string Describe(const Token& t, std::string_view text) {

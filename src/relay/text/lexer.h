@@ -66,7 +66,12 @@ class Lexer {
 
  private:
   void SkipSpace();
-  Token Name(Token t, size_t at);
+  /// The token of this kind, which ends at `end`; the next begins there.
+  Token Done(Token t, Tok kind, size_t end);
+  Token Word(Token t);
+  Token Variable(Token t);
+  Token Number(Token t);
+  Token Text(Token t);
   bool Quoted(size_t* at, std::string* out);
   void Fail(const Token& t, size_t end, const std::string& message, const std::string& help = "");
   std::string_view Keep(std::string s);

@@ -159,80 +159,11 @@ void Inferencer::Step() {
       if (!Keep(n)) Done(n, TypeOf(l->body.get()));
     }
   } else if (n->IsInstance<FunctionNode>()) {
-    const auto* fn = static_cast<const FunctionNode*>(n);
-    if (phase == 0) {
-      for (const Var& p : fn->params) {
-        if (!p.defined()) throw CompileError("a parameter of a function is missing (null)");
-        VarType(p.get());
-      }
-      Need(fn->body);
-      return;
-    }
-    stack_.pop_back();
-    if (Keep(n)) return;
-    Type ret = TypeOf(fn->body.get());
-    if (fn->ret_type.defined()) {
-      if (!IsPoison(ret) && !solver_.Unify(fn->ret_type, ret)) {
-        Error(Place(fn->body.get(), fn), fmt::format("the function is declared to return {}, its body has type {}",
-                                                     Text(fn->ret_type), Text(ret)));
-      }
-      ret = fn->ret_type;
-    }
-    Array<Type> params;
-    for (const Var& p : fn->params) params.push_back(TypeOf(p.get()));
-    Done(n, FuncType(fn->type_params, params, ret, Array<TypeConstraint>()));
+    StepFunction(static_cast<const FunctionNode*>(n), phase);
   } else if (n->IsInstance<IfNode>()) {
-    const auto* i = static_cast<const IfNode*>(n);
-    if (phase == 0) {
-      Need(i->false_branch), Need(i->true_branch), Need(i->cond);
-      return;
-    }
-    stack_.pop_back();
-    if (Keep(n)) return;
-    Type cond = TypeOf(i->cond.get()), t = TypeOf(i->true_branch.get()), e = TypeOf(i->false_branch.get());
-    if (!IsPoison(cond) && !solver_.Unify(cond, TensorType::Scalar(DataType::Bool()))) {
-      Error(Place(i->cond.get(), i), fmt::format("the condition of `if` has type {}, must be bool", Text(cond)), "",
-            solver_.Find(cond).as<TensorTypeNode>() ? "reduce a tensor with `all` or `any`, compare a number with 0"
-                                                    : "");
-    }
-    if (IsPoison(t) || IsPoison(e)) {
-      Done(n, IsPoison(t) ? e : t);
-    } else if (!solver_.Unify(t, e)) {
-      Error(n, fmt::format("the branches of `if` have types {} and {}, must be equal", Text(t), Text(e)));
-      Done(n, Poison());
-    } else {
-      Done(n, solver_.Join(t, e));
-    }
+    StepIf(static_cast<const IfNode*>(n), phase);
   } else if (n->IsInstance<MatchNode>()) {
-    const auto* m = static_cast<const MatchNode*>(n);
-    if (phase == 0) {
-      Need(m->data);
-      return;
-    }
-    if (phase <= m->clauses.size()) {
-      const Clause& c = m->clauses[phase - 1];
-      BindPattern(c->lhs.get(), TypeOf(m->data.get()), m);
-      Need(c->rhs);
-      return;
-    }
-    stack_.pop_back();
-    if (Keep(n)) return;
-    CheckCovered(m);
-    Type type;
-    for (const Clause& c : m->clauses) {
-      Type t = TypeOf(c->rhs.get());
-      if (!type.defined() || IsPoison(type)) {
-        type = t;
-      } else if (!IsPoison(t)) {
-        if (!solver_.Unify(type, t)) {
-          Error(Place(c->rhs.get(), m),
-                fmt::format("this clause of `match` has type {}, those before have {}", Text(t), Text(type)));
-        } else {
-          type = solver_.Join(type, t);
-        }
-      }
-    }
-    Done(n, type.defined() ? type : solver_.NewHole());
+    StepMatch(static_cast<const MatchNode*>(n), phase);
   } else if (n->IsInstance<RefCreateNode>()) {
     const auto* r = static_cast<const RefCreateNode*>(n);
     if (phase == 0) {
@@ -242,30 +173,112 @@ void Inferencer::Step() {
     stack_.pop_back();
     if (!Keep(n)) Done(n, RelayRefType(TypeOf(r->value.get())));
   } else if (n->IsInstance<RefReadNode>() || n->IsInstance<RefWriteNode>()) {
-    const auto* w = n->IsInstance<RefWriteNode>() ? static_cast<const RefWriteNode*>(n) : nullptr;
-    const Expr& ref = w ? w->ref : static_cast<const RefReadNode*>(n)->ref;
-    if (phase == 0) {
-      if (w) Need(w->value);
-      Need(ref);
-      return;
-    }
-    stack_.pop_back();
-    if (Keep(n)) return;
-    Type value = w ? TypeOf(w->value.get()) : solver_.NewHole(), type = TypeOf(ref.get());
-    if (IsPoison(type)) {
-      value = type;
-    } else if (!solver_.Unify(type, RelayRefType(value))) {
-      const auto* r = solver_.Find(type).as<RelayRefTypeNode>();
-      Error(n,
-            r ? fmt::format("a value of type {} is written to a reference of {}", Text(value), Text(r->value))
-              : fmt::format("a reference is wanted, this has type {}", Text(type)),
-            "", r ? "" : "`ref(value)` makes one");
-      value = Poison();
-    }
-    Done(n, w ? Type(TupleType::Empty()) : value);
+    StepReference(n, phase);
   } else {
     throw CompileError("`" + n->GetTypeKey() + "` is no Relay expression that has a type");
   }
+}
+
+void Inferencer::StepFunction(const FunctionNode* fn, uint32_t phase) {
+  if (phase == 0) {
+    for (const Var& p : fn->params) {
+      if (!p.defined()) throw CompileError("a parameter of a function is missing (null)");
+      VarType(p.get());
+    }
+    Need(fn->body);
+    return;
+  }
+  stack_.pop_back();
+  if (Keep(fn)) return;
+  Type ret = TypeOf(fn->body.get());
+  if (fn->ret_type.defined()) {
+    if (!IsPoison(ret) && !solver_.Unify(fn->ret_type, ret)) {
+      Error(Place(fn->body.get(), fn),
+            fmt::format("the function is declared to return {}, its body has type {}", Text(fn->ret_type), Text(ret)));
+    }
+    ret = fn->ret_type;
+  }
+  Array<Type> params;
+  for (const Var& p : fn->params) params.push_back(TypeOf(p.get()));
+  Done(fn, FuncType(fn->type_params, params, ret, Array<TypeConstraint>()));
+}
+
+void Inferencer::StepIf(const IfNode* i, uint32_t phase) {
+  if (phase == 0) {
+    Need(i->false_branch), Need(i->true_branch), Need(i->cond);
+    return;
+  }
+  stack_.pop_back();
+  if (Keep(i)) return;
+  Type cond = TypeOf(i->cond.get()), t = TypeOf(i->true_branch.get()), e = TypeOf(i->false_branch.get());
+  if (!IsPoison(cond) && !solver_.Unify(cond, TensorType::Scalar(DataType::Bool()))) {
+    Error(
+        Place(i->cond.get(), i), fmt::format("the condition of `if` has type {}, must be bool", Text(cond)), "",
+        solver_.Find(cond).as<TensorTypeNode>() ? "reduce a tensor with `all` or `any`, compare a number with 0" : "");
+  }
+  if (IsPoison(t) || IsPoison(e)) {
+    Done(i, IsPoison(t) ? e : t);
+  } else if (!solver_.Unify(t, e)) {
+    Error(i, fmt::format("the branches of `if` have types {} and {}, must be equal", Text(t), Text(e)));
+    Done(i, Poison());
+  } else {
+    Done(i, solver_.Join(t, e));
+  }
+}
+
+void Inferencer::StepMatch(const MatchNode* m, uint32_t phase) {
+  if (phase == 0) {
+    Need(m->data);
+    return;
+  }
+  if (phase <= m->clauses.size()) {
+    const Clause& c = m->clauses[phase - 1];
+    BindPattern(c->lhs.get(), TypeOf(m->data.get()), m);
+    Need(c->rhs);
+    return;
+  }
+  stack_.pop_back();
+  if (Keep(m)) return;
+  CheckCovered(m);
+  Type type;
+  for (const Clause& c : m->clauses) {
+    Type t = TypeOf(c->rhs.get());
+    if (!type.defined() || IsPoison(type)) {
+      type = t;
+    } else if (!IsPoison(t)) {
+      if (!solver_.Unify(type, t)) {
+        Error(Place(c->rhs.get(), m),
+              fmt::format("this clause of `match` has type {}, those before have {}", Text(t), Text(type)));
+      } else {
+        type = solver_.Join(type, t);
+      }
+    }
+  }
+  Done(m, type.defined() ? type : solver_.NewHole());
+}
+
+void Inferencer::StepReference(const ExprNode* n, uint32_t phase) {
+  const auto* w = n->IsInstance<RefWriteNode>() ? static_cast<const RefWriteNode*>(n) : nullptr;
+  const Expr& ref = w ? w->ref : static_cast<const RefReadNode*>(n)->ref;
+  if (phase == 0) {
+    if (w) Need(w->value);
+    Need(ref);
+    return;
+  }
+  stack_.pop_back();
+  if (Keep(n)) return;
+  Type value = w ? TypeOf(w->value.get()) : solver_.NewHole(), type = TypeOf(ref.get());
+  if (IsPoison(type)) {
+    value = type;
+  } else if (!solver_.Unify(type, RelayRefType(value))) {
+    const auto* r = solver_.Find(type).as<RelayRefTypeNode>();
+    Error(n,
+          r ? fmt::format("a value of type {} is written to a reference of {}", Text(value), Text(r->value))
+            : fmt::format("a reference is wanted, this has type {}", Text(type)),
+          "", r ? "" : "`ref(value)` makes one");
+    value = Poison();
+  }
+  Done(n, w ? Type(TupleType::Empty()) : value);
 }
 
 // ---- Variables and globals

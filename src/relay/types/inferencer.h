@@ -142,6 +142,11 @@ class Inferencer final : private TypeReporter {
   };
 
   void Step();
+  // A step of one node: phase 0 asks for its parts, the last gives it its type.
+  void StepFunction(const FunctionNode* fn, uint32_t phase);
+  void StepIf(const IfNode* i, uint32_t phase);
+  void StepMatch(const MatchNode* m, uint32_t phase);
+  void StepReference(const ExprNode* n, uint32_t phase);
   /// The node whose part is looked at: the innermost that waits for its parts.
   const ExprNode* User() const {
     for (size_t i = stack_.size() - 1; i-- > 0;) {

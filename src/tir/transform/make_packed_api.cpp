@@ -45,6 +45,33 @@ PrimFunc WithSizes(const PrimFunc& f) {
 
 }  // namespace
 
+namespace {
+
+/// A variable that is bound around a body, or an assertion that stands before it.
+struct Wrap {
+  std::optional<Var> var;  // none: an assertion
+  PrimExpr value;
+  std::string message;
+};
+
+Stmt Wrapped(const std::vector<Wrap>& wraps, Stmt body) {
+  for (size_t i = wraps.size(); i-- > 0;) {
+    const Wrap& w = wraps[i];
+    if (w.var) {
+      LetStmtNode n;
+      n.var = *w.var, n.value = w.value, n.body = body;
+      body = LetStmt(std::move(n));
+    } else {
+      AssertStmtNode n;
+      n.condition = w.value, n.message = StringImm(String(w.message)), n.body = body;
+      body = AssertStmt(std::move(n));
+    }
+  }
+  return body;
+}
+
+}  // namespace
+
 PackedApi MakePackedApi(const GlobalVar& var, const PrimFunc& func) {
   const std::string name = func->GetAttr<String>(baton::attr::kGlobalSymbol, var->name_hint).str();
   PackedApi api;
@@ -66,11 +93,6 @@ PackedApi MakePackedApi(const GlobalVar& var, const PrimFunc& func) {
   Var slots("slots", DataType::Handle());
   const int64_t num = 2 * static_cast<int64_t>(params.size());
   Buffer ints = View(slots, DataType::Int(64), num), floats = View(slots, DataType::Float(64), num);
-  struct Wrap {
-    std::optional<Var> var;  // none: an assertion
-    PrimExpr value;
-    std::string message;
-  };
   std::vector<Wrap> wraps;
   VarMap bound;
   auto let = [&](const Var& v, PrimExpr value) {
@@ -131,18 +153,7 @@ PackedApi MakePackedApi(const GlobalVar& var, const PrimFunc& func) {
   Array<PrimExpr> args;
   for (const Var& p : params) args.push_back(bound.at(p.get()));
   Stmt body = Evaluate(PrimExpr(Call(DataType::Int(32), var, args)));
-  for (size_t i = wraps.size(); i-- > 0;) {
-    Wrap& w = wraps[i];
-    if (w.var) {
-      LetStmtNode n;
-      n.var = *w.var, n.value = w.value, n.body = body;
-      body = LetStmt(std::move(n));
-    } else {
-      AssertStmtNode n;
-      n.condition = w.value, n.message = StringImm(String(w.message)), n.body = body;
-      body = AssertStmt(std::move(n));
-    }
-  }
+  body = Wrapped(wraps, std::move(body));
   api.caller = PrimFunc({slots}, body);
   api.caller = WithAttr(api.caller, baton::attr::kGlobalSymbol, Any(String(kPackedCallPrefix + name)));
   api.caller = WithAttr(api.caller, attr::kPackedOf, Any(api.func));

@@ -10,6 +10,7 @@ import types
 from ...ir import Op, register_op_attr
 from ..expr import const
 from . import op_attrs
+from .composed import COMPOSED
 from .make import Operator, all_names, operator
 from .op import (
     OpPattern,
@@ -37,7 +38,7 @@ from .op import (
     register_strategy,
     reset_attr,
 )
-from .sugar import COMPOSED, SUGAR
+from .sugar import SUGAR
 
 # Modules of older programs that only sort operators: `from baton.relay.op.transform import take`.
 _FAMILIES = ("transform", "tensor", "reduce", "algorithm", "_make", "_tensor", "_transform", "_reduce")

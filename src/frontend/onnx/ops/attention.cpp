@@ -26,6 +26,20 @@ Value RepeatHeads(Ctx& c, const Value& v, int64_t times) {
                    {s[0], s[1] * times, s[2], s[3]});
 }
 
+/// Which of the keys at positions `key` the queries at positions `at` see; a window below 0 has no end.
+Value Allowed(Ctx& c, const Value& key, const Value& at, bool causal, int64_t left, int64_t right) {
+  const DataType i64 = DataType::Int(64);
+  Value allowed;
+  auto require = [&](const Value& condition) {
+    allowed = allowed ? c.Call("logical_and", {allowed, condition}) : condition;
+  };
+  if (causal) require(c.Call("less_equal", {key, at}));
+  Value behind = c.Sub(at, key);
+  if (left >= 0) require(c.Call("less_equal", {behind, c.Scalar(i64, static_cast<double>(left))}));
+  if (right >= 0) require(c.Call("greater_equal", {behind, c.Scalar(i64, -static_cast<double>(right))}));
+  return allowed;
+}
+
 Values Attention(Ctx& c) {
   Value q = c.T(0), k = c.T(1), v = c.T(2), mask = c.Opt(3), past_k = c.Opt(4), past_v = c.Opt(5), lengths = c.Opt(6);
   bool causal = c.Int("is_causal", 0) != 0;
@@ -90,14 +104,7 @@ Values Attention(Ctx& c) {
       Value offset = c.Sub(c.Cast(lengths, i64), static_cast<double>(rows));
       at = c.Add(at, c.Reshape(offset, {qs[0], 1, 1, 1}));
     }
-    Value allowed;
-    auto require = [&](const Value& condition) {
-      allowed = allowed ? c.Call("logical_and", {allowed, condition}) : condition;
-    };
-    if (causal) require(c.Call("less_equal", {key, at}));
-    Value behind = c.Sub(at, key);
-    if (left >= 0) require(c.Call("less_equal", {behind, c.Scalar(i64, static_cast<double>(left))}));
-    if (right >= 0) require(c.Call("greater_equal", {behind, c.Scalar(i64, -static_cast<double>(right))}));
+    const Value allowed = Allowed(c, key, at, causal, left, right);
     add(c.Where(allowed, zero, never));
   }
   if (lengths) {

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "frontend/onnx/import/importer_impl.h"
 #include "common.h"
+#include "frontend/onnx/import/importer_impl.h"
 
 namespace baton::onnx {
 namespace {
@@ -110,6 +110,19 @@ Values If(Ctx& c) {
   return one ? Values{v} : v.items;
 }
 
+/// `let loop = fn (vars) { body }; loop(first)`.
+relay::Expr CallOfLoop(const relay::Var& loop, const Array<relay::Var>& vars, const relay::Expr& body,
+                       const Array<relay::Expr>& first) {
+  const baton::Type result = body->checked_type();
+  relay::Function func(vars, body, result);
+  func->checked_type_ = loop->checked_type_;
+  relay::Call call(loop, first, Attrs(), Array<baton::Type>());
+  call->checked_type_ = result;
+  relay::Let let(loop, func, call);
+  let->checked_type_ = result;
+  return let;
+}
+
 /// A loop whose number of rounds is not known: `loop(i, go, state..., collected...)` calls itself.
 Values LoopFunction(Ctx& c, const Graph& body, const Value& most, const Value& go, Values state) {
   Importer* importer = c.importer();
@@ -202,18 +215,12 @@ Values LoopFunction(Ctx& c, const Graph& body, const Value& most, const Value& g
   relay::Expr done = importer->ExprOf(TupleOf(results));
   relay::If choice(importer->ExprOf(more), again, done);
   choice->checked_type_ = result_type;
-  relay::Function func(vars, choice, result_type);
-  func->checked_type_ = func_type;
   Array<relay::Expr> first;
   first.push_back(importer->ExprOf(c.Int64(0)));
   first.push_back(importer->ExprOf(go ? Scalar0(c, go) : c.Scalar(DataType::Bool(), 1)));
   for (const Value& v : state) first.push_back(importer->ExprOf(v));
   for (const Value& v : start) first.push_back(importer->ExprOf(v));
-  relay::Call call(loop, first, Attrs(), Array<baton::Type>());
-  call->checked_type_ = result_type;
-  relay::Let let(loop, func, call);
-  let->checked_type_ = result_type;
-  return FromExpr(let, result_type).items;
+  return FromExpr(CallOfLoop(loop, vars, choice, first), result_type).items;
 }
 
 Values Loop(Ctx& c) {

@@ -27,6 +27,68 @@ Values Gemm(Ctx& c) {
 }
 
 /// sum over the letters left out of `out`, of the product of the operands.
+/// A letter twice in one term: its diagonal. The term and the shape lose the second one.
+Value Diagonal(Ctx& c, Value v, std::string* letters, Dims* dims) {
+  std::string& term = *letters;
+  Dims& shape = *dims;
+  for (size_t k = 0; k < term.size(); ++k) {
+    size_t first = term.find(term[k]);
+    if (first == k) continue;
+    int64_t n = shape[k];
+    if (shape[first] != n) c.Wrong("a repeated letter has two lengths");
+    Dims line_a(shape.size(), 1), line_b(shape.size(), 1);
+    line_a[first] = n;
+    line_b[k] = n;
+    Value index = Arange(c, n, DataType::Int(64));
+    Value on = c.Call("equal", {c.Reshape(index, line_a), c.Reshape(index, line_b)});
+    v = Reduce(c, "sum", c.Where(on, v, c.Scalar(v.dtype, 0)), {static_cast<int64_t>(k)}, false);
+    term.erase(k, 1);
+    shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(k));
+    --k;
+  }
+  return v;
+}
+
+/// The einsum of two operands as one batched product of matrices; absent where it is none.
+Value ProductOfTwo(Ctx& c, const std::vector<std::string>& terms, const Values& operands, const std::string& all,
+                   const std::string& out, const std::map<char, int64_t>& length) {
+  std::string batch, rows, columns, inner;
+  bool plain = true;
+  for (char ch : all) {
+    bool a = terms[0].find(ch) != std::string::npos, b = terms[1].find(ch) != std::string::npos;
+    bool o = out.find(ch) != std::string::npos;
+    if (a && b) (o ? batch : inner) += ch;
+    if (a && !b) rows += ch;
+    if (b && !a) columns += ch;
+    plain = plain && (o || (a && b));
+    for (size_t i = 0; i < 2 && plain; ++i) {
+      size_t at = terms[i].find(ch);
+      plain = at == std::string::npos || operands[i].dims[at] == length.at(ch);
+    }
+  }
+  if (plain && !inner.empty()) {
+    auto arrange = [&](size_t i, const std::string& order, const Dims& shape) {
+      Dims perm;
+      for (char ch : order) perm.push_back(static_cast<int64_t>(terms[i].find(ch)));
+      return c.Reshape(c.Transpose(operands[i], perm), shape);
+    };
+    auto count = [&](const std::string& s) {
+      Checked n = 1;
+      for (char ch : s) n *= length.at(ch);
+      return static_cast<int64_t>(n);
+    };
+    Value a = arrange(0, batch + rows + inner, {count(batch), count(rows), count(inner)});
+    Value b = arrange(1, batch + inner + columns, {count(batch), count(inner), count(columns)});
+    Value y = c.MatMul(a, b);
+    std::string order = batch + rows + columns;
+    Dims shape, perm;
+    for (char ch : order) shape.push_back(length.at(ch));
+    for (char ch : out) perm.push_back(static_cast<int64_t>(order.find(ch)));
+    return c.Transpose(c.Reshape(y, shape), perm);
+  }
+  return Value();
+}
+
 Values Einsum(Ctx& c) {
   std::string equation = c.Str("equation", "");
   equation.erase(std::remove(equation.begin(), equation.end(), ' '), equation.end());
@@ -84,22 +146,7 @@ Values Einsum(Ctx& c) {
     Value v = c.T(i);
     Dims shape = c.Fixed(v);
     std::string term = terms[i];
-    // A letter twice in one term: its diagonal.
-    for (size_t k = 0; k < term.size(); ++k) {
-      size_t first = term.find(term[k]);
-      if (first == k) continue;
-      int64_t n = shape[k];
-      if (shape[first] != n) c.Wrong("a repeated letter has two lengths");
-      Dims line_a(shape.size(), 1), line_b(shape.size(), 1);
-      line_a[first] = n;
-      line_b[k] = n;
-      Value index = Arange(c, n, DataType::Int(64));
-      Value on = c.Call("equal", {c.Reshape(index, line_a), c.Reshape(index, line_b)});
-      v = Reduce(c, "sum", c.Where(on, v, c.Scalar(v.dtype, 0)), {static_cast<int64_t>(k)}, false);
-      term.erase(k, 1);
-      shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(k));
-      --k;
-    }
+    v = Diagonal(c, v, &term, &shape);
     for (size_t k = 0; k < term.size(); ++k) {
       int64_t& n = length[term[k]];
       if (n == 0 || n == 1) n = shape[k];
@@ -114,40 +161,7 @@ Values Einsum(Ctx& c) {
   }
   // Two matrices and their batches are the common case, and want the matrix kernels.
   if (operands.size() == 2) {
-    std::string batch, rows, columns, inner;
-    bool plain = true;
-    for (char ch : all) {
-      bool a = terms[0].find(ch) != std::string::npos, b = terms[1].find(ch) != std::string::npos;
-      bool o = out.find(ch) != std::string::npos;
-      if (a && b) (o ? batch : inner) += ch;
-      if (a && !b) rows += ch;
-      if (b && !a) columns += ch;
-      plain = plain && (o || (a && b));
-      for (size_t i = 0; i < 2 && plain; ++i) {
-        size_t at = terms[i].find(ch);
-        plain = at == std::string::npos || operands[i].dims[at] == length[ch];
-      }
-    }
-    if (plain && !inner.empty()) {
-      auto arrange = [&](size_t i, const std::string& order, const Dims& shape) {
-        Dims perm;
-        for (char ch : order) perm.push_back(static_cast<int64_t>(terms[i].find(ch)));
-        return c.Reshape(c.Transpose(operands[i], perm), shape);
-      };
-      auto count = [&](const std::string& s) {
-        Checked n = 1;
-        for (char ch : s) n *= length[ch];
-        return static_cast<int64_t>(n);
-      };
-      Value a = arrange(0, batch + rows + inner, {count(batch), count(rows), count(inner)});
-      Value b = arrange(1, batch + inner + columns, {count(batch), count(inner), count(columns)});
-      Value y = c.MatMul(a, b);
-      std::string order = batch + rows + columns;
-      Dims shape, perm;
-      for (char ch : order) shape.push_back(length[ch]);
-      for (char ch : out) perm.push_back(static_cast<int64_t>(order.find(ch)));
-      return {c.Transpose(c.Reshape(y, shape), perm)};
-    }
+    if (Value y = ProductOfTwo(c, terms, operands, all, out, length)) return {y};
   }
   Value product;
   for (size_t i = 0; i < operands.size(); ++i) {
