@@ -3,6 +3,7 @@
 
     // RUN: InferType, FoldConstant
     // CONFIG: {"relay.FuseOps.max_depth": 3}        (optional: options of the pass context)
+    // TARGET: llvm -mcpu=x86-64-v3                  (optional: the target that is current, for passes that ask for it)
 
     // --- folds what is constant
     def @main() -> float32 { multiply(2f, 3f) }
@@ -28,6 +29,7 @@ has a message and no place.
 """
 
 import ast
+import contextlib
 import difflib
 import re
 from dataclasses import dataclass, field
@@ -56,12 +58,13 @@ class Case:
 
 @dataclass
 class Golden:
-    """A file: passes as (name, options), options of the context, cases."""
+    """A file: passes as (name, options), options of the context, cases, the target."""
 
     path: Path
     passes: list
     config: dict
     cases: list = field(default_factory=list)
+    target: str = ""
 
 
 def is_golden(path):
@@ -93,6 +96,8 @@ def read(path):
                 raise ValueError(f"{path}:1: not a list of passes: {line}") from None
         elif line.startswith("// CONFIG:") and case is None:
             golden.config = ast.literal_eval(line.removeprefix("// CONFIG:").strip())
+        elif line.startswith("// TARGET:") and case is None:
+            golden.target = line.removeprefix("// TARGET:").strip()
         elif line.startswith("// ---"):
             kind, title = _TITLE.match(line).groups()
             case = Case(title or f"line {number}", kind or "result", number, (number + 1, []))
@@ -169,8 +174,10 @@ def check_text(module, what):
 def run(golden, module):
     """(before the last pass, after it)"""
     passes, _ = _compiler()
+    from baton import target
+
     before = module
-    with passes.context(3, golden.config, []):
+    with passes.context(3, golden.config, []), target.Target(golden.target) if golden.target else contextlib.nullcontext():
         for name, options in golden.passes:
             if is_tir(golden.path):
                 from baton import tir

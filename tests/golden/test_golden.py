@@ -123,6 +123,13 @@ def test_malformed_files_are_refused(tmp_path, text, where):
     assert where in str(error.value)
 
 
+def test_the_target_is_current_while_passes_run(check):
+    text = "// RUN: InferType, FoldConstant, InferType, PackDense\n// TARGET: {}\n// --- unchanged: a target whose kernels read weights as they are\n" \
+        "def @main(%x: Tensor[(1, 2), float32]) {{ nn.dense(%x, broadcast_to(2f, shape=[3, 2])) }}\n"
+    assert check(text.format("opencl")) == []
+    assert "nn.contrib_dense_pack" in check(text.format("llvm"))[0]
+
+
 def test_passes_take_options():
     assert golden.parse_passes(" A, B(x=1, y='z')") == [("A", {}), ("B", {"x": 1, "y": "z"})]
 
