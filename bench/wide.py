@@ -76,12 +76,22 @@ def many_clauses(n):
 MAKE = {"tuple": wide_tuple, "functions": many_functions, "outputs": many_outputs, "inputs": many_inputs, "clauses": many_clauses}
 
 
+def _equal(a, b):
+    assert a == b, (a, b)
+
+
+def flat(value):
+    """The arrays of tuples in a row."""
+    return [value.numpy()] if hasattr(value, "numpy") else [a for v in value for a in flat(v)]
+
+
 def steps(shape, n, full=True):
-    """(name, function) in order; each checks what it makes."""
+    """(name, function) in order; each checks what it makes. A pass gives the module that it makes, "interpret" (arguments, result)."""
     made = {}
 
     def keep(name, make):
         made[name] = make()
+        return made[name]
 
     def typed():
         return made["typed"]
@@ -91,7 +101,7 @@ def steps(shape, n, full=True):
     yield "print", lambda: keep("text", lambda: typed().astext())
     yield "parse", lambda: keep("again", lambda: relay.transform.InferType()(relay.fromtext(made["text"])))
     yield "compare", lambda: assert_structural_equal(typed(), made["again"], map_free_vars=True)
-    yield "hash", lambda: baton.ir.structural_hash(typed())
+    yield "hash", lambda: _equal(baton.ir.structural_hash(typed(), True), baton.ir.structural_hash(made["again"], True))
     yield "save", lambda: keep("json", lambda: baton.ir.save_json(typed()))
     yield "load", lambda: keep("loaded", lambda: baton.ir.load_json(made["json"]))
     yield "compare loaded", lambda: assert_structural_equal(typed(), made["loaded"], map_free_vars=True)
@@ -100,6 +110,7 @@ def steps(shape, n, full=True):
         with PassContext(opt_level=4):
             new = relay.transform.InferType()(getattr(relay.transform, name)()(typed()))
         assert relay.analysis.well_formed(new)
+        return new
 
     for name in passes() if full else ("FuseOps", "SimplifyExpr", "EliminateCommonSubexpr", "ToANormalForm", "PlanDevices", "Inline",
                                        "DeadCodeElimination", "LambdaLift", "PartialEvaluate"):
@@ -108,9 +119,7 @@ def steps(shape, n, full=True):
     def evaluate():
         made["args"] = random_inputs(typed(), 0)
         made["want"] = relay.create_executor("debug", typed()).evaluate()(*made["args"])
-
-    def flat(value):
-        return [value.numpy()] if hasattr(value, "numpy") else [a for v in value for a in flat(v)]
+        return made["args"], made["want"]
 
     def compiled():
         if shape in ("functions", "clauses"):

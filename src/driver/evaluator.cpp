@@ -111,7 +111,12 @@ class DriverEvaluator : public relay::Evaluator {
       if (copy.src_dev_type > 0) RequireDevice(args[0], copy.src_dev_type, "device_copy");
       return copy.dst_dev_type > 0 ? relay::MoveValue(args[0], copy.dst_dev_type) : args[0];
     }
-    return OnDevice(args, op->name.view(), [&](const Array<ObjectRef>& in) { return EvalOnHost(op, attrs, in); });
+    auto run = [&](const Array<ObjectRef>& in) { return EvalOnHost(op, attrs, in); };
+    if (op.same_as(relay::op::vm_reshape_tensor) && args.size() == 2) {  // the shape is the host's
+      const Device device = relay::DeviceOfValue(args[0]);
+      return OnDevice({args[0], relay::MoveValue(args[1], device.device_type)}, op->name.view(), run);
+    }
+    return OnDevice(args, op->name.view(), run);
   }
 
   int64_t WantedDevice(const Op& op, const Attrs& attrs) override {
@@ -128,7 +133,8 @@ class DriverEvaluator : public relay::Evaluator {
 
  private:
   static void RequireDevice(const ObjectRef& value, int64_t device, const char* what) {
-    const Device have = relay::DeviceOfValue(value);
+    // A value without arrays, such as an empty list, is on every device.
+    const Device have = relay::DeviceOfValue(value, {static_cast<DLDeviceType>(device), 0});
     if (have.device_type == device) return;
     throw RuntimeError(std::string(what) + " wants its argument on " + relay::DeviceTypeName(device) + ", it lies on " +
                        relay::DeviceTypeName(have.device_type) +

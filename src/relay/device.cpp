@@ -3,15 +3,17 @@
 #include <baton/relay/value.h>
 #include <baton/tir/expr.h>
 
+#include <unordered_set>
 #include <vector>
 
 namespace baton::relay {
 namespace {
 
-/// Calls f for each array of a value, tuples and data included.
+/// Calls f for each array of a value, tuples, data and what references hold included.
 template <class F>
 void ForEachArray(const ObjectRef& value, F f) {
   std::vector<ObjectRef> work{value};
+  std::unordered_set<const Object*> seen;  // references: they may form cycles
   while (!work.empty()) {
     ObjectRef v = work.back();
     work.pop_back();
@@ -21,6 +23,8 @@ void ForEachArray(const ObjectRef& value, F f) {
       for (const ObjectRef& x : Downcast<Array<ObjectRef>>(v)) work.push_back(x);
     } else if (const auto* data = v.as<ConstructorValueObj>()) {
       for (const ObjectRef& x : data->fields) work.push_back(x);
+    } else if (const auto* ref = v.as<RefValueObj>(); ref && seen.insert(ref).second) {
+      work.push_back(ref->value);
     }
   }
 }
@@ -88,8 +92,8 @@ std::string DeviceTypeName(int64_t device_type) {
   return name.substr(0, name.find('('));
 }
 
-Device DeviceOfValue(const ObjectRef& value) {
-  Device found = Cpu();
+Device DeviceOfValue(const ObjectRef& value, Device none) {
+  Device found = none;
   if (value.as<runtime::NDArrayObj>()) return Downcast<NDArray>(value).device();
   bool any = false;
   ForEachArray(value, [&](const NDArray& a) {

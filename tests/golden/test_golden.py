@@ -70,6 +70,12 @@ def test_unchanged(check):
     assert "+  6f" in check(RUN + "// --- unchanged: folds\n" + FOLDED)[0]
 
 
+def test_unchanged_is_said_of_the_pass_before_a_last_inference(check):
+    assert check(RUN.replace("\n", ", InferType\n") + "// --- unchanged: open\n" + OPEN) == []
+    assert "+  6f" in check(RUN.replace("\n", ", InferType\n") + "// --- unchanged: folds\n" + FOLDED)[0]
+    assert "+  6f" in check(RUN + "// --- unchanged: folds\n" + FOLDED)[0]
+
+
 def test_unchanged_wants_the_very_same_object(check, monkeypatch):
     from baton.driver import passes
 
@@ -123,6 +129,13 @@ def test_malformed_files_are_refused(tmp_path, text, where):
     assert where in str(error.value)
 
 
+def test_the_target_is_current_while_passes_run(check):
+    text = "// RUN: InferType, FoldConstant, InferType, PackDense\n// TARGET: {}\n// --- unchanged: a target whose kernels read weights as they are\n" \
+        "def @main(%x: Tensor[(1, 2), float32]) {{ nn.dense(%x, broadcast_to(2f, shape=[3, 2])) }}\n"
+    assert check(text.format("opencl")) == []
+    assert "nn.contrib_dense_pack" in check(text.format("llvm"))[0]
+
+
 def test_passes_take_options():
     assert golden.parse_passes(" A, B(x=1, y='z')") == [("A", {}), ("B", {"x": 1, "y": "z"})]
 
@@ -167,3 +180,13 @@ def test_pytest_collects_and_blesses(tmp_path):
     assert first.splitlines()[-1].startswith("1 failed, 1 passed") and f"{file}:2: folds" in first and "Traceback" not in first
     assert "blessed" in pytest_says("--bless")
     assert pytest_says().splitlines()[-1].startswith("2 passed")
+
+
+def test_every_pass_has_a_golden_file():
+    from baton._ffi import get_global_func
+
+    read = [golden.read(p) for suffix in ("relay", "tir") for p in sorted((ROOT / "tests").rglob(f"*.{suffix}")) if golden.is_golden(p)]
+    tested = {name for file in read for name, _ in file.passes}
+    names = {str(n).removeprefix("tir.") for n in get_global_func("transform.PassNames")()}
+    # PrintIR makes nothing. Passes of tests are made while they run.
+    assert {n for n in names - tested if not n.startswith("Test")} == {"PrintIR"}

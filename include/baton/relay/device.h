@@ -6,8 +6,9 @@
 
 namespace baton::relay {
 
-/// The device that all arrays of a value lie on; `cpu(0)` if it has none. Throws RuntimeError if they lie on several.
-BATON_DLL Device DeviceOfValue(const ObjectRef& value);
+/// The device that all arrays of a value lie on, those that references hold included; `none` if it has no array. Throws
+/// RuntimeError if they lie on several.
+BATON_DLL Device DeviceOfValue(const ObjectRef& value, Device none = Device{kDLCPU, 0});
 /// The value with all its arrays on a device of this type, copied if they are elsewhere. Closures stay as they are.
 /// Throws RuntimeError if the machine has no such device.
 BATON_DLL ObjectRef MoveValue(const ObjectRef& value, int64_t device_type);

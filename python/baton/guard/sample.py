@@ -123,7 +123,7 @@ class Sampler:
             return rng.uniform(0.1, 2, shape) / scale
         if self.kind == "grid":
             values = rng.integers(-6, 7, shape) / 2.0
-            if values.ndim and values.shape[-1] > 1:
+            if values.size and values.ndim and values.shape[-1] > 1:
                 rows = values.reshape(-1, values.shape[-1])
                 rows[0] = rows[0, :1]  # all equal, and pairs of neighbours in the second
                 rows[1:2, 1::2] = rows[1:2, :-1:2]

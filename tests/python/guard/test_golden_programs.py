@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The golden programs of Relay's passes under the guard: special values, ties and open lengths too raise no alarm."""
 
+import contextlib
 import sys
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from baton import relay
 from baton.driver import passes
 from baton.instrument import SemanticGuard
+from baton.target import Target
 from baton.transform import PassContext
 
 TESTS = Path(__file__).resolve().parents[2]
@@ -29,7 +31,8 @@ def test_no_alarm(path):
             continue
         module = golden.parse(path, case.first)
         guard = SemanticGuard(mode="record", kinds=["ordinary", "grid", "special"], max_calls=256)
-        with PassContext(opt_level=3, instruments=[guard]):
+        target = Target(file.target) if file.target else contextlib.nullcontext()
+        with PassContext(opt_level=3, instruments=[guard]), target:
             module = relay.transform.InferType()(module)
             for name, options in file.passes:
                 module = passes.make(name, options)(module)

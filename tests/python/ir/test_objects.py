@@ -167,9 +167,21 @@ def test_operators():  # IR-013
 
 
 def test_text_of_everything(call):  # RF-016
-    for x in (call, call.op, call.attrs, call.args[0], relay.TensorType((3,)), tvm.IRModule(), tvm.transform.PassInfo(1, "a"),
-              relay.const(1), tvm.transform.PassContext()):
-        assert repr(x) and str(x)
+    head, x = '#[version = "0.0.5"]\n', "free_var %x: Tensor[(2, 3), float32];\n"
+    info = tvm.transform.PassInfo(1, "a", ["FoldConstant"])
+    for value, text in [
+        (call, f"{head}{x}free_var %b: Tensor[(3), float32];\nnn.bias_add(%x, %b)\n"),
+        (call.op, "nn.bias_add"),
+        (tvm.ir.make_node("relay.attrs.BiasAddAttrs", axis=2), "relay.attrs.BiasAddAttrs(axis=2)"),
+        (call.args[0], f"{head}{x}%x\n"),
+        (relay.TensorType((3,)), "Tensor[(3), float32]"),
+        (tvm.IRModule(), head),
+        (tvm.IRModule.from_expr(relay.const(1)), f"{head}def @main() {{\n  1\n}}\n"),
+        (relay.const(1.5), f"{head}1.5f\n"),
+    ]:
+        assert repr(value) == str(value) == text
+    assert repr(info) == str(info) and str(info).startswith('transform.PassInfo(opt_level=1, name="a", required=["FoldConstant"]')
+    assert str(tvm.transform.PassContext(opt_level=3)).startswith("transform.PassContext(opt_level=3, required_pass=[], ")
 
 
 def test_objects_from_cpp_without_importing_relay():

@@ -60,10 +60,17 @@ def test_context_is_entered_and_left():  # PY-001, PY-002, PY-003, PY-005, PY-00
 
 
 def test_exit_takes_three_arguments_or_four():  # PY-004
+    outer = tvm.transform.PassContext.current()
     for more in ((), (None,)):
         ctx = tvm.transform.PassContext(opt_level=1)
+        assert ctx.__enter__() is ctx
+        assert tvm.transform.PassContext.current().same_as(ctx)
+        assert not ctx.__exit__(None, None, None, *more)
+        assert tvm.transform.PassContext.current().same_as(outer)
+        error = KeyError("no")
         ctx.__enter__()
-        ctx.__exit__(None, None, None, *more)
+        assert not ctx.__exit__(KeyError, error, None, *more), "an exception goes on"
+        assert tvm.transform.PassContext.current().same_as(outer)
 
 
 def test_config_is_checked():

@@ -77,6 +77,49 @@ def test_names_and_types():
         StaticTensorArrayOps(case.prelude, "float32", (5,)).get_global_var("tensor_array")
 
 
-@pytest.mark.parametrize("shape", [(), (ANY,), (ANY, 3), (1,)], ids=str)
-def test_other_shapes_are_well_typed(shape):
-    relay.transform.InferType()(Case(shape).mod)
+_EVERY = {"tensor_array", "tensor_array_read", "tensor_array_write", "tensor_array_unstack", "tensor_get_data", "tensor_expand_dims"}
+_KNOWN = {"tensor_array_stack", "tensor_array_gather", "tensor_array_scatter"}
+_PARTS = {"tensor_take", "tensor_concatenate"}
+
+
+@pytest.mark.parametrize("shape, functions", [((), _EVERY | _KNOWN), ((ANY,), _EVERY | _PARTS), ((ANY, 3), _EVERY | _PARTS),
+                                              ((1,), _EVERY | _KNOWN | _PARTS)], ids=str)
+def test_functions_of_other_shapes(shape, functions):
+    """Which there are, and what they compute: two tensors in, read back, with a dimension more, and where it goes stacked or joined."""
+    mod = tvm.IRModule()
+    ops = StaticTensorArrayOps(Prelude(mod), "float32", shape)
+    ops.register()
+    for name in sorted(_EVERY | _KNOWN | _PARTS):
+        if name in functions:
+            ops.get_global_var(name)
+        else:
+            with pytest.raises(ValueError, match=ops.get_name(name)):
+                ops.get_global_var(name)
+
+    def call(name, *args):
+        return ops.get_global_var(name)(*args)
+
+    def data(tensor, of):
+        other = StaticTensorArrayOps(ops.prelude, "float32", of)
+        other.register()
+        return other.get_global_var("tensor_get_data")(tensor)
+
+    sizes = [2 if isinstance(d, relay.Any) else d for d in shape]
+    a, b = (np.random.default_rng(k).standard_normal(sizes).astype("float32") for k in (1, 2))
+    x, y = relay.var("x", shape=shape), relay.var("y", shape=shape)
+    full = ops.get_ctor("tensor_constructor")
+    pair = call("tensor_array_write", call("tensor_array", relay.const(2)), relay.const(0), full(x))
+    pair = call("tensor_array_write", pair, relay.const(1), full(y))
+    found = [(data(call("tensor_array_read", pair, relay.const(k)), shape), want) for k, want in enumerate((a, b))]
+    found.append((data(call("tensor_expand_dims", call("tensor_array_read", pair, relay.const(1))), (1, *shape)), b[None]))
+    if "tensor_array_stack" in functions:
+        found.append((data(call("tensor_array_stack", pair), (ANY, *shape)), np.stack([a, b])))
+        found.append((data(call("tensor_array_gather", pair, relay.const([1, 1, 0])), (ANY, *shape)), np.stack([b, b, a])))
+    if "tensor_concatenate" in functions:
+        rows = 2 * shape[0] if isinstance(shape[0], int) else ANY
+        found.append((data(call("tensor_concatenate", full(x), full(y)), (rows, *shape[1:])), np.concatenate([a, b])))
+        found.append((data(call("tensor_take", full(x), relay.const(0), relay.const(1)), (ANY, *shape[1:])), a[:1]))
+    mod["main"] = relay.Function([x, y], relay.Tuple([value for value, _ in found]))
+    results = relay.create_executor("vm", mod=mod, device=tvm.cpu(), target="llvm").evaluate()(a, b)
+    for got, (_, want) in zip(results, found, strict=True):
+        np.testing.assert_array_equal(got.numpy(), want)

@@ -42,7 +42,7 @@ def calls(mod, name):
 
 def same_result(before, after):
     args = arguments(before["main"])
-    for got, want in zip(evaluate(after, args), evaluate(before, args), strict=False):
+    for got, want in zip(evaluate(after, args), evaluate(before, args), strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
 
 

@@ -23,7 +23,7 @@ def partial(mod):
 
 def same(mod, *args):
     after = transform.InferType()(partial(mod))
-    for got, want in zip(evaluate(after, args), evaluate(mod, args), strict=False):
+    for got, want in zip(evaluate(after, args), evaluate(mod, args), strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-5)
     return after.astext(show_meta_data=False)
 

@@ -110,3 +110,17 @@ def test_an_entry_that_is_not_there():
     assert [v.name_hint for v in relay.transform.RemoveUnusedFunctions(["g"])(mod).get_global_vars()] == ["g"]
     with pytest.raises(ValueError, match="the module has no function @nope; it has @f, @g"):
         relay.transform.RemoveUnusedFunctions(["g", "nope"])(mod)
+
+
+@pytest.mark.parametrize("budget, folded", [(0, 0), (3_999_999, 0), (4_000_000, 1), (7_999_999, 1), (8_000_000, 2), (None, 2)])
+def test_fold_weights_keeps_to_its_budget(budget, folded):
+    """Two weights of 4 million bytes each, far more than what they are made of."""
+    x = relay.var("x", shape=(1000, 1000))
+    big = [relay.broadcast_to(relay.const(value), (1000, 1000)) for value in (2.0, 3.0)]
+    mod = relay.transform.InferType()(tvm.IRModule.from_expr(relay.Function([x], (x + big[0]) * big[1])))
+    with tvm.transform.PassContext(config={} if budget is None else {"relay.FoldWeights.max_bytes": budget}):
+        out = relay.transform.FoldWeights()(mod)
+    constants = []
+    relay.analysis.post_order_visit(out["main"], lambda e: constants.append(e.data) if isinstance(e, relay.Constant) and len(e.data.shape) else None)
+    assert [(c.shape, c.numpy().min()) for c in constants] == [((1000, 1000), v) for v in (2.0, 3.0)][:folded]
+    assert relay.transform.FoldConstant()(mod).same_as(mod), "which never makes a program so much larger"
