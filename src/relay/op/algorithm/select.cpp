@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "../gradient.h"
 #include "../host.h"
 
 namespace baton::relay {
@@ -249,7 +250,20 @@ NDArrays HostCofactor(const Attrs&, const NDArrays& in) {
   return {out};
 }
 
+constexpr OpGradient kNoWayBack = NoGradient("it selects or orders on the host, where adjoints have no way back");
+
 }  // namespace
+
+namespace gradient {
+namespace {
+
+Grads DetBack(const Call& call, const Expr& grad) {
+  int64_t stack = At(call, grad).ndim(0) - 2;
+  return {Multiply(ExpandDims(grad, stack, 2), MakeCall(op::cofactor, {call->args[0]}))};
+}
+
+}  // namespace
+}  // namespace gradient
 
 const Op op::unique = DefineOp({
     .name = "unique",
@@ -260,6 +274,7 @@ const Op op::unique = DefineOp({
     .attrs = TypeOf<UniqueAttrs>,
     .type_rel = Rel<"unique", UniqueType>,
     .host = HostUnique,
+    .gradient = kNoWayBack,
     .source = "ONNX Unique-11",
 });
 const Op op::argwhere = DefineOp({
@@ -280,6 +295,7 @@ const Op op::compress = DefineOp({
     .attrs = TypeOf<CompressAttrs>,
     .type_rel = Rel<"compress", CompressType>,
     .host = HostCompress,
+    .gradient = kNoWayBack,
     .source = "ONNX Compress-11",
 });
 const Op op::det = DefineOp({
@@ -289,6 +305,7 @@ const Op op::det = DefineOp({
     .output = "The leading dimensions.",
     .type_rel = Rel<"linalg.det", DetType>,
     .host = HostDet,
+    .gradient = gradient::DetBack,
     .source = "ONNX Det-22",
 });
 const Op op::cofactor = DefineOp({
@@ -298,6 +315,7 @@ const Op op::cofactor = DefineOp({
     .output = "Shape and dtype of `data`.",
     .type_rel = Rel<"linalg.cofactor", CofactorType>,
     .host = HostCofactor,
+    .gradient = NoGradient(gradient::kNoRuleYet),
     .source = "linear algebra",
 });
 

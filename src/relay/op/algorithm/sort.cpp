@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "../gradient.h"
 #include "../host.h"
 
 namespace baton::relay {
@@ -136,6 +137,39 @@ NDArrays HostSearchSorted(const Attrs& attrs, const NDArrays& in) {
 
 }  // namespace
 
+namespace gradient {
+namespace {
+
+/// The adjoint of each chosen element goes to where it was.
+Expr PutBack(const At& at, const Expr& index, const Expr& grad, int64_t axis) {
+  return MakeCall<ScatterElementsAttrs>(op::scatter_elements, {ZerosLike(at.arg(0)), index, grad},
+                                        [&](ScatterElementsAttrs* s) { s->axis = axis, s->reduction = "add"; });
+}
+Grads SortBack(const Call& call, const Expr& grad) {
+  At at(call, grad);
+  const auto& a = at.attrs<SortAttrs>();
+  Expr index = MakeCall<ArgsortAttrs>(op::argsort, {at.arg(0)}, [&](ArgsortAttrs* b) {
+    b->axis = a.axis, b->is_ascend = a.is_ascend, b->dtype = DataType::Int(64);
+  });
+  return {PutBack(at, index, grad, at.Axis(a.axis))};
+}
+Grads TopKBack(const Call& call, const Expr& grad) {
+  At at(call, grad);
+  const auto& a = at.attrs<TopKAttrs>();
+  if (a.ret_type == "indices") return {Expr()};
+  bool both = a.ret_type == "both";
+  // Indices of a narrow dtype do not hold every place.
+  Expr index = both && a.dtype == DataType::Int(64) ? Item(call, 1)
+                                                    : MakeCall<TopKAttrs>(op::topk, {at.arg(0)}, [&](TopKAttrs* b) {
+                                                        b->k = a.k, b->axis = a.axis, b->is_ascend = a.is_ascend;
+                                                        b->ret_type = "indices", b->dtype = DataType::Int(64);
+                                                      });
+  return {PutBack(at, index, both ? Item(grad, 0) : grad, at.Axis(a.axis))};
+}
+
+}  // namespace
+}  // namespace gradient
+
 const Op op::sort = DefineOp({
     .name = "sort",
     .doc = "Elements in order along an axis; stable, NaN counts as largest.",
@@ -144,6 +178,7 @@ const Op op::sort = DefineOp({
     .attrs = TypeOf<SortAttrs>,
     .type_rel = Rel<"sort", SortType>,
     .host = HostSort,
+    .gradient = gradient::SortBack,
     .source = "NumPy",
 });
 const Op op::argsort = DefineOp({
@@ -164,6 +199,7 @@ const Op op::topk = DefineOp({
     .attrs = TypeOf<TopKAttrs>,
     .type_rel = Rel<"topk", TopKType>,
     .host = HostTopK,
+    .gradient = gradient::TopKBack,
     .source = "ONNX TopK-11",
 });
 const Op op::searchsorted = DefineOp({

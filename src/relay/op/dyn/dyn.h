@@ -15,6 +15,7 @@
 #include <baton/relay/op/make.h>
 
 #include "../common.h"
+#include "../gradient.h"
 
 namespace baton::relay {
 
@@ -114,7 +115,8 @@ Expr DynStatic(const Call& call, const Array<runtime::NDArray>& values) {
 }
 
 template <class D>
-Op DefineDyn(const char* doc, std::initializer_list<OpInput> inputs, const char* output, int num_inputs = -2) {
+Op DefineDyn(const char* doc, std::initializer_list<OpInput> inputs, const char* output, int num_inputs = -2,
+             OpGradient gradient = NoGradient(gradient::kDynamicResult)) {
   OpDef def{.name = D::kName,
             .doc = doc,
             .inputs = inputs,
@@ -122,6 +124,7 @@ Op DefineDyn(const char* doc, std::initializer_list<OpInput> inputs, const char*
             .num_inputs = num_inputs,
             .type_rel = DynRel<D>,
             .static_form = DynStatic<D>,
+            .gradient = gradient,
             .pattern = OpPattern::kOpaque,
             .source = "Relay"};
   if constexpr (!std::is_same_v<typename D::Attributes, NoAttrs>) def.attrs = TypeOf<typename D::Attributes>;

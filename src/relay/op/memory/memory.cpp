@@ -117,6 +117,7 @@ const Op op::vm_invoke_tvm_op = DefineOp({
                {"outputs", "A tuple of tensors to write."}},
     .output = "The unit tuple.",
     .type_rel = Rel<"vm.invoke_tvm_op", UnitType>,
+    .gradient = NoGradient("it calls compiled code; differentiate before lowering"),
     .fold = Fold::kNever,
     .source = "Relay",
 });
@@ -128,6 +129,7 @@ const Op op::vm_reshape_tensor = DefineOp({
     .attrs = TypeOf<ReshapeTensorAttrs>,
     .type_rel = Rel<"vm.reshape_tensor", ReshapeTensorType>,
     .host = HostReshapeTensor,
+    .gradient = NoGradient("it belongs to lowered programs; differentiate before lowering"),
     .fold = Fold::kNever,
     .source = "Relay",
 });

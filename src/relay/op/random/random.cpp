@@ -103,6 +103,8 @@ NDArrays HostMultinomial(const Attrs& attrs, const NDArrays& in) {
   return {out};
 }
 
+constexpr OpGradient kDrawn = NoGradient("it draws random numbers");
+
 }  // namespace
 
 const Op op::random_uniform = DefineOp({
@@ -113,6 +115,7 @@ const Op op::random_uniform = DefineOp({
     .attrs = TypeOf<RandomAttrs>,
     .type_rel = Rel<"random.uniform", RandomType>,
     .host = HostRandom<false>,
+    .gradient = kDrawn,
     .fold = Fold::kNever,
     .stateful = true,
     .source = "ONNX RandomUniform-22",
@@ -125,6 +128,7 @@ const Op op::random_normal = DefineOp({
     .attrs = TypeOf<RandomAttrs>,
     .type_rel = Rel<"random.normal", RandomType>,
     .host = HostRandom<true>,
+    .gradient = kDrawn,
     .fold = Fold::kNever,
     .stateful = true,
     .source = "ONNX RandomNormal-22",
@@ -137,6 +141,7 @@ const Op op::random_bernoulli = DefineOp({
     .attrs = TypeOf<BernoulliAttrs>,
     .type_rel = Rel<"random.bernoulli", BernoulliType>,
     .host = HostBernoulli,
+    .gradient = kDrawn,
     .fold = Fold::kNever,
     .stateful = true,
     .source = "ONNX Bernoulli-22",
@@ -149,6 +154,7 @@ const Op op::random_multinomial = DefineOp({
     .attrs = TypeOf<MultinomialAttrs>,
     .type_rel = Rel<"random.multinomial", MultinomialType>,
     .host = HostMultinomial,
+    .gradient = kDrawn,
     .fold = Fold::kNever,
     .stateful = true,
     .source = "ONNX Multinomial-22",

@@ -63,6 +63,7 @@ const Op op::unravel_index = DefineOp({
     .output = "(number of extents, shape of `indices`), dtype of `indices`.",
     .type_rel = Rel<"unravel_index", UnravelIndexType>,
     .decompose = DecomposeUnravelIndex,
+    .gradient = NoGradient("its result is whole numbers"),
     .source = "NumPy",
 });
 const Op op::fixed_point_multiply = DefineOp({
@@ -73,6 +74,7 @@ const Op op::fixed_point_multiply = DefineOp({
     .attrs = TypeOf<FixedPointMultiplyAttrs>,
     .type_rel = Rel<"fixed_point_multiply", FixedPointMultiplyType>,
     .lower = LowerFixedPointMultiply,
+    .gradient = NoGradient("it works on integers"),
     .pattern = OpPattern::kElemWise,
     .source = "Relay",
 });

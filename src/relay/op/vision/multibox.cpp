@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "../gradient.h"
 #include "../host.h"
 
 namespace baton::relay {
@@ -122,6 +123,7 @@ const Op op::multibox_prior = DefineOp({
     .attrs = TypeOf<MultiBoxPriorAttrs>,
     .type_rel = Rel<"vision.multibox_prior", MultiBoxPriorType>,
     .host = HostMultiBoxPrior,
+    .gradient = NoGradient(gradient::kComparesBoxes),
     .source = "Relay",
 });
 const Op op::multibox_transform_loc = DefineOp({
@@ -138,6 +140,7 @@ const Op op::multibox_transform_loc = DefineOp({
     .attrs = TypeOf<MultiBoxTransformLocAttrs>,
     .type_rel = Rel<"vision.multibox_transform_loc", MultiBoxTransformLocType>,
     .host = HostMultiBoxTransformLoc,
+    .gradient = NoGradient(gradient::kComparesBoxes),
     .source = "Relay",
 });
 

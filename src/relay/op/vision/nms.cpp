@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "../gradient.h"
 #include "../host.h"
 
 namespace baton::relay {
@@ -153,6 +154,7 @@ const Op op::get_valid_counts = DefineOp({
     .attrs = TypeOf<GetValidCountsAttrs>,
     .type_rel = Rel<"vision.get_valid_counts", ValidCountsType>,
     .host = HostValidCounts,
+    .gradient = NoGradient(gradient::kComparesBoxes),
     .source = "Relay",
 });
 const Op op::non_max_suppression = DefineOp({
@@ -169,6 +171,7 @@ const Op op::non_max_suppression = DefineOp({
     .attrs = TypeOf<NonMaximumSuppressionAttrs>,
     .type_rel = Rel<"vision.non_max_suppression", NMSType>,
     .host = HostNMS,
+    .gradient = NoGradient(gradient::kComparesBoxes),
     .source = "Relay",
 });
 

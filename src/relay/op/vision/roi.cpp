@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "../gradient.h"
 #include "../host.h"
 
 namespace baton::relay {
@@ -228,6 +229,7 @@ const Op op::roi_align = DefineOp({
     .attrs = TypeOf<ROIAlignAttrs>,
     .type_rel = Rel<"vision.roi_align", RoiAlignType>,
     .host = HostRoiAlign,
+    .gradient = NoGradient(gradient::kNoRuleYet),
     .source = "ONNX RoiAlign-16",
 });
 const Op op::roi_pool = DefineOp({
@@ -239,6 +241,7 @@ const Op op::roi_pool = DefineOp({
     .attrs = TypeOf<ROIPoolAttrs>,
     .type_rel = Rel<"vision.roi_pool", &RoiType<ROIPoolAttrs>>,
     .host = HostRoiPool,
+    .gradient = NoGradient(gradient::kNoRuleYet),
     .source = "ONNX MaxRoiPool-22",
 });
 const Op op::all_class_nms = DefineOp({
@@ -253,6 +256,7 @@ const Op op::all_class_nms = DefineOp({
     .attrs = TypeOf<AllClassNMSAttrs>,
     .type_rel = Rel<"vision.all_class_non_max_suppression", AllClassNMSType>,
     .host = HostAllClassNMS,
+    .gradient = NoGradient(gradient::kComparesBoxes),
     .source = "ONNX NonMaxSuppression-11",
 });
 

@@ -5,6 +5,7 @@
 #include <baton/topi/reduce.h>
 
 #include "../common.h"
+#include "../gradient.h"
 
 namespace baton::relay {
 namespace {
@@ -56,6 +57,7 @@ const Op op::yolo_reorg = DefineOp({
     .attrs = TypeOf<YoloReorgAttrs>,
     .type_rel = Rel<"vision.yolo_reorg", ReorgType>,
     .lower = LowerReorg,
+    .gradient = gradient::SelectBack,
     .pattern = OpPattern::kInjective,
     .source = "Darknet",
 });
