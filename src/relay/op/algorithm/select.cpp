@@ -12,6 +12,24 @@
 namespace baton::relay {
 namespace {
 
+struct UniqueAttrs : AttrsNode<UniqueAttrs> {
+  static constexpr auto _type_key = "relay.attrs.UniqueAttrs";
+  bool is_sorted = true;
+  PrimExpr axis;
+  static constexpr void Describe(auto& d) {
+    d(F<&UniqueAttrs::is_sorted>, "Whether values rise; else they come as they first occur.");
+    d(F<&UniqueAttrs::axis>, "Dimension whose slices are compared; None: the elements.");
+  }
+};
+
+struct CompressAttrs : AttrsNode<CompressAttrs> {
+  static constexpr auto _type_key = "relay.attrs.CompressAttrs";
+  PrimExpr axis;
+  static constexpr void Describe(auto& d) {
+    d(F<&CompressAttrs::axis>, "Dimension to select along; None: of the flattened data.");
+  }
+};
+
 bool IsTrue(const NDArray& a, int64_t i) { return a.dtype().is_floating() ? !(a.GetDouble(i) == 0) : a.GetInt(i) != 0; }
 
 // ---- unique

@@ -11,6 +11,38 @@
 namespace baton::relay {
 namespace {
 
+struct SortAttrs : AttrsNode<SortAttrs> {
+  static constexpr auto _type_key = "relay.attrs.SortAttrs";
+  int64_t axis = -1;
+  bool is_ascend = true;
+  static constexpr void Describe(auto& d) {
+    d(F<&SortAttrs::axis>, "Dimension to sort along.");
+    d(F<&SortAttrs::is_ascend>, "Whether the smallest comes first. NaN counts as largest.");
+  }
+};
+
+struct ArgsortAttrs : AttrsNode<ArgsortAttrs> {
+  static constexpr auto _type_key = "relay.attrs.ArgsortAttrs";
+  int64_t axis = -1;
+  bool is_ascend = true;
+  DataType dtype = DataType::Int(64);
+  static constexpr void Describe(auto& d) {
+    d(F<&ArgsortAttrs::axis>, "Dimension to sort along.");
+    d(F<&ArgsortAttrs::is_ascend>, "Whether the smallest comes first. NaN counts as largest.");
+    d(F<&ArgsortAttrs::dtype>, "Dtype of the result.");
+  }
+};
+
+struct SearchSortedAttrs : AttrsNode<SearchSortedAttrs> {
+  static constexpr auto _type_key = "relay.attrs.SearchSortedAttrs";
+  bool right = false;
+  DataType dtype = DataType::Int(64);
+  static constexpr void Describe(auto& d) {
+    d(F<&SearchSortedAttrs::right>, "Whether equal values lie before the place.");
+    d(F<&SearchSortedAttrs::dtype>, "Dtype of the result.");
+  }
+};
+
 /// The first k places of each row, in order.
 template <class Visit>
 void Ordered(const NDArray& x, int64_t axis, bool ascend, int64_t k, Visit visit) {

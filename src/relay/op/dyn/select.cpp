@@ -5,6 +5,46 @@
 namespace baton::relay {
 namespace {
 
+struct DynStridedSliceAttrs : AttrsNode<DynStridedSliceAttrs> {
+  static constexpr auto _type_key = "relay.attrs.DynStridedSliceAttrs";
+  String slice_mode = "end";
+  static constexpr void Describe(auto& d) {
+    d(F<&DynStridedSliceAttrs::slice_mode>, "\"end\" or \"size\" (strides then count as 1).");
+  }
+};
+
+struct DynTopKAttrs : AttrsNode<DynTopKAttrs> {
+  static constexpr auto _type_key = "relay.attrs.DynTopKAttrs";
+  int64_t axis = -1;
+  String ret_type = "both";
+  bool is_ascend = false;
+  DataType dtype = DataType::Int(64);
+  static constexpr void Describe(auto& d) {
+    d(F<&DynTopKAttrs::axis>, "Dimension to choose along.");
+    d(F<&DynTopKAttrs::ret_type>, "\"both\", \"values\" or \"indices\".");
+    d(F<&DynTopKAttrs::is_ascend>, "Whether the smallest are wanted, not the largest. NaN counts as largest.");
+    d(F<&DynTopKAttrs::dtype>, "Dtype of the indices.");
+  }
+};
+
+struct DynOneHotAttrs : AttrsNode<DynOneHotAttrs> {
+  static constexpr auto _type_key = "relay.attrs.DynOneHotAttrs";
+  int64_t axis = -1;
+  DataType dtype;
+  static constexpr void Describe(auto& d) {
+    d(F<&DynOneHotAttrs::axis>, "Place of the new dimension in the result.");
+    d(F<&DynOneHotAttrs::dtype>, "Dtype of the result; not given: that of on_value.");
+  }
+};
+
+struct DynPadAttrs : AttrsNode<DynPadAttrs> {
+  static constexpr auto _type_key = "relay.attrs.DynPadAttrs";
+  String pad_mode = "constant";
+  static constexpr void Describe(auto& d) {
+    d(F<&DynPadAttrs::pad_mode>, "\"constant\", \"edge\", \"reflect\" (without the edge itself), \"wrap\".");
+  }
+};
+
 struct DynStridedSlice {
   static constexpr const char* kName = "dyn.strided_slice";
   using Attributes = DynStridedSliceAttrs;

@@ -7,6 +7,29 @@
 namespace baton::relay {
 namespace {
 
+struct DynReshapeAttrs : AttrsNode<DynReshapeAttrs> {
+  static constexpr auto _type_key = "relay.attrs.DynReshapeAttrs";
+  bool allowzero = false;
+  static constexpr void Describe(auto& d) { d(F<&DynReshapeAttrs::allowzero>, "Whether 0 means an extent of 0."); }
+};
+
+/// Attributes of dyn.full, dyn.zeros, dyn.ones.
+struct DynInitAttrs : AttrsNode<DynInitAttrs> {
+  static constexpr auto _type_key = "relay.attrs.DynInitOpAttrs";
+  DataType dtype;
+  static constexpr void Describe(auto& d) {
+    d(F<&DynInitAttrs::dtype>, "Dtype of the result; not given: that of the operand, or float32.");
+  }
+};
+
+struct DynExpandDimsAttrs : AttrsNode<DynExpandDimsAttrs> {
+  static constexpr auto _type_key = "relay.attrs.DynExpandDimsAttrs";
+  int64_t num_newaxis = 1;
+  static constexpr void Describe(auto& d) {
+    d(F<&DynExpandDimsAttrs::num_newaxis>, "How many dimensions a scalar axis begins.", AtLeast(0));
+  }
+};
+
 struct DynReshape {
   static constexpr const char* kName = "dyn.reshape";
   using Attributes = DynReshapeAttrs;

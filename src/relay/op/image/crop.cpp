@@ -15,6 +15,41 @@
 namespace baton::relay {
 namespace {
 
+struct CropAndResizeAttrs : AttrsNode<CropAndResizeAttrs> {
+  static constexpr auto _type_key = "relay.attrs.CropAndResizeAttrs";
+  Array<int64_t> crop_size;
+  String layout = "NCHW";
+  String method = "bilinear";
+  double extrapolation_value = 0;
+  DataType out_dtype;
+  static constexpr void Describe(auto& d) {
+    d(F<&CropAndResizeAttrs::crop_size>, "(height, width) of the result.", kRequired, AtLeast(0));
+    d(F<&CropAndResizeAttrs::layout>, "\"NCHW\" or \"NHWC\".");
+    d(F<&CropAndResizeAttrs::method>, "\"bilinear\" or \"nearest_neighbor\".");
+    d(F<&CropAndResizeAttrs::extrapolation_value>, "What lies outside data.");
+    d(F<&CropAndResizeAttrs::out_dtype>, "Dtype of the result; not given: that of data.");
+  }
+};
+
+struct Dilation2DAttrs : AttrsNode<Dilation2DAttrs> {
+  static constexpr auto _type_key = "relay.attrs.Dilation2DAttrs";
+  Array<int64_t> strides = {1, 1};
+  Array<int64_t> padding = {0, 0};
+  Array<int64_t> dilations = {1, 1};
+  String data_layout = "NCHW";
+  String kernel_layout = "IHW";
+  DataType out_dtype;
+  static constexpr void Describe(auto& d) {
+    d(F<&Dilation2DAttrs::strides>, "Steps of the window.", AtLeast(1));
+    d(F<&Dilation2DAttrs::padding>, "1, 2 or 4 numbers: begins, then ends; what is added never is the largest.",
+      AtLeast(0));
+    d(F<&Dilation2DAttrs::dilations>, "Steps within the window.", AtLeast(1));
+    d(F<&Dilation2DAttrs::data_layout>, "\"NCHW\" or \"NHWC\".");
+    d(F<&Dilation2DAttrs::kernel_layout>, "\"IHW\" or \"HWI\".");
+    d(F<&Dilation2DAttrs::out_dtype>, "Dtype of the result; not given: that of data.");
+  }
+};
+
 /// Where a 4-d image's dimensions stand.
 struct Dims4 {
   int64_t n, c, h, w;

@@ -10,6 +10,34 @@
 namespace baton::relay {
 namespace {
 
+struct GridSampleAttrs : AttrsNode<GridSampleAttrs> {
+  static constexpr auto _type_key = "relay.attrs.GridSampleAttrs";
+  String method = "bilinear";
+  String layout = "NCHW";
+  String padding_mode = "zeros";
+  bool align_corners = true;
+  bool grid_last = false;
+  static constexpr void Describe(auto& d) {
+    d(F<&GridSampleAttrs::method>, "\"nearest\", \"bilinear\" (any rank) or \"bicubic\".");
+    d(F<&GridSampleAttrs::layout>, "\"NCHW\" or \"NCDHW\".");
+    d(F<&GridSampleAttrs::padding_mode>, "Outside data: \"zeros\", \"border\" or \"reflection\".");
+    d(F<&GridSampleAttrs::align_corners>,
+      "Whether -1 and 1 are the centres of the corner elements, not their outer edges.");
+    d(F<&GridSampleAttrs::grid_last>, "Whether the last dimension of grid holds the coordinates, not the second.");
+  }
+};
+
+struct AffineGridAttrs : AttrsNode<AffineGridAttrs> {
+  static constexpr auto _type_key = "relay.attrs.AffineGridAttrs";
+  Array<int64_t> target_shape;
+  bool align_corners = true;
+  static constexpr void Describe(auto& d) {
+    d(F<&AffineGridAttrs::target_shape>, "Spatial extents, 2 or 3.", kRequired, AtLeast(0));
+    d(F<&AffineGridAttrs::align_corners>,
+      "Whether -1 and 1 are the centres of the corner elements, not their outer edges.");
+  }
+};
+
 /// x mirrored at low and high until it lies between them.
 PrimExpr Reflect(const PrimExpr& x, const PrimExpr& low, const PrimExpr& high) {
   DataType t = x.dtype();

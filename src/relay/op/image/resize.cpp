@@ -16,6 +16,55 @@
 namespace baton::relay {
 namespace {
 
+struct ResizeNDAttrs : AttrsNode<ResizeNDAttrs> {
+  static constexpr auto _type_key = "relay.attrs.ResizeNDAttrs";
+  Array<int64_t> axes;
+  Array<int64_t> size;
+  Array<double> scales = {};
+  Array<double> roi = {};
+  String method = "linear";
+  String coordinate_transformation_mode = "half_pixel";
+  String rounding_method = "";
+  double cubic_alpha = -0.75;
+  int64_t cubic_exclude = 0;
+  double extrapolation_value = 0;
+  bool antialias = false;
+  static constexpr void Describe(auto& d) {
+    d(F<&ResizeNDAttrs::axes>, "Dimensions to resize.", kRequired);
+    d(F<&ResizeNDAttrs::size>, "Their extents in the result.", kRequired, AtLeast(0));
+    d(F<&ResizeNDAttrs::scales>, "Factors of the extents where they are not size / extent.");
+    d(F<&ResizeNDAttrs::roi>, "For tf_crop_and_resize: begins, then ends, as shares of data's extents.");
+    d(F<&ResizeNDAttrs::method>, "\"nearest_neighbor\", \"linear\" or \"cubic\".");
+    d(F<&ResizeNDAttrs::coordinate_transformation_mode>,
+      "Where an element of the result lies in data; the names are ONNX's.");
+    d(F<&ResizeNDAttrs::rounding_method>,
+      "Of nearest_neighbor: \"\" or \"round_prefer_floor\", \"round_prefer_ceil\" or \"round\", \"floor\", \"ceil\".");
+    d(F<&ResizeNDAttrs::cubic_alpha>, "Shape of the cubic.");
+    d(F<&ResizeNDAttrs::cubic_exclude>, "Whether elements outside data count nothing; else the edge repeats.");
+    d(F<&ResizeNDAttrs::extrapolation_value>, "For tf_crop_and_resize: what lies outside data.");
+    d(F<&ResizeNDAttrs::antialias>, "Whether shrinking takes all elements into account, not the nearest ones.");
+  }
+};
+
+struct UpSampling3DAttrs : AttrsNode<UpSampling3DAttrs> {
+  static constexpr auto _type_key = "relay.attrs.UpSampling3DAttrs";
+  double scale_d = 1;
+  double scale_h = 1;
+  double scale_w = 1;
+  String layout = "NCDHW";
+  String method = "nearest_neighbor";
+  String coordinate_transformation_mode = "half_pixel";
+  static constexpr void Describe(auto& d) {
+    d(F<&UpSampling3DAttrs::scale_d>, "Factor of the depth.", AtLeast(0));
+    d(F<&UpSampling3DAttrs::scale_h>, "Factor of the height.", AtLeast(0));
+    d(F<&UpSampling3DAttrs::scale_w>, "Factor of the width.", AtLeast(0));
+    d(F<&UpSampling3DAttrs::layout>, "\"NCDHW\" or \"NDHWC\".");
+    d(F<&UpSampling3DAttrs::method>, "\"nearest_neighbor\" or \"trilinear\".");
+    d(F<&UpSampling3DAttrs::coordinate_transformation_mode>,
+      "Where an element of the result lies in data; the names are ONNX's.");
+  }
+};
+
 constexpr DataType kCoordinate = DataType::Float(64);
 PrimExpr Coordinate(double v) { return Lit(v, kCoordinate); }
 

@@ -14,6 +14,20 @@
 namespace baton::relay {
 namespace {
 
+struct DeformableConv2DAttrs : ConvFields<DeformableConv2DAttrs, 2> {
+  static constexpr auto _type_key = "relay.attrs.DeformableConv2DAttrs";
+  int64_t deformable_groups = 1;
+  static constexpr void Describe(auto& d) {
+    DescribeWindow(d);
+    d(F<&DeformableConv2DAttrs::deformable_groups>, "Number of groups of channels with offsets of their own.",
+      AtLeast(1));
+    DescribeGroups(d);
+    DescribeWeight(d);
+    DescribeLayouts(d, "\"NCHW\".", "\"OIHW\".");
+    DescribeDtype(d);
+  }
+};
+
 /// Where a weight's dimensions stand. For a plain convolution O are output channels and I those of a group's input.
 struct KernelLayout {
   std::vector<topi::LayoutDim> dims;

@@ -13,6 +13,14 @@
 namespace baton::relay {
 namespace {
 
+struct EinsumAttrs : AttrsNode<EinsumAttrs> {
+  static constexpr auto _type_key = "relay.attrs.EinsumAttrs";
+  String equation;
+  static constexpr void Describe(auto& d) {
+    d(F<&EinsumAttrs::equation>, "As NumPy's: \"ij,jk->ik\", with `...` for broadcast dimensions.", kRequired);
+  }
+};
+
 DataType OrElse(DataType t, DataType otherwise) { return t.is_void() ? otherwise : t; }
 /// Element type of a product's sum, and of its result.
 DataType ResultDtype(const TypeArgs& in, DataType out_dtype) {

@@ -15,6 +15,92 @@
 namespace baton::relay {
 namespace {
 
+struct BatchNormAttrs : NormFields<BatchNormAttrs, 1> {
+  static constexpr auto _type_key = "relay.attrs.BatchNormAttrs";
+  static constexpr void Describe(auto& d) { DescribeNorm(d, "Dimension of the channels."); }
+};
+
+struct InstanceNormAttrs : NormFields<InstanceNormAttrs, 1> {
+  static constexpr auto _type_key = "relay.attrs.InstanceNormAttrs";
+  static constexpr void Describe(auto& d) {
+    DescribeNorm(d, "Dimension of the channels; the first is the batch, the others are normalised over.");
+  }
+};
+
+struct LayerNormAttrs : NormFields<LayerNormAttrs, -1> {
+  static constexpr auto _type_key = "relay.attrs.LayerNormAttrs";
+  int64_t num_axes = 1;
+  static constexpr void Describe(auto& d) {
+    DescribeNorm(d, "First dimension to normalise over.");
+    d(F<&LayerNormAttrs::num_axes>, "How many dimensions, from `axis` on, are normalised over.", AtLeast(1));
+  }
+};
+
+struct GroupNormAttrs : NormFields<GroupNormAttrs, 1> {
+  static constexpr auto _type_key = "relay.attrs.GroupNormAttrs";
+  int64_t num_groups = 1;
+  static constexpr void Describe(auto& d) {
+    d(F<&GroupNormAttrs::num_groups>, "Number of groups of channels.", kRequired, AtLeast(1));
+    DescribeNorm(d, "Dimension of the channels; the first is the batch.");
+  }
+};
+
+struct RmsNormAttrs : AttrsNode<RmsNormAttrs> {
+  static constexpr auto _type_key = "relay.attrs.RmsNormAttrs";
+  int64_t axis = -1;
+  int64_t num_axes = 1;
+  double epsilon = 1e-5;
+  static constexpr void Describe(auto& d) {
+    d(F<&RmsNormAttrs::axis>, "First dimension to normalise over.");
+    d(F<&RmsNormAttrs::num_axes>, "How many dimensions, from `axis` on.", AtLeast(1));
+    d(F<&RmsNormAttrs::epsilon>, "Added to the mean square.");
+  }
+};
+
+struct L2NormalizeAttrs : AttrsNode<L2NormalizeAttrs> {
+  static constexpr auto _type_key = "relay.attrs.L2NormalizeAttrs";
+  double eps = 0;
+  Array<int64_t> axis = NoInts();
+  static constexpr void Describe(auto& d) {
+    d(F<&L2NormalizeAttrs::eps>, "Smallest sum of squares to divide by.", kRequired);
+    d(F<&L2NormalizeAttrs::axis>, "Dimensions to normalise over; None: all.");
+  }
+};
+
+struct LpNormalizeAttrs : AttrsNode<LpNormalizeAttrs> {
+  static constexpr auto _type_key = "relay.attrs.LpNormalizeAttrs";
+  int64_t p = 2;
+  int64_t axis = -1;
+  static constexpr void Describe(auto& d) {
+    d(F<&LpNormalizeAttrs::p>, "1 or 2.", AtLeast(1), runtime::AtMost(2));
+    d(F<&LpNormalizeAttrs::axis>, "Dimension to normalise over.");
+  }
+};
+
+struct LRNAttrs : AttrsNode<LRNAttrs> {
+  static constexpr auto _type_key = "relay.attrs.LRNAttrs";
+  int64_t size = 5;
+  int64_t axis = 1;
+  double bias = 2;
+  double alpha = 1e-5;
+  double beta = 0.75;
+  static constexpr void Describe(auto& d) {
+    d(F<&LRNAttrs::size>, "Number of neighbouring channels, itself among them.", AtLeast(1));
+    d(F<&LRNAttrs::axis>, "Dimension of the channels.");
+    d(F<&LRNAttrs::bias>, "Added to the scaled sum of squares.");
+    d(F<&LRNAttrs::alpha>, "Factor of the mean square.");
+    d(F<&LRNAttrs::beta>, "Exponent.");
+  }
+};
+
+struct DropoutAttrs : AttrsNode<DropoutAttrs> {
+  static constexpr auto _type_key = "relay.attrs.DropoutAttrs";
+  double rate = 0.5;
+  static constexpr void Describe(auto& d) {
+    d(F<&DropoutAttrs::rate>, "Share of elements dropped in training.", AtLeast(0), runtime::AtMost(1));
+  }
+};
+
 PrimExpr Sum(const PrimExpr& v, const Array<te::IterVar>& k) { return k.empty() ? v : te::Sum(v, k); }
 
 /// Mean and 1 / sqrt(variance + epsilon) of data over `axes`, both with extent 1 there.

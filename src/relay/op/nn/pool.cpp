@@ -9,6 +9,39 @@
 namespace baton::relay {
 namespace {
 
+/// Attributes of nn.lp_pool1d, nn.lp_pool2d, nn.lp_pool3d.
+template <int N>
+struct LpPoolAttrs : PoolFields<LpPoolAttrs<N>, N> {
+  static constexpr auto _type_key =
+      ForSpace<N>("relay.attrs.LpPool1DAttrs", "relay.attrs.LpPool2DAttrs", "relay.attrs.LpPool3DAttrs");
+  int64_t p = 2;
+  static constexpr void Describe(auto& d) {
+    PoolFields<LpPoolAttrs, N>::Describe(d);
+    d(F<&LpPoolAttrs::p>, "Exponent of the norm.", AtLeast(1));
+  }
+};
+
+struct MaxUnpoolAttrs : AttrsNode<MaxUnpoolAttrs> {
+  static constexpr auto _type_key = "relay.attrs.MaxUnpoolAttrs";
+  Array<int64_t> output_shape;
+  static constexpr void Describe(auto& d) {
+    d(F<&MaxUnpoolAttrs::output_shape>, "Extents of the whole result.", kRequired, AtLeast(0));
+  }
+};
+
+/// Attributes of pools over equal parts of space.
+template <int N>
+struct AdaptivePoolAttrs : PoolLayout<AdaptivePoolAttrs<N>, N> {
+  static constexpr auto _type_key = ForSpace<N>("relay.attrs.AdaptivePool1DAttrs", "relay.attrs.AdaptivePool2DAttrs",
+                                                "relay.attrs.AdaptivePool3DAttrs");
+  Array<int64_t> output_size = NoInts();
+  static constexpr void Describe(auto& d) {
+    d(F<&AdaptivePoolAttrs::output_size>, "Spatial extents of the result, one number serves all; None: those of data.",
+      AtLeast(1));
+    PoolLayout<AdaptivePoolAttrs, N>::Describe(d);
+  }
+};
+
 /// Windows over the spatial dimensions of a layout.
 struct Pool {
   ImageLayout layout;

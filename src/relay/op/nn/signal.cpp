@@ -11,6 +11,40 @@
 namespace baton::relay {
 namespace {
 
+struct NLLLossAttrs : AttrsNode<NLLLossAttrs> {
+  static constexpr auto _type_key = "relay.attrs.NLLLossAttrs";
+  String reduction = "mean";
+  int64_t ignore_index = -100;
+  static constexpr void Describe(auto& d) {
+    d(F<&NLLLossAttrs::reduction>, "\"mean\" (by weight), \"sum\" or \"none\".");
+    d(F<&NLLLossAttrs::ignore_index>, "Target that does not count.");
+  }
+};
+
+struct DilateAttrs : AttrsNode<DilateAttrs> {
+  static constexpr auto _type_key = "relay.attrs.DilateAttrs";
+  Array<int64_t> strides;
+  double dilation_value = 0;
+  static constexpr void Describe(auto& d) {
+    d(F<&DilateAttrs::strides>, "Distance of neighbours in the result, one a dimension.", kRequired, AtLeast(1));
+    d(F<&DilateAttrs::dilation_value>, "What stands between them.");
+  }
+};
+
+struct DFTAttrs : AttrsNode<DFTAttrs> {
+  static constexpr auto _type_key = "relay.attrs.DFTAttrs";
+  int64_t axis = 1;
+  bool inverse = false;
+  bool onesided = false;
+  PrimExpr length;
+  static constexpr void Describe(auto& d) {
+    d(F<&DFTAttrs::axis>, "Dimension of the signal.");
+    d(F<&DFTAttrs::inverse>, "Whether to go back, divided by the length.");
+    d(F<&DFTAttrs::onesided>, "Whether only frequencies up to half the rate are given (a real signal's).");
+    d(F<&DFTAttrs::length>, "Elements of the signal to use, zeros added or the end cut; None: all.");
+  }
+};
+
 // ---- dft
 struct Signal {
   int64_t axis, have, length, out;  ///< elements of data, of the transform, of the result

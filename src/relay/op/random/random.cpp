@@ -11,6 +11,48 @@
 namespace baton::relay {
 namespace {
 
+struct RandomAttrs : AttrsNode<RandomAttrs> {
+  static constexpr auto _type_key = "relay.attrs.RandomAttrs";
+  Array<int64_t> shape;
+  DataType dtype = DataType::Float(32);
+  double low = 0;
+  double high = 1;
+  double mean = 0;
+  double scale = 1;
+  PrimExpr seed;
+  static constexpr void Describe(auto& d) {
+    d(F<&RandomAttrs::shape>, "Extents of the result.", kRequired, AtLeast(0));
+    d(F<&RandomAttrs::dtype>, "Dtype of the result, a floating one.");
+    d(F<&RandomAttrs::low>, "Of uniform: smallest value.");
+    d(F<&RandomAttrs::high>, "Of uniform: bound that is not reached.");
+    d(F<&RandomAttrs::mean>, "Of normal: mean.");
+    d(F<&RandomAttrs::scale>, "Of normal: standard deviation.");
+    d(F<&RandomAttrs::seed>, "Makes every call give the same; None: each call goes on where the last ended.");
+  }
+};
+
+struct BernoulliAttrs : AttrsNode<BernoulliAttrs> {
+  static constexpr auto _type_key = "relay.attrs.BernoulliAttrs";
+  DataType dtype;
+  PrimExpr seed;
+  static constexpr void Describe(auto& d) {
+    d(F<&BernoulliAttrs::dtype>, "Dtype of the result; not given: that of data.");
+    d(F<&BernoulliAttrs::seed>, "Makes every call give the same; None: each call goes on where the last ended.");
+  }
+};
+
+struct MultinomialAttrs : AttrsNode<MultinomialAttrs> {
+  static constexpr auto _type_key = "relay.attrs.MultinomialAttrs";
+  int64_t sample_size = 1;
+  DataType dtype = DataType::Int(32);
+  PrimExpr seed;
+  static constexpr void Describe(auto& d) {
+    d(F<&MultinomialAttrs::sample_size>, "Number of samples of each row.", AtLeast(1));
+    d(F<&MultinomialAttrs::dtype>, "Dtype of the result, an integer one.");
+    d(F<&MultinomialAttrs::seed>, "Makes every call give the same; None: each call goes on where the last ended.");
+  }
+};
+
 /// SplitMix64: small, and good enough for samples.
 struct Generator {
   uint64_t state;

@@ -13,6 +13,12 @@
 namespace baton::relay {
 namespace {
 
+struct NdarraySizeAttrs : AttrsNode<NdarraySizeAttrs> {
+  static constexpr auto _type_key = "relay.attrs.NdarraySizeAttrs";
+  DataType dtype = DataType::Int(32);
+  static constexpr void Describe(auto& d) { d(F<&NdarraySizeAttrs::dtype>, "Dtype of the result, an integer one."); }
+};
+
 DataType OrElse(DataType t, DataType otherwise) { return t.is_void() ? otherwise : t; }
 PrimExpr One(const Tensor& x) {  // the element of a tensor that has one
   std::vector<PrimExpr> zeros(x.ndim(), PrimExpr(0));

@@ -12,6 +12,32 @@
 namespace baton::relay {
 namespace {
 
+struct ScatterNDAttrs : AttrsNode<ScatterNDAttrs> {
+  static constexpr auto _type_key = "relay.attrs.ScatterNDAttrs";
+  String mode = "update";
+  bool index_last = false;
+  static constexpr void Describe(auto& d) {
+    d(F<&ScatterNDAttrs::mode>, "\"update\", \"add\", \"mul\", \"min\" or \"max\".");
+    d(F<&ScatterNDAttrs::index_last>, "Whether the last dimension of indices holds the index tuple, not the first.");
+  }
+};
+
+struct Col2ImAttrs : AttrsNode<Col2ImAttrs> {
+  static constexpr auto _type_key = "relay.attrs.Col2ImAttrs";
+  Array<int64_t> image_shape;
+  Array<int64_t> block_shape;
+  Array<int64_t> dilations = NoInts();
+  Array<int64_t> pads = NoInts();
+  Array<int64_t> strides = NoInts();
+  static constexpr void Describe(auto& d) {
+    d(F<&Col2ImAttrs::image_shape>, "Spatial extents of the result.", kRequired, AtLeast(1));
+    d(F<&Col2ImAttrs::block_shape>, "Spatial extents of a block.", kRequired, AtLeast(1));
+    d(F<&Col2ImAttrs::dilations>, "Steps within a block; None: 1.");
+    d(F<&Col2ImAttrs::pads>, "Begins, then ends; None: 0.");
+    d(F<&Col2ImAttrs::strides>, "Steps between blocks; None: 1.");
+  }
+};
+
 using runtime::Checked;
 
 PrimExpr I64(const PrimExpr& e) { return cast(DataType::Int(64), e); }

@@ -13,6 +13,18 @@
 namespace baton::relay {
 namespace {
 
+struct SubPixelAttrs : AttrsNode<SubPixelAttrs> {
+  static constexpr auto _type_key = "relay.attrs.SubPixelAttrs";
+  int64_t block_size = 1;
+  String layout = "NCHW";
+  String mode = "DCR";
+  static constexpr void Describe(auto& d) {
+    d(F<&SubPixelAttrs::block_size>, "Edge of a block, in elements.", kRequired, AtLeast(1));
+    d(F<&SubPixelAttrs::layout>, "\"NCHW\" or \"NHWC\".");
+    d(F<&SubPixelAttrs::mode>, "Order of the channels: \"DCR\" block then channel, \"CRD\" channel then block.");
+  }
+};
+
 using runtime::Checked;
 
 // ---- layout_transform

@@ -9,6 +9,16 @@
 namespace baton::relay {
 namespace {
 
+struct FixedPointMultiplyAttrs : AttrsNode<FixedPointMultiplyAttrs> {
+  static constexpr auto _type_key = "relay.attrs.FixedPointMultiplyAttrs";
+  int64_t multiplier = 0;
+  int64_t shift = 0;
+  static constexpr void Describe(auto& d) {
+    d(F<&FixedPointMultiplyAttrs::multiplier>, "Fraction with 31 bits behind the point: 2 ** 30 is a half.", kRequired);
+    d(F<&FixedPointMultiplyAttrs::shift>, "Power of two that it is multiplied by.", kRequired);
+  }
+};
+
 // ---- unravel_index
 Type UnravelIndexType(const TypeArgs& in) {
   in.Integral(0, "R1");

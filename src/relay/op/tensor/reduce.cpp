@@ -10,6 +10,36 @@
 namespace baton::relay {
 namespace {
 
+struct VarianceAttrs : AttrsNode<VarianceAttrs> {
+  static constexpr auto _type_key = "relay.attrs.VarianceAttrs";
+  Array<int64_t> axis = NoInts();
+  bool keepdims = false;
+  bool exclude = false;
+  bool unbiased = false;
+  static constexpr void Describe(auto& d) {
+    d(F<&VarianceAttrs::axis>, "Axes to reduce, each in [-rank, rank); None: all.");
+    d(F<&VarianceAttrs::keepdims>, "Whether reduced axes stay, with extent 1.");
+    d(F<&VarianceAttrs::exclude>, "Whether `axis` names the axes that stay.");
+    d(F<&VarianceAttrs::unbiased>, "Whether to divide by the count less 1.");
+  }
+};
+
+struct ArgReduceAttrs : AttrsNode<ArgReduceAttrs> {
+  static constexpr auto _type_key = "relay.attrs.ArgReduceAttrs";
+  Array<int64_t> axis = NoInts();
+  bool keepdims = false;
+  bool exclude = false;
+  bool select_last_index = false;
+  DataType dtype = DataType::Int(64);
+  static constexpr void Describe(auto& d) {
+    d(F<&ArgReduceAttrs::axis>, "Axes to reduce; the index counts within them, row-major. None: all.");
+    d(F<&ArgReduceAttrs::keepdims>, "Whether reduced axes stay, with extent 1.");
+    d(F<&ArgReduceAttrs::exclude>, "Whether `axis` names the axes that stay.");
+    d(F<&ArgReduceAttrs::select_last_index>, "Of equal values the last index, not the first.");
+    d(F<&ArgReduceAttrs::dtype>, "Dtype of the indices.");
+  }
+};
+
 /// The axes that `axis` and `exclude` name, sorted.
 template <class A>
 Ints AxesOf(const A& a, int64_t ndim, const char* op) {

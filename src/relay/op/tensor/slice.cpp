@@ -14,6 +14,67 @@
 namespace baton::relay {
 namespace {
 
+struct SliceLikeAttrs : AttrsNode<SliceLikeAttrs> {
+  static constexpr auto _type_key = "relay.attrs.SliceLikeAttrs";
+  Array<int64_t> axes = NoInts();
+  static constexpr void Describe(auto& d) { d(F<&SliceLikeAttrs::axes>, "Dimensions to cut; None or empty: all."); }
+};
+
+struct TriluAttrs : AttrsNode<TriluAttrs> {
+  static constexpr auto _type_key = "relay.attrs.TriluAttrs";
+  bool upper = true;
+  int64_t k = 0;
+  static constexpr void Describe(auto& d) {
+    d(F<&TriluAttrs::upper>, "Whether the upper triangle stays, not the lower.");
+    d(F<&TriluAttrs::k>, "Diagonal that bounds it: 0 the main one, above it if positive.");
+  }
+};
+
+struct MatrixSetDiagAttrs : AttrsNode<MatrixSetDiagAttrs> {
+  static constexpr auto _type_key = "relay.attrs.MatrixSetDiagAttrs";
+  int64_t k1 = 0;
+  int64_t k2 = 0;
+  bool super_diag_right_align = true;
+  bool sub_diag_right_align = false;
+  static constexpr void Describe(auto& d) {
+    d(F<&MatrixSetDiagAttrs::k1>, "Lowest diagonal that is set.");
+    d(F<&MatrixSetDiagAttrs::k2>, "Highest one.");
+    d(F<&MatrixSetDiagAttrs::super_diag_right_align>,
+      "Whether diagonals above the main one end with their row in `diagonal`.");
+    d(F<&MatrixSetDiagAttrs::sub_diag_right_align>, "The same below it.");
+  }
+};
+
+struct MirrorPadAttrs : AttrsNode<MirrorPadAttrs> {
+  static constexpr auto _type_key = "relay.attrs.MirrorPadAttrs";
+  Array<Array<int64_t>> pad_width;
+  String mode = "SYMMETRIC";
+  static constexpr void Describe(auto& d) {
+    d(F<&MirrorPadAttrs::pad_width>, "(before, after) of each dimension, in elements.", kRequired);
+    d(F<&MirrorPadAttrs::mode>, "\"SYMMETRIC\" repeats the edge, \"REFLECT\" does not.");
+  }
+};
+
+struct SequenceMaskAttrs : AttrsNode<SequenceMaskAttrs> {
+  static constexpr auto _type_key = "relay.attrs.SequenceMaskAttrs";
+  double mask_value = 0;
+  int64_t axis = 0;
+  static constexpr void Describe(auto& d) {
+    d(F<&SequenceMaskAttrs::mask_value>, "What stands behind a sequence's end.");
+    d(F<&SequenceMaskAttrs::axis>, "Dimension of time: 0 or 1; the other is the batch.");
+  }
+};
+
+struct CenterCropPadAttrs : AttrsNode<CenterCropPadAttrs> {
+  static constexpr auto _type_key = "relay.attrs.CenterCropPadAttrs";
+  Array<int64_t> shape;
+  Array<int64_t> axes = NoInts();
+  static constexpr void Describe(auto& d) {
+    d(F<&CenterCropPadAttrs::shape>, "Extents of the result on `axes`.", kRequired, AtLeast(0));
+    d(F<&CenterCropPadAttrs::axes>, "Dimensions; None: all.");
+  }
+};
+
 using runtime::Checked;
 
 using topi::Window;

@@ -13,6 +13,14 @@
 namespace baton::relay {
 namespace {
 
+struct MeshgridAttrs : AttrsNode<MeshgridAttrs> {
+  static constexpr auto _type_key = "relay.attrs.MeshgridAttrs";
+  String indexing = "ij";
+  static constexpr void Describe(auto& d) {
+    d(F<&MeshgridAttrs::indexing>, "\"ij\", or \"xy\": the first two dimensions change places.");
+  }
+};
+
 using runtime::Checked;
 
 Op DefineInjective(const char* name, const char* doc, const char* input, const char* output, const char* (*attrs)(),

@@ -12,6 +12,74 @@
 namespace baton::relay {
 namespace {
 
+struct IsInfAttrs : AttrsNode<IsInfAttrs> {
+  static constexpr auto _type_key = "relay.attrs.IsInfAttrs";
+  bool detect_negative = true;
+  bool detect_positive = true;
+  static constexpr void Describe(auto& d) {
+    d(F<&IsInfAttrs::detect_negative>, "Whether -infinity counts.");
+    d(F<&IsInfAttrs::detect_positive>, "Whether +infinity counts.");
+  }
+};
+
+struct GeluAttrs : AttrsNode<GeluAttrs> {
+  static constexpr auto _type_key = "relay.attrs.GeluAttrs";
+  String approximate = "none";
+  static constexpr void Describe(auto& d) { d(F<&GeluAttrs::approximate>, "\"none\" (by erf) or \"tanh\"."); }
+};
+
+struct LeakyReluAttrs : AttrsNode<LeakyReluAttrs> {
+  static constexpr auto _type_key = "relay.attrs.LeakyReluAttrs";
+  double alpha = 0.01;
+  static constexpr void Describe(auto& d) {
+    d(F<&LeakyReluAttrs::alpha>, "Slope where data <= 0. Unitless, any sign.");
+  }
+};
+
+struct AlphaAttrs : AttrsNode<AlphaAttrs> {
+  static constexpr auto _type_key = "relay.attrs.AlphaAttrs";
+  double alpha = 1.0;
+  static constexpr void Describe(auto& d) { d(F<&AlphaAttrs::alpha>, "The function's one parameter."); }
+};
+
+struct SeluAttrs : AttrsNode<SeluAttrs> {
+  static constexpr auto _type_key = "relay.attrs.SeluAttrs";
+  double alpha = 1.67326319217681884765625;
+  double gamma = 1.05070102214813232421875;
+  static constexpr void Describe(auto& d) {
+    d(F<&SeluAttrs::alpha>, "Factor of exp(data) - 1.");
+    d(F<&SeluAttrs::gamma>, "Factor of the whole.");
+  }
+};
+
+struct HardSigmoidAttrs : AttrsNode<HardSigmoidAttrs> {
+  static constexpr auto _type_key = "relay.attrs.HardSigmoidAttrs";
+  double alpha = 0.2;
+  double beta = 0.5;
+  static constexpr void Describe(auto& d) {
+    d(F<&HardSigmoidAttrs::alpha>, "Slope.");
+    d(F<&HardSigmoidAttrs::beta>, "Value at 0.");
+  }
+};
+
+struct ShrinkAttrs : AttrsNode<ShrinkAttrs> {
+  static constexpr auto _type_key = "relay.attrs.ShrinkAttrs";
+  double lambd = 0.5;
+  double bias = 0;
+  static constexpr void Describe(auto& d) {
+    d(F<&ShrinkAttrs::lambd>, "Values of magnitude up to this become 0.");
+    d(F<&ShrinkAttrs::bias>, "How far the others move towards 0.");
+  }
+};
+
+struct PReluAttrs : AttrsNode<PReluAttrs> {
+  static constexpr auto _type_key = "relay.attrs.PReluAttrs";
+  int64_t axis = 1;
+  static constexpr void Describe(auto& d) {
+    d(F<&PReluAttrs::axis>, "Axis of data that an alpha of rank 1 runs along.");
+  }
+};
+
 enum class Domain { kFloat, kNumber, kAny, kBool, kBits };
 
 void CheckDomain(Domain domain, const TypeArgs& in) {

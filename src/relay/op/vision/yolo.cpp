@@ -10,6 +10,14 @@
 namespace baton::relay {
 namespace {
 
+struct YoloReorgAttrs : AttrsNode<YoloReorgAttrs> {
+  static constexpr auto _type_key = "relay.attrs.YoloReorgAttrs";
+  int64_t stride = 1;
+  static constexpr void Describe(auto& d) {
+    d(F<&YoloReorgAttrs::stride>, "Side of a block, in pixels.", kRequired, AtLeast(1));
+  }
+};
+
 Type ReorgType(const YoloReorgAttrs& a, const TypeArgs& in) {
   in.Rank(0, 4, "R1");
   if (a.stride > (1 << 20)) in.Fail("R2", "stride is " + Str(a.stride));
