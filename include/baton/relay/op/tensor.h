@@ -54,12 +54,13 @@ struct ScanopAttrs : AttrsNode<ScanopAttrs> {
   }
 };
 
+// Operators that other files name.
 namespace op {
 // One input.
 extern BATON_DLL const Op abs, negative, sign, exp, exp2, log, log2, log10, log1p, expm1, sqrt, rsqrt, sigmoid, tanh,
     erf, sin, cos, tan, sinh, cosh, asin, acos, atan, asinh, acosh, atanh, floor, ceil, trunc, round, isnan, isinf,
     isfinite, logical_not, bitwise_not, popcount, copy, identity, reciprocal, relu, softplus, softsign, silu, mish,
-    hard_swish, gelu, leaky_relu, elu, celu, selu, hard_sigmoid, thresholded_relu, shrink, swish, clip, cast, cast_like,
+    hard_swish, gelu, elu, celu, selu, hard_sigmoid, thresholded_relu, shrink, swish, clip, cast, cast_like,
     reinterpret, prelu, fast_exp, fast_tanh, fast_erf;
 // Two inputs, and where.
 extern BATON_DLL const Op add, subtract, multiply, divide, floor_divide, mod, floor_mod, power, maximum, minimum, atan2,
@@ -67,7 +68,7 @@ extern BATON_DLL const Op add, subtract, multiply, divide, floor_divide, mod, fl
     bitwise_or, bitwise_xor, left_shift, right_shift, where, bias_add;
 // Reductions and scans.
 extern BATON_DLL const Op sum, prod, max, min, mean, all, any, argmax, argmin, variance, std, logsumexp, sum_squares,
-    norm_l1, norm_l2, log_sum, cumsum, cumprod;
+    norm_l1, norm_l2, log_sum, cumprod;
 }  // namespace op
 
 }  // namespace baton::relay

@@ -5,11 +5,41 @@
 #include <algorithm>
 #include <numeric>
 
+#include "../dyn/dyn.h"
 #include "../gradient.h"
 #include "../host.h"
 
 namespace baton::relay {
 namespace {
+
+struct TopKAttrs : AttrsNode<TopKAttrs> {
+  static constexpr auto _type_key = "relay.attrs.TopKAttrs";
+  int64_t k = 1;
+  int64_t axis = -1;
+  String ret_type = "both";
+  bool is_ascend = false;
+  DataType dtype = DataType::Int(64);
+  static constexpr void Describe(auto& d) {
+    d(F<&TopKAttrs::k>, "How many; less than 1: all.");
+    d(F<&TopKAttrs::axis>, "Dimension to choose along.");
+    d(F<&TopKAttrs::ret_type>, "\"both\", \"values\" or \"indices\".");
+    d(F<&TopKAttrs::is_ascend>, "Whether the smallest are wanted, not the largest. NaN counts as largest.");
+    d(F<&TopKAttrs::dtype>, "Dtype of the indices.");
+  }
+};
+struct DynTopKAttrs : AttrsNode<DynTopKAttrs> {
+  static constexpr auto _type_key = "relay.attrs.DynTopKAttrs";
+  int64_t axis = -1;
+  String ret_type = "both";
+  bool is_ascend = false;
+  DataType dtype = DataType::Int(64);
+  static constexpr void Describe(auto& d) {
+    d(F<&DynTopKAttrs::axis>, "Dimension to choose along.");
+    d(F<&DynTopKAttrs::ret_type>, "\"both\", \"values\" or \"indices\".");
+    d(F<&DynTopKAttrs::is_ascend>, "Whether the smallest are wanted, not the largest. NaN counts as largest.");
+    d(F<&DynTopKAttrs::dtype>, "Dtype of the indices.");
+  }
+};
 
 struct SortAttrs : AttrsNode<SortAttrs> {
   static constexpr auto _type_key = "relay.attrs.SortAttrs";
@@ -167,6 +197,34 @@ NDArrays HostSearchSorted(const Attrs& attrs, const NDArrays& in) {
   return {CastIndices(out, a.dtype)};
 }
 
+// ---- dyn.topk
+struct DynTopK {
+  static constexpr const char* kName = "dyn.topk";
+  using Attributes = DynTopKAttrs;
+  static const Op& Static() { return op::topk; }
+  static bool ShapeLike(int i) { return i == 1; }
+  static void Check(const Attributes&, const TypeArgs& in) {
+    in.MinRank(0, 1, "R2");
+    CheckCount(in, 1);
+  }
+  static Attrs StaticAttrs(const Attributes& a, const Values& v) {
+    if (v[0].numel() != 1) throw CompileError("[dyn.topk R1] `k` has " + Str(v[0].numel()) + " numbers");
+    return MakeAttrs<TopKAttrs>([&](TopKAttrs* s) {
+      s->k = v[0].GetInt(0);
+      s->axis = a.axis, s->ret_type = a.ret_type, s->is_ascend = a.is_ascend, s->dtype = a.dtype;
+    });
+  }
+  static Type Unknown(const Attributes& a, const TypeArgs& in) {
+    if (a.ret_type != "both" && a.ret_type != "values" && a.ret_type != "indices")
+      in.Fail("R3", "ret_type is \"" + a.ret_type.str() + "\"; it is \"both\", \"values\" or \"indices\"");
+    Shape out = in.shape(0);
+    out.Set(in.Axis(a.axis, in.ndim(0)), UnknownDim());
+    Type values = TensorType(out, in.dtype(0)), indices = TensorType(out, a.dtype);
+    if (a.ret_type == "both") return TupleType(Array<Type>{values, indices});
+    return a.ret_type == "values" ? values : indices;
+  }
+};
+
 }  // namespace
 
 namespace gradient {
@@ -234,6 +292,10 @@ const Op op::topk = DefineOp({
     .gradient = gradient::TopKBack,
     .source = "ONNX TopK-11",
 });
+const Op op::dyn_topk = DefineDyn<DynTopK>(
+    "topk of a number known at run time.",
+    {{"data", "R2: rank 1 or more."}, {"k", "How many; less than 1: all. R1: one integer, rank 0 or 1."}},
+    "As topk's, not known on the axis. R3: a known ret_type.");
 const Op op::searchsorted = DefineOp({
     .name = "searchsorted",
     .doc = "Where values would go in a sorted sequence.",

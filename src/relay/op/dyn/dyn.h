@@ -47,6 +47,12 @@ inline void CheckIntegers(const TypeArgs& in, int i) {
   in.Integral(i, "R1");
   in.Rank(i, 1, "R1");
 }
+/// One integer: rank 0, or rank 1 and length 1 (rule "R1").
+inline void CheckCount(const TypeArgs& in, int i) {
+  in.Integral(i, "R1");
+  if (in.ndim(i) > 1 || (in.ndim(i) == 1 && in.dim(i, 0) >= 0 && in.dim(i, 0) != 1))
+    in.Fail("R1", in.Show(i) + ", where one number is wanted");
+}
 /// The length of operand i, which says a rank (rule "R2").
 inline int64_t Length(const TypeArgs& in, int i) {
   int64_t n = in.dim(i, 0);

@@ -186,6 +186,9 @@ Op Row() {
 constexpr auto kN = Domain::kNumber;
 }  // namespace
 
+namespace op {
+extern const Op cumsum;
+}
 namespace gradient {
 namespace {
 

@@ -598,8 +598,9 @@ const Op op::abs = Row<kAbs>(), op::negative = Row<kNegative>(), op::sign = Row<
          op::mish = Row<kMish>(), op::hard_swish = Row<kHardSwish>();
 const Op op::copy = DefineCopy("copy"), op::identity = DefineCopy("identity");
 
-const Op op::leaky_relu = WithAttrs<"nn.leaky_relu", LeakyReluAttrs, kF, LeakyRelu, gradient::DLeakyRelu>::Define(
-    "data > 0 ? data : alpha * data", "ONNX LeakyRelu-16");
+[[maybe_unused]] const Op leaky_relu =
+    WithAttrs<"nn.leaky_relu", LeakyReluAttrs, kF, LeakyRelu, gradient::DLeakyRelu>::Define(
+        "data > 0 ? data : alpha * data", "ONNX LeakyRelu-16");
 const Op op::elu = WithAttrs<"nn.elu", AlphaAttrs, kF, Elu, gradient::DElu>::Define(
     "data > 0 ? data : alpha * (exp(data) - 1)", "ONNX Elu-6");
 const Op op::celu = WithAttrs<"nn.celu", AlphaAttrs, kF, Celu, gradient::DCelu>::Define(
