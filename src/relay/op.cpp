@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <baton/relay/gradient.h>
 #include <baton/relay/op.h>
 #include <baton/runtime/registry.h>
 
@@ -132,6 +133,33 @@ bool BroadcastCompRel(const Array<Type>& types, int, const Attrs&, TypeReporter&
   return Broadcast(types, r, true);
 }
 
+// ---- Gradients.
+namespace {
+Any RuleOf(const Op& op) {
+  const OpDef* def = DefOf(op);
+  if (!def || !def->gradient.rule) return Any();
+  TypedPackedFunc<Array<Expr>(Call, Expr)> rule = [f = def->gradient.rule](const Call& call, const Expr& grad) {
+    return f(call, grad);
+  };
+  return Any(rule.packed());
+}
+const bool registered_slots = (Op::DefineSlot("FPrimalGradient", RuleOf), true);
+}  // namespace
+
+PackedFunc GradientOf(const Op& op) {
+  Any v = op.GetAttrValue("FPrimalGradient");
+  return v.is_null() ? PackedFunc(nullptr) : v.As<PackedFunc>();
+}
+DecomposeFn GradientDecompositionOf(const Op& op) {
+  const OpDef* def = DefOf(op);
+  if (!def || def->gradient.none) return nullptr;
+  return def->gradient.decompose ? def->gradient.decompose : def->decompose;
+}
+const char* NoGradientReason(const Op& op) {
+  const OpDef* def = DefOf(op);
+  return def && def->gradient.none ? def->gradient.none : "";
+}
+
 namespace {
 /// What stubs and reference pages say of a definition: where its meaning comes from, and what it has.
 Map<String, Any> DescribeOp(const Op& op) {
@@ -142,7 +170,10 @@ Map<String, Any> DescribeOp(const Op& op) {
   out.Set("compiled", Any(static_cast<bool>(def->lower)));
   out.Set("decomposed", Any(def->decompose != nullptr));
   out.Set("host", Any(def->host != nullptr));
-  out.Set("gradient", Any(def->gradient != nullptr));
+  const bool rule = GradientOf(op).defined();
+  const char* gradient = rule ? "rule" : GradientDecompositionOf(op) ? "decomposition" : "";
+  out.Set("gradient", Any(String(gradient)));
+  out.Set("no_gradient", Any(String(rule ? "" : NoGradientReason(op))));
   out.Set("folded", Any(def->fold != Fold::kNever && !def->stateful));
   return out;
 }

@@ -232,6 +232,47 @@ def test_the_list_of_sizes_may_only_shrink():
     assert said(90, 120) == [("src/a.cpp", 0)]  # the entry is for nothing
 
 
+OPERATORS = {"src/relay/op/nn/norm.cpp": 'const Op op::lrn = DefineOp({.name = "nn.lrn"});\nconst Op op::rms = DefineOp({.name = "nn.rms_norm"});\n'}
+
+
+def test_layers_that_ask_slots_name_no_operator(tree):
+    """By string and by constant; not in comments, in rewrite rows, in other layers, and words that are no operator's name."""
+    found = tree(OPERATORS | {
+        "src/relay/transform/a.cpp": 'auto a = "nn.lrn";  // "nn.lrn"\nauto b = op::rms;\nauto c = "nn.other";\n',
+        "src/relay/transform/rows.cpp": 'Rows r = {\n  {"lrn(x) -> x", E::kExact,\n   Of("nn.lrn", x), [] { return op::rms; }},\n};\nauto d = "nn.lrn";\n',
+        "src/relay/guard/b.cpp": 'auto a = "nn.rms_norm";\n',
+        "src/driver/c.cpp": "bool c = op == op::lrn;\n",
+        "src/te/d.cpp": '/* op::lrn */ auto d = "nn.lrn";\n',
+        "src/frontend/e.cpp": 'auto e = "nn.lrn";\n',
+    })
+    assert sorted(found) == [("src/driver/c.cpp", 2, "names"), ("src/relay/guard/b.cpp", 2, "names"), ("src/relay/transform/a.cpp", 2, "names"),
+                             ("src/relay/transform/a.cpp", 3, "names"), ("src/relay/transform/rows.cpp", 6, "names"), ("src/te/d.cpp", 2, "names")]
+
+
+def test_passes_name_the_operators_that_they_are_about(tree, monkeypatch):
+    monkeypatch.setattr(check_layers, "ABOUT", {"src/relay/transform/fold_lrn.cpp": {"nn.lrn"}})
+    assert tree(OPERATORS | {"src/relay/transform/fold_lrn.cpp": 'auto a = "nn.lrn";\nauto b = "nn.rms_norm";\n'}) == \
+        [("src/relay/transform/fold_lrn.cpp", 3, "names")]
+
+
+def test_the_number_of_names_may_only_fall(tree, tmp_path):
+    listing = tmp_path / check_layers.NAMES_LEFT
+    listing.parent.mkdir()
+    (listing.parent / "README.md").write_text("What is here.\n")
+    listing.write_text(check_layers.NAMES_HEAD + "  2 src/te/a.cpp\n  1 src/te/gone.cpp\n")
+    (tmp_path / "src/te").mkdir(parents=True)
+    (tmp_path / "src/te/gone.cpp").write_text(SPDX)
+    over = 'auto a = "nn.lrn";\nauto b = op::lrn;\nauto c = op::rms;\n'
+    assert [b for b in tree(OPERATORS | {"src/te/a.cpp": over}) if b[0] == "src/te/a.cpp"] == [("src/te/a.cpp", n, "names") for n in (2, 3, 4)]
+    check_layers.lower_names(tmp_path)
+    assert check_layers.names_left(tmp_path) == {"src/te/a.cpp": 2}, "it falls, and does not rise"
+    assert tree({"src/te/a.cpp": 'auto a = "nn.lrn";\nauto b = op::lrn;\n'}) == []
+    assert tree({"src/te/a.cpp": 'auto a = "nn.lrn";\n'}) == [(check_layers.NAMES_LEFT, 0, "names")], "a number that is too high is a breach"
+    check_layers.lower_names(tmp_path)
+    assert check_layers.names_left(tmp_path) == {"src/te/a.cpp": 1}
+    assert tree({}) == []
+
+
 @pytest.mark.skipif(shutil.which("g++") is None, reason="no g++")
 def test_public_headers_compile_alone(tree, tmp_path):
     tree({
@@ -255,5 +296,5 @@ def test_command_line_says_where_and_which_rule(tree, tmp_path):
 
 
 def test_every_rule_is_tried_here():
-    tried = {"layer", "llvm", "python", "heavy", "fmt", "c-header", "tests", "readme", "spdx", "path", "installed", "size", "alone"}
+    tried = {"layer", "llvm", "python", "heavy", "fmt", "c-header", "tests", "readme", "spdx", "path", "installed", "size", "names", "alone"}
     assert tried == set(check_layers.RULES)

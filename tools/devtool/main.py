@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 
-from . import doctor, machine, scaffold
+from . import doctor, machine, places, scaffold
 from .build import build, ccache_environment, check_sanitizers, python_environment, run_tests_of
 from .step import ROOT, StepFailed, as_typed, run, say, shown
 
@@ -62,6 +62,8 @@ def parser():
     command("stubs", "write the stubs (.pyi) that editors and type checkers read, beside the Python files", stubs)
     sub = command("docs", "write the reference into build/docs, or DIR: HTML pages that need no network", docs)
     sub.add_argument("--out", default="build/docs", metavar="DIR")
+    sub = command("places", "list the source files that know an operator (nn.conv2d), a pass (FoldConstant) or a node type (Let)", show_places)
+    sub.add_argument("name")
     command("doctor", "show what this machine and checkout have and lack", lambda args, rest: doctor.main())
     return top
 
@@ -302,6 +304,11 @@ def fuzz(args, rest):
     needs("tests/fuzz/run.py", "fuzz")
     machine.setup()
     return python(["tests/fuzz/run.py", *rest], {**python_environment(), **ccache_environment()})
+
+
+def show_places(args, rest):
+    """What a change of one operator, pass or node type may have to touch."""
+    places.show(args.name)
 
 
 def new(args, rest):

@@ -71,8 +71,11 @@ class BATON_DLL Op : public RefTo<OpNode, RelayExpr> {
   static OpAttrMap<T> GetAttrMap(const char* key) {
     return OpAttrMap<T>(key);
   }
-  Any GetAttrValue(const char* key) const;  ///< null value if there is none
+  /// What a program has set, else what the operator's definition says; null value if there is neither.
+  Any GetAttrValue(const char* key) const;
   void SetAttrValue(const char* key, Any value) const;
+  /// An attribute that definitions hold: `get` reads it there, a null value where it is open. For all of the process.
+  static void DefineSlot(const char* key, Any (*get)(const Op& op));
 };
 
 /// Values of one attribute over all operators.

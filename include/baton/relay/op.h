@@ -95,8 +95,25 @@ class LowerFn {
 
 /// Says the operator in terms of others; runs before lowering. Types of the call and its arguments are known.
 using DecomposeFn = Expr (*)(const Call& call, const Array<Expr>& args);
-/// Adjoints: the gradient of each argument, given that of the result.
+/// Adjoints of the arguments, given that of the result; a null one is zero, one of a tuple has the tuple's type. `call`
+/// and its arguments have types; `call` itself stands for the result's value.
 using GradientFn = Array<Expr> (*)(const Call& call, const Expr& grad);
+/// How an operator is differentiated: by a rule, by a decomposition into operators that have rules, or not at all, for
+/// a reason that the error gives. Open for an operator without a floating result, and for one that `OpDef.decompose`
+/// says already.
+struct OpGradient {
+  GradientFn rule = nullptr;
+  DecomposeFn decompose = nullptr;  ///< null for attributes that cannot be said so
+  const char* none = nullptr;       ///< "it draws random numbers"
+  constexpr OpGradient() = default;
+  constexpr OpGradient(GradientFn f) : rule(f) {}        // NOLINT
+  constexpr OpGradient(DecomposeFn f) : decompose(f) {}  // NOLINT
+};
+constexpr OpGradient NoGradient(const char* reason) {
+  OpGradient g;
+  g.none = reason;
+  return g;
+}
 /// Runs the operator on host arrays when its result's shape depends on values, or loops do not express it well
 /// (sorting, unique, non-max suppression). Gives its outputs, freshly allocated.
 using HostFn = Array<runtime::NDArray> (*)(const Attrs& attrs, const Array<runtime::NDArray>& in);
@@ -121,7 +138,7 @@ struct OpDef {
   DecomposeFn decompose = nullptr;
   HostFn host = nullptr;
   StaticFormFn static_form = nullptr;
-  GradientFn gradient = nullptr;
+  OpGradient gradient = {};
   OpPattern pattern = OpPattern::kOpaque;
   Fold fold = Fold::kAlways;
   bool stateful = false;

@@ -227,7 +227,7 @@ def _operator_entry(reference, lines, stem, name, op, describe):
     facts = dict(describe(op.op).items())
     words = [f"fusion sees it as {_PATTERNS.get(op.op.get_attr('TOpPattern'), 'opaque')}",
              "has state: never folded or removed" if op.op.get_attr("TOpIsStateful") else "folded where its inputs are constant" if facts.get("folded") else "not folded",
-             "has a gradient" if facts.get("gradient") else "", "is said in terms of other operators" if facts.get("decomposed") else "",
+             "has a gradient" if facts.get("gradient") else f"has no gradient: {facts['no_gradient']}" if facts.get("no_gradient") else "", "is said in terms of other operators" if facts.get("decomposed") else "",
              "runs on host arrays" if facts.get("host") and not facts.get("compiled") else ""]
     if facts.get("source"):
         words.append(f"its meaning is that of {facts['source']}")

@@ -80,11 +80,11 @@ Array<Expr> AdjointsOf(const Call& call, const Expr& grad) {
   PackedFunc rule = GradientOf(op);
   const std::string_view name = op->name.view();
   if (!rule.defined()) {
-    String reason = NoGradientReason(op);
+    const std::string_view reason = NoGradientReason(op);
     GradientError(
         call.get(),
         reason.empty() ? fmt::format("operator `{}` has no gradient", name)
-                       : fmt::format("operator `{}` has no gradient: {}", name, reason.view()),
+                       : fmt::format("operator `{}` has no gradient: {}", name, reason),
         fmt::format("register one: relay.op.register_gradient(\"{}\", lambda call, grad: [an adjoint for each "
                     "of its {} arguments])",
                     name, call->args.size()));
@@ -114,7 +114,7 @@ class Restater : public MixedModeMutator {
     const auto* call = post.as<CallNode>();
     const auto* op = call ? call->op.as<OpNode>() : nullptr;
     if (!op || !pre->checked_type_.defined() || !HasFloating(runtime::RefCast<Type>(pre->checked_type_))) return post;
-    DecomposeFn form = RestatementOf(GetRef<Op>(op));
+    DecomposeFn form = GradientDecompositionOf(GetRef<Op>(op));
     if (!form || GradientOf(GetRef<Op>(op)).defined()) return post;
     Expr out;
     try {
@@ -140,7 +140,7 @@ Expr RestateForGradient(const Expr& expr, const IRModule& mod) {
     now = next;
     transform::InferTypeOf(now, mod);
   }
-  throw InternalError("the restatement of an operator leads back to it");
+  throw InternalError("the decomposition of an operator leads back to it");
 }
 
 Function PrepareForGradient(const Function& func, const IRModule& mod) {

@@ -21,9 +21,15 @@ KINKS = ("floor_divide-value", "mod-value", "floor_mod-value", "nn.lp_normalize-
 
 
 def rule_of(name):
-    op = baton.ir.Op.get(name)
-    return "rule" if op.get_attr("FPrimalGradient") is not None else "form" if op.get_attr("FGradientForm") is not None else \
-        "reason" if op.get_attr("TNoGradient") is not None else ""
+    """"rule", "form" for a decomposition that is there for gradients, "reason"; "decompose" for one that lowering uses too."""
+    facts = facts_of(name)
+    if facts["gradient"] == "decomposition":
+        return "decompose" if facts["decomposed"] else "form"
+    return str(facts["gradient"]) or ("reason" if facts["no_gradient"] else "")
+
+
+def facts_of(name):
+    return dict(baton.get_global_func("relay.op.Describe")(baton.ir.Op.get(name)).items())
 
 
 def floating(i):
@@ -131,9 +137,44 @@ def test_every_operator_has_a_gradient_or_a_reason():
     """Of those that give floating numbers from floating numbers; the others have no adjoints to pass on."""
     makes = {case.op for case in rows() if isinstance(case, Case) and any(map(floating, case.inputs))}
     missing = {n for n in operators() & makes if not rule_of(n) and gives_floating(n)}
-    # Restated by what they are defined to be.
-    missing -= {n for n in missing if n in ("nn.batch_norm", "nn.dropout", "qnn.dequantize", "qnn.simulated_quantize", "qnn.simulated_dequantize")}
     assert not missing, f"neither rule nor reason: {', '.join(sorted(missing))}"
+
+
+def test_the_description_says_how_an_operator_is_differentiated():
+    """The slot in the definition, which is what the attribute reads."""
+    rule, form, none, open_ = (facts_of(n) for n in ("nn.softmax", "nn.layer_norm", "random.normal", "less"))
+    assert (rule["gradient"], form["gradient"], none["gradient"], open_["gradient"]) == ("rule", "decomposition", "", "")
+    assert [str(f["no_gradient"]) for f in (rule, form, none, open_)] == ["", "", "it draws random numbers", ""]
+    assert facts_of("nn.batch_norm")["gradient"] == "decomposition", "that of lowering serves gradients too"
+    assert facts_of("qnn.quantize")["no_gradient"] == "its result is whole numbers"
+    of = {n: facts_of(n) for n in operators()}
+    assert sum(f["gradient"] == "rule" for f in of.values()) > 150 and sum(f["gradient"] == "decomposition" for f in of.values()) > 40
+    assert not [n for n, f in of.items() if f["gradient"] and f["no_gradient"]]
+
+
+def test_the_attribute_is_the_slot():
+    """FPrimalGradient reads the definition's rule; one that a program registers stands before it, and can be taken away."""
+    x = relay.var("x", shape=(2,), dtype="float64")
+    at = np.array([1.0, -2.0])
+    built_in = relay.op.get_op_attr("negative", "FPrimalGradient")
+    call = relay.transform.InferType()(baton.IRModule.from_expr(relay.negative(x)))["main"].body
+    assert baton.ir.structural_equal(built_in(call, x)[0], relay.negative(x), map_free_vars=True)
+    f = relay.Function([x], relay.negative(x))
+
+    def slope():
+        return evaluate(relay.transform.gradient(f, mode="first_order"), [at])[1].tolist()
+
+    assert slope() == [-1.0, -1.0]
+    try:
+        relay.op.register_gradient("negative", lambda call, grad: [grad * relay.const(3.0, "float64")])
+        assert slope() == [3.0, 3.0] and facts_of("negative")["gradient"] == "rule"
+        relay.op.reset_attr("negative", "FPrimalGradient")
+        assert relay.op.get_op_attr("negative", "FPrimalGradient") is None and facts_of("negative")["gradient"] == ""
+        with pytest.raises(baton.error.CompileError, match="operator `negative` has no gradient"):
+            slope()
+    finally:
+        relay.op.register_gradient("negative", built_in)
+    assert slope() == [-1.0, -1.0]
 
 
 def gives_floating(name):

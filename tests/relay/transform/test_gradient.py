@@ -202,7 +202,7 @@ def test_rule_from_python():
     x = relay.var("x", shape=(2, 2), dtype="float64")
     f = relay.Function([x], cofactor(x) * x)
     for mode in MODES:
-        with pytest.raises(baton.error.CompileError, match="operator `linalg.cofactor` has no gradient"):
+        with pytest.raises(baton.error.CompileError, match="operator `linalg.cofactor` has no gradient: "):
             gradient(f, mode=mode)
 
     @relay.op.register_gradient("linalg.cofactor")

@@ -38,20 +38,6 @@ struct CompilerAttrs : AttrsNode<CompilerAttrs> {
     d(F<&CompilerAttrs::compiler>, "Name of the code generator that the region is for.", kRequired);
   }
 };
-struct ShapeFuncAttrs : AttrsNode<ShapeFuncAttrs> {
-  static constexpr auto _type_key = "relay.attrs.ShapeFuncAttrs";
-  Array<int64_t> is_input = {};
-  static constexpr void Describe(auto& d) {
-    d(F<&ShapeFuncAttrs::is_input>, "For each input: 1 if its value counts, 0 if its shape does.");
-  }
-};
-struct ReshapeTensorAttrs : AttrsNode<ReshapeTensorAttrs> {
-  static constexpr auto _type_key = "relay.attrs.ReshapeTensorAttrs";
-  Array<int64_t> newshape;
-  static constexpr void Describe(auto& d) {
-    d(F<&ReshapeTensorAttrs::newshape>, "Extents, -1 where not known.", kRequired);
-  }
-};
 struct AllocStorageAttrs : AttrsNode<AllocStorageAttrs> {
   static constexpr auto _type_key = "relay.attrs.AllocStorageAttrs";
   DataType dtype = DataType::Float(32);
@@ -61,17 +47,6 @@ struct AllocStorageAttrs : AttrsNode<AllocStorageAttrs> {
     d(F<&AllocStorageAttrs::dtype>, "Dtype that the storage is for.");
     d(F<&AllocStorageAttrs::device_type>, "Kind of device.");
     d(F<&AllocStorageAttrs::device_id>, "Number of the device among its kind.", AtLeast(0));
-  }
-};
-struct AllocTensorAttrs : AttrsNode<AllocTensorAttrs> {
-  static constexpr auto _type_key = "relay.attrs.AllocTensorAttrs";
-  DataType dtype = DataType::Float(32);
-  Array<int64_t> const_shape = NoInts();
-  Array<int64_t> assert_shape = NoInts();
-  static constexpr void Describe(auto& d) {
-    d(F<&AllocTensorAttrs::dtype>, "Dtype of the tensor.");
-    d(F<&AllocTensorAttrs::const_shape>, "Its extents where they are known.");
-    d(F<&AllocTensorAttrs::assert_shape>, "Extents that the operand `shape` is known to have; -1 for any.");
   }
 };
 

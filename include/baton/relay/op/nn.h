@@ -98,20 +98,6 @@ using Conv1DTransposeAttrs = ConvTransposeAttrs<1>;
 using Conv2DTransposeAttrs = ConvTransposeAttrs<2>;
 using Conv3DTransposeAttrs = ConvTransposeAttrs<3>;
 
-struct DeformableConv2DAttrs : ConvFields<DeformableConv2DAttrs, 2> {
-  static constexpr auto _type_key = "relay.attrs.DeformableConv2DAttrs";
-  int64_t deformable_groups = 1;
-  static constexpr void Describe(auto& d) {
-    DescribeWindow(d);
-    d(F<&DeformableConv2DAttrs::deformable_groups>, "Number of groups of channels with offsets of their own.",
-      AtLeast(1));
-    DescribeGroups(d);
-    DescribeWeight(d);
-    DescribeLayouts(d, "\"NCHW\".", "\"OIHW\".");
-    DescribeDtype(d);
-  }
-};
-
 struct DenseAttrs : AttrsNode<DenseAttrs> {
   static constexpr auto _type_key = "relay.attrs.DenseAttrs";
   PrimExpr units;
@@ -145,13 +131,6 @@ struct BatchMatmulAttrs : AttrsNode<BatchMatmulAttrs> {
     d(F<&BatchMatmulAttrs::transpose_b>, "Whether tensor_b is (batch, N, K).");
   }
 };
-struct EinsumAttrs : AttrsNode<EinsumAttrs> {
-  static constexpr auto _type_key = "relay.attrs.EinsumAttrs";
-  String equation;
-  static constexpr void Describe(auto& d) {
-    d(F<&EinsumAttrs::equation>, "As NumPy's: \"ij,jk->ik\", with `...` for broadcast dimensions.", kRequired);
-  }
-};
 
 /// What normalisations with a factor and a summand have: the fields of attributes D.
 template <class D, int64_t kAxis>
@@ -169,87 +148,10 @@ struct NormFields : AttrsNode<D> {
     d(F<&NormFields::scale>, "Whether gamma is multiplied.");
   }
 };
-struct BatchNormAttrs : NormFields<BatchNormAttrs, 1> {
-  static constexpr auto _type_key = "relay.attrs.BatchNormAttrs";
-  static constexpr void Describe(auto& d) { DescribeNorm(d, "Dimension of the channels."); }
-};
-struct InstanceNormAttrs : NormFields<InstanceNormAttrs, 1> {
-  static constexpr auto _type_key = "relay.attrs.InstanceNormAttrs";
-  static constexpr void Describe(auto& d) {
-    DescribeNorm(d, "Dimension of the channels; the first is the batch, the others are normalised over.");
-  }
-};
-struct LayerNormAttrs : NormFields<LayerNormAttrs, -1> {
-  static constexpr auto _type_key = "relay.attrs.LayerNormAttrs";
-  int64_t num_axes = 1;
-  static constexpr void Describe(auto& d) {
-    DescribeNorm(d, "First dimension to normalise over.");
-    d(F<&LayerNormAttrs::num_axes>, "How many dimensions, from `axis` on, are normalised over.", AtLeast(1));
-  }
-};
-struct GroupNormAttrs : NormFields<GroupNormAttrs, 1> {
-  static constexpr auto _type_key = "relay.attrs.GroupNormAttrs";
-  int64_t num_groups = 1;
-  static constexpr void Describe(auto& d) {
-    d(F<&GroupNormAttrs::num_groups>, "Number of groups of channels.", kRequired, AtLeast(1));
-    DescribeNorm(d, "Dimension of the channels; the first is the batch.");
-  }
-};
-struct RmsNormAttrs : AttrsNode<RmsNormAttrs> {
-  static constexpr auto _type_key = "relay.attrs.RmsNormAttrs";
-  int64_t axis = -1;
-  int64_t num_axes = 1;
-  double epsilon = 1e-5;
-  static constexpr void Describe(auto& d) {
-    d(F<&RmsNormAttrs::axis>, "First dimension to normalise over.");
-    d(F<&RmsNormAttrs::num_axes>, "How many dimensions, from `axis` on.", AtLeast(1));
-    d(F<&RmsNormAttrs::epsilon>, "Added to the mean square.");
-  }
-};
-struct L2NormalizeAttrs : AttrsNode<L2NormalizeAttrs> {
-  static constexpr auto _type_key = "relay.attrs.L2NormalizeAttrs";
-  double eps = 0;
-  Array<int64_t> axis = NoInts();
-  static constexpr void Describe(auto& d) {
-    d(F<&L2NormalizeAttrs::eps>, "Smallest sum of squares to divide by.", kRequired);
-    d(F<&L2NormalizeAttrs::axis>, "Dimensions to normalise over; None: all.");
-  }
-};
-struct LpNormalizeAttrs : AttrsNode<LpNormalizeAttrs> {
-  static constexpr auto _type_key = "relay.attrs.LpNormalizeAttrs";
-  int64_t p = 2;
-  int64_t axis = -1;
-  static constexpr void Describe(auto& d) {
-    d(F<&LpNormalizeAttrs::p>, "1 or 2.", AtLeast(1), runtime::AtMost(2));
-    d(F<&LpNormalizeAttrs::axis>, "Dimension to normalise over.");
-  }
-};
-struct LRNAttrs : AttrsNode<LRNAttrs> {
-  static constexpr auto _type_key = "relay.attrs.LRNAttrs";
-  int64_t size = 5;
-  int64_t axis = 1;
-  double bias = 2;
-  double alpha = 1e-5;
-  double beta = 0.75;
-  static constexpr void Describe(auto& d) {
-    d(F<&LRNAttrs::size>, "Number of neighbouring channels, itself among them.", AtLeast(1));
-    d(F<&LRNAttrs::axis>, "Dimension of the channels.");
-    d(F<&LRNAttrs::bias>, "Added to the scaled sum of squares.");
-    d(F<&LRNAttrs::alpha>, "Factor of the mean square.");
-    d(F<&LRNAttrs::beta>, "Exponent.");
-  }
-};
 struct SoftmaxAttrs : AttrsNode<SoftmaxAttrs> {
   static constexpr auto _type_key = "relay.attrs.SoftmaxAttrs";
   int64_t axis = -1;
   static constexpr void Describe(auto& d) { d(F<&SoftmaxAttrs::axis>, "Dimension that sums to 1."); }
-};
-struct DropoutAttrs : AttrsNode<DropoutAttrs> {
-  static constexpr auto _type_key = "relay.attrs.DropoutAttrs";
-  double rate = 0.5;
-  static constexpr void Describe(auto& d) {
-    d(F<&DropoutAttrs::rate>, "Share of elements dropped in training.", AtLeast(0), runtime::AtMost(1));
-  }
 };
 
 /// The layout of data, of attributes D of pools.
@@ -297,17 +199,6 @@ struct AvgPoolAttrs : PoolFields<AvgPoolAttrs<N>, N> {
     d(F<&AvgPoolAttrs::count_include_pad>, "Whether zeros of the padding count as elements.");
   }
 };
-/// Attributes of nn.lp_pool1d, nn.lp_pool2d, nn.lp_pool3d.
-template <int N>
-struct LpPoolAttrs : PoolFields<LpPoolAttrs<N>, N> {
-  static constexpr auto _type_key =
-      ForSpace<N>("relay.attrs.LpPool1DAttrs", "relay.attrs.LpPool2DAttrs", "relay.attrs.LpPool3DAttrs");
-  int64_t p = 2;
-  static constexpr void Describe(auto& d) {
-    PoolFields<LpPoolAttrs, N>::Describe(d);
-    d(F<&LpPoolAttrs::p>, "Exponent of the norm.", AtLeast(1));
-  }
-};
 struct MaxPoolWithIndicesAttrs : AttrsNode<MaxPoolWithIndicesAttrs> {
   static constexpr auto _type_key = "relay.attrs.MaxPoolWithIndicesAttrs";
   Array<int64_t> pool_size;
@@ -326,39 +217,11 @@ struct MaxPoolWithIndicesAttrs : AttrsNode<MaxPoolWithIndicesAttrs> {
       "How indices count within data: 0 row-major, 1 column-major in space.", AtLeast(0), runtime::AtMost(1));
   }
 };
-struct MaxUnpoolAttrs : AttrsNode<MaxUnpoolAttrs> {
-  static constexpr auto _type_key = "relay.attrs.MaxUnpoolAttrs";
-  Array<int64_t> output_shape;
-  static constexpr void Describe(auto& d) {
-    d(F<&MaxUnpoolAttrs::output_shape>, "Extents of the whole result.", kRequired, AtLeast(0));
-  }
-};
 /// Attributes of pools over all of space.
 template <int N>
 struct GlobalPoolAttrs : PoolLayout<GlobalPoolAttrs<N>, N> {
   static constexpr auto _type_key =
       ForSpace<N>("relay.attrs.GlobalPool1DAttrs", "relay.attrs.GlobalPool2DAttrs", "relay.attrs.GlobalPool3DAttrs");
-};
-/// Attributes of pools over equal parts of space.
-template <int N>
-struct AdaptivePoolAttrs : PoolLayout<AdaptivePoolAttrs<N>, N> {
-  static constexpr auto _type_key = ForSpace<N>("relay.attrs.AdaptivePool1DAttrs", "relay.attrs.AdaptivePool2DAttrs",
-                                                "relay.attrs.AdaptivePool3DAttrs");
-  Array<int64_t> output_size = NoInts();
-  static constexpr void Describe(auto& d) {
-    d(F<&AdaptivePoolAttrs::output_size>, "Spatial extents of the result, one number serves all; None: those of data.",
-      AtLeast(1));
-    PoolLayout<AdaptivePoolAttrs, N>::Describe(d);
-  }
-};
-struct NLLLossAttrs : AttrsNode<NLLLossAttrs> {
-  static constexpr auto _type_key = "relay.attrs.NLLLossAttrs";
-  String reduction = "mean";
-  int64_t ignore_index = -100;
-  static constexpr void Describe(auto& d) {
-    d(F<&NLLLossAttrs::reduction>, "\"mean\" (by weight), \"sum\" or \"none\".");
-    d(F<&NLLLossAttrs::ignore_index>, "Target that does not count.");
-  }
 };
 struct UpSamplingAttrs : AttrsNode<UpSamplingAttrs> {
   static constexpr auto _type_key = "relay.attrs.UpSamplingAttrs";
@@ -373,28 +236,6 @@ struct UpSamplingAttrs : AttrsNode<UpSamplingAttrs> {
     d(F<&UpSamplingAttrs::layout>, "\"NCHW\" or \"NHWC\".");
     d(F<&UpSamplingAttrs::method>, "\"nearest_neighbor\", \"bilinear\" or \"bicubic\".");
     d(F<&UpSamplingAttrs::align_corners>, "Whether corner elements keep their place.");
-  }
-};
-struct DilateAttrs : AttrsNode<DilateAttrs> {
-  static constexpr auto _type_key = "relay.attrs.DilateAttrs";
-  Array<int64_t> strides;
-  double dilation_value = 0;
-  static constexpr void Describe(auto& d) {
-    d(F<&DilateAttrs::strides>, "Distance of neighbours in the result, one a dimension.", kRequired, AtLeast(1));
-    d(F<&DilateAttrs::dilation_value>, "What stands between them.");
-  }
-};
-struct DFTAttrs : AttrsNode<DFTAttrs> {
-  static constexpr auto _type_key = "relay.attrs.DFTAttrs";
-  int64_t axis = 1;
-  bool inverse = false;
-  bool onesided = false;
-  PrimExpr length;
-  static constexpr void Describe(auto& d) {
-    d(F<&DFTAttrs::axis>, "Dimension of the signal.");
-    d(F<&DFTAttrs::inverse>, "Whether to go back, divided by the length.");
-    d(F<&DFTAttrs::onesided>, "Whether only frequencies up to half the rate are given (a real signal's).");
-    d(F<&DFTAttrs::length>, "Elements of the signal to use, zeros added or the end cut; None: all.");
   }
 };
 

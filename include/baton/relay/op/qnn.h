@@ -36,24 +36,6 @@ struct RequantizeAttrs : AttrsNode<RequantizeAttrs> {
     d(F<&RequantizeAttrs::out_dtype>, "Dtype of the result. R5: one of integers.");
   }
 };
-struct SimulatedQuantizeAttrs : AttrsNode<SimulatedQuantizeAttrs> {
-  static constexpr auto _type_key = "relay.attrs.SimulatedQuantizeAttrs";
-  int64_t axis = -1;
-  DataType out_dtype = DataType::Int(8);
-  static constexpr void Describe(auto& d) {
-    d(F<&SimulatedQuantizeAttrs::axis>, "Axis that a scale or zero point of rank 1 runs along. R4: one of data.");
-    d(F<&SimulatedQuantizeAttrs::out_dtype>, "Dtype that is simulated. R5: one of integers.");
-  }
-};
-struct SimulatedDequantizeAttrs : AttrsNode<SimulatedDequantizeAttrs> {
-  static constexpr auto _type_key = "relay.attrs.SimulatedDequantizeAttrs";
-  int64_t axis = -1;
-  DataType in_dtype = DataType::Int(8);
-  static constexpr void Describe(auto& d) {
-    d(F<&SimulatedDequantizeAttrs::axis>, "Axis that a scale or zero point of rank 1 runs along. R4: one of data.");
-    d(F<&SimulatedDequantizeAttrs::in_dtype>, "Dtype that is simulated. R5: one of integers.");
-  }
-};
 struct BroadcastAttrs : AttrsNode<BroadcastAttrs> {
   static constexpr auto _type_key = "relay.attrs.BroadcastAttrs";
   int64_t lhs_axis = -1;

@@ -61,15 +61,6 @@ struct ReshapeLikeAttrs : AttrsNode<ReshapeLikeAttrs> {
     d(F<&ReshapeLikeAttrs::rhs_end>, "The one after the last; None: all.");
   }
 };
-struct FixedPointMultiplyAttrs : AttrsNode<FixedPointMultiplyAttrs> {
-  static constexpr auto _type_key = "relay.attrs.FixedPointMultiplyAttrs";
-  int64_t multiplier = 0;
-  int64_t shift = 0;
-  static constexpr void Describe(auto& d) {
-    d(F<&FixedPointMultiplyAttrs::multiplier>, "Fraction with 31 bits behind the point: 2 ** 30 is a half.", kRequired);
-    d(F<&FixedPointMultiplyAttrs::shift>, "Power of two that it is multiplied by.", kRequired);
-  }
-};
 struct TransposeAttrs : AttrsNode<TransposeAttrs> {
   static constexpr auto _type_key = "relay.attrs.TransposeAttrs";
   Array<int64_t> axes = NoInts();
@@ -141,11 +132,6 @@ struct StridedSliceAttrs : AttrsNode<StridedSliceAttrs> {
     d(F<&StridedSliceAttrs::axes>, "Dimensions that the numbers are for; None: the first ones.");
   }
 };
-struct SliceLikeAttrs : AttrsNode<SliceLikeAttrs> {
-  static constexpr auto _type_key = "relay.attrs.SliceLikeAttrs";
-  Array<int64_t> axes = NoInts();
-  static constexpr void Describe(auto& d) { d(F<&SliceLikeAttrs::axes>, "Dimensions to cut; None or empty: all."); }
-};
 struct TakeAttrs : AttrsNode<TakeAttrs> {
   static constexpr auto _type_key = "relay.attrs.TakeAttrs";
   int64_t batch_dims = 0;
@@ -181,15 +167,6 @@ struct ScatterElementsAttrs : AttrsNode<ScatterElementsAttrs> {
   static constexpr void Describe(auto& d) {
     d(F<&ScatterElementsAttrs::axis>, "Dimension that indices replace.");
     d(F<&ScatterElementsAttrs::reduction>, "\"update\", \"add\", \"mul\", \"min\", \"max\" or \"mean\".");
-  }
-};
-struct ScatterNDAttrs : AttrsNode<ScatterNDAttrs> {
-  static constexpr auto _type_key = "relay.attrs.ScatterNDAttrs";
-  String mode = "update";
-  bool index_last = false;
-  static constexpr void Describe(auto& d) {
-    d(F<&ScatterNDAttrs::mode>, "\"update\", \"add\", \"mul\", \"min\" or \"max\".");
-    d(F<&ScatterNDAttrs::index_last>, "Whether the last dimension of indices holds the index tuple, not the first.");
   }
 };
 struct TileAttrs : AttrsNode<TileAttrs> {
@@ -276,52 +253,6 @@ struct ShapeOfAttrs : AttrsNode<ShapeOfAttrs> {
   DataType dtype = DataType::Int(32);
   static constexpr void Describe(auto& d) { d(F<&ShapeOfAttrs::dtype>, "Dtype of the result, an integer one."); }
 };
-struct NdarraySizeAttrs : AttrsNode<NdarraySizeAttrs> {
-  static constexpr auto _type_key = "relay.attrs.NdarraySizeAttrs";
-  DataType dtype = DataType::Int(32);
-  static constexpr void Describe(auto& d) { d(F<&NdarraySizeAttrs::dtype>, "Dtype of the result, an integer one."); }
-};
-struct MeshgridAttrs : AttrsNode<MeshgridAttrs> {
-  static constexpr auto _type_key = "relay.attrs.MeshgridAttrs";
-  String indexing = "ij";
-  static constexpr void Describe(auto& d) {
-    d(F<&MeshgridAttrs::indexing>, "\"ij\", or \"xy\": the first two dimensions change places.");
-  }
-};
-struct TriluAttrs : AttrsNode<TriluAttrs> {
-  static constexpr auto _type_key = "relay.attrs.TriluAttrs";
-  bool upper = true;
-  int64_t k = 0;
-  static constexpr void Describe(auto& d) {
-    d(F<&TriluAttrs::upper>, "Whether the upper triangle stays, not the lower.");
-    d(F<&TriluAttrs::k>, "Diagonal that bounds it: 0 the main one, above it if positive.");
-  }
-};
-struct MatrixSetDiagAttrs : AttrsNode<MatrixSetDiagAttrs> {
-  static constexpr auto _type_key = "relay.attrs.MatrixSetDiagAttrs";
-  int64_t k1 = 0;
-  int64_t k2 = 0;
-  bool super_diag_right_align = true;
-  bool sub_diag_right_align = false;
-  static constexpr void Describe(auto& d) {
-    d(F<&MatrixSetDiagAttrs::k1>, "Lowest diagonal that is set.");
-    d(F<&MatrixSetDiagAttrs::k2>, "Highest one.");
-    d(F<&MatrixSetDiagAttrs::super_diag_right_align>,
-      "Whether diagonals above the main one end with their row in `diagonal`.");
-    d(F<&MatrixSetDiagAttrs::sub_diag_right_align>, "The same below it.");
-  }
-};
-struct SubPixelAttrs : AttrsNode<SubPixelAttrs> {
-  static constexpr auto _type_key = "relay.attrs.SubPixelAttrs";
-  int64_t block_size = 1;
-  String layout = "NCHW";
-  String mode = "DCR";
-  static constexpr void Describe(auto& d) {
-    d(F<&SubPixelAttrs::block_size>, "Edge of a block, in elements.", kRequired, AtLeast(1));
-    d(F<&SubPixelAttrs::layout>, "\"NCHW\" or \"NHWC\".");
-    d(F<&SubPixelAttrs::mode>, "Order of the channels: \"DCR\" block then channel, \"CRD\" channel then block.");
-  }
-};
 struct SpaceToBatchNDAttrs : AttrsNode<SpaceToBatchNDAttrs> {
   static constexpr auto _type_key = "relay.attrs.SpaceToBatchNDAttrs";
   Array<int64_t> block_shape;
@@ -351,53 +282,11 @@ struct PadAttrs : AttrsNode<PadAttrs> {
     d(F<&PadAttrs::pad_mode>, "\"constant\", \"edge\", \"reflect\" (without the edge itself), \"wrap\".");
   }
 };
-struct MirrorPadAttrs : AttrsNode<MirrorPadAttrs> {
-  static constexpr auto _type_key = "relay.attrs.MirrorPadAttrs";
-  Array<Array<int64_t>> pad_width;
-  String mode = "SYMMETRIC";
-  static constexpr void Describe(auto& d) {
-    d(F<&MirrorPadAttrs::pad_width>, "(before, after) of each dimension, in elements.", kRequired);
-    d(F<&MirrorPadAttrs::mode>, "\"SYMMETRIC\" repeats the edge, \"REFLECT\" does not.");
-  }
-};
-struct SequenceMaskAttrs : AttrsNode<SequenceMaskAttrs> {
-  static constexpr auto _type_key = "relay.attrs.SequenceMaskAttrs";
-  double mask_value = 0;
-  int64_t axis = 0;
-  static constexpr void Describe(auto& d) {
-    d(F<&SequenceMaskAttrs::mask_value>, "What stands behind a sequence's end.");
-    d(F<&SequenceMaskAttrs::axis>, "Dimension of time: 0 or 1; the other is the batch.");
-  }
-};
 struct SparseToDenseAttrs : AttrsNode<SparseToDenseAttrs> {
   static constexpr auto _type_key = "relay.attrs.SparseToDenseAttrs";
   Array<int64_t> output_shape;
   static constexpr void Describe(auto& d) {
     d(F<&SparseToDenseAttrs::output_shape>, "Extents of the result.", kRequired, AtLeast(0));
-  }
-};
-struct Col2ImAttrs : AttrsNode<Col2ImAttrs> {
-  static constexpr auto _type_key = "relay.attrs.Col2ImAttrs";
-  Array<int64_t> image_shape;
-  Array<int64_t> block_shape;
-  Array<int64_t> dilations = NoInts();
-  Array<int64_t> pads = NoInts();
-  Array<int64_t> strides = NoInts();
-  static constexpr void Describe(auto& d) {
-    d(F<&Col2ImAttrs::image_shape>, "Spatial extents of the result.", kRequired, AtLeast(1));
-    d(F<&Col2ImAttrs::block_shape>, "Spatial extents of a block.", kRequired, AtLeast(1));
-    d(F<&Col2ImAttrs::dilations>, "Steps within a block; None: 1.");
-    d(F<&Col2ImAttrs::pads>, "Begins, then ends; None: 0.");
-    d(F<&Col2ImAttrs::strides>, "Steps between blocks; None: 1.");
-  }
-};
-struct CenterCropPadAttrs : AttrsNode<CenterCropPadAttrs> {
-  static constexpr auto _type_key = "relay.attrs.CenterCropPadAttrs";
-  Array<int64_t> shape;
-  Array<int64_t> axes = NoInts();
-  static constexpr void Describe(auto& d) {
-    d(F<&CenterCropPadAttrs::shape>, "Extents of the result on `axes`.", kRequired, AtLeast(0));
-    d(F<&CenterCropPadAttrs::axes>, "Dimensions; None: all.");
   }
 };
 

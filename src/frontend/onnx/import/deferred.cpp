@@ -4,6 +4,7 @@
 #include <baton/relay/op.h>
 #include <baton/runtime/array.h>
 #include <baton/tir/expr.h>
+#include <relay/op/gradient.h>
 
 #include "importer_impl.h"
 #include "frontend/onnx/reader/reader.h"
@@ -187,6 +188,7 @@ const Op deferred = relay::DefineOp({
     .num_inputs = -1,
     .type_rel = DeferredRel,
     .static_form = StaticForm,
+    .gradient = relay::NoGradient(relay::gradient::kDynamicResult),
     .source = "ONNX operators 1 to 28",
 });
 

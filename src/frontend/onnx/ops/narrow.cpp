@@ -3,7 +3,7 @@
 // byte), on the host, with ONNX's rules for what is too large.
 #include <baton/relay/op.h>
 #include <baton/runtime/scalar.h>
-#include <relay/op/gradient/rule.h>
+#include <relay/op/gradient.h>
 
 #include <cmath>
 #include <cstring>
@@ -112,17 +112,6 @@ Array<NDArray> CastHost(const Attrs& attrs, const Array<NDArray>& in) {
   return {y};
 }
 
-const Op cast = relay::DefineOp({
-    .name = "onnx.cast",
-    .doc = "Element by element to another type, with ONNX's rules for narrow types.",
-    .inputs = {{"data", "Any shape. R1: numbers or bool."}},
-    .output = "Shape of `data`, type `dtype`. R1: numbers or bool. R2: a known round_mode.",
-    .attrs = relay::TypeOf<NarrowCastAttrs>,
-    .type_rel = CastRel,
-    .host = CastHost,
-    .source = "ONNX Cast-28",
-});
-
 /// A cast back, among the types that arithmetic has; integers have no adjoint.
 Array<relay::Expr> CastBack(const relay::Call& call, const relay::Expr& grad) {
   relay::gradient::At at(call, grad);
@@ -133,10 +122,17 @@ Array<relay::Expr> CastBack(const relay::Call& call, const relay::Expr& grad) {
   }
   return {at.floating(0) && at.out()->dtype.is_floating() ? relay::Cast(grad, at.dtype(0)) : relay::Expr()};
 }
-const bool has_gradient = [] {
-  relay::DefineGradients({{"onnx.cast", CastBack}});
-  return true;
-}();
+const Op cast = relay::DefineOp({
+    .name = "onnx.cast",
+    .doc = "Element by element to another type, with ONNX's rules for narrow types.",
+    .inputs = {{"data", "Any shape. R1: numbers or bool."}},
+    .output = "Shape of `data`, type `dtype`. R1: numbers or bool. R2: a known round_mode.",
+    .attrs = relay::TypeOf<NarrowCastAttrs>,
+    .type_rel = CastRel,
+    .host = CastHost,
+    .gradient = CastBack,
+    .source = "ONNX Cast-28",
+});
 
 bool Narrow(DataType t) {
   return t.is_float8() || t.is_float4() || (t.is_integral() && t.bits() < 8) || t.code() == kDLFloat6_e2m3fn ||

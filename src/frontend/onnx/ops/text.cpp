@@ -130,6 +130,7 @@ const Op tfidf = relay::DefineOp({
     .attrs = relay::TypeOf<TfIdfAttrs>,
     .type_rel = TfIdfRel,
     .host = TfIdfHost,
+    .gradient = relay::NoGradient("it counts words"),
     .source = "ONNX TfIdfVectorizer-9",
 });
 

@@ -6,10 +6,29 @@
 #include <cmath>
 #include <numeric>
 
+#include "../gradient.h"
 #include "../host.h"
 
 namespace baton::relay {
 namespace {
+
+struct UniqueAttrs : AttrsNode<UniqueAttrs> {
+  static constexpr auto _type_key = "relay.attrs.UniqueAttrs";
+  bool is_sorted = true;
+  PrimExpr axis;
+  static constexpr void Describe(auto& d) {
+    d(F<&UniqueAttrs::is_sorted>, "Whether values rise; else they come as they first occur.");
+    d(F<&UniqueAttrs::axis>, "Dimension whose slices are compared; None: the elements.");
+  }
+};
+
+struct CompressAttrs : AttrsNode<CompressAttrs> {
+  static constexpr auto _type_key = "relay.attrs.CompressAttrs";
+  PrimExpr axis;
+  static constexpr void Describe(auto& d) {
+    d(F<&CompressAttrs::axis>, "Dimension to select along; None: of the flattened data.");
+  }
+};
 
 bool IsTrue(const NDArray& a, int64_t i) { return a.dtype().is_floating() ? !(a.GetDouble(i) == 0) : a.GetInt(i) != 0; }
 
@@ -249,7 +268,20 @@ NDArrays HostCofactor(const Attrs&, const NDArrays& in) {
   return {out};
 }
 
+constexpr OpGradient kNoWayBack = NoGradient("it selects or orders on the host, where adjoints have no way back");
+
 }  // namespace
+
+namespace gradient {
+namespace {
+
+Grads DetBack(const Call& call, const Expr& grad) {
+  int64_t stack = At(call, grad).ndim(0) - 2;
+  return {Multiply(ExpandDims(grad, stack, 2), MakeCall(op::cofactor, {call->args[0]}))};
+}
+
+}  // namespace
+}  // namespace gradient
 
 const Op op::unique = DefineOp({
     .name = "unique",
@@ -260,6 +292,7 @@ const Op op::unique = DefineOp({
     .attrs = TypeOf<UniqueAttrs>,
     .type_rel = Rel<"unique", UniqueType>,
     .host = HostUnique,
+    .gradient = kNoWayBack,
     .source = "ONNX Unique-11",
 });
 const Op op::argwhere = DefineOp({
@@ -280,6 +313,7 @@ const Op op::compress = DefineOp({
     .attrs = TypeOf<CompressAttrs>,
     .type_rel = Rel<"compress", CompressType>,
     .host = HostCompress,
+    .gradient = kNoWayBack,
     .source = "ONNX Compress-11",
 });
 const Op op::det = DefineOp({
@@ -289,6 +323,7 @@ const Op op::det = DefineOp({
     .output = "The leading dimensions.",
     .type_rel = Rel<"linalg.det", DetType>,
     .host = HostDet,
+    .gradient = gradient::DetBack,
     .source = "ONNX Det-22",
 });
 const Op op::cofactor = DefineOp({
@@ -298,6 +333,7 @@ const Op op::cofactor = DefineOp({
     .output = "Shape and dtype of `data`.",
     .type_rel = Rel<"linalg.cofactor", CofactorType>,
     .host = HostCofactor,
+    .gradient = NoGradient(gradient::kNoRuleYet),
     .source = "linear algebra",
 });
 

@@ -5,10 +5,73 @@
 #include <algorithm>
 #include <numeric>
 
+#include "../dyn/dyn.h"
+#include "../gradient.h"
 #include "../host.h"
 
 namespace baton::relay {
 namespace {
+
+struct TopKAttrs : AttrsNode<TopKAttrs> {
+  static constexpr auto _type_key = "relay.attrs.TopKAttrs";
+  int64_t k = 1;
+  int64_t axis = -1;
+  String ret_type = "both";
+  bool is_ascend = false;
+  DataType dtype = DataType::Int(64);
+  static constexpr void Describe(auto& d) {
+    d(F<&TopKAttrs::k>, "How many; less than 1: all.");
+    d(F<&TopKAttrs::axis>, "Dimension to choose along.");
+    d(F<&TopKAttrs::ret_type>, "\"both\", \"values\" or \"indices\".");
+    d(F<&TopKAttrs::is_ascend>, "Whether the smallest are wanted, not the largest. NaN counts as largest.");
+    d(F<&TopKAttrs::dtype>, "Dtype of the indices.");
+  }
+};
+struct DynTopKAttrs : AttrsNode<DynTopKAttrs> {
+  static constexpr auto _type_key = "relay.attrs.DynTopKAttrs";
+  int64_t axis = -1;
+  String ret_type = "both";
+  bool is_ascend = false;
+  DataType dtype = DataType::Int(64);
+  static constexpr void Describe(auto& d) {
+    d(F<&DynTopKAttrs::axis>, "Dimension to choose along.");
+    d(F<&DynTopKAttrs::ret_type>, "\"both\", \"values\" or \"indices\".");
+    d(F<&DynTopKAttrs::is_ascend>, "Whether the smallest are wanted, not the largest. NaN counts as largest.");
+    d(F<&DynTopKAttrs::dtype>, "Dtype of the indices.");
+  }
+};
+
+struct SortAttrs : AttrsNode<SortAttrs> {
+  static constexpr auto _type_key = "relay.attrs.SortAttrs";
+  int64_t axis = -1;
+  bool is_ascend = true;
+  static constexpr void Describe(auto& d) {
+    d(F<&SortAttrs::axis>, "Dimension to sort along.");
+    d(F<&SortAttrs::is_ascend>, "Whether the smallest comes first. NaN counts as largest.");
+  }
+};
+
+struct ArgsortAttrs : AttrsNode<ArgsortAttrs> {
+  static constexpr auto _type_key = "relay.attrs.ArgsortAttrs";
+  int64_t axis = -1;
+  bool is_ascend = true;
+  DataType dtype = DataType::Int(64);
+  static constexpr void Describe(auto& d) {
+    d(F<&ArgsortAttrs::axis>, "Dimension to sort along.");
+    d(F<&ArgsortAttrs::is_ascend>, "Whether the smallest comes first. NaN counts as largest.");
+    d(F<&ArgsortAttrs::dtype>, "Dtype of the result.");
+  }
+};
+
+struct SearchSortedAttrs : AttrsNode<SearchSortedAttrs> {
+  static constexpr auto _type_key = "relay.attrs.SearchSortedAttrs";
+  bool right = false;
+  DataType dtype = DataType::Int(64);
+  static constexpr void Describe(auto& d) {
+    d(F<&SearchSortedAttrs::right>, "Whether equal values lie before the place.");
+    d(F<&SearchSortedAttrs::dtype>, "Dtype of the result.");
+  }
+};
 
 /// The first k places of each row, in order.
 template <class Visit>
@@ -134,7 +197,68 @@ NDArrays HostSearchSorted(const Attrs& attrs, const NDArrays& in) {
   return {CastIndices(out, a.dtype)};
 }
 
+// ---- dyn.topk
+struct DynTopK {
+  static constexpr const char* kName = "dyn.topk";
+  using Attributes = DynTopKAttrs;
+  static const Op& Static() { return op::topk; }
+  static bool ShapeLike(int i) { return i == 1; }
+  static void Check(const Attributes&, const TypeArgs& in) {
+    in.MinRank(0, 1, "R2");
+    CheckCount(in, 1);
+  }
+  static Attrs StaticAttrs(const Attributes& a, const Values& v) {
+    if (v[0].numel() != 1) throw CompileError("[dyn.topk R1] `k` has " + Str(v[0].numel()) + " numbers");
+    return MakeAttrs<TopKAttrs>([&](TopKAttrs* s) {
+      s->k = v[0].GetInt(0);
+      s->axis = a.axis, s->ret_type = a.ret_type, s->is_ascend = a.is_ascend, s->dtype = a.dtype;
+    });
+  }
+  static Type Unknown(const Attributes& a, const TypeArgs& in) {
+    if (a.ret_type != "both" && a.ret_type != "values" && a.ret_type != "indices")
+      in.Fail("R3", "ret_type is \"" + a.ret_type.str() + "\"; it is \"both\", \"values\" or \"indices\"");
+    Shape out = in.shape(0);
+    out.Set(in.Axis(a.axis, in.ndim(0)), UnknownDim());
+    Type values = TensorType(out, in.dtype(0)), indices = TensorType(out, a.dtype);
+    if (a.ret_type == "both") return TupleType(Array<Type>{values, indices});
+    return a.ret_type == "values" ? values : indices;
+  }
+};
+
 }  // namespace
+
+namespace gradient {
+namespace {
+
+/// The adjoint of each chosen element goes to where it was.
+Expr PutBack(const At& at, const Expr& index, const Expr& grad, int64_t axis) {
+  return MakeCall<ScatterElementsAttrs>(op::scatter_elements, {ZerosLike(at.arg(0)), index, grad},
+                                        [&](ScatterElementsAttrs* s) { s->axis = axis, s->reduction = "add"; });
+}
+Grads SortBack(const Call& call, const Expr& grad) {
+  At at(call, grad);
+  const auto& a = at.attrs<SortAttrs>();
+  Expr index = MakeCall<ArgsortAttrs>(op::argsort, {at.arg(0)}, [&](ArgsortAttrs* b) {
+    b->axis = a.axis, b->is_ascend = a.is_ascend, b->dtype = DataType::Int(64);
+  });
+  return {PutBack(at, index, grad, at.Axis(a.axis))};
+}
+Grads TopKBack(const Call& call, const Expr& grad) {
+  At at(call, grad);
+  const auto& a = at.attrs<TopKAttrs>();
+  if (a.ret_type == "indices") return {Expr()};
+  bool both = a.ret_type == "both";
+  // Indices of a narrow dtype do not hold every place.
+  Expr index = both && a.dtype == DataType::Int(64) ? Item(call, 1)
+                                                    : MakeCall<TopKAttrs>(op::topk, {at.arg(0)}, [&](TopKAttrs* b) {
+                                                        b->k = a.k, b->axis = a.axis, b->is_ascend = a.is_ascend;
+                                                        b->ret_type = "indices", b->dtype = DataType::Int(64);
+                                                      });
+  return {PutBack(at, index, both ? Item(grad, 0) : grad, at.Axis(a.axis))};
+}
+
+}  // namespace
+}  // namespace gradient
 
 const Op op::sort = DefineOp({
     .name = "sort",
@@ -144,6 +268,7 @@ const Op op::sort = DefineOp({
     .attrs = TypeOf<SortAttrs>,
     .type_rel = Rel<"sort", SortType>,
     .host = HostSort,
+    .gradient = gradient::SortBack,
     .source = "NumPy",
 });
 const Op op::argsort = DefineOp({
@@ -164,8 +289,13 @@ const Op op::topk = DefineOp({
     .attrs = TypeOf<TopKAttrs>,
     .type_rel = Rel<"topk", TopKType>,
     .host = HostTopK,
+    .gradient = gradient::TopKBack,
     .source = "ONNX TopK-11",
 });
+const Op op::dyn_topk = DefineDyn<DynTopK>(
+    "topk of a number known at run time.",
+    {{"data", "R2: rank 1 or more."}, {"k", "How many; less than 1: all. R1: one integer, rank 0 or 1."}},
+    "As topk's, not known on the axis. R3: a known ret_type.");
 const Op op::searchsorted = DefineOp({
     .name = "searchsorted",
     .doc = "Where values would go in a sorted sequence.",

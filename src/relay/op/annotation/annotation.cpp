@@ -5,6 +5,7 @@
 #include <baton/topi/elemwise.h>
 
 #include "../common.h"
+#include "../gradient.h"
 
 namespace baton::relay {
 namespace {
@@ -32,7 +33,8 @@ Tensors LowerSame(const Tensors& in) {
   for (const Tensor& t : in) out.push_back(topi::Map(t, [](PrimExpr v) { return v; }, "copy"));
   return out;
 }
-Op Define(const char* name, const char* doc, const char* (*attrs)(), decltype(&SameRel) rel = SameRel) {
+Op Define(const char* name, const char* doc, const char* (*attrs)(), decltype(&SameRel) rel = SameRel,
+          OpGradient gradient = gradient::Through) {
   return DefineOp({.name = name,
                    .doc = doc,
                    .inputs = {{"data", "Anything."}},
@@ -40,6 +42,7 @@ Op Define(const char* name, const char* doc, const char* (*attrs)(), decltype(&S
                    .attrs = attrs,
                    .type_rel = rel,
                    .lower = LowerSame,
+                   .gradient = gradient,
                    .pattern = OpPattern::kOpaque,
                    .fold = Fold::kNever,
                    .source = "Relay"});
@@ -48,7 +51,9 @@ Op Define(const char* name, const char* doc, const char* (*attrs)(), decltype(&S
 }  // namespace
 
 const Op op::on_device = Define("on_device", "data, which runs on a device.", TypeOf<OnDeviceAttrs>, OnDeviceRel);
-const Op op::device_copy = Define("device_copy", "data on another device.", TypeOf<DeviceCopyAttrs>, DeviceCopyRel);
+const Op op::device_copy =
+    Define("device_copy", "data on another device.", TypeOf<DeviceCopyAttrs>, DeviceCopyRel,
+           NoGradient("where its gradient goes back to is decided by PlanDevices; run gradient first"));
 const Op op::stop_fusion = Define("annotation.stop_fusion", "data, which is not fused with what uses it.", nullptr);
 const Op op::compiler_begin =
     Define("annotation.compiler_begin", "data, where a region of another compiler begins.", TypeOf<CompilerAttrs>);

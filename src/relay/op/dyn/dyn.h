@@ -15,6 +15,7 @@
 #include <baton/relay/op/make.h>
 
 #include "../common.h"
+#include "../gradient.h"
 
 namespace baton::relay {
 
@@ -45,6 +46,12 @@ inline Array<int64_t> Extents(const char* op, const char* rule, const char* name
 inline void CheckIntegers(const TypeArgs& in, int i) {
   in.Integral(i, "R1");
   in.Rank(i, 1, "R1");
+}
+/// One integer: rank 0, or rank 1 and length 1 (rule "R1").
+inline void CheckCount(const TypeArgs& in, int i) {
+  in.Integral(i, "R1");
+  if (in.ndim(i) > 1 || (in.ndim(i) == 1 && in.dim(i, 0) >= 0 && in.dim(i, 0) != 1))
+    in.Fail("R1", in.Show(i) + ", where one number is wanted");
 }
 /// The length of operand i, which says a rank (rule "R2").
 inline int64_t Length(const TypeArgs& in, int i) {
@@ -114,7 +121,8 @@ Expr DynStatic(const Call& call, const Array<runtime::NDArray>& values) {
 }
 
 template <class D>
-Op DefineDyn(const char* doc, std::initializer_list<OpInput> inputs, const char* output, int num_inputs = -2) {
+Op DefineDyn(const char* doc, std::initializer_list<OpInput> inputs, const char* output, int num_inputs = -2,
+             OpGradient gradient = NoGradient(gradient::kDynamicResult)) {
   OpDef def{.name = D::kName,
             .doc = doc,
             .inputs = inputs,
@@ -122,6 +130,7 @@ Op DefineDyn(const char* doc, std::initializer_list<OpInput> inputs, const char*
             .num_inputs = num_inputs,
             .type_rel = DynRel<D>,
             .static_form = DynStatic<D>,
+            .gradient = gradient,
             .pattern = OpPattern::kOpaque,
             .source = "Relay"};
   if constexpr (!std::is_same_v<typename D::Attributes, NoAttrs>) def.attrs = TypeOf<typename D::Attributes>;

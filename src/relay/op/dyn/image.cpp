@@ -8,6 +8,42 @@
 namespace baton::relay {
 namespace {
 
+struct DynUpSamplingAttrs : AttrsNode<DynUpSamplingAttrs> {
+  static constexpr auto _type_key = "relay.attrs.DynUpSamplingAttrs";
+  String layout = "NCHW";
+  String method = "nearest_neighbor";
+  bool align_corners = false;
+  static constexpr void Describe(auto& d) {
+    d(F<&DynUpSamplingAttrs::layout>, "\"NCHW\" or \"NHWC\".");
+    d(F<&DynUpSamplingAttrs::method>, "\"nearest_neighbor\", \"bilinear\" or \"bicubic\".");
+    d(F<&DynUpSamplingAttrs::align_corners>, "Whether corner elements keep their place.");
+  }
+};
+
+struct DynResize2DAttrs : AttrsNode<DynResize2DAttrs> {
+  static constexpr auto _type_key = "relay.attrs.DynResize2DAttrs";
+  String layout = "NCHW";
+  String method = "linear";
+  String coordinate_transformation_mode = "half_pixel";
+  String rounding_method = "";
+  double cubic_alpha = -0.5;
+  int64_t cubic_exclude = 0;
+  double extrapolation_value = 0;
+  DataType out_dtype;
+  static constexpr void Describe(auto& d) {
+    d(F<&DynResize2DAttrs::layout>, "Layout of data: N, C and the spatial letters.");
+    d(F<&DynResize2DAttrs::method>, "\"nearest_neighbor\", \"linear\" or \"cubic\".");
+    d(F<&DynResize2DAttrs::coordinate_transformation_mode>,
+      "Where an element of the result lies in data; the names are ONNX's.");
+    d(F<&DynResize2DAttrs::rounding_method>,
+      "Of nearest_neighbor: \"\" or \"round_prefer_floor\", \"round_prefer_ceil\" or \"round\", \"floor\", \"ceil\".");
+    d(F<&DynResize2DAttrs::cubic_alpha>, "Shape of the cubic.");
+    d(F<&DynResize2DAttrs::cubic_exclude>, "Whether elements outside data count nothing; else the edge repeats.");
+    d(F<&DynResize2DAttrs::extrapolation_value>, "For tf_crop_and_resize: what lies outside data.");
+    d(F<&DynResize2DAttrs::out_dtype>, "Dtype of the result; not given: that of data.");
+  }
+};
+
 /// data's shape with the extents of H and W not known; fails with `rule` where the layout has them not.
 Type ResizedType(const TypeArgs& in, const String& layout, const char* rule, DataType dtype) {
   std::vector<topi::LayoutDim> dims = topi::ParseLayout(layout.view(), in.op());

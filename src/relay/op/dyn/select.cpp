@@ -5,6 +5,32 @@
 namespace baton::relay {
 namespace {
 
+struct DynStridedSliceAttrs : AttrsNode<DynStridedSliceAttrs> {
+  static constexpr auto _type_key = "relay.attrs.DynStridedSliceAttrs";
+  String slice_mode = "end";
+  static constexpr void Describe(auto& d) {
+    d(F<&DynStridedSliceAttrs::slice_mode>, "\"end\" or \"size\" (strides then count as 1).");
+  }
+};
+
+struct DynOneHotAttrs : AttrsNode<DynOneHotAttrs> {
+  static constexpr auto _type_key = "relay.attrs.DynOneHotAttrs";
+  int64_t axis = -1;
+  DataType dtype;
+  static constexpr void Describe(auto& d) {
+    d(F<&DynOneHotAttrs::axis>, "Place of the new dimension in the result.");
+    d(F<&DynOneHotAttrs::dtype>, "Dtype of the result; not given: that of on_value.");
+  }
+};
+
+struct DynPadAttrs : AttrsNode<DynPadAttrs> {
+  static constexpr auto _type_key = "relay.attrs.DynPadAttrs";
+  String pad_mode = "constant";
+  static constexpr void Describe(auto& d) {
+    d(F<&DynPadAttrs::pad_mode>, "\"constant\", \"edge\", \"reflect\" (without the edge itself), \"wrap\".");
+  }
+};
+
 struct DynStridedSlice {
   static constexpr const char* kName = "dyn.strided_slice";
   using Attributes = DynStridedSliceAttrs;
@@ -42,39 +68,6 @@ struct DynStridedSlice {
       for (int64_t d = 0; d < in.ndim(0) && (n < 0 || d < n); ++d) out.Set(d, UnknownDim());
     }
     return TensorType(out, in.dtype(0));
-  }
-};
-
-/// One integer: rank 0, or rank 1 and length 1 (rule "R1").
-void CheckCount(const TypeArgs& in, int i) {
-  in.Integral(i, "R1");
-  if (in.ndim(i) > 1 || (in.ndim(i) == 1 && in.dim(i, 0) >= 0 && in.dim(i, 0) != 1))
-    in.Fail("R1", in.Show(i) + ", where one number is wanted");
-}
-struct DynTopK {
-  static constexpr const char* kName = "dyn.topk";
-  using Attributes = DynTopKAttrs;
-  static const Op& Static() { return op::topk; }
-  static bool ShapeLike(int i) { return i == 1; }
-  static void Check(const Attributes&, const TypeArgs& in) {
-    in.MinRank(0, 1, "R2");
-    CheckCount(in, 1);
-  }
-  static Attrs StaticAttrs(const Attributes& a, const Values& v) {
-    if (v[0].numel() != 1) throw CompileError("[dyn.topk R1] `k` has " + Str(v[0].numel()) + " numbers");
-    return MakeAttrs<TopKAttrs>([&](TopKAttrs* s) {
-      s->k = v[0].GetInt(0);
-      s->axis = a.axis, s->ret_type = a.ret_type, s->is_ascend = a.is_ascend, s->dtype = a.dtype;
-    });
-  }
-  static Type Unknown(const Attributes& a, const TypeArgs& in) {
-    if (a.ret_type != "both" && a.ret_type != "values" && a.ret_type != "indices")
-      in.Fail("R3", "ret_type is \"" + a.ret_type.str() + "\"; it is \"both\", \"values\" or \"indices\"");
-    Shape out = in.shape(0);
-    out.Set(in.Axis(a.axis, in.ndim(0)), UnknownDim());
-    Type values = TensorType(out, in.dtype(0)), indices = TensorType(out, a.dtype);
-    if (a.ret_type == "both") return TupleType(Array<Type>{values, indices});
-    return a.ret_type == "values" ? values : indices;
   }
 };
 
@@ -150,10 +143,6 @@ const Op op::dyn_strided_slice = DefineDyn<DynStridedSlice>(
      {"strides", "R1: integers, rank 1. R2: as many as begin."},
      {"axes", "R1: integers, rank 1. R2: as many as begin."}},
     "Extents not known where data is cut. R3: strides and axes may be left out, the others not.", -1);
-const Op op::dyn_topk = DefineDyn<DynTopK>(
-    "topk of a number known at run time.",
-    {{"data", "R2: rank 1 or more."}, {"k", "How many; less than 1: all. R1: one integer, rank 0 or 1."}},
-    "As topk's, not known on the axis. R3: a known ret_type.");
 const Op op::dyn_one_hot =
     DefineDyn<DynOneHot>("one_hot of a depth known at run time.",
                          {{"indices", "R2: integers."},

@@ -7,6 +7,29 @@
 namespace baton::relay {
 namespace {
 
+struct DynReshapeAttrs : AttrsNode<DynReshapeAttrs> {
+  static constexpr auto _type_key = "relay.attrs.DynReshapeAttrs";
+  bool allowzero = false;
+  static constexpr void Describe(auto& d) { d(F<&DynReshapeAttrs::allowzero>, "Whether 0 means an extent of 0."); }
+};
+
+/// Attributes of dyn.full, dyn.zeros, dyn.ones.
+struct DynInitAttrs : AttrsNode<DynInitAttrs> {
+  static constexpr auto _type_key = "relay.attrs.DynInitOpAttrs";
+  DataType dtype;
+  static constexpr void Describe(auto& d) {
+    d(F<&DynInitAttrs::dtype>, "Dtype of the result; not given: that of the operand, or float32.");
+  }
+};
+
+struct DynExpandDimsAttrs : AttrsNode<DynExpandDimsAttrs> {
+  static constexpr auto _type_key = "relay.attrs.DynExpandDimsAttrs";
+  int64_t num_newaxis = 1;
+  static constexpr void Describe(auto& d) {
+    d(F<&DynExpandDimsAttrs::num_newaxis>, "How many dimensions a scalar axis begins.", AtLeast(0));
+  }
+};
+
 struct DynReshape {
   static constexpr const char* kName = "dyn.reshape";
   using Attributes = DynReshapeAttrs;
@@ -146,31 +169,31 @@ struct DynConstant {
 
 }  // namespace
 
-const Op op::dyn_reshape =
-    DefineDyn<DynReshape>("reshape to a shape known at run time.",
-                          {{"data", "Any tensor."}, {"newshape", "As reshape's. R1: integers, rank 1."}},
-                          "A dimension for each number of newshape. R2: whose length is known, 64 at most.");
-const Op op::dyn_broadcast_to =
-    DefineDyn<DynBroadcastTo>("broadcast_to a shape known at run time.",
-                              {{"data", "R4: no more dimensions than shape has numbers."},
-                               {"shape", "Extents. R1: integers, rank 1. R3: none is negative."}},
-                              "A dimension for each number of shape. R2: whose length is known, 64 at most.");
+const Op op::dyn_reshape = DefineDyn<DynReshape>(
+    "reshape to a shape known at run time.",
+    {{"data", "Any tensor."}, {"newshape", "As reshape's. R1: integers, rank 1."}},
+    "A dimension for each number of newshape. R2: whose length is known, 64 at most.", -2, gradient::ReshapeBack);
+const Op op::dyn_broadcast_to = DefineDyn<DynBroadcastTo>(
+    "broadcast_to a shape known at run time.",
+    {{"data", "R4: no more dimensions than shape has numbers."},
+     {"shape", "Extents. R1: integers, rank 1. R3: none is negative."}},
+    "A dimension for each number of shape. R2: whose length is known, 64 at most.", -2, gradient::CollapseBack);
 const Op op::dyn_tile =
     DefineDyn<DynTile>("tile by repetitions known at run time.",
                        {{"data", "Any tensor."}, {"reps", "Repetitions. R1: integers, rank 1. R3: none is negative."}},
                        "The longer of data's rank and the length of reps. R2: which is known, 64 at most.");
-const Op op::dyn_expand_dims =
-    DefineDyn<DynExpandDims>("expand_dims at places known at run time.",
-                             {{"data", "Any tensor."},
-                              {"axis",
-                               "A scalar: the first of num_newaxis new dimensions; or a list: the new dimensions. R1: "
-                               "integers, rank 0 or 1."}},
-                             "New dimensions of extent 1. R2: a known number of them, 64 dimensions at most.");
+const Op op::dyn_expand_dims = DefineDyn<DynExpandDims>(
+    "expand_dims at places known at run time.",
+    {{"data", "Any tensor."},
+     {"axis",
+      "A scalar: the first of num_newaxis new dimensions; or a list: the new dimensions. R1: "
+      "integers, rank 0 or 1."}},
+    "New dimensions of extent 1. R2: a known number of them, 64 dimensions at most.", -2, gradient::ReshapeBack);
 const Op op::dyn_squeeze =
     DefineDyn<DynSqueeze>("squeeze of axes known at run time.",
                           {{"data", "Extent 1 on these axes."},
                            {"axis", "An axis, or a list. R1: integers, rank 0 or 1. R3: no more than data has."}},
-                          "The other dimensions. R2: the number of axes is known.");
+                          "The other dimensions. R2: the number of axes is known.", -2, gradient::ReshapeBack);
 const Op op::dyn_full = DefineDyn<DynFull>(
     "full of a shape known at run time.",
     {{"fill_value", "R4: one element."}, {"shape", "Extents. R1: integers, rank 1. R3: none is negative."}},

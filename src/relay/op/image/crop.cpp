@@ -4,12 +4,51 @@
 #include <baton/runtime/checked.h>
 #include <baton/topi/elemwise.h>
 #include <baton/topi/reduce.h>
+#include <relay/op/nn/window.h>
+
+#include <limits>
 
 #include "../common.h"
+#include "../gradient.h"
+#include "../sampling.h"
 
 namespace baton::relay {
 namespace {
 
+struct CropAndResizeAttrs : AttrsNode<CropAndResizeAttrs> {
+  static constexpr auto _type_key = "relay.attrs.CropAndResizeAttrs";
+  Array<int64_t> crop_size;
+  String layout = "NCHW";
+  String method = "bilinear";
+  double extrapolation_value = 0;
+  DataType out_dtype;
+  static constexpr void Describe(auto& d) {
+    d(F<&CropAndResizeAttrs::crop_size>, "(height, width) of the result.", kRequired, AtLeast(0));
+    d(F<&CropAndResizeAttrs::layout>, "\"NCHW\" or \"NHWC\".");
+    d(F<&CropAndResizeAttrs::method>, "\"bilinear\" or \"nearest_neighbor\".");
+    d(F<&CropAndResizeAttrs::extrapolation_value>, "What lies outside data.");
+    d(F<&CropAndResizeAttrs::out_dtype>, "Dtype of the result; not given: that of data.");
+  }
+};
+
+struct Dilation2DAttrs : AttrsNode<Dilation2DAttrs> {
+  static constexpr auto _type_key = "relay.attrs.Dilation2DAttrs";
+  Array<int64_t> strides = {1, 1};
+  Array<int64_t> padding = {0, 0};
+  Array<int64_t> dilations = {1, 1};
+  String data_layout = "NCHW";
+  String kernel_layout = "IHW";
+  DataType out_dtype;
+  static constexpr void Describe(auto& d) {
+    d(F<&Dilation2DAttrs::strides>, "Steps of the window.", AtLeast(1));
+    d(F<&Dilation2DAttrs::padding>, "1, 2 or 4 numbers: begins, then ends; what is added never is the largest.",
+      AtLeast(0));
+    d(F<&Dilation2DAttrs::dilations>, "Steps within the window.", AtLeast(1));
+    d(F<&Dilation2DAttrs::data_layout>, "\"NCHW\" or \"NHWC\".");
+    d(F<&Dilation2DAttrs::kernel_layout>, "\"IHW\" or \"HWI\".");
+    d(F<&Dilation2DAttrs::out_dtype>, "Dtype of the result; not given: that of data.");
+  }
+};
 
 /// Where a 4-d image's dimensions stand.
 struct Dims4 {
@@ -166,6 +205,90 @@ Tensor LowerDilation2D(const Dilation2DAttrs& a, const Tensors& in, const Type& 
 
 }  // namespace
 
+namespace gradient {
+namespace {
+
+Expr DecomposeCropAndResize(const Call& call, const Array<Expr>& args) {
+  At at(call, call);
+  const auto& a = at.attrs<CropAndResizeAttrs>();
+  if (!at.out()->dtype.is_floating()) at.Fail("it has a rule for floating results");
+  if (ProductOf(at.out_dims()) == 0) return ZerosLike(call);
+  DataType t = at.dtype(1).bits() == 64 ? DataType::Float(64) : DataType::Float(32), i64 = DataType::Int(64);
+  bool last = a.layout == "NHWC";
+  Ints x = at.dims(0);
+  Expr images = AsVal(args[0], at.dtype(0), t);
+  if (last) images = Permute(images, {0, 3, 1, 2}), x = {x[0], x[3], x[1], x[2]};
+  int64_t number = at.dims(1)[0], h = a.crop_size[0], w = a.crop_size[1], places = h * w;
+  Expr which = Minimum(Maximum(AsVal(args[2], at.dtype(2), i64), MakeScalar(0, i64)),
+                       MakeScalar(static_cast<double>(x[0] - 1), i64));
+  images = MakeCall<TakeAttrs>(op::take, {images, which}, [](TakeAttrs* k) { k->axis = PrimExpr(0); });
+  Val boxes = AsVal(args[1], at.dtype(1), t);
+  std::vector<Taps> taps;
+  Expr inside;
+  for (int d = 0; d < 2; ++d) {
+    double end = static_cast<double>(x[d + 2] - 1);
+    int64_t count = a.crop_size[d];
+    auto side = [&](int64_t k) { return Val{Slice(boxes, {0, k}, {number, k + 1}), t}; };
+    Val from = side(d), to = side(d + 2), p = (from + to) * 0.5 * end;
+    if (count > 1) p = from * end + Val{Cast(Iota(count), t), t} * ((to - from) * end / static_cast<double>(count - 1));
+    p.e = MakeCall<InitOpAttrs>(op::broadcast_to,
+                                {Reshape(p, d == 0 ? Array<int64_t>{number, h, 1} : Array<int64_t>{number, 1, w})},
+                                [&](InitOpAttrs* b) { b->shape = {number, h, w}; });
+    p.e = Reshape(p, {number, places});
+    Expr there = MakeCall(op::logical_and, {Test(op::greater_equal, p, 0).e, Test(op::less_equal, p, end).e});
+    inside = inside.defined() ? MakeCall(op::logical_and, {inside, there}) : there;
+    bool nearest = a.method == "nearest_neighbor";
+    taps.push_back(nearest ? TapsOf(Do(op::floor, p + 0.5), x[d + 2], SampleMethod::kNearest, false)
+                           : TapsOf(p, x[d + 2], SampleMethod::kLinear, false));
+  }
+  Val v = Sample({images, t}, number, x[1], {x[2], x[3]}, places, taps);
+  v = Pick({ExpandDims(inside, 1), t}, v, a.extrapolation_value);
+  Expr y = Reshape(v, {number, x[1], h, w});
+  if (last) y = Permute(y, {0, 2, 3, 1});
+  return AsVal(y, t, at.out()->dtype);
+}
+
+/// The largest of the window's elements, each with its weight added.
+Expr DecomposeDilation2D(const Call& call, const Array<Expr>& args) {
+  At at(call, call);
+  const auto& a = at.attrs<Dilation2DAttrs>();
+  if (ProductOf(at.out_dims()) == 0) return ZerosLike(call);
+  DataType t = at.dtype(0);
+  bool last = a.data_layout == "NHWC", kernel_last = a.kernel_layout == "HWI";
+  Ints x = at.dims(0), w = at.dims(1), out = at.out_dims();
+  if (last) x = {x[0], x[3], x[1], x[2]}, out = {out[0], out[3], out[1], out[2]};
+  if (kernel_last) w = {w[2], w[0], w[1]};
+  Expr weight = kernel_last ? Permute(args[1], {2, 0, 1}) : args[1];
+  Margins pad = ReadPadding(a.padding, 2, at.op());
+  // What is put around never is the largest.
+  double lowest = t.bits() == 64    ? std::numeric_limits<double>::lowest()
+                  : t.is_bfloat16() ? -3.3895313892515355e38
+                  : t.bits() == 16  ? -65504
+                                    : std::numeric_limits<float>::lowest();
+  Expr wide = MakeCall<PadAttrs>(
+      op::pad, {last ? Permute(args[0], {0, 3, 1, 2}) : args[0], MakeScalar(lowest, t)}, [&](PadAttrs* p) {
+        p->pad_width = Array<Array<int64_t>>{{0, 0}, {0, 0}, {pad.begin[0], pad.end[0]}, {pad.begin[1], pad.end[1]}};
+      });
+  Array<Expr> sums;
+  for (int64_t i = 0; i < w[1]; ++i) {
+    for (int64_t j = 0; j < w[2]; ++j) {
+      int64_t top = i * a.dilations[0], left = j * a.dilations[1];
+      Expr seen = MakeCall<StridedSliceAttrs>(op::strided_slice, {wide}, [&](StridedSliceAttrs* s) {
+        s->begin = {0, 0, top, left}, s->strides = {1, 1, a.strides[0], a.strides[1]};
+        s->end = {x[0], x[1], top + (out[2] - 1) * a.strides[0] + 1, left + (out[3] - 1) * a.strides[1] + 1};
+      });
+      sums.push_back(Add(seen, Slice(weight, {0, i, j}, {w[0], i + 1, j + 1})));
+    }
+  }
+  Expr most = ReduceCall(op::max, MakeCall<StackAttrs>(op::stack, {Tuple(sums)}, [](StackAttrs* s) { s->axis = 0; }),
+                         {0}, false);
+  if (last) most = Permute(most, {0, 2, 3, 1});
+  return at.out()->dtype == t ? most : Cast(most, at.out()->dtype);
+}
+
+}  // namespace
+}  // namespace gradient
+
 const Op op::crop_and_resize = DefineOp({
     .name = "image.crop_and_resize",
     .doc = "Boxes of images, each resized to one size.",
@@ -180,6 +303,7 @@ const Op op::crop_and_resize = DefineOp({
     .attrs = TypeOf<CropAndResizeAttrs>,
     .type_rel = Rel<"image.crop_and_resize", CropAndResizeType>,
     .lower = LowerCropAndResize,
+    .gradient = gradient::DecomposeCropAndResize,
     .pattern = OpPattern::kOpaque,
     .source = "TensorFlow CropAndResize",
 });
@@ -192,6 +316,7 @@ const Op op::dilation2d = DefineOp({
     .attrs = TypeOf<Dilation2DAttrs>,
     .type_rel = Rel<"image.dilation2d", Dilation2DType>,
     .lower = LowerDilation2D,
+    .gradient = gradient::DecomposeDilation2D,
     .pattern = OpPattern::kOpaque,
     .source = "TensorFlow Dilation2D",
 });

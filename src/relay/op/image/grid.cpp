@@ -4,10 +4,39 @@
 #include <baton/topi/elemwise.h>
 
 #include "../common.h"
+#include "../gradient.h"
+#include "../sampling.h"
 
 namespace baton::relay {
 namespace {
 
+struct GridSampleAttrs : AttrsNode<GridSampleAttrs> {
+  static constexpr auto _type_key = "relay.attrs.GridSampleAttrs";
+  String method = "bilinear";
+  String layout = "NCHW";
+  String padding_mode = "zeros";
+  bool align_corners = true;
+  bool grid_last = false;
+  static constexpr void Describe(auto& d) {
+    d(F<&GridSampleAttrs::method>, "\"nearest\", \"bilinear\" (any rank) or \"bicubic\".");
+    d(F<&GridSampleAttrs::layout>, "\"NCHW\" or \"NCDHW\".");
+    d(F<&GridSampleAttrs::padding_mode>, "Outside data: \"zeros\", \"border\" or \"reflection\".");
+    d(F<&GridSampleAttrs::align_corners>,
+      "Whether -1 and 1 are the centres of the corner elements, not their outer edges.");
+    d(F<&GridSampleAttrs::grid_last>, "Whether the last dimension of grid holds the coordinates, not the second.");
+  }
+};
+
+struct AffineGridAttrs : AttrsNode<AffineGridAttrs> {
+  static constexpr auto _type_key = "relay.attrs.AffineGridAttrs";
+  Array<int64_t> target_shape;
+  bool align_corners = true;
+  static constexpr void Describe(auto& d) {
+    d(F<&AffineGridAttrs::target_shape>, "Spatial extents, 2 or 3.", kRequired, AtLeast(0));
+    d(F<&AffineGridAttrs::align_corners>,
+      "Whether -1 and 1 are the centres of the corner elements, not their outer edges.");
+  }
+};
 
 /// x mirrored at low and high until it lies between them.
 PrimExpr Reflect(const PrimExpr& x, const PrimExpr& low, const PrimExpr& high) {
@@ -191,6 +220,65 @@ Tensor LowerAffineGrid(const AffineGridAttrs& a, const Tensors& in) {
 
 }  // namespace
 
+namespace gradient {
+namespace {
+
+Val Reflected(const Val& x, double low, double high) {
+  double range = high - low, period = std::max(range * 2, 1e-6);
+  Val u = x - low;
+  u = u - Do(op::floor, u / period) * period;
+  return low + Pick(Test(op::less_equal, u, range), u, period - u);
+}
+Expr DecomposeGridSample(const Call& call, const Array<Expr>& args) {
+  At at(call, call);
+  const auto& a = at.attrs<GridSampleAttrs>();
+  Ints dims = at.dims(0), out = at.out_dims(), space(dims.begin() + 2, dims.end());
+  if (!at.floating(0)) at.Fail("it has a rule for floating images");
+  if (ProductOf(out) == 0) return ZerosLike(call);
+  DataType t = at.dtype(1).bits() == 64 ? DataType::Float(64) : Wide(at.dtype(0));
+  int64_t rank = static_cast<int64_t>(space.size()), places = ProductOf(Ints(out.begin() + 2, out.end()));
+  Ints spots = a.grid_last ? Ints{dims[0], places, rank} : Ints{dims[0], rank, places};
+  Val grid = AsVal(Reshape(args[1], ToArray(spots)), at.dtype(1), t);
+  SampleMethod method = a.method == "nearest"    ? SampleMethod::kNearest
+                        : a.method == "bilinear" ? SampleMethod::kLinear
+                                                 : SampleMethod::kCubic;
+  std::vector<Taps> taps;
+  for (int64_t d = 0; d < rank; ++d) {
+    double n = static_cast<double>(space[d]), low = a.align_corners ? 0 : -0.5, high = n - 1 - low;
+    auto where_outside = [&](const Val& x, const Val& other) {
+      return Pick({MakeCall(op::logical_or, {Test(op::less, x, low).e, Test(op::greater, x, high).e}), t}, other, x);
+    };
+    Val g{Part(grid, spots, a.grid_last ? 2 : 1, rank - 1 - d), t};  // coordinates come as x, y, z
+    Val p = a.align_corners ? (g + 1) * 0.5 * (n - 1) : ((g + 1) * n - 1) * 0.5;
+    if (method == SampleMethod::kNearest) p = Do(op::round, p);
+    if (a.padding_mode == "border")
+      p = where_outside(p, {Maximum(Minimum(p, MakeScalar(n - 1, t)), MakeScalar(0, t)), t});
+    bool reflection = a.padding_mode == "reflection";
+    if (reflection) p = where_outside(p, Reflected(p, low, high));
+    taps.push_back(TapsOf(p, space[d], method, a.padding_mode == "zeros", [&](const Val& tap) {
+      return reflection ? Do(op::trunc, where_outside(tap, Reflected(tap, low, high))) : tap;
+    }));
+  }
+  Val v = Sample(AsVal(args[0], at.dtype(0), t), dims[0], dims[1], space, places, taps);
+  return AsVal(Reshape(v, ToArray(out)), t, at.dtype(0));
+}
+
+Grads AffineGridBack(const Call& call, const Expr& grad) {
+  At at(call, grad);
+  const auto& a = at.attrs<AffineGridAttrs>();
+  int64_t n = static_cast<int64_t>(a.target_shape.size()), places = ProductOf(ToInts(a.target_shape));
+  if (places == 0 || ProductOf(at.dims(0)) == 0) return {ZerosLike(at.arg(0))};
+  // Each coordinate is a row of data by these coefficients, (n + 1, places).
+  Expr rows = MakeCall<InitOpAttrs>(op::broadcast_to, {Reshape(Identity(n + 1, at.dtype(0)), {n + 1, 1, n + 1})},
+                                    [&](InitOpAttrs* b) { b->shape = {n + 1, n, n + 1}; });
+  Expr all = Reshape(MakeCall(op::affine_grid, {rows}, call->attrs), {n + 1, n, places});
+  Expr coefficients = Squeeze(Slice(all, {0, 0, 0}, {n + 1, 1, places}), {1});
+  return {ShapeLike(MatMul(Reshape(grad, {-1, places}), coefficients, false, true), at.arg(0))};
+}
+
+}  // namespace
+}  // namespace gradient
+
 const Op op::grid_sample = DefineOp({
     .name = "image.grid_sample",
     .doc = "data sampled at places given in [-1, 1] of each spatial dimension.",
@@ -203,6 +291,7 @@ const Op op::grid_sample = DefineOp({
     .attrs = TypeOf<GridSampleAttrs>,
     .type_rel = Rel<"image.grid_sample", GridSampleType>,
     .lower = LowerGridSample,
+    .gradient = gradient::DecomposeGridSample,
     .pattern = OpPattern::kOpaque,
     .source = "ONNX GridSample-22",
 });
@@ -214,6 +303,7 @@ const Op op::affine_grid = DefineOp({
     .attrs = TypeOf<AffineGridAttrs>,
     .type_rel = Rel<"image.affine_grid", AffineGridType>,
     .lower = LowerAffineGrid,
+    .gradient = gradient::AffineGridBack,
     .pattern = OpPattern::kInjective,
     .source = "Relay; ONNX AffineGrid-20",
 });

@@ -1,20 +1,69 @@
 // SPDX-License-Identifier: Apache-2.0
 // Resizing by nearest, linear and cubic interpolation, an axis at a time. Coordinates and weights are computed in
 // float64: they are few, and a nearest element chosen by a rounding error is a visible one.
-#include "resize.h"
-
 #include <baton/relay/op/image.h>
 #include <baton/relay/op/make.h>
 #include <baton/relay/op/nn.h>
 #include <baton/topi/elemwise.h>
 #include <baton/topi/layout.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "../common.h"
+#include "../gradient.h"
 
 namespace baton::relay {
 namespace {
+
+struct ResizeNDAttrs : AttrsNode<ResizeNDAttrs> {
+  static constexpr auto _type_key = "relay.attrs.ResizeNDAttrs";
+  Array<int64_t> axes;
+  Array<int64_t> size;
+  Array<double> scales = {};
+  Array<double> roi = {};
+  String method = "linear";
+  String coordinate_transformation_mode = "half_pixel";
+  String rounding_method = "";
+  double cubic_alpha = -0.75;
+  int64_t cubic_exclude = 0;
+  double extrapolation_value = 0;
+  bool antialias = false;
+  static constexpr void Describe(auto& d) {
+    d(F<&ResizeNDAttrs::axes>, "Dimensions to resize.", kRequired);
+    d(F<&ResizeNDAttrs::size>, "Their extents in the result.", kRequired, AtLeast(0));
+    d(F<&ResizeNDAttrs::scales>, "Factors of the extents where they are not size / extent.");
+    d(F<&ResizeNDAttrs::roi>, "For tf_crop_and_resize: begins, then ends, as shares of data's extents.");
+    d(F<&ResizeNDAttrs::method>, "\"nearest_neighbor\", \"linear\" or \"cubic\".");
+    d(F<&ResizeNDAttrs::coordinate_transformation_mode>,
+      "Where an element of the result lies in data; the names are ONNX's.");
+    d(F<&ResizeNDAttrs::rounding_method>,
+      "Of nearest_neighbor: \"\" or \"round_prefer_floor\", \"round_prefer_ceil\" or \"round\", \"floor\", \"ceil\".");
+    d(F<&ResizeNDAttrs::cubic_alpha>, "Shape of the cubic.");
+    d(F<&ResizeNDAttrs::cubic_exclude>, "Whether elements outside data count nothing; else the edge repeats.");
+    d(F<&ResizeNDAttrs::extrapolation_value>, "For tf_crop_and_resize: what lies outside data.");
+    d(F<&ResizeNDAttrs::antialias>, "Whether shrinking takes all elements into account, not the nearest ones.");
+  }
+};
+
+struct UpSampling3DAttrs : AttrsNode<UpSampling3DAttrs> {
+  static constexpr auto _type_key = "relay.attrs.UpSampling3DAttrs";
+  double scale_d = 1;
+  double scale_h = 1;
+  double scale_w = 1;
+  String layout = "NCDHW";
+  String method = "nearest_neighbor";
+  String coordinate_transformation_mode = "half_pixel";
+  static constexpr void Describe(auto& d) {
+    d(F<&UpSampling3DAttrs::scale_d>, "Factor of the depth.", AtLeast(0));
+    d(F<&UpSampling3DAttrs::scale_h>, "Factor of the height.", AtLeast(0));
+    d(F<&UpSampling3DAttrs::scale_w>, "Factor of the width.", AtLeast(0));
+    d(F<&UpSampling3DAttrs::layout>, "\"NCDHW\" or \"NDHWC\".");
+    d(F<&UpSampling3DAttrs::method>, "\"nearest_neighbor\" or \"trilinear\".");
+    d(F<&UpSampling3DAttrs::coordinate_transformation_mode>,
+      "Where an element of the result lies in data; the names are ONNX's.");
+  }
+};
 
 constexpr DataType kCoordinate = DataType::Float(64);
 PrimExpr Coordinate(double v) { return Lit(v, kCoordinate); }
@@ -88,7 +137,8 @@ Tensor Interpolate(const Plan& p, const AxisPlan& a, const Tensor& x, DataType a
         PrimExpr at = base(i[0]) + Coordinate(static_cast<double>(first)) + cast(kCoordinate, PrimExpr(i[1]));
         PrimExpr d = (at - Coordinate(p, a, i[0])) * Coordinate(shrink);
         PrimExpr w = cubic ? CubicWeight(d, p.alpha) : LinearWeight(d);
-        if (exclude) w = te::Select(at >= Coordinate(0) && at <= Coordinate(static_cast<double>(a.from - 1)), w, Coordinate(0));
+        if (exclude)
+          w = te::Select(at >= Coordinate(0) && at <= Coordinate(static_cast<double>(a.from - 1)), w, Coordinate(0));
         return w;
       },
       "raw_weights");
@@ -267,19 +317,6 @@ Tensor LowerResize(const ResizeAttrs<N>& a, const Tensors& in) {
 constexpr const char* kInput = "R1: numbers. R3: known extents where it is resized. R4: not empty.";
 constexpr const char* kOutput =
     "`data` with the new extents. R2: known method and modes. R5: numbers for each axis, positive scales.";
-template <OpName kName, int N>
-Op Define() {
-  return DefineOp({.name = kName.text,
-                   .doc = "The spatial dimensions resized by interpolation.",
-                   .inputs = {{"data", kInput}},
-                   .output = kOutput,
-                   .attrs = TypeOf<ResizeAttrs<N>>,
-                   .type_rel = Rel<kName, &ResizeType<N>>,
-                   .lower = LowerResize<N>,
-                   .pattern = OpPattern::kOpaque,
-                   .source = "Relay; ONNX Resize-19"});
-}
-
 // ---- nn.upsampling
 Plan PlanOfUpsampling(const UpSamplingAttrs& a, const Shape& in, DataType dtype) {
   bool channels_first = a.layout == "NCHW";
@@ -364,17 +401,12 @@ Expr AsND(const Plan& p, const Expr& data, DataType dtype) {
   });
 }
 
-}  // namespace
-
 template <int N>
 Expr ResizeAsND(const Call& call, const Array<Expr>& args) {
   const auto* t = AsTensor(call->args[0]->checked_type());
   const char* op = call->op.as<OpNode>()->name.c_str();
   return AsND(PlanOfLayout<N>(AttrsAs<ResizeAttrs<N>>(call->attrs), t->shape, t->dtype, op), args[0], t->dtype);
 }
-template Expr ResizeAsND<1>(const Call&, const Array<Expr>&);
-template Expr ResizeAsND<2>(const Call&, const Array<Expr>&);
-template Expr ResizeAsND<3>(const Call&, const Array<Expr>&);
 Expr UpsamplingAsND(const Call& call, const Array<Expr>& args) {
   const auto* t = AsTensor(call->args[0]->checked_type());
   return AsND(PlanOfUpsampling(AttrsAs<UpSamplingAttrs>(call->attrs), t->shape, t->dtype), args[0], t->dtype);
@@ -383,6 +415,87 @@ Expr Upsampling3DAsND(const Call& call, const Array<Expr>& args) {
   const auto* t = AsTensor(call->args[0]->checked_type());
   return AsND(PlanOfUpsampling3D(AttrsAs<UpSampling3DAttrs>(call->attrs), t->shape, t->dtype), args[0], t->dtype);
 }
+template <OpName kName, int N>
+Op Define() {
+  return DefineOp({.name = kName.text,
+                   .doc = "The spatial dimensions resized by interpolation.",
+                   .inputs = {{"data", kInput}},
+                   .output = kOutput,
+                   .attrs = TypeOf<ResizeAttrs<N>>,
+                   .type_rel = Rel<kName, &ResizeType<N>>,
+                   .lower = LowerResize<N>,
+                   .gradient = ResizeAsND<N>,
+                   .pattern = OpPattern::kOpaque,
+                   .source = "Relay; ONNX Resize-19"});
+}
+
+}  // namespace
+
+namespace gradient {
+namespace {
+
+/// Whether each element of the result is one of data's, each as often: data repeated along the axes.
+bool Repeats(const ResizeNDAttrs& a, const Ints& axes, const Ints& from) {
+  if (a.method != "nearest_neighbor") return false;
+  const String &mode = a.coordinate_transformation_mode, &r = a.rounding_method;
+  bool low = (mode == "asymmetric" || mode == "tf_half_pixel_for_nn") && r == "floor";
+  bool middle = mode == "half_pixel" && r != "floor" && r != "ceil";
+  for (size_t k = 0; k < axes.size(); ++k) {
+    int64_t n = from[axes[k]], m = a.size[k];
+    if (m % n || (!a.scales.empty() && a.scales[k] != static_cast<double>(m / n))) return false;
+  }
+  return low || middle;
+}
+Expr SumRepeats(const ResizeNDAttrs& a, const Ints& axes, const Ints& from, const Expr& grad) {
+  Ints split, sums;
+  for (size_t d = 0; d < from.size(); ++d) {
+    split.push_back(from[d]);
+    auto k = std::find(axes.begin(), axes.end(), static_cast<int64_t>(d)) - axes.begin();
+    if (k == static_cast<int64_t>(axes.size()) || a.size[k] == from[d]) continue;
+    sums.push_back(static_cast<int64_t>(split.size()));
+    split.push_back(a.size[k] / from[d]);
+  }
+  return sums.empty() ? grad : Sum(Reshape(grad, ToArray(split)), sums);
+}
+/// `e` with the map `m`, (rows, elements of the axis), applied along an axis, transposed.
+Expr MapBack(const Expr& e, const Expr& m, int64_t axis, int64_t ndim) {
+  if (ndim == 1) return Squeeze(MatMul(ExpandDims(e, 0, 1), m, false, false), {0});
+  if (axis == ndim - 2) return MatMul(m, e, true, false);
+  Ints order = AxesFrom(0, ndim);
+  std::swap(order[axis], order[ndim - 1]);
+  return Permute(MatMul(Permute(e, order), m, false, false), order);
+}
+Grads ResizeBack(const Call& call, const Expr& grad) {
+  At at(call, grad);
+  const auto& a = at.attrs<ResizeNDAttrs>();
+  Ints dims = at.dims(0), axes;
+  if (ProductOf(dims) == 0 || ProductOf(at.out_dims()) == 0) return {ZerosLike(at.arg(0))};
+  for (int64_t d : a.axes) axes.push_back(at.Axis(d));
+  if (Repeats(a, axes, dims)) return {SumRepeats(a, axes, dims, grad)};
+  if (a.method == "nearest_neighbor") {
+    return {ByNumbers(at, grad, [&](const Expr& numbers) {
+      return MakeCall<ResizeNDAttrs>(op::resize_nd, {numbers},
+                                     [&](ResizeNDAttrs* b) { *b = a, b->extrapolation_value = 0; });
+    })};
+  }
+  const String& mode = a.coordinate_transformation_mode;
+  bool shifts = mode == "tf_crop_and_resize" || mode == "tf_half_pixel_for_nn";
+  Expr g = grad;
+  for (size_t k = 0; k < axes.size(); ++k) {
+    int64_t n = dims[axes[k]];
+    if (a.size[k] == n && !shifts && (a.scales.empty() || a.scales[k] == 1)) continue;
+    Expr m = MakeCall<ResizeNDAttrs>(op::resize_nd, {Identity(n, at.dtype(0))}, [&](ResizeNDAttrs* b) {
+      *b = a, b->axes = {0}, b->size = {a.size[k]}, b->extrapolation_value = 0;
+      if (!a.scales.empty()) b->scales = {a.scales[k]};
+      if (mode == "tf_crop_and_resize") b->roi = {a.roi[k], a.roi[k + axes.size()]};
+    });
+    g = MapBack(g, m, axes[k], at.ndim(0));
+  }
+  return {g};
+}
+
+}  // namespace
+}  // namespace gradient
 
 const Op op::upsampling3d = DefineOp({
     .name = "nn.upsampling3d",
@@ -394,6 +507,7 @@ const Op op::upsampling3d = DefineOp({
     .attrs = TypeOf<UpSampling3DAttrs>,
     .type_rel = Rel<"nn.upsampling3d", Upsampling3DType>,
     .lower = LowerUpsampling3D,
+    .gradient = Upsampling3DAsND,
     .pattern = OpPattern::kOpaque,
     .source = "Relay",
 });
@@ -407,6 +521,7 @@ const Op op::resize_nd = DefineOp({
     .attrs = TypeOf<ResizeNDAttrs>,
     .type_rel = Rel<"image.resize", ResizeNDType>,
     .lower = LowerResizeND,
+    .gradient = gradient::ResizeBack,
     .pattern = OpPattern::kOpaque,
     .source = "ONNX Resize-19",
 });
@@ -419,6 +534,7 @@ const Op op::upsampling = DefineOp({
     .attrs = TypeOf<UpSamplingAttrs>,
     .type_rel = Rel<"nn.upsampling", UpsamplingType>,
     .lower = LowerUpsampling,
+    .gradient = UpsamplingAsND,
     .pattern = OpPattern::kOpaque,
     .source = "Relay",
 });

@@ -10,6 +10,34 @@
 namespace baton::relay {
 namespace {
 
+struct ShapeFuncAttrs : AttrsNode<ShapeFuncAttrs> {
+  static constexpr auto _type_key = "relay.attrs.ShapeFuncAttrs";
+  Array<int64_t> is_input = {};
+  static constexpr void Describe(auto& d) {
+    d(F<&ShapeFuncAttrs::is_input>, "For each input: 1 if its value counts, 0 if its shape does.");
+  }
+};
+
+struct ReshapeTensorAttrs : AttrsNode<ReshapeTensorAttrs> {
+  static constexpr auto _type_key = "relay.attrs.ReshapeTensorAttrs";
+  Array<int64_t> newshape;
+  static constexpr void Describe(auto& d) {
+    d(F<&ReshapeTensorAttrs::newshape>, "Extents, -1 where not known.", kRequired);
+  }
+};
+
+struct AllocTensorAttrs : AttrsNode<AllocTensorAttrs> {
+  static constexpr auto _type_key = "relay.attrs.AllocTensorAttrs";
+  DataType dtype = DataType::Float(32);
+  Array<int64_t> const_shape = NoInts();
+  Array<int64_t> assert_shape = NoInts();
+  static constexpr void Describe(auto& d) {
+    d(F<&AllocTensorAttrs::dtype>, "Dtype of the tensor.");
+    d(F<&AllocTensorAttrs::const_shape>, "Its extents where they are known.");
+    d(F<&AllocTensorAttrs::assert_shape>, "Extents that the operand `shape` is known to have; -1 for any.");
+  }
+};
+
 Type Unit() { return TupleType::Empty(); }
 
 Type VmShapeOfType(const ShapeOfAttrs& a, const TypeArgs& in) {
@@ -117,6 +145,7 @@ const Op op::vm_invoke_tvm_op = DefineOp({
                {"outputs", "A tuple of tensors to write."}},
     .output = "The unit tuple.",
     .type_rel = Rel<"vm.invoke_tvm_op", UnitType>,
+    .gradient = NoGradient("it calls compiled code; differentiate before lowering"),
     .fold = Fold::kNever,
     .source = "Relay",
 });
@@ -128,6 +157,7 @@ const Op op::vm_reshape_tensor = DefineOp({
     .attrs = TypeOf<ReshapeTensorAttrs>,
     .type_rel = Rel<"vm.reshape_tensor", ReshapeTensorType>,
     .host = HostReshapeTensor,
+    .gradient = NoGradient("it belongs to lowered programs; differentiate before lowering"),
     .fold = Fold::kNever,
     .source = "Relay",
 });

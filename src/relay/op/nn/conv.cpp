@@ -5,10 +5,28 @@
 #include <baton/topi/elemwise.h>
 #include <baton/topi/reduce.h>
 
-#include "window.h"
+#include <string>
+
+#include "../gradient.h"
+#include "../sampling.h"
+#include "window_gradient.h"
 
 namespace baton::relay {
 namespace {
+
+struct DeformableConv2DAttrs : ConvFields<DeformableConv2DAttrs, 2> {
+  static constexpr auto _type_key = "relay.attrs.DeformableConv2DAttrs";
+  int64_t deformable_groups = 1;
+  static constexpr void Describe(auto& d) {
+    DescribeWindow(d);
+    d(F<&DeformableConv2DAttrs::deformable_groups>, "Number of groups of channels with offsets of their own.",
+      AtLeast(1));
+    DescribeGroups(d);
+    DescribeWeight(d);
+    DescribeLayouts(d, "\"NCHW\".", "\"OIHW\".");
+    DescribeDtype(d);
+  }
+};
 
 /// Where a weight's dimensions stand. For a plain convolution O are output channels and I those of a group's input.
 struct KernelLayout {
@@ -219,8 +237,108 @@ struct Conv {
   }
 };
 
+}  // namespace
+
+namespace gradient {
+namespace {
+
+void SameDtypes(const At& at) {
+  if (!(at.dtype(0) == at.out()->dtype) || !(at.dtype(1) == at.out()->dtype))
+    at.Fail("its operands and its result differ in dtype; cast them");
+}
+
+template <int N>
+Expr BackwardWeight(const Expr& grad, const Expr& data, int64_t groups, const Ints& kernel, int64_t channels,
+                    const Ints& strides, const Ints& dilation, const Array<int64_t>& padding) {
+  return MakeCall<ConvAttrs<N>>(BackwardWeightOp<N>(), {grad, data}, [&](ConvAttrs<N>* a) {
+    a->strides = ToArray(strides), a->dilation = ToArray(dilation), a->padding = padding;
+    a->groups = groups, a->channels = PrimExpr(channels), a->kernel_size = ToArray(kernel);
+  });
+}
+
+template <int N>
+Grads ConvBack(const Call& call, const Expr& grad) {
+  At at(call, grad);
+  const auto& a = at.attrs<ConvAttrs<N>>();
+  SameDtypes(at);
+  ConvWindow<ConvAttrs<N>, N> w(a, at.op());
+  const std::string image = PlainLayout("NC", N), weight = PlainLayout("OI", N);
+  Ints x = PlainDims<N>(at, at.type(0)->shape, a.data_layout);
+  String out_layout = a.out_layout.empty() ? a.data_layout : a.out_layout;
+  Ints y = PlainDims<N>(at, at.out()->shape, out_layout);
+  Expr g = ToLayout(grad, out_layout, image), data = ToLayout(at.arg(0), a.data_layout, image),
+       kernel = ToLayout(at.arg(1), a.kernel_layout, weight);
+  std::string plain_op = ConvOp<N>().get()->name.str();
+  // Extents of the window: those of the weight in its layout.
+  Ints k;
+  {
+    Ints dims = at.dims(1);
+    auto parsed = topi::ParseLayout(a.kernel_layout.view(), at.op());
+    for (const char* l = SpaceLetters(N); *l; ++l) k.push_back(dims[topi::FindAxis(parsed, *l)]);
+  }
+  Array<int64_t> extra(size_t{N}, 0);
+  for (int d = 0; d < N; ++d) {
+    int64_t covered = (y[2 + d] - 1) * w.strides[d] + (k[d] - 1) * w.dilation[d] + 1;
+    extra.Set(d, x[2 + d] + w.pad.begin[d] + w.pad.end[d] - covered);
+  }
+  Expr dx;
+  if (ProductOf(y) == 0) {
+    dx = ZerosLike(at.arg(0));
+  } else {
+    dx = MakeCall<ConvTransposeAttrs<N>>(TransposeOp<N>(), {g, kernel}, [&](ConvTransposeAttrs<N>* t) {
+      t->strides = ToArray(w.strides), t->dilation = ToArray(w.dilation), t->padding = w.Padding();
+      t->groups = a.groups, t->output_padding = extra;
+    });
+    if (!(a.data_layout.view() == image))
+      dx = MakeCall<LayoutTransformAttrs>(op::layout_transform, {dx}, [&](LayoutTransformAttrs* l) {
+        l->src_layout = image, l->dst_layout = a.data_layout;
+      });
+  }
+  Expr dw = BackwardWeight<N>(g, data, a.groups, k, y[1], w.strides, w.dilation, w.Padding());
+  return {dx, ToLayout(dw, weight, a.kernel_layout.str())};
+}
+
+template <int N>
+Grads ConvTransposeBack(const Call& call, const Expr& grad) {
+  At at(call, grad);
+  const auto& a = at.attrs<ConvTransposeAttrs<N>>();
+  SameDtypes(at);
+  ConvWindow<ConvTransposeAttrs<N>, N> w(a, at.op());
+  const std::string image = PlainLayout("NC", N), weight = PlainLayout("IO", N), forward = PlainLayout("OI", N);
+  Ints x = PlainDims<N>(at, at.type(0)->shape, a.data_layout);
+  String out_layout = a.out_layout.empty() ? a.data_layout : a.out_layout;
+  Expr g = ToLayout(grad, out_layout, image), data = ToLayout(at.arg(0), a.data_layout, image),
+       kernel = ToLayout(at.arg(1), a.kernel_layout, weight);
+  Ints k;
+  {
+    Ints dims = at.dims(1);
+    auto parsed = topi::ParseLayout(a.kernel_layout.view(), at.op());
+    for (const char* l = SpaceLetters(N); *l; ++l) k.push_back(dims[topi::FindAxis(parsed, *l)]);
+  }
+  // The weight of the convolution that this one turns round has its output channels first: (I, O / groups, ...).
+  Expr dx = MakeCall<ConvAttrs<N>>(ConvOp<N>(), {g, kernel}, [&](ConvAttrs<N>* c) {
+    c->strides = ToArray(w.strides), c->dilation = ToArray(w.dilation), c->padding = w.Padding();
+    c->groups = a.groups;
+  });
+  // What output_padding added may hold one more window than there are inputs.
+  Ints dims = PlainDims<N>(at, at.out()->shape, out_layout), count{x[0], x[1]};
+  bool cut = false;
+  for (int d = 0; d < N; ++d) {
+    count.push_back(WindowCount(dims[2 + d], k[d], w.strides[d], w.dilation[d], w.pad.begin[d], w.pad.end[d], false));
+    cut = cut || count.back() != x[2 + d];
+  }
+  if (cut) dx = Slice(dx, Ints(N + 2, 0), x);
+  Expr dw = BackwardWeight<N>(data, g, a.groups, k, x[1], w.strides, w.dilation, w.Padding());
+  return {ToLayout(dx, image, a.data_layout.str()), ToLayout(dw, weight, a.kernel_layout.str())};
+}
+
+}  // namespace
+}  // namespace gradient
+
+namespace {
+
 template <OpName kName, int N>
-Op DefineConv(const char* doc) {
+Op DefineConv(const char* doc, OpGradient gradient = gradient::ConvBack<N>) {
   return DefineOp(
       {.name = kName.text,
        .doc = doc,
@@ -233,9 +351,13 @@ Op DefineConv(const char* doc) {
        .attrs = TypeOf<ConvAttrs<N>>,
        .type_rel = RelGuess<kName, &Conv<N>::GuessWeight, &Conv<N>::TypeOfCall>,
        .lower = Conv<N>::Lower,
+       .gradient = gradient,
        .pattern = OpPattern::kOutEWiseFusable,
        .source = "ONNX Conv-22"});
 }
+
+constexpr OpGradient kTargetLayout =
+    NoGradient("its layouts are those of a target; differentiate before AlterOpLayout");
 
 // ---- transposed
 template <int N>
@@ -366,6 +488,7 @@ Op DefineConvTranspose(const char* doc) {
        .attrs = TypeOf<ConvTransposeAttrs<N>>,
        .type_rel = RelGuess<kName, &ConvTranspose<N>::GuessWeight, &ConvTranspose<N>::TypeOfCall>,
        .lower = ConvTranspose<N>::Lower,
+       .gradient = gradient::ConvTransposeBack<N>,
        .pattern = OpPattern::kOutEWiseFusable,
        .source = "ONNX ConvTranspose-22"});
 }
@@ -471,15 +594,55 @@ Tensor LowerDeformable(const DeformableConv2DAttrs& a, const Tensors& in, const 
 
 }  // namespace
 
+namespace gradient {
+namespace {
+
+Expr DecomposeDeformableConv2D(const Call& call, const Array<Expr>& args) {
+  At at(call, call);
+  const auto& a = at.attrs<DeformableConv2DAttrs>();
+  Ints x = at.dims(0), w = at.dims(2), out = at.out_dims();
+  if (ProductOf(x) == 0 || ProductOf(w) == 0 || ProductOf(out) == 0) return ZerosLike(call);
+  DataType t = at.out()->dtype;
+  Ints strides = ReadPerDim(a.strides, 2, 1, at.op(), ""), dilation = ReadPerDim(a.dilation, 2, 1, at.op(), "");
+  Margins pad = ReadPadding(a.padding, 2, at.op());
+  int64_t groups = a.deformable_groups, batch = x[0] * groups, size = w[2] * w[3], places = size * out[2] * out[3];
+  Ints spots{batch, size, 2, out[2], out[3]};
+  Val offset = AsVal(Reshape(args[1], ToArray(spots)), at.dtype(1), t);
+  std::vector<Taps> taps;
+  for (int d = 0; d < 2; ++d) {
+    // Where the window's element lies without its offset, (elements of the window, oh, ow).
+    std::vector<int64_t> within, steps;
+    for (int64_t k = 0; k < size; ++k) within.push_back((d == 0 ? k / w[3] : k % w[3]) * dilation[d] - pad.begin[d]);
+    for (int64_t k = 0; k < out[d + 2]; ++k) steps.push_back(k * strides[d]);
+    Expr step = d == 0 ? ExpandDims(MakeInts(steps), 1) : MakeInts(steps);
+    Val p = Val{Part(offset, spots, 2, d), t} + Val{Cast(Add(ExpandDims(MakeInts(within), 1, 2), step), t), t};
+    taps.push_back(TapsOf({Reshape(p, {batch, places}), t}, x[d + 2], SampleMethod::kLinear, true));
+  }
+  Val v = Sample(AsVal(args[0], at.dtype(0), t), batch, x[1] / groups, {x[2], x[3]}, places, taps);
+  if (args.size() > 3) {
+    Val mask = AsVal(Reshape(args[3], {batch, 1, places}), at.dtype(3), t);
+    v = v * mask;
+  }
+  // What was sampled is a stack of channels, and the window has become one element.
+  Val weight = AsVal(Reshape(args[2], {w[0], w[1] * size, 1, 1}), at.dtype(2), t);
+  return MakeCall<ConvAttrs<2>>(
+      op::conv2d, {Reshape(v, {x[0], x[1] * size, out[2], out[3]}), weight},
+      [&](ConvAttrs<2>* c) { c->groups = a.groups, c->channels = PrimExpr(w[0]), c->kernel_size = {1, 1}; });
+}
+
+}  // namespace
+}  // namespace gradient
+
 const Op op::conv1d =
     DefineConv<"nn.conv1d", 1>("Convolution over one spatial dimension (correlation: the window is not mirrored).");
 const Op op::conv2d =
     DefineConv<"nn.conv2d", 2>("Convolution over two spatial dimensions (correlation: the window is not mirrored).");
 const Op op::conv3d =
     DefineConv<"nn.conv3d", 3>("Convolution over three spatial dimensions (correlation: the window is not mirrored).");
-const Op op::conv2d_nchwc = DefineConv<"nn.contrib_conv2d_NCHWc", 2>("nn.conv2d whose channels are split into blocks.");
-const Op op::depthwise_conv2d_nchwc =
-    DefineConv<"nn.contrib_depthwise_conv2d_NCHWc", 2>("nn.conv2d of one channel a group, split into blocks.");
+const Op op::conv2d_nchwc =
+    DefineConv<"nn.contrib_conv2d_NCHWc", 2>("nn.conv2d whose channels are split into blocks.", kTargetLayout);
+const Op op::depthwise_conv2d_nchwc = DefineConv<"nn.contrib_depthwise_conv2d_NCHWc", 2>(
+    "nn.conv2d of one channel a group, split into blocks.", kTargetLayout);
 const Op op::conv1d_transpose =
     DefineConvTranspose<"nn.conv1d_transpose", 1>("The adjoint of a convolution over one spatial dimension.");
 const Op op::conv2d_transpose =
@@ -500,6 +663,7 @@ const Op op::deformable_conv2d = DefineOp({
     .num_inputs = -1,
     .type_rel = RelGuess<"nn.deformable_conv2d", GuessDeformable, DeformableType>,
     .lower = LowerDeformable,
+    .gradient = gradient::DecomposeDeformableConv2D,
     .pattern = OpPattern::kOpaque,
     .source = "ONNX DeformConv-22",
 });

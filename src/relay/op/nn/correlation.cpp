@@ -2,9 +2,9 @@
 // How alike two images are around each place and its neighbours: the layer of FlowNet (Dosovitskiy et al., 2015).
 #include <baton/relay/op/nn.h>
 #include <baton/runtime/checked.h>
-#include <relay/op/gradient/rule.h>
 
 #include "../common.h"
+#include "../gradient.h"
 
 namespace baton::relay {
 namespace {
@@ -115,6 +115,45 @@ Tensor LowerCorrelation(const CorrelationAttrs& a, const Tensors& in) {
   return te::Compute(out, [&](Indices i) { return cast(x.dtype(), sum(i) / cast(t, count)); }, "correlation_mean");
 }
 
+}  // namespace
+
+namespace gradient {
+namespace {
+
+/// For each displacement the product of one image with the other one moved; patches are means over windows.
+Expr DecomposeCorrelation(const Call& call, const Array<Expr>& args) {
+  At at(call, call);
+  const auto& a = at.attrs<CorrelationAttrs>();
+  Geometry g(a, at.op());
+  Ints x = at.dims(0), out = at.out_dims();
+  if (ProductOf(x) == 0 || ProductOf(out) == 0) return ZerosLike(call);
+  Ints before{0, 0, g.pad[0], g.pad[1]}, after{0, 0, g.pad[2], g.pad[3]};
+  Expr images[2];
+  for (int i : {0, 1}) images[i] = Pad(args[i], before, after, at.dtype(i));
+  int64_t h = (out[2] - 1) * a.stride1 + a.kernel_size, w = (out[3] - 1) * a.stride1 + a.kernel_size;
+  auto from = [&](const Expr& e, int64_t down, int64_t right) {
+    int64_t top = a.max_displacement + down, left = a.max_displacement + right;
+    return Slice(e, {0, 0, top, left}, {x[0], x[1], top + h, left + w});
+  };
+  Expr first = from(images[0], 0, 0);
+  Array<Expr> alike;
+  for (int64_t q = 0; q < g.grid * g.grid; ++q) {
+    Expr second = from(images[1], (q / g.grid - g.radius) * a.stride2, (q % g.grid - g.radius) * a.stride2);
+    Expr e = a.is_multiply ? Multiply(first, second) : MakeCall(op::abs, {Subtract(first, second)});
+    alike.push_back(Mean(e, {1}));
+  }
+  Expr all = Concat(Tuple(alike), 1);
+  if (a.kernel_size == 1 && a.stride1 == 1) return all;
+  return MakeCall<AvgPoolAttrs<2>>(op::avg_pool2d, {all}, [&](AvgPoolAttrs<2>* p) {
+    p->pool_size = {a.kernel_size, a.kernel_size}, p->strides = {a.stride1, a.stride1};
+  });
+}
+
+}  // namespace
+}  // namespace gradient
+
+namespace {
+
 [[maybe_unused]] const Op correlation = DefineOp({
     .name = "nn.correlation",
     .doc =
@@ -129,44 +168,11 @@ Tensor LowerCorrelation(const CorrelationAttrs& a, const Tensors& in) {
     .attrs = TypeOf<CorrelationAttrs>,
     .type_rel = Rel<"nn.correlation", CorrelationType>,
     .lower = LowerCorrelation,
+    .gradient = gradient::DecomposeCorrelation,
     .pattern = OpPattern::kOutEWiseFusable,
     .source = "Dosovitskiy et al., ICCV 2015",
     .support_level = 2,
 });
-
-// ---- gradient
-/// For each displacement the product of one image with the other one moved; patches are means over windows.
-Expr Restated(const Call& call, const Array<Expr>& args) {
-  gradient::At at(call, call);
-  const auto& a = at.attrs<CorrelationAttrs>();
-  Geometry g(a, at.op());
-  Ints x = at.dims(0), out = at.out_dims();
-  if (ProductOf(x) == 0 || ProductOf(out) == 0) return gradient::ZerosLike(call);
-  Ints before{0, 0, g.pad[0], g.pad[1]}, after{0, 0, g.pad[2], g.pad[3]};
-  Expr images[2];
-  for (int i : {0, 1}) images[i] = gradient::Pad(args[i], before, after, at.dtype(i));
-  int64_t h = (out[2] - 1) * a.stride1 + a.kernel_size, w = (out[3] - 1) * a.stride1 + a.kernel_size;
-  auto from = [&](const Expr& e, int64_t down, int64_t right) {
-    int64_t top = a.max_displacement + down, left = a.max_displacement + right;
-    return gradient::Slice(e, {0, 0, top, left}, {x[0], x[1], top + h, left + w});
-  };
-  Expr first = from(images[0], 0, 0);
-  Array<Expr> alike;
-  for (int64_t q = 0; q < g.grid * g.grid; ++q) {
-    Expr second = from(images[1], (q / g.grid - g.radius) * a.stride2, (q % g.grid - g.radius) * a.stride2);
-    Expr e = a.is_multiply ? Multiply(first, second) : MakeCall(op::abs, {Subtract(first, second)});
-    alike.push_back(gradient::Mean(e, {1}));
-  }
-  Expr all = gradient::Concat(Tuple(alike), 1);
-  if (a.kernel_size == 1 && a.stride1 == 1) return all;
-  return MakeCall<AvgPoolAttrs<2>>(op::avg_pool2d, {all}, [&](AvgPoolAttrs<2>* p) {
-    p->pool_size = {a.kernel_size, a.kernel_size}, p->strides = {a.stride1, a.stride1};
-  });
-}
-[[maybe_unused]] const bool has_gradient = [] {
-  DefineRestatements({{"nn.correlation", Restated}});
-  return true;
-}();
 
 }  // namespace
 }  // namespace baton::relay

@@ -61,6 +61,7 @@ const Op op::dense_pack = DefineOp({
     .attrs = TypeOf<DenseAttrs>,
     .type_rel = Rel<"nn.contrib_dense_pack", DensePackType>,
     .lower = LowerDensePack,
+    .gradient = NoGradient("its weight is in panels; differentiate before PackDense"),
     .pattern = OpPattern::kOutEWiseFusable,
     .source = "Relay",
 });

@@ -10,9 +10,96 @@
 #include <algorithm>
 
 #include "../common.h"
+#include "../gradient.h"
 
 namespace baton::relay {
 namespace {
+
+struct BatchNormAttrs : NormFields<BatchNormAttrs, 1> {
+  static constexpr auto _type_key = "relay.attrs.BatchNormAttrs";
+  static constexpr void Describe(auto& d) { DescribeNorm(d, "Dimension of the channels."); }
+};
+
+struct InstanceNormAttrs : NormFields<InstanceNormAttrs, 1> {
+  static constexpr auto _type_key = "relay.attrs.InstanceNormAttrs";
+  static constexpr void Describe(auto& d) {
+    DescribeNorm(d, "Dimension of the channels; the first is the batch, the others are normalised over.");
+  }
+};
+
+struct LayerNormAttrs : NormFields<LayerNormAttrs, -1> {
+  static constexpr auto _type_key = "relay.attrs.LayerNormAttrs";
+  int64_t num_axes = 1;
+  static constexpr void Describe(auto& d) {
+    DescribeNorm(d, "First dimension to normalise over.");
+    d(F<&LayerNormAttrs::num_axes>, "How many dimensions, from `axis` on, are normalised over.", AtLeast(1));
+  }
+};
+
+struct GroupNormAttrs : NormFields<GroupNormAttrs, 1> {
+  static constexpr auto _type_key = "relay.attrs.GroupNormAttrs";
+  int64_t num_groups = 1;
+  static constexpr void Describe(auto& d) {
+    d(F<&GroupNormAttrs::num_groups>, "Number of groups of channels.", kRequired, AtLeast(1));
+    DescribeNorm(d, "Dimension of the channels; the first is the batch.");
+  }
+};
+
+struct RmsNormAttrs : AttrsNode<RmsNormAttrs> {
+  static constexpr auto _type_key = "relay.attrs.RmsNormAttrs";
+  int64_t axis = -1;
+  int64_t num_axes = 1;
+  double epsilon = 1e-5;
+  static constexpr void Describe(auto& d) {
+    d(F<&RmsNormAttrs::axis>, "First dimension to normalise over.");
+    d(F<&RmsNormAttrs::num_axes>, "How many dimensions, from `axis` on.", AtLeast(1));
+    d(F<&RmsNormAttrs::epsilon>, "Added to the mean square.");
+  }
+};
+
+struct L2NormalizeAttrs : AttrsNode<L2NormalizeAttrs> {
+  static constexpr auto _type_key = "relay.attrs.L2NormalizeAttrs";
+  double eps = 0;
+  Array<int64_t> axis = NoInts();
+  static constexpr void Describe(auto& d) {
+    d(F<&L2NormalizeAttrs::eps>, "Smallest sum of squares to divide by.", kRequired);
+    d(F<&L2NormalizeAttrs::axis>, "Dimensions to normalise over; None: all.");
+  }
+};
+
+struct LpNormalizeAttrs : AttrsNode<LpNormalizeAttrs> {
+  static constexpr auto _type_key = "relay.attrs.LpNormalizeAttrs";
+  int64_t p = 2;
+  int64_t axis = -1;
+  static constexpr void Describe(auto& d) {
+    d(F<&LpNormalizeAttrs::p>, "1 or 2.", AtLeast(1), runtime::AtMost(2));
+    d(F<&LpNormalizeAttrs::axis>, "Dimension to normalise over.");
+  }
+};
+
+struct LRNAttrs : AttrsNode<LRNAttrs> {
+  static constexpr auto _type_key = "relay.attrs.LRNAttrs";
+  int64_t size = 5;
+  int64_t axis = 1;
+  double bias = 2;
+  double alpha = 1e-5;
+  double beta = 0.75;
+  static constexpr void Describe(auto& d) {
+    d(F<&LRNAttrs::size>, "Number of neighbouring channels, itself among them.", AtLeast(1));
+    d(F<&LRNAttrs::axis>, "Dimension of the channels.");
+    d(F<&LRNAttrs::bias>, "Added to the scaled sum of squares.");
+    d(F<&LRNAttrs::alpha>, "Factor of the mean square.");
+    d(F<&LRNAttrs::beta>, "Exponent.");
+  }
+};
+
+struct DropoutAttrs : AttrsNode<DropoutAttrs> {
+  static constexpr auto _type_key = "relay.attrs.DropoutAttrs";
+  double rate = 0.5;
+  static constexpr void Describe(auto& d) {
+    d(F<&DropoutAttrs::rate>, "Share of elements dropped in training.", AtLeast(0), runtime::AtMost(1));
+  }
+};
 
 PrimExpr Sum(const PrimExpr& v, const Array<te::IterVar>& k) { return k.empty() ? v : te::Sum(v, k); }
 
@@ -347,6 +434,108 @@ Expr DecomposeDropout(const Call&, const Array<Expr>& args) {
 
 }  // namespace
 
+namespace gradient {
+namespace {
+
+// Normalisations as the arithmetic that they are.
+Val Normalised(const Val& x, const Ints& axes, double epsilon) {
+  Val d = x - Val{Mean(x, axes), x.t};
+  return d * Do(op::rsqrt, Val{Mean(d * d, axes), x.t} + epsilon);
+}
+/// A vector along `axis` of a tensor of rank `ndim`.
+Val Along(const Expr& v, DataType t, int64_t axis, int64_t ndim) {
+  return {axis + 1 < ndim ? ExpandDims(v, 1, ndim - 1 - axis) : v, t};
+}
+template <class A>
+Expr Affine(const At& at, const A& a, Val v, const Array<Expr>& args, int64_t axis) {
+  int64_t n = at.ndim(0);
+  if (a.scale) v = v * Along(args[1], at.dtype(1), axis, n);
+  if (a.center) v = v + Along(args[2], at.dtype(2), axis, n);
+  return v;
+}
+Expr DecomposeLayerNorm(const Call& call, const Array<Expr>& args) {
+  At at(call, call);
+  const auto& a = at.attrs<LayerNormAttrs>();
+  int64_t axis = at.Axis(a.axis), n = at.ndim(0), end = axis + a.num_axes;
+  Val v = Normalised({args[0], at.dtype(0)}, AxesFrom(axis, end), a.epsilon);
+  auto param = [&](int i) { return Val{end < n ? ExpandDims(args[i], at.ndim(i), n - end) : args[i], at.dtype(i)}; };
+  if (a.scale) v = v * param(1);
+  if (a.center) v = v + param(2);
+  return v;
+}
+Expr DecomposeInstanceNorm(const Call& call, const Array<Expr>& args) {
+  At at(call, call);
+  const auto& a = at.attrs<InstanceNormAttrs>();
+  int64_t axis = at.Axis(a.axis);
+  Ints axes;
+  for (int64_t d = 1; d < at.ndim(0); ++d) {
+    if (d != axis) axes.push_back(d);
+  }
+  Val x{args[0], at.dtype(0)};
+  return Affine(at, a, axes.empty() ? (x - x) : Normalised(x, axes, a.epsilon), args, axis);
+}
+Expr DecomposeGroupNorm(const Call& call, const Array<Expr>& args) {
+  At at(call, call);
+  const auto& a = at.attrs<GroupNormAttrs>();
+  int64_t axis = at.Axis(a.axis), n = at.ndim(0);
+  Ints dims = at.dims(0), split, axes;
+  for (int64_t d = 0; d < n; ++d) {
+    if (d == axis) split.push_back(a.num_groups);
+    if (d != 0) axes.push_back(static_cast<int64_t>(split.size()));
+    split.push_back(d == axis ? dims[d] / a.num_groups : dims[d]);
+  }
+  Val v = Normalised({Reshape(args[0], ToArray(split)), at.dtype(0)}, axes, a.epsilon);
+  return Affine(at, a, {Reshape(v, ToArray(dims)), v.t}, args, axis);
+}
+Expr DecomposeRmsNorm(const Call& call, const Array<Expr>& args) {
+  At at(call, call);
+  const auto& a = at.attrs<RmsNormAttrs>();
+  int64_t axis = at.Axis(a.axis), n = at.ndim(0), end = axis + a.num_axes;
+  Val x{args[0], at.dtype(0)};
+  Val v = x * Do(op::rsqrt, Val{Mean(x * x, AxesFrom(axis, end)), x.t} + a.epsilon);
+  return v * Val{end < n ? ExpandDims(args[1], at.ndim(1), n - end) : args[1], x.t};
+}
+Expr DecomposeL2Normalize(const Call& call, const Array<Expr>& args) {
+  At at(call, call);
+  const auto& a = at.attrs<L2NormalizeAttrs>();
+  Val x{args[0], at.dtype(0)};
+  Ints axes = ReducedAxes(a.axis, false, at.ndim(0), at.op());
+  Val s = axes.empty() ? x * x : Val{Sum(x * x, axes, true), x.t};
+  return x * Do(op::rsqrt, Val{Maximum(s, Num(a.eps, x.t)), x.t});
+}
+Expr DecomposeLpNormalize(const Call& call, const Array<Expr>& args) {
+  At at(call, call);
+  const auto& a = at.attrs<LpNormalizeAttrs>();
+  Val x{args[0], at.dtype(0)};
+  Ints axis{at.Axis(a.axis)};
+  if (a.p == 1) return x / Val{Sum(Do(op::abs, x), axis, true), x.t};
+  return x * Do(op::rsqrt, Val{Sum(x * x, axis, true), x.t});
+}
+Expr DecomposeLRN(const Call& call, const Array<Expr>& args) {
+  At at(call, call);
+  const auto& a = at.attrs<LRNAttrs>();
+  Val x{args[0], at.dtype(0)};
+  int64_t axis = at.Axis(a.axis), n = at.ndim(0), before = (a.size - 1) / 2;
+  Ints dims = at.dims(0), low(n, 0), high(n, 0);
+  if (ProductOf(dims) == 0) return x;
+  int64_t reach = dims[axis];
+  int64_t lo = std::min(before, reach), hi = std::min(a.size - 1 - before, reach);
+  low[axis] = lo, high[axis] = hi;
+  Expr squares = Pad(x * x, low, high, x.t);
+  Val sum;
+  for (int64_t k = 0; k <= lo + hi; ++k) {
+    Ints begin(n, 0), end = dims;
+    begin[axis] = k, end[axis] = k + dims[axis];
+    Val part{lo + hi ? Slice(squares, begin, end) : squares, x.t};
+    sum = k ? sum + part : part;
+  }
+  Val base = a.bias + sum * (a.alpha / static_cast<double>(a.size));
+  return x * Val{MakeCall(op::power, {base.e, Num(-a.beta, x.t).e}), x.t};
+}
+
+}  // namespace
+}  // namespace gradient
+
 const Op op::batch_norm = DefineOp({
     .name = "nn.batch_norm",
     .doc = "(data - moving_mean) / sqrt(moving_var + epsilon) * gamma + beta, a channel at a time: as at inference.",
@@ -373,6 +562,7 @@ const Op op::instance_norm = DefineOp({
     .attrs = TypeOf<InstanceNormAttrs>,
     .type_rel = RelGuess<"nn.instance_norm", &GuessParams<InstanceNormAttrs>, InstanceNormType>,
     .lower = LowerInstanceNorm,
+    .gradient = gradient::DecomposeInstanceNorm,
     .pattern = OpPattern::kOpaque,
     .source = "ONNX InstanceNormalization-22",
 });
@@ -388,6 +578,7 @@ const Op op::group_norm = DefineOp({
     .attrs = TypeOf<GroupNormAttrs>,
     .type_rel = RelGuess<"nn.group_norm", &GuessParams<GroupNormAttrs>, GroupNormType>,
     .lower = LowerGroupNorm,
+    .gradient = gradient::DecomposeGroupNorm,
     .pattern = OpPattern::kOpaque,
     .source = "ONNX GroupNormalization-21",
 });
@@ -401,6 +592,7 @@ const Op op::layer_norm = DefineOp({
     .attrs = TypeOf<LayerNormAttrs>,
     .type_rel = RelGuess<"nn.layer_norm", &GuessParams<LayerNormAttrs>, LayerNormType>,
     .lower = LowerLayerNorm,
+    .gradient = gradient::DecomposeLayerNorm,
     .pattern = OpPattern::kOpaque,
     .source = "ONNX LayerNormalization-17",
 });
@@ -413,6 +605,7 @@ const Op op::rms_norm = DefineOp({
     .attrs = TypeOf<RmsNormAttrs>,
     .type_rel = RelGuess<"nn.rms_norm", &GuessParams<RmsNormAttrs>, RmsNormType>,
     .lower = LowerRmsNorm,
+    .gradient = gradient::DecomposeRmsNorm,
     .pattern = OpPattern::kOpaque,
     .source = "ONNX RMSNormalization-23",
 });
@@ -424,6 +617,7 @@ const Op op::l2_normalize = DefineOp({
     .attrs = TypeOf<L2NormalizeAttrs>,
     .type_rel = Rel<"nn.l2_normalize", L2NormalizeType>,
     .lower = LowerL2Normalize,
+    .gradient = gradient::DecomposeL2Normalize,
     .pattern = OpPattern::kOpaque,
     .source = "Relay",
 });
@@ -435,6 +629,7 @@ const Op op::lp_normalize = DefineOp({
     .attrs = TypeOf<LpNormalizeAttrs>,
     .type_rel = Rel<"nn.lp_normalize", LpNormalizeType>,
     .lower = LowerLpNormalize,
+    .gradient = gradient::DecomposeLpNormalize,
     .pattern = OpPattern::kOpaque,
     .source = "ONNX LpNormalization-22",
 });
@@ -446,6 +641,7 @@ const Op op::lrn = DefineOp({
     .attrs = TypeOf<LRNAttrs>,
     .type_rel = Rel<"nn.lrn", LRNType>,
     .lower = LowerLRN,
+    .gradient = gradient::DecomposeLRN,
     .pattern = OpPattern::kOpaque,
     .source = "ONNX LRN-13",
 });

@@ -4,11 +4,43 @@
 #include <baton/topi/elemwise.h>
 #include <baton/topi/reduce.h>
 
-#include "window.h"
+#include "window_gradient.h"
 
 namespace baton::relay {
 namespace {
 
+/// Attributes of nn.lp_pool1d, nn.lp_pool2d, nn.lp_pool3d.
+template <int N>
+struct LpPoolAttrs : PoolFields<LpPoolAttrs<N>, N> {
+  static constexpr auto _type_key =
+      ForSpace<N>("relay.attrs.LpPool1DAttrs", "relay.attrs.LpPool2DAttrs", "relay.attrs.LpPool3DAttrs");
+  int64_t p = 2;
+  static constexpr void Describe(auto& d) {
+    PoolFields<LpPoolAttrs, N>::Describe(d);
+    d(F<&LpPoolAttrs::p>, "Exponent of the norm.", AtLeast(1));
+  }
+};
+
+struct MaxUnpoolAttrs : AttrsNode<MaxUnpoolAttrs> {
+  static constexpr auto _type_key = "relay.attrs.MaxUnpoolAttrs";
+  Array<int64_t> output_shape;
+  static constexpr void Describe(auto& d) {
+    d(F<&MaxUnpoolAttrs::output_shape>, "Extents of the whole result.", kRequired, AtLeast(0));
+  }
+};
+
+/// Attributes of pools over equal parts of space.
+template <int N>
+struct AdaptivePoolAttrs : PoolLayout<AdaptivePoolAttrs<N>, N> {
+  static constexpr auto _type_key = ForSpace<N>("relay.attrs.AdaptivePool1DAttrs", "relay.attrs.AdaptivePool2DAttrs",
+                                                "relay.attrs.AdaptivePool3DAttrs");
+  Array<int64_t> output_size = NoInts();
+  static constexpr void Describe(auto& d) {
+    d(F<&AdaptivePoolAttrs::output_size>, "Spatial extents of the result, one number serves all; None: those of data.",
+      AtLeast(1));
+    PoolLayout<AdaptivePoolAttrs, N>::Describe(d);
+  }
+};
 
 /// Windows over the spatial dimensions of a layout.
 struct Pool {
@@ -172,8 +204,89 @@ Tensor LowerLpPool(const LpPoolAttrs<N>& a, const Tensors& in) {
       "lp_pool");
 }
 
+}  // namespace
+
+namespace gradient {
+namespace {
+
+template <int N>
+const Op& MaxGradOp() {
+  return N == 1 ? op::max_pool1d_grad : N == 2 ? op::max_pool2d_grad : op::max_pool3d_grad;
+}
+template <int N>
+const Op& AvgGradOp() {
+  return N == 1 ? op::avg_pool1d_grad : N == 2 ? op::avg_pool2d_grad : op::avg_pool3d_grad;
+}
+template <int N>
+const Op& AvgOp() {
+  return N == 1 ? op::avg_pool1d : N == 2 ? op::avg_pool2d : op::avg_pool3d;
+}
+
+template <int N>
+Grads MaxPoolBack(const Call& call, const Expr& grad) {
+  return {MakeCall(MaxGradOp<N>(), {grad, call->args[0]}, call->attrs)};
+}
+template <int N>
+Grads AvgPoolBack(const Call& call, const Expr& grad) {
+  return {MakeCall(AvgGradOp<N>(), {grad, call->args[0]}, call->attrs)};
+}
+
+// ---- pools said as reductions
+template <int N, bool kMax>
+Expr DecomposeGlobalPool(const Call& call, const Array<Expr>& args) {
+  At at(call, call);
+  const auto& a = at.attrs<GlobalPoolAttrs<N>>();
+  return ReduceCall(kMax ? op::max : op::mean, args[0],
+                    ToArray(ReadImageLayout(a.layout, SpaceLetters(N), at.op(), "layout").space), true);
+}
+/// Parts of one extent: each spatial dimension as (parts, elements).
+template <int N, bool kMax>
+Expr DecomposeAdaptivePool(const Call& call, const Array<Expr>& args) {
+  At at(call, call);
+  const auto& a = at.attrs<AdaptivePoolAttrs<N>>();
+  ImageLayout l = ReadImageLayout(a.layout, SpaceLetters(N), at.op(), "layout");
+  Ints in = at.dims(0), out = at.out_dims(), split, axes;
+  for (size_t d = 0; d < in.size(); ++d) {
+    bool space = false;
+    for (int64_t s : l.space) space = space || s == static_cast<int64_t>(d);
+    if (!space) {
+      split.push_back(in[d]);
+      continue;
+    }
+    if (out[d] == 0 || in[d] % out[d]) at.Fail("it has a rule where output_size divides the extents, as equal parts");
+    split.push_back(out[d]);
+    axes.push_back(static_cast<int64_t>(split.size()));
+    split.push_back(in[d] / out[d]);
+  }
+  return ReduceCall(kMax ? op::max : op::mean, Reshape(args[0], ToArray(split)), ToArray(axes), false);
+}
+/// (size * mean of |x| ** p) ** (1 / p)
+template <int N>
+Expr DecomposeLpPool(const Call& call, const Array<Expr>& args) {
+  At at(call, call);
+  const auto& a = at.attrs<LpPoolAttrs<N>>();
+  if (a.ceil_mode) at.Fail("it has no rule with ceil_mode");
+  Ints size = ReadPerDim(a.pool_size, N, 1, at.op(), "pool_size");
+  Val x{args[0], at.dtype(0)}, p = Num(static_cast<double>(a.p), x.t);
+  Expr powered = a.p == 1 ? Do(op::abs, x).e : a.p == 2 ? (x * x).e : MakeCall(op::power, {Do(op::abs, x).e, p.e});
+  Val mean{MakeCall<AvgPoolAttrs<N>>(AvgOp<N>(), {powered},
+                                     [&](AvgPoolAttrs<N>* v) {
+                                       v->pool_size = a.pool_size, v->strides = a.strides, v->dilation = a.dilation;
+                                       v->padding = a.padding, v->layout = a.layout, v->count_include_pad = true;
+                                     }),
+           x.t};
+  Val sum = mean * static_cast<double>(ProductOf(size));
+  if (a.p == 1) return sum;
+  return a.p == 2 ? Do(op::sqrt, sum).e : MakeCall(op::power, {sum.e, Num(1.0 / static_cast<double>(a.p), x.t).e});
+}
+
+}  // namespace
+}  // namespace gradient
+
+namespace {
+
 template <OpName kName, class A>
-Op DefinePool(const char* doc, TypeRelationFn rel, LowerFn lower, const char* source) {
+Op DefinePool(const char* doc, TypeRelationFn rel, LowerFn lower, OpGradient gradient, const char* source) {
   return DefineOp({.name = kName.text,
                    .doc = doc,
                    .inputs = {{"data",
@@ -184,23 +297,26 @@ Op DefinePool(const char* doc, TypeRelationFn rel, LowerFn lower, const char* so
                    .attrs = TypeOf<A>,
                    .type_rel = rel,
                    .lower = lower,
+                   .gradient = gradient,
                    .pattern = OpPattern::kOutEWiseFusable,
                    .source = source});
 }
 template <OpName kName, int N>
 Op MaxPool() {
   return DefinePool<kName, MaxPoolAttrs<N>>("Largest element of each window; padding does not count.",
-                                            Rel<kName, &MaxPoolType<N>>, &LowerMaxPool<N>, "ONNX MaxPool-22");
+                                            Rel<kName, &MaxPoolType<N>>, &LowerMaxPool<N>, gradient::MaxPoolBack<N>,
+                                            "ONNX MaxPool-22");
 }
 template <OpName kName, int N>
 Op AvgPool() {
   return DefinePool<kName, AvgPoolAttrs<N>>("Mean of each window.", Rel<kName, &AvgPoolType<N>>, &LowerAvgPool<N>,
-                                            "ONNX AveragePool-22");
+                                            gradient::AvgPoolBack<N>, "ONNX AveragePool-22");
 }
 template <OpName kName, int N>
 Op LpPool() {
   return DefinePool<kName, LpPoolAttrs<N>>("(sum of |data| ** p) ** (1 / p) of each window.",
-                                           Rel<kName, &LpPoolType<N>>, &LowerLpPool<N>, "ONNX LpPool-22");
+                                           Rel<kName, &LpPoolType<N>>, &LowerLpPool<N>, gradient::DecomposeLpPool<N>,
+                                           "ONNX LpPool-22");
 }
 
 // ---- global and adaptive pools
@@ -242,6 +358,7 @@ Op GlobalPool(const char* doc) {
                    .attrs = TypeOf<GlobalPoolAttrs<N>>,
                    .type_rel = Rel<kName, &GlobalPoolType<N>>,
                    .lower = LowerGlobalPool<N, kMean>,
+                   .gradient = gradient::DecomposeGlobalPool<N, !kMean>,
                    .pattern = OpPattern::kOutEWiseFusable,
                    .source = "ONNX GlobalAveragePool-22, GlobalMaxPool-22"});
 }
@@ -325,6 +442,7 @@ Op AdaptivePool(const char* doc) {
                    .attrs = TypeOf<AdaptivePoolAttrs<N>>,
                    .type_rel = Rel<kName, &AdaptivePoolType<N>>,
                    .lower = LowerAdaptivePool<N, kMean>,
+                   .gradient = gradient::DecomposeAdaptivePool<N, !kMean>,
                    .pattern = OpPattern::kOutEWiseFusable,
                    .source = "Relay"});
 }
@@ -447,6 +565,37 @@ Tensor LowerMaxUnpool(const MaxUnpoolAttrs& a, const Tensors& in) {
 
 }  // namespace
 
+namespace gradient {
+namespace {
+
+Grads MaxPoolWithIndicesBack(const Call& call, const Expr& grad) {
+  At at(call, grad);
+  if (at.attrs<MaxPoolWithIndicesAttrs>().storage_order) at.Fail("it has a rule for storage_order=0");
+  int64_t n = ProductOf(at.dims(0));
+  if (n == 0) return {ZerosLike(at.arg(0))};
+  Expr zeros = MakeCall<InitOpAttrs>(op::zeros, {}, [&](InitOpAttrs* z) { z->shape = {n}, z->dtype = at.dtype(0); });
+  return {ShapeLike(
+      MakeCall<ScatterElementsAttrs>(op::scatter_elements, {zeros, Flatten(Item(call, 1)), Flatten(Item(grad, 0))},
+                                     [](ScatterElementsAttrs* s) { s->axis = 0, s->reduction = "add"; }),
+      at.arg(0))};
+}
+Grads MaxUnpoolBack(const Call& call, const Expr& grad) {
+  At at(call, grad);
+  Ints dims = at.dims(0);
+  int64_t n = ProductOf(dims);
+  if (n == 0 || ProductOf(at.out_dims()) == 0) return {ZerosLike(at.arg(0)), Expr()};
+  auto read = [&](const Expr& data) {
+    return MakeCall<TakeAttrs>(op::take, {Flatten(data), at.arg(1)}, [](TakeAttrs* t) { t->axis = PrimExpr(0); });
+  };
+  // Of elements that go to one place the last one counts; numbers are from 1, 0 is nobody's.
+  Expr numbers = Reshape(Add(Iota(n), MakeScalar(1, DataType::Int(64))), ToArray(dims));
+  Expr placed = read(MakeCall(op::max_unpool, {numbers, at.arg(1)}, call->attrs));
+  return {Where(MakeCall(op::equal, {placed, numbers}), read(grad), MakeScalar(0, at.dtype(0))), Expr()};
+}
+
+}  // namespace
+}  // namespace gradient
+
 const Op op::max_pool1d = MaxPool<"nn.max_pool1d", 1>(), op::max_pool2d = MaxPool<"nn.max_pool2d", 2>(),
          op::max_pool3d = MaxPool<"nn.max_pool3d", 3>();
 const Op op::avg_pool1d = AvgPool<"nn.avg_pool1d", 1>(), op::avg_pool2d = AvgPool<"nn.avg_pool2d", 2>(),
@@ -477,6 +626,7 @@ const Op op::max_pool_with_indices = DefineOp({
     .attrs = TypeOf<MaxPoolWithIndicesAttrs>,
     .type_rel = Rel<"nn.max_pool_with_indices", MaxPoolIndexedType>,
     .lower = LowerMaxPoolIndexed,
+    .gradient = gradient::MaxPoolWithIndicesBack,
     .pattern = OpPattern::kOpaque,
     .source = "ONNX MaxPool-22",
 });
@@ -489,6 +639,7 @@ const Op op::max_unpool = DefineOp({
     .attrs = TypeOf<MaxUnpoolAttrs>,
     .type_rel = Rel<"nn.max_unpool", MaxUnpoolType>,
     .lower = LowerMaxUnpool,
+    .gradient = gradient::MaxUnpoolBack,
     .pattern = OpPattern::kOpaque,
     .source = "ONNX MaxUnpool-22",
 });

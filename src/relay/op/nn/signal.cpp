@@ -6,10 +6,44 @@
 #include <baton/topi/reduce.h>
 
 #include "../common.h"
+#include "../gradient.h"
 
 namespace baton::relay {
 namespace {
 
+struct NLLLossAttrs : AttrsNode<NLLLossAttrs> {
+  static constexpr auto _type_key = "relay.attrs.NLLLossAttrs";
+  String reduction = "mean";
+  int64_t ignore_index = -100;
+  static constexpr void Describe(auto& d) {
+    d(F<&NLLLossAttrs::reduction>, "\"mean\" (by weight), \"sum\" or \"none\".");
+    d(F<&NLLLossAttrs::ignore_index>, "Target that does not count.");
+  }
+};
+
+struct DilateAttrs : AttrsNode<DilateAttrs> {
+  static constexpr auto _type_key = "relay.attrs.DilateAttrs";
+  Array<int64_t> strides;
+  double dilation_value = 0;
+  static constexpr void Describe(auto& d) {
+    d(F<&DilateAttrs::strides>, "Distance of neighbours in the result, one a dimension.", kRequired, AtLeast(1));
+    d(F<&DilateAttrs::dilation_value>, "What stands between them.");
+  }
+};
+
+struct DFTAttrs : AttrsNode<DFTAttrs> {
+  static constexpr auto _type_key = "relay.attrs.DFTAttrs";
+  int64_t axis = 1;
+  bool inverse = false;
+  bool onesided = false;
+  PrimExpr length;
+  static constexpr void Describe(auto& d) {
+    d(F<&DFTAttrs::axis>, "Dimension of the signal.");
+    d(F<&DFTAttrs::inverse>, "Whether to go back, divided by the length.");
+    d(F<&DFTAttrs::onesided>, "Whether only frequencies up to half the rate are given (a real signal's).");
+    d(F<&DFTAttrs::length>, "Elements of the signal to use, zeros added or the end cut; None: all.");
+  }
+};
 
 // ---- dft
 struct Signal {
@@ -206,6 +240,79 @@ Tensor LowerCrossEntropy(const Tensors& in) {
 
 }  // namespace
 
+namespace gradient {
+namespace {
+
+/// The other direction, which differs from the adjoint by the length that the inverse divides by.
+Grads DFTBack(const Call& call, const Expr& grad) {
+  At at(call, grad);
+  const auto& a = at.attrs<DFTAttrs>();
+  Ints dims = at.dims(0), out = at.out_dims();
+  int64_t axis = at.Axis(a.axis), last = at.ndim(0) - 1, have = dims[axis];
+  int64_t length = HasValue(a.length) ? ValueOf(a.length) : a.inverse ? out[axis] : have;
+  if (ProductOf(dims) == 0) return {ZerosLike(at.arg(0))};
+  bool half = a.inverse && a.onesided;
+  Val back{MakeCall<DFTAttrs>(op::dft, {grad},
+                              [&](DFTAttrs* b) {
+                                b->axis = axis, b->inverse = !a.inverse, b->onesided = half;
+                                b->length = PrimExpr(length);
+                              }),
+           at.dtype(0)};
+  double n = static_cast<double>(length);
+  back = back * (a.inverse ? 1 / n : n);
+  if (half) {  // what stands for two parts of a symmetric spectrum counts twice
+    int64_t terms = length / 2 + 1;
+    runtime::NDArray often = runtime::NDArray::Empty({terms}, at.dtype(0));
+    for (int64_t k = 0; k < terms; ++k) often.SetDouble(k, k == 0 || 2 * k == length ? 1 : 2);
+    back = back * Val{ExpandDims(Constant(ConstantNode{{}, often}), 1, last - axis), back.t};
+  }
+  Ints before(dims.size(), 0), after(dims.size(), 0);
+  after[axis] = have - (half ? length / 2 + 1 : length);
+  after[last] = dims[last] - 2;
+  return {Pad(back, before, after, at.dtype(0))};
+}
+Grads DilateBack(const Call& call, const Expr& grad) {
+  At at(call, grad);
+  const auto& a = at.attrs<DilateAttrs>();
+  Ints dims = at.out_dims();
+  return {MakeCall<StridedSliceAttrs>(op::strided_slice, {grad}, [&](StridedSliceAttrs* s) {
+    s->begin = ToArray(Ints(dims.size(), 0)), s->end = ToArray(dims), s->strides = a.strides;
+  })};
+}
+
+template <bool kLogits>
+Expr DecomposeCrossEntropy(const Call& call, const Array<Expr>& args) {
+  At at(call, call);
+  Val p{args[0], at.dtype(0)}, q{args[1], at.dtype(1)};
+  int64_t n = DimOf(at.type(0)->shape[0]);
+  if (n < 0) at.Fail("it needs a known batch");
+  return Val{Sum((kLogits ? p : Do(op::log, p)) * q, {0, 1}), p.t} * (-1.0 / static_cast<double>(n));
+}
+Expr DecomposeNLLLoss(const Call& call, const Array<Expr>& args) {
+  At at(call, call);
+  const auto& a = at.attrs<NLLLossAttrs>();
+  DataType t = at.dtype(0), i64 = DataType::Int(64);
+  int64_t rank = at.ndim(1), c = at.ndim(0) == 1 ? 0 : 1;
+  Val target{Cast(args[1], i64), i64};
+  Val counts = Test(op::not_equal, target, static_cast<double>(a.ignore_index));
+  // A target that does not count may be no class.
+  Val safe = Pick(counts, target, 0);
+  Val w{MakeCall<TakeAttrs>(op::take, {args[2], safe.e}, [](TakeAttrs* k) { k->axis = PrimExpr(0); }), t};
+  w = Pick(Val{counts.e, t}, w, 0);
+  Val picked{
+      Squeeze(MakeCall<GatherAttrs>(op::gather, {args[0], ExpandDims(safe.e, c)}, [&](GatherAttrs* g) { g->axis = c; }),
+              {c}),
+      t};
+  Val loss = -(picked * w);
+  if (a.reduction == "none") return loss;
+  Ints all = AxesFrom(0, rank);
+  Expr sum = all.empty() ? loss.e : Sum(loss, all), total = all.empty() ? w.e : Sum(w, all);
+  return a.reduction == "sum" ? sum : Divide(sum, total);
+}
+
+}  // namespace
+}  // namespace gradient
+
 const Op op::dft = DefineOp({
     .name = "dft",
     .doc = "Discrete Fourier transform; its cost is the square of the length.",
@@ -217,6 +324,7 @@ const Op op::dft = DefineOp({
     .attrs = TypeOf<DFTAttrs>,
     .type_rel = Rel<"dft", DFTType>,
     .lower = LowerDFT,
+    .gradient = gradient::DFTBack,
     .pattern = OpPattern::kOpaque,
     .source = "ONNX DFT-20",
 });
@@ -228,6 +336,7 @@ const Op op::dilate = DefineOp({
     .attrs = TypeOf<DilateAttrs>,
     .type_rel = Rel<"nn.dilate", DilateType>,
     .lower = LowerDilate,
+    .gradient = gradient::DilateBack,
     .pattern = OpPattern::kInjective,
     .source = "Relay",
 });
@@ -241,6 +350,7 @@ const Op op::nll_loss = DefineOp({
     .attrs = TypeOf<NLLLossAttrs>,
     .type_rel = Rel<"nn.nll_loss", NLLLossType>,
     .lower = LowerNLLLoss,
+    .gradient = gradient::DecomposeNLLLoss,
     .pattern = OpPattern::kOpaque,
     .source = "Relay; ONNX NegativeLogLikelihoodLoss-22",
 });
@@ -251,6 +361,7 @@ const Op op::cross_entropy = DefineOp({
     .output = "A scalar.",
     .type_rel = Rel<"nn.cross_entropy", CrossEntropyType>,
     .lower = LowerCrossEntropy<false>,
+    .gradient = gradient::DecomposeCrossEntropy<false>,
     .pattern = OpPattern::kOpaque,
     .source = "Relay",
 });
@@ -261,6 +372,7 @@ const Op op::cross_entropy_with_logits = DefineOp({
     .output = "A scalar.",
     .type_rel = Rel<"nn.cross_entropy_with_logits", CrossEntropyType>,
     .lower = LowerCrossEntropy<true>,
+    .gradient = gradient::DecomposeCrossEntropy<true>,
     .pattern = OpPattern::kOpaque,
     .source = "Relay",
 });

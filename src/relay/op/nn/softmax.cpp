@@ -5,6 +5,7 @@
 #include <baton/topi/reduce.h>
 
 #include "../common.h"
+#include "../gradient.h"
 
 namespace baton::relay {
 namespace {
@@ -94,7 +95,7 @@ Tensor LowerHardmax(const SoftmaxAttrs& a, const Tensors& in) {
 }
 
 template <OpName kName>
-Op Define(const char* doc, LowerFn lower, const char* source) {
+Op Define(const char* doc, LowerFn lower, OpGradient gradient, const char* source) {
   return DefineOp({.name = kName.text,
                    .doc = doc,
                    .inputs = {{"data", "R1: floating dtype. R2: rank 1 or more."}},
@@ -102,17 +103,36 @@ Op Define(const char* doc, LowerFn lower, const char* source) {
                    .attrs = TypeOf<SoftmaxAttrs>,
                    .type_rel = Rel<kName, SoftmaxType>,
                    .lower = lower,
+                   .gradient = gradient,
                    .pattern = OpPattern::kOpaque,
                    .source = source});
 }
 
 }  // namespace
 
+namespace gradient {
+namespace {
+
+Grads SoftmaxBack(const Call& call, const Expr& grad) {
+  At at(call, grad);
+  int64_t axis = at.Axis(at.attrs<SoftmaxAttrs>().axis);
+  Val gy = at.g() * at.y();
+  return {gy - at.y() * Val{Sum(gy, {axis}, true), gy.t}};
+}
+Grads LogSoftmaxBack(const Call& call, const Expr& grad) {
+  At at(call, grad);
+  int64_t axis = at.Axis(at.attrs<SoftmaxAttrs>().axis);
+  return {at.g() - Do(op::exp, at.y()) * Val{Sum(grad, {axis}, true), at.y().t}};
+}
+
+}  // namespace
+}  // namespace gradient
+
 const Op op::softmax = Define<"nn.softmax">("exp(data) / sum(exp(data)) along an axis, safe for large values.",
-                                            LowerSoftmax, "ONNX Softmax-13");
-const Op op::log_softmax =
-    Define<"nn.log_softmax">("log(softmax(data)), safe for large values.", LowerLogSoftmax, "ONNX LogSoftmax-13");
-const Op op::hardmax =
-    Define<"nn.hardmax">("1 for the first largest along an axis, 0 elsewhere.", LowerHardmax, "ONNX Hardmax-13");
+                                            LowerSoftmax, gradient::SoftmaxBack, "ONNX Softmax-13");
+const Op op::log_softmax = Define<"nn.log_softmax">("log(softmax(data)), safe for large values.", LowerLogSoftmax,
+                                                    gradient::LogSoftmaxBack, "ONNX LogSoftmax-13");
+const Op op::hardmax = Define<"nn.hardmax">("1 for the first largest along an axis, 0 elsewhere.", LowerHardmax,
+                                            gradient::Flat, "ONNX Hardmax-13");
 
 }  // namespace baton::relay

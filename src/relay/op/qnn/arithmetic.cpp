@@ -141,6 +141,7 @@ Op DefineBoth(const char* name, const char* doc, TypeRelationFn rel, DecomposeFn
                    .attrs = TypeOf<BroadcastAttrs>,
                    .type_rel = rel,
                    .decompose = decompose,
+                   .gradient = kWholeResult,
                    .pattern = OpPattern::kOpaque,
                    .source = kSource,
                    .support_level = 11});
@@ -157,6 +158,7 @@ Op DefineUnary(const char* doc) {
                    .output = "Shape and dtype of `x`, saturated.",
                    .type_rel = Rel<kName, UnaryType>,
                    .decompose = DecomposeUnary<kPlain>,
+                   .gradient = kWholeResult,
                    .pattern = OpPattern::kOpaque,
                    .source = kSource,
                    .support_level = 11});
@@ -183,6 +185,7 @@ const Op op::qnn::concatenate = DefineOp({
     .attrs = TypeOf<ConcatenateAttrs>,
     .type_rel = Rel<"qnn.concatenate", ConcatenateType>,
     .decompose = DecomposeConcatenate,
+    .gradient = kWholeResult,
     .pattern = OpPattern::kOpaque,
     .source = kSource,
     .support_level = 11,

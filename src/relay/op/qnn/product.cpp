@@ -131,6 +131,7 @@ Op Define(const char* name, const char* doc, const char* (*attrs)(), TypeRelatio
                    .attrs = attrs,
                    .type_rel = rel,
                    .decompose = decompose,
+                   .gradient = kWholeResult,
                    .pattern = OpPattern::kOpaque,
                    .source = kProductSource,
                    .support_level = 11});
@@ -158,6 +159,7 @@ const Op op::qnn::batch_matmul = DefineOp({
     .attrs = TypeOf<BatchMatmulAttrs>,
     .type_rel = BatchMatmulRel,
     .decompose = DecomposeBatchMatmul,
+    .gradient = kWholeResult,
     .pattern = OpPattern::kOpaque,
     .source = kProductSource,
     .support_level = 11,

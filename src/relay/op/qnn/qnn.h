@@ -10,6 +10,9 @@
 
 namespace baton::relay::qnn {
 
+/// Quantized results have no adjoints to pass on.
+constexpr OpGradient kWholeResult = NoGradient("its result is whole numbers");
+
 // ---- Types.
 /// Argument i is a scale (floating) or a zero point (integers): a scalar, or a vector with an element for each of
 /// `extent`; a null `extent` allows scalars alone.

@@ -5,6 +5,26 @@
 namespace baton::relay {
 namespace {
 
+struct SimulatedQuantizeAttrs : AttrsNode<SimulatedQuantizeAttrs> {
+  static constexpr auto _type_key = "relay.attrs.SimulatedQuantizeAttrs";
+  int64_t axis = -1;
+  DataType out_dtype = DataType::Int(8);
+  static constexpr void Describe(auto& d) {
+    d(F<&SimulatedQuantizeAttrs::axis>, "Axis that a scale or zero point of rank 1 runs along. R4: one of data.");
+    d(F<&SimulatedQuantizeAttrs::out_dtype>, "Dtype that is simulated. R5: one of integers.");
+  }
+};
+
+struct SimulatedDequantizeAttrs : AttrsNode<SimulatedDequantizeAttrs> {
+  static constexpr auto _type_key = "relay.attrs.SimulatedDequantizeAttrs";
+  int64_t axis = -1;
+  DataType in_dtype = DataType::Int(8);
+  static constexpr void Describe(auto& d) {
+    d(F<&SimulatedDequantizeAttrs::axis>, "Axis that a scale or zero point of rank 1 runs along. R4: one of data.");
+    d(F<&SimulatedDequantizeAttrs::in_dtype>, "Dtype that is simulated. R5: one of integers.");
+  }
+};
+
 using namespace qnn;  // NOLINT: what these operators share
 
 template <class A>
@@ -91,6 +111,7 @@ const Op op::qnn::quantize = DefineOp({
     .attrs = TypeOf<QuantizeAttrs>,
     .type_rel = Rel<"qnn.quantize", QuantizeType<QuantizeAttrs>>,
     .decompose = DecomposeQuantize,
+    .gradient = kWholeResult,
     .pattern = OpPattern::kOpaque,
     .source = "ONNX QuantizeLinear-13",
     .support_level = 11,
@@ -119,6 +140,7 @@ const Op op::qnn::requantize = DefineOp({
     .attrs = TypeOf<RequantizeAttrs>,
     .type_rel = Rel<"qnn.requantize", RequantizeType>,
     .decompose = DecomposeRequantize,
+    .gradient = kWholeResult,
     .pattern = OpPattern::kOpaque,
     .source = "B. Jacob et al.: Quantization and Training of Neural Networks (2018), 2.2",
     .support_level = 11,

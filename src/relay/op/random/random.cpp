@@ -11,6 +11,48 @@
 namespace baton::relay {
 namespace {
 
+struct RandomAttrs : AttrsNode<RandomAttrs> {
+  static constexpr auto _type_key = "relay.attrs.RandomAttrs";
+  Array<int64_t> shape;
+  DataType dtype = DataType::Float(32);
+  double low = 0;
+  double high = 1;
+  double mean = 0;
+  double scale = 1;
+  PrimExpr seed;
+  static constexpr void Describe(auto& d) {
+    d(F<&RandomAttrs::shape>, "Extents of the result.", kRequired, AtLeast(0));
+    d(F<&RandomAttrs::dtype>, "Dtype of the result, a floating one.");
+    d(F<&RandomAttrs::low>, "Of uniform: smallest value.");
+    d(F<&RandomAttrs::high>, "Of uniform: bound that is not reached.");
+    d(F<&RandomAttrs::mean>, "Of normal: mean.");
+    d(F<&RandomAttrs::scale>, "Of normal: standard deviation.");
+    d(F<&RandomAttrs::seed>, "Makes every call give the same; None: each call goes on where the last ended.");
+  }
+};
+
+struct BernoulliAttrs : AttrsNode<BernoulliAttrs> {
+  static constexpr auto _type_key = "relay.attrs.BernoulliAttrs";
+  DataType dtype;
+  PrimExpr seed;
+  static constexpr void Describe(auto& d) {
+    d(F<&BernoulliAttrs::dtype>, "Dtype of the result; not given: that of data.");
+    d(F<&BernoulliAttrs::seed>, "Makes every call give the same; None: each call goes on where the last ended.");
+  }
+};
+
+struct MultinomialAttrs : AttrsNode<MultinomialAttrs> {
+  static constexpr auto _type_key = "relay.attrs.MultinomialAttrs";
+  int64_t sample_size = 1;
+  DataType dtype = DataType::Int(32);
+  PrimExpr seed;
+  static constexpr void Describe(auto& d) {
+    d(F<&MultinomialAttrs::sample_size>, "Number of samples of each row.", AtLeast(1));
+    d(F<&MultinomialAttrs::dtype>, "Dtype of the result, an integer one.");
+    d(F<&MultinomialAttrs::seed>, "Makes every call give the same; None: each call goes on where the last ended.");
+  }
+};
+
 /// SplitMix64: small, and good enough for samples.
 struct Generator {
   uint64_t state;
@@ -103,6 +145,8 @@ NDArrays HostMultinomial(const Attrs& attrs, const NDArrays& in) {
   return {out};
 }
 
+constexpr OpGradient kDrawn = NoGradient("it draws random numbers");
+
 }  // namespace
 
 const Op op::random_uniform = DefineOp({
@@ -113,6 +157,7 @@ const Op op::random_uniform = DefineOp({
     .attrs = TypeOf<RandomAttrs>,
     .type_rel = Rel<"random.uniform", RandomType>,
     .host = HostRandom<false>,
+    .gradient = kDrawn,
     .fold = Fold::kNever,
     .stateful = true,
     .source = "ONNX RandomUniform-22",
@@ -125,6 +170,7 @@ const Op op::random_normal = DefineOp({
     .attrs = TypeOf<RandomAttrs>,
     .type_rel = Rel<"random.normal", RandomType>,
     .host = HostRandom<true>,
+    .gradient = kDrawn,
     .fold = Fold::kNever,
     .stateful = true,
     .source = "ONNX RandomNormal-22",
@@ -137,6 +183,7 @@ const Op op::random_bernoulli = DefineOp({
     .attrs = TypeOf<BernoulliAttrs>,
     .type_rel = Rel<"random.bernoulli", BernoulliType>,
     .host = HostBernoulli,
+    .gradient = kDrawn,
     .fold = Fold::kNever,
     .stateful = true,
     .source = "ONNX Bernoulli-22",
@@ -149,6 +196,7 @@ const Op op::random_multinomial = DefineOp({
     .attrs = TypeOf<MultinomialAttrs>,
     .type_rel = Rel<"random.multinomial", MultinomialType>,
     .host = HostMultinomial,
+    .gradient = kDrawn,
     .fold = Fold::kNever,
     .stateful = true,
     .source = "ONNX Multinomial-22",

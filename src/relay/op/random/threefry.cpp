@@ -13,6 +13,14 @@
 namespace baton::relay {
 namespace {
 
+struct ThreefryGenerateAttrs : AttrsNode<ThreefryGenerateAttrs> {
+  static constexpr auto _type_key = "relay.attrs.ThreefryGenerateAttrs";
+  Array<int64_t> out_shape;
+  static constexpr void Describe(auto& d) {
+    d(F<&ThreefryGenerateAttrs::out_shape>, "Extents of the numbers.", kRequired, AtLeast(0));
+  }
+};
+
 using Block = std::array<uint64_t, 4>;
 enum Use : uint64_t { kNumbers = 0, kLeft = 1, kRight = 2 };
 constexpr int64_t kKeyWords = 10;

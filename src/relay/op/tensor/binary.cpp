@@ -5,6 +5,7 @@
 #include <baton/topi/elemwise.h>
 
 #include "../common.h"
+#include "../gradient.h"
 
 namespace baton::relay {
 namespace {
@@ -35,6 +36,7 @@ struct BinaryRow {
   const char* doc;
   Domain domain;
   BinaryFn f;
+  OpGradient gradient = {};
   const char* source = "NumPy";
   bool to_bool = false;
   bool mixed = false;  ///< the right operand may have another dtype
@@ -96,6 +98,7 @@ Op DefineRow(const BinaryRow& row, TypeRelationFn rel, LowerFn lower) {
        .output = row.to_bool ? "Broadcast shape, bool." : "Broadcast shape, dtype of `lhs`.",
        .type_rel = rel,
        .lower = lower,
+       .gradient = row.gradient,
        .pattern = OpPattern::kBroadcast,
        .source = row.source});
 }
@@ -143,39 +146,136 @@ PrimExpr ShiftRight(PrimExpr a, PrimExpr b) {
 }
 PrimExpr Xor(PrimExpr a, PrimExpr b) { return not_equal(a, b); }
 
+}  // namespace
+
+namespace gradient {
+namespace {
+
+/// The adjoints of both operands before broadcasting is undone; one that is not set is zero.
+using PairOf = void (*)(const At& at, const Val& a, const Val& b, const Val& g, Val* da, Val* db);
+template <PairOf kPair>
+Grads Both(const Call& call, const Expr& grad) {
+  At at(call, grad);
+  Val da, db;
+  kPair(at, at.x(0), at.x(1), at.g(), &da, &db);
+  return {da.e.defined() ? Collapse(da, at.out(), at.arg(0)) : Expr(),
+          db.e.defined() ? Collapse(db, at.out(), at.arg(1)) : Expr()};
+}
+
+void DAdd(const At&, const Val&, const Val&, const Val& g, Val* da, Val* db) {
+  *da = g;
+  *db = g;
+}
+void DSubtract(const At&, const Val&, const Val&, const Val& g, Val* da, Val* db) {
+  *da = g;
+  *db = -g;
+}
+void DMultiply(const At&, const Val& a, const Val& b, const Val& g, Val* da, Val* db) {
+  *da = g * b;
+  *db = g * a;
+}
+void DDivide(const At& at, const Val&, const Val& b, const Val& g, Val* da, Val* db) {
+  *da = g / b;
+  *db = -(*da * at.y());
+}
+void DMaximum(const At&, const Val& a, const Val& b, const Val& g, Val* da, Val* db) {
+  Val first = Test(op::greater_equal, a, b);
+  *da = Pick(first, g, 0);
+  *db = Pick(first, 0, g);
+}
+void DMinimum(const At&, const Val& a, const Val& b, const Val& g, Val* da, Val* db) {
+  Val first = Test(op::less_equal, a, b);
+  *da = Pick(first, g, 0);
+  *db = Pick(first, 0, g);
+}
+void DMod(const At&, const Val& a, const Val& b, const Val& g, Val* da, Val* db) {
+  *da = g;
+  *db = -(g * Do(op::trunc, a / b));
+}
+void DFloorMod(const At&, const Val& a, const Val& b, const Val& g, Val* da, Val* db) {
+  *da = g;
+  *db = -(g * Do(op::floor, a / b));
+}
+void DAtan2(const At&, const Val& a, const Val& b, const Val& g, Val* da, Val* db) {
+  Val s = g / (a * a + b * b);
+  *da = s * b;
+  *db = -(s * a);
+}
+void DPower(const At& at, const Val& a, const Val& b, const Val& g, Val* da, Val* db) {
+  Val e{at.dtype(1) == a.t ? b.e : Cast(b.e, a.t), a.t};
+  // 0 ** 0 is constant in its base.
+  Val lower{MakeCall(op::power, {a.e, (e - 1).e}), a.t};
+  *da = g * Pick(Test(op::equal, e, 0), 0, e * lower);
+  if (!at.floating(1)) return;
+  Val y = at.y();
+  *db = g * Pick(Test(op::greater, a, 0), y * Do(op::log, Pick(Test(op::greater, a, 0), a, 1)), 0);
+  if (!(b.t == a.t)) *db = {Cast(*db, b.t), b.t};
+}
+Grads WhereBack(const Call& call, const Expr& grad) {
+  At at(call, grad);
+  Val c{at.arg(0), at.out()->dtype};
+  return {Expr(), Collapse(Pick(c, at.g(), 0), at.out(), at.arg(1)), Collapse(Pick(c, 0, at.g()), at.out(), at.arg(2))};
+}
+Grads BiasAddBack(const Call& call, const Expr& grad) {
+  At at(call, grad);
+  Ints axes;
+  for (int64_t d = 0; d < at.ndim(0); ++d) {
+    if (d != at.Axis(at.attrs<BiasAddAttrs>().axis)) axes.push_back(d);
+  }
+  return {grad, axes.empty() ? grad : Sum(grad, axes)};
+}
+
+}  // namespace
+}  // namespace gradient
+
+namespace {
+
 constexpr auto kN = Domain::kNumber;
-constexpr BinaryRow kAdd{"add", "lhs + rhs.", kN, [](PrimExpr a, PrimExpr b) { return a + b; }};
-constexpr BinaryRow kSubtract{"subtract", "lhs - rhs.", kN, [](PrimExpr a, PrimExpr b) { return a - b; }};
-constexpr BinaryRow kMultiply{"multiply", "lhs * rhs.", kN, [](PrimExpr a, PrimExpr b) { return a * b; }};
-constexpr BinaryRow kDivide{"divide", "lhs / rhs; integers truncate towards 0, and give 0 for a divisor of 0.", kN,
+constexpr BinaryRow kAdd{"add", "lhs + rhs.", kN, [](PrimExpr a, PrimExpr b) { return a + b; },
+                         gradient::Both<gradient::DAdd>};
+constexpr BinaryRow kSubtract{"subtract", "lhs - rhs.", kN, [](PrimExpr a, PrimExpr b) { return a - b; },
+                              gradient::Both<gradient::DSubtract>};
+constexpr BinaryRow kMultiply{"multiply", "lhs * rhs.", kN, [](PrimExpr a, PrimExpr b) { return a * b; },
+                              gradient::Both<gradient::DMultiply>};
+constexpr BinaryRow kDivide{"divide",
+                            "lhs / rhs; integers truncate towards 0, and give 0 for a divisor of 0.",
+                            kN,
                             [](PrimExpr a, PrimExpr b) { return IsFloat(a) ? a / b : topi::SafeTruncDiv(a, b); },
+                            gradient::Both<gradient::DDivide>,
                             "ONNX Div-14"};
-constexpr BinaryRow kFloorDivide{"floor_divide", "floor(lhs / rhs).", kN, [](PrimExpr a, PrimExpr b) {
-                                   return IsFloat(a) ? FloorDivF(a, b) : topi::SafeFloorDiv(a, b);
-                                 }};
-constexpr BinaryRow kMod{"mod", "Remainder with the sign of lhs; integers give 0 for a divisor of 0.", kN,
+constexpr BinaryRow kFloorDivide{
+    "floor_divide", "floor(lhs / rhs).", kN,
+    [](PrimExpr a, PrimExpr b) { return IsFloat(a) ? FloorDivF(a, b) : topi::SafeFloorDiv(a, b); }, gradient::Flat};
+constexpr BinaryRow kMod{"mod",
+                         "Remainder with the sign of lhs; integers give 0 for a divisor of 0.",
+                         kN,
                          [](PrimExpr a, PrimExpr b) { return IsFloat(a) ? fmod(a, b) : topi::SafeTruncMod(a, b); },
+                         gradient::Both<gradient::DMod>,
                          "C fmod"};
 constexpr BinaryRow kFloorMod{
     "floor_mod", "Remainder with the sign of rhs; integers give 0 for a divisor of 0.", kN,
-    [](PrimExpr a, PrimExpr b) { return IsFloat(a) ? FloorModF(a, b) : topi::SafeFloorMod(a, b); }};
-constexpr BinaryRow kPower{"power", "lhs ** rhs, in the dtype of lhs.", kN, Power, "ONNX Pow-15", false, true};
+    [](PrimExpr a, PrimExpr b) { return IsFloat(a) ? FloorModF(a, b) : topi::SafeFloorMod(a, b); },
+    gradient::Both<gradient::DFloorMod>};
+constexpr BinaryRow kPower{
+    "power", "lhs ** rhs, in the dtype of lhs.", kN, Power, gradient::Both<gradient::DPower>, "ONNX Pow-15", false,
+    true};
 constexpr BinaryRow kMaximum{"maximum", "The larger; NaN if either is.", kN,
-                             [](PrimExpr a, PrimExpr b) { return max(a, b); }};
+                             [](PrimExpr a, PrimExpr b) { return max(a, b); }, gradient::Both<gradient::DMaximum>};
 constexpr BinaryRow kMinimum{"minimum", "The smaller; NaN if either is.", kN,
-                             [](PrimExpr a, PrimExpr b) { return min(a, b); }};
+                             [](PrimExpr a, PrimExpr b) { return min(a, b); }, gradient::Both<gradient::DMinimum>};
 constexpr BinaryRow kAtan2{"atan2", "Angle of the point (rhs, lhs), in radians.", Domain::kFloat,
-                           [](PrimExpr a, PrimExpr b) { return baton::atan2(a, b); }};
+                           [](PrimExpr a, PrimExpr b) { return baton::atan2(a, b); }, gradient::Both<gradient::DAtan2>};
 constexpr BinaryRow kEqual{
-    "equal", "lhs == rhs.", Domain::kAny, [](PrimExpr a, PrimExpr b) { return baton::equal(a, b); }, "NumPy", true};
-constexpr BinaryRow kNotEqual{"not_equal",  "lhs != rhs.",
-                              Domain::kAny, [](PrimExpr a, PrimExpr b) { return baton::not_equal(a, b); },
-                              "NumPy",      true};
-constexpr BinaryRow kLess{"less", "lhs < rhs.", kN, [](PrimExpr a, PrimExpr b) { return a < b; }, "NumPy", true};
-constexpr BinaryRow kLessEqual{"less_equal", "lhs <= rhs.", kN, [](PrimExpr a, PrimExpr b) { return a <= b; },
-                               "NumPy",      true};
-constexpr BinaryRow kGreater{"greater", "lhs > rhs.", kN, [](PrimExpr a, PrimExpr b) { return a > b; }, "NumPy", true};
-constexpr BinaryRow kGreaterEqual{"greater_equal", "lhs >= rhs.", kN, [](PrimExpr a, PrimExpr b) { return a >= b; },
+    "equal", "lhs == rhs.", Domain::kAny, [](PrimExpr a, PrimExpr b) { return baton::equal(a, b); }, {}, "NumPy", true};
+constexpr BinaryRow kNotEqual{
+    "not_equal", "lhs != rhs.", Domain::kAny, [](PrimExpr a, PrimExpr b) { return baton::not_equal(a, b); },
+    {},          "NumPy",       true};
+constexpr BinaryRow kLess{"less", "lhs < rhs.", kN, [](PrimExpr a, PrimExpr b) { return a < b; }, {}, "NumPy", true};
+constexpr BinaryRow kLessEqual{"less_equal", "lhs <= rhs.", kN,  [](PrimExpr a, PrimExpr b) { return a <= b; },
+                               {},           "NumPy",       true};
+constexpr BinaryRow kGreater{"greater", "lhs > rhs.", kN,  [](PrimExpr a, PrimExpr b) { return a > b; },
+                             {},        "NumPy",      true};
+constexpr BinaryRow kGreaterEqual{"greater_equal", "lhs >= rhs.", kN, [](PrimExpr a, PrimExpr b) { return a >= b; }, {},
                                   "NumPy",         true};
 constexpr BinaryRow kAnd{"logical_and", "lhs and rhs.", Domain::kBool, [](PrimExpr a, PrimExpr b) { return a && b; }};
 constexpr BinaryRow kOr{"logical_or", "lhs or rhs.", Domain::kBool, [](PrimExpr a, PrimExpr b) { return a || b; }};
@@ -189,11 +289,15 @@ constexpr BinaryRow kBitOr{"bitwise_or", "Bits that either has.", Domain::kBits,
 constexpr BinaryRow kBitXor{"bitwise_xor", "Bits that just one has.", Domain::kBits, [](PrimExpr a, PrimExpr b) {
                               return a.dtype().is_bool() ? Xor(a, b) : baton::bitwise_xor(a, b);
                             }};
-constexpr BinaryRow kLeftShift{"left_shift", "lhs * 2 ** rhs; 0 where rhs is no number of a bit.", Domain::kInt,
-                               ShiftLeft, "ONNX BitShift-11"};
+constexpr BinaryRow kLeftShift{"left_shift", "lhs * 2 ** rhs; 0 where rhs is no number of a bit.",
+                               Domain::kInt, ShiftLeft,
+                               {},           "ONNX BitShift-11"};
 constexpr BinaryRow kRightShift{"right_shift",
                                 "floor(lhs / 2 ** rhs); what the sign leaves where rhs is no number of a bit.",
-                                Domain::kInt, ShiftRight, "ONNX BitShift-11"};
+                                Domain::kInt,
+                                ShiftRight,
+                                {},
+                                "ONNX BitShift-11"};
 
 Type WhereType(const TypeArgs& in) {
   in.SameDtype(1, 2, "R2");
@@ -258,6 +362,7 @@ const Op op::where = DefineOp({
     .output = "Broadcast shape, dtype of `x`.",
     .type_rel = Rel<"where", WhereType>,
     .lower = LowerWhere,
+    .gradient = gradient::WhereBack,
     .pattern = OpPattern::kBroadcast,
     .source = "NumPy",
 });
@@ -270,6 +375,7 @@ const Op op::bias_add = DefineOp({
     .attrs = TypeOf<BiasAddAttrs>,
     .type_rel = RelGuess<"nn.bias_add", GuessBias, BiasAddType>,
     .lower = LowerBiasAdd,
+    .gradient = gradient::BiasAddBack,
     .pattern = OpPattern::kBroadcast,
     .source = "Relay",
 });

@@ -8,9 +8,16 @@
 #include <cmath>
 
 #include "../common.h"
+#include "../gradient.h"
 
 namespace baton::relay {
 namespace {
+
+struct NdarraySizeAttrs : AttrsNode<NdarraySizeAttrs> {
+  static constexpr auto _type_key = "relay.attrs.NdarraySizeAttrs";
+  DataType dtype = DataType::Int(32);
+  static constexpr void Describe(auto& d) { d(F<&NdarraySizeAttrs::dtype>, "Dtype of the result, an integer one."); }
+};
 
 DataType OrElse(DataType t, DataType otherwise) { return t.is_void() ? otherwise : t; }
 PrimExpr One(const Tensor& x) {  // the element of a tensor that has one
@@ -66,6 +73,7 @@ Op DefineLike(const char* doc) {
                    .output = "Shape and dtype of `data`.",
                    .type_rel = Rel<kName, LikeType>,
                    .lower = LowerLike<kValue>,
+                   .gradient = gradient::Flat,
                    .pattern = OpPattern::kElemWise,
                    .fold = Fold::kNever,
                    .source = "NumPy"});
@@ -174,6 +182,24 @@ Tensor LowerSize(const NdarraySizeAttrs& a, const Tensors& in) {
 
 }  // namespace
 
+namespace gradient {
+namespace {
+
+Grads FullBack(const Call& call, const Expr& grad) {
+  At at(call, grad);
+  Ints all = AxesFrom(0, at.out()->shape.size());
+  Grads out(call->args.size(), Expr());
+  int value = static_cast<int>(call->args.size()) - 1;
+  if (at.floating(value)) {
+    Expr g = all.empty() ? grad : Sum(grad, all);
+    out.Set(value, at.dtype(value) == at.out()->dtype ? g : Cast(g, at.dtype(value)));
+  }
+  return out;
+}
+
+}  // namespace
+}  // namespace gradient
+
 const Op op::full = DefineOp({
     .name = "full",
     .doc = "A tensor that holds one value everywhere.",
@@ -182,6 +208,7 @@ const Op op::full = DefineOp({
     .attrs = TypeOf<InitOpAttrs>,
     .type_rel = Rel<"full", FullType>,
     .lower = LowerFull,
+    .gradient = gradient::FullBack,
     .pattern = OpPattern::kElemWise,
     .fold = Fold::kNever,
     .source = "NumPy; ONNX ConstantOfShape-9",
@@ -197,6 +224,7 @@ const Op op::full_like = DefineOp({
     .output = "Shape and dtype of `data`.",
     .type_rel = Rel<"full_like", FullLikeType>,
     .lower = LowerFullLike,
+    .gradient = gradient::FullBack,
     .pattern = OpPattern::kElemWise,
     .fold = Fold::kNever,
     .source = "NumPy",
@@ -211,6 +239,7 @@ const Op op::arange = DefineOp({
     .type_rel = Rel<"arange", ArangeType>,
     .lower = LowerArange,
     .static_form = ArangeStatic,
+    .gradient = NoGradient("how many numbers it gives is no smooth function"),
     .pattern = OpPattern::kOpaque,  // fused, its operands would no longer be constants that say its length
     .source = "NumPy; ONNX Range-11",
 });

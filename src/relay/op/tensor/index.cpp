@@ -1,14 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators whose indices are data: reading (take, gather) and writing (scatter). No index reaches outside a tensor.
+#include <baton/relay/op/nn.h>
 #include <baton/relay/op/transform.h>
 #include <baton/runtime/checked.h>
 #include <baton/topi/elemwise.h>
 #include <baton/topi/reduce.h>
 
 #include "../common.h"
+#include "../gradient.h"
 
 namespace baton::relay {
 namespace {
+
+struct ScatterNDAttrs : AttrsNode<ScatterNDAttrs> {
+  static constexpr auto _type_key = "relay.attrs.ScatterNDAttrs";
+  String mode = "update";
+  bool index_last = false;
+  static constexpr void Describe(auto& d) {
+    d(F<&ScatterNDAttrs::mode>, "\"update\", \"add\", \"mul\", \"min\" or \"max\".");
+    d(F<&ScatterNDAttrs::index_last>, "Whether the last dimension of indices holds the index tuple, not the first.");
+  }
+};
+
+struct Col2ImAttrs : AttrsNode<Col2ImAttrs> {
+  static constexpr auto _type_key = "relay.attrs.Col2ImAttrs";
+  Array<int64_t> image_shape;
+  Array<int64_t> block_shape;
+  Array<int64_t> dilations = NoInts();
+  Array<int64_t> pads = NoInts();
+  Array<int64_t> strides = NoInts();
+  static constexpr void Describe(auto& d) {
+    d(F<&Col2ImAttrs::image_shape>, "Spatial extents of the result.", kRequired, AtLeast(1));
+    d(F<&Col2ImAttrs::block_shape>, "Spatial extents of a block.", kRequired, AtLeast(1));
+    d(F<&Col2ImAttrs::dilations>, "Steps within a block; None: 1.");
+    d(F<&Col2ImAttrs::pads>, "Begins, then ends; None: 0.");
+    d(F<&Col2ImAttrs::strides>, "Steps between blocks; None: 1.");
+  }
+};
 
 using runtime::Checked;
 
@@ -439,6 +467,209 @@ Tensor LowerCol2Im(const Col2ImAttrs& a, const Tensors& in) {
 
 }  // namespace
 
+namespace gradient {
+namespace {
+
+Val Inside(const Expr& index, DataType t, const String& mode, int64_t n) {
+  Val i{t == DataType::Int(64) ? index : Cast(index, DataType::Int(64)), DataType::Int(64)};
+  if (mode == "wrap") return {MakeCall(op::floor_mod, {i.e, MakeScalar(static_cast<double>(n), i.t)}), i.t};
+  if (mode == "negative") i = Pick(Test(op::less, i, 0), i + static_cast<double>(n), i);
+  return {Minimum(Maximum(i.e, MakeScalar(0, i.t)), MakeScalar(static_cast<double>(n - 1), i.t)), i.t};
+}
+Grads TakeBack(const Call& call, const Expr& grad) {
+  At at(call, grad);
+  const auto& a = at.attrs<TakeAttrs>();
+  Ints dims = at.dims(0), idims = at.dims(1);
+  if (ProductOf(dims) == 0) return {ZerosLike(at.arg(0)), Expr()};
+  if (a.batch_dims != 0) return SelectBack(call, grad);
+  if (!HasValue(a.axis)) {
+    int64_t n = ProductOf(dims);
+    Val i = Inside(at.arg(1), at.dtype(1), a.mode, n);
+    return {ShapeLike(Scatter(ZerosOf(n, at.dtype(0)), Flatten(i), Flatten(grad)), at.arg(0)), Expr()};
+  }
+  int64_t axis = at.Axis(ValueOf(a.axis)), n = dims.size(), k = idims.size(), count = ProductOf(idims);
+  Val i = Inside(at.arg(1), at.dtype(1), a.mode, dims[axis]);
+  // The axis first: (indices, the rest) added into rows of (axis, the rest).
+  Ints order, rows{dims[axis]}, back(n);
+  for (int64_t d = axis; d < axis + k; ++d) order.push_back(d);
+  for (int64_t d = 0; d < axis; ++d) order.push_back(d), rows.push_back(dims[d]);
+  for (int64_t d = axis + 1; d < n; ++d) order.push_back(d + k - 1), rows.push_back(dims[d]);
+  for (int64_t d = 0; d < n; ++d) back[d] = d < axis ? d + 1 : d == axis ? 0 : d;
+  Ints updates = rows;
+  updates[0] = count;
+  Expr zeros =
+      MakeCall<InitOpAttrs>(op::zeros, {}, [&](InitOpAttrs* z) { z->shape = ToArray(rows), z->dtype = at.dtype(0); });
+  auto shaped = [](const Expr& e, const Ints& s) {
+    return MakeCall<ReshapeAttrs>(op::reshape, {e},
+                                  [&](ReshapeAttrs* r) { r->newshape = ToArray(s), r->allowzero = true; });
+  };
+  Expr sum =
+      MakeCall<ScatterNDAttrs>(op::scatter_nd, {zeros, shaped(i, {1, count}), shaped(Permute(grad, order), updates)},
+                               [](ScatterNDAttrs* s) { s->mode = "add"; });
+  return {Permute(sum, back), Expr()};
+}
+Grads GatherBack(const Call& call, const Expr& grad) {
+  At at(call, grad);
+  int64_t axis = at.Axis(at.attrs<GatherAttrs>().axis);
+  Ints dims = at.dims(0);
+  if (ProductOf(dims) == 0) return {ZerosLike(at.arg(0)), Expr()};
+  Val i = Inside(at.arg(1), at.dtype(1), "negative", dims[axis]);
+  return {MakeCall<ScatterElementsAttrs>(op::scatter_elements, {ZerosLike(at.arg(0)), i.e, grad},
+                                         [&](ScatterElementsAttrs* s) { s->axis = axis, s->reduction = "add"; }),
+          Expr()};
+}
+Expr GatherAt(const Expr& data, const Expr& index, int64_t axis) {
+  return MakeCall<GatherAttrs>(op::gather, {data, index}, [&](GatherAttrs* g) { g->axis = axis; });
+}
+Expr FilledWith(const Ints& dims, double v, DataType t) {
+  return MakeCall<InitOpAttrs>(op::full, {MakeScalar(v, t)},
+                               [&](InitOpAttrs* a) { a->shape = ToArray(dims), a->dtype = t; });
+}
+/// Of updates to one place the last one counts: the adjoint at each update's place, zero if another one is there.
+/// `write(data, updates)` is the operator on other tensors, `read(data)` what stands at each update's place.
+template <class WriteTo, class ReadFrom>
+Expr WinnersOf(const At& at, WriteTo write, ReadFrom read) {
+  Ints udims = at.dims(2);
+  DataType t = DataType::Int(64);
+  Expr numbers = Reshape(Iota(ProductOf(udims)), ToArray(udims));
+  Expr placed = read(write(FilledWith(at.dims(0), -1, t), numbers));
+  return Where(MakeCall(op::equal, {placed, numbers}), read(at.grad()), MakeScalar(0, at.dtype(2)));
+}
+Grads ScatterAlong(const At& at, int64_t axis, const String& how) {
+  if (how != "update" && how != "add")
+    at.Fail("it has a rule for \"update\" and \"add\", not for \"" + how.str() + "\"");
+  if (ProductOf(at.dims(2)) == 0 || ProductOf(at.dims(0)) == 0) return {at.grad(), Expr(), ZerosLike(at.arg(2))};
+  auto read = [&](const Expr& data) { return GatherAt(data, at.arg(1), axis); };
+  if (how == "add") {  // indices out of range are left out
+    int64_t n = at.dims(0)[at.Axis(axis)];
+    Val i{at.dtype(1) == DataType::Int(64) ? at.arg(1) : Cast(at.arg(1), DataType::Int(64)), DataType::Int(64)};
+    Expr inside = MakeCall(op::logical_and, {Test(op::greater_equal, i, static_cast<double>(-n)).e,
+                                             Test(op::less, i, static_cast<double>(n)).e});
+    return {at.grad(), Expr(), Where(inside, read(at.grad()), MakeScalar(0, at.dtype(2)))};
+  }
+  auto write = [&](const Expr& data, const Expr& updates) {
+    return MakeCall<ScatterElementsAttrs>(op::scatter_elements, {data, at.arg(1), updates},
+                                          [&](ScatterElementsAttrs* s) { s->axis = axis; });
+  };
+  return {write(at.grad(), ZerosLike(at.arg(2))), Expr(), WinnersOf(at, write, read)};
+}
+Grads ScatterAddBack(const Call& call, const Expr& grad) {
+  return ScatterAlong(At(call, grad), AttrsAs<GatherAttrs>(call->attrs).axis, "add");
+}
+Grads ScatterBack(const Call& call, const Expr& grad) {
+  return ScatterAlong(At(call, grad), AttrsAs<GatherAttrs>(call->attrs).axis, "update");
+}
+Grads ScatterElementsBack(const Call& call, const Expr& grad) {
+  const auto& a = AttrsAs<ScatterElementsAttrs>(call->attrs);
+  return ScatterAlong(At(call, grad), a.axis, a.reduction);
+}
+/// Index tuples as int64, and a number for each of their places, to compare them with.
+struct Tuples {
+  Expr index;
+  bool last;
+  int64_t rank, length;
+  Tuples(const At& at, bool index_last) : last(index_last), rank(at.ndim(1)) {
+    DataType t = DataType::Int(64);
+    index = at.dtype(1) == t ? at.arg(1) : Cast(at.arg(1), t);
+    Ints dims = at.dims(1);
+    length = last ? dims.back() : dims[0];
+  }
+  Expr Along(const std::vector<int64_t>& v) const {
+    Expr e = MakeInts(v);
+    return last || rank == 1 ? e : ExpandDims(e, 1, rank - 1);
+  }
+};
+Grads GatherNDBack(const Call& call, const Expr& grad) {
+  At at(call, grad);
+  const auto& a = at.attrs<GatherNDAttrs>();
+  if (a.batch_dims != 0) return SelectBack(call, grad);
+  Ints dims = at.dims(0);
+  if (ProductOf(dims) == 0) return {ZerosLike(at.arg(0)), Expr()};
+  // Indices out of range read the nearest element.
+  Tuples tuples(at, a.index_last);
+  std::vector<int64_t> ends(dims.begin(), dims.begin() + tuples.length), last;
+  for (int64_t n : ends) last.push_back(n - 1);
+  Expr i = tuples.index, zero = MakeScalar(0, DataType::Int(64));
+  if (tuples.length > 0) {
+    i = Where(MakeCall(op::less, {i, zero}), Add(i, tuples.Along(ends)), i);
+    i = Minimum(Maximum(i, zero), tuples.Along(last));
+  }
+  return {MakeCall<ScatterNDAttrs>(op::scatter_nd, {ZerosLike(at.arg(0)), i, grad},
+                                   [&](ScatterNDAttrs* s) { s->mode = "add", s->index_last = a.index_last; }),
+          Expr()};
+}
+Grads ScatterNDBack(const Call& call, const Expr& grad) {
+  At at(call, grad);
+  const auto& a = at.attrs<ScatterNDAttrs>();
+  if (a.mode != "update" && a.mode != "add")
+    at.Fail("it has a rule for \"update\" and \"add\", not for \"" + a.mode.str() + "\"");
+  if (ProductOf(at.dims(2)) == 0 || ProductOf(at.dims(0)) == 0) return {grad, Expr(), ZerosLike(at.arg(2))};
+  auto read = [&](const Expr& data) {
+    return MakeCall<GatherNDAttrs>(op::gather_nd, {data, at.arg(1)},
+                                   [&](GatherNDAttrs* g) { g->index_last = a.index_last; });
+  };
+  if (a.mode == "add") {  // tuples out of range are left out
+    Tuples tuples(at, a.index_last);
+    Ints dims = at.dims(0);
+    std::vector<int64_t> ends(dims.begin(), dims.begin() + tuples.length), low;
+    for (int64_t n : ends) low.push_back(-n);
+    if (tuples.length == 0) return {grad, Expr(), read(grad)};
+    Expr inside = MakeCall(op::logical_and, {MakeCall(op::greater_equal, {tuples.index, tuples.Along(low)}),
+                                             MakeCall(op::less, {tuples.index, tuples.Along(ends)})});
+    inside = ReduceCall(op::all, inside, {a.index_last ? tuples.rank - 1 : 0}, false);
+    int64_t slices = at.ndim(2) - (tuples.rank - 1);
+    if (slices > 0) inside = ExpandDims(inside, tuples.rank - 1, slices);
+    return {grad, Expr(), Where(inside, read(grad), MakeScalar(0, at.dtype(2)))};
+  }
+  auto write = [&](const Expr& data, const Expr& updates) {
+    return MakeCall(op::scatter_nd, {data, at.arg(1), updates}, call->attrs);
+  };
+  return {write(grad, ZerosLike(at.arg(2))), Expr(), WinnersOf(at, write, read)};
+}
+/// Of values for one place the last one counts. Numbers of the values are from 1; 0 is the default's.
+Grads SparseToDenseBack(const Call& call, const Expr& grad) {
+  At at(call, grad);
+  int64_t n = at.ndim(0) == 0 ? 1 : at.dims(0)[0];
+  if (ProductOf(at.out_dims()) == 0) return {Expr(), ZerosLike(at.arg(1)), ZerosLike(at.arg(2))};
+  DataType t = DataType::Int(64);
+  Expr numbers = Add(Iota(n), MakeScalar(1, t));
+  Expr placed = MakeCall(op::sparse_to_dense, {at.arg(0), numbers, MakeScalar(0, t)}, call->attrs);
+  Expr sum = Scatter(ZerosOf(n + 1, at.dtype(1)), Flatten(placed), Flatten(grad));
+  Expr values = Slice(sum, {1}, {n + 1});
+  return {Expr(), at.ndim(1) == 0 ? Sum(values, {0}) : values, Reshape(Slice(sum, {0}, {1}), Array<int64_t>())};
+}
+
+template <int N>
+Expr Blocks(const At& at, const Col2ImAttrs& a, const Expr& grad) {
+  static const Op& conv = N == 1 ? op::conv1d : N == 2 ? op::conv2d : op::conv3d;
+  int64_t size = ProductOf(ToInts(a.block_shape));
+  Ints images{-1, 1}, kernel{size, 1};
+  for (int64_t n : a.image_shape) images.push_back(n);
+  for (int64_t n : a.block_shape) kernel.push_back(n);
+  // Each element of a block is a channel of a convolution with a kernel that is 1 there.
+  Expr taps = Reshape(Identity(size, at.dtype(0)), ToArray(kernel));
+  return MakeCall<ConvAttrs<N>>(conv, {Reshape(grad, ToArray(images)), taps}, [&](ConvAttrs<N>* c) {
+    if (a.strides.defined()) c->strides = a.strides;
+    if (a.dilations.defined()) c->dilation = a.dilations;
+    c->padding = a.pads.defined() ? a.pads : ToArray(Ints(2 * N, 0));
+    c->kernel_size = a.block_shape, c->channels = PrimExpr(size);
+  });
+}
+Grads Col2ImBack(const Call& call, const Expr& grad) {
+  At at(call, grad);
+  const auto& a = at.attrs<Col2ImAttrs>();
+  if (ProductOf(at.dims(0)) == 0) return {ZerosLike(at.arg(0))};
+  size_t n = a.image_shape.size();
+  if (n < 1 || n > 3) at.Fail("it has a rule for 1 to 3 spatial dimensions");
+  return {ShapeLike(n == 1   ? Blocks<1>(at, a, grad)
+                    : n == 2 ? Blocks<2>(at, a, grad)
+                             : Blocks<3>(at, a, grad),
+                    at.arg(0))};
+}
+
+}  // namespace
+}  // namespace gradient
+
 const Op op::take = DefineOp({
     .name = "take",
     .doc = "Elements or slices of data by index.",
@@ -448,6 +679,7 @@ const Op op::take = DefineOp({
     .attrs = TypeOf<TakeAttrs>,
     .type_rel = Rel<"take", TakeType>,
     .lower = LowerTake,
+    .gradient = gradient::TakeBack,
     .pattern = OpPattern::kInjective,
     .source = "NumPy; ONNX Gather-13",
 });
@@ -460,6 +692,7 @@ const Op op::gather = DefineOp({
     .attrs = TypeOf<GatherAttrs>,
     .type_rel = Rel<"gather", GatherType>,
     .lower = LowerGather,
+    .gradient = gradient::GatherBack,
     .pattern = OpPattern::kInjective,
     .source = "ONNX GatherElements-13",
 });
@@ -474,13 +707,15 @@ const Op op::gather_nd = DefineOp({
     .attrs = TypeOf<GatherNDAttrs>,
     .type_rel = Rel<"gather_nd", GatherNDType>,
     .lower = LowerGatherND,
+    .gradient = gradient::GatherNDBack,
     .pattern = OpPattern::kInjective,
     .source = "Relay; ONNX GatherND-13",
 });
 
 namespace {
 Op DefineScatter(const char* name, const char* doc, const char* (*attrs)(), TypeRelationFn rel, LowerFn lower,
-                 const char* source, const char* output = "Shape and dtype of `data`. R1: a known way to combine.") {
+                 OpGradient gradient, const char* source,
+                 const char* output = "Shape and dtype of `data`. R1: a known way to combine.") {
   return DefineOp(
       {.name = name,
        .doc = doc,
@@ -492,6 +727,7 @@ Op DefineScatter(const char* name, const char* doc, const char* (*attrs)(), Type
        .attrs = attrs,
        .type_rel = rel,
        .lower = lower,
+       .gradient = gradient,
        .pattern = OpPattern::kOpaque,
        .source = source});
 }
@@ -500,15 +736,16 @@ Op DefineScatter(const char* name, const char* doc, const char* (*attrs)(), Type
 const Op op::scatter_elements = DefineScatter(
     "scatter_elements", "data with elements replaced or combined: out[indices[i, j], j] = updates[i, j] for axis 0.",
     TypeOf<ScatterElementsAttrs>, Rel<"scatter_elements", ScatterElementsType>, LowerScatterElements,
-    "ONNX ScatterElements-18");
-const Op op::scatter = DefineScatter("scatter", "scatter_elements that replaces.", TypeOf<GatherAttrs>,
-                                     Rel<"scatter", ScatterType>, LowerScatter, "Relay", "Shape and dtype of `data`.");
+    gradient::ScatterElementsBack, "ONNX ScatterElements-18");
+const Op op::scatter =
+    DefineScatter("scatter", "scatter_elements that replaces.", TypeOf<GatherAttrs>, Rel<"scatter", ScatterType>,
+                  LowerScatter, gradient::ScatterBack, "Relay", "Shape and dtype of `data`.");
 const Op op::scatter_add =
     DefineScatter("scatter_add", "scatter_elements that adds.", TypeOf<GatherAttrs>, Rel<"scatter_add", ScatterAddType>,
-                  LowerScatterAdd, "Relay", "Shape and dtype of `data`. R1: numbers.");
-const Op op::scatter_nd =
-    DefineScatter("scatter_nd", "data with slices, found by index tuples, replaced or combined.",
-                  TypeOf<ScatterNDAttrs>, Rel<"scatter_nd", ScatterNDType>, LowerScatterND, "Relay; ONNX ScatterND-18");
+                  LowerScatterAdd, gradient::ScatterAddBack, "Relay", "Shape and dtype of `data`. R1: numbers.");
+const Op op::scatter_nd = DefineScatter("scatter_nd", "data with slices, found by index tuples, replaced or combined.",
+                                        TypeOf<ScatterNDAttrs>, Rel<"scatter_nd", ScatterNDType>, LowerScatterND,
+                                        gradient::ScatterNDBack, "Relay; ONNX ScatterND-18");
 const Op op::sparse_to_dense = DefineOp({
     .name = "sparse_to_dense",
     .doc = "A tensor of default values with some elements set.",
@@ -519,6 +756,7 @@ const Op op::sparse_to_dense = DefineOp({
     .attrs = TypeOf<SparseToDenseAttrs>,
     .type_rel = Rel<"sparse_to_dense", SparseToDenseType>,
     .lower = LowerSparseToDense,
+    .gradient = gradient::SparseToDenseBack,
     .pattern = OpPattern::kOpaque,
     .source = "Relay",
 });
@@ -533,6 +771,7 @@ const Op op::one_hot = DefineOp({
     .attrs = TypeOf<OneHotAttrs>,
     .type_rel = Rel<"one_hot", OneHotType>,
     .lower = LowerOneHot,
+    .gradient = NoGradient("its positions are whole numbers"),
     .pattern = OpPattern::kInjective,
     .source = "ONNX OneHot-11",
 });
@@ -545,6 +784,7 @@ const Op op::col2im = DefineOp({
     .attrs = TypeOf<Col2ImAttrs>,
     .type_rel = Rel<"col2im", Col2ImType>,
     .lower = LowerCol2Im,
+    .gradient = gradient::Col2ImBack,
     .pattern = OpPattern::kOpaque,
     .source = "ONNX Col2Im-18",
 });

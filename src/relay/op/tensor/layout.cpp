@@ -8,9 +8,22 @@
 #include <baton/topi/reduce.h>
 
 #include "../common.h"
+#include "../gradient.h"
 
 namespace baton::relay {
 namespace {
+
+struct SubPixelAttrs : AttrsNode<SubPixelAttrs> {
+  static constexpr auto _type_key = "relay.attrs.SubPixelAttrs";
+  int64_t block_size = 1;
+  String layout = "NCHW";
+  String mode = "DCR";
+  static constexpr void Describe(auto& d) {
+    d(F<&SubPixelAttrs::block_size>, "Edge of a block, in elements.", kRequired, AtLeast(1));
+    d(F<&SubPixelAttrs::layout>, "\"NCHW\" or \"NHWC\".");
+    d(F<&SubPixelAttrs::mode>, "Order of the channels: \"DCR\" block then channel, \"CRD\" channel then block.");
+  }
+};
 
 using runtime::Checked;
 
@@ -214,7 +227,7 @@ Tensor LowerBatchToSpace(const BatchToSpaceNDAttrs& a, const Tensors& in) {
 }
 
 Op DefineBlocks(const char* name, const char* doc, const char* input, const char* output, const char* (*attrs)(),
-                TypeRelationFn rel, LowerFn lower, const char* source) {
+                TypeRelationFn rel, LowerFn lower, OpGradient gradient, const char* source) {
   return DefineOp({.name = name,
                    .doc = doc,
                    .inputs = {{"data", input}},
@@ -222,32 +235,71 @@ Op DefineBlocks(const char* name, const char* doc, const char* input, const char
                    .attrs = attrs,
                    .type_rel = rel,
                    .lower = lower,
+                   .gradient = gradient,
                    .pattern = OpPattern::kInjective,
                    .source = source});
 }
 
 }  // namespace
 
+namespace gradient {
+namespace {
+
+Grads SpaceToBatchBack(const Call& call, const Expr& grad) {
+  At at(call, grad);
+  const auto& a = at.attrs<SpaceToBatchNDAttrs>();
+  return {MakeCall<BatchToSpaceNDAttrs>(op::batch_to_space_nd, {grad}, [&](BatchToSpaceNDAttrs* b) {
+    b->block_shape = a.block_shape, b->crops = a.paddings;
+  })};
+}
+Grads BatchToSpaceBack(const Call& call, const Expr& grad) {
+  At at(call, grad);
+  const auto& a = at.attrs<BatchToSpaceNDAttrs>();
+  return {MakeCall<SpaceToBatchNDAttrs>(op::space_to_batch_nd, {grad}, [&](SpaceToBatchNDAttrs* b) {
+    b->block_shape = a.block_shape, b->paddings = a.crops;
+  })};
+}
+Grads SubPixelBack(const Call& call, const Expr& grad, const Op& op) {
+  // space_to_depth has no other order than "DCR".
+  if (AttrsAs<SubPixelAttrs>(call->attrs).mode != "DCR") return SelectBack(call, grad);
+  return {MakeCall(op, {grad}, call->attrs)};
+}
+Grads DepthToSpaceBack(const Call& call, const Expr& grad) { return SubPixelBack(call, grad, op::space_to_depth); }
+Grads SpaceToDepthBack(const Call& call, const Expr& grad) { return SubPixelBack(call, grad, op::depth_to_space); }
+Grads LayoutTransformBack(const Call& call, const Expr& grad) {
+  At at(call, grad);
+  const auto& a = at.attrs<LayoutTransformAttrs>();
+  Ints from = Dims(at.type(0)->shape), to = Dims(at.out()->shape);
+  // A tail that was filled up cannot be told from the layouts alone.
+  if (ProductOf(from) < 0 || ProductOf(from) != ProductOf(to)) return SelectBack(call, grad);
+  return {MakeCall<LayoutTransformAttrs>(op::layout_transform, {grad}, [&](LayoutTransformAttrs* b) {
+    b->src_layout = a.dst_layout, b->dst_layout = a.src_layout;
+  })};
+}
+
+}  // namespace
+}  // namespace gradient
+
 const Op op::layout_transform = DefineBlocks(
     "layout_transform", "The tensor in another layout; where a split dimension is not filled, zeros are added.",
     "R1: as many dimensions as src_layout. R3: the extents of its parts.",
     "R2: both layouts have the same capital letters.", TypeOf<LayoutTransformAttrs>,
-    Rel<"layout_transform", LayoutTransformType>, LowerLayoutTransform, "Relay");
+    Rel<"layout_transform", LayoutTransformType>, LowerLayoutTransform, gradient::LayoutTransformBack, "Relay");
 const Op op::depth_to_space = DefineBlocks(
     "nn.depth_to_space", "Channels spread over blocks of pixels.",
     "R1: rank 4. R3: block_size ** 2 divides the channels.", "R2: a known layout and mode.", TypeOf<SubPixelAttrs>,
-    Rel<"nn.depth_to_space", DepthToSpaceType>, LowerDepthToSpace, "ONNX DepthToSpace-13");
+    Rel<"nn.depth_to_space", DepthToSpaceType>, LowerDepthToSpace, gradient::DepthToSpaceBack, "ONNX DepthToSpace-13");
 const Op op::space_to_depth = DefineBlocks(
     "nn.space_to_depth", "Blocks of pixels gathered into channels.",
     "R1: rank 4. R3: block_size divides height and width.", "R2: a known layout and mode.", TypeOf<SubPixelAttrs>,
-    Rel<"nn.space_to_depth", SpaceToDepthType>, LowerSpaceToDepth, "ONNX SpaceToDepth-13");
+    Rel<"nn.space_to_depth", SpaceToDepthType>, LowerSpaceToDepth, gradient::SpaceToDepthBack, "ONNX SpaceToDepth-13");
 const Op op::space_to_batch_nd = DefineBlocks(
     "nn.space_to_batch_nd", "Blocks of a padded space moved into the batch.",
     "R2: block_shape divides the padded extents.", "R1: a pair for each block dimension.", TypeOf<SpaceToBatchNDAttrs>,
-    Rel<"nn.space_to_batch_nd", SpaceToBatchType>, LowerSpaceToBatch, "Relay");
+    Rel<"nn.space_to_batch_nd", SpaceToBatchType>, LowerSpaceToBatch, gradient::SpaceToBatchBack, "Relay");
 const Op op::batch_to_space_nd = DefineBlocks(
     "nn.batch_to_space_nd", "The batch spread over blocks of space, then cropped.",
     "R2: block_shape divides the batch.", "R1: a pair for each block dimension.", TypeOf<BatchToSpaceNDAttrs>,
-    Rel<"nn.batch_to_space_nd", BatchToSpaceType>, LowerBatchToSpace, "Relay");
+    Rel<"nn.batch_to_space_nd", BatchToSpaceType>, LowerBatchToSpace, gradient::BatchToSpaceBack, "Relay");
 
 }  // namespace baton::relay

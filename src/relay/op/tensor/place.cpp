@@ -9,6 +9,16 @@
 namespace baton::relay {
 namespace {
 
+struct FixedPointMultiplyAttrs : AttrsNode<FixedPointMultiplyAttrs> {
+  static constexpr auto _type_key = "relay.attrs.FixedPointMultiplyAttrs";
+  int64_t multiplier = 0;
+  int64_t shift = 0;
+  static constexpr void Describe(auto& d) {
+    d(F<&FixedPointMultiplyAttrs::multiplier>, "Fraction with 31 bits behind the point: 2 ** 30 is a half.", kRequired);
+    d(F<&FixedPointMultiplyAttrs::shift>, "Power of two that it is multiplied by.", kRequired);
+  }
+};
+
 // ---- unravel_index
 Type UnravelIndexType(const TypeArgs& in) {
   in.Integral(0, "R1");
@@ -63,6 +73,7 @@ const Op op::unravel_index = DefineOp({
     .output = "(number of extents, shape of `indices`), dtype of `indices`.",
     .type_rel = Rel<"unravel_index", UnravelIndexType>,
     .decompose = DecomposeUnravelIndex,
+    .gradient = NoGradient("its result is whole numbers"),
     .source = "NumPy",
 });
 const Op op::fixed_point_multiply = DefineOp({
@@ -73,6 +84,7 @@ const Op op::fixed_point_multiply = DefineOp({
     .attrs = TypeOf<FixedPointMultiplyAttrs>,
     .type_rel = Rel<"fixed_point_multiply", FixedPointMultiplyType>,
     .lower = LowerFixedPointMultiply,
+    .gradient = NoGradient("it works on integers"),
     .pattern = OpPattern::kElemWise,
     .source = "Relay",
 });

@@ -5,10 +5,40 @@
 #include <baton/topi/reduce.h>
 
 #include "../common.h"
+#include "../gradient.h"
 
 namespace baton::relay {
 namespace {
 
+struct VarianceAttrs : AttrsNode<VarianceAttrs> {
+  static constexpr auto _type_key = "relay.attrs.VarianceAttrs";
+  Array<int64_t> axis = NoInts();
+  bool keepdims = false;
+  bool exclude = false;
+  bool unbiased = false;
+  static constexpr void Describe(auto& d) {
+    d(F<&VarianceAttrs::axis>, "Axes to reduce, each in [-rank, rank); None: all.");
+    d(F<&VarianceAttrs::keepdims>, "Whether reduced axes stay, with extent 1.");
+    d(F<&VarianceAttrs::exclude>, "Whether `axis` names the axes that stay.");
+    d(F<&VarianceAttrs::unbiased>, "Whether to divide by the count less 1.");
+  }
+};
+
+struct ArgReduceAttrs : AttrsNode<ArgReduceAttrs> {
+  static constexpr auto _type_key = "relay.attrs.ArgReduceAttrs";
+  Array<int64_t> axis = NoInts();
+  bool keepdims = false;
+  bool exclude = false;
+  bool select_last_index = false;
+  DataType dtype = DataType::Int(64);
+  static constexpr void Describe(auto& d) {
+    d(F<&ArgReduceAttrs::axis>, "Axes to reduce; the index counts within them, row-major. None: all.");
+    d(F<&ArgReduceAttrs::keepdims>, "Whether reduced axes stay, with extent 1.");
+    d(F<&ArgReduceAttrs::exclude>, "Whether `axis` names the axes that stay.");
+    d(F<&ArgReduceAttrs::select_last_index>, "Of equal values the last index, not the first.");
+    d(F<&ArgReduceAttrs::dtype>, "Dtype of the indices.");
+  }
+};
 
 /// The axes that `axis` and `exclude` name, sorted.
 template <class A>
@@ -40,6 +70,7 @@ struct ReduceRow {
   Kind kind;
   Domain domain;
   const char* source;
+  OpGradient gradient = {};
 };
 
 Type ReduceType(const ReduceRow& row, const ReduceAttrs& a, const TypeArgs& in) {
@@ -143,6 +174,7 @@ Op DefineRow(const ReduceRow& row, TypeRelationFn rel, LowerFn lower) {
                    .attrs = TypeOf<ReduceAttrs>,
                    .type_rel = rel,
                    .lower = lower,
+                   .gradient = row.gradient,
                    .pattern = OpPattern::kCommReduce,
                    .source = row.source});
 }
@@ -152,23 +184,189 @@ Op Row() {
 }
 
 constexpr auto kN = Domain::kNumber;
-constexpr ReduceRow kSum{"sum", "Sum; 0 of nothing. Integers keep their dtype and wrap around.", Kind::kSum, kN,
-                         "ONNX ReduceSum-13"};
-constexpr ReduceRow kProd{"prod", "Product; 1 of nothing.", Kind::kProd, kN, "ONNX ReduceProd-18"};
-constexpr ReduceRow kMax{"max", "Largest; NaN if any is. The lowest value of the dtype (-inf) of nothing.", Kind::kMax,
-                         kN, "ONNX ReduceMax-20"};
-constexpr ReduceRow kMin{"min", "Smallest; NaN if any is. The highest value of the dtype (inf) of nothing.", Kind::kMin,
-                         kN, "ONNX ReduceMin-20"};
-constexpr ReduceRow kMean{"mean", "Mean; NaN of nothing. Integers truncate towards 0.", Kind::kMean, kN,
-                          "ONNX ReduceMean-18"};
+}  // namespace
+
+namespace op {
+extern const Op cumsum;
+}
+namespace gradient {
+namespace {
+
+/// A reduction's axes; its result and the result's adjoint with the reduced axes kept, to broadcast against data.
+struct Reduced {
+  At at;
+  Ints axes;
+  bool keepdims;
+  Val x, y, g;
+
+  template <class A>
+  Reduced(const Call& call, const Expr& grad, const A& a)
+      : at(call, grad), axes(ReducedAxes(a.axis, a.exclude, at.ndim(0), at.op())), keepdims(a.keepdims), x(at.x()) {
+    y = Kept(at.y()), g = Kept(at.g());
+  }
+  Reduced(const Call& call, const Expr& grad) : Reduced(call, grad, AttrsAs<ReduceAttrs>(call->attrs)) {}
+  Val Kept(const Val& v) const {
+    // A scalar broadcasts as it is.
+    if (keepdims || axes.empty() || static_cast<int64_t>(axes.size()) == at.ndim(0)) return v;
+    return {MakeCall<ExpandDimsAttrs>(op::expand_dims, {v.e}, [&](ExpandDimsAttrs* a) { a->axes = ToArray(axes); }),
+            v.t};
+  }
+  /// `v`, which has the kept axes, with data's shape.
+  Expr Spread(const Val& v) const {
+    if (!at.Static(at.type(0)->shape)) return MakeCall(op::broadcast_to_like, {v.e, at.arg(0)});
+    return MakeCall<InitOpAttrs>(op::broadcast_to, {v.e}, [&](InitOpAttrs* a) { a->shape = ToArray(at.dims(0)); });
+  }
+  double Count() const {
+    Ints dims;
+    for (int64_t d : axes) {
+      int64_t n = DimOf(at.type(0)->shape[d]);
+      if (n < 0) at.Fail("it needs known extents of the axes that it reduces");
+      dims.push_back(n);
+    }
+    return static_cast<double>(ProductOf(dims));
+  }
+};
+
+Grads SumBack(const Call& call, const Expr& grad) {
+  Reduced r(call, grad);
+  return {r.Spread(r.g)};
+}
+Grads MeanBack(const Call& call, const Expr& grad) {
+  Reduced r(call, grad);
+  return {r.Spread(r.g / r.Count())};
+}
+/// The largest elements share the adjoint equally.
+Grads ExtremeBack(const Call& call, const Expr& grad) {
+  Reduced r(call, grad);
+  Val hit = Pick(Test(op::equal, r.x, r.y), 1, 0);
+  return {hit * (r.g / Val{Sum(hit, r.axes, true), r.x.t})};
+}
+Grads LogSumExpBack(const Call& call, const Expr& grad) {
+  Reduced r(call, grad);
+  return {r.g * Do(op::exp, r.x - r.y)};
+}
+Grads SumSquaresBack(const Call& call, const Expr& grad) {
+  Reduced r(call, grad);
+  return {r.g * (2 * r.x)};
+}
+Grads NormL1Back(const Call& call, const Expr& grad) {
+  Reduced r(call, grad);
+  return {r.g * Do(op::sign, r.x)};
+}
+Grads NormL2Back(const Call& call, const Expr& grad) {
+  Reduced r(call, grad);
+  return {r.g * (r.x / r.y)};
+}
+Grads LogSumBack(const Call& call, const Expr& grad) {
+  Reduced r(call, grad);
+  return {r.Spread(r.g / Do(op::exp, r.y))};
+}
+Val Centred(const Reduced& r) { return r.x - Val{Mean(r.x, r.axes), r.x.t}; }
+Grads VarianceBack(const Call& call, const Expr& grad) {
+  const auto& a = AttrsAs<VarianceAttrs>(call->attrs);
+  Reduced r(call, grad, a);
+  return {r.g * (2 / (r.Count() - (a.unbiased ? 1 : 0))) * Centred(r)};
+}
+Grads StdBack(const Call& call, const Expr& grad) {
+  const auto& a = AttrsAs<VarianceAttrs>(call->attrs);
+  Reduced r(call, grad, a);
+  return {r.g / r.y * (1 / (r.Count() - (a.unbiased ? 1 : 0))) * Centred(r)};
+}
+
+Expr ScanCall(const Op& op, const Expr& data, const PrimExpr& axis, bool exclusive, bool reverse) {
+  return MakeCall<ScanopAttrs>(op, {data},
+                               [&](ScanopAttrs* a) { a->axis = axis, a->exclusive = exclusive, a->reverse = reverse; });
+}
+/// The product of the others, which zeros leave right: of those before and those behind.
+Grads ProdBack(const Call& call, const Expr& grad) {
+  Reduced r(call, grad);
+  const Ints dims = r.at.dims(0);
+  Ints order, moved, back(dims.size());
+  int64_t merged = 1;
+  for (int64_t d = 0, next = 0; d < static_cast<int64_t>(dims.size()); ++d) {
+    if (next < static_cast<int64_t>(r.axes.size()) && r.axes[next] == d) {
+      ++next;
+    } else {
+      order.push_back(d);
+      moved.push_back(dims[d]);
+    }
+  }
+  for (int64_t d : r.axes) order.push_back(d), merged *= dims[d];
+  moved.push_back(merged);
+  for (size_t i = 0; i < order.size(); ++i) back[order[i]] = static_cast<int64_t>(i);
+  if (ProductOf(dims) == 0) return {ZerosLike(r.at.arg(0))};
+  Ints spread;
+  for (int64_t d : order) spread.push_back(dims[d]);
+  Expr flat = Reshape(Permute(r.x, order), ToArray(moved));
+  PrimExpr axis(static_cast<int64_t>(moved.size()) - 1);
+  Expr others = Multiply(ScanCall(op::cumprod, flat, axis, true, false), ScanCall(op::cumprod, flat, axis, true, true));
+  return {Multiply(r.g, Permute(Reshape(others, ToArray(spread)), back))};
+}
+
+Expr Typed(const At& at, const Expr& g) { return at.dtype(0) == at.out()->dtype ? g : Cast(g, at.dtype(0)); }
+Grads CumSumBack(const Call& call, const Expr& grad) {
+  At at(call, grad);
+  const auto& a = at.attrs<ScanopAttrs>();
+  if (!at.floating(0)) return {Expr()};
+  Expr g = ScanCall(op::cumsum, grad, a.axis, a.exclusive, !a.reverse);
+  return {Typed(at, HasValue(a.axis) ? g : ShapeLike(g, at.arg(0)))};
+}
+/// Not defined at 0, where it gives NaN.
+Grads CumProdBack(const Call& call, const Expr& grad) {
+  At at(call, grad);
+  const auto& a = at.attrs<ScanopAttrs>();
+  if (!at.floating(0)) return {Expr()};
+  Expr g = ScanCall(op::cumsum, at.g() * at.y(), a.axis, a.exclusive, !a.reverse);
+  if (!HasValue(a.axis)) g = ShapeLike(g, at.arg(0));
+  return {Val{Typed(at, g), at.dtype(0)} / at.x()};
+}
+
+}  // namespace
+}  // namespace gradient
+
+namespace {
+
+constexpr ReduceRow kSum{"sum",
+                         "Sum; 0 of nothing. Integers keep their dtype and wrap around.",
+                         Kind::kSum,
+                         kN,
+                         "ONNX ReduceSum-13",
+                         gradient::SumBack};
+constexpr ReduceRow kProd{"prod", "Product; 1 of nothing.", Kind::kProd, kN, "ONNX ReduceProd-18", gradient::ProdBack};
+constexpr ReduceRow kMax{"max",
+                         "Largest; NaN if any is. The lowest value of the dtype (-inf) of nothing.",
+                         Kind::kMax,
+                         kN,
+                         "ONNX ReduceMax-20",
+                         gradient::ExtremeBack};
+constexpr ReduceRow kMin{"min",
+                         "Smallest; NaN if any is. The highest value of the dtype (inf) of nothing.",
+                         Kind::kMin,
+                         kN,
+                         "ONNX ReduceMin-20",
+                         gradient::ExtremeBack};
+constexpr ReduceRow kMean{"mean",
+                          "Mean; NaN of nothing. Integers truncate towards 0.",
+                          Kind::kMean,
+                          kN,
+                          "ONNX ReduceMean-18",
+                          gradient::MeanBack};
 constexpr ReduceRow kAll{"all", "Whether all are true.", Kind::kAll, Domain::kBool, "NumPy"};
 constexpr ReduceRow kAny{"any", "Whether any is true.", Kind::kAny, Domain::kBool, "NumPy"};
-constexpr ReduceRow kLogSumExp{"logsumexp", "log(sum(exp(data))), safe for large values.", Kind::kLogSumExp,
-                               Domain::kFloat, "ONNX ReduceLogSumExp-18"};
-constexpr ReduceRow kSumSquares{"sum_squares", "Sum of squares.", Kind::kSumSquares, kN, "ONNX ReduceSumSquare-18"};
-constexpr ReduceRow kNormL1{"norm_l1", "Sum of magnitudes.", Kind::kNormL1, kN, "ONNX ReduceL1-18"};
-constexpr ReduceRow kNormL2{"norm_l2", "Square root of the sum of squares.", Kind::kNormL2, kN, "ONNX ReduceL2-18"};
-constexpr ReduceRow kLogSum{"log_sum", "Logarithm of the sum.", Kind::kLogSum, Domain::kFloat, "ONNX ReduceLogSum-18"};
+constexpr ReduceRow kLogSumExp{"logsumexp",
+                               "log(sum(exp(data))), safe for large values.",
+                               Kind::kLogSumExp,
+                               Domain::kFloat,
+                               "ONNX ReduceLogSumExp-18",
+                               gradient::LogSumExpBack};
+constexpr ReduceRow kSumSquares{
+    "sum_squares", "Sum of squares.", Kind::kSumSquares, kN, "ONNX ReduceSumSquare-18", gradient::SumSquaresBack};
+constexpr ReduceRow kNormL1{"norm_l1", "Sum of magnitudes.", Kind::kNormL1,
+                            kN,        "ONNX ReduceL1-18",   gradient::NormL1Back};
+constexpr ReduceRow kNormL2{
+    "norm_l2", "Square root of the sum of squares.", Kind::kNormL2, kN, "ONNX ReduceL2-18", gradient::NormL2Back};
+constexpr ReduceRow kLogSum{"log_sum",      "Logarithm of the sum.", Kind::kLogSum,
+                            Domain::kFloat, "ONNX ReduceLogSum-18",  gradient::LogSumBack};
 
 // ---- argmax, argmin
 template <OpName kName>
@@ -302,6 +500,7 @@ Op DefineScan(const char* doc) {
                    .attrs = TypeOf<ScanopAttrs>,
                    .type_rel = Rel<kName, ScanType>,
                    .lower = LowerScan<kProduct>,
+                   .gradient = kProduct ? gradient::CumProdBack : gradient::CumSumBack,
                    .pattern = OpPattern::kOpaque,
                    .source = "NumPy; ONNX CumSum-14"});
 }
@@ -324,6 +523,7 @@ const Op op::variance = DefineOp({
     .attrs = TypeOf<VarianceAttrs>,
     .type_rel = Rel<"variance", VarianceType>,
     .lower = LowerVariance,
+    .gradient = gradient::VarianceBack,
     .pattern = OpPattern::kCommReduce,
     .source = "NumPy var",
 });
@@ -335,6 +535,7 @@ const Op op::std = DefineOp({
     .attrs = TypeOf<VarianceAttrs>,
     .type_rel = Rel<"std", VarianceType>,
     .lower = LowerStd,
+    .gradient = gradient::StdBack,
     .pattern = OpPattern::kCommReduce,
     .source = "NumPy std",
 });

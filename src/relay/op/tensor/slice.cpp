@@ -9,9 +9,71 @@
 #include <algorithm>
 
 #include "../common.h"
+#include "../gradient.h"
 
 namespace baton::relay {
 namespace {
+
+struct SliceLikeAttrs : AttrsNode<SliceLikeAttrs> {
+  static constexpr auto _type_key = "relay.attrs.SliceLikeAttrs";
+  Array<int64_t> axes = NoInts();
+  static constexpr void Describe(auto& d) { d(F<&SliceLikeAttrs::axes>, "Dimensions to cut; None or empty: all."); }
+};
+
+struct TriluAttrs : AttrsNode<TriluAttrs> {
+  static constexpr auto _type_key = "relay.attrs.TriluAttrs";
+  bool upper = true;
+  int64_t k = 0;
+  static constexpr void Describe(auto& d) {
+    d(F<&TriluAttrs::upper>, "Whether the upper triangle stays, not the lower.");
+    d(F<&TriluAttrs::k>, "Diagonal that bounds it: 0 the main one, above it if positive.");
+  }
+};
+
+struct MatrixSetDiagAttrs : AttrsNode<MatrixSetDiagAttrs> {
+  static constexpr auto _type_key = "relay.attrs.MatrixSetDiagAttrs";
+  int64_t k1 = 0;
+  int64_t k2 = 0;
+  bool super_diag_right_align = true;
+  bool sub_diag_right_align = false;
+  static constexpr void Describe(auto& d) {
+    d(F<&MatrixSetDiagAttrs::k1>, "Lowest diagonal that is set.");
+    d(F<&MatrixSetDiagAttrs::k2>, "Highest one.");
+    d(F<&MatrixSetDiagAttrs::super_diag_right_align>,
+      "Whether diagonals above the main one end with their row in `diagonal`.");
+    d(F<&MatrixSetDiagAttrs::sub_diag_right_align>, "The same below it.");
+  }
+};
+
+struct MirrorPadAttrs : AttrsNode<MirrorPadAttrs> {
+  static constexpr auto _type_key = "relay.attrs.MirrorPadAttrs";
+  Array<Array<int64_t>> pad_width;
+  String mode = "SYMMETRIC";
+  static constexpr void Describe(auto& d) {
+    d(F<&MirrorPadAttrs::pad_width>, "(before, after) of each dimension, in elements.", kRequired);
+    d(F<&MirrorPadAttrs::mode>, "\"SYMMETRIC\" repeats the edge, \"REFLECT\" does not.");
+  }
+};
+
+struct SequenceMaskAttrs : AttrsNode<SequenceMaskAttrs> {
+  static constexpr auto _type_key = "relay.attrs.SequenceMaskAttrs";
+  double mask_value = 0;
+  int64_t axis = 0;
+  static constexpr void Describe(auto& d) {
+    d(F<&SequenceMaskAttrs::mask_value>, "What stands behind a sequence's end.");
+    d(F<&SequenceMaskAttrs::axis>, "Dimension of time: 0 or 1; the other is the batch.");
+  }
+};
+
+struct CenterCropPadAttrs : AttrsNode<CenterCropPadAttrs> {
+  static constexpr auto _type_key = "relay.attrs.CenterCropPadAttrs";
+  Array<int64_t> shape;
+  Array<int64_t> axes = NoInts();
+  static constexpr void Describe(auto& d) {
+    d(F<&CenterCropPadAttrs::shape>, "Extents of the result on `axes`.", kRequired, AtLeast(0));
+    d(F<&CenterCropPadAttrs::axes>, "Dimensions; None: all.");
+  }
+};
 
 using runtime::Checked;
 
@@ -397,6 +459,112 @@ Tensor LowerSequenceMask(const SequenceMaskAttrs& a, const Tensors& in) {
 
 }  // namespace
 
+namespace gradient {
+namespace {
+
+Grads StridedSliceBack(const Call& call, const Expr& grad) {
+  At at(call, grad);
+  const auto& a = at.attrs<StridedSliceAttrs>();
+  bool plain = a.slice_mode == "end";
+  for (int64_t s : a.strides) plain = plain && s == 1;
+  if (!plain) return SelectBack(call, grad);
+  Ints dims = at.dims(0), out = at.out_dims(), before(dims.size(), 0), after(dims.size(), 0);
+  for (size_t i = 0; i < a.begin.size(); ++i) {
+    int64_t d = a.axes.defined() ? at.Axis(a.axes[i]) : static_cast<int64_t>(i), b = a.begin[i];
+    if (b < 0) b += dims[d];
+    before[d] = std::min(std::max<int64_t>(b, 0), dims[d]);
+  }
+  for (size_t d = 0; d < dims.size(); ++d) after[d] = dims[d] - before[d] - out[d];
+  return {Pad(grad, before, after, at.dtype(0))};
+}
+Grads StridedSetBack(const Call& call, const Expr& grad) {
+  At at(call, grad);
+  // The places that are set, by setting a mask.
+  Array<Expr> mask{OnesLike(at.arg(0)), ZerosLike(at.arg(1))};
+  // Which element of `v` stands where: numbers from 1, 0 for data's own.
+  int64_t n = ProductOf(at.dims(1)), m = ProductOf(at.dims(0));
+  if (n == 0 || m == 0) return {grad, ZerosLike(at.arg(1))};
+  Ints vdims = at.dims(1), ddims = at.dims(0);
+  Expr zeros = MakeCall<InitOpAttrs>(op::zeros, {},
+                                     [&](InitOpAttrs* a) { a->shape = ToArray(ddims), a->dtype = DataType::Int(64); });
+  Array<Expr> where{Subtract(zeros, MakeInts({-n})), Reshape(Iota(n), ToArray(vdims))};
+  for (size_t i = 2; i < call->args.size(); ++i) mask.push_back(call->args[i]), where.push_back(call->args[i]);
+  Expr kept = MakeCall(op::strided_set, mask, call->attrs), numbers = MakeCall(op::strided_set, where, call->attrs);
+  Grads out(call->args.size(), Expr());
+  out.Set(0, Multiply(grad, kept));
+  out.Set(1, ShapeLike(Scatter(ZerosOf(n, at.dtype(1)), Flatten(numbers), Flatten(grad)), at.arg(1)));
+  return out;
+}
+Grads SliceLikeBack(const Call& call, const Expr& grad) {
+  At at(call, grad);
+  Ints dims = at.dims(0), out = at.out_dims(), before(dims.size(), 0), after;
+  for (size_t d = 0; d < dims.size(); ++d) after.push_back(dims[d] - out[d]);
+  return {Pad(grad, before, after, at.dtype(0)), Expr()};
+}
+Grads PadBack(const Call& call, const Expr& grad) {
+  At at(call, grad);
+  const auto& a = at.attrs<PadAttrs>();
+  if (a.pad_mode != "constant") {
+    Grads out(call->args.size(), Expr());
+    out.Set(0, ByNumbers(at, grad, [&](const Expr& numbers) {
+              Array<Expr> args{numbers};
+              if (call->args.size() > 1) args.push_back(MakeScalar(0, DataType::Int(64)));
+              return MakeCall(op::pad, args, call->attrs);
+            }));
+    return out;
+  }
+  Ints before, after;
+  for (const Array<int64_t>& w : a.pad_width) before.push_back(-w[0]), after.push_back(-w[1]);
+  Expr dx = Pad(grad, before, after, at.dtype(0));
+  if (call->args.size() < 2) return {dx};
+  // What the value fills is what a mask of data's places leaves over.
+  Expr inside = MakeCall(op::pad, {OnesLike(at.arg(0)), MakeScalar(0, at.dtype(0))}, call->attrs);
+  Ints all = AxesFrom(0, at.ndim(0));
+  Expr fill = all.empty() ? Expr() : Sum(at.g() * (1 - Val{inside, at.dtype(0)}), all);
+  if (fill.defined() && !at.floating(1)) fill = Expr();
+  return {dx, fill.defined() && at.ndim(1) ? ShapeLike(fill, at.arg(1)) : fill};
+}
+/// What was cut away comes back as zeros, and what was put around goes: the same places either way.
+Grads CenterCropPadBack(const Call& call, const Expr& grad) {
+  At at(call, grad);
+  const auto& a = at.attrs<CenterCropPadAttrs>();
+  Ints size;
+  for (size_t k = 0; k < a.shape.size(); ++k) {
+    int64_t n = DimOf(at.type(0)->shape[a.axes.defined() ? at.Axis(a.axes[k]) : static_cast<int64_t>(k)]);
+    if (n < 0) at.Fail("it needs known extents of its axes");
+    size.push_back(n);
+  }
+  return {MakeCall<CenterCropPadAttrs>(op::center_crop_pad, {grad},
+                                       [&](CenterCropPadAttrs* b) { b->shape = ToArray(size), b->axes = a.axes; })};
+}
+Grads TriluBack(const Call& call, const Expr& grad) { return {MakeCall(op::trilu, {grad}, call->attrs)}; }
+Grads MatrixSetDiagBack(const Call& call, const Expr& grad) {
+  At at(call, grad);
+  int64_t n = ProductOf(at.dims(1)), m = ProductOf(at.dims(0));
+  if (n == 0 || m == 0) return {grad, ZerosLike(at.arg(1))};
+  Expr kept = MakeCall(op::matrix_set_diag, {OnesLike(at.arg(0)), ZerosLike(at.arg(1))}, call->attrs);
+  Expr none = MakeCall<InitOpAttrs>(
+      op::zeros, {}, [&](InitOpAttrs* a) { a->shape = ToArray(at.dims(0)), a->dtype = DataType::Int(64); });
+  Expr numbers = MakeCall(
+      op::matrix_set_diag,
+      {Subtract(none, MakeScalar(static_cast<double>(-n), DataType::Int(64))), Reshape(Iota(n), ToArray(at.dims(1)))},
+      call->attrs);
+  return {Multiply(grad, kept),
+          ShapeLike(Scatter(ZerosOf(n, at.dtype(1)), Flatten(numbers), Flatten(grad)), at.arg(1))};
+}
+Grads SequenceMaskBack(const Call& call, const Expr& grad) {
+  const auto& a = AttrsAs<SequenceMaskAttrs>(call->attrs);
+  Grads out(call->args.size(), Expr());
+  Array<Expr> args = call->args;
+  args.Set(0, grad);
+  out.Set(0, MakeCall<SequenceMaskAttrs>(op::sequence_mask, args,
+                                         [&](SequenceMaskAttrs* b) { b->mask_value = 0, b->axis = a.axis; }));
+  return out;
+}
+
+}  // namespace
+}  // namespace gradient
+
 const Op op::strided_slice = DefineOp({
     .name = "strided_slice",
     .doc = "A window of the tensor with steps.",
@@ -407,6 +575,7 @@ const Op op::strided_slice = DefineOp({
     .attrs = TypeOf<StridedSliceAttrs>,
     .type_rel = Rel<"strided_slice", StridedSliceType>,
     .lower = LowerStridedSlice,
+    .gradient = gradient::StridedSliceBack,
     .pattern = OpPattern::kInjective,
     .source = "NumPy; ONNX Slice-13",
 });
@@ -421,6 +590,7 @@ const Op op::strided_set = DefineOp({
     .output = "Shape and dtype of `data`.",
     .type_rel = Rel<"strided_set", StridedSetType>,
     .lower = LowerStridedSet,
+    .gradient = gradient::StridedSetBack,
     .pattern = OpPattern::kInjective,
     .source = "Relay",
 });
@@ -433,6 +603,7 @@ const Op op::slice_like = DefineOp({
     .attrs = TypeOf<SliceLikeAttrs>,
     .type_rel = Rel<"slice_like", SliceLikeType>,
     .lower = LowerSliceLike,
+    .gradient = gradient::SliceLikeBack,
     .pattern = OpPattern::kInjective,
     .source = "Relay",
 });
@@ -446,6 +617,7 @@ const Op op::pad = DefineOp({
     .num_inputs = -1,
     .type_rel = Rel<"nn.pad", PadType>,
     .lower = LowerPad,
+    .gradient = gradient::PadBack,
     .pattern = OpPattern::kInjective,
     .source = "Relay; ONNX Pad-21",
 });
@@ -457,6 +629,7 @@ const Op op::mirror_pad = DefineOp({
     .attrs = TypeOf<MirrorPadAttrs>,
     .type_rel = Rel<"nn.mirror_pad", MirrorPadType>,
     .lower = LowerMirrorPad,
+    .gradient = gradient::SelectBack,
     .pattern = OpPattern::kInjective,
     .source = "Relay",
 });
@@ -468,6 +641,7 @@ const Op op::center_crop_pad = DefineOp({
     .attrs = TypeOf<CenterCropPadAttrs>,
     .type_rel = Rel<"center_crop_pad", CenterCropPadType>,
     .lower = LowerCenterCropPad,
+    .gradient = gradient::CenterCropPadBack,
     .pattern = OpPattern::kInjective,
     .source = "ONNX CenterCropPad-18",
 });
@@ -479,6 +653,7 @@ const Op op::trilu = DefineOp({
     .attrs = TypeOf<TriluAttrs>,
     .type_rel = Rel<"trilu", TriluType>,
     .lower = LowerTrilu,
+    .gradient = gradient::TriluBack,
     .pattern = OpPattern::kInjective,
     .source = "ONNX Trilu-14",
 });
@@ -491,6 +666,7 @@ const Op op::matrix_set_diag = DefineOp({
     .attrs = TypeOf<MatrixSetDiagAttrs>,
     .type_rel = Rel<"matrix_set_diag", MatrixSetDiagType>,
     .lower = LowerMatrixSetDiag,
+    .gradient = gradient::MatrixSetDiagBack,
     .pattern = OpPattern::kInjective,
     .source = "Relay",
 });
@@ -503,6 +679,7 @@ const Op op::sequence_mask = DefineOp({
     .attrs = TypeOf<SequenceMaskAttrs>,
     .type_rel = Rel<"sequence_mask", SequenceMaskType>,
     .lower = LowerSequenceMask,
+    .gradient = gradient::SequenceMaskBack,
     .pattern = OpPattern::kInjective,
     .source = "Relay",
 });

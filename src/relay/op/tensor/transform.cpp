@@ -5,15 +5,26 @@
 #include <baton/topi/elemwise.h>
 #include <baton/topi/reduce.h>
 
+#include <algorithm>
+
 #include "../common.h"
+#include "../gradient.h"
 
 namespace baton::relay {
 namespace {
 
+struct MeshgridAttrs : AttrsNode<MeshgridAttrs> {
+  static constexpr auto _type_key = "relay.attrs.MeshgridAttrs";
+  String indexing = "ij";
+  static constexpr void Describe(auto& d) {
+    d(F<&MeshgridAttrs::indexing>, "\"ij\", or \"xy\": the first two dimensions change places.");
+  }
+};
+
 using runtime::Checked;
 
 Op DefineInjective(const char* name, const char* doc, const char* input, const char* output, const char* (*attrs)(),
-                   TypeRelationFn rel, LowerFn lower, const char* source) {
+                   TypeRelationFn rel, LowerFn lower, OpGradient gradient, const char* source) {
   return DefineOp({.name = name,
                    .doc = doc,
                    .inputs = {{"data", input}},
@@ -21,6 +32,7 @@ Op DefineInjective(const char* name, const char* doc, const char* input, const c
                    .attrs = attrs,
                    .type_rel = rel,
                    .lower = lower,
+                   .gradient = gradient,
                    .pattern = OpPattern::kInjective,
                    .source = source});
 }
@@ -732,14 +744,111 @@ Tensors LowerMeshgrid(const MeshgridAttrs& a, const Tensors& in) {
 
 }  // namespace
 
-const Op op::reshape =
-    DefineInjective("reshape", "The same elements, row-major, in another shape.", "Any tensor.",
-                    "R1: the codes are valid. R2: they find their dimensions. R3: as many elements as data has.",
-                    TypeOf<ReshapeAttrs>, Rel<"reshape", ReshapeType>, LowerReshape, "Relay; ONNX Reshape-21");
-const Op op::reverse_reshape =
-    DefineInjective("reverse_reshape", "reshape whose codes are read from the right.", "Any tensor.",
-                    "R1: the codes are valid. R2: they find their dimensions. R3: as many elements as data has.",
-                    TypeOf<ReshapeAttrs>, Rel<"reverse_reshape", ReverseReshapeType>, LowerReverseReshape, "Relay");
+namespace gradient {
+namespace {
+
+Grads TransposeBack(const Call& call, const Expr& grad) {
+  At at(call, grad);
+  const auto& a = at.attrs<TransposeAttrs>();
+  if (!a.axes.defined()) return {Transpose(grad, NoInts())};
+  Ints back(a.axes.size());
+  for (size_t i = 0; i < a.axes.size(); ++i) back[at.Axis(a.axes[i])] = static_cast<int64_t>(i);
+  return {Permute(grad, back)};
+}
+Grads SwapAxesBack(const Call& call, const Expr& grad) { return {MakeCall(op::swapaxes, {grad}, call->attrs)}; }
+Grads ReverseBack(const Call& call, const Expr& grad) { return {MakeCall(op::reverse, {grad}, call->attrs)}; }
+Grads CollapseSumBack(const Call& call, const Expr& grad) {
+  return {MakeCall(op::broadcast_to_like, {grad, call->args[0]}), Expr()};
+}
+std::vector<const TensorTypeNode*> Fields(const At& at) {
+  std::vector<const TensorTypeNode*> out;
+  const auto* t = at.arg(0)->checked_type().as<TupleTypeNode>();
+  if (!t) at.Fail("its argument is no tuple");
+  for (const Type& f : t->fields) out.push_back(AsTensor(f));
+  return out;
+}
+Grads ConcatenateBack(const Call& call, const Expr& grad) {
+  At at(call, grad);
+  auto fields = Fields(at);
+  int64_t axis = NormalizeAxis(at.attrs<ConcatenateAttrs>().axis, fields[0]->shape.size(), "concatenate"), end = 0;
+  if (fields.size() == 1) return {Tuple(Array<Expr>{grad})};
+  Ints cuts;
+  for (const auto* f : fields) {
+    int64_t n = DimOf(f->shape[axis]);
+    if (n < 0) at.Fail("it needs known extents along its axis");
+    cuts.push_back(end += n);
+  }
+  cuts.pop_back();
+  return {Split(grad, cuts, axis)};
+}
+Grads StackBack(const Call& call, const Expr& grad) {
+  At at(call, grad);
+  auto fields = Fields(at);
+  int64_t axis = NormalizeAxis(at.attrs<StackAttrs>().axis, fields[0]->shape.size() + 1, "stack");
+  Expr parts = Split(grad, AxesFrom(1, fields.size()), axis);
+  Array<Expr> out;
+  for (size_t i = 0; i < fields.size(); ++i) out.push_back(Squeeze(Item(parts, i), {axis}));
+  return {Tuple(out)};
+}
+Grads SplitBack(const Call& call, const Expr& grad) {
+  At at(call, grad);
+  return {Concat(grad, at.Axis(at.attrs<SplitAttrs>().axis))};
+}
+Grads MeshgridBack(const Call& call, const Expr& grad) {
+  At at(call, grad);
+  auto fields = Fields(at);
+  int64_t n = fields.size();
+  bool xy = at.attrs<MeshgridAttrs>().indexing == "xy";
+  Array<Expr> out;
+  for (int64_t i = 0; i < n; ++i) {
+    int64_t own = xy && n > 1 && i < 2 ? 1 - i : i;
+    Ints others;
+    for (int64_t d = 0; d < n; ++d) {
+      if (d != own) others.push_back(d);
+    }
+    Expr g = others.empty() ? Item(grad, i) : Sum(Item(grad, i), others);
+    Ints dims;
+    if (!StaticShape(fields[i]->shape, &dims)) at.Fail("it needs known extents");
+    out.push_back(Reshape(g, ToArray(dims)));
+  }
+  return {Tuple(out)};
+}
+Grads RepeatBack(const Call& call, const Expr& grad) {
+  At at(call, grad);
+  const auto& a = at.attrs<RepeatAttrs>();
+  Ints dims = at.dims(0);
+  int64_t axis = HasValue(a.axis) ? at.Axis(ValueOf(a.axis)) : 0;
+  if (!HasValue(a.axis)) dims = {ProductOf(dims)};
+  if (ProductOf(dims) == 0 || a.repeats == 0) return {ZerosLike(at.arg(0))};
+  dims.insert(dims.begin() + axis + 1, a.repeats);
+  return {ShapeLike(Sum(Reshape(grad, ToArray(dims)), {axis + 1}), at.arg(0))};
+}
+Grads TileBack(const Call& call, const Expr& grad) {
+  At at(call, grad);
+  const auto& reps = at.attrs<TileAttrs>().reps;
+  Ints dims = at.dims(0), split, axes;
+  if (ProductOf(dims) == 0 || ProductOf(ToInts(reps)) == 0) return {ZerosLike(at.arg(0))};
+  size_t n = std::max(dims.size(), reps.size());
+  for (size_t d = 0; d < n; ++d) {
+    bool has_rep = d + reps.size() >= n, has_dim = d + dims.size() >= n;
+    axes.push_back(static_cast<int64_t>(split.size()));
+    split.push_back(has_rep ? reps[d + reps.size() - n] : 1);
+    split.push_back(has_dim ? dims[d + dims.size() - n] : 1);
+  }
+  return {ShapeLike(axes.empty() ? grad : Sum(Reshape(grad, ToArray(split)), axes), at.arg(0))};
+}
+
+}  // namespace
+}  // namespace gradient
+
+const Op op::reshape = DefineInjective(
+    "reshape", "The same elements, row-major, in another shape.", "Any tensor.",
+    "R1: the codes are valid. R2: they find their dimensions. R3: as many elements as data has.", TypeOf<ReshapeAttrs>,
+    Rel<"reshape", ReshapeType>, LowerReshape, gradient::ReshapeBack, "Relay; ONNX Reshape-21");
+const Op op::reverse_reshape = DefineInjective(
+    "reverse_reshape", "reshape whose codes are read from the right.", "Any tensor.",
+    "R1: the codes are valid. R2: they find their dimensions. R3: as many elements as data has.", TypeOf<ReshapeAttrs>,
+    Rel<"reverse_reshape", ReverseReshapeType>, LowerReverseReshape, gradient::ReshapeBack, "Relay");
 const Op op::reshape_like = DefineOp({
     .name = "reshape_like",
     .doc = "lhs with dimensions lhs_begin to lhs_end replaced by rhs_begin to rhs_end of rhs.",
@@ -748,45 +857,49 @@ const Op op::reshape_like = DefineOp({
     .attrs = TypeOf<ReshapeLikeAttrs>,
     .type_rel = Rel<"reshape_like", ReshapeLikeType>,
     .lower = LowerReshapeLike,
+    .gradient = gradient::ReshapeBack,
     .pattern = OpPattern::kInjective,
     .source = "Relay",
 });
-const Op op::batch_flatten =
-    DefineInjective("nn.batch_flatten", "All dimensions but the first become one.", "R1: rank 1 or more.", "Rank 2.",
-                    nullptr, Rel<"nn.batch_flatten", BatchFlattenType>, LowerBatchFlatten, "Relay");
-const Op op::expand_dims =
-    DefineInjective("expand_dims", "New dimensions of extent 1.", "Any tensor.",
-                    "R1: at most 64 dimensions. R2: no dimension is named twice.", TypeOf<ExpandDimsAttrs>,
-                    Rel<"expand_dims", ExpandDimsType>, LowerExpandDims, "NumPy; ONNX Unsqueeze-21");
-const Op op::squeeze = DefineInjective(
-    "squeeze", "Without dimensions of extent 1.", "R1: extent 1 on `axis`. R2: known extents with axis=None.",
-    "The other dimensions.", TypeOf<SqueezeAttrs>, Rel<"squeeze", SqueezeType>, LowerSqueeze, "NumPy; ONNX Squeeze-21");
-const Op op::transpose =
-    DefineInjective("transpose", "Dimensions in another order.", "Any tensor.", "R1: `axes` is a permutation.",
-                    TypeOf<TransposeAttrs>, Rel<"transpose", TransposeType>, LowerTranspose, "NumPy");
+const Op op::batch_flatten = DefineInjective(
+    "nn.batch_flatten", "All dimensions but the first become one.", "R1: rank 1 or more.", "Rank 2.", nullptr,
+    Rel<"nn.batch_flatten", BatchFlattenType>, LowerBatchFlatten, gradient::ReshapeBack, "Relay");
+const Op op::expand_dims = DefineInjective("expand_dims", "New dimensions of extent 1.", "Any tensor.",
+                                           "R1: at most 64 dimensions. R2: no dimension is named twice.",
+                                           TypeOf<ExpandDimsAttrs>, Rel<"expand_dims", ExpandDimsType>, LowerExpandDims,
+                                           gradient::ReshapeBack, "NumPy; ONNX Unsqueeze-21");
+const Op op::squeeze = DefineInjective("squeeze", "Without dimensions of extent 1.",
+                                       "R1: extent 1 on `axis`. R2: known extents with axis=None.",
+                                       "The other dimensions.", TypeOf<SqueezeAttrs>, Rel<"squeeze", SqueezeType>,
+                                       LowerSqueeze, gradient::ReshapeBack, "NumPy; ONNX Squeeze-21");
+const Op op::transpose = DefineInjective(
+    "transpose", "Dimensions in another order.", "Any tensor.", "R1: `axes` is a permutation.", TypeOf<TransposeAttrs>,
+    Rel<"transpose", TransposeType>, LowerTranspose, gradient::TransposeBack, "NumPy");
 const Op op::swapaxes =
     DefineInjective("swapaxes", "Two dimensions change places.", "Any tensor.", "The shape with both swapped.",
-                    TypeOf<SwapAxesAttrs>, Rel<"swapaxes", SwapType>, LowerSwap, "NumPy");
+                    TypeOf<SwapAxesAttrs>, Rel<"swapaxes", SwapType>, LowerSwap, gradient::SwapAxesBack, "NumPy");
 const Op op::concatenate =
     DefineInjective("concatenate", "Tensors joined along a dimension that they have.",
                     "A tuple. R1: not empty. R2: rank 1 or more. R3: one dtype. R4: the same shape off `axis`.",
                     "Extents on `axis` add up.", TypeOf<ConcatenateAttrs>, Rel<"concatenate", ConcatenateType>,
-                    LowerConcatenate, "NumPy; ONNX Concat-13");
-const Op op::stack = DefineInjective("stack", "Tensors joined along a new dimension.",
-                                     "A tuple. R1: not empty. R2: one shape and dtype.", "A dimension more.",
-                                     TypeOf<StackAttrs>, Rel<"stack", StackType>, LowerStack, "NumPy");
-const Op op::split =
-    DefineInjective("split", "Parts of a tensor along a dimension.", "R2: rank 1 or more.",
-                    "A tuple of the parts. R1: equal parts divide the extent; positions rise within it.",
-                    TypeOf<SplitAttrs>, Rel<"split", SplitType>, LowerSplit, "NumPy; ONNX Split-18");
-const Op op::tile = DefineInjective("tile", "The tensor repeated as a whole.", "Any tensor.", "Extents times `reps`.",
-                                    TypeOf<TileAttrs>, Rel<"tile", TileType>, LowerTile, "NumPy; ONNX Tile-13");
-const Op op::repeat = DefineInjective("repeat", "Each element several times in a row.",
-                                      "R1: rank 1 or more, unless axis=None.", "The extent on `axis` times `repeats`.",
-                                      TypeOf<RepeatAttrs>, Rel<"repeat", RepeatType>, LowerRepeat, "NumPy");
-const Op op::reverse =
-    DefineInjective("reverse", "A dimension turned round.", "R1: rank 1 or more.", "Shape and dtype of `data`.",
-                    TypeOf<ReverseAttrs>, Rel<"reverse", ReverseType>, LowerReverse, "NumPy flip");
+                    LowerConcatenate, gradient::ConcatenateBack, "NumPy; ONNX Concat-13");
+const Op op::stack = DefineInjective(
+    "stack", "Tensors joined along a new dimension.", "A tuple. R1: not empty. R2: one shape and dtype.",
+    "A dimension more.", TypeOf<StackAttrs>, Rel<"stack", StackType>, LowerStack, gradient::StackBack, "NumPy");
+const Op op::split = DefineInjective(
+    "split", "Parts of a tensor along a dimension.", "R2: rank 1 or more.",
+    "A tuple of the parts. R1: equal parts divide the extent; positions rise within it.", TypeOf<SplitAttrs>,
+    Rel<"split", SplitType>, LowerSplit, gradient::SplitBack, "NumPy; ONNX Split-18");
+const Op op::tile =
+    DefineInjective("tile", "The tensor repeated as a whole.", "Any tensor.", "Extents times `reps`.",
+                    TypeOf<TileAttrs>, Rel<"tile", TileType>, LowerTile, gradient::TileBack, "NumPy; ONNX Tile-13");
+const Op op::repeat =
+    DefineInjective("repeat", "Each element several times in a row.", "R1: rank 1 or more, unless axis=None.",
+                    "The extent on `axis` times `repeats`.", TypeOf<RepeatAttrs>, Rel<"repeat", RepeatType>,
+                    LowerRepeat, gradient::RepeatBack, "NumPy");
+const Op op::reverse = DefineInjective("reverse", "A dimension turned round.", "R1: rank 1 or more.",
+                                       "Shape and dtype of `data`.", TypeOf<ReverseAttrs>, Rel<"reverse", ReverseType>,
+                                       LowerReverse, gradient::ReverseBack, "NumPy flip");
 const Op op::reverse_sequence = DefineOp({
     .name = "reverse_sequence",
     .doc = "The first seq_lengths[b] elements on seq_axis turned round, for each b on batch_axis.",
@@ -796,6 +909,7 @@ const Op op::reverse_sequence = DefineOp({
     .attrs = TypeOf<ReverseSequenceAttrs>,
     .type_rel = Rel<"reverse_sequence", ReverseSequenceType>,
     .lower = LowerReverseSequence,
+    .gradient = gradient::SelectBack,
     .pattern = OpPattern::kInjective,
     .source = "ONNX ReverseSequence-10",
 });
@@ -807,6 +921,7 @@ const Op op::broadcast_to = DefineOp({
     .attrs = TypeOf<InitOpAttrs>,
     .type_rel = Rel<"broadcast_to", BroadcastToType>,
     .lower = LowerBroadcastTo,
+    .gradient = gradient::CollapseBack,
     .pattern = OpPattern::kBroadcast,
     .source = "NumPy",
 });
@@ -817,6 +932,7 @@ const Op op::broadcast_to_like = DefineOp({
     .output = "Shape of `like`, dtype of `data`.",
     .type_rel = Rel<"broadcast_to_like", BroadcastToLikeType>,
     .lower = LowerBroadcastToLike,
+    .gradient = gradient::CollapseBack,
     .pattern = OpPattern::kBroadcast,
     .source = "Relay",
 });
@@ -827,12 +943,13 @@ const Op op::collapse_sum_like = DefineOp({
     .output = "Shape of `like`, dtype of `data`.",
     .type_rel = Rel<"collapse_sum_like", CollapseSumLikeType>,
     .lower = LowerCollapseSumLike,
+    .gradient = gradient::CollapseSumBack,
     .pattern = OpPattern::kCommReduce,
     .source = "Relay",
 });
-const Op op::meshgrid = DefineInjective("meshgrid", "Coordinates: part k repeated along all dimensions but k.",
-                                        "A tuple. R2: scalars and vectors.",
-                                        "A tuple of tensors of one shape. R1: `indexing` is \"ij\" or \"xy\".",
-                                        TypeOf<MeshgridAttrs>, Rel<"meshgrid", MeshgridType>, LowerMeshgrid, "NumPy");
+const Op op::meshgrid = DefineInjective(
+    "meshgrid", "Coordinates: part k repeated along all dimensions but k.", "A tuple. R2: scalars and vectors.",
+    "A tuple of tensors of one shape. R1: `indexing` is \"ij\" or \"xy\".", TypeOf<MeshgridAttrs>,
+    Rel<"meshgrid", MeshgridType>, LowerMeshgrid, gradient::MeshgridBack, "NumPy");
 
 }  // namespace baton::relay

@@ -1,14 +1,84 @@
 // SPDX-License-Identifier: Apache-2.0
 // Elementwise operators with one input: a row each. `f` sees float32 for narrower floats; its result is rounded once.
+#include <baton/relay/op/make.h>
 #include <baton/relay/op/tensor.h>
 #include <baton/topi/elemwise.h>
 
 #include <cmath>
 
 #include "../common.h"
+#include "../gradient.h"
 
 namespace baton::relay {
 namespace {
+
+struct IsInfAttrs : AttrsNode<IsInfAttrs> {
+  static constexpr auto _type_key = "relay.attrs.IsInfAttrs";
+  bool detect_negative = true;
+  bool detect_positive = true;
+  static constexpr void Describe(auto& d) {
+    d(F<&IsInfAttrs::detect_negative>, "Whether -infinity counts.");
+    d(F<&IsInfAttrs::detect_positive>, "Whether +infinity counts.");
+  }
+};
+
+struct GeluAttrs : AttrsNode<GeluAttrs> {
+  static constexpr auto _type_key = "relay.attrs.GeluAttrs";
+  String approximate = "none";
+  static constexpr void Describe(auto& d) { d(F<&GeluAttrs::approximate>, "\"none\" (by erf) or \"tanh\"."); }
+};
+
+struct LeakyReluAttrs : AttrsNode<LeakyReluAttrs> {
+  static constexpr auto _type_key = "relay.attrs.LeakyReluAttrs";
+  double alpha = 0.01;
+  static constexpr void Describe(auto& d) {
+    d(F<&LeakyReluAttrs::alpha>, "Slope where data <= 0. Unitless, any sign.");
+  }
+};
+
+struct AlphaAttrs : AttrsNode<AlphaAttrs> {
+  static constexpr auto _type_key = "relay.attrs.AlphaAttrs";
+  double alpha = 1.0;
+  static constexpr void Describe(auto& d) { d(F<&AlphaAttrs::alpha>, "The function's one parameter."); }
+};
+
+struct SeluAttrs : AttrsNode<SeluAttrs> {
+  static constexpr auto _type_key = "relay.attrs.SeluAttrs";
+  double alpha = 1.67326319217681884765625;
+  double gamma = 1.05070102214813232421875;
+  static constexpr void Describe(auto& d) {
+    d(F<&SeluAttrs::alpha>, "Factor of exp(data) - 1.");
+    d(F<&SeluAttrs::gamma>, "Factor of the whole.");
+  }
+};
+
+struct HardSigmoidAttrs : AttrsNode<HardSigmoidAttrs> {
+  static constexpr auto _type_key = "relay.attrs.HardSigmoidAttrs";
+  double alpha = 0.2;
+  double beta = 0.5;
+  static constexpr void Describe(auto& d) {
+    d(F<&HardSigmoidAttrs::alpha>, "Slope.");
+    d(F<&HardSigmoidAttrs::beta>, "Value at 0.");
+  }
+};
+
+struct ShrinkAttrs : AttrsNode<ShrinkAttrs> {
+  static constexpr auto _type_key = "relay.attrs.ShrinkAttrs";
+  double lambd = 0.5;
+  double bias = 0;
+  static constexpr void Describe(auto& d) {
+    d(F<&ShrinkAttrs::lambd>, "Values of magnitude up to this become 0.");
+    d(F<&ShrinkAttrs::bias>, "How far the others move towards 0.");
+  }
+};
+
+struct PReluAttrs : AttrsNode<PReluAttrs> {
+  static constexpr auto _type_key = "relay.attrs.PReluAttrs";
+  int64_t axis = 1;
+  static constexpr void Describe(auto& d) {
+    d(F<&PReluAttrs::axis>, "Axis of data that an alpha of rank 1 runs along.");
+  }
+};
 
 enum class Domain { kFloat, kNumber, kAny, kBool, kBits };
 
@@ -52,6 +122,7 @@ struct UnaryRow {
   const char* doc;
   Domain domain;
   UnaryFn f;
+  OpGradient gradient = {};
   const char* source = "NumPy";
   bool to_bool = false;
 };
@@ -86,6 +157,7 @@ Op DefineRow(const UnaryRow& row, TypeRelationFn rel, LowerFn lower) {
                    .output = row.to_bool ? "Shape of `data`, bool." : "Shape and dtype of `data`.",
                    .type_rel = rel,
                    .lower = lower,
+                   .gradient = row.gradient,
                    .pattern = OpPattern::kElemWise,
                    .source = row.source});
 }
@@ -114,67 +186,225 @@ PrimExpr OfFloat(PrimExpr x) {  // integers are as they are
   return IsFloat(x) ? kF(x) : x;
 }
 
+}  // namespace
+
+namespace gradient {
+namespace {
+
+/// The derivative by the input `x`, given the result `y` too. At a kink it is that of one side, as other frameworks
+/// have it; steps have derivative 0 everywhere.
+using Derivative = Val (*)(const At& at, const Val& x, const Val& y);
+/// The rule that multiplies the adjoint by a derivative.
+template <Derivative kDerivative>
+Grads Chain(const Call& call, const Expr& grad) {
+  At at(call, grad);
+  return {at.g() * kDerivative(at, at.x(), at.y())};
+}
+
+Val SwishSlope(const Val& x, double alpha) {
+  Val s = Do(op::sigmoid, x * alpha);
+  return s + alpha * x * s * (1 - s);
+}
+const double kLn2 = std::log(2.0), kLn10 = std::log(10.0);
+
+Val DAbs(const At&, const Val& x, const Val&) { return Do(op::sign, x); }
+Val DExp(const At&, const Val&, const Val& y) { return y; }
+Val DExp2(const At&, const Val&, const Val& y) { return y * kLn2; }
+Val DExpm1(const At&, const Val&, const Val& y) { return y + 1; }
+Val DLog(const At&, const Val& x, const Val&) { return 1 / x; }
+Val DLog2(const At&, const Val& x, const Val&) { return 1 / (x * kLn2); }
+Val DLog10(const At&, const Val& x, const Val&) { return 1 / (x * kLn10); }
+Val DLog1p(const At&, const Val& x, const Val&) { return 1 / (1 + x); }
+Val DSqrt(const At&, const Val&, const Val& y) { return 0.5 / y; }
+Val DRsqrt(const At&, const Val&, const Val& y) { return -0.5 * y * y * y; }
+Val DSigmoid(const At&, const Val&, const Val& y) { return y * (1 - y); }
+Val DTanh(const At&, const Val&, const Val& y) { return 1 - y * y; }
+Val DErf(const At&, const Val& x, const Val&) { return 1.1283791670955126 * Do(op::exp, -(x * x)); }
+Val DSin(const At&, const Val& x, const Val&) { return Do(op::cos, x); }
+Val DCos(const At&, const Val& x, const Val&) { return -Do(op::sin, x); }
+Val DTan(const At&, const Val&, const Val& y) { return 1 + y * y; }
+Val DSinh(const At&, const Val& x, const Val&) { return Do(op::cosh, x); }
+Val DCosh(const At&, const Val& x, const Val&) { return Do(op::sinh, x); }
+Val DAsin(const At&, const Val& x, const Val&) { return Do(op::rsqrt, 1 - x * x); }
+Val DAcos(const At&, const Val& x, const Val&) { return -Do(op::rsqrt, 1 - x * x); }
+Val DAtan(const At&, const Val& x, const Val&) { return 1 / (1 + x * x); }
+Val DAsinh(const At&, const Val& x, const Val&) { return Do(op::rsqrt, 1 + x * x); }
+Val DAcosh(const At&, const Val& x, const Val&) { return Do(op::rsqrt, x * x - 1); }
+Val DAtanh(const At&, const Val& x, const Val&) { return 1 / (1 - x * x); }
+Val DReciprocal(const At&, const Val&, const Val& y) { return -(y * y); }
+Val DSoftplus(const At&, const Val& x, const Val&) { return Do(op::sigmoid, x); }
+Val DSoftsign(const At&, const Val&, const Val& y) { return (1 - Do(op::abs, y)) * (1 - Do(op::abs, y)); }
+Val DSilu(const At&, const Val& x, const Val&) { return SwishSlope(x, 1); }
+Val DSwish(const At& at, const Val& x, const Val&) { return SwishSlope(x, at.attrs<AlphaAttrs>().alpha); }
+Val DHardSwish(const At&, const Val& x, const Val&) {
+  return Pick(Test(op::less_equal, x, -3), 0, Pick(Test(op::greater_equal, x, 3), 1, x / 3.0 + 0.5));
+}
+Val DLeakyRelu(const At& at, const Val& x, const Val&) {
+  return Pick(Test(op::greater, x, 0), 1, at.attrs<LeakyReluAttrs>().alpha);
+}
+Val DElu(const At& at, const Val& x, const Val& y) {
+  return Pick(Test(op::greater, x, 0), 1, y + at.attrs<AlphaAttrs>().alpha);
+}
+Val DCelu(const At& at, const Val& x, const Val& y) {
+  return Pick(Test(op::greater, x, 0), 1, y / at.attrs<AlphaAttrs>().alpha + 1);
+}
+Val DSelu(const At& at, const Val& x, const Val& y) {
+  return Pick(Test(op::greater, x, 0), at.attrs<SeluAttrs>().gamma,
+              y + at.attrs<SeluAttrs>().gamma * at.attrs<SeluAttrs>().alpha);
+}
+Val DHardSigmoid(const At& at, const Val&, const Val& y) {
+  return Pick(Test(op::greater, y, 0), Pick(Test(op::less, y, 1), Num(at.attrs<HardSigmoidAttrs>().alpha, y.t), 0), 0);
+}
+Val DThresholdedRelu(const At& at, const Val& x, const Val&) {
+  return Pick(Test(op::greater, x, at.attrs<AlphaAttrs>().alpha), 1, 0);
+}
+Val DShrink(const At& at, const Val& x, const Val&) {
+  return Pick(Test(op::greater, Do(op::abs, x), at.attrs<ShrinkAttrs>().lambd), 1, 0);
+}
+Val DClip(const At& at, const Val& x, const Val&) {
+  return Pick(Test(op::greater_equal, x, at.attrs<ClipAttrs>().a_min),
+              Pick(Test(op::less_equal, x, at.attrs<ClipAttrs>().a_max), Num(1, x.t), 0), 0);
+}
+
+Grads NegativeBack(const Call&, const Expr& grad) { return {MakeCall(op::negative, {grad})}; }
+Grads ReluBack(const Call& call, const Expr& grad) {
+  At at(call, grad);
+  return {Pick(Test(op::greater, at.x(), 0), at.g(), 0)};
+}
+Grads CastBack(const Call& call, const Expr& grad) {
+  At at(call, grad);
+  Grads out(call->args.size(), Expr());
+  if (at.floating(0)) out.Set(0, at.dtype(0) == at.out()->dtype ? grad : Cast(grad, at.dtype(0)));
+  return out;
+}
+/// alpha with data's rank.
+Expr AlphaFor(const At& at) {
+  int64_t n = at.ndim(0);
+  if (at.ndim(1) != 1) return at.arg(1);
+  int64_t after = n - 1 - at.Axis(at.attrs<PReluAttrs>().axis);
+  return after ? ExpandDims(at.arg(1), 1, after) : at.arg(1);
+}
+Grads PReluBack(const Call& call, const Expr& grad) {
+  At at(call, grad);
+  Val alpha{AlphaFor(at), at.dtype(1)}, positive = Test(op::greater, at.x(), 0);
+  Val da = Pick(positive, 0, at.g() * at.x());
+  if (at.ndim(1) != 1) return {Pick(positive, at.g(), at.g() * alpha), Collapse(da, at.out(), at.arg(1))};
+  Ints axes;
+  bool one = DimOf(at.type(1)->shape[0]) == 1;
+  for (int64_t d = 0; d < at.ndim(0); ++d) {
+    if (one || d != at.Axis(at.attrs<PReluAttrs>().axis)) axes.push_back(d);
+  }
+  Expr sum = axes.empty() ? Expr(da) : Sum(da, axes);
+  return {Pick(positive, at.g(), at.g() * alpha), one ? ShapeLike(sum, at.arg(1)) : sum};
+}
+
+Expr DecomposeMish(const Call& call, const Array<Expr>& args) {
+  Val x{args[0], At(call, call).dtype(0)};
+  return x * Do(op::tanh, Do(op::softplus, x));
+}
+Expr DecomposeGelu(const Call& call, const Array<Expr>& args) {
+  At at(call, call);
+  Val x{args[0], at.dtype(0)};
+  if (at.attrs<GeluAttrs>().approximate == "tanh") {
+    return 0.5 * x * (1 + Do(op::tanh, 0.7978845608028654 * (x + 0.044715 * x * x * x)));
+  }
+  return 0.5 * x * (1 + Do(op::erf, x * 0.7071067811865476));
+}
+
+}  // namespace
+}  // namespace gradient
+
+namespace {
+
 constexpr auto kF = Domain::kFloat;
 constexpr auto kN = Domain::kNumber;
 
-constexpr UnaryRow kAbs{"abs", "|data|. The smallest integer stays itself.", kN, [](PrimExpr x) {
+constexpr UnaryRow kAbs{"abs", "|data|. The smallest integer stays itself.", kN,
+                        [](PrimExpr x) {
                           return x.dtype().is_uint() ? x : IsFloat(x) ? baton::fabs(x) : baton::abs(x);
-                        }};
+                        },
+                        gradient::Chain<gradient::DAbs>};
 constexpr UnaryRow kNegative{"negative", "-data; unsigned integers wrap around.", kN,
-                             [](PrimExpr x) { return IsFloat(x) ? -x : Lit(0, x) - x; }};
-constexpr UnaryRow kSign{"sign", "-1, 0 or 1; NaN for NaN.", kN, Sign};
-constexpr UnaryRow kExp{"exp", "e ** data.", kF, baton::exp};
-constexpr UnaryRow kExp2{"exp2", "2 ** data.", kF, baton::exp2};
-constexpr UnaryRow kExpm1{"expm1", "e ** data - 1, exact near 0.", kF, Expm1};
-constexpr UnaryRow kLog{"log", "Natural logarithm; -inf for 0, NaN below.", kF, baton::log};
-constexpr UnaryRow kLog2{"log2", "Logarithm to base 2.", kF, baton::log2};
-constexpr UnaryRow kLog10{"log10", "Logarithm to base 10.", kF, baton::log10};
-constexpr UnaryRow kLog1p{"log1p", "log(1 + data), exact near 0.", kF, baton::log1p};
-constexpr UnaryRow kSqrt{"sqrt", "Square root; NaN below 0.", kF, baton::sqrt};
-constexpr UnaryRow kRsqrt{"rsqrt", "1 / sqrt(data).", kF, [](PrimExpr x) { return Lit(1, x) / baton::sqrt(x); }};
-constexpr UnaryRow kSigmoid{"sigmoid", "1 / (1 + exp(-data)).", kF, baton::sigmoid, "ONNX Sigmoid-13"};
-constexpr UnaryRow kTanh{"tanh", "Hyperbolic tangent.", kF, baton::tanh};
-constexpr UnaryRow kErf{"erf", "Error function.", kF, baton::erf, "ONNX Erf-13"};
-constexpr UnaryRow kSin{"sin", "Sine of an angle in radians.", kF, baton::sin};
-constexpr UnaryRow kCos{"cos", "Cosine of an angle in radians.", kF, baton::cos};
-constexpr UnaryRow kTan{"tan", "Tangent of an angle in radians.", kF, baton::tan};
-constexpr UnaryRow kSinh{"sinh", "Hyperbolic sine.", kF, baton::sinh};
-constexpr UnaryRow kCosh{"cosh", "Hyperbolic cosine.", kF, baton::cosh};
-constexpr UnaryRow kAsin{"asin", "Arc sine, in radians.", kF, baton::asin};
-constexpr UnaryRow kAcos{"acos", "Arc cosine, in radians.", kF, baton::acos};
-constexpr UnaryRow kAtan{"atan", "Arc tangent, in radians.", kF, baton::atan};
-constexpr UnaryRow kAsinh{"asinh", "Inverse hyperbolic sine.", kF, baton::asinh};
-constexpr UnaryRow kAcosh{"acosh", "Inverse hyperbolic cosine.", kF, baton::acosh};
-constexpr UnaryRow kAtanh{"atanh", "Inverse hyperbolic tangent.", kF, baton::atanh};
-constexpr UnaryRow kFloor{"floor", "Largest whole number <= data.", kN, OfFloat<baton::floor>};
-constexpr UnaryRow kCeil{"ceil", "Smallest whole number >= data.", kN, OfFloat<baton::ceil>};
-constexpr UnaryRow kTrunc{"trunc", "data without its fraction.", kN, OfFloat<baton::trunc>};
-constexpr UnaryRow kRound{"round", "Nearest whole number, halves to the even one.", kN, OfFloat<baton::nearbyint>,
-                          "ONNX Round-11"};
-constexpr UnaryRow kIsNan{"isnan", "Whether data is NaN.",
-                          kN,      [](PrimExpr x) { return IsFloat(x) ? baton::isnan(x) : False(); },
-                          "NumPy", true};
+                             [](PrimExpr x) { return IsFloat(x) ? -x : Lit(0, x) - x; }, gradient::NegativeBack};
+constexpr UnaryRow kSign{"sign", "-1, 0 or 1; NaN for NaN.", kN, Sign, gradient::Flat};
+constexpr UnaryRow kExp{"exp", "e ** data.", kF, baton::exp, gradient::Chain<gradient::DExp>};
+constexpr UnaryRow kExp2{"exp2", "2 ** data.", kF, baton::exp2, gradient::Chain<gradient::DExp2>};
+constexpr UnaryRow kExpm1{"expm1", "e ** data - 1, exact near 0.", kF, Expm1, gradient::Chain<gradient::DExpm1>};
+constexpr UnaryRow kLog{"log", "Natural logarithm; -inf for 0, NaN below.", kF, baton::log,
+                        gradient::Chain<gradient::DLog>};
+constexpr UnaryRow kLog2{"log2", "Logarithm to base 2.", kF, baton::log2, gradient::Chain<gradient::DLog2>};
+constexpr UnaryRow kLog10{"log10", "Logarithm to base 10.", kF, baton::log10, gradient::Chain<gradient::DLog10>};
+constexpr UnaryRow kLog1p{"log1p", "log(1 + data), exact near 0.", kF, baton::log1p, gradient::Chain<gradient::DLog1p>};
+constexpr UnaryRow kSqrt{"sqrt", "Square root; NaN below 0.", kF, baton::sqrt, gradient::Chain<gradient::DSqrt>};
+constexpr UnaryRow kRsqrt{"rsqrt", "1 / sqrt(data).", kF, [](PrimExpr x) { return Lit(1, x) / baton::sqrt(x); },
+                          gradient::Chain<gradient::DRsqrt>};
+constexpr UnaryRow kSigmoid{
+    "sigmoid", "1 / (1 + exp(-data)).", kF, baton::sigmoid, gradient::Chain<gradient::DSigmoid>, "ONNX Sigmoid-13"};
+constexpr UnaryRow kTanh{"tanh", "Hyperbolic tangent.", kF, baton::tanh, gradient::Chain<gradient::DTanh>};
+constexpr UnaryRow kErf{"erf", "Error function.", kF, baton::erf, gradient::Chain<gradient::DErf>, "ONNX Erf-13"};
+constexpr UnaryRow kSin{"sin", "Sine of an angle in radians.", kF, baton::sin, gradient::Chain<gradient::DSin>};
+constexpr UnaryRow kCos{"cos", "Cosine of an angle in radians.", kF, baton::cos, gradient::Chain<gradient::DCos>};
+constexpr UnaryRow kTan{"tan", "Tangent of an angle in radians.", kF, baton::tan, gradient::Chain<gradient::DTan>};
+constexpr UnaryRow kSinh{"sinh", "Hyperbolic sine.", kF, baton::sinh, gradient::Chain<gradient::DSinh>};
+constexpr UnaryRow kCosh{"cosh", "Hyperbolic cosine.", kF, baton::cosh, gradient::Chain<gradient::DCosh>};
+constexpr UnaryRow kAsin{"asin", "Arc sine, in radians.", kF, baton::asin, gradient::Chain<gradient::DAsin>};
+constexpr UnaryRow kAcos{"acos", "Arc cosine, in radians.", kF, baton::acos, gradient::Chain<gradient::DAcos>};
+constexpr UnaryRow kAtan{"atan", "Arc tangent, in radians.", kF, baton::atan, gradient::Chain<gradient::DAtan>};
+constexpr UnaryRow kAsinh{"asinh", "Inverse hyperbolic sine.", kF, baton::asinh, gradient::Chain<gradient::DAsinh>};
+constexpr UnaryRow kAcosh{"acosh", "Inverse hyperbolic cosine.", kF, baton::acosh, gradient::Chain<gradient::DAcosh>};
+constexpr UnaryRow kAtanh{"atanh", "Inverse hyperbolic tangent.", kF, baton::atanh, gradient::Chain<gradient::DAtanh>};
+constexpr UnaryRow kFloor{"floor", "Largest whole number <= data.", kN, OfFloat<baton::floor>, gradient::Flat};
+constexpr UnaryRow kCeil{"ceil", "Smallest whole number >= data.", kN, OfFloat<baton::ceil>, gradient::Flat};
+constexpr UnaryRow kTrunc{"trunc", "data without its fraction.", kN, OfFloat<baton::trunc>, gradient::Flat};
+constexpr UnaryRow kRound{
+    "round",        "Nearest whole number, halves to the even one.", kN, OfFloat<baton::nearbyint>, gradient::Flat,
+    "ONNX Round-11"};
+constexpr UnaryRow kIsNan{
+    "isnan", "Whether data is NaN.", kN, [](PrimExpr x) { return IsFloat(x) ? baton::isnan(x) : False(); }, {}, "NumPy",
+    true};
 constexpr UnaryRow kIsFinite{"isfinite", "Whether data is neither infinite nor NaN.",
                              kN,         [](PrimExpr x) { return IsFloat(x) ? baton::isfinite(x) : True(); },
-                             "NumPy",    true};
+                             {},         "NumPy",
+                             true};
 constexpr UnaryRow kLogicalNot{"logical_not", "not data.", Domain::kBool, [](PrimExpr x) { return !x; }};
 constexpr UnaryRow kBitwiseNot{"bitwise_not", "All bits turned round.", Domain::kBits,
                                [](PrimExpr x) { return x.dtype().is_bool() ? !x : baton::bitwise_not(x); }};
 constexpr UnaryRow kPopcount{"popcount", "Number of bits that are 1.", Domain::kBits,
                              [](PrimExpr x) { return x.dtype().is_bool() ? x : baton::popcount(x); }};
-constexpr UnaryRow kReciprocal{"reciprocal", "1 / data.", kF, [](PrimExpr x) { return Lit(1, x) / x; },
+constexpr UnaryRow kReciprocal{"reciprocal",
+                               "1 / data.",
+                               kF,
+                               [](PrimExpr x) { return Lit(1, x) / x; },
+                               gradient::Chain<gradient::DReciprocal>,
                                "ONNX Reciprocal-13"};
-constexpr UnaryRow kRelu{"nn.relu", "max(data, 0).", kN, [](PrimExpr x) { return max(x, Lit(0, x)); }, "ONNX Relu-14"};
-constexpr UnaryRow kSoftplus{"nn.softplus", "log(exp(data) + 1).", kF, Softplus, "ONNX Softplus-1"};
-constexpr UnaryRow kSoftsign{"nn.softsign", "data / (1 + |data|).", kF,
-                             [](PrimExpr x) { return x / (Lit(1, x) + fabs(x)); }, "ONNX Softsign-1"};
-constexpr UnaryRow kSilu{"nn.silu", "data * sigmoid(data).", kF, [](PrimExpr x) { return x * baton::sigmoid(x); },
+constexpr UnaryRow kRelu{"nn.relu",          "max(data, 0).", kN, [](PrimExpr x) { return max(x, Lit(0, x)); },
+                         gradient::ReluBack, "ONNX Relu-14"};
+constexpr UnaryRow kSoftplus{
+    "nn.softplus", "log(exp(data) + 1).", kF, Softplus, gradient::Chain<gradient::DSoftplus>, "ONNX Softplus-1"};
+constexpr UnaryRow kSoftsign{"nn.softsign",
+                             "data / (1 + |data|).",
+                             kF,
+                             [](PrimExpr x) { return x / (Lit(1, x) + fabs(x)); },
+                             gradient::Chain<gradient::DSoftsign>,
+                             "ONNX Softsign-1"};
+constexpr UnaryRow kSilu{"nn.silu",
+                         "data * sigmoid(data).",
+                         kF,
+                         [](PrimExpr x) { return x * baton::sigmoid(x); },
+                         gradient::Chain<gradient::DSilu>,
                          "ONNX Swish-24"};
-constexpr UnaryRow kMish{"nn.mish", "data * tanh(softplus(data)).", kF,
-                         [](PrimExpr x) { return x * baton::tanh(Softplus(x)); }, "ONNX Mish-18"};
+constexpr UnaryRow kMish{"nn.mish",
+                         "data * tanh(softplus(data)).",
+                         kF,
+                         [](PrimExpr x) { return x * baton::tanh(Softplus(x)); },
+                         gradient::DecomposeMish,
+                         "ONNX Mish-18"};
 constexpr UnaryRow kHardSwish{
-    "nn.hard_swish", "data * max(0, min(1, data / 6 + 1 / 2)).", kF,
+    "nn.hard_swish",
+    "data * max(0, min(1, data / 6 + 1 / 2)).",
+    kF,
     [](PrimExpr x) { return x * max(Lit(0, x), min(Lit(1, x), x * Lit(1.0 / 6, x) + Lit(0.5, x))); },
+    gradient::Chain<gradient::DHardSwish>,
     "ONNX HardSwish-14"};
 
 Tensor LowerCopy(const Tensors& in) {
@@ -187,6 +417,7 @@ Op DefineCopy(const char* name) {
                    .output = "Shape and dtype of `data`.",
                    .type_rel = IdentityRel,
                    .lower = LowerCopy,
+                   .gradient = gradient::Through,
                    .pattern = OpPattern::kElemWise,
                    .source = "ONNX Identity-14"});
 }
@@ -194,7 +425,7 @@ Op DefineCopy(const char* name) {
 // ---- With attributes.
 template <class A>
 using AttrFn = PrimExpr (*)(const A&, PrimExpr);
-template <OpName kName, class A, Domain kDomain, AttrFn<A> kFn>
+template <OpName kName, class A, Domain kDomain, AttrFn<A> kFn, gradient::Derivative kDerivative = nullptr>
 struct WithAttrs {
   static Type TypeOfCall(const TypeArgs& in) {
     CheckDomain(kDomain, in);
@@ -211,6 +442,7 @@ struct WithAttrs {
                      .attrs = TypeOf<A>,
                      .type_rel = Rel<kName, &TypeOfCall>,
                      .lower = Lower,
+                     .gradient = gradient::Chain<kDerivative>,
                      .pattern = OpPattern::kElemWise,
                      .source = source});
   }
@@ -366,21 +598,24 @@ const Op op::abs = Row<kAbs>(), op::negative = Row<kNegative>(), op::sign = Row<
          op::mish = Row<kMish>(), op::hard_swish = Row<kHardSwish>();
 const Op op::copy = DefineCopy("copy"), op::identity = DefineCopy("identity");
 
-const Op op::leaky_relu = WithAttrs<"nn.leaky_relu", LeakyReluAttrs, kF, LeakyRelu>::Define(
-    "data > 0 ? data : alpha * data", "ONNX LeakyRelu-16");
-const Op op::elu =
-    WithAttrs<"nn.elu", AlphaAttrs, kF, Elu>::Define("data > 0 ? data : alpha * (exp(data) - 1)", "ONNX Elu-6");
-const Op op::celu = WithAttrs<"nn.celu", AlphaAttrs, kF, Celu>::Define(
+[[maybe_unused]] const Op leaky_relu =
+    WithAttrs<"nn.leaky_relu", LeakyReluAttrs, kF, LeakyRelu, gradient::DLeakyRelu>::Define(
+        "data > 0 ? data : alpha * data", "ONNX LeakyRelu-16");
+const Op op::elu = WithAttrs<"nn.elu", AlphaAttrs, kF, Elu, gradient::DElu>::Define(
+    "data > 0 ? data : alpha * (exp(data) - 1)", "ONNX Elu-6");
+const Op op::celu = WithAttrs<"nn.celu", AlphaAttrs, kF, Celu, gradient::DCelu>::Define(
     "max(0, data) + min(0, alpha * (exp(data / alpha) - 1))", "ONNX Celu-12");
-const Op op::selu = WithAttrs<"nn.selu", SeluAttrs, kF, Selu>::Define(
+const Op op::selu = WithAttrs<"nn.selu", SeluAttrs, kF, Selu, gradient::DSelu>::Define(
     "gamma * (data > 0 ? data : alpha * (exp(data) - 1))", "ONNX Selu-6");
-const Op op::hard_sigmoid = WithAttrs<"nn.hard_sigmoid", HardSigmoidAttrs, kF, HardSigmoid>::Define(
-    "max(0, min(1, alpha * data + beta))", "ONNX HardSigmoid-6");
-const Op op::thresholded_relu = WithAttrs<"nn.thresholded_relu", AlphaAttrs, kF, ThresholdedRelu>::Define(
-    "data > alpha ? data : 0", "ONNX ThresholdedRelu-10");
-const Op op::swish =
-    WithAttrs<"nn.swish", AlphaAttrs, kF, Swish>::Define("data * sigmoid(alpha * data)", "ONNX Swish-24");
-const Op op::shrink = WithAttrs<"nn.shrink", ShrinkAttrs, kN, Shrink>::Define(
+const Op op::hard_sigmoid =
+    WithAttrs<"nn.hard_sigmoid", HardSigmoidAttrs, kF, HardSigmoid, gradient::DHardSigmoid>::Define(
+        "max(0, min(1, alpha * data + beta))", "ONNX HardSigmoid-6");
+const Op op::thresholded_relu =
+    WithAttrs<"nn.thresholded_relu", AlphaAttrs, kF, ThresholdedRelu, gradient::DThresholdedRelu>::Define(
+        "data > alpha ? data : 0", "ONNX ThresholdedRelu-10");
+const Op op::swish = WithAttrs<"nn.swish", AlphaAttrs, kF, Swish, gradient::DSwish>::Define(
+    "data * sigmoid(alpha * data)", "ONNX Swish-24");
+const Op op::shrink = WithAttrs<"nn.shrink", ShrinkAttrs, kN, Shrink, gradient::DShrink>::Define(
     "data < -lambd ? data + bias : data > lambd ? data - bias : 0", "ONNX Shrink-9");
 const Op op::clip = DefineOp({
     .name = "clip",
@@ -390,6 +625,7 @@ const Op op::clip = DefineOp({
     .attrs = TypeOf<ClipAttrs>,
     .type_rel = Rel<"clip", ClipType>,
     .lower = WithAttrs<"clip", ClipAttrs, kN, Clip>::Lower,
+    .gradient = gradient::Chain<gradient::DClip>,
     .pattern = OpPattern::kElemWise,
     .source = "NumPy",
 });
@@ -402,6 +638,7 @@ const Op op::gelu = DefineOp({
     .attrs = TypeOf<GeluAttrs>,
     .type_rel = Rel<"nn.gelu", GeluType>,
     .lower = WithAttrs<"nn.gelu", GeluAttrs, kF, Gelu>::Lower,
+    .gradient = gradient::DecomposeGelu,
     .pattern = OpPattern::kElemWise,
     .source = "ONNX Gelu-20",
 });
@@ -424,6 +661,7 @@ const Op op::cast = DefineOp({
     .attrs = TypeOf<CastAttrs>,
     .type_rel = Rel<"cast", CastType>,
     .lower = LowerCast,
+    .gradient = gradient::CastBack,
     .pattern = OpPattern::kElemWise,
     .source = "NumPy astype; ONNX Cast-21",
 });
@@ -434,6 +672,7 @@ const Op op::cast_like = DefineOp({
     .output = "Shape of `data`, dtype of `dtype_like`.",
     .type_rel = Rel<"cast_like", CastLikeType>,
     .lower = LowerCastLike,
+    .gradient = gradient::CastBack,
     .pattern = OpPattern::kElemWise,
     .source = "ONNX CastLike-15",
 });
@@ -445,6 +684,7 @@ const Op op::reinterpret = DefineOp({
     .attrs = TypeOf<CastAttrs>,
     .type_rel = Rel<"reinterpret", ReinterpretType>,
     .lower = LowerReinterpret,
+    .gradient = NoGradient("it reads bits as another type"),
     .pattern = OpPattern::kElemWise,
     .source = "ONNX BitCast-26",
 });
@@ -459,6 +699,7 @@ const Op op::prelu = DefineOp({
     .attrs = TypeOf<PReluAttrs>,
     .type_rel = RelGuess<"nn.prelu", GuessSlopes, PReluType>,
     .lower = LowerPRelu,
+    .gradient = gradient::PReluBack,
     .pattern = OpPattern::kBroadcast,
     .source = "ONNX PRelu-16",
 });

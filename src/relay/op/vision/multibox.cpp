@@ -5,10 +5,39 @@
 #include <algorithm>
 #include <cmath>
 
+#include "../gradient.h"
 #include "../host.h"
 
 namespace baton::relay {
 namespace {
+
+struct MultiBoxPriorAttrs : AttrsNode<MultiBoxPriorAttrs> {
+  static constexpr auto _type_key = "relay.attrs.MultiBoxPriorAttrs";
+  Array<double> sizes = {1.0};
+  Array<double> ratios = {1.0};
+  Array<double> steps = {-1.0, -1.0};
+  Array<double> offsets = {0.5, 0.5};
+  bool clip = false;
+  static constexpr void Describe(auto& d) {
+    d(F<&MultiBoxPriorAttrs::sizes>, "Sizes of boxes, as shares of the image.");
+    d(F<&MultiBoxPriorAttrs::ratios>, "Width to height; all but the first, with the first size.");
+    d(F<&MultiBoxPriorAttrs::steps>, "(y, x) between boxes; not above 0: that of data's elements.");
+    d(F<&MultiBoxPriorAttrs::offsets>, "(y, x) of the centres within a step.");
+    d(F<&MultiBoxPriorAttrs::clip>, "Whether boxes end at the image.");
+  }
+};
+
+struct MultiBoxTransformLocAttrs : AttrsNode<MultiBoxTransformLocAttrs> {
+  static constexpr auto _type_key = "relay.attrs.MultiBoxTransformLocAttrs";
+  bool clip = true;
+  double threshold = 0.01;
+  Array<double> variances = {0.1, 0.1, 0.2, 0.2};
+  static constexpr void Describe(auto& d) {
+    d(F<&MultiBoxTransformLocAttrs::clip>, "Whether boxes end at the image.");
+    d(F<&MultiBoxTransformLocAttrs::threshold>, "Score below which a box is none.");
+    d(F<&MultiBoxTransformLocAttrs::variances>, "Factors of the predicted x, y, width, height.");
+  }
+};
 
 // ---- multibox_prior
 void CheckPrior(const MultiBoxPriorAttrs& a, const TypeArgs& in) {
@@ -122,6 +151,7 @@ const Op op::multibox_prior = DefineOp({
     .attrs = TypeOf<MultiBoxPriorAttrs>,
     .type_rel = Rel<"vision.multibox_prior", MultiBoxPriorType>,
     .host = HostMultiBoxPrior,
+    .gradient = NoGradient(gradient::kComparesBoxes),
     .source = "Relay",
 });
 const Op op::multibox_transform_loc = DefineOp({
@@ -138,6 +168,7 @@ const Op op::multibox_transform_loc = DefineOp({
     .attrs = TypeOf<MultiBoxTransformLocAttrs>,
     .type_rel = Rel<"vision.multibox_transform_loc", MultiBoxTransformLocType>,
     .host = HostMultiBoxTransformLoc,
+    .gradient = NoGradient(gradient::kComparesBoxes),
     .source = "Relay",
 });
 

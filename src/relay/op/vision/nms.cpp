@@ -5,10 +5,42 @@
 
 #include <algorithm>
 
+#include "../gradient.h"
 #include "../host.h"
 
 namespace baton::relay {
 namespace {
+
+struct GetValidCountsAttrs : AttrsNode<GetValidCountsAttrs> {
+  static constexpr auto _type_key = "relay.attrs.GetValidCountsAttrs";
+  int64_t id_index = 0;
+  int64_t score_index = 1;
+  static constexpr void Describe(auto& d) {
+    d(F<&GetValidCountsAttrs::id_index>, "Place of the class among a box's numbers; negative: there is none.");
+    d(F<&GetValidCountsAttrs::score_index>, "Place of the score.", AtLeast(0));
+  }
+};
+
+struct NonMaximumSuppressionAttrs : AttrsNode<NonMaximumSuppressionAttrs> {
+  static constexpr auto _type_key = "relay.attrs.NonMaximumSuppressionAttrs";
+  bool force_suppress = false;
+  int64_t top_k = -1;
+  int64_t coord_start = 2;
+  int64_t score_index = 1;
+  int64_t id_index = 0;
+  bool return_indices = true;
+  bool invalid_to_bottom = false;
+  static constexpr void Describe(auto& d) {
+    d(F<&NonMaximumSuppressionAttrs::force_suppress>, "Whether boxes of other classes suppress each other, too.");
+    d(F<&NonMaximumSuppressionAttrs::top_k>, "How many of the best are looked at; 0 or less: all.");
+    d(F<&NonMaximumSuppressionAttrs::coord_start>, "Place of the first of four coordinates among a box's numbers.",
+      AtLeast(0));
+    d(F<&NonMaximumSuppressionAttrs::score_index>, "Place of the score.", AtLeast(0));
+    d(F<&NonMaximumSuppressionAttrs::id_index>, "Place of the class; negative: there is none.");
+    d(F<&NonMaximumSuppressionAttrs::return_indices>, "Whether places of boxes are wanted, not the boxes.");
+    d(F<&NonMaximumSuppressionAttrs::invalid_to_bottom>, "Whether the boxes that stay come first.");
+  }
+};
 
 void Boxes(const TypeArgs& in, const char* rule) {
   in.Floating(0, "R1");
@@ -153,6 +185,7 @@ const Op op::get_valid_counts = DefineOp({
     .attrs = TypeOf<GetValidCountsAttrs>,
     .type_rel = Rel<"vision.get_valid_counts", ValidCountsType>,
     .host = HostValidCounts,
+    .gradient = NoGradient(gradient::kComparesBoxes),
     .source = "Relay",
 });
 const Op op::non_max_suppression = DefineOp({
@@ -169,6 +202,7 @@ const Op op::non_max_suppression = DefineOp({
     .attrs = TypeOf<NonMaximumSuppressionAttrs>,
     .type_rel = Rel<"vision.non_max_suppression", NMSType>,
     .host = HostNMS,
+    .gradient = NoGradient(gradient::kComparesBoxes),
     .source = "Relay",
 });
 

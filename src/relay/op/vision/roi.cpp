@@ -6,10 +6,52 @@
 #include <algorithm>
 #include <cmath>
 
+#include "../gradient.h"
 #include "../host.h"
 
 namespace baton::relay {
 namespace {
+
+struct ROIAlignAttrs : AttrsNode<ROIAlignAttrs> {
+  static constexpr auto _type_key = "relay.attrs.ROIAlignAttrs";
+  Array<int64_t> pooled_size;
+  double spatial_scale = 1;
+  int64_t sample_ratio = -1;
+  String layout = "NCHW";
+  String mode = "avg";
+  bool aligned = false;
+  static constexpr void Describe(auto& d) {
+    d(F<&ROIAlignAttrs::pooled_size>, "(height, width) of the result.", kRequired, AtLeast(1));
+    d(F<&ROIAlignAttrs::spatial_scale>, "Elements of data a unit of a box.", kRequired);
+    d(F<&ROIAlignAttrs::sample_ratio>, "Samples along each side of a bin; 0 or less: as many as elements.");
+    d(F<&ROIAlignAttrs::layout>, "\"NCHW\".");
+    d(F<&ROIAlignAttrs::mode>, "\"avg\" or \"max\" of the samples.");
+    d(F<&ROIAlignAttrs::aligned>, "Whether elements' centres lie at halves (ONNX's half_pixel).");
+  }
+};
+
+struct ROIPoolAttrs : AttrsNode<ROIPoolAttrs> {
+  static constexpr auto _type_key = "relay.attrs.ROIPoolAttrs";
+  Array<int64_t> pooled_size;
+  double spatial_scale = 1;
+  String layout = "NCHW";
+  static constexpr void Describe(auto& d) {
+    d(F<&ROIPoolAttrs::pooled_size>, "(height, width) of the result.", kRequired, AtLeast(1));
+    d(F<&ROIPoolAttrs::spatial_scale>, "Elements of data a unit of a box.", kRequired);
+    d(F<&ROIPoolAttrs::layout>, "\"NCHW\".");
+  }
+};
+
+struct AllClassNMSAttrs : AttrsNode<AllClassNMSAttrs> {
+  static constexpr auto _type_key = "relay.attrs.AllClassNonMaximumSuppressionAttrs";
+  bool center_point_box = false;
+  String output_format = "onnx";
+  static constexpr void Describe(auto& d) {
+    d(F<&AllClassNMSAttrs::center_point_box>,
+      "Boxes are (x centre, y centre, width, height), not two corners (y1, x1, y2, x2).");
+    d(F<&AllClassNMSAttrs::output_format>, "\"onnx\".");
+  }
+};
 
 template <class A>
 Type RoiType(const A& a, const TypeArgs& in) {
@@ -228,6 +270,7 @@ const Op op::roi_align = DefineOp({
     .attrs = TypeOf<ROIAlignAttrs>,
     .type_rel = Rel<"vision.roi_align", RoiAlignType>,
     .host = HostRoiAlign,
+    .gradient = NoGradient(gradient::kNoRuleYet),
     .source = "ONNX RoiAlign-16",
 });
 const Op op::roi_pool = DefineOp({
@@ -239,6 +282,7 @@ const Op op::roi_pool = DefineOp({
     .attrs = TypeOf<ROIPoolAttrs>,
     .type_rel = Rel<"vision.roi_pool", &RoiType<ROIPoolAttrs>>,
     .host = HostRoiPool,
+    .gradient = NoGradient(gradient::kNoRuleYet),
     .source = "ONNX MaxRoiPool-22",
 });
 const Op op::all_class_nms = DefineOp({
@@ -253,6 +297,7 @@ const Op op::all_class_nms = DefineOp({
     .attrs = TypeOf<AllClassNMSAttrs>,
     .type_rel = Rel<"vision.all_class_non_max_suppression", AllClassNMSType>,
     .host = HostAllClassNMS,
+    .gradient = NoGradient(gradient::kComparesBoxes),
     .source = "ONNX NonMaxSuppression-11",
 });
 

@@ -5,9 +5,18 @@
 #include <baton/topi/reduce.h>
 
 #include "../common.h"
+#include "../gradient.h"
 
 namespace baton::relay {
 namespace {
+
+struct YoloReorgAttrs : AttrsNode<YoloReorgAttrs> {
+  static constexpr auto _type_key = "relay.attrs.YoloReorgAttrs";
+  int64_t stride = 1;
+  static constexpr void Describe(auto& d) {
+    d(F<&YoloReorgAttrs::stride>, "Side of a block, in pixels.", kRequired, AtLeast(1));
+  }
+};
 
 Type ReorgType(const YoloReorgAttrs& a, const TypeArgs& in) {
   in.Rank(0, 4, "R1");
@@ -56,6 +65,7 @@ const Op op::yolo_reorg = DefineOp({
     .attrs = TypeOf<YoloReorgAttrs>,
     .type_rel = Rel<"vision.yolo_reorg", ReorgType>,
     .lower = LowerReorg,
+    .gradient = gradient::SelectBack,
     .pattern = OpPattern::kInjective,
     .source = "Darknet",
 });

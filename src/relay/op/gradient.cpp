@@ -1,42 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rule.h"
+#include "gradient.h"
 
 #include <baton/relay/op/nn.h>
 
 #include <algorithm>
 
 namespace baton::relay {
-
-void DefineGradient(const char* op, TypedPackedFunc<Array<Expr>(Call, Expr)> gradient) {
-  Op::GetOrCreate(op).SetAttrValue("FPrimalGradient", Any(gradient.packed()));
-}
-void DefineGradients(std::initializer_list<GradientRow> rows) {
-  for (const GradientRow& r : rows) {
-    DefineGradient(r.op, [f = r.gradient](const Call& call, const Expr& grad) { return f(call, grad); });
-  }
-}
-void DefineRestatements(std::initializer_list<RestateRow> rows) {
-  for (const RestateRow& r : rows) {
-    Op::GetOrCreate(r.op).SetAttrValue("FGradientForm", Any(reinterpret_cast<int64_t>(r.restate)));
-  }
-}
-void DefineNoGradients(std::initializer_list<NoGradientRow> rows) {
-  for (const NoGradientRow& r : rows) Op::GetOrCreate(r.op).SetAttrValue("TNoGradient", Any(String(r.reason)));
-}
-
-PackedFunc GradientOf(const Op& op) {
-  Any v = op.GetAttrValue("FPrimalGradient");
-  return v.is_null() ? PackedFunc(nullptr) : v.As<PackedFunc>();
-}
-DecomposeFn RestatementOf(const Op& op) {
-  if (Any v = op.GetAttrValue("FGradientForm"); !v.is_null()) return reinterpret_cast<DecomposeFn>(v.As<int64_t>());
-  const OpDef* def = DefOf(op);
-  return def ? def->decompose : nullptr;
-}
-String NoGradientReason(const Op& op) {
-  Any v = op.GetAttrValue("TNoGradient");
-  return v.is_null() ? String("") : v.As<String>();
-}
 
 namespace gradient {
 
@@ -133,6 +102,9 @@ Expr Iota(int64_t n) {
   };
   return MakeCall<ArangeAttrs>(op::arange, {number(0), number(n), number(1)}, [&](ArangeAttrs* a) { a->dtype = t; });
 }
+Expr Identity(int64_t n, DataType t) {
+  return MakeCall<EyeAttrs>(op::eye, {}, [&](EyeAttrs* a) { a->rows = n, a->cols = n, a->dtype = t; });
+}
 Expr ZerosOf(int64_t n, DataType t) {
   return MakeCall<InitOpAttrs>(op::zeros, {}, [&](InitOpAttrs* a) { a->shape = {n}, a->dtype = t; });
 }
@@ -147,6 +119,28 @@ Ints ReducedAxes(const Array<int64_t>& axis, bool exclude, int64_t ndim, const c
     if (!std::count(named.begin(), named.end(), d)) rest.push_back(d);
   }
   return rest;
+}
+
+Grads ReshapeBack(const Call& call, const Expr& grad) {
+  Grads out(call->args.size(), Expr());
+  out.Set(0, ShapeLike(grad, call->args[0]));
+  return out;
+}
+Grads CollapseBack(const Call& call, const Expr& grad) {
+  At at(call, grad);
+  Grads out(call->args.size(), Expr());
+  out.Set(0, Collapse(grad, at.out(), at.arg(0)));
+  return out;
+}
+Grads SelectBack(const Call& call, const Expr& grad) {
+  At at(call, grad);
+  Grads out(call->args.size(), Expr());
+  out.Set(0, ByNumbers(at, grad, [&](const Expr& numbers) {
+            Array<Expr> args = call->args;
+            args.Set(0, numbers);
+            return MakeCall(Downcast<Op>(call->op), args, call->attrs);
+          }));
+  return out;
 }
 
 }  // namespace gradient

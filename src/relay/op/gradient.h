@@ -6,7 +6,7 @@
 #include <baton/relay/op/make.h>
 #include <baton/relay/op/transform.h>
 
-#include "../common.h"
+#include "common.h"
 
 namespace baton::relay::gradient {
 
@@ -103,6 +103,8 @@ Expr MatMul(const Expr& a, const Expr& b, bool transpose_a, bool transpose_b);
 /// 0, 1, ..., n - 1 as int64.
 Expr Iota(int64_t n);
 inline Expr Flatten(const Expr& e) { return Reshape(e, {-1}); }
+/// The n x n matrix with ones on the diagonal.
+Expr Identity(int64_t n, DataType t);
 /// n zeros.
 Expr ZerosOf(int64_t n, DataType t);
 /// `updates` added to `zeros`, which has one dimension, at the places `index`.
@@ -127,5 +129,20 @@ Expr ByNumbers(const At& at, const Expr& grad, Move move) {
   Expr sum = Scatter(ZerosOf(n + 1, at.dtype(0)), Flatten(move(numbers)), Flatten(grad));
   return ShapeLike(Slice(sum, {1}, {n + 1}), at.arg(0));
 }
+
+/// Adjoints of operators whose value is that of their argument.
+inline Grads Through(const Call&, const Expr& grad) { return {grad}; }
+/// Of those that are constant between their steps, or do not depend on their arguments' values.
+inline Grads Flat(const Call& call, const Expr&) { return Grads(call->args.size(), Expr()); }
+/// The adjoint with the first argument's shape: as many elements, in the same order.
+Grads ReshapeBack(const Call& call, const Expr& grad);
+/// Summed over what the first argument was broadcast along.
+Grads CollapseBack(const Call& call, const Expr& grad);
+/// ByNumbers for a call with its attributes and its other arguments.
+Grads SelectBack(const Call& call, const Expr& grad);
+// Reasons that several operators share.
+constexpr auto kNoRuleYet = "nobody wrote its rule yet";
+constexpr auto kComparesBoxes = "it selects boxes by comparing them";
+constexpr auto kDynamicResult = "its result's shape is an operand; run DynamicToStatic first";
 
 }  // namespace baton::relay::gradient
