@@ -121,6 +121,7 @@ const Op cast = relay::DefineOp({
     .type_rel = CastRel,
     .host = CastHost,
     .source = "ONNX Cast-28",
+    .traits = {.precision = relay::Precision::kNever},
 });
 
 /// A cast back, among the types that arithmetic has; integers have no adjoint.

@@ -145,6 +145,7 @@ const Op op::sort = DefineOp({
     .type_rel = Rel<"sort", SortType>,
     .host = HostSort,
     .source = "NumPy",
+    .traits = {.values = Values::kSelects},
 });
 const Op op::argsort = DefineOp({
     .name = "argsort",
@@ -165,6 +166,7 @@ const Op op::topk = DefineOp({
     .type_rel = Rel<"topk", TopKType>,
     .host = HostTopK,
     .source = "ONNX TopK-11",
+    .traits = {.values = Values::kExact},
 });
 const Op op::searchsorted = DefineOp({
     .name = "searchsorted",

@@ -42,7 +42,8 @@ Op Define(const char* name, const char* doc, const char* (*attrs)(), decltype(&S
                    .lower = LowerSame,
                    .pattern = OpPattern::kOpaque,
                    .fold = Fold::kNever,
-                   .source = "Relay"});
+                   .source = "Relay",
+                   .traits = {.values = Values::kExact}});
 }
 
 }  // namespace

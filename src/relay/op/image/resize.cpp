@@ -268,7 +268,7 @@ constexpr const char* kInput = "R1: numbers. R3: known extents where it is resiz
 constexpr const char* kOutput =
     "`data` with the new extents. R2: known method and modes. R5: numbers for each axis, positive scales.";
 template <OpName kName, int N>
-Op Define() {
+Op Define(const OpTraits& traits = {}) {
   return DefineOp({.name = kName.text,
                    .doc = "The spatial dimensions resized by interpolation.",
                    .inputs = {{"data", kInput}},
@@ -277,7 +277,8 @@ Op Define() {
                    .type_rel = Rel<kName, &ResizeType<N>>,
                    .lower = LowerResize<N>,
                    .pattern = OpPattern::kOpaque,
-                   .source = "Relay; ONNX Resize-19"});
+                   .source = "Relay; ONNX Resize-19",
+                   .traits = traits});
 }
 
 // ---- nn.upsampling
@@ -397,7 +398,7 @@ const Op op::upsampling3d = DefineOp({
     .pattern = OpPattern::kOpaque,
     .source = "Relay",
 });
-const Op op::resize1d = Define<"image.resize1d", 1>(), op::resize2d = Define<"image.resize2d", 2>(),
+const Op op::resize1d = Define<"image.resize1d", 1>(), op::resize2d = Define<"image.resize2d", 2>({.layout = LayoutRule::kNamed}),
          op::resize3d = Define<"image.resize3d", 3>();
 const Op op::resize_nd = DefineOp({
     .name = "image.resize",
@@ -421,6 +422,7 @@ const Op op::upsampling = DefineOp({
     .lower = LowerUpsampling,
     .pattern = OpPattern::kOpaque,
     .source = "Relay",
+    .traits = {.precision = Precision::kFollow, .layout = LayoutRule::kNamed},
 });
 
 }  // namespace baton::relay

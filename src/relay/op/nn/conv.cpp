@@ -4,7 +4,9 @@
 #include <baton/relay/op/nn.h>
 #include <baton/topi/elemwise.h>
 #include <baton/topi/reduce.h>
+#include <relay/kernel/generators.h>
 
+#include "flops.h"
 #include "window.h"
 
 namespace baton::relay {
@@ -219,8 +221,28 @@ struct Conv {
   }
 };
 
+/// Weights have all channels of one side and those of a group of the other.
+template <class A, bool kTransposed>
+ScaleAxes ConvScaleAxes(const Attrs& attrs, int64_t, const std::vector<int64_t>& weight) {
+  const A& a = AttrsAs<A>(attrs);
+  const std::string_view data = a.data_layout.view(), kernel = a.kernel_layout.view();
+  auto whole = [](std::string_view layout) { return layout.find_first_of("0123456789") == layout.npos; };
+  if (!whole(data) || !whole(kernel) || (!a.out_layout.empty() && a.out_layout != a.data_layout)) return {};
+  const auto in = static_cast<int64_t>(kernel.find('I')), out = static_cast<int64_t>(kernel.find('O'));
+  ScaleAxes axes{.channel = static_cast<int64_t>(data.find('C'))};
+  if (a.groups == 1 || !kTransposed) axes.output = out;
+  if (a.groups == 1 || kTransposed) axes.input = in;
+  // Each channel for itself: the two sides are one.
+  if (!kTransposed && a.groups > 1 && weight[static_cast<size_t>(in)] == 1 &&
+      weight[static_cast<size_t>(out)] == a.groups)
+    axes.input = out;
+  return axes;
+}
+
 template <OpName kName, int N>
-Op DefineConv(const char* doc) {
+Op DefineConv(const char* doc, OpTraits traits) {
+  traits.flops = ConvFlops;
+  traits.scale_axes = ConvScaleAxes<ConvAttrs<N>, false>;
   return DefineOp(
       {.name = kName.text,
        .doc = doc,
@@ -234,7 +256,8 @@ Op DefineConv(const char* doc) {
        .type_rel = RelGuess<kName, &Conv<N>::GuessWeight, &Conv<N>::TypeOfCall>,
        .lower = Conv<N>::Lower,
        .pattern = OpPattern::kOutEWiseFusable,
-       .source = "ONNX Conv-22"});
+       .source = "ONNX Conv-22",
+       .traits = traits});
 }
 
 // ---- transposed
@@ -367,7 +390,10 @@ Op DefineConvTranspose(const char* doc) {
        .type_rel = RelGuess<kName, &ConvTranspose<N>::GuessWeight, &ConvTranspose<N>::TypeOfCall>,
        .lower = ConvTranspose<N>::Lower,
        .pattern = OpPattern::kOutEWiseFusable,
-       .source = "ONNX ConvTranspose-22"});
+       .source = "ONNX ConvTranspose-22",
+       .traits = {.precision = Precision::kAlways,
+                  .flops = ConvTransposeFlops,
+                  .scale_axes = ConvScaleAxes<ConvTransposeAttrs<N>, true>}});
 }
 
 // ---- deformable
@@ -472,14 +498,19 @@ Tensor LowerDeformable(const DeformableConv2DAttrs& a, const Tensors& in, const 
 }  // namespace
 
 const Op op::conv1d =
-    DefineConv<"nn.conv1d", 1>("Convolution over one spatial dimension (correlation: the window is not mirrored).");
+    DefineConv<"nn.conv1d", 1>("Convolution over one spatial dimension (correlation: the window is not mirrored).",
+                               {.precision = Precision::kAlways, .kernel = kernel::GenerateConv<1>});
 const Op op::conv2d =
-    DefineConv<"nn.conv2d", 2>("Convolution over two spatial dimensions (correlation: the window is not mirrored).");
+    DefineConv<"nn.conv2d", 2>("Convolution over two spatial dimensions (correlation: the window is not mirrored).",
+                               {.precision = Precision::kAlways, .kernel = kernel::GenerateConv<2>});
 const Op op::conv3d =
-    DefineConv<"nn.conv3d", 3>("Convolution over three spatial dimensions (correlation: the window is not mirrored).");
-const Op op::conv2d_nchwc = DefineConv<"nn.contrib_conv2d_NCHWc", 2>("nn.conv2d whose channels are split into blocks.");
+    DefineConv<"nn.conv3d", 3>("Convolution over three spatial dimensions (correlation: the window is not mirrored).",
+                               {.precision = Precision::kAlways, .kernel = kernel::GenerateConv<3>});
+const Op op::conv2d_nchwc = DefineConv<"nn.contrib_conv2d_NCHWc", 2>("nn.conv2d whose channels are split into blocks.",
+                                                                     {.kernel = kernel::GenerateBlockedConv2D});
 const Op op::depthwise_conv2d_nchwc =
-    DefineConv<"nn.contrib_depthwise_conv2d_NCHWc", 2>("nn.conv2d of one channel a group, split into blocks.");
+    DefineConv<"nn.contrib_depthwise_conv2d_NCHWc", 2>("nn.conv2d of one channel a group, split into blocks.",
+                                                        {.kernel = kernel::GenerateBlockedConv2D});
 const Op op::conv1d_transpose =
     DefineConvTranspose<"nn.conv1d_transpose", 1>("The adjoint of a convolution over one spatial dimension.");
 const Op op::conv2d_transpose =

@@ -5,6 +5,7 @@
 #include <relay/op/gradient/rule.h>
 
 #include "../common.h"
+#include "flops.h"
 
 namespace baton::relay {
 namespace {
@@ -132,6 +133,7 @@ Tensor LowerCorrelation(const CorrelationAttrs& a, const Tensors& in) {
     .pattern = OpPattern::kOutEWiseFusable,
     .source = "Dosovitskiy et al., ICCV 2015",
     .support_level = 2,
+    .traits = {.flops = MatmulFlops},
 });
 
 // ---- gradient

@@ -3,8 +3,10 @@
 #include <baton/relay/op/nn.h>
 #include <baton/topi/elemwise.h>
 #include <baton/topi/reduce.h>
+#include <relay/kernel/generators.h>
 
 #include "../common.h"
+#include "flops.h"
 
 namespace baton::relay {
 namespace {
@@ -347,6 +349,10 @@ Tensor LowerEinsum(const EinsumAttrs& a, const Tensors& in) {
   return Rounded(have, in[0].dtype());
 }
 
+ScaleAxes DenseScaleAxes(const Attrs&, int64_t rank, const std::vector<int64_t>&) {
+  return {.channel = rank - 1, .input = 1, .output = 0};
+}
+
 }  // namespace
 
 const Op op::dense = DefineOp({
@@ -361,6 +367,10 @@ const Op op::dense = DefineOp({
     .lower = LowerDense,
     .pattern = OpPattern::kOutEWiseFusable,
     .source = "Relay",
+    .traits = {.precision = Precision::kAlways,
+               .flops = MatmulFlops,
+               .scale_axes = DenseScaleAxes,
+               .kernel = kernel::GenerateDense},
 });
 const Op op::matmul = DefineOp({
     .name = "nn.matmul",
@@ -377,6 +387,7 @@ const Op op::matmul = DefineOp({
     .lower = LowerMatmul,
     .pattern = OpPattern::kOutEWiseFusable,
     .source = "NumPy; ONNX MatMul-13",
+    .traits = {.precision = Precision::kAlways, .flops = MatmulFlops, .kernel = kernel::GenerateMatmul},
 });
 const Op op::batch_matmul = DefineOp({
     .name = "nn.batch_matmul",
@@ -391,6 +402,7 @@ const Op op::batch_matmul = DefineOp({
     .lower = LowerBatchMatmul,
     .pattern = OpPattern::kOutEWiseFusable,
     .source = "Relay",
+    .traits = {.precision = Precision::kAlways, .flops = MatmulFlops, .kernel = kernel::GenerateBatchMatmul},
 });
 const Op op::einsum = DefineOp({
     .name = "einsum",

@@ -3,8 +3,10 @@
 #include <baton/relay/op/nn.h>
 #include <baton/topi/elemwise.h>
 #include <baton/topi/reduce.h>
+#include <relay/kernel/generators.h>
 
 #include "../common.h"
+#include "flops.h"
 
 namespace baton::relay {
 namespace {
@@ -63,6 +65,7 @@ const Op op::dense_pack = DefineOp({
     .lower = LowerDensePack,
     .pattern = OpPattern::kOutEWiseFusable,
     .source = "Relay",
+    .traits = {.flops = MatmulFlops, .kernel = kernel::GenerateDensePack},
 });
 
 }  // namespace baton::relay

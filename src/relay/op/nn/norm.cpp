@@ -362,6 +362,7 @@ const Op op::batch_norm = DefineOp({
     .decompose = DecomposeBatchNorm,
     .pattern = OpPattern::kOpaque,
     .source = "ONNX BatchNormalization-15",
+    .traits = {.precision = Precision::kFollow, .layout = LayoutRule::kAxisParts},
 });
 const Op op::instance_norm = DefineOp({
     .name = "nn.instance_norm",
@@ -375,6 +376,7 @@ const Op op::instance_norm = DefineOp({
     .lower = LowerInstanceNorm,
     .pattern = OpPattern::kOpaque,
     .source = "ONNX InstanceNormalization-22",
+    .traits = {.precision = Precision::kNever},
 });
 const Op op::group_norm = DefineOp({
     .name = "nn.group_norm",
@@ -390,6 +392,7 @@ const Op op::group_norm = DefineOp({
     .lower = LowerGroupNorm,
     .pattern = OpPattern::kOpaque,
     .source = "ONNX GroupNormalization-21",
+    .traits = {.precision = Precision::kNever},
 });
 const Op op::layer_norm = DefineOp({
     .name = "nn.layer_norm",
@@ -403,6 +406,7 @@ const Op op::layer_norm = DefineOp({
     .lower = LowerLayerNorm,
     .pattern = OpPattern::kOpaque,
     .source = "ONNX LayerNormalization-17",
+    .traits = {.precision = Precision::kNever},
 });
 const Op op::rms_norm = DefineOp({
     .name = "nn.rms_norm",
@@ -415,6 +419,7 @@ const Op op::rms_norm = DefineOp({
     .lower = LowerRmsNorm,
     .pattern = OpPattern::kOpaque,
     .source = "ONNX RMSNormalization-23",
+    .traits = {.precision = Precision::kNever},
 });
 const Op op::l2_normalize = DefineOp({
     .name = "nn.l2_normalize",
@@ -426,6 +431,7 @@ const Op op::l2_normalize = DefineOp({
     .lower = LowerL2Normalize,
     .pattern = OpPattern::kOpaque,
     .source = "Relay",
+    .traits = {.precision = Precision::kNever},
 });
 const Op op::lp_normalize = DefineOp({
     .name = "nn.lp_normalize",
@@ -448,6 +454,7 @@ const Op op::lrn = DefineOp({
     .lower = LowerLRN,
     .pattern = OpPattern::kOpaque,
     .source = "ONNX LRN-13",
+    .traits = {.precision = Precision::kNever, .layout = LayoutRule::kAxis},
 });
 const Op op::dropout = DefineOp({
     .name = "nn.dropout",
@@ -460,6 +467,7 @@ const Op op::dropout = DefineOp({
     .decompose = DecomposeDropout,
     .pattern = OpPattern::kOpaque,
     .source = "ONNX Dropout-22",
+    .traits = {.precision = Precision::kFollow},
 });
 
 }  // namespace baton::relay

@@ -173,7 +173,8 @@ Tensor LowerLpPool(const LpPoolAttrs<N>& a, const Tensors& in) {
 }
 
 template <OpName kName, class A>
-Op DefinePool(const char* doc, TypeRelationFn rel, LowerFn lower, const char* source) {
+Op DefinePool(const char* doc, TypeRelationFn rel, LowerFn lower, const char* source, OpTraits traits) {
+  traits.layout = LayoutRule::kNamed;
   return DefineOp({.name = kName.text,
                    .doc = doc,
                    .inputs = {{"data",
@@ -185,22 +186,24 @@ Op DefinePool(const char* doc, TypeRelationFn rel, LowerFn lower, const char* so
                    .type_rel = rel,
                    .lower = lower,
                    .pattern = OpPattern::kOutEWiseFusable,
-                   .source = source});
+                   .source = source,
+                   .traits = traits});
 }
 template <OpName kName, int N>
 Op MaxPool() {
   return DefinePool<kName, MaxPoolAttrs<N>>("Largest element of each window; padding does not count.",
-                                            Rel<kName, &MaxPoolType<N>>, &LowerMaxPool<N>, "ONNX MaxPool-22");
+                                            Rel<kName, &MaxPoolType<N>>, &LowerMaxPool<N>, "ONNX MaxPool-22",
+                                            {.precision = Precision::kFollow, .values = Values::kSelects});
 }
 template <OpName kName, int N>
 Op AvgPool() {
   return DefinePool<kName, AvgPoolAttrs<N>>("Mean of each window.", Rel<kName, &AvgPoolType<N>>, &LowerAvgPool<N>,
-                                            "ONNX AveragePool-22");
+                                            "ONNX AveragePool-22", {.precision = Precision::kFollow});
 }
 template <OpName kName, int N>
 Op LpPool() {
   return DefinePool<kName, LpPoolAttrs<N>>("(sum of |data| ** p) ** (1 / p) of each window.",
-                                           Rel<kName, &LpPoolType<N>>, &LowerLpPool<N>, "ONNX LpPool-22");
+                                           Rel<kName, &LpPoolType<N>>, &LowerLpPool<N>, "ONNX LpPool-22", {});
 }
 
 // ---- global and adaptive pools
@@ -243,7 +246,10 @@ Op GlobalPool(const char* doc) {
                    .type_rel = Rel<kName, &GlobalPoolType<N>>,
                    .lower = LowerGlobalPool<N, kMean>,
                    .pattern = OpPattern::kOutEWiseFusable,
-                   .source = "ONNX GlobalAveragePool-22, GlobalMaxPool-22"});
+                   .source = "ONNX GlobalAveragePool-22, GlobalMaxPool-22",
+                   .traits = {.precision = Precision::kFollow,
+                              .values = kMean ? Values::kComputes : Values::kSelects,
+                              .layout = LayoutRule::kNamed}});
 }
 
 template <int N>
@@ -326,7 +332,10 @@ Op AdaptivePool(const char* doc) {
                    .type_rel = Rel<kName, &AdaptivePoolType<N>>,
                    .lower = LowerAdaptivePool<N, kMean>,
                    .pattern = OpPattern::kOutEWiseFusable,
-                   .source = "Relay"});
+                   .source = "Relay",
+                   .traits = {.precision = Precision::kFollow,
+                              .values = kMean ? Values::kComputes : Values::kSelects,
+                              .layout = LayoutRule::kNamed}});
 }
 
 // ---- max_pool_with_indices, max_unpool

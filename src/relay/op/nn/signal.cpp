@@ -243,6 +243,7 @@ const Op op::nll_loss = DefineOp({
     .lower = LowerNLLLoss,
     .pattern = OpPattern::kOpaque,
     .source = "Relay; ONNX NegativeLogLikelihoodLoss-22",
+    .traits = {.precision = Precision::kNever},
 });
 const Op op::cross_entropy = DefineOp({
     .name = "nn.cross_entropy",
@@ -253,6 +254,7 @@ const Op op::cross_entropy = DefineOp({
     .lower = LowerCrossEntropy<false>,
     .pattern = OpPattern::kOpaque,
     .source = "Relay",
+    .traits = {.precision = Precision::kNever},
 });
 const Op op::cross_entropy_with_logits = DefineOp({
     .name = "nn.cross_entropy_with_logits",
@@ -263,6 +265,7 @@ const Op op::cross_entropy_with_logits = DefineOp({
     .lower = LowerCrossEntropy<true>,
     .pattern = OpPattern::kOpaque,
     .source = "Relay",
+    .traits = {.precision = Precision::kNever},
 });
 
 }  // namespace baton::relay

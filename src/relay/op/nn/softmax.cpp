@@ -94,7 +94,7 @@ Tensor LowerHardmax(const SoftmaxAttrs& a, const Tensors& in) {
 }
 
 template <OpName kName>
-Op Define(const char* doc, LowerFn lower, const char* source) {
+Op Define(const char* doc, LowerFn lower, const char* source, const OpTraits& traits = {}) {
   return DefineOp({.name = kName.text,
                    .doc = doc,
                    .inputs = {{"data", "R1: floating dtype. R2: rank 1 or more."}},
@@ -103,15 +103,20 @@ Op Define(const char* doc, LowerFn lower, const char* source) {
                    .type_rel = Rel<kName, SoftmaxType>,
                    .lower = lower,
                    .pattern = OpPattern::kOpaque,
-                   .source = source});
+                   .source = source,
+                   .traits = traits});
 }
 
 }  // namespace
 
 const Op op::softmax = Define<"nn.softmax">("exp(data) / sum(exp(data)) along an axis, safe for large values.",
-                                            LowerSoftmax, "ONNX Softmax-13");
+                                            LowerSoftmax, "ONNX Softmax-13",
+                                            {.precision = Precision::kNever,
+                                             .layout = LayoutRule::kAxis,
+                                             .approximation = &op::fast_softmax});
 const Op op::log_softmax =
-    Define<"nn.log_softmax">("log(softmax(data)), safe for large values.", LowerLogSoftmax, "ONNX LogSoftmax-13");
+    Define<"nn.log_softmax">("log(softmax(data)), safe for large values.", LowerLogSoftmax, "ONNX LogSoftmax-13",
+                             {.precision = Precision::kNever, .layout = LayoutRule::kAxis});
 const Op op::hardmax =
     Define<"nn.hardmax">("1 for the first largest along an axis, 0 elsewhere.", LowerHardmax, "ONNX Hardmax-13");
 

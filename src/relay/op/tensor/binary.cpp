@@ -86,7 +86,7 @@ template <const BinaryRow& kRow>
 Tensor LowerRow(const Tensors& in) {
   return LowerBinary(kRow, in);
 }
-Op DefineRow(const BinaryRow& row, TypeRelationFn rel, LowerFn lower) {
+Op DefineRow(const BinaryRow& row, TypeRelationFn rel, LowerFn lower, const OpTraits& traits) {
   return DefineOp(
       {.name = row.name,
        .doc = row.doc,
@@ -97,11 +97,12 @@ Op DefineRow(const BinaryRow& row, TypeRelationFn rel, LowerFn lower) {
        .type_rel = rel,
        .lower = lower,
        .pattern = OpPattern::kBroadcast,
-       .source = row.source});
+       .source = row.source,
+       .traits = traits});
 }
 template <const BinaryRow& kRow>
-Op Row() {
-  return DefineRow(kRow, BinaryRel<kRow>, LowerRow<kRow>);
+Op Row(const OpTraits& traits = {}) {
+  return DefineRow(kRow, BinaryRel<kRow>, LowerRow<kRow>, traits);
 }
 
 bool IsFloat(const PrimExpr& x) { return x.dtype().is_floating(); }
@@ -240,9 +241,9 @@ Tensor LowerBiasAdd(const BiasAddAttrs& a, const Tensors& in) {
 }  // namespace
 
 const Op op::add = Row<kAdd>(), op::subtract = Row<kSubtract>(), op::multiply = Row<kMultiply>(),
-         op::divide = Row<kDivide>(), op::floor_divide = Row<kFloorDivide>(), op::mod = Row<kMod>(),
-         op::floor_mod = Row<kFloorMod>(), op::power = Row<kPower>(), op::maximum = Row<kMaximum>(),
-         op::minimum = Row<kMinimum>(), op::atan2 = Row<kAtan2>(), op::equal = Row<kEqual>(),
+         op::divide = Row<kDivide>(kNeverNarrow), op::floor_divide = Row<kFloorDivide>(kNeverNarrow), op::mod = Row<kMod>(kNeverNarrow),
+         op::floor_mod = Row<kFloorMod>(kNeverNarrow), op::power = Row<kPower>(kNeverNarrow), op::maximum = Row<kMaximum>({.values = Values::kExact}),
+         op::minimum = Row<kMinimum>({.values = Values::kExact}), op::atan2 = Row<kAtan2>(kNeverNarrow), op::equal = Row<kEqual>(),
          op::not_equal = Row<kNotEqual>(), op::less = Row<kLess>(), op::less_equal = Row<kLessEqual>(),
          op::greater = Row<kGreater>(), op::greater_equal = Row<kGreaterEqual>(), op::logical_and = Row<kAnd>(),
          op::logical_or = Row<kOr>(), op::logical_xor = Row<kXor>(), op::bitwise_and = Row<kBitAnd>(),
@@ -260,6 +261,7 @@ const Op op::where = DefineOp({
     .lower = LowerWhere,
     .pattern = OpPattern::kBroadcast,
     .source = "NumPy",
+    .traits = {.values = Values::kExact},
 });
 const Op op::bias_add = DefineOp({
     .name = "nn.bias_add",
@@ -272,6 +274,7 @@ const Op op::bias_add = DefineOp({
     .lower = LowerBiasAdd,
     .pattern = OpPattern::kBroadcast,
     .source = "Relay",
+    .traits = {.layout = LayoutRule::kAxis},
 });
 
 }  // namespace baton::relay

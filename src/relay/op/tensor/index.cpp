@@ -450,6 +450,7 @@ const Op op::take = DefineOp({
     .lower = LowerTake,
     .pattern = OpPattern::kInjective,
     .source = "NumPy; ONNX Gather-13",
+    .traits = {.values = Values::kSelects},
 });
 const Op op::gather = DefineOp({
     .name = "gather",
@@ -462,6 +463,7 @@ const Op op::gather = DefineOp({
     .lower = LowerGather,
     .pattern = OpPattern::kInjective,
     .source = "ONNX GatherElements-13",
+    .traits = {.values = Values::kSelects},
 });
 const Op op::gather_nd = DefineOp({
     .name = "gather_nd",
@@ -476,6 +478,7 @@ const Op op::gather_nd = DefineOp({
     .lower = LowerGatherND,
     .pattern = OpPattern::kInjective,
     .source = "Relay; ONNX GatherND-13",
+    .traits = {.values = Values::kSelects},
 });
 
 namespace {

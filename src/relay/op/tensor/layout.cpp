@@ -214,7 +214,7 @@ Tensor LowerBatchToSpace(const BatchToSpaceNDAttrs& a, const Tensors& in) {
 }
 
 Op DefineBlocks(const char* name, const char* doc, const char* input, const char* output, const char* (*attrs)(),
-                TypeRelationFn rel, LowerFn lower, const char* source) {
+                TypeRelationFn rel, LowerFn lower, const char* source, const OpTraits& traits = {}) {
   return DefineOp({.name = name,
                    .doc = doc,
                    .inputs = {{"data", input}},
@@ -223,7 +223,8 @@ Op DefineBlocks(const char* name, const char* doc, const char* input, const char
                    .type_rel = rel,
                    .lower = lower,
                    .pattern = OpPattern::kInjective,
-                   .source = source});
+                   .source = source,
+                   .traits = traits});
 }
 
 }  // namespace
@@ -232,15 +233,18 @@ const Op op::layout_transform = DefineBlocks(
     "layout_transform", "The tensor in another layout; where a split dimension is not filled, zeros are added.",
     "R1: as many dimensions as src_layout. R3: the extents of its parts.",
     "R2: both layouts have the same capital letters.", TypeOf<LayoutTransformAttrs>,
-    Rel<"layout_transform", LayoutTransformType>, LowerLayoutTransform, "Relay");
+    Rel<"layout_transform", LayoutTransformType>, LowerLayoutTransform, "Relay",
+    {.values = Values::kSelects});
 const Op op::depth_to_space = DefineBlocks(
     "nn.depth_to_space", "Channels spread over blocks of pixels.",
     "R1: rank 4. R3: block_size ** 2 divides the channels.", "R2: a known layout and mode.", TypeOf<SubPixelAttrs>,
-    Rel<"nn.depth_to_space", DepthToSpaceType>, LowerDepthToSpace, "ONNX DepthToSpace-13");
+    Rel<"nn.depth_to_space", DepthToSpaceType>, LowerDepthToSpace, "ONNX DepthToSpace-13",
+    {.values = Values::kSelects});
 const Op op::space_to_depth = DefineBlocks(
     "nn.space_to_depth", "Blocks of pixels gathered into channels.",
     "R1: rank 4. R3: block_size divides height and width.", "R2: a known layout and mode.", TypeOf<SubPixelAttrs>,
-    Rel<"nn.space_to_depth", SpaceToDepthType>, LowerSpaceToDepth, "ONNX SpaceToDepth-13");
+    Rel<"nn.space_to_depth", SpaceToDepthType>, LowerSpaceToDepth, "ONNX SpaceToDepth-13",
+    {.values = Values::kSelects});
 const Op op::space_to_batch_nd = DefineBlocks(
     "nn.space_to_batch_nd", "Blocks of a padded space moved into the batch.",
     "R2: block_shape divides the padded extents.", "R1: a pair for each block dimension.", TypeOf<SpaceToBatchNDAttrs>,

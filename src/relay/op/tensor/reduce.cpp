@@ -134,7 +134,8 @@ template <const ReduceRow& kRow>
 Tensor LowerRow(const ReduceAttrs& a, const Tensors& in) {
   return LowerReduce(kRow, a, in[0]);
 }
-Op DefineRow(const ReduceRow& row, TypeRelationFn rel, LowerFn lower) {
+Op DefineRow(const ReduceRow& row, TypeRelationFn rel, LowerFn lower, OpTraits traits) {
+  traits.layout = LayoutRule::kReduces;
   constexpr const char* kDocs[] = {"R1: floating or integer dtype.", "R1: floating dtype.", "R1: bool."};
   return DefineOp({.name = row.name,
                    .doc = row.doc,
@@ -144,11 +145,12 @@ Op DefineRow(const ReduceRow& row, TypeRelationFn rel, LowerFn lower) {
                    .type_rel = rel,
                    .lower = lower,
                    .pattern = OpPattern::kCommReduce,
-                   .source = row.source});
+                   .source = row.source,
+                   .traits = traits});
 }
 template <const ReduceRow& kRow>
-Op Row() {
-  return DefineRow(kRow, ReduceRel<kRow>, LowerRow<kRow>);
+Op Row(const OpTraits& traits = {}) {
+  return DefineRow(kRow, ReduceRel<kRow>, LowerRow<kRow>, traits);
 }
 
 constexpr auto kN = Domain::kNumber;
@@ -303,12 +305,13 @@ Op DefineScan(const char* doc) {
                    .type_rel = Rel<kName, ScanType>,
                    .lower = LowerScan<kProduct>,
                    .pattern = OpPattern::kOpaque,
-                   .source = "NumPy; ONNX CumSum-14"});
+                   .source = "NumPy; ONNX CumSum-14",
+                   .traits = {.precision = Precision::kNever}});
 }
 
 }  // namespace
 
-const Op op::sum = Row<kSum>(), op::prod = Row<kProd>(), op::max = Row<kMax>(), op::min = Row<kMin>(),
+const Op op::sum = Row<kSum>(), op::prod = Row<kProd>(), op::max = Row<kMax>({.precision = Precision::kFollow, .values = Values::kSelects}), op::min = Row<kMin>({.precision = Precision::kFollow, .values = Values::kSelects}),
          op::mean = Row<kMean>(), op::all = Row<kAll>(), op::any = Row<kAny>(), op::logsumexp = Row<kLogSumExp>(),
          op::sum_squares = Row<kSumSquares>(), op::norm_l1 = Row<kNormL1>(), op::norm_l2 = Row<kNormL2>(),
          op::log_sum = Row<kLogSum>();
@@ -326,6 +329,7 @@ const Op op::variance = DefineOp({
     .lower = LowerVariance,
     .pattern = OpPattern::kCommReduce,
     .source = "NumPy var",
+    .traits = {.layout = LayoutRule::kReduces},
 });
 const Op op::std = DefineOp({
     .name = "std",
@@ -337,6 +341,7 @@ const Op op::std = DefineOp({
     .lower = LowerStd,
     .pattern = OpPattern::kCommReduce,
     .source = "NumPy std",
+    .traits = {.layout = LayoutRule::kReduces},
 });
 const Op op::cumsum = DefineScan<"cumsum", false>("Running sums along an axis.");
 const Op op::cumprod = DefineScan<"cumprod", true>("Running products along an axis.");

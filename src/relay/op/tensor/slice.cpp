@@ -409,6 +409,7 @@ const Op op::strided_slice = DefineOp({
     .lower = LowerStridedSlice,
     .pattern = OpPattern::kInjective,
     .source = "NumPy; ONNX Slice-13",
+    .traits = {.values = Values::kSelects},
 });
 const Op op::strided_set = DefineOp({
     .name = "strided_set",
@@ -448,6 +449,7 @@ const Op op::pad = DefineOp({
     .lower = LowerPad,
     .pattern = OpPattern::kInjective,
     .source = "Relay; ONNX Pad-21",
+    .traits = {.precision = Precision::kFollow, .values = Values::kExact, .layout = LayoutRule::kPads},
 });
 const Op op::mirror_pad = DefineOp({
     .name = "nn.mirror_pad",

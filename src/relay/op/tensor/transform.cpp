@@ -13,7 +13,7 @@ namespace {
 using runtime::Checked;
 
 Op DefineInjective(const char* name, const char* doc, const char* input, const char* output, const char* (*attrs)(),
-                   TypeRelationFn rel, LowerFn lower, const char* source) {
+                   TypeRelationFn rel, LowerFn lower, const char* source, const OpTraits& traits = {}) {
   return DefineOp({.name = name,
                    .doc = doc,
                    .inputs = {{"data", input}},
@@ -22,7 +22,8 @@ Op DefineInjective(const char* name, const char* doc, const char* input, const c
                    .type_rel = rel,
                    .lower = lower,
                    .pattern = OpPattern::kInjective,
-                   .source = source});
+                   .source = source,
+                   .traits = traits});
 }
 
 bool SameExtent(const PrimExpr& a, const PrimExpr& b) {
@@ -735,11 +736,13 @@ Tensors LowerMeshgrid(const MeshgridAttrs& a, const Tensors& in) {
 const Op op::reshape =
     DefineInjective("reshape", "The same elements, row-major, in another shape.", "Any tensor.",
                     "R1: the codes are valid. R2: they find their dimensions. R3: as many elements as data has.",
-                    TypeOf<ReshapeAttrs>, Rel<"reshape", ReshapeType>, LowerReshape, "Relay; ONNX Reshape-21");
+                    TypeOf<ReshapeAttrs>, Rel<"reshape", ReshapeType>, LowerReshape, "Relay; ONNX Reshape-21",
+                    {.values = Values::kView});
 const Op op::reverse_reshape =
     DefineInjective("reverse_reshape", "reshape whose codes are read from the right.", "Any tensor.",
                     "R1: the codes are valid. R2: they find their dimensions. R3: as many elements as data has.",
-                    TypeOf<ReshapeAttrs>, Rel<"reverse_reshape", ReverseReshapeType>, LowerReverseReshape, "Relay");
+                    TypeOf<ReshapeAttrs>, Rel<"reverse_reshape", ReverseReshapeType>, LowerReverseReshape, "Relay",
+                    {.values = Values::kView});
 const Op op::reshape_like = DefineOp({
     .name = "reshape_like",
     .doc = "lhs with dimensions lhs_begin to lhs_end replaced by rhs_begin to rhs_end of rhs.",
@@ -750,43 +753,55 @@ const Op op::reshape_like = DefineOp({
     .lower = LowerReshapeLike,
     .pattern = OpPattern::kInjective,
     .source = "Relay",
+    .traits = {.values = Values::kView},
 });
 const Op op::batch_flatten =
     DefineInjective("nn.batch_flatten", "All dimensions but the first become one.", "R1: rank 1 or more.", "Rank 2.",
-                    nullptr, Rel<"nn.batch_flatten", BatchFlattenType>, LowerBatchFlatten, "Relay");
+                    nullptr, Rel<"nn.batch_flatten", BatchFlattenType>, LowerBatchFlatten, "Relay",
+                    {.values = Values::kView});
 const Op op::expand_dims =
     DefineInjective("expand_dims", "New dimensions of extent 1.", "Any tensor.",
                     "R1: at most 64 dimensions. R2: no dimension is named twice.", TypeOf<ExpandDimsAttrs>,
-                    Rel<"expand_dims", ExpandDimsType>, LowerExpandDims, "NumPy; ONNX Unsqueeze-21");
+                    Rel<"expand_dims", ExpandDimsType>, LowerExpandDims, "NumPy; ONNX Unsqueeze-21",
+                    {.values = Values::kView});
 const Op op::squeeze = DefineInjective(
     "squeeze", "Without dimensions of extent 1.", "R1: extent 1 on `axis`. R2: known extents with axis=None.",
-    "The other dimensions.", TypeOf<SqueezeAttrs>, Rel<"squeeze", SqueezeType>, LowerSqueeze, "NumPy; ONNX Squeeze-21");
+    "The other dimensions.", TypeOf<SqueezeAttrs>, Rel<"squeeze", SqueezeType>, LowerSqueeze, "NumPy; ONNX Squeeze-21",
+    {.values = Values::kView});
 const Op op::transpose =
     DefineInjective("transpose", "Dimensions in another order.", "Any tensor.", "R1: `axes` is a permutation.",
-                    TypeOf<TransposeAttrs>, Rel<"transpose", TransposeType>, LowerTranspose, "NumPy");
+                    TypeOf<TransposeAttrs>, Rel<"transpose", TransposeType>, LowerTranspose, "NumPy",
+                    {.values = Values::kSelects, .layout = LayoutRule::kPermutes});
 const Op op::swapaxes =
     DefineInjective("swapaxes", "Two dimensions change places.", "Any tensor.", "The shape with both swapped.",
-                    TypeOf<SwapAxesAttrs>, Rel<"swapaxes", SwapType>, LowerSwap, "NumPy");
+                    TypeOf<SwapAxesAttrs>, Rel<"swapaxes", SwapType>, LowerSwap, "NumPy",
+                    {.values = Values::kSelects});
 const Op op::concatenate =
     DefineInjective("concatenate", "Tensors joined along a dimension that they have.",
                     "A tuple. R1: not empty. R2: rank 1 or more. R3: one dtype. R4: the same shape off `axis`.",
                     "Extents on `axis` add up.", TypeOf<ConcatenateAttrs>, Rel<"concatenate", ConcatenateType>,
-                    LowerConcatenate, "NumPy; ONNX Concat-13");
+                    LowerConcatenate, "NumPy; ONNX Concat-13",
+                    {.values = Values::kExact, .layout = LayoutRule::kJoins});
 const Op op::stack = DefineInjective("stack", "Tensors joined along a new dimension.",
                                      "A tuple. R1: not empty. R2: one shape and dtype.", "A dimension more.",
-                                     TypeOf<StackAttrs>, Rel<"stack", StackType>, LowerStack, "NumPy");
+                                     TypeOf<StackAttrs>, Rel<"stack", StackType>, LowerStack, "NumPy",
+                                     {.values = Values::kExact});
 const Op op::split =
     DefineInjective("split", "Parts of a tensor along a dimension.", "R2: rank 1 or more.",
                     "A tuple of the parts. R1: equal parts divide the extent; positions rise within it.",
-                    TypeOf<SplitAttrs>, Rel<"split", SplitType>, LowerSplit, "NumPy; ONNX Split-18");
+                    TypeOf<SplitAttrs>, Rel<"split", SplitType>, LowerSplit, "NumPy; ONNX Split-18",
+                    {.values = Values::kSelects, .layout = LayoutRule::kAxisParts});
 const Op op::tile = DefineInjective("tile", "The tensor repeated as a whole.", "Any tensor.", "Extents times `reps`.",
-                                    TypeOf<TileAttrs>, Rel<"tile", TileType>, LowerTile, "NumPy; ONNX Tile-13");
+                                    TypeOf<TileAttrs>, Rel<"tile", TileType>, LowerTile, "NumPy; ONNX Tile-13",
+                                    {.values = Values::kSelects});
 const Op op::repeat = DefineInjective("repeat", "Each element several times in a row.",
                                       "R1: rank 1 or more, unless axis=None.", "The extent on `axis` times `repeats`.",
-                                      TypeOf<RepeatAttrs>, Rel<"repeat", RepeatType>, LowerRepeat, "NumPy");
+                                      TypeOf<RepeatAttrs>, Rel<"repeat", RepeatType>, LowerRepeat, "NumPy",
+                                      {.values = Values::kSelects});
 const Op op::reverse =
     DefineInjective("reverse", "A dimension turned round.", "R1: rank 1 or more.", "Shape and dtype of `data`.",
-                    TypeOf<ReverseAttrs>, Rel<"reverse", ReverseType>, LowerReverse, "NumPy flip");
+                    TypeOf<ReverseAttrs>, Rel<"reverse", ReverseType>, LowerReverse, "NumPy flip",
+                    {.values = Values::kSelects});
 const Op op::reverse_sequence = DefineOp({
     .name = "reverse_sequence",
     .doc = "The first seq_lengths[b] elements on seq_axis turned round, for each b on batch_axis.",
@@ -809,6 +824,7 @@ const Op op::broadcast_to = DefineOp({
     .lower = LowerBroadcastTo,
     .pattern = OpPattern::kBroadcast,
     .source = "NumPy",
+    .traits = {.values = Values::kSelects},
 });
 const Op op::broadcast_to_like = DefineOp({
     .name = "broadcast_to_like",

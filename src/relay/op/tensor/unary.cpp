@@ -79,7 +79,7 @@ template <const UnaryRow& kRow>
 Tensor LowerRow(const Tensors& in) {
   return LowerUnary(kRow, in[0]);
 }
-Op DefineRow(const UnaryRow& row, TypeRelationFn rel, LowerFn lower) {
+Op DefineRow(const UnaryRow& row, TypeRelationFn rel, LowerFn lower, const OpTraits& traits) {
   return DefineOp({.name = row.name,
                    .doc = row.doc,
                    .inputs = {{"data", DomainDoc(row.domain)}},
@@ -87,11 +87,12 @@ Op DefineRow(const UnaryRow& row, TypeRelationFn rel, LowerFn lower) {
                    .type_rel = rel,
                    .lower = lower,
                    .pattern = OpPattern::kElemWise,
-                   .source = row.source});
+                   .source = row.source,
+                   .traits = traits});
 }
 template <const UnaryRow& kRow>
-Op Row() {
-  return DefineRow(kRow, UnaryRel<kRow>, LowerRow<kRow>);
+Op Row(const OpTraits& traits = {}) {
+  return DefineRow(kRow, UnaryRel<kRow>, LowerRow<kRow>, traits);
 }
 
 PrimExpr Expm1(PrimExpr x) {
@@ -188,7 +189,8 @@ Op DefineCopy(const char* name) {
                    .type_rel = IdentityRel,
                    .lower = LowerCopy,
                    .pattern = OpPattern::kElemWise,
-                   .source = "ONNX Identity-14"});
+                   .source = "ONNX Identity-14",
+                   .traits = {.values = Values::kSelects}});
 }
 
 // ---- With attributes.
@@ -352,17 +354,17 @@ Tensor LowerPRelu(const PReluAttrs& a, const Tensors& in) {
 
 }  // namespace
 
-const Op op::abs = Row<kAbs>(), op::negative = Row<kNegative>(), op::sign = Row<kSign>(), op::exp = Row<kExp>(),
-         op::exp2 = Row<kExp2>(), op::expm1 = Row<kExpm1>(), op::log = Row<kLog>(), op::log2 = Row<kLog2>(),
-         op::log10 = Row<kLog10>(), op::log1p = Row<kLog1p>(), op::sqrt = Row<kSqrt>(), op::rsqrt = Row<kRsqrt>(),
-         op::sigmoid = Row<kSigmoid>(), op::tanh = Row<kTanh>(), op::erf = Row<kErf>(), op::sin = Row<kSin>(),
-         op::cos = Row<kCos>(), op::tan = Row<kTan>(), op::sinh = Row<kSinh>(), op::cosh = Row<kCosh>(),
-         op::asin = Row<kAsin>(), op::acos = Row<kAcos>(), op::atan = Row<kAtan>(), op::asinh = Row<kAsinh>(),
-         op::acosh = Row<kAcosh>(), op::atanh = Row<kAtanh>(), op::floor = Row<kFloor>(), op::ceil = Row<kCeil>(),
-         op::trunc = Row<kTrunc>(), op::round = Row<kRound>(), op::isnan = Row<kIsNan>(),
+const Op op::abs = Row<kAbs>(kExactValues), op::negative = Row<kNegative>(kExactValues), op::sign = Row<kSign>(kExactValues), op::exp = Row<kExp>({.precision = Precision::kNever, .approximation = &op::fast_exp}),
+         op::exp2 = Row<kExp2>(kNeverNarrow), op::expm1 = Row<kExpm1>(kNeverNarrow), op::log = Row<kLog>(kNeverNarrow), op::log2 = Row<kLog2>(kNeverNarrow),
+         op::log10 = Row<kLog10>(kNeverNarrow), op::log1p = Row<kLog1p>(kNeverNarrow), op::sqrt = Row<kSqrt>(), op::rsqrt = Row<kRsqrt>(kNeverNarrow),
+         op::sigmoid = Row<kSigmoid>(), op::tanh = Row<kTanh>({.approximation = &op::fast_tanh}), op::erf = Row<kErf>({.precision = Precision::kNever, .approximation = &op::fast_erf}), op::sin = Row<kSin>(),
+         op::cos = Row<kCos>(), op::tan = Row<kTan>(kNeverNarrow), op::sinh = Row<kSinh>(kNeverNarrow), op::cosh = Row<kCosh>(kNeverNarrow),
+         op::asin = Row<kAsin>(kNeverNarrow), op::acos = Row<kAcos>(kNeverNarrow), op::atan = Row<kAtan>(kNeverNarrow), op::asinh = Row<kAsinh>(kNeverNarrow),
+         op::acosh = Row<kAcosh>(kNeverNarrow), op::atanh = Row<kAtanh>(kNeverNarrow), op::floor = Row<kFloor>(kExactValues), op::ceil = Row<kCeil>(kExactValues),
+         op::trunc = Row<kTrunc>(kExactValues), op::round = Row<kRound>(kExactValues), op::isnan = Row<kIsNan>(),
          op::isfinite = Row<kIsFinite>(), op::logical_not = Row<kLogicalNot>(), op::bitwise_not = Row<kBitwiseNot>(),
-         op::popcount = Row<kPopcount>(), op::reciprocal = Row<kReciprocal>(), op::relu = Row<kRelu>(),
-         op::softplus = Row<kSoftplus>(), op::softsign = Row<kSoftsign>(), op::silu = Row<kSilu>(),
+         op::popcount = Row<kPopcount>(), op::reciprocal = Row<kReciprocal>(kNeverNarrow), op::relu = Row<kRelu>(kExactValues),
+         op::softplus = Row<kSoftplus>(kNeverNarrow), op::softsign = Row<kSoftsign>(), op::silu = Row<kSilu>(),
          op::mish = Row<kMish>(), op::hard_swish = Row<kHardSwish>();
 const Op op::copy = DefineCopy("copy"), op::identity = DefineCopy("identity");
 
@@ -392,6 +394,7 @@ const Op op::clip = DefineOp({
     .lower = WithAttrs<"clip", ClipAttrs, kN, Clip>::Lower,
     .pattern = OpPattern::kElemWise,
     .source = "NumPy",
+    .traits = {.values = Values::kExact},
 });
 
 const Op op::gelu = DefineOp({
@@ -404,6 +407,7 @@ const Op op::gelu = DefineOp({
     .lower = WithAttrs<"nn.gelu", GeluAttrs, kF, Gelu>::Lower,
     .pattern = OpPattern::kElemWise,
     .source = "ONNX Gelu-20",
+    .traits = {.precision = Precision::kNever},
 });
 const Op op::isinf = DefineOp({
     .name = "isinf",
@@ -426,6 +430,7 @@ const Op op::cast = DefineOp({
     .lower = LowerCast,
     .pattern = OpPattern::kElemWise,
     .source = "NumPy astype; ONNX Cast-21",
+    .traits = {.precision = Precision::kNever, .values = Values::kExact},
 });
 const Op op::cast_like = DefineOp({
     .name = "cast_like",
@@ -461,6 +466,7 @@ const Op op::prelu = DefineOp({
     .lower = LowerPRelu,
     .pattern = OpPattern::kBroadcast,
     .source = "ONNX PRelu-16",
+    .traits = {.layout = LayoutRule::kAxis},
 });
 
 }  // namespace baton::relay
