@@ -15,7 +15,6 @@
 #include <cmath>
 #include <limits>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 namespace baton::relay::transform {
@@ -101,7 +100,7 @@ QValue Affine(Expr e, const Expr& scale, const Expr& zero, DataType dtype, int64
 QValue Affine(Expr e, const AffineType& type) { return {QValue::kAffine, std::move(e), type}; }
 Expr NoZero() { return MakeScalar(0, kI32); }
 
-/// Moves values and never computes with them: integers stand for the same.
+/// Selects values and never computes with them: integers stand for the same.
 QValue Moves(const Site& s) {
   if (!ScalarAffine(s.at(0)) || s.args.size() != 1) return Failed();
   return Affine(MakeCall(Downcast<Op>(s.pre->op), {s.args[0].expr}, s.pre->attrs), s.args[0].type);
@@ -306,25 +305,6 @@ QValue Split(const Site& s) {
 using QuantizeRule = QValue (*)(const Site&);
 const std::unordered_map<std::string_view, QuantizeRule>& Rules() {
   static const auto* rules = new std::unordered_map<std::string_view, QuantizeRule>{
-      {"reshape", Moves},
-      {"squeeze", Moves},
-      {"strided_slice", Moves},
-      {"transpose", Moves},
-      {"expand_dims", Moves},
-      {"broadcast_to", Moves},
-      {"tile", Moves},
-      {"repeat", Moves},
-      {"reverse", Moves},
-      {"max", Moves},
-      {"min", Moves},
-      {"layout_transform", Moves},
-      {"nn.max_pool1d", Moves},
-      {"nn.max_pool2d", Moves},
-      {"nn.max_pool3d", Moves},
-      {"nn.global_max_pool2d", Moves},
-      {"nn.batch_flatten", Moves},
-      {"nn.depth_to_space", Moves},
-      {"nn.space_to_depth", Moves},
       {"nn.avg_pool2d", Averages},
       {"nn.global_avg_pool2d", Averages},
       {"nn.adaptive_avg_pool1d", Averages},
@@ -353,6 +333,14 @@ const std::unordered_map<std::string_view, QuantizeRule>& Rules() {
       {"split", Split},
   };
   return *rules;
+}
+
+/// Null for an operator without a rule.
+QuantizeRule QuantizeRuleOf(const OpNode* op) {
+  const auto it = Rules().find(op->name.view());
+  if (it != Rules().end()) return it->second;
+  const OpDef* def = DefOf(op);
+  return def && def->traits.values >= Values::kSelects ? Moves : nullptr;
 }
 
 class Integers : public MixedModeMutator {
@@ -420,7 +408,7 @@ class Integers : public MixedModeMutator {
   bool HasRule(const CallNode* call) const {
     const auto* op = call->op.as<OpNode>();
     if (!op) return false;
-    return Rules().count(op->name.view()) || !GetRef<Op>(op).GetAttrValue(kAttr).is_null();
+    return QuantizeRuleOf(op) || !GetRef<Op>(op).GetAttrValue(kAttr).is_null();
   }
 
   QValue Made(const Expr& e, const TensorAffineTypeNode* out) {
@@ -461,7 +449,7 @@ class Integers : public MixedModeMutator {
     if (!any) return Failed();
     const Op op = Downcast<Op>(call->op);
     const Any own = op.GetAttrValue(kAttr);
-    if (own.is_null()) return Rules().at(op->name.view())({call, args, out});
+    if (own.is_null()) return QuantizeRuleOf(op.get())({call, args, out});
     return Asked(own.As<PackedFunc>(), call, args, out);
   }
 
