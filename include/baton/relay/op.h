@@ -55,6 +55,7 @@ enum class LayoutRule : int32_t {
   kPermutes = 8,    ///< a permutation of dimensions, `axes`
   kReduces = 9,     ///< has `axis`, `keepdims` and `exclude`
   kNamed = 10,      ///< has the attribute `layout`
+  kBlocks = 11,     ///< the same; channels may be in blocks, "NCHW16c"
 };
 
 /// What a type relation knows and may say. `types` are the argument types, then the result type; one not known yet is
@@ -154,6 +155,11 @@ using ScaleAxesFn = ScaleAxes (*)(const Attrs& attrs, int64_t rank, const std::v
 /// Parameters of the result: the buffers of the group's parameters in order, then of its results.
 using KernelGenerator = tir::PrimFunc (*)(const Function& func, const Call& anchor, const String& name,
                                           const Target& target);
+/// For numbers that integers stand for: what a call becomes on the integers, and what the result stands for
+/// (relay/op/qnn/integers.h).
+struct IntegerSite;
+struct IntegerValue;
+using IntegersFn = IntegerValue (*)(const IntegerSite& site);
 /// A plain computation of the operator on dense host arrays of float32, for the guard; null for cases it does not take.
 using ReferenceFn = runtime::NDArray (*)(const Attrs& attrs, const std::vector<runtime::NDArray>& in);
 
@@ -169,6 +175,7 @@ struct OpTraits {
   FlopsFn flops = nullptr;            ///< null: by the pattern
   ScaleAxesFn scale_axes = nullptr;
   KernelGenerator kernel = nullptr;  ///< asked before the general schedule; writes for a processor
+  IntegersFn integers = nullptr;
   ReferenceFn reference = nullptr;
   ValueOfTypesFn value_of_types = nullptr;
   bool shape_only = false;  ///< gives numbers about the shape of its operand, on the host; elements are not read

@@ -158,6 +158,7 @@ class Converter : public MixedModeMutator {
       case LayoutRule::kReduces:
         return Reduce(pre, call, post, first);
       case LayoutRule::kNamed:
+      case LayoutRule::kBlocks:
         return TextField(call->attrs, "layout").size() == first.order.rank()
                    ? WithLayout(call, post, first.value, first.order)
                    : post;

@@ -81,4 +81,13 @@ extern BATON_DLL const Op on_device, device_copy, stop_fusion, checkpoint, vm_sh
     vm_reshape_tensor, memory_alloc_storage, memory_alloc_tensor, memory_kill;
 }  // namespace op
 
+/// The attributes of a call of on_device; null for another operator.
+inline const OnDeviceAttrs* AsOnDevice(const ObjectRef& op, const Attrs& attrs) {
+  return op.same_as(op::on_device) ? &AttrsAs<OnDeviceAttrs>(attrs) : nullptr;
+}
+/// The same of device_copy.
+inline const DeviceCopyAttrs* AsDeviceCopy(const ObjectRef& op, const Attrs& attrs) {
+  return op.same_as(op::device_copy) ? &AttrsAs<DeviceCopyAttrs>(attrs) : nullptr;
+}
+
 }  // namespace baton::relay

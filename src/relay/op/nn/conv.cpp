@@ -6,6 +6,7 @@
 #include <baton/topi/reduce.h>
 #include <relay/kernel/generators.h>
 
+#include "../qnn/integers.h"
 #include "flops.h"
 #include "window.h"
 
@@ -393,7 +394,8 @@ Op DefineConvTranspose(const char* doc) {
        .source = "ONNX ConvTranspose-22",
        .traits = {.precision = Precision::kAlways,
                   .flops = ConvTransposeFlops,
-                  .scale_axes = ConvScaleAxes<ConvTransposeAttrs<N>, true>}});
+                  .scale_axes = ConvScaleAxes<ConvTransposeAttrs<N>, true>,
+                  .integers = N == 2 ? integers::Conv<Conv2DTransposeAttrs> : nullptr}});
 }
 
 // ---- deformable
@@ -502,7 +504,9 @@ const Op op::conv1d =
                                {.precision = Precision::kAlways, .kernel = kernel::GenerateConv<1>});
 const Op op::conv2d =
     DefineConv<"nn.conv2d", 2>("Convolution over two spatial dimensions (correlation: the window is not mirrored).",
-                               {.precision = Precision::kAlways, .kernel = kernel::GenerateConv<2>});
+                               {.precision = Precision::kAlways,
+                                .kernel = kernel::GenerateConv<2>,
+                                .integers = integers::Conv<Conv2DAttrs>});
 const Op op::conv3d =
     DefineConv<"nn.conv3d", 3>("Convolution over three spatial dimensions (correlation: the window is not mirrored).",
                                {.precision = Precision::kAlways, .kernel = kernel::GenerateConv<3>});

@@ -6,6 +6,7 @@
 #include <relay/kernel/generators.h>
 
 #include "../common.h"
+#include "../qnn/integers.h"
 #include "flops.h"
 
 namespace baton::relay {
@@ -370,7 +371,8 @@ const Op op::dense = DefineOp({
     .traits = {.precision = Precision::kAlways,
                .flops = MatmulFlops,
                .scale_axes = DenseScaleAxes,
-               .kernel = kernel::GenerateDense},
+               .kernel = kernel::GenerateDense,
+               .integers = integers::Dense},
 });
 const Op op::matmul = DefineOp({
     .name = "nn.matmul",
@@ -402,7 +404,10 @@ const Op op::batch_matmul = DefineOp({
     .lower = LowerBatchMatmul,
     .pattern = OpPattern::kOutEWiseFusable,
     .source = "Relay",
-    .traits = {.precision = Precision::kAlways, .flops = MatmulFlops, .kernel = kernel::GenerateBatchMatmul},
+    .traits = {.precision = Precision::kAlways,
+               .flops = MatmulFlops,
+               .kernel = kernel::GenerateBatchMatmul,
+               .integers = integers::BatchMatmul},
 });
 const Op op::einsum = DefineOp({
     .name = "einsum",

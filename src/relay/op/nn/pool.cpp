@@ -4,6 +4,7 @@
 #include <baton/topi/elemwise.h>
 #include <baton/topi/reduce.h>
 
+#include "../qnn/integers.h"
 #include "window.h"
 
 namespace baton::relay {
@@ -173,8 +174,7 @@ Tensor LowerLpPool(const LpPoolAttrs<N>& a, const Tensors& in) {
 }
 
 template <OpName kName, class A>
-Op DefinePool(const char* doc, TypeRelationFn rel, LowerFn lower, const char* source, OpTraits traits) {
-  traits.layout = LayoutRule::kNamed;
+Op DefinePool(const char* doc, TypeRelationFn rel, LowerFn lower, const char* source, const OpTraits& traits) {
   return DefineOp({.name = kName.text,
                    .doc = doc,
                    .inputs = {{"data",
@@ -193,17 +193,21 @@ template <OpName kName, int N>
 Op MaxPool() {
   return DefinePool<kName, MaxPoolAttrs<N>>("Largest element of each window; padding does not count.",
                                             Rel<kName, &MaxPoolType<N>>, &LowerMaxPool<N>, "ONNX MaxPool-22",
-                                            {.precision = Precision::kFollow, .values = Values::kSelects});
+                                            {.precision = Precision::kFollow, .values = Values::kSelects, .layout = LayoutRule::kBlocks});
 }
 template <OpName kName, int N>
 Op AvgPool() {
   return DefinePool<kName, AvgPoolAttrs<N>>("Mean of each window.", Rel<kName, &AvgPoolType<N>>, &LowerAvgPool<N>,
-                                            "ONNX AveragePool-22", {.precision = Precision::kFollow});
+                                            "ONNX AveragePool-22",
+                                            {.precision = Precision::kFollow,
+                                             .layout = LayoutRule::kBlocks,
+                                             .integers = integers::Averages});
 }
 template <OpName kName, int N>
 Op LpPool() {
   return DefinePool<kName, LpPoolAttrs<N>>("(sum of |data| ** p) ** (1 / p) of each window.",
-                                           Rel<kName, &LpPoolType<N>>, &LowerLpPool<N>, "ONNX LpPool-22", {});
+                                           Rel<kName, &LpPoolType<N>>, &LowerLpPool<N>, "ONNX LpPool-22",
+                                           {.layout = LayoutRule::kNamed});
 }
 
 // ---- global and adaptive pools
@@ -249,7 +253,8 @@ Op GlobalPool(const char* doc) {
                    .source = "ONNX GlobalAveragePool-22, GlobalMaxPool-22",
                    .traits = {.precision = Precision::kFollow,
                               .values = kMean ? Values::kComputes : Values::kSelects,
-                              .layout = LayoutRule::kNamed}});
+                              .layout = LayoutRule::kBlocks,
+                              .integers = kMean ? integers::Averages : nullptr}});
 }
 
 template <int N>
@@ -335,7 +340,8 @@ Op AdaptivePool(const char* doc) {
                    .source = "Relay",
                    .traits = {.precision = Precision::kFollow,
                               .values = kMean ? Values::kComputes : Values::kSelects,
-                              .layout = LayoutRule::kNamed}});
+                              .layout = LayoutRule::kNamed,
+                              .integers = kMean ? integers::Averages : nullptr}});
 }
 
 // ---- max_pool_with_indices, max_unpool

@@ -5,6 +5,7 @@
 #include <baton/topi/elemwise.h>
 
 #include "../common.h"
+#include "../qnn/integers.h"
 
 namespace baton::relay {
 namespace {
@@ -240,10 +241,10 @@ Tensor LowerBiasAdd(const BiasAddAttrs& a, const Tensors& in) {
 
 }  // namespace
 
-const Op op::add = Row<kAdd>(), op::subtract = Row<kSubtract>(), op::multiply = Row<kMultiply>(),
+const Op op::add = Row<kAdd>({.integers = integers::Sum}), op::subtract = Row<kSubtract>({.integers = integers::Difference}), op::multiply = Row<kMultiply>({.integers = integers::Product}),
          op::divide = Row<kDivide>(kNeverNarrow), op::floor_divide = Row<kFloorDivide>(kNeverNarrow), op::mod = Row<kMod>(kNeverNarrow),
-         op::floor_mod = Row<kFloorMod>(kNeverNarrow), op::power = Row<kPower>(kNeverNarrow), op::maximum = Row<kMaximum>({.values = Values::kExact}),
-         op::minimum = Row<kMinimum>({.values = Values::kExact}), op::atan2 = Row<kAtan2>(kNeverNarrow), op::equal = Row<kEqual>(),
+         op::floor_mod = Row<kFloorMod>(kNeverNarrow), op::power = Row<kPower>(kNeverNarrow), op::maximum = Row<kMaximum>({.values = Values::kExact, .integers = integers::Extreme}),
+         op::minimum = Row<kMinimum>({.values = Values::kExact, .integers = integers::Extreme}), op::atan2 = Row<kAtan2>(kNeverNarrow), op::equal = Row<kEqual>(),
          op::not_equal = Row<kNotEqual>(), op::less = Row<kLess>(), op::less_equal = Row<kLessEqual>(),
          op::greater = Row<kGreater>(), op::greater_equal = Row<kGreaterEqual>(), op::logical_and = Row<kAnd>(),
          op::logical_or = Row<kOr>(), op::logical_xor = Row<kXor>(), op::bitwise_and = Row<kBitAnd>(),
@@ -274,7 +275,7 @@ const Op op::bias_add = DefineOp({
     .lower = LowerBiasAdd,
     .pattern = OpPattern::kBroadcast,
     .source = "Relay",
-    .traits = {.layout = LayoutRule::kAxis},
+    .traits = {.layout = LayoutRule::kAxis, .integers = integers::BiasAdd},
 });
 
 }  // namespace baton::relay

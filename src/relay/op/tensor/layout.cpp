@@ -8,6 +8,7 @@
 #include <baton/topi/reduce.h>
 
 #include "../common.h"
+#include "../qnn/integers.h"
 
 namespace baton::relay {
 namespace {
@@ -234,7 +235,7 @@ const Op op::layout_transform = DefineBlocks(
     "R1: as many dimensions as src_layout. R3: the extents of its parts.",
     "R2: both layouts have the same capital letters.", TypeOf<LayoutTransformAttrs>,
     Rel<"layout_transform", LayoutTransformType>, LowerLayoutTransform, "Relay",
-    {.values = Values::kSelects});
+    {.values = Values::kExact, .integers = integers::Selection});
 const Op op::depth_to_space = DefineBlocks(
     "nn.depth_to_space", "Channels spread over blocks of pixels.",
     "R1: rank 4. R3: block_size ** 2 divides the channels.", "R2: a known layout and mode.", TypeOf<SubPixelAttrs>,

@@ -5,6 +5,7 @@
 #include <baton/topi/reduce.h>
 
 #include "../common.h"
+#include "../qnn/integers.h"
 
 namespace baton::relay {
 namespace {
@@ -312,7 +313,7 @@ Op DefineScan(const char* doc) {
 }  // namespace
 
 const Op op::sum = Row<kSum>(), op::prod = Row<kProd>(), op::max = Row<kMax>({.precision = Precision::kFollow, .values = Values::kSelects}), op::min = Row<kMin>({.precision = Precision::kFollow, .values = Values::kSelects}),
-         op::mean = Row<kMean>(), op::all = Row<kAll>(), op::any = Row<kAny>(), op::logsumexp = Row<kLogSumExp>(),
+         op::mean = Row<kMean>({.integers = integers::Averages}), op::all = Row<kAll>(), op::any = Row<kAny>(), op::logsumexp = Row<kLogSumExp>(),
          op::sum_squares = Row<kSumSquares>(), op::norm_l1 = Row<kNormL1>(), op::norm_l2 = Row<kNormL2>(),
          op::log_sum = Row<kLogSum>();
 const Op op::argmax =

@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "../common.h"
+#include "../qnn/integers.h"
 
 namespace baton::relay {
 namespace {
@@ -449,7 +450,7 @@ const Op op::pad = DefineOp({
     .lower = LowerPad,
     .pattern = OpPattern::kInjective,
     .source = "Relay; ONNX Pad-21",
-    .traits = {.precision = Precision::kFollow, .values = Values::kExact, .layout = LayoutRule::kPads},
+    .traits = {.precision = Precision::kFollow, .values = Values::kExact, .layout = LayoutRule::kPads, .integers = integers::Pad},
 });
 const Op op::mirror_pad = DefineOp({
     .name = "nn.mirror_pad",

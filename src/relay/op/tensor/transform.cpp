@@ -6,6 +6,7 @@
 #include <baton/topi/reduce.h>
 
 #include "../common.h"
+#include "../qnn/integers.h"
 
 namespace baton::relay {
 namespace {
@@ -781,7 +782,7 @@ const Op op::concatenate =
                     "A tuple. R1: not empty. R2: rank 1 or more. R3: one dtype. R4: the same shape off `axis`.",
                     "Extents on `axis` add up.", TypeOf<ConcatenateAttrs>, Rel<"concatenate", ConcatenateType>,
                     LowerConcatenate, "NumPy; ONNX Concat-13",
-                    {.values = Values::kExact, .layout = LayoutRule::kJoins});
+                    {.values = Values::kExact, .layout = LayoutRule::kJoins, .integers = integers::Joined});
 const Op op::stack = DefineInjective("stack", "Tensors joined along a new dimension.",
                                      "A tuple. R1: not empty. R2: one shape and dtype.", "A dimension more.",
                                      TypeOf<StackAttrs>, Rel<"stack", StackType>, LowerStack, "NumPy",
@@ -790,7 +791,7 @@ const Op op::split =
     DefineInjective("split", "Parts of a tensor along a dimension.", "R2: rank 1 or more.",
                     "A tuple of the parts. R1: equal parts divide the extent; positions rise within it.",
                     TypeOf<SplitAttrs>, Rel<"split", SplitType>, LowerSplit, "NumPy; ONNX Split-18",
-                    {.values = Values::kSelects, .layout = LayoutRule::kAxisParts});
+                    {.values = Values::kSelects, .layout = LayoutRule::kAxisParts, .integers = integers::Split});
 const Op op::tile = DefineInjective("tile", "The tensor repeated as a whole.", "Any tensor.", "Extents times `reps`.",
                                     TypeOf<TileAttrs>, Rel<"tile", TileType>, LowerTile, "NumPy; ONNX Tile-13",
                                     {.values = Values::kSelects});

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Elementwise operators with one input: a row each. `f` sees float32 for narrower floats; its result is rounded once.
+#include <baton/relay/op/qnn.h>
 #include <baton/relay/op/tensor.h>
 #include <baton/topi/elemwise.h>
 
 #include <cmath>
 
 #include "../common.h"
+#include "../qnn/integers.h"
 
 namespace baton::relay {
 namespace {
@@ -354,16 +356,16 @@ Tensor LowerPRelu(const PReluAttrs& a, const Tensors& in) {
 
 }  // namespace
 
-const Op op::abs = Row<kAbs>(kExactValues), op::negative = Row<kNegative>(kExactValues), op::sign = Row<kSign>(kExactValues), op::exp = Row<kExp>({.precision = Precision::kNever, .approximation = &op::fast_exp}),
+const Op op::abs = Row<kAbs>(kExactValues), op::negative = Row<kNegative>(kExactValues), op::sign = Row<kSign>(kExactValues), op::exp = Row<kExp>({.precision = Precision::kNever, .approximation = &op::fast_exp, .integers = integers::Function1<&op::qnn::exp>}),
          op::exp2 = Row<kExp2>(kNeverNarrow), op::expm1 = Row<kExpm1>(kNeverNarrow), op::log = Row<kLog>(kNeverNarrow), op::log2 = Row<kLog2>(kNeverNarrow),
-         op::log10 = Row<kLog10>(kNeverNarrow), op::log1p = Row<kLog1p>(kNeverNarrow), op::sqrt = Row<kSqrt>(), op::rsqrt = Row<kRsqrt>(kNeverNarrow),
-         op::sigmoid = Row<kSigmoid>(), op::tanh = Row<kTanh>({.approximation = &op::fast_tanh}), op::erf = Row<kErf>({.precision = Precision::kNever, .approximation = &op::fast_erf}), op::sin = Row<kSin>(),
+         op::log10 = Row<kLog10>(kNeverNarrow), op::log1p = Row<kLog1p>(kNeverNarrow), op::sqrt = Row<kSqrt>({.integers = integers::Function1<&op::qnn::sqrt>}), op::rsqrt = Row<kRsqrt>({.precision = Precision::kNever, .integers = integers::Function1<&op::qnn::rsqrt>}),
+         op::sigmoid = Row<kSigmoid>({.integers = integers::Function1<&op::qnn::sigmoid>}), op::tanh = Row<kTanh>({.approximation = &op::fast_tanh, .integers = integers::Function1<&op::qnn::tanh>}), op::erf = Row<kErf>({.precision = Precision::kNever, .approximation = &op::fast_erf, .integers = integers::Function1<&op::qnn::erf>}), op::sin = Row<kSin>(),
          op::cos = Row<kCos>(), op::tan = Row<kTan>(kNeverNarrow), op::sinh = Row<kSinh>(kNeverNarrow), op::cosh = Row<kCosh>(kNeverNarrow),
          op::asin = Row<kAsin>(kNeverNarrow), op::acos = Row<kAcos>(kNeverNarrow), op::atan = Row<kAtan>(kNeverNarrow), op::asinh = Row<kAsinh>(kNeverNarrow),
          op::acosh = Row<kAcosh>(kNeverNarrow), op::atanh = Row<kAtanh>(kNeverNarrow), op::floor = Row<kFloor>(kExactValues), op::ceil = Row<kCeil>(kExactValues),
          op::trunc = Row<kTrunc>(kExactValues), op::round = Row<kRound>(kExactValues), op::isnan = Row<kIsNan>(),
          op::isfinite = Row<kIsFinite>(), op::logical_not = Row<kLogicalNot>(), op::bitwise_not = Row<kBitwiseNot>(),
-         op::popcount = Row<kPopcount>(), op::reciprocal = Row<kReciprocal>(kNeverNarrow), op::relu = Row<kRelu>(kExactValues),
+         op::popcount = Row<kPopcount>(), op::reciprocal = Row<kReciprocal>(kNeverNarrow), op::relu = Row<kRelu>({.values = Values::kExact, .integers = integers::Relu}),
          op::softplus = Row<kSoftplus>(kNeverNarrow), op::softsign = Row<kSoftsign>(), op::silu = Row<kSilu>(),
          op::mish = Row<kMish>(), op::hard_swish = Row<kHardSwish>();
 const Op op::copy = DefineCopy("copy"), op::identity = DefineCopy("identity");
@@ -394,7 +396,7 @@ const Op op::clip = DefineOp({
     .lower = WithAttrs<"clip", ClipAttrs, kN, Clip>::Lower,
     .pattern = OpPattern::kElemWise,
     .source = "NumPy",
-    .traits = {.values = Values::kExact},
+    .traits = {.values = Values::kExact, .integers = integers::Clip},
 });
 
 const Op op::gelu = DefineOp({
