@@ -102,11 +102,11 @@ class DriverEvaluator : public relay::Evaluator {
  public:
   ObjectRef EvalOp(const Op& op, const Attrs& attrs, const Array<ObjectRef>& args) override {
     if (const auto* on = relay::AsOnDevice(op, attrs)) {
-      if (on->is_fixed) RequireDevice(args[0], on->device_type, op->name.view());
+      if (on->is_fixed) RequireDevice(args[0], on->device_type, op->name.c_str());
       return args[0];
     }
     if (const auto* copy = relay::AsDeviceCopy(op, attrs)) {
-      if (copy->src_dev_type > 0) RequireDevice(args[0], copy->src_dev_type, op->name.view());
+      if (copy->src_dev_type > 0) RequireDevice(args[0], copy->src_dev_type, op->name.c_str());
       return copy->dst_dev_type > 0 ? relay::MoveValue(args[0], copy->dst_dev_type) : args[0];
     }
     return OnDevice(args, op->name.view(), [&](const Array<ObjectRef>& in) { return EvalOnHost(op, attrs, in); });

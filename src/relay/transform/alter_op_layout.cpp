@@ -145,7 +145,7 @@ class LayoutMutator : public MixedModeMutator {
     const auto* info = runtime::TypeInfo::Get(call->attrs.type_index());
     if (info->Find("layout")->Get(call->attrs.get()).As<String>() != PlainLayout(out.size())) return post;
     const Attrs attrs(info->copy(call->attrs.get()));
-    void* fields = runtime::ObjectAccess::Get(attrs);
+    Object* fields = runtime::ObjectAccess::Get(attrs);
     info->Find("layout")->Set(fields, Any(String(Blocked(out.size(), b->size))).raw());
     if (const auto* result = info->Find("out_layout")) result->Set(fields, Any(String()).raw());
     return Plain(MakeCall(Downcast<Op>(call->op), {b->value}, attrs), b->size, out, post->span);

@@ -170,7 +170,9 @@ class Narrower : public MixedModeMutator {
     if (p == Precision::kUnknown && mode_ == 0) {
       errors_.Error(
           call->span,
-          fmt::format("nobody says whether `{}` may be computed in {}", op->name.view(), runtime::DataType2String(narrow_)), "",
+          fmt::format("nobody says whether `{}` may be computed in {}", op->name.view(),
+                      runtime::DataType2String(narrow_)),
+          "",
           "relay.op.register_mixed_precision_conversion says it; missing_op_mode=1 leaves it as it is");
     }
     const Rule rule{p, DataType::Float(32), narrow_};

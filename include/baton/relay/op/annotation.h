@@ -2,6 +2,7 @@
 // Operators that say where and how a program runs, and those of the virtual machine.
 #pragma once
 
+#include <baton/relay/op.h>
 #include <baton/relay/op/tensor.h>
 
 namespace baton::relay {

@@ -398,7 +398,8 @@ const Op op::upsampling3d = DefineOp({
     .pattern = OpPattern::kOpaque,
     .source = "Relay",
 });
-const Op op::resize1d = Define<"image.resize1d", 1>(), op::resize2d = Define<"image.resize2d", 2>({.layout = LayoutRule::kNamed}),
+const Op op::resize1d = Define<"image.resize1d", 1>(),
+         op::resize2d = Define<"image.resize2d", 2>({.layout = LayoutRule::kNamed}),
          op::resize3d = Define<"image.resize3d", 3>();
 const Op op::resize_nd = DefineOp({
     .name = "image.resize",

@@ -7,6 +7,7 @@
 
 #include "../common.h"
 #include "../qnn/integers.h"
+#include "../reference/reference.h"
 #include "flops.h"
 
 namespace baton::relay {
@@ -372,7 +373,8 @@ const Op op::dense = DefineOp({
                .flops = MatmulFlops,
                .scale_axes = DenseScaleAxes,
                .kernel = kernel::GenerateDense,
-               .integers = integers::Dense},
+               .integers = integers::Dense,
+               .reference = reference::Dense},
 });
 const Op op::matmul = DefineOp({
     .name = "nn.matmul",
@@ -407,7 +409,8 @@ const Op op::batch_matmul = DefineOp({
     .traits = {.precision = Precision::kAlways,
                .flops = MatmulFlops,
                .kernel = kernel::GenerateBatchMatmul,
-               .integers = integers::BatchMatmul},
+               .integers = integers::BatchMatmul,
+               .reference = reference::BatchMatmul},
 });
 const Op op::einsum = DefineOp({
     .name = "einsum",

@@ -6,6 +6,7 @@
 #include <relay/kernel/generators.h>
 
 #include "../common.h"
+#include "../reference/reference.h"
 #include "flops.h"
 
 namespace baton::relay {
@@ -65,7 +66,7 @@ const Op op::dense_pack = DefineOp({
     .lower = LowerDensePack,
     .pattern = OpPattern::kOutEWiseFusable,
     .source = "Relay",
-    .traits = {.flops = MatmulFlops, .kernel = kernel::GenerateDensePack},
+    .traits = {.flops = MatmulFlops, .kernel = kernel::GenerateDensePack, .reference = reference::DensePack},
 });
 
 }  // namespace baton::relay

@@ -36,7 +36,8 @@ double MatmulFlops(const CallNode* call) {
 }
 
 double ConvFlops(const CallNode* call) {
-  return 2 * ElementsOf(call->checked_type()) * ElementsOf(call->args[1]->checked_type()) / LayoutSize(call, "OIHW", 'O');
+  return 2 * ElementsOf(call->checked_type()) * ElementsOf(call->args[1]->checked_type()) /
+         LayoutSize(call, "OIHW", 'O');
 }
 
 double ConvTransposeFlops(const CallNode* call) {

@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "../common.h"
+#include "../reference/reference.h"
 
 namespace baton::relay {
 namespace {
@@ -406,7 +407,7 @@ const Op op::layer_norm = DefineOp({
     .lower = LowerLayerNorm,
     .pattern = OpPattern::kOpaque,
     .source = "ONNX LayerNormalization-17",
-    .traits = {.precision = Precision::kNever},
+    .traits = {.precision = Precision::kNever, .reference = reference::LayerNorm},
 });
 const Op op::rms_norm = DefineOp({
     .name = "nn.rms_norm",

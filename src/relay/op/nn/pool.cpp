@@ -193,7 +193,9 @@ template <OpName kName, int N>
 Op MaxPool() {
   return DefinePool<kName, MaxPoolAttrs<N>>("Largest element of each window; padding does not count.",
                                             Rel<kName, &MaxPoolType<N>>, &LowerMaxPool<N>, "ONNX MaxPool-22",
-                                            {.precision = Precision::kFollow, .values = Values::kSelects, .layout = LayoutRule::kBlocks});
+                                            {.precision = Precision::kFollow,
+                                             .values = Values::kSelects,
+                                             .layout = LayoutRule::kBlocks});
 }
 template <OpName kName, int N>
 Op AvgPool() {

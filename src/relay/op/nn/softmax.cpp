@@ -5,6 +5,7 @@
 #include <baton/topi/reduce.h>
 
 #include "../common.h"
+#include "../reference/reference.h"
 
 namespace baton::relay {
 namespace {
@@ -113,7 +114,8 @@ const Op op::softmax = Define<"nn.softmax">("exp(data) / sum(exp(data)) along an
                                             LowerSoftmax, "ONNX Softmax-13",
                                             {.precision = Precision::kNever,
                                              .layout = LayoutRule::kAxis,
-                                             .approximation = &op::fast_softmax});
+                                             .approximation = &op::fast_softmax,
+                                             .reference = reference::Softmax});
 const Op op::log_softmax =
     Define<"nn.log_softmax">("log(softmax(data)), safe for large values.", LowerLogSoftmax, "ONNX LogSoftmax-13",
                              {.precision = Precision::kNever, .layout = LayoutRule::kAxis});

@@ -16,10 +16,9 @@ namespace baton::relay::integers {
 using runtime::NDArray;
 
 namespace {
-constexpr DataType kI32 = DataType::Int(32), kF32 = DataType::Float(32);
-}
 
-namespace {
+constexpr DataType kI32 = DataType::Int(32), kF32 = DataType::Float(32);
+
 const NDArray* ConstantData(const Expr& e) {
   const auto* c = e.as<ConstantNode>();
   return c ? &c->data : nullptr;
@@ -141,7 +140,8 @@ int64_t AxisOf(const String& layout, char letter) {
 }
 /// Products: of the integers less their zero points, in 32 bits. `weight_axis`: of the weight's vectors, -1 for none;
 /// `out_axis`: where it is in the result.
-IntegerValue MatrixProduct(const IntegerSite& s, const Op& quantized, const Attrs& attrs, int64_t weight_axis, int64_t out_axis) {
+IntegerValue MatrixProduct(const IntegerSite& s, const Op& quantized, const Attrs& attrs, int64_t weight_axis,
+                           int64_t out_axis) {
   const auto *x = s.at(0), *w = s.at(1);
   if (!ScalarAffine(x) || !w) return Failed();
   if (!ScalarAffine(w) &&

@@ -6,6 +6,7 @@
 
 #include "../common.h"
 #include "../qnn/integers.h"
+#include "../reference/reference.h"
 
 namespace baton::relay {
 namespace {
@@ -241,15 +242,23 @@ Tensor LowerBiasAdd(const BiasAddAttrs& a, const Tensors& in) {
 
 }  // namespace
 
-const Op op::add = Row<kAdd>({.integers = integers::Sum}), op::subtract = Row<kSubtract>({.integers = integers::Difference}), op::multiply = Row<kMultiply>({.integers = integers::Product}),
-         op::divide = Row<kDivide>(kNeverNarrow), op::floor_divide = Row<kFloorDivide>(kNeverNarrow), op::mod = Row<kMod>(kNeverNarrow),
-         op::floor_mod = Row<kFloorMod>(kNeverNarrow), op::power = Row<kPower>(kNeverNarrow), op::maximum = Row<kMaximum>({.values = Values::kExact, .integers = integers::Extreme}),
-         op::minimum = Row<kMinimum>({.values = Values::kExact, .integers = integers::Extreme}), op::atan2 = Row<kAtan2>(kNeverNarrow), op::equal = Row<kEqual>(),
-         op::not_equal = Row<kNotEqual>(), op::less = Row<kLess>(), op::less_equal = Row<kLessEqual>(),
-         op::greater = Row<kGreater>(), op::greater_equal = Row<kGreaterEqual>(), op::logical_and = Row<kAnd>(),
-         op::logical_or = Row<kOr>(), op::logical_xor = Row<kXor>(), op::bitwise_and = Row<kBitAnd>(),
-         op::bitwise_or = Row<kBitOr>(), op::bitwise_xor = Row<kBitXor>(), op::left_shift = Row<kLeftShift>(),
-         op::right_shift = Row<kRightShift>();
+const Op op::add = Row<kAdd>({.integers = integers::Sum,
+                              .reference = reference::Zip<[](float x, float y) { return x + y; }>}),
+         op::subtract = Row<kSubtract>({.integers = integers::Difference,
+                                        .reference = reference::Zip<[](float x, float y) { return x - y; }>}),
+         op::multiply = Row<kMultiply>({.integers = integers::Product,
+                                        .reference = reference::Zip<[](float x, float y) { return x * y; }>}),
+         op::divide = Row<kDivide>({.precision = Precision::kNever,
+                                    .reference = reference::Zip<[](float x, float y) { return x / y; }>}),
+         op::floor_divide = Row<kFloorDivide>(kNeverNarrow), op::mod = Row<kMod>(kNeverNarrow),
+         op::floor_mod = Row<kFloorMod>(kNeverNarrow), op::power = Row<kPower>(kNeverNarrow),
+         op::maximum = Row<kMaximum>({.values = Values::kExact, .integers = integers::Extreme}),
+         op::minimum = Row<kMinimum>({.values = Values::kExact, .integers = integers::Extreme}),
+         op::atan2 = Row<kAtan2>(kNeverNarrow), op::equal = Row<kEqual>(), op::not_equal = Row<kNotEqual>(),
+         op::less = Row<kLess>(), op::less_equal = Row<kLessEqual>(), op::greater = Row<kGreater>(),
+         op::greater_equal = Row<kGreaterEqual>(), op::logical_and = Row<kAnd>(), op::logical_or = Row<kOr>(),
+         op::logical_xor = Row<kXor>(), op::bitwise_and = Row<kBitAnd>(), op::bitwise_or = Row<kBitOr>(),
+         op::bitwise_xor = Row<kBitXor>(), op::left_shift = Row<kLeftShift>(), op::right_shift = Row<kRightShift>();
 
 const Op op::where = DefineOp({
     .name = "where",

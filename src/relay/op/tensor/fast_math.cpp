@@ -108,7 +108,8 @@ const Op op::fast_exp = DefineMap<"fast_exp", FastExp>(
     {.precision = Precision::kNever});
 const Op op::fast_tanh =
     DefineMap<"fast_tanh", FastTanh>("tanh(data), within 5e-7 of it relatively where |data| < 9, and within 1e-6.");
-const Op op::fast_erf = DefineMap<"fast_erf", FastErf>("erf(data), within 1e-6 of it.", {.precision = Precision::kNever});
+const Op op::fast_erf =
+    DefineMap<"fast_erf", FastErf>("erf(data), within 1e-6 of it.", {.precision = Precision::kNever});
 const Op op::fast_softmax = DefineOp(
     {.name = "nn.fast_softmax",
      .doc = "softmax(data) along an axis with `fast_exp`: within 1e-6 of it. What should be smaller than 1e-38 is "

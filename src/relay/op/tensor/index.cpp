@@ -6,6 +6,7 @@
 #include <baton/topi/reduce.h>
 
 #include "../common.h"
+#include "../reference/reference.h"
 
 namespace baton::relay {
 namespace {
@@ -450,7 +451,7 @@ const Op op::take = DefineOp({
     .lower = LowerTake,
     .pattern = OpPattern::kInjective,
     .source = "NumPy; ONNX Gather-13",
-    .traits = {.values = Values::kSelects},
+    .traits = {.values = Values::kSelects, .reference = reference::Take},
 });
 const Op op::gather = DefineOp({
     .name = "gather",

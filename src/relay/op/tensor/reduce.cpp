@@ -6,6 +6,7 @@
 
 #include "../common.h"
 #include "../qnn/integers.h"
+#include "../reference/reference.h"
 
 namespace baton::relay {
 namespace {
@@ -312,10 +313,12 @@ Op DefineScan(const char* doc) {
 
 }  // namespace
 
-const Op op::sum = Row<kSum>(), op::prod = Row<kProd>(), op::max = Row<kMax>({.precision = Precision::kFollow, .values = Values::kSelects}), op::min = Row<kMin>({.precision = Precision::kFollow, .values = Values::kSelects}),
-         op::mean = Row<kMean>({.integers = integers::Averages}), op::all = Row<kAll>(), op::any = Row<kAny>(), op::logsumexp = Row<kLogSumExp>(),
-         op::sum_squares = Row<kSumSquares>(), op::norm_l1 = Row<kNormL1>(), op::norm_l2 = Row<kNormL2>(),
-         op::log_sum = Row<kLogSum>();
+const Op op::sum = Row<kSum>({.reference = reference::Sum}), op::prod = Row<kProd>(),
+         op::max = Row<kMax>({.precision = Precision::kFollow, .values = Values::kSelects}),
+         op::min = Row<kMin>({.precision = Precision::kFollow, .values = Values::kSelects}),
+         op::mean = Row<kMean>({.integers = integers::Averages}), op::all = Row<kAll>(), op::any = Row<kAny>(),
+         op::logsumexp = Row<kLogSumExp>(), op::sum_squares = Row<kSumSquares>(), op::norm_l1 = Row<kNormL1>(),
+         op::norm_l2 = Row<kNormL2>(), op::log_sum = Row<kLogSum>();
 const Op op::argmax =
     DefineArg<"argmax", true>("Index of the largest, the first of equal ones; NaN is largest.", "ONNX ArgMax-13");
 const Op op::argmin =

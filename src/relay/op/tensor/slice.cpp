@@ -10,6 +10,7 @@
 
 #include "../common.h"
 #include "../qnn/integers.h"
+#include "../reference/reference.h"
 
 namespace baton::relay {
 namespace {
@@ -410,7 +411,7 @@ const Op op::strided_slice = DefineOp({
     .lower = LowerStridedSlice,
     .pattern = OpPattern::kInjective,
     .source = "NumPy; ONNX Slice-13",
-    .traits = {.values = Values::kSelects},
+    .traits = {.values = Values::kSelects, .reference = reference::StridedSlice},
 });
 const Op op::strided_set = DefineOp({
     .name = "strided_set",
@@ -450,7 +451,7 @@ const Op op::pad = DefineOp({
     .lower = LowerPad,
     .pattern = OpPattern::kInjective,
     .source = "Relay; ONNX Pad-21",
-    .traits = {.precision = Precision::kFollow, .values = Values::kExact, .layout = LayoutRule::kPads, .integers = integers::Pad},
+    .traits = {.values = Values::kExact, .layout = LayoutRule::kPads, .integers = integers::Pad},
 });
 const Op op::mirror_pad = DefineOp({
     .name = "nn.mirror_pad",

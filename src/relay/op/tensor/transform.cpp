@@ -7,6 +7,7 @@
 
 #include "../common.h"
 #include "../qnn/integers.h"
+#include "../reference/reference.h"
 
 namespace baton::relay {
 namespace {
@@ -772,7 +773,7 @@ const Op op::squeeze = DefineInjective(
 const Op op::transpose =
     DefineInjective("transpose", "Dimensions in another order.", "Any tensor.", "R1: `axes` is a permutation.",
                     TypeOf<TransposeAttrs>, Rel<"transpose", TransposeType>, LowerTranspose, "NumPy",
-                    {.values = Values::kSelects, .layout = LayoutRule::kPermutes});
+                    {.values = Values::kSelects, .layout = LayoutRule::kPermutes, .reference = reference::Transpose});
 const Op op::swapaxes =
     DefineInjective("swapaxes", "Two dimensions change places.", "Any tensor.", "The shape with both swapped.",
                     TypeOf<SwapAxesAttrs>, Rel<"swapaxes", SwapType>, LowerSwap, "NumPy",

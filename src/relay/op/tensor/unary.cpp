@@ -8,6 +8,7 @@
 
 #include "../common.h"
 #include "../qnn/integers.h"
+#include "../reference/reference.h"
 
 namespace baton::relay {
 namespace {
@@ -356,16 +357,38 @@ Tensor LowerPRelu(const PReluAttrs& a, const Tensors& in) {
 
 }  // namespace
 
-const Op op::abs = Row<kAbs>(kExactValues), op::negative = Row<kNegative>(kExactValues), op::sign = Row<kSign>(kExactValues), op::exp = Row<kExp>({.precision = Precision::kNever, .approximation = &op::fast_exp, .integers = integers::Function1<&op::qnn::exp>}),
-         op::exp2 = Row<kExp2>(kNeverNarrow), op::expm1 = Row<kExpm1>(kNeverNarrow), op::log = Row<kLog>(kNeverNarrow), op::log2 = Row<kLog2>(kNeverNarrow),
-         op::log10 = Row<kLog10>(kNeverNarrow), op::log1p = Row<kLog1p>(kNeverNarrow), op::sqrt = Row<kSqrt>({.integers = integers::Function1<&op::qnn::sqrt>}), op::rsqrt = Row<kRsqrt>({.precision = Precision::kNever, .integers = integers::Function1<&op::qnn::rsqrt>}),
-         op::sigmoid = Row<kSigmoid>({.integers = integers::Function1<&op::qnn::sigmoid>}), op::tanh = Row<kTanh>({.approximation = &op::fast_tanh, .integers = integers::Function1<&op::qnn::tanh>}), op::erf = Row<kErf>({.precision = Precision::kNever, .approximation = &op::fast_erf, .integers = integers::Function1<&op::qnn::erf>}), op::sin = Row<kSin>(),
-         op::cos = Row<kCos>(), op::tan = Row<kTan>(kNeverNarrow), op::sinh = Row<kSinh>(kNeverNarrow), op::cosh = Row<kCosh>(kNeverNarrow),
-         op::asin = Row<kAsin>(kNeverNarrow), op::acos = Row<kAcos>(kNeverNarrow), op::atan = Row<kAtan>(kNeverNarrow), op::asinh = Row<kAsinh>(kNeverNarrow),
-         op::acosh = Row<kAcosh>(kNeverNarrow), op::atanh = Row<kAtanh>(kNeverNarrow), op::floor = Row<kFloor>(kExactValues), op::ceil = Row<kCeil>(kExactValues),
-         op::trunc = Row<kTrunc>(kExactValues), op::round = Row<kRound>(kExactValues), op::isnan = Row<kIsNan>(),
-         op::isfinite = Row<kIsFinite>(), op::logical_not = Row<kLogicalNot>(), op::bitwise_not = Row<kBitwiseNot>(),
-         op::popcount = Row<kPopcount>(), op::reciprocal = Row<kReciprocal>(kNeverNarrow), op::relu = Row<kRelu>({.values = Values::kExact, .integers = integers::Relu}),
+const Op op::abs = Row<kAbs>(kExactValues),
+         op::negative = Row<kNegative>({.values = Values::kExact,
+                                        .reference = reference::Map<[](float x) { return -x; }>}),
+         op::sign = Row<kSign>(kExactValues),
+         op::exp = Row<kExp>({.precision = Precision::kNever,
+                              .approximation = &op::fast_exp,
+                              .integers = integers::Function1<&op::qnn::exp>,
+                              .reference = reference::Map<[](float x) { return std::exp(x); }>}),
+         op::exp2 = Row<kExp2>(kNeverNarrow), op::expm1 = Row<kExpm1>(kNeverNarrow), op::log = Row<kLog>(kNeverNarrow),
+         op::log2 = Row<kLog2>(kNeverNarrow), op::log10 = Row<kLog10>(kNeverNarrow),
+         op::log1p = Row<kLog1p>(kNeverNarrow),
+         op::sqrt = Row<kSqrt>({.integers = integers::Function1<&op::qnn::sqrt>,
+                                .reference = reference::Map<[](float x) { return std::sqrt(x); }>}),
+         op::rsqrt = Row<kRsqrt>({.precision = Precision::kNever, .integers = integers::Function1<&op::qnn::rsqrt>}),
+         op::sigmoid = Row<kSigmoid>({.integers = integers::Function1<&op::qnn::sigmoid>}),
+         op::tanh = Row<kTanh>({.approximation = &op::fast_tanh,
+                                .integers = integers::Function1<&op::qnn::tanh>,
+                                .reference = reference::Map<[](float x) { return std::tanh(x); }>}),
+         op::erf = Row<kErf>({.precision = Precision::kNever,
+                              .approximation = &op::fast_erf,
+                              .integers = integers::Function1<&op::qnn::erf>,
+                              .reference = reference::Map<[](float x) { return std::erf(x); }>}),
+         op::sin = Row<kSin>(), op::cos = Row<kCos>(), op::tan = Row<kTan>(kNeverNarrow),
+         op::sinh = Row<kSinh>(kNeverNarrow), op::cosh = Row<kCosh>(kNeverNarrow), op::asin = Row<kAsin>(kNeverNarrow),
+         op::acos = Row<kAcos>(kNeverNarrow), op::atan = Row<kAtan>(kNeverNarrow),
+         op::asinh = Row<kAsinh>(kNeverNarrow), op::acosh = Row<kAcosh>(kNeverNarrow),
+         op::atanh = Row<kAtanh>(kNeverNarrow), op::floor = Row<kFloor>(kExactValues),
+         op::ceil = Row<kCeil>(kExactValues), op::trunc = Row<kTrunc>(kExactValues),
+         op::round = Row<kRound>(kExactValues), op::isnan = Row<kIsNan>(), op::isfinite = Row<kIsFinite>(),
+         op::logical_not = Row<kLogicalNot>(), op::bitwise_not = Row<kBitwiseNot>(), op::popcount = Row<kPopcount>(),
+         op::reciprocal = Row<kReciprocal>(kNeverNarrow),
+         op::relu = Row<kRelu>({.values = Values::kExact, .integers = integers::Relu}),
          op::softplus = Row<kSoftplus>(kNeverNarrow), op::softsign = Row<kSoftsign>(), op::silu = Row<kSilu>(),
          op::mish = Row<kMish>(), op::hard_swish = Row<kHardSwish>();
 const Op op::copy = DefineCopy("copy"), op::identity = DefineCopy("identity");
