@@ -97,12 +97,11 @@ void ForNamedDevices(const IRModule& mod, F f) {
       }
       const auto* call = e.as<relay::CallNode>();
       if (!call) return;
-      if (call->op.same_as(relay::op::on_device)) {
-        f(relay::AttrsAs<relay::OnDeviceAttrs>(call->attrs).device_type, e);
-      } else if (call->op.same_as(relay::op::device_copy)) {
-        const auto& copy = relay::AttrsAs<relay::DeviceCopyAttrs>(call->attrs);
-        f(copy.src_dev_type, e);
-        f(copy.dst_dev_type, e);
+      if (const auto* on = relay::AsOnDevice(call->op, call->attrs)) {
+        f(on->device_type, e);
+      } else if (const auto* copy = relay::AsDeviceCopy(call->op, call->attrs)) {
+        f(copy->src_dev_type, e);
+        f(copy->dst_dev_type, e);
       }
     });
   }

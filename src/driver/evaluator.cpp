@@ -101,15 +101,13 @@ Expr ParamsOf(const ObjectRef& value, Array<Var>* params) {
 class DriverEvaluator : public relay::Evaluator {
  public:
   ObjectRef EvalOp(const Op& op, const Attrs& attrs, const Array<ObjectRef>& args) override {
-    if (op.same_as(relay::op::on_device)) {
-      const auto& on = relay::AttrsAs<relay::OnDeviceAttrs>(attrs);
-      if (on.is_fixed) RequireDevice(args[0], on.device_type, "on_device");
+    if (const auto* on = relay::AsOnDevice(op, attrs)) {
+      if (on->is_fixed) RequireDevice(args[0], on->device_type, op->name.c_str());
       return args[0];
     }
-    if (op.same_as(relay::op::device_copy)) {
-      const auto& copy = relay::AttrsAs<relay::DeviceCopyAttrs>(attrs);
-      if (copy.src_dev_type > 0) RequireDevice(args[0], copy.src_dev_type, "device_copy");
-      return copy.dst_dev_type > 0 ? relay::MoveValue(args[0], copy.dst_dev_type) : args[0];
+    if (const auto* copy = relay::AsDeviceCopy(op, attrs)) {
+      if (copy->src_dev_type > 0) RequireDevice(args[0], copy->src_dev_type, op->name.c_str());
+      return copy->dst_dev_type > 0 ? relay::MoveValue(args[0], copy->dst_dev_type) : args[0];
     }
     auto run = [&](const Array<ObjectRef>& in) { return EvalOnHost(op, attrs, in); };
     if (op.same_as(relay::op::vm_reshape_tensor) && args.size() == 2) {  // the shape is the host's
@@ -120,11 +118,9 @@ class DriverEvaluator : public relay::Evaluator {
   }
 
   int64_t WantedDevice(const Op& op, const Attrs& attrs) override {
-    if (op.same_as(relay::op::on_device)) {
-      const auto& on = relay::AttrsAs<relay::OnDeviceAttrs>(attrs);
-      return on.is_fixed ? on.device_type : -1;
-    }
-    return op.same_as(relay::op::device_copy) ? relay::AttrsAs<relay::DeviceCopyAttrs>(attrs).src_dev_type : -1;
+    if (const auto* on = relay::AsOnDevice(op, attrs)) return on->is_fixed ? on->device_type : -1;
+    const auto* copy = relay::AsDeviceCopy(op, attrs);
+    return copy ? copy->src_dev_type : -1;
   }
 
   ObjectRef EvalPrimitive(const Function& func, const Array<ObjectRef>& args) override {

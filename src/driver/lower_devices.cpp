@@ -35,7 +35,7 @@ relay::Function WithoutAnnotations(const relay::Function& f) {
   struct Remover : relay::MixedModeMutator {
     using MixedModeMutator::Rewrite_;
     Expr Rewrite_(const CallNode* pre, const Expr& post) final {
-      return pre->op.same_as(relay::op::on_device) ? post.as<CallNode>()->args[0] : post;
+      return relay::AsOnDevice(pre->op, pre->attrs) ? post.as<CallNode>()->args[0] : post;
     }
   };
   return Downcast<Function>(Remover().Mutate(f));
@@ -126,8 +126,7 @@ class DeviceLowerer {
   KernelTable& TableOf(int64_t device) { return IsHost(targets_[device].type) ? host_ : others_; }
   static const relay::DeviceCopyAttrs* CopyOf(const Expr& e) {
     const auto* call = e.as<CallNode>();
-    return call && call->op.same_as(relay::op::device_copy) ? &relay::AttrsAs<relay::DeviceCopyAttrs>(call->attrs)
-                                                            : nullptr;
+    return call ? relay::AsDeviceCopy(call->op, call->attrs) : nullptr;
   }
 
   /// Where each value lies, from its readers: an operator's arguments are on its device, copies say both.

@@ -379,7 +379,7 @@ bool CanLowerGraph(const Function& main, std::string* why, bool copies) {
           (e->span.defined() && e->span->source_name.defined() ? " (" + e->span->source_name->name.str() + ")" : ""));
     } else if (const auto* call = e.as<CallNode>()) {
       const auto* f = call->op.as<FunctionNode>();
-      if (copies && call->op.same_as(relay::op::device_copy)) continue;
+      if (copies && relay::AsDeviceCopy(call->op, call->attrs)) continue;
       if (!relay::IsView(call->op) && !(f && f->HasNonzeroAttr(attr::kPrimitive))) {
         const auto* op = call->op.as<OpNode>();
         return no(op ? "operator `" + op->name.str() + "` runs on the host" : "a function is called");

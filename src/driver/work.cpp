@@ -3,14 +3,11 @@
 
 #include <baton/relay/functor.h>
 #include <baton/relay/op.h>
-#include <baton/runtime/reflection.h>
 #include <baton/runtime/threading.h>
 
 #include <algorithm>
 #include <chrono>
 #include <memory>
-#include <string>
-#include <string_view>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -18,7 +15,6 @@
 
 namespace baton::driver {
 
-using relay::Call;
 using relay::CallNode;
 using relay::Expr;
 using relay::Function;
@@ -41,83 +37,11 @@ std::vector<TensorType> TensorsOf(const Type& type) {
   }
   return out;
 }
-double Elements(const TensorType& t) {
-  double n = 1;
-  for (const PrimExpr& d : t->shape) n *= static_cast<double>(std::max<int64_t>(relay::DimOf(d), 0));
-  return n;
-}
-double Elements(const Expr& e) {
-  double n = 0;
-  for (const TensorType& t : TensorsOf(e->checked_type())) n += Elements(t);
-  return n;
-}
 double Bytes(const Expr& e) {
   double n = 0;
-  for (const TensorType& t : TensorsOf(e->checked_type())) n += Elements(t) * t->dtype.bytes();
+  for (const TensorType& t : TensorsOf(e->checked_type())) n += relay::ElementsOf(t) * t->dtype.bytes();
   return n;
 }
-double Dim(const Expr& e, int64_t from_end) {
-  std::vector<TensorType> t = TensorsOf(e->checked_type());
-  if (t.empty() || static_cast<int64_t>(t[0]->shape.size()) < from_end) return 1;
-  return static_cast<double>(relay::DimOf(t[0]->shape[static_cast<int64_t>(t[0]->shape.size()) - from_end]));
-}
-
-/// Product of the dimensions of `e` that stand for `axis` in a layout as "OIHW4i16o".
-double LayoutSize(const Expr& e, std::string_view layout, char axis) {
-  std::vector<TensorType> t = TensorsOf(e->checked_type());
-  if (t.empty()) return 1;
-  double n = 1;
-  int64_t dim = 0;
-  for (char c : layout) {
-    if (!isalpha(static_cast<unsigned char>(c))) continue;
-    if (dim >= static_cast<int64_t>(t[0]->shape.size())) break;
-    if (toupper(c) == axis) n *= static_cast<double>(relay::DimOf(t[0]->shape[dim]));
-    ++dim;
-  }
-  return n;
-}
-std::string KernelLayout(const CallNode* call, const char* otherwise) {
-  if (!call->attrs.defined()) return otherwise;
-  try {
-    return runtime::GetField(call->attrs.get(), "kernel_layout").As<std::string>();
-  } catch (const Error&) {
-    return otherwise;
-  }
-}
-
-double FlopsOf(const CallNode* call, const Expr& e) {
-  const auto* op = call->op.as<OpNode>();
-  const relay::OpDef* def = relay::DefOf(call->op);
-  if (!op || !def) return 0;
-  std::string_view name = op->name.view();
-  double out = Elements(e), in = call->args.empty() ? 0 : Elements(call->args[0]);
-  bool heavy = def->pattern == relay::OpPattern::kOutEWiseFusable;
-  if (heavy && call->args.size() >= 2 && name.find("conv") != name.npos) {
-    const Expr& weight = call->args[1];
-    // Each output element (each input element, where the convolution is transposed) meets the weights of one channel.
-    if (name.find("transpose") != name.npos) {
-      double channels = LayoutSize(weight, KernelLayout(call, "IOHW"), 'I');
-      return 2 * in * Elements(weight) / std::max(channels, 1.0);
-    }
-    double channels = LayoutSize(weight, KernelLayout(call, "OIHW"), 'O');
-    return 2 * out * Elements(weight) / std::max(channels, 1.0);
-  }
-  if (heavy && call->args.size() >= 2) {
-    double rows = out / std::max(Dim(e, 1), 1.0);  // all products in a row
-    return 2 * out * (in / std::max(rows, 1.0));
-  }
-  switch (def->pattern) {
-    case relay::OpPattern::kElemWise:
-    case relay::OpPattern::kBroadcast:
-      return out;
-    case relay::OpPattern::kInjective:
-    case relay::OpPattern::kTuple:
-      return 0;
-    default:
-      return std::max(in, out);
-  }
-}
-
 
 // ---- The peak: twelve chains of multiply-adds cover a latency of four cycles on two units, and more.
 
@@ -242,7 +166,7 @@ Work WorkOf(const Function& func) {
   for (const relay::Var& p : func->params) w.bytes += Bytes(p);
   w.bytes += Bytes(func->body);
   relay::PostOrder(func->body, [&](const Expr& e) {
-    if (const auto* call = e.as<CallNode>()) w.flops += FlopsOf(call, e);
+    if (const auto* call = e.as<CallNode>()) w.flops += relay::FlopsOf(call);
   });
   return w;
 }

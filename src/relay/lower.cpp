@@ -8,23 +8,12 @@
 #include <baton/tir/functor.h>
 #include <baton/tir/op.h>
 
-#include <map>
-#include <mutex>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
 namespace baton::relay {
 namespace {
-
-struct GeneratorTable {
-  std::mutex mutex;
-  std::map<std::string, std::vector<KernelGenerator>, std::less<>> by_op;
-  static GeneratorTable& Get() {
-    static auto* t = new GeneratorTable;
-    return *t;
-  }
-};
 
 PrimExpr ScalarLiteral(const Constant& c) {
   DataType t = c->data.dtype();
@@ -92,22 +81,9 @@ bool TensorsOnly(const ObjectRef& type) {
 
 }  // namespace
 
-void RegisterKernelGenerator(const char* op_name, KernelGenerator generator) {
-  GeneratorTable& t = GeneratorTable::Get();
-  std::lock_guard lock(t.mutex);
-  t.by_op[op_name].push_back(generator);
-}
-
 bool IsView(const ObjectRef& op) {
-  static const std::unordered_set<std::string_view> views = {"reshape",
-                                                             "squeeze",
-                                                             "expand_dims",
-                                                             "nn.batch_flatten",
-                                                             "reshape_like",
-                                                             "reverse_reshape",
-                                                             "contrib_reverse_reshape"};
-  const auto* n = op.as<OpNode>();
-  return n && views.count(n->name.view());
+  const OpDef* def = DefOf(op);
+  return def && def->traits.values == Values::kView;
 }
 
 Call AnchorOf(const Function& func) {
@@ -220,20 +196,10 @@ BATON_REGISTER_GLOBAL("relay.OnTensors").set_body_typed([](Function f, Array<te:
 tir::PrimFunc LowerPrimitive(const Function& func, const String& name, const Target& target) {
   Call anchor = AnchorOf(func);
   // Generators write for a processor's registers and caches.
-  if (anchor.defined() && !(target.defined() && target->kind == "opencl")) {
-    std::vector<KernelGenerator> generators;
-    {
-      GeneratorTable& t = GeneratorTable::Get();
-      std::lock_guard lock(t.mutex);
-      if (const auto* op = anchor->op.as<OpNode>()) {
-        auto it = t.by_op.find(op->name.view());
-        if (it != t.by_op.end()) generators = it->second;
-      }
-    }
-    for (KernelGenerator g : generators) {
-      tir::PrimFunc f = g(func, anchor, name, target);
-      if (f.defined()) return f;
-    }
+  const OpDef* def = anchor.defined() ? DefOf(anchor->op) : nullptr;
+  if (def && def->traits.kernel && !(target.defined() && target->kind == "opencl")) {
+    tir::PrimFunc f = def->traits.kernel(func, anchor, name, target);
+    if (f.defined()) return f;
   }
   Array<te::Tensor> inputs;
   Array<te::Tensor> outputs = ToTensorExpressions(func, &inputs);

@@ -8,6 +8,24 @@
 #include <mutex>
 
 namespace baton::relay {
+namespace {
+
+/// Traits that follow from the rest where a definition leaves them to it.
+void ResolveTraits(OpDef* def) {
+  OpTraits& t = def->traits;
+  if (t.precision == Precision::kDefault) {
+    t.precision = def->pattern <= OpPattern::kInjective     ? Precision::kFollow
+                  : def->pattern == OpPattern::kCommReduce ? Precision::kNever
+                                                           : Precision::kUnknown;
+  }
+  if (t.layout == LayoutRule::kDefault) {
+    t.layout = def->pattern <= OpPattern::kBroadcast && def->num_inputs > 1 && !def->attrs ? LayoutRule::kBroadcasts
+               : def->pattern == OpPattern::kElemWise && def->num_inputs == 1             ? LayoutRule::kKeeps
+                                                                                          : LayoutRule::kNone;
+  }
+}
+
+}  // namespace
 
 Op DefineOp(OpDef def) {
   Op op = Op::GetOrCreate(def.name);
@@ -17,6 +35,7 @@ Op DefineOp(OpDef def) {
   Array<OpArg> args;
   for (const OpInput& in : def.inputs) args.push_back(OpArg(String(in.name), String("Tensor"), String(in.doc)));
   if (kept->num_inputs == -2) kept->num_inputs = static_cast<int>(args.size());
+  ResolveTraits(kept);
   std::construct_at(&kept->inputs);  // empty: the list's storage ends with this call; the arguments live in the Op
   const OpNode* n = op.get();
   n->description = String(def.doc);
@@ -47,6 +66,40 @@ void ThrowAttrsMismatch(const Attrs& attrs, const char* wanted) {
 const OpDef* DefOf(const ObjectRef& op) {
   const auto* n = op.as<OpNode>();
   return n ? reinterpret_cast<const OpDef*>(n->def) : nullptr;
+}
+
+double ElementsOf(const Type& type) {
+  double n = 0;
+  std::vector<Type> work{type};
+  while (!work.empty()) {
+    const Type t = work.back();
+    work.pop_back();
+    if (const auto* tensor = t.as<TensorTypeNode>()) {
+      double elements = 1;
+      for (const PrimExpr& d : tensor->shape) elements *= static_cast<double>(std::max<int64_t>(DimOf(d), 0));
+      n += elements;
+    } else if (const auto* tuple = t.as<TupleTypeNode>()) {
+      for (const Type& f : tuple->fields) work.push_back(f);
+    }
+  }
+  return n;
+}
+
+double FlopsOf(const CallNode* call) {
+  const OpDef* def = DefOf(call->op);
+  if (!def) return 0;
+  if (def->traits.flops) return def->traits.flops(call);
+  const double out = ElementsOf(call->checked_type());
+  switch (def->pattern) {
+    case OpPattern::kElemWise:
+    case OpPattern::kBroadcast:
+      return out;
+    case OpPattern::kInjective:
+    case OpPattern::kTuple:
+      return 0;
+    default:
+      return std::max(call->args.empty() ? 0 : ElementsOf(call->args[0]->checked_type()), out);
+  }
 }
 
 int64_t DimOf(const PrimExpr& dim) {
@@ -225,6 +278,7 @@ BATON_REGISTER_GLOBAL("ir.RegisterOp").set_body_typed([](String name, String doc
   def->name = op->name.c_str();
   def->num_inputs = -1;
   def->type_rel = AskRelation;
+  ResolveTraits(def);
   op->description = doc;
   op->def = reinterpret_cast<uint64_t>(def);
   op.SetAttrValue("TOpPattern", Any(static_cast<int>(OpPattern::kOpaque)));

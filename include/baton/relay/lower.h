@@ -9,14 +9,6 @@
 
 namespace baton::relay {
 
-/// Writes the loops of a group whose heavy operator is `anchor`, or gives null when it does not take this case.
-/// Parameters of the result: the buffers of the group's parameters in order, then of its results.
-using KernelGenerator = tir::PrimFunc (*)(const Function& func, const Call& anchor, const String& name,
-                                          const Target& target);
-
-/// Generators are asked in the order of registration before the general schedule. `op_name`: the anchor's operator.
-BATON_DLL void RegisterKernelGenerator(const char* op_name, KernelGenerator generator);
-
 /// The body of a primitive function as tensor expressions. `inputs` receives a placeholder for each parameter.
 /// Outputs are the leaves of the result, in order.
 BATON_DLL Array<te::Tensor> ToTensorExpressions(const Function& func, Array<te::Tensor>* inputs);

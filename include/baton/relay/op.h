@@ -2,11 +2,16 @@
 // One declaration per operator: DefineOp({...}) in src/relay/op/<family>/<op>.cpp is the whole operator.
 #pragma once
 
+#include <baton/ir/target.h>
 #include <baton/relay/expr.h>
 #include <baton/te/tensor.h>
 
 #include <initializer_list>
 #include <vector>
+
+namespace baton::tir {
+class PrimFunc;
+}
 
 namespace baton::relay {
 
@@ -22,6 +27,36 @@ enum class OpPattern : int32_t {
 };
 /// Whether calls on constants are evaluated at compile time.
 enum class Fold : int32_t { kAlways = 0, kNever = 1 };
+/// What an operator does in a program that computes in a narrow floating type. The numbers are Relay's.
+enum class Precision : int32_t {
+  kAlways = 0,   ///< takes narrow operands: it is faster, and its sums are wide
+  kFollow = 1,   ///< narrow where its operands are narrow
+  kNever = 2,    ///< leaves the range of a narrow type, or loses its digits
+  kUnknown = 3,  ///< nothing is known; ToMixedPrecision reports it
+  kDefault = 4,  ///< by the pattern: up to kInjective it follows, reductions never, others unknown
+};
+/// What an operator does to the elements of its operands. A kind is all kinds before it too.
+enum class Values : int32_t {
+  kComputes = 0,  ///< gives new numbers, which may be rounded
+  kExact = 1,     ///< gives elements of operands, their magnitudes, constants or whole numbers: no error is added
+  kSelects = 2,   ///< each element of the result is one of the first operand, the same for any increasing map of it
+  kView = 3,      ///< numbers the elements of a dense tensor in another way: no kernel is needed
+};
+/// What ConvertLayout does with an operator whose operand is there in another order of dimensions.
+enum class LayoutRule : int32_t {
+  kDefault = 0,     ///< by pattern and operands: kKeeps, kBroadcasts or kNone
+  kNone = 1,        ///< takes its operands in the plain order
+  kKeeps = 2,       ///< element by element: the result has the operand's order
+  kBroadcasts = 3,  ///< NumPy broadcasting: all operands in one order
+  kAxis = 4,        ///< works along the attribute `axis` of the first operand
+  kAxisParts = 5,   ///< the same with a tuple as result; its first fields have the operand's rank
+  kJoins = 6,       ///< joins the fields of a tuple along `axis`
+  kPads = 7,        ///< has a pair of numbers a dimension, `pad_width`
+  kPermutes = 8,    ///< a permutation of dimensions, `axes`
+  kReduces = 9,     ///< has `axis`, `keepdims` and `exclude`
+  kNamed = 10,      ///< has the attribute `layout`
+  kBlocks = 11,     ///< the same; channels may be in blocks, "NCHW16c"
+};
 
 /// What a type relation knows and may say. `types` are the argument types, then the result type; one not known yet is
 /// an IncompleteType. A relation returns false when it cannot decide yet; it assigns what follows; it throws
@@ -121,6 +156,48 @@ using HostFn = Array<runtime::NDArray> (*)(const Attrs& attrs, const Array<runti
 /// given the concrete arguments (null where unknown). Null if it cannot be said yet.
 using StaticFormFn = Expr (*)(const Call& call, const Array<runtime::NDArray>& values);
 
+/// The value of a call, where the types of its arguments say it; null where they do not.
+using ValueOfTypesFn = runtime::NDArray (*)(const Attrs& attrs, const Array<Type>& types);
+/// Floating-point operations of a call whose types are known.
+using FlopsFn = double (*)(const CallNode* call);
+/// Dimensions of a layer, call(data, weight), that per-channel factors meet; -1: none.
+struct ScaleAxes {
+  int64_t channel = -1;  ///< of the data and of the result
+  int64_t input = -1;    ///< of the weight, by which a channel of the data is scaled
+  int64_t output = -1;   ///< of the weight, by which a channel of the result is scaled
+};
+/// `rank`: of the result. `channel` is -1 where factors cannot be moved.
+using ScaleAxesFn = ScaleAxes (*)(const Attrs& attrs, int64_t rank, const std::vector<int64_t>& weight_shape);
+/// Writes the loops of a group whose heavy operator is `anchor`, or gives null when it does not take this case.
+/// Parameters of the result: the buffers of the group's parameters in order, then of its results.
+using KernelGenerator = tir::PrimFunc (*)(const Function& func, const Call& anchor, const String& name,
+                                          const Target& target);
+/// For numbers that integers stand for: what a call becomes on the integers, and what the result stands for
+/// (relay/op/qnn/integers.h).
+struct IntegerSite;
+struct IntegerValue;
+using IntegersFn = IntegerValue (*)(const IntegerSite& site);
+/// A plain computation of the operator on dense host arrays of float32, for the guard; null for cases it does not take.
+using ReferenceFn = runtime::NDArray (*)(const Attrs& attrs, const std::vector<runtime::NDArray>& in);
+
+/// What passes and tools ask of an operator. A default says that nothing is special about it.
+struct OpTraits {
+  Precision precision = Precision::kDefault;
+  /// Says it call by call, f(call, dtype) -> [precision, accumulation dtype, result dtype]: what a program registers as
+  /// FTVMMixedPrecisionConversionType.
+  const runtime::PackedFunc* precision_of_call = nullptr;
+  Values values = Values::kComputes;
+  LayoutRule layout = LayoutRule::kDefault;
+  const Op* approximation = nullptr;  ///< a faster operator of the same attributes, within about 1e-6
+  FlopsFn flops = nullptr;            ///< null: by the pattern
+  ScaleAxesFn scale_axes = nullptr;
+  KernelGenerator kernel = nullptr;  ///< asked before the general schedule; writes for a processor
+  IntegersFn integers = nullptr;
+  ReferenceFn reference = nullptr;
+  ValueOfTypesFn value_of_types = nullptr;
+  bool shape_only = false;  ///< gives numbers about the shape of its operand, on the host; elements are not read
+};
+
 struct OpInput {
   const char* name;
   const char* doc;
@@ -144,6 +221,7 @@ struct OpDef {
   bool stateful = false;
   const char* source = "";  ///< where the meaning is defined
   int support_level = 1;
+  OpTraits traits = {};
 };
 
 /// Type key of an attrs class, which is registered by asking for it.
@@ -160,6 +238,12 @@ BATON_DLL Op DefineOp(OpDef def);
 /// The definition of an operator; null for one that has none.
 BATON_DLL const OpDef* DefOf(const ObjectRef& op);
 inline const OpDef* DefOf(const Op& op) { return reinterpret_cast<const OpDef*>(op->def); }
+inline const OpDef* DefOf(const OpNode* op) { return reinterpret_cast<const OpDef*>(op->def); }
+
+/// Elements of a tensor, or of all tensors in a tuple; an extent that is not known counts as 0.
+BATON_DLL double ElementsOf(const Type& type);
+/// Floating-point operations of a call whose types are known; 0 for what is no call of an operator.
+BATON_DLL double FlopsOf(const CallNode* call);
 
 // ---- Relations that many operators share.
 /// Result as the first argument (elementwise, one input).

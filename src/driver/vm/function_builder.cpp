@@ -35,10 +35,7 @@ using vm::Opcode;
 namespace {
 
 /// A device annotation: its value is its argument's.
-bool IsAnnotation(const CallNode* call) {
-  const auto* op = call->op.as<OpNode>();
-  return op && (op->name == "on_device" || op->name == "annotation.on_device");
-}
+bool IsAnnotation(const CallNode* call) { return relay::AsOnDevice(call->op, call->attrs); }
 
 /// What annotations stand around.
 const ExprNode* Bare(const ExprNode* n) {
@@ -76,7 +73,7 @@ FunctionBuilder::FunctionBuilder(ProgramBuilder* program, const VmLambda& lambda
 /// A constant on another device than the CPU: the annotation says on which.
 bool FunctionBuilder::IsPlacedConstant(Node* n) const {
   const auto* c = As<CallNode>(n);
-  return program_->several() && c && c->op.same_as(relay::op::on_device) && c->args.size() == 1 &&
+  return program_->several() && c && relay::AsOnDevice(c->op, c->attrs) && c->args.size() == 1 &&
          c->args[0].as<ConstantNode>();
 }
 
@@ -394,10 +391,10 @@ void FunctionBuilder::EmitCall(const CallNode* call, bool tail) {
   const auto n = static_cast<int32_t>(call->args.size());
   int32_t d = -1;
   if (op.as<OpNode>() || IsPrimitive(op)) {
-    if (program_->several() && op.same_as(relay::op::device_copy)) {
+    if (const auto* copy = relay::AsDeviceCopy(op, call->attrs); copy && program_->several()) {
       const int32_t from = Use(call->args[0]), to = program_->DeviceOf(call);
       const Expr value = Resolve(call->args[0]);
-      const int64_t source = relay::AttrsAs<relay::DeviceCopyAttrs>(call->attrs).src_dev_type;
+      const int64_t source = copy->src_dev_type;
       NoteCopy(call, value.get(), Downcast<Type>(call->checked_type_),
                source > 0 ? program_->DeviceIndex(source) : program_->DeviceOf(value.get()), to,
                "for " + ReadersOf(call));

@@ -2,7 +2,6 @@
 #include "relay/guard/memo_evaluator.h"
 
 #include <baton/ir/structural.h>
-#include <baton/relay/lower.h>
 #include <baton/relay/op.h>
 #include <baton/runtime/scalar.h>
 #include <baton/support/hash.h>
@@ -82,62 +81,9 @@ double LargestFinite(const NDArray& a) {
   return most;
 }
 
-/// Operators whose float results are elements of their operands, or rounded to whole numbers: they add no error.
 bool IsExact(const Op& op) {
-  static const std::unordered_map<std::string, bool> names = [] {
-    std::unordered_map<std::string, bool> out;
-    for (const char* name : {"abs",
-                             "argmax",
-                             "argmin",
-                             "broadcast_to",
-                             "cast",
-                             "ceil",
-                             "clip",
-                             "concatenate",
-                             "copy",
-                             "expand_dims",
-                             "floor",
-                             "full",
-                             "full_like",
-                             "gather",
-                             "gather_nd",
-                             "layout_transform",
-                             "max",
-                             "maximum",
-                             "min",
-                             "minimum",
-                             "negative",
-                             "nn.batch_flatten",
-                             "nn.max_pool2d",
-                             "nn.pad",
-                             "nn.relu",
-                             "ones",
-                             "ones_like",
-                             "repeat",
-                             "reshape",
-                             "reverse",
-                             "round",
-                             "sign",
-                             "sort",
-                             "split",
-                             "squeeze",
-                             "stack",
-                             "strided_slice",
-                             "take",
-                             "tile",
-                             "topk",
-                             "transpose",
-                             "trunc",
-                             "where",
-                             "zeros",
-                             "zeros_like",
-                             "nn.contrib_dense_pack.weight",
-                             "annotation.stop_fusion"}) {
-      out[name] = true;
-    }
-    return out;
-  }();
-  return IsView(op) || names.count(op->name.str()) != 0;
+  const OpDef* def = DefOf(op);
+  return def && def->traits.values >= Values::kExact;
 }
 
 uint64_t Mix(uint64_t x) {  // splitmix64

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The commonest operators over float32 in plain loops, which share nothing with the compiler's.
+// Operators in plain loops, which share nothing with the compiler's.
 #pragma once
 
 #include <baton/relay/expr.h>
@@ -7,7 +7,7 @@
 
 namespace baton::relay {
 
-/// What an operator gives; null for operators, types and devices that are not among these. Sums are made in double.
+/// What an operator gives by its reference; null for operators without one, and for operands that it does not take.
 NDArray RunReference(const Op& op, const Attrs& attrs, const Array<ObjectRef>& args);
 
 }  // namespace baton::relay

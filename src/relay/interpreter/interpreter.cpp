@@ -220,8 +220,9 @@ class Interpreter {
       return true;
     }
     const auto* c = e.as<CallNode>();
-    const auto* op = c ? c->op.as<OpNode>() : nullptr;
-    return op && (c->args.empty() || op->name == "shape_of" || op->name == "vm.shape_of" || op->name == "ndarray_size");
+    if (!c || !c->op.as<OpNode>()) return false;
+    const OpDef* def = DefOf(c->op);
+    return c->args.empty() || (def && def->traits.shape_only);
   }
   /// In a program for several devices, literals go where what they are used with is.
   void PlaceLiterals(const CallNode* c, Array<ObjectRef>* args) {

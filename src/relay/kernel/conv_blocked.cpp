@@ -3,7 +3,6 @@
 // neighbouring elements of the image by some blocks of output channels; each step of the sum broadcasts an input
 // element to a vector of weights. Each output adds in one order: blocks of input channels, rows and columns of the
 // window, channels of the block.
-#include <baton/relay/lower.h>
 #include <baton/relay/op.h>
 #include <baton/relay/op/nn.h>
 #include <baton/topi/layout.h>
@@ -12,6 +11,7 @@
 #include <utility>
 
 #include "conv.h"
+#include "generators.h"
 #include "plan.h"
 
 namespace baton::relay::kernel {
@@ -444,15 +444,8 @@ template tir::PrimFunc GenerateBlockedConv<1>(const Function&, const Call&, cons
 template tir::PrimFunc GenerateBlockedConv<2>(const Function&, const Call&, const Target&);
 template tir::PrimFunc GenerateBlockedConv<3>(const Function&, const Call&, const Target&);
 
-namespace {
-tir::PrimFunc GenerateConv(const Function& func, const Call& anchor, const String&, const Target& target) {
+tir::PrimFunc GenerateBlockedConv2D(const Function& func, const Call& anchor, const String&, const Target& target) {
   return GenerateBlockedConv<2>(func, anchor, target);
 }
-const bool registered_conv_blocked = [] {
-  RegisterKernelGenerator("nn.contrib_conv2d_NCHWc", GenerateConv);
-  RegisterKernelGenerator("nn.contrib_depthwise_conv2d_NCHWc", GenerateConv);
-  return true;
-}();
 
-}  // namespace
 }  // namespace baton::relay::kernel

@@ -3,7 +3,6 @@
 // no blocks divide, and weights that are not known before. A register tile is some output channels by some vectors of
 // neighbouring pixels; each step of the sum reads those pixels of one input channel and broadcasts a weight for each
 // output channel. Each output adds in one order: input channel, then window.
-#include <baton/relay/lower.h>
 #include <baton/relay/op.h>
 #include <baton/relay/op/nn.h>
 
@@ -12,6 +11,7 @@
 #include <utility>
 
 #include "conv.h"
+#include "generators.h"
 #include "plan.h"
 
 namespace baton::relay::kernel {
@@ -426,18 +426,13 @@ tir::PrimFunc GeneratePlainConv(const Function& func, const Call& anchor, const 
   return Generate(func, anchor, [&](const Group& g) { return WritePlainConv<N>(g, anchor, target); });
 }
 
-namespace {
 template <int N>
 tir::PrimFunc GenerateConv(const Function& func, const Call& anchor, const String&, const Target& target) {
   tir::PrimFunc f = GenerateBlockedConv<N>(func, anchor, target);
   return f.defined() ? f : GeneratePlainConv<N>(func, anchor, target);
 }
-const bool registered_conv_plain = [] {
-  RegisterKernelGenerator("nn.conv1d", GenerateConv<1>);
-  RegisterKernelGenerator("nn.conv2d", GenerateConv<2>);
-  RegisterKernelGenerator("nn.conv3d", GenerateConv<3>);
-  return true;
-}();
-}  // namespace
+template tir::PrimFunc GenerateConv<1>(const Function&, const Call&, const String&, const Target&);
+template tir::PrimFunc GenerateConv<2>(const Function&, const Call&, const String&, const Target&);
+template tir::PrimFunc GenerateConv<3>(const Function&, const Call&, const String&, const Target&);
 
 }  // namespace baton::relay::kernel

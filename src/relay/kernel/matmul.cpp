@@ -2,10 +2,10 @@
 // Matrix products. The result is cut into register tiles of rows x (vectors * lanes); a panel of B that wide is used
 // for all rows of a unit of parallel work while it lies in the caches. Constant panels are packed at compile time
 // (nn.contrib_dense_pack); others are packed on the fly, or read in place when their rows are short.
-#include <baton/relay/lower.h>
 #include <baton/relay/op.h>
 #include <baton/relay/op/nn.h>
 
+#include "generators.h"
 #include "group.h"
 #include "plan.h"
 
@@ -376,6 +376,8 @@ Stmt WriteMatmul(const Group& g, Matmul p, const Target& target) {
   return MatmulWriter(g, p, plan, mc).Write();
 }
 
+}  // namespace
+
 /// data (..., K) x weight (N, K)
 tir::PrimFunc GenerateDense(const Function& func, const Call& anchor, const String&, const Target& target) {
   return Generate(func, anchor, [&](const Group& g) {
@@ -402,6 +404,8 @@ tir::PrimFunc GenerateDensePack(const Function& func, const Call& anchor, const 
     return WriteMatmul(g, p, target);
   });
 }
+
+namespace {
 
 /// Matrices (..., M, K) x (..., K, N), batches broadcasting, either transposed. Vectors are left to the general
 /// schedule.
@@ -437,6 +441,9 @@ Stmt WriteBatched(const Group& g, bool transpose_a, bool transpose_b, const Targ
   }
   return WriteMatmul(g, p, target);
 }
+
+}  // namespace
+
 tir::PrimFunc GenerateMatmul(const Function& func, const Call& anchor, const String&, const Target& target) {
   const auto* a = anchor->attrs.as<MatmulAttrs>();
   return Generate(func, anchor,
@@ -448,13 +455,4 @@ tir::PrimFunc GenerateBatchMatmul(const Function& func, const Call& anchor, cons
                   [&](const Group& g) { return WriteBatched(g, a && a->transpose_a, !a || a->transpose_b, target); });
 }
 
-const bool registered_matmul = [] {
-  RegisterKernelGenerator("nn.dense", GenerateDense);
-  RegisterKernelGenerator("nn.contrib_dense_pack", GenerateDensePack);
-  RegisterKernelGenerator("nn.matmul", GenerateMatmul);
-  RegisterKernelGenerator("nn.batch_matmul", GenerateBatchMatmul);
-  return true;
-}();
-
-}  // namespace
 }  // namespace baton::relay::kernel

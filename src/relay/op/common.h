@@ -160,6 +160,13 @@ inline Array<int64_t> ToArray(const Ints& v) { return Array<int64_t>(v.begin(), 
 inline bool HasValue(const PrimExpr& e) { return e.defined(); }
 inline int64_t ValueOf(const PrimExpr& e) { return DimOf(e); }
 
+// ---- Traits that many operators share.
+/// Of operators that leave the range of a narrow type, or lose its digits.
+inline constexpr OpTraits kNeverNarrow{.precision = Precision::kNever};
+inline constexpr OpTraits kExactValues{.values = Values::kExact};
+/// The shape of the first argument, where all its extents are literals.
+runtime::NDArray ShapeOfTypes(const Attrs& attrs, const Array<Type>& types);
+
 // ---- For lowering.
 /// Arithmetic of narrow floats is done in float32 and rounded once.
 inline DataType Wide(DataType t) { return t.is_floating() && t.bits() < 32 ? DataType::Float(32) : t; }

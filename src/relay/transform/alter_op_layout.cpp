@@ -93,31 +93,12 @@ class LayoutMutator : public MixedModeMutator {
     const OpDef* def = call ? DefOf(call->op) : nullptr;
     Ints shape;
     if (!def || !pre->checked_type_.defined() || !StaticImage(GetRef<Expr>(pre), &shape)) return post;
-    switch (shape.size()) {
-      case 3:
-        if (call->op == op::conv1d) return Convolution<1>(pre, post, shape);
-        if (call->op == op::max_pool1d) return Pool<MaxPoolAttrs<1>>(post, shape);
-        if (call->op == op::avg_pool1d) return Pool<AvgPoolAttrs<1>>(post, shape);
-        if (call->op == op::global_avg_pool1d || call->op == op::global_max_pool1d)
-          return Pool<GlobalPoolAttrs<1>>(post, shape);
-        break;
-      case 4:
-        if (call->op == op::conv2d) return Convolution<2>(pre, post, shape);
-        if (call->op == op::max_pool2d) return Pool<MaxPoolAttrs<2>>(post, shape);
-        if (call->op == op::avg_pool2d) return Pool<AvgPoolAttrs<2>>(post, shape);
-        if (call->op == op::global_avg_pool2d || call->op == op::global_max_pool2d)
-          return Pool<GlobalPoolAttrs<2>>(post, shape);
-        break;
-      default:
-        if (call->op == op::conv3d) return Convolution<3>(pre, post, shape);
-        if (call->op == op::max_pool3d) return Pool<MaxPoolAttrs<3>>(post, shape);
-        if (call->op == op::avg_pool3d) return Pool<AvgPoolAttrs<3>>(post, shape);
-        if (call->op == op::global_avg_pool3d || call->op == op::global_max_pool3d)
-          return Pool<GlobalPoolAttrs<3>>(post, shape);
-    }
-    if (call->op->IsInstance<OpNode>() && call->op.as<OpNode>()->name == "concatenate")
-      return Concatenate(pre, post, shape);
-    if (def->name == std::string_view("nn.bias_add")) return BiasAdd(pre, post, shape);
+    if (call->op == op::conv1d) return Convolution<1>(pre, post, shape);
+    if (call->op == op::conv2d) return Convolution<2>(pre, post, shape);
+    if (call->op == op::conv3d) return Convolution<3>(pre, post, shape);
+    if (call->op == op::bias_add) return BiasAdd(pre, post, shape);
+    if (def->traits.layout == LayoutRule::kBlocks) return Blocks(call, post, shape);
+    if (def->traits.layout == LayoutRule::kJoins) return Concatenate(pre, post, shape);
     if (def->pattern == OpPattern::kElemWise && call->args.size() == 1) return Unary(call, post, shape);
     if (def->pattern == OpPattern::kBroadcast && call->args.size() == 2 && !call->attrs.defined())
       return Binary(pre, call, post, shape);
@@ -157,17 +138,17 @@ class LayoutMutator : public MixedModeMutator {
     return Plain(MakeCall(op, {data, weight}, Attrs(ObjectPtr<Object>(attrs))), ob, out, post->span);
   }
 
-  template <class A>
-  Expr Pool(const Expr& post, const Ints& out) {
-    const auto* call = post.as<CallNode>();
+  /// A call that takes blocks where its attribute `layout` says so.
+  Expr Blocks(const CallNode* call, const Expr& post, const Ints& out) {
     const Block* b = Find(call->args[0]);
-    const auto& a = *static_cast<const A*>(call->attrs.get());
-    if (!b || !(a.layout == PlainLayout(out.size()))) return post;
-    auto attrs = runtime::make_object<A>(a);
-    attrs->layout = String(Blocked(out.size(), b->size));
-    if constexpr (requires { attrs->out_layout; }) attrs->out_layout = String();
-    return Plain(MakeCall(Downcast<Op>(call->op), {b->value}, Attrs(ObjectPtr<Object>(attrs))), b->size, out,
-                 post->span);
+    if (!b || !call->attrs.defined()) return post;
+    const auto* info = runtime::TypeInfo::Get(call->attrs.type_index());
+    if (info->Find("layout")->Get(call->attrs.get()).As<String>() != PlainLayout(out.size())) return post;
+    const Attrs attrs(info->copy(call->attrs.get()));
+    Object* fields = runtime::ObjectAccess::Get(attrs);
+    info->Find("layout")->Set(fields, Any(String(Blocked(out.size(), b->size))).raw());
+    if (const auto* result = info->Find("out_layout")) result->Set(fields, Any(String()).raw());
+    return Plain(MakeCall(Downcast<Op>(call->op), {b->value}, attrs), b->size, out, post->span);
   }
 
   Expr Concatenate(const CallNode* pre, const Expr& post, const Ints& out) {

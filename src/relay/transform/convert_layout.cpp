@@ -134,39 +134,48 @@ class Converter : public MixedModeMutator {
     if (alter_ && !Downcast<Op>(call->op).GetAttrValue("FTVMAlterOpLayout").is_null())
       return Anchor(pre, call, post, {});
     if (desired_.count(op->name)) return Anchor(pre, call, post, desired_.at(op->name));
-    const std::string_view name = op->name.view();
     if (call->args.empty()) return post;
-    const Form* first = Find(call->args[0]);
     if (!Downcast<Op>(call->op).GetAttrValue(kInferLayout).is_null()) return AsRegistered(pre, call, post);
-    if (name == "concatenate" || name == "stack") return name == "stack" ? post : Concatenate(call, post);
-    if (name == "nn.bias_add" || name == "nn.prelu") return first ? OnAxis(call, post, *first) : post;
-    if (def->pattern <= OpPattern::kBroadcast && call->args.size() > 1 && (!call->attrs.defined() || name == "where"))
-      return Broadcast(pre, call, post);
-    if (!first) return post;
-    if (def->pattern == OpPattern::kElemWise && call->args.size() == 1)
-      return Plain(MakeCall(Downcast<Op>(call->op), {first->value}, call->attrs), first->order, post->span);
-    if (name == "nn.batch_norm" || name == "split") return IntoTuple(pre, call, post, *first);
-    if (name == "nn.softmax" || name == "nn.log_softmax" || name == "nn.lrn") return OnAxis(call, post, *first);
-    if (name == "nn.pad") return Pad(call, post, *first);
-    if (name == "transpose") return TransposeOf(call, post, *first);
-    if (HasField(call->attrs, "keepdims") && HasField(call->attrs, "exclude") && HasField(call->attrs, "axis") &&
-        call->args.size() == 1)
-      return Reduce(pre, call, post, *first);
-    if (call->args.size() == 1 && TextField(call->attrs, "layout").size() == first->order.rank() &&
-        (name.find("pool") != std::string_view::npos || name == "nn.upsampling" || name == "image.resize2d"))
-      return WithLayout(call, post, first->value, first->order);
-    return post;
+    const LayoutRule rule = def->traits.layout;
+    if (rule == LayoutRule::kJoins) return Concatenate(call, post);
+    if (rule == LayoutRule::kBroadcasts) return Broadcast(pre, call, post);
+    const Form* first = Find(call->args[0]);
+    return first ? Follow(rule, pre, call, post, *first) : post;
+  }
+  /// A call whose first argument is there in another order.
+  Expr Follow(LayoutRule rule, const CallNode* pre, const CallNode* call, const Expr& post, const Form& first) {
+    switch (rule) {
+      case LayoutRule::kKeeps:
+        return Plain(MakeCall(Downcast<Op>(call->op), {first.value}, call->attrs), first.order, post->span);
+      case LayoutRule::kAxis:
+        return OnAxis(call, post, first);
+      case LayoutRule::kAxisParts:
+        return IntoTuple(pre, call, post, first);
+      case LayoutRule::kPads:
+        return Pad(call, post, first);
+      case LayoutRule::kPermutes:
+        return TransposeOf(call, post, first);
+      case LayoutRule::kReduces:
+        return Reduce(pre, call, post, first);
+      case LayoutRule::kNamed:
+      case LayoutRule::kBlocks:
+        return TextField(call->attrs, "layout").size() == first.order.rank()
+                   ? WithLayout(call, post, first.value, first.order)
+                   : post;
+      default:
+        return post;
+    }
   }
 
   // ---- Operators that are to have a layout
 
   /// The call in the layouts that are wanted: by the function that is registered for it, else by its attributes.
   Expr Anchor(const CallNode* pre, const CallNode* call, const Expr& post, const Array<String>& wanted) {
-    const std::string op_name = Downcast<Op>(call->op)->name.str();
-    if (!alter_ && op_name == "nn.conv2d" && skipped_layers.count(layer_++)) return post;
-    Any custom = Downcast<Op>(call->op).GetAttrValue(alter_ ? "FTVMAlterOpLayout" : "FTVMConvertOpLayout");
-    Attrs attrs;
     Op op = Downcast<Op>(call->op);
+    const std::string op_name = op->name.str();
+    if (!alter_ && op == op::conv2d && skipped_layers.count(layer_++)) return post;
+    Any custom = op.GetAttrValue(alter_ ? "FTVMAlterOpLayout" : "FTVMConvertOpLayout");
+    Attrs attrs;
     if (!custom.is_null()) {
       Array<Type> types;
       for (const Expr& a : pre->args) types.push_back(Downcast<Type>(a->checked_type()));
@@ -453,8 +462,14 @@ class Converter : public MixedModeMutator {
     value->span = post->span;
     // Parts are taken of the value in the other order; the tuple as a whole stays as it was.
     tuples_[post.get()] = {value, form.order};
-    // A split gives parts of data's rank; of a batch normalisation only the first one has it.
-    ordered_[post.get()] = Downcast<Op>(call->op)->name == "split" ? type->fields.size() : 1;
+    // The first fields, those of data's rank, are in that order.
+    size_t ordered = 0;
+    for (const Type& field : type->fields) {
+      const auto* t = AsTensor(field);
+      if (!t || t->shape.size() != form.order.rank()) break;
+      ++ordered;
+    }
+    ordered_[post.get()] = ordered;
     keep_.push_back(post);
     return post;
   }
@@ -514,10 +529,7 @@ class Converter : public MixedModeMutator {
     Array<int64_t> axis = runtime::GetField(call->attrs.get(), "axis").As<Array<int64_t>>();
     const bool exclude = runtime::GetField(call->attrs.get(), "exclude").As<bool>();
     const bool keepdims = runtime::GetField(call->attrs.get(), "keepdims").As<bool>();
-    // Places count in the order of elements where all dimensions go.
-    if (!axis.defined() || axis.empty() || exclude || HasField(call->attrs, "select_last_index") ||
-        std::string_view(Downcast<Op>(call->op)->name.view()).find("arg") == 0)
-      return post;
+    if (!axis.defined() || axis.empty() || exclude) return post;
     std::vector<bool> gone(static_cast<size_t>(rank), false);
     Array<int64_t> now;
     for (int64_t a : axis) {

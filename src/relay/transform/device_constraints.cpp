@@ -46,9 +46,8 @@ Type TypeOf(const ExprNode* n) {
 OpKind KindOf(const Expr& op) {
   if (op.same_as(op::on_device)) return OpKind::kOnDevice;
   if (op.same_as(op::device_copy)) return OpKind::kDeviceCopy;
-  static const Op shape_of = Op::Get("shape_of"), size = Op::Get("ndarray_size");
-  if (op.same_as(shape_of) || op.same_as(size) || op.same_as(op::vm_shape_of) || op.same_as(op::vm_shape_func))
-    return OpKind::kShapeOf;
+  const OpDef* def = DefOf(op);
+  if (op.same_as(op::vm_shape_func) || (def && def->traits.shape_only)) return OpKind::kShapeOf;
   if (op.same_as(op::memory_alloc_storage)) return OpKind::kAllocStorage;
   if (op.same_as(op::memory_alloc_tensor)) return OpKind::kAllocTensor;
   if (op.same_as(op::vm_reshape_tensor)) return OpKind::kReshapeTensor;

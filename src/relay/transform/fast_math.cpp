@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <baton/relay/functor.h>
+#include <baton/relay/op.h>
 #include <baton/relay/op/make.h>
-#include <baton/relay/op/nn.h>
-#include <baton/relay/op/tensor.h>
 #include <baton/relay/transform.h>
 #include <relay/expr/children.h>
 
@@ -19,11 +18,8 @@ class FastMathMutator : public MixedModeMutator {
     const auto* call = post.as<CallNode>();
     const auto* t = pre->checked_type_.as<TensorTypeNode>();
     if (!call || !t || !t->dtype.is_floating() || t->dtype.bits() > 32) return post;
-    const Op* fast = call->op.same_as(op::exp)       ? &op::fast_exp
-                     : call->op.same_as(op::erf)     ? &op::fast_erf
-                     : call->op.same_as(op::tanh)    ? &op::fast_tanh
-                     : call->op.same_as(op::softmax) ? &op::fast_softmax
-                                                     : nullptr;
+    const OpDef* def = DefOf(call->op);
+    const Op* fast = def ? def->traits.approximation : nullptr;
     if (!fast) return post;
     Expr out = MakeCall(*fast, call->args, call->attrs);
     out->span = post->span;
@@ -41,7 +37,9 @@ Pass FastMath() {
       .required = {"InferType"},
       .run =
           [](Function f, IRModule, PassContext) {
-            return AnyCallOf(f, op::exp, op::erf, op::tanh, op::softmax) ? FastMathMutator().Mutate(f) : f;
+            return AnyCallWhere(f, [](const OpNode* op) { return DefOf(op) && DefOf(op)->traits.approximation; })
+                       ? FastMathMutator().Mutate(f)
+                       : f;
           },
   });
 }

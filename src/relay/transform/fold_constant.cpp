@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <optional>
 #include <unordered_map>
-#include <unordered_set>
 
 namespace baton::relay::transform {
 namespace {
@@ -99,23 +98,11 @@ class ConstantFolder : public MixedModeMutator {
     if (!call || call->args.empty()) return post;
     const auto* op = call->op.as<OpNode>();
     if (!op) return post;
-    static const std::unordered_set<std::string_view> skip = {"zeros_like",
-                                                              "ones_like",
-                                                              "full_like",
-                                                              "full",  // cheap to compute, large to keep
-                                                              "on_device",
-                                                              "device_copy",
-                                                              "annotation.on_device",
-                                                              "vm.invoke_tvm_op",
-                                                              "vm.shape_func",
-                                                              "memory.alloc_tensor",
-                                                              "memory.alloc_storage"};
-    if (skip.count(op->name.view())) return post;
     const OpDef* def = DefOf(call->op);
     if (!def || def->stateful) return post;
-    if (op->name == "shape_of" || op->name == "vm.shape_of") {
-      Expr shape = EvaluateShapeOf(pre);
-      if (shape.defined()) return shape;
+    if (def->traits.value_of_types) {
+      Expr value = ValueOfTypes(pre, def->traits.value_of_types);
+      if (value.defined()) return value;
     }
     if (def->fold == Fold::kNever) return post;
     if (!fold_qnn_ && op->name.view().starts_with("qnn.")) return post;
@@ -200,19 +187,12 @@ class ConstantFolder : public MixedModeMutator {
     return n;
   }
 
-  /// A vector of the dimensions when the original argument's type has them all.
-  Expr EvaluateShapeOf(const CallNode* call) {
-    const auto* t = call->args[0]->checked_type_.as<TensorTypeNode>();
-    std::vector<int64_t> shape;
-    if (!t || !StaticShape(t->shape, &shape)) return Expr();
-    DataType dtype = DataType::Int(64);
-    if (call->attrs.defined()) {
-      const auto* f = runtime::TypeInfo::Get(call->attrs.type_index())->Find("dtype");
-      if (f) dtype = f->Get(call->attrs.get()).As<DataType>();
-    }
-    NDArray a = NDArray::Empty({static_cast<int64_t>(shape.size())}, dtype);
-    for (size_t i = 0; i < shape.size(); ++i) a.SetDouble(i, static_cast<double>(shape[i]));
-    return ValueToExpr(a);
+  /// The value, where the types of the original arguments say it.
+  static Expr ValueOfTypes(const CallNode* pre, ValueOfTypesFn value_of) {
+    Array<Type> types;
+    for (const Expr& a : pre->args) types.push_back(runtime::RefCast<Type>(a->checked_type_));
+    const NDArray value = value_of(pre->attrs, types);
+    return value.defined() ? ValueToExpr(value) : Expr();
   }
 
   Expr ConstEvaluate(const CallNode* call, const Expr& post) {

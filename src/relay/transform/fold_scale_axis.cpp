@@ -34,10 +34,6 @@ PointerMap<int> CountUses(const Function& f) {
   return uses;
 }
 
-bool CallsOp(const CallNode* c, const char* name) {
-  const auto* op = c->op.as<OpNode>();
-  return op && op->name == name;
-}
 const NDArray* DataOf(const Expr& e) {
   const auto* c = e.as<ConstantNode>();
   return c ? &c->data : nullptr;
@@ -56,12 +52,10 @@ DataType TensorDtype(const Expr& typed) {
   return t ? t->dtype : DataType::Void();
 }
 
-/// A convolution or dense layer with constant weights, in any layout without blocks.
+/// A call with constant weights whose operator says where factors meet them.
 struct Layer {
   const CallNode* call = nullptr;
-  int64_t channel_axis = 0;  ///< of data and of the result
-  int64_t in = -1,
-          out = -1;  ///< dimensions of the weights by which a channel of data, of the result is scaled; -1: none
+  ScaleAxes axes;
   const NDArray& weight() const { return *DataOf(call->args[1]); }
   int64_t Channels(int64_t dimension) const {
     return dimension < 0 ? -1 : weight().shape()[static_cast<size_t>(dimension)];
@@ -70,32 +64,12 @@ struct Layer {
 
 /// `typed` is the expression before it was rewritten, with its type.
 Layer LayerOf(const Expr& e, const Expr& typed) {
-  Layer layer;
   const auto* c = e.as<CallNode>();
-  const auto* op = c ? c->op.as<OpNode>() : nullptr;
-  if (!op || !typed->checked_type_.defined() || c->args.size() < 2 || !DataOf(c->args[1])) return layer;
-  const std::string_view name = op->name.view();
-  if (name == "nn.dense") {
-    layer = {.call = c, .channel_axis = RankOf(typed) - 1, .in = 1, .out = 0};
-    return layer.channel_axis < 0 ? Layer() : layer;
-  }
-  const bool transposed =
-      name == "nn.conv1d_transpose" || name == "nn.conv2d_transpose" || name == "nn.conv3d_transpose";
-  if (!transposed && name != "nn.conv1d" && name != "nn.conv2d" && name != "nn.conv3d") return layer;
-  auto text = [&](const char* field) { return runtime::GetField(c->attrs.get(), field).As<String>().str(); };
-  const std::string data = text("data_layout"), kernel = text("kernel_layout"), result = text("out_layout");
-  auto whole = [](const std::string& layout) { return layout.find_first_of("0123456789") == std::string::npos; };
-  if (!whole(data) || !whole(kernel) || (!result.empty() && result != data)) return layer;
-  const int64_t groups = runtime::GetField(c->attrs.get(), "groups").As<int64_t>();
-  layer.call = c;
-  layer.channel_axis = static_cast<int64_t>(data.find('C'));
-  const int64_t in = static_cast<int64_t>(kernel.find('I')), out = static_cast<int64_t>(kernel.find('O'));
-  // Weights have all channels of one side and those of a group of the other.
-  if (groups == 1 || !transposed) layer.out = out;
-  if (groups == 1 || transposed) layer.in = in;
-  // Each channel for itself: the two sides are one.
-  if (!transposed && groups > 1 && layer.Channels(in) == 1 && layer.Channels(out) == groups) layer.in = out;
-  return layer;
+  const OpDef* def = c ? DefOf(c->op) : nullptr;
+  if (!def || !def->traits.scale_axes || !typed->checked_type_.defined() || c->args.size() < 2 || !DataOf(c->args[1]))
+    return Layer();
+  const Layer layer{c, def->traits.scale_axes(c->attrs, RankOf(typed), DataOf(c->args[1])->shape())};
+  return layer.axes.channel < 0 ? Layer() : layer;
 }
 
 /// The number of channels of a constant with one value a channel of a tensor of `rank` dimensions, nothing else; -1 for
@@ -140,7 +114,7 @@ class Backward : public MixedModeMutator {
   }
   Expr Rewrite_(const CallNode* pre, const Expr& post) final {
     const auto* call = post.as<CallNode>();
-    if (!call || !CallsOp(call, "multiply")) return post;
+    if (!call || !call->op.same_as(op::multiply)) return post;
     for (int64_t i = 0; i < 2; ++i) {
       const Expr &x = call->args[i], &typed = pre->args[i], &scale = call->args[1 - i];
       if (!DataOf(scale) || uses_[typed.get()] != 1) continue;
@@ -152,28 +126,28 @@ class Backward : public MixedModeMutator {
   Expr Take(const Expr& x, const Expr& typed, const Expr& scale) {
     auto scaled = [&](const Expr& e, const Expr& type, Layer* layer) {
       *layer = LayerOf(e, type);
-      if (!layer->call || PerChannel(scale, type, RankOf(type), layer->channel_axis) < 0) return Expr();
-      if (layer->out < 0) return Expr();
-      return Scaled(*layer, layer->call->args[0], scale, layer->out, TensorDtype(type));
+      if (!layer->call || PerChannel(scale, type, RankOf(type), layer->axes.channel) < 0) return Expr();
+      if (layer->axes.output < 0) return Expr();
+      return Scaled(*layer, layer->call->args[0], scale, layer->axes.output, TensorDtype(type));
     };
     Layer layer;
     if (Expr e = scaled(x, typed, &layer); e.defined()) return e;
     const auto* sum = x.as<CallNode>();
     const auto* pre_sum = typed.as<CallNode>();
     if (!sum || !pre_sum || sum->args.size() != 2) return Expr();
-    const bool bias = CallsOp(sum, "nn.bias_add");
-    if (!bias && !CallsOp(sum, "add")) return Expr();
+    const bool bias = sum->op.same_as(op::bias_add);
+    if (!bias && !sum->op.same_as(op::add)) return Expr();
     for (int64_t k = 0; k < (bias ? 1 : 2); ++k) {
       if (uses_[pre_sum->args[k].get()] != 1 || !DataOf(sum->args[1 - k])) continue;
       Expr e = scaled(sum->args[k], pre_sum->args[k], &layer);
       if (!e.defined()) continue;
       const int64_t rank = RankOf(pre_sum->args[k]);
       if (!bias) {
-        if (PerChannel(sum->args[1 - k], typed, rank, layer.channel_axis) < 0) continue;
+        if (PerChannel(sum->args[1 - k], typed, rank, layer.axes.channel) < 0) continue;
         return Add(e, Multiply(sum->args[1 - k], scale));
       }
       const int64_t axis = AttrsAs<BiasAddAttrs>(sum->attrs).axis;
-      if ((axis < 0 ? axis + rank : axis) != layer.channel_axis) continue;
+      if ((axis < 0 ? axis + rank : axis) != layer.axes.channel) continue;
       Expr b = Multiply(sum->args[1], Reshape(scale, {static_cast<int64_t>(DataOf(scale)->numel())}));
       return MakeCall(Downcast<Op>(sum->op), {e, b}, sum->attrs);
     }
@@ -192,13 +166,13 @@ class Forward : public MixedModeMutator {
     const Layer layer = LayerOf(post, GetRef<Expr>(pre));
     const auto* mul = layer.call ? layer.call->args[0].as<CallNode>() : nullptr;
     const auto* pre_mul = mul ? pre->args[0].as<CallNode>() : nullptr;
-    if (!pre_mul || !CallsOp(mul, "multiply") || layer.in < 0) return post;
+    if (!pre_mul || !mul->op.same_as(op::multiply) || layer.axes.input < 0) return post;
     for (int64_t i = 0; i < 2; ++i) {
       const Expr& typed = pre_mul->args[i];
-      const int64_t channels = PerChannel(mul->args[1 - i], typed, RankOf(typed), layer.channel_axis);
+      const int64_t channels = PerChannel(mul->args[1 - i], typed, RankOf(typed), layer.axes.channel);
       // A tensor of one channel that the factors make several cannot do without them.
-      if (channels < 0 || DimAt(typed, layer.channel_axis) != channels) continue;
-      Expr e = Scaled(layer, mul->args[i], mul->args[1 - i], layer.in, TensorDtype(typed));
+      if (channels < 0 || DimAt(typed, layer.axes.channel) != channels) continue;
+      Expr e = Scaled(layer, mul->args[i], mul->args[1 - i], layer.axes.input, TensorDtype(typed));
       if (e.defined()) return e;
     }
     return post;
@@ -216,8 +190,7 @@ Pass BackwardFoldScaleAxis() {
       .required = {"InferType"},
       .run =
           [](Function f, IRModule, PassContext) {
-            static const Op multiply = Op::Get("multiply");
-            return AnyCallOf(f, multiply) ? Downcast<Function>(Backward(CountUses(f)).Mutate(f)) : f;
+            return AnyCallOf(f, op::multiply) ? Downcast<Function>(Backward(CountUses(f)).Mutate(f)) : f;
           },
   });
 }
@@ -229,8 +202,7 @@ Pass ForwardFoldScaleAxis() {
       .required = {"InferType"},
       .run =
           [](Function f, IRModule, PassContext) {
-            static const Op multiply = Op::Get("multiply");
-            return AnyCallOf(f, multiply) ? Downcast<Function>(Forward().Mutate(f)) : f;
+            return AnyCallOf(f, op::multiply) ? Downcast<Function>(Forward().Mutate(f)) : f;
           },
   });
 }

@@ -76,11 +76,9 @@ bool StaticType(const Type& type) {
 bool KernelCall(const CallNode* call) {
   const OpDef* def = DefOf(call->op);
   if (!def || !def->lower || def->stateful || IsView(call->op)) return false;
-  if (call->op.same_as(op::device_copy)) {
-    const auto& copy = AttrsAs<DeviceCopyAttrs>(call->attrs);
-    if (copy.src_dev_type != copy.dst_dev_type) return false;  // not the work of one device
-  }
-  if (call->op.same_as(op::on_device)) return false;  // says something of its argument, and computes nothing
+  if (const auto* copy = AsDeviceCopy(call->op, call->attrs); copy && copy->src_dev_type != copy->dst_dev_type)
+    return false;  // not the work of one device
+  if (AsOnDevice(call->op, call->attrs)) return false;  // says something of its argument, and computes nothing
   if (!call->checked_type_.defined() || !StaticType(Downcast<Type>(call->checked_type_))) return false;
   for (const Expr& a : call->args) {
     if (!a->checked_type_.defined() || !StaticType(Downcast<Type>(a->checked_type_))) return false;

@@ -233,11 +233,7 @@ PValue Evaluation::Unfold(const PValue& callee, const std::vector<PValue>& args,
 
 PValue Evaluation::EvalOp(const CallNode* call, const OpNode* op, const std::vector<PValue>& args) {
   const OpDef* def = DefOf(call->op);
-  static const std::unordered_set<std::string_view> skip = {
-      "zeros_like",          "ones_like",           "full_like",        "full",
-      "on_device",           "device_copy",         "vm.invoke_tvm_op", "vm.shape_func",
-      "memory.alloc_tensor", "memory.alloc_storage"};
-  if (!def || def->stateful || def->fold == Fold::kNever || args.empty() || skip.count(op->name.view())) return nullptr;
+  if (!def || def->stateful || def->fold == Fold::kNever || args.empty()) return nullptr;
   if (call->checked_type_.defined() && !Small(Downcast<Type>(call->checked_type_))) return nullptr;
   Array<ObjectRef> values;
   for (const PValue& a : args) {

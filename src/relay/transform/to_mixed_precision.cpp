@@ -9,19 +9,14 @@
 #include <relay/transform/tuple_fields.h>
 
 #include <algorithm>
-#include <string_view>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
 namespace baton::relay::transform {
 namespace {
 
-/// What becomes of an operator, as `relay.op.register_mixed_precision_conversion` numbers it.
-enum class Category { kAlways = 0, kFollow = 1, kNever = 2, kUnknown = 3 };
-
 struct Rule {
-  Category category;
+  Precision precision;
   DataType accumulation, output;
 };
 
@@ -45,11 +40,11 @@ class Narrower : public MixedModeMutator {
     const auto* op = call ? call->op.as<OpNode>() : nullptr;
     if (!op || pre->args.empty()) return post;
     const Rule rule = RuleOf(pre, GetRef<Op>(op));
-    if (rule.category != Category::kAlways && rule.category != Category::kFollow) return post;
+    if (rule.precision != Precision::kAlways && rule.precision != Precision::kFollow) return post;
     bool any = false;
     for (size_t i = 0; i < call->args.size(); ++i) {
       const ObjectRef& type = pre->args[i]->checked_type_;
-      if (rule.category == Category::kAlways) {
+      if (rule.precision == Precision::kAlways) {
         any = any || HoldsWide(type);
       } else {
         if (!Follows(type, call->args[i])) return post;
@@ -60,7 +55,7 @@ class Narrower : public MixedModeMutator {
     auto n = make_object<CallNode>(*call);
     n->checked_type_ = ObjectRef();
     for (size_t i = 0; i < n->args.size(); ++i) n->args.Set(i, Narrow(pre->args[i]->checked_type_, n->args[i]));
-    const bool accumulates = rule.category == Category::kAlways && SetOutDtype(&n->attrs, rule.accumulation);
+    const bool accumulates = rule.precision == Precision::kAlways && SetOutDtype(&n->attrs, rule.accumulation);
     Expr made = Call(n);
     if (accumulates && rule.accumulation != rule.output) made = Cast(made, rule.output);
     return Widened(pre->checked_type_, made);
@@ -163,106 +158,25 @@ class Narrower : public MixedModeMutator {
     if (!own.is_null()) {
       const auto said =
           own.As<PackedFunc>()(GetRef<Call>(call), String(runtime::DataType2String(narrow_))).As<Array<Any>>();
-      const int64_t category = said.size() ? said[0].As<int64_t>() : -1;
-      if (category < 0 || category > 2 || said.size() > 3)
+      const int64_t precision = said.size() ? said[0].As<int64_t>() : -1;
+      if (precision < 0 || precision > 2 || said.size() > 3)
         throw runtime::ValueError("the conversion of `" + op->name.str() +
                                   "` is [0 (always), 1 (follow) or 2 (never), accumulation dtype, result dtype]");
-      return {static_cast<Category>(category), said.size() > 1 ? said[1].As<DataType>() : DataType::Float(32),
+      return {static_cast<Precision>(precision), said.size() > 1 ? said[1].As<DataType>() : DataType::Float(32),
               said.size() > 2 ? said[2].As<DataType>() : narrow_};
     }
-    static const std::unordered_set<std::string_view> always = {
-        "nn.conv1d",           "nn.conv2d", "nn.conv3d", "nn.conv1d_transpose", "nn.conv2d_transpose",
-        "nn.conv3d_transpose", "nn.dense",  "nn.matmul", "nn.batch_matmul"};
-    // Of those that take element by element: what leaves the range of a narrow type, or loses its digits.
-    static const std::unordered_set<std::string_view> never = {"exp",
-                                                               "exp2",
-                                                               "expm1",
-                                                               "log",
-                                                               "log2",
-                                                               "log10",
-                                                               "log1p",
-                                                               "power",
-                                                               "erf",
-                                                               "tan",
-                                                               "sinh",
-                                                               "cosh",
-                                                               "asin",
-                                                               "acos",
-                                                               "atan",
-                                                               "asinh",
-                                                               "acosh",
-                                                               "atanh",
-                                                               "atan2",
-                                                               "rsqrt",
-                                                               "divide",
-                                                               "floor_divide",
-                                                               "floor_mod",
-                                                               "mod",
-                                                               "arange",
-                                                               "reciprocal",
-                                                               "nn.softmax",
-                                                               "nn.log_softmax",
-                                                               "nn.fast_softmax",
-                                                               "fast_exp",
-                                                               "fast_erf",
-                                                               "nn.gelu",
-                                                               "nn.softplus",
-                                                               "nn.layer_norm",
-                                                               "nn.group_norm",
-                                                               "nn.instance_norm",
-                                                               "nn.rms_norm",
-                                                               "nn.lrn",
-                                                               "nn.l2_normalize",
-                                                               "nn.cross_entropy",
-                                                               "nn.cross_entropy_with_logits",
-                                                               "nn.nll_loss",
-                                                               "cumsum",
-                                                               "cumprod",
-                                                               "cast",
-                                                               "onnx.cast"};
-    static const std::unordered_set<std::string_view> follow = {"nn.max_pool1d",
-                                                                "nn.max_pool2d",
-                                                                "nn.max_pool3d",
-                                                                "nn.avg_pool1d",
-                                                                "nn.avg_pool2d",
-                                                                "nn.avg_pool3d",
-                                                                "nn.global_max_pool1d",
-                                                                "nn.global_max_pool2d",
-                                                                "nn.global_max_pool3d",
-                                                                "nn.global_avg_pool1d",
-                                                                "nn.global_avg_pool2d",
-                                                                "nn.global_avg_pool3d",
-                                                                "nn.adaptive_max_pool1d",
-                                                                "nn.adaptive_max_pool2d",
-                                                                "nn.adaptive_max_pool3d",
-                                                                "nn.adaptive_avg_pool1d",
-                                                                "nn.adaptive_avg_pool2d",
-                                                                "nn.adaptive_avg_pool3d",
-                                                                "nn.batch_norm",
-                                                                "nn.dropout",
-                                                                "nn.pad",
-                                                                "nn.upsampling",
-                                                                "max",
-                                                                "min"};
-    const std::string_view name = op->name.view();
-    Category c = Category::kUnknown;
     const OpDef* def = DefOf(op);
-    if (always.count(name)) {
-      c = Category::kAlways;
-    } else if (never.count(name)) {
-      c = Category::kNever;
-    } else if (follow.count(name) || (def && def->pattern <= OpPattern::kInjective)) {
-      c = Category::kFollow;
-    } else if (def && def->pattern == OpPattern::kCommReduce) {
-      c = Category::kNever;
-    } else if (mode_ == 0) {
+    const Precision p = def ? def->traits.precision : Precision::kUnknown;
+    if (p == Precision::kUnknown && mode_ == 0) {
       errors_.Error(
           call->span,
-          fmt::format("nobody says whether `{}` may be computed in {}", name, runtime::DataType2String(narrow_)), "",
+          fmt::format("nobody says whether `{}` may be computed in {}", op->name.view(),
+                      runtime::DataType2String(narrow_)),
+          "",
           "relay.op.register_mixed_precision_conversion says it; missing_op_mode=1 leaves it as it is");
     }
-    const Rule rule{c, DataType::Float(32), narrow_};
-    if (c != Category::kUnknown) rules_[op.get()] = rule;
+    const Rule rule{p, DataType::Float(32), narrow_};
+    if (p != Precision::kUnknown) rules_[op.get()] = rule;
     return rule;
   }
 

@@ -2,6 +2,7 @@
 // Operators that say where and how a program runs, and those of the virtual machine.
 #pragma once
 
+#include <baton/relay/op.h>
 #include <baton/relay/op/tensor.h>
 
 namespace baton::relay {
@@ -55,5 +56,14 @@ extern BATON_DLL const Op compiler_begin, compiler_end;
 extern BATON_DLL const Op on_device, device_copy, stop_fusion, checkpoint, vm_shape_of, vm_shape_func, vm_invoke_tvm_op,
     vm_reshape_tensor, memory_alloc_storage, memory_alloc_tensor, memory_kill;
 }  // namespace op
+
+/// The attributes of a call of on_device; null for another operator.
+inline const OnDeviceAttrs* AsOnDevice(const ObjectRef& op, const Attrs& attrs) {
+  return op.same_as(op::on_device) ? &AttrsAs<OnDeviceAttrs>(attrs) : nullptr;
+}
+/// The same of device_copy.
+inline const DeviceCopyAttrs* AsDeviceCopy(const ObjectRef& op, const Attrs& attrs) {
+  return op.same_as(op::device_copy) ? &AttrsAs<DeviceCopyAttrs>(attrs) : nullptr;
+}
 
 }  // namespace baton::relay

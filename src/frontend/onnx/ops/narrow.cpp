@@ -132,6 +132,7 @@ const Op cast = relay::DefineOp({
     .host = CastHost,
     .gradient = CastBack,
     .source = "ONNX Cast-28",
+    .traits = {.precision = relay::Precision::kNever},
 });
 
 bool Narrow(DataType t) {

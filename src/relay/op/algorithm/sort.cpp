@@ -270,6 +270,7 @@ const Op op::sort = DefineOp({
     .host = HostSort,
     .gradient = gradient::SortBack,
     .source = "NumPy",
+    .traits = {.values = Values::kSelects},
 });
 const Op op::argsort = DefineOp({
     .name = "argsort",
@@ -291,6 +292,7 @@ const Op op::topk = DefineOp({
     .host = HostTopK,
     .gradient = gradient::TopKBack,
     .source = "ONNX TopK-11",
+    .traits = {.values = Values::kExact},
 });
 const Op op::dyn_topk = DefineDyn<DynTopK>(
     "topk of a number known at run time.",

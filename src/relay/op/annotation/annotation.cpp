@@ -45,7 +45,8 @@ Op Define(const char* name, const char* doc, const char* (*attrs)(), decltype(&S
                    .gradient = gradient,
                    .pattern = OpPattern::kOpaque,
                    .fold = Fold::kNever,
-                   .source = "Relay"});
+                   .source = "Relay",
+                   .traits = {.values = Values::kExact}});
 }
 
 }  // namespace

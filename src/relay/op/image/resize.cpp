@@ -416,7 +416,7 @@ Expr Upsampling3DAsND(const Call& call, const Array<Expr>& args) {
   return AsND(PlanOfUpsampling3D(AttrsAs<UpSampling3DAttrs>(call->attrs), t->shape, t->dtype), args[0], t->dtype);
 }
 template <OpName kName, int N>
-Op Define() {
+Op Define(const OpTraits& traits = {}) {
   return DefineOp({.name = kName.text,
                    .doc = "The spatial dimensions resized by interpolation.",
                    .inputs = {{"data", kInput}},
@@ -426,7 +426,8 @@ Op Define() {
                    .lower = LowerResize<N>,
                    .gradient = ResizeAsND<N>,
                    .pattern = OpPattern::kOpaque,
-                   .source = "Relay; ONNX Resize-19"});
+                   .source = "Relay; ONNX Resize-19",
+                   .traits = traits});
 }
 
 }  // namespace
@@ -511,7 +512,8 @@ const Op op::upsampling3d = DefineOp({
     .pattern = OpPattern::kOpaque,
     .source = "Relay",
 });
-const Op op::resize1d = Define<"image.resize1d", 1>(), op::resize2d = Define<"image.resize2d", 2>(),
+const Op op::resize1d = Define<"image.resize1d", 1>(),
+         op::resize2d = Define<"image.resize2d", 2>({.layout = LayoutRule::kNamed}),
          op::resize3d = Define<"image.resize3d", 3>();
 const Op op::resize_nd = DefineOp({
     .name = "image.resize",
@@ -537,6 +539,7 @@ const Op op::upsampling = DefineOp({
     .gradient = UpsamplingAsND,
     .pattern = OpPattern::kOpaque,
     .source = "Relay",
+    .traits = {.precision = Precision::kFollow, .layout = LayoutRule::kNamed},
 });
 
 }  // namespace baton::relay

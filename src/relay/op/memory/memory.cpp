@@ -124,6 +124,7 @@ const Op op::vm_shape_of = DefineOp({
     .host = HostShapeOf,
     .fold = Fold::kNever,
     .source = "Relay",
+    .traits = {.value_of_types = ShapeOfTypes, .shape_only = true},
 });
 const Op op::vm_shape_func = DefineOp({
     .name = "vm.shape_func",

@@ -4,11 +4,14 @@
 #include <baton/relay/op/nn.h>
 #include <baton/topi/elemwise.h>
 #include <baton/topi/reduce.h>
+#include <relay/kernel/generators.h>
 
 #include <string>
 
 #include "../gradient.h"
+#include "../qnn/integers.h"
 #include "../sampling.h"
+#include "flops.h"
 #include "window_gradient.h"
 
 namespace baton::relay {
@@ -337,8 +340,28 @@ Grads ConvTransposeBack(const Call& call, const Expr& grad) {
 
 namespace {
 
+/// Weights have all channels of one side and those of a group of the other.
+template <class A, bool kTransposed>
+ScaleAxes ConvScaleAxes(const Attrs& attrs, int64_t, const std::vector<int64_t>& weight) {
+  const A& a = AttrsAs<A>(attrs);
+  const std::string_view data = a.data_layout.view(), kernel = a.kernel_layout.view();
+  auto whole = [](std::string_view layout) { return layout.find_first_of("0123456789") == layout.npos; };
+  if (!whole(data) || !whole(kernel) || (!a.out_layout.empty() && a.out_layout != a.data_layout)) return {};
+  const auto in = static_cast<int64_t>(kernel.find('I')), out = static_cast<int64_t>(kernel.find('O'));
+  ScaleAxes axes{.channel = static_cast<int64_t>(data.find('C'))};
+  if (a.groups == 1 || !kTransposed) axes.output = out;
+  if (a.groups == 1 || kTransposed) axes.input = in;
+  // Each channel for itself: the two sides are one.
+  if (!kTransposed && a.groups > 1 && weight[static_cast<size_t>(in)] == 1 &&
+      weight[static_cast<size_t>(out)] == a.groups)
+    axes.input = out;
+  return axes;
+}
+
 template <OpName kName, int N>
-Op DefineConv(const char* doc, OpGradient gradient = gradient::ConvBack<N>) {
+Op DefineConv(const char* doc, OpGradient gradient, OpTraits traits) {
+  traits.flops = ConvFlops;
+  traits.scale_axes = ConvScaleAxes<ConvAttrs<N>, false>;
   return DefineOp(
       {.name = kName.text,
        .doc = doc,
@@ -353,7 +376,8 @@ Op DefineConv(const char* doc, OpGradient gradient = gradient::ConvBack<N>) {
        .lower = Conv<N>::Lower,
        .gradient = gradient,
        .pattern = OpPattern::kOutEWiseFusable,
-       .source = "ONNX Conv-22"});
+       .source = "ONNX Conv-22",
+       .traits = traits});
 }
 
 constexpr OpGradient kTargetLayout =
@@ -490,7 +514,11 @@ Op DefineConvTranspose(const char* doc) {
        .lower = ConvTranspose<N>::Lower,
        .gradient = gradient::ConvTransposeBack<N>,
        .pattern = OpPattern::kOutEWiseFusable,
-       .source = "ONNX ConvTranspose-22"});
+       .source = "ONNX ConvTranspose-22",
+       .traits = {.precision = Precision::kAlways,
+                  .flops = ConvTransposeFlops,
+                  .scale_axes = ConvScaleAxes<ConvTransposeAttrs<N>, true>,
+                  .integers = N == 2 ? integers::Conv<Conv2DTransposeAttrs> : nullptr}});
 }
 
 // ---- deformable
@@ -634,15 +662,20 @@ Expr DecomposeDeformableConv2D(const Call& call, const Array<Expr>& args) {
 }  // namespace gradient
 
 const Op op::conv1d =
-    DefineConv<"nn.conv1d", 1>("Convolution over one spatial dimension (correlation: the window is not mirrored).");
+    DefineConv<"nn.conv1d", 1>("Convolution over one spatial dimension (correlation: the window is not mirrored).", gradient::ConvBack<1>,
+    {.precision = Precision::kAlways, .kernel = kernel::GenerateConv<1>});
 const Op op::conv2d =
-    DefineConv<"nn.conv2d", 2>("Convolution over two spatial dimensions (correlation: the window is not mirrored).");
+    DefineConv<"nn.conv2d", 2>("Convolution over two spatial dimensions (correlation: the window is not mirrored).", gradient::ConvBack<2>,
+    {.precision = Precision::kAlways, .kernel = kernel::GenerateConv<2>, .integers = integers::Conv<Conv2DAttrs>});
 const Op op::conv3d =
-    DefineConv<"nn.conv3d", 3>("Convolution over three spatial dimensions (correlation: the window is not mirrored).");
+    DefineConv<"nn.conv3d", 3>("Convolution over three spatial dimensions (correlation: the window is not mirrored).", gradient::ConvBack<3>,
+    {.precision = Precision::kAlways, .kernel = kernel::GenerateConv<3>});
 const Op op::conv2d_nchwc =
-    DefineConv<"nn.contrib_conv2d_NCHWc", 2>("nn.conv2d whose channels are split into blocks.", kTargetLayout);
+    DefineConv<"nn.contrib_conv2d_NCHWc", 2>("nn.conv2d whose channels are split into blocks.", kTargetLayout,
+    {.kernel = kernel::GenerateBlockedConv2D});
 const Op op::depthwise_conv2d_nchwc = DefineConv<"nn.contrib_depthwise_conv2d_NCHWc", 2>(
-    "nn.conv2d of one channel a group, split into blocks.", kTargetLayout);
+    "nn.conv2d of one channel a group, split into blocks.", kTargetLayout,
+    {.kernel = kernel::GenerateBlockedConv2D});
 const Op op::conv1d_transpose =
     DefineConvTranspose<"nn.conv1d_transpose", 1>("The adjoint of a convolution over one spatial dimension.");
 const Op op::conv2d_transpose =

@@ -5,6 +5,7 @@
 
 #include "../common.h"
 #include "../gradient.h"
+#include "flops.h"
 
 namespace baton::relay {
 namespace {
@@ -172,6 +173,7 @@ namespace {
     .pattern = OpPattern::kOutEWiseFusable,
     .source = "Dosovitskiy et al., ICCV 2015",
     .support_level = 2,
+    .traits = {.flops = MatmulFlops},
 });
 
 }  // namespace

@@ -6,8 +6,12 @@
 
 #include <algorithm>
 #include <string>
+#include <relay/kernel/generators.h>
 
 #include "../common.h"
+#include "../qnn/integers.h"
+#include "../reference/reference.h"
+#include "flops.h"
 #include "../gradient.h"
 
 namespace baton::relay {
@@ -359,6 +363,10 @@ Tensor LowerEinsum(const EinsumAttrs& a, const Tensors& in) {
   return Rounded(have, in[0].dtype());
 }
 
+ScaleAxes DenseScaleAxes(const Attrs&, int64_t rank, const std::vector<int64_t>&) {
+  return {.channel = rank - 1, .input = 1, .output = 0};
+}
+
 }  // namespace
 
 namespace gradient {
@@ -568,6 +576,12 @@ const Op op::dense = DefineOp({
     .gradient = gradient::DenseBack,
     .pattern = OpPattern::kOutEWiseFusable,
     .source = "Relay",
+    .traits = {.precision = Precision::kAlways,
+               .flops = MatmulFlops,
+               .scale_axes = DenseScaleAxes,
+               .kernel = kernel::GenerateDense,
+               .integers = integers::Dense,
+               .reference = reference::Dense},
 });
 const Op op::matmul = DefineOp({
     .name = "nn.matmul",
@@ -585,6 +599,7 @@ const Op op::matmul = DefineOp({
     .gradient = gradient::MatmulBack,
     .pattern = OpPattern::kOutEWiseFusable,
     .source = "NumPy; ONNX MatMul-13",
+    .traits = {.precision = Precision::kAlways, .flops = MatmulFlops, .kernel = kernel::GenerateMatmul},
 });
 const Op op::batch_matmul = DefineOp({
     .name = "nn.batch_matmul",
@@ -600,6 +615,11 @@ const Op op::batch_matmul = DefineOp({
     .gradient = gradient::BatchMatmulBack,
     .pattern = OpPattern::kOutEWiseFusable,
     .source = "Relay",
+    .traits = {.precision = Precision::kAlways,
+               .flops = MatmulFlops,
+               .kernel = kernel::GenerateBatchMatmul,
+               .integers = integers::BatchMatmul,
+               .reference = reference::BatchMatmul},
 });
 const Op op::einsum = DefineOp({
     .name = "einsum",

@@ -3,8 +3,11 @@
 #include <baton/relay/op/nn.h>
 #include <baton/topi/elemwise.h>
 #include <baton/topi/reduce.h>
+#include <relay/kernel/generators.h>
 
 #include "../common.h"
+#include "../reference/reference.h"
+#include "flops.h"
 
 namespace baton::relay {
 namespace {
@@ -64,6 +67,7 @@ const Op op::dense_pack = DefineOp({
     .gradient = NoGradient("its weight is in panels; differentiate before PackDense"),
     .pattern = OpPattern::kOutEWiseFusable,
     .source = "Relay",
+    .traits = {.flops = MatmulFlops, .kernel = kernel::GenerateDensePack, .reference = reference::DensePack},
 });
 
 }  // namespace baton::relay

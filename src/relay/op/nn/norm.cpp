@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "../common.h"
+#include "../reference/reference.h"
 #include "../gradient.h"
 
 namespace baton::relay {
@@ -551,6 +552,7 @@ const Op op::batch_norm = DefineOp({
     .decompose = DecomposeBatchNorm,
     .pattern = OpPattern::kOpaque,
     .source = "ONNX BatchNormalization-15",
+    .traits = {.precision = Precision::kFollow, .layout = LayoutRule::kAxisParts},
 });
 const Op op::instance_norm = DefineOp({
     .name = "nn.instance_norm",
@@ -565,6 +567,7 @@ const Op op::instance_norm = DefineOp({
     .gradient = gradient::DecomposeInstanceNorm,
     .pattern = OpPattern::kOpaque,
     .source = "ONNX InstanceNormalization-22",
+    .traits = {.precision = Precision::kNever},
 });
 const Op op::group_norm = DefineOp({
     .name = "nn.group_norm",
@@ -581,6 +584,7 @@ const Op op::group_norm = DefineOp({
     .gradient = gradient::DecomposeGroupNorm,
     .pattern = OpPattern::kOpaque,
     .source = "ONNX GroupNormalization-21",
+    .traits = {.precision = Precision::kNever},
 });
 const Op op::layer_norm = DefineOp({
     .name = "nn.layer_norm",
@@ -595,6 +599,7 @@ const Op op::layer_norm = DefineOp({
     .gradient = gradient::DecomposeLayerNorm,
     .pattern = OpPattern::kOpaque,
     .source = "ONNX LayerNormalization-17",
+    .traits = {.precision = Precision::kNever, .reference = reference::LayerNorm},
 });
 const Op op::rms_norm = DefineOp({
     .name = "nn.rms_norm",
@@ -608,6 +613,7 @@ const Op op::rms_norm = DefineOp({
     .gradient = gradient::DecomposeRmsNorm,
     .pattern = OpPattern::kOpaque,
     .source = "ONNX RMSNormalization-23",
+    .traits = {.precision = Precision::kNever},
 });
 const Op op::l2_normalize = DefineOp({
     .name = "nn.l2_normalize",
@@ -620,6 +626,7 @@ const Op op::l2_normalize = DefineOp({
     .gradient = gradient::DecomposeL2Normalize,
     .pattern = OpPattern::kOpaque,
     .source = "Relay",
+    .traits = {.precision = Precision::kNever},
 });
 const Op op::lp_normalize = DefineOp({
     .name = "nn.lp_normalize",
@@ -644,6 +651,7 @@ const Op op::lrn = DefineOp({
     .gradient = gradient::DecomposeLRN,
     .pattern = OpPattern::kOpaque,
     .source = "ONNX LRN-13",
+    .traits = {.precision = Precision::kNever, .layout = LayoutRule::kAxis},
 });
 const Op op::dropout = DefineOp({
     .name = "nn.dropout",
@@ -656,6 +664,7 @@ const Op op::dropout = DefineOp({
     .decompose = DecomposeDropout,
     .pattern = OpPattern::kOpaque,
     .source = "ONNX Dropout-22",
+    .traits = {.precision = Precision::kFollow},
 });
 
 }  // namespace baton::relay

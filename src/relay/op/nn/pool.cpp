@@ -4,6 +4,7 @@
 #include <baton/topi/elemwise.h>
 #include <baton/topi/reduce.h>
 
+#include "../qnn/integers.h"
 #include "window_gradient.h"
 
 namespace baton::relay {
@@ -286,7 +287,8 @@ Expr DecomposeLpPool(const Call& call, const Array<Expr>& args) {
 namespace {
 
 template <OpName kName, class A>
-Op DefinePool(const char* doc, TypeRelationFn rel, LowerFn lower, OpGradient gradient, const char* source) {
+Op DefinePool(const char* doc, TypeRelationFn rel, LowerFn lower, OpGradient gradient, const char* source,
+              const OpTraits& traits) {
   return DefineOp({.name = kName.text,
                    .doc = doc,
                    .inputs = {{"data",
@@ -299,24 +301,31 @@ Op DefinePool(const char* doc, TypeRelationFn rel, LowerFn lower, OpGradient gra
                    .lower = lower,
                    .gradient = gradient,
                    .pattern = OpPattern::kOutEWiseFusable,
-                   .source = source});
+                   .source = source,
+                   .traits = traits});
 }
 template <OpName kName, int N>
 Op MaxPool() {
   return DefinePool<kName, MaxPoolAttrs<N>>("Largest element of each window; padding does not count.",
                                             Rel<kName, &MaxPoolType<N>>, &LowerMaxPool<N>, gradient::MaxPoolBack<N>,
-                                            "ONNX MaxPool-22");
+                                            "ONNX MaxPool-22",
+                                            {.precision = Precision::kFollow,
+                                             .values = Values::kSelects,
+                                             .layout = LayoutRule::kBlocks});
 }
 template <OpName kName, int N>
 Op AvgPool() {
   return DefinePool<kName, AvgPoolAttrs<N>>("Mean of each window.", Rel<kName, &AvgPoolType<N>>, &LowerAvgPool<N>,
-                                            gradient::AvgPoolBack<N>, "ONNX AveragePool-22");
+                                            gradient::AvgPoolBack<N>, "ONNX AveragePool-22",
+                                            {.precision = Precision::kFollow,
+                                             .layout = LayoutRule::kBlocks,
+                                             .integers = integers::Averages});
 }
 template <OpName kName, int N>
 Op LpPool() {
   return DefinePool<kName, LpPoolAttrs<N>>("(sum of |data| ** p) ** (1 / p) of each window.",
                                            Rel<kName, &LpPoolType<N>>, &LowerLpPool<N>, gradient::DecomposeLpPool<N>,
-                                           "ONNX LpPool-22");
+                                           "ONNX LpPool-22", {.layout = LayoutRule::kNamed});
 }
 
 // ---- global and adaptive pools
@@ -360,7 +369,11 @@ Op GlobalPool(const char* doc) {
                    .lower = LowerGlobalPool<N, kMean>,
                    .gradient = gradient::DecomposeGlobalPool<N, !kMean>,
                    .pattern = OpPattern::kOutEWiseFusable,
-                   .source = "ONNX GlobalAveragePool-22, GlobalMaxPool-22"});
+                   .source = "ONNX GlobalAveragePool-22, GlobalMaxPool-22",
+                   .traits = {.precision = Precision::kFollow,
+                              .values = kMean ? Values::kComputes : Values::kSelects,
+                              .layout = LayoutRule::kBlocks,
+                              .integers = kMean ? integers::Averages : nullptr}});
 }
 
 template <int N>
@@ -444,7 +457,11 @@ Op AdaptivePool(const char* doc) {
                    .lower = LowerAdaptivePool<N, kMean>,
                    .gradient = gradient::DecomposeAdaptivePool<N, !kMean>,
                    .pattern = OpPattern::kOutEWiseFusable,
-                   .source = "Relay"});
+                   .source = "Relay",
+                   .traits = {.precision = Precision::kFollow,
+                              .values = kMean ? Values::kComputes : Values::kSelects,
+                              .layout = LayoutRule::kNamed,
+                              .integers = kMean ? integers::Averages : nullptr}});
 }
 
 // ---- max_pool_with_indices, max_unpool

@@ -353,6 +353,7 @@ const Op op::nll_loss = DefineOp({
     .gradient = gradient::DecomposeNLLLoss,
     .pattern = OpPattern::kOpaque,
     .source = "Relay; ONNX NegativeLogLikelihoodLoss-22",
+    .traits = {.precision = Precision::kNever},
 });
 const Op op::cross_entropy = DefineOp({
     .name = "nn.cross_entropy",
@@ -364,6 +365,7 @@ const Op op::cross_entropy = DefineOp({
     .gradient = gradient::DecomposeCrossEntropy<false>,
     .pattern = OpPattern::kOpaque,
     .source = "Relay",
+    .traits = {.precision = Precision::kNever},
 });
 const Op op::cross_entropy_with_logits = DefineOp({
     .name = "nn.cross_entropy_with_logits",
@@ -375,6 +377,7 @@ const Op op::cross_entropy_with_logits = DefineOp({
     .gradient = gradient::DecomposeCrossEntropy<true>,
     .pattern = OpPattern::kOpaque,
     .source = "Relay",
+    .traits = {.precision = Precision::kNever},
 });
 
 }  // namespace baton::relay

@@ -5,6 +5,7 @@
 #include <baton/topi/reduce.h>
 
 #include "../common.h"
+#include "../reference/reference.h"
 #include "../gradient.h"
 
 namespace baton::relay {
@@ -95,7 +96,8 @@ Tensor LowerHardmax(const SoftmaxAttrs& a, const Tensors& in) {
 }
 
 template <OpName kName>
-Op Define(const char* doc, LowerFn lower, OpGradient gradient, const char* source) {
+Op Define(const char* doc, LowerFn lower, OpGradient gradient, const char* source,
+          const OpTraits& traits = {}) {
   return DefineOp({.name = kName.text,
                    .doc = doc,
                    .inputs = {{"data", "R1: floating dtype. R2: rank 1 or more."}},
@@ -105,7 +107,8 @@ Op Define(const char* doc, LowerFn lower, OpGradient gradient, const char* sourc
                    .lower = lower,
                    .gradient = gradient,
                    .pattern = OpPattern::kOpaque,
-                   .source = source});
+                   .source = source,
+                   .traits = traits});
 }
 
 }  // namespace
@@ -129,9 +132,11 @@ Grads LogSoftmaxBack(const Call& call, const Expr& grad) {
 }  // namespace gradient
 
 const Op op::softmax = Define<"nn.softmax">("exp(data) / sum(exp(data)) along an axis, safe for large values.",
-                                            LowerSoftmax, gradient::SoftmaxBack, "ONNX Softmax-13");
+                                            LowerSoftmax, gradient::SoftmaxBack, "ONNX Softmax-13",
+    {.precision = Precision::kNever, .layout = LayoutRule::kAxis, .approximation = &op::fast_softmax, .reference = reference::Softmax});
 const Op op::log_softmax = Define<"nn.log_softmax">("log(softmax(data)), safe for large values.", LowerLogSoftmax,
-                                                    gradient::LogSoftmaxBack, "ONNX LogSoftmax-13");
+                                                    gradient::LogSoftmaxBack, "ONNX LogSoftmax-13",
+    {.precision = Precision::kNever, .layout = LayoutRule::kAxis});
 const Op op::hardmax = Define<"nn.hardmax">("1 for the first largest along an axis, 0 elsewhere.", LowerHardmax,
                                             gradient::Flat, "ONNX Hardmax-13");
 

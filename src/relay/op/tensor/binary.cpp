@@ -5,6 +5,8 @@
 #include <baton/topi/elemwise.h>
 
 #include "../common.h"
+#include "../qnn/integers.h"
+#include "../reference/reference.h"
 #include "../gradient.h"
 
 namespace baton::relay {
@@ -88,7 +90,7 @@ template <const BinaryRow& kRow>
 Tensor LowerRow(const Tensors& in) {
   return LowerBinary(kRow, in);
 }
-Op DefineRow(const BinaryRow& row, TypeRelationFn rel, LowerFn lower) {
+Op DefineRow(const BinaryRow& row, TypeRelationFn rel, LowerFn lower, const OpTraits& traits) {
   return DefineOp(
       {.name = row.name,
        .doc = row.doc,
@@ -100,11 +102,12 @@ Op DefineRow(const BinaryRow& row, TypeRelationFn rel, LowerFn lower) {
        .lower = lower,
        .gradient = row.gradient,
        .pattern = OpPattern::kBroadcast,
-       .source = row.source});
+       .source = row.source,
+       .traits = traits});
 }
 template <const BinaryRow& kRow>
-Op Row() {
-  return DefineRow(kRow, BinaryRel<kRow>, LowerRow<kRow>);
+Op Row(const OpTraits& traits = {}) {
+  return DefineRow(kRow, BinaryRel<kRow>, LowerRow<kRow>, traits);
 }
 
 bool IsFloat(const PrimExpr& x) { return x.dtype().is_floating(); }
@@ -343,15 +346,23 @@ Tensor LowerBiasAdd(const BiasAddAttrs& a, const Tensors& in) {
 
 }  // namespace
 
-const Op op::add = Row<kAdd>(), op::subtract = Row<kSubtract>(), op::multiply = Row<kMultiply>(),
-         op::divide = Row<kDivide>(), op::floor_divide = Row<kFloorDivide>(), op::mod = Row<kMod>(),
-         op::floor_mod = Row<kFloorMod>(), op::power = Row<kPower>(), op::maximum = Row<kMaximum>(),
-         op::minimum = Row<kMinimum>(), op::atan2 = Row<kAtan2>(), op::equal = Row<kEqual>(),
-         op::not_equal = Row<kNotEqual>(), op::less = Row<kLess>(), op::less_equal = Row<kLessEqual>(),
-         op::greater = Row<kGreater>(), op::greater_equal = Row<kGreaterEqual>(), op::logical_and = Row<kAnd>(),
-         op::logical_or = Row<kOr>(), op::logical_xor = Row<kXor>(), op::bitwise_and = Row<kBitAnd>(),
-         op::bitwise_or = Row<kBitOr>(), op::bitwise_xor = Row<kBitXor>(), op::left_shift = Row<kLeftShift>(),
-         op::right_shift = Row<kRightShift>();
+const Op op::add = Row<kAdd>({.integers = integers::Sum,
+                              .reference = reference::Zip<[](float x, float y) { return x + y; }>}),
+         op::subtract = Row<kSubtract>({.integers = integers::Difference,
+                                        .reference = reference::Zip<[](float x, float y) { return x - y; }>}),
+         op::multiply = Row<kMultiply>({.integers = integers::Product,
+                                        .reference = reference::Zip<[](float x, float y) { return x * y; }>}),
+         op::divide = Row<kDivide>({.precision = Precision::kNever,
+                                    .reference = reference::Zip<[](float x, float y) { return x / y; }>}),
+         op::floor_divide = Row<kFloorDivide>(kNeverNarrow), op::mod = Row<kMod>(kNeverNarrow),
+         op::floor_mod = Row<kFloorMod>(kNeverNarrow), op::power = Row<kPower>(kNeverNarrow),
+         op::maximum = Row<kMaximum>({.values = Values::kExact, .integers = integers::Extreme}),
+         op::minimum = Row<kMinimum>({.values = Values::kExact, .integers = integers::Extreme}),
+         op::atan2 = Row<kAtan2>(kNeverNarrow), op::equal = Row<kEqual>(), op::not_equal = Row<kNotEqual>(),
+         op::less = Row<kLess>(), op::less_equal = Row<kLessEqual>(), op::greater = Row<kGreater>(),
+         op::greater_equal = Row<kGreaterEqual>(), op::logical_and = Row<kAnd>(), op::logical_or = Row<kOr>(),
+         op::logical_xor = Row<kXor>(), op::bitwise_and = Row<kBitAnd>(), op::bitwise_or = Row<kBitOr>(),
+         op::bitwise_xor = Row<kBitXor>(), op::left_shift = Row<kLeftShift>(), op::right_shift = Row<kRightShift>();
 
 const Op op::where = DefineOp({
     .name = "where",
@@ -365,6 +376,7 @@ const Op op::where = DefineOp({
     .gradient = gradient::WhereBack,
     .pattern = OpPattern::kBroadcast,
     .source = "NumPy",
+    .traits = {.values = Values::kExact},
 });
 const Op op::bias_add = DefineOp({
     .name = "nn.bias_add",
@@ -378,6 +390,7 @@ const Op op::bias_add = DefineOp({
     .gradient = gradient::BiasAddBack,
     .pattern = OpPattern::kBroadcast,
     .source = "Relay",
+    .traits = {.layout = LayoutRule::kAxis, .integers = integers::BiasAdd},
 });
 
 }  // namespace baton::relay

@@ -58,7 +58,8 @@ Op DefineConstant(const char* doc) {
                    .lower = LowerConstant<kValue>,
                    .pattern = OpPattern::kElemWise,
                    .fold = Fold::kAlways,
-                   .source = "NumPy"});
+                   .source = "NumPy",
+                   .traits = {.values = Values::kExact}});
 }
 template <int kValue>
 Tensor LowerLike(const Tensors& in) {
@@ -76,7 +77,8 @@ Op DefineLike(const char* doc) {
                    .gradient = gradient::Flat,
                    .pattern = OpPattern::kElemWise,
                    .fold = Fold::kNever,
-                   .source = "NumPy"});
+                   .source = "NumPy",
+                   .traits = {.values = Values::kExact}});
 }
 Type FullLikeType(const TypeArgs& in) {
   OneElement(in, 1, "R1");
@@ -200,6 +202,16 @@ Grads FullBack(const Call& call, const Expr& grad) {
 }  // namespace
 }  // namespace gradient
 
+runtime::NDArray ShapeOfTypes(const Attrs& attrs, const Array<Type>& types) {
+  const auto* t = AsTensor(types[0]);
+  Ints shape;
+  if (!t || !StaticShape(t->shape, &shape)) return runtime::NDArray();
+  runtime::NDArray out =
+      runtime::NDArray::Empty({static_cast<int64_t>(shape.size())}, AttrsAs<ShapeOfAttrs>(attrs).dtype);
+  for (size_t i = 0; i < shape.size(); ++i) out.SetDouble(i, static_cast<double>(shape[i]));
+  return out;
+}
+
 const Op op::full = DefineOp({
     .name = "full",
     .doc = "A tensor that holds one value everywhere.",
@@ -212,6 +224,7 @@ const Op op::full = DefineOp({
     .pattern = OpPattern::kElemWise,
     .fold = Fold::kNever,
     .source = "NumPy; ONNX ConstantOfShape-9",
+    .traits = {.values = Values::kExact},
 });
 const Op op::zeros = DefineConstant<"zeros", 0>("A tensor of zeros.");
 const Op op::ones = DefineConstant<"ones", 1>("A tensor of ones.");
@@ -228,6 +241,7 @@ const Op op::full_like = DefineOp({
     .pattern = OpPattern::kElemWise,
     .fold = Fold::kNever,
     .source = "NumPy",
+    .traits = {.values = Values::kExact},
 });
 const Op op::arange = DefineOp({
     .name = "arange",
@@ -242,6 +256,7 @@ const Op op::arange = DefineOp({
     .gradient = NoGradient("how many numbers it gives is no smooth function"),
     .pattern = OpPattern::kOpaque,  // fused, its operands would no longer be constants that say its length
     .source = "NumPy; ONNX Range-11",
+    .traits = {.precision = Precision::kNever},
 });
 const Op op::eye = DefineOp({
     .name = "eye",
@@ -264,6 +279,7 @@ const Op op::shape_of = DefineOp({
     .lower = LowerShapeOf,
     .pattern = OpPattern::kOpaque,
     .source = "Relay; ONNX Shape-21",
+    .traits = {.value_of_types = ShapeOfTypes, .shape_only = true},
 });
 const Op op::ndarray_size = DefineOp({
     .name = "ndarray_size",
@@ -275,6 +291,7 @@ const Op op::ndarray_size = DefineOp({
     .lower = LowerSize,
     .pattern = OpPattern::kOpaque,
     .source = "Relay; ONNX Size-21",
+    .traits = {.shape_only = true},
 });
 
 }  // namespace baton::relay

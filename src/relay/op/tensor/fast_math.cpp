@@ -67,7 +67,7 @@ Tensor LowerMap(const Tensors& in) {
   return topi::Map(in[0], [&](PrimExpr v) { return cast(in[0].dtype(), kFn(cast(DataType::Float(32), v))); }, "fast");
 }
 template <OpName kName, PrimExpr (*kFn)(const PrimExpr&)>
-Op DefineMap(const char* doc) {
+Op DefineMap(const char* doc, const OpTraits& traits = {}) {
   return DefineOp({.name = kName.text,
                    .doc = doc,
                    .inputs = {{"data", "Any shape. R1: floating dtype of up to 32 bits."}},
@@ -75,7 +75,8 @@ Op DefineMap(const char* doc) {
                    .type_rel = Rel<kName, SameType>,
                    .lower = LowerMap<kFn>,
                    .pattern = OpPattern::kElemWise,
-                   .source = "Cephes, Eigen"});
+                   .source = "Cephes, Eigen",
+                   .traits = traits});
 }
 
 Type SoftmaxType(const SoftmaxAttrs& a, const TypeArgs& in) {
@@ -103,10 +104,12 @@ Tensor LowerSoftmax(const SoftmaxAttrs& a, const Tensors& in) {
 }  // namespace
 
 const Op op::fast_exp = DefineMap<"fast_exp", FastExp>(
-    "exp(data), within 3e-7 of it relatively for data in [-87.3, 88.3]; the value at the bounds beyond them.");
+    "exp(data), within 3e-7 of it relatively for data in [-87.3, 88.3]; the value at the bounds beyond them.",
+    {.precision = Precision::kNever});
 const Op op::fast_tanh =
     DefineMap<"fast_tanh", FastTanh>("tanh(data), within 5e-7 of it relatively where |data| < 9, and within 1e-6.");
-const Op op::fast_erf = DefineMap<"fast_erf", FastErf>("erf(data), within 1e-6 of it.");
+const Op op::fast_erf =
+    DefineMap<"fast_erf", FastErf>("erf(data), within 1e-6 of it.", {.precision = Precision::kNever});
 const Op op::fast_softmax = DefineOp(
     {.name = "nn.fast_softmax",
      .doc = "softmax(data) along an axis with `fast_exp`: within 1e-6 of it. What should be smaller than 1e-38 is "
@@ -117,6 +120,7 @@ const Op op::fast_softmax = DefineOp(
      .type_rel = Rel<"nn.fast_softmax", SoftmaxType>,
      .lower = LowerSoftmax,
      .pattern = OpPattern::kOpaque,
-     .source = "ONNX Softmax-13"});
+     .source = "ONNX Softmax-13",
+     .traits = {.precision = Precision::kNever}});
 
 }  // namespace baton::relay

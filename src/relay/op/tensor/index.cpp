@@ -6,6 +6,7 @@
 #include <baton/topi/elemwise.h>
 #include <baton/topi/reduce.h>
 
+#include "../reference/reference.h"
 #include "../common.h"
 #include "../gradient.h"
 
@@ -682,6 +683,7 @@ const Op op::take = DefineOp({
     .gradient = gradient::TakeBack,
     .pattern = OpPattern::kInjective,
     .source = "NumPy; ONNX Gather-13",
+    .traits = {.values = Values::kSelects, .reference = reference::Take},
 });
 const Op op::gather = DefineOp({
     .name = "gather",
@@ -695,6 +697,7 @@ const Op op::gather = DefineOp({
     .gradient = gradient::GatherBack,
     .pattern = OpPattern::kInjective,
     .source = "ONNX GatherElements-13",
+    .traits = {.values = Values::kSelects},
 });
 const Op op::gather_nd = DefineOp({
     .name = "gather_nd",
@@ -710,6 +713,7 @@ const Op op::gather_nd = DefineOp({
     .gradient = gradient::GatherNDBack,
     .pattern = OpPattern::kInjective,
     .source = "Relay; ONNX GatherND-13",
+    .traits = {.values = Values::kSelects},
 });
 
 namespace {

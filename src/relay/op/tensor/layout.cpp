@@ -8,6 +8,7 @@
 #include <baton/topi/reduce.h>
 
 #include "../common.h"
+#include "../qnn/integers.h"
 #include "../gradient.h"
 
 namespace baton::relay {
@@ -227,7 +228,8 @@ Tensor LowerBatchToSpace(const BatchToSpaceNDAttrs& a, const Tensors& in) {
 }
 
 Op DefineBlocks(const char* name, const char* doc, const char* input, const char* output, const char* (*attrs)(),
-                TypeRelationFn rel, LowerFn lower, OpGradient gradient, const char* source) {
+                TypeRelationFn rel, LowerFn lower, OpGradient gradient, const char* source,
+                const OpTraits& traits = {}) {
   return DefineOp({.name = name,
                    .doc = doc,
                    .inputs = {{"data", input}},
@@ -237,7 +239,8 @@ Op DefineBlocks(const char* name, const char* doc, const char* input, const char
                    .lower = lower,
                    .gradient = gradient,
                    .pattern = OpPattern::kInjective,
-                   .source = source});
+                   .source = source,
+                   .traits = traits});
 }
 
 }  // namespace
@@ -284,15 +287,18 @@ const Op op::layout_transform = DefineBlocks(
     "layout_transform", "The tensor in another layout; where a split dimension is not filled, zeros are added.",
     "R1: as many dimensions as src_layout. R3: the extents of its parts.",
     "R2: both layouts have the same capital letters.", TypeOf<LayoutTransformAttrs>,
-    Rel<"layout_transform", LayoutTransformType>, LowerLayoutTransform, gradient::LayoutTransformBack, "Relay");
+    Rel<"layout_transform", LayoutTransformType>, LowerLayoutTransform, gradient::LayoutTransformBack, "Relay",
+    {.values = Values::kExact, .integers = integers::Selection});
 const Op op::depth_to_space = DefineBlocks(
     "nn.depth_to_space", "Channels spread over blocks of pixels.",
     "R1: rank 4. R3: block_size ** 2 divides the channels.", "R2: a known layout and mode.", TypeOf<SubPixelAttrs>,
-    Rel<"nn.depth_to_space", DepthToSpaceType>, LowerDepthToSpace, gradient::DepthToSpaceBack, "ONNX DepthToSpace-13");
+    Rel<"nn.depth_to_space", DepthToSpaceType>, LowerDepthToSpace, gradient::DepthToSpaceBack, "ONNX DepthToSpace-13",
+    {.values = Values::kSelects});
 const Op op::space_to_depth = DefineBlocks(
     "nn.space_to_depth", "Blocks of pixels gathered into channels.",
     "R1: rank 4. R3: block_size divides height and width.", "R2: a known layout and mode.", TypeOf<SubPixelAttrs>,
-    Rel<"nn.space_to_depth", SpaceToDepthType>, LowerSpaceToDepth, gradient::SpaceToDepthBack, "ONNX SpaceToDepth-13");
+    Rel<"nn.space_to_depth", SpaceToDepthType>, LowerSpaceToDepth, gradient::SpaceToDepthBack, "ONNX SpaceToDepth-13",
+    {.values = Values::kSelects});
 const Op op::space_to_batch_nd = DefineBlocks(
     "nn.space_to_batch_nd", "Blocks of a padded space moved into the batch.",
     "R2: block_shape divides the padded extents.", "R1: a pair for each block dimension.", TypeOf<SpaceToBatchNDAttrs>,

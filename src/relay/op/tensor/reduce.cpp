@@ -5,6 +5,8 @@
 #include <baton/topi/reduce.h>
 
 #include "../common.h"
+#include "../qnn/integers.h"
+#include "../reference/reference.h"
 #include "../gradient.h"
 
 namespace baton::relay {
@@ -165,7 +167,8 @@ template <const ReduceRow& kRow>
 Tensor LowerRow(const ReduceAttrs& a, const Tensors& in) {
   return LowerReduce(kRow, a, in[0]);
 }
-Op DefineRow(const ReduceRow& row, TypeRelationFn rel, LowerFn lower) {
+Op DefineRow(const ReduceRow& row, TypeRelationFn rel, LowerFn lower, OpTraits traits) {
+  traits.layout = LayoutRule::kReduces;
   constexpr const char* kDocs[] = {"R1: floating or integer dtype.", "R1: floating dtype.", "R1: bool."};
   return DefineOp({.name = row.name,
                    .doc = row.doc,
@@ -176,11 +179,12 @@ Op DefineRow(const ReduceRow& row, TypeRelationFn rel, LowerFn lower) {
                    .lower = lower,
                    .gradient = row.gradient,
                    .pattern = OpPattern::kCommReduce,
-                   .source = row.source});
+                   .source = row.source,
+                   .traits = traits});
 }
 template <const ReduceRow& kRow>
-Op Row() {
-  return DefineRow(kRow, ReduceRel<kRow>, LowerRow<kRow>);
+Op Row(const OpTraits& traits = {}) {
+  return DefineRow(kRow, ReduceRel<kRow>, LowerRow<kRow>, traits);
 }
 
 constexpr auto kN = Domain::kNumber;
@@ -502,15 +506,18 @@ Op DefineScan(const char* doc) {
                    .lower = LowerScan<kProduct>,
                    .gradient = kProduct ? gradient::CumProdBack : gradient::CumSumBack,
                    .pattern = OpPattern::kOpaque,
-                   .source = "NumPy; ONNX CumSum-14"});
+                   .source = "NumPy; ONNX CumSum-14",
+                   .traits = {.precision = Precision::kNever}});
 }
 
 }  // namespace
 
-const Op op::sum = Row<kSum>(), op::prod = Row<kProd>(), op::max = Row<kMax>(), op::min = Row<kMin>(),
-         op::mean = Row<kMean>(), op::all = Row<kAll>(), op::any = Row<kAny>(), op::logsumexp = Row<kLogSumExp>(),
-         op::sum_squares = Row<kSumSquares>(), op::norm_l1 = Row<kNormL1>(), op::norm_l2 = Row<kNormL2>(),
-         op::log_sum = Row<kLogSum>();
+const Op op::sum = Row<kSum>({.reference = reference::Sum}), op::prod = Row<kProd>(),
+         op::max = Row<kMax>({.precision = Precision::kFollow, .values = Values::kSelects}),
+         op::min = Row<kMin>({.precision = Precision::kFollow, .values = Values::kSelects}),
+         op::mean = Row<kMean>({.integers = integers::Averages}), op::all = Row<kAll>(), op::any = Row<kAny>(),
+         op::logsumexp = Row<kLogSumExp>(), op::sum_squares = Row<kSumSquares>(), op::norm_l1 = Row<kNormL1>(),
+         op::norm_l2 = Row<kNormL2>(), op::log_sum = Row<kLogSum>();
 const Op op::argmax =
     DefineArg<"argmax", true>("Index of the largest, the first of equal ones; NaN is largest.", "ONNX ArgMax-13");
 const Op op::argmin =
@@ -526,6 +533,7 @@ const Op op::variance = DefineOp({
     .gradient = gradient::VarianceBack,
     .pattern = OpPattern::kCommReduce,
     .source = "NumPy var",
+    .traits = {.layout = LayoutRule::kReduces},
 });
 const Op op::std = DefineOp({
     .name = "std",
@@ -538,6 +546,7 @@ const Op op::std = DefineOp({
     .gradient = gradient::StdBack,
     .pattern = OpPattern::kCommReduce,
     .source = "NumPy std",
+    .traits = {.layout = LayoutRule::kReduces},
 });
 const Op op::cumsum = DefineScan<"cumsum", false>("Running sums along an axis.");
 const Op op::cumprod = DefineScan<"cumprod", true>("Running products along an axis.");

@@ -9,6 +9,8 @@
 #include <algorithm>
 
 #include "../common.h"
+#include "../qnn/integers.h"
+#include "../reference/reference.h"
 #include "../gradient.h"
 
 namespace baton::relay {
@@ -578,6 +580,7 @@ const Op op::strided_slice = DefineOp({
     .gradient = gradient::StridedSliceBack,
     .pattern = OpPattern::kInjective,
     .source = "NumPy; ONNX Slice-13",
+    .traits = {.values = Values::kSelects, .reference = reference::StridedSlice},
 });
 const Op op::strided_set = DefineOp({
     .name = "strided_set",
@@ -620,6 +623,7 @@ const Op op::pad = DefineOp({
     .gradient = gradient::PadBack,
     .pattern = OpPattern::kInjective,
     .source = "Relay; ONNX Pad-21",
+    .traits = {.values = Values::kExact, .layout = LayoutRule::kPads, .integers = integers::Pad},
 });
 const Op op::mirror_pad = DefineOp({
     .name = "nn.mirror_pad",

@@ -6,6 +6,8 @@
 #include <baton/topi/reduce.h>
 
 #include <algorithm>
+#include "../qnn/integers.h"
+#include "../reference/reference.h"
 
 #include "../common.h"
 #include "../gradient.h"
@@ -24,7 +26,8 @@ struct MeshgridAttrs : AttrsNode<MeshgridAttrs> {
 using runtime::Checked;
 
 Op DefineInjective(const char* name, const char* doc, const char* input, const char* output, const char* (*attrs)(),
-                   TypeRelationFn rel, LowerFn lower, OpGradient gradient, const char* source) {
+                   TypeRelationFn rel, LowerFn lower, OpGradient gradient, const char* source,
+                   const OpTraits& traits = {}) {
   return DefineOp({.name = name,
                    .doc = doc,
                    .inputs = {{"data", input}},
@@ -34,7 +37,8 @@ Op DefineInjective(const char* name, const char* doc, const char* input, const c
                    .lower = lower,
                    .gradient = gradient,
                    .pattern = OpPattern::kInjective,
-                   .source = source});
+                   .source = source,
+                   .traits = traits});
 }
 
 bool SameExtent(const PrimExpr& a, const PrimExpr& b) {
@@ -844,11 +848,13 @@ Grads TileBack(const Call& call, const Expr& grad) {
 const Op op::reshape = DefineInjective(
     "reshape", "The same elements, row-major, in another shape.", "Any tensor.",
     "R1: the codes are valid. R2: they find their dimensions. R3: as many elements as data has.", TypeOf<ReshapeAttrs>,
-    Rel<"reshape", ReshapeType>, LowerReshape, gradient::ReshapeBack, "Relay; ONNX Reshape-21");
+    Rel<"reshape", ReshapeType>, LowerReshape, gradient::ReshapeBack, "Relay; ONNX Reshape-21",
+    {.values = Values::kView});
 const Op op::reverse_reshape = DefineInjective(
     "reverse_reshape", "reshape whose codes are read from the right.", "Any tensor.",
     "R1: the codes are valid. R2: they find their dimensions. R3: as many elements as data has.", TypeOf<ReshapeAttrs>,
-    Rel<"reverse_reshape", ReverseReshapeType>, LowerReverseReshape, gradient::ReshapeBack, "Relay");
+    Rel<"reverse_reshape", ReverseReshapeType>, LowerReverseReshape, gradient::ReshapeBack, "Relay",
+    {.values = Values::kView});
 const Op op::reshape_like = DefineOp({
     .name = "reshape_like",
     .doc = "lhs with dimensions lhs_begin to lhs_end replaced by rhs_begin to rhs_end of rhs.",
@@ -860,46 +866,58 @@ const Op op::reshape_like = DefineOp({
     .gradient = gradient::ReshapeBack,
     .pattern = OpPattern::kInjective,
     .source = "Relay",
+    .traits = {.values = Values::kView},
 });
 const Op op::batch_flatten = DefineInjective(
     "nn.batch_flatten", "All dimensions but the first become one.", "R1: rank 1 or more.", "Rank 2.", nullptr,
-    Rel<"nn.batch_flatten", BatchFlattenType>, LowerBatchFlatten, gradient::ReshapeBack, "Relay");
+    Rel<"nn.batch_flatten", BatchFlattenType>, LowerBatchFlatten, gradient::ReshapeBack, "Relay",
+    {.values = Values::kView});
 const Op op::expand_dims = DefineInjective("expand_dims", "New dimensions of extent 1.", "Any tensor.",
                                            "R1: at most 64 dimensions. R2: no dimension is named twice.",
                                            TypeOf<ExpandDimsAttrs>, Rel<"expand_dims", ExpandDimsType>, LowerExpandDims,
-                                           gradient::ReshapeBack, "NumPy; ONNX Unsqueeze-21");
+                                           gradient::ReshapeBack, "NumPy; ONNX Unsqueeze-21",
+    {.values = Values::kView});
 const Op op::squeeze = DefineInjective("squeeze", "Without dimensions of extent 1.",
                                        "R1: extent 1 on `axis`. R2: known extents with axis=None.",
                                        "The other dimensions.", TypeOf<SqueezeAttrs>, Rel<"squeeze", SqueezeType>,
-                                       LowerSqueeze, gradient::ReshapeBack, "NumPy; ONNX Squeeze-21");
+                                       LowerSqueeze, gradient::ReshapeBack, "NumPy; ONNX Squeeze-21",
+    {.values = Values::kView});
 const Op op::transpose = DefineInjective(
     "transpose", "Dimensions in another order.", "Any tensor.", "R1: `axes` is a permutation.", TypeOf<TransposeAttrs>,
-    Rel<"transpose", TransposeType>, LowerTranspose, gradient::TransposeBack, "NumPy");
+    Rel<"transpose", TransposeType>, LowerTranspose, gradient::TransposeBack, "NumPy",
+    {.values = Values::kSelects, .layout = LayoutRule::kPermutes, .reference = reference::Transpose});
 const Op op::swapaxes =
     DefineInjective("swapaxes", "Two dimensions change places.", "Any tensor.", "The shape with both swapped.",
-                    TypeOf<SwapAxesAttrs>, Rel<"swapaxes", SwapType>, LowerSwap, gradient::SwapAxesBack, "NumPy");
+                    TypeOf<SwapAxesAttrs>, Rel<"swapaxes", SwapType>, LowerSwap, gradient::SwapAxesBack, "NumPy",
+    {.values = Values::kSelects});
 const Op op::concatenate =
     DefineInjective("concatenate", "Tensors joined along a dimension that they have.",
                     "A tuple. R1: not empty. R2: rank 1 or more. R3: one dtype. R4: the same shape off `axis`.",
                     "Extents on `axis` add up.", TypeOf<ConcatenateAttrs>, Rel<"concatenate", ConcatenateType>,
-                    LowerConcatenate, gradient::ConcatenateBack, "NumPy; ONNX Concat-13");
+                    LowerConcatenate, gradient::ConcatenateBack, "NumPy; ONNX Concat-13",
+    {.values = Values::kExact, .layout = LayoutRule::kJoins, .integers = integers::Joined});
 const Op op::stack = DefineInjective(
     "stack", "Tensors joined along a new dimension.", "A tuple. R1: not empty. R2: one shape and dtype.",
-    "A dimension more.", TypeOf<StackAttrs>, Rel<"stack", StackType>, LowerStack, gradient::StackBack, "NumPy");
+    "A dimension more.", TypeOf<StackAttrs>, Rel<"stack", StackType>, LowerStack, gradient::StackBack, "NumPy",
+    {.values = Values::kExact});
 const Op op::split = DefineInjective(
     "split", "Parts of a tensor along a dimension.", "R2: rank 1 or more.",
     "A tuple of the parts. R1: equal parts divide the extent; positions rise within it.", TypeOf<SplitAttrs>,
-    Rel<"split", SplitType>, LowerSplit, gradient::SplitBack, "NumPy; ONNX Split-18");
+    Rel<"split", SplitType>, LowerSplit, gradient::SplitBack, "NumPy; ONNX Split-18",
+    {.values = Values::kSelects, .layout = LayoutRule::kAxisParts, .integers = integers::Split});
 const Op op::tile =
     DefineInjective("tile", "The tensor repeated as a whole.", "Any tensor.", "Extents times `reps`.",
-                    TypeOf<TileAttrs>, Rel<"tile", TileType>, LowerTile, gradient::TileBack, "NumPy; ONNX Tile-13");
+                    TypeOf<TileAttrs>, Rel<"tile", TileType>, LowerTile, gradient::TileBack, "NumPy; ONNX Tile-13",
+    {.values = Values::kSelects});
 const Op op::repeat =
     DefineInjective("repeat", "Each element several times in a row.", "R1: rank 1 or more, unless axis=None.",
                     "The extent on `axis` times `repeats`.", TypeOf<RepeatAttrs>, Rel<"repeat", RepeatType>,
-                    LowerRepeat, gradient::RepeatBack, "NumPy");
+                    LowerRepeat, gradient::RepeatBack, "NumPy",
+    {.values = Values::kSelects});
 const Op op::reverse = DefineInjective("reverse", "A dimension turned round.", "R1: rank 1 or more.",
                                        "Shape and dtype of `data`.", TypeOf<ReverseAttrs>, Rel<"reverse", ReverseType>,
-                                       LowerReverse, gradient::ReverseBack, "NumPy flip");
+                                       LowerReverse, gradient::ReverseBack, "NumPy flip",
+    {.values = Values::kSelects});
 const Op op::reverse_sequence = DefineOp({
     .name = "reverse_sequence",
     .doc = "The first seq_lengths[b] elements on seq_axis turned round, for each b on batch_axis.",
@@ -924,6 +942,7 @@ const Op op::broadcast_to = DefineOp({
     .gradient = gradient::CollapseBack,
     .pattern = OpPattern::kBroadcast,
     .source = "NumPy",
+    .traits = {.values = Values::kSelects},
 });
 const Op op::broadcast_to_like = DefineOp({
     .name = "broadcast_to_like",

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Elementwise operators with one input: a row each. `f` sees float32 for narrower floats; its result is rounded once.
+#include <baton/relay/op/qnn.h>
 #include <baton/relay/op/make.h>
 #include <baton/relay/op/tensor.h>
 #include <baton/topi/elemwise.h>
 
 #include <cmath>
 
+#include "../qnn/integers.h"
+#include "../reference/reference.h"
 #include "../common.h"
 #include "../gradient.h"
 
@@ -150,7 +153,7 @@ template <const UnaryRow& kRow>
 Tensor LowerRow(const Tensors& in) {
   return LowerUnary(kRow, in[0]);
 }
-Op DefineRow(const UnaryRow& row, TypeRelationFn rel, LowerFn lower) {
+Op DefineRow(const UnaryRow& row, TypeRelationFn rel, LowerFn lower, const OpTraits& traits) {
   return DefineOp({.name = row.name,
                    .doc = row.doc,
                    .inputs = {{"data", DomainDoc(row.domain)}},
@@ -159,11 +162,12 @@ Op DefineRow(const UnaryRow& row, TypeRelationFn rel, LowerFn lower) {
                    .lower = lower,
                    .gradient = row.gradient,
                    .pattern = OpPattern::kElemWise,
-                   .source = row.source});
+                   .source = row.source,
+                   .traits = traits});
 }
 template <const UnaryRow& kRow>
-Op Row() {
-  return DefineRow(kRow, UnaryRel<kRow>, LowerRow<kRow>);
+Op Row(const OpTraits& traits = {}) {
+  return DefineRow(kRow, UnaryRel<kRow>, LowerRow<kRow>, traits);
 }
 
 PrimExpr Expm1(PrimExpr x) {
@@ -419,7 +423,8 @@ Op DefineCopy(const char* name) {
                    .lower = LowerCopy,
                    .gradient = gradient::Through,
                    .pattern = OpPattern::kElemWise,
-                   .source = "ONNX Identity-14"});
+                   .source = "ONNX Identity-14",
+                   .traits = {.values = Values::kSelects}});
 }
 
 // ---- With attributes.
@@ -584,17 +589,39 @@ Tensor LowerPRelu(const PReluAttrs& a, const Tensors& in) {
 
 }  // namespace
 
-const Op op::abs = Row<kAbs>(), op::negative = Row<kNegative>(), op::sign = Row<kSign>(), op::exp = Row<kExp>(),
-         op::exp2 = Row<kExp2>(), op::expm1 = Row<kExpm1>(), op::log = Row<kLog>(), op::log2 = Row<kLog2>(),
-         op::log10 = Row<kLog10>(), op::log1p = Row<kLog1p>(), op::sqrt = Row<kSqrt>(), op::rsqrt = Row<kRsqrt>(),
-         op::sigmoid = Row<kSigmoid>(), op::tanh = Row<kTanh>(), op::erf = Row<kErf>(), op::sin = Row<kSin>(),
-         op::cos = Row<kCos>(), op::tan = Row<kTan>(), op::sinh = Row<kSinh>(), op::cosh = Row<kCosh>(),
-         op::asin = Row<kAsin>(), op::acos = Row<kAcos>(), op::atan = Row<kAtan>(), op::asinh = Row<kAsinh>(),
-         op::acosh = Row<kAcosh>(), op::atanh = Row<kAtanh>(), op::floor = Row<kFloor>(), op::ceil = Row<kCeil>(),
-         op::trunc = Row<kTrunc>(), op::round = Row<kRound>(), op::isnan = Row<kIsNan>(),
-         op::isfinite = Row<kIsFinite>(), op::logical_not = Row<kLogicalNot>(), op::bitwise_not = Row<kBitwiseNot>(),
-         op::popcount = Row<kPopcount>(), op::reciprocal = Row<kReciprocal>(), op::relu = Row<kRelu>(),
-         op::softplus = Row<kSoftplus>(), op::softsign = Row<kSoftsign>(), op::silu = Row<kSilu>(),
+const Op op::abs = Row<kAbs>(kExactValues),
+         op::negative = Row<kNegative>({.values = Values::kExact,
+                                        .reference = reference::Map<[](float x) { return -x; }>}),
+         op::sign = Row<kSign>(kExactValues),
+         op::exp = Row<kExp>({.precision = Precision::kNever,
+                              .approximation = &op::fast_exp,
+                              .integers = integers::Function1<&op::qnn::exp>,
+                              .reference = reference::Map<[](float x) { return std::exp(x); }>}),
+         op::exp2 = Row<kExp2>(kNeverNarrow), op::expm1 = Row<kExpm1>(kNeverNarrow), op::log = Row<kLog>(kNeverNarrow),
+         op::log2 = Row<kLog2>(kNeverNarrow), op::log10 = Row<kLog10>(kNeverNarrow),
+         op::log1p = Row<kLog1p>(kNeverNarrow),
+         op::sqrt = Row<kSqrt>({.integers = integers::Function1<&op::qnn::sqrt>,
+                                .reference = reference::Map<[](float x) { return std::sqrt(x); }>}),
+         op::rsqrt = Row<kRsqrt>({.precision = Precision::kNever, .integers = integers::Function1<&op::qnn::rsqrt>}),
+         op::sigmoid = Row<kSigmoid>({.integers = integers::Function1<&op::qnn::sigmoid>}),
+         op::tanh = Row<kTanh>({.approximation = &op::fast_tanh,
+                                .integers = integers::Function1<&op::qnn::tanh>,
+                                .reference = reference::Map<[](float x) { return std::tanh(x); }>}),
+         op::erf = Row<kErf>({.precision = Precision::kNever,
+                              .approximation = &op::fast_erf,
+                              .integers = integers::Function1<&op::qnn::erf>,
+                              .reference = reference::Map<[](float x) { return std::erf(x); }>}),
+         op::sin = Row<kSin>(), op::cos = Row<kCos>(), op::tan = Row<kTan>(kNeverNarrow),
+         op::sinh = Row<kSinh>(kNeverNarrow), op::cosh = Row<kCosh>(kNeverNarrow), op::asin = Row<kAsin>(kNeverNarrow),
+         op::acos = Row<kAcos>(kNeverNarrow), op::atan = Row<kAtan>(kNeverNarrow),
+         op::asinh = Row<kAsinh>(kNeverNarrow), op::acosh = Row<kAcosh>(kNeverNarrow),
+         op::atanh = Row<kAtanh>(kNeverNarrow), op::floor = Row<kFloor>(kExactValues),
+         op::ceil = Row<kCeil>(kExactValues), op::trunc = Row<kTrunc>(kExactValues),
+         op::round = Row<kRound>(kExactValues), op::isnan = Row<kIsNan>(), op::isfinite = Row<kIsFinite>(),
+         op::logical_not = Row<kLogicalNot>(), op::bitwise_not = Row<kBitwiseNot>(), op::popcount = Row<kPopcount>(),
+         op::reciprocal = Row<kReciprocal>(kNeverNarrow),
+         op::relu = Row<kRelu>({.values = Values::kExact, .integers = integers::Relu}),
+         op::softplus = Row<kSoftplus>(kNeverNarrow), op::softsign = Row<kSoftsign>(), op::silu = Row<kSilu>(),
          op::mish = Row<kMish>(), op::hard_swish = Row<kHardSwish>();
 const Op op::copy = DefineCopy("copy"), op::identity = DefineCopy("identity");
 
@@ -628,6 +655,7 @@ const Op op::clip = DefineOp({
     .gradient = gradient::Chain<gradient::DClip>,
     .pattern = OpPattern::kElemWise,
     .source = "NumPy",
+    .traits = {.values = Values::kExact, .integers = integers::Clip},
 });
 
 const Op op::gelu = DefineOp({
@@ -641,6 +669,7 @@ const Op op::gelu = DefineOp({
     .gradient = gradient::DecomposeGelu,
     .pattern = OpPattern::kElemWise,
     .source = "ONNX Gelu-20",
+    .traits = {.precision = Precision::kNever},
 });
 const Op op::isinf = DefineOp({
     .name = "isinf",
@@ -664,6 +693,7 @@ const Op op::cast = DefineOp({
     .gradient = gradient::CastBack,
     .pattern = OpPattern::kElemWise,
     .source = "NumPy astype; ONNX Cast-21",
+    .traits = {.precision = Precision::kNever, .values = Values::kExact},
 });
 const Op op::cast_like = DefineOp({
     .name = "cast_like",
@@ -702,6 +732,7 @@ const Op op::prelu = DefineOp({
     .gradient = gradient::PReluBack,
     .pattern = OpPattern::kBroadcast,
     .source = "ONNX PRelu-16",
+    .traits = {.layout = LayoutRule::kAxis},
 });
 
 }  // namespace baton::relay

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace baton::relay {
+namespace baton::relay::reference {
 
 /// Lines of a matrix, by where each begins; from one element of a line to the next it is `step` numbers.
 struct Lines {
@@ -17,4 +17,4 @@ struct Lines {
 /// double in the order of k, so the result depends neither on the layout of the operands nor on the processor.
 void ReferenceProduct(const Lines& rows, const Lines& columns, int64_t depth, float* out);
 
-}  // namespace baton::relay
+}  // namespace baton::relay::reference

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "relay/guard/reference_product.h"
+#include "product.h"
 
 #include <baton/runtime/threading.h>
 
 #include <algorithm>
 
-namespace baton::relay {
+namespace baton::relay::reference {
 namespace {
 
 constexpr int64_t kRows = 6, kColumns = 8;
@@ -93,4 +93,4 @@ void ReferenceProduct(const Lines& rows, const Lines& columns, int64_t depth, fl
   runtime::threading::ParallelFor((n + kColumns - 1) / kColumns, grain, panels);
 }
 
-}  // namespace baton::relay
+}  // namespace baton::relay::reference

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operators on numbers that integers stand for: the rules by which FakeQuantizationToInteger computes in integers what
+// stands between qnn.dequantize and qnn.quantize. An operator names its rule in its definition.
+#pragma once
+
+#include <baton/relay/affine_type.h>
+#include <baton/relay/op.h>
+
+#include <vector>
+
+namespace baton::relay {
+
+/// What an expression of a region became.
+struct IntegerValue {
+  enum Kind { kUnknown, kFailed, kPlain, kAffine } kind = kUnknown;
+  Expr expr;        ///< integers; of kPlain the expression itself
+  AffineType type;  ///< of kAffine
+  const TensorAffineTypeNode* tensor() const { return type.as<TensorAffineTypeNode>(); }
+};
+
+/// A call with what its arguments became; `out`: what the region ends in.
+struct IntegerSite {
+  const CallNode* pre;
+  const std::vector<IntegerValue>& args;
+  const TensorAffineTypeNode* out;
+  DataType OutDtype() const { return out->dtype; }
+  const TensorAffineTypeNode* at(size_t i) const {
+    return args[i].kind == IntegerValue::kAffine ? args[i].tensor() : nullptr;
+  }
+};
+
+namespace integers {
+
+IntegerValue Failed();
+IntegerValue Affine(Expr e, const AffineType& type);
+IntegerValue Affine(Expr e, const Expr& scale, const Expr& zero, DataType dtype, int64_t axis = -1);
+/// Whether a scale or zero point is one number; one that is not constant counts by its type.
+bool IsScalar(const Expr& e);
+/// Integers of one affine type as ones of another, whose scale and zero point are scalars.
+Expr Requantized(const Expr& e, const TensorAffineTypeNode* from, const TensorAffineTypeNode* to);
+
+// ---- Rules.
+/// Selects values and never computes with them: integers stand for the same.
+IntegerValue Selection(const IntegerSite& s);
+/// Means: of integers less their zero point, so that padding stands for 0, in 32 bits.
+IntegerValue Averages(const IntegerSite& s);
+IntegerValue Relu(const IntegerSite& s);
+IntegerValue Clip(const IntegerSite& s);
+IntegerValue Pad(const IntegerSite& s);
+/// A is Conv2DAttrs or Conv2DTransposeAttrs.
+template <class A>
+IntegerValue Conv(const IntegerSite& s);
+IntegerValue Dense(const IntegerSite& s);
+IntegerValue BatchMatmul(const IntegerSite& s);
+/// The bias at the scale of the data, both in 32 bits.
+IntegerValue BiasAdd(const IntegerSite& s);
+IntegerValue Sum(const IntegerSite& s);
+IntegerValue Difference(const IntegerSite& s);
+IntegerValue Product(const IntegerSite& s);
+/// maximum and minimum: which is larger is seen at one scale.
+IntegerValue Extreme(const IntegerSite& s);
+IntegerValue Joined(const IntegerSite& s);
+/// A tuple of parts that stand for numbers as the whole does.
+IntegerValue Split(const IntegerSite& s);
+/// By an operator of qnn, which has one argument: qnn.tanh, qnn.exp, ...
+IntegerValue By(const Op& quantized, const IntegerSite& s);
+template <const Op* kQuantized>
+IntegerValue Function1(const IntegerSite& s) {
+  return By(*kQuantized, s);
+}
+
+}  // namespace integers
+}  // namespace baton::relay
