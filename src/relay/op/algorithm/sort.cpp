@@ -207,7 +207,7 @@ struct DynTopK {
     in.MinRank(0, 1, "R2");
     CheckCount(in, 1);
   }
-  static Attrs StaticAttrs(const Attributes& a, const Values& v) {
+  static Attrs StaticAttrs(const Attributes& a, const HostValues& v) {
     if (v[0].numel() != 1) throw CompileError("[dyn.topk R1] `k` has " + Str(v[0].numel()) + " numbers");
     return MakeAttrs<TopKAttrs>([&](TopKAttrs* s) {
       s->k = v[0].GetInt(0);

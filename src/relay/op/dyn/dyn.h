@@ -6,7 +6,7 @@
 //     static const Op& Static();                          the operator that has the operands as attributes
 //     static bool ShapeLike(int i);                       whether operand i is one of them
 //     static void Check(const Attributes&, const TypeArgs&);           what their types must be
-//     static Attrs StaticAttrs(const Attributes&, const Values&);      the static operator's attributes
+//     static Attrs StaticAttrs(const Attributes&, const HostValues&);      the static operator's attributes
 //     static Type Unknown(const Attributes&, const TypeArgs&);         the result's type while a value is not known
 //   };
 #pragma once
@@ -19,7 +19,7 @@
 
 namespace baton::relay {
 
-using Values = std::vector<runtime::NDArray>;  ///< of the shape-like operands, in order; those left out are not there
+using HostValues = std::vector<runtime::NDArray>;  ///< of the shape-like operands, in order; those left out are not there
 
 struct NoAttrs {};
 
@@ -81,7 +81,7 @@ bool DynRel(const Array<Type>& types, int num_inputs, const Attrs& attrs, TypeRe
   TypeArgs in(D::kName, types, num_inputs, reporter);
   const auto& a = DynAttrs<D>(attrs);
   D::Check(a, in);
-  Values values;
+  HostValues values;
   Array<Type> kept;
   std::vector<int> from;
   bool known = true;
@@ -106,7 +106,7 @@ bool DynRel(const Array<Type>& types, int num_inputs, const Attrs& attrs, TypeRe
 
 template <class D>
 Expr DynStatic(const Call& call, const Array<runtime::NDArray>& values) {
-  Values shape_like;
+  HostValues shape_like;
   Array<Expr> kept;
   for (size_t i = 0; i < call->args.size(); ++i) {
     if (!D::ShapeLike(static_cast<int>(i))) {

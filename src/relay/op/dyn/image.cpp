@@ -69,7 +69,7 @@ struct DynUpsampling {
         in.Fail("R1", in.Show(i) + ", where one number is wanted");
     }
   }
-  static Attrs StaticAttrs(const Attributes& a, const Values& v) {
+  static Attrs StaticAttrs(const Attributes& a, const HostValues& v) {
     if (v[0].numel() != 1 || v[1].numel() != 1)
       throw CompileError("[dyn.nn.upsampling R1] a scale is no single number");
     return MakeAttrs<UpSamplingAttrs>([&](UpSamplingAttrs* s) {
@@ -93,7 +93,7 @@ struct DynResize2D {
       in.Rank(2, 1, "R1");
     }
   }
-  static Attrs StaticAttrs(const Attributes& a, const Values& v) {
+  static Attrs StaticAttrs(const Attributes& a, const HostValues& v) {
     return MakeAttrs<ResizeAttrs<2>>([&](ResizeAttrs<2>* s) {
       s->size = Extents(kName, "R3", "size", v[0]);
       std::vector<double> roi;

@@ -47,7 +47,7 @@ struct DynStridedSlice {
     }
     if (in.dim(1, 0) > in.ndim(0)) in.Fail("R2", in.Show(1) + " has more numbers than " + in.Show(0) + " dimensions");
   }
-  static Attrs StaticAttrs(const Attributes& a, const Values& v) {
+  static Attrs StaticAttrs(const Attributes& a, const HostValues& v) {
     return MakeAttrs<StridedSliceAttrs>([&](StridedSliceAttrs* s) {
       s->begin = ToArray(v[0].ToInts()), s->end = ToArray(v[1].ToInts());
       if (v.size() > 2) s->strides = ToArray(v[2].ToInts());
@@ -81,7 +81,7 @@ struct DynOneHot {
     in.SameDtype(1, 2, "R2");
     CheckCount(in, 3);
   }
-  static Attrs StaticAttrs(const Attributes& a, const Values& v) {
+  static Attrs StaticAttrs(const Attributes& a, const HostValues& v) {
     Array<int64_t> depth = Extents(kName, "R3", "depth", v[0]);
     if (depth.size() != 1) throw CompileError("[dyn.one_hot R1] `depth` has " + Str(depth.size()) + " numbers");
     return MakeAttrs<OneHotAttrs>([&](OneHotAttrs* s) { s->depth = depth[0], s->axis = a.axis, s->dtype = a.dtype; });
@@ -103,7 +103,7 @@ struct DynSparseToDense {
     in.SameDtype(1, 2, "R4");
     CheckIntegers(in, 3);
   }
-  static Attrs StaticAttrs(const Attributes&, const Values& v) {
+  static Attrs StaticAttrs(const Attributes&, const HostValues& v) {
     return MakeAttrs<SparseToDenseAttrs>(
         [&](SparseToDenseAttrs* s) { s->output_shape = Extents(kName, "R3", "output_shape", v[0]); });
   }
@@ -123,7 +123,7 @@ struct DynPad {
       in.Fail("R2", in.Show(1) + ", where (" + Str(in.ndim(0)) + ", 2) is wanted for " + in.Show(0));
     if (in.size() > 2) in.SameDtype(0, 2, "R3");
   }
-  static Attrs StaticAttrs(const Attributes& a, const Values& v) {
+  static Attrs StaticAttrs(const Attributes& a, const HostValues& v) {
     Ints w = v[0].ToInts();
     std::vector<Array<int64_t>> pairs;
     for (size_t d = 0; d + 1 < w.size(); d += 2) pairs.push_back(Array<int64_t>{w[d], w[d + 1]});

@@ -39,7 +39,7 @@ struct DynReshape {
     in[0];
     CheckIntegers(in, 1);
   }
-  static Attrs StaticAttrs(const Attributes& a, const Values& v) {
+  static Attrs StaticAttrs(const Attributes& a, const HostValues& v) {
     return MakeAttrs<ReshapeAttrs>(
         [&](ReshapeAttrs* s) { s->newshape = ToArray(v[0].ToInts()), s->allowzero = a.allowzero; });
   }
@@ -56,7 +56,7 @@ struct DynBroadcastTo {
     if (int64_t n = in.dim(1, 0); n >= 0 && n < in.ndim(0))
       in.Fail("R4", in.Show(0) + " has more dimensions than " + in.Show(1) + " gives");
   }
-  static Attrs StaticAttrs(const Attributes&, const Values& v) {
+  static Attrs StaticAttrs(const Attributes&, const HostValues& v) {
     return MakeAttrs<InitOpAttrs>([&](InitOpAttrs* s) { s->shape = Extents(kName, "R3", "shape", v[0]); });
   }
   static Type Unknown(const Attributes&, const TypeArgs& in) {
@@ -78,7 +78,7 @@ struct DynTile {
     in[0];
     CheckIntegers(in, 1);
   }
-  static Attrs StaticAttrs(const Attributes&, const Values& v) {
+  static Attrs StaticAttrs(const Attributes&, const HostValues& v) {
     return MakeAttrs<TileAttrs>([&](TileAttrs* s) { s->reps = Extents(kName, "R3", "reps", v[0]); });
   }
   static Type Unknown(const Attributes&, const TypeArgs& in) {
@@ -100,7 +100,7 @@ struct DynExpandDims {
     if (in.ndim(0) + (in.ndim(1) == 0 ? a.num_newaxis : in.dim(1, 0)) > 64)
       in.Fail("R2", "the result would have more than 64 dimensions");
   }
-  static Attrs StaticAttrs(const Attributes& a, const Values& v) {
+  static Attrs StaticAttrs(const Attributes& a, const HostValues& v) {
     return MakeAttrs<ExpandDimsAttrs>([&](ExpandDimsAttrs* s) {
       if (v[0]->ndim == 0) {
         s->axis = v[0].GetInt(0), s->num_newaxis = a.num_newaxis;
@@ -125,7 +125,7 @@ struct DynSqueeze {
     if (int64_t n = in.ndim(1) == 0 ? 1 : in.dim(1, 0); n > in.ndim(0))
       in.Fail("R3", in.Show(1) + " has more axes than " + in.Show(0) + " has dimensions");
   }
-  static Attrs StaticAttrs(const Attributes&, const Values& v) {
+  static Attrs StaticAttrs(const Attributes&, const HostValues& v) {
     return MakeAttrs<SqueezeAttrs>([&](SqueezeAttrs* s) { s->axis = ToArray(v[0].ToInts()); });
   }
   static Type Unknown(const Attributes&, const TypeArgs& in) {
@@ -149,7 +149,7 @@ struct DynFull {
       if (in.dim(0, d) >= 0 && in.dim(0, d) != 1) in.Fail("R4", in.Show(0) + ", where one element is wanted");
     }
   }
-  static Attrs StaticAttrs(const Attributes& a, const Values& v) { return InitAttrs(kName, a, v[0]); }
+  static Attrs StaticAttrs(const Attributes& a, const HostValues& v) { return InitAttrs(kName, a, v[0]); }
   static Type Unknown(const Attributes& a, const TypeArgs& in) {
     return UnknownTensor(Length(in, 1), a.dtype.is_void() ? in.dtype(0) : a.dtype);
   }
@@ -161,7 +161,7 @@ struct DynConstant {
   static const Op& Static() { return kStatic; }
   static bool ShapeLike(int i) { return i == 0; }
   static void Check(const Attributes&, const TypeArgs& in) { CheckIntegers(in, 0); }
-  static Attrs StaticAttrs(const Attributes& a, const Values& v) { return InitAttrs(kName, a, v[0]); }
+  static Attrs StaticAttrs(const Attributes& a, const HostValues& v) { return InitAttrs(kName, a, v[0]); }
   static Type Unknown(const Attributes& a, const TypeArgs& in) {
     return UnknownTensor(Length(in, 0), a.dtype.is_void() ? DataType::Float(32) : a.dtype);
   }
