@@ -16,6 +16,7 @@ copies of `dev` and `tools`; `baton` and `python` are commands there, `$CHECKOUT
 
 import argparse
 import contextlib
+import importlib.util
 import io
 import os
 import re
@@ -32,6 +33,12 @@ BLOCK = re.compile(r"^<!-- check: (?P<check>[^\n]*) -->$|(?:^<!-- (?P<mark>[^\n]
 
 class PageError(Exception):
     """A block fails, or prints what the page does not say."""
+
+
+def package():
+    """The folder that has the package `baton`: the one that Python finds, such as a sanitized build's, else the checkout's."""
+    found = importlib.util.find_spec("baton")
+    return str(Path(found.origin).parents[1]) if found and found.origin else str(ROOT / "python")
 
 
 def trimmed(text):
@@ -78,7 +85,7 @@ class Runner:
         for name, words in (("python", ""), ("baton", "-m baton")):
             (programs / name).write_text(f'#!/bin/sh\nexec "{sys.executable}" {words} "$@"\n')
             (programs / name).chmod(0o755)
-        path = os.pathsep.join([str(ROOT / "python"), *filter(None, [os.environ.get("PYTHONPATH")])])
+        path = os.pathsep.join([package(), *filter(None, [os.environ.get("PYTHONPATH")])])
         self.env = {**os.environ, "PYTHONPATH": path, "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
                     "BATON_CACHE_DIR": str(self.folder / ".cache"), "CHECKOUT": str(ROOT)}
 
@@ -158,7 +165,8 @@ def main(argv):
     parser.add_argument("--write", action="store_true", help="write what was printed into the pages")
     parser.add_argument("pages", nargs="+", type=Path)
     args = parser.parse_args(argv)
-    sys.path.insert(0, str(ROOT / "python"))
+    if package() not in sys.path:
+        sys.path.insert(0, package())
     bad = 0
     for page in args.pages:
         try:

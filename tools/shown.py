@@ -25,7 +25,7 @@ pytest() { python -m pytest -q "$@"; }; baton() { python -m baton "$@"; }
 printf '#[version = "0.0.5"]\\ndef @main(%%x: Tensor[(2, 3), float32]) { nn.relu(add(%%x, 1f)) }\\n' > in.relay
 python -c 'import sys; sys.path.insert(0, "tests/python/cli"); from pathlib import Path; from onnx_files import node, write
 write(Path("M.onnx"), [node("Relu", ["x"], ["y"])])'
-echo 'import os; os.abort()' > crash.py
+printf 'import os\\nimport baton\\n@baton.transform.module_pass(opt_level=0)\\ndef abort(mod, ctx):\\n    os.abort()\\n' > crash.py
 ```
 """
 

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+import baton
+
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
 import shown  # noqa: E402
@@ -59,6 +61,19 @@ def test_pytest_finds_tests(args):
     """Expressions of -k may go stale where tests are renamed."""
     done = subprocess.run([sys.executable, "-m", "pytest", "--collect-only", "-q", *args], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-2000:]
+
+
+def test_commands_of_the_command_line_run(tmp_path):
+    """In the order of the page, after the definitions at its top."""
+    (tmp_path / "tests").symlink_to(ROOT / "tests")
+    (tmp_path / "python").symlink_to(Path(baton.__file__).parents[1])
+    commands = [c for _, rows in shown.demands(TEXT) for _, all_of_one in rows for c in all_of_one if c.startswith("baton ")]
+    (head,) = re.findall(r"```bash\n(.*?)```", shown.HEAD, re.DOTALL)
+    program = f'{head}python() {{ "{sys.executable}" "$@"; }}\n' + "".join(f"{c} > out.txt 2>&1 || echo {shlex.quote(c)}\n" for c in commands)
+    program = program.replace("python -c", f'"{sys.executable}" -c')
+    done = subprocess.run(["bash", "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False)
+    failed = [c for c in done.stdout.splitlines() if "crash.abort" not in c]
+    assert len(commands) >= 6 and not failed and "crash.abort" in done.stdout, done.stdout + done.stderr
 
 
 def test_the_tests_of_a_number():

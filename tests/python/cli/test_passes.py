@@ -100,6 +100,15 @@ def test_every_verb_that_runs_passes_loads_those_of_a_file(baton, net, tmp_path,
     assert "hello from a file" in baton(verb, net, *rest, "--load", "mine.py").stderr
 
 
+def test_verbs_that_take_passes_take_files_too():
+    """Whatever can leave a pass out, or reads text that may call operators of others, can load them."""
+    from baton.cli import VERBS, build_parser
+    from baton.cli.completion import _verbs
+
+    has = {verb for verb, (_, actions) in _verbs(build_parser()).items() if any("--load" in a.option_strings for a in actions)}
+    assert has == set(VERBS) - {"inspect", "doctor", "completion"}
+
+
 def test_files_that_cannot_be_loaded(baton, net, tmp_path):
     (tmp_path / "broken.so").write_text("no library")
     for path, words in (("none.so", "cannot read `none.so`"), (".", "is a directory"), ("broken.so", "cannot load `broken.so`")):
