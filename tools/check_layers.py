@@ -66,7 +66,7 @@ NO_README = re.compile(r"^(include(/.*)?|.*/(data|corpus|templates)(/.*)?|\.[^/]
 
 # Layers that know operators by what their definitions say, not by name.
 ASKS_SLOTS = re.compile(r"^src/(relay/transform|relay/guard|driver|te)/")
-# Passes about certain operators, which they name. A set: those alone; {"*"}: the pass is a table of rewrites by operator.
+# Passes about certain operators, which they name. {"*"}: the pass is a table of rewrites by operator.
 ABOUT = {
     "src/relay/transform/simplify_arithmetic.cpp": {"*"},
     "src/relay/transform/simplify_logic.cpp": {"*"},
@@ -85,6 +85,9 @@ ABOUT = {
     "src/relay/transform/flatten_atrous_conv.cpp": {"nn.conv2d", "nn.space_to_batch_nd", "nn.batch_to_space_nd"},
     "src/relay/transform/fold_explicit_padding.cpp": {"nn.pad"},
     "src/relay/transform/pack_dense.cpp": {"nn.dense", "nn.contrib_dense_pack"},
+    # What PlanDevices is made of.
+    "src/relay/transform/device_constraints.cpp": {"on_device", "device_copy"},
+    "src/relay/transform/device_rewrite.cpp": {"on_device", "device_copy"},
     "src/relay/transform/plan_devices.cpp": {"on_device", "device_copy"},
     "src/relay/transform/device_constraints.cpp": {"on_device", "device_copy"},
     "src/relay/transform/device_rewrite.cpp": {"on_device", "device_copy"},

@@ -42,7 +42,7 @@ inline Val Pick(const Val& c, const Val& a, double b) { return Pick(c, a, Num(b,
 inline Val Pick(const Val& c, double a, const Val& b) { return Pick(c, Num(a, b.t), b); }
 inline Val Pick(const Val& c, double a, double b) { return Pick(c, Num(a, c.t), Num(b, c.t)); }
 
-/// A call that is differentiated, or restated.
+/// A call that is differentiated, or decomposed.
 class At {
  public:
   At(const Call& call, const Expr& grad) : call_(call), g_(grad) {}
@@ -141,7 +141,7 @@ Grads CollapseBack(const Call& call, const Expr& grad);
 /// ByNumbers for a call with its attributes and its other arguments.
 Grads SelectBack(const Call& call, const Expr& grad);
 // Reasons that several operators share.
-constexpr auto kNoRuleYet = "nobody wrote its rule yet";
+constexpr auto kNoRuleYet = "its rule is not written yet";
 constexpr auto kComparesBoxes = "it selects boxes by comparing them";
 constexpr auto kDynamicResult = "its result's shape is an operand; run DynamicToStatic first";
 

@@ -104,7 +104,7 @@ Array<Expr> AdjointsOf(const Call& call, const Expr& grad) {
 
 namespace {
 
-class Restater : public MixedModeMutator {
+class GradientDecomposer : public MixedModeMutator {
  public:
   bool any = false;
 
@@ -131,12 +131,12 @@ class Restater : public MixedModeMutator {
 
 }  // namespace
 
-Expr RestateForGradient(const Expr& expr, const IRModule& mod) {
+Expr DecomposeForGradient(const Expr& expr, const IRModule& mod) {
   Expr now = expr;
   for (int round = 0; round < 16; ++round) {
-    Restater restate;
-    Expr next = restate.Mutate(now);
-    if (!restate.any) return now;
+    GradientDecomposer decompose;
+    Expr next = decompose.Mutate(now);
+    if (!decompose.any) return now;
     now = next;
     transform::InferTypeOf(now, mod);
   }
@@ -304,7 +304,7 @@ Function FirstOrderGradient(const Function& func, const IRModule& mod) {
   Array<Var> params = flatten.Own(own->params);
   Expr body = flatten.Mutate(own->body);
   transform::InferTypeOf(body, mod);
-  body = RestateForGradient(body, mod);
+  body = DecomposeForGradient(body, mod);
 
   std::vector<const ExprNode*> nodes = PostOrderNodes(body);
   // What depends on a parameter that has an adjoint.

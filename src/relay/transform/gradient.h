@@ -7,8 +7,8 @@
 
 namespace baton::relay {
 
-/// The expression with those operators restated that have no rule but a form in others; typed again. `mod` has types.
-Expr RestateForGradient(const Expr& expr, const IRModule& mod);
+/// The expression with the decompositions of operators that have no rule; typed again. `mod` has types.
+Expr DecomposeForGradient(const Expr& expr, const IRModule& mod);
 /// Whether a type holds a tensor that can have an adjoint.
 bool HasFloating(const Type& type);
 /// The same, remembered: types of tuples within tuples are parts of each other. They must outlive this.

@@ -134,9 +134,9 @@ class HigherOrder {
   }
 
  private:
-  /// Types, restatements, and every value bound.
+  /// Types, decompositions, and every value bound.
   Function Normal(const Function& func) {
-    Expr e = RestateForGradient(PrepareForGradient(func, *mod_), *mod_);
+    Expr e = DecomposeForGradient(PrepareForGradient(func, *mod_), *mod_);
     e = InsertLets(e, LetForm::kAll);
     transform::InferTypeOf(e, *mod_);
     return Downcast<Function>(e);
@@ -386,7 +386,7 @@ class HigherOrder {
     for (size_t i = 0; i < names_.size(); ++i) {
       auto [var, func] = names_[i];
       transform::InferTypeOf(func, *mod_);
-      Expr e = InsertLets(RestateForGradient(func, *mod_), LetForm::kAll);
+      Expr e = InsertLets(DecomposeForGradient(func, *mod_), LetForm::kAll);
       transform::InferTypeOf(e, *mod_);
       auto f = Downcast<Function>(e);
       Var back("back", BackType());
