@@ -192,6 +192,7 @@ struct OpTraits {
   IntegersFn integers = nullptr;
   ReferenceFn reference = nullptr;
   ValueOfTypesFn value_of_types = nullptr;
+  int fill = -1;            ///< 0 or 1: what all elements are
   bool shape_only = false;  ///< gives numbers about the shape of its operand, on the host; elements are not read
 };
 
