@@ -186,6 +186,28 @@ bool BroadcastCompRel(const Array<Type>& types, int, const Attrs&, TypeReporter&
   return Broadcast(types, r, true);
 }
 
+// ---- Attributes that definitions hold.
+PackedFunc DefinedPrecision(const Op& op) {
+  static const auto* functions = [] {
+    auto* all = new std::vector<PackedFunc>;
+    for (int64_t p : {0, 1, 2}) {
+      TypedPackedFunc<Array<Any>(Call, String)> f = [p](const Call&, const String&) { return Array<Any>{Any(p)}; };
+      all->push_back(f.packed());
+    }
+    return all;
+  }();
+  const OpDef* def = DefOf(op);
+  if (!def || def->traits.precision == Precision::kUnknown) return PackedFunc(nullptr);
+  return (*functions)[static_cast<size_t>(def->traits.precision)];
+}
+namespace {
+Any PrecisionAttr(const Op& op) {
+  const PackedFunc f = DefinedPrecision(op);
+  return f.defined() ? Any(f) : Any();
+}
+const bool registered_precision = (Op::DefineSlot("FTVMMixedPrecisionConversionType", PrecisionAttr), true);
+}  // namespace
+
 // ---- Gradients.
 namespace {
 Any RuleOf(const Op& op) {

@@ -183,9 +183,6 @@ using ReferenceFn = runtime::NDArray (*)(const Attrs& attrs, const std::vector<r
 /// What passes and tools ask of an operator. A default says that nothing is special about it.
 struct OpTraits {
   Precision precision = Precision::kDefault;
-  /// Says it call by call, f(call, dtype) -> [precision, accumulation dtype, result dtype]: what a program registers as
-  /// FTVMMixedPrecisionConversionType.
-  const runtime::PackedFunc* precision_of_call = nullptr;
   Values values = Values::kComputes;
   LayoutRule layout = LayoutRule::kDefault;
   const Op* approximation = nullptr;  ///< a faster operator of the same attributes, within about 1e-6
@@ -195,6 +192,7 @@ struct OpTraits {
   IntegersFn integers = nullptr;
   ReferenceFn reference = nullptr;
   ValueOfTypesFn value_of_types = nullptr;
+  int fill = -1;            ///< 0 or 1: what all elements are
   bool shape_only = false;  ///< gives numbers about the shape of its operand, on the host; elements are not read
 };
 
@@ -240,6 +238,9 @@ BATON_DLL const OpDef* DefOf(const ObjectRef& op);
 inline const OpDef* DefOf(const Op& op) { return reinterpret_cast<const OpDef*>(op->def); }
 inline const OpDef* DefOf(const OpNode* op) { return reinterpret_cast<const OpDef*>(op->def); }
 
+/// What FTVMMixedPrecisionConversionType, f(call, dtype) -> [precision, accumulation dtype, result dtype], says where no
+/// program has set it: the definition's precision; null where that is unknown.
+BATON_DLL PackedFunc DefinedPrecision(const Op& op);
 /// Elements of a tensor, or of all tensors in a tuple; an extent that is not known counts as 0.
 BATON_DLL double ElementsOf(const Type& type);
 /// Floating-point operations of a call whose types are known; 0 for what is no call of an operator.

@@ -66,6 +66,25 @@ struct Order {
   }
 };
 
+bool IsOrder(const Order& order) {
+  std::string a = order.from, b = order.to;
+  std::sort(a.begin(), a.end()), std::sort(b.begin(), b.end());
+  return a == b && std::unique(a.begin(), a.end()) == a.end() && a.find_first_of("0123456789") == std::string::npos;
+}
+void CheckOrder(const std::string& op, const Order& order) {
+  if (IsOrder(order)) return;
+  throw CompileError("ConvertLayout: `" + op + "` has layout \"" + order.from + "\", which cannot become \"" +
+                     order.to + "\": the two must have the same letters, each once, without blocks");
+}
+
+/// A convolution in groups of one input channel each.
+bool EachChannelAlone(const CallNode* pre) {
+  const size_t at = TextField(pre->attrs, "kernel_layout").find('I');
+  const auto* weight = pre->args.size() > 1 ? pre->args[1]->checked_type_.as<TensorTypeNode>() : nullptr;
+  return HasField(pre->attrs, "groups") && runtime::GetField(pre->attrs.get(), "groups").As<int64_t>() > 1 &&
+         weight && at < weight->shape.size() && DimOf(weight->shape[static_cast<int64_t>(at)]) == 1;
+}
+
 /// Values exist in their plain order, and where an operator gave them in another, in that one too; each user takes the
 /// one it can use. A transform that nobody uses is not part of the result.
 class Converter : public MixedModeMutator {
@@ -236,25 +255,6 @@ class Converter : public MixedModeMutator {
     if (from != to) out = LayoutTransform(out, to, from);
     out->span = span;
     return out;
-  }
-
-  static bool IsOrder(const Order& order) {
-    std::string a = order.from, b = order.to;
-    std::sort(a.begin(), a.end()), std::sort(b.begin(), b.end());
-    return a == b && std::unique(a.begin(), a.end()) == a.end() && a.find_first_of("0123456789") == std::string::npos;
-  }
-  static void CheckOrder(const std::string& op, const Order& order) {
-    if (IsOrder(order)) return;
-    throw CompileError("ConvertLayout: `" + op + "` has layout \"" + order.from + "\", which cannot become \"" +
-                       order.to + "\": the two must have the same letters, each once, without blocks");
-  }
-
-  /// A convolution in groups of one input channel each.
-  static bool EachChannelAlone(const CallNode* pre) {
-    const size_t at = TextField(pre->attrs, "kernel_layout").find('I');
-    const auto* weight = pre->args.size() > 1 ? pre->args[1]->checked_type_.as<TensorTypeNode>() : nullptr;
-    return HasField(pre->attrs, "groups") && runtime::GetField(pre->attrs.get(), "groups").As<int64_t>() > 1 &&
-           weight && at < weight->shape.size() && DimOf(weight->shape[static_cast<int64_t>(at)]) == 1;
   }
 
   static Attrs WithWanted(const std::string& op, const Attrs& attrs, const Array<String>& wanted, bool alone) {

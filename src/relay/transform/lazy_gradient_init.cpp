@@ -14,7 +14,8 @@ namespace baton::relay::transform {
 namespace {
 
 bool IsFilled(const CallNode* c) {
-  return c->op == op::zeros || c->op == op::zeros_like || c->op == op::ones || c->op == op::ones_like;
+  const OpDef* def = DefOf(c->op);
+  return def && def->traits.fill >= 0;
 }
 
 /// The number that all elements of a tensor are, if it is 0 or 1 and known; else -1.
@@ -27,12 +28,10 @@ int FilledWith(Expr e) {
       return v == 0 && !std::signbit(v) ? 0 : v == 1 ? 1 : -1;
     }
     const auto* call = e.as<CallNode>();
-    if (!call) return -1;
-    if (call->op == op::zeros || call->op == op::zeros_like) return 0;
-    if (call->op == op::ones || call->op == op::ones_like) return 1;
-    bool same = call->op == op::full || call->op == op::broadcast_to || call->op == op::broadcast_to_like ||
-                call->op == op::reshape || call->op == op::reshape_like || call->op == op::expand_dims;
-    if (!same || call->args.empty()) return -1;
+    const OpDef* def = call ? DefOf(call->op) : nullptr;
+    if (!def) return -1;
+    if (def->traits.fill >= 0) return def->traits.fill;
+    if ((def->traits.values < Values::kSelects && call->op != op::full) || call->args.empty()) return -1;
     e = call->args[0];
   }
 }

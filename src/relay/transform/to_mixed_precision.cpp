@@ -155,7 +155,7 @@ class Narrower : public MixedModeMutator {
   Rule RuleOf(const CallNode* call, const Op& op) {
     if (const Rule* known = rules_.Find(op.get())) return *known;
     const Any own = op.GetAttrValue("FTVMMixedPrecisionConversionType");
-    if (!own.is_null()) {
+    if (!own.is_null() && !own.As<PackedFunc>().same_as(DefinedPrecision(op))) {
       const auto said =
           own.As<PackedFunc>()(GetRef<Call>(call), String(runtime::DataType2String(narrow_))).As<Array<Any>>();
       const int64_t precision = said.size() ? said[0].As<int64_t>() : -1;

@@ -296,3 +296,7 @@ def test_operators_say_their_precision():
         with pytest.raises(ValueError):
             relay.transform.ToMixedPrecision(*wrong)
     assert relay.op.register_mixed_precision_conversion
+    # Without a registration the attribute says what the definition does.
+    known = {"nn.conv2d": 0, "nn.relu": 1, "exp": 2, "sum": 2}
+    assert {name: relay.op.get(name).get_attr("FTVMMixedPrecisionConversionType")(None, "float16")[0] for name in known} == known
+    assert relay.op.get("unique").get_attr("FTVMMixedPrecisionConversionType") is None

@@ -12,6 +12,7 @@
 #include "../qnn/integers.h"
 #include "../sampling.h"
 #include "flops.h"
+#include "scale_axes.h"
 #include "window_gradient.h"
 
 namespace baton::relay {
@@ -339,24 +340,6 @@ Grads ConvTransposeBack(const Call& call, const Expr& grad) {
 }  // namespace gradient
 
 namespace {
-
-/// Weights have all channels of one side and those of a group of the other.
-template <class A, bool kTransposed>
-ScaleAxes ConvScaleAxes(const Attrs& attrs, int64_t, const std::vector<int64_t>& weight) {
-  const A& a = AttrsAs<A>(attrs);
-  const std::string_view data = a.data_layout.view(), kernel = a.kernel_layout.view();
-  auto whole = [](std::string_view layout) { return layout.find_first_of("0123456789") == layout.npos; };
-  if (!whole(data) || !whole(kernel) || (!a.out_layout.empty() && a.out_layout != a.data_layout)) return {};
-  const auto in = static_cast<int64_t>(kernel.find('I')), out = static_cast<int64_t>(kernel.find('O'));
-  ScaleAxes axes{.channel = static_cast<int64_t>(data.find('C'))};
-  if (a.groups == 1 || !kTransposed) axes.output = out;
-  if (a.groups == 1 || kTransposed) axes.input = in;
-  // Each channel for itself: the two sides are one.
-  if (!kTransposed && a.groups > 1 && weight[static_cast<size_t>(in)] == 1 &&
-      weight[static_cast<size_t>(out)] == a.groups)
-    axes.input = out;
-  return axes;
-}
 
 template <OpName kName, int N>
 Op DefineConv(const char* doc, OpGradient gradient, OpTraits traits) {

@@ -59,7 +59,7 @@ Op DefineConstant(const char* doc) {
                    .pattern = OpPattern::kElemWise,
                    .fold = Fold::kAlways,
                    .source = "NumPy",
-                   .traits = {.values = Values::kExact}});
+                   .traits = {.values = Values::kExact, .fill = kValue}});
 }
 template <int kValue>
 Tensor LowerLike(const Tensors& in) {
@@ -78,7 +78,7 @@ Op DefineLike(const char* doc) {
                    .pattern = OpPattern::kElemWise,
                    .fold = Fold::kNever,
                    .source = "NumPy",
-                   .traits = {.values = Values::kExact}});
+                   .traits = {.values = Values::kExact, .fill = kValue}});
 }
 Type FullLikeType(const TypeArgs& in) {
   OneElement(in, 1, "R1");

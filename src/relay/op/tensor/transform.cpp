@@ -954,6 +954,7 @@ const Op op::broadcast_to_like = DefineOp({
     .gradient = gradient::CollapseBack,
     .pattern = OpPattern::kBroadcast,
     .source = "Relay",
+    .traits = {.values = Values::kSelects},
 });
 const Op op::collapse_sum_like = DefineOp({
     .name = "collapse_sum_like",
