@@ -20,7 +20,6 @@ ALLOWED = {
     "src/relay/op/tensor/unary.cpp": 707,
     "src/relay/transform/convert_layout.cpp::Converter": 479,
     "src/vm/machine.cpp::Machine::Run": 215,
-    "src/vm/program.cpp::Program::Save": 114,
 }
 
 _TOKEN = re.compile(
