@@ -132,6 +132,8 @@ def too_large(path, text):
     lines = text.splitlines()
     if len(lines) > MAX_FILE and not is_table(lines):
         yield Size(path, 1, "file", "", len(lines))
+    if len(lines) <= min(MAX_FUNCTION, MAX_CLASS):
+        return
     for size in (python_sizes if path.endswith(".py") else cpp_sizes)(path, text):
         limit = MAX_CLASS if size.kind == "class" else MAX_FUNCTION
         if size.lines > limit and not is_table(lines[size.line - 1:size.line - 1 + size.lines]):
