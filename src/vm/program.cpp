@@ -165,6 +165,39 @@ std::vector<int32_t> ReadNumbers(const Json& object, const char* key) {
   return out;
 }
 
+void WriteCopies(const std::vector<CopyNote>& copies, support::JsonWriter* w) {
+  w->Key("copies");
+  w->BeginArray();
+  for (const CopyNote& c : copies) {
+    w->BeginObject();
+    w->Key("function"), w->Int(c.function);
+    w->Key("at"), w->Int(c.at);
+    w->Key("value"), w->String(c.value);
+    w->Key("place"), w->String(c.place);
+    w->Key("from"), w->Int(c.from);
+    w->Key("to"), w->Int(c.to);
+    w->Key("bytes"), w->Int(c.bytes);
+    w->Key("formula"), w->String(c.formula);
+    w->Key("because"), w->String(c.because);
+    w->EndObject();
+  }
+  w->EndArray();
+}
+
+void WriteDevices(const std::vector<GraphDevice>& devices, support::JsonWriter* w) {
+  w->Key("devices");
+  w->BeginArray();
+  for (const GraphDevice& d : devices) {
+    w->BeginArray();
+    w->Int(d.type);
+    w->Int(static_cast<int64_t>(d.constants_begin));
+    w->Int(static_cast<int64_t>(d.constants_bytes));
+    w->String(d.code);
+    w->EndArray();
+  }
+  w->EndArray();
+}
+
 }  // namespace
 
 const char* OpcodeName(Opcode op) { return kForms[static_cast<int>(op)].name; }
@@ -291,37 +324,8 @@ std::string Program::Save(std::string* data) const {
   for (const std::string& m : messages) w.String(m);
   w.EndArray();
   WriteNumbers(&w, "constant_devices", constant_devices);
-  if (!copies.empty()) {
-    w.Key("copies");
-    w.BeginArray();
-    for (const CopyNote& c : copies) {
-      w.BeginObject();
-      w.Key("function"), w.Int(c.function);
-      w.Key("at"), w.Int(c.at);
-      w.Key("value"), w.String(c.value);
-      w.Key("place"), w.String(c.place);
-      w.Key("from"), w.Int(c.from);
-      w.Key("to"), w.Int(c.to);
-      w.Key("bytes"), w.Int(c.bytes);
-      w.Key("formula"), w.String(c.formula);
-      w.Key("because"), w.String(c.because);
-      w.EndObject();
-    }
-    w.EndArray();
-  }
-  if (!devices.empty()) {
-    w.Key("devices");
-    w.BeginArray();
-    for (const GraphDevice& d : devices) {
-      w.BeginArray();
-      w.Int(d.type);
-      w.Int(static_cast<int64_t>(d.constants_begin));
-      w.Int(static_cast<int64_t>(d.constants_bytes));
-      w.String(d.code);
-      w.EndArray();
-    }
-    w.EndArray();
-  }
+  if (!copies.empty()) WriteCopies(copies, &w);
+  if (!devices.empty()) WriteDevices(devices, &w);
   w.EndObject();
   return out;
 }

@@ -153,6 +153,30 @@ Expr Strided(const Expr& x, const std::vector<int64_t>& end) {
   });
 }
 
+/// A transposition that moves nothing but extents of 1 is a reshape.
+Expr MoveOnes(const Found& f) {
+  std::vector<int64_t> axes = AxesOf(f.root());
+  if (axes.empty() || !HasStaticShape(f[X()])) return Expr();
+  const std::vector<int64_t> shape = ShapeOf(f[X()]);
+  int64_t last = -1;
+  for (int64_t a : axes) {
+    if (shape[a] == 1) continue;
+    if (a < last) return Expr();
+    last = a;
+  }
+  return ReshapeToShape(f[X()], ShapeOf(GetRef<Expr>(f.root())));
+}
+
+/// Reversed along the same axis twice.
+Expr ReverseTwice(const Found& f) {
+  const auto* t = TensorOf(f[X()]);
+  const int64_t n = static_cast<int64_t>(t->shape.size());
+  const auto* inner = f.root()->args[0].as<CallNode>();
+  const int64_t a = NormalizeAxis(f.RootAttrs<ReverseAttrs>().axis, n, "reverse"),
+                b = NormalizeAxis(AttrsAs<ReverseAttrs>(inner->attrs).axis, n, "reverse");
+  return a == b ? f[X()] : Expr();
+}
+
 }  // namespace
 
 std::vector<SimplifyRow> ShapeRows() {
@@ -174,19 +198,7 @@ std::vector<SimplifyRow> ShapeRows() {
        MergeTransposes},
       {"transpose(x) -> x", E::kExact, kAll, true, TransposeOfX(),
        [](const Found& f) { return IsIdentity(AxesOf(f.root())) ? f[X()] : Expr(); }},
-      {"transpose(x) -> reshape(x) where only extents of 1 move", E::kExact, kAll, false, TransposeOfX(),
-       [](const Found& f) {
-         std::vector<int64_t> axes = AxesOf(f.root());
-         if (axes.empty() || !HasStaticShape(f[X()])) return Expr();
-         const std::vector<int64_t> shape = ShapeOf(f[X()]);
-         int64_t last = -1;
-         for (int64_t a : axes) {
-           if (shape[a] == 1) continue;
-           if (a < last) return Expr();
-           last = a;
-         }
-         return ReshapeToShape(f[X()], ShapeOf(GetRef<Expr>(f.root())));
-       }},
+      {"transpose(x) -> reshape(x) where only extents of 1 move", E::kExact, kAll, false, TransposeOfX(), MoveOnes},
       {"layout_transform(layout_transform(x)) -> layout_transform(x)", E::kExact, kAll, false,
        Of("layout_transform", LayoutOfX()), MergeLayouts},
       {"layout_transform(x) -> x", E::kExact, kAll, true, LayoutOfX(),
@@ -194,15 +206,7 @@ std::vector<SimplifyRow> ShapeRows() {
          const auto& a = f.RootAttrs<LayoutTransformAttrs>();
          return a.src_layout == a.dst_layout ? f[X()] : Expr();
        }},
-      {"reverse(reverse(x)) -> x", E::kExact, kAll, true, Of("reverse", Of("reverse", x)),
-       [](const Found& f) {
-         const auto* t = TensorOf(f[X()]);
-         const int64_t n = static_cast<int64_t>(t->shape.size());
-         const auto* inner = f.root()->args[0].as<CallNode>();
-         const int64_t a = NormalizeAxis(f.RootAttrs<ReverseAttrs>().axis, n, "reverse"),
-                       b = NormalizeAxis(AttrsAs<ReverseAttrs>(inner->attrs).axis, n, "reverse");
-         return a == b ? f[X()] : Expr();
-       }},
+      {"reverse(reverse(x)) -> x", E::kExact, kAll, true, Of("reverse", Of("reverse", x)), ReverseTwice},
       // Products that can read an operand transposed.
       {"batch_matmul(transpose(x), y) -> batch_matmul(x, y)", E::kExact, kNumbers, true,
        Of("nn.batch_matmul", TransposeOfX(), y), IntoFlag<BatchMatmulAttrs, false>},

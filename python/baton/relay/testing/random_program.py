@@ -104,15 +104,15 @@ class _Scope:
         self.known, self.lines = list(known), []
 
 
-class _Writer:
+class _Choices:
+    """Random types and names; `budget` is what may still be written."""
+
     def __init__(self, seed, size, skip, empty=False):
         self.rng, self.budget, self.skip = random.Random(seed), size, set(skip)
         self.shapes = _SHAPES + _EMPTY * 2 if empty else _SHAPES
         self.names = self.shared = 0
         self.functions, self.global_functions = [], []
         self.pool = [self.any_tensor_type() for _ in range(4)]  # few types, so that values of one are used for another
-
-    # names and choices
 
     def chance(self, p):
         return self.rng.random() < p
@@ -145,6 +145,8 @@ class _Writer:
         dtype = "float32" if r < 0.75 else self.rng.choice(_FLOATS + _INTS + ("bool",))
         return _Tensor(self.rng.choice(self.shapes), dtype)
 
+
+class _Writer(_Choices):
     # expressions
 
     def leaf(self, t, scope):
