@@ -29,6 +29,7 @@ def test_there_are_none(capsys):
     ("try:\n        assert f()\n    except (ValueError, Exception):\n        pass", "passes over any exception"),
     ("if hasattr(x, 'a'):\n        assert x.a == 1", "checks only what is there"),
     ("if not hasattr(x, 'a'):\n        pytest.skip('no a')\n    assert x.a", "checks only what is there"),
+    ("if 'a' in op.list_op_names():\n        assert f(x)", "checks only what is there"),
     ("with pytest.raises(Exception):\n        f()", "expects any exception"),
 ])
 def test_weak_ones_are_found(body, what):

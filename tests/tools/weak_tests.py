@@ -90,7 +90,7 @@ def weak(text):
                 found.append((node.lineno, "skips on any exception"))
             elif all(isinstance(n, (ast.Pass, ast.Continue)) for n in node.body):
                 found.append((node.lineno, "passes over any exception"))
-        elif isinstance(node, ast.If) and any(isinstance(n, ast.Call) and _name(n) == "hasattr" for n in ast.walk(node.test)) \
+        elif isinstance(node, ast.If) and any(isinstance(n, ast.Call) and _name(n) in ("hasattr", "list_op_names") for n in ast.walk(node.test)) \
                 and not node.orelse and any(isinstance(n, ast.Assert) or isinstance(n, ast.Call) and _name(n) == "skip" for n in ast.walk(node)):
             found.append((node.lineno, "checks only what is there: say what must be"))
         elif isinstance(node, ast.Call) and _name(node) == "raises" and len(node.args) == 1 and not node.keywords \
