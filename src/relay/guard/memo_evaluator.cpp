@@ -4,7 +4,6 @@
 #include <baton/ir/structural.h>
 #include <baton/relay/lower.h>
 #include <baton/relay/op.h>
-#include <baton/relay/op/annotation.h>
 #include <baton/runtime/scalar.h>
 #include <baton/support/hash.h>
 #include <baton/support/stack.h>
@@ -224,7 +223,7 @@ uint64_t MemoEvaluator::HashOf(const Attrs& attrs) {
 
 ObjectRef MemoEvaluator::EvalOp(const Op& op, const Attrs& attrs, const Array<ObjectRef>& args) {
   ++calls_;
-  if (op.same_as(op::on_device) || op.same_as(op::device_copy)) return args[0];
+  if (Evaluator::Get().OnlyPlaces(op)) return args[0];
   if (mode_.noise > 0) {
     ObjectRef out = Run(op, attrs, args);
     Charge(BytesOf(out));
