@@ -123,6 +123,10 @@ class DriverEvaluator : public relay::Evaluator {
     return copy ? copy->src_dev_type : -1;
   }
 
+  bool OnlyPlaces(const Op& op) override {
+    return op.same_as(relay::op::on_device) || op.same_as(relay::op::device_copy);
+  }
+
   ObjectRef EvalPrimitive(const Function& func, const Array<ObjectRef>& args) override {
     return OnDevice(args, "a fusion group", [&](const Array<ObjectRef>& in) { return PrimitiveOnHost(func, in); });
   }

@@ -20,9 +20,6 @@ REASSOCIATING_PASSES = frozenset([
 CHANGING_PASSES = frozenset(["FirstOrderGradient", "Gradient", "ToMixedPrecision", "FakeQuantizationToInteger", "Quantize", "ToCPS"])
 """Built-in passes that are there to change what a program computes."""
 
-DRAWS = 16
-"""Evaluations with rounding errors before a difference counts: each draw misses a tie between two equal numbers half the time."""
-
 LARGE = 8 << 20
 """Bytes of results from which an evaluation is costly: one sample must do where speed was asked for."""
 
@@ -257,7 +254,8 @@ class Checker:
         if not differences(x, y, tolerance, path):
             return []
         noisy = []
-        for seed in range(1, DRAWS + 1):
+        draws = 16  # each misses a tie between two equal numbers half the time
+        for seed in range(1, draws + 1):
             value = state(old, before, noise=2.0, seed=seed)
             if value is not None:
                 noisy.append(value)

@@ -67,7 +67,8 @@ def test_every_cut_of_a_model(baton, good, tmp_path):
     whole = good.read_bytes()
     for size in (1, 7, len(whole) // 3, len(whole) // 2, len(whole) - 1):
         (tmp_path / "cut.onnx").write_bytes(whole[:size])
-        baton("run", "cut.onnx", code=1)
+        done = baton("run", "cut.onnx", code=1)
+        assert done.stdout == "" and done.stderr.startswith("error:") and "cut.onnx" in done.stderr, size
 
 
 def test_several_unsupported_operators_are_one_error(tmp_path):

@@ -642,8 +642,10 @@ def @main(%x: Tensor[(1, 3, 8, 8), float32], %w: Tensor[(4, 3, 3, 3), float32], 
   %1 = nn.relu(nn.bias_add(%0, %b));
   nn.softmax(nn.batch_flatten(add(%1, multiply(2f, 3f))))
 }""")
-    with PassContext(opt_level=3, instruments=[VerifyIR(determinism=True)]):
+    log = []
+    with PassContext(opt_level=3, instruments=[VerifyIR(determinism=True), Log(log)]):
         get_global_func("driver.Optimize")(mod, tvm.target.Target("llvm"))
+    assert {"InferType", "FoldConstant", "FoldScaleAxis", "SimplifyExpr", "AlterOpLayout", "FuseOps"} <= {e[2] for e in log if e[1] == "after"}
 
 
 def test_the_pass_that_prints_prints_all_of_a_large_program(capsys):

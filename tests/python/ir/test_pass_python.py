@@ -2,6 +2,7 @@
 """The Python front end of passes (PY) and instruments (IN)."""
 
 import gc
+import sys
 import threading
 import weakref
 
@@ -88,7 +89,8 @@ def test_module_pass_of_a_function():  # PY-008, PY-009, PY-010, PY-011
     assert add_abs.info.opt_level == 2 and add_abs.info.name == "add_abs" and add_abs.info.required == []
     made = add_abs(tvm.IRModule())
     assert [v.name_hint for v in made.get_global_vars()] == ["abs"]
-    assert tvm.ir.structural_equal(made["abs"], made["abs"])
+    x = relay.var("x", shape=(10,))
+    tvm.ir.assert_structural_equal(made["abs"], relay.Function([x], relay.abs(x)))
     mod = _module()
     made = add_abs(mod)
     assert {v.name_hint for v in made.get_global_vars()} == {"abs", "main"} and made["main"].same_as(mod["main"])
@@ -417,7 +419,7 @@ def test_the_first_exception_wins():  # PY-007, IN-022
     with pytest.raises(KeyError) as caught:
         with tvm.transform.PassContext(instruments=[Instrument([], fail="exit")]):
             raise KeyError("first")
-    if hasattr(caught.value, "__notes__"):
+    if sys.version_info >= (3, 11):  # which has notes of exceptions
         assert "LookupError: exit" in caught.value.__notes__[0]
 
 

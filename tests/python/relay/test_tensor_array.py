@@ -83,7 +83,7 @@ _PARTS = {"tensor_take", "tensor_concatenate"}
 
 
 @pytest.mark.parametrize("shape, functions", [((), _EVERY | _KNOWN), ((ANY,), _EVERY | _PARTS), ((ANY, 3), _EVERY | _PARTS),
-                                              ((1,), _EVERY | _KNOWN | _PARTS)], ids=str)
+                                              ((1,), _EVERY | _KNOWN | _PARTS)], ids=["()", "(?)", "(?, 3)", "(1)"])
 def test_functions_of_other_shapes(shape, functions):
     """Which there are, and what they compute: two tensors in, read back, with a dimension more, and where it goes stacked or joined."""
     mod = tvm.IRModule()

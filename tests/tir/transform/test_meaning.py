@@ -156,17 +156,29 @@ def _golden_value(mod):
     return args, interpret(mod["f"], args)
 
 
+# What the interpreter cannot run, and what it says: calls of other code, bfloat16, and errors that the program is about.
+UNABLE = {
+    ("bf16_promote", "each operation in float32, and rounded"): "NumPy has no bfloat16",
+    ("compact_buffer_allocation", "all of it is used; the place is not known; its address goes elsewhere; it is as large as a condition lets it be"): "the interpreter does not know the intrinsic tir.call_extern",
+    ("inject_virtual_thread", "threads become rounds"): "variable `vx` has no value",
+    ("instrument_bound_checkers", "vectors at both ends"): "index 5 leaves buffer `A` of 5 elements",
+    ("narrow_data_type", "as far as it is known"): "index 8 leaves buffer `A` of 5 elements",
+    ("narrow_data_type", "too large, and unknown"): "index 5 leaves buffer `A` of 5 elements",
+    ("remove_no_op", "calls of functions stay"): "the interpreter does not know the intrinsic tir.call_extern",
+}
+
+
 @pytest.mark.parametrize("file, case", GOLDEN)
 def test_golden_programs_compute_the_same(file, case):
     mod = golden.parse(file.path, case.first)
     args, want = _golden_value(mod)
-    if isinstance(want, str):
+    key = file.path.stem, case.title
+    assert (want if isinstance(want, str) else None) == UNABLE.get(key)
+    if key in UNABLE:
         pytest.skip(f"the program itself does not run: {want}")
     out = golden.run(file, mod)[1]
     assert equal(interpret(out["f"], args, mod=out), want)
 
 
-def test_most_golden_programs_run():
-    """What is skipped above are calls of other code and bfloat16, not the rule."""
-    run = [not isinstance(_golden_value(golden.parse(p.values[0].path, p.values[1].first))[1], str) for p in GOLDEN]
-    assert sum(run) > 0.8 * len(run)
+def test_the_list_names_what_there_is():
+    assert set(UNABLE) <= {(p.values[0].path.stem, p.values[1].title) for p in GOLDEN} and len(UNABLE) < 0.1 * len(GOLDEN)
