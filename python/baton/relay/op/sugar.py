@@ -4,8 +4,9 @@ expressions, forms that older programs use. By operator name."""
 
 import re
 
+from ..._core import Device
 from ...ir import RelayExpr
-from ..expr import Constant, Tuple, TupleWrapper, const
+from ..expr import Constant, Tuple, TupleWrapper, _dtype_of, const, infer_type
 from .make import input_expr, operator, plain_value
 
 SUGAR = {}
@@ -120,7 +121,6 @@ def expand_dims(data, axis, num_newaxis=1, axes=None):
 @_sugar("sparse_to_dense")
 def sparse_to_dense(sparse_indices, output_shape, sparse_values, default_value=0):
     """A tensor of `output_shape`, which may be an expression: `default_value`, but `sparse_values` at `sparse_indices`."""
-    from ..expr import _dtype_of
     output_shape = _ints(output_shape)
     if not isinstance(sparse_values, RelayExpr):
         sparse_values = const(sparse_values)
@@ -405,7 +405,6 @@ def one_hot(indices, on_value, off_value, depth, axis=-1, dtype="float32"):
 @_sugar("nn.pad")
 def pad(data, pad_width, pad_value=0, pad_mode="constant"):
     """`data` with (before, after) elements around each dimension."""
-    from ..expr import _dtype_of
     if not isinstance(pad_value, RelayExpr):
         dtype = _dtype_of(data)
         pad_value = const(pad_value, dtype or ("float32" if isinstance(pad_value, float) else None) or "float32")
@@ -463,7 +462,6 @@ def on_device(data, device, is_fixed=False):
 
 
 def _device_type(device):
-    from ..._core import Device
     if isinstance(device, int):
         return device
     if isinstance(device, str):
@@ -552,7 +550,6 @@ def adv_index(inputs):
 def segment_sum(data, segment_ids, num_segments=None):
     """Sums of the slices of `data` along its first axis that have one segment id; as many as `num_segments`, which may be an expression,
     or as the largest id needs."""
-    from ..expr import _dtype_of
     dtype = _dtype_of(data)
     if dtype is None:
         raise TypeError("segment_sum needs to know the dtype of its data: infer its type first")
@@ -700,9 +697,8 @@ def contrib_dense_pack(data, weight, weight_layout="NC", units=None, out_dtype="
 @_composed("nn.fifo_buffer")
 def fifo_buffer(data, buffer, axis):
     """`buffer` with `data` behind it along an axis, and as much dropped from the front: it keeps its shape."""
-    from ..transform import InferTypeLocal
     data, buffer = input_expr(data), input_expr(buffer)
-    extent = InferTypeLocal(buffer).shape[axis]
+    extent = infer_type(buffer).shape[axis]
     whole = operator("concatenate")(Tuple([buffer, data]), axis=axis)
     return operator("strided_slice")(whole, begin=[-int(extent)], end=[2**31 - 1], strides=[1], axes=[axis])
 
