@@ -17,11 +17,17 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
+import python_layers
+
 ROOT = Path(__file__).resolve().parents[1]
 
 RULES = {
     "layer": "includes point one way: support <- runtime <- opencl <- vm <- ir <- tir <- arith <- te <- topi <- relay <- relay/op <- "
              "*/transform <- codegen <- frontend <- driver <- compat; src/python includes support and runtime alone",
+    "python-layer": "modules of python/baton ask one way, in functions and by name too: _ffi <- runtime <- ir <- target <- tir <- arith <- te <- "
+                    "topi <- relay <- driver <- tools <- baton <- programs (tools/python_layers.py)",
+    "python-cycle": "no modules of python/baton import each other, in functions or not",
+    "python-compat": "nothing in python/baton but its __init__.py, and baton.describe, asks for baton.compat or by an old spelling",
     "llvm": "LLVM and lld headers are included in src/codegen/llvm alone",
     "python": "Python headers are included in src/python alone, and in what bench/ffi.py compiles",
     "heavy": "public headers include none of <iostream>, <ranges>, <functional>, <sstream>, <algorithm>, <regex>",
@@ -228,6 +234,7 @@ def check(root=ROOT):
     """All breaches of the rules that need no compiler."""
     paths = files_of(root)
     found = [breach for path in paths for breach in check_file(root, path)]
+    found += [Breach(*one) for one in python_layers.check(root, paths)]
     return found + list(check_imports(root, paths)) + list(check_readmes(root, paths))
 
 
@@ -248,7 +255,7 @@ def main(argv):
     args = parser.parse_args(argv)
     if args.rules:
         for name, text in RULES.items():
-            print(f"{name:9} {text}")
+            print(f"{name:13} {text}")
         return 0
     found = check(args.root)
     if args.headers:
