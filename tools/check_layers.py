@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import code_sizes  # noqa: E402
+import python_layers  # noqa: E402
 from devtool import places  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -27,6 +28,10 @@ ROOT = Path(__file__).resolve().parents[1]
 RULES = {
     "layer": "includes point one way: support <- runtime <- opencl <- vm <- ir <- tir <- arith <- te <- topi <- relay <- relay/op <- "
              "*/transform <- codegen <- frontend <- driver <- compat; src/python includes support and runtime alone",
+    "python-layer": "modules of python/baton ask one way, in functions and by name too: _ffi <- runtime <- ir <- target <- tir <- arith <- te <- "
+                    "topi <- relay <- driver <- tools <- baton <- programs (tools/python_layers.py)",
+    "python-cycle": "no modules of python/baton import each other, in functions or not",
+    "python-compat": "nothing in python/baton but its __init__.py, and baton.describe, asks for baton.compat or by an old spelling",
     "llvm": "LLVM and lld headers are included in src/codegen/llvm alone",
     "python": "Python headers are included in src/python alone, and in what bench/ffi.py compiles",
     "heavy": "public headers include none of <iostream>, <ranges>, <functional>, <sstream>, <algorithm>, <regex>",
@@ -337,6 +342,7 @@ def check(root=ROOT):
     found += check_readmes(root, paths)
     found += check_sizes(root, paths)
     found += check_names(root, paths)
+    found += [Breach(*one) for one in python_layers.check(root, paths)]
     return found
 
 
@@ -358,7 +364,7 @@ def main(argv):
     args = parser.parse_args(argv)
     if args.rules:
         for name, text in RULES.items():
-            print(f"{name:9} {text}")
+            print(f"{name:13} {text}")
         return 0
     if args.names:
         lower_names(args.root)

@@ -16,9 +16,11 @@ Importing this loads the runtime library alone; the compiler is loaded by the fi
 
 import importlib
 
-from . import _core, error  # noqa: F401
+from . import _core, compat, error  # noqa: F401 - old spellings first: their hook has to see the modules that follow
 from ._ffi import get_global_func, list_global_func_names, register_extension, register_func, register_object
 from ._ffi.base import BatonError, Error, TVMError
+from ._ffi.hook import answer as _answer
+from ._ffi.object import place_classes as _place_classes
 from .error import *  # noqa: F403
 from .error import __all__ as _errors
 from .runtime import (  # noqa: E501
@@ -28,15 +30,12 @@ from .runtime import (  # noqa: E501
     NDArray,
     Object,
     PackedFunc,
-    cl,
     convert,
     cpu,
     cuda,
     ext_dev,
-    gpu,
     hexagon,
     metal,
-    mtl,
     opencl,
     rocm,
     vpi,
@@ -47,27 +46,35 @@ from .runtime import ndarray as nd
 from .runtime.devices import device
 from .runtime.ndarray import from_dlpack
 
-_MODULES = frozenset(["arith", "autotvm", "auto_scheduler", "capsule", "cli", "compat", "config", "container", "contrib", "demo", "driver",
-                      "exec", "explorer", "guard", "history", "instrument", "ir", "micro", "parser", "relay", "rpc", "runtime", "script", "support",
+# Where classes live: those that are made from reflection, by what their type key begins with, and those that are written by hand.
+_place_classes({"relay.attrs": "baton.relay.op.op_attrs", "relay": "baton.relay", "tir.transform": "baton.tir.transform", "tir": "baton.tir",
+                "te": "baton.te", "transform": "baton.ir.transform", "instrument": "baton.ir.instrument", "runtime": "baton.runtime",
+                "target": "baton.target", "attrs": "baton.ir", "": "baton.ir"},
+               ["baton.ir", "baton.tir", "baton.te", "baton.relay", "baton.target"])
+# What lower layers ask of higher ones, without knowing them.
+_answer({
+    "_ffi.attrs_doc": "baton.ir.op:attrs_doc",
+    "ir.annotated_text": "baton.relay.expr:annotated_text",
+    "ir.arithmetic": "baton.tir.op:arithmetic",
+    "ir.current_key": "baton.compat.type_keys:current_key",
+    "ir.make_call": "baton.relay.expr:Call",
+    "ir.function_of": "baton.relay.function:function_of",
+    "ir.import_std": "baton.relay.prelude:import_std",
+    "ir.prim_expr_text": "baton.tir.op:text",
+    "te.arithmetic": "baton.relay.op.on_tensors:arithmetic",
+    "topi.find_operator": "baton.relay.op:find",
+    "topi.operator_names": "baton.relay.op:names_in",
+    "topi.on_tensors": "baton.relay.op.on_tensors:on_tensors",
+    "driver.capsule": "baton.capsule:from_environment",
+})
+
+_MODULES = frozenset(["arith", "autotvm", "auto_scheduler", "capsule", "cli", "compat", "config", "contrib", "demo", "driver",
+                      "exec", "explorer", "guard", "history", "instrument", "ir", "micro", "relay", "rpc", "runtime", "script", "support",
                       "target",
                       "te", "testing", "tir", "topi", "transform"])
 # Name here -> module that has it.
 _NAMES = {"IRModule": "ir", "placeholder": "te", "compile": "driver", "load": "driver", "build": "driver", "lower": "driver",
           "History": "history", "Capsule": "capsule", "bisect": "guard"}
-
-
-def _version():
-    import os
-    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib", "cmake", "Baton", "BatonConfigVersion.cmake")
-    try:
-        with open(path, encoding="utf-8") as f:
-            for line in f:
-                if line.startswith("set(PACKAGE_VERSION "):
-                    return line.split('"')[1]
-    except FileNotFoundError:
-        pass
-    from importlib.metadata import version
-    return version("baton-compiler")
 
 
 def __getattr__(name):
@@ -81,7 +88,9 @@ def __getattr__(name):
     if name in _NAMES:
         value = getattr(importlib.import_module("baton." + _NAMES[name]), name)
     elif name == "__version__":
-        value = _version()
+        value = importlib.import_module("baton.config").version()
+    elif name in compat.NAMES["baton"]:
+        value = compat.find("baton", name)
     else:
         raise AttributeError(f"module 'baton' has no attribute {name!r}")
     globals()[name] = value
@@ -89,7 +98,7 @@ def __getattr__(name):
 
 
 def __dir__():
-    return sorted({*globals(), *_NAMES, "__version__", *(m for m in _MODULES if importlib.util.find_spec("baton." + m))})
+    return sorted({*globals(), *_NAMES, *compat.NAMES["baton"], "__version__", *(m for m in _MODULES if importlib.util.find_spec("baton." + m))})
 
 
 __all__ = ["BatonError", "DataType", "DataTypeCode", "Device", "Error", "NDArray", "Object", "PackedFunc", "TVMError", "cl", "convert", "cpu",

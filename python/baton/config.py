@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the headers, libraries and CMake files of this Baton are, for building C and C++ programs against it.
+"""Which Baton this is, and where its headers, libraries and CMake files are, for building C and C++ programs against it.
 
     $ c++ -std=c++20 main.cpp $(python -m baton.config --cflags --libs) -o main
     $ cmake -S . -B build -DBaton_DIR=$(python -m baton.config --cmakedir)
@@ -37,6 +37,20 @@ def cmake_dir():
         raise FileNotFoundError(f"no BatonConfig.cmake in {path}; mend with `./dev build` in a checkout, "
                                 "else pip install --force-reinstall baton-compiler")
     return path
+
+
+def version():
+    """The version of this Baton, as "0.2.0"."""
+    path = os.path.join(_PACKAGE, "lib", "cmake", "Baton", "BatonConfigVersion.cmake")
+    try:
+        with open(path, encoding="utf-8") as f:
+            for line in f:
+                if line.startswith("set(PACKAGE_VERSION "):
+                    return line.split('"')[1]
+    except FileNotFoundError:
+        pass
+    from importlib.metadata import version as installed
+    return installed("baton-compiler")
 
 
 def cflags():

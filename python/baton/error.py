@@ -3,7 +3,38 @@
 
 import builtins
 
-from ._ffi.base import BatonError, Error, TVMError, register_error
+from . import _core
+
+
+class BatonError(Exception):
+    """Base of all errors that Baton raises.
+
+    kind: the word that C++ has for it, as "CompileError". trace: where it passed, for errors that are Baton's own fault.
+    payload: what the raiser added for programs to read, or None.
+    """
+
+    kind = "Error"
+    trace = ""
+    payload = None
+
+
+Error = TVMError = BatonError
+
+
+def register_error(name=None, cls=None):
+    """Lets errors of C++ of one kind arrive as a class: `@register_error` (the class's name is the kind) or
+    `@register_error("Kind")`."""
+    if isinstance(name, type):
+        name, cls = name.__name__, name
+
+    def register(cls):
+        kind = name or cls.__name__
+        _core.register_error(kind, cls)
+        if "kind" not in vars(cls) and issubclass(cls, BatonError):
+            cls.kind = kind
+        return cls
+
+    return register(cls) if cls is not None else register
 
 
 @register_error

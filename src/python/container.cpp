@@ -203,7 +203,7 @@ PyType_Slot iter_slots[] = {
     {Py_tp_methods, iter_methods},
     {0, nullptr},
 };
-PyType_Spec iter_spec = {"baton.ir.container.ArrayIterator", sizeof(PyArrayIter), 0,
+PyType_Spec iter_spec = {"baton.runtime.container.ArrayIterator", sizeof(PyArrayIter), 0,
                          Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, iter_slots};
 
 PyObject* ArrayIter(PyObject* self) {
@@ -295,7 +295,7 @@ PyType_Slot array_slots[] = {
     {Py_tp_methods, array_methods},
     {0, nullptr},
 };
-PyType_Spec array_spec = {"baton.ir.container.Array", sizeof(PyArray), 0,
+PyType_Spec array_spec = {"baton.runtime.container.Array", sizeof(PyArray), 0,
                           Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_SEQUENCE, array_slots};
 
 // ---- Map
@@ -452,7 +452,7 @@ PyType_Slot map_slots[] = {
     {Py_tp_methods, map_methods},
     {0, nullptr},
 };
-PyType_Spec map_spec = {"baton.ir.container.Map", sizeof(PyObj), 0,
+PyType_Spec map_spec = {"baton.runtime.container.Map", sizeof(PyObj), 0,
                         Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_MAPPING, map_slots};
 
 }  // namespace

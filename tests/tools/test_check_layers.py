@@ -133,8 +133,8 @@ def test_folders_need_a_readme(tree, tmp_path):
 
 
 def test_sources_need_an_spdx_line(tree, tmp_path):
-    found = tree({"src/ir/a.cpp": "int x;\n", "python/baton/a.py": "x = 1\n", "src/ir/empty.cpp": ""}, spdx=False)
-    assert found == [("python/baton/a.py", 1, "spdx"), ("src/ir/a.cpp", 1, "spdx")]
+    found = tree({"src/ir/a.cpp": "int x;\n", "python/baton/ir/a.py": "x = 1\n", "src/ir/empty.cpp": ""}, spdx=False)
+    assert found == [("python/baton/ir/a.py", 1, "spdx"), ("src/ir/a.cpp", 1, "spdx")]
     (tmp_path / "src/ir/a.cpp").write_text("\n\n" + SPDX)
     assert ("src/ir/a.cpp", 1, "spdx") in [b[:3] for b in check_layers.check(tmp_path)], "too late in the file"
     (tmp_path / "tool.sh").write_text("#!/bin/sh\n# " + SPDX[3:])
@@ -297,4 +297,5 @@ def test_command_line_says_where_and_which_rule(tree, tmp_path):
 
 def test_every_rule_is_tried_here():
     tried = {"layer", "llvm", "python", "heavy", "fmt", "c-header", "tests", "readme", "spdx", "path", "installed", "size", "names", "alone"}
+    tried |= {"python-layer", "python-cycle", "python-compat"}  # in test_python_layers.py
     assert tried == set(check_layers.RULES)

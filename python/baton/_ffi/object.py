@@ -6,23 +6,30 @@ type arrives, or when somebody asks a module for the name.
 """
 
 import importlib
-import importlib.util
 import sys
 
 from .. import _core
 from . import base
+from .hook import Hook
 
 # Classes whose type C++ does not know (yet): a library that is loaded later may bring it.
 _pending = {}
 # Modules with hand-written classes, imported before the first class is made from reflection.
-_SUGAR = ("baton.ir", "baton.tir", "baton.te", "baton.relay", "baton.transform", "baton.instrument", "baton.target")
-_sugar_state = "none"
+_class_modules = []
+_class_modules_state = "none"
 
 # Where a generated class lives, by what its key begins with. One of another library lives in that library's module: "gadget.Gadget"
 # in `gadget`, which attaches its classes with `attach_classes("gadget", "gadget.")`.
-_HOME = {"relay.attrs": "baton.relay.op.op_attrs", "relay": "baton.relay", "tir.transform": "baton.tir.transform", "tir": "baton.tir",
-         "te": "baton.te", "transform": "baton.ir.transform", "instrument": "baton.ir.instrument", "runtime": "baton.runtime",
-         "target": "baton.target", "attrs": "baton.ir", "": "baton.ir"}
+_homes = {}
+# Documentation of a class of attributes that says nothing itself: its operators.
+_attrs_doc = Hook("_ffi.attrs_doc")
+
+
+def place_classes(homes, modules):
+    """Says where classes live: `homes`, the module of a generated class by what its key begins with; `modules`, those that have classes
+    written by hand."""
+    _homes.update(homes)
+    _class_modules.extend(modules)
 
 
 def _register(cls, key):
@@ -52,17 +59,16 @@ def register_object(type_key=None):
     return register
 
 
-def _import_sugar():
-    global _sugar_state
-    if _sugar_state == "none" and base.compiler_loaded():
+def _import_class_modules():
+    global _class_modules_state
+    if _class_modules_state == "none" and base.compiler_loaded():
         # While one of them is being imported, the others may not be: they import each other.
-        if any(getattr(getattr(sys.modules.get(m), "__spec__", None), "_initializing", False) for m in ("baton", *_SUGAR)):
+        if any(getattr(getattr(sys.modules.get(m), "__spec__", None), "_initializing", False) for m in ("baton", *_class_modules)):
             return
-        _sugar_state = "busy"
-        for name in _SUGAR:
-            if importlib.util.find_spec(name) is not None:
-                importlib.import_module(name)
-        _sugar_state = "done"
+        _class_modules_state = "busy"
+        for name in _class_modules:
+            importlib.import_module(name)
+        _class_modules_state = "done"
 
 
 def _class_name(key):
@@ -73,22 +79,7 @@ def _class_name(key):
 def _home(key):
     """The module of a key's class."""
     prefix = key.rpartition(".")[0]
-    return _HOME.get(prefix) or _HOME.get(prefix.split(".", 1)[0]) or prefix
-
-
-def _derived_doc(key):
-    """What to say of a class that says nothing itself: attributes belong to operators."""
-    global _attrs_of
-    if _attrs_of is None:
-        from ..ir.op import Op
-        _attrs_of = {}
-        for name in Op.list_op_names():
-            _attrs_of.setdefault(Op.get(name).attrs_type_key, []).append(name)
-    found = _attrs_of.get(key, ())
-    return f"Attributes of {', '.join(f'`{n}`' for n in found)}." if found else ""
-
-
-_attrs_of = None
+    return _homes.get(prefix) or _homes.get(prefix.split(".", 1)[0]) or prefix
 
 
 def _rebuild(text):
@@ -104,7 +95,7 @@ def _reduce(self):
 
 def _resolve(key):
     """The class of a key that was not seen before: what waits for it, else one made from reflection, else None."""
-    _import_sugar()
+    _import_class_modules()
     found = _core.registered_class(key)
     if found is not None:
         return found
@@ -118,7 +109,7 @@ def _resolve(key):
     parent = _core.parent_key(key)
     base_class = _core.registered_class(parent) or _resolve(parent) or _core.Object
     doc, _, fields = described
-    doc = doc or (_derived_doc(key) if ".attrs." in key else "")
+    doc = doc or (_attrs_doc(key) if ".attrs." in key else "")
     lines = [doc] if doc else []
     if fields:
         lines += ["", "Fields:"] + [f"    {name} ({kind}): {text}" for name, kind, text, _, _ in fields]

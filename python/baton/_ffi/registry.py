@@ -3,7 +3,7 @@
 
 import sys
 
-from .. import _core
+from .. import _core, error
 from . import base
 
 # Prefixes of names that the compiler library registers; asking for one loads it.
@@ -35,10 +35,8 @@ def get_global_func(name, allow_missing=False):
         if allow_missing:
             return None
         import difflib
-
-        from ..error import ValueError as Unknown
         near = difflib.get_close_matches(name, _core.list_globals(""), 3)
-        raise Unknown(f"no global function is called `{name}`" + (f"; near: {', '.join(near)}" if near else ""))
+        raise error.ValueError(f"no global function is called `{name}`" + (f"; near: {', '.join(near)}" if near else ""))
     return _flag(name, func)
 
 

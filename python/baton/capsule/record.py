@@ -350,11 +350,11 @@ def _threads() -> int:
 
 def versions() -> dict[str, str]:
     """What this was seen with."""
-    import baton
+    from ..config import version
 
     cpu = platform.processor() or platform.machine()
     with contextlib.suppress(OSError), open("/proc/cpuinfo", encoding="utf-8") as file:
         cpu = next((line.partition(":")[2].strip() for line in file if line.startswith("model name")), cpu)
     described = get_global_func("driver.Describe", allow_missing=True)
     llvm = str(dict(described().items()).get("llvm", "")) if described is not None else ""
-    return {"baton": str(baton.__version__), "llvm": llvm, "python": sys.version.split()[0], "cpu": cpu, "system": platform.platform()}
+    return {"baton": version(), "llvm": llvm, "python": sys.version.split()[0], "cpu": cpu, "system": platform.platform()}

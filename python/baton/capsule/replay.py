@@ -54,7 +54,7 @@ def module_of(file: CapsuleFile, given=None):
 
 def _context(file: CapsuleFile, threads):
     from .. import ir
-    from ..transform import PassContext
+    from ..ir.transform import PassContext
 
     said = file.context
     try:

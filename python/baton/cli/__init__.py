@@ -103,9 +103,9 @@ def _run(argv: list[str]) -> int:
         parser = build_parser(verb if verb in VERBS else None)
         args = parser.parse_args(argv)
         if args.version:
-            from .. import __version__
+            from ..config import version
 
-            print(f"baton {__version__}")
+            print(f"baton {version()}")
             return 0
         if not hasattr(args, "run"):
             parser.error(f"a verb is needed: {', '.join(VERBS)}")

@@ -236,7 +236,7 @@ def device_of(args: argparse.Namespace):
     text = getattr(args, "device", None) or ("opencl" if (args.target or "").split(" ")[0] == "opencl" else None)
     if text is None:
         return None
-    from .. import device
+    from ..runtime import device
 
     name, _, number = text.partition(":")
     try:

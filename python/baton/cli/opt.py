@@ -121,7 +121,9 @@ def watchers(args: argparse.Namespace, passes) -> tuple[list, object]:
     if args.verify:
         out.append(passes.verifier())
     if args.guard:
-        out.append(passes.guard())
+        from ..guard import SemanticGuard
+
+        out.append(SemanticGuard())
     timing = passes.timing() if args.timing or args.trace else None
     if timing is not None:
         out.append(timing)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import baton
 
-from .. import _core
+from .. import _core, compat
 from . import model
 from .model import is_identifier
 
@@ -442,7 +442,7 @@ def optional_type(words):
 
 def public_home(cls):
     """(module, name) that a class is defined in, in the stubs."""
-    return cls.__module__, cls.__qualname__
+    return compat.MODULES.get(cls.__module__, cls.__module__), cls.__qualname__
 
 
 def _operator_home(op):
@@ -457,6 +457,7 @@ def _value_home(value, module):
         return _operator_home(value), value.name.rsplit(".", 1)[-1]
     if isinstance(value, type) or inspect.isfunction(value) or inspect.isbuiltin(value):
         home = getattr(value, "__module__", "") or ""
+        home = compat.MODULES.get(home, home)
         name = getattr(value, "__qualname__", "")
         if home.startswith("baton.") and home != module and name.isidentifier():
             found = getattr(_module(home), name, None) if _module(home) else None
@@ -524,8 +525,11 @@ def module_stub(name):
         seen.add(public)
         home = _value_home(value, name)
         if isinstance(value, types.ModuleType):
-            parent, _, last = value.__name__.rpartition(".")
-            stub.export(public, parent, last)
+            if f"{name}.{public}" in compat.MODULES:
+                stub.export(public, name, public)
+            else:
+                parent, _, last = value.__name__.rpartition(".")
+                stub.export(public, parent, last)
         elif home is not None and home[0] != name:
             if home[0] == "builtins":
                 stub.body.append(f"{public} = {home[1]}")
@@ -614,6 +618,10 @@ def package_stubs():
         stub = module_stub(name)
         is_package = name in found and stub.is_package or any(n.startswith(name + ".") for n in operator_groups)
         out[path + ("/__init__.pyi" if is_package else ".pyi")] = stub.text()
+    for path, module in compat.MODULES.items():
+        names = [public for public, value in public_names(_module(module))
+                 if public not in compat.NAMES.get(module, ()) and not isinstance(value, types.ModuleType)]
+        out[path.replace(".", "/") + ".pyi"] = _HEADER + "".join(f"from {module} import {n} as {n}\n" for n in names)
     return out
 
 

@@ -8,7 +8,7 @@ from ..error import UnsupportedError
 from ..ir import IRModule
 from ..target import Target
 from ..tir import PrimFunc
-from .compiler import capsule
+from .options import capsule
 
 
 def _module(inp, args, name: str) -> IRModule:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -11,7 +10,9 @@ from collections.abc import Mapping, Sequence
 from .._ffi import get_global_func
 from .._ffi.base import load_compiler
 from ..error import CompileError, RuntimeError, UnsupportedError
+from . import passes
 from .executable import DynamicExecutable, Executable, TensorInfo
+from .options import Options, capsule
 
 load_compiler()
 
@@ -41,12 +42,13 @@ class Source:
             if os.path.splitext(path)[1] in (".relay", ".txt"):
                 return Source("relay", _read_text(path), path)
             return Source("onnx", path, path)
-        from .. import ir, relay
+        from ..ir import IRModule
+        from ..relay import Function
 
-        if isinstance(source, ir.IRModule):
+        if isinstance(source, IRModule):
             return Source("module", source)
-        if isinstance(source, relay.Function):
-            return Source("module", ir.IRModule.from_expr(source))
+        if isinstance(source, Function):
+            return Source("module", IRModule.from_expr(source))
         raise TypeError(
             f"a model is a path, bytes, an ONNX ModelProto, Relay text, an IRModule or a Relay function, "
             f"not {type(source).__name__}"
@@ -65,8 +67,6 @@ class Source:
 
     def module(self):
         """The Relay module of a source that is one, or the text of one."""
-        from . import passes
-
         return passes.parse(self.what, self.label) if self.kind == "relay" else self.what
 
     def facts(self) -> dict:
@@ -77,8 +77,6 @@ class Source:
             else:
                 text = get_global_func("relay.frontend.describe_onnx_file")(self.what)
             return json.loads(str(text))
-        from . import passes
-
         return passes.describe(self.module())
 
     def signature(self) -> tuple[tuple[TensorInfo, ...], tuple[TensorInfo, ...]]:
@@ -130,7 +128,7 @@ def compile(  # noqa: A001 - the name users expect
     """
     model = Source.of(source)
     if disabled_pass:
-        from ..ir.transform import chosen
+        from ..ir.pass_names import chosen
 
         disabled_pass = chosen("disabled_pass", disabled_pass)
     options = Options(target, opt_level, config, disabled_pass)
@@ -158,42 +156,6 @@ def _check_shapes(inputs, shapes) -> None:
         )
         if not fits:
             raise ValueError(f"shape: input `{by_name[name]}` does not take {shape}")
-
-
-class Options:
-    """What a model is compiled for and how: the target, and what goes into the pass context."""
-
-    def __init__(self, target=None, opt_level: int = 3, config=None, disabled_pass: Sequence[str] = (), instruments=()):
-        make = get_global_func("target.Target")
-        self.targets = None
-        if isinstance(target, (dict, list, tuple)):
-            from ..relay.build_module import _target, _targets
-
-            self.targets = _targets(target)
-            target = None if self.targets else _target(target)
-        self.target = make(target or "llvm") if target is None or isinstance(target, str) else target
-        self.opt_level, self.config, self.disabled_pass = opt_level, dict(config or {}), list(disabled_pass)
-        self.instruments = list(instruments)
-
-    @contextlib.contextmanager
-    def context(self):
-        """The pass context, entered; `baton.transform.PassContext` in two calls."""
-        make = get_global_func("transform.PassContext")
-        context = make(self.opt_level, [], self.disabled_pass, self.instruments, self.config)
-        get_global_func("transform.EnterPassContext")(context)
-        try:
-            yield context
-        finally:
-            get_global_func("transform.ExitPassContext")(context)
-
-
-def capsule():
-    """A capsule where the environment wants one of what fails."""
-    if not os.environ.get("BATON_CAPSULE_DIR"):
-        return contextlib.nullcontext()
-    from ..capsule import from_environment
-
-    return from_environment()
 
 
 def build_model(model: Source, shapes: Mapping[str, tuple[int, ...]], options: Options):

@@ -7,6 +7,7 @@ import contextlib
 
 from .._ffi import get_global_func
 from .._ffi.base import load_compiler
+from .options import Options
 
 load_compiler()
 
@@ -56,13 +57,6 @@ def verifier():
     return _instrument("VerifyIR", ["WellFormed", "WellTyped"], True, True, True)
 
 
-def guard():
-    """The instrument that evaluates before and after each pass."""
-    from ..guard import SemanticGuard
-
-    return SemanticGuard()
-
-
 def timing():
     """The instrument that measures passes."""
     return _instrument("MakePassTimingInstrument", True)
@@ -101,8 +95,6 @@ def run(one, module):
 @contextlib.contextmanager
 def context(opt_level: int, config: dict, disabled_pass: list[str], instruments=()):
     """A pass context, entered."""
-    from .compiler import Options
-
     with Options(None, opt_level, config, disabled_pass, instruments).context():
         yield
 

@@ -130,12 +130,14 @@ def explore(model, *, target=None, opt_level=3, shape=None, config=None, disable
     """
     import numpy as np
 
-    import baton
+    from ..config import version
+    from ..driver.compiler import compile as compile_model
+    from ..history import History
 
     kernels, failure = [], ""
-    with baton.History() as history:
+    with History() as history:
         try:
-            lib = baton.compile(
+            lib = compile_model(
                 model, target=target, opt_level=opt_level, shape=shape, config=config, disabled_pass=disabled_pass
             )
         except Exception as error:
@@ -147,7 +149,7 @@ def explore(model, *, target=None, opt_level=3, shape=None, config=None, disable
             kernels = lib.profile(*[np.zeros(i.shape, i.dtype) for i in lib.inputs], rounds=5)["steps"]
         except Exception as error:  # zeros may be no input for the model; the page does without times
             failure = f"the kernels were not timed: {error}"
-    facts = {"target": str(target or "this machine"), "level": str(opt_level), "version": baton.__version__}
+    facts = {"target": str(target or "this machine"), "level": str(opt_level), "version": version()}
     if failure:
         facts["error"] = failure.splitlines()[0]
     name = Path(model).name if isinstance(model, (str, Path)) else "a module"

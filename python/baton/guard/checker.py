@@ -7,7 +7,10 @@ from .._ffi import get_global_func
 from ..ir import TupleType
 from ..ir.tensor_type import TensorType
 from .compare import EXACT, REASSOCIATING, Difference, beyond_noise, differences, mostly_not_finite
+from .finding import Finding
+from .loops import check_loops
 from .sample import KINDS, CannotSample, Sampler
+from .typed import typed
 
 REASSOCIATING_PASSES = frozenset([
     "AlterOpLayout", "BackwardFoldScaleAxis", "CanonicalizeOps", "CombineParallelBatchMatmul", "CombineParallelConv2D",
@@ -22,45 +25,6 @@ CHANGING_PASSES = frozenset(["FirstOrderGradient", "Gradient", "ToMixedPrecision
 
 LARGE = 8 << 20
 """Bytes of results from which an evaluation is costly: one sample must do where speed was asked for."""
-
-
-@dataclass
-class Finding:
-    """What a pass broke."""
-
-    pass_name: str
-    function: str
-    difference: Difference
-    kind: str
-    seed: int
-    size: int | None
-    inputs: dict = field(repr=False)
-    before: object = field(repr=False, default=None)
-    after: object = field(repr=False, default=None)
-    calls: int = 0
-
-    def text(self):
-        """What was seen, where, on which inputs: a few lines."""
-        lines = [f"pass `{self.pass_name}` changed what @{self.function} computes (sample `{self.kind}`, seed {self.seed})",
-                 "  " + self.difference.text()]  # fmt: skip
-        if self.inputs:
-            lines.append("  inputs: " + ", ".join(f"{name}: {_type_text(value)}" for name, value in self.inputs.items()))
-        return "\n".join(lines)
-
-    __str__ = text
-
-    def to_json(self):
-        """Plain data, without the modules."""
-        return {"pass": self.pass_name, "function": self.function, "sample": self.kind, "seed": self.seed, "size": self.size,
-                "inputs": {name: _type_text(value) for name, value in self.inputs.items()}, "difference": self.difference.to_json()}  # fmt: skip
-
-
-def _type_text(value):
-    dtype = getattr(value, "dtype", None)
-    if dtype is not None:
-        shape = ", ".join(map(str, value.shape))
-        return f"Tensor[({shape}), {dtype}]" if shape else str(dtype)
-    return "a " + type(value).__name__
 
 
 class Evaluation:
@@ -159,8 +123,6 @@ class Checker:
 
     def _check_loops(self, before, after, pass_name, reassociates, changed_only):
         """The same for loop programs, by their interpreter."""
-        from .loops import check_loops
-
         reasons = []
         new = {var.name_hint: func for var, func in after.functions.items()}
         for var, func in before.functions.items():
@@ -273,8 +235,6 @@ class Checker:
         for p, q in zip(old.params, new.params, strict=True):
             a, b = _type_of(p), _type_of(q)
             if a is None and b is None:
-                from .reduce import typed
-
                 whole = typed(before)
                 if whole is None:
                     return None, f"parameter %{p.name_hint} has no type"

@@ -3,6 +3,7 @@
 
 from .._ffi import get_global_func
 from .compare import Difference, differences
+from .finding import Finding
 from .sample import CannotSample, Sampler, array_of, numpy_of
 
 MAX_STEPS = 4 << 20
@@ -11,8 +12,6 @@ MAX_STEPS = 4 << 20
 
 def check_loops(checker, name, old, new, tolerance):
     """(Finding or None, why it was not checked or None) of a PrimFunc before and after."""
-    from .checker import Finding
-
     if len(old.params) != len(new.params):
         return None, f"it has {len(new.params)} parameters after the pass, {len(old.params)} before"
     evaluated, why = 0, None

@@ -2,6 +2,8 @@
 """Makes a program that shows something small: `reduce(mod, predicate)`."""
 
 from .._ffi import get_global_func
+from .checker import Checker
+from .typed import typed
 
 
 def reduce(mod, predicate, budget=600, shapes=True):
@@ -31,17 +33,6 @@ def count_calls(mod):
         if isinstance(func, relay.Function):
             relay.analysis.post_order_visit(func, see)
     return count
-
-
-def typed(mod):
-    """The module with types inferred, unseen by instruments; None where it has none."""
-    from ..ir.transform import PassContext
-
-    try:
-        with PassContext(opt_level=0, inherit_instruments=False):
-            return get_global_func("transform.RunPass")(get_global_func("transform.GetPass")("InferType"), mod)
-    except Exception:  # no program
-        return None
 
 
 class Reducer:
@@ -271,8 +262,6 @@ class Reducer:
 
         if not isinstance(node, relay.Call) or list(relay.analysis.free_vars(node)) or _elements(node.checked_type_) > 1 << 20:
             return None
-        from .checker import Checker
-
         value = Checker().evaluate(relay.Function([], node), [], self.mod).value
         from ..runtime import NDArray
 

@@ -5,11 +5,11 @@ from .._ffi import load_compiler
 
 load_compiler()
 
+from .._core import Array, Map  # noqa: E402
 from .._ffi.object import attach_classes  # noqa: E402
-from . import container, diagnostics, instrument, transform  # noqa: E402
+from . import diagnostics, instrument, transform  # noqa: E402
 from .attrs import Attrs, DictAttrs, make_node  # noqa: E402
 from .base import (  # noqa: E402
-                   Node,
                    SourceName,
                    Span,
                    assert_structural_equal,
@@ -19,7 +19,6 @@ from .base import (  # noqa: E402
                    structural_equal,
                    structural_hash,
 )
-from .container import Array, Map  # noqa: E402
 from .env_func import EnvFunc  # noqa: E402
 from .expr import BaseExpr, GlobalVar, PrimExpr, Range, RelayExpr  # noqa: E402
 from .function import BaseFunc, CallingConv  # noqa: E402
@@ -44,7 +43,7 @@ from .type_relation import TypeCall, TypeRelation  # noqa: E402
 attach_classes(__name__, "", {"TestAttrs": "attrs.TestAttrs"})
 
 __all__ = ["Array", "Attrs", "BaseExpr", "BaseFunc", "CallingConv", "DictAttrs", "EnvFunc", "FuncType", "GlobalTypeVar", "GlobalVar",
-           "IRModule", "IncompleteType", "Map", "Node", "Op", "PointerType", "PrimExpr", "PrimType", "Range", "RelayExpr",
+           "IRModule", "IncompleteType", "Map", "Op", "PointerType", "PrimExpr", "PrimType", "Range", "RelayExpr",
            "RelayRefType", "SourceName", "Span", "TensorType", "TupleType", "Type", "TypeCall", "TypeConstraint", "TypeKind", "TypeRelation",
-           "TypeVar", "assert_structural_equal", "container", "diagnostics", "get_first_structural_mismatch", "instrument", "load_json", "make_node",
+           "TypeVar", "assert_structural_equal", "diagnostics", "get_first_structural_mismatch", "instrument", "load_json", "make_node",
            "register_intrin_lowering", "register_op_attr", "save_json", "structural_equal", "structural_hash", "transform"]

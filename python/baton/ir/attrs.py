@@ -5,6 +5,10 @@ import typing
 
 from .. import _core
 from .._core import Object
+from .._ffi.hook import Hook
+
+# Types that are known here under another key.
+_current_key = Hook("ir.current_key")
 
 
 class AttrFieldInfo(typing.NamedTuple):
@@ -122,8 +126,4 @@ def make_node(type_key, **kwargs):
     """
     if type_key == "DictAttrs" and "dict" not in kwargs:
         return DictAttrs(kwargs)
-    return _core.make_node(_SHORT.get(type_key, type_key), **kwargs)
-
-
-# Type keys that older programs write without what stands before them here.
-_SHORT = {"Tensor": "te.Tensor", "PlaceholderOp": "te.PlaceholderOp", "ComputeOp": "te.ComputeOp", "TensorType": "relay.TensorType"}
+    return _core.make_node(type_key if _core.type_known(type_key) else _current_key(type_key), **kwargs)

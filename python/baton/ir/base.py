@@ -4,9 +4,9 @@
 from .. import _core
 from .._core import Object
 from .._ffi import get_global_func
+from .._ffi.hook import Hook
 
-# Every object can be a node; older programs call the base so.
-Node = Object
+_annotated_text = Hook("ir.annotated_text")
 
 
 class SourceName(Object, key="SourceName"):
@@ -86,7 +86,7 @@ def astext(node, show_meta_data=True, annotate=None):
     """Text form of any object. `annotate(call)` gives what a comment behind each call of a Relay expression is to say; none for
     an empty text. The text reads back as without comments."""
     if annotate is not None:
-        return get_global_func("relay.ir.AnnotatedText")(node, show_meta_data, lambda call: str(annotate(call) or ""))
+        return _annotated_text(node, show_meta_data, lambda call: str(annotate(call) or ""))
     return get_global_func("ir.AsText")(node, show_meta_data)
 
 

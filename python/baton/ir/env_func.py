@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Global functions as parts of IR."""
 
+from .._core import Object
 from .._ffi import get_global_func
-from .base import Node
 
 
-class EnvFunc(Node, key="EnvFunc"):
+class EnvFunc(Object, key="EnvFunc"):
     """A global function, known by its name: it prints, compares, saves and loads, and can be called.
 
         add = baton.ir.EnvFunc.get("my.add")

@@ -2,8 +2,13 @@
 """Bases of expressions, global variables, ranges."""
 
 from .._core import Object
-from .._ffi import get_global_func
-from .base import astext
+from .._ffi.hook import Hook
+from .base import astext, structural_equal, structural_hash
+
+# Calls are Relay's: `make_call(op, args)`. Arithmetic on numbers and their text are those of loop programs.
+make_call = Hook("ir.make_call")
+_arithmetic = Hook("ir.arithmetic")
+_text_of = Hook("ir.prim_expr_text")
 
 
 class BaseExpr(Object, key="BaseExpr"):
@@ -14,10 +19,6 @@ class BaseExpr(Object, key="BaseExpr"):
     def astext(self, show_meta_data=True):
         """The text form."""
         return astext(self, show_meta_data)
-
-
-def _tir(name, *args):
-    return get_global_func("tir.op." + name)(*args)
 
 
 def _value(x):
@@ -33,7 +34,7 @@ class EqualOp:
 
     def asobject(self):
         """The comparison as an expression."""
-        return _tir("equal", self.a, self.b)
+        return _arithmetic("equal", self.a, self.b)
 
     def __bool__(self):
         a, b = _value(self.a), _value(self.b)
@@ -49,7 +50,7 @@ class NotEqualOp(EqualOp):
     """`a != b` of loop expressions."""
 
     def asobject(self):
-        return _tir("not_equal", self.a, self.b)
+        return _arithmetic("not_equal", self.a, self.b)
 
     def __bool__(self):
         return not EqualOp.__bool__(self)
@@ -61,30 +62,30 @@ class PrimExpr(BaseExpr, key="PrimExpr"):
     __slots__ = ()
 
     def __str__(self):
-        return get_global_func("tir.AsText")(self)
+        return _text_of(self)
 
     def __add__(self, other):
-        return _tir("add", self, other)
+        return _arithmetic("add", self, other)
 
     def __radd__(self, other):
-        return _tir("add", other, self)
+        return _arithmetic("add", other, self)
 
     def __sub__(self, other):
-        return _tir("sub", self, other)
+        return _arithmetic("sub", self, other)
 
     def __rsub__(self, other):
-        return _tir("sub", other, self)
+        return _arithmetic("sub", other, self)
 
     def __mul__(self, other):
-        return _tir("mul", self, other)
+        return _arithmetic("mul", self, other)
 
     def __rmul__(self, other):
-        return _tir("mul", other, self)
+        return _arithmetic("mul", other, self)
 
     def _divide(self, a, b):
         if self.dtype.startswith(("int", "uint")):
             raise TypeError("`/` of integers: say which, as a // b (floor) or tir.truncdiv(a, b)")
-        return _tir("div", a, b)
+        return _arithmetic("div", a, b)
 
     def __truediv__(self, other):
         return self._divide(self, other)
@@ -93,52 +94,52 @@ class PrimExpr(BaseExpr, key="PrimExpr"):
         return self._divide(other, self)
 
     def __floordiv__(self, other):
-        return _tir("floordiv", self, other)
+        return _arithmetic("floordiv", self, other)
 
     def __rfloordiv__(self, other):
-        return _tir("floordiv", other, self)
+        return _arithmetic("floordiv", other, self)
 
     def __mod__(self, other):
-        return _tir("floormod", self, other)
+        return _arithmetic("floormod", self, other)
 
     def __rmod__(self, other):
-        return _tir("floormod", other, self)
+        return _arithmetic("floormod", other, self)
 
     def __pow__(self, other):
-        return _tir("pow", self, other)
+        return _arithmetic("pow", self, other)
 
     def __neg__(self):
-        return _tir("neg", self)
+        return _arithmetic("neg", self)
 
     def __lshift__(self, other):
-        return _tir("shift_left", self, other)
+        return _arithmetic("shift_left", self, other)
 
     def __rshift__(self, other):
-        return _tir("shift_right", self, other)
+        return _arithmetic("shift_right", self, other)
 
     def __and__(self, other):
-        return _tir("bitwise_and", self, other)
+        return _arithmetic("bitwise_and", self, other)
 
     def __or__(self, other):
-        return _tir("bitwise_or", self, other)
+        return _arithmetic("bitwise_or", self, other)
 
     def __xor__(self, other):
-        return _tir("bitwise_xor", self, other)
+        return _arithmetic("bitwise_xor", self, other)
 
     def __invert__(self):
-        return _tir("bitwise_not", self)
+        return _arithmetic("bitwise_not", self)
 
     def __lt__(self, other):
-        return _tir("lt", self, other)
+        return _arithmetic("lt", self, other)
 
     def __le__(self, other):
-        return _tir("le", self, other)
+        return _arithmetic("le", self, other)
 
     def __gt__(self, other):
-        return _tir("gt", self, other)
+        return _arithmetic("gt", self, other)
 
     def __ge__(self, other):
-        return _tir("ge", self, other)
+        return _arithmetic("ge", self, other)
 
     def __eq__(self, other):
         return EqualOp(self, other)
@@ -154,11 +155,11 @@ class PrimExpr(BaseExpr, key="PrimExpr"):
 
     def equal(self, other, span=None):
         """The comparison as an expression."""
-        return _tir("equal", self, other)
+        return _arithmetic("equal", self, other)
 
     def astype(self, dtype, span=None):
         """The value converted to a dtype."""
-        return _tir("cast", str(dtype), self)
+        return _arithmetic("cast", str(dtype), self)
 
 
 class RelayExpr(BaseExpr, key="RelayExpr"):
@@ -185,8 +186,7 @@ class GlobalVar(RelayExpr, key="GlobalVar"):
 
     def __call__(self, *args):
         """A call of the function."""
-        from .. import relay
-        return relay.Call(self, args)
+        return make_call(self, args)
 
 
 class Range(Object, key="Range"):
@@ -207,9 +207,7 @@ class Range(Object, key="Range"):
         return make_node("Range", min=min_value, extent=extent, span=span)
 
     def __eq__(self, other):
-        from .base import structural_equal
         return isinstance(other, Range) and structural_equal(self, other)
 
     def __hash__(self):
-        from .base import structural_hash
         return structural_hash(self)

@@ -10,6 +10,7 @@ import warnings
 
 from .._core import Object
 from .._ffi import attach_classes, get_global_func, register_func, register_object
+from .pass_names import chosen
 
 
 @register_func("runtime.PrintText", override=True)
@@ -159,7 +160,6 @@ def _budgets(budgets):
             if isinstance(limit, bool) or not isinstance(limit, (int, float)) or not limit >= 0:
                 raise ValueError(f"the budget of `{name}`: `{what}` takes a number from 0 on, got {limit!r}")
     if budgets:
-        from .transform import chosen
         chosen("budgets", [name for name in budgets if name != "*"], stacklevel=3)
     return {k: dict(v) if isinstance(v, dict) else v for k, v in (budgets or {}).items()}
 
@@ -201,6 +201,24 @@ class PassTimingInstrument(PassInstrument):
         return [str(x) for x in get_global_func("instrument.TimingNotes")(self)]
 
 
+_when_watched, _watched = [], False
+
+
+def when_watched(function):
+    """Calls a function when the first watchdog is made; at once where there was one. Visitors say from then on where they are."""
+    if _watched:
+        function()
+    else:
+        _when_watched.append(function)
+
+
+def _start_watching():
+    global _watched
+    _watched = True
+    while _when_watched:
+        _when_watched.pop()()
+
+
 @register_object("instrument.PassWatchdog")
 class PassWatchdog(PassInstrument):
     """Says on standard error which pass is slow, while it is: after `seconds`, then at twice the time, and so on.
@@ -212,8 +230,7 @@ class PassWatchdog(PassInstrument):
         if isinstance(seconds, bool) or not isinstance(seconds, (int, float)):
             raise TypeError(f"seconds takes a number, got {seconds!r}")
         self.__init_handle_by_constructor__(get_global_func("instrument.PassWatchdog"), float(seconds))
-        from ..relay import expr_functor
-        expr_functor.answer_watchdogs()
+        _start_watching()
 
     @property
     def reports(self):

@@ -2,11 +2,18 @@
 """Modules: functions by name."""
 
 from .._core import Object
+from .._ffi.hook import Hook
 from . import _ffi_api
+from .attrs import make_node, plain_value
 from .base import astext
 from .expr import GlobalVar, RelayExpr
 from .function import BaseFunc
 from .type import GlobalTypeVar
+
+
+# An expression as a function of its free variables, and the standard library: both are Relay's.
+_function_of = Hook("ir.function_of")
+_import_std = Hook("ir.import_std")
 
 
 def _global_var(name):
@@ -36,8 +43,7 @@ class IRModule(Object, key="IRModule"):
             if isinstance(var, str):
                 var = _ffi_api.Module_GetGlobalVar(self, var) if _ffi_api.Module_ContainGlobalVar(self, var) else GlobalVar(var)
             if not isinstance(val, BaseFunc):
-                from .. import relay
-                val = relay.Function(relay.analysis.free_vars(val), val)
+                val = _function_of(val)
             _ffi_api.Module_Add(self, var, val, update)
         else:
             _ffi_api.Module_AddDef(self, GlobalTypeVar(var) if isinstance(var, str) else var, val, update)
@@ -114,7 +120,6 @@ class IRModule(Object, key="IRModule"):
 
     def with_attr(self, key, value):
         """A copy with an attribute more."""
-        from .attrs import make_node, plain_value
         attrs = {**(dict(self.attrs.items()) if self.attrs is not None else {}), key: plain_value(value)}
         return make_node("IRModule", functions=self.functions, type_definitions=self.type_definitions,
                          attrs=make_node("DictAttrs", dict=attrs))
@@ -135,8 +140,7 @@ class IRModule(Object, key="IRModule"):
 
     def import_from_std(self, file_to_import="prelude.rly"):
         """Adds a file of the standard library: the prelude."""
-        from ..relay.prelude import import_std
-        import_std(self, file_to_import)
+        _import_std(self, file_to_import)
 
     def astext(self, show_meta_data=True, annotate=None):
         """The text form, which `baton.relay.parse` reads. `annotate(call)` gives a comment for each call."""

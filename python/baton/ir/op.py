@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operators by name."""
 
+import functools
+
 from . import _ffi_api
-from .expr import RelayExpr
+from .expr import RelayExpr, make_call
 
 
 class Op(RelayExpr, key="Op"):
@@ -62,8 +64,22 @@ class Op(RelayExpr, key="Op"):
 
     def __call__(self, *args):
         """A call of the operator, without attributes."""
-        from .. import relay
-        return relay.Call(self, args)
+        return make_call(self, args)
+
+
+@functools.cache
+def _operators_by_attrs():
+    """Type key of attributes -> names of the operators that have them."""
+    found = {}
+    for name in Op.list_op_names():
+        found.setdefault(Op.get(name).attrs_type_key, []).append(name)
+    return found
+
+
+def attrs_doc(key):
+    """What to say of a class of attributes that says nothing itself: the operators that it belongs to."""
+    found = _operators_by_attrs().get(key, ())
+    return f"Attributes of {', '.join(f'`{n}`' for n in found)}." if found else ""
 
 
 def register_op_attr(op_name, attr_key, value=None, level=10):

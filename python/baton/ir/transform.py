@@ -5,10 +5,10 @@ import contextlib
 import functools
 import inspect
 import threading
-import warnings
 
 from .._core import Object
 from .._ffi import _init_api, attach_classes, register_func, register_object
+from .pass_names import _named, _names, chosen
 
 _init_api("transform", __name__)
 
@@ -18,41 +18,8 @@ def _api(name):
     return get_global_func("transform." + name)
 
 
-def _names(what, names, of="passes"):
-    """A list of names; sets in order of the alphabet, so that runs are equal."""
-    if names is None:
-        return []
-    if isinstance(names, str) or not isinstance(names, (list, tuple, set, frozenset)) and not hasattr(names, "__getitem__"):
-        raise TypeError(f"{what} takes a list of names of {of}, got {names!r}")
-    for name in names:
-        if not isinstance(name, str):
-            raise TypeError(f"{what} takes names of {of}, got {name!r} among them")
-    return sorted(names) if isinstance(names, (set, frozenset)) else list(names)
-
-
-# Names of passes that were made in Python: contexts may name these too.
-_made = set()
-
-
-def _named(what, name):
-    """A name for a pass."""
-    if not isinstance(name, str) or not name:
-        raise TypeError(f"{what} takes a text that is not empty, got {name!r}")
-    _made.add(name)
-    return name
-
-
-def chosen(what, names, stacklevel=2):
-    """A list of names of passes that somebody chose. One that no pass has, but nearly, is a warning: it would have no effect."""
-    names = _names(what, names)
-    for name in names:
-        if name not in _made and (near := str(_api("NearPass")(name))):
-            warnings.warn(f"{what}: there is no pass `{name}`{near}", stacklevel=stacklevel + 1)
-    return names
-
-
 def _instruments(instruments):
-    from .container import Array
+    from .._core import Array
     from .instrument import PassInstrument
 
     if instruments is not None and not isinstance(instruments, (list, tuple, Array)):

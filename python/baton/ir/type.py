@@ -53,6 +53,15 @@ class PointerType(Type, key="PointerType"):
         super().__init__(element_type=element_type, storage_scope=storage_scope)
 
 
+class TypeCall(Type, key="TypeCall"):
+    """A data type applied to arguments, as `List[A]`."""
+
+    __slots__ = ()
+
+    def __init__(self, func, args, span=None):
+        super().__init__(func=func, args=list(args), span=span)
+
+
 class TypeVar(Type, key="TypeVar"):
     """A type parameter."""
 
@@ -63,7 +72,6 @@ class TypeVar(Type, key="TypeVar"):
 
     def __call__(self, *args):
         """The type applied to arguments."""
-        from .type_relation import TypeCall
         return TypeCall(self, args)
 
 
@@ -77,7 +85,6 @@ class GlobalTypeVar(Type, key="GlobalTypeVar"):
 
     def __call__(self, *args):
         """The data type applied to arguments."""
-        from .type_relation import TypeCall
         return TypeCall(self, args)
 
 

@@ -1,16 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Data types applied to arguments, and relations between types."""
 
-from .type import Type, TypeConstraint
-
-
-class TypeCall(Type, key="TypeCall"):
-    """A data type applied to arguments, as `List[A]`."""
-
-    __slots__ = ()
-
-    def __init__(self, func, args, span=None):
-        super().__init__(func=func, args=list(args), span=span)
+from .type import TypeCall, TypeConstraint
 
 
 class TypeRelation(TypeConstraint, key="TypeRelation"):

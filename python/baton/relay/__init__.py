@@ -2,7 +2,6 @@
 """Relay: the functional tensor language, its operators, passes and front ends."""
 
 import importlib
-import importlib.util
 
 from .. import ir as _ir  # loads the compiler  # noqa: F401
 from .._ffi.object import generated_class as _generated_class
@@ -63,32 +62,26 @@ from .ty import (
 )
 from .type_functor import TypeFunctor, TypeMutator, TypeVisitor
 
-_MODULES = frozenset(["backend", "build_module", "contrib", "dataflow_pattern", "debug", "frontend", "loops", "param_dict", "prelude",
-                      "qnn", "quantize", "testing", "vm"])
-_NAMES = {"build": "build_module", "optimize": "build_module", "create_executor": "build_module", "build_config": "build_module",
-          "bind_params_by_name": "build_module", "save_param_dict": "param_dict", "load_param_dict": "param_dict"}
+_MODULES = frozenset(["backend", "dataflow_pattern", "frontend", "loops", "prelude", "qnn"])
 astext = _ir.base.astext
 
 
 def __getattr__(name):
     if name.startswith("__"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    if name in _NAMES:
-        value = getattr(importlib.import_module(f"{__name__}.{_NAMES[name]}"), name)
-    elif name in _MODULES and importlib.util.find_spec(f"{__name__}.{name}"):
+    if name in _MODULES:
         return importlib.import_module(f"{__name__}.{name}")
-    else:
-        value = op.find(name)
-        if value is None:
-            value = _generated_class("relay." + name)
-        if value is None:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}: neither an operator nor a class of Relay")
+    value = op.find(name)
+    if value is None:
+        value = _generated_class("relay." + name)
+    if value is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}: neither an operator nor a class of Relay")
     globals()[name] = value
     return value
 
 
 def __dir__():
-    return sorted({*globals(), *_NAMES, *_MODULES, *op.names_in("")})
+    return sorted({*globals(), *_MODULES, *op.names_in("")})
 
 
 __all__ = ["Any", "Call", "Clause", "Constant", "Constructor", "Expr", "ExprFunctor", "ExprMutator", "ExprVisitor", "ExprWithOp", "FuncType",

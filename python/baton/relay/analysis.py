@@ -2,10 +2,17 @@
 """Facts about programs."""
 
 import enum
+import math
 
 from .._ffi import get_global_func
-from ..ir import IRModule, RelayExpr, TensorType, structural_hash
-from . import analysis_ffi_api as _ffi_api  # noqa: F401
+from ..ir import IRModule, Op, RelayExpr, TensorType, structural_hash
+from ..ir.transform import PassContext
+from .call_graph import CallGraph  # noqa: F401
+from .expr import Call, Var
+from .expr_functor import _METHODS
+from .function import Function
+from .op.sugar import _device_type
+from .type_functor import TypeVisitor
 
 
 class Feature(enum.IntEnum):
@@ -58,7 +65,6 @@ def bind(expr, binds):
 
 
 def _types(expr):
-    from .type_functor import TypeVisitor
     found, bound = {}, {}
 
     class Collect(TypeVisitor):
@@ -135,14 +141,12 @@ def explain_placement(mod, default_device="cpu"):
     `function`, `expression`, `place` (in the text), `device_type` and `because`; each copy `src_dev_type`,
     `dst_dev_type`, `bytes` (-1: not known before it runs), `formula` ("12 * ? + 16": the bytes, with `?` for what is open; ""
     for data of any length) and `because`."""
-    from .op.sugar import _device_type
     found = _api("Placement")(mod, _device_type(default_device))
     return {kind: [dict(row.items()) for row in found[kind]] for kind in ("places", "copies")}
 
 
 def detect_feature(a, b=None):
     """The features of the language that an expression, or a module's functions, use: a set of Feature."""
-    from .expr_functor import _METHODS
     names = {"visit_" + words: feature for words, feature in {
         "var": Feature.fVar, "global_var": Feature.fGlobalVar, "constant": Feature.fConstant, "tuple": Feature.fTuple,
         "tuple_getitem": Feature.fTupleGetItem, "function": Feature.fFunction, "op": Feature.fOp, "call": Feature.fCall, "let": Feature.fLet,
@@ -157,8 +161,6 @@ def detect_feature(a, b=None):
 
 def list_op_freqs(mod):
     """How often each operator is called, by name."""
-    from .expr import Call
-    from .op import Op
     counts = {}
 
     def visit(e):
@@ -172,10 +174,6 @@ def list_op_freqs(mod):
 
 def get_total_mac_number(expr):
     """Multiplications of convolutions and matrix products; types must be inferred."""
-    import math
-
-    from .expr import Call
-    from .op import Op
     total = 0
 
     def visit(e):
@@ -196,8 +194,6 @@ def get_total_mac_number(expr):
 
 def count_layers(expr, valid_ops):
     """The longest chain of calls of these operators."""
-    from .expr import Call
-    from .op import Op
     depth = {}
 
     def visit(e):
@@ -217,8 +213,6 @@ def count_layers(expr, valid_ops):
 
 def search_fc_transpose(expr):
     """Names of the parameters whose transpose is the weight of an `nn.dense`, in order of first use."""
-    from .expr import Call, Var
-    from .op import Op
     names = {}
 
     def visit(e):
@@ -235,9 +229,7 @@ def search_fc_transpose(expr):
 
 def extract_fused_functions(mod):
     """Structural hash -> function, of the primitive functions that fusion at level 3 makes of a module."""
-    from ..transform import PassContext
-    from .function import Function
-    from .transform import FuseOps, InferType, SimplifyInference
+    from .transform import FuseOps, InferType, SimplifyInference  # made from the registry, when asked for
     with PassContext(opt_level=3):
         for make in (InferType, SimplifyInference, InferType, FuseOps, InferType):
             mod = make()(mod)
@@ -258,6 +250,3 @@ def __getattr__(name):
     if func is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return func
-
-
-from .call_graph import CallGraph  # noqa: E402, F401

@@ -1,13 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Identity of variables, and names that older programs know."""
+"""Identity of variables."""
 
 from .._core import Object
-from .._ffi import register_object
-from ..ir.base import Node, SourceName, Span, astext
-
-# Early names, from before objects.
-RelayNode = NodeBase = Object
-register_relay_node = register_object
 
 
 class Id(Object, key="relay.Id"):
@@ -19,4 +13,4 @@ class Id(Object, key="relay.Id"):
         super().__init__(name_hint=name_hint)
 
 
-__all__ = ["Id", "Node", "NodeBase", "RelayNode", "SourceName", "Span", "astext", "register_relay_node"]
+__all__ = ["Id"]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which function of a module refers to which: `baton.relay.analysis.CallGraph`."""
 
+from .._ffi import get_global_func
 from ..ir import GlobalVar, RelayExpr
 from .adt import Match
-from .analysis import post_order_visit
 from .expr import Call, If, Let, RefCreate, RefRead, RefWrite, Tuple, TupleGetItem
 from .function import Function
 
@@ -42,7 +42,7 @@ class CallGraph:
             found = self._refers[var.name_hint] = {}
             nodes = []
             if isinstance(func, RelayExpr):
-                post_order_visit(func, nodes.append)
+                get_global_func("relay.analysis.post_order_visit")(func, nodes.append)
             for node in nodes:
                 for part in _parts(node):
                     if isinstance(part, GlobalVar):

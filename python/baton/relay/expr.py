@@ -3,11 +3,14 @@
 
 import numbers
 
-from ..ir import GlobalVar, Op, RelayExpr
+from .._ffi import get_global_func
+from ..error import CompileError
+from ..ir import GlobalVar, Op, RelayExpr, make_node
 from ..ir.base import astext
 from ..ir.tensor_type import TensorType
 from ..runtime import NDArray
 from ..runtime import ndarray as nd
+from ..runtime.values import constant_array
 from .base import Id
 
 Expr = RelayExpr
@@ -43,13 +46,16 @@ def _dtype_of(expr):
 
 
 def _inferred_dtype(expr):
-    from ..error import CompileError
-    from .transform import InferTypeLocal
     try:
-        found = InferTypeLocal(expr)
+        found = infer_type(expr)
     except CompileError:
         return None
     return found.dtype if isinstance(found, TensorType) else None
+
+
+def infer_type(expr):
+    """The type of an expression, without a module."""
+    return get_global_func("relay._transform.InferTypeLocal")(expr)
 
 
 class ExprWithOp(RelayExpr):
@@ -73,8 +79,7 @@ class ExprWithOp(RelayExpr):
 
     def astype(self, dtype):
         """The elements converted to a dtype."""
-        from . import op
-        return op.find("cast")(self, str(dtype))
+        return Call(_op("cast"), [self], make_node("relay.attrs.CastAttrs", dtype=str(dtype)))
 
     def __neg__(self):
         return Call(_op("negative"), [self])
@@ -304,29 +309,17 @@ def var(name_hint, type_annotation=None, shape=None, dtype="float32", span=None)
 def const(value, dtype=None, span=None) -> "Constant":
     """A constant of a number, nested lists or an array. Python's numbers are int32, float32 and bool unless `dtype` says
     otherwise; arrays keep their own."""
-    import numpy as np
+    return Constant(constant_array(value, dtype), span)
 
-    from ..runtime.data_type import numpy_dtype
-    if isinstance(value, NDArray) and dtype is None:
-        return Constant(value, span)
-    plain = isinstance(value, (bool, int, float, list, tuple)) and not isinstance(value, np.generic)
-    array = np.asarray(value)
-    if dtype is None and plain:
-        dtype = {"int64": "int32", "float64": "float32"}.get(array.dtype.name)
-    if dtype is not None:
-        want = numpy_dtype(dtype)
-        if plain and want.kind in "iu" and array.dtype.kind in "iu" and array.size:
-            info = np.iinfo(want)
-            if array.min() < info.min or array.max() > info.max:
-                raise OverflowError(f"{value} does not fit {dtype}")
-        array = array.astype(want)
-    return Constant(nd.array(array), span)
+
+def annotated_text(node, show_meta_data, annotate):
+    """The text form with a comment behind each call, which `annotate(call)` gives."""
+    return get_global_func("relay.ir.AnnotatedText")(node, show_meta_data, annotate)
 
 
 def bind(expr, binds):
     """The expression with free variables replaced, as the dict `binds` says."""
-    from . import analysis
-    return analysis.bind(expr, binds)
+    return get_global_func("relay.analysis.bind")(expr, dict(binds))
 
 
 __all__ = ["Call", "Constant", "Expr", "ExprWithOp", "GlobalVar", "If", "Let", "RefCreate", "RefRead", "RefWrite", "RelayExpr", "Tuple",

@@ -11,6 +11,7 @@ import threading
 
 from .._ffi import get_global_func
 from ..ir import GlobalVar, Op, RelayExpr
+from ..ir.instrument import when_watched
 from .adt import Clause, Constructor, Match, PatternConstructor, PatternTuple, PatternVar, PatternWildcard
 from .expr import Call, Constant, If, Let, RefCreate, RefRead, RefWrite, Tuple, TupleGetItem, Var
 from .function import Function
@@ -55,6 +56,9 @@ def answer_watchdogs():
     """From now on visitors say which expression they are at, to those who ask; called when the first watchdog is made."""
     global _at_expr
     _at_expr = get_global_func("transform.AtExpr")
+
+
+when_watched(answer_watchdogs)
 
 
 class ExprFunctor:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions."""
 
+from .._ffi import get_global_func
 from ..ir import BaseFunc, make_node
 from .expr import Call
 
@@ -20,4 +21,9 @@ class Function(BaseFunc, key="relay.Function"):
         return Call(self, args)
 
 
-__all__ = ["BaseFunc", "Function"]
+def function_of(expr):
+    """The function of an expression's free variables, in order of first use."""
+    return Function(list(get_global_func("relay.analysis.free_vars")(expr)), expr)
+
+
+__all__ = ["BaseFunc", "Function", "function_of"]

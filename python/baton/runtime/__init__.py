@@ -7,7 +7,7 @@ from .._ffi.object import generated_class
 from . import container, data_type, devices, module, ndarray, object
 from .container import ADT, Array, Map, ShapeTuple, String, tuple_object
 from .data_type import DataType, DataTypeCode
-from .devices import cl, cpu, cuda, device, ext_dev, gpu, hexagon, metal, mtl, opencl, rocm, vpi, vulkan, webgpu
+from .devices import cpu, cuda, device, ext_dev, hexagon, metal, opencl, rocm, vpi, vulkan, webgpu
 from .module import BenchmarkResult, Module, enabled, load_module, system_lib
 from .ndarray import NDArray
 from .object import ObjectGeneric
@@ -25,6 +25,6 @@ def __getattr__(name):
 
 
 __all__ = ["ADT", "Array", "BenchmarkResult", "DataType", "DataTypeCode", "Device", "Handle", "Map", "Module", "NDArray",
-           "Object", "ObjectGeneric", "PackedFunc", "ShapeTuple", "String", "cl", "container", "convert", "cpu", "cuda",
-           "data_type", "device", "devices", "enabled", "ext_dev", "gpu", "hexagon", "load_module", "load_param_dict", "metal", "module", "mtl",
+           "Object", "ObjectGeneric", "PackedFunc", "ShapeTuple", "String", "container", "convert", "cpu", "cuda",
+           "data_type", "device", "devices", "enabled", "ext_dev", "hexagon", "load_module", "load_param_dict", "metal", "module",
            "ndarray", "object", "opencl", "rocm", "save_param_dict", "system_lib", "tuple_object", "vpi", "vulkan", "webgpu"]

@@ -20,15 +20,11 @@ def cuda(dev_id=0):
     return Device("cuda", dev_id)
 
 
-gpu = cuda
-
 
 def opencl(dev_id=0):
     """An OpenCL device."""
     return Device("opencl", dev_id)
 
-
-cl = opencl
 
 
 def metal(dev_id=0):
@@ -59,7 +55,6 @@ vpi = _device_of("vpi", "A Verilog simulator.")
 ext_dev = _device_of("ext_dev", "A device that a library brings.")
 hexagon = _device_of("hexagon", "A Qualcomm Hexagon processor.")
 webgpu = _device_of("webgpu", "A device of a browser.")
-mtl = metal
 
 
 def exists(dev):

@@ -5,7 +5,7 @@ from .. import _core
 from .._core import Device
 from .._ffi import convert, get_global_func, register_object
 from .data_type import DataType, numpy_dtype
-from .devices import cl, cpu, cuda, device, ext_dev, gpu, hexagon, metal, mtl, opencl, rocm, vpi, vulkan, webgpu
+from .devices import cpu, cuda, device, ext_dev, hexagon, metal, opencl, rocm, vpi, vulkan, webgpu
 
 _NARROW = {1: "uint8", 2: "uint16", 4: "uint32", 8: "uint64"}
 _PLAIN = frozenset(["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32",
@@ -185,10 +185,5 @@ def from_dlpack(x):
     return _core.from_dlpack(x)
 
 
-def numpyasarray(np_data):
-    """Kept for old programs: the array as an NDArray."""
-    return array(np_data)
-
-
-__all__ = ["DataType", "Device", "NDArray", "array", "cl", "cpu", "cuda", "device", "empty", "ext_dev", "from_dlpack", "gpu", "hexagon", "metal",
-           "mtl", "opencl", "rocm", "vpi", "vulkan", "webgpu"]
+__all__ = ["DataType", "Device", "NDArray", "array", "cpu", "cuda", "device", "empty", "ext_dev", "from_dlpack", "hexagon", "metal",
+           "opencl", "rocm", "vpi", "vulkan", "webgpu"]

@@ -4,6 +4,7 @@
 import json
 
 from .profiling import Report
+from .values import to_value
 from .vm import VirtualMachine
 
 
@@ -25,7 +26,6 @@ class VirtualMachineProfiler(VirtualMachine):
         device = f"{self.device}"
         mod = self.exe.mod
         if func_name == "main" and mod.implements_function("profile"):
-            from ..relay.backend.executor import to_value
             found = json.loads(str(mod["profile"]([to_value(v) for v in values], 5)))
             calls = [{"Name": s["kernel"], "Duration (us)": s["median_us"], "Count": 1, "Device": device} for s in found["steps"]]
             return Report(calls, {device: {"Duration (us)": found["total_us"], "Count": 1}})

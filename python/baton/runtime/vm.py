@@ -4,6 +4,7 @@
 from .._core import Array
 from . import module as _module
 from .devices import cpu
+from .values import to_value
 
 
 class Executable:
@@ -122,7 +123,6 @@ class VirtualMachine:
         """The value of a function: an NDArray, an Array for a tuple, an ADT for data."""
         if args or kwargs or func_name not in self._inputs:
             self.set_input(func_name, *args, **kwargs)
-        from ..relay.backend.executor import to_value
         self._outputs = self._call(func_name, *map(to_value, self._inputs[func_name]))
         return self._outputs
 

@@ -5,10 +5,14 @@ import functools
 import inspect
 import numbers
 
-from ..tir import IntImm, SizeVar, Var, op
+from ..ir import make_node
+from ..target import Target
+from ..tir import Evaluate, IntImm, SizeVar, Var, decl_buffer, op
 from ..tir.expr import IterVar
+from ..tir.stmt import Stmt
 from . import _ffi_api
-from .tensor import TensorSlice
+from .reads import reduce_of
+from .tensor import PlaceholderOp, TensorSlice
 
 _tags = []  # of the `tag_scope`s around
 
@@ -45,8 +49,6 @@ def comm_reducer(fcombine, fidentity, name="reduce"):
     """
 
     def reduce(expr, axis, where=None, init=None, *args):
-        from ..ir import make_node
-        from .schedule.schedule import reduce_of
         if init is not None:
             raise ValueError(f"{name}: `init` is not there; combine the result with it")
         several = isinstance(expr, (list, tuple)) or type(expr).__name__ == "Array"
@@ -101,9 +103,6 @@ def extern(shape, inputs, fcompute, name="extern", dtype=None, in_buffers=None, 
     shape: of the result, or a list of shapes of several; dtype: likewise, that of the input if there is one. Such tensors are built without
     a schedule, `tvm.build([A, B])`.
     """
-    from ..ir import make_node
-    from ..tir import Evaluate, decl_buffer
-    from ..tir.stmt import Stmt
     inputs = [inputs] if type(inputs).__name__ == "Tensor" else list(inputs)
     several = len(shape) > 0 and isinstance(shape[0], (list, tuple)) or type(shape).__name__ != "Array" and len(shape) > 0 and type(shape[0]).__name__ == "Array"
     shapes = [_shape(s) for s in shape] if several else [_shape(shape)]
@@ -183,8 +182,6 @@ def all_of(expr, axis):
 
 def create_prim_func(ops, name="main", target=None):
     """One loop program of tensors: inputs first, then outputs, as they are given."""
-    from .tensor import PlaceholderOp
     inputs = [t for t in ops if isinstance(t.op, PlaceholderOp)]
     outputs = [t for t in ops if not isinstance(t.op, PlaceholderOp)]
-    from ..target import Target
     return _ffi_api.create_prim_func(inputs, outputs, name, Target(target or "llvm"))

@@ -4,9 +4,14 @@
 import numbers
 
 from .._core import Object
+from .._ffi.hook import Hook
 from ..ir import PrimExpr
 from ..tir.expr import IterVar
 from . import _ffi_api
+from .reads import tensors_read
+
+# An operator on tensors, elementwise and broadcasting, is topi's: `_arithmetic("add", a, b)`, where one may be a number.
+_arithmetic = Hook("te.arithmetic")
 
 
 class Operation(Object, key="te.Operation"):
@@ -48,8 +53,7 @@ class ComputeOp(Operation, key="te.ComputeOp"):
     @property
     def input_tensors(self):
         """The tensors that it reads."""
-        from .schedule.schedule import producers
-        return producers(self)
+        return tensors_read(self.body)
 
 
 class TensorSlice:
@@ -103,14 +107,9 @@ class Tensor(Object, key="te.Tensor"):
         return self(*indices) if len(indices) >= self.ndim else TensorSlice(self, indices)
 
     def _with(self, name, other, swapped=False):
-        from .. import topi
-        if isinstance(other, numbers.Number):
-            from ..relay import const
-            other = const(other, str(self.dtype))
-        elif not isinstance(other, Tensor):
+        if not isinstance(other, (Tensor, numbers.Number)):
             return NotImplemented
-        f = getattr(topi, name)
-        return f(other, self) if swapped else f(self, other)
+        return _arithmetic(name, other, self) if swapped else _arithmetic(name, self, other)
 
     def __add__(self, other):
         return self._with("add", other)
@@ -137,8 +136,7 @@ class Tensor(Object, key="te.Tensor"):
         return self._with("divide", other, swapped=True)
 
     def __neg__(self):
-        from .. import topi
-        return topi.negative(self)
+        return _arithmetic("negative", self)
 
     def __eq__(self, other):
         return isinstance(other, Tensor) and self.op.same_as(other.op) and self.value_index == other.value_index

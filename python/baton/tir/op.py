@@ -9,6 +9,16 @@ def _api(name):
     return get_global_func("tir.op." + name)
 
 
+def arithmetic(name, *operands):
+    """An operator of this module by name, on expressions and numbers; what Python's operators on expressions call."""
+    return _api(name)(*operands)
+
+
+def text(expr):
+    """The text of an expression."""
+    return get_global_func("tir.AsText")(expr)
+
+
 def const(value, dtype=None, span=None):
     """A literal. Without a dtype an int is int64, a float float32, a bool bool."""
     if dtype is None:

@@ -7,18 +7,13 @@
     f = baton.build([A, B, C], target="llvm")
 """
 
-from . import math, nn, tag, testing, utils
-from .functions import apply, operators
-
-
-def _op(name):
-    from ..relay.op import find
-    return find(name)
+from . import nn, tag, testing, utils
+from .functions import apply, find_operator, operators
 
 
 def full(shape, dtype, fill_value):
     """A tensor of one value."""
-    return apply(lambda: _op("full")(fill_value, shape, str(dtype)))
+    return apply(lambda: find_operator("full")(fill_value, shape, str(dtype)))
 
 
 def matmul(a, b, transp_a=False, transp_b=False):
@@ -40,27 +35,27 @@ def tensordot(a, b, axes):
 
 def einsum(subscripts, *operand):
     """A sum of products of tensors, as the subscripts say."""
-    return apply(_op("einsum"), list(operand), subscripts)
+    return apply(find_operator("einsum"), list(operand), subscripts)
 
 
 def elemwise_sum(xs):
     """The sum of tensors of one shape."""
     total, *others = xs
     for x in others:
-        total = apply(_op("add"), total, x)
+        total = apply(find_operator("add"), total, x)
     return total
 
 
 def flip(a, axis=0):
     """The elements in the opposite order along an axis."""
-    return apply(_op("reverse"), a, axis)
+    return apply(find_operator("reverse"), a, axis)
 
 
 def shape(array, dtype="int32"):
     """The extents of a tensor."""
-    return apply(_op("shape_of"), array, dtype)
+    return apply(find_operator("shape_of"), array, dtype)
 
 
-__all__ = ["apply", "einsum", "elemwise_sum", "flip", "full", "math", "matmul", "nn", "operators", "shape", "tag", "tensordot", "testing", "utils"]
+__all__ = ["apply", "einsum", "elemwise_sum", "flip", "full", "matmul", "nn", "operators", "shape", "tag", "tensordot", "testing", "utils"]
 
 __getattr__, __dir__ = operators("", __name__, globals())

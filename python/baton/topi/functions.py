@@ -1,41 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operators on tensors of tensor expressions: `topi.add(A, B)` is what `relay.add` computes, as a te.Tensor."""
 
-from .._ffi import get_global_func
-from ..ir import PrimExpr, TensorType
-from ..te import Tensor, TensorSlice, compute
+from .._ffi.hook import Hook
+
+# What operators compute is Relay's: here stand their names and forms on tensors.
+find_operator = Hook("topi.find_operator")
+operator_names = Hook("topi.operator_names")
+_on_tensors = Hook("topi.on_tensors")
 
 
 def apply(function, *args, **kwargs):
     """What an operator of Relay gives for tensors, which stand anywhere among its arguments: a tensor, or a list of several."""
-    from .. import relay
-    found, params = [], []
-
-    def lift(value):
-        if isinstance(value, (list, tuple)):
-            return type(value)(map(lift, value))
-        if isinstance(value, TensorSlice):
-            value = value.asobject()
-        if isinstance(value, PrimExpr) and not hasattr(value, "value"):
-            value = compute((), lambda scalar=value: scalar, "scalar")
-        if not isinstance(value, Tensor):
-            return value
-        for tensor, var in zip(found, params, strict=True):
-            if tensor.same_as(value):
-                return var
-        found.append(value)
-        params.append(relay.Var(value.op.name, TensorType(value.shape, value.dtype)))
-        return params[-1]
-
-    args, kwargs = lift(args), {k: lift(v) for k, v in kwargs.items()}
-    expr = function(*args, **kwargs)
-    if isinstance(expr, relay.expr.TupleWrapper):
-        expr = expr.astuple()
-    if expr in params:
-        return found[params.index(expr)]
-    several = isinstance(relay.transform.InferTypeLocal(expr), relay.TupleType)
-    results = list(get_global_func("relay.OnTensors")(relay.Function(params, expr), found))
-    return results if several else results[0]
+    return _on_tensors(function, args, kwargs)
 
 
 def wrapped(function, name, module):
@@ -54,7 +30,6 @@ def operators(prefix, module, own):
     """`__getattr__` and `__dir__` of a module of operators whose names begin with `prefix`."""
 
     def find(name):
-        from ..relay.op import find as find_operator
         function = None if name.startswith("_") else find_operator(prefix + name)
         if not callable(function):
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
@@ -62,9 +37,7 @@ def operators(prefix, module, own):
         return value
 
     def names():
-        from ..relay.op import find as find_operator
-        from ..relay.op import names_in
-        return sorted({*own, *(n for n in names_in(prefix) if callable(find_operator(prefix + n)))})
+        return sorted({*own, *(n for n in operator_names(prefix) if callable(find_operator(prefix + n)))})
 
     return find, names
 

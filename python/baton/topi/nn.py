@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operators of networks on tensors of tensor expressions. Those that are not here are as `baton.relay.nn` has them."""
 
-from .functions import apply, operators
+from .functions import apply, find_operator, operators
 
 
 def _relay():
-    from ..relay.op import find
-    return find("nn")
+    return find_operator("nn")
 
 
 def _dims(x):
@@ -47,8 +46,7 @@ def depthwise_conv2d_nchw(Input, Filter, stride, padding, dilation, out_dtype=No
 
 
 def _flat(x, shape):
-    from ..relay.op import find
-    return find("reshape")(x, shape)
+    return find_operator("reshape")(x, shape)
 
 
 def conv2d_transpose_nchw(Input, Filter, strides, padding, out_dtype, output_padding=(0, 0)):  # noqa: N803
@@ -156,8 +154,7 @@ def scale_shift_nhwc(Input, Scale, Shift):  # noqa: N803
 
 
 def _scale_shift(x, scale, shift, shape):
-    from ..relay.op import find
-    return find("add")(find("multiply")(x, _flat(scale, shape)), _flat(shift, shape))
+    return find_operator("add")(find_operator("multiply")(x, _flat(scale, shape)), _flat(shift, shape))
 
 
 __all__ = ["adaptive_pool", "batch_matmul", "conv1d", "conv2d", "conv2d_nchw", "conv2d_nhwc", "conv2d_transpose_nchw", "conv3d_ncdhw", "dense",

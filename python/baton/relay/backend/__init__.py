@@ -4,8 +4,6 @@
 import importlib
 import importlib.util
 
-from .options import Executor, Runtime
-
 
 def __getattr__(name):
     if name.startswith("_") or importlib.util.find_spec(f"{__name__}.{name}") is None:
@@ -13,4 +11,4 @@ def __getattr__(name):
     return importlib.import_module(f"{__name__}.{name}")
 
 
-__all__ = ["Executor", "Runtime"]
+__all__ = []

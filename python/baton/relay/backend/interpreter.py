@@ -3,7 +3,6 @@
 
 from ..._core import Object
 from ..._ffi import get_global_func
-from .executor import Executor, Interpreter
 
 
 class ConstructorValue(Object, key="relay.ConstructorValue"):
@@ -32,4 +31,4 @@ class Closure(Object, key="relay.Closure"):
     __slots__ = ()
 
 
-__all__ = ["Closure", "ConstructorValue", "Executor", "Interpreter", "RefValue"]
+__all__ = ["Closure", "ConstructorValue", "RefValue"]

@@ -2,8 +2,7 @@
 """Operators as functions: `relay.add(a, b)`, `relay.nn.conv2d(...)`; their registry and attributes."""
 
 import builtins
-import importlib.machinery
-import os
+import importlib.util
 import sys
 import types
 
@@ -40,8 +39,6 @@ from .op import (
 )
 from .sugar import SUGAR
 
-# Modules of older programs that only sort operators: `from baton.relay.op.transform import take`.
-_FAMILIES = ("transform", "tensor", "reduce", "algorithm", "_make", "_tensor", "_transform", "_reduce")
 _found = {}
 # Other names of an operator that programs use.
 _ALIASES = {"annotation.on_device": "on_device", "image.resize": "image.resize2d"}
@@ -88,7 +85,7 @@ def find(name):
         value = _Group(name)
         # `from baton.relay.op.nn import ...` and `import baton.relay.nn` find it, too.
         # `baton.relay.vm` is a module of its own, whatever operators are called vm.X.
-        if importlib.machinery.PathFinder.find_spec(name, [os.path.dirname(os.path.dirname(__file__))]) is None:
+        if importlib.util.find_spec("baton.relay." + name) is None:
             sys.modules["baton.relay." + name] = value
     if value is not None:
         _found[name] = value
@@ -101,7 +98,7 @@ def names_in(prefix):
 
 
 def __getattr__(name):
-    value = None if name.startswith("__") else sys.modules.get(f"{__name__}.{name}") if name in _FAMILIES else find(name)
+    value = None if name.startswith("__") else find(name)
     if value is None:
         raise AttributeError(f"there is no operator `{name}`")
     globals()[name] = value
@@ -112,8 +109,6 @@ def __dir__():
     return sorted({*globals(), *names_in("")})
 
 
-for _group in _FAMILIES:
-    _Group("", _group)
 for _group in names_in(""):
     if _group not in all_names() and _group not in ("op",):
         find(_group)

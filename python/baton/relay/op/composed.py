@@ -2,7 +2,7 @@
 """Functions that stand for several operators. By name."""
 
 from ...ir import RelayExpr
-from ..expr import Tuple, TupleWrapper, const
+from ..expr import Tuple, TupleWrapper, _dtype_of, const, infer_type
 from .make import input_expr, operator
 from .sugar import SUGAR, _device_type
 
@@ -69,7 +69,6 @@ def adv_index(inputs):
 def segment_sum(data, segment_ids, num_segments=None):
     """Sums of the slices of `data` along its first axis that have one segment id; as many as `num_segments`, which may be an expression,
     or as the largest id needs."""
-    from ..expr import _dtype_of
     dtype = _dtype_of(data)
     if dtype is None:
         raise TypeError("segment_sum needs to know the dtype of its data: infer its type first")
@@ -153,9 +152,8 @@ def _blocked(name, plain, what):
 @_composed("nn.fifo_buffer")
 def fifo_buffer(data, buffer, axis):
     """`buffer` with `data` behind it along an axis, and as much dropped from the front: it keeps its shape."""
-    from ..transform import InferTypeLocal
     data, buffer = input_expr(data), input_expr(buffer)
-    extent = InferTypeLocal(buffer).shape[axis]
+    extent = infer_type(buffer).shape[axis]
     whole = operator("concatenate")(Tuple([buffer, data]), axis=axis)
     return operator("strided_slice")(whole, begin=[-int(extent)], end=[2**31 - 1], strides=[1], axes=[axis])
 

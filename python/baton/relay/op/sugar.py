@@ -4,8 +4,9 @@ expressions, forms that older programs use. By operator name."""
 
 import re
 
+from ..._core import Device
 from ...ir import RelayExpr
-from ..expr import Constant, Tuple, TupleWrapper, const
+from ..expr import Constant, Tuple, TupleWrapper, _dtype_of, const
 from .make import input_expr, operator, plain_value
 
 SUGAR = {}
@@ -120,7 +121,6 @@ def expand_dims(data, axis, num_newaxis=1, axes=None):
 @_sugar("sparse_to_dense")
 def sparse_to_dense(sparse_indices, output_shape, sparse_values, default_value=0):
     """A tensor of `output_shape`, which may be an expression: `default_value`, but `sparse_values` at `sparse_indices`."""
-    from ..expr import _dtype_of
     output_shape = _ints(output_shape)
     if not isinstance(sparse_values, RelayExpr):
         sparse_values = const(sparse_values)
@@ -405,7 +405,6 @@ def one_hot(indices, on_value, off_value, depth, axis=-1, dtype="float32"):
 @_sugar("nn.pad")
 def pad(data, pad_width, pad_value=0, pad_mode="constant"):
     """`data` with (before, after) elements around each dimension."""
-    from ..expr import _dtype_of
     if not isinstance(pad_value, RelayExpr):
         dtype = _dtype_of(data)
         pad_value = const(pad_value, dtype or ("float32" if isinstance(pad_value, float) else None) or "float32")
@@ -463,7 +462,6 @@ def on_device(data, device, is_fixed=False):
 
 
 def _device_type(device):
-    from ..._core import Device
     if isinstance(device, int):
         return device
     if isinstance(device, str):

@@ -2,10 +2,8 @@
 """Helps for testing passes and operators."""
 
 from ... import relay
-from ...ir import IRModule
+from ...runtime import ndarray
 from ...testing import enabled_targets
-from .. import transform
-from ..function import Function
 from ..transform import gradient
 from . import (
     dcgan,
@@ -23,39 +21,20 @@ from . import (
     squeezenet,
     synthetic,
 )
-from .check_grad import check_grad
+from .check_grad import _np_randn_from_type, check_grad  # noqa: F401
 from .init import create_workload
 from .nat import add_nat_definitions, count, make_nat_expr, make_nat_value
+from .opt_pass import run_infer_type, run_opt_pass
 from .py_converter import run_as_python, to_python
 from .random_program import random_inputs, random_program
 from .temp_op_attr import TempOpAttr
-
-
-def run_opt_pass(expr, opt_pass, import_prelude=False):
-    """An expression after a pass, or a list of passes."""
-    if isinstance(opt_pass, (list, tuple)):
-        opt_pass = transform.Sequential(opt_pass)
-    mod = opt_pass(IRModule.from_expr(expr))
-    entry = mod["main"]
-    return entry if isinstance(expr, Function) else entry.body
-
-
-def run_infer_type(expr):
-    """An expression with its types."""
-    return run_opt_pass(expr, transform.InferType())
 
 
 def rand(dtype="float32", *shape):
     """An NDArray of random values in [0, 1)."""
     import numpy as np
 
-    from ... import nd
-    return nd.array(np.random.rand(*shape).astype(dtype))
-
-
-def _np_randn_from_type(t, scale=1, mean=0):
-    import numpy as np
-    return (mean + scale * np.random.randn(*t.concrete_shape)).astype(t.dtype)
+    return ndarray.array(np.random.rand(*shape).astype(dtype))
 
 
 def count_ops(expr):

@@ -1,8 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Gradients beside finite differences."""
 
-from ...testing import assert_allclose
+from ...driver.relay_build import create_executor
+from ...testing import assert_allclose, enabled_targets
 from .. import transform
+from .opt_pass import run_infer_type
+
+
+def _np_randn_from_type(t, scale=1, mean=0):
+    import numpy as np
+    return (mean + scale * np.random.randn(*t.concrete_shape)).astype(t.dtype)
 
 
 def check_grad(func, inputs=None, test_inputs=None, eps=1e-6, atol=1e-5, rtol=1e-3, scale=None, mean=0, mode="higher_order",
@@ -16,9 +23,6 @@ def check_grad(func, inputs=None, test_inputs=None, eps=1e-6, atol=1e-5, rtol=1e
     there are by default; `executor_kind`: what runs both.
     """
     import numpy as np
-
-    from ... import relay
-    from . import _np_randn_from_type, enabled_targets, run_infer_type
 
     forward = run_infer_type(func)
     backward = run_infer_type(transform.gradient(forward, mode=mode))
@@ -39,7 +43,7 @@ def check_grad(func, inputs=None, test_inputs=None, eps=1e-6, atol=1e-5, rtol=1e
 
     for target, dev in target_devices or enabled_targets():
         def run(f, target=target, dev=dev):
-            return relay.create_executor(executor_kind, device=dev, target=target).evaluate(f)
+            return create_executor(executor_kind, device=dev, target=target).evaluate(f)
 
         fwd = run(forward)
         grads = flat(run(backward)(*inputs))[-len(inputs):]

@@ -3,8 +3,8 @@
 
 import numpy as np
 
-from ... import nd
 from ...ir import IRModule
+from ...runtime import ndarray as nd
 from ...runtime.data_type import numpy_dtype
 from ..transform import InferType
 

@@ -6,6 +6,7 @@ import ast
 import re
 
 from ... import relay
+from ...driver.relay_build import create_executor
 from ...ir import GlobalVar, IRModule, Op, TensorType, TupleType
 from ...runtime import NDArray, tuple_object
 from ..backend.interpreter import ConstructorValue, RefValue
@@ -235,7 +236,7 @@ class PythonConverter(ExprFunctor):
             if key not in kept:
                 params = [relay.Var(f"p{i}", t) for i, t in enumerate(types)]
                 body = relay.Call(call.op, params, call.attrs, call.type_args)
-                kept[key] = relay.create_executor("debug", mod=IRModule(), target=self.target).evaluate(relay.Function(params, body))
+                kept[key] = create_executor("debug", mod=IRModule(), target=self.target).evaluate(relay.Function(params, body))
             return _inside(kept[key](*(_outside(a) for a in args)))
 
         return {"constants": self.constants, "run": run, "ref": _Ref, "data": _Data, "truth": lambda x: bool(x.numpy()),

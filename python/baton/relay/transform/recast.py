@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Passes that are written in Python: other dtypes for some operators, another size of the batch."""
 
-from ...ir import TensorType
+from ...ir import Op, TensorType, make_node
 from .. import expr as _expr
-from ..expr_functor import ExprMutator
+from ..expr_functor import ExprMutator, ExprVisitor
 from ..function import Function
-from .transform import function_pass
+from ..op import find
+from .transform import InferTypeLocal, function_pass
 
 
 def recast(expr, dtype, out_dtype, ops=None, skip_layers=None):
@@ -15,16 +16,13 @@ def recast(expr, dtype, out_dtype, ops=None, skip_layers=None):
     ops: names of operators, `["nn.conv2d"]` unless given. skip_layers: numbers of calls of these operators, counted from 0
     in the order of the program, that stay as they are; -1 is the last.
     """
-    from ... import ir, relay
-
     def with_out_dtype(attrs, value):
-        return ir.make_node(attrs.type_key, **{**{k: attrs[k] for k in attrs.keys()}, "out_dtype": value})  # noqa: SIM118
+        return make_node(attrs.type_key, **{**{k: attrs[k] for k in attrs.keys()}, "out_dtype": value})  # noqa: SIM118
 
-    ops = {relay.op.get(name) for name in (ops or ["nn.conv2d"])}
-    typed = relay.transform.InferTypeLocal(expr)
-    del typed  # types are in the nodes now
+    ops = {Op.get(name) for name in (ops or ["nn.conv2d"])}
+    InferTypeLocal(expr)  # the nodes have their types from here on
 
-    class Count(relay.ExprVisitor):
+    class Count(ExprVisitor):
         total = 0
 
         def visit_call(self, call):
@@ -48,13 +46,13 @@ def recast(expr, dtype, out_dtype, ops=None, skip_layers=None):
             def cast(old, arg):
                 if isinstance(arg, _expr.Tuple):
                     return _expr.Tuple([cast(o, a) for o, a in zip(old.fields, arg.fields, strict=False)])
-                return relay.cast(arg, dtype)
+                return find("cast")(arg, dtype)
 
             args = [cast(o, a) for o, a in zip(call.args, new.args, strict=False)]
             attrs = new.attrs
             if attrs is not None and "out_dtype" in attrs.keys():
                 attrs = with_out_dtype(attrs, out_dtype)
-            return relay.cast(_expr.Call(call.op, args, attrs), str(call.checked_type.dtype))
+            return find("cast")(_expr.Call(call.op, args, attrs), str(call.checked_type.dtype))
 
     return Recast().visit(expr)
 

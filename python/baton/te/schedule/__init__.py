@@ -12,7 +12,8 @@
 A schedule never changes what is computed. Loops run over all that the tensors need: those that a factor does not divide get conditions.
 """
 
-from .schedule import Fuse, Schedule, Split, Stage, create_schedule, thread_axis
+from .loops import Fuse, Split
+from .schedule import Schedule, Stage, create_schedule, thread_axis
 from .to_loops import (
     AutoInlineBroadcast,
     AutoInlineElemWise,

@@ -4,25 +4,13 @@
 from ...error import UnsupportedError
 from ...ir import Range
 from ...tir import IterVar, Var, op
-from ...tir.stmt_functor import post_order_visit, substitute
+from ...tir.stmt_functor import substitute
 from .. import _ffi_api
+from ..reads import loads, parts, reduce_of, tensors_read
 from ..tensor import ComputeOp, Operation, PlaceholderOp, Tensor
+from .loops import Fuse, Split, loops_of
 
 ROOT, INLINE, SCOPE = "root", "inline", "scope"
-
-
-class Split:
-    """A loop became two: parent == outer * extent of inner + inner."""
-
-    def __init__(self, parent, outer, inner, factor=None, nparts=None):
-        self.parent, self.outer, self.inner, self.factor, self.nparts = parent, outer, inner, factor, nparts
-
-
-class Fuse:
-    """Two loops became one: fused == outer * extent of inner + inner."""
-
-    def __init__(self, outer, inner, fused):
-        self.outer, self.inner, self.fused = outer, inner, fused
 
 
 def thread_axis(dom=None, tag="", name="", span=None):
@@ -39,37 +27,9 @@ def thread_axis(dom=None, tag="", name="", span=None):
 _THREADS = {}  # handle of a variable -> (its axis, which keeps it alive, tag)
 
 
-def loads(exprs):
-    """The elements of tensors that expressions read, once each."""
-    found = []
-
-    def visit(node):
-        if node.type_key == "tir.ProducerLoad":
-            found.append(node)
-
-    for e in exprs:
-        post_order_visit(e, visit)
-    return found
-
-
 def producers(operation):
     """Tensors that an operation reads, in order."""
-    out = []
-    for load in loads(parts(operation.body)) if isinstance(operation, ComputeOp) else ():
-        if not any(load.producer == t for t in out):
-            out.append(load.producer)
-    return out
-
-
-def parts(body):
-    """Expressions of a body: of a reduction what it reduces, and its condition."""
-    out = []
-    for e in body:
-        if e.type_key == "tir.Reduce":
-            out += [*e.source, *([e.condition] if e.condition is not None else [])]
-        else:
-            out.append(e)
-    return out
+    return tensors_read(operation.body) if isinstance(operation, ComputeOp) else []
 
 
 def post_order(outputs):
@@ -165,7 +125,6 @@ class Schedule:
     def rfactor(self, tensor, axis, factor_axis=0):
         """Splits a reduction: one tensor has a part of it for each index of `axis`, one of the loops that the reduction became, and `tensor`
         reduces these. Gives the first tensor; its dimension `factor_axis` is that of the parts."""
-        from .to_loops import loops_of
         stage = self[tensor]
         if len(stage.body) != 1 or stage.body[0].type_key != "tir.Reduce":
             raise ValueError(f"`{stage.op.name}` has no reduction to split, or several")
@@ -215,12 +174,6 @@ class Schedule:
     def create_group(self, outputs, inputs, include_inputs=False):
         """Not there: stages are put into loops one by one, by `compute_at`."""
         raise UnsupportedError("groups of stages: put the stages into loops one by one, by compute_at")
-
-
-def reduce_of(combiner, source, axis, condition, value_index=0):
-    """A reduction as an expression."""
-    from ...ir import make_node
-    return make_node("tir.Reduce", dtype=str(source[value_index].dtype), combiner=combiner, source=source, axis=axis, condition=condition, value_index=value_index)
 
 
 class Stage:

@@ -8,75 +8,12 @@ from ...tir.buffer import Buffer
 from ...tir.stmt_functor import post_order_visit, substitute
 from .. import _ffi_api
 from ..tensor import PlaceholderOp, Tensor
-from .schedule import INLINE, ROOT, SCOPE, Schedule, Split, _replaced, loads, parts
+from ..reads import loads, parts
+from .loops import Loops, axes_of, literal, loops_of
+from .schedule import INLINE, ROOT, SCOPE, Schedule, _replaced
 
 _STACK = 16 << 10  # bytes of a buffer within loops that may lie on a task's stack
 _KINDS = {"parallel": ForKind.PARALLEL, "vectorized": ForKind.VECTORIZED, "unrolled": ForKind.UNROLLED}
-
-
-def _literal(e):
-    return getattr(e, "value", None) if e.type_key == "IntImm" else None
-
-
-class Loops:
-    """The loops of a stage whose axes have these extents: how many rounds each has, and what an axis is in them."""
-
-    def __init__(self, stage, extents):
-        self.stage, self.simplify = stage, Analyzer().simplify
-        self._extents = dict(extents)
-        self._inexact = []
-        for r in stage.relations:
-            if isinstance(r, Split):
-                whole = self._extents[r.parent.var.handle]
-                if r.factor is not None:
-                    inner = self._at_most(op.convert(r.factor), whole)
-                else:
-                    inner = self._ceildiv(whole, self._at_most(op.convert(r.nparts), whole))
-                outer = self._ceildiv(whole, inner)
-                self._extents[r.outer.var.handle], self._extents[r.inner.var.handle] = outer, inner
-                if _literal(self.simplify(outer * inner - whole)) != 0:
-                    self._inexact.append(r.parent)
-            else:
-                self._extents[r.fused.var.handle] = self.simplify(self._extents[r.outer.var.handle] * self._extents[r.inner.var.handle])
-        # From the loops back to the axes.
-        self._values = {iv.var.handle: iv.var for iv in stage.leaf_iter_vars}
-        for r in reversed(stage.relations):
-            if isinstance(r, Split):
-                outer, inner = self._values[r.outer.var.handle], self._values[r.inner.var.handle]
-                self._values[r.parent.var.handle] = self.simplify(outer * self._extents[r.inner.var.handle] + inner)
-            else:
-                fused, inner = self._values[r.fused.var.handle], self._extents[r.inner.var.handle]
-                self._values[r.outer.var.handle] = self.simplify(op.floordiv(fused, inner))
-                self._values[r.inner.var.handle] = self.simplify(op.floormod(fused, inner))
-
-    def _at_most(self, n, whole):
-        small, large = _literal(op.convert(n)), _literal(whole)
-        n = op.const(small, "int64") if small is not None else n
-        return op.const(max(large, 1), "int64") if small is not None and large is not None and small > large else n
-
-    def _ceildiv(self, a, b):
-        return self.simplify(op.floordiv(a + b - 1, b))
-
-    def extent(self, iv):
-        """The rounds of a loop."""
-        return self._extents[iv.var.handle]
-
-    def value(self, iv):
-        """What an axis, or a loop that was split or fused, is in the loops; counted from 0."""
-        return self._values[iv.var.handle]
-
-    def conditions(self, reduce):
-        """What has to hold of the loops of the reduction, or of the others, where factors do not divide."""
-        return [self.value(iv) < self.extent(iv) for iv in self._inexact if self.stage.is_reduce(iv) == reduce]
-
-
-def loops_of(stage):
-    """The loops of a stage that is computed as a whole."""
-    return Loops(stage, {iv.var.handle: iv.dom.extent for iv in _axes(stage)})
-
-
-def _axes(stage):
-    return [*stage.op.axis, *stage.op.reduce_axis]
 
 
 class _Interval:
@@ -121,18 +58,18 @@ def interval(expr, ranges, simplify):
             return _Interval(f(a.low, b.low), f(a.high, b.high), True)
         if kind == "tir.Mul" and not b.runs or kind == "tir.Mul" and not a.runs:
             x, factor = (a, b.low) if not b.runs else (b, a.low)
-            n = _literal(simplify(factor))
+            n = literal(simplify(factor))
             if n is None:
                 return None
             return _Interval(x.low * n, x.high * n, True) if n >= 0 else _Interval(x.high * n, x.low * n, True)
-        n = _literal(simplify(b.low)) if not b.runs else None
+        n = literal(simplify(b.low)) if not b.runs else None
         if n is None or n <= 0:
             return None
         if kind in ("tir.FloorDiv", "tir.Div"):
             f = op.floordiv if kind == "tir.FloorDiv" else op.truncdiv
             return _Interval(f(a.low, b.low), f(a.high, b.low), True)
         if kind in ("tir.FloorMod", "tir.Mod"):
-            low, high = _literal(simplify(a.low)), _literal(simplify(a.high))
+            low, high = literal(simplify(a.low)), literal(simplify(a.high))
             if low is not None and high is not None and low >= 0 and low // n == high // n:
                 return _Interval(op.const(low % n, e.dtype), op.const(high % n, e.dtype), True)
             return _Interval(op.const(0 if kind == "tir.FloorMod" else 1 - n, e.dtype), op.const(n - 1, e.dtype), True)
@@ -257,7 +194,7 @@ class _Lowering:
             leaves.update({iv.var.handle: p.loops.extent(iv) for iv in stage.leaf_iter_vars})
             for iv in stage.leaf_iter_vars:
                 kind = stage.iter_var_attrs.get(iv.var.handle, {}).get("kind")
-                if kind in ("vectorized", "unrolled") and _literal(p.loops.extent(iv)) is None:
+                if kind in ("vectorized", "unrolled") and literal(p.loops.extent(iv)) is None:
                     raise ValueError(f"`{iv.var.name}` of `{stage.op.name}` has {p.loops.extent(iv)} rounds, which is not known: it cannot be {kind}; split it by a number")
 
     def _region(self, stage, p, shape, reads, leaves):
@@ -273,7 +210,7 @@ class _Lowering:
             ranges = dict(running)
             firsts = [*r.first, *(k.dom.min for k in reader.op.reduce_axis)]
             sizes = [*r.extents, *(k.dom.extent for k in reader.op.reduce_axis)]
-            for axis, first, size in zip(_axes(reader), firsts, sizes, strict=True):
+            for axis, first, size in zip(axes_of(reader), firsts, sizes, strict=True):
                 ranges[axis.var.handle] = self._axis(r.loops.value(axis), first, size, running)
             for d, index in enumerate(load.indices):
                 found = interval(index, ranges, self.simplify)
@@ -284,7 +221,7 @@ class _Lowering:
         for d, found in enumerate(whole):
             if found is False or found is None:
                 continue
-            size, full = _literal(self.simplify(found.high - found.low + 1)), _literal(shape[d])
+            size, full = literal(self.simplify(found.high - found.low + 1)), literal(shape[d])
             if size is not None and size > 0 and (full is None or size < full):
                 p.first[d], p.extents[d] = self.simplify(found.low), op.const(size, "int64")
 
@@ -295,14 +232,14 @@ class _Lowering:
         if not v.runs and not f.runs:
             point = self.simplify(first + value)
             return _Interval(point, point, False)
-        high, most = v.high, _literal(size)
-        if _literal(high) is not None and most is not None:
-            high = op.const(min(_literal(high), most - 1), "int64")
+        high, most = v.high, literal(size)
+        if literal(high) is not None and most is not None:
+            high = op.const(min(literal(high), most - 1), "int64")
         return _Interval(self.simplify(f.low + v.low), self.simplify(f.high + high), True)
 
     def _point(self, index, reader, r):
         firsts = [*r.first, *(k.dom.min for k in reader.op.reduce_axis)]
-        e = self.simplify(substitute(index, {a.var: f + r.loops.value(a) for a, f in zip(_axes(reader), firsts, strict=True)}))
+        e = self.simplify(substitute(index, {a.var: f + r.loops.value(a) for a, f in zip(axes_of(reader), firsts, strict=True)}))
         return _Interval(e, e, False)
 
     def _union(self, a, b):
@@ -311,7 +248,7 @@ class _Lowering:
             return False
         if a is None:
             return b
-        low, high = _literal(self.simplify(a.low - b.low)), _literal(self.simplify(a.high - b.high))
+        low, high = literal(self.simplify(a.low - b.low)), literal(self.simplify(a.high - b.high))
         if low is None or high is None:
             return False
         return _Interval(a.low if low <= 0 else b.low, a.high if high >= 0 else b.high, a.runs or b.runs)
@@ -331,7 +268,7 @@ class _Lowering:
         for k, e in enumerate(stage.body):
             given = self.given.get((stage.origin_op.handle, k))
             scope = ""
-            extents = [_literal(x) for x in p.extents]
+            extents = [literal(x) for x in p.extents]
             if stage.attach_type == SCOPE and None not in extents:
                 size = max(1, _bits(e.dtype) // 8)
                 for x in extents:
@@ -402,7 +339,7 @@ class _Lowering:
         if stage.attach_type != SCOPE:
             return out
         for axis, first, size in zip(stage.op.axis, p.first, p.extents, strict=True):
-            if _literal(first) == 0:
+            if literal(first) == 0:
                 continue
             analyzer, some = Analyzer(), Var("some", "int64")
             analyzer.bind(some, Range.from_min_extent(op.const(0, "int64"), size))
@@ -493,7 +430,7 @@ def _own_in_order(stage):
     """Whether every element is read at some of the indices that are computed, in their order."""
     own = [a.var.handle for a in stage.op.axis]
     for load in loads(parts(stage.body)):
-        places = [own.index(i.handle) if i.handle in own else None for i in load.indices if _literal(i) is None]
+        places = [own.index(i.handle) if i.handle in own else None for i in load.indices if literal(i) is None]
         if None in places or places != sorted(places):
             return False
     return True

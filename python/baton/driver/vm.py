@@ -2,12 +2,13 @@
 """Compiling programs of any shapes and control flow."""
 
 from .._ffi import get_global_func
-from ..driver.compiler import capsule
+from ..relay.expr import Tuple
+from ..relay.function import Function
 from ..runtime.vm import Executable
-from .backend.executor import VMExecutor
-from .build_module import BuildModule, _bind, _device_name, _module, _target, _targets, build
-from .expr import Tuple
-from .function import Function
+from .executors import VMExecutor
+from .options import capsule
+from .relay_build import BuildModule, _bind, _module, build
+from .targets import device_name, target_of, targets_of
 
 
 def compile(mod, target=None, target_host=None, params=None):  # noqa: A001
@@ -19,12 +20,12 @@ def compile(mod, target=None, target_host=None, params=None):  # noqa: A001
     if "main" not in mod:
         mod = mod.shallow_copy()
         mod["main"] = Function([], Tuple([]))
-    mod, targets = _bind(mod, params), _targets(target)
-    one = None if targets else _target(target)
+    mod, targets = _bind(mod, params), targets_of(target)
+    one = None if targets else target_of(target)
     with capsule():
         if one and one.kind.name == "llvm":
             return Executable(get_global_func("driver.CompileVm")(mod, one))
-        targets = targets or {_device_name(one.device_type): one}
+        targets = targets or {device_name(one.device_type): one}
         return Executable(get_global_func("driver.CompileVmForDevices")(mod, targets))
 
 

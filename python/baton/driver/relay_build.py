@@ -2,14 +2,13 @@
 """Building and evaluating Relay programs."""
 
 from .._ffi import get_global_func
-from ..driver.compiler import capsule
 from ..ir import IRModule
-from ..ir.transform import PassContext
+from ..relay.function import Function
 from ..runtime import NDArray
 from ..runtime import ndarray as nd
-from ..target import Target
-from .backend.executor import AotExecutor, Executor, GraphExecutor, Interpreter, VMExecutor
-from .function import Function
+from .executors import AotExecutor, Executor, GraphExecutor, Interpreter, VMExecutor
+from .options import capsule
+from .targets import target_of, targets_of
 
 
 def _module(mod):
@@ -20,41 +19,10 @@ def _module(mod):
     raise TypeError(f"a program is an IRModule or a Function of Relay, not {type(mod).__name__}")
 
 
-def _target(target):
-    if isinstance(target, dict) and "kind" not in target:
-        (target,) = target.values()
-    if isinstance(target, (list, tuple)):
-        (target,) = target
-    return get_global_func("target.TargetCurrent")(False) if target is None else Target(target)
-
-
-def _targets(target):
-    """Targets by the names of devices, where `target` has several; else None."""
-    if isinstance(target, dict) and "kind" not in target:
-        rows = [(_device_name(device), Target(value)) for device, value in target.items()]
-    elif isinstance(target, (list, tuple)):
-        rows = [(_device_name(Target(value).device_type), Target(value)) for value in target]
-    else:
-        return None
-    if not rows:
-        raise ValueError("no target is given")
-    named = dict(rows)
-    if len(named) < len(rows):
-        raise ValueError(f"two targets are given for one device: {', '.join(name for name, _ in rows)}")
-    return named if len(named) > 1 else None
-
-
 def _bind(mod, params):
     names = {p.name_hint for p in mod["main"].params}
     values = {k: v if isinstance(v, NDArray) else nd.array(v) for k, v in (params or {}).items() if k in names}
     return get_global_func("driver.BindParams")(mod, values) if values else mod
-
-
-def _device_name(device):
-    """A device of a target dict, given by name, number or object, as a name."""
-    from .._core import Device
-    device = device if isinstance(device, Device) else Device(int(device), 0) if isinstance(device, int) else Device(str(device))
-    return str(device)
 
 
 def build(ir_mod, target=None, target_host=None, executor=None, runtime=None, workspace_memory_pools=None,
@@ -72,17 +40,17 @@ def build(ir_mod, target=None, target_host=None, executor=None, runtime=None, wo
     `executor`, `runtime` and `target_host` are accepted for old programs: there is one engine, and the host is cpu.
     """
     mod = _bind(_module(ir_mod), params)
-    targets = _targets(target)
+    targets = targets_of(target)
     with capsule():
         if targets:
             return get_global_func("driver.CompileForDevices")(mod, targets)
-        return get_global_func("driver.Compile")(mod, _target(target))
+        return get_global_func("driver.Compile")(mod, target_of(target))
 
 
 def optimize(mod, target=None, params=None):
     """The module after the built-in passes, and the parameters that were not made part of it."""
     mod = _bind(_module(mod), params)
-    return get_global_func("driver.Optimize")(mod, _target(target)), {}
+    return get_global_func("driver.Optimize")(mod, target_of(target)), {}
 
 
 class BuildModule:
@@ -126,11 +94,6 @@ def bind_params_by_name(func, params):
     return _bind(IRModule.from_expr(func), params)["main"]
 
 
-def build_config(opt_level=2, required_pass=None, disabled_pass=None, trace=None, instruments=None, config=None):
-    """The same as `PassContext(...)`, under the name of older programs."""
-    return PassContext(opt_level, required_pass, disabled_pass, instruments, config)
-
-
 def create_executor(kind="debug", mod=None, device=None, target="llvm", params=None):
     """Something that evaluates programs: `create_executor("graph", mod).evaluate()(x, y)`.
 
@@ -145,4 +108,4 @@ def create_executor(kind="debug", mod=None, device=None, target="llvm", params=N
     return kinds[kind](mod, device or nd.cpu(), target)
 
 
-__all__ = ["BuildModule", "Executor", "bind_params_by_name", "build", "build_config", "create_executor", "optimize"]
+__all__ = ["BuildModule", "Executor", "bind_params_by_name", "build", "create_executor", "optimize"]

@@ -1,28 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Executors: they turn expressions into functions of Python."""
 
-import numbers
-
-from ..._core import Array
-from ..._ffi import get_global_func
-from ...ir import FuncType, GlobalVar, IRModule, RelayExpr, RelayRefType, TensorType, TupleType, TypeCall
-from ...runtime import NDArray
-from ...runtime import ndarray as nd
-from ...target import Target
-from ...tir import IntImm
-from ..function import Function
-
-
-def to_value(arg):
-    """An argument as a value of Relay: an array, or for a list or tuple an array of values."""
-    if isinstance(arg, (list, tuple)) and any(isinstance(a, (NDArray, list, tuple)) or hasattr(a, "__dlpack__") for a in arg):
-        return [to_value(a) for a in arg]
-    if isinstance(arg, NDArray):
-        return arg
-    if isinstance(arg, (numbers.Number, list, tuple)) or hasattr(arg, "__dlpack__") or hasattr(arg, "__array__"):
-        from ..expr import const
-        return const(arg).data
-    return arg
+from .._core import Array
+from .._ffi import get_global_func
+from ..ir import FuncType, GlobalVar, IRModule, RelayExpr, RelayRefType, TensorType, TupleType, TypeCall
+from ..relay import analysis
+from ..relay.expr import const
+from ..relay.function import Function
+from ..relay.transform import InferType, InlineCompilerFunctions
+from ..runtime import NDArray
+from ..runtime import ndarray as nd
+from ..runtime.values import constant_array, to_value
+from ..runtime.vm import VirtualMachine, flat
+from ..target import Target
+from ..tir import IntImm
 
 
 class Executor:
@@ -33,7 +24,6 @@ class Executor:
 
     def evaluate(self, expr=None, binds=None):
         """A function of Python for a function of Relay (`main` by default); for another expression its value."""
-        from .. import analysis
         mod = self.mod
         if binds and expr is not None:
             expr = analysis.bind(expr, {k: _constant(v) for k, v in binds.items()})
@@ -82,7 +72,6 @@ class Executor:
 
 
 def _constant(value):
-    from ..expr import const
     return value if isinstance(value, RelayExpr) else const(value)
 
 
@@ -91,8 +80,7 @@ def _as(kind, arg):
     if isinstance(kind, TupleType) and isinstance(arg, (list, tuple)) and len(arg) == len(kind.fields):
         return [_as(field, a) for field, a in zip(kind.fields, arg, strict=True)]
     if isinstance(kind, TensorType) and type(arg) in (bool, int, float) and not kind.shape:
-        from ..expr import const
-        return const(arg, str(kind.dtype)).data
+            return constant_array(arg, str(kind.dtype))
     return to_value(arg)
 
 
@@ -145,7 +133,6 @@ class Interpreter(Executor):
         return True
 
     def _function(self, func):
-        from ..transform import InferType, InlineCompilerFunctions
         mod = InferType()(InlineCompilerFunctions()(self._with_main(func)))
         call = get_global_func("relay.backend.InterpretCall")
         call.release_gil = True
@@ -155,7 +142,6 @@ class Interpreter(Executor):
 
 class _Compiled(Executor):
     def _function(self, func):
-        from ...runtime.vm import flat
         lib = get_global_func("driver.Compile")(self._with_main(func), Target(self.target))
         run = lib["default"](self.device)["call"]
         return lambda *args: run(*flat(args))
@@ -173,7 +159,6 @@ class VMExecutor(_Compiled):
     """Compiles any program; a function may be any value."""
 
     def _function(self, func):
-        from ...runtime.vm import VirtualMachine
         machine = VirtualMachine(get_global_func("driver.Compile")(self._with_main(func), Target(self.target)), self.device)
         return lambda *args: machine.invoke("main", *args)
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Helps for importers."""
 
-from ... import relay
-from ...ir import IRModule
+from .. import relay
+from ..ir import IRModule
 
 
 def infer_type(node, mod=None):

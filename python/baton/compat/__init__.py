@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names and modules under which programs for Relay look for what stands elsewhere here: old spellings, and what stands in a higher layer.
+
+Two tables say it all. `MODULES` has the modules that are known by another path, `NAMES` the names that a module shows and does not have.
+One import hook serves both: `import baton.relay.build_module` gives `baton.driver.relay_build`, and `baton.relay.build` is found without
+`baton.relay` knowing of it. The modules beside this file have what exists for such programs alone.
+
+Nothing else in the package imports from here (`tools/check_layers.py`), but for `baton/__init__.py`, whose import sets the hook, and
+`baton.describe`, which writes stubs for it.
+"""
+
+import sys
+from importlib import import_module
+from importlib.machinery import ModuleSpec
+
+# Path of a module -> the module.
+MODULES = {
+    "baton._ffi.runtime_ctypes": "baton.compat.runtime_ctypes",
+    "baton.container": "baton.runtime.container",
+    "baton.contrib.nvcc": "baton.compat.nvcc",
+    "baton.ir.container": "baton.runtime.container",
+    "baton.parser": "baton.relay.parser",
+    "baton.relay.analysis_ffi_api": "baton.compat.relay_analysis_api",
+    "baton.relay.backend.executor": "baton.driver.executors",
+    "baton.relay.backend.name_transforms": "baton.compat.name_transforms",
+    "baton.relay.backend.options": "baton.compat.backend_options",
+    "baton.relay.backend.utils": "baton.compat.backend_utils",
+    "baton.relay.backend.vm": "baton.driver.vm",
+    "baton.relay.build_module": "baton.driver.relay_build",
+    "baton.relay.frontend.common": "baton.compat.frontend_common",
+    "baton.relay.op._make": "baton.relay.op",
+    "baton.relay.op._reduce": "baton.relay.op",
+    "baton.relay.op._tensor": "baton.relay.op",
+    "baton.relay.op._transform": "baton.relay.op",
+    "baton.relay.op.algorithm": "baton.relay.op",
+    "baton.relay.op.reduce": "baton.relay.op",
+    "baton.relay.op.tensor": "baton.relay.op",
+    "baton.relay.op.transform": "baton.relay.op",
+    "baton.relay.param_dict": "baton.runtime.params",
+    "baton.relay.vm": "baton.driver.vm",
+    "baton.topi.math": "baton.topi",
+}
+
+# Module -> name -> "module:name" of what it is, or the path of a module.
+NAMES = {
+    "baton": {
+        "cl": "baton.runtime.devices:opencl",
+        "gpu": "baton.runtime.devices:cuda",
+        "mtl": "baton.runtime.devices:metal",
+    },
+    "baton._ffi.base": {
+        "c_str": "baton.compat.ffi_base:c_str",
+        "integer_types": "baton.compat.ffi_base:integer_types",
+        "numeric_types": "baton.compat.ffi_base:numeric_types",
+        "py_str": "baton.compat.ffi_base:py_str",
+        "string_types": "baton.compat.ffi_base:string_types",
+    },
+    "baton.driver.relay_build": {"build_config": "baton.compat.names:build_config"},
+    "baton.ir": {"Node": "baton.runtime:Object"},
+    "baton.ir.base": {"Node": "baton.runtime:Object"},
+    "baton.relay": {
+        "bind_params_by_name": "baton.driver.relay_build:bind_params_by_name",
+        "build": "baton.driver.relay_build:build",
+        "build_config": "baton.compat.names:build_config",
+        "create_executor": "baton.driver.relay_build:create_executor",
+        "load_param_dict": "baton.runtime.params:load_param_dict",
+        "optimize": "baton.driver.relay_build:optimize",
+        "save_param_dict": "baton.runtime.params:save_param_dict",
+        "testing": "baton.relay.testing",
+    },
+    "baton.relay.analysis": {"_ffi_api": "baton.compat.relay_analysis_api"},
+    "baton.relay.backend": {
+        "Executor": "baton.compat.backend_options:Executor",
+        "Runtime": "baton.compat.backend_options:Runtime",
+    },
+    "baton.relay.backend.interpreter": {
+        "Executor": "baton.driver.executors:Executor",
+        "Interpreter": "baton.driver.executors:Interpreter",
+    },
+    "baton.relay.base": {
+        "Node": "baton.runtime:Object",
+        "NodeBase": "baton.runtime:Object",
+        "RelayNode": "baton.runtime:Object",
+        "SourceName": "baton.ir.base:SourceName",
+        "Span": "baton.ir.base:Span",
+        "astext": "baton.ir.base:astext",
+        "register_relay_node": "baton._ffi:register_object",
+    },
+    "baton.runtime": {
+        "cl": "baton.runtime.devices:opencl",
+        "gpu": "baton.runtime.devices:cuda",
+        "mtl": "baton.runtime.devices:metal",
+    },
+    "baton.runtime.devices": {
+        "cl": "baton.runtime.devices:opencl",
+        "gpu": "baton.runtime.devices:cuda",
+        "mtl": "baton.runtime.devices:metal",
+    },
+    "baton.runtime.ndarray": {
+        "cl": "baton.runtime.devices:opencl",
+        "gpu": "baton.runtime.devices:cuda",
+        "mtl": "baton.runtime.devices:metal",
+        "numpyasarray": "baton.compat.names:numpyasarray",
+    },
+}
+for _path in MODULES:
+    _parent, _, _last = _path.rpartition(".")
+    NAMES.setdefault(_parent, {})[_last] = _path
+
+
+def find(module, name):
+    """What a module has under an old name. Raises KeyError where it has none."""
+    path, _, attribute = NAMES[module][name].partition(":")
+    found = import_module(path)
+    return getattr(found, attribute) if attribute else found
+
+
+def _show_names(module):
+    """Lets a module find its old names. What it has itself comes first, as always; its own `__getattr__` last."""
+    old, own_getattr, own_dir = NAMES[module.__name__], module.__dict__.get("__getattr__"), module.__dict__.get("__dir__")
+
+    def __getattr__(name):
+        if name in old:
+            value = find(module.__name__, name)
+            setattr(module, name, value)
+            return value
+        if own_getattr is None:
+            raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
+        return own_getattr(name)
+
+    def __dir__():
+        return sorted({*(vars(module) if own_dir is None else own_dir()), *old})
+
+    module.__getattr__, module.__dir__ = __getattr__, __dir__
+
+
+class _Alias:
+    """Loads a module by another path: it stays the one object that it is."""
+
+    @staticmethod
+    def create_module(spec):
+        module = import_module(MODULES[spec.name])
+        spec.loader_state = module.__spec__
+        return module
+
+    @staticmethod
+    def exec_module(module):
+        # Importing has put the alias's spec on the module.
+        module.__spec__ = module.__spec__.loader_state
+
+
+class _WithNames:
+    """Loads a module as its own loader does, then adds its old names."""
+
+    def __init__(self, loader):
+        self.loader = loader
+
+    def create_module(self, spec):
+        return self.loader.create_module(spec)
+
+    def exec_module(self, module):
+        module.__spec__.loader = module.__loader__ = self.loader
+        self.loader.exec_module(module)
+        _show_names(module)
+
+
+class _Finder:
+    """Finds modules by their old paths, and adds the old names to modules as they are loaded."""
+
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        if name in MODULES:
+            return ModuleSpec(name, _Alias)
+        if name not in NAMES:
+            return None
+        for finder in sys.meta_path:
+            spec = finder.find_spec(name, path, target) if finder is not cls and hasattr(finder, "find_spec") else None
+            if spec is not None:
+                spec.loader = _WithNames(spec.loader)
+                return spec
+        return None
+
+
+# Before all others: modules are to be found with their old names.
+sys.meta_path.insert(0, _Finder)
