@@ -15,7 +15,7 @@
 #include <baton/support/name_map.h>
 #include <baton/support/pages.h>
 #include <baton/support/stack.h>
-#include <relay/expr/blocks.h>
+#include <relay/expr/expr_index.h>
 #include <relay/text/literal.h>
 #include <relay/text/type_text.h>
 
@@ -55,14 +55,12 @@ class Printer final : private TypePrinter {
   std::string Run(const ObjectRef& obj);
 
  private:
-  /// Nodes ahead that are brought into the cache: in a wide graph neighbours of the text are far apart in memory.
-  static constexpr size_t kSoon = 16;
   enum Kind : uint8_t { kText, kNode, kRef, kBlock, kLet, kClose, kElse, kClause };
   struct Task {
     Kind kind;
     int32_t block = 0;
     uint32_t at = 0;
-    uint32_t node = NodeGraph::kNone;
+    uint32_t node = ExprIndex::kNone;
     const char* text = nullptr;
   };
 
@@ -99,10 +97,10 @@ class Printer final : private TypePrinter {
     text_ += " /* " + said + " */";
   }
   void Indent() { text_.append(2 * static_cast<size_t>(indent_ < 40 ? indent_ : 40), ' '); }
-  void Push(Kind k, uint32_t node = NodeGraph::kNone, int32_t block = 0) {
+  void Push(Kind k, uint32_t node = ExprIndex::kNone, int32_t block = 0) {
     tasks_.push_back({k, block, 0, node, nullptr});
   }
-  void PushText(const char* s) { tasks_.push_back({kText, 0, 0, NodeGraph::kNone, s}); }
+  void PushText(const char* s) { tasks_.push_back({kText, 0, 0, ExprIndex::kNone, s}); }
   void Sigil(char c, std::string_view name) {
     text_ += c;
     if (IsName(name))
@@ -131,8 +129,7 @@ class Printer final : private TypePrinter {
   int indent_ = 0;
   int32_t next_line_ = 0;
   support::PageStack<Task> tasks_;
-  std::unique_ptr<Blocks> blocks_;
-  const NodeGraph* graph_ = nullptr;
+  std::unique_ptr<ExprIndex> index_;
   std::vector<uint32_t> lines_;          ///< by block: the numbers of nodes
   std::vector<uint32_t> first_line_;     ///< of each block, and the end of the last
   support::PageStack<int32_t> line_of_;  ///< by number: the line of a node that has one
@@ -268,38 +265,37 @@ bool IsNullary(const ExprNode* n) {
 }
 
 void Printer::Prepare(const Expr& root) {
-  blocks_ = std::make_unique<Blocks>(root);
-  graph_ = &blocks_->graph();
+  index_ = std::make_unique<ExprIndex>(root);
   next_line_ = 0;
   line_of_ = {};
-  line_of_.Fill(graph_->size(), -1);
+  line_of_.Fill(index_->size(), -1);
   support::PageStack<uint32_t> lines;
-  first_line_.assign(blocks_->size() + 2, 0);
-  for (uint32_t i = 0; i < graph_->size(); ++i) {
-    if (graph_->atom(i)) continue;
+  first_line_.assign(index_->num_scopes() + 2, 0);
+  for (uint32_t i = 0; i < index_->size(); ++i) {
+    if (index_->atom(i)) continue;
     // `Nil` is written where it is used, unless several uses share it.
-    const Blocks::Info& info = blocks_->At(i);
-    if (info.in_place || (info.uses <= 1 && graph_->Parts(i).size() == 1 && IsNullary((*graph_)[i]))) continue;
+    const ExprIndex::Placement& info = index_->placement(i);
+    if (info.in_place || (info.uses <= 1 && index_->Operands(i).size() == 1 && IsNullary((*index_)[i]))) continue;
     lines.push_back(i);
-    ++first_line_[info.block + 2];
+    ++first_line_[info.scope + 2];
   }
   for (size_t b = 2; b < first_line_.size(); ++b) first_line_[b] += first_line_[b - 1];
   lines_.resize(lines.size());
-  for (size_t at = 0; at < lines.size(); ++at) lines_[first_line_[blocks_->At(lines[at]).block + 1]++] = lines[at];
+  for (size_t at = 0; at < lines.size(); ++at) lines_[first_line_[index_->placement(lines[at]).scope + 1]++] = lines[at];
 }
 
 // ---- Expressions
 
 /// A part of a node. Most have a line, and need not be read themselves.
 void Printer::Part(uint32_t number) {
-  const int32_t line = number == NodeGraph::kNone ? -1 : line_of_[number];
+  const int32_t line = number == ExprIndex::kNone ? -1 : line_of_[number];
   if (line >= 0) {
     char text[16];
     char* const end = std::to_chars(text, text + sizeof(text), line).ptr;
     text_ += '%';
     text_.append(text, static_cast<size_t>(end - text));
   } else {
-    Atom(number == NodeGraph::kNone ? nullptr : (*graph_)[number]);
+    Atom(number == ExprIndex::kNone ? nullptr : (*index_)[number]);
   }
 }
 
@@ -507,8 +503,8 @@ void Printer::PrintPattern(const Pattern& p) {
 }
 
 void Printer::Node(uint32_t number) {
-  const ExprNode* n = (*graph_)[number];
-  const std::span<const uint32_t> parts = graph_->Parts(number);
+  const ExprNode* n = (*index_)[number];
+  const std::span<const uint32_t> parts = index_->Operands(number);
   if (n->IsInstance<CallNode>()) {
     const auto* c = static_cast<const CallNode*>(n);
     if (const auto* k = c->op.as<ConstructorNode>()) {
@@ -572,7 +568,7 @@ void Printer::Node(uint32_t number) {
     Part(parts[0]);
     text_ += ") {\n";
     ++indent_;
-    const int32_t b = blocks_->At(number).first;
+    const int32_t b = index_->placement(number).own_scope;
     Push(kClose);
     Push(kBlock, parts[2], b + 1);
     Push(kElse);
@@ -582,7 +578,7 @@ void Printer::Node(uint32_t number) {
     Signature(static_cast<const FunctionNode*>(n));
     ++indent_;
     Push(kClose);
-    Push(kBlock, parts.back(), blocks_->At(number).first);
+    Push(kBlock, parts.back(), index_->placement(number).own_scope);
   } else if (n->IsInstance<LetNode>()) {
     text_ += "{\n";
     ++indent_;
@@ -634,7 +630,7 @@ void Printer::Loop() {
         Node(t.node);
         break;
       case kRef: {
-        if (t.node != NodeGraph::kNone && blocks_->At(t.node).in_place && !graph_->atom(t.node))
+        if (t.node != ExprIndex::kNone && index_->placement(t.node).in_place && !index_->atom(t.node))
           Node(t.node);
         else
           Part(t.node);
@@ -655,7 +651,6 @@ void Printer::Loop() {
         const std::span nodes(lines_.data() + first_line_[t.block], lines_.data() + first_line_[t.block + 1]);
         if (t.at < nodes.size()) {
           const uint32_t n = nodes[t.at];
-          if (t.at + kSoon < nodes.size()) Ahead::Soon((*graph_)[nodes[t.at + kSoon]]);
           Indent();
           line_of_[n] = next_line_++;
           Part(n);
@@ -664,8 +659,8 @@ void Printer::Loop() {
           tasks_.push_back(t);
           PushText(";\n");
           Push(kNode, n);
-        } else if (t.node != NodeGraph::kNone && graph_->kind(t.node) == NodeGraph::kLet &&
-                   blocks_->At(t.node).in_place) {
+        } else if (t.node != ExprIndex::kNone && index_->kind(t.node) == ExprIndex::kLet &&
+                   index_->placement(t.node).in_place) {
           Push(kLet, t.node);
         } else {
           Indent();
@@ -675,7 +670,7 @@ void Printer::Loop() {
         break;
       }
       case kLet: {
-        const auto* l = static_cast<const LetNode*>((*graph_)[t.node]);
+        const auto* l = static_cast<const LetNode*>((*index_)[t.node]);
         Indent();
         text_ += "let ";
         Atom(l->var.get());
@@ -684,20 +679,20 @@ void Printer::Loop() {
           Print(l->var->type_annotation);
         }
         text_ += " = ";
-        Push(kBlock, graph_->Parts(t.node)[2], blocks_->At(t.node).first);
+        Push(kBlock, index_->Operands(t.node)[2], index_->placement(t.node).own_scope);
         PushText(";\n");
-        Push(kRef, graph_->Parts(t.node)[0]);
+        Push(kRef, index_->Operands(t.node)[0]);
         break;
       }
       case kClause: {
-        const auto* m = static_cast<const MatchNode*>((*graph_)[t.node]);
+        const auto* m = static_cast<const MatchNode*>((*index_)[t.node]);
         if (t.at == m->clauses.size()) break;
         Indent();
         PrintPattern(m->clauses[t.at]->lhs);
         text_ += " => {\n";
         ++indent_;
-        const int32_t b = blocks_->At(t.node).first + static_cast<int32_t>(t.at);
-        const uint32_t rhs = graph_->NumberOf(m->clauses[t.at]->rhs.get());
+        const int32_t b = index_->placement(t.node).own_scope + static_cast<int32_t>(t.at);
+        const uint32_t rhs = index_->IdOf(m->clauses[t.at]->rhs.get());
         ++t.at;
         tasks_.push_back(t);
         PushText(",\n");
@@ -714,7 +709,7 @@ void Printer::Root(const Expr& e) {
   names_.Clear();
   taken_types_.Clear();
   Prepare(e);
-  for (const Var& v : FreeOf(blocks_->order())) {
+  for (const Var& v : FreeOf(index_->nodes())) {
     text_ += "free_var ";
     Atom(v.get());
     if (v->type_annotation.defined()) {
@@ -723,7 +718,7 @@ void Printer::Root(const Expr& e) {
     }
     text_ += ";\n";
   }
-  Push(kBlock, static_cast<uint32_t>(graph_->size() - 1), 0);
+  Push(kBlock, static_cast<uint32_t>(index_->size() - 1), 0);
   Loop();
 }
 
@@ -772,7 +767,7 @@ void Printer::Module(const IRModule& mod) {
       ++indent_;
       PushText("\n");
       Push(kClose);
-      Push(kBlock, graph_->Parts(graph_->size() - 1).back(), blocks_->At(graph_->size() - 1).first);
+      Push(kBlock, index_->Operands(index_->size() - 1).back(), index_->placement(index_->size() - 1).own_scope);
       Loop();
     } else {
       // Of another IR: readable as a comment, and whole in the metadata.

@@ -20,9 +20,8 @@
 #include <baton/runtime/named.h>
 #include <baton/runtime/registry.h>
 #include <fmt/format.h>
-#include <relay/expr/blocks.h>
+#include <relay/expr/expr_index.h>
 #include <relay/expr/call_graph.h>
-#include <relay/expr/node_graph.h>
 #include <relay/transform/device_domains.h>
 #include <relay/transform/plan_devices.h>
 #include <relay/transform/type_keeper.h>
@@ -192,11 +191,6 @@ class BodyPlan {
     int64_t from, to;
   };
 
-  /// Who goes through `order` is at `i` and looks at parts, too.
-  static void PartsSoon(const NodeList& order, size_t i) {
-    constexpr size_t kSoon = 4;  // lists of parts have been asked for by then
-    if (i + kSoon < order.size()) Ahead::EachPartSoon(order[i + kSoon]);
-  }
   static bool HasDomain(const ExprNode* n) { return !IsAtom(n) || n->IsInstance<VarNode>(); }
   Id Dom(const ExprNode* n) { return InfoOf(n).dom; }
   /// Until the next is made.
@@ -238,7 +232,7 @@ class BodyPlan {
   Expr Fixed(const Expr& e, int64_t device);
   int64_t Device(Id id) { return DeviceDomains::IsFunction(id) ? -1 : d_.DeviceOf(id); }
   Any DevicesOf(Id id);
-  int64_t NumberOf(const Any& devices);
+  int64_t IdOf(const Any& devices);
   void Say(const std::string& function);
 
   ModulePlan* mod_;
@@ -458,7 +452,7 @@ void BodyPlan::Node(const ExprNode* n) {
     const auto* m = static_cast<const MatchNode*>(n);
     Aux(n) = d_.OfType(TypeOf(m->data.get()));
     ForEachClause(m, [&](const Clause& c) {
-      ForEachPatternPart(
+      ForEachPatternChild(
           c->lhs.get(), [&](const Var& v) { d_.Unify(Dom(v.get()), Aux(n), n, "part of a matched value"); },
           [](const Constructor&) {});
     });
@@ -470,13 +464,13 @@ void BodyPlan::Node(const ExprNode* n) {
 
 void BodyPlan::Constrain() {
   for (const auto& [var, func] : funcs_) {
-    NodeGraph graph(func);
+    ExprIndex graph(func);
     support::PageStack<uint32_t> uses;
     uses.Fill(graph.size(), 0);
     for (size_t i = 0; i < graph.size(); ++i) {
       baton::runtime::PollInterrupt();
-      for (uint32_t part : graph.Parts(i)) {
-        if (part != NodeGraph::kNone) ++uses[part];
+      for (uint32_t part : graph.Operands(i)) {
+        if (part != ExprIndex::kNone) ++uses[part];
       }
     }
     size_t i = 0;
@@ -488,10 +482,8 @@ void BodyPlan::Constrain() {
     orders_.push_back(graph.TakeNodes());
   }
   for (const auto& order : orders_) {
-    size_t i = 0;
     for (const ExprNode* n : order) {
       baton::runtime::PollInterrupt();
-      PartsSoon(order, i++);
       if (!IsAtom(n)) Node(n);
     }
   }
@@ -623,7 +615,7 @@ Any BodyPlan::DevicesOf(Id id) {
 
 /// A number for devices, or a list of them: equal ones have one number. Lists of an earlier run are parts of one
 /// another, too, so each is looked at once. The outermost may be gone after this, so nothing is noted of it.
-int64_t BodyPlan::NumberOf(const Any& devices) {
+int64_t BodyPlan::IdOf(const Any& devices) {
   using Words = std::vector<int64_t>;
   auto list_of = [](const Any& v) {
     const Object* o = v.object();
@@ -721,7 +713,7 @@ Expr BodyPlan::Rebuild(const ExprNode* n) {
     auto put = [&](const char* key, const Any& value) {
       if (out->attrs.defined()) {
         for (const auto& e : out->attrs->dict) {
-          if (e.first == key && NumberOf(e.second) == NumberOf(value)) return;
+          if (e.first == key && IdOf(e.second) == IdOf(value)) return;
         }
       }
       out = WithAttr(out, key, value);
@@ -810,10 +802,8 @@ void BodyPlan::Say(const std::string& function) {
 }
 
 Function BodyPlan::Rewrite(const Function& func, const std::string& name) {
-  size_t i = 0;
   for (const ExprNode* n : orders_[0]) {
     baton::runtime::PollInterrupt();
-    PartsSoon(orders_[0], i++);
     if (IsAtom(n)) continue;
     Expr made = Rebuild(n);
     if (made.get() != n) made_[n] = std::move(made);
