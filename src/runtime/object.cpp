@@ -2,10 +2,8 @@
 #include <baton/runtime/any.h>
 #include <baton/runtime/object.h>
 #include <baton/runtime/reflection.h>
-#include <baton/support/cells.h>
 
-#include <algorithm>
-#include <cstdlib>
+#include <cstddef>
 #include <deque>
 #include <map>
 #include <mutex>
@@ -111,69 +109,37 @@ uint32_t Object::TypeIndex2Parent(uint32_t tindex) {
 }
 
 namespace {
-// What is to be released waits in a ring, so that chains of any length need no memory and no stack. Who waits has its
-// parts fetched meanwhile: those of large programs are far apart in memory. Beside a full ring releases recurse, so
-// deep; what comes then waits in a list, and without memory for that it recurses after all.
-constexpr unsigned kWaiting = 32, kMaxNested = 16;
+// Releases nest a few levels deep; what comes then waits in a list, the latest first. A dead object needs its type and
+// count no more: the link to the next one lies there, so that chains of any length need no memory and no stack.
+constexpr unsigned kMaxNested = 16;
 struct ReleaseState {
-  unsigned first = 0, count = 0, depth = 0;
-  Object* ring[kWaiting];
-  Object** list = nullptr;
-  size_t size = 0, room = 0;
+  Object* latest = nullptr;
+  unsigned depth = 0;
 };
 thread_local ReleaseState* tls_release = nullptr;
-
-void PartsSoon(const Object* obj) {
-  // Some are members of what lies in the cell, so this may go on into the next one, not beyond the page.
-  const size_t bytes = support::CellBytes(obj), left = -reinterpret_cast<uintptr_t>(obj) & (support::kCellPage - 1);
-  auto* word = reinterpret_cast<void* const*>(obj);
-  for (size_t i = sizeof(Object) / sizeof(void*); i < std::min(bytes, left) / sizeof(void*); ++i) {
-    __builtin_prefetch(word[i], 1);
-  }
-  __builtin_prefetch(reinterpret_cast<const char*>(obj) - 8 * bytes, 1);  // users come first, and were made last
-}
 }  // namespace
 
 void Object::Release(Object* obj) noexcept {
-  // The state lives on the stack of the outermost release, so that thread exit needs no destructor.
-  if (ReleaseState* s = tls_release) {
-    if (s->count < kWaiting) {
-      s->ring[(s->first + s->count++) % kWaiting] = obj;
-      return PartsSoon(obj);
-    }
-    if (s->depth < kMaxNested) {
-      ++s->depth;
+  static_assert(offsetof(Object, deleter_) == sizeof(Object*));
+  if (ReleaseState* state = tls_release) {
+    if (state->depth < kMaxNested) {
+      ++state->depth;
       obj->deleter_(obj);
-      --s->depth;
-      return;
+      --state->depth;
+    } else {
+      __builtin_memcpy(static_cast<void*>(obj), &state->latest, sizeof(Object*));
+      state->latest = obj;
     }
-    if (s->size == s->room) {
-      const size_t room = s->room * 2 + kWaiting;
-      void* list = realloc(s->list, room * sizeof(Object*));
-      if (!list) return obj->deleter_(obj);
-      s->list = static_cast<Object**>(list);
-      s->room = room;
-    }
-    s->list[s->size++] = obj;
     return;
   }
+  // The state lives on the stack of the outermost release, so that thread exit needs no destructor.
   ReleaseState state;
   tls_release = &state;
   obj->deleter_(obj);
-  for (;;) {
-    Object* next;
-    if (state.count) {
-      next = state.ring[state.first];
-      state.first = (state.first + 1) % kWaiting;
-      --state.count;
-    } else if (state.size) {
-      next = state.list[--state.size];
-    } else {
-      break;
-    }
+  while (Object* next = state.latest) {
+    __builtin_memcpy(&state.latest, static_cast<void*>(next), sizeof(Object*));
     next->deleter_(next);
   }
-  free(state.list);
   tls_release = nullptr;
 }
 

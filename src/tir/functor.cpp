@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <baton/tir/functor.h>
 #include <baton/tir/op.h>
+#include <ir/node/children.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -43,181 +45,97 @@ void KeepSpan(const Stmt& from, const Stmt& to) {
 }
 
 // ---------------------------------------------------------------- ExprVisitor
-#define BATON_TIR_VISIT_BINARY(Name)                   \
-  void ExprVisitor::VisitExpr_(const Name##Node* op) { \
-    VisitExpr(op->a);                                  \
-    VisitExpr(op->b);                                  \
-  }
-BATON_TIR_BINARY_LIST(BATON_TIR_VISIT_BINARY)
-void ExprVisitor::VisitExpr_(const VarNode*) {}
-void ExprVisitor::VisitExpr_(const IntImmNode*) {}
-void ExprVisitor::VisitExpr_(const FloatImmNode*) {}
-void ExprVisitor::VisitExpr_(const StringImmNode*) {}
-void ExprVisitor::VisitExpr_(const AnyNode*) {}
-void ExprVisitor::VisitExpr_(const CastNode* op) { VisitExpr(op->value); }
-void ExprVisitor::VisitExpr_(const NotNode* op) { VisitExpr(op->a); }
-void ExprVisitor::VisitExpr_(const SelectNode* op) {
-  VisitExpr(op->condition);
-  VisitExpr(op->true_value);
-  VisitExpr(op->false_value);
-}
-void ExprVisitor::VisitExpr_(const BufferLoadNode* op) {
-  for (const PrimExpr& i : op->indices) VisitExpr(i);
-}
-void ExprVisitor::VisitExpr_(const RampNode* op) {
-  VisitExpr(op->base);
-  VisitExpr(op->stride);
-}
-void ExprVisitor::VisitExpr_(const BroadcastNode* op) { VisitExpr(op->value); }
-void ExprVisitor::VisitExpr_(const ShuffleNode* op) {
-  for (const PrimExpr& v : op->vectors) VisitExpr(v);
-}
-void ExprVisitor::VisitExpr_(const LetNode* op) {
-  VisitExpr(op->value);
-  VisitExpr(op->body);
-}
-void ExprVisitor::VisitExpr_(const CallNode* op) {
-  for (const PrimExpr& a : op->args) VisitExpr(a);
-}
-void ExprVisitor::VisitExpr_(const ReduceNode* op) {
-  for (const IterVar& v : op->axis) {
-    VisitExpr(v->dom->min);
-    VisitExpr(v->dom->extent);
-  }
-  for (const PrimExpr& s : op->source) VisitExpr(s);
-  if (op->condition.defined()) VisitExpr(op->condition);
-}
-void ExprVisitor::VisitExpr_(const ProducerLoadNode* op) {
-  for (const PrimExpr& i : op->indices) VisitExpr(i);
-}
-
-// ---------------------------------------------------------------- ExprMutator
 namespace {
-template <class T, class F>
-Array<T> MapArray(const Array<T>& a, F f) {
-  Array<T> out = a;
-  for (size_t i = 0; i < a.size(); ++i) {
-    T x = f(a[i]);
-    if (!x.same_as(a[i])) out.Set(i, x);
-  }
-  return out;
-}
+/// Bound variables are no children: a traversal sees them where they are used. The axes of a reduction stand for their
+/// domains.
+using Operands = FamilyOfUses<PrimExpr, IterVar>;
+using StmtParts = FamilyOfUses<PrimExpr, Stmt>;
 }  // namespace
 
+#define BATON_TIR_VISIT(Name)                                    \
+  void ExprVisitor::VisitExpr_(const Name##Node* op) {           \
+    ForEachChildOf<Operands>(op, [this]<class T>(const T& child) { \
+      if constexpr (std::is_same_v<T, IterVar>) {                \
+        VisitExpr(child->dom->min);                              \
+        VisitExpr(child->dom->extent);                           \
+      } else {                                                   \
+        VisitExpr(child);                                        \
+      }                                                          \
+    });                                                          \
+  }
+BATON_TIR_EXPR_LIST(BATON_TIR_VISIT)
+#undef BATON_TIR_VISIT
+
+// ---------------------------------------------------------------- ExprMutator
 PrimExpr ExprMutator::VisitExpr(const PrimExpr& e) {
   PrimExpr r = ExprFunctor::VisitExpr(e);
   KeepSpan(e, r);
   return r;
 }
 Array<PrimExpr> ExprMutator::VisitExprs(const Array<PrimExpr>& a) {
-  return MapArray(a, [&](const PrimExpr& e) { return VisitExpr(e); });
-}
-#define BATON_TIR_MUTATE_BINARY(Name)                                      \
-  PrimExpr ExprMutator::VisitExpr_(const Name##Node* op) {                 \
-    PrimExpr a = VisitExpr(op->a), b = VisitExpr(op->b);                   \
-    if (a.same_as(op->a) && b.same_as(op->b)) return GetRef<PrimExpr>(op); \
-    return FoldBinary(NodeKind::k##Name, a, b);                            \
-  }
-BATON_TIR_BINARY_LIST(BATON_TIR_MUTATE_BINARY)
-PrimExpr ExprMutator::VisitExpr_(const VarNode* op) { return GetRef<PrimExpr>(op); }
-PrimExpr ExprMutator::VisitExpr_(const IntImmNode* op) { return GetRef<PrimExpr>(op); }
-PrimExpr ExprMutator::VisitExpr_(const FloatImmNode* op) { return GetRef<PrimExpr>(op); }
-PrimExpr ExprMutator::VisitExpr_(const StringImmNode* op) { return GetRef<PrimExpr>(op); }
-PrimExpr ExprMutator::VisitExpr_(const AnyNode* op) { return GetRef<PrimExpr>(op); }
-PrimExpr ExprMutator::VisitExpr_(const CastNode* op) {
-  PrimExpr v = VisitExpr(op->value);
-  return v.same_as(op->value) ? GetRef<PrimExpr>(op) : Cast(op->dtype.with_lanes(v.dtype().lanes()), v);
-}
-PrimExpr ExprMutator::VisitExpr_(const NotNode* op) {
-  PrimExpr a = VisitExpr(op->a);
-  return a.same_as(op->a) ? GetRef<PrimExpr>(op) : Not(a);
-}
-PrimExpr ExprMutator::VisitExpr_(const SelectNode* op) {
-  PrimExpr c = VisitExpr(op->condition), t = VisitExpr(op->true_value), f = VisitExpr(op->false_value);
-  if (c.same_as(op->condition) && t.same_as(op->true_value) && f.same_as(op->false_value)) return GetRef<PrimExpr>(op);
-  return Select(c, t, f);
-}
-PrimExpr ExprMutator::VisitExpr_(const BufferLoadNode* op) {
-  Array<PrimExpr> i = VisitExprs(op->indices);
-  return i.same_as(op->indices) ? GetRef<PrimExpr>(op) : BufferLoad(op->buffer, i);
-}
-PrimExpr ExprMutator::VisitExpr_(const RampNode* op) {
-  PrimExpr b = VisitExpr(op->base), s = VisitExpr(op->stride);
-  return b.same_as(op->base) && s.same_as(op->stride) ? GetRef<PrimExpr>(op) : Ramp(b, s, op->lanes);
-}
-PrimExpr ExprMutator::VisitExpr_(const BroadcastNode* op) {
-  PrimExpr v = VisitExpr(op->value);
-  return v.same_as(op->value) ? GetRef<PrimExpr>(op) : Broadcast(v, op->lanes);
-}
-PrimExpr ExprMutator::VisitExpr_(const ShuffleNode* op) {
-  Array<PrimExpr> v = VisitExprs(op->vectors);
-  return v.same_as(op->vectors) ? GetRef<PrimExpr>(op) : Shuffle(v, op->indices);
-}
-PrimExpr ExprMutator::VisitExpr_(const LetNode* op) {
-  PrimExpr v = VisitExpr(op->value), b = VisitExpr(op->body);
-  return v.same_as(op->value) && b.same_as(op->body) ? GetRef<PrimExpr>(op) : Let(op->var, v, b);
-}
-PrimExpr ExprMutator::VisitExpr_(const CallNode* op) {
-  Array<PrimExpr> a = VisitExprs(op->args);
-  return a.same_as(op->args) ? GetRef<PrimExpr>(op) : Call(op->dtype, op->op, a);
-}
-PrimExpr ExprMutator::VisitExpr_(const ReduceNode* op) {
-  Array<IterVar> axis = MapArray(op->axis, [&](const IterVar& v) {
-    PrimExpr m = VisitExpr(v->dom->min), e = VisitExpr(v->dom->extent);
-    if (m.same_as(v->dom->min) && e.same_as(v->dom->extent)) return v;
-    return IterVar(Range(m, e, Span(nullptr)), v->var, v->iter_type);
-  });
-  Array<PrimExpr> source = VisitExprs(op->source);
-  PrimExpr cond = op->condition.defined() ? VisitExpr(op->condition) : op->condition;
-  if (axis.same_as(op->axis) && source.same_as(op->source) && cond.same_as(op->condition)) return GetRef<PrimExpr>(op);
-  ReduceNode n = *op;
-  n.axis = axis, n.source = source, n.condition = cond;
-  return Reduce(std::move(n));
-}
-PrimExpr ExprMutator::VisitExpr_(const ProducerLoadNode* op) {
-  Array<PrimExpr> i = VisitExprs(op->indices);
-  if (i.same_as(op->indices)) return GetRef<PrimExpr>(op);
-  ProducerLoadNode n = *op;
-  n.indices = i;
-  return ProducerLoad(std::move(n));
+  const auto visit = [this](const PrimExpr& e) { return VisitExpr(e); };
+  return detail::MapArray(a, visit);
 }
 
+namespace {
+// The expression that a copy with new children stands for: constructors find its dtype anew and fold.
+#define BATON_TIR_REMAKE(Name) \
+  PrimExpr Remake(ObjectPtr<Name##Node> n) { return FoldBinary(NodeKind::k##Name, n->a, n->b); }
+BATON_TIR_BINARY_LIST(BATON_TIR_REMAKE)
+#undef BATON_TIR_REMAKE
+PrimExpr Remake(ObjectPtr<CastNode> n) { return Cast(n->dtype.with_lanes(n->value.dtype().lanes()), n->value); }
+PrimExpr Remake(ObjectPtr<NotNode> n) { return Not(n->a); }
+PrimExpr Remake(ObjectPtr<SelectNode> n) { return Select(n->condition, n->true_value, n->false_value); }
+PrimExpr Remake(ObjectPtr<BufferLoadNode> n) { return BufferLoad(n->buffer, n->indices); }
+PrimExpr Remake(ObjectPtr<RampNode> n) { return Ramp(n->base, n->stride, n->lanes); }
+PrimExpr Remake(ObjectPtr<BroadcastNode> n) { return Broadcast(n->value, n->lanes); }
+PrimExpr Remake(ObjectPtr<ShuffleNode> n) { return Shuffle(n->vectors, n->indices); }
+PrimExpr Remake(ObjectPtr<LetNode> n) { return Let(n->var, n->value, n->body); }
+PrimExpr Remake(ObjectPtr<CallNode> n) { return Call(n->dtype, n->op, n->args); }
+template <class N>
+PrimExpr Remake(ObjectPtr<N> n) {
+  return PrimExpr(n);
+}
+}  // namespace
+
+#define BATON_TIR_MUTATE(Name)                                                                           \
+  PrimExpr ExprMutator::VisitExpr_(const Name##Node* op) {                                               \
+    auto copy = MapChildren<Operands>(op, [this]<class T>(const T& child) {                              \
+      if constexpr (std::is_same_v<T, IterVar>) {                                                        \
+        PrimExpr min = VisitExpr(child->dom->min), extent = VisitExpr(child->dom->extent);               \
+        if (min.same_as(child->dom->min) && extent.same_as(child->dom->extent)) return child;            \
+        return IterVar(Range(min, extent, Span(nullptr)), child->var, child->iter_type);                 \
+      } else {                                                                                           \
+        return VisitExpr(child);                                                                         \
+      }                                                                                                  \
+    });                                                                                                  \
+    return copy.get() ? Remake(std::move(copy)) : GetRef<PrimExpr>(op);                                  \
+  }
+BATON_TIR_EXPR_LIST(BATON_TIR_MUTATE)
+#undef BATON_TIR_MUTATE
+
 // ---------------------------------------------------------------- StmtVisitor
-void StmtVisitor::VisitStmt_(const BufferStoreNode* op) {
-  for (const PrimExpr& i : op->indices) OnExpr(i);
-  OnExpr(op->value);
-}
-void StmtVisitor::VisitStmt_(const AllocateNode* op) {
-  for (const PrimExpr& i : op->buffer->shape) OnExpr(i);
-  VisitStmt(op->body);
-}
-void StmtVisitor::VisitStmt_(const ForNode* op) {
-  OnExpr(op->min);
-  OnExpr(op->extent);
-  VisitStmt(op->body);
-}
-void StmtVisitor::VisitStmt_(const IfThenElseNode* op) {
-  OnExpr(op->condition);
-  VisitStmt(op->then_case);
-  if (op->else_case.defined()) VisitStmt(op->else_case);
-}
-void StmtVisitor::VisitStmt_(const SeqStmtNode* op) {
-  for (const Stmt& s : op->seq) VisitStmt(s);
-}
-void StmtVisitor::VisitStmt_(const EvaluateNode* op) { OnExpr(op->value); }
-void StmtVisitor::VisitStmt_(const LetStmtNode* op) {
-  OnExpr(op->value);
-  VisitStmt(op->body);
-}
-void StmtVisitor::VisitStmt_(const AttrStmtNode* op) {
-  if (op->value.defined()) OnExpr(op->value);
-  VisitStmt(op->body);
-}
-void StmtVisitor::VisitStmt_(const AssertStmtNode* op) {
-  OnExpr(op->condition);
-  OnExpr(op->message);
-  if (op->body.defined()) VisitStmt(op->body);
-}
+namespace {
+/// Expressions of a statement that no child of it holds.
+const Array<PrimExpr>* OwnShape(const AllocateNode* op) { return &op->buffer->shape; }
+const Array<PrimExpr>* OwnShape(const StmtNode*) { return nullptr; }
+}  // namespace
+
+#define BATON_TIR_VISIT(Name)                                            \
+  void StmtVisitor::VisitStmt_(const Name##Node* op) {                   \
+    if (const Array<PrimExpr>* shape = OwnShape(op)) {                   \
+      for (const PrimExpr& extent : *shape) OnExpr(extent);              \
+    }                                                                    \
+    ForEachChildOf<StmtParts>(op, [this]<class T>(const T& child) {      \
+      if constexpr (std::is_base_of_v<Stmt, T>) {                        \
+        VisitStmt(child);                                                \
+      } else {                                                           \
+        OnExpr(child);                                                   \
+      }                                                                  \
+    });                                                                  \
+  }
+BATON_TIR_STMT_LIST(BATON_TIR_VISIT)
+#undef BATON_TIR_VISIT
 
 // ---------------------------------------------------------------- StmtMutator
 Stmt StmtMutator::VisitStmt(const Stmt& s) {
@@ -226,76 +144,32 @@ Stmt StmtMutator::VisitStmt(const Stmt& s) {
   return r;
 }
 Array<PrimExpr> StmtMutator::OnExprs(const Array<PrimExpr>& a) {
-  return MapArray(a, [&](const PrimExpr& e) { return OnExpr(e); });
+  const auto visit = [this](const PrimExpr& e) { return OnExpr(e); };
+  return detail::MapArray(a, visit);
 }
-Stmt StmtMutator::VisitStmt_(const BufferStoreNode* op) {
-  Array<PrimExpr> i = OnExprs(op->indices);
-  PrimExpr v = OnExpr(op->value);
-  if (i.same_as(op->indices) && v.same_as(op->value)) return GetRef<Stmt>(op);
-  BufferStoreNode n = *op;
-  n.indices = i, n.value = v;
-  return BufferStore(std::move(n));
+namespace {
+Stmt RemakeStmt(const ObjectPtr<SeqStmtNode>& n) { return SeqStmt::Flatten(n->seq); }
+template <class N>
+Stmt RemakeStmt(const ObjectPtr<N>& n) {
+  return Stmt(n);
 }
-Stmt StmtMutator::VisitStmt_(const AllocateNode* op) {
-  // A shape that changes would change the buffer's identity; those who want that override this.
-  Stmt b = VisitStmt(op->body);
-  if (b.same_as(op->body)) return GetRef<Stmt>(op);
-  AllocateNode n = *op;
-  n.body = b;
-  return Allocate(std::move(n));
-}
-Stmt StmtMutator::VisitStmt_(const ForNode* op) {
-  PrimExpr m = OnExpr(op->min), e = OnExpr(op->extent);
-  Stmt b = VisitStmt(op->body);
-  if (m.same_as(op->min) && e.same_as(op->extent) && b.same_as(op->body)) return GetRef<Stmt>(op);
-  ForNode n = *op;
-  n.min = m, n.extent = e, n.body = b;
-  return For(std::move(n));
-}
-Stmt StmtMutator::VisitStmt_(const IfThenElseNode* op) {
-  PrimExpr c = OnExpr(op->condition);
-  Stmt t = VisitStmt(op->then_case);
-  Stmt e = op->else_case.defined() ? VisitStmt(op->else_case) : op->else_case;
-  if (c.same_as(op->condition) && t.same_as(op->then_case) && e.same_as(op->else_case)) return GetRef<Stmt>(op);
-  IfThenElseNode n = *op;
-  n.condition = c, n.then_case = t, n.else_case = e;
-  return IfThenElse(std::move(n));
-}
-Stmt StmtMutator::VisitStmt_(const SeqStmtNode* op) {
-  Array<Stmt> s = MapArray(op->seq, [&](const Stmt& x) { return VisitStmt(x); });
-  return s.same_as(op->seq) ? GetRef<Stmt>(op) : SeqStmt::Flatten(s);
-}
-Stmt StmtMutator::VisitStmt_(const EvaluateNode* op) {
-  PrimExpr v = OnExpr(op->value);
-  if (v.same_as(op->value)) return GetRef<Stmt>(op);
-  EvaluateNode n = *op;
-  n.value = v;
-  return Evaluate(std::move(n));
-}
-Stmt StmtMutator::VisitStmt_(const LetStmtNode* op) {
-  PrimExpr v = OnExpr(op->value);
-  Stmt b = VisitStmt(op->body);
-  if (v.same_as(op->value) && b.same_as(op->body)) return GetRef<Stmt>(op);
-  LetStmtNode n = *op;
-  n.value = v, n.body = b;
-  return LetStmt(std::move(n));
-}
-Stmt StmtMutator::VisitStmt_(const AttrStmtNode* op) {
-  PrimExpr v = op->value.defined() ? OnExpr(op->value) : op->value;
-  Stmt b = VisitStmt(op->body);
-  if (v.same_as(op->value) && b.same_as(op->body)) return GetRef<Stmt>(op);
-  AttrStmtNode n = *op;
-  n.value = v, n.body = b;
-  return AttrStmt(std::move(n));
-}
-Stmt StmtMutator::VisitStmt_(const AssertStmtNode* op) {
-  PrimExpr c = OnExpr(op->condition), m = OnExpr(op->message);
-  Stmt b = op->body.defined() ? VisitStmt(op->body) : op->body;
-  if (c.same_as(op->condition) && m.same_as(op->message) && b.same_as(op->body)) return GetRef<Stmt>(op);
-  AssertStmtNode n = *op;
-  n.condition = c, n.message = m, n.body = b;
-  return AssertStmt(std::move(n));
-}
+}  // namespace
+
+// The shape of an allocation stays: another would change the buffer's identity. A mutator that wants that overrides
+// this.
+#define BATON_TIR_MUTATE(Name)                                               \
+  Stmt StmtMutator::VisitStmt_(const Name##Node* op) {                       \
+    auto copy = MapChildren<StmtParts>(op, [this]<class T>(const T& child) { \
+      if constexpr (std::is_base_of_v<Stmt, T>) {                            \
+        return VisitStmt(child);                                             \
+      } else {                                                               \
+        return OnExpr(child);                                                \
+      }                                                                      \
+    });                                                                      \
+    return copy.get() ? RemakeStmt(copy) : GetRef<Stmt>(op);                 \
+  }
+BATON_TIR_STMT_LIST(BATON_TIR_MUTATE)
+#undef BATON_TIR_MUTATE
 
 // ---------------------------------------------------------------- substitution
 namespace {
@@ -439,48 +313,47 @@ bool EqualArrays(const Array<PrimExpr>& a, const Array<PrimExpr>& b) {
 size_t Mix(size_t h, size_t x) { return (h ^ x) * 0x9E3779B97F4A7C15ull + (h >> 29); }
 }  // namespace
 
+namespace {
+/// Whether all fields are equal, operands as expressions and other objects by identity.
+template <class N>
+bool EqualFields(const N* x, const N* y) {
+  bool equal = true;
+  ForEachField<N>([&]<auto M>(runtime::FieldTag<M>, unsigned flags) {
+    using T = typename runtime::MemberOf<decltype(M)>::Type;
+    if (!equal || (flags & runtime::kIgnored)) return;
+    const auto &a = x->*M, &b = y->*M;
+    if constexpr (std::is_base_of_v<PrimExpr, T>) {
+      equal = ExprDeepEqual(a, b);
+    } else if constexpr (std::is_same_v<T, Array<PrimExpr>>) {
+      equal = EqualArrays(a, b);
+    } else if constexpr (std::is_same_v<T, Array<int64_t>>) {
+      equal = std::equal(a.begin(), a.end(), b.begin(), b.end());
+    } else if constexpr (std::is_same_v<T, double>) {
+      equal = std::memcmp(&a, &b, sizeof(double)) == 0;  // by bits: -0 and 0 differ, a NaN equals itself
+    } else if constexpr (std::is_base_of_v<ObjectRef, T> && !std::is_same_v<T, String>) {
+      equal = a.same_as(b);
+    } else {
+      equal = a == b;
+    }
+  });
+  return equal;
+}
+}  // namespace
+
 bool ExprDeepEqual(const PrimExpr& a, const PrimExpr& b) {
   if (a.same_as(b)) return true;
   if (!a.defined() || !b.defined() || a.type_index() != b.type_index() || !(a.dtype() == b.dtype())) return false;
   return support::WithStack([&]() -> bool {
-    switch (KindOf(a.get())) {
-#define BATON_TIR_EQ_BINARY(Name)                                  \
-  case NodeKind::k##Name: {                                        \
-    auto* x = static_cast<const Name##Node*>(a.get());             \
-    auto* y = static_cast<const Name##Node*>(b.get());             \
-    return ExprDeepEqual(x->a, y->a) && ExprDeepEqual(x->b, y->b); \
-  }
-      BATON_TIR_BINARY_LIST(BATON_TIR_EQ_BINARY)
-#define BATON_TIR_EQ(Name, cond)                       \
-  case NodeKind::k##Name: {                            \
-    auto* x = static_cast<const Name##Node*>(a.get()); \
-    auto* y = static_cast<const Name##Node*>(b.get()); \
-    return cond;                                       \
-  }
-      BATON_TIR_EQ(IntImm, x->value == y->value)
-      // By bits: -0 and 0 differ, a NaN equals itself.
-      BATON_TIR_EQ(FloatImm, std::memcmp(&x->value, &y->value, sizeof(double)) == 0)
-      BATON_TIR_EQ(StringImm, x->value == y->value)
-      BATON_TIR_EQ(Cast, ExprDeepEqual(x->value, y->value))
-      BATON_TIR_EQ(Not, ExprDeepEqual(x->a, y->a))
-      BATON_TIR_EQ(Select, ExprDeepEqual(x->condition, y->condition) && ExprDeepEqual(x->true_value, y->true_value) &&
-                               ExprDeepEqual(x->false_value, y->false_value))
-      BATON_TIR_EQ(BufferLoad, x->buffer.same_as(y->buffer) && EqualArrays(x->indices, y->indices))
-      BATON_TIR_EQ(Ramp, x->lanes == y->lanes && ExprDeepEqual(x->base, y->base) && ExprDeepEqual(x->stride, y->stride))
-      BATON_TIR_EQ(Broadcast, x->lanes == y->lanes && ExprDeepEqual(x->value, y->value))
-      BATON_TIR_EQ(Call, x->op.same_as(y->op) && EqualArrays(x->args, y->args))
-      BATON_TIR_EQ(ProducerLoad, x->producer.same_as(y->producer) && EqualArrays(x->indices, y->indices))
-      BATON_TIR_EQ(Let, x->var.same_as(y->var) && ExprDeepEqual(x->value, y->value) && ExprDeepEqual(x->body, y->body))
-      case NodeKind::kShuffle: {
-        auto* x = static_cast<const ShuffleNode*>(a.get());
-        auto* y = static_cast<const ShuffleNode*>(b.get());
-        if (!EqualArrays(x->vectors, y->vectors) || x->indices.size() != y->indices.size()) return false;
-        for (size_t i = 0; i < x->indices.size(); ++i) {
-          if (x->indices[i] != y->indices[i]) return false;
-        }
-        return true;
-      }
-      default:  // variables and reductions: by identity, which was asked above
+    const NodeKind kind = KindOf(a.get());
+    // By identity, which was asked above.
+    if (kind == NodeKind::kVar || kind == NodeKind::kAny || kind == NodeKind::kReduce) return false;
+    switch (kind) {
+#define BATON_TIR_EQUAL(Name) \
+  case NodeKind::k##Name:     \
+    return EqualFields(static_cast<const Name##Node*>(a.get()), static_cast<const Name##Node*>(b.get()));
+      BATON_TIR_EXPR_LIST(BATON_TIR_EQUAL)
+#undef BATON_TIR_EQUAL
+      default:
         return false;
     }
   });

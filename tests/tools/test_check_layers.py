@@ -296,6 +296,34 @@ def test_command_line_says_where_and_which_rule(tree, tmp_path):
 
 
 def test_every_rule_is_tried_here():
-    tried = {"layer", "llvm", "python", "heavy", "fmt", "c-header", "tests", "readme", "spdx", "path", "installed", "size", "names", "alone"}
+    tried = {"layer", "llvm", "python", "heavy", "fmt", "c-header", "tests", "readme", "spdx", "path", "installed", "size", "names", "alone", "trick"}
     tried |= {"python-layer", "python-cycle", "python-compat"}  # in test_python_layers.py
     assert tried == set(check_layers.RULES)
+
+
+TRICKS = ["__builtin_prefetch(p);", "madvise(p, n, MADV_HUGEPAGE);", "void* p = mmap(a, n, 0, 0, 0, 0);", "runtime::PollInterrupt();"]
+
+
+@pytest.mark.parametrize("line", TRICKS)
+def test_tricks_stand_in_support_runtime_and_the_iterators_of_the_index(tree, line):
+    assert tree({"src/relay/transform/fuse_ops.cpp": line}) == [("src/relay/transform/fuse_ops.cpp", 2, "trick")]
+
+
+@pytest.mark.parametrize("line", TRICKS)
+def test_tricks_are_allowed_at_home(tree, line):
+    homes = ["src/support/pages.cpp", "src/runtime/block.cpp", "include/baton/runtime/interrupt.h", "src/relay/expr/frontier.h",
+             "src/relay/expr/expr_index.h", "include/baton/relay/node_list.h"]
+    assert tree(dict.fromkeys(homes, line)) == []
+
+
+def test_the_list_of_tricks_that_are_left_may_only_shrink(tmp_path):
+    source = tmp_path / "src" / "relay" / "one.cpp"
+    source.parent.mkdir(parents=True)
+    source.write_text("PollInterrupt();\nPollInterrupt();\n")
+
+    def breaches(left):
+        return [(b.path, b.line) for b in check_layers.check_tricks(tmp_path, ["src/relay/one.cpp"], {"src/relay/": left})]
+
+    assert breaches(2) == []
+    assert breaches(1) == [("src/relay/one.cpp", 2)]
+    assert breaches(3) == [("tools/check_layers.py", 0)]

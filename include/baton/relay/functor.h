@@ -5,7 +5,7 @@
 #pragma once
 
 #include <baton/relay/expr.h>
-#include <baton/support/pages.h>
+#include <baton/relay/node_list.h>
 #include <baton/support/pointer_map.h>
 #include <baton/support/stack.h>
 
@@ -86,7 +86,6 @@ class VisitCounter {
   size_t count(const Object* n) const { return counts_.Has(n) ? 1 : 0; }
   size_t size() const { return counts_.size(); }
   void clear() { counts_.Clear(); }
-  void Prefetch(const void* n) const { counts_.Prefetch(n); }
 
  private:
   PointerMap<size_t> counts_;
@@ -129,7 +128,6 @@ class ExprMemo {
   size_t size() const { return map_.size(); }
   bool empty() const { return map_.size() == 0; }
   void clear() { map_.Clear(); }
-  void Prefetch(const void* e) const { map_.Prefetch(e); }
 
  private:
   value_type* Entry(const Expr& e) {
@@ -210,7 +208,7 @@ class BATON_DLL MixedModeVisitor : public ExprVisitor {
   virtual void VisitLeaf(const Expr& expr) { ExprFunctor::VisitExpr(expr); }
 };
 
-class NodeGraph;
+class ExprIndex;
 /// ExprMutator that expands dataflow and let chains iteratively. Override Rewrite_(pre, post): `post` already has its
 /// parts rewritten and is the same object as `pre` when none changed.
 /// What nodes become is kept by their numbers, where that is quicker than the memo. The memo has what was put there
@@ -239,7 +237,7 @@ class BATON_DLL MixedModeMutator : public ExprMutator {
   /// From now on it becomes `out`, visited or not.
   void Put(const Expr& expr, const Expr& out);
   /// The nodes of the first root; null where they were not numbered.
-  const NodeGraph* graph() const;
+  const ExprIndex* graph() const;
 
  private:
   template <class N>
@@ -252,45 +250,6 @@ class BATON_DLL MixedModeMutator : public ExprMutator {
 
 /// Calls f on each node, inputs first, once a node.
 BATON_DLL void PostOrderVisit(const Expr& expr, const TypedPackedFunc<void(Expr)>& f);
-/// Nodes in an order to go through, which brings each into the cache before its turn: those of large programs are far
-/// apart in memory.
-class BATON_DLL NodeList {
- public:
-  using value_type = const ExprNode*;
-  class Walk {
-   public:
-    Walk(const ExprNode* const* at, const ExprNode* const* end) : at_(at), end_(end) {}
-    const ExprNode* operator*() const {
-      if (end_ - at_ > kAhead) {
-        __builtin_prefetch(at_[kAhead]);
-        const ExprNode* near = at_[kAhead / 2];  // has arrived
-        if (near->IsInstance<CallNode>()) __builtin_prefetch(static_cast<const CallNode*>(near)->args.get());
-      }
-      return *at_;
-    }
-    Walk& operator++() {
-      ++at_;
-      return *this;
-    }
-    bool operator!=(const Walk& o) const { return at_ != o.at_; }
-
-   private:
-    static constexpr std::ptrdiff_t kAhead = 16;
-    const ExprNode *const *at_, *const *end_;
-  };
-  size_t size() const { return nodes_.size(); }
-  bool empty() const { return nodes_.empty(); }
-  const ExprNode* operator[](size_t i) const { return nodes_[i]; }
-  const ExprNode* back() const { return nodes_[size() - 1]; }
-  Walk begin() const { return {nodes_.begin(), nodes_.end()}; }
-  Walk end() const { return {nodes_.end(), nodes_.end()}; }
-  operator std::vector<const ExprNode*>() const { return {nodes_.begin(), nodes_.end()}; }  // NOLINT
-
- private:
-  friend class NodeGraph;
-  support::PageStack<const ExprNode*> nodes_;
-};
-
 /// The same as a list; `expr` keeps the nodes alive.
 BATON_DLL NodeList PostOrderNodes(const Expr& expr);
 /// The same with any callable.

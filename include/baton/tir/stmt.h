@@ -142,7 +142,7 @@ struct AttrStmtNode : Node<AttrStmtNode, StmtNode> {
   static constexpr void Describe(auto& d) {
     d(F<&AttrStmtNode::node>, "What it is about; may be null.", kNullable);
     d(F<&AttrStmtNode::attr_key>, "Name of the mark.");
-    d(F<&AttrStmtNode::value>, "Its value.");
+    d(F<&AttrStmtNode::value>, "Its value; may be null.", kNullable);
     d(F<&AttrStmtNode::body>, "Scope.");
   }
 };
@@ -160,7 +160,7 @@ struct AssertStmtNode : Node<AssertStmtNode, StmtNode> {
   static constexpr void Describe(auto& d) {
     d(F<&AssertStmtNode::condition>, "Bool.");
     d(F<&AssertStmtNode::message>, "A StringImm.");
-    d(F<&AssertStmtNode::body>, "What follows.");
+    d(F<&AssertStmtNode::body>, "What follows; may be null.", kNullable);
   }
 };
 class AssertStmt : public RefTo<AssertStmtNode, Stmt> {

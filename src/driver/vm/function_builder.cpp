@@ -47,25 +47,25 @@ const ExprNode* Bare(const ExprNode* n) {
 }  // namespace
 
 FunctionBuilder::FunctionBuilder(ProgramBuilder* program, const VmLambda& lambda)
-    : program_(program), lambda_(lambda), blocks_(lambda.func->body) {
+    : program_(program), lambda_(lambda), index_(lambda.func->body) {
   for (const ExprNode* c : lambda.captured) registers_[c] = NewRegister();
   for (const ExprNode* n : lambda.elsewhere) elsewhere_.Add(n);
   for (const Var& p : lambda.func->params) registers_[p.get()] = NewRegister();
   // The body of a let runs where the let stands.
-  std::vector<int32_t> merged(blocks_.size());
+  std::vector<int32_t> merged(index_.num_scopes());
   for (size_t b = 0; b < merged.size(); ++b) merged[b] = static_cast<int32_t>(b);
-  const relay::NodeList& order = blocks_.order();
+  const relay::NodeList& order = index_.nodes();
   for (size_t i = order.size(); i-- > 0;) {
     if (relay::IsAtom(order[i]) || !order[i]->IsInstance<LetNode>()) continue;
-    const relay::Blocks::Info& info = blocks_.Of(order[i]);
-    merged[static_cast<size_t>(info.first)] = merged[static_cast<size_t>(info.block)];
+    const relay::ExprIndex::Placement& info = index_.placement(order[i]);
+    merged[static_cast<size_t>(info.own_scope)] = merged[static_cast<size_t>(info.scope)];
   }
   FindNeeded();
   FindUsers();
-  lists_.resize(blocks_.size());
+  lists_.resize(index_.num_scopes());
   for (const ExprNode* n : order) {
     if (!relay::IsAtom(n) && Emitted(n)) {
-      lists_[static_cast<size_t>(merged[static_cast<size_t>(blocks_.Of(n).block)])].push_back(n);
+      lists_[static_cast<size_t>(merged[static_cast<size_t>(index_.placement(n).scope)])].push_back(n);
     }
   }
 }
@@ -103,7 +103,7 @@ Expr FunctionBuilder::Resolve(Expr e) const {
 
 /// All that the function's value takes, but not what stands behind captured values or in primitive functions.
 void FunctionBuilder::FindNeeded() {
-  const relay::NodeList& order = blocks_.order();
+  const relay::NodeList& order = index_.nodes();
   needed_.Add(lambda_.func->body.get());
   for (size_t i = order.size(); i-- > 0;) {
     const ExprNode* n = order[i];
@@ -115,7 +115,7 @@ void FunctionBuilder::FindNeeded() {
       if (!elsewhere_.Has(Resolve(Bare(let->value.get())))) needed_.Add(let->value.get());
       needed_.Add(let->body.get());
     } else if (!(n->IsInstance<FunctionNode>() && IsPrimitive(GetRef<Expr>(n)))) {
-      relay::ForEachPart(n, [&](const ExprNode* p) { needed_.Add(p); });
+      relay::ForEachChild(n, [&](const ExprNode* p) { needed_.Add(p); });
     }
   }
 }
@@ -128,7 +128,7 @@ bool FunctionBuilder::Emitted(Node* n) const {
 }
 
 void FunctionBuilder::FindUsers() {
-  for (const ExprNode* n : blocks_.order()) {
+  for (const ExprNode* n : index_.nodes()) {
     if (!needed_.Has(n) || registers_.Has(n) || n->IsInstance<LetNode>()) continue;
     if (const auto* call = As<CallNode>(n)) {
       if (IsAnnotation(call)) continue;
@@ -137,7 +137,7 @@ void FunctionBuilder::FindUsers() {
         if (!IsPrimitive(call->op)) users_[Resolve(call->op).get()].push_back(n);
       }
     } else {
-      relay::ForEachPart(n, [&](const ExprNode* p) { users_[Resolve(p)].push_back(n); });
+      relay::ForEachChild(n, [&](const ExprNode* p) { users_[Resolve(p)].push_back(n); });
     }
   }
 }
@@ -228,8 +228,7 @@ std::vector<int32_t> FunctionBuilder::Uses(const Array<Expr>& exprs) {
 /// What a closure takes from around it, in order of first use; `elsewhere`: what it only names.
 std::vector<const ExprNode*> FunctionBuilder::CapturesOf(const FunctionNode* f,
                                                          std::vector<const ExprNode*>* elsewhere) const {
-  auto& blocks = const_cast<relay::Blocks&>(blocks_);
-  const int32_t own = blocks.Of(f).first;
+  const int32_t own = index_.placement(f).own_scope;
   std::vector<const ExprNode*> captured;
   PointerSet seen, bound;
   // Variables are only known to be free at the end.
@@ -254,9 +253,9 @@ std::vector<const ExprNode*> FunctionBuilder::CapturesOf(const FunctionNode* f,
     }
     if (name) {
       const ExprNode* value = Resolve(n);
-      const relay::Blocks::Info* info = registers_.Has(value) ? nullptr : blocks.Find(value);
+      const uint32_t id = registers_.Has(value) ? relay::ExprIndex::kNone : index_.IdOf(value);
       if (relay::IsAtom(value) || IsPlacedConstant(value)) continue;
-      if (!info || !blocks.Within(info->block, own) || elsewhere_.Has(value)) {
+      if (id == relay::ExprIndex::kNone || !index_.Within(index_.placement(id).scope, own) || elsewhere_.Has(value)) {
         elsewhere->push_back(value);
         continue;
       }
@@ -272,7 +271,7 @@ std::vector<const ExprNode*> FunctionBuilder::CapturesOf(const FunctionNode* f,
       continue;
     }
     if (relay::IsAtom(n) || IsPlacedConstant(n)) continue;
-    if (!blocks.Within(blocks.Of(n).block, own)) {
+    if (!index_.Within(index_.placement(n).scope, own)) {
       candidates.push_back(n);
       continue;
     }
@@ -289,7 +288,7 @@ std::vector<const ExprNode*> FunctionBuilder::CapturesOf(const FunctionNode* f,
       parts.push_back(m->data.get());
       for (const relay::Clause& c : m->clauses) parts.push_back(c->rhs.get());
     } else {
-      relay::ForEachPart(n, [&](const ExprNode* p) { parts.push_back(p); });
+      relay::ForEachChild(n, [&](const ExprNode* p) { parts.push_back(p); });
     }
     for (size_t i = parts.size(); i-- > 0;) stack.push_back({parts[i], false});
   }
@@ -510,7 +509,7 @@ void FunctionBuilder::NotePackedCopies(const CallNode* call, const vm::PackedSlo
 }
 
 void FunctionBuilder::EmitIf(const IfNode* n, int32_t dst, bool tail) {
-  const int32_t first = blocks_.Of(n).first;
+  const int32_t first = index_.placement(n).own_scope;
   const Label otherwise = NewLabel(), end = NewLabel();
   EmitJump(Opcode::kJumpIfFalse, {Use(n->cond)}, otherwise);
   // What is pushed last runs first.
@@ -524,7 +523,7 @@ void FunctionBuilder::EmitIf(const IfNode* n, int32_t dst, bool tail) {
 }
 
 void FunctionBuilder::EmitMatch(const MatchNode* n, int32_t dst, bool tail) {
-  const int32_t first = blocks_.Of(n).first;
+  const int32_t first = index_.placement(n).own_scope;
   const int32_t data = Use(n->data);
   const Label end = NewLabel();
   work_.push_back([=, this] {

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <baton/support/pointer_map.h>
-#include <relay/expr/blocks.h>
+#include <relay/expr/expr_index.h>
 #include <relay/transform/plan_devices.h>
 
 #include <functional>
@@ -140,7 +140,7 @@ class FunctionBuilder {
 
   ProgramBuilder* program_;
   const VmLambda& lambda_;
-  relay::Blocks blocks_;
+  relay::ExprIndex index_;
   std::vector<std::vector<Node*>> lists_;  // of each block, with those of its lets
   PointerSet needed_, elsewhere_;
   PointerMap<std::vector<Node*>> users_;

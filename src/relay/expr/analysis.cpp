@@ -5,7 +5,8 @@
 #include <baton/runtime/interrupt.h>
 #include <baton/runtime/registry.h>
 #include <baton/support/pointer_map.h>
-#include <relay/expr/blocks.h>
+#include <relay/expr/expr_index.h>
+#include <relay/types/type_children.h>
 
 #include <algorithm>
 
@@ -58,24 +59,14 @@ class TypeVars {
       }
       if (!types_.Add(t.get())) continue;
       keep_.push_back(t);
-      auto all = [&](const Array<Type>& list) {
-        for (size_t i = list.size(); i-- > 0;) stack.push_back(list[i]);
-      };
-      if (const auto* n = t.as<FuncTypeNode>()) {
-        Bind(n->type_params);
-        stack.push_back(n->ret_type);
-        all(n->arg_types);
-      } else if (const auto* n = t.as<TupleTypeNode>()) {
-        all(n->fields);
-      } else if (const auto* n = t.as<TypeCallNode>()) {
-        all(n->args);
-        stack.push_back(n->func);
-      } else if (const auto* n = t.as<RelayRefTypeNode>()) {
-        stack.push_back(n->value);
-      } else if (const auto* n = t.as<TypeDataNode>()) {
+      const auto base = static_cast<std::ptrdiff_t>(stack.size());
+      if (const auto* n = t.as<FuncTypeNode>()) Bind(n->type_params);
+      ForEachTypeChild(t.get(), [&](const Type& child) { stack.push_back(child); });
+      if (const auto* n = t.as<TypeDataNode>()) {
         Bind(n->type_vars);
-        for (const Constructor& c : n->constructors) all(c->inputs);
+        for (const Constructor& c : n->constructors) stack.insert(stack.end(), c->inputs.begin(), c->inputs.end());
       }
+      std::reverse(stack.begin() + base, stack.end());
     }
   }
   void InExpr(const Expr& e) {
@@ -195,14 +186,13 @@ TypeKind CheckKind(const Type& type, const IRModule& mod) {
 }
 
 bool IsBasicBlockNormalForm(const Expr& expr) {
-  Blocks blocks(expr);
-  const NodeGraph& graph = blocks.graph();
-  for (size_t i = 0; i < graph.size(); ++i) {
-    const Blocks::Info& info = blocks.At(i);
+  const ExprIndex index(expr);
+  for (uint32_t i : index.ids()) {
+    const ExprIndex::Placement& info = index.placement(i);
     bool ok = true;
-    graph.ForEachEdge(i, [&](uint32_t part, int own, bool) {
-      if (part == NodeGraph::kNone || graph.atom(part)) return;
-      ok = ok && blocks.At(part).block == (own < 0 ? info.block : info.first + own);
+    index.ForEachEdge(i, [&](uint32_t operand, int own, bool) {
+      if (operand == ExprIndex::kNone || index.atom(operand)) return;
+      ok = ok && index.placement(operand).scope == (own < 0 ? info.scope : info.own_scope + own);
     });
     if (!ok) return false;
   }

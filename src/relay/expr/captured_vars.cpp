@@ -49,7 +49,7 @@ void CapturedVars::Find(const FunctionNode* f) {
     stack.back().open = true;
     ForEachBoundVar(n, [&](const Var& v) { bound.Add(v.get()); });
     const size_t base = stack.size();
-    ForEachPart(n, [&](const ExprNode* part) {
+    ForEachChild(n, [&](const ExprNode* part) {
       if (part) stack.push_back({part, false});
     });
     std::reverse(stack.begin() + static_cast<ptrdiff_t>(base), stack.end());

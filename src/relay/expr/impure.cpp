@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <baton/relay/functor.h>
 #include <baton/relay/op.h>
-#include <baton/runtime/interrupt.h>
 #include <relay/expr/children.h>
 #include <relay/expr/impure.h>
 
@@ -28,7 +27,6 @@ bool CallsUnknown(const NodeList& order) {
   PointerSet known;  // variables that stand for functions which are written down here
   std::vector<const VarNode*> called;
   for (const ExprNode* n : order) {
-    baton::runtime::PollInterrupt();
     if (n->IsInstance<LetNode>()) {
       const auto* let = static_cast<const LetNode*>(n);
       if (let->value->IsInstance<FunctionNode>()) known.Add(let->var.get());
@@ -51,7 +49,7 @@ bool CallsUnknown(const NodeList& order) {
 
 }  // namespace
 
-support::PageStack<uint8_t> ImpureNumbers(const NodeGraph& graph) {
+support::PageStack<uint8_t> ImpureNumbers(const ExprIndex& graph) {
   const size_t size = graph.size();
   support::PageStack<uint8_t> impure;
   support::PageStack<Callee> callees;
@@ -60,20 +58,19 @@ support::PageStack<uint8_t> ImpureNumbers(const NodeGraph& graph) {
   // Without references and state, no call of a function that is written down here can have an effect. Globals may hold
   // both, and so may functions that come from elsewhere.
   bool any = false, unknown = false;
-  for (size_t i = 0; i < size; ++i) {
-    baton::runtime::PollInterrupt();
-    const std::span<const uint32_t> parts = graph.Parts(i);
+  for (uint32_t i : graph.ids()) {
+    const std::span<const uint32_t> parts = graph.Operands(i);
     switch (graph.kind(i)) {
-      case NodeGraph::kAtom:
+      case ExprIndex::kAtom:
         callees[i] = CalleeOf(graph[i]);
         any = any || graph[i]->IsInstance<GlobalVarNode>();
         break;
-      case NodeGraph::kRef:
+      case ExprIndex::kRef:
         impure[i] = any = true;
         break;
-      case NodeGraph::kDataflow: {
+      case ExprIndex::kDataflow: {
         // Of most nodes the operator says all: those are not looked at.
-        const Callee callee = parts[0] == NodeGraph::kNone ? Callee::kOther : callees[parts[0]];
+        const Callee callee = parts[0] == ExprIndex::kNone ? Callee::kOther : callees[parts[0]];
         if (callee == Callee::kStateful && graph[i]->IsInstance<CallNode>()) impure[i] = any = true;
         unknown = unknown || (callee == Callee::kOther && graph[i]->IsInstance<CallNode>());
         break;
@@ -84,16 +81,15 @@ support::PageStack<uint8_t> ImpureNumbers(const NodeGraph& graph) {
   }
   const bool calls = unknown && (any || CallsUnknown(graph.nodes()));
   if (!any && !calls) return impure;
-  for (size_t i = 0; i < size; ++i) {
-    baton::runtime::PollInterrupt();
-    const NodeGraph::Kind kind = graph.kind(i);
-    if (impure[i] || kind == NodeGraph::kFunction) continue;
+  for (uint32_t i : graph.ids()) {
+    const ExprIndex::Kind kind = graph.kind(i);
+    if (impure[i] || kind == ExprIndex::kFunction) continue;
     bool found = false;
-    for (uint32_t part : graph.Parts(i)) found = found || (part != NodeGraph::kNone && impure[part]);
-    if (!found && calls && kind == NodeGraph::kDataflow) {
-      const uint32_t callee = graph.Parts(i)[0];
-      found = (callee == NodeGraph::kNone || callees[callee] == Callee::kOther) && graph[i]->IsInstance<CallNode>() &&
-              !(callee != NodeGraph::kNone && IsPrimitive(graph[callee]));
+    for (uint32_t part : graph.Operands(i)) found = found || (part != ExprIndex::kNone && impure[part]);
+    if (!found && calls && kind == ExprIndex::kDataflow) {
+      const uint32_t callee = graph.Operands(i)[0];
+      found = (callee == ExprIndex::kNone || callees[callee] == Callee::kOther) && graph[i]->IsInstance<CallNode>() &&
+              !(callee != ExprIndex::kNone && IsPrimitive(graph[callee]));
     }
     impure[i] = found;
   }
@@ -101,7 +97,7 @@ support::PageStack<uint8_t> ImpureNumbers(const NodeGraph& graph) {
 }
 
 PointerSet ImpureNodes(const Expr& expr) {
-  const NodeGraph graph(expr);
+  const ExprIndex graph(expr);
   const support::PageStack<uint8_t> impure = ImpureNumbers(graph);
   PointerSet out;
   for (size_t i = 0; i < graph.size(); ++i) {

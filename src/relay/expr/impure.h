@@ -4,7 +4,7 @@
 #include <baton/relay/expr.h>
 #include <baton/support/pages.h>
 #include <baton/support/pointer_map.h>
-#include <relay/expr/node_graph.h>
+#include <relay/expr/expr_index.h>
 
 namespace baton::relay {
 
@@ -12,6 +12,6 @@ namespace baton::relay {
 /// functions that are not known. Bodies of functions count where they are called.
 PointerSet ImpureNodes(const Expr& expr);
 /// The same by number: 1 for such a node, 0 for others.
-support::PageStack<uint8_t> ImpureNumbers(const NodeGraph& graph);
+support::PageStack<uint8_t> ImpureNumbers(const ExprIndex& graph);
 
 }  // namespace baton::relay

@@ -13,14 +13,14 @@ bool IsLeaf(const ExprNode* e) {
 }
 
 /// Nodes of functions that are the result of a partition.
-std::vector<bool> Partitioned(const DataflowGraph& graph) {
+std::vector<bool> Partitioned(const ExprIndex& graph) {
   std::vector<bool> out(graph.size(), false);
-  for (int32_t i = 0; i < graph.size(); ++i) {
-    if (!graph.node(i)->IsInstance<FunctionNode>() || out[i]) continue;
-    const auto* f = static_cast<const FunctionNode*>(graph.node(i));
+  for (int32_t i = 0; i < static_cast<int32_t>(graph.size()); ++i) {
+    if (!graph[i]->IsInstance<FunctionNode>() || out[i]) continue;
+    const auto* f = static_cast<const FunctionNode*>(graph[i]);
     if (!f->attrs.defined() || !f->attrs->dict.count(kPartitionedFromPattern)) continue;
     for (const ExprNode* n : PostOrderNodes(GetRef<Expr>(f))) {
-      if (!IsLeaf(n)) out[graph.Find(n)] = true;
+      if (!IsLeaf(n)) out[graph.IdOf(n)] = true;
     }
   }
   return out;
@@ -28,22 +28,22 @@ std::vector<bool> Partitioned(const DataflowGraph& graph) {
 
 }  // namespace
 
-std::vector<MatchGroup> FindGroups(const PatternTable& table, DataflowGraph* graph, const Expr& expr,
+std::vector<MatchGroup> FindGroups(const PatternTable& table, ExprIndex* graph, const Expr& expr,
                                    const IRModule& mod, std::vector<int32_t>* of_root) {
   std::vector<MatchGroup> groups;
   of_root->assign(graph->size(), -1);
   std::vector<bool> out = Partitioned(*graph);
   std::vector<int32_t> taken_by(graph->size(), -1);
   PatternMatcher matcher(table, expr, graph, mod);
-  for (int32_t i = graph->size(); i-- > 0;) {
-    if (out[i] || taken_by[i] >= 0 || !table.CanMatch(graph->node(i)) || !matcher.Match(graph->node(i))) continue;
+  for (auto i = static_cast<int32_t>(graph->size()); i-- > 0;) {
+    if (out[i] || taken_by[i] >= 0 || !table.CanMatch((*graph)[i]) || !matcher.Match((*graph)[i])) continue;
     const int32_t id = static_cast<int32_t>(groups.size());
     MatchGroup g;
     g.root = i;
     std::vector<int32_t> taken;
     bool free = true;
     auto take = [&](const ExprNode* n) {
-      const int32_t k = graph->Find(n);
+      const int32_t k = graph->IdOf(n);
       if (k < 0 || taken_by[k] == id) return;
       if (taken_by[k] >= 0 || out[k]) {
         free = false;
@@ -53,7 +53,7 @@ std::vector<MatchGroup> FindGroups(const PatternTable& table, DataflowGraph* gra
       taken.push_back(k);
       g.inner.push_back(n);
     };
-    take(graph->node(i));
+    take((*graph)[i]);
     for (int32_t p = 0; p < table.size() && free; ++p) {
       const ExprNode* n = matcher.Bound(p);
       if (!n) continue;
@@ -87,7 +87,7 @@ std::vector<MatchGroup> FindGroups(const PatternTable& table, DataflowGraph* gra
     }
     for (size_t k = 0; k < taken.size() && free; ++k) {
       if (taken[k] == i) continue;
-      for (int32_t user : graph->Users(taken[k])) free &= taken_by[user] == id;
+      for (uint32_t user : graph->Users(taken[k])) free &= taken_by[user] == id;
     }
     if (!free) {
       for (int32_t k : taken) taken_by[k] = -1;

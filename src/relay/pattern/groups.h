@@ -21,7 +21,7 @@ struct MatchGroup {
 
 /// Matches from the root of the graph downwards that do not overlap and whose inner nodes nobody else uses. Nodes of
 /// functions that an earlier partition made are out. `of_root` gives for each node the group whose root it is, or -1.
-std::vector<MatchGroup> FindGroups(const PatternTable& table, DataflowGraph* graph, const Expr& expr,
+std::vector<MatchGroup> FindGroups(const PatternTable& table, ExprIndex* graph, const Expr& expr,
                                    const IRModule& mod, std::vector<int32_t>* of_root);
 
 /// Attribute of functions that a partition made: the operators in them.

@@ -60,22 +60,22 @@ struct PatternMatcher::PathSearch {
   std::vector<int8_t> matches;  // -1: not asked yet
   std::vector<bool> leads;
   std::vector<ParentSearch> searches;  // of this match
-  PathSearch(const DFPattern& path, const Expr& root, DataflowGraph* graph, const IRModule& mod,
+  PathSearch(const DFPattern& path, const Expr& root, ExprIndex* graph, const IRModule& mod,
              const PatternTable::Filter& parent)
       : table(path), matcher(table, root, graph, mod), matches(graph->size(), -1), leads(graph->size(), false) {
-    for (int32_t i = 0; i < graph->size(); ++i) {
-      for (int32_t in : graph->Inputs(i)) {
-        if (leads[in] || parent.Accepts(graph->node(in))) leads[i] = true;
+    for (int32_t i = 0; i < static_cast<int32_t>(graph->size()); ++i) {
+      for (int32_t in : graph->Operands(i)) {
+        if (in >= 0 && (leads[in] || parent.Accepts((*graph)[in]))) leads[i] = true;
       }
     }
   }
-  bool OnPath(DataflowGraph& graph, int32_t i) {
-    if (matches[i] < 0) matches[i] = matcher.Match(graph.node(i));
+  bool OnPath(ExprIndex& graph, int32_t i) {
+    if (matches[i] < 0) matches[i] = matcher.Match(graph[i]);
     return matches[i] != 0;
   }
 };
 
-PatternMatcher::PatternMatcher(const PatternTable& table, Expr root, DataflowGraph* graph, IRModule mod)
+PatternMatcher::PatternMatcher(const PatternTable& table, Expr root, ExprIndex* graph, IRModule mod)
     : table_(table), root_(std::move(root)), graph_(graph), mod_(std::move(mod)) {
   bound_.resize(table.size());
   parent_of_.resize(table.size(), -1);
@@ -86,8 +86,8 @@ PatternMatcher::~PatternMatcher() {
   delete own_graph_;
 }
 
-DataflowGraph& PatternMatcher::Graph() {
-  if (!graph_) graph_ = own_graph_ = new DataflowGraph(root_);
+ExprIndex& PatternMatcher::Graph() {
+  if (!graph_) graph_ = own_graph_ = new ExprIndex(root_);
   return *graph_;
 }
 
@@ -364,7 +364,7 @@ bool PatternMatcher::TryRegrouped(int32_t p, const ExprNode* e, int order) {
 }
 
 bool PatternMatcher::StepDominator(int32_t p, const ExprNode* e) {
-  const int32_t child = Graph().Find(e);
+  const auto child = static_cast<int32_t>(Graph().IdOf(e));
   PathSearch& paths = Paths(p);
   if (child < 0 || !paths.leads[child]) return false;
   if (table_.row(p).closed) Push(p, e, kCutGoal, static_cast<int32_t>(choices_.size()));
@@ -377,11 +377,11 @@ bool PatternMatcher::StepDominator(int32_t p, const ExprNode* e) {
 
 /// Goes on to the next parent that the dominator may mean: all data of the child comes from it.
 bool PatternMatcher::NextParent(int32_t p, const ExprNode* e, int32_t list) {
-  DataflowGraph& graph = Graph();
+  ExprIndex& graph = Graph();
   PathSearch& paths = Paths(p);
   ParentSearch& search = paths.searches[list];
   const PatternTable::Filter& filter = table_.filter(table_.row(p).parts[0]);
-  auto is_data = [&](int32_t i) { return !graph.node(i)->IsInstance<OpNode>(); };
+  auto is_data = [&](int32_t i) { return i >= 0 && !graph[i]->IsInstance<OpNode>(); };
   auto reaches = [&](int32_t parent) {
     std::vector<int32_t> work{search.child};
     PointerSet visited;
@@ -390,11 +390,11 @@ bool PatternMatcher::NextParent(int32_t p, const ExprNode* e, int32_t list) {
       const int32_t n = work.back();
       work.pop_back();
       bool direct = false;
-      for (int32_t in : graph.Inputs(n)) direct |= in == parent;
+      for (int32_t in : graph.Operands(n)) direct |= in == parent;
       reached |= direct;
       if (direct) continue;
-      for (int32_t in : graph.Inputs(n)) {
-        if (!is_data(in) || !visited.Add(graph.node(in))) continue;
+      for (int32_t in : graph.Operands(n)) {
+        if (!is_data(in) || !visited.Add(graph[in])) continue;
         if (!paths.OnPath(graph, in)) return false;
         work.push_back(in);
       }
@@ -408,15 +408,15 @@ bool PatternMatcher::NextParent(int32_t p, const ExprNode* e, int32_t list) {
       if (!reaches(parent)) continue;
       Offer(p, e, kParentChoice, 0, list);
       parent_of_[p] = parent;
-      Push(table_.row(p).parts[0], graph.node(parent));
+      Push(table_.row(p).parts[0], graph[parent]);
       return true;
     }
     if (search.at == search.queue.size()) return false;
     // What goes past the child on another way to the root is out.
     const int32_t n = search.queue[search.at++];
-    for (int32_t in : graph.Inputs(n)) {
-      if (!is_data(in) || !search.seen.Add(graph.node(in)) || !graph.PostDominates(search.child, in)) continue;
-      if (filter.Accepts(graph.node(in))) search.waiting.insert(search.waiting.begin(), in);
+    for (int32_t in : graph.Operands(n)) {
+      if (!is_data(in) || !search.seen.Add(graph[in]) || !graph.PostDominates(search.child, in)) continue;
+      if (filter.Accepts(graph[in])) search.waiting.insert(search.waiting.begin(), in);
       if (paths.leads[in] && paths.OnPath(graph, in)) search.queue.push_back(in);
     }
   }
@@ -426,24 +426,24 @@ std::vector<const ExprNode*> PatternMatcher::OnPath(int32_t dominator) const {
   std::vector<const ExprNode*> out;
   const ExprNode* e = bound_[dominator];
   if (!e || parent_of_[dominator] < 0) return out;
-  DataflowGraph& graph = *graph_;
+  ExprIndex& graph = *graph_;
   const int32_t parent = parent_of_[dominator];
-  std::vector<int32_t> work{graph.Find(e)}, on;
+  std::vector<int32_t> work{static_cast<int32_t>(graph.IdOf(e))}, on;
   PointerSet visited;
   while (!work.empty()) {
     const int32_t n = work.back();
     work.pop_back();
     bool direct = false;
-    for (int32_t in : graph.Inputs(n)) direct |= in == parent;
+    for (int32_t in : graph.Operands(n)) direct |= in == parent;
     if (direct) continue;
-    for (int32_t in : graph.Inputs(n)) {
-      if (graph.node(in)->IsInstance<OpNode>() || !visited.Add(graph.node(in))) continue;
+    for (int32_t in : graph.Operands(n)) {
+      if (in < 0 || graph[in]->IsInstance<OpNode>() || !visited.Add(graph[in])) continue;
       on.push_back(in);
       work.push_back(in);
     }
   }
   std::sort(on.begin(), on.end());
-  for (int32_t i : on) out.push_back(graph.node(i));
+  for (int32_t i : on) out.push_back(graph[i]);
   return out;
 }
 

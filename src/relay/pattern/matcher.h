@@ -3,7 +3,7 @@
 #pragma once
 
 #include <baton/relay/dataflow_pattern.h>
-#include <relay/expr/dataflow_graph.h>
+#include <relay/expr/expr_index.h>
 
 #include <cstdint>
 #include <vector>
@@ -69,7 +69,7 @@ class PatternTable {
 class PatternMatcher {
  public:
   /// `graph` may be null: it is made of `root` when a dominator asks for it. `mod` may be null.
-  PatternMatcher(const PatternTable& table, Expr root, DataflowGraph* graph, IRModule mod);
+  PatternMatcher(const PatternTable& table, Expr root, ExprIndex* graph, IRModule mod);
   ~PatternMatcher();
   PatternMatcher(const PatternMatcher&) = delete;
   bool Match(const ExprNode* e);
@@ -96,13 +96,13 @@ class PatternMatcher {
   void Push(int32_t p, const ExprNode* e, int what = 0, int32_t extra = 0);
   void Offer(int32_t p, const ExprNode* e, int what, int32_t state, int32_t list = 0);
   const Object* TypeOf(const ExprNode* e);
-  DataflowGraph& Graph();
+  ExprIndex& Graph();
   PathSearch& Paths(int32_t dominator);
 
   const PatternTable& table_;
   Expr root_;
-  DataflowGraph* graph_;
-  DataflowGraph* own_graph_ = nullptr;
+  ExprIndex* graph_;
+  ExprIndex* own_graph_ = nullptr;
   IRModule mod_;
   bool typed_ = false;
   std::vector<const ExprNode*> bound_;

@@ -32,7 +32,7 @@ bool IsCallee(const ExprNode* e) {
 }
 
 /// False where the match cannot stand in a function of its own: what it takes uses a variable that it binds.
-bool Extract(const MatchGroup& g, const PatternTable& table, const DataflowGraph& graph, size_t number,
+bool Extract(const MatchGroup& g, const PatternTable& table, const ExprIndex& graph, size_t number,
              Partition* out) {
   PointerSet inner, kept, given;
   for (const ExprNode* e : g.inner) inner.Add(e);
@@ -69,10 +69,10 @@ bool Extract(const MatchGroup& g, const PatternTable& table, const DataflowGraph
   }
   if (!g.paths.empty()) {
     std::vector<int32_t> order;
-    for (const ExprNode* e : g.inner) order.push_back(graph.Find(e));
+    for (const ExprNode* e : g.inner) order.push_back(graph.IdOf(e));
     std::sort(order.begin(), order.end());
     for (int32_t i : order) {
-      if (!graph.node(i)->IsInstance<FunctionNode>()) ForEachPart(graph.node(i), param);
+      if (!graph[i]->IsInstance<FunctionNode>()) ForEachChild(graph[i], param);
     }
   }
   if (binds) {
@@ -82,7 +82,7 @@ bool Extract(const MatchGroup& g, const PatternTable& table, const DataflowGraph
       }
     }
   }
-  out->body = extract.VisitExpr(GetRef<Expr>(graph.node(g.root)));
+  out->body = extract.VisitExpr(GetRef<Expr>(graph[g.root]));
   return true;
 }
 
@@ -116,7 +116,7 @@ std::string NameOf(const Expr& body) {
 
 class PatternPartitioner : public MixedModeMutator {
  public:
-  PatternPartitioner(const Expr& root, const PatternTable& table, const DataflowGraph& graph,
+  PatternPartitioner(const Expr& root, const PatternTable& table, const ExprIndex& graph,
                      const std::vector<MatchGroup>& groups, const std::vector<int32_t>& of_root,
                      const Map<String, Any>& attrs, const PackedFunc& check)
       : root_(root), table_(table), graph_(graph), groups_(groups), of_root_(of_root), attrs_(attrs), check_(check) {}
@@ -138,7 +138,7 @@ class PatternPartitioner : public MixedModeMutator {
   }
 
   Expr Replace(const ExprNode* pre, const Expr& post) {
-    const int32_t i = graph_.Find(pre);
+    const int32_t i = graph_.IdOf(pre);
     if (i < 0 || of_root_[i] < 0) return post;
     if (check_.defined() && !check_(GetRef<Expr>(pre)).As<bool>()) return post;
     Partition part;
@@ -166,7 +166,7 @@ class PatternPartitioner : public MixedModeMutator {
     for (size_t i = 0; i < args.size() && args.size() > 1; ++i) {
       if (!impure_) impure_ = ImpureNodes(root_);
       if (!impure_->Has(args[i])) continue;
-      const int32_t now = graph_.Find(args[i]);
+      const int32_t now = graph_.IdOf(args[i]);
       if (now < last) return false;
       last = now;
     }
@@ -175,7 +175,7 @@ class PatternPartitioner : public MixedModeMutator {
 
   const Expr& root_;
   const PatternTable& table_;
-  const DataflowGraph& graph_;
+  const ExprIndex& graph_;
   const std::vector<MatchGroup>& groups_;
   const std::vector<int32_t>& of_root_;
   const Map<String, Any>& attrs_;
@@ -190,7 +190,7 @@ Expr PartitionPattern(const DFPattern& pattern, const Expr& expr, const Map<Stri
                       const PackedFunc& check) {
   if (!expr.defined()) throw CompileError("a null expression cannot be partitioned");
   PatternTable table(pattern);
-  DataflowGraph graph(expr);
+  ExprIndex graph(expr);
   std::vector<int32_t> of_root;
   std::vector<MatchGroup> groups = FindGroups(table, &graph, expr, IRModule(), &of_root);
   if (groups.empty()) return expr;

@@ -18,7 +18,7 @@ constexpr int kMaxRounds = 100;
 
 class PatternRewriter : public MixedModeMutator {
  public:
-  PatternRewriter(const DFPatternCallback& callback, const PatternTable& table, const DataflowGraph& graph,
+  PatternRewriter(const DFPatternCallback& callback, const PatternTable& table, const ExprIndex& graph,
                   const std::vector<MatchGroup>& groups, const std::vector<int32_t>& of_root)
       : callback_(callback), table_(table), graph_(graph), groups_(groups), of_root_(of_root) {}
 
@@ -57,7 +57,7 @@ class PatternRewriter : public MixedModeMutator {
   }
 
   Expr Replace(const ExprNode* pre, const Expr& post) {
-    const int32_t i = graph_.Find(pre);
+    const int32_t i = graph_.IdOf(pre);
     if (i < 0 || of_root_[i] < 0) return post;
     const MatchGroup& g = groups_[of_root_[i]];
     Map<DFPattern, Array<Expr>> node_map;
@@ -81,7 +81,7 @@ class PatternRewriter : public MixedModeMutator {
  private:
   const DFPatternCallback& callback_;
   const PatternTable& table_;
-  const DataflowGraph& graph_;
+  const ExprIndex& graph_;
   const std::vector<MatchGroup>& groups_;
   const std::vector<int32_t>& of_root_;
 };
@@ -112,11 +112,12 @@ Expr RewritePatterns(const Array<DFPatternCallback>& callbacks, const Expr& expr
       const DFPatternCallback& c = callbacks[i];
       if (round > 0 && c->rewrite_once) continue;
       if (c->require_type) transform::InferTypeOf(post, mod);
-      DataflowGraph graph(post);
-      if (first_size < 0) first_size = graph.size();
-      if (graph.size() > 64 * first_size + 100000) {
+      ExprIndex graph(post);
+      const auto size = static_cast<int64_t>(graph.size());
+      if (first_size < 0) first_size = size;
+      if (size > 64 * first_size + 100000) {
         throw CompileError("rewriting grows the expression from " + std::to_string(first_size) + " to " +
-                           std::to_string(graph.size()) + " nodes without an end; the patterns are " +
+                           std::to_string(size) + " nodes without an end; the patterns are " +
                            Names(callbacks) + "; let the result not match, or set rewrite_once");
       }
       std::vector<int32_t> of_root;

@@ -602,7 +602,7 @@ Expr Parser::MatchExpr() {
     Mark m = Open();
     Pattern p = ParsePattern();
     std::unordered_set<std::string_view> names;
-    ForEachPatternPart(
+    ForEachPatternChild(
         p.get(),
         [&](const Var& v) {
           if (!names.insert(v->name_hint().view()).second)

@@ -38,36 +38,35 @@ bool IsNullary(const ExprNode* n) {
 }  // namespace
 
 void Printer::Prepare(const Expr& root) {
-  blocks_ = std::make_unique<Blocks>(root);
-  graph_ = &blocks_->graph();
+  index_ = std::make_unique<ExprIndex>(root);
   next_line_ = 0;
   line_of_ = {};
-  line_of_.Fill(graph_->size(), -1);
+  line_of_.Fill(index_->size(), -1);
   support::PageStack<uint32_t> lines;
-  first_line_.assign(blocks_->size() + 2, 0);
-  for (uint32_t i = 0; i < graph_->size(); ++i) {
-    if (graph_->atom(i)) continue;
+  first_line_.assign(index_->num_scopes() + 2, 0);
+  for (uint32_t i = 0; i < index_->size(); ++i) {
+    if (index_->atom(i)) continue;
     // `Nil` is written where it is used, unless several uses share it.
-    const Blocks::Info& info = blocks_->At(i);
-    if (info.in_place || (info.uses <= 1 && graph_->Parts(i).size() == 1 && IsNullary((*graph_)[i]))) continue;
+    const ExprIndex::Placement& info = index_->placement(i);
+    if (info.in_place || (info.uses <= 1 && index_->Operands(i).size() == 1 && IsNullary((*index_)[i]))) continue;
     lines.push_back(i);
-    ++first_line_[info.block + 2];
+    ++first_line_[info.scope + 2];
   }
   for (size_t b = 2; b < first_line_.size(); ++b) first_line_[b] += first_line_[b - 1];
   lines_.resize(lines.size());
-  for (size_t at = 0; at < lines.size(); ++at) lines_[first_line_[blocks_->At(lines[at]).block + 1]++] = lines[at];
+  for (size_t at = 0; at < lines.size(); ++at) lines_[first_line_[index_->placement(lines[at]).scope + 1]++] = lines[at];
 }
 
 /// A part of a node. Most have a line, and need not be read themselves.
 void Printer::Part(uint32_t number) {
-  const int32_t line = number == NodeGraph::kNone ? -1 : line_of_[number];
+  const int32_t line = number == ExprIndex::kNone ? -1 : line_of_[number];
   if (line >= 0) {
     char text[16];
     char* const end = std::to_chars(text, text + sizeof(text), line).ptr;
     text_ += '%';
     text_.append(text, static_cast<size_t>(end - text));
   } else {
-    Atom(number == NodeGraph::kNone ? nullptr : (*graph_)[number]);
+    Atom(number == ExprIndex::kNone ? nullptr : (*index_)[number]);
   }
 }
 
@@ -99,8 +98,8 @@ void Printer::Atom(const ExprNode* n) {
 }
 
 void Printer::Node(uint32_t number) {
-  const ExprNode* n = (*graph_)[number];
-  const std::span<const uint32_t> parts = graph_->Parts(number);
+  const ExprNode* n = (*index_)[number];
+  const std::span<const uint32_t> parts = index_->Operands(number);
   if (n->IsInstance<CallNode>()) {
     const auto* c = static_cast<const CallNode*>(n);
     if (const auto* k = c->op.as<ConstructorNode>()) {
@@ -164,7 +163,7 @@ void Printer::Node(uint32_t number) {
     Part(parts[0]);
     text_ += ") {\n";
     ++indent_;
-    const int32_t b = blocks_->At(number).first;
+    const int32_t b = index_->placement(number).own_scope;
     Push(kClose);
     Push(kBlock, parts[2], b + 1);
     Push(kElse);
@@ -174,7 +173,7 @@ void Printer::Node(uint32_t number) {
     Signature(static_cast<const FunctionNode*>(n));
     ++indent_;
     Push(kClose);
-    Push(kBlock, parts.back(), blocks_->At(number).first);
+    Push(kBlock, parts.back(), index_->placement(number).own_scope);
   } else if (n->IsInstance<LetNode>()) {
     text_ += "{\n";
     ++indent_;
@@ -226,7 +225,7 @@ void Printer::Loop() {
         Node(t.node);
         break;
       case kRef: {
-        if (t.node != NodeGraph::kNone && blocks_->At(t.node).in_place && !graph_->atom(t.node))
+        if (t.node != ExprIndex::kNone && index_->placement(t.node).in_place && !index_->atom(t.node))
           Node(t.node);
         else
           Part(t.node);
@@ -247,7 +246,6 @@ void Printer::Loop() {
         const std::span nodes(lines_.data() + first_line_[t.block], lines_.data() + first_line_[t.block + 1]);
         if (t.at < nodes.size()) {
           const uint32_t n = nodes[t.at];
-          if (t.at + kSoon < nodes.size()) Ahead::Soon((*graph_)[nodes[t.at + kSoon]]);
           Indent();
           line_of_[n] = next_line_++;
           Part(n);
@@ -256,8 +254,8 @@ void Printer::Loop() {
           tasks_.push_back(t);
           PushText(";\n");
           Push(kNode, n);
-        } else if (t.node != NodeGraph::kNone && graph_->kind(t.node) == NodeGraph::kLet &&
-                   blocks_->At(t.node).in_place) {
+        } else if (t.node != ExprIndex::kNone && index_->kind(t.node) == ExprIndex::kLet &&
+                   index_->placement(t.node).in_place) {
           Push(kLet, t.node);
         } else {
           Indent();
@@ -267,7 +265,7 @@ void Printer::Loop() {
         break;
       }
       case kLet: {
-        const auto* l = static_cast<const LetNode*>((*graph_)[t.node]);
+        const auto* l = static_cast<const LetNode*>((*index_)[t.node]);
         Indent();
         text_ += "let ";
         Atom(l->var.get());
@@ -276,20 +274,20 @@ void Printer::Loop() {
           Print(l->var->type_annotation);
         }
         text_ += " = ";
-        Push(kBlock, graph_->Parts(t.node)[2], blocks_->At(t.node).first);
+        Push(kBlock, index_->Operands(t.node)[2], index_->placement(t.node).own_scope);
         PushText(";\n");
-        Push(kRef, graph_->Parts(t.node)[0]);
+        Push(kRef, index_->Operands(t.node)[0]);
         break;
       }
       case kClause: {
-        const auto* m = static_cast<const MatchNode*>((*graph_)[t.node]);
+        const auto* m = static_cast<const MatchNode*>((*index_)[t.node]);
         if (t.at == m->clauses.size()) break;
         Indent();
         PrintPattern(m->clauses[t.at]->lhs);
         text_ += " => {\n";
         ++indent_;
-        const int32_t b = blocks_->At(t.node).first + static_cast<int32_t>(t.at);
-        const uint32_t rhs = graph_->NumberOf(m->clauses[t.at]->rhs.get());
+        const int32_t b = index_->placement(t.node).own_scope + static_cast<int32_t>(t.at);
+        const uint32_t rhs = index_->IdOf(m->clauses[t.at]->rhs.get());
         ++t.at;
         tasks_.push_back(t);
         PushText(",\n");
@@ -306,7 +304,7 @@ void Printer::Root(const Expr& e) {
   names_.Clear();
   taken_types_.Clear();
   Prepare(e);
-  for (const Var& v : FreeOf(blocks_->order())) {
+  for (const Var& v : FreeOf(index_->nodes())) {
     text_ += "free_var ";
     Atom(v.get());
     if (v->type_annotation.defined()) {
@@ -315,7 +313,7 @@ void Printer::Root(const Expr& e) {
     }
     text_ += ";\n";
   }
-  Push(kBlock, static_cast<uint32_t>(graph_->size() - 1), 0);
+  Push(kBlock, static_cast<uint32_t>(index_->size() - 1), 0);
   Loop();
 }
 
@@ -364,7 +362,7 @@ void Printer::Module(const IRModule& mod) {
       ++indent_;
       PushText("\n");
       Push(kClose);
-      Push(kBlock, graph_->Parts(graph_->size() - 1).back(), blocks_->At(graph_->size() - 1).first);
+      Push(kBlock, index_->Operands(index_->size() - 1).back(), index_->placement(index_->size() - 1).own_scope);
       Loop();
     } else {
       // Of another IR: readable as a comment, and whole in the metadata.

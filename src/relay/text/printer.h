@@ -12,7 +12,7 @@
 #include <baton/runtime/reflection.h>
 #include <baton/support/name_map.h>
 #include <baton/support/pages.h>
-#include <relay/expr/blocks.h>
+#include <relay/expr/expr_index.h>
 #include <relay/text/literal.h>
 #include <relay/text/type_text.h>
 
@@ -42,7 +42,7 @@ class Printer final : private TypePrinter {
     Kind kind;
     int32_t block = 0;
     uint32_t at = 0;
-    uint32_t node = NodeGraph::kNone;
+    uint32_t node = ExprIndex::kNone;
     const char* text = nullptr;
   };
 
@@ -79,10 +79,10 @@ class Printer final : private TypePrinter {
     text_ += " /* " + said + " */";
   }
   void Indent() { text_.append(2 * static_cast<size_t>(indent_ < 40 ? indent_ : 40), ' '); }
-  void Push(Kind k, uint32_t node = NodeGraph::kNone, int32_t block = 0) {
+  void Push(Kind k, uint32_t node = ExprIndex::kNone, int32_t block = 0) {
     tasks_.push_back({k, block, 0, node, nullptr});
   }
-  void PushText(const char* s) { tasks_.push_back({kText, 0, 0, NodeGraph::kNone, s}); }
+  void PushText(const char* s) { tasks_.push_back({kText, 0, 0, ExprIndex::kNone, s}); }
   void Sigil(char c, std::string_view name) {
     text_ += c;
     if (IsName(name))
@@ -111,8 +111,7 @@ class Printer final : private TypePrinter {
   int indent_ = 0;
   int32_t next_line_ = 0;
   support::PageStack<Task> tasks_;
-  std::unique_ptr<Blocks> blocks_;
-  const NodeGraph* graph_ = nullptr;
+  std::unique_ptr<ExprIndex> index_;
   std::vector<uint32_t> lines_;          ///< by block: the numbers of nodes
   std::vector<uint32_t> first_line_;     ///< of each block, and the end of the last
   support::PageStack<int32_t> line_of_;  ///< by number: the line of a node that has one

@@ -23,34 +23,14 @@ const FunctionNode* OpenFunction(const IRModule& mod, std::string_view name) {
   return f && !elsewhere && !f->HasNonzeroAttr(attr::kPrimitive) ? f : nullptr;
 }
 
-void NormalBlock::Ahead(size_t i, int stride) const {
-  constexpr int kSoon = 12;
-  // Beyond the begin it wraps, and is beyond the end.
-  if (const size_t far = i + static_cast<size_t>(stride * kSoon); far < steps.size()) {
-    relay::Ahead::Soon(steps[far].value.get());
-    relay::Ahead::Soon(steps[far].var.get());
-  }
-  if (const size_t near = i + static_cast<size_t>(stride * kSoon / 2); near < steps.size()) {
-    relay::Ahead::PartsSoon(steps[near].value.get());
-    relay::Ahead::Soon(steps[near].var->vid.get());
-  }
-  if (const size_t next = i + static_cast<size_t>(stride * kSoon / 4); next < steps.size()) {
-    relay::Ahead::EachPartSoon(steps[next].value.get());
-  }
-}
-
 std::vector<NormalBlock> NormalBlocks(const Expr& body, bool functions) {
   std::vector<Expr> heads{body};
   std::vector<NormalBlock> blocks;
   for (size_t b = 0; b < heads.size(); ++b) {
     NormalBlock block;
     Expr e = heads[b];
-    relay::Ahead ahead;
     while (const auto* let = e.as<LetNode>()) {
       runtime::PollInterrupt();
-      ahead.At(let);
-      ahead.At(let->value.get());
-      ahead.At(let->var.get());
       NormalBlock::Step step{let->var, let->value, static_cast<int32_t>(heads.size())};
       if (const auto* i = let->value.as<IfNode>()) {
         heads.push_back(i->true_branch);

@@ -24,8 +24,6 @@ struct NormalBlock {
   Expr tail;
   /// Whether the last step's value is what the block gives.
   bool EndsInLast() const { return !steps.empty() && tail.same_as(steps.back().var); }
-  /// For who goes through the steps, by `stride` 1 or -1, and is at `i`: brings what lies ahead into the cache.
-  void Ahead(size_t i, int stride) const;
 };
 
 /// The blocks of an expression in A-normal form; those that a value owns come behind the one that it stands in. Bodies

@@ -61,19 +61,19 @@ Ints Dims(const Expr& e) {
 class Finder {
  public:
   Finder(const Function& f, const ParallelRule& rule, size_t min_branches)
-      : rule_(rule), min_(min_branches), blocks_(f), graph_(blocks_.graph()) {
+      : rule_(rule), min_(min_branches), graph_(f) {
     depth_.Fill(graph_.size(), 0);
-    user_.Fill(graph_.size(), NodeGraph::kNone);
+    user_.Fill(graph_.size(), ExprIndex::kNone);
     size_t i = 0;
     for (const ExprNode* n : graph_.nodes()) {
-      const std::span<const uint32_t> parts = graph_.Parts(i);
+      const std::span<const uint32_t> parts = graph_.Operands(i);
       for (uint32_t part : parts) {
-        if (part != NodeGraph::kNone) depth_[i] = std::max(depth_[i], depth_[part]);
+        if (part != ExprIndex::kNone) depth_[i] = std::max(depth_[i], depth_[part]);
       }
       if (n->IsInstance<CallNode>()) {
         const auto* call = static_cast<const CallNode*>(n);
         for (uint32_t part : parts.subspan(1)) {
-          if (part != NodeGraph::kNone) user_[part] = static_cast<uint32_t>(i);
+          if (part != ExprIndex::kNone) user_[part] = static_cast<uint32_t>(i);
         }
         if (Start(call, i)) ++depth_[i];
       }
@@ -92,8 +92,8 @@ class Finder {
   };
 
   int32_t DepthOf(const ExprNode* n) const {
-    const uint32_t i = graph_.NumberOf(n);
-    return i == NodeGraph::kNone ? 0 : depth_[i];
+    const uint32_t i = graph_.IdOf(n);
+    return i == ExprIndex::kNone ? 0 : depth_[i];
   }
   int32_t DepthOf(const Expr& e) const { return DepthOf(e.get()); }
 
@@ -102,8 +102,8 @@ class Finder {
     Ints key;
     Attrs attrs;
     if (!call->checked_type_.defined() || !rule_.Match(call, &key, &attrs)) return false;
-    key.push_back(blocks_.At(number).block);
-    const uint32_t source = graph_.Parts(number)[1];
+    key.push_back(graph_.placement(number).scope);
+    const uint32_t source = graph_.Operands(number)[1];
     uint64_t h = source + (attrs.defined() ? StructuralHash(attrs) : 0);
     for (int64_t k : key) h = h * 0x9e3779b97f4a7c15ull + static_cast<uint64_t>(k);
     std::vector<size_t>& same = index_[h];
@@ -144,13 +144,12 @@ class Finder {
   bool Next(const std::vector<const CallNode*>& at, const std::vector<const CallNode*>& starts, int32_t depth,
             Level* level) {
     for (const CallNode* c : at) {
-      const auto* info = blocks_.Find(c);
-      if (info->uses != 1) return false;
-      const uint32_t user_number = user_[graph_.NumberOf(c)];
-      if (user_number == NodeGraph::kNone) return false;
+      const ExprIndex::Placement& info = graph_.placement(c);
+      if (info.uses != 1) return false;
+      const uint32_t user_number = user_[graph_.IdOf(c)];
+      if (user_number == ExprIndex::kNone) return false;
       const auto* user = static_cast<const CallNode*>(graph_[user_number]);
-      const auto* user_info = blocks_.Find(user);
-      if (!user_info || user_info->block != info->block || !user->checked_type_.defined()) return false;
+      if (graph_.placement(user_number).scope != info.scope || !user->checked_type_.defined()) return false;
       level->calls.push_back(user);
     }
     const CallNode* first = level->calls[0];
@@ -223,8 +222,7 @@ class Finder {
 
   const ParallelRule& rule_;
   size_t min_;
-  Blocks blocks_;
-  const NodeGraph& graph_;
+  ExprIndex graph_;
   support::PageStack<int32_t> depth_;                        // by number
   support::PageStack<uint32_t> user_;                        // by number: the last call that it is an argument of
   std::unordered_map<uint64_t, std::vector<size_t>> index_;  // candidates, by a hash of what they have in common

@@ -6,7 +6,7 @@
 #include <baton/relay/op.h>
 #include <baton/relay/transform.h>
 #include <baton/support/pointer_map.h>
-#include <relay/expr/blocks.h>
+#include <relay/expr/expr_index.h>
 
 #include <memory>
 #include <string>

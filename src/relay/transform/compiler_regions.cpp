@@ -69,7 +69,7 @@ CompilerRegions::CompilerRegions(const Function& f) {
         continue;
       }
       number_[e] = id;
-      ForEachPart(e, [&](const ExprNode* part) { stack.push_back(part); });
+      ForEachChild(e, [&](const ExprNode* part) { stack.push_back(part); });
     }
   }
   Collect();
@@ -143,7 +143,7 @@ struct CompilerRegions::Units {
       ++open[u];
     };
     for (const ExprNode* n : all.nodes_) {
-      ForEachPart(n, [&](const ExprNode* part) { needs(n, part); });
+      ForEachChild(n, [&](const ExprNode* part) { needs(n, part); });
       // A function may use the variable that it is bound to; any other value is there before.
       const auto* let = n->IsInstance<LetNode>() ? static_cast<const LetNode*>(n) : nullptr;
       if (let && !let->value.as<FunctionNode>()) needs(let->var.get(), let->value.get());

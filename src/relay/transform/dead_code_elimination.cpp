@@ -52,7 +52,7 @@ struct Needs {
         work.push_back(match->data.get());
         for (const Clause& c : match->clauses) work.push_back(c->rhs.get());
       } else {
-        ForEachPart(n, [&](const ExprNode* part) { work.push_back(part); });
+        ForEachChild(n, [&](const ExprNode* part) { work.push_back(part); });
       }
     }
   }
@@ -68,10 +68,9 @@ struct Needs {
   }
   void FindEffects(const Expr& root) {
     for (const ExprNode* n : PostOrderNodes(root)) {
-      baton::runtime::PollInterrupt();
       bool found = OwnEffect(n);
       // A closure that is not called has no effect.
-      if (!n->IsInstance<FunctionNode>()) ForEachPart(n, [&](const ExprNode* p) { found = found || effects.Has(p); });
+      if (!n->IsInstance<FunctionNode>()) ForEachChild(n, [&](const ExprNode* p) { found = found || effects.Has(p); });
       if (found) effects.Add(n);
     }
   }

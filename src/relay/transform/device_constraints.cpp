@@ -186,7 +186,7 @@ void BodyPlan::Node(const ExprNode* n) {
     const auto* m = static_cast<const MatchNode*>(n);
     Aux(n) = d_.OfType(TypeOf(m->data.get()));
     ForEachClause(m, [&](const Clause& c) {
-      ForEachPatternPart(
+      ForEachPatternChild(
           c->lhs.get(), [&](const Var& v) { d_.Unify(Dom(v.get()), Aux(n), n, "part of a matched value"); },
           [](const Constructor&) {});
     });
@@ -198,13 +198,13 @@ void BodyPlan::Node(const ExprNode* n) {
 
 void BodyPlan::Constrain() {
   for (const auto& [var, func] : funcs_) {
-    NodeGraph graph(func);
+    ExprIndex graph(func);
     support::PageStack<uint32_t> uses;
     uses.Fill(graph.size(), 0);
     for (size_t i = 0; i < graph.size(); ++i) {
       baton::runtime::PollInterrupt();
-      for (uint32_t part : graph.Parts(i)) {
-        if (part != NodeGraph::kNone) ++uses[part];
+      for (uint32_t operand : graph.Operands(i)) {
+        if (operand != ExprIndex::kNone) ++uses[operand];
       }
     }
     size_t i = 0;
@@ -216,10 +216,8 @@ void BodyPlan::Constrain() {
     orders_.push_back(graph.TakeNodes());
   }
   for (const auto& order : orders_) {
-    size_t i = 0;
     for (const ExprNode* n : order) {
       baton::runtime::PollInterrupt();
-      PartsSoon(order, i++);
       if (!IsAtom(n)) Node(n);
     }
   }

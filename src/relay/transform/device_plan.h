@@ -10,7 +10,7 @@
 #include <baton/relay/transform.h>
 #include <baton/runtime/device_types.h>
 #include <baton/runtime/named.h>
-#include <relay/expr/node_graph.h>
+#include <relay/expr/expr_index.h>
 #include <relay/transform/device_domains.h>
 #include <relay/transform/plan_devices.h>
 
@@ -144,11 +144,6 @@ class BodyPlan {
     int64_t from, to;
   };
 
-  /// Who goes through `order` is at `i` and looks at parts, too.
-  static void PartsSoon(const NodeList& order, size_t i) {
-    constexpr size_t kSoon = 4;  // lists of parts have been asked for by then
-    if (i + kSoon < order.size()) Ahead::EachPartSoon(order[i + kSoon]);
-  }
   static bool HasDomain(const ExprNode* n) { return !IsAtom(n) || n->IsInstance<VarNode>(); }
   Id Dom(const ExprNode* n) { return InfoOf(n).dom; }
   /// Until the next is made.

@@ -302,10 +302,8 @@ void BodyPlan::Say(const std::string& function) {
 }
 
 Function BodyPlan::Rewrite(const Function& func, const std::string& name) {
-  size_t i = 0;
   for (const ExprNode* n : orders_[0]) {
     baton::runtime::PollInterrupt();
-    PartsSoon(orders_[0], i++);
     if (IsAtom(n)) continue;
     Expr made = Rebuild(n);
     if (made.get() != n) made_[n] = std::move(made);

@@ -261,13 +261,12 @@ bool HigherGlobals::Own(const Function& f, std::vector<std::string>* callees) {
   };
   PointerMap<bool> known;
   for (const ExprNode* n : PostOrderNodes(f)) {
-    runtime::PollInterrupt();
     if (n->IsInstance<GlobalVarNode>()) callees->push_back(static_cast<const GlobalVarNode*>(n)->name_hint.str());
     if (higher || is_name(n) || n->IsInstance<OpNode>() || n == f.get()) continue;
     const ExprNode* callee = n->IsInstance<CallNode>() ? static_cast<const CallNode*>(n)->op.get() : nullptr;
     // Patterns name constructors and do not use them.
     if (!n->IsInstance<MatchNode>()) {
-      ForEachPart(n, [&](const ExprNode* part) {
+      ForEachChild(n, [&](const ExprNode* part) {
         if (part && part != callee && is_name(part)) higher = true;
       });
     }

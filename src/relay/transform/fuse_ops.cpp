@@ -4,9 +4,8 @@
 #include <baton/relay/op.h>
 #include <baton/relay/op/annotation.h>
 #include <baton/relay/transform.h>
-#include <baton/runtime/interrupt.h>
 #include <baton/support/pages.h>
-#include <relay/expr/node_graph.h>
+#include <relay/expr/expr_index.h>
 #include <relay/transform/type_keeper.h>
 #include <relay/types/type_pool.h>
 
@@ -22,21 +21,19 @@ namespace {
 // A kernel beyond this many operators gains nothing and costs compile time.
 constexpr size_t kMaxGroup = 64;
 
-/// One expression of the dataflow graph, in post order.
+/// What fusion knows of an expression, by its id.
 struct GraphNode {
   const ExprNode* expr = nullptr;  ///< of the function
   OpPattern pattern = OpPattern::kOpaque;
   uint32_t size = 1;
-  int first_consumer = 0, consumers_end = 0;  ///< among all
-  int ipdom = -1;                             ///< nearest node that every path from here to a result passes; -1: none
-  int depth = 0;                              ///< in the tree of those
+  int sink = -1;  ///< nearest dataflow node that every path from here to a result passes; -1: none
   int group = -1;
   int length = 0;         ///< of the longest path from here to a result, in nodes
   int seen = -1;          ///< by which search last
   bool kernel = false;    ///< a call that can become a kernel
   bool external = false;  ///< used by something that is not dataflow of this function: its result
   bool anchored = false;  ///< at a group's root: the group has a heavy operator
-  bool too_wide = false;  ///< more nodes between here and `ipdom` than a group may have
+  bool too_wide = false;  ///< more nodes between here and `sink` than a group may have
 };
 
 template <class N>
@@ -94,12 +91,9 @@ class Fuser {
 
   Function Run(const Function& func) {
     Build(func);
-    Dominators();
+    FindSinks();
     for (int phase = 0; phase < 2; ++phase) {
-      for (int i = 0; i < static_cast<int>(nodes_.size()); ++i) {
-        baton::runtime::PollInterrupt();
-        TryFuse(i, phase);
-      }
+      for (uint32_t id : index_->ids()) TryFuse(static_cast<int>(id), phase);
     }
     return Rewrite(func);
   }
@@ -112,71 +106,45 @@ class Fuser {
   static bool TensorResult(const ExprNode* e) { return e->checked_type_.as<TensorTypeNode>() != nullptr; }
 
   void Build(const Function& func) {
-    graph_.emplace(func->body);
-    for (const ExprNode* e : graph_->nodes()) {
-      const std::span<const uint32_t> parts = graph_->Parts(nodes_.size());
-      GraphNode n;
+    index_.emplace(func->body);
+    nodes_.Fill(index_->size(), GraphNode());
+    for (uint32_t id : index_->ids()) {
+      const ExprNode* e = index_->Visit(id);
+      GraphNode& n = nodes_[id];
       n.expr = e;
-      n.group = static_cast<int>(nodes_.size());
+      n.group = static_cast<int>(id);
       if (const auto* call = As<CallNode>(e)) {
         const OpDef* def = DefOf(call->op);
         effects_ = effects_ || !(def ? !def->stateful : call->op.as<ConstructorNode>() != nullptr);
         n.kernel = KernelCall(call);
         if (n.kernel && TensorResult(e)) n.pattern = DefOf(call->op)->pattern;
-        for (uint32_t part : parts.subspan(1)) Use(part, n.group);
-        if (!call->op.as<OpNode>()) Use(parts[0], n.group);
       } else if (As<TupleNode>(e)) {
         n.pattern = OpPattern::kTuple;
-        for (uint32_t part : parts) Use(part, n.group);
-      } else if (As<TupleGetItemNode>(e)) {
-        Use(parts[0], n.group);
-      } else {
+      } else if (!As<TupleGetItemNode>(e)) {
         effects_ = effects_ || As<RefCreateNode>(e) || As<RefReadNode>(e) || As<RefWriteNode>(e);
-        // Parts of what is not dataflow (let, if, match, closures) keep their values outside of groups. (Variables that
-        // it binds are in no group.)
-        for (uint32_t part : parts) {
-          if (part != NodeGraph::kNone) nodes_[part].external = true;
+        // Operands of what is not dataflow (let, if, match, closures) keep their values outside of groups. (Variables
+        // that it binds are in no group.)
+        for (uint32_t operand : index_->Operands(id)) {
+          if (operand != ExprIndex::kNone) nodes_[operand].external = true;
         }
       }
       n.anchored = n.pattern == OpPattern::kOutEWiseFusable;
-      nodes_.push_back(n);
     }
     if (!nodes_.empty()) nodes_.back().external = true;
-    // Uses sorted by what is used, in order of the users.
-    for (const auto [used, by] : uses_) ++nodes_[used].consumers_end;
-    int at = 0;
-    for (GraphNode& n : nodes_) {
-      int count = n.consumers_end;
-      n.first_consumer = n.consumers_end = at;
-      at += count;
-    }
-    consumers_.resize(uses_.size());
-    for (const auto [used, by] : uses_) consumers_[nodes_[used].consumers_end++] = by;
-    uses_ = {};
   }
-  void Use(uint32_t part, int by) {
-    if (part != NodeGraph::kNone) uses_.push_back({static_cast<int>(part), by});
-  }
-  /// The place of a node, -1 if the function has no such.
-  int IndexOf(const ExprNode* e) const {
-    const uint32_t i = graph_->NumberOf(e);
-    return i == NodeGraph::kNone ? -1 : static_cast<int>(i);
-  }
-  std::span<const int> Consumers(const GraphNode& n) const {
-    return {consumers_.data() + n.first_consumer, consumers_.data() + n.consumers_end};
-  }
-  void Dominators() {
-    for (int i = static_cast<int>(nodes_.size()) - 1; i >= 0; --i) {
-      baton::runtime::PollInterrupt();
-      GraphNode& n = nodes_[i];
-      std::span<const int> consumers = Consumers(n);
-      if (n.external || consumers.empty()) continue;  // ipdom -1, depth 0
-      int d = consumers[0];
-      for (size_t k = 1; k < consumers.size() && d >= 0; ++k) d = Common(d, consumers[k]);
-      n.ipdom = d;
-      n.depth = d < 0 ? 0 : nodes_[d].depth + 1;
-      for (int c : consumers) n.length = std::max(n.length, nodes_[c].length + 1);
-      n.too_wide = d >= 0 && TooWide(i);
+  /// The id of a node, -1 if the function has no such.
+  int IdOf(const ExprNode* e) const { return static_cast<int>(index_->IdOf(e)); }
+  /// The nodes that use the value; some do not compute with it if it is external.
+  std::span<const uint32_t> Consumers(int i) const { return index_->Users(i); }
+  /// Finds each node's sink, users first.
+  void FindSinks() {
+    for (uint32_t id : index_->ids_from_root()) {
+      GraphNode& n = nodes_[id];
+      if (n.external || index_->atom(id)) continue;
+      const uint32_t sink = index_->PostDominator(id);
+      if (sink != ExprIndex::kNone && index_->kind(sink) == ExprIndex::kDataflow) n.sink = static_cast<int>(sink);
+      for (uint32_t c : Consumers(id)) n.length = std::max(n.length, nodes_[c].length + 1);
+      n.too_wide = n.sink >= 0 && TooWide(id);
     }
   }
   /// Whether what would join lies between a node and its post-dominator in greater number than a group may have. Said
@@ -184,19 +152,18 @@ class Fuser {
   bool TooWide(int from) {
     const GraphNode& n = nodes_[from];
     // Every path ends in the post-dominator: the longest one has so many nodes.
-    if (static_cast<size_t>(n.length - nodes_[n.ipdom].length) > max_group_) return true;
-    if (Consumers(n).size() == 1) return false;
-    for (int c : Consumers(n)) {
-      if (c != n.ipdom && nodes_[c].too_wide) return true;  // its post-dominator is on the way to this one's
+    if (static_cast<size_t>(n.length - nodes_[n.sink].length) > max_group_) return true;
+    if (Consumers(from).size() == 1) return false;
+    for (int c : Consumers(from)) {
+      if (c != n.sink && nodes_[c].too_wide) return true;  // its post-dominator is on the way to this one's
     }
     size_t count = 1;  // the post-dominator
     std::vector<int> work{from};
     while (!work.empty()) {
-      baton::runtime::PollInterrupt();
       int i = work.back();
       work.pop_back();
-      for (int c : Consumers(nodes_[i])) {
-        if (c == n.ipdom || nodes_[c].seen == from) continue;
+      for (int c : Consumers(i)) {
+        if (c == n.sink || nodes_[c].seen == from) continue;
         nodes_[c].seen = from;
         if (++count > max_group_) return true;
         work.push_back(c);
@@ -204,28 +171,16 @@ class Fuser {
     }
     return false;
   }
-  int Common(int a, int b) {
-    while (a != b) {
-      if (a < 0 || b < 0) return -1;
-      if (nodes_[a].depth >= nodes_[b].depth) {
-        a = nodes_[a].ipdom;
-      } else {
-        b = nodes_[b].ipdom;
-      }
-    }
-    return a;
-  }
-
   /// Phase 0: a heavy operator takes the elementwise operators that follow. Phase 1: light operators join what follows.
   void TryFuse(int i, int phase) {
     GraphNode& n = nodes_[i];
-    if (n.ipdom < 0 || static_cast<int>(n.pattern) > max_pattern_) return;
+    if (n.sink < 0 || static_cast<int>(n.pattern) > max_pattern_) return;
     GraphNode& root = nodes_[Find(i)];
     if (phase == 0 && !root.anchored) return;
     if (n.too_wide) return;
     if (phase == 1 && (root.anchored || n.pattern > OpPattern::kInjective)) return;
     // The group so far must end here: only its last node has consumers outside.
-    int sink = n.ipdom;
+    int sink = n.sink;
     std::vector<int> between;
     if (!Collect(i, sink, phase, &between)) return;
     size_t size = 0;
@@ -260,9 +215,8 @@ class Fuser {
   /// All nodes on paths from `from` to `sink`, the latter included; false if one may not be fused.
   bool Collect(int from, int sink, int phase, std::vector<int>* out) {
     const int search = --searches_;
-    std::vector<int> work(Consumers(nodes_[from]).begin(), Consumers(nodes_[from]).end());
+    std::vector<int> work(Consumers(from).begin(), Consumers(from).end());
     while (!work.empty()) {
-      baton::runtime::PollInterrupt();
       int i = work.back();
       work.pop_back();
       if (nodes_[i].seen == search) continue;
@@ -275,8 +229,8 @@ class Fuser {
       }
       out->push_back(i);
       if (!is_sink) {
-        if (nodes_[i].external || Consumers(nodes_[i]).empty()) return false;
-        for (int c : Consumers(nodes_[i])) work.push_back(c);
+        if (nodes_[i].external || Consumers(i).empty()) return false;
+        for (int c : Consumers(i)) work.push_back(c);
       }
     }
     // A tuple's consumer must be an operator that can be fused: a kTuple whose post-dominator is the sink is on the
@@ -335,7 +289,7 @@ class Fuser {
   };
 
   Expr Emit(const CallNode* pre, const Expr& post, ExprMutator* mutator) {
-    const int i = IndexOf(pre);
+    const int i = IdOf(pre);
     if (i < 0 || !nodes_[i].kernel) return post;
     // Inner members are emitted with the last one; what they become here is not used.
     if (i != Find(i)) return post;
@@ -349,7 +303,7 @@ class Fuser {
       v->checked_type_ = type;
       params.push_back(v);
       args.push_back(arg);
-      order.push_back(IndexOf(of.get()));
+      order.push_back(IdOf(of.get()));
       return v;
     };
     auto inside = [&](const Expr& e) -> Expr {
@@ -443,13 +397,9 @@ class Fuser {
   bool effects_ = false;  ///< the function may do more than give a value
   int max_pattern_;
   size_t max_group_;
-  struct Edge {
-    int used, by;
-  };
   support::PageStack<GraphNode> nodes_;
-  std::vector<int> consumers_, first_member_, members_;
-  support::PageStack<Edge> uses_;
-  std::optional<NodeGraph> graph_;  ///< its numbers are places among nodes_
+  std::vector<int> first_member_, members_;
+  std::optional<ExprIndex> index_;  ///< its ids are places among nodes_
 };
 
 }  // namespace

@@ -2,9 +2,8 @@
 #include <baton/relay/functor.h>
 #include <baton/relay/op.h>
 #include <baton/runtime/interrupt.h>
-#include <relay/expr/blocks.h>
+#include <relay/expr/expr_index.h>
 #include <relay/transform/let_inserter.h>
-#include <relay/expr/with_parts.h>
 
 #include <algorithm>
 #include <string>
@@ -21,12 +20,12 @@ bool IsPrimitive(const ExprNode* n) {
 
 class LetInserter {
  public:
-  LetInserter(const Expr& root, LetForm form) : root_(root), form_(form), blocks_(root), graph_(blocks_.graph()) {
-    last_.resize(blocks_.size(), -1);
+  LetInserter(const Expr& root, LetForm form) : root_(root), form_(form), graph_(root) {
+    last_.resize(graph_.num_scopes(), -1);
     items_.reserve(graph_.size());
     rep_.resize(graph_.size());
     marks_.Fill(graph_.size(), 0);
-    for (size_t b = 0; b < blocks_.size(); ++b) home_.push_back(static_cast<int32_t>(b));
+    for (size_t b = 0; b < graph_.num_scopes(); ++b) home_.push_back(static_cast<int32_t>(b));
   }
   Expr Run();
 
@@ -51,18 +50,17 @@ class LetInserter {
   }
   Var Bind(uint32_t n, char prefix, const Expr& value) {
     Var v(prefix + std::to_string(count_++));
-    Add(home_[blocks_.At(n).block], v, value);
+    Add(home_[graph_.placement(n).scope], v, value);
     return v;
   }
   /// What stands for the i-th part, as its value.
-  const Expr& Of(uint32_t n, size_t i) { return rep_[graph_.Parts(n)[i]]; }
+  const Expr& Of(uint32_t n, size_t i) { return rep_[graph_.Operands(n)[i]]; }
   /// The same where the part is the value of the node's block `own`.
-  Expr Body(uint32_t n, int own, uint32_t part) { return Wrap(blocks_.At(n).first + own, rep_[part]); }
+  Expr Body(uint32_t n, int own, uint32_t part) { return Wrap(graph_.placement(n).own_scope + own, rep_[part]); }
 
   Expr root_;
   LetForm form_;
-  Blocks blocks_;
-  const NodeGraph& graph_;
+  const ExprIndex graph_;
   struct Item {
     Var var;
     Expr value;
@@ -79,13 +77,12 @@ class LetInserter {
 
 /// For kBlocks: what is to be bound.
 void LetInserter::FindShared() {
-  for (uint32_t i = 0; i < graph_.size(); ++i) {
-    baton::runtime::PollInterrupt();
-    const Blocks::Info& info = blocks_.At(i);
-    if (graph_.kind(i) == NodeGraph::kFunction && IsPrimitive(graph_[i])) continue;
+  for (uint32_t i : graph_.ids()) {
+    const ExprIndex::Placement& info = graph_.placement(i);
+    if (graph_.kind(i) == ExprIndex::kFunction && IsPrimitive(graph_[i])) continue;
     graph_.ForEachEdge(i, [&](uint32_t part, int own, bool) {
-      if (part == NodeGraph::kNone || graph_.atom(part)) return;
-      if (blocks_.At(part).block == (own < 0 ? info.block : info.first + own)) return;
+      if (part == ExprIndex::kNone || graph_.atom(part)) return;
+      if (graph_.placement(part).scope == (own < 0 ? info.scope : info.own_scope + own)) return;
       marks_[part] |= kBound;
       changed_ = true;
     });
@@ -93,10 +90,9 @@ void LetInserter::FindShared() {
   if (!changed_) return;
   // A binding is evaluated before the rest of its block, so what has effects is bound too, and stays in order.
   const support::PageStack<uint8_t> impure = ImpureNumbers(graph_);
-  for (uint32_t i = 0; i < graph_.size(); ++i) {
-    baton::runtime::PollInterrupt();
-    const NodeGraph::Kind kind = graph_.kind(i);
-    if (kind == NodeGraph::kAtom || kind == NodeGraph::kFunction || blocks_.At(i).in_place) continue;
+  for (uint32_t i : graph_.ids()) {
+    const ExprIndex::Kind kind = graph_.kind(i);
+    if (kind == ExprIndex::kAtom || kind == ExprIndex::kFunction || graph_.placement(i).in_place) continue;
     if (impure[i]) marks_[i] |= kBound;
   }
 }
@@ -111,23 +107,23 @@ void LetInserter::Visit(uint32_t root) {
       stack.pop_back();
       continue;
     }
-    const NodeGraph::Kind kind = graph_.kind(n);
-    const std::span<const uint32_t> parts = graph_.Parts(n);
-    if (kind == NodeGraph::kAtom) {
+    const ExprIndex::Kind kind = graph_.kind(n);
+    const std::span<const uint32_t> parts = graph_.Operands(n);
+    if (kind == ExprIndex::kAtom) {
       rep_[n] = GetRef<Expr>(graph_[n]);
       stack.pop_back();
-    } else if (kind == NodeGraph::kLet) {
+    } else if (kind == ExprIndex::kLet) {
       const uint32_t value = parts[0];
       if (phase == 0) {
         if (form_ == LetForm::kAll) {
-          home_[blocks_.At(n).first] = home_[blocks_.At(n).block];
-          if (!graph_.atom(value) && blocks_.At(value).uses == 1) marks_[value] |= kLetValue;
-          if (!blocks_.At(n).in_place || (marks_[n] & kLetValue)) changed_ = true;
+          home_[graph_.placement(n).own_scope] = home_[graph_.placement(n).scope];
+          if (!graph_.atom(value) && graph_.placement(value).uses == 1) marks_[value] |= kLetValue;
+          if (!graph_.placement(n).in_place || (marks_[n] & kLetValue)) changed_ = true;
         }
         stack.push_back({value, 0});
       } else if (phase == 1) {
         if (form_ == LetForm::kAll) {
-          Add(home_[blocks_.At(n).block], static_cast<const LetNode*>(graph_[n])->var, rep_[value]);
+          Add(home_[graph_.placement(n).scope], static_cast<const LetNode*>(graph_[n])->var, rep_[value]);
         }
         stack.push_back({parts[2], 0});
       } else {
@@ -135,10 +131,10 @@ void LetInserter::Visit(uint32_t root) {
         EndLet(n);
       }
     } else if (phase == 0) {
-      if (kind == NodeGraph::kFunction && IsPrimitive(graph_[n])) continue;
+      if (kind == ExprIndex::kFunction && IsPrimitive(graph_[n])) continue;
       const size_t base = stack.size();
       graph_.ForEachEdge(n, [&](uint32_t part, int, bool) {
-        if (part != NodeGraph::kNone && !rep_[part].defined()) stack.push_back({part, 0});
+        if (part != ExprIndex::kNone && !rep_[part].defined()) stack.push_back({part, 0});
       });
       std::reverse(stack.begin() + base, stack.end());
     } else {
@@ -149,7 +145,7 @@ void LetInserter::Visit(uint32_t root) {
 }
 
 void LetInserter::EndLet(uint32_t n) {
-  const uint32_t tail = graph_.Parts(n)[2];
+  const uint32_t tail = graph_.Operands(n)[2];
   if (form_ == LetForm::kAll) {
     rep_[n] = rep_[tail];
     return;
@@ -170,35 +166,18 @@ void LetInserter::Done(uint32_t n) {
 }
 
 Expr LetInserter::Rebuild(uint32_t number) {
-  const ExprNode* n = graph_[number];
-  const std::span<const uint32_t> parts = graph_.Parts(number);
-  // Numbers are in the order of visits, so who comes next is known.
-  constexpr uint32_t kSoon = 16;
-  if (number + kSoon < graph_.size()) {
-    Ahead::Soon(graph_[number + kSoon]);
-    Ahead::PartsSoon(graph_[number + kSoon / 2]);
-    Ahead::Soon(graph_[number + kSoon / 2]->span.get());
-  }
-  auto all_same = [&](const Array<Expr>& in, size_t at) {
-    for (size_t i = 0; i < in.size(); ++i) {
-      if (!rep_[parts[at + i]].same_as(in[i])) return false;
-    }
-    return true;
-  };
+  const ExprNode* n = graph_.Visit(number);
+  const std::span<const uint32_t> parts = graph_.Operands(number);
   auto done = [&](auto node) { return Expr(ObjectPtr<Object>(node)); };
-  auto part = [&](size_t i) -> const Expr& { return rep_[parts[i]]; };
-  if (n->IsInstance<CallNode>()) {
-    const auto* c = static_cast<const CallNode*>(n);
-    const bool kept = part(0).same_as(c->op) && all_same(c->args, 1);
-    return kept ? GetRef<Expr>(n) : WithParts(c, c->type_args, part);
-  }
-  if (n->IsInstance<TupleNode>()) {
-    const auto* t = static_cast<const TupleNode*>(n);
-    return all_same(t->fields, 0) ? GetRef<Expr>(n) : WithParts(t, part);
-  }
-  if (n->IsInstance<TupleGetItemNode>()) {
-    const auto* g = static_cast<const TupleGetItemNode*>(n);
-    return part(0).same_as(g->tuple) ? GetRef<Expr>(n) : WithParts(g, part);
+  Expr out{ObjectPtr<Object>(nullptr)};
+  const auto in_place = [&](const auto* node) {
+    const bool kept =
+        std::ranges::all_of(parts, [&](uint32_t part) { return rep_[part].get() == graph_[part]; });
+    out = kept ? GetRef<Expr>(n)
+               : Expr(WithChildren<Family<Expr>>(node, [this, at = parts.begin()]() mutable { return rep_[*at++]; }));
+  };
+  if (DispatchKind<CallNode, TupleNode, TupleGetItemNode, RefCreateNode, RefReadNode, RefWriteNode>(n, in_place)) {
+    return out;
   }
   if (n->IsInstance<FunctionNode>()) {
     if (IsPrimitive(n)) return GetRef<Expr>(n);
@@ -215,35 +194,19 @@ Expr LetInserter::Rebuild(uint32_t number) {
     node->cond = c, node->true_branch = t, node->false_branch = f;
     return done(node);
   }
-  if (n->IsInstance<RefCreateNode>()) {
-    auto node = make_object<RefCreateNode>(*static_cast<const RefCreateNode*>(n));
-    node->value = Of(number, 0);
-    return node->value.same_as(static_cast<const RefCreateNode*>(n)->value) ? GetRef<Expr>(n) : done(node);
-  }
-  if (n->IsInstance<RefReadNode>()) {
-    auto node = make_object<RefReadNode>(*static_cast<const RefReadNode*>(n));
-    node->ref = Of(number, 0);
-    return node->ref.same_as(static_cast<const RefReadNode*>(n)->ref) ? GetRef<Expr>(n) : done(node);
-  }
-  if (n->IsInstance<RefWriteNode>()) {
-    const auto* w = static_cast<const RefWriteNode*>(n);
-    auto node = make_object<RefWriteNode>(*w);
-    node->ref = Of(number, 0), node->value = Of(number, 1);
-    return node->ref.same_as(w->ref) && node->value.same_as(w->value) ? GetRef<Expr>(n) : done(node);
-  }
   ICHECK(n->IsInstance<MatchNode>()) << "a normal form of a " << n->GetTypeKey();
   const auto* m = static_cast<const MatchNode*>(n);
   auto node = make_object<MatchNode>(*m);
   bool same = Of(number, 0).same_as(m->data);
   node->data = Of(number, 0);
   int i = 0;
-  ForEachClause(m, [&](const Clause& c) {
+  for (const Clause& c : m->clauses) {
     const int own = i++;
-    Expr rhs = Body(number, own, graph_.NumberOf(c->rhs.get()));
-    if (rhs.same_as(c->rhs)) return;
+    Expr rhs = Body(number, own, graph_.IdOf(c->rhs.get()));
+    if (rhs.same_as(c->rhs)) continue;
     same = false;
     node->clauses.Set(own, Clause(c->lhs, rhs));
-  });
+  }
   return same ? GetRef<Expr>(n) : done(node);
 }
 

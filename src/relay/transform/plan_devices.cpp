@@ -11,7 +11,7 @@
 #include <baton/runtime/interrupt.h>
 #include <baton/runtime/registry.h>
 #include <fmt/format.h>
-#include <relay/expr/blocks.h>
+#include <relay/expr/expr_index.h>
 #include <relay/expr/call_graph.h>
 #include <relay/transform/device_plan.h>
 #include <relay/transform/type_keeper.h>

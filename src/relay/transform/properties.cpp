@@ -7,7 +7,7 @@
 #include <baton/support/pointer_map.h>
 #include <baton/tir/stmt.h>
 #include <baton/tir/verify.h>
-#include <relay/expr/blocks.h>
+#include <relay/expr/expr_index.h>
 
 namespace baton::relay {
 namespace {
@@ -76,7 +76,7 @@ std::string CheckAnf(const IRModule& mod) {
     if (const auto* i = e.as<IfNode>()) {
       return IsAtom(i->cond.get()) ? "" : Where(e) + " has a condition that is no variable and no constant";
     }
-    ForEachPart(e.get(), [&](const ExprNode* p) {
+    ForEachChild(e.get(), [&](const ExprNode* p) {
       if (wrong.empty() && !IsAtom(p) && !p->IsInstance<FunctionNode>()) {
         wrong = Where(e) + " has a part that is no variable and no constant";
       }

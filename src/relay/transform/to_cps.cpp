@@ -107,11 +107,8 @@ class Converter {
   // ---- Names first: a value may be used by blocks that are built before the one that binds it.
   void Declare(size_t b) {
     const NormalBlock& block = blocks_[b];
-    constexpr size_t kSoon = 8;
     for (size_t i = 0; i < block.steps.size(); ++i) {
       runtime::PollInterrupt();
-      block.Ahead(i, 1);
-      if (i + kSoon < block.steps.size()) vars_.Prefetch(block.steps[i + kSoon].var.get());
       const NormalBlock::Step& s = block.steps[i];
       const bool last = block.EndsInLast() && i + 1 == block.steps.size();
       const auto* f = s.value.as<FunctionNode>();
@@ -309,11 +306,8 @@ class Converter {
     } else {
       out = CpsCall(to_[b], {Atom(block.tail)});
     }
-    constexpr size_t kSoon = 8;
     while (n-- > 0) {
       runtime::PollInterrupt();
-      block.Ahead(n, -1);
-      if (n >= kSoon) vars_.Prefetch(block.steps[n - kSoon].var.get());
       const NormalBlock::Step& s = block.steps[n];
       const Var var = *vars_.Find(s.var.get());
       if (!IsPassed(s.value)) {

@@ -18,7 +18,7 @@ class TupleFields {
 
   /// The field that `post` takes, which is what became of `pre`; `post` where that is not known, or the tuple must
   /// stay. `graph`: the nodes of the root, if somebody has numbered them.
-  Expr Take(const TupleGetItemNode* pre, const Expr& post, const NodeGraph* graph) {
+  Expr Take(const TupleGetItemNode* pre, const Expr& post, const ExprIndex* graph) {
     const auto* get = post.as<TupleGetItemNode>();
     const auto* tuple = get ? get->tuple.as<TupleNode>() : nullptr;
     if (!tuple) return post;
@@ -33,9 +33,9 @@ class TupleFields {
   }
 
  private:
-  bool Impure(const Expr& e, const NodeGraph* graph) {
-    const uint32_t i = graph ? graph->NumberOf(e.operator->()) : NodeGraph::kNone;
-    if (i != NodeGraph::kNone) {
+  bool Impure(const Expr& e, const ExprIndex* graph) {
+    const uint32_t i = graph ? graph->IdOf(e.operator->()) : ExprIndex::kNone;
+    if (i != ExprIndex::kNone) {
       if (!numbers_) numbers_ = ImpureNumbers(*graph);
       return (*numbers_)[i];
     }

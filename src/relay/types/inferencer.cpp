@@ -110,7 +110,6 @@ void Inferencer::Step() {
     bool known = info_.Has(n);
     if (!known) {
       ++visited;
-      if (const void* next = ahead_.At(n)) info_.Prefetch(next);
       baton::transform::progress::AtExpr(GetRef<Expr>(n));
     }
     if (known || Enter(n)) {

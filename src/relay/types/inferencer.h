@@ -64,8 +64,6 @@ class InfoTable {
     return i;
   }
   Entry& At(uint32_t number) { return entries_[number]; }
-  /// For a look-up soon.
-  void Prefetch(const void* n) const { numbers_.Prefetch(n); }
 
  private:
   PointerMap<uint32_t> numbers_;
@@ -173,7 +171,7 @@ class Inferencer final : private TypeReporter {
   bool Keep(const ExprNode* n) {
     if (mode_ == Mode::kAll || !n->checked_type_.defined()) return false;
     bool kept = true;
-    ForEachPart(n, [&](const ExprNode* p) {
+    ForEachChild(n, [&](const ExprNode* p) {
       if (p->IsInstance<OpNode>()) return;
       const Info* i = info_.Find(p);
       kept = kept && i && !i->changed;
@@ -254,7 +252,6 @@ class Inferencer final : private TypeReporter {
   InfoTable info_;
   std::vector<uint32_t> order_;  ///< places in it
   std::vector<Frame> stack_;
-  Ahead ahead_;
   std::vector<Wait> waiting_;
   PointerMap<std::vector<uint32_t>> watch_;
   std::vector<uint32_t> ready_;

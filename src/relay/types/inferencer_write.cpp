@@ -139,14 +139,8 @@ std::string Inferencer::Contradiction() {
 
 Expr Inferencer::Write(const Expr& root, bool may_copy) {
   bool copies = false;
-  // Of the entry some places ahead.
-  const auto soon = [this](const uint32_t& at) {
-    constexpr std::ptrdiff_t kSoon = 16;
-    if (order_.data() + order_.size() - &at > kSoon) Ahead::Soon(info_.At(*(&at + kSoon)).node);
-  };
-  for (const uint32_t& at : order_) {
+  for (uint32_t at : order_) {
     runtime::PollInterrupt();
-    soon(at);
     const ExprNode* n = info_.At(at).node;
     Info& i = info_.At(at).info;
     if (n != root.get() && LacksReturnType(n)) copies = true;
@@ -168,18 +162,16 @@ Expr Inferencer::Write(const Expr& root, bool may_copy) {
       copies = true;
   }
   if (!copies || !may_copy) {
-    for (const uint32_t& at : order_) {
-      soon(at);
-      const ExprNode* n = info_.At(at).node;
+    for (uint32_t at : order_) {
+        const ExprNode* n = info_.At(at).node;
       const Info& i = info_.At(at).info;
       if (i.changed && !n->checked_type_.defined()) n->checked_type_ = i.type;
     }
     return root;
   }
   Retyper retyper;
-  for (const uint32_t& at : order_) {
+  for (uint32_t at : order_) {
     runtime::PollInterrupt();
-    soon(at);
     const ExprNode* n = info_.At(at).node;
     if (n->IsInstance<ConstructorNode>() || n->IsInstance<ConstantNode>()) {
       if (!n->checked_type_.defined() && n->IsInstance<ConstantNode>()) n->checked_type_ = info_.At(at).info.type;

@@ -119,7 +119,7 @@ Type TypePool::One(const Type& t) {
   if (HasTypeParts(t.get())) {
     if (const Known* k = known_.Find(t.get())) return k->one;
     uint64_t hash = t.type_index();
-    ForEachTypePart(t.get(), [&](const Type& p) { hash = HashCombine(hash, Address(One(p).get())); });
+    ForEachTypeChild(t.get(), [&](const Type& p) { hash = HashCombine(hash, Address(One(p).get())); });
     const auto* f = t.as<FuncTypeNode>();
     if (f && !Monomorphic(f)) {
       for (const TypeVar& v : f->type_params) hash = HashCombine(hash, Address(v.get()));
@@ -133,10 +133,10 @@ Type TypePool::One(const Type& t) {
         }
       }
       std::vector<const Object*> parts;
-      ForEachTypePart(t.get(), [&](const Type& p) { parts.push_back(One(p).get()); });
+      ForEachTypeChild(t.get(), [&](const Type& p) { parts.push_back(One(p).get()); });
       size_t i = 0;
       bool same = true;
-      ForEachTypePart(other.get(), [&](const Type& p) {
+      ForEachTypeChild(other.get(), [&](const Type& p) {
         same = same && i < parts.size() && parts[i] == One(p).get();
         ++i;
       });
@@ -169,7 +169,7 @@ const TypePool::Known& TypePool::Look(const Type& root) {
     if (!has) {
       const auto* f = t.as<FuncTypeNode>();
       made.binds = f && !Monomorphic(f);
-      ForEachTypePart(t.get(), [&](const Type& p) {
+      ForEachTypeChild(t.get(), [&](const Type& p) {
         if (!p.defined()) return;
         if (p->IsInstance<IncompleteTypeNode>()) hole = true;
         if (!HasTypeParts(p.get())) return;

@@ -4,29 +4,13 @@
 
 #include <baton/ir/type.h>
 #include <baton/support/pointer_map.h>
+#include <relay/types/type_children.h>
 
 #include <cstdint>
 #include <vector>
 
 namespace baton::relay {
 
-/// Calls `f(const Type&)` for each type that `t` consists of, which may be null; no other kinds of types have parts.
-template <class F>
-void ForEachTypePart(const Object* t, F f) {
-  if (t->IsInstance<TupleTypeNode>()) {
-    for (const Type& x : static_cast<const TupleTypeNode*>(t)->fields) f(x);
-  } else if (t->IsInstance<FuncTypeNode>()) {
-    const auto* n = static_cast<const FuncTypeNode*>(t);
-    for (const Type& x : n->arg_types) f(x);
-    f(n->ret_type);
-  } else if (t->IsInstance<RelayRefTypeNode>()) {
-    f(static_cast<const RelayRefTypeNode*>(t)->value);
-  } else if (t->IsInstance<TypeCallNode>()) {
-    const auto* n = static_cast<const TypeCallNode*>(t);
-    f(n->func);
-    for (const Type& x : n->args) f(x);
-  }
-}
 inline bool HasTypeParts(const Object* t) {
   return t->IsInstance<TupleTypeNode>() || t->IsInstance<FuncTypeNode>() || t->IsInstance<RelayRefTypeNode>() ||
          t->IsInstance<TypeCallNode>();

@@ -86,7 +86,7 @@ const Object* TypeSolver::FirstHole(const Type& root) {
     if (t->IsInstance<IncompleteTypeNode>()) return t.get();
     if (!HasTypeParts(t.get()) || Closed(t) || !seen.Add(t.get())) continue;
     found.push_back(t);
-    ForEachTypePart(t.get(), [&](const Type& p) { stack.push_back(p); });
+    ForEachTypeChild(t.get(), [&](const Type& p) { stack.push_back(p); });
   }
   // What has no hole gets none: types of nested functions are looked through once, not once a level.
   for (Type& t : found) {
@@ -107,7 +107,7 @@ bool TypeSolver::Bind(const Type& hole, const Type& to) {
       stack.pop_back();
       if (t.same_as(hole)) return false;
       if (!t.defined() || !HasTypeParts(t.get()) || Closed(t) || !seen.Add(t.get())) continue;
-      ForEachTypePart(t.get(), [&](const Type& p) { stack.push_back(p); });
+      ForEachTypeChild(t.get(), [&](const Type& p) { stack.push_back(p); });
     }
   }
   keep_.push_back(hole);

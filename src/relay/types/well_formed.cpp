@@ -8,7 +8,8 @@
 #include <baton/runtime/named.h>
 #include <baton/runtime/registry.h>
 #include <fmt/format.h>
-#include <relay/expr/blocks.h>
+#include <relay/expr/expr_index.h>
+#include <relay/types/type_children.h>
 #include <relay/types/builtin_types.h>
 
 namespace baton::relay {
@@ -83,15 +84,7 @@ void Verifier::CheckType(const Type& type, const ExprNode* at) {
         else if (const auto* i = d.as<IntImmNode>(); i && i->value < 0)
           Problem(at, fmt::format("a dimension is {}", i->value));
       }
-    } else if (const auto* n = t.as<TupleTypeNode>()) {
-      for (const Type& f : n->fields) stack.push_back(f);
-    } else if (const auto* n = t.as<FuncTypeNode>()) {
-      for (const Type& f : n->arg_types) stack.push_back(f);
-      stack.push_back(n->ret_type);
-    } else if (const auto* n = t.as<RelayRefTypeNode>()) {
-      stack.push_back(n->value);
     } else if (const auto* n = t.as<TypeCallNode>()) {
-      for (const Type& f : n->args) stack.push_back(f);
       const auto* g = n->func.as<GlobalTypeVarNode>();
       if (g && mod_.defined()) {
         if (!IsBuiltinType(g->name_hint.view()) &&
@@ -99,6 +92,7 @@ void Verifier::CheckType(const Type& type, const ExprNode* at) {
           Problem(at, fmt::format("the module has no data type `{}`", g->name_hint.view()));
       }
     }
+    ForEachTypeChild(t.get(), [&](const Type& child) { stack.push_back(child); });
   }
 }
 
@@ -140,7 +134,7 @@ void Verifier::Parts(const ExprNode* n) {
       if (!c.defined() || !c->lhs.defined()) Problem(n, "a clause or pattern is missing (null)");
     }
   }
-  ForEachPart(n, [&](const ExprNode* p) {
+  ForEachChild(n, [&](const ExprNode* p) {
     if (!p) Problem(n, fmt::format("`{}` has a part that is missing (null)", n->GetTypeKey()));
   });
 }
@@ -150,44 +144,45 @@ void Verifier::Check(const Expr& root, bool closed) {
     Problem(nullptr, "the expression is missing (null)");
     return;
   }
-  Blocks blocks(root);
-  const NodeGraph& graph = blocks.graph();
+  const ExprIndex index(root);
   bound_.Clear();
   size_t at = 0;
-  for (const ExprNode* n : graph.nodes()) {
+  for (const ExprNode* n : index.nodes()) {
     Parts(n);
-    const NodeGraph::Kind kind = graph.kind(at);
-    const int32_t first = blocks.At(at++).first;
-    if (kind == NodeGraph::kLet) {
+    const ExprIndex::Kind kind = index.kind(at);
+    const int32_t first = index.placement(at++).own_scope;
+    if (kind == ExprIndex::kLet) {
       const auto* l = static_cast<const LetNode*>(n);
       const auto* fn = l->value.as<FunctionNode>();
-      Bind(l->var, first, fn ? blocks.Of(fn).first : -1, n);
-    } else if (kind == NodeGraph::kFunction) {
+      Bind(l->var, first, fn ? index.placement(fn).own_scope : -1, n);
+    } else if (kind == ExprIndex::kFunction) {
       for (const Var& p : static_cast<const FunctionNode*>(n)->params) Bind(p, first, -1, n);
-    } else if (kind == NodeGraph::kMatch) {
+    } else if (kind == ExprIndex::kMatch) {
       int32_t b = first;
       for (const Clause& c : static_cast<const MatchNode*>(n)->clauses) {
         if (c.defined() && c->lhs.defined()) {
-          ForEachPatternPart(c->lhs.get(), [&](const Var& v) { Bind(v, b, -1, n); }, [](const Constructor&) {});
+          ForEachPatternChild(c->lhs.get(), [&](const Var& v) { Bind(v, b, -1, n); }, [](const Constructor&) {});
         }
         ++b;
       }
     }
   }
   auto use = [&](uint32_t part, int32_t in, size_t by) {
-    if (part == NodeGraph::kNone || !graph.atom(part) || !graph[part]->IsInstance<VarNode>()) return;
-    const Binding* b = bound_.Find(graph[part]);
-    auto name = [&] { return Name(GetRef<Var>(static_cast<const VarNode*>(graph[part]))); };
+    if (part == ExprIndex::kNone || !index.atom(part) || !index[part]->IsInstance<VarNode>()) return;
+    const Binding* b = bound_.Find(index[part]);
+    auto name = [&] { return Name(GetRef<Var>(static_cast<const VarNode*>(index[part]))); };
     if (!b) {
-      if (closed) Problem(graph[by], fmt::format("{} is used but bound nowhere", name()));
-    } else if (!blocks.Within(in, b->block) && (b->also < 0 || !blocks.Within(in, b->also))) {
-      Problem(graph[by], fmt::format("{} is used outside of its scope", name()));
+      if (closed) Problem(index[by], fmt::format("{} is used but bound nowhere", name()));
+    } else if (!index.Within(in, b->block) && (b->also < 0 || !index.Within(in, b->also))) {
+      Problem(index[by], fmt::format("{} is used outside of its scope", name()));
     }
   };
-  use(static_cast<uint32_t>(graph.size() - 1), 0, graph.size() - 1);
-  for (size_t i = 0; i < graph.size(); ++i) {
-    const Blocks::Info& info = blocks.At(i);
-    graph.ForEachEdge(i, [&](uint32_t part, int own, bool) { use(part, own >= 0 ? info.first + own : info.block, i); });
+  use(static_cast<uint32_t>(index.size() - 1), 0, index.size() - 1);
+  for (uint32_t i : index.ids()) {
+    const ExprIndex::Placement& info = index.placement(i);
+    index.ForEachEdge(i, [&](uint32_t operand, int own, bool) {
+      use(operand, own >= 0 ? info.own_scope + own : info.scope, i);
+    });
   }
 }
 
