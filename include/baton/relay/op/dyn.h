@@ -40,7 +40,7 @@ struct DynTopKAttrs : AttrsNode<DynTopKAttrs> {
   int64_t axis = -1;
   String ret_type = "both";
   bool is_ascend = false;
-  DataType dtype = DataType::Int(64);
+  DataType dtype = DataType::Int(32);
   static constexpr void Describe(auto& d) {
     d(F<&DynTopKAttrs::axis>, "Dimension to choose along.");
     d(F<&DynTopKAttrs::ret_type>, "\"both\", \"values\" or \"indices\".");
