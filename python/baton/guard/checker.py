@@ -9,17 +9,6 @@ from ..ir.tensor_type import TensorType
 from .compare import EXACT, REASSOCIATING, Difference, beyond_noise, differences, mostly_not_finite
 from .sample import KINDS, CannotSample, Sampler
 
-REASSOCIATING_PASSES = frozenset([
-    "AlterOpLayout", "BackwardFoldScaleAxis", "CanonicalizeOps", "CombineParallelBatchMatmul", "CombineParallelConv2D",
-    "CombineParallelDense", "ConvertLayout", "DecomposeAll", "DecomposeOps", "DefaultPipeline", "DynamicToStatic", "FastMath",
-    "FlattenAtrousConv", "FoldScaleAxis", "FoldWeights", "ForwardFoldScaleAxis", "Legalize", "LowerIntrin", "LowerPipeline",
-    "LowerThreadAllreduce", "PackDense", "SimplifyExpr", "SimplifyInference",
-])  # fmt: skip
-"""Built-in passes that may compute in another order, and so round or overflow elsewhere."""
-
-CHANGING_PASSES = frozenset(["FirstOrderGradient", "Gradient", "ToMixedPrecision", "FakeQuantizationToInteger", "Quantize", "ToCPS"])
-"""Built-in passes that are there to change what a program computes."""
-
 LARGE = 8 << 20
 """Bytes of results from which an evaluation is costly: one sample must do where speed was asked for."""
 

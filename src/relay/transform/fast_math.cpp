@@ -39,6 +39,7 @@ Pass FastMath() {
              "fast_tanh, nn.fast_softmax. For floats of up to 32 bits.",
       .opt_level = 4,
       .required = {"InferType"},
+      .reassociates = true,
       .run =
           [](Function f, IRModule, PassContext) {
             return AnyCallOf(f, op::exp, op::erf, op::tanh, op::softmax) ? FastMathMutator().Mutate(f) : f;
