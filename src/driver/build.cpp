@@ -194,9 +194,9 @@ transform::Pass DecomposeAll() {
         return infer(mod);
       }),
       0, "DecomposeAll", {});
-  transform::RegisterPassDoc("DecomposeAll",
-                             "DecomposeOps and InferType in turns, until nothing is left to decompose.");
-  return transform::WithContract(pass, {.keeps = {"Typed"}});
+  return transform::Described(pass, {.doc = "DecomposeOps and InferType in turns, until nothing is left to decompose.",
+                                     .keeps = {"Typed"},
+                                     .reassociates = true});
 }
 const transform::RegisterPass<DecomposeAll> registered_decompose;
 
@@ -230,10 +230,10 @@ transform::Pass DefaultPipeline() {
   // From here on data flows in the layouts of the kernels.
   add_if_there("AlterOpLayout");
   add(PackDense());
-  add(SplitArgs(255));  // code of functions with thousands of parameters takes the square of them to make
+  add(SplitArgs());  // code of functions with thousands of parameters takes the square of them to make
   add(FoldConstant());
   // From here on every operator that has loops is in a primitive function.
-  add(FuseOps(-1));
+  add(FuseOps());
   return baton::transform::Scheduled(baton::transform::WithJoined("DefaultPipeline", passes), "DefaultPipeline",
                                      {"Typed"});
 }

@@ -148,7 +148,7 @@ void RequireTargets(const IRModule& mod, const std::vector<int64_t>& given) {
 /// What the virtual machine runs: planned, and fused on each device.
 IRModule FusedPlan(const IRModule& planned) {
   using namespace relay::transform;  // NOLINT: passes
-  Pass passes = Sequential(Array<Pass>{FuseOps(-1), InferType()}, "DevicePipeline");
+  Pass passes = Sequential(Array<Pass>{FuseOps(), InferType()}, "DevicePipeline");
   return passes(InferType()(planned));
 }
 
@@ -191,12 +191,12 @@ IRModule OptimizeForDevices(const IRModule& mod, const std::vector<DeviceTarget>
       Sequential(Array<Pass>{InlineCompilerFunctions(), InferType(), DynamicToStatic(), SimplifyInference(),
                              FoldConstant(), baton::transform::GetPass("DecomposeAll"), FoldConstant(), InferType()},
                  "BeforeDevicePlan")(mod);
-  out = PlanDevices(static_cast<int>(fallback))(out);
+  out = PlanDevices(fallback)(out);
   if (named) return FusedPlan(out);
   Function main = MainOf(out);
   IRModule one = out.Copy();
   one.CopyOnWrite()->Update(out->GetGlobalVar("main"), WithoutAnnotations(main));
-  one = Sequential(Array<Pass>{InferType(), ToGraphNormalForm(), InferType(), FuseOps(-1), InferType()},
+  one = Sequential(Array<Pass>{InferType(), ToGraphNormalForm(), InferType(), FuseOps(), InferType()},
                    "AfterDevicePlan")(one);
   // Control flow keeps its annotations: what translates it asks for them.
   why.clear();

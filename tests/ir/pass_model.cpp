@@ -537,9 +537,9 @@ class Real {
 struct RegisterPrerequisites {
   RegisterPrerequisites() {
     for (const auto& [name, needs] : kPrerequisites) {
-      RegisterPassGlobal("relay._transform." + name, runtime::MakeTyped([name = name, needs = needs] {
-                           return running->Make(PassSpec{.name = name, .level = 4, .required = needs});
-                         }));
+      runtime::Registry::Register("relay._transform." + name).set_body_typed([name = name, needs = needs] {
+        return running->Make(PassSpec{.name = name, .level = 4, .required = needs});
+      });
     }
   }
 } registered;

@@ -62,8 +62,9 @@ std::string ErrorOf(F f) {
 int counted = 0;  ///< runs of TestCounted
 struct RegisterCounted {
   RegisterCounted() {
-    RegisterPassGlobal("relay._transform.TestCounted",
-                       runtime::MakeTyped([] { return Counting(&counted, "TestCounted"); }));
+    runtime::Registry::Register("relay._transform.TestCounted").set_body_typed([] {
+      return Counting(&counted, "TestCounted");
+    });
   }
 } register_counted;
 
@@ -360,9 +361,9 @@ TEST_CASE("PI-053 a name of several layers is Relay's") {
   auto named = [](const char* name) {
     return runtime::MakeTyped([name] { return ModulePassOf([](IRModule m, PassContext) { return m; }, name); });
   };
-  RegisterPassGlobal("transform.TestLayered", named("of all layers"));
+  runtime::Registry::Register("transform.TestLayered").set_body(named("of all layers"));
   CHECK(GetPass("TestLayered")->Info()->name == "of all layers");
-  RegisterPassGlobal("relay._transform.TestLayered", named("of Relay"));
+  runtime::Registry::Register("relay._transform.TestLayered").set_body(named("of Relay"));
   CHECK(GetPass("TestLayered")->Info()->name == "of Relay");
   runtime::Registry::Remove("transform.TestLayered");
   runtime::Registry::Remove("relay._transform.TestLayered");

@@ -57,13 +57,18 @@ using Scope = With<PassContext>;
 
 struct RegisterCycle {
   RegisterCycle() {
-    RegisterPassGlobal("relay._transform.TestCycleA",
-                       runtime::MakeTyped([] { return Noop("TestCycleA", 0, {"TestCycleB"}); }));
-    RegisterPassGlobal("relay._transform.TestCycleB",
-                       runtime::MakeTyped([] { return Noop("TestCycleB", 0, {"TestCycleA"}); }));
-    RegisterPassGlobal("relay._transform.TestBase", runtime::MakeTyped([] { return Noop("TestBase", 4); }));
-    RegisterPassGlobal("relay._transform.TestMiddle",
-                       runtime::MakeTyped([] { return Noop("TestMiddle", 0, {"TestBase"}); }));
+    runtime::Registry::Register("relay._transform.TestCycleA").set_body_typed([] {
+      return Noop("TestCycleA", 0, {"TestCycleB"});
+    });
+    runtime::Registry::Register("relay._transform.TestCycleB").set_body_typed([] {
+      return Noop("TestCycleB", 0, {"TestCycleA"});
+    });
+    runtime::Registry::Register("relay._transform.TestBase").set_body_typed([] {
+      return Noop("TestBase", 4);
+    });
+    runtime::Registry::Register("relay._transform.TestMiddle").set_body_typed([] {
+      return Noop("TestMiddle", 0, {"TestBase"});
+    });
   }
 } registered;
 

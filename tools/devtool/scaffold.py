@@ -30,7 +30,7 @@ def plan(kind, name):
     else:
         if not re.fullmatch(r"([A-Z][a-z0-9]*)+", name):
             raise StepFailed(f"new: `{name}` is no name for a pass", None, "a verb phrase in upper camel case: `FoldConstant`")
-        place, words = f"relay/transform/{snake(name)}", {"Camel": name}
+        place, words = f"relay/transform/{snake(name)}", {"Camel": name, "snake": snake(name)}
     return {ROOT / f"src/{place}.cpp": f"{kind}.cpp", ROOT / f"tests/{place}.relay": f"{kind}.relay"}, words
 
 

@@ -2,6 +2,7 @@
 // Pass infrastructure: PassInfo, PassContext, passes of every kind, sequences, instruments.
 #pragma once
 
+#include <baton/ir/attrs.h>
 #include <baton/ir/instrument.h>
 #include <baton/ir/module.h>
 #include <baton/runtime/packed_func.h>
@@ -30,7 +31,13 @@ struct PassInfoNode : Node<PassInfoNode, Object> {
   Array<String> establishes;
   Array<String> keeps;
   Array<String> destroys;
+  String doc;
+  Map<String, Any> options;
+  String origin;
+  bool reassociates = false;
+  bool changes_results = false;
   static constexpr void Describe(auto& d) {
+    using runtime::kTransient;
     d(F<&PassInfoNode::opt_level>, "The pass is enabled from this level of the context on.");
     d(F<&PassInfoNode::name>, "Its name.");
     d(F<&PassInfoNode::required>, "Passes that must run before it.");
@@ -38,6 +45,14 @@ struct PassInfoNode : Node<PassInfoNode, Object> {
     d(F<&PassInfoNode::establishes>, "Properties that hold after it; all it does is establish them.");
     d(F<&PassInfoNode::keeps>, "Properties that go on holding; \"*\" is all that it does not destroy.");
     d(F<&PassInfoNode::destroys>, "Properties that do not hold any more; all others are kept.");
+    d(F<&PassInfoNode::doc>, "What the pass does; \"\" where it does not say.", kTransient);
+    d(F<&PassInfoNode::options>, "The options that it was made with, by name; all others have their defaults.",
+      kTransient);
+    d(F<&PassInfoNode::origin>, "The path that imports it, of a pass of a front end.", kTransient);
+    d(F<&PassInfoNode::reassociates>, "It may compute in another order, and so round or overflow elsewhere.",
+      kTransient);
+    d(F<&PassInfoNode::changes_results>, "It is there to change what a program computes, as gradients are.",
+      kTransient);
   }
 };
 class PassInfo : public RefTo<PassInfoNode, ObjectRef> {
@@ -162,6 +177,14 @@ class BATON_DLL AdoptPassContext {
   [[maybe_unused]] static const int BATON_CONCAT(baton_pass_config_, __COUNTER__) = \
       ::baton::transform::PassContext::RegisterConfigOption<ValueType>(Key __VA_OPT__(, ) __VA_ARGS__)
 
+class Pass;
+
+/// How a pass with options is made anew with others: the context may set options that it was not made with.
+struct PassOptionsMaker {
+  const char* options_key = nullptr;  ///< type key of the options; null where the pass has none
+  Pass (*make)(const Attrs& options) = nullptr;
+};
+
 /// A function from module to module, with a name.
 class BATON_DLL PassNode : public Node<PassNode, Object> {
  public:
@@ -189,6 +212,7 @@ class BATON_DLL ModulePassNode : public Node<ModulePassNode, PassNode> {
   static constexpr bool _type_has_hidden_members = true;  // the body
   PassInfo pass_info;
   TypedPackedFunc<IRModule(IRModule, PassContext)> pass_func;
+  PassOptionsMaker options_maker;
   static constexpr void Describe(auto& d) { d(F<&ModulePassNode::pass_info>, "Name, level, prerequisites."); }
   PassInfo Info() const final { return pass_info; }
   IRModule operator()(IRModule mod, const PassContext& ctx) const final;
@@ -211,6 +235,7 @@ class BATON_DLL FunctionPassNode : public Node<FunctionPassNode, PassNode> {
   PackedFunc pass_func;  ///< (function, module, context) -> function
   uint32_t function_type = 0;
   bool parallel = false;  ///< the body may run on several functions at once
+  PassOptionsMaker options_maker;
   static constexpr void Describe(auto& d) { d(F<&FunctionPassNode::pass_info>, "Name, level, prerequisites."); }
   PassInfo Info() const final { return pass_info; }
   IRModule operator()(IRModule mod, const PassContext& ctx) const final;
@@ -245,12 +270,42 @@ BATON_DLL Pass CreateModulePass(const TypedPackedFunc<IRModule(IRModule, PassCon
 BATON_DLL void InitFunctionPass(FunctionPassNode* n, PackedFunc f, int opt_level, String name, Array<String> required,
                                 uint32_t function_type);
 
-/// The pass registered as relay._transform.NAME, transform.NAME or tir.transform.NAME.
+/// The pass registered as relay._transform.NAME, transform.NAME or tir.transform.NAME; with options by name.
 BATON_DLL Pass GetPass(const String& name);
-/// Prints the module and returns it.
-BATON_DLL Pass PrintIR(String header = "", bool show_meta_data = false);
+BATON_DLL Pass GetPass(const String& name, const Map<String, Any>& options);
 
 // ---- One file a pass: MakePass<Name>({.doc, .opt_level, .required, .run}) and RegisterPass<Name>.
+
+/// Options of a pass: fields with defaults, each stated once in Describe.
+///
+///   struct FuseOpsOptions : PassOptions<FuseOpsOptions> {
+///     static constexpr auto _type_key = "relay.transform.FuseOpsOptions";
+///     int64_t max_depth = 256;
+///     static constexpr void Describe(auto& d) {
+///       d(F<&FuseOpsOptions::max_depth>, "Largest number of operators in one kernel.", AtLeast(1));
+///     }
+///   };
+///   Pass FuseOps(const FuseOpsOptions& options = {});
+///
+/// The Python function `FuseOps(max_depth=64)`, the text `FuseOps(max_depth=64)`, the key `relay.FuseOps.max_depth` of
+/// a PassContext (of loop programs: `{"tir.UnrollLoop": {"auto_max_step": 16}}`), the checks, the stub and the page of
+/// the reference come from it. An option that the pass is made with is stronger than one of the context.
+template <class D>
+struct PassOptions : AttrsNode<D> {
+  static constexpr const char* _doc = "Options of the pass that has this name.";
+};
+
+struct PrintIROptions : PassOptions<PrintIROptions> {
+  static constexpr auto _type_key = "transform.PrintIROptions";
+  String header;
+  bool show_meta_data = false;
+  static constexpr void Describe(auto& d) {
+    d(F<&PrintIROptions::header>, "Stands in the line before the program.");
+    d(F<&PrintIROptions::show_meta_data>, "Prints the data of constants too.");
+  }
+};
+/// Prints the module and returns it.
+BATON_DLL Pass PrintIR(const PrintIROptions& options = {});
 
 /// How a pass is made of a body whose first parameter is T; specialised beside each kind of function.
 template <class T>
@@ -282,10 +337,12 @@ struct PassDef {
   int opt_level = 0;
   Array<String> required = {};
   Array<String> needs = {}, establishes = {}, keeps = {}, destroys = {};  ///< the contract; see PassInfoNode
+  bool reassociates = false, changes_results = false;                     ///< see PassInfoNode
   PassBody run = {};
 };
-/// Gives a pass that has just been made its contract.
-BATON_DLL Pass WithContract(Pass pass, const PassDef& def);
+/// Gives a pass that has just been made what its definition says of it, and the options that are not the defaults.
+BATON_DLL Pass Described(Pass pass, const PassDef& def, PassOptionsMaker maker = {},
+                         const BaseAttrsNode* options = nullptr);
 template <auto Fn>
 consteval std::string_view FunctionName() {
   std::string_view s = __PRETTY_FUNCTION__;
@@ -293,22 +350,64 @@ consteval std::string_view FunctionName() {
   s = s.substr(0, end);
   if (size_t p = s.find('(', s.find("Fn = ") + 7); p != std::string_view::npos && s[p - 1] != ' ') s = s.substr(0, p);
   while (!s.empty() && (s.back() == ')' || s.back() == ' ')) s.remove_suffix(1);
-  return s.substr(s.rfind("::") + 2);
+  // A function of this namespace stands there without it.
+  const size_t begin = s.find("Fn = ") + 5, scope = s.rfind("::");
+  return s.substr(scope == std::string_view::npos || scope < begin ? begin : scope + 2);
 }
-/// The names of the arguments that a pass is made with, in order: what texts of pipelines call them.
-BATON_DLL void RegisterPassParams(std::string_view name, std::vector<std::string> params);
-BATON_DLL void RegisterPassDoc(std::string_view name, const char* doc);
+
+/// The type of the options that `Pass Fn(const Options&)` takes; void for `Pass Fn()`.
+template <class Fn>
+struct PassFunction;
+template <>
+struct PassFunction<Pass (*)()> {
+  using Options = void;
+};
+template <class O>
+struct PassFunction<Pass (*)(const O&)> {
+  using Options = O;
+};
+template <auto Fn>
+Pass MakePassOf([[maybe_unused]] const Attrs& options) {
+  using Options = typename PassFunction<decltype(Fn)>::Options;
+  if constexpr (std::is_void_v<Options>) {
+    return Fn();
+  } else {
+    return Fn(*static_cast<const Options*>(options.get()));
+  }
+}
+
 template <auto Fn>
 Pass MakePass(const PassDef& def) {
-  RegisterPassDoc(FunctionName<Fn>(), def.doc);
-  return WithContract(def.run.Create(def.opt_level, String(FunctionName<Fn>()), def.required), def);
+  return Described(def.run.Create(def.opt_level, String(FunctionName<Fn>()), def.required), def);
 }
-BATON_DLL void RegisterPassGlobal(const std::string& global_name, PackedFunc make);
-/// Registers `Pass Fn(args...)` as relay._transform.Fn, or as another layer's with its prefix.
+template <auto Fn, class Options>
+Pass MakePass(const Options& options, const PassDef& def) {
+  return Described(def.run.Create(def.opt_level, String(FunctionName<Fn>()), def.required), def,
+                   {Options::_type_key, &MakePassOf<Fn>}, &options);
+}
+
+/// A pass of the registry.
+struct RegisteredPass {
+  std::string prefix;                     ///< of the global function that makes it: "relay._transform."
+  std::string name;                       ///< its own
+  const char* options_key = nullptr;      ///< type key of its options; null where it has none
+  PackedFunc make;                        ///< (options) -> Pass
+  bool takes_anything = false;            ///< arguments mean nothing
+};
+BATON_DLL void PutPass(RegisteredPass pass);
+/// Puts `Pass Fn()` or `Pass Fn(const Options&)` into the registry: as relay._transform.Fn, or as another layer's with
+/// its prefix.
 template <auto Fn>
 struct RegisterPass {
   explicit RegisterPass(const char* prefix = "relay._transform.") {
-    RegisterPassGlobal(prefix + std::string(FunctionName<Fn>()), runtime::MakeTyped(Fn, "pass"));
+    using Options = typename PassFunction<decltype(Fn)>::Options;
+    RegisteredPass pass{.prefix = prefix, .name = std::string(FunctionName<Fn>())};
+    pass.make = runtime::MakeTyped(&MakePassOf<Fn>, "pass");
+    if constexpr (!std::is_void_v<Options>) {
+      runtime::RegisterNode<Options>();
+      pass.options_key = Options::_type_key;
+    }
+    PutPass(std::move(pass));
   }
 };
 

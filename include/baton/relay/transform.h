@@ -5,16 +5,13 @@
 #include <baton/ir/transform.h>
 #include <baton/relay/expr.h>
 
-namespace baton::relay {
-class DFPattern;
-}
-
 namespace baton::relay::transform {
 
 using baton::transform::MakePass;
 using baton::transform::Pass;
 using baton::transform::PassContext;
 using baton::transform::PassInfo;
+using baton::transform::PassOptions;
 using baton::transform::RegisterPass;
 using baton::transform::Sequential;
 
@@ -37,51 +34,217 @@ BATON_DLL Pass InferType();
 /// Throws CompileError with all that is wrong.
 BATON_DLL Type InferTypeOf(const Expr& expr);
 BATON_DLL Type InferTypeOf(const Expr& expr, const IRModule& mod);
-/// `fold_qnn`: also operators on quantized tensors, which passes that look for them want to see.
-BATON_DLL Pass FoldConstant(bool fold_qnn = false);
-BATON_DLL Pass FoldWeights();
+
+struct FoldConstantOptions : PassOptions<FoldConstantOptions> {
+  static constexpr auto _type_key = "relay.transform.FoldConstantOptions";
+  bool fold_qnn = false;
+  static constexpr void Describe(auto& d) {
+    d(F<&FoldConstantOptions::fold_qnn>,
+      "Evaluates operators on quantized tensors (qnn.*) too, which other passes look for.");
+  }
+};
+BATON_DLL Pass FoldConstant(const FoldConstantOptions& options = {});
+
+struct FoldWeightsOptions : PassOptions<FoldWeightsOptions> {
+  static constexpr auto _type_key = "relay.transform.FoldWeightsOptions";
+  int64_t max_bytes = int64_t{2} << 30;
+  static constexpr void Describe(auto& d) {
+    d(F<&FoldWeightsOptions::max_bytes>, "Bytes by which the pass may make a program larger.");
+  }
+};
+BATON_DLL Pass FoldWeights(const FoldWeightsOptions& options = {});
+
 BATON_DLL Pass SimplifyInference();
-/// `fp`: "strict", "contract" or "fast"; empty: what the option `fp` of the context says.
-BATON_DLL Pass SimplifyExpr(String fp = String());
-/// For each name a pattern, and a check of what it matches (or none at all): composite functions.
-BATON_DLL Pass MergeComposite(Array<String> names, Array<DFPattern> patterns, Array<PackedFunc> checks);
-/// float16 or bfloat16 where it is safe. missing_op_mode 0: operators that nobody knows are errors; 1, 2: they stay.
-BATON_DLL Pass ToMixedPrecision(DataType mixed_precision_type = DataType::Float(16), int64_t missing_op_mode = 1);
+
+struct SimplifyExprOptions : PassOptions<SimplifyExprOptions> {
+  static constexpr auto _type_key = "relay.transform.SimplifyExprOptions";
+  String fp;
+  static constexpr void Describe(auto& d) {
+    d(F<&SimplifyExprOptions::fp>,
+      "What may change in floating values: \"strict\" nothing, \"contract\" NaN and the sign of zero, "
+      "\"fast\" rounding too. Empty: what the option `fp` of the context says.");
+  }
+};
+BATON_DLL Pass SimplifyExpr(const SimplifyExprOptions& options = {});
+
+struct MergeCompositeOptions;  // in merge_composite.cpp: patterns are included by those alone that need them
+BATON_DLL Pass MergeComposite(const MergeCompositeOptions& options);
+
+/// float16 or bfloat16 where it is safe.
+struct ToMixedPrecisionOptions : PassOptions<ToMixedPrecisionOptions> {
+  static constexpr auto _type_key = "relay.transform.ToMixedPrecisionOptions";
+  DataType mixed_precision_type = DataType::Float(16);
+  int64_t missing_op_mode = 1;
+  static constexpr void Describe(auto& d) {
+    d(F<&ToMixedPrecisionOptions::mixed_precision_type>, "float16 or bfloat16.");
+    d(F<&ToMixedPrecisionOptions::missing_op_mode>,
+      "What becomes of operators without a rule: 0 makes them an error, 1 and 2 leave them as they are.");
+  }
+};
+BATON_DLL Pass ToMixedPrecision(const ToMixedPrecisionOptions& options = {});
+
 /// For other compilers: annotations around what they take, joined to regions, and a function for each region.
-BATON_DLL Pass AnnotateTarget(Array<String> targets = {}, bool include_non_call_ops = true);
+struct AnnotateTargetOptions : PassOptions<AnnotateTargetOptions> {
+  static constexpr auto _type_key = "relay.transform.AnnotateTargetOptions";
+  Array<String> targets;
+  bool include_non_call_ops = true;
+  static constexpr void Describe(auto& d) {
+    d(F<&AnnotateTargetOptions::targets>, "Names of the compilers, in the order of preference.");
+    d(F<&AnnotateTargetOptions::include_non_call_ops>, "Marks tuples of what one of them computes, too.");
+  }
+};
+BATON_DLL Pass AnnotateTarget(const AnnotateTargetOptions& options = {});
+
 BATON_DLL Pass MergeCompilerRegions();
-BATON_DLL Pass PartitionGraph(String mod_name = "default", bool bind_constants = true);
-BATON_DLL Pass InlineCompilerFunctions(Array<String> names = {});
+
+struct PartitionGraphOptions : PassOptions<PartitionGraphOptions> {
+  static constexpr auto _type_key = "relay.transform.PartitionGraphOptions";
+  String mod_name = "default";
+  bool bind_constants = true;
+  static constexpr void Describe(auto& d) {
+    d(F<&PartitionGraphOptions::mod_name>, "Part of the functions' names, tvmgen_default_NAME_main_0.");
+    d(F<&PartitionGraphOptions::bind_constants>, "Constants stand in the functions; else they are arguments.");
+  }
+};
+BATON_DLL Pass PartitionGraph(const PartitionGraphOptions& options = {});
+
+struct InlineCompilerFunctionsOptions : PassOptions<InlineCompilerFunctionsOptions> {
+  static constexpr auto _type_key = "relay.transform.InlineCompilerFunctionsOptions";
+  Array<String> names;
+  static constexpr void Describe(auto& d) {
+    d(F<&InlineCompilerFunctionsOptions::names>, "Inlines these functions alone; empty: all that PartitionGraph made.");
+  }
+};
+BATON_DLL Pass InlineCompilerFunctions(const InlineCompilerFunctionsOptions& options = {});
+
 BATON_DLL Pass CanonicalizeCast();
 BATON_DLL Pass FastMath();
-BATON_DLL Pass DeadCodeElimination(bool inline_once = false, bool ignore_impurity = false);
-BATON_DLL Pass EliminateCommonSubexpr(PackedFunc fskip = nullptr);
+
+struct DeadCodeEliminationOptions : PassOptions<DeadCodeEliminationOptions> {
+  static constexpr auto _type_key = "relay.transform.DeadCodeEliminationOptions";
+  bool inline_once = false;
+  bool ignore_impurity = false;
+  static constexpr void Describe(auto& d) {
+    d(F<&DeadCodeEliminationOptions::inline_once>,
+      "Puts values that are used once in their place, unless they read or write state.");
+    d(F<&DeadCodeEliminationOptions::ignore_impurity>, "Drops bindings that have effects, too.");
+  }
+};
+BATON_DLL Pass DeadCodeElimination(const DeadCodeEliminationOptions& options = {});
+
+struct EliminateCommonSubexprOptions : PassOptions<EliminateCommonSubexprOptions> {
+  static constexpr auto _type_key = "relay.transform.EliminateCommonSubexprOptions";
+  PackedFunc fskip;
+  static constexpr void Describe(auto& d) {
+    d(F<&EliminateCommonSubexprOptions::fskip>,
+      "`fskip(call)`: true leaves a call alone; null leaves none.", kNullable);
+  }
+};
+BATON_DLL Pass EliminateCommonSubexpr(const EliminateCommonSubexprOptions& options = {});
+
 /// Puts constant weights of nn.dense into the panels that kernels of the current target read.
 BATON_DLL Pass PackDense();
-BATON_DLL Pass FuseOps(int fuse_opt_level = -1);
+
+struct FuseOpsOptions : PassOptions<FuseOpsOptions> {
+  static constexpr auto _type_key = "relay.transform.FuseOpsOptions";
+  FuseOpsOptions() = default;
+  FuseOpsOptions(int32_t level) : fuse_opt_level(level) {}  // NOLINT: FuseOps(2), as Relay has it in C++
+  int32_t fuse_opt_level = -1;
+  int64_t max_depth = 64;
+  static constexpr void Describe(auto& d) {
+    d(F<&FuseOpsOptions::fuse_opt_level>, "Level that decides what is fused: 0 fuses nothing, -1 takes the context's.");
+    d(F<&FuseOpsOptions::max_depth>, "Largest number of operators in one kernel; more than 64 is 64.",
+      runtime::AtLeast(1));
+  }
+};
+BATON_DLL Pass FuseOps(const FuseOpsOptions& options = {});
+
 BATON_DLL Pass FoldScaleAxis();
 BATON_DLL Pass ForwardFoldScaleAxis();
 BATON_DLL Pass BackwardFoldScaleAxis();
 BATON_DLL Pass AlterOpLayout();
-BATON_DLL Pass RemoveUnusedFunctions(Array<String> entry_functions);
+
+struct RemoveUnusedFunctionsOptions : PassOptions<RemoveUnusedFunctionsOptions> {
+  static constexpr auto _type_key = "relay.transform.RemoveUnusedFunctionsOptions";
+  RemoveUnusedFunctionsOptions() = default;
+  RemoveUnusedFunctionsOptions(Array<String> entries) : entry_functions(std::move(entries)) {}  // NOLINT
+  Array<String> entry_functions = {"main"};
+  static constexpr void Describe(auto& d) {
+    d(F<&RemoveUnusedFunctionsOptions::entry_functions>, "Functions that stay, with all that they reach.");
+  }
+};
+BATON_DLL Pass RemoveUnusedFunctions(const RemoveUnusedFunctionsOptions& options = {});
+
 BATON_DLL Pass ToANormalForm();
 BATON_DLL Pass ToBasicBlockNormalForm();
 BATON_DLL Pass ToGraphNormalForm();
 BATON_DLL Pass LambdaLift();
 BATON_DLL Pass Inline();
 BATON_DLL Pass DefuseOps();
-BATON_DLL Pass EtaExpand(bool expand_constructor = true, bool expand_global_var = false);
+
+struct EtaExpandOptions : PassOptions<EtaExpandOptions> {
+  static constexpr auto _type_key = "relay.transform.EtaExpandOptions";
+  bool expand_constructor = false;
+  bool expand_global_var = false;
+  static constexpr void Describe(auto& d) {
+    d(F<&EtaExpandOptions::expand_constructor>, "Expands constructors of data types.");
+    d(F<&EtaExpandOptions::expand_global_var>, "Expands global functions.");
+  }
+};
+BATON_DLL Pass EtaExpand(const EtaExpandOptions& options = {});
+
 BATON_DLL Pass DynamicToStatic();
 BATON_DLL Pass DecomposeOps();
 /// Operators on quantized tensors become plain ones.
 BATON_DLL Pass QnnCanonicalize();
-/// What stands between qnn.dequantize and qnn.quantize in integers. hard_fail: errors of a program's rules are thrown.
-BATON_DLL Pass FakeQuantizationToInteger(bool hard_fail = false, bool use_qat = false);
+
+/// What stands between qnn.dequantize and qnn.quantize in integers.
+struct FakeQuantizationToIntegerOptions : PassOptions<FakeQuantizationToIntegerOptions> {
+  static constexpr auto _type_key = "relay.transform.FakeQuantizationToIntegerOptions";
+  bool hard_fail = false;
+  bool use_qat = false;
+  static constexpr void Describe(auto& d) {
+    d(F<&FakeQuantizationToIntegerOptions::hard_fail>,
+      "Errors of a program's own rules are raised; else they leave the region as it is.");
+    d(F<&FakeQuantizationToIntegerOptions::use_qat>,
+      "Not supported: put a qnn.quantize behind what is to become integers.");
+  }
+};
+BATON_DLL Pass FakeQuantizationToInteger(const FakeQuantizationToIntegerOptions& options = {});
+
 /// Convolutions between nn.space_to_batch_nd and nn.batch_to_space_nd become dilated ones.
 BATON_DLL Pass FlattenAtrousConv();
-BATON_DLL Pass CombineParallelConv2D(int64_t min_num_branches = 3);
-BATON_DLL Pass CombineParallelDense(int64_t min_num_branches = 3, bool to_batch_matmul = true);
-BATON_DLL Pass CombineParallelBatchMatmul(int64_t min_num_branches = 3);
+
+struct CombineParallelConv2DOptions : PassOptions<CombineParallelConv2DOptions> {
+  static constexpr auto _type_key = "relay.transform.CombineParallelConv2DOptions";
+  int64_t min_num_branches = 3;
+  static constexpr void Describe(auto& d) {
+    d(F<&CombineParallelConv2DOptions::min_num_branches>, "Smallest number of convolutions that become one.");
+  }
+};
+BATON_DLL Pass CombineParallelConv2D(const CombineParallelConv2DOptions& options = {});
+
+struct CombineParallelDenseOptions : PassOptions<CombineParallelDenseOptions> {
+  static constexpr auto _type_key = "relay.transform.CombineParallelDenseOptions";
+  int64_t min_num_branches = 3;
+  bool to_batch_matmul = true;
+  static constexpr void Describe(auto& d) {
+    d(F<&CombineParallelDenseOptions::min_num_branches>, "Smallest number of dense layers that become one.");
+    d(F<&CombineParallelDenseOptions::to_batch_matmul>,
+      "One nn.batch_matmul of weights of one shape; else one nn.dense with all units, which may differ.");
+  }
+};
+BATON_DLL Pass CombineParallelDense(const CombineParallelDenseOptions& options = {});
+
+struct CombineParallelBatchMatmulOptions : PassOptions<CombineParallelBatchMatmulOptions> {
+  static constexpr auto _type_key = "relay.transform.CombineParallelBatchMatmulOptions";
+  int64_t min_num_branches = 3;
+  static constexpr void Describe(auto& d) {
+    d(F<&CombineParallelBatchMatmulOptions::min_num_branches>, "Smallest number of products that become one.");
+  }
+};
+BATON_DLL Pass CombineParallelBatchMatmul(const CombineParallelBatchMatmulOptions& options = {});
+
 /// @main gives (its result, (the gradient by each parameter)): of dataflow, and of all of Relay.
 BATON_DLL Pass FirstOrderGradient();
 BATON_DLL Pass Gradient();
@@ -89,20 +252,58 @@ BATON_DLL Pass Gradient();
 BATON_DLL Pass ToCPS();
 BATON_DLL Pass UnCPS();
 BATON_DLL Pass Defunctionalization();
-/// Replaces calls by what `attr_map_name` of their operator makes of them.
-BATON_DLL Pass Legalize(String attr_map_name = "FTVMLegalize");
-/// `desired_layouts`: operator -> layouts of its data and its weight, "default" for the usual one.
-BATON_DLL Pass ConvertLayout(Map<String, Array<String>> desired_layouts = {});
+
+/// Replaces calls by what an attribute of their operator makes of them.
+struct LegalizeOptions : PassOptions<LegalizeOptions> {
+  static constexpr auto _type_key = "relay.transform.LegalizeOptions";
+  String legalize_map_attr_name = "FTVMLegalize";
+  static constexpr void Describe(auto& d) {
+    d(F<&LegalizeOptions::legalize_map_attr_name>, "Attribute of operators that gives the replacement.");
+  }
+};
+BATON_DLL Pass Legalize(const LegalizeOptions& options = {});
+
+struct ConvertLayoutOptions : PassOptions<ConvertLayoutOptions> {
+  static constexpr auto _type_key = "relay.transform.ConvertLayoutOptions";
+  Map<String, Array<String>> desired_layouts;
+  static constexpr void Describe(auto& d) {
+    d(F<&ConvertLayoutOptions::desired_layouts>,
+      "Operator to the layouts of its data and weight: {\"nn.conv2d\": [\"NHWC\", \"default\"]}; "
+      "\"default\" is the usual one.");
+  }
+};
+BATON_DLL Pass ConvertLayout(const ConvertLayoutOptions& options = {});
+
 /// Runs the program as far as it is known; DeadCodeElimination drops what is then not used.
 BATON_DLL Pass PartialEvaluate();
-/// Concatenations of more parts than that become several.
-BATON_DLL Pass SplitArgs(int64_t max_function_args = 255);
+
+/// Concatenations of many parts become several.
+struct SplitArgsOptions : PassOptions<SplitArgsOptions> {
+  static constexpr auto _type_key = "relay.transform.SplitArgsOptions";
+  int64_t max_function_args = 255;
+  static constexpr void Describe(auto& d) {
+    d(F<&SplitArgsOptions::max_function_args>, "Largest number of arguments of a kernel.");
+  }
+};
+BATON_DLL Pass SplitArgs(const SplitArgsOptions& options = {});
+
 /// Gives each expression a place in the program's text.
 BATON_DLL Pass AnnotateSpans();
 /// Leaves out zeros that are added and ones that are multiplied.
 BATON_DLL Pass LazyGradientInit();
-/// `default_device`: DLPack number of the device for what no annotation decides.
-BATON_DLL Pass PlanDevices(int default_device = 1);
+
+struct PlanDevicesOptions : PassOptions<PlanDevicesOptions> {
+  static constexpr auto _type_key = "relay.transform.PlanDevicesOptions";
+  PlanDevicesOptions() = default;
+  PlanDevicesOptions(int64_t device) : default_device(device) {}  // NOLINT: PlanDevices(kDLCPU)
+  int64_t default_device = -1;
+  static constexpr void Describe(auto& d) {
+    d(F<&PlanDevicesOptions::default_device>,
+      "Device, by its DLPack number, of what no annotation decides; -1: that of the option "
+      "`relay.fallback_device_type`.");
+  }
+};
+BATON_DLL Pass PlanDevices(const PlanDevicesOptions& options = {});
 
 }  // namespace baton::relay::transform
 

@@ -19,8 +19,10 @@ BATON_DLL PrimFunc SimplifyFunc(const PrimFunc& f);
 /// kVectorized loops become vector expressions (conditions become masks); what has no vector form becomes a serial
 /// loop. Wants flat storage.
 BATON_DLL PrimFunc VectorizeLoops(const PrimFunc& f);
+/// Statements up to which a serial loop that indexes registers is written out.
+constexpr int64_t kUnrollSteps = 64;
 /// kUnrolled loops are written out, and short serial ones that index registers ("local" buffers) by their variable.
-BATON_DLL PrimFunc UnrollLoops(const PrimFunc& f, int64_t max_auto_steps = 64);
+BATON_DLL PrimFunc UnrollLoops(const PrimFunc& f, int64_t max_auto_steps = kUnrollSteps);
 /// float16 and bfloat16 are storage only: arithmetic and local buffers are float32, loads and stores convert.
 BATON_DLL PrimFunc ComputeHalfInFloat(const PrimFunc& f);
 /// exp, exp2, log, log2, log10, log1p, tanh, erf, sigmoid of float32 become polynomials (<= 4 ulp, special values as in

@@ -11,6 +11,7 @@ using baton::transform::MakePass;
 using baton::transform::Pass;
 using baton::transform::PassContext;
 using baton::transform::PassInfo;
+using baton::transform::PassOptions;
 using baton::transform::RegisterPass;
 
 /// A pass over the PrimFuncs of a module.
@@ -23,8 +24,8 @@ class PrimFuncPass : public Pass {
  public:
   BATON_DEFINE_OBJECT_REF_METHODS(PrimFuncPass, Pass, PrimFuncPassNode)
 };
-/// Option `tir.UnrollLoop` of the context: which loops the pass UnrollLoop writes out beside those marked so.
-struct UnrollLoopConfigNode : AttrsNode<UnrollLoopConfigNode> {
+/// Options of the pass UnrollLoop: which loops it writes out beside those marked so.
+struct UnrollLoopConfigNode : PassOptions<UnrollLoopConfigNode> {
   static constexpr const char* _type_key = "tir.transform.UnrollLoopConfig";
   static constexpr const char* _doc =
       "Option `tir.UnrollLoop` of the context: which loops the pass UnrollLoop writes out beside those marked so.";
@@ -46,8 +47,8 @@ class UnrollLoopConfig : public Attrs {
   BATON_DEFINE_OBJECT_REF_METHODS(UnrollLoopConfig, Attrs, UnrollLoopConfigNode)
 };
 
-/// Option `tir.LoopPartition` of the context: which loops the pass LoopPartition cuts.
-struct LoopPartitionConfigNode : AttrsNode<LoopPartitionConfigNode> {
+/// Options of the pass LoopPartition: which loops it cuts.
+struct LoopPartitionConfigNode : PassOptions<LoopPartitionConfigNode> {
   static constexpr const char* _type_key = "tir.transform.LoopPartitionConfig";
   static constexpr const char* _doc =
       "Option `tir.LoopPartition` of the context: which loops the pass LoopPartition cuts.";
@@ -61,13 +62,16 @@ class LoopPartitionConfig : public Attrs {
   BATON_DEFINE_OBJECT_REF_METHODS(LoopPartitionConfig, Attrs, LoopPartitionConfigNode)
 };
 
-/// Option `tir.HoistIfThenElse` of the context: how far the pass HoistIfThenElse moves conditions.
-struct HoistIfThenElseConfigNode : AttrsNode<HoistIfThenElseConfigNode> {
+/// Options of the pass HoistIfThenElse: how far it moves conditions.
+struct HoistIfThenElseConfigNode : PassOptions<HoistIfThenElseConfigNode> {
   static constexpr const char* _type_key = "tir.transform.HoistIfThenElseConfig";
   static constexpr const char* _doc =
       "Option `tir.HoistIfThenElse` of the context: how far the pass HoistIfThenElse moves conditions.";
+  String variant;
   bool support_block_scope_hosting = false;
   static constexpr void Describe(auto& d) {
+    d(F<&HoistIfThenElseConfigNode::variant>,
+      "\"basic\" wants the condition directly within its loops; empty: bindings and allocations may stand between.");
     d(F<&HoistIfThenElseConfigNode::support_block_scope_hosting>,
       "Conditions move out of marked scopes (tir.AttrStmt) between loops too.");
   }
@@ -77,8 +81,8 @@ class HoistIfThenElseConfig : public Attrs {
   BATON_DEFINE_OBJECT_REF_METHODS(HoistIfThenElseConfig, Attrs, HoistIfThenElseConfigNode)
 };
 
-/// Option `tir.InjectDoubleBuffer` of the context: how the pass InjectDoubleBuffer writes loops.
-struct InjectDoubleBufferConfigNode : AttrsNode<InjectDoubleBufferConfigNode> {
+/// Options of the pass InjectDoubleBuffer: how it writes loops.
+struct InjectDoubleBufferConfigNode : PassOptions<InjectDoubleBufferConfigNode> {
   static constexpr const char* _type_key = "tir.transform.InjectDoubleBufferConfig";
   static constexpr const char* _doc =
       "Option `tir.InjectDoubleBuffer` of the context: how the pass InjectDoubleBuffer writes loops.";

@@ -156,7 +156,9 @@ def intrinsics():
 
 
 def passes():
-    """Name -> (what it does, names of its parameters, PassInfo or None where it cannot be made without arguments)."""
+    """Name -> (what it does, its options, PassInfo or None where it cannot be made without arguments).
+
+    An option is (name, type, what it means, flags, default)."""
     _import_all()
     out = {}
     for name in map(str, get_global_func("transform.PassNames")()):
@@ -165,8 +167,10 @@ def passes():
         except baton.BatonError:
             info = None
         module, last = pass_function(name)
-        doc = str(get_global_func("transform.PassDoc")(name)) or inspect.getdoc(getattr(importlib.import_module(module), last)) or ""
-        out[name] = (doc, [str(p) for p in get_global_func("transform.PassParams")(name)], info)
+        function = getattr(importlib.import_module(module), last)
+        doc = (str(info.doc) if info is not None else "") or inspect.getdoc(function) or ""
+        options = baton.ir.transform.PassFunction(("tir.transform." if name.startswith("tir.") else "relay._transform.") + last, module).options
+        out[name] = (doc, options, info)
     return dict(sorted(out.items()))
 
 

@@ -287,12 +287,17 @@ def _type_pages(reference, types):
 # ---- Passes
 
 def _pass_page(reference):
+    from ..ir.transform import default_of
     lines = reference.page("passes", "Passes", "A pass runs when the context's level is at least its own, unless it is disabled; what it requires runs before. "
                            "`baton.transform.PassContext` says how.")
-    for name, (doc, parameters, info) in model.passes().items():
+    for name, (doc, options, info) in model.passes().items():
         reference.entry(lines, "passes", name, "pass")
         module, last = model.pass_function(name)
-        lines += [_plain(doc) or "No description.", "", f"Python: `{module}.{last}({', '.join(parameters)})`."]
+        call = ", ".join(f"{option}={default_of(default)!r}" for option, _, _, _, default in options)
+        lines += [_plain(doc) or "No description.", "", f"Python: `{module}.{last}({call})`."]
+        if options:
+            lines += ["", "| option | type | meaning |", "| --- | --- | --- |"]
+            lines += [f"| `{option}` | {_cell(_kind_text(kind))} | {_cell(_escape(text))} |" for option, kind, text, _, _ in options]
         if info is not None:
             lines += ["", f"- level {info.opt_level}"]
             for what, field in (("requires the passes", "required"), ("needs", "needs"), ("establishes", "establishes"), ("keeps", "keeps"), ("destroys", "destroys")):

@@ -452,10 +452,11 @@ def _operator_home(op):
 
 def _value_home(value, module):
     """(module, name) where the stubs define a value that `module` shows; None for a plain value of the module itself."""
+    from ..ir.transform import PassFunction
     from ..relay.op.make import Operator
     if isinstance(value, Operator):
         return _operator_home(value), value.name.rsplit(".", 1)[-1]
-    if isinstance(value, type) or inspect.isfunction(value) or inspect.isbuiltin(value):
+    if isinstance(value, (type, PassFunction)) or inspect.isfunction(value) or inspect.isbuiltin(value):
         home = getattr(value, "__module__", "") or ""
         home = compat.MODULES.get(home, home)
         name = getattr(value, "__qualname__", "")
@@ -570,20 +571,25 @@ def _packed_prefix(name):
     return None if prefix is None else model.packed_functions(prefix)
 
 
+def _option(stub, function, name, kind, _, flags, default):
+    """A parameter of a function that makes a pass; None asks for the default."""
+    from ..ir.transform import default_of
+    taken = "_t.Any" if name in function.convert else value_type(kind, taken=True)
+    return f"{name}: {stub.type(taken if taken == '_t.Any' else taken + ' | None')} = {default_text(default_of(default))}"
+
+
 def _callable_lines(stub, public, value, module):
     """A function of Python; one that makes a pass gives a Pass."""
+    from ..ir.transform import PassFunction
     known = model.passes()
     full = ("tir." if module == "baton.tir.transform" else "") + public
     makes_pass = module in ("baton.tir.transform", "baton.relay.transform", "baton.relay.transform.transform") and full in known
-    if makes_pass and str(inspect.signature(value)) == "(*args)":
-        signature = model.packed_functions().get(("" if full.startswith("tir.") else "relay._transform.") +
-                                                 (full.replace("tir.", "tir.transform.", 1)))
-        names = known[full][1]
-        arguments = model.split_signature(signature)[0] if signature else []
-        parts = [f"{names[i] if i < len(names) and is_identifier(names[i]) else f'arg{i}'}: {stub.type(optional_type(w))}"
-                 for i, w in enumerate(arguments)]
-        return [f"def {public}({', '.join([*parts, '/'] if parts else [])}) -> {stub.type('baton.ir.transform.Pass')}:",
-                *doc_lines(value.__doc__, "    "), "    ..."]
+    if isinstance(value, PassFunction):
+        parts = ["*args: _t.Any"] if value.takes_anything else [_option(stub, value, *row) for row in value.options]
+        if value.aliases:
+            rows = {row[0]: row for row in value.options}
+            parts += ["*", *(_option(stub, value, other, *rows[own][1:]) for other, own in value.aliases.items())]
+        return [f"def {public}({', '.join(parts)}) -> {stub.type('baton.ir.transform.Pass')}:", *doc_lines(value.__doc__, "    "), "    ..."]
     result = stub.type("baton.ir.transform.Pass") if makes_pass else ""
     return function_lines(stub, public, value, result=result)
 

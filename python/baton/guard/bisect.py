@@ -5,7 +5,7 @@ import contextlib
 from dataclasses import dataclass, field
 
 from .._ffi import get_global_func
-from .checker import CHANGING_PASSES, REASSOCIATING_PASSES, Checker, Finding, has_relay
+from .checker import Checker, Finding, has_relay
 from .reduce import Reducer, count_calls, typed
 from .sample import KINDS
 
@@ -172,8 +172,7 @@ class _Bisection:
                 self.inner.setdefault(step.parent.index, []).append(step)
         self.kinds, self.seed = kinds, seed
         self.checker = Checker(seed=seed, kinds=kinds, adaptive=True)
-        self.skip = CHANGING_PASSES | frozenset(skip)
-        self.reassociating = REASSOCIATING_PASSES | frozenset(reassociating)
+        self.skip, self.reassociating = frozenset(skip), frozenset(reassociating)
         self.result = BisectResult()
 
     # ---- Which pass
@@ -208,10 +207,10 @@ class _Bisection:
             return True
         if step.after is None or step.after.same_as(step.before) or sound.same_as(step.after) or not (self.loops or has_relay(step.before)):
             return False
-        if step.name in self.skip:
+        if step.name in self.skip or (step.pass_ is not None and step.pass_.info.changes_results):
             self._unsound.add(step.index)
             return False
-        found, reasons = self.checker.check(step.before, step.after, step.name, step.name in self.reassociating)
+        found, reasons = self.checker.check(step.before, step.after, step.name, self._loose(step))
         self.result.checked += 1
         for function, why in reasons:
             self._unsound.add(step.index)
@@ -221,6 +220,10 @@ class _Bisection:
             return False
         self.culprit, self.result.fault, self.result.finding = step, "result", found
         return True
+
+    def _loose(self, step):
+        """Whether the pass may round elsewhere."""
+        return step.name in self.reassociating or (step.pass_ is not None and step.pass_.info.reassociates)
 
     @property
     def _unsound(self):
@@ -256,7 +259,7 @@ class _Bisection:
             yield
 
     def _wrong(self, before, after, checker):
-        return checker.check(before, after, self.culprit.name, self.culprit.name in self.reassociating, changed_only=False)[0]
+        return checker.check(before, after, self.culprit.name, self._loose(self.culprit), changed_only=False)[0]
 
     def _shows(self, module, checker):
         """Whether the pass breaks a program: a Finding, or True for an error of the same kind; else None."""

@@ -12,17 +12,6 @@ from .loops import check_loops
 from .sample import KINDS, CannotSample, Sampler
 from .typed import typed
 
-REASSOCIATING_PASSES = frozenset([
-    "AlterOpLayout", "BackwardFoldScaleAxis", "CanonicalizeOps", "CombineParallelBatchMatmul", "CombineParallelConv2D",
-    "CombineParallelDense", "ConvertLayout", "DecomposeAll", "DecomposeOps", "DefaultPipeline", "DynamicToStatic", "FastMath",
-    "FlattenAtrousConv", "FoldScaleAxis", "FoldWeights", "ForwardFoldScaleAxis", "Legalize", "LowerIntrin", "LowerPipeline",
-    "LowerThreadAllreduce", "PackDense", "SimplifyExpr", "SimplifyInference",
-])  # fmt: skip
-"""Built-in passes that may compute in another order, and so round or overflow elsewhere."""
-
-CHANGING_PASSES = frozenset(["FirstOrderGradient", "Gradient", "ToMixedPrecision", "FakeQuantizationToInteger", "Quantize", "ToCPS"])
-"""Built-in passes that are there to change what a program computes."""
-
 LARGE = 8 << 20
 """Bytes of results from which an evaluation is costly: one sample must do where speed was asked for."""
 

@@ -5,7 +5,7 @@ import threading
 
 from ..error import InternalError, register_error
 from ..ir.instrument import PassInstrument
-from .checker import CHANGING_PASSES, REASSOCIATING_PASSES, Checker, has_relay
+from .checker import Checker, has_relay
 from .sample import KINDS
 
 
@@ -17,10 +17,11 @@ class SemanticGuardError(InternalError):
 
 
 class _Frame:
-    __slots__ = ("findings", "inner", "mod", "name", "sound")
+    __slots__ = ("changes", "findings", "inner", "loose", "mod", "name", "sound")
 
-    def __init__(self, mod, name, findings):
-        self.mod, self.name, self.findings, self.inner = mod, name, findings, False
+    def __init__(self, mod, info, findings):
+        self.mod, self.name, self.findings, self.inner = mod, str(info.name), findings, False
+        self.loose, self.changes = info.reassociates, info.changes_results
         self.sound = mod  # how far the passes within have been found to keep what `mod` computes
 
 
@@ -55,8 +56,7 @@ class SemanticGuard(PassInstrument):
                 raise TypeError(f"{what} takes a list of names of passes, got {names!r}")
         self._all, self._every, self._raise = sample == "all", every, mode == "raise"
         self._passes = None if passes is None else frozenset(passes)
-        self._skip = CHANGING_PASSES | frozenset(skip)
-        self._reassociating = REASSOCIATING_PASSES | frozenset(reassociating)
+        self._skip, self._reassociating = frozenset(skip), frozenset(reassociating)
         self._options = {"seed": seed, "kinds": kinds, "max_calls": max_calls, "max_bytes": max_bytes, "adaptive": not self._all,
                          "rtol": rtol, "atol": atol}  # fmt: skip
         Checker(**self._options)  # wrong options are an error now
@@ -96,7 +96,7 @@ class SemanticGuard(PassInstrument):
         if not state.busy:
             for frame in state.frames[-1:]:
                 frame.inner = True
-            state.frames.append(_Frame(mod, str(info.name), state.found))
+            state.frames.append(_Frame(mod, info, state.found))
 
     def run_after_pass(self, mod, info):
         """Compares."""
@@ -143,23 +143,24 @@ class SemanticGuard(PassInstrument):
                 return frame
         return None
 
-    def _wanted(self, name):
-        return name not in self._skip and (self._passes is None or name in self._passes)
+    def _wanted(self, frame):
+        return not frame.changes and frame.name not in self._skip and (self._passes is None or frame.name in self._passes)
 
     def _check(self, state, frame, after):
         """Whether the module after the pass is known to compute what the one before does."""
         name = frame.name
-        if not self._wanted(name):
+        if not self._wanted(frame):
             state.window.clear()
             return False
         if state.checker is None:
             state.checker = Checker(**self._options)
-        steps = [(name, frame.mod, after)]
+        loose = frame.loose or name in self._reassociating
+        steps = [(name, frame.mod, after, loose)]
         if self._every > 1:
             window = state.window
             if frame.inner and window:
                 # The end of a sequence: whatever of it has not been looked at.
-                steps = window if window[-1][2].same_as(after) else [*window, (name, window[-1][2], after)]
+                steps = window if window[-1][2].same_as(after) else [*window, (name, window[-1][2], after, loose)]
             elif window and not window[-1][2].same_as(frame.mod):
                 steps = [*window, *steps]
             else:
@@ -168,14 +169,13 @@ class SemanticGuard(PassInstrument):
                     return False
                 steps = list(window)
             state.window = []
-            loose = any(step[0] in self._reassociating for step in steps)
-            found, reasons = self._compare(state, name, steps[0][1], after, loose)
+            found, reasons = self._compare(state, name, steps[0][1], after, any(step[3] for step in steps))
             if found is None:
                 self._note(reasons, name)
                 return False
         clean = self._every == 1
-        for step, old, new in steps:
-            found, reasons = self._compare(state, step, old, new, step in self._reassociating)
+        for step, old, new, may_round in steps:
+            found, reasons = self._compare(state, step, old, new, may_round)
             self._note(reasons, step)
             clean = clean and found is None and not reasons
             if found is not None:

@@ -2,10 +2,13 @@
 """Passes and the context that they run in. Gating, order and instruments are the business of C++; this is a thin cover."""
 
 import contextlib
+import difflib
 import functools
 import inspect
+import sys
 import threading
 
+from .. import _core
 from .._core import Object
 from .._ffi import _init_api, attach_classes, register_func, register_object
 from .pass_names import _named, _names, chosen
@@ -226,13 +229,6 @@ class Scheduled(Pass):
         self.__init_handle_by_constructor__(_api("Scheduled"), _passes(passes), _named("name", name), _names("ends_with", ends_with, "properties"))
 
 
-@register_object("transform.ConfiguredPass")
-class _ConfiguredPass(Pass):
-    """A pass with options, made by `parse_pipeline`."""
-
-    __slots__ = ()
-
-
 def _passes(passes):
     """A list of passes; None among them is for C++ to refuse when it gets there."""
     if isinstance(passes, Pass) or passes is not None and not hasattr(passes, "__iter__"):
@@ -305,14 +301,115 @@ def sequential(passes=None, opt_level=0, name="sequential", required=None):
     return Sequential(passes, opt_level, name, required)
 
 
-def pass_doc(prefix, name):
-    """What a built-in pass says of itself, which it does when it is made first; `prefix` is that of the functions that make."""
+def _plain(value):
+    """Tuples and arrays as lists, NumPy's numbers as Python's."""
+    if isinstance(value, dict):
+        return {k: _plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(v) for v in value]
+    return value.tolist() if type(value).__module__ == "numpy" else value
+
+
+class PassFunction:
+    """A built-in pass as a function of its options: `FuseOps(fuse_opt_level=-1)`. Made from the registry.
+
+    key: the global function, "relay._transform.FuseOps". aliases: other names of options. convert: option to a function that makes its
+    value of what a program gives.
+    """
+
+    def __init__(self, key, module, aliases=None, convert=None):
+        self.key, self.__module__ = key, module
+        self.__name__ = self.__qualname__ = key.rsplit(".", 1)[-1]
+        self.aliases, self.convert = aliases or {}, convert or {}
+
+    @functools.cached_property
+    def _options_key(self):
+        return _api("PassOptionsKey")(self.key)
+
+    @property
+    def takes_anything(self):
+        """Whether its arguments are its own business: it is no built-in pass, or ignores them."""
+        return self._options_key is None
+
+    @functools.cached_property
+    def options(self):
+        """(name, type, what it means, flags, default) of each option."""
+        return _core.describe_type(str(self._options_key))[2] if self._options_key else []
+
+    @property
+    def __signature__(self):
+        if self.takes_anything:
+            return inspect.Signature([inspect.Parameter("args", inspect.Parameter.VAR_POSITIONAL)])
+        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        return inspect.Signature([inspect.Parameter(name, kind, default=default_of(default)) for name, _, _, _, default in self.options])
+
+    @property
+    def __doc__(self):
+        from .._ffi import get_global_func
+        doc = ""
+        with contextlib.suppress(Exception):  # registered by a program: it may want arguments
+            doc = str(get_global_func(self.key)().info.doc)
+        lines = [doc or f"The pass `{self.__name__}`."]
+        if self.options:
+            lines += ["", "Options:", *(f"    {name} ({kind}): {text}" for name, kind, text, _, _ in self.options)]
+        return "\n".join(lines)
+
+    def __call__(self, *args, **kwargs):
+        if self.takes_anything:
+            from .._ffi import get_global_func
+            return get_global_func(self.key)(*args, **kwargs)
+        names = [row[0] for row in self.options]
+        if len(args) > len(names):
+            raise TypeError(f"{self.__name__} takes at most {len(names)} options, got {len(args)}")
+        given = dict(zip(names, args, strict=False))
+        for name, value in kwargs.items():
+            own = self.aliases.get(name, name)
+            if own not in names:
+                near = difflib.get_close_matches(name, names, 1)
+                raise TypeError(f"{self.__name__} has no option `{name}`" +
+                                (f"; did you mean `{near[0]}`?" if near else f"; it has {', '.join(names)}" if names else "; it has none"))
+            if own in given:
+                raise TypeError(f"{self.__name__} got `{own}` twice")
+            given[own] = value
+        kinds = {row[0]: row[1] for row in self.options}
+        for name, value in given.items():
+            if value is not None:  # which asks for the default
+                given[name] = self.convert[name](value) if name in self.convert else _plain(value)
+                if isinstance(value, str) and kinds[name].startswith("Array"):
+                    given[name] = [value]
+        return _api("MakePass")(self.key, given)
+
+    def __repr__(self):
+        return f"<function {self.__name__}{self.__signature__} that makes a pass>"
+
+
+def default_of(default):
+    """The default of an option as Python code writes it."""
+    if isinstance(default, _core.Array):
+        return tuple(default)
+    return dict(default.items()) if isinstance(default, _core.Map) else default
+
+
+def pass_functions(prefix, module, **special):
+    """(`__getattr__`, names): a module's functions of passes, each made when a program first asks for it.
+
+    prefix: of the global functions. special: by pass, further arguments of PassFunction.
+    """
     from .._ffi import get_global_func
-    known = get_global_func("transform.PassDoc")
-    if not known(name):
-        with contextlib.suppress(Exception):
-            get_global_func(prefix + name)()
-    return str(known(name) or f"The pass `{name}`.")
+
+    def find(name):
+        if name.startswith("_") or get_global_func(prefix + name, allow_missing=True) is None:
+            raise AttributeError(f"there is no pass `{name}`")
+        made = PassFunction(prefix + name, module, **special.get(name, {}))
+        vars(sys.modules[module])[name] = made
+        return made
+
+    def names():
+        layer = "tir." if prefix.startswith("tir.") else ""
+        every = map(str, _api("PassNames")())
+        return sorted(n.removeprefix("tir.") for n in every if n.startswith("tir.") == bool(layer))
+
+    return find, names
 
 
 def make_pass_decorator(make, base, method):
@@ -428,7 +525,7 @@ def _wrap_class(pass_cls, info, make, base, method):
             if type(self) is PyPass and not args and not kwargs:  # made anew without arguments it is the same
                 _set_origin(own, pass_cls)
             else:
-                _api("SetPassArguments")(own, ["an argument of Python"] * (len(args) + len(kwargs)))
+                _api("SetPassOptions")(own, {str(i): "an argument of Python" for i in range(len(args) + len(kwargs))})
             self.__init_handle_by_constructor__(make, getattr(inst, method), own)
             self._inst = inst
 
@@ -463,9 +560,7 @@ Called with the function as argument it gives the pass at once. `name` is the fu
 """
 
 
-def PrintIR(header="", show_meta_data=False):
-    """A pass that prints the module and returns it."""
-    return _api("PrintIR")(header, show_meta_data)
+PrintIR = PassFunction("transform.PrintIR", __name__)
 
 
 def ApplyPassToFunction(transform, func_name_regex, error_if_no_function_matches_regex=False):

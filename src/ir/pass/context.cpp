@@ -120,8 +120,10 @@ void ContextStack::GiveBack() {
 
 struct ConfigOption {
   std::string type_name;
-  PassContext::ConvertFn convert;
+  PassContext::ConvertFn convert = nullptr;  ///< null: a field of a pass's options
   std::string doc;
+  const runtime::TypeInfo* options = nullptr;  ///< of a pass: their type
+  const runtime::FieldInfo* field = nullptr;   ///< and which of them; null: all, as a dict
 };
 struct ConfigTable {
   std::mutex mutex;
@@ -381,6 +383,20 @@ void PassContext::RegisterConfigOption(const char* key, const char* type_name, C
   t.options[key] = {type_name, convert, doc};
 }
 
+void RegisterPassOptions(const std::string& layer, const std::string& pass, const char* options_key) {
+  ConfigTable& t = ConfigTable::Get();
+  std::lock_guard lock(t.mutex);
+  const runtime::TypeInfo* type = runtime::TypeInfo::FindKey(options_key);
+  const std::string own = layer + "." + pass;
+  if (layer == "tir") {
+    t.options[own] = {.type_name = type->key, .doc = "Options of the pass " + own + ".", .options = type};
+    return;
+  }
+  for (const runtime::FieldInfo& f : type->fields) {
+    t.options[own + "." + f.name] = {.type_name = f.type_name, .doc = f.doc, .options = type, .field = &f};
+  }
+}
+
 namespace {
 
 /// Options of Relay's time that say what cannot be otherwise here: one value is harmless, the other an error with the
@@ -405,10 +421,26 @@ constexpr FixedOption kFixedOptions[] = {
 };
 // clang-format on
 
+/// All options of a pass, from such an object or from a dict.
+Any ConvertOptions(const runtime::TypeInfo* type, const Any& value) {
+  if (value.Is<Attrs>() && !value.is_null() && value.As<Attrs>()->type_index() == type->index) return value;
+  if (!value.Is<Map<String, Any>>() || value.is_null()) {
+    throw runtime::TypeError("expected " + type->key + " or a dict of its fields, got " +
+                             runtime::ValueKindName(value.raw()));
+  }
+  const ObjectPtr<Object> made = type->create();
+  std::vector<BatonValue> kv;
+  for (const auto& e : value.As<Map<String, Any>>().get()->entries) {
+    kv.push_back(e.key.raw());
+    kv.push_back(e.value.raw());
+  }
+  static_cast<BaseAttrsNode*>(made.get())->InitByPackedArgs(runtime::Args(kv.data(), static_cast<int>(kv.size())));
+  return Any(ObjectRef(made));
+}
+
 Any ConvertOption(const String& key, const Any& value) {
   ConfigTable& t = ConfigTable::Get();
-  PassContext::ConvertFn convert = nullptr;
-  std::string type_name;
+  ConfigOption option;
   {
     std::lock_guard lock(t.mutex);
     auto it = t.options.find(key.view());
@@ -425,13 +457,13 @@ Any ConvertOption(const String& key, const Any& value) {
       throw Error("AttributeError", "there is no pass option `" + key.str() + "`" +
                                         (near.empty() ? "; PassContext.list_configs() lists those there are" : near));
     }
-    convert = it->second.convert;
-    type_name = it->second.type_name;
+    option = it->second;
   }
+  if (option.field) return SetOption(key.str(), *option.field, option.options->create().get(), value);
   try {
-    return convert(value);
+    return option.convert ? option.convert(value) : ConvertOptions(option.options, value);
   } catch (const Error& e) {
-    throw Error(e.kind(), "pass option `" + key.str() + "` (" + type_name + "): " + e.message());
+    throw Error(e.kind(), "pass option `" + key.str() + "` (" + option.type_name + "): " + e.message());
   }
 }
 

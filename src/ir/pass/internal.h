@@ -45,16 +45,22 @@ IRModule RunRequired(const PassInfo& info, IRModule mod, const PassContext& ctx,
 /// The global function that makes a pass, and its name: `tir.NAME`, `relay.NAME`, or NAME looked for as
 /// relay._transform.NAME, transform.NAME, tir.transform.NAME. Null if there is none.
 const PackedFunc* FindPassMaker(std::string_view name, std::string* key);
-/// Names of arguments that a pass is made with.
-std::vector<std::string> PassParams(std::string_view name);
-/// All passes that GetPass can make, as NAME or tir.NAME.
+/// The built-in pass that a global function makes; null where it is none.
+const RegisteredPass* FindRegistered(std::string_view key);
+/// Makes a built-in pass with options by name; null values ask for the default.
+Pass MakeRegistered(const std::string& key, const Map<String, Any>& options);
+/// Whether a built-in pass has this name.
+bool IsBuiltIn(std::string_view name);
+/// All passes that GetPass can make, as NAME or tir.NAME: built-in ones, and what front ends registered beside them.
 std::vector<std::string> PassNames();
-
-/// The path that imports a pass of a front end: "python.package.module.name"; "" where there is none.
-std::string PassOrigin(const PassInfo& info);
-
-/// What the registered function that made a pass was given; nothing where a pass was made in C++.
-std::vector<Any> PassArguments(const PassInfo& info);
+/// Sets a field of options and gives the value that it then has. Errors call the option `shown`.
+Any SetOption(const std::string& shown, const runtime::FieldInfo& field, Object* options, const Any& value);
+/// Makes the options of a pass options of contexts: `relay.NAME.FIELD` each, of loop programs `tir.NAME` as a dict.
+void RegisterPassOptions(const std::string& layer, const std::string& pass, const char* options_key);
+/// The pass made anew with what the context says of options that it was not made with; null where it says nothing.
+Pass WithContextOptions(const PassInfo& info, const PassOptionsMaker& maker, const PassContext& ctx);
+/// The info of a sequence of these passes: it reassociates, or changes results, if one of them does.
+PassInfo WithTraitsOf(const Array<Pass>& passes, PassInfo info);
 
 /// Those whose hooks are called around passes in this context.
 std::vector<instrument::PassInstrument> InstrumentsAround(const PassContext& ctx);

@@ -29,24 +29,6 @@ using runtime::Registry;
 
 namespace {
 
-/// What is known of passes by name, beyond what they say themselves.
-struct PassDocs {
-  std::mutex mutex;
-  std::map<std::string, std::string, std::less<>> docs;
-  std::map<std::string, std::vector<std::string>, std::less<>> params;
-  static PassDocs& Get() {
-    static auto* t = new PassDocs;
-    return *t;
-  }
-};
-
-std::string DocOf(std::string_view name) {
-  PassDocs& t = PassDocs::Get();
-  std::lock_guard lock(t.mutex);
-  auto it = t.docs.find(name);
-  return it == t.docs.end() ? "" : it->second;
-}
-
 /// Tests set it; compilation does not pay for it otherwise.
 enum class Always { kNothing, kForm, kTypesToo };
 Always VerifyAlways() {
@@ -73,7 +55,7 @@ void Verify(const IRModule& before, const IRModule& after, const PassInfo& info)
   if (RewriteScope::Active()) return;
   VerifyWellFormed(before, after, info);
   // Of passes of others, tests of faults want the program that they leave; VerifyIR looks at those, too.
-  if (VerifyAlways() == Always::kForm || DocOf(info->name.view()).empty()) return;
+  if (VerifyAlways() == Always::kForm || !IsBuiltIn(info->name.view())) return;
   // Programs exist whose types follow only after some pass, or do not follow at all: that is no fault of this one.
   const PropertyDef& typed = GetProperty("WellTyped");
   std::string wrong = typed.check(after);
@@ -179,6 +161,9 @@ static BaseFunc (*state_params)(const BaseFunc&, const IRModule&) = nullptr;
 
 IRModule ModulePassNode::operator()(IRModule mod, const PassContext& ctx) const {
   CheckBody(pass_func.packed(), pass_info);
+  if (const Pass other = WithContextOptions(pass_info, options_maker, ctx); other.defined()) {
+    return (*other.get())(std::move(mod), ctx);
+  }
   // The body may change what it is handed: the caller's module stays as it is.
   Any out = pass_func.packed()(mod.Copy(), ctx);
   if (!out.Is<IRModule>() || out.is_null()) {
@@ -244,6 +229,9 @@ void OnPool(size_t n, int threads, const PassContext& ctx, const F& body) {
 
 IRModule FunctionPassNode::operator()(IRModule mod, const PassContext& ctx) const {
   CheckBody(pass_func, pass_info);
+  if (const Pass other = WithContextOptions(pass_info, options_maker, ctx); other.defined()) {
+    return (*other.get())(std::move(mod), ctx);
+  }
   IRModule view = mod.Copy();  // what a body does to the module it is handed has no effect
   struct Item {
     GlobalVar var;
@@ -331,8 +319,8 @@ IRModule SequentialNode::operator()(IRModule mod, const PassContext& ctx) const 
 
 Sequential::Sequential(Array<Pass> passes, PassInfo info) {
   auto n = make_object<SequentialNode>();
+  n->pass_info = WithTraitsOf(passes, std::move(info));
   n->passes = std::move(passes);
-  n->pass_info = std::move(info);
   data_ = std::move(n);
 }
 Sequential::Sequential(Array<Pass> passes, String name) : Sequential(std::move(passes), PassInfo(0, name, {})) {}
@@ -352,54 +340,6 @@ void InitFunctionPass(FunctionPassNode* n, PackedFunc f, int opt_level, String n
   n->function_type = function_type;
 }
 
-const PackedFunc* FindPassMaker(std::string_view name, std::string* key) {
-  if (name.starts_with("python.")) {  // a pass by the path that imports it; see GetPass
-    *key = std::string(name);
-    return Registry::Get("transform.ImportPass");
-  }
-  auto find = [&](std::string_view prefix, std::string_view bare) {
-    *key = std::string(prefix) + std::string(bare);
-    return Registry::Get(*key);
-  };
-  if (name.starts_with("tir.")) return find("tir.transform.", name.substr(4));
-  if (name.starts_with("relay.")) return find("relay._transform.", name.substr(6));
-  for (const char* prefix : {"relay._transform.", "transform.", "tir.transform."}) {
-    if (const PackedFunc* f = find(prefix, name)) return f;
-  }
-  return nullptr;
-}
-
-Pass GetPass(const String& name) {
-  std::string key;
-  if (const PackedFunc* f = FindPassMaker(name.view(), &key)) {
-    Any made = name.view().starts_with("python.") ? (*f)(name) : (*f)();
-    if (!made.Is<Pass>() || made.is_null()) {
-      throw runtime::ValueError("`" + key + "` makes no pass, it returned " + runtime::ValueKindName(made.raw()));
-    }
-    return made.As<Pass>();
-  }
-  std::string near = support::DidYouMean(name.view(), PassNames());
-  throw runtime::ValueError("Cannot find relay._transform." + name.str() + " to create pass " + name.str() +
-                            (near.empty() ? "; `baton opt --list` prints all passes" : near));
-}
-
-std::vector<std::string> PassNames() {
-  std::vector<std::string> out;
-  for (const std::string& n : Registry::ListNames()) {
-    for (std::string_view prefix : {"relay._transform.", "tir.transform."}) {
-      if (!n.starts_with(prefix)) continue;
-      std::string_view name = std::string_view(n).substr(prefix.size());
-      // Registered beside the passes: scopes, makers of passes, functions over expressions.
-      bool pass = !name.empty() && name[0] >= 'A' && name[0] <= 'Z' && name.find('.') == std::string_view::npos &&
-                  name != "MakeFunctionPass" && !name.starts_with("Create") && !name.ends_with("PassContext") &&
-                  !name.ends_with("Expr") && !name.ends_with("Local") && name != "RunPass";
-      if (pass) out.push_back((prefix[0] == 't' ? "tir." : "") + std::string(name));
-    }
-  }
-  std::sort(out.begin(), out.end());
-  return out;
-}
-
 void PrintText(std::string_view text) {
   // Pieces of whole lines: what prints copies its text several times, that of a large program into fresh memory.
   constexpr size_t kPiece = 1 << 18;
@@ -415,109 +355,21 @@ void PrintText(std::string_view text) {
   }
 }
 
-Pass PrintIR(String header, bool show_meta_data) {
-  return CreateModulePass(
-      TypedPackedFunc<IRModule(IRModule, PassContext)>([header, show_meta_data](IRModule mod, PassContext) {
-        PrintText("PrintIR(" + header.str() + "):\n");
-        WriteText(mod, show_meta_data, {[](std::string_view piece, void*) { PrintText(piece); }, nullptr});
-        PrintText("\n");
-        return mod;
-      }),
-      0, "PrintIR", {});
+Pass PrintIR(const PrintIROptions& options) {
+  return MakePass<PrintIR>(
+      options, {
+                   .doc = "Prints the module and returns it.",
+                   .run =
+                       [header = options.header, show_meta_data = options.show_meta_data](IRModule mod, PassContext) {
+                         PrintText("PrintIR(" + header.str() + "):\n");
+                         WriteText(mod, show_meta_data,
+                                   {[](std::string_view piece, void*) { PrintText(piece); }, nullptr});
+                         PrintText("\n");
+                         return mod;
+                       },
+               });
 }
-
-void RegisterPassParams(std::string_view name, std::vector<std::string> params) {
-  PassDocs& t = PassDocs::Get();
-  std::lock_guard lock(t.mutex);
-  t.params[std::string(name)] = std::move(params);
-}
-
-std::vector<std::string> PassParams(std::string_view name) {
-  PassDocs& t = PassDocs::Get();
-  std::lock_guard lock(t.mutex);
-  auto it = t.params.find(name);
-  return it == t.params.end() ? std::vector<std::string>() : it->second;
-}
-
-Pass WithContract(Pass pass, const PassDef& def) {
-  // Fresh from MakePass: nobody else has its info yet.
-  auto* info = const_cast<PassInfoNode*>(pass->Info().get());
-  info->needs = def.needs;
-  info->establishes = def.establishes;
-  info->keeps = def.keeps;
-  info->destroys = def.destroys;
-  if (auto* f = const_cast<FunctionPassNode*>(pass.as<FunctionPassNode>())) f->parallel = true;
-  return pass;
-}
-
-void RegisterPassDoc(std::string_view name, const char* doc) {
-  PassDocs& t = PassDocs::Get();
-  std::lock_guard lock(t.mutex);
-  t.docs[std::string(name)] = doc;
-}
-
-namespace {
-/// What a text needs to say of passes beyond their name, by their info. An info that nobody else holds is forgotten.
-template <class T>
-struct ByInfo {
-  std::mutex mutex;
-  std::map<const Object*, std::pair<PassInfo, T>> by_info;
-  size_t purge_at = 64;
-  T Find(const PassInfo& info) {
-    std::lock_guard lock(mutex);
-    auto it = by_info.find(info.get());
-    return it == by_info.end() ? T() : it->second.second;
-  }
-  void Set(const PassInfo& info, T value) {
-    std::vector<T> gone;  // released without the lock
-    std::lock_guard lock(mutex);
-    by_info.insert_or_assign(info.get(), std::pair(info, std::move(value)));
-    if (by_info.size() < purge_at) return;
-    std::erase_if(by_info, [&](auto& e) {
-      if (e.second.first.get()->use_count() != 1) return false;
-      gone.push_back(std::move(e.second.second));
-      return true;
-    });
-    purge_at = 2 * by_info.size() + 64;
-  }
-};
-/// Where passes of a front end come from.
-ByInfo<std::string>& Origins() {
-  static auto* o = new ByInfo<std::string>;
-  return *o;
-}
-/// What registered functions were given when they made passes.
-ByInfo<std::vector<Any>>& Arguments() {
-  static auto* a = new ByInfo<std::vector<Any>>;
-  return *a;
-}
-}  // namespace
-
-void RegisterPassGlobal(const std::string& global_name, PackedFunc make) {
-  const char* signature = make.get()->signature;
-  if (signature && std::string_view(signature).starts_with("()")) {
-    Registry::Register(global_name).set_body(std::move(make));
-    return;
-  }
-  // One that takes arguments: texts say what they were.
-  PackedFunc noting([make](runtime::Args args, runtime::RetValue* rv) {
-    *rv = make.CallPacked(args.values, args.size());
-    std::vector<Any> given;
-    for (int i = 0; i < args.size(); ++i) given.push_back(Any(args[i]));
-    if (!given.empty() && rv->Is<Pass>() && !rv->is_null()) {
-      Arguments().Set(rv->As<Pass>()->Info(), std::move(given));
-    }
-  });
-  noting.Describe(make.get()->name, signature);
-  Registry::Register(global_name).set_body(std::move(noting));
-}
-
-std::vector<Any> PassArguments(const PassInfo& info) { return Arguments().Find(info); }
-std::string PassOrigin(const PassInfo& info) { return Origins().Find(info); }
-/// The path that imports the pass of this info: "python.package.module.name".
-BATON_REGISTER_GLOBAL("transform.SetPassOrigin").set_body_typed([](PassInfo info, String origin) {
-  Origins().Set(info, origin.str());
-});
+const RegisterPass<PrintIR> registered_print_ir("transform."), registered_relay_print_ir;
 
 // ---- Front ends
 
@@ -539,7 +391,7 @@ IRModule Inferred(const IRModule& mod) {
 IRModule CallPass(const Pass& pass, const IRModule& mod) {
   const PassInfo info = pass->Info();
   const bool functions = pass.get()->GetTypeKey() == "relay.FunctionPass";
-  const bool built_in = infer_types && (functions || pass.as<ModulePassNode>()) && !DocOf(info->name.view()).empty();
+  const bool built_in = infer_types && (functions || pass.as<ModulePassNode>()) && IsBuiltIn(info->name.view());
   if (!built_in) return pass(mod);
   bool asks = false;
   for (const String& name : info->required) asks |= name == "InferType";
@@ -579,7 +431,6 @@ BATON_REGISTER_GLOBAL("transform.PassInfo").set_body([](runtime::Args args, runt
                               .destroys = names(6)});
 });
 BATON_REGISTER_GLOBAL("transform.Info").set_body_typed([](Pass p) { return p->Info(); });
-BATON_REGISTER_GLOBAL("transform.PassDoc").set_body_typed([](String name) { return String(DocOf(name.view())); });
 const struct RegisteredRunPass {
   RegisteredRunPass() {
     for (const char* name : {"transform.RunPass", "relay._transform.RunPass"}) {  // the second is the early name
@@ -587,26 +438,6 @@ const struct RegisteredRunPass {
     }
   }
 } registered_run_pass;
-BATON_REGISTER_GLOBAL("transform.PassNames").set_body_typed([] {
-  Array<String> out;
-  for (const std::string& n : PassNames()) out.push_back(String(n));
-  return out;
-});
-/// The nearest name of a pass that can be made by name, for one that cannot; "" for one that can, or where none is
-/// near.
-BATON_REGISTER_GLOBAL("transform.NearPass").set_body_typed([](String name) {
-  std::string key;
-  if (name.view().starts_with("python.") || FindPassMaker(name.view(), &key)) return String("");
-  std::vector<std::string> known;
-  for (const std::string& n : PassNames()) known.push_back(n.starts_with("tir.") ? n.substr(4) : n);
-  return String(support::DidYouMean(name.view(), known));
-});
-BATON_REGISTER_GLOBAL("transform.PassParams").set_body_typed([](String name) {
-  Array<String> out;
-  for (const std::string& n : PassParams(name.view())) out.push_back(String(n));
-  return out;
-});
-BATON_REGISTER_GLOBAL("transform.GetPass").set_body_typed([](String name) { return GetPass(name); });
 BATON_REGISTER_GLOBAL("transform.MakeModulePass")
     .set_body_typed([](TypedPackedFunc<IRModule(IRModule, PassContext)> f, PassInfo info) {
       auto n = make_object<ModulePassNode>();
@@ -618,21 +449,4 @@ BATON_REGISTER_GLOBAL("transform.Sequential")
     .set_body_typed([](Array<Pass> passes, int opt_level, String name, Array<String> required) -> Pass {
       return Sequential(passes, PassInfo(opt_level, name, required.defined() ? required : Array<String>()));
     });
-const struct RegisteredPrintIR {
-  RegisteredPrintIR() {
-    RegisterPassGlobal("transform.PrintIR", PackedFunc([](runtime::Args args, runtime::RetValue* rv) {
-                         *rv = PrintIR(args.size() > 0 ? args[0].As<String>() : String(),
-                                       args.size() > 1 && args[1].As<bool>());
-                       }));
-    RegisterPassParams("PrintIR", {"header=\"\"", "show_meta_data=false"});
-  }
-} registered_print_ir;
-/// A front end's pass whose maker was given arguments that no text holds.
-BATON_REGISTER_GLOBAL("transform.SetPassArguments").set_body_typed([](PassInfo info, Array<Any> given) {
-  Arguments().Set(info, std::vector<Any>(given.begin(), given.end()));
-});
-BATON_REGISTER_GLOBAL("relay._transform.PrintIR").set_body([](runtime::Args args, runtime::RetValue* rv) {
-  *rv = PrintIR(args.size() > 0 ? args[0].As<String>() : String(), args.size() > 1 && args[1].As<bool>());
-});
-
 }  // namespace baton::transform

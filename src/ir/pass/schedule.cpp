@@ -191,8 +191,8 @@ IRModule ScheduledNode::operator()(IRModule mod, const PassContext& ctx) const {
 
 Scheduled::Scheduled(Array<Pass> passes, String name, Array<String> ends_with) {
   auto n = make_object<ScheduledNode>();
+  n->pass_info = WithTraitsOf(passes, PassInfo(0, name, {}));
   n->passes = std::move(passes);
-  n->pass_info = PassInfo(0, name, {});
   n->ends_with = std::move(ends_with);
   data_ = std::move(n);
 }

@@ -17,29 +17,6 @@ using runtime::Registry;
 
 constexpr int kDeepestText = 100;  ///< levels that sequences, and values, nest in a text
 
-/// A pass with options, as a text gave them: options of the context hold while it runs.
-class ConfiguredPassNode : public Node<ConfiguredPassNode, PassNode> {
- public:
-  static constexpr const char* _type_key = "transform.ConfiguredPass";
-  Pass inner;
-  String name;
-  Map<String, Any> options;
-  Map<String, Any> config;
-  static constexpr void Describe(auto& d) {
-    d(F<&ConfiguredPassNode::inner>, "The pass.");
-    d(F<&ConfiguredPassNode::name>, "Its name in texts.");
-    d(F<&ConfiguredPassNode::options>, "As the text gives them.");
-    d(F<&ConfiguredPassNode::config>, "Those that are options of the context, by key.");
-  }
-  PassInfo Info() const final { return inner->Info(); }
-  IRModule operator()(IRModule mod, const PassContext& ctx) const final {
-    if (config.empty()) return (*inner.get())(std::move(mod), ctx);
-    PassContext derived = ctx.WithConfig(config);
-    PushDerived current(derived, ctx);
-    return (*inner.get())(std::move(mod), derived);
-  }
-};
-
 [[noreturn]] void Fail(std::string_view text, size_t begin, size_t end, const std::string& what) {
   size_t line = 1, line_begin = 0;
   for (size_t i = 0; i < begin && i < text.size(); ++i) {
@@ -52,49 +29,6 @@ class ConfiguredPassNode : public Node<ConfiguredPassNode, PassNode> {
   out += '^';
   if (end > begin + 1) out.append(std::min(end, line_end + 1) - begin - 1, '~');
   throw runtime::ValueError(out);
-}
-
-/// Fields of an option whose type is an Attrs; none for others.
-std::vector<std::string> FieldsOf(const std::string& type_name) {
-  std::vector<std::string> out;
-  if (type_name.find('.') == std::string::npos) return out;
-  const auto* info = runtime::TypeInfo::FindKey(type_name);
-  if (!info) return out;
-  for (const auto& f : info->fields) out.push_back(f.name);
-  return out;
-}
-
-/// What a pass may be given in a text.
-struct OptionTable {
-  std::vector<std::string> params;                          ///< names, in order
-  std::vector<std::string> defaults;                        ///< texts of their default values
-  std::vector<std::pair<std::string, std::string>> config;  ///< option, key
-  std::vector<std::pair<std::string, std::string>> fields;  ///< option, key of the Attrs that it is a field of
-  std::vector<std::string> Names() const {
-    std::vector<std::string> out = params;
-    for (const auto& [o, k] : config) out.push_back(o);
-    for (const auto& [o, k] : fields) out.push_back(o);
-    return out;
-  }
-};
-
-OptionTable OptionsOf(const std::string& maker_key, const std::string& bare) {
-  OptionTable t;
-  for (const std::string& p : PassParams(bare)) {
-    size_t eq = p.find('=');
-    t.params.push_back(p.substr(0, eq));
-    t.defaults.push_back(eq == std::string::npos ? "none" : p.substr(eq + 1));
-  }
-  std::string own = (maker_key.starts_with("tir.") ? "tir." : "relay.") + bare;
-  for (const auto& [key, type] : PassContext::ListConfigOptions()) {
-    std::string_view k = key.view();
-    if (k == own) {
-      for (const std::string& f : FieldsOf(type.As<String>().str())) t.fields.push_back({f, own});
-    } else if (k.starts_with(own + ".")) {
-      t.config.push_back({std::string(k.substr(own.size() + 1)), std::string(k)});
-    }
-  }
-  return t;
 }
 
 struct Token {
@@ -116,12 +50,6 @@ class Parser {
       if (token_.kind != Token::kEnd) Fail(token_, "expected `,` or the end, got `" + std::string(token_.text) + "`");
     }
     return Sequential(passes, "pipeline");
-  }
-
-  Any OnlyValue() {
-    Any v = Value(0);
-    ICHECK(token_.kind == Token::kEnd) << "default value `" << text_ << "`";
-    return v;
   }
 
  private:
@@ -212,37 +140,18 @@ class Parser {
   }
 
   Pass Make(const Token& name, const PackedFunc* maker, const std::string& key, const std::vector<Option>& options) {
-    const bool imported = key.starts_with("python.");  // by its path, without options
-    Any path{String(key)};
-    std::string bare = key.substr(key.rfind('.') + 1);
-    OptionTable table = imported ? OptionTable() : OptionsOf(key, bare);
-    std::vector<Any> args;
-    Map<String, Any> given, config;
+    const bool imported = key.starts_with("python.");  // by its path
+    const RegisteredPass* known = FindRegistered(key);
+    const auto* type = known && known->options_key ? runtime::TypeInfo::FindKey(known->options_key) : nullptr;
+    Map<String, Any> given;
     for (const Option& o : options) {
       if (given.count(String(o.name))) Fail(o.at, "the option `" + o.name + "` is given twice");
       given.Set(String(o.name), o.value);
-      bool found = false;
-      for (size_t i = 0; i < table.params.size() && !found; ++i) {
-        if (table.params[i] != o.name) continue;
-        for (size_t j = args.size(); j <= i; ++j) args.push_back(Parser(table.defaults[j]).OnlyValue());
-        args[i] = o.value;
-        found = true;
+      if (type && type->Find(o.name)) continue;
+      std::vector<std::string> names;
+      if (type) {
+        for (const auto& f : type->fields) names.push_back(f.name);
       }
-      for (size_t i = 0; i < table.config.size() && !found; ++i) {
-        if (table.config[i].first != o.name) continue;
-        config.Set(String(table.config[i].second), o.value);
-        found = true;
-      }
-      for (size_t i = 0; i < table.fields.size() && !found; ++i) {
-        if (table.fields[i].first != o.name) continue;
-        String k(table.fields[i].second);
-        Map<String, Any> of = config.count(k) ? config.at(k).As<Map<String, Any>>() : Map<String, Any>();
-        of.Set(String(o.name), o.value);
-        config.Set(k, Any(of));
-        found = true;
-      }
-      if (found) continue;
-      std::vector<std::string> names = table.Names();
       std::string near = support::DidYouMean(o.name, names), all;
       for (const std::string& n : names) all += (all.empty() ? "" : ", ") + n;
       Fail(o.at, "`" + std::string(name.text) + "` has no option `" + o.name + "`" +
@@ -251,20 +160,11 @@ class Parser {
                                     : "; it takes " + all));
     }
     try {
-      // What a value may be is known to the pass and to the context: both say so now, not when the pass runs.
-      if (!config.empty()) PassContext::Create().WithConfig(config);
-      std::vector<BatonValue> raw;
-      for (const Any& a : args) raw.push_back(a.raw());
-      if (imported) raw.insert(raw.begin(), path.raw());
-      Any made = maker->CallPacked(raw.data(), static_cast<int>(raw.size()));
+      // What a value may be is known to the pass: it says so now, not when it runs.
+      if (!given.empty()) return MakeRegistered(key, given);
+      Any made = imported ? (*maker)(String(key)) : (*maker)();
       if (!made.Is<Pass>() || made.is_null()) Fail(name, "`" + std::string(name.text) + "` makes no pass");
-      if (options.empty()) return made.As<Pass>();
-      auto n = make_object<ConfiguredPassNode>();
-      n->inner = made.As<Pass>();
-      n->name = String((key.starts_with("tir.") ? "tir." : "") + bare);
-      n->options = given;
-      n->config = config;
-      return Pass(ObjectPtr<Object>(n));
+      return made.As<Pass>();
     } catch (const Error& e) {
       if (e.message().starts_with("pipeline:")) throw;
       transform::Fail(text_, options.empty() ? name.begin : options[0].at.begin,
@@ -312,7 +212,7 @@ class Parser {
     PassInfo info(opt_level, name, required);
     if (kind.text == "Sequential") return Sequential(passes, info);
     Scheduled s(passes, name, ends_with);
-    const_cast<ScheduledNode*>(s.as<ScheduledNode>())->pass_info = info;  // fresh: nobody else has it
+    const_cast<ScheduledNode*>(s.as<ScheduledNode>())->pass_info = WithTraitsOf(passes, info);  // just made
     return s;
   }
 
@@ -426,6 +326,8 @@ void PrintValue(const Any& v, std::string* out) {
     auto r = std::to_chars(buf, buf + sizeof buf, v.As<double>());
     std::string s(buf, r.ptr);
     *out += s.find_first_of(".e") == std::string::npos ? s + ".0" : s;
+  } else if (v.type_code() == kBatonDType) {
+    quoted(v.As<std::string>());
   } else if (v.Is<String>()) {
     quoted(v.As<String>().view());
   } else if (v.Is<Array<Any>>()) {
@@ -453,24 +355,25 @@ void PrintValue(const Any& v, std::string* out) {
   }
 }
 
-/// The arguments that a pass was made with, but those at the end of which the function would have taken the same.
-void PrintArguments(const PassInfo& info, const std::string& key, std::string* out) {
-  const std::vector<Any> given = PassArguments(info);
-  const OptionTable table = OptionsOf(key, key.substr(key.rfind('.') + 1));
+/// The options that a pass was made with, in the order in which it has them.
+void PrintOptions(const PassInfo& info, const std::string& key, std::string* out) {
+  const RegisteredPass* known = FindRegistered(key);
+  const auto fail = [&](const std::string& what) {
+    throw runtime::ValueError("the pass `" + info->name.str() + "` has no text that could be read back: " + what);
+  };
+  if (!known || !known->options_key) {
+    if (!info->options.empty()) fail("its argument 0 has no name in texts");
+    return;
+  }
   std::string all;
-  for (size_t i = 0; i < given.size(); ++i) {
-    const bool named = i < table.params.size();
-    if (!named && given[i].is_null()) continue;
-    std::string value, otherwise;
+  for (const auto& field : runtime::TypeInfo::FindKey(known->options_key)->fields) {
+    if (!info->options.count(String(field.name))) continue;
+    all += (all.empty() ? "" : ", ") + std::string(field.name) + "=";
     try {
-      if (!named) throw runtime::ValueError("its argument " + std::to_string(i) + " has no name in texts");
-      PrintValue(given[i], &value);
+      PrintValue(info->options.at(String(field.name)), &all);
     } catch (const Error& e) {
-      throw runtime::ValueError("the pass `" + info->name.str() +
-                                "` has no text that could be read back: " + e.message());
+      fail("its option `" + std::string(field.name) + "`: " + e.message());
     }
-    PrintValue(Parser(table.defaults[i]).OnlyValue(), &otherwise);
-    if (value != otherwise) all += (all.empty() ? "" : ", ") + table.params[i] + "=" + value;
   }
   if (!all.empty()) *out += "(" + all + ")";
 }
@@ -507,20 +410,6 @@ void PrintNested(const char* kind, const Array<Pass>& passes, const PassInfo& in
 void PrintPass(const Pass& pass, int depth, std::string* out) {
   const bool top = depth == 0;
   if (!pass.defined()) throw runtime::ValueError("Found undefined pass for optimization.");
-  if (const auto* c = pass.as<ConfiguredPassNode>()) {
-    *out += c->name.str();
-    *out += '(';
-    bool first = true;
-    for (const auto& [name, value] : c->options) {
-      if (!first) *out += ", ";
-      first = false;
-      *out += name.str();
-      *out += '=';
-      PrintValue(value, out);
-    }
-    *out += ')';
-    return;
-  }
   PassInfo info = pass->Info();
   std::string key;
   bool known = FindPassMaker(info->name.view(), &key) != nullptr;
@@ -537,8 +426,8 @@ void PrintPass(const Pass& pass, int depth, std::string* out) {
   if (const auto* s = pass.as<ScheduledNode>(); s && (top || !known)) {
     return PrintNested("Scheduled", s->passes, info, "scheduled", s->ends_with, depth, out);
   }
-  if (std::string origin = PassOrigin(info); !origin.empty()) {
-    *out += origin;
+  if (!info->origin.empty()) {
+    *out += info->origin.str();
     return;
   }
   if (!known) {
@@ -549,10 +438,8 @@ void PrintPass(const Pass& pass, int depth, std::string* out) {
                               info->name.str() + "`");
   }
   *out += (key.starts_with("tir.") ? "tir." : "") + info->name.str();
-  PrintArguments(info, key, out);
+  PrintOptions(info, key, out);
 }
-
-const RegisterNodes<ConfiguredPassNode> registered_text;
 
 }  // namespace
 

@@ -232,6 +232,7 @@ Pass AlterOpLayout() {
           "Where a function is registered for an operator (FTVMAlterOpLayout), that one decides first.",
       .opt_level = 3,
       .required = {"InferType"},
+      .reassociates = true,
       .run = [](Function f, IRModule mod, PassContext) -> Function {
         if (Function altered = AlterRegistered(f); !altered.same_as(f)) {
           InferTypeOf(altered, mod);

@@ -93,15 +93,16 @@ class Annotator : public MixedModeMutator {
 
 }  // namespace
 
-Pass AnnotateTarget(Array<String> targets, bool include_non_call_ops) {
-  return MakePass<AnnotateTarget>({
+Pass AnnotateTarget(const AnnotateTargetOptions& options) {
+  return MakePass<AnnotateTarget>(options, {
       .doc = "Puts annotation.compiler_begin and compiler_end around calls that one of `targets` takes, the first that "
              "does: operators say so by their attribute target.NAME, f(call) -> bool; composites by their name, "
              "NAME.x. With include_non_call_ops, tuples of what one target computes go with it.",
       .opt_level = 0,
       .required = {"InferType"},
       .run =
-          [targets, include_non_call_ops](Function f, IRModule, PassContext) {
+          [targets = options.targets, include_non_call_ops = options.include_non_call_ops](Function f, IRModule,
+                                                                                           PassContext) {
             return IsOpaqueFunction(f.get()) || targets.empty() ? f
                                                                 : Annotator(targets, include_non_call_ops).Mutate(f);
           },
@@ -109,16 +110,7 @@ Pass AnnotateTarget(Array<String> targets, bool include_non_call_ops) {
 }
 
 namespace {
-const struct RegisterAnnotateTarget {
-  RegisterAnnotateTarget() {
-    baton::transform::RegisterPassGlobal(
-        "relay._transform.AnnotateTarget", PackedFunc([](runtime::Args a, runtime::RetValue* rv) {
-          *rv = AnnotateTarget(a.size() > 0 ? a[0].As<Array<String>>() : Array<String>(),
-                               a.size() > 1 ? a[1].As<bool>() : true);
-        }));
-    baton::transform::RegisterPassParams("AnnotateTarget", {"targets=[]", "include_non_call_ops=true"});
-  }
-} registered_annotate_target;
+const RegisterPass<AnnotateTarget> registered_annotate_target;
 }  // namespace
 
 }  // namespace baton::relay::transform

@@ -38,6 +38,7 @@ Pass CanonicalizeOps() {
       .doc = "Says operators in terms of plainer ones that other passes know: nn.bias_add as add of an expanded bias.",
       .opt_level = 3,
       .required = {"InferType"},
+      .reassociates = true,
       .run =
           [](Function f, IRModule, PassContext) {
             static const Op bias_add = Op::Get("nn.bias_add");

@@ -32,28 +32,22 @@ class BatchMatmulRule : public ParallelRule {
 
 }  // namespace
 
-Pass CombineParallelBatchMatmul(int64_t min_num_branches) {
+Pass CombineParallelBatchMatmul(const CombineParallelBatchMatmulOptions& options) {
+  const int64_t min_num_branches = options.min_num_branches;
   CheckMinBranches(min_num_branches, "CombineParallelBatchMatmul");
-  return MakePass<CombineParallelBatchMatmul>({
+  return MakePass<CombineParallelBatchMatmul>(options, {
       .doc = "One nn.batch_matmul for at least min_num_branches (3) with the same first factor, together with the "
              "elementwise operators that follow all of them.",
       .opt_level = 4,
       .required = {"InferType"},
+      .reassociates = true,
       .run = [min_num_branches](Function f, IRModule,
                                 PassContext) { return CombineParallel(f, BatchMatmulRule(), min_num_branches); },
   });
 }
 
 namespace {
-const struct RegisterCombineParallelBatchMatmul {
-  RegisterCombineParallelBatchMatmul() {
-    baton::transform::RegisterPassGlobal("relay._transform.CombineParallelBatchMatmul",
-                                         PackedFunc([](runtime::Args a, runtime::RetValue* rv) {
-                                           *rv = CombineParallelBatchMatmul(a.size() > 0 ? a[0].As<int64_t>() : 3);
-                                         }));
-    baton::transform::RegisterPassParams("CombineParallelBatchMatmul", {"min_num_branches=3"});
-  }
-} registered_combine_parallel_batch_matmul;
+const RegisterPass<CombineParallelBatchMatmul> registered_combine_parallel_batch_matmul;
 }  // namespace
 
 }  // namespace baton::relay::transform

@@ -56,28 +56,22 @@ class Conv2DRule : public ParallelRule {
 
 }  // namespace
 
-Pass CombineParallelConv2D(int64_t min_num_branches) {
+Pass CombineParallelConv2D(const CombineParallelConv2DOptions& options) {
+  const int64_t min_num_branches = options.min_num_branches;
   CheckMinBranches(min_num_branches, "CombineParallelConv2D");
-  return MakePass<CombineParallelConv2D>({
+  return MakePass<CombineParallelConv2D>(options, {
       .doc = "One nn.conv2d with all output channels for at least min_num_branches (3) on the same data that differ in "
              "their weights alone, together with the elementwise operators that follow all of them.",
       .opt_level = 4,
       .required = {"InferType"},
+      .reassociates = true,
       .run = [min_num_branches](Function f, IRModule,
                                 PassContext) { return CombineParallel(f, Conv2DRule(), min_num_branches); },
   });
 }
 
 namespace {
-const struct RegisterCombineParallelConv2d {
-  RegisterCombineParallelConv2d() {
-    baton::transform::RegisterPassGlobal("relay._transform.CombineParallelConv2D",
-                                         PackedFunc([](runtime::Args a, runtime::RetValue* rv) {
-                                           *rv = CombineParallelConv2D(a.size() > 0 ? a[0].As<int64_t>() : 3);
-                                         }));
-    baton::transform::RegisterPassParams("CombineParallelConv2D", {"min_num_branches=3"});
-  }
-} registered_combine_parallel_conv2d;
+const RegisterPass<CombineParallelConv2D> registered_combine_parallel_conv2d;
 }  // namespace
 
 }  // namespace baton::relay::transform

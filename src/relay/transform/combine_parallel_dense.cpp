@@ -64,29 +64,24 @@ class DenseRule : public ParallelRule {
 
 }  // namespace
 
-Pass CombineParallelDense(int64_t min_num_branches, bool to_batch_matmul) {
+Pass CombineParallelDense(const CombineParallelDenseOptions& options) {
+  const int64_t min_num_branches = options.min_num_branches;
   CheckMinBranches(min_num_branches, "CombineParallelDense");
-  return MakePass<CombineParallelDense>({
+  return MakePass<CombineParallelDense>(options, {
       .doc = "One product for at least min_num_branches (3) nn.dense of the same data, together with the elementwise "
              "operators that follow all of them: nn.batch_matmul of weights of one shape, or, with to_batch_matmul "
              "false, nn.dense with all units, which may differ.",
       .opt_level = 4,
       .required = {"InferType"},
-      .run = [=](Function f, IRModule,
+      .reassociates = true,
+      .run = [min_num_branches, to_batch_matmul = options.to_batch_matmul](
+                 Function f, IRModule,
                  PassContext) { return CombineParallel(f, DenseRule(to_batch_matmul), min_num_branches); },
   });
 }
 
 namespace {
-const struct RegisterCombineParallelDense {
-  RegisterCombineParallelDense() {
-    baton::transform::RegisterPassGlobal(
-        "relay._transform.CombineParallelDense", PackedFunc([](runtime::Args a, runtime::RetValue* rv) {
-          *rv = CombineParallelDense(a.size() > 0 ? a[0].As<int64_t>() : 3, a.size() > 1 ? a[1].As<bool>() : true);
-        }));
-    baton::transform::RegisterPassParams("CombineParallelDense", {"min_num_branches=3", "to_batch_matmul=true"});
-  }
-} registered_combine_parallel_dense;
+const RegisterPass<CombineParallelDense> registered_combine_parallel_dense;
 }  // namespace
 
 }  // namespace baton::relay::transform

@@ -572,27 +572,21 @@ Function AlterRegistered(const Function& f) {
   return any ? Converter(Converter::RegisterConvertLayout()).Mutate(f) : f;
 }
 
-Pass ConvertLayout(Layouts desired_layouts) {
-  CheckOps(desired_layouts);
-  return MakePass<ConvertLayout>({
+Pass ConvertLayout(const ConvertLayoutOptions& options) {
+  CheckOps(options.desired_layouts);
+  return MakePass<ConvertLayout>(options, {
       .doc = "Runs operators in other orders of dimensions, desired_layouts {\"nn.conv2d\": [\"NHWC\", \"default\"]}, "
              "and what lies between them too, so that transforms stand at the ends alone.",
       .opt_level = 3,
       .required = {"CanonicalizeOps", "InferType"},
-      .run = [desired_layouts](Function f, IRModule, PassContext) { return Converter(desired_layouts).Mutate(f); },
+      .reassociates = true,
+      .run = [layouts = options.desired_layouts](Function f, IRModule,
+                                                 PassContext) { return Converter(layouts).Mutate(f); },
   });
 }
 
 namespace {
-const struct RegisterConvertLayout {
-  RegisterConvertLayout() {
-    baton::transform::RegisterPassGlobal("relay._transform.ConvertLayout",
-                                         PackedFunc([](runtime::Args a, runtime::RetValue* rv) {
-                                           *rv = ConvertLayout(a.size() > 0 ? a[0].As<Layouts>() : Layouts());
-                                         }));
-    baton::transform::RegisterPassParams("ConvertLayout", {"desired_layouts={}"});
-  }
-} registered_convert_layout;
+const RegisterPass<ConvertLayout> registered_convert_layout;
 
 BATON_REGISTER_GLOBAL("relay.LayoutConfigSkip").set_body_typed([](Array<int64_t> layers) {
   Array<int64_t> before;

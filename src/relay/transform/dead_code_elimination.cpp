@@ -139,15 +139,15 @@ IRModule RemoveUnreached(const IRModule& mod, const Array<String>& entries) {
 
 }  // namespace
 
-Pass DeadCodeElimination(bool inline_once, bool ignore_impurity) {
-  return MakePass<DeadCodeElimination>({
+Pass DeadCodeElimination(const DeadCodeEliminationOptions& options) {
+  return MakePass<DeadCodeElimination>(options, {
       .doc =
           "Drops bindings that are never used and have no effect, with ignore_impurity those with effects too; with "
           "inline_once also those used once, into their use, unless they read or write state. In a module that has a "
           "`main`, drops functions that it does not reach.",
       .opt_level = 1,
       .run =
-          [inline_once, ignore_impurity](IRModule mod, PassContext) {
+          [inline_once = options.inline_once, ignore_impurity = options.ignore_impurity](IRModule mod, PassContext) {
             IRModule out = mod;
             for (const auto& [var, func] : mod->functions) {
               if (!func.as<FunctionNode>() || func->HasNonzeroAttr(attr::kSkipOptimization)) continue;
@@ -161,31 +161,18 @@ Pass DeadCodeElimination(bool inline_once, bool ignore_impurity) {
   });
 }
 
-Pass RemoveUnusedFunctions(Array<String> entry_functions) {
-  return MakePass<RemoveUnusedFunctions>({
+Pass RemoveUnusedFunctions(const RemoveUnusedFunctionsOptions& options) {
+  return MakePass<RemoveUnusedFunctions>(options, {
       .doc = "Drops functions that no entry function reaches.",
       .opt_level = 1,
-      .run = [entry_functions](IRModule mod, PassContext) { return RemoveUnreached(mod, entry_functions); },
+      .run = [entries = options.entry_functions](IRModule mod,
+                                                 PassContext) { return RemoveUnreached(mod, entries); },
   });
 }
 
 namespace {
-const struct RegisterDeadCodeElimination {
-  RegisterDeadCodeElimination() {
-    using runtime::Args;
-    using runtime::RetValue;
-    baton::transform::RegisterPassGlobal("relay._transform.DeadCodeElimination", PackedFunc([](Args a, RetValue* rv) {
-                                           *rv = DeadCodeElimination(a.size() > 0 && a[0].As<bool>(),
-                                                                     a.size() > 1 && a[1].As<bool>());
-                                         }));
-    baton::transform::RegisterPassGlobal(
-        "relay._transform.RemoveUnusedFunctions", PackedFunc([](Args a, RetValue* rv) {
-          *rv = RemoveUnusedFunctions(a.size() > 0 ? a[0].As<Array<String>>() : Array<String>{"main"});
-        }));
-    baton::transform::RegisterPassParams("DeadCodeElimination", {"inline_once=false", "ignore_impurity=false"});
-    baton::transform::RegisterPassParams("RemoveUnusedFunctions", {"entry_functions=[\"main\"]"});
-  }
-} registered_dead_code_elimination;
+const RegisterPass<DeadCodeElimination> registered_dead_code_elimination;
+const RegisterPass<RemoveUnusedFunctions> registered_remove_unused_functions;
 }  // namespace
 
 }  // namespace baton::relay::transform

@@ -63,6 +63,7 @@ Pass SimplifyInference() {
              "to its input.",
       .opt_level = 0,
       .required = {"InferType"},
+      .reassociates = true,
       .run =
           [](Function f, IRModule, PassContext) {
             static const std::unordered_set<std::string_view> ops = {"nn.batch_norm", "nn.dropout"};
@@ -76,6 +77,7 @@ Pass DecomposeOps() {
       .doc = "Replaces operators that have no lowering of their own by what they are defined to be.",
       .opt_level = 0,
       .required = {"InferType"},
+      .reassociates = true,
       .run = [](Function f, IRModule, PassContext) { return Decomposer({}, true).Apply(f); },
   });
 }

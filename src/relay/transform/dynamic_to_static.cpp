@@ -73,6 +73,7 @@ Pass DynamicToStatic() {
       .doc = "Replaces dyn.* operators whose shape-like operands are constants by their static forms, as far as that "
              "spreads.",
       .opt_level = 0,
+      .reassociates = true,
       .run =
           [](IRModule mod, PassContext) {
             // Folding makes operands constant, static forms give shapes to fold: each round reaches one operator

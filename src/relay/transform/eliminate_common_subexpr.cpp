@@ -101,26 +101,19 @@ class SubexprEliminator : public MixedModeMutator {
 
 }  // namespace
 
-Pass EliminateCommonSubexpr(PackedFunc fskip) {
-  return MakePass<EliminateCommonSubexpr>({
+Pass EliminateCommonSubexpr(const EliminateCommonSubexprOptions& options) {
+  return MakePass<EliminateCommonSubexpr>(options, {
       .doc = "One computation for equal calls of operators without effects. `fskip(call)` true leaves a call alone.",
       .opt_level = 3,
       .required = {"InferType"},
-      .run = [fskip](Function f, IRModule, PassContext) -> Function {
+      .run = [fskip = options.fskip](Function f, IRModule, PassContext) -> Function {
         return SubexprEliminator(fskip).Mutate(f);
       },
   });
 }
 
 namespace {
-const struct RegisterEliminateCommonSubexpr {
-  RegisterEliminateCommonSubexpr() {
-    baton::transform::RegisterPassGlobal(
-        "relay._transform.EliminateCommonSubexpr", PackedFunc([](runtime::Args a, runtime::RetValue* rv) {
-          *rv = EliminateCommonSubexpr(a.size() > 0 ? a[0].As<PackedFunc>() : PackedFunc());
-        }));
-  }
-} registered_eliminate_common_subexpr;
+const RegisterPass<EliminateCommonSubexpr> registered_eliminate_common_subexpr;
 }  // namespace
 
 }  // namespace baton::relay::transform

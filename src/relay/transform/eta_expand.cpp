@@ -70,12 +70,13 @@ class Expander : public MixedModeMutator {
 
 }  // namespace
 
-Pass EtaExpand(bool expand_constructor, bool expand_global_var) {
-  return MakePass<EtaExpand>({
+Pass EtaExpand(const EtaExpandOptions& options) {
+  return MakePass<EtaExpand>(options, {
       .doc = "Constructors (and, if asked for, global functions) that are not called become functions that call them.",
       .opt_level = 1,
       .run =
-          [=](Function f, IRModule mod, PassContext) {
+          [expand_constructor = options.expand_constructor, expand_global_var = options.expand_global_var](
+              Function f, IRModule mod, PassContext) {
             const bool any = AnyNode(f, [](const ExprNode* n) {
               return n->IsInstance<ConstructorNode>() || n->IsInstance<GlobalVarNode>();
             });
@@ -85,15 +86,7 @@ Pass EtaExpand(bool expand_constructor, bool expand_global_var) {
 }
 
 namespace {
-const struct RegisterEtaExpand {
-  RegisterEtaExpand() {
-    baton::transform::RegisterPassGlobal(
-        "relay._transform.EtaExpand", PackedFunc([](runtime::Args args, runtime::RetValue* rv) {
-          *rv = EtaExpand(args.size() > 0 ? args[0].As<bool>() : true, args.size() > 1 && args[1].As<bool>());
-        }));
-    baton::transform::RegisterPassParams("EtaExpand", {"expand_constructor=true", "expand_global_var=false"});
-  }
-} registered_eta_expand;
+const RegisterPass<EtaExpand> registered_eta_expand;
 }  // namespace
 
 }  // namespace baton::relay::transform

@@ -165,20 +165,21 @@ class Integers : public MixedModeMutator {
 
 }  // namespace
 
-Pass FakeQuantizationToInteger(bool hard_fail, bool use_qat) {
-  if (use_qat)
+Pass FakeQuantizationToInteger(const FakeQuantizationToIntegerOptions& options) {
+  if (options.use_qat)
     throw UnsupportedError(
         "FakeQuantizationToInteger: use_qat converts operators that no qnn.quantize follows, which is not there; put "
         "one "
         "behind them");
-  return MakePass<FakeQuantizationToInteger>({
+  return MakePass<FakeQuantizationToInteger>(options, {
       .doc =
           "What stands between qnn.dequantize and qnn.quantize is computed in integers, by a rule for each operator; "
           "regions with an operator that has none stay. Results change as far as rounding between steps does.",
       .opt_level = 0,
       .required = {"InferType"},
+      .changes_results = true,
       .run =
-          [hard_fail](Function f, IRModule, PassContext) {
+          [hard_fail = options.hard_fail](Function f, IRModule, PassContext) {
             return AnyCallOf(f, op::qnn::quantize) ? Integers(hard_fail).Mutate(f) : f;  // where regions end
           },
   });
@@ -186,15 +187,7 @@ Pass FakeQuantizationToInteger(bool hard_fail, bool use_qat) {
 
 namespace {
 const RegisterNodes<AffineTypeNode, TensorAffineTypeNode, TupleAffineTypeNode> registered_types;
-const struct RegisterFakeQuantizationToInteger {
-  RegisterFakeQuantizationToInteger() {
-    baton::transform::RegisterPassGlobal(
-        "relay._transform.FakeQuantizationToInteger", PackedFunc([](runtime::Args a, runtime::RetValue* rv) {
-          *rv = FakeQuantizationToInteger(a.size() > 0 && a[0].As<bool>(), a.size() > 1 && a[1].As<bool>());
-        }));
-    baton::transform::RegisterPassParams("FakeQuantizationToInteger", {"hard_fail=false", "use_qat=false"});
-  }
-} registered_fake_quantization_to_integer;
+const RegisterPass<FakeQuantizationToInteger> registered_fake_quantization_to_integer;
 }  // namespace
 
 }  // namespace baton::relay::transform

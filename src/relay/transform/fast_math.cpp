@@ -35,6 +35,7 @@ Pass FastMath() {
              "fast_tanh, nn.fast_softmax. For floats of up to 32 bits.",
       .opt_level = 4,
       .required = {"InferType"},
+      .reassociates = true,
       .run =
           [](Function f, IRModule, PassContext) {
             return AnyCallWhere(f, [](const OpNode* op) { return DefOf(op) && DefOf(op)->traits.approximation; })

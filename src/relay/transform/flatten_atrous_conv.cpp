@@ -77,6 +77,7 @@ Pass FlattenAtrousConv() {
              "dilated convolution that it computes.",
       .opt_level = 0,
       .required = {"InferType"},
+      .reassociates = true,
       .run = [](Function f, IRModule,
                 PassContext) { return AnyCallOf(f, op::space_to_batch_nd) ? Flattener().Mutate(f) : f; },
   });

@@ -229,48 +229,44 @@ Expr FoldConstant(const Expr& expr, const IRModule& mod) { return ConstantFolder
 /// The early form: without a module.
 Expr FoldConstant(const Expr& expr) { return FoldConstant(expr, IRModule(Map<GlobalVar, BaseFunc>())); }
 
-Pass FoldConstant(bool fold_qnn) {
-  Pass pass = baton::transform::PassCreator<Function>::Create(
-      runtime::MakeTyped([fold_qnn](Function f, IRModule m, PassContext) {
-        return Downcast<Function>(ConstantFolder(m, 0, fold_qnn).Fold(f));
-      }),
-      2, "FoldConstant", {});
-  baton::transform::RegisterPassDoc("FoldConstant",
-                                    "Evaluates what is constant, once, unless it has effects, is large, or stands on a "
-                                    "device. Sound because operators give equal results for equal inputs.");
-  return baton::transform::WithContract(pass, {.needs = {"Typed"}});
+Pass FoldConstant(const FoldConstantOptions& options) {
+  // The expression forms have the same name, so the function is chosen by its type.
+  constexpr Pass (*kSelf)(const FoldConstantOptions&) = &FoldConstant;
+  return MakePass<kSelf>(options, {
+                                      .doc = "Evaluates what is constant, once, unless it has effects, is large, or "
+                                             "stands on a device. Sound because operators give equal results for "
+                                             "equal inputs.",
+                                      .opt_level = 2,
+                                      .needs = {"Typed"},
+                                      .run =
+                                          [fold_qnn = options.fold_qnn](Function f, IRModule m, PassContext) {
+                                            return Downcast<Function>(ConstantFolder(m, 0, fold_qnn).Fold(f));
+                                          },
+                                  });
 }
-
-BATON_REGISTER_PASS_CONFIG_OPTION("relay.FoldWeights.max_bytes", int64_t,
-                                  "Bytes by which FoldWeights may make a program larger; 2 GiB if not given.");
 
 /// Weights that a model computes instead of carrying them (a filled tensor, say) must be constants before kernels can
-/// pack them. They grow the program, so there is a budget: `relay.FoldWeights.max_bytes`, 2 GiB unless told otherwise.
-Pass FoldWeights() {
-  return MakePass<FoldWeights>({
-      .doc = "FoldConstant that may make the program larger, up to the bytes of `relay.FoldWeights.max_bytes`.",
-      .opt_level = 2,
-      .required = {"InferType"},
-      .run =
-          [](Function f, IRModule m, PassContext ctx) {
-            int64_t budget = ctx->GetConfig<int64_t>("relay.FoldWeights.max_bytes", int64_t{2} << 30);
-            return Downcast<Function>(ConstantFolder(m, static_cast<size_t>(std::max<int64_t>(budget, 0))).Fold(f));
-          },
-  });
+/// pack them. They grow the program, so there is a budget.
+Pass FoldWeights(const FoldWeightsOptions& options) {
+  return MakePass<FoldWeights>(
+      options,
+      {
+          .doc = "FoldConstant that may make the program larger, up to the bytes of `relay.FoldWeights.max_bytes`.",
+          .opt_level = 2,
+          .required = {"InferType"},
+          .reassociates = true,
+          .run =
+              [budget = static_cast<size_t>(std::max<int64_t>(options.max_bytes, 0))](
+                  Function f, IRModule m, PassContext) {
+                return Downcast<Function>(ConstantFolder(m, budget).Fold(f));
+              },
+      });
 }
 namespace {
+const RegisterPass<static_cast<Pass (*)(const FoldConstantOptions&)>(&FoldConstant)> registered_fold;
 const RegisterPass<FoldWeights> registered_weights;
-}
+}  // namespace
 
-const struct RegisteredFold {
-  RegisteredFold() {
-    baton::transform::RegisterPassGlobal("relay._transform.FoldConstant",
-                                         PackedFunc([](runtime::Args a, runtime::RetValue* rv) {
-                                           *rv = FoldConstant(a.size() > 0 && a[0].As<bool>());
-                                         }));
-    baton::transform::RegisterPassParams("FoldConstant", {"fold_qnn=false"});
-  }
-} registered_fold;
 BATON_REGISTER_GLOBAL("relay._transform.FoldConstantExpr").set_body_typed([](Expr e, IRModule m) {
   return FoldConstant(e, m);
 });

@@ -188,6 +188,7 @@ Pass BackwardFoldScaleAxis() {
              "and into the bias between.",
       .opt_level = 3,
       .required = {"InferType"},
+      .reassociates = true,
       .run =
           [](Function f, IRModule, PassContext) {
             return AnyCallOf(f, op::multiply) ? Downcast<Function>(Backward(CountUses(f)).Mutate(f)) : f;
@@ -200,6 +201,7 @@ Pass ForwardFoldScaleAxis() {
              "its weights.",
       .opt_level = 3,
       .required = {"InferType"},
+      .reassociates = true,
       .run =
           [](Function f, IRModule, PassContext) {
             return AnyCallOf(f, op::multiply) ? Downcast<Function>(Forward().Mutate(f)) : f;
@@ -208,11 +210,13 @@ Pass ForwardFoldScaleAxis() {
 }
 /// Backward first, then forward, with folding between so that scaled weights are constants again.
 Pass FoldScaleAxis() {
-  baton::transform::RegisterPassDoc("FoldScaleAxis",
-                                    "Moves per-channel factors into the weights of convolutions and dense "
-                                    "layers before or after them: BackwardFoldScaleAxis, then ForwardFoldScaleAxis.");
   return Sequential({BackwardFoldScaleAxis(), FoldConstant(), ForwardFoldScaleAxis(), FoldConstant()},
-                    PassInfo(3, "FoldScaleAxis", {"InferType"}));
+                    PassInfo(baton::transform::PassInfoNode{
+                        .opt_level = 3,
+                        .name = "FoldScaleAxis",
+                        .required = {"InferType"},
+                        .doc = "Moves per-channel factors into the weights of convolutions and dense layers before or "
+                               "after them: BackwardFoldScaleAxis, then ForwardFoldScaleAxis."}));
 }
 
 namespace {

@@ -404,40 +404,27 @@ class Fuser {
 
 }  // namespace
 
-BATON_REGISTER_PASS_CONFIG_OPTION("relay.FuseOps.max_depth", int64_t, "Largest number of operators in one kernel.");
 
 /// Every operator that has a lowering ends in a function with attribute Primitive, alone or with others.
-Pass FuseOps(int fuse_opt_level) {
-  return MakePass<FuseOps>({
+Pass FuseOps(const FuseOpsOptions& options) {
+  return MakePass<FuseOps>(options, {
       .doc = "Groups operators into primitive functions, one kernel each.",
       .opt_level = 0,
       .required = {"InferType"},
       .run =
-          [fuse_opt_level](Function f, IRModule, PassContext ctx) {
+          [fuse_opt_level = options.fuse_opt_level, max_depth = options.max_depth](Function f, IRModule,
+                                                                                 PassContext ctx) {
             if (f->HasNonzeroAttr(attr::kPrimitive)) return f;
             int level = fuse_opt_level < 0 ? ctx->opt_level : fuse_opt_level;
-            int64_t group = ctx->GetConfig<int64_t>("relay.FuseOps.max_depth", static_cast<int64_t>(kMaxGroup));
-            if (group < 1) {
-              throw runtime::ValueError("pass option `relay.FuseOps.max_depth` is " + std::to_string(group) +
-                                        "; a kernel has at least 1 operator");
-            }
             return Fuser(level >= 1 ? static_cast<int>(OpPattern::kOutEWiseFusable) : -1,
-                         static_cast<size_t>(std::min(group, static_cast<int64_t>(kMaxGroup))))
+                         static_cast<size_t>(std::min(max_depth, static_cast<int64_t>(kMaxGroup))))
                 .Run(f);
           },
   });
 }
 
 namespace {
-const struct RegisterFuseOps {
-  RegisterFuseOps() {
-    baton::transform::RegisterPassGlobal("relay._transform.FuseOps",
-                                         PackedFunc([](runtime::Args args, runtime::RetValue* rv) {
-                                           *rv = FuseOps(args.size() > 0 ? args[0].As<int>() : -1);
-                                         }));
-    baton::transform::RegisterPassParams("FuseOps", {"fuse_opt_level=-1"});
-  }
-} registered_fuse_ops;
+const RegisterPass<FuseOps> registered_fuse_ops;
 }  // namespace
 
 }  // namespace baton::relay::transform

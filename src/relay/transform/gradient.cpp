@@ -392,6 +392,7 @@ Pass FirstOrderGradient() {
              "size of the program.",
       .opt_level = 0,
       .required = {"InferType"},
+      .changes_results = true,
       .run = [](IRModule mod, PassContext) { return GradientOfModule(mod, GradientMode::kFirst); },
   });
 }
@@ -401,6 +402,7 @@ Pass Gradient() {
              "types, recursion; what it makes can be differentiated again.",
       .opt_level = 0,
       .required = {"InferType"},
+      .changes_results = true,
       .run = [](IRModule mod, PassContext) { return GradientOfModule(mod, GradientMode::kHigher); },
   });
 }

@@ -78,13 +78,13 @@ class CompilerFunctionInliner : public MixedModeMutator {
 
 }  // namespace
 
-Pass InlineCompilerFunctions(Array<String> names) {
-  return MakePass<InlineCompilerFunctions>({
+Pass InlineCompilerFunctions(const InlineCompilerFunctionsOptions& options) {
+  return MakePass<InlineCompilerFunctions>(options, {
       .doc = "Calls of functions that PartitionGraph made for other compilers become their bodies, and composites in "
              "all functions too; functions that nothing calls any more are dropped. `names`: just these functions.",
       .opt_level = 0,
       .run =
-          [names](IRModule mod, PassContext) {
+          [names = options.names](IRModule mod, PassContext) {
             const Bodies none;
             std::unordered_set<std::string_view> only;
             for (const String& n : names) only.insert(n.view());
@@ -122,15 +122,7 @@ Pass InlineCompilerFunctions(Array<String> names) {
 }
 
 namespace {
-const struct RegisterInlineCompilerFunctions {
-  RegisterInlineCompilerFunctions() {
-    baton::transform::RegisterPassGlobal(
-        "relay._transform.InlineCompilerFunctions", PackedFunc([](runtime::Args a, runtime::RetValue* rv) {
-          *rv = InlineCompilerFunctions(a.size() > 0 ? a[0].As<Array<String>>() : Array<String>());
-        }));
-    baton::transform::RegisterPassParams("InlineCompilerFunctions", {"names=[]"});
-  }
-} registered_inline_compiler_functions;
+const RegisterPass<InlineCompilerFunctions> registered_inline_compiler_functions;
 }  // namespace
 
 }  // namespace baton::relay::transform

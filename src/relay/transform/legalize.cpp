@@ -36,14 +36,15 @@ class Legalizer : public MixedModeMutator {
 
 }  // namespace
 
-Pass Legalize(String attr_map_name) {
-  return MakePass<Legalize>({
+Pass Legalize(const LegalizeOptions& options) {
+  return MakePass<Legalize>(options, {
       .doc = "Replaces calls by what the attribute FTVMLegalize (or another, by name) of their operator makes of them: "
              "f(attrs, arguments, types of arguments and result), which gives an expression or nothing.",
       .opt_level = 1,
       .required = {"InferType"},
+      .reassociates = true,
       .run =
-          [key = attr_map_name.str()](Function f, IRModule, PassContext) {
+          [key = options.legalize_map_attr_name.str()](Function f, IRModule, PassContext) {
             const bool any =
                 AnyCallWhere(f, [&](const OpNode* op) { return !GetRef<Op>(op).GetAttrValue(key.c_str()).is_null(); });
             return any ? Legalizer(key).Mutate(f) : f;
@@ -52,15 +53,7 @@ Pass Legalize(String attr_map_name) {
 }
 
 namespace {
-const struct RegisterLegalize {
-  RegisterLegalize() {
-    baton::transform::RegisterPassGlobal("relay._transform.Legalize",
-                                         PackedFunc([](runtime::Args a, runtime::RetValue* rv) {
-                                           *rv = Legalize(a.size() > 0 ? a[0].As<String>() : String("FTVMLegalize"));
-                                         }));
-    baton::transform::RegisterPassParams("Legalize", {"legalize_map_attr_name=\"FTVMLegalize\""});
-  }
-} registered_legalize;
+const RegisterPass<Legalize> registered_legalize;
 }  // namespace
 
 }  // namespace baton::relay::transform

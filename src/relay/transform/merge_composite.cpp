@@ -4,12 +4,27 @@
 
 namespace baton::relay::transform {
 
-Pass MergeComposite(Array<String> names, Array<DFPattern> patterns, Array<PackedFunc> checks) {
+struct MergeCompositeOptions : PassOptions<MergeCompositeOptions> {
+  static constexpr auto _type_key = "relay.transform.MergeCompositeOptions";
+  Array<String> names;
+  Array<DFPattern> patterns;
+  Array<PackedFunc> checks;
+  static constexpr void Describe(auto& d) {
+    d(F<&MergeCompositeOptions::names>, "Name of each composite function.");
+    d(F<&MergeCompositeOptions::patterns>, "What each takes.");
+    d(F<&MergeCompositeOptions::checks>, "`f(match)` for each: false leaves a match alone. Empty: all are taken.");
+  }
+};
+
+Pass MergeComposite(const MergeCompositeOptions& options) {
+  const Array<String> names = options.names;
+  const Array<DFPattern> patterns = options.patterns;
+  const Array<PackedFunc> checks = options.checks;
   if (names.size() != patterns.size() || (!checks.empty() && checks.size() != names.size())) {
     throw CompileError("MergeComposite got " + std::to_string(names.size()) + " names, " +
                        std::to_string(patterns.size()) + " patterns and " + std::to_string(checks.size()) + " checks");
   }
-  return MakePass<MergeComposite>({
+  return MakePass<MergeComposite>(options, {
       .doc =
           "Puts what the patterns of a table match into functions that carry the pattern's name as `Composite`, for a "
           "code generator that takes them as one. Earlier patterns of the table win.",
@@ -28,18 +43,7 @@ Pass MergeComposite(Array<String> names, Array<DFPattern> patterns, Array<Packed
 }
 
 namespace {
-const struct RegisterMergeComposite {
-  RegisterMergeComposite() {
-    baton::transform::RegisterPassGlobal(
-        "relay._transform.MergeComposite", PackedFunc([](runtime::Args a, runtime::RetValue* rv) {
-          if (a.size() == 0) {
-            *rv = MergeComposite({}, {}, {});
-          } else {
-            *rv = MergeComposite(a[0].As<Array<String>>(), a[1].As<Array<DFPattern>>(), a[2].As<Array<PackedFunc>>());
-          }
-        }));
-  }
-} registered_merge_composite;
+const RegisterPass<MergeComposite> registered_merge_composite;
 }  // namespace
 
 }  // namespace baton::relay::transform

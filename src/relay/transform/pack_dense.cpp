@@ -141,6 +141,7 @@ Pass PackDense() {
       .doc = "Puts constant weights of nn.dense into panels, as the kernels of the current target read them.",
       .opt_level = 1,
       .required = {"InferType"},
+      .reassociates = true,
       .run = [](Function f, IRModule, PassContext) -> Function {
         const Target target = Target::Current();
         if (target->kind == "opencl") return f;  // its kernels read weights as they are

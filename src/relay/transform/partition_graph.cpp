@@ -137,8 +137,8 @@ class Partitioner : public MixedModeMutator {
 
 }  // namespace
 
-Pass PartitionGraph(String mod_name, bool bind_constants) {
-  return MakePass<PartitionGraph>({
+Pass PartitionGraph(const PartitionGraphOptions& options) {
+  return MakePass<PartitionGraph>(options, {
       .doc = "Makes a global function of each region that is annotated for a compiler, with the attributes Compiler, "
              "global_symbol, Primitive and Inline. A value that leaves a region becomes its result, several a tuple. "
              "With bind_constants, constants that a region takes stand in its function; else they are arguments. "
@@ -146,7 +146,7 @@ Pass PartitionGraph(String mod_name, bool bind_constants) {
       .opt_level = 0,
       .required = {"InferType"},
       .run =
-          [mod_name, bind_constants](IRModule mod, PassContext) {
+          [mod_name = options.mod_name, bind_constants = options.bind_constants](IRModule mod, PassContext) {
             // By name a module finds its functions one by one, so they are put in place at the end.
             std::vector<std::pair<GlobalVar, Function>> made;
             std::unordered_set<std::string> names;
@@ -172,16 +172,7 @@ Pass PartitionGraph(String mod_name, bool bind_constants) {
 }
 
 namespace {
-const struct RegisterPartitionGraph {
-  RegisterPartitionGraph() {
-    baton::transform::RegisterPassGlobal("relay._transform.PartitionGraph",
-                                         PackedFunc([](runtime::Args a, runtime::RetValue* rv) {
-                                           *rv = PartitionGraph(a.size() > 0 ? a[0].As<String>() : String("default"),
-                                                                a.size() > 1 ? a[1].As<bool>() : true);
-                                         }));
-    baton::transform::RegisterPassParams("PartitionGraph", {"mod_name=\"default\"", "bind_constants=true"});
-  }
-} registered_partition_graph;
+const RegisterPass<PartitionGraph> registered_partition_graph;
 }  // namespace
 
 }  // namespace baton::relay::transform

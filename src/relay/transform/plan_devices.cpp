@@ -216,18 +216,18 @@ BATON_REGISTER_PASS_CONFIG_OPTION(
     "Device, as DLPack numbers them, of what no annotation decides; 1 (CPU) if not given.");
 
 namespace {
-constexpr int kDeviceOfContext = std::numeric_limits<int>::min();
+constexpr int64_t kDeviceOfContext = -1;
 }
 
-Pass PlanDevices(int default_device) {
-  return MakePass<PlanDevices>({
+Pass PlanDevices(const PlanDevicesOptions& options) {
+  return MakePass<PlanDevices>(options, {
       .doc =
           "Decides on which device each expression runs, from on_device and device_copy, and writes that down: copies "
           "where a value changes device, fixed annotations on bindings, attributes on functions.",
       .opt_level = 0,
       .required = {"InferType"},
       .run =
-          [default_device](IRModule mod, PassContext ctx) {
+          [default_device = options.default_device](IRModule mod, PassContext ctx) {
             int64_t device = default_device != kDeviceOfContext
                                  ? default_device
                                  : ctx->GetConfig<int64_t>("relay.fallback_device_type", 1);
@@ -237,17 +237,7 @@ Pass PlanDevices(int default_device) {
 }
 
 namespace {
-const struct RegisterPlanDevices {
-  RegisterPlanDevices() {
-    // Made by its name alone, the pass asks the context what device is meant where nothing says so: the CPU, by
-    // default.
-    baton::transform::RegisterPassGlobal("relay._transform.PlanDevices",
-                                         PackedFunc([](runtime::Args args, runtime::RetValue* rv) {
-                                           *rv = PlanDevices(args.size() > 0 ? args[0].As<int>() : kDeviceOfContext);
-                                         }));
-    baton::transform::RegisterPassParams("PlanDevices", {"default_device=1"});
-  }
-} registered_plan_devices;
+const RegisterPass<PlanDevices> registered_plan_devices;
 
 BATON_REGISTER_GLOBAL("relay.analysis.Placement").set_body_typed([](IRModule mod, int64_t default_device) {
   PlacementReport report;

@@ -232,9 +232,10 @@ class Simplifier : public TypeKeeper {
 
 }  // namespace
 
-Pass SimplifyExpr(String fp) {
+Pass SimplifyExpr(const SimplifyExprOptions& options) {
+  const String fp = options.fp;
   if (!fp.empty()) Allowed(fp);  // an error now, where it is none
-  return MakePass<SimplifyExpr>({
+  return MakePass<SimplifyExpr>(options, {
       .doc =
           "Replaces expressions by simpler equal ones, by tables of local identities: moves of elements that undo each "
           "other, casts, neutral operands, idempotent functions. The option `fp` says what may change in floating "
@@ -242,6 +243,7 @@ Pass SimplifyExpr(String fp) {
       .opt_level = 0,
       .required = {"InferType"},
       .needs = {"Typed"},
+      .reassociates = true,
       .run =
           [fp](Function f, IRModule mod, PassContext ctx) {
             const String asked = fp.empty() ? ctx->GetConfig<String>("fp", String("strict")) : fp;
@@ -251,15 +253,7 @@ Pass SimplifyExpr(String fp) {
 }
 
 namespace {
-const struct RegisterSimplifyExpr {
-  RegisterSimplifyExpr() {
-    baton::transform::RegisterPassGlobal("relay._transform.SimplifyExpr",
-                                         PackedFunc([](runtime::Args a, runtime::RetValue* rv) {
-                                           *rv = SimplifyExpr(a.size() > 0 ? a[0].As<String>() : String());
-                                         }));
-    baton::transform::RegisterPassParams("SimplifyExpr", {"fp=\"\""});
-  }
-} registered_simplify_expr;
+const RegisterPass<SimplifyExpr> registered_simplify_expr;
 
 const char* LabelOf(Exactness e) {
   return e == Exactness::kExact ? "exact" : e == Exactness::kButNanOrZero ? "but NaN or zero" : "reassociates";

@@ -62,12 +62,13 @@ class Splitter : public MixedModeMutator {
 
 }  // namespace
 
-Pass SplitArgs(int64_t max_function_args) {
+Pass SplitArgs(const SplitArgsOptions& options) {
+  const int64_t max_function_args = options.max_function_args;
   if (max_function_args < 2) {
     throw runtime::ValueError("SplitArgs: max_function_args is " + std::to_string(max_function_args) +
                               ", must be at least 2");
   }
-  return MakePass<SplitArgs>({
+  return MakePass<SplitArgs>(options, {
       .doc =
           "Concatenations and stacks of more than max_function_args (255) parts become several, so that no kernel has "
           "more arguments.",
@@ -82,15 +83,7 @@ Pass SplitArgs(int64_t max_function_args) {
 }
 
 namespace {
-const struct RegisterSplitArgs {
-  RegisterSplitArgs() {
-    baton::transform::RegisterPassGlobal("relay._transform.SplitArgs",
-                                         PackedFunc([](runtime::Args a, runtime::RetValue* rv) {
-                                           *rv = SplitArgs(a.size() > 0 ? a[0].As<int64_t>() : 255);
-                                         }));
-    baton::transform::RegisterPassParams("SplitArgs", {"max_function_args=255"});
-  }
-} registered_split_args;
+const RegisterPass<SplitArgs> registered_split_args;
 }  // namespace
 
 }  // namespace baton::relay::transform

@@ -401,6 +401,7 @@ Pass ToCPS() {
              "one too, beside what they are.",
       .opt_level = 0,
       .required = {"InferType"},
+      .changes_results = true,
       .run = [](IRModule mod, PassContext) { return RewriteMain(mod, ToCps); },
   });
 }

@@ -192,19 +192,22 @@ class Narrower : public MixedModeMutator {
 
 }  // namespace
 
-Pass ToMixedPrecision(DataType mixed_precision_type, int64_t missing_op_mode) {
+Pass ToMixedPrecision(const ToMixedPrecisionOptions& options) {
+  const DataType mixed_precision_type = options.mixed_precision_type;
+  const int64_t missing_op_mode = options.missing_op_mode;
   if (!mixed_precision_type.is_floating() || mixed_precision_type.bits() != 16 || !mixed_precision_type.is_scalar())
     throw runtime::ValueError("mixed_precision_type is " + runtime::DataType2String(mixed_precision_type) +
                               "; it is float16 or bfloat16");
   if (missing_op_mode < 0 || missing_op_mode > 2)
     throw runtime::ValueError("missing_op_mode is " + std::to_string(missing_op_mode) +
                               "; it is 0 (operators that nobody knows are errors), 1 or 2 (they stay as they are)");
-  return MakePass<ToMixedPrecision>({
+  return MakePass<ToMixedPrecision>(options, {
       .doc = "Computes convolutions and products of matrices in a narrow type, with sums in float32, and what follows "
              "on them where nothing is lost; everything else stays in float32, parameters and results too. Operators "
              "say what becomes of them by FTVMMixedPrecisionConversionType.",
       .opt_level = 0,
       .required = {"InferType"},
+      .changes_results = true,
       .run =
           [mixed_precision_type, missing_op_mode](Function f, IRModule, PassContext) {
             Narrower narrower(mixed_precision_type, missing_op_mode, f);
@@ -216,16 +219,7 @@ Pass ToMixedPrecision(DataType mixed_precision_type, int64_t missing_op_mode) {
 }
 
 namespace {
-const struct RegisterToMixedPrecision {
-  RegisterToMixedPrecision() {
-    baton::transform::RegisterPassGlobal(
-        "relay._transform.ToMixedPrecision", PackedFunc([](runtime::Args a, runtime::RetValue* rv) {
-          *rv = ToMixedPrecision(a.size() > 0 ? a[0].As<DataType>() : DataType::Float(16),
-                                 a.size() > 1 ? a[1].As<int64_t>() : 1);
-        }));
-    baton::transform::RegisterPassParams("ToMixedPrecision", {"mixed_precision_type=\"float16\"", "missing_op_mode=1"});
-  }
-} registered_to_mixed_precision;
+const RegisterPass<ToMixedPrecision> registered_to_mixed_precision;
 }  // namespace
 
 }  // namespace baton::relay::transform

@@ -5,11 +5,19 @@
 
 namespace baton::tir::transform {
 
-Pass Filter(PackedFunc keep) {
-  return MakePass<Filter>({
+struct FilterOptions : PassOptions<FilterOptions> {
+  static constexpr auto _type_key = "tir.transform.FilterOptions";
+  PackedFunc fcond;
+  static constexpr void Describe(auto& d) {
+    d(F<&FilterOptions::fcond>, "`fcond(func)`: false drops a PrimFunc; null keeps all.", kNullable);
+  }
+};
+
+Pass Filter(const FilterOptions& options) {
+  return MakePass<Filter>(options, {
       .doc = "Keeps the PrimFuncs of which fcond(func) is true; without a condition all.",
       .run =
-          [keep](IRModule mod, PassContext) {
+          [keep = options.fcond](IRModule mod, PassContext) {
             if (!keep.defined()) return mod;
             return KeepFunctions(mod, [&](const GlobalVar&, const BaseFunc& func) {
               return !func.as<PrimFuncNode>() || keep(func).As<bool>();
@@ -19,12 +27,6 @@ Pass Filter(PackedFunc keep) {
 }
 
 namespace {
-const bool registered_filter = [] {
-  baton::transform::RegisterPassGlobal(
-      "tir.transform.Filter", PackedFunc([](runtime::Args a, runtime::RetValue* rv) {
-        *rv = Filter(a.size() > 0 && !a[0].is_null() ? a[0].As<PackedFunc>() : PackedFunc());
-      }));
-  return true;
-}();
+const RegisterPass<Filter> registered_filter("tir.transform.");
 }  // namespace
 }  // namespace baton::tir::transform

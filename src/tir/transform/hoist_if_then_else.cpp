@@ -107,36 +107,26 @@ class Hoister : public StmtMutator {
 }  // namespace
 
 namespace transform {
-Pass HoistIfThenElse(String variant) {
+Pass HoistIfThenElse(const HoistIfThenElseConfigNode& options) {
+  const String& variant = options.variant;
   if (!(variant == "" || variant == "basic")) {
     throw runtime::ValueError("HoistIfThenElse: variant is \"" + variant.str() +
                               "\"; it is \"basic\", or nothing for all that the pass can do");
   }
   const bool basic = variant == "basic";
-  return MakePass<HoistIfThenElse>({
+  return MakePass<HoistIfThenElse>(options, {
       .doc = "A condition that is the same in all rounds of a loop, and is all that the loop does, moves out of it. "
              "Bindings and allocations may stand between the two, but not in the variant \"basic\". Sound because the "
              "condition reads no memory, so that it can be asked before the first round.",
       .run =
-          [basic](PrimFunc f, IRModule, PassContext) {
+          [basic, scopes = options.support_block_scope_hosting](PrimFunc f, IRModule, PassContext) {
             if (!AnyStmtOf<IfThenElseNode>(f->body)) return f;
-            auto given = PassContext::Current()->GetConfig<HoistIfThenElseConfig>("tir.HoistIfThenElse");
-            return WithBody(f, Hoister(basic, given.defined() && given->support_block_scope_hosting)(f->body));
+            return WithBody(f, Hoister(basic, scopes)(f->body));
           },
   });
 }
 namespace {
-const bool registered_hoist = [] {
-  baton::transform::RegisterPassGlobal(
-      "tir.transform.HoistIfThenElse", PackedFunc([](runtime::Args a, runtime::RetValue* rv) {
-        *rv = HoistIfThenElse(a.size() > 0 && !a[0].is_null() ? a[0].As<String>() : String(""));
-      }));
-  baton::transform::RegisterPassParams("HoistIfThenElse", {"variant=\"\""});
-  return true;
-}();
-const RegisterNodes<HoistIfThenElseConfigNode> registered_hoist_config;
-BATON_REGISTER_PASS_CONFIG_OPTION("tir.HoistIfThenElse", HoistIfThenElseConfig,
-                                  "How far the pass tir.HoistIfThenElse moves conditions.");
+const RegisterPass<HoistIfThenElse> registered_hoist("tir.transform.");
 }  // namespace
 }  // namespace transform
 }  // namespace baton::tir

@@ -200,25 +200,21 @@ class Injector : public StmtMutator {
 }  // namespace
 
 namespace transform {
-Pass InjectDoubleBuffer() {
-  return MakePass<InjectDoubleBuffer>({
+Pass InjectDoubleBuffer(const InjectDoubleBufferConfigNode& options) {
+  return MakePass<InjectDoubleBuffer>(options, {
       .doc = "A buffer that each round of a loop allocates, and fills under the mark \"double_buffer_scope\", becomes "
              "one of two halves: a round fills one for the next while it uses the other. Loops in which the order of "
              "reads and writes would change stay as they are.",
       .run =
-          [](PrimFunc f, IRModule, PassContext) {
+          [split_loop = options.split_loop](PrimFunc f, IRModule, PassContext) {
             const auto marked = [](const AttrStmtNode* a) { return a->attr_key == kMark; };
             if (!AnyStmtOf<AttrStmtNode>(f->body, marked)) return f;
-            auto given = PassContext::Current()->GetConfig<InjectDoubleBufferConfig>("tir.InjectDoubleBuffer");
-            return WithBody(f, Injector(given.defined() ? given->split_loop : 1)(f->body));
+            return WithBody(f, Injector(split_loop)(f->body));
           },
   });
 }
 namespace {
 const RegisterPass<InjectDoubleBuffer> registered_inject_double_buffer("tir.transform.");
-const RegisterNodes<InjectDoubleBufferConfigNode> registered_double_buffer_config;
-BATON_REGISTER_PASS_CONFIG_OPTION("tir.InjectDoubleBuffer", InjectDoubleBufferConfig,
-                                  "How the pass tir.InjectDoubleBuffer writes loops.");
 }  // namespace
 }  // namespace transform
 }  // namespace baton::tir

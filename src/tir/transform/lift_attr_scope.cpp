@@ -74,26 +74,27 @@ class Lifter : public StmtMutator {
 }  // namespace
 
 namespace transform {
-Pass LiftAttrScope(String attr_key) {
-  return MakePass<LiftAttrScope>({
+struct LiftAttrScopeOptions : PassOptions<LiftAttrScopeOptions> {
+  static constexpr auto _type_key = "tir.transform.LiftAttrScopeOptions";
+  String attr_key;
+  static constexpr void Describe(auto& d) {
+    d(F<&LiftAttrScopeOptions::attr_key>, "Key of the marks that move; empty: all.");
+  }
+};
+
+Pass LiftAttrScope(const LiftAttrScopeOptions& options) {
+  return MakePass<LiftAttrScope>(options, {
       .doc = "Marks (tir.AttrStmt) called attr_key, all where it is empty, move out of loops, bindings and allocations "
              "that they do not depend on; equal ones behind each other become one.",
       .run =
-          [attr_key](PrimFunc f, IRModule, PassContext) {
+          [attr_key = options.attr_key](PrimFunc f, IRModule, PassContext) {
             const auto marked = [&](const AttrStmtNode* a) { return attr_key.empty() || a->attr_key == attr_key; };
             return AnyStmtOf<AttrStmtNode>(f->body, marked) ? WithBody(f, Lifter(attr_key)(f->body)) : f;
           },
   });
 }
 namespace {
-const bool registered_lift_attr_scope = [] {
-  baton::transform::RegisterPassGlobal("tir.transform.LiftAttrScope",
-                                       PackedFunc([](runtime::Args a, runtime::RetValue* rv) {
-                                         *rv = LiftAttrScope(a.size() > 0 ? a[0].As<String>() : String(""));
-                                       }));
-  baton::transform::RegisterPassParams("LiftAttrScope", {"attr_key=\"\""});
-  return true;
-}();
+const RegisterPass<LiftAttrScope> registered_lift_attr_scope("tir.transform.");
 }  // namespace
 }  // namespace transform
 }  // namespace baton::tir

@@ -144,16 +144,14 @@ class Partitioner : public StmtMutator {
 }  // namespace
 
 namespace transform {
-Pass LoopPartition() {
-  return MakePass<LoopPartition>({
+Pass LoopPartition(const LoopPartitionConfigNode& options) {
+  return MakePass<LoopPartition>(options, {
       .doc =
           "A loop whose body asks whether its variable is before some round becomes two, in neither of which that is "
           "asked. Loops of known length are only cut with the option `tir.LoopPartition`.",
       .run =
-          [](PrimFunc f, IRModule, PassContext) {
-            LoopPartitionConfig given = PassContext::Current()->GetConfig<LoopPartitionConfig>("tir.LoopPartition");
-            LoopPartitionConfigNode config = given.defined() ? *given.get() : LoopPartitionConfigNode();
-            Partitioner partition(f->body, config);
+          [options](PrimFunc f, IRModule, PassContext) {
+            Partitioner partition(f->body, options);
             Stmt body = partition(f->body);
             if (!partition.any) return f;
             // Loops without rounds and branches that are decided go.
@@ -162,8 +160,5 @@ Pass LoopPartition() {
   });
 }
 const RegisterPass<LoopPartition> registered_partition("tir.transform.");
-const RegisterNodes<LoopPartitionConfigNode> registered_partition_config;
-BATON_REGISTER_PASS_CONFIG_OPTION("tir.LoopPartition", LoopPartitionConfig,
-                                  "Which loops the pass tir.LoopPartition cuts.");
 }  // namespace transform
 }  // namespace baton::tir

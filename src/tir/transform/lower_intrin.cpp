@@ -247,6 +247,7 @@ namespace transform {
 Pass LowerIntrin() {
   return MakePass<LowerIntrin>({
       .doc = "Elementary functions of float32 become polynomials in vector registers.",
+      .reassociates = true,
       .run = [](PrimFunc f, IRModule, PassContext) { return LowerIntrinsics(f); },
   });
 }

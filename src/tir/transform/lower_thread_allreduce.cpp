@@ -146,6 +146,7 @@ Pass LowerThreadAllreduce() {
       .doc = "tvm_thread_allreduce becomes a tree of halves in memory that the block shares, with barriers between its "
              "steps; how values are combined is said by the mark \"reduce_scope\" around it. Sums of floats are in "
              "another order than by one thread.",
+      .reassociates = true,
       .run =
           [](PrimFunc f, IRModule, PassContext) {
             const auto call = [](const EvaluateNode* e) {

@@ -187,12 +187,21 @@ constexpr const char* kCallingConv = "calling_conv";
 constexpr int64_t kPackedConvention = 1;
 }  // namespace
 
-Pass MakePackedAPI(int num_unpacked_params) {
+struct MakePackedAPIOptions : PassOptions<MakePackedAPIOptions> {
+  static constexpr auto _type_key = "tir.transform.MakePackedAPIOptions";
+  int64_t num_unpacked_params = -1;
+  static constexpr void Describe(auto& d) {
+    d(F<&MakePackedAPIOptions::num_unpacked_params>, "Parameters that stay as they are; none: all are packed.");
+  }
+};
+
+Pass MakePackedAPI(const MakePackedAPIOptions& options) {
+  const int64_t num_unpacked_params = options.num_unpacked_params;
   if (num_unpacked_params > 0) {
     throw UnsupportedError("MakePackedAPI: num_unpacked_params is " + std::to_string(num_unpacked_params) +
                            "; all parameters are packed, or, by MakeUnpackedAPI, none");
   }
-  return MakePass<MakePackedAPI>({
+  return MakePass<MakePackedAPI>(options, {
       .doc = "Adds to each function the one that is behind its PackedFunc: it takes pointers and numbers, reads sizes "
              "from the shapes, checks them and calls. baton.build does so by itself.",
       .run =
@@ -221,14 +230,7 @@ Pass MakeUnpackedAPI() {
 }
 namespace {
 const RegisterPass<MakeUnpackedAPI> registered_unpacked("tir.transform.");
-const bool registered_packed = [] {
-  baton::transform::RegisterPassGlobal("tir.transform.MakePackedAPI",
-                                       PackedFunc([](runtime::Args a, runtime::RetValue* rv) {
-                                         *rv = MakePackedAPI(a.size() > 0 ? a[0].As<int>() : -1);
-                                       }));
-  baton::transform::RegisterPassParams("MakePackedAPI", {"num_unpacked_params=-1"});
-  return true;
-}();
+const RegisterPass<MakePackedAPI> registered_packed("tir.transform.");
 }  // namespace
 }  // namespace transform
 

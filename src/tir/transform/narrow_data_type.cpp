@@ -186,11 +186,20 @@ class Narrower : public StmtExprMutator {
 }  // namespace
 
 namespace transform {
-Pass NarrowDataType(int target_bits) {
+struct NarrowDataTypeOptions : PassOptions<NarrowDataTypeOptions> {
+  static constexpr auto _type_key = "tir.transform.NarrowDataTypeOptions";
+  int32_t target_bits = 32;
+  static constexpr void Describe(auto& d) {
+    d(F<&NarrowDataTypeOptions::target_bits>, "Bits of the narrow integers: 16 or 32; 64 changes nothing.");
+  }
+};
+
+Pass NarrowDataType(const NarrowDataTypeOptions& options) {
+  const int target_bits = options.target_bits;
   if (target_bits != 16 && target_bits != 32 && target_bits != 64) {
     throw runtime::ValueError("NarrowDataType: target_bits is " + std::to_string(target_bits) + "; it is 16, 32 or 64");
   }
-  return MakePass<NarrowDataType>({
+  return MakePass<NarrowDataType>(options, {
       .doc = "Integers of 64 bits are computed with target_bits (32) where the bounds of loops prove that nothing is "
              "lost. Variables of loops and indices stay int64; what is computed between them becomes narrow.",
       .run = [target_bits](PrimFunc f, IRModule,
@@ -198,14 +207,7 @@ Pass NarrowDataType(int target_bits) {
   });
 }
 namespace {
-const bool registered_narrow_data_type = [] {
-  baton::transform::RegisterPassGlobal("tir.transform.NarrowDataType",
-                                       PackedFunc([](runtime::Args a, runtime::RetValue* rv) {
-                                         *rv = NarrowDataType(a.size() > 0 ? a[0].As<int>() : 32);
-                                       }));
-  baton::transform::RegisterPassParams("NarrowDataType", {"target_bits=32"});
-  return true;
-}();
+const RegisterPass<NarrowDataType> registered_narrow_data_type("tir.transform.");
 }  // namespace
 }  // namespace transform
 }  // namespace baton::tir

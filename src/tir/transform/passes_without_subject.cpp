@@ -94,21 +94,23 @@ std::string NeedIn(const Stmt& body, const Elsewhere& e) {
 }
 
 Pass Make(const Elsewhere& e) {
-  return CreatePrimFuncPass(
+  Pass pass = CreatePrimFuncPass(
       TypedPackedFunc<PrimFunc(PrimFunc, IRModule, PassContext)>([&e](PrimFunc f, IRModule, PassContext) {
         if (const std::string need = NeedIn(f->body, e); !need.empty())
           throw UnsupportedError(std::string(e.name) + ": the program has " + need + "; " + e.instead);
         return f;
       }),
       0, e.name, {});
+  return baton::transform::Described(pass, {.doc = e.doc});
 }
 
 const bool registered_passes_without_subject = [] {
   for (const Elsewhere& e : Table()) {
-    baton::transform::RegisterPassDoc(e.name, e.doc);
     // Arguments of other compilers are taken and mean nothing.
-    baton::transform::RegisterPassGlobal(std::string("tir.transform.") + e.name,
-                                         PackedFunc([&e](runtime::Args, runtime::RetValue* rv) { *rv = Make(e); }));
+    baton::transform::PutPass({.prefix = "tir.transform.",
+                               .name = e.name,
+                               .make = runtime::MakeTyped([&e](Attrs) { return Make(e); }, e.name),
+                               .takes_anything = true});
   }
   return true;
 }();

@@ -118,12 +118,7 @@ std::vector<std::pair<int64_t, Pass>> AddedPasses(const PassContext& ctx) {
 }
 }  // namespace
 
-Pass VectorizeLoop(bool enable_vectorize);
-
 Pass LowerPipeline() {
-  baton::transform::RegisterPassDoc("LowerPipeline",
-                                    "From loops as they are written to loops as code generators take "
-                                    "them, a pass a step.");
   Array<Pass> passes;
   const PassContext ctx = PassContext::Current();
   const auto added = AddedPasses(ctx);
@@ -137,8 +132,9 @@ Pass LowerPipeline() {
     }
     if (i == std::size(kLowering)) break;
     const std::string name = kLowering[i].pass;
-    passes.push_back(plain && name == "VectorizeLoop" ? VectorizeLoop(false)
-                                                      : baton::transform::GetPass("tir." + name));
+    Map<String, runtime::Any> options;
+    if (plain && name == "VectorizeLoop") options.Set("enable_vectorize", runtime::Any(false));
+    passes.push_back(baton::transform::GetPass("tir." + name, options));
   }
   if (ctx->GetConfig<bool>("tir.disable_assert", false)) {
     passes.push_back(
@@ -146,7 +142,10 @@ Pass LowerPipeline() {
                            "RemoveAsserts", {}));
   }
   passes = baton::transform::WithJoined("LowerPipeline", passes);
-  return baton::transform::Sequential(passes, PassInfo(0, "LowerPipeline", {}));
+  return baton::transform::Sequential(
+      passes, PassInfo(baton::transform::PassInfoNode{.name = "LowerPipeline",
+                                    .doc = "From loops as they are written to loops as code generators take them, a "
+                                           "pass a step."}));
 }
 const RegisterPass<LowerPipeline> registered_lower("tir.transform.");
 }  // namespace transform

@@ -74,16 +74,29 @@ Stmt WithBounds(const PrimFunc& f) {
 PrimFunc FlattenStorage(const PrimFunc& f) { return WithBody(f, Flattener()(f->body)); }
 
 namespace transform {
-Pass StorageFlatten(int cache_line_size, bool create_bound_attribute) {
+struct StorageFlattenOptions : PassOptions<StorageFlattenOptions> {
+  static constexpr auto _type_key = "tir.transform.StorageFlattenOptions";
+  int64_t cache_line_size = kCacheLine;
+  bool create_bound_attribute = false;
+  static constexpr void Describe(auto& d) {
+    d(F<&StorageFlattenOptions::cache_line_size>,
+      "Bytes that memory is aligned to: a power of 2 up to 64, to which all is aligned.");
+    d(F<&StorageFlattenOptions::create_bound_attribute>,
+      "The mark \"buffer_bound\" around the body says of each parameter how many elements it has.");
+  }
+};
+
+Pass StorageFlatten(const StorageFlattenOptions& options) {
+  const int64_t cache_line_size = options.cache_line_size;
   if (cache_line_size < 1 || cache_line_size > kCacheLine || (cache_line_size & (cache_line_size - 1))) {
     throw runtime::ValueError("StorageFlatten: cache_line_size is " + std::to_string(cache_line_size) +
                               "; it is a power of 2 up to 64, to which all memory is aligned");
   }
-  return MakePass<StorageFlatten>({
+  return MakePass<StorageFlatten>(options, {
       .doc = "Every buffer becomes one-dimensional, in row-major order. With create_bound_attribute the mark "
              "\"buffer_bound\" around the body says of each parameter how many elements it has.",
       .run =
-          [create_bound_attribute](PrimFunc f, IRModule, PassContext) {
+          [create_bound_attribute = options.create_bound_attribute](PrimFunc f, IRModule, PassContext) {
             PrimFunc flat = FlattenStorage(f);
             return create_bound_attribute ? WithBody(flat, WithBounds(flat)) : flat;
           },
@@ -97,14 +110,7 @@ Pass FlattenBuffer() {
 }
 namespace {
 const RegisterPass<FlattenBuffer> registered_buffer("tir.transform.");
-const bool registered_flatten = [] {
-  baton::transform::RegisterPassGlobal(
-      "tir.transform.StorageFlatten", PackedFunc([](runtime::Args a, runtime::RetValue* rv) {
-        *rv = StorageFlatten(a.size() > 0 ? a[0].As<int>() : kCacheLine, a.size() > 1 && a[1].As<bool>());
-      }));
-  baton::transform::RegisterPassParams("StorageFlatten", {"cache_line_size=64", "create_bound_attribute=false"});
-  return true;
-}();
+const RegisterPass<StorageFlatten> registered_flatten("tir.transform.");
 }  // namespace
 }  // namespace transform
 

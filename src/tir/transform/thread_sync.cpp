@@ -390,29 +390,32 @@ class Syncer : public StmtMutator {
 }  // namespace
 
 namespace transform {
-Pass ThreadSync(String storage_scope) {
+struct ThreadSyncOptions : PassOptions<ThreadSyncOptions> {
+  static constexpr auto _type_key = "tir.transform.ThreadSyncOptions";
+  String storage_scope = "shared";
+  static constexpr void Describe(auto& d) {
+    d(F<&ThreadSyncOptions::storage_scope>,
+      "Memory that threads exchange values in: \"shared\" (of a block) or \"global\".");
+  }
+};
+
+Pass ThreadSync(const ThreadSyncOptions& options) {
+  const String& storage_scope = options.storage_scope;
   if (storage_scope != "shared" && storage_scope != "global") {
     throw runtime::ValueError("ThreadSync: memory of scope \"" + storage_scope.str() +
                               "\" is not exchanged between threads; storage_scope is \"shared\" or \"global\"");
   }
-  return MakePass<ThreadSync>({
+  return MakePass<ThreadSync>(options, {
       .doc = "Barriers (tvm_storage_sync) between the threads of a block where one reads what another wrote, or writes "
              "what another read or wrote, in memory of a scope: \"shared\", or \"global\". An element that an index "
              "keeps to one thread needs none. Throws where a barrier would stand in a branch that not all threads "
              "take. Blocks never wait for each other.",
-      .run = [scope = storage_scope.str()](PrimFunc f, IRModule,
+      .run = [scope = options.storage_scope.str()](PrimFunc f, IRModule,
                                            PassContext) { return WithBody(f, Syncer(scope)(f->body)); },
   });
 }
 namespace {
-const bool registered_thread_sync = [] {
-  baton::transform::RegisterPassGlobal("tir.transform.ThreadSync",
-                                       PackedFunc([](runtime::Args a, runtime::RetValue* rv) {
-                                         *rv = ThreadSync(a.size() > 0 ? a[0].As<String>() : String("shared"));
-                                       }));
-  baton::transform::RegisterPassParams("ThreadSync", {"storage_scope=\"shared\""});
-  return true;
-}();
+const RegisterPass<ThreadSync> registered_thread_sync("tir.transform.");
 }  // namespace
 }  // namespace transform
 }  // namespace baton::tir

@@ -114,16 +114,16 @@ PrimFunc UnrollLoops(const PrimFunc& f, int64_t max_auto_steps) {
 }
 
 namespace transform {
-Pass UnrollLoop() {
-  return MakePass<UnrollLoop>({
-      .doc = "Unrolled loops are written out, and short ones that index registers.",
-      .run = [](PrimFunc f, IRModule, PassContext) { return UnrollLoops(f); },
-  });
+Pass UnrollLoop(const UnrollLoopConfigNode& options) {
+  return MakePass<UnrollLoop>(
+      options,
+      {
+          .doc = "Unrolled loops are written out, and short ones that index registers.",
+          .run = [options](PrimFunc f, IRModule,
+                           PassContext) { return WithBody(f, Unroller(f->body, kUnrollSteps, options)(f->body)); },
+      });
 }
 const RegisterPass<UnrollLoop> registered_unroll("tir.transform.");
-const RegisterNodes<UnrollLoopConfigNode> registered_unroll_config;
-BATON_REGISTER_PASS_CONFIG_OPTION("tir.UnrollLoop", UnrollLoopConfig,
-                                  "Which loops the pass tir.UnrollLoop writes out beside those marked so.");
 }  // namespace transform
 
 }  // namespace baton::tir

@@ -238,23 +238,26 @@ PrimFunc Vectorized(const PrimFunc& f, bool enabled) {
 PrimFunc VectorizeLoops(const PrimFunc& f) { return Vectorized(f, true); }
 
 namespace transform {
-Pass VectorizeLoop(bool enable_vectorize) {
-  return MakePass<VectorizeLoop>({
+struct VectorizeLoopOptions : PassOptions<VectorizeLoopOptions> {
+  static constexpr auto _type_key = "tir.transform.VectorizeLoopOptions";
+  bool enable_vectorize = true;
+  static constexpr void Describe(auto& d) {
+    d(F<&VectorizeLoopOptions::enable_vectorize>,
+      "Vectorized loops become vector expressions; else they become plain loops.");
+  }
+};
+
+Pass VectorizeLoop(const VectorizeLoopOptions& options) {
+  return MakePass<VectorizeLoop>(options, {
       .doc =
           "Vectorized loops become vector expressions; conditions become masks. Without enable_vectorize they become "
           "loops that run a round after the other.",
-      .run = [enable_vectorize](PrimFunc f, IRModule, PassContext) { return Vectorized(f, enable_vectorize); },
+      .run = [enabled = options.enable_vectorize](PrimFunc f, IRModule,
+                                                  PassContext) { return Vectorized(f, enabled); },
   });
 }
 namespace {
-const bool registered_vectorize = [] {
-  baton::transform::RegisterPassGlobal("tir.transform.VectorizeLoop",
-                                       PackedFunc([](runtime::Args a, runtime::RetValue* rv) {
-                                         *rv = VectorizeLoop(a.size() > 0 ? a[0].As<bool>() : true);
-                                       }));
-  baton::transform::RegisterPassParams("VectorizeLoop", {"enable_vectorize=true"});
-  return true;
-}();
+const RegisterPass<VectorizeLoop> registered_vectorize("tir.transform.");
 }  // namespace
 }  // namespace transform
 

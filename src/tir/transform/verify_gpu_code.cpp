@@ -127,13 +127,22 @@ std::string CheckGPUCode(const PrimFunc& f, const Map<String, int64_t>& limits) 
 }  // namespace
 
 namespace transform {
-Pass VerifyGPUCode(Map<String, int64_t> constraints) {
-  return MakePass<VerifyGPUCode>({
+struct VerifyGPUCodeOptions : PassOptions<VerifyGPUCodeOptions> {
+  static constexpr auto _type_key = "tir.transform.VerifyGPUCodeOptions";
+  Map<String, int64_t> constraints;
+  static constexpr void Describe(auto& d) {
+    d(F<&VerifyGPUCodeOptions::constraints>,
+      "Limits by name: max_threads_per_block, max_shared_memory_per_block (bytes), ...");
+  }
+};
+
+Pass VerifyGPUCode(const VerifyGPUCodeOptions& options) {
+  return MakePass<VerifyGPUCode>(options, {
       .doc = "Throws where a kernel asks for more than a device has: max_threads_per_block, max_thread_x to "
              "max_thread_z, max_vthread (threads), max_shared_memory_per_block, max_local_memory_per_block, "
              "max_vector_bytes (bytes), max_kernels. What is not among the constraints is not asked for.",
       .run =
-          [constraints](PrimFunc f, IRModule, PassContext) {
+          [constraints = options.constraints](PrimFunc f, IRModule, PassContext) {
             if (const std::string what = CheckGPUCode(f, constraints); !what.empty()) {
               throw CompileError("`" + f->GetAttr<String>(baton::attr::kGlobalSymbol, String("prim_func")).str() +
                                  "`: " + what);
@@ -143,14 +152,7 @@ Pass VerifyGPUCode(Map<String, int64_t> constraints) {
   });
 }
 namespace {
-const bool registered_verify_gpu_code = [] {
-  baton::transform::RegisterPassGlobal(
-      "tir.transform.VerifyGPUCode", PackedFunc([](runtime::Args a, runtime::RetValue* rv) {
-        *rv = VerifyGPUCode(a.size() > 0 && !a[0].is_null() ? a[0].As<Map<String, int64_t>>() : Map<String, int64_t>());
-      }));
-  baton::transform::RegisterPassParams("VerifyGPUCode", {"constraints=None"});
-  return true;
-}();
+const RegisterPass<VerifyGPUCode> registered_verify_gpu_code("tir.transform.");
 }  // namespace
 }  // namespace transform
 

@@ -85,9 +85,10 @@ def test_a_pass_made_with_what_no_text_says_has_none():
     tvm.register_func("relay._transform.TestTakesOne", TestTakesOne, override=True)
     try:
         assert TestTakesOne().text() == "TestTakesOne"
-        for made in (relay.transform.EliminateCommonSubexpr(lambda e: False), TestTakesOne(3), TestTakesOne(one=3),
-                     relay.transform.MergeComposite([("a", tvm.relay.dataflow_pattern.is_op("add"))])):
-            with pytest.raises(ValueError, match="has no text that could be read back: its argument 0 has no name"):
+        for made, why in ((TestTakesOne(3), "its argument 0 has no name"), (TestTakesOne(one=3), "its argument 0 has no name"),
+                          (relay.transform.EliminateCommonSubexpr(lambda e: False), "its option `fskip`"),
+                          (relay.transform.MergeComposite([("a", tvm.relay.dataflow_pattern.is_op("add"))]), "its option `patterns`")):
+            with pytest.raises(ValueError, match="has no text that could be read back: " + why):
                 made.text()
     finally:
         remove_global_func("relay._transform.TestTakesOne")

@@ -25,18 +25,18 @@ def sort(x, axis=-1, is_ascend=True):
     return np.take_along_axis(x, order(x, axis, is_ascend), axis)
 
 
-def argsort(x, axis=-1, is_ascend=True, dtype="int64"):
+def argsort(x, axis=-1, is_ascend=True, dtype="int32"):
     return order(x, axis, is_ascend).astype(dtype)
 
 
-def topk(x, k=1, axis=-1, ret_type="both", is_ascend=False, dtype="int64"):
+def topk(x, k=1, axis=-1, ret_type="both", is_ascend=False, dtype="int32"):
     k = x.shape[axis] if k < 1 else k
     at = np.take(order(x, axis, is_ascend), np.arange(k), axis)
     values = np.take_along_axis(x, at, axis)
     return {"both": (values, at.astype(dtype)), "values": values, "indices": at.astype(dtype)}[ret_type]
 
 
-def searchsorted(s, v, right=False, dtype="int64"):
+def searchsorted(s, v, right=False, dtype="int32"):
     side = "right" if right else "left"
     if s.ndim == 1:
         return np.searchsorted(s, v, side).astype(dtype)

@@ -112,7 +112,7 @@ test_types = typed(
     Typed("dyn.zeros", "Tensor[(?, ?), float32]", S), Typed("dyn.ones", "Tensor[(?, ?), bool]", S, dtype="bool"),
     Typed("dyn.strided_slice", "Tensor[(?, 3), float32]", X, ((1,), "int64"), ((1,), "int64")), Typed("dyn.strided_slice", "Tensor[(?, ?), float32]", X, ANY, ANY),
     Typed("dyn.strided_slice", "Tensor[(2, ?), float32]", X, ((1,), "int64"), ((1,), "int64"), ((1,), "int64"), np.array([-1])),
-    Typed("dyn.topk", "(Tensor[(2, ?), float32], Tensor[(2, ?), int64])", X, N), Typed("dyn.topk", "Tensor[(?, 3), int32]", X, N, axis=0, ret_type="indices", dtype="int32"),
+    Typed("dyn.topk", "(Tensor[(2, ?), float32], Tensor[(2, ?), int32])", X, N), Typed("dyn.topk", "Tensor[(?, 3), int32]", X, N, axis=0, ret_type="indices", dtype="int32"),
     Typed("dyn.one_hot", "Tensor[(2, ?), float32]", S, F, F, N), Typed("dyn.sparse_to_dense", "Tensor[(?, ?), float32]", ((4, 2), "int64"), ((4,), "float32"), F, S),
     Typed("dyn.nn.pad", "Tensor[(?, ?), float32]", X, ((2, 2), "int64"), F), Typed("dyn.nn.upsampling", "Tensor[(1, 2, ?, ?), float32]", IMAGE, F, F),
     Typed("dyn.image.resize2d", "Tensor[(1, 2, ?, ?), int8]", IMAGE, S, out_dtype="int8"),

@@ -31,7 +31,7 @@ Pass @Camel@() {
 }
 
 namespace {
-const RegisterPass<@Camel@> registered;
+const RegisterPass<@Camel@> registered_@snake@;
 }  // namespace
 
 }  // namespace baton::relay::transform

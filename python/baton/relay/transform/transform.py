@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Passes of Relay, and how to write one in Python."""
 
-from ..._ffi import get_global_func, list_global_func_names
+from ..._ffi import get_global_func
 from ...ir.transform import (
     ModulePass,
     Pass,
@@ -11,7 +11,7 @@ from ...ir.transform import (
     Sequential,
     make_pass_decorator,
     module_pass,
-    pass_doc,
+    pass_functions,
     sequential,
 )
 from . import _ffi_api
@@ -44,95 +44,9 @@ It cannot add or delete functions; those annotated SkipOptimization are left alo
 """
 
 
-def _doc(name):
-    return pass_doc("relay._transform.", name)
-
-
 def build_config(opt_level=2, required_pass=None, disabled_pass=None, trace=None, instruments=None, config=None):
     """The same as `PassContext(...)`, under the name of older programs."""
     return PassContext(opt_level, required_pass, disabled_pass, instruments, config, trace)
-
-
-def FuseOps(fuse_opt_level=-1):
-    """Groups operators that become one kernel. `fuse_opt_level` -1 takes the context's level; 0 fuses nothing."""
-    return _ffi_api.FuseOps(fuse_opt_level)
-
-
-def EliminateCommonSubexpr(fskip=None):
-    """Computes equal expressions once, but those that `fskip(expr)` says to leave."""
-    return _ffi_api.EliminateCommonSubexpr(fskip)
-
-
-def DeadCodeElimination(inline_once=False, ignore_impurity=False):
-    """Drops bindings that are not used and have no effect, with `ignore_impurity` those with effects too; with `inline_once`,
-    puts values that are used once in their place, unless they read or write state."""
-    return _ffi_api.DeadCodeElimination(inline_once, ignore_impurity)
-
-
-def SimplifyExpr(fp=None):
-    """Replaces expressions by simpler equal ones, by tables of local identities. fp: what may change in floating values:
-    "strict" nothing, "contract" NaN and the sign of zero, "fast" rounding too; without one as the option `fp` of the
-    context says, else strict."""
-    return _ffi_api.SimplifyExpr() if fp is None else _ffi_api.SimplifyExpr(fp)
-
-
-def RemoveUnusedFunctions(entry_functions=None):
-    """Drops functions that cannot be reached from `entry_functions` (main). One that the module does not have is a ValueError."""
-    return _ffi_api.RemoveUnusedFunctions(list(entry_functions or ["main"]))
-
-
-def EtaExpand(expand_constructor=False, expand_global_var=False):
-    """Constructors or global functions that are not called become functions that call them."""
-    return _ffi_api.EtaExpand(expand_constructor, expand_global_var)
-
-
-def PlanDevices(default_device=None):
-    """Decides on which device each expression runs and writes it down; what no annotation decides goes to
-    `default_device` (a device, its name or its DLPack number), without one to that of the option
-    `relay.fallback_device_type`, else to the CPU."""
-    from ..op.sugar import _device_type
-    return _ffi_api.PlanDevices() if default_device is None else _ffi_api.PlanDevices(_device_type(default_device))
-
-
-def CombineParallelConv2D(min_num_branches=3):
-    """One `nn.conv2d` for at least `min_num_branches` on the same data that differ in their weights alone, together with
-    the elementwise operators behind them; each branch takes its channels of the result.
-
-        x ── conv2d(w1) ── relu          x ── conv2d(concatenate(w1, w2)) ── relu ─┬─ strided_slice
-          └─ conv2d(w2) ── relu     =>                                             └─ strided_slice
-    """
-    return _ffi_api.CombineParallelConv2D(min_num_branches)
-
-
-def CombineParallelDense(min_num_branches=3, to_batch=True, to_batch_matmul=None):
-    """One product for at least `min_num_branches` `nn.dense` of the same data, together with the elementwise operators
-    behind them: a `nn.batch_matmul` of weights of one shape, or, with `to_batch=False`, a `nn.dense` with the units of all,
-    whose numbers may differ. `to_batch_matmul` is another name of `to_batch`."""
-    return _ffi_api.CombineParallelDense(min_num_branches, to_batch if to_batch_matmul is None else to_batch_matmul)
-
-
-def CombineParallelBatchMatmul(min_num_branches=3):
-    """One `nn.batch_matmul` for at least `min_num_branches` with the same first factor, together with the elementwise
-    operators behind them."""
-    return _ffi_api.CombineParallelBatchMatmul(min_num_branches)
-
-
-def Legalize(legalize_map_attr_name="FTVMLegalize"):
-    """Replaces calls by what `relay.op.op.register_legalize` registered for their operator:
-    `f(attrs, inputs, types)` gets the types of the arguments and, last, of the result, and gives an expression or None."""
-    return _ffi_api.Legalize(legalize_map_attr_name)
-
-
-def SplitArgs(max_function_args=255):
-    """Concatenations of more than `max_function_args` parts become several, so that no kernel has more arguments."""
-    return _ffi_api.SplitArgs(max_function_args)
-
-
-def ConvertLayout(desired_layouts=None):
-    """Runs operators in other orders of dimensions: `{"nn.conv2d": ["NHWC", "default"]}` has the layouts of data and weight,
-    "default" for the usual one. What lies between such operators follows, so that transforms stand at the ends alone.
-    Blocks of channels (NCHW16c) are AlterOpLayout's."""
-    return _ffi_api.ConvertLayout({k: list(v) for k, v in (desired_layouts or {}).items()})
 
 
 class LayoutConfig:
@@ -152,13 +66,6 @@ class LayoutConfig:
     def __exit__(self, *_):
         LayoutConfig.current, layers = self._before
         get_global_func("relay.LayoutConfigSkip")(layers)
-
-
-def ToMixedPrecision(mixed_precision_type="float16", missing_op_mode=1):
-    """Computes convolutions and products of matrices in float16 or bfloat16, with sums in float32, and what follows on them where
-    nothing is lost; everything else stays in float32, parameters and results too. `missing_op_mode`: what becomes of operators that
-    nobody knows; 0: they are errors, 1 and 2: they stay as they are. `relay.op.register_mixed_precision_conversion` says it of one."""
-    return _ffi_api.ToMixedPrecision(mixed_precision_type, missing_op_mode)
 
 
 def MergeComposite(pattern_table=()):
@@ -181,26 +88,6 @@ def MergeComposite(pattern_table=()):
     return _ffi_api.MergeComposite(names, patterns, checks)
 
 
-def FoldConstant(fold_qnn=False):
-    """Evaluates what is constant; operators on quantized tensors (qnn.*), which passes look for, with `fold_qnn` alone."""
-    return _ffi_api.FoldConstant(fold_qnn)
-
-
-def AnnotateTarget(targets=(), include_non_call_ops=True):
-    """Marks what other compilers take, by name (one, or a list in the order of preference): calls of operators whose attribute
-    `target.NAME`, `f(call) -> bool`, says so, and calls of composites called `NAME.x`; with `include_non_call_ops`, tuples of what
-    one of them computes too."""
-    return _ffi_api.AnnotateTarget([targets] if isinstance(targets, str) else list(targets), include_non_call_ops)
-
-
-def PartitionGraph(mod_name="default", bind_constants=True):
-    """A global function for each region that is marked for a compiler, `@tvmgen_default_NAME_main_0`. With `bind_constants`, constants
-    stand in these functions; else they are arguments.
-
-    A program compiles and runs with such functions: they are computed by Baton, as if they had not been made."""
-    return _ffi_api.PartitionGraph(mod_name, bind_constants)
-
-
 def InlineCompilerFunctionsBoundTo(global_vars):
     """Calls of these functions, which PartitionGraph made, become their bodies."""
     return _ffi_api.InlineCompilerFunctions([v if isinstance(v, str) else v.name_hint for v in global_vars])
@@ -209,17 +96,6 @@ def InlineCompilerFunctionsBoundTo(global_vars):
 def InferTypeLocal(expr):
     """The type of an expression, without a module."""
     return _ffi_api.InferTypeLocal(expr)
-
-
-def FakeQuantizationToInteger(hard_fail=False, use_qat=False):
-    """What stands between `qnn.dequantize` and `qnn.quantize` is computed in integers, by a rule for each operator; regions with an operator
-    that has none stay as they are. Convolutions, products, arithmetic, pools, functions of one tensor and what moves values have rules; a
-    program gives its operators' by `relay.op.register_fake_quantization_to_integer`. Integer results differ from the others by rounding.
-
-    hard_fail: errors of a program's rules are raised; without it they leave the region as it is. use_qat is not there: put a
-    `qnn.quantize` behind what is to become integers.
-    """
-    return _ffi_api.FakeQuantizationToInteger(hard_fail, use_qat)
 
 
 def FoldConstantExpr(expr, mod=None):
@@ -305,25 +181,21 @@ def Defunctionalization(func=None, mod=None):
     return _with_module("defunctionalized", func, mod)
 
 
-def __getattr__(name):
-    """A pass of C++ without parameters worth naming: a function that passes its arguments on."""
-    if name.startswith("_") or get_global_func(_PREFIX + name, allow_missing=True) is None:
-        raise AttributeError(f"there is no pass `{name}`")
+def _device_number(device):
+    """The DLPack number of a device, its name or itself."""
+    from ..op.sugar import _device_type
+    return _device_type(device)
 
-    def make(*args):
-        return get_global_func(_PREFIX + name)(*args)
 
-    make.__name__ = make.__qualname__ = name
-    make.__doc__, make.__module__ = _doc(name), "baton.relay.transform"
-    globals()[name] = make
-    return make
+__getattr__, pass_names = pass_functions(
+    _PREFIX, __name__,
+    CombineParallelDense={"aliases": {"to_batch": "to_batch_matmul"}},  # Relay's name in Python, and in C++
+    PlanDevices={"convert": {"default_device": _device_number}})
 
 
 def __dir__():
-    found = (n[len(_PREFIX):] for n in list_global_func_names() if n.startswith(_PREFIX))
-    return sorted({*globals(), *(n for n in found if "." not in n)})
+    return sorted({*globals(), *pass_names()})
 
 
-__all__ = ["AnnotateTarget", "CombineParallelBatchMatmul", "CombineParallelConv2D", "CombineParallelDense", "ConvertLayout", "DeadCodeElimination", "Defunctionalization", "EliminateCommonSubexpr", "EtaExpand", "FakeQuantizationToInteger", "FoldConstant", "FoldConstantExpr", "FunctionPass", "FuseOps", "InferTypeLocal", "InlineCompilerFunctionsBoundTo", "LayoutConfig", "Legalize",
-           "ModulePass", "Pass", "PassContext", "PartitionGraph", "PassInfo", "PlanDevices", "PrintIR", "RemoveUnusedFunctions", "Sequential", "SimplifyExpr", "SplitArgs", "ToMixedPrecision",
-           "build_config", "function_pass", "gradient", "module_pass", "sequential", "to_cps", "un_cps"]
+__all__ = ["FoldConstantExpr", "FunctionPass", "InferTypeLocal", "InlineCompilerFunctionsBoundTo", "LayoutConfig", "ModulePass", "Pass", "PassContext", "PassInfo", "PrintIR",
+           "Sequential", "build_config", "function_pass", "gradient", "module_pass", "sequential", "to_cps", "un_cps"]

@@ -18,7 +18,7 @@ struct TopKAttrs : AttrsNode<TopKAttrs> {
   int64_t axis = -1;
   String ret_type = "both";
   bool is_ascend = false;
-  DataType dtype = DataType::Int(64);
+  DataType dtype = DataType::Int(32);
   static constexpr void Describe(auto& d) {
     d(F<&TopKAttrs::k>, "How many; less than 1: all.");
     d(F<&TopKAttrs::axis>, "Dimension to choose along.");
@@ -32,7 +32,7 @@ struct DynTopKAttrs : AttrsNode<DynTopKAttrs> {
   int64_t axis = -1;
   String ret_type = "both";
   bool is_ascend = false;
-  DataType dtype = DataType::Int(64);
+  DataType dtype = DataType::Int(32);
   static constexpr void Describe(auto& d) {
     d(F<&DynTopKAttrs::axis>, "Dimension to choose along.");
     d(F<&DynTopKAttrs::ret_type>, "\"both\", \"values\" or \"indices\".");
@@ -55,7 +55,7 @@ struct ArgsortAttrs : AttrsNode<ArgsortAttrs> {
   static constexpr auto _type_key = "relay.attrs.ArgsortAttrs";
   int64_t axis = -1;
   bool is_ascend = true;
-  DataType dtype = DataType::Int(64);
+  DataType dtype = DataType::Int(32);
   static constexpr void Describe(auto& d) {
     d(F<&ArgsortAttrs::axis>, "Dimension to sort along.");
     d(F<&ArgsortAttrs::is_ascend>, "Whether the smallest comes first. NaN counts as largest.");
@@ -66,7 +66,7 @@ struct ArgsortAttrs : AttrsNode<ArgsortAttrs> {
 struct SearchSortedAttrs : AttrsNode<SearchSortedAttrs> {
   static constexpr auto _type_key = "relay.attrs.SearchSortedAttrs";
   bool right = false;
-  DataType dtype = DataType::Int(64);
+  DataType dtype = DataType::Int(32);
   static constexpr void Describe(auto& d) {
     d(F<&SearchSortedAttrs::right>, "Whether equal values lie before the place.");
     d(F<&SearchSortedAttrs::dtype>, "Dtype of the result.");
