@@ -10,6 +10,9 @@
 #include "../host.h"
 
 namespace baton::relay {
+namespace op {
+extern const Op topk;
+}
 namespace {
 
 struct TopKAttrs : AttrsNode<TopKAttrs> {

@@ -5,11 +5,21 @@
 #include <baton/topi/reduce.h>
 
 #include "../common.h"
-#include "../reference/reference.h"
 #include "../gradient.h"
+#include "../reference/reference.h"
+#include "../tensor/fast_math.h"
 
 namespace baton::relay {
+namespace op {
+extern const Op fast_softmax, softmax;
+}
 namespace {
+
+struct SoftmaxAttrs : AttrsNode<SoftmaxAttrs> {
+  static constexpr auto _type_key = "relay.attrs.SoftmaxAttrs";
+  int64_t axis = -1;
+  static constexpr void Describe(auto& d) { d(F<&SoftmaxAttrs::axis>, "Dimension that sums to 1."); }
+};
 
 Shape Without(const Indices& i, int64_t axis) {
   Shape at;
@@ -95,9 +105,31 @@ Tensor LowerHardmax(const SoftmaxAttrs& a, const Tensors& in) {
       "hardmax");
 }
 
+// ---- nn.fast_softmax
+Type FastSoftmaxType(const SoftmaxAttrs& a, const TypeArgs& in) {
+  AtMost32Bits(in);
+  in.MinRank(0, 1, "R2");
+  in.Axis(a.axis, in.ndim(0));
+  return in.type(0);
+}
+Tensor LowerFastSoftmax(const SoftmaxAttrs& a, const Tensors& in) {
+  const Tensor& x = in[0];
+  const DataType f32 = DataType::Float(32);
+  const int64_t axis = NormalizeAxis(a.axis, x.ndim(), "nn.fast_softmax");
+  auto wide = [&](PrimExpr v, const Shape&, const Shape&) { return cast(f32, v); };
+  Tensor top = topi::ReduceWith(x, {axis}, true, te::MaxOf, wide, "max");
+  auto row = [&](Indices i) {
+    Shape at;
+    for (size_t d = 0; d < i.size(); ++d) at.push_back(static_cast<int64_t>(d) == axis ? PrimExpr(0) : PrimExpr(i[d]));
+    return at;
+  };
+  Tensor e = te::Compute(x.shape(), [&](Indices i) { return FastExp(cast(f32, x(i)) - top(row(i))); }, "exp");
+  Tensor sum = topi::ReduceWith(e, {axis}, true, te::Sum, wide, "sum");
+  return te::Compute(x.shape(), [&](Indices i) { return cast(x.dtype(), e(i) / sum(row(i))); }, "fast_softmax");
+}
+
 template <OpName kName>
-Op Define(const char* doc, LowerFn lower, OpGradient gradient, const char* source,
-          const OpTraits& traits = {}) {
+Op Define(const char* doc, LowerFn lower, OpGradient gradient, const char* source, const OpTraits& traits = {}) {
   return DefineOp({.name = kName.text,
                    .doc = doc,
                    .inputs = {{"data", "R1: floating dtype. R2: rank 1 or more."}},
@@ -133,11 +165,26 @@ Grads LogSoftmaxBack(const Call& call, const Expr& grad) {
 
 const Op op::softmax = Define<"nn.softmax">("exp(data) / sum(exp(data)) along an axis, safe for large values.",
                                             LowerSoftmax, gradient::SoftmaxBack, "ONNX Softmax-13",
-    {.precision = Precision::kNever, .layout = LayoutRule::kAxis, .approximation = &op::fast_softmax, .reference = reference::Softmax});
-const Op op::log_softmax = Define<"nn.log_softmax">("log(softmax(data)), safe for large values.", LowerLogSoftmax,
-                                                    gradient::LogSoftmaxBack, "ONNX LogSoftmax-13",
-    {.precision = Precision::kNever, .layout = LayoutRule::kAxis});
+                                            {.precision = Precision::kNever,
+                                             .layout = LayoutRule::kAxis,
+                                             .approximation = &op::fast_softmax,
+                                             .reference = reference::Softmax});
+const Op op::log_softmax =
+    Define<"nn.log_softmax">("log(softmax(data)), safe for large values.", LowerLogSoftmax, gradient::LogSoftmaxBack,
+                             "ONNX LogSoftmax-13", {.precision = Precision::kNever, .layout = LayoutRule::kAxis});
 const Op op::hardmax = Define<"nn.hardmax">("1 for the first largest along an axis, 0 elsewhere.", LowerHardmax,
                                             gradient::Flat, "ONNX Hardmax-13");
+const Op op::fast_softmax = DefineOp(
+    {.name = "nn.fast_softmax",
+     .doc = "softmax(data) along an axis with `fast_exp`: within 1e-6 of it. What should be smaller than 1e-38 is "
+            "about 1e-38.",
+     .inputs = {{"data", "R1: floating dtype of up to 32 bits. R2: rank 1 or more."}},
+     .output = "Shape and dtype of `data`.",
+     .attrs = TypeOf<SoftmaxAttrs>,
+     .type_rel = Rel<"nn.fast_softmax", FastSoftmaxType>,
+     .lower = LowerFastSoftmax,
+     .pattern = OpPattern::kOpaque,
+     .source = "ONNX Softmax-13",
+     .traits = {.precision = Precision::kNever}});
 
 }  // namespace baton::relay

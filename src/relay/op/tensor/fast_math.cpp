@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Approximations by short polynomials, without tables or branches. float32 inside, whatever the dtype.
-#include <baton/relay/op/nn.h>
+#include "fast_math.h"
+
 #include <baton/relay/op/tensor.h>
 #include <baton/topi/elemwise.h>
-#include <baton/topi/reduce.h>
 
 #include <initializer_list>
 
@@ -21,6 +21,8 @@ PrimExpr Polynomial(const PrimExpr& x, std::initializer_list<double> coefficient
 }
 PrimExpr Clamp(const PrimExpr& x, double bound) { return min(max(x, Lit(-bound)), Lit(bound)); }
 
+}  // namespace
+
 /// exp(x) = 2**n * exp(r) with |r| <= ln(2) / 2; ln(2) in two parts, so that r is exact. Cephes' polynomial of
 /// degree 7.
 PrimExpr FastExp(const PrimExpr& x0) {
@@ -35,6 +37,9 @@ PrimExpr FastExp(const PrimExpr& x0) {
       reinterpret(DataType::Float(32), shift_left(cast(i32, n) + tir::make_int(i32, 127), tir::make_int(i32, 23)));
   return te::Select(isnan(x0), x0, y * scale);
 }
+
+namespace {
+
 /// A quotient of polynomials in x * x, as Eigen has it.
 PrimExpr FastTanh(const PrimExpr& x0) {
   PrimExpr x = Clamp(x0, 9), s = x * x;
@@ -54,10 +59,15 @@ PrimExpr FastErf(const PrimExpr& x0) {
   return te::Select(isnan(x0), x0, p / q);
 }
 
+}  // namespace
+
 void AtMost32Bits(const TypeArgs& in) {
   in.Floating(0, "R1");
   if (in.dtype(0).bits() > 32) in.Fail("R1", in.Show(0) + " has more than 32 bits, which the approximation does not");
 }
+
+namespace {
+
 Type SameType(const TypeArgs& in) {
   AtMost32Bits(in);
   return in.type(0);
@@ -79,28 +89,6 @@ Op DefineMap(const char* doc, const OpTraits& traits = {}) {
                    .traits = traits});
 }
 
-Type SoftmaxType(const SoftmaxAttrs& a, const TypeArgs& in) {
-  AtMost32Bits(in);
-  in.MinRank(0, 1, "R2");
-  in.Axis(a.axis, in.ndim(0));
-  return in.type(0);
-}
-Tensor LowerSoftmax(const SoftmaxAttrs& a, const Tensors& in) {
-  const Tensor& x = in[0];
-  const DataType f32 = DataType::Float(32);
-  const int64_t axis = NormalizeAxis(a.axis, x.ndim(), "nn.fast_softmax");
-  auto wide = [&](PrimExpr v, const Shape&, const Shape&) { return cast(f32, v); };
-  Tensor top = topi::ReduceWith(x, {axis}, true, te::MaxOf, wide, "max");
-  auto row = [&](Indices i) {
-    Shape at;
-    for (size_t d = 0; d < i.size(); ++d) at.push_back(static_cast<int64_t>(d) == axis ? PrimExpr(0) : PrimExpr(i[d]));
-    return at;
-  };
-  Tensor e = te::Compute(x.shape(), [&](Indices i) { return FastExp(cast(f32, x(i)) - top(row(i))); }, "exp");
-  Tensor sum = topi::ReduceWith(e, {axis}, true, te::Sum, wide, "sum");
-  return te::Compute(x.shape(), [&](Indices i) { return cast(x.dtype(), e(i) / sum(row(i))); }, "fast_softmax");
-}
-
 }  // namespace
 
 const Op op::fast_exp = DefineMap<"fast_exp", FastExp>(
@@ -110,17 +98,5 @@ const Op op::fast_tanh =
     DefineMap<"fast_tanh", FastTanh>("tanh(data), within 5e-7 of it relatively where |data| < 9, and within 1e-6.");
 const Op op::fast_erf =
     DefineMap<"fast_erf", FastErf>("erf(data), within 1e-6 of it.", {.precision = Precision::kNever});
-const Op op::fast_softmax = DefineOp(
-    {.name = "nn.fast_softmax",
-     .doc = "softmax(data) along an axis with `fast_exp`: within 1e-6 of it. What should be smaller than 1e-38 is "
-            "about 1e-38.",
-     .inputs = {{"data", "R1: floating dtype of up to 32 bits. R2: rank 1 or more."}},
-     .output = "Shape and dtype of `data`.",
-     .attrs = TypeOf<SoftmaxAttrs>,
-     .type_rel = Rel<"nn.fast_softmax", SoftmaxType>,
-     .lower = LowerSoftmax,
-     .pattern = OpPattern::kOpaque,
-     .source = "ONNX Softmax-13",
-     .traits = {.precision = Precision::kNever}});
 
 }  // namespace baton::relay
