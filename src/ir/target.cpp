@@ -8,13 +8,12 @@
 #include <charconv>
 #include <vector>
 
+#include "ir/thread_state.h"
+
 namespace baton {
 namespace {
 
-std::vector<Target>& Stack() {
-  static thread_local std::vector<Target> s;
-  return s;
-}
+std::vector<Target>& Stack() { return transform::ThreadState::Get().targets; }
 
 // Features of processors that a target string may name, as far as schedules ask for them.
 struct Cpu {

@@ -38,23 +38,8 @@ BATON_DLL void NoteRejected(const PassInfo& info);
 /// Nonzero while a journal is kept or a stop is set.
 BATON_DLL extern std::atomic<int> journaling;
 BATON_DLL void Begin(std::string_view what, std::string_view name);
+/// What began last on this thread ends; by an exception, it stands open: whoever catches it goes on less deep.
 BATON_DLL void End();
-
-/// A pass runs while this lives; in the journal it stands open if the process dies or the pass throws.
-class Running {
- public:
-  explicit Running(std::string_view name) : on_(journaling.load(std::memory_order_relaxed) != 0) {
-    if (on_) [[unlikely]]
-      Begin("pass", name);
-  }
-  ~Running() {
-    if (on_) [[unlikely]]
-      End();
-  }
-  Running(const Running&) = delete;
-
- private:
-  bool on_;
-};
+BATON_DLL void LeaveOpen();
 
 }  // namespace baton::transform::failure

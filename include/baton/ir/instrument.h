@@ -8,6 +8,7 @@
 
 namespace baton::transform {
 class PassInfo;
+struct PassRun;
 }  // namespace baton::transform
 
 namespace baton::instrument {
@@ -37,10 +38,30 @@ class BATON_DLL PassInstrumentNode : public Node<PassInstrumentNode, Object> {
   virtual void OnPassFailed(const IRModule& mod, const transform::PassInfo& info, const String& error) const;
   /// The pass does not run, for this reason: disabled, above the level, blocked by `should_run`, or needless.
   virtual void OnPassSkipped(const IRModule& mod, const transform::PassInfo& info, const String& reason) const;
+
+  /// The same with all that is known of the run (pass_run.h). Passes call these; by default they call those above.
+  virtual void BeforeRun(const transform::PassRun& run) const;
+  virtual void AfterRun(const transform::PassRun& run) const;
+  virtual void RunFailed(const transform::PassRun& run, const String& error) const;
+  virtual void RunSkipped(const transform::PassRun& run, const String& reason) const;
 };
 class PassInstrument : public ObjectRef {
  public:
   BATON_DEFINE_OBJECT_REF_METHODS(PassInstrument, ObjectRef, PassInstrumentNode)
+};
+
+/// An instrument of C++ that works with runs. It has no say in which passes run.
+class BATON_DLL RunInstrumentNode : public PassInstrumentNode {
+ public:
+  void EnterPassContext() const override {}
+  void ExitPassContext() const override {}
+  bool ShouldRun(const IRModule&, const transform::PassInfo&) const final { return true; }
+  void RunBeforePass(const IRModule&, const transform::PassInfo&) const final {}
+  void RunAfterPass(const IRModule&, const transform::PassInfo&) const final {}
+  void BeforeRun(const transform::PassRun&) const override {}
+  void AfterRun(const transform::PassRun&) const override {}
+  void RunFailed(const transform::PassRun&, const String&) const override {}
+  void RunSkipped(const transform::PassRun&, const String&) const override {}
 };
 
 /// The hooks of an instrument of functions; a null one does nothing (a null should_run says yes).

@@ -74,8 +74,8 @@ struct Decision {
   bool changed = false;
   std::vector<std::string> holds;  ///< properties that hold afterwards; only of Scheduled
 };
-/// Collects the decisions of all sequences that run on this thread while it lives, in the context that is current now:
-/// what constant folding compiles in a context of its own is its own business.
+/// Collects the decisions of all sequences that run while it lives, in the context that is current now: what constant
+/// folding compiles in a context of its own is its own business. An instrument of that context.
 class BATON_DLL Log {
  public:
   Log();
@@ -83,18 +83,10 @@ class BATON_DLL Log {
   Log(const Log&) = delete;
   std::vector<Decision> decisions;
 
-  bool Takes() const;
-
  private:
-  Log* outer_;
-  int contexts_;
+  PassContext context_;
+  instrument::PassInstrument instrument_;
 };
-/// Where the next decision goes in the log of this thread: taken before a pass runs, so that it stands before its
-/// parts.
-BATON_DLL size_t Mark();
-/// Adds to the log of this thread, if there is one, at a mark.
-BATON_DLL void Say(size_t mark, const PassInfo& info, const char* action, std::string why, bool changed,
-                   std::vector<std::string> holds = {});
 /// Rows, a pass each, or JSON.
 BATON_DLL std::string Render(const std::vector<Decision>& decisions, bool json);
 

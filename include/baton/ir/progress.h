@@ -8,36 +8,14 @@
 #include <atomic>
 #include <string>
 
-namespace baton::transform {
-class PassNode;
-}  // namespace baton::transform
-
 namespace baton::transform::progress {
-
-/// A pass that runs on this thread; frames nest as passes do. Lives on the stack of Pass::operator().
-struct BATON_DLL Frame {
-  Frame(const PassNode* pass, IRModule input);
-  /// On a thread of the pool: a part of the work of `whole`, whose thread waits meanwhile. Null: of no pass.
-  explicit Frame(const Frame* whole);
-  ~Frame();
-  Frame(const Frame&) = delete;
-  const PassNode* pass;
-  IRModule input;
-  Frame* outer;
-  GlobalVar function;  ///< that is being rewritten, as long as a watcher is there
-  const Frame* whole;  ///< itself, or what it is a part of
-  const char* action;  ///< what the sequence said of it: "ran" or "inserted"; "" outside of sequences
-  std::string why;     ///< and the reason that it gave
-};
-/// The innermost pass of this thread, or null.
-BATON_DLL Frame* Current();
 
 /// Number of watchdogs that want to know now; almost always 0.
 BATON_DLL extern std::atomic<int> asked;
 /// Number of watchers that want to know functions.
 BATON_DLL extern std::atomic<int> watched;
 
-/// While it lives, functions are noted in frames.
+/// While it lives, functions are noted in runs.
 struct BATON_DLL Watched {
   Watched();
   ~Watched();
@@ -80,6 +58,10 @@ class WorkAt {
   bool noted_;
 };
 
+struct WatchState;
+/// The thread of these watchers ends: they see nothing more.
+void EndThread(WatchState* watching);
+
 /// What a watchdog sees of another thread. Made and destroyed on the thread that it watches.
 class BATON_DLL Watch {
  public:
@@ -94,11 +76,7 @@ class BATON_DLL Watch {
   std::string Expr() const;
 
  private:
-  struct State;
-  friend void NoteFunction(const GlobalVar& var);
-  friend void NoteExpr(const ObjectRef& expr);
-  friend void NoteWork(const ObjectRef& expr);
-  State* state_;
+  WatchState* state_;
 };
 
 }  // namespace baton::transform::progress

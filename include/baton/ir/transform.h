@@ -17,6 +17,8 @@ namespace baton::transform {
 
 using Module = IRModule;
 
+struct PassRun;  // pass_run.h
+
 /// What the framework knows of a pass.
 ///
 /// Properties ("Typed", "ANF", ...) are a contract that Scheduled (pipeline.h) acts upon: what the pass `needs` holds
@@ -118,6 +120,11 @@ class BATON_DLL PassContext : public RefTo<PassContextNode, ObjectRef> {
   void InstrumentAfterPass(const IRModule& mod, const PassInfo& info) const;
   void InstrumentPassFailed(const IRModule& mod, const PassInfo& info, const String& error) const;
   void InstrumentPassSkipped(const IRModule& mod, const PassInfo& info, const String& reason) const;
+  /// The same with all that is known of the run; what passes call.
+  bool BeforePass(const PassRun& run) const;
+  void AfterPass(const PassRun& run) const;
+  void PassFailed(const PassRun& run, const String& error) const;
+  void PassSkipped(const PassRun& run, const String& reason) const;
   /// Exits the instruments there are, puts these in place, enters them.
   void OverrideInstruments(Array<instrument::PassInstrument> instruments);
   /// Disabled: no. Required by the user: yes. Else the context's level must be at least the pass's.

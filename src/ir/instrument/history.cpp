@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The recording instrument: every step that passes take, with the modules before and after. IR is immutable, so steps
 // share what did not change.
+#include <baton/ir/pass_run.h>
 #include <baton/ir/progress.h>
 #include <baton/ir/target.h>
 #include <baton/ir/transform.h>
@@ -18,12 +19,10 @@
 
 namespace baton::instrument {
 
-using transform::Because;
 using transform::InstrumentsAround;
 using transform::Pass;
 using transform::PassContext;
-using transform::PassInfo;
-namespace progress = transform::progress;
+using transform::PassRun;
 
 namespace {
 
@@ -91,18 +90,17 @@ struct Record {
   struct Step {
     HistoryStep shown;
     int64_t parent = -1;
-    const progress::Frame* frame = nullptr;
     int64_t function_index = -1;  ///< of the parent's function, where the parent is over functions
     Clock::time_point start;
   };
   std::mutex mutex;
   std::deque<Step> steps;
-  std::unordered_map<const progress::Frame*, size_t> open;
+  std::unordered_map<const PassRun*, size_t> open;
   Clock::time_point epoch;
-  progress::Watched watched;  // functions are noted in frames
+  transform::progress::Watched watched;  // functions are noted in runs
 };
 
-class HistoryNode : public Node<HistoryNode, PassInstrumentNode> {
+class HistoryNode : public Node<HistoryNode, RunInstrumentNode> {
  public:
   static constexpr const char* _type_key = "instrument.History";
   static constexpr bool _type_has_hidden_members = true;  // what it records
@@ -111,43 +109,28 @@ class HistoryNode : public Node<HistoryNode, PassInstrumentNode> {
     d(F<&HistoryNode::keep>, "Keeps the modules of all steps; else of those that are open, failed, or the last.");
   }
 
-  void EnterPassContext() const final {}
-  void ExitPassContext() const final {}
-  bool ShouldRun(const IRModule&, const PassInfo&) const final { return true; }
-
-  void RunBeforePass(const IRModule& mod, const PassInfo& info) const final {
-    const progress::Frame* frame = progress::Current();
-    if (!frame) return;
-    auto n = Begin(mod, info, frame->outer);
-    n->action = *frame->action ? frame->action : "ran";
-    n->why = !frame->why.empty() ? String(frame->why) : Caller(frame->outer);
+  void BeforeRun(const PassRun& run) const final {
+    if (!run.pass) return;
+    auto n = Begin(run);
+    n->action = *run.action ? run.action : "ran";
+    n->why = !run.why.empty() ? String(run.why) : Caller(run.parent);
     n->status = "open";
-    n->scope = ScopeOf(frame->pass);
-    n->pass_object = GetRef<Pass>(frame->pass);
+    n->scope = ScopeOf(run.pass);
+    n->pass_object = GetRef<Pass>(run.pass);
     std::lock_guard lock(record->mutex);
-    record->open[frame] = Append(std::move(n), frame);
+    record->open[&run] = Append(std::move(n), run.parent);
   }
-  void RunAfterPass(const IRModule& mod, const PassInfo&) const final { Close(mod, ""); }
-  void OnPassFailed(const IRModule&, const PassInfo&, const String& error) const final {
-    Close(IRModule(), error.str());
-  }
-  void OnPassSkipped(const IRModule& mod, const PassInfo& info, const String& reason) const final {
-    const progress::Frame* frame = progress::Current();
-    const char* action = "ran";
-    if (const Because* b = Because::Pending()) {
-      action = b->action;
-    } else if (frame && frame->pass && frame->pass->Info().same_as(info)) {  // blocked: it has its frame
-      if (*frame->action) action = frame->action;
-      frame = frame->outer;
-    }
-    auto n = Begin(mod, info, frame);
+  void AfterRun(const PassRun& run) const final { Close(run, ""); }
+  void RunFailed(const PassRun& run, const String& error) const final { Close(run, error.str()); }
+  void RunSkipped(const PassRun& run, const String& reason) const final {
+    auto n = Begin(run);
     n->action = "skipped";
     n->why = reason;
     n->status = "skipped";
-    n->after = mod;
-    n->scope = std::string_view(action) == "inserted" ? "inserted" : "";  // tells rerun what stood in the list
+    n->after = run.module;
+    n->scope = std::string_view(run.action) == "inserted" ? "inserted" : "";  // tells rerun what stood in the list
     std::lock_guard lock(record->mutex);
-    Append(std::move(n), nullptr, frame);
+    Append(std::move(n), run.parent);
   }
 
   /// All steps so far, each behind the one it ran in; those of functions that ran at once in the order of the module.
@@ -193,39 +176,35 @@ class HistoryNode : public Node<HistoryNode, PassInstrumentNode> {
   std::shared_ptr<Record> record = std::make_shared<Record>();
 
  private:
-  static String Caller(const progress::Frame* outer) {
-    return outer && outer->pass ? String("called by `" + outer->pass->Info()->name.str() + "`") : String("called");
+  static String Caller(const PassRun* outer) {
+    return outer && outer->pass ? String("called by `" + outer->info->name.str() + "`") : String("called");
   }
-  ObjectPtr<HistoryStepNode> Begin(const IRModule& mod, const PassInfo& info, const progress::Frame* around) const {
+  ObjectPtr<HistoryStepNode> Begin(const PassRun& run) const {
     auto n = make_object<HistoryStepNode>();
     for (const PassInstrument& i : keep ? std::vector<PassInstrument>() : InstrumentsAround(PassContext::Current())) {
       if (!i.as<HistoryNode>()) n->watchers.push_back(i);
     }
-    n->pass_name = info->name;
-    n->before = mod;
+    n->pass_name = run.info->name;
+    n->before = run.module;
     transform::PassContextNode c = *PassContext::Current().get();
     c.instruments = Array<PassInstrument>();  // this instrument is among them: it must not hold itself
     c.instrument_errors = Array<String>();
     n->context = PassContext(std::move(c));
     n->target = Target::Current();
-    if (around && around->function.defined()) n->function = around->function->name_hint;
+    if (run.parent && run.parent->function.defined()) n->function = run.parent->function->name_hint;
     return n;
   }
-  size_t Append(ObjectPtr<HistoryStepNode> n, const progress::Frame* frame) const {
-    return Append(std::move(n), frame, frame->outer);
-  }
-  size_t Append(ObjectPtr<HistoryStepNode> n, const progress::Frame* frame, const progress::Frame* around) const {
+  size_t Append(ObjectPtr<HistoryStepNode> n, const PassRun* around) const {
     Record& r = *record;
     Record::Step s;
     s.start = Clock::now();
     if (r.steps.empty()) r.epoch = s.start;
     n->start_ms = Ms(s.start - r.epoch);
-    s.frame = frame;
-    for (const progress::Frame* f = around; f; f = f->whole->outer) {
+    for (const PassRun* f = around; f; f = f->whole->parent) {
       auto it = r.open.find(f->whole);
       if (it == r.open.end()) continue;
       s.parent = static_cast<int64_t>(it->second);
-      if (f->function.defined()) s.function_index = IndexOf(f->input, f->function);
+      if (f->function.defined()) s.function_index = IndexOf(f->module, f->function);
       break;
     }
     s.shown = HistoryStep(ObjectPtr<Object>(std::move(n)));
@@ -242,12 +221,11 @@ class HistoryNode : public Node<HistoryNode, PassInstrumentNode> {
   }
   static double Ms(Clock::duration d) { return std::chrono::duration<double, std::milli>(d).count(); }
 
-  void Close(const IRModule& after, const std::string& error) const {
+  void Close(const PassRun& run, const std::string& error) const {
     Clock::time_point now = Clock::now();
-    const progress::Frame* frame = progress::Current();
     std::vector<IRModule> dropped;  // outside of the lock: may take a while
     std::lock_guard lock(record->mutex);
-    auto it = record->open.find(frame);
+    auto it = record->open.find(&run);
     if (it == record->open.end()) return;  // it began before this instrument was there
     size_t index = it->second;
     record->open.erase(it);
@@ -264,7 +242,7 @@ class HistoryNode : public Node<HistoryNode, PassInstrumentNode> {
     n->wall_ms = Ms(now - record->steps[index].start);
     n->status = error.empty() ? "ok" : "failed";
     n->error = error;
-    n->after = after;
+    n->after = run.result;
     if (keep || !error.empty()) return;
     // What worked is not wanted, except the last: what comes after it may fail.
     for (size_t i = 0; i < record->steps.size(); ++i) {

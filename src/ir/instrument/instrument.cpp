@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Instruments made of functions.
+#include <baton/ir/pass_run.h>
 #include <baton/ir/transform.h>
 #include <baton/runtime/registry.h>
 
 namespace baton::instrument {
 
 using transform::PassInfo;
+using transform::PassRun;
 
 class FunctionInstrumentNode : public Node<FunctionInstrumentNode, PassInstrumentNode> {
  public:
@@ -54,6 +56,15 @@ class FunctionInstrumentNode : public Node<FunctionInstrumentNode, PassInstrumen
 
 void PassInstrumentNode::OnPassFailed(const IRModule&, const PassInfo&, const String&) const {}
 void PassInstrumentNode::OnPassSkipped(const IRModule&, const PassInfo&, const String&) const {}
+
+void PassInstrumentNode::BeforeRun(const PassRun& run) const { RunBeforePass(run.module, run.info); }
+void PassInstrumentNode::AfterRun(const PassRun& run) const { RunAfterPass(run.result, run.info); }
+void PassInstrumentNode::RunFailed(const PassRun& run, const String& error) const {
+  OnPassFailed(run.module, run.info, error);
+}
+void PassInstrumentNode::RunSkipped(const PassRun& run, const String& reason) const {
+  OnPassSkipped(run.module, run.info, reason);
+}
 
 PassInstrument MakePassInstrument(String name, Hooks hooks, bool observes) {
   auto n = make_object<FunctionInstrumentNode>();

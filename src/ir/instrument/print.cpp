@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The printing instrument: before, after, only when changed, on failure, by pass, by function, as diff, to files.
-#include <baton/ir/progress.h>
+#include <baton/ir/pass_run.h>
 #include <baton/ir/structural.h>
 #include <baton/ir/transform.h>
 #include <baton/runtime/registry.h>
@@ -16,6 +16,7 @@
 namespace baton::instrument {
 
 using transform::PassInfo;
+using transform::PassRun;
 
 namespace {
 
@@ -55,7 +56,7 @@ std::string FileName(std::string_view text) {
   return out.substr(0, 80);
 }
 
-class PrintNode : public Node<PrintNode, PassInstrumentNode> {
+class PrintNode : public Node<PrintNode, RunInstrumentNode> {
  public:
   static constexpr const char* _type_key = "instrument.PrintIR";
   static constexpr bool _type_has_hidden_members = true;  // the number of files
@@ -76,26 +77,23 @@ class PrintNode : public Node<PrintNode, PassInstrumentNode> {
     d(F<&PrintNode::sink>, "Called with each text instead; null prints.", kNullable);
   }
 
-  void EnterPassContext() const final {}
-  void ExitPassContext() const final {}
-  bool ShouldRun(const IRModule&, const PassInfo&) const final { return true; }
-  void RunBeforePass(const IRModule& mod, const PassInfo& info) const final {
-    if (before && Chosen(info)) Write("before", info, Text(mod));
+  void BeforeRun(const PassRun& run) const final {
+    if (before && Chosen(run.info)) Write("before", run.info, Text(run.module));
   }
-  void RunAfterPass(const IRModule& mod, const PassInfo& info) const final {
-    if (!after || !Chosen(info)) return;
-    const auto* frame = transform::progress::Current();
-    IRModule input = frame ? frame->input : IRModule();
-    bool same = input.same_as(mod);
+  void AfterRun(const PassRun& run) const final {
+    if (!after || !Chosen(run.info)) return;
+    const bool same = run.module.same_as(run.result);
     if (only_changed && same) return;
-    if (!diff && !only_changed) return Write("after", info, Text(mod));
-    std::string was = input.defined() ? Text(input) : "", is = same ? was : Text(mod);
+    if (!diff && !only_changed) return Write("after", run.info, Text(run.result));
+    const std::string was = Text(run.module), is = same ? was : Text(run.result);
     if (only_changed && was == is) return;
-    if (!diff) return Write("after", info, is);
-    Write("diff of", info, was == is ? "unchanged\n" : DiffLines(was, is));
+    if (!diff) return Write("after", run.info, is);
+    Write("diff of", run.info, was == is ? "unchanged\n" : DiffLines(was, is));
   }
-  void OnPassFailed(const IRModule& mod, const PassInfo& info, const String& error) const final {
-    if (on_failure && Chosen(info)) Write("that failed in", info, "// " + OneLine(error.str()) + "\n" + Text(mod));
+  void RunFailed(const PassRun& run, const String& error) const final {
+    if (on_failure && Chosen(run.info)) {
+      Write("that failed in", run.info, "// " + OneLine(error.str()) + "\n" + Text(run.module));
+    }
   }
 
  private:

@@ -7,23 +7,22 @@
 
 #include <mutex>
 
-#include "ir/pass/internal.h"
+#include "ir/thread_state.h"
 
 namespace baton::transform {
 
-namespace {
-thread_local const Because* pending = nullptr;
+RunScope::RunScope(PassRun* run) : outer_(ThreadState::Get().run) {
+  run->parent = outer_;
+  run->nesting = outer_ ? outer_->nesting + 1 : run->whole->nesting;
+  ThreadState::Get().run = run;
 }
-Because::Because(const char* action, std::string_view why) : action(action), why(why), outer_(pending) {
-  pending = this;
+RunScope::~RunScope() {
+  ThreadState::Get().run = outer_;
+  // The pass around it goes on with its own function.
+  if (progress::watched.load(std::memory_order_relaxed) != 0) [[unlikely]]
+    progress::NoteFunction(outer_ ? outer_->function : GlobalVar());
 }
-Because::~Because() { pending = outer_; }
-const Because* Because::Take() {
-  const Because* b = pending;
-  pending = nullptr;
-  return b;
-}
-const Because* Because::Pending() { return pending; }
+const PassRun* CurrentRun() { return ThreadState::Get().run; }
 
 }  // namespace baton::transform
 
@@ -32,43 +31,17 @@ namespace baton::transform::progress {
 std::atomic<int> asked{0};
 std::atomic<int> watched{0};
 
-namespace {
-thread_local Frame* current = nullptr;
-}
-
-Frame::Frame(const PassNode* pass, IRModule input)
-    : pass(pass), input(std::move(input)), outer(current), whole(this), action("") {
-  if (const Because* b = Because::Take()) action = b->action, why = b->why;
-  current = this;
-}
-Frame::Frame(const Frame* whole)
-    : pass(whole ? whole->pass : nullptr),
-      input(whole ? whole->input : IRModule()),
-      outer(current),
-      whole(whole ? whole->whole : this),
-      action("") {
-  current = this;
-}
-Frame::~Frame() {
-  current = outer;
-  // The pass around it goes on with its own function.
-  if (watched.load(std::memory_order_relaxed) != 0) [[unlikely]]
-    NoteFunction(outer ? outer->function : GlobalVar());
-}
-Frame* Current() { return current; }
 Watched::Watched() { watched.fetch_add(1, std::memory_order_relaxed); }
 Watched::~Watched() { watched.fetch_sub(1, std::memory_order_relaxed); }
 
-struct Watch::State {
+struct WatchState {
   std::mutex mutex;
-  bool asked = false;
+  bool asked = false, ended = false;
   std::string function, expr;
   ObjectRef work;
-  State* outer = nullptr;
+  WatchState* outer = nullptr;
 };
 namespace {
-// The type is private to Watch, the list to this file.
-thread_local void* watching = nullptr;
 
 /// "call of nn.conv2d at conv1 (Conv)": kind, operator and place, as far as they are known.
 std::string Describe(const ObjectRef& expr) {
@@ -89,20 +62,23 @@ std::string Describe(const ObjectRef& expr) {
 }
 }  // namespace
 
-Watch::Watch() : state_(new State) {
-  state_->outer = static_cast<State*>(watching);
-  watching = state_;
+Watch::Watch() : state_(new WatchState) {
+  state_->outer = ThreadState::Get().watching;
+  ThreadState::Get().watching = state_;
   watched.fetch_add(1, std::memory_order_relaxed);
 }
 
 Watch::~Watch() {
   watched.fetch_sub(1, std::memory_order_relaxed);
-  if (watching == state_) {
-    watching = state_->outer;
-  } else {  // one that began later goes on
-    auto* s = static_cast<State*>(watching);
-    while (s->outer != state_) s = s->outer;
-    s->outer = state_->outer;
+  bool ended;
+  {
+    std::lock_guard lock(state_->mutex);
+    ended = state_->ended;
+  }
+  if (!ended) {  // on its thread: those that began later go on
+    WatchState** at = &ThreadState::Get().watching;
+    while (*at != state_) at = &(*at)->outer;
+    *at = state_->outer;
   }
   if (state_->asked) asked.fetch_sub(1, std::memory_order_relaxed);
   delete state_;
@@ -125,16 +101,25 @@ std::string Watch::Expr() const {
   return state_->expr.empty() && state_->work.defined() ? Describe(state_->work) : state_->expr;
 }
 
+void EndThread(WatchState* watching) {
+  for (WatchState* s = watching; s;) {
+    WatchState* outer = s->outer;
+    std::lock_guard lock(s->mutex);
+    s->ended = true;
+    s = outer;
+  }
+}
+
 void NoteFunction(const GlobalVar& var) {
-  if (current) current->function = var;
-  for (auto* s = static_cast<Watch::State*>(watching); s; s = s->outer) {
+  if (PassRun* run = ThreadState::Get().run) run->function = var;
+  for (auto* s = ThreadState::Get().watching; s; s = s->outer) {
     std::lock_guard lock(s->mutex);
     s->function = var.defined() ? "@" + var->name_hint.str() : std::string();
   }
 }
 
 void NoteExpr(const ObjectRef& expr) {
-  for (auto* s = static_cast<Watch::State*>(watching); s; s = s->outer) {
+  for (auto* s = ThreadState::Get().watching; s; s = s->outer) {
     std::lock_guard lock(s->mutex);
     if (!s->asked) continue;
     s->expr = Describe(expr);
@@ -144,7 +129,7 @@ void NoteExpr(const ObjectRef& expr) {
 }
 
 void NoteWork(const ObjectRef& expr) {
-  for (auto* s = static_cast<Watch::State*>(watching); s; s = s->outer) {
+  for (auto* s = ThreadState::Get().watching; s; s = s->outer) {
     std::lock_guard lock(s->mutex);
     s->work = expr;
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The timing instrument: a tree of passes for each thread, with budgets.
-#include <baton/ir/transform.h>
+#include <baton/ir/pass_run.h>
 #include <baton/runtime/registry.h>
 #include <malloc.h>
 #include <sys/resource.h>
@@ -14,11 +14,12 @@
 #include <mutex>
 
 #include "ir/pass/internal.h"
+#include "ir/thread_state.h"
 
 namespace baton::instrument {
 
 using runtime::Registry;
-using transform::PassInfo;
+using transform::PassRun;
 
 namespace {
 
@@ -59,7 +60,7 @@ struct Profile {
   int64_t allocated = 0, peak = 0;
   int64_t nodes_before = -1, nodes_after = -1;
   bool changed = false, open = true;
-  IRModule input;
+  const PassRun* run = nullptr;  ///< while it is open
   std::vector<std::unique_ptr<Profile>> children;
 };
 
@@ -82,7 +83,7 @@ struct Mutex : std::mutex {
   Mutex(const Mutex&) : std::mutex() {}
 };
 
-class TimingNode : public Node<TimingNode, PassInstrumentNode> {
+class TimingNode : public Node<TimingNode, RunInstrumentNode> {
  public:
   static constexpr const char* _type_key = "instrument.PassTimingInstrument";
   static constexpr bool _type_has_hidden_members = true;  // what it measures
@@ -101,17 +102,15 @@ class TimingNode : public Node<TimingNode, PassInstrumentNode> {
     trees_.erase(gettid());
     if (trees_.empty()) epoch_ = Clock::now(), notes_.clear();
   }
-  void ExitPassContext() const final {}
-  bool ShouldRun(const IRModule&, const PassInfo&) const final { return true; }
 
-  void RunBeforePass(const IRModule& mod, const PassInfo& info) const final {
-    int64_t nodes = Wants() ? Nodes(mod) : -1;
+  void BeforeRun(const PassRun& run) const final {
+    int64_t nodes = Wants() ? Nodes(run.module) : -1;
     std::lock_guard lock(mutex_);
     Tree& t = Mine();
     auto p = std::make_unique<Profile>();
-    p->name = info->name.str();
+    p->run = &run;
+    p->name = run.info->name.str();
     p->nodes_before = nodes;
-    p->input = mod;
     if (Wants()) p->allocated = HeapBytes(), p->peak = PeakBytes();
     Profile* raw = p.get();
     t.open.back()->children.push_back(std::move(p));
@@ -120,14 +119,14 @@ class TimingNode : public Node<TimingNode, PassInstrumentNode> {
     raw->start = Clock::now();
     raw->start_ms = Ms(raw->start - epoch_);
   }
-  void RunAfterPass(const IRModule& mod, const PassInfo& info) const final { Close(mod, info, ""); }
-  void OnPassFailed(const IRModule& mod, const PassInfo& info, const String& error) const final {
-    Close(mod, info, "failed: " + error.str());
+  void AfterRun(const PassRun& run) const final { Close(run, run.result, ""); }
+  void RunFailed(const PassRun& run, const String& error) const final {
+    Close(run, run.module, "failed: " + error.str());
   }
-  void OnPassSkipped(const IRModule&, const PassInfo& info, const String& reason) const final {
+  void RunSkipped(const PassRun& run, const String& reason) const final {
     std::lock_guard lock(mutex_);
     auto p = std::make_unique<Profile>();
-    p->name = info->name.str();
+    p->name = run.info->name.str();
     p->status = "skipped: " + reason.str();
     p->start_ms = Ms(Clock::now() - epoch_);
     p->open = false;
@@ -150,7 +149,7 @@ class TimingNode : public Node<TimingNode, PassInstrumentNode> {
     if (!t) t = std::make_shared<Tree>(), t->thread = static_cast<int>(trees_.size()) - 1;
     return *t;
   }
-  void Close(const IRModule& mod, const PassInfo& info, const std::string& status) const {
+  void Close(const PassRun& run, const IRModule& mod, const std::string& status) const {
     Clock::time_point now = Clock::now();
     double cpu = ThreadCpuMs();
     int64_t heap = Wants() ? HeapBytes() : 0, peak = Wants() ? PeakBytes() : 0, nodes = Wants() ? Nodes(mod) : -1;
@@ -159,7 +158,7 @@ class TimingNode : public Node<TimingNode, PassInstrumentNode> {
       std::lock_guard lock(mutex_);
       Tree& t = Mine();
       bool mine = false;
-      for (size_t i = 1; i < t.open.size(); ++i) mine |= t.open[i]->name == info->name.view();
+      for (size_t i = 1; i < t.open.size(); ++i) mine |= t.open[i]->run == &run;
       if (!mine) return;  // it began before this instrument was there
       while (t.open.size() > 1) {
         // One that another instrument's throw left open ends with the pass around it.
@@ -168,17 +167,17 @@ class TimingNode : public Node<TimingNode, PassInstrumentNode> {
         p->ms = Ms(now - p->start);
         p->cpu_ms = cpu - p->cpu_ms;
         p->open = false;
-        bool last = p->name == info->name.view();
+        bool last = p->run == &run;
         if (Wants()) {
           p->allocated = heap - p->allocated;
           p->peak = peak - p->peak;
         }
         if (last) {
-          p->changed = status.empty() && !mod.same_as(p->input);
+          p->changed = status.empty() && !mod.same_as(run.module);
           p->nodes_after = status.empty() ? nodes : p->nodes_before;
           p->status = status;
         }
-        p->input = IRModule();
+        p->run = nullptr;
         if (!last) continue;
         over = status.empty() ? OverBudget(*p) : "";
         if (!over.empty()) notes_.push_back(over);
@@ -347,9 +346,6 @@ std::string TimingNode::ChromeTrace() const {
   return out + "\n]}\n";
 }
 
-/// The instrument that this thread made last: what the static form of `render` shows.
-thread_local ObjectRef latest;
-
 const TimingNode* AsTiming(const ObjectRef& r) {
   const auto* t = r.as<TimingNode>();
   if (!t) throw runtime::TypeError("a PassTimingInstrument is needed");
@@ -369,11 +365,11 @@ BATON_REGISTER_GLOBAL("instrument.MakePassTimingInstrument").set_body([](runtime
   if (args.size() > 1 && !args[1].is_null()) n->SetBudgets(args[1].As<Map<String, Any>>());
   if (args.size() > 2) n->strict = args[2].As<bool>();
   PassInstrument made{ObjectPtr<Object>(n)};
-  latest = made;
+  transform::ThreadState::Get().timing = made;  // what the static form of `render` shows
   *rv = made;
 });
 BATON_REGISTER_GLOBAL("instrument.RenderTimePassProfiles").set_body([](runtime::Args args, runtime::RetValue* rv) {
-  ObjectRef of = args.size() > 0 ? args[0].As<ObjectRef>() : latest;
+  ObjectRef of = args.size() > 0 ? args[0].As<ObjectRef>() : transform::ThreadState::Get().timing;
   *rv = String(of.defined() ? AsTiming(of)->Text() : "Total: 0.000ms\n");
 });
 BATON_REGISTER_GLOBAL("instrument.TimingJson").set_body_typed([](ObjectRef t) { return String(AsTiming(t)->Json()); });

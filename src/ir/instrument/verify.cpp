@@ -2,12 +2,14 @@
 // The verifying instrument: what a pass made is well formed and keeps its contract, says truly whether it changed
 // something, and is the same on a second run.
 #include <baton/ir/pipeline.h>
-#include <baton/ir/progress.h>
+#include <baton/ir/pass_run.h>
 #include <baton/ir/structural.h>
 #include <baton/ir/transform.h>
 #include <baton/runtime/registry.h>
 
-#include <vector>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
 
 #include "ir/pass/internal.h"
 
@@ -15,13 +17,14 @@ namespace baton::instrument {
 
 using transform::PassContext;
 using transform::PassInfo;
-namespace progress = transform::progress;
+using transform::PassRun;
 
 namespace {
 
-class VerifyNode : public Node<VerifyNode, PassInstrumentNode> {
+class VerifyNode : public Node<VerifyNode, RunInstrumentNode> {
  public:
   static constexpr const char* _type_key = "instrument.VerifyIR";
+  static constexpr bool _type_has_hidden_members = true;  // the hashes
   Array<String> properties;
   bool contracts = true, unchanged = true, determinism = false;
   static constexpr void Describe(auto& d) {
@@ -32,83 +35,69 @@ class VerifyNode : public Node<VerifyNode, PassInstrumentNode> {
     d(F<&VerifyNode::determinism>, "Runs each pass twice and compares.");
   }
 
-  void EnterPassContext() const final {}
-  void ExitPassContext() const final {}
-  bool ShouldRun(const IRModule&, const PassInfo&) const final { return true; }
-
-  void RunBeforePass(const IRModule& mod, const PassInfo&) const final {
-    if (busy || !unchanged) return;
-    const progress::Frame* frame = progress::Current();
-    if (frame) inputs.push_back({frame, StructuralHash(mod, true)});
+  void BeforeRun(const PassRun& run) const final {
+    if (!unchanged) return;
+    const uint64_t hash = StructuralHash(run.module, true);
+    std::lock_guard lock(inputs->mutex);
+    inputs->hashes[&run] = hash;
   }
-  void RunAfterPass(const IRModule& mod, const PassInfo& info) const final {
-    if (busy) return;
-    const progress::Frame* frame = progress::Current();
-    if (unchanged && frame) {
-      uint64_t was = 0;
-      if (TakeHash(frame, &was) && StructuralHash(frame->input, true) != was) {
-        Fail(info, frame->input.same_as(mod)
-                       ? "returned the module that it got, but changed it in place"
-                       : "changed the module that it was given; a pass makes a new one (IRModule.Copy, CopyOnWrite)");
-      }
+  void AfterRun(const PassRun& run) const final {
+    uint64_t was = 0;
+    if (TakeHash(run, &was) && StructuralHash(run.module, true) != was) {
+      Fail(run.info, run.module.same_as(run.result)
+                         ? "returned the module that it got, but changed it in place"
+                         : "changed the module that it was given; a pass makes a new one (IRModule.Copy, CopyOnWrite)");
     }
-    for (const String& p : properties) Check(p, mod, info, frame);
+    for (const String& p : properties) Check(p, run, true);
     if (contracts) {
-      for (const String& p : info->establishes) Check(p, mod, info, nullptr);
+      for (const String& p : run.info->establishes) Check(p, run, false);
     }
-    if (determinism && frame) RunAgain(*frame, mod, info);
+    if (determinism && run.pass) RunAgain(run);
   }
-  void OnPassFailed(const IRModule&, const PassInfo&, const String&) const final {
+  void RunFailed(const PassRun& run, const String&) const final {
     uint64_t was;
-    if (const progress::Frame* frame = progress::Current(); frame && !busy) TakeHash(frame, &was);
+    TakeHash(run, &was);
   }
 
  private:
-  struct Input {
-    const progress::Frame* frame;
-    uint64_t hash;
+  /// Hashes of what the runs that are open were given; runs of other threads are among them.
+  struct Inputs {
+    std::mutex mutex;
+    std::unordered_map<const PassRun*, uint64_t> hashes;
   };
+  bool TakeHash(const PassRun& run, uint64_t* hash) const {
+    std::lock_guard lock(inputs->mutex);
+    auto it = inputs->hashes.find(&run);
+    if (it == inputs->hashes.end()) return false;
+    *hash = it->second;
+    inputs->hashes.erase(it);
+    return true;
+  }
   [[noreturn]] static void Fail(const PassInfo& info, const std::string& what) {
     throw InternalError("verification after pass `" + info->name.str() + "`: it " + what);
   }
-  static bool TakeHash(const progress::Frame* frame, uint64_t* hash) {
-    for (size_t i = inputs.size(); i-- > 0;) {
-      if (inputs[i].frame != frame) continue;
-      *hash = inputs[i].hash;
-      inputs.resize(i);
-      return true;
-    }
-    return false;
-  }
-  static void Check(const String& property, const IRModule& mod, const PassInfo& info, const progress::Frame* frame) {
+  /// Of some programs types follow only after a pass, or never: then it is not this pass that broke them.
+  static void Check(const String& property, const PassRun& run, bool may_be_so_before) {
     const transform::PropertyDef& def = transform::GetProperty(property);
-    std::string wrong = def.check(mod);
+    std::string wrong = def.check(run.result);
     if (wrong.empty()) return;
-    // Of some programs types follow only after a pass, or never: then it is not this pass that broke them.
-    if (property == "WellTyped" && frame && !def.check(frame->input).empty()) return;
-    Fail(info, "left a module that is not " + property.str() + ":\n" + wrong);
+    if (property == "WellTyped" && may_be_so_before && !def.check(run.module).empty()) return;
+    Fail(run.info, "left a module that is not " + property.str() + ":\n" + wrong);
   }
-  static void RunAgain(const progress::Frame& frame, const IRModule& first, const PassInfo& info) {
-    struct Busy {
-      Busy() { busy = true; }
-      ~Busy() { busy = false; }
-    } running;
-    // Without instruments: nobody sees the second run.
+  static void RunAgain(const PassRun& run) {
+    // Without instruments: the second run is no run of its own.
     PassContext plain = PassContext::Current().WithConfig({});
     plain->instruments = Array<PassInstrument>();
     plain->inherit_instruments = false;
     transform::AdoptPassContext current(plain);
-    IRModule second = (*frame.pass)(frame.input, plain);
+    IRModule second = (*run.pass)(run.module, plain);
     std::string where;
-    if (StructuralEqual(first, second, false, &where)) return;
-    Fail(info, "is not deterministic: a second run on the same module gave another result, at " + where);
+    if (StructuralEqual(run.result, second, false, &where)) return;
+    Fail(run.info, "is not deterministic: a second run on the same module gave another result, at " + where);
   }
 
-  static thread_local bool busy;
-  static thread_local std::vector<Input> inputs;
+  std::shared_ptr<Inputs> inputs = std::make_shared<Inputs>();
 };
-thread_local bool VerifyNode::busy = false;
-thread_local std::vector<VerifyNode::Input> VerifyNode::inputs;
 
 const RegisterNodes<VerifyNode> registered_verify;
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The watchdog: says which pass, function and expression is at work while a pass takes longer than it should.
+#include <baton/ir/pass_run.h>
 #include <baton/ir/progress.h>
 #include <baton/ir/transform.h>
 #include <baton/runtime/registry.h>
@@ -7,6 +8,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -16,7 +18,7 @@
 
 namespace baton::instrument {
 
-using transform::PassInfo;
+using transform::PassRun;
 namespace progress = transform::progress;
 
 namespace {
@@ -104,7 +106,7 @@ class Dog {
   std::thread thread_;  // last: it uses all others
 };
 
-class WatchdogNode : public Node<WatchdogNode, PassInstrumentNode> {
+class WatchdogNode : public Node<WatchdogNode, RunInstrumentNode> {
  public:
   static constexpr const char* _type_key = "instrument.PassWatchdog";
   static constexpr bool _type_has_hidden_members = true;  // the reports
@@ -116,49 +118,46 @@ class WatchdogNode : public Node<WatchdogNode, PassInstrumentNode> {
   struct Shared {
     std::mutex mutex;
     std::vector<std::string> reports;
+    std::map<std::thread::id, std::unique_ptr<Dog>> dogs;  ///< of threads with open passes
   };
   std::shared_ptr<Shared> shared = std::make_shared<Shared>();
 
-  void EnterPassContext() const final {}
   void ExitPassContext() const final { Finish(); }
-  bool ShouldRun(const IRModule&, const PassInfo&) const final { return true; }
-  void RunBeforePass(const IRModule&, const PassInfo& info) const final {
-    auto& dog = Mine();
-    if (!dog) dog = std::make_unique<Dog>(seconds);
-    dog->Push(info->name.str());
+  void BeforeRun(const PassRun& run) const final {
+    Dog* dog;
+    {
+      std::lock_guard lock(shared->mutex);
+      auto& mine = shared->dogs[std::this_thread::get_id()];
+      if (!mine) mine = std::make_unique<Dog>(seconds);
+      dog = mine.get();
+    }
+    dog->Push(run.info->name.str());
   }
-  void RunAfterPass(const IRModule&, const PassInfo& info) const final { Pop(info); }
-  void OnPassFailed(const IRModule&, const PassInfo& info, const String&) const final { Pop(info); }
+  void AfterRun(const PassRun& run) const final { Pop(run); }
+  void RunFailed(const PassRun& run, const String&) const final { Pop(run); }
 
  private:
-  using Dogs = std::vector<std::pair<const WatchdogNode*, std::unique_ptr<Dog>>>;
-  static Dogs& OfThread() {
-    static thread_local Dogs dogs;
-    return dogs;
-  }
-  std::unique_ptr<Dog>& Mine() const {
-    for (auto& [node, dog] : OfThread()) {
-      if (node == this) return dog;
+  void Pop(const PassRun& run) const {
+    Dog* dog = nullptr;
+    {
+      std::lock_guard lock(shared->mutex);
+      auto it = shared->dogs.find(std::this_thread::get_id());
+      if (it != shared->dogs.end()) dog = it->second.get();
     }
-    OfThread().push_back({this, nullptr});
-    return OfThread().back().second;
+    if (dog && dog->Pop(run.info->name.str())) Finish();
   }
-  void Pop(const PassInfo& info) const {
-    auto& dog = Mine();
-    if (dog && dog->Pop(info->name.str())) Finish();
-  }
+  /// Ends the watch of this thread.
   void Finish() const {
-    auto& all = OfThread();
-    for (size_t i = 0; i < all.size(); ++i) {
-      if (all[i].first != this) continue;
-      if (std::unique_ptr<Dog> dog = std::move(all[i].second)) {
-        std::vector<std::string> said = dog->Stop();
-        std::lock_guard lock(shared->mutex);
-        shared->reports.insert(shared->reports.end(), said.begin(), said.end());
-      }
-      all.erase(all.begin() + static_cast<std::ptrdiff_t>(i));
-      return;
+    std::unique_ptr<Dog> dog;
+    {
+      std::lock_guard lock(shared->mutex);
+      auto found = shared->dogs.extract(std::this_thread::get_id());
+      if (found) dog = std::move(found.mapped());
     }
+    if (!dog) return;
+    std::vector<std::string> said = dog->Stop();
+    std::lock_guard lock(shared->mutex);
+    shared->reports.insert(shared->reports.end(), said.begin(), said.end());
   }
 };
 

@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <memory>
+#include <mutex>
+#include <unordered_map>
 
 namespace baton::structural {
 
@@ -58,10 +60,16 @@ std::atomic<const Plan*> plans[kMaxTypes];
 [[gnu::noinline]] const Plan& NewPlan(uint32_t index) {
   std::unique_ptr<Plan> made = MakePlan(index);
   if (index >= kMaxTypes || (made->shape == Shape::kIdentity && !TypeInfo::Get(index))) {
-    // Its table may come later: nothing is kept.
-    static thread_local std::unique_ptr<Plan> last;
-    last = std::move(made);
-    return *last;
+    // Its table may come later, so `plans` has none of it. Until then one serves all.
+    static std::mutex mutex;
+    static auto* without_table = new std::unordered_map<uint32_t, std::unique_ptr<Plan>>;
+    std::lock_guard lock(mutex);
+    auto& kept = (*without_table)[index];
+    if (!kept || (kept->shape == Shape::kIdentity && made->shape != Shape::kIdentity)) {
+      kept.release();  // another thread may read it
+      kept = std::move(made);
+    }
+    return *kept;
   }
   const Plan* there = nullptr;
   if (!plans[index].compare_exchange_strong(there, made.get(), std::memory_order_acq_rel)) return *there;

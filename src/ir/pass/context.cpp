@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // PassContext: the stack of each thread, options, and how instruments are called.
 #include <baton/ir/diagnostic.h>
+#include <baton/ir/progress.h>
 #include <baton/ir/transform.h>
 #include <baton/runtime/registry.h>
 #include <baton/support/nearest.h>
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "ir/pass/internal.h"
+#include "ir/thread_state.h"
 
 namespace baton::transform {
 
@@ -24,6 +26,8 @@ using runtime::Registry;
 namespace {
 
 using Instruments = std::vector<PassInstrument>;
+
+}  // namespace
 
 /// What a use of a context inherits from those around it, outermost first. Threads that adopt the context share it.
 class Inherited {
@@ -46,25 +50,10 @@ class Inherited {
   mutable std::mutex mutex_;
   Instruments list_;
 };
-using InheritedPtr = std::shared_ptr<Inherited>;
 
-struct Entry {
-  PassContext ctx;
-  InheritedPtr inherited;  ///< may be null
-  bool entered = false;    ///< not only made current
-};
-struct ContextStack {
-  PassContext fallback;
-  std::vector<Entry> stack;
-  int entered = 0;  ///< of the stack, those that were entered and not only made current
-  /// A thread may end without leaving what it entered: then nobody is in it any more.
-  void GiveBack();
-  ~ContextStack() { GiveBack(); }
-};
-ContextStack& Stack() {
-  static thread_local ContextStack s;
-  return s;
-}
+namespace {
+
+using InheritedPtr = std::shared_ptr<Inherited>;
 
 /// Which thread a context is entered in, how often, and what it inherits there.
 struct ActiveContexts {
@@ -109,14 +98,28 @@ struct ActiveContexts {
   }
 };
 
-void ContextStack::GiveBack() {
-  const std::vector<Entry> left = std::move(stack);
-  stack.clear();
+}  // namespace
+
+ThreadState& ThreadState::Get() {
+  static thread_local ThreadState s;
+  return s;
+}
+
+void ThreadState::GiveBack() {
+  const std::vector<ContextEntry> left = std::move(contexts);
+  contexts.clear();
   entered = 0;
-  for (const Entry& e : left) {
+  for (const ContextEntry& e : left) {
     if (e.entered) ActiveContexts::Get().Exit(e.ctx);
   }
 }
+
+ThreadState::~ThreadState() {
+  GiveBack();
+  progress::EndThread(watching);
+}
+
+namespace {
 
 struct ConfigOption {
   std::string type_name;
@@ -143,7 +146,7 @@ bool Contains(const Array<String>& names, const String& name) {
 
 /// Null where it inherits nothing.
 InheritedPtr InheritedBy(const PassContext& ctx) {
-  const auto& stack = Stack().stack;
+  const auto& stack = ThreadState::Get().contexts;
   for (auto it = stack.rbegin(); it != stack.rend(); ++it) {
     if (it->ctx.same_as(ctx)) return it->inherited;
   }
@@ -219,8 +222,8 @@ std::string DescribeException() {
 PassContext PassContext::Create() { return PassContext(PassContextNode{}); }
 
 PassContext PassContext::Current() {
-  ContextStack& s = Stack();
-  if (!s.stack.empty()) return s.stack.back().ctx;
+  ThreadState& s = ThreadState::Get();
+  if (!s.contexts.empty()) return s.contexts.back().ctx;
   if (!s.fallback.defined()) s.fallback = Create();
   return s.fallback;
 }
@@ -239,40 +242,39 @@ void PassContext::EnterWithScope() {
     ActiveContexts::Get().Exit(*this);
     throw;
   }
-  Stack().stack.push_back({.ctx = *this, .inherited = shared, .entered = true});
-  ++Stack().entered;
+  ThreadState::Get().contexts.push_back({.ctx = *this, .inherited = shared, .entered = true});
+  ++ThreadState::Get().entered;
 }
 
 std::vector<PassInstrument> InstrumentsAround(const PassContext& ctx) { return Around(ctx); }
-int EnteredContexts() { return Stack().entered; }
 
 void PassContext::ExitWithScope() {
-  ContextStack& s = Stack();
-  if (s.stack.empty() || !s.stack.back().entered || !s.stack.back().ctx.same_as(*this)) {
+  ThreadState& s = ThreadState::Get();
+  if (s.contexts.empty() || !s.contexts.back().entered || !s.contexts.back().ctx.same_as(*this)) {
     bool entered = false;
-    for (const Entry& e : s.stack) entered |= e.entered && e.ctx.same_as(*this);
+    for (const ContextEntry& e : s.contexts) entered |= e.entered && e.ctx.same_as(*this);
     throw runtime::ValueError(
         entered ? "this PassContext is not the innermost one of this thread: contexts are left in the reverse order of "
                   "entering; leave those entered after it first, or use `with` blocks"
                 : "this PassContext is not entered in this thread: it was left before, never entered, or entered in "
                   "another thread, which alone can leave it");
   }
-  s.stack.pop_back();  // popped whatever the instruments do
+  s.contexts.pop_back();  // popped whatever the instruments do
   --s.entered;
   ActiveContexts::Get().Exit(*this);
   InstrumentExitPassContext();
 }
 
 static void PushAdopted(const PassContext& ctx) {
-  Stack().stack.push_back({ctx, ActiveContexts::Get().InheritedBy(ctx)});
+  ThreadState::Get().contexts.push_back({.ctx = ctx, .inherited = ActiveContexts::Get().InheritedBy(ctx)});
 }
 AdoptPassContext::AdoptPassContext(const PassContext& ctx) { PushAdopted(ctx); }
-AdoptPassContext::~AdoptPassContext() { Stack().stack.pop_back(); }
+AdoptPassContext::~AdoptPassContext() { ThreadState::Get().contexts.pop_back(); }
 
 PushDerived::PushDerived(const PassContext& ctx, const PassContext& from) {
-  Stack().stack.push_back({ctx, InheritedBy(from)});
+  ThreadState::Get().contexts.push_back({.ctx = ctx, .inherited = InheritedBy(from)});
 }
-PushDerived::~PushDerived() { Stack().stack.pop_back(); }
+PushDerived::~PushDerived() { ThreadState::Get().contexts.pop_back(); }
 
 // ---- Instruments
 
@@ -314,45 +316,71 @@ void PassContext::InstrumentExitPassContext() {
   }
 }
 
-bool PassContext::InstrumentBeforePass(const IRModule& mod, const PassInfo& info) const {
+bool PassContext::BeforePass(const PassRun& run) const {
   if (Unwatched(*this)) return true;
-  if (!Contains((*this)->required_pass, info->name)) {
+  if (!Contains((*this)->required_pass, run.info->name)) {
     // Inherited ones have no say: which passes run is the context's own business.
     std::string blocked;
     Instruments own((*this)->instruments.begin(), (*this)->instruments.end());
     ForEach(*this, own, "should_run", [&](const PassInstrument& i) {
-      if (i->ShouldRun(mod, info)) return;
+      if (i->ShouldRun(run.module, run.info)) return;
       blocked += (blocked.empty() ? "" : ", ") + i->name.str();
     });
     if (!blocked.empty()) {
-      InstrumentPassSkipped(mod, info, String("blocked by should_run of " + blocked));
+      PassSkipped(run, String("blocked by should_run of " + blocked));
       return false;
     }
   }
-  ForEach(*this, Around(*this), "run_before_pass", [&](const PassInstrument& i) { i->RunBeforePass(mod, info); });
+  ForEach(*this, Around(*this), "run_before_pass", [&](const PassInstrument& i) { i->BeforeRun(run); });
   return true;
 }
 
-void PassContext::InstrumentAfterPass(const IRModule& mod, const PassInfo& info) const {
+void PassContext::AfterPass(const PassRun& run) const {
   if (Unwatched(*this)) return;
-  ForEach(*this, Around(*this), "run_after_pass", [&](const PassInstrument& i) { i->RunAfterPass(mod, info); });
+  ForEach(*this, Around(*this), "run_after_pass", [&](const PassInstrument& i) { i->AfterRun(run); });
 }
 
-void PassContext::InstrumentPassFailed(const IRModule& mod, const PassInfo& info, const String& error) const {
+void PassContext::PassFailed(const PassRun& run, const String& error) const {
   if (Unwatched(*this)) return;
   for (const PassInstrument& i : Around(*this)) {
     try {
-      i->OnPassFailed(mod, info, error);
+      i->RunFailed(run, error);
     } catch (...) {  // the pass's exception is on its way, and the first wins
       if ((*this)->isolate_instruments) Isolate(*this, i, "on_pass_failed");
     }
   }
 }
 
-void PassContext::InstrumentPassSkipped(const IRModule& mod, const PassInfo& info, const String& reason) const {
+void PassContext::PassSkipped(const PassRun& run, const String& reason) const {
   if (Unwatched(*this)) return;
-  ForEach(*this, Around(*this), "on_pass_skipped",
-          [&](const PassInstrument& i) { i->OnPassSkipped(mod, info, reason); });
+  ForEach(*this, Around(*this), "on_pass_skipped", [&](const PassInstrument& i) { i->RunSkipped(run, reason); });
+}
+
+namespace {
+/// The record of a run whose hooks are called by hand.
+struct ByHand {
+  PassRun run;
+  ByHand(const IRModule& mod, const PassInfo& info) {
+    run.info = info;
+    run.module = mod;
+    run.parent = CurrentRun();
+  }
+};
+}  // namespace
+
+bool PassContext::InstrumentBeforePass(const IRModule& mod, const PassInfo& info) const {
+  return BeforePass(ByHand(mod, info).run);
+}
+void PassContext::InstrumentAfterPass(const IRModule& mod, const PassInfo& info) const {
+  ByHand after(mod, info);
+  after.run.result = mod;
+  AfterPass(after.run);
+}
+void PassContext::InstrumentPassFailed(const IRModule& mod, const PassInfo& info, const String& error) const {
+  PassFailed(ByHand(mod, info).run, error);
+}
+void PassContext::InstrumentPassSkipped(const IRModule& mod, const PassInfo& info, const String& reason) const {
+  PassSkipped(ByHand(mod, info).run, reason);
 }
 
 void PassContext::OverrideInstruments(Array<PassInstrument> instruments) {
@@ -549,17 +577,17 @@ const struct RegisteredScopes {
   }
 } registered_scopes;
 /// For front ends whose threads are seen to have ended before their C++ state has.
-BATON_REGISTER_GLOBAL("transform.GiveBackPassContexts").set_body_typed([] { Stack().GiveBack(); });
+BATON_REGISTER_GLOBAL("transform.GiveBackPassContexts").set_body_typed([] { ThreadState::Get().GiveBack(); });
 /// What AdoptPassContext does, for languages that have no destructors.
 BATON_REGISTER_GLOBAL("transform.AdoptPassContext").set_body_typed([](PassContext ctx) { PushAdopted(ctx); });
 BATON_REGISTER_GLOBAL("transform.LeaveAdoptedPassContext").set_body_typed([](PassContext ctx) {
-  ContextStack& s = Stack();
-  if (s.stack.empty() || s.stack.back().entered || !s.stack.back().ctx.same_as(ctx)) {
+  ThreadState& s = ThreadState::Get();
+  if (s.contexts.empty() || s.contexts.back().entered || !s.contexts.back().ctx.same_as(ctx)) {
     throw runtime::ValueError(
         "this PassContext is not the one that this thread adopted last: leave those entered or adopted after it first, "
         "in the thread that adopted it, or use `with` blocks");
   }
-  s.stack.pop_back();
+  s.contexts.pop_back();
 });
 BATON_REGISTER_GLOBAL("transform.OverrideInstruments").set_body_typed([](PassContext ctx, Array<PassInstrument> i) {
   ctx.OverrideInstruments(i);

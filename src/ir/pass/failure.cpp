@@ -8,6 +8,7 @@
 #include <exception>
 #include <map>
 #include <mutex>
+#include <thread>
 #include <vector>
 
 #include "ir/pass/internal.h"
@@ -20,9 +21,26 @@ namespace {
 
 std::atomic<int> recording{0};
 
-/// What failed on this thread, innermost first: ("rejected", pass, error) or (function, module, target, argument,
-/// context).
-thread_local std::vector<Array<Any>> failures;
+/// What failed on each thread while it was recorded, innermost first: ("rejected", pass, error) or (function, module,
+/// target, argument, context).
+struct Failures {
+  std::mutex mutex;
+  std::map<std::thread::id, std::vector<Array<Any>>> by_thread;
+  static Failures& Get() {
+    static auto* f = new Failures;
+    return *f;
+  }
+  void Add(Array<Any> one) {
+    std::lock_guard lock(mutex);
+    by_thread[std::this_thread::get_id()].push_back(std::move(one));
+  }
+  /// Those of this thread, which it has no more.
+  std::vector<Array<Any>> Take() {
+    std::lock_guard lock(mutex);
+    auto found = by_thread.extract(std::this_thread::get_id());
+    return found ? std::move(found.mapped()) : std::vector<Array<Any>>();
+  }
+};
 
 struct Journal {
   std::mutex mutex;
@@ -30,20 +48,19 @@ struct Journal {
   std::map<std::string, int, std::less<>> counts;
   std::string stop;
   int stop_at = -1;
+  std::map<pid_t, int> depth;  ///< by thread: what has begun and not ended
   static Journal& Get() {
     static auto* j = new Journal;
     return *j;
   }
 };
-thread_local int depth = 0;
-
 }  // namespace
 
 void Begin(std::string_view what, std::string_view name) {
   Journal& j = Journal::Get();
   std::string key = std::string(what) + " " + std::string(name);
-  int level = depth++;
   std::lock_guard lock(j.mutex);
+  const int level = j.depth[gettid()]++;
   int count = j.counts[key]++;
   if (j.file >= 0) {
     std::string line =
@@ -52,19 +69,36 @@ void Begin(std::string_view what, std::string_view name) {
     if (write(j.file, line.data(), line.size()) < 0) close(j.file), j.file = -1;
   }
   if (j.stop_at == count && j.stop == key) {
-    --depth;
+    --j.depth[gettid()];
     throw Error("CapsuleStop", "stopped before " + key);
   }
 }
 
+namespace {
+/// The level of what ends; call with the lock.
+int Leave(Journal& j) {
+  auto it = j.depth.find(gettid());
+  if (it == j.depth.end()) return 0;
+  const int level = --it->second;
+  if (level == 0) j.depth.erase(it);
+  return level;
+}
+}  // namespace
+
 void End() {
+  if (std::uncaught_exceptions() > 0) return LeaveOpen();
   Journal& j = Journal::Get();
-  --depth;
-  if (std::uncaught_exceptions() > 0) return;  // stands open: whoever catches it goes on less deep
   std::lock_guard lock(j.mutex);
+  const int level = Leave(j);
   if (j.file < 0) return;
-  std::string line = "- " + std::to_string(gettid()) + " " + std::to_string(depth) + "\n";
+  std::string line = "- " + std::to_string(gettid()) + " " + std::to_string(level) + "\n";
   if (write(j.file, line.data(), line.size()) < 0) close(j.file), j.file = -1;
+}
+
+void LeaveOpen() {
+  Journal& j = Journal::Get();
+  std::lock_guard lock(j.mutex);
+  Leave(j);
 }
 
 Entry::Entry(const char* function, IRModule mod, ObjectRef target, std::string argument)
@@ -79,7 +113,7 @@ Entry::Entry(const char* function, IRModule mod, ObjectRef target, std::string a
     Begin("entry", function);
   } catch (...) {
     if (mod_.defined()) {
-      failures.push_back({Any(String(function_)), Any(mod_), Any(target_), Any(String(argument_)), Any(context_)});
+      Failures::Get().Add({Any(String(function_)), Any(mod_), Any(target_), Any(String(argument_)), Any(context_)});
     }
     throw;
   }
@@ -89,25 +123,24 @@ Entry::~Entry() {
   if (journaled_) End();
   if (!failed || !mod_.defined()) return;
   try {
-    failures.push_back({Any(String(function_)), Any(mod_), Any(target_), Any(String(argument_)), Any(context_)});
+    Failures::Get().Add({Any(String(function_)), Any(mod_), Any(target_), Any(String(argument_)), Any(context_)});
   } catch (...) {  // no memory: then without
   }
 }
 
 void NoteRejected(const PassInfo& info) {
   if (recording.load(std::memory_order_relaxed) == 0) return;
-  failures.push_back({Any(String("rejected")), Any(info->name), Any(String(DescribeException()))});
+  Failures::Get().Add({Any(String("rejected")), Any(info->name), Any(String(DescribeException()))});
 }
 
 /// Counts those that record; what failed on this thread before is forgotten.
 BATON_REGISTER_GLOBAL("failure.Record").set_body_typed([](bool on) {
   recording.fetch_add(on ? 1 : -1);
-  if (on) failures.clear();
+  if (on) Failures::Get().Take();
 });
 BATON_REGISTER_GLOBAL("failure.Take").set_body_typed([] {
   Array<Any> out;
-  for (const Array<Any>& one : failures) out.push_back(Any(one));
-  failures.clear();
+  for (const Array<Any>& one : Failures::Get().Take()) out.push_back(Any(one));
   return out;
 });
 /// Passes and entries are written to this file as they begin and end; "" ends that.

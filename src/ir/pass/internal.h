@@ -2,8 +2,10 @@
 // What the parts of the pass infrastructure share.
 #pragma once
 
+#include <baton/ir/pass_run.h>
 #include <baton/ir/transform.h>
 
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -65,28 +67,22 @@ PassInfo WithTraitsOf(const Array<Pass>& passes, PassInfo info);
 /// Those whose hooks are called around passes in this context.
 std::vector<instrument::PassInstrument> InstrumentsAround(const PassContext& ctx);
 
-/// How many contexts are entered on this thread.
-int EnteredContexts();
-
-/// What a sequence says of the pass that it runs or skips next on this thread: the next frame takes it.
-struct Because {
-  Because(const char* action, std::string_view why);
-  ~Because();
-  Because(const Because&) = delete;
-  static const Because* Take();
-  static const Because* Pending();
-  const char* action;    ///< "ran" or "inserted"
-  std::string_view why;  ///< outlives this
-
- private:
-  const Because* outer_;
+/// What a sequence says of a pass in its list.
+struct Listed {
+  const char* action = "";  ///< "ran" or "inserted"
+  std::string why;
+  const std::set<std::string>* holds = nullptr;  ///< properties that hold before it; null: nothing is known
 };
+/// Runs a pass of a sequence; without a sequence, `listed` is empty.
+IRModule RunPass(const Pass& pass, IRModule mod, const PassContext& ctx, const Listed& listed);
+/// A pass of a sequence is left out: instruments are told.
+void SkipPass(const Pass& pass, const IRModule& mod, const PassContext& ctx, const Listed& listed,
+              const std::string& reason);
+/// What holds after a pass of which it is known what held before.
+void Settle(std::set<std::string>* holds, const PassInfo& info, bool changed);
 
-/// While it lives, decisions are of a sequence one deeper.
-struct Deeper {
-  Deeper();
-  ~Deeper();
-};
+/// Instruments that see every pass whatever the context says: the journal, and verification where tests ask for it.
+const std::vector<instrument::PassInstrument>& BuiltInInstruments();
 
 /// Appends a JSON string with its quotes.
 void AppendJson(std::string_view s, std::string* out);

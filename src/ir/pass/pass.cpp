@@ -2,7 +2,6 @@
 #include <baton/ir/failure.h>
 #include <baton/ir/pipeline.h>
 #include <baton/ir/progress.h>
-#include <baton/ir/rewrite_limit.h>
 #include <baton/ir/structural.h>
 #include <baton/ir/target.h>
 #include <baton/ir/text_stream.h>
@@ -22,47 +21,13 @@
 #include <vector>
 
 #include "ir/pass/internal.h"
+#include "ir/thread_state.h"
 
 namespace baton::transform {
 
 using runtime::Registry;
 
 namespace {
-
-/// Tests set it; compilation does not pay for it otherwise.
-enum class Always { kNothing, kForm, kTypesToo };
-Always VerifyAlways() {
-  static const Always always = [] {
-    const char* v = getenv("BATON_VERIFY_PASSES");
-    if (!v || !*v || std::string_view(v) == "0") return Always::kNothing;
-    return std::string_view(v) == "form" ? Always::kForm : Always::kTypesToo;
-  }();
-  return always;
-}
-
-void VerifyWellFormed(const IRModule& before, const IRModule& after, const PassInfo& info) {
-  std::string wrong = GetProperty("WellFormed").check(after);
-  if (wrong.empty()) return;
-  // A module that was read from a file may have come so: that is no fault of the pass.
-  const std::string was = GetProperty("WellFormed").check(before);
-  if (!was.empty()) {
-    throw runtime::ValueError("pass `" + info->name.str() + "` was given a module that is not well formed:\n" + was);
-  }
-  throw InternalError("pass `" + info->name.str() + "` left a module that is not well formed:\n" + wrong);
-}
-
-void Verify(const IRModule& before, const IRModule& after, const PassInfo& info) {
-  if (RewriteScope::Active()) return;
-  VerifyWellFormed(before, after, info);
-  // Of passes of others, tests of faults want the program that they leave; VerifyIR looks at those, too.
-  if (VerifyAlways() == Always::kForm || !IsBuiltIn(info->name.view())) return;
-  // Programs exist whose types follow only after some pass, or do not follow at all: that is no fault of this one.
-  const PropertyDef& typed = GetProperty("WellTyped");
-  std::string wrong = typed.check(after);
-  if (!wrong.empty() && typed.check(before).empty()) {
-    throw InternalError("pass `" + info->name.str() + "` left a module whose types do not follow:\n" + wrong);
-  }
-}
 
 const RegisterNodes<PassInfoNode, PassNode, ModulePassNode, FunctionPassNode, SequentialNode,
                     instrument::PassInstrumentNode>
@@ -73,64 +38,98 @@ const RegisterNodes<PassInfoNode, PassNode, ModulePassNode, FunctionPassNode, Se
 // ---- Passes
 
 namespace {
-constexpr int kDeepest = 200;
-thread_local int nested = 0;
+constexpr int kMaxNesting = 200;
 
 /// A pass within passes: sequences in sequences, bodies and instruments that run passes. One that runs itself would not
 /// end but with the stack.
-struct Nested {
-  explicit Nested(const PassInfo& info) {
-    if (nested == kDeepest) {
-      throw runtime::ValueError("pass `" + info->name.str() + "` was to run within " + std::to_string(kDeepest) +
-                                " others: a pass or an instrument runs itself, or sequences nest too deep; put the " +
-                                "passes of nested sequences into one list");
+void CheckNesting(const PassRun& run) {
+  if (run.nesting < kMaxNesting) return;
+  throw runtime::ValueError("pass `" + run.info->name.str() + "` was to run within " + std::to_string(kMaxNesting) +
+                            " others: a pass or an instrument runs itself, or sequences nest too deep; put the " +
+                            "passes of nested sequences into one list");
+}
+
+/// Sequences around a run that is listed in one.
+int DepthOf(const Listed& listed, const PassRun* parent) {
+  if (!*listed.action) return -1;
+  int depth = -1;
+  for (const PassRun* r = parent; r; r = r->whole->parent) {
+    if (r->pass && (r->pass->IsInstance<SequentialNode>() || r->pass->IsInstance<ScheduledNode>())) {
+      ++depth;
     }
-    ++nested;
   }
-  ~Nested() { --nested; }
-  Nested(const Nested&) = delete;
-};
+  return depth;
+}
+
+void Fill(PassRun* run, const Pass& pass, const IRModule& mod, const Listed& listed) {
+  run->pass = pass.get();
+  run->info = pass->Info();
+  run->module = mod;
+  run->action = listed.action;
+  run->why = listed.why;
+  run->holds = listed.holds;
+}
 }  // namespace
 
 IRModule Pass::operator()(IRModule mod) const { return (*this)(std::move(mod), PassContext::Current()); }
-
 IRModule Pass::operator()(IRModule mod, const PassContext& ctx) const {
-  if (!defined()) throw runtime::ValueError("Found undefined pass for optimization.");
-  const PassNode* node = get();
-  PassInfo info = node->Info();
-  if (!mod.defined()) throw runtime::ValueError("pass `" + info->name.str() + "` was given no module");
-  Nested one_more(info);
+  return RunPass(*this, std::move(mod), ctx, {});
+}
+
+void SkipPass(const Pass& pass, const IRModule& mod, const PassContext& ctx, const Listed& listed,
+              const std::string& reason) {
+  PassRun run;
+  Fill(&run, pass, mod, listed);
+  run.parent = CurrentRun();
+  run.depth = DepthOf(listed, run.parent);
+  ctx.PassSkipped(run, String(reason));
+}
+
+IRModule RunPass(const Pass& pass, IRModule mod, const PassContext& ctx, const Listed& listed) {
+  if (!pass.defined()) throw runtime::ValueError("Found undefined pass for optimization.");
+  PassRun run;
+  Fill(&run, pass, mod, listed);
+  const std::string name = run.info->name.str();
+  if (!mod.defined()) throw runtime::ValueError("pass `" + name + "` was given no module");
+  RunScope scope(&run);
+  run.depth = DepthOf(listed, run.parent);
+  CheckNesting(run);
   // A front end that was asked to stop (Ctrl-C) says so by an error.
   runtime::CheckInterrupt();
-  progress::Frame frame(node, mod);
   try {
-    if (!ctx.InstrumentBeforePass(mod, info)) return mod;
+    if (!ctx.BeforePass(run)) return mod;
   } catch (...) {
-    failure::NoteRejected(info);
+    failure::NoteRejected(run.info);
     throw;
   }
-  IRModule out;
+  const auto failed = [&] {
+    const String what(DescribeException());
+    for (const auto& i : BuiltInInstruments()) i->RunFailed(run, what);
+    ctx.PassFailed(run, what);
+  };
   try {
-    failure::Running running(info->name.view());
-    out = support::WithStack([&] { return (*node)(mod, ctx); });  // bodies in Python take kilobytes a level
-    if (!out.defined()) throw runtime::TypeError("pass `" + info->name.str() + "` returned no module");
+    for (const auto& i : BuiltInInstruments()) i->BeforeRun(run);
+    // Bodies in Python take kilobytes a level.
+    IRModule out = support::WithStack([&] { return (*run.pass)(std::move(mod), ctx); });
+    if (!out.defined()) throw runtime::TypeError("pass `" + name + "` returned no module");
+    run.result = std::move(out);
   } catch (const Error& e) {
     // Whose fault it is, a reader of our own mistakes wants to know first.
-    if (e.kind() == "InternalError") e.get()->trace += "in pass `" + info->name.str() + "`\n";
-    ctx.InstrumentPassFailed(mod, info, String(DescribeException()));
+    if (e.kind() == "InternalError") e.get()->trace += "in pass `" + name + "`\n";
+    failed();
     throw;
   } catch (...) {
-    ctx.InstrumentPassFailed(mod, info, String(DescribeException()));
+    failed();
     throw;
   }
   try {
-    ctx.InstrumentAfterPass(out, info);
-    if (VerifyAlways() != Always::kNothing && !out.same_as(mod)) Verify(mod, out, info);
+    ctx.AfterPass(run);
+    for (const auto& i : BuiltInInstruments()) i->AfterRun(run);
   } catch (...) {
-    failure::NoteRejected(info);
+    failure::NoteRejected(run.info);
     throw;
   }
-  return out;
+  return run.result;
 }
 
 namespace {
@@ -199,16 +198,18 @@ void OnPool(size_t n, int threads, const PassContext& ctx, const F& body) {
     const F& body;
     const PassContext& ctx;
     Target target;
-    const progress::Frame* frame;
+    const PassRun* run;
     size_t n;
     std::atomic<size_t> next{0}, failed;
     std::vector<std::exception_ptr> errors;
-  } work{body, ctx, Target::Current(), progress::Current(), n, 0, n, std::vector<std::exception_ptr>(n)};
+  } work{body, ctx, Target::Current(), CurrentRun(), n, 0, n, std::vector<std::exception_ptr>(n)};
   auto task = [](int, int, void* p) {
     Work& w = *static_cast<Work*>(p);
     AdoptPassContext adopt(w.ctx);
     With<Target> target(w.target);
-    progress::Frame part(w.frame);
+    PassRun part;
+    if (w.run) part.info = w.run->info, part.module = w.run->module, part.pass = w.run->pass, part.whole = w.run->whole;
+    RunScope scope(&part);
     for (size_t i; (i = w.next++) < w.n;) {
       if (i > w.failed) break;  // what comes behind an error is not wanted
       try {
@@ -279,40 +280,24 @@ IRModule RunRequired(const PassInfo& info, IRModule mod, const PassContext& ctx,
   for (const String& name : info->required) {
     Pass required = GetPass(name);
     mod = support::WithStack([&] { return RunRequired(required->Info(), std::move(mod), ctx, path); });
-    size_t mark = schedule::Mark();
-    IRModule before = mod;
-    std::string why = "`" + info->name.str() + "` requires it";
-    {
-      Because because("inserted", why);
-      mod = required(std::move(mod), ctx);
-    }
-    schedule::Say(mark, required->Info(), "inserted", why, !mod.same_as(before));
+    mod = RunPass(required, std::move(mod), ctx, {"inserted", "`" + info->name.str() + "` requires it"});
   }
   path->Pop();
   return mod;
 }
 
 IRModule SequentialNode::operator()(IRModule mod, const PassContext& ctx) const {
-  Deeper deeper;
   for (const Pass& pass : passes) {
     if (!pass.defined()) throw runtime::ValueError("Found undefined pass for optimization.");
-    PassInfo info = pass->Info();
+    const PassInfo info = pass->Info();
+    const Listed listed{"ran", "in the list"};
     if (!ctx.PassEnabled(info)) {
-      std::string why = ctx.WhyDisabled(info);
-      Because because("ran", "in the list");
-      ctx.InstrumentPassSkipped(mod, info, String(why));
-      schedule::Say(schedule::Mark(), info, "skipped", why, false);
+      SkipPass(pass, mod, ctx, listed, ctx.WhyDisabled(info));
       continue;
     }
     RequiredPath path;
     mod = RunRequired(info, std::move(mod), ctx, &path);
-    size_t mark = schedule::Mark();
-    IRModule before = mod;
-    {
-      Because because("ran", "in the list");
-      mod = pass(std::move(mod), ctx);
-    }
-    schedule::Say(mark, info, "ran", "in the list", !mod.same_as(before));
+    mod = RunPass(pass, std::move(mod), ctx, listed);
   }
   return mod;
 }

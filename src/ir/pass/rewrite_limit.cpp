@@ -2,21 +2,20 @@
 #include <baton/ir/rewrite_limit.h>
 #include <baton/runtime/registry.h>
 
+#include "ir/thread_state.h"
+
 namespace baton::transform {
 
-namespace {
-thread_local RewriteScope* counting = nullptr;
+RewriteScope::RewriteScope(int64_t limit)
+    : outer_(ThreadState::Get().rewrites), context_(PassContext::Current().get()), limit_(limit) {
+  ThreadState::Get().rewrites = this;
 }
+RewriteScope::~RewriteScope() { ThreadState::Get().rewrites = outer_; }
 
-RewriteScope::RewriteScope(int64_t limit) : outer_(counting), context_(PassContext::Current().get()), limit_(limit) {
-  counting = this;
-}
-RewriteScope::~RewriteScope() { counting = outer_; }
-
-bool RewriteScope::Active() { return counting != nullptr; }
+bool RewriteScope::Active() { return ThreadState::Get().rewrites != nullptr; }
 
 bool RewriteAllowed() {
-  RewriteScope* scope = counting;
+  RewriteScope* scope = ThreadState::Get().rewrites;
   if (!scope || PassContext::Current().get() != scope->context_) return true;
   return scope->seen_++ < scope->limit_ || scope->limit_ < 0;
 }

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <set>
 
@@ -46,10 +47,7 @@ class Scheduler {
   IRModule Run(const Pass& pass, IRModule mod, const char* action, const std::string& why) {
     PassInfo info = pass->Info();
     if (AllHold(info)) {
-      std::string reason = "holds already: " + Join(info->establishes);
-      Because because(action, why);
-      ctx_.InstrumentPassSkipped(mod, info, String(reason));
-      Say(schedule::Mark(), info, "skipped", reason, false);
+      SkipPass(pass, mod, ctx_, {action, why, &holds_}, "holds already: " + Join(info->establishes));
       return mod;
     }
     if (!path_.Push(info->name.str())) {
@@ -66,16 +64,9 @@ class Scheduler {
       mod = support::WithStack([&] { return Establish(need, std::move(mod), "`" + info->name.str() + "`"); });
     }
     path_.Pop();
-    size_t mark = schedule::Mark();
-    IRModule before = mod;
-    {
-      Because because(action, why);
-      mod = pass(std::move(mod), ctx_);
-    }
-    bool changed = !mod.same_as(before);
-    if (changed) Forget(info);
-    for (const String& p : info->establishes) holds_.insert(p.str());
-    Say(mark, info, action, why, changed);
+    const IRModule before = mod;
+    mod = RunPass(pass, std::move(mod), ctx_, {action, why, &holds_});
+    Settle(&holds_, info, !mod.same_as(before));
     return mod;
   }
 
@@ -102,22 +93,47 @@ class Scheduler {
     }
     return true;
   }
-  void Forget(const PassInfo& info) {
-    bool others = Has(info->keeps, "*") || (info->keeps.empty() && !info->destroys.empty());
-    std::erase_if(holds_,
-                  [&](const std::string& p) { return Has(info->destroys, p) || !(others || Has(info->keeps, p)); });
-  }
-  void Say(size_t mark, const PassInfo& info, const char* action, std::string why, bool changed) {
-    schedule::Say(mark, info, action, std::move(why), changed, {holds_.begin(), holds_.end()});
-  }
-
   const PassContext& ctx_;
   std::set<std::string> holds_;
   RequiredPath path_;
 };
 
-thread_local schedule::Log* current_log = nullptr;
-thread_local int depth = -1;
+/// The instrument behind a log: rows stand in the order in which passes begin.
+class LogNode : public Node<LogNode, instrument::RunInstrumentNode> {
+ public:
+  static constexpr const char* _type_key = "instrument.ScheduleLog";
+  static constexpr const char* _doc = "Collects why the passes of sequences ran; what `explain` shows.";
+  static constexpr bool _type_has_hidden_members = true;  // the log
+  static constexpr void Describe(auto&) {}
+  schedule::Log* log = nullptr;
+  std::shared_ptr<std::vector<std::pair<const PassRun*, size_t>>> open =
+      std::make_shared<std::vector<std::pair<const PassRun*, size_t>>>();
+
+  void BeforeRun(const PassRun& run) const final {
+    if (!*run.action) return;
+    open->push_back({&run, log->decisions.size()});
+    log->decisions.push_back({run.depth, run.info->name.str(), run.action, run.why, false, {}});
+  }
+  void AfterRun(const PassRun& run) const final {
+    if (!*run.action || open->empty() || open->back().first != &run) return;
+    schedule::Decision& d = log->decisions[open->back().second];
+    open->pop_back();
+    d.changed = !run.result.same_as(run.module);
+    if (!run.holds) return;
+    std::set<std::string> holds = *run.holds;
+    Settle(&holds, run.info, d.changed);
+    d.holds.assign(holds.begin(), holds.end());
+  }
+  void RunFailed(const PassRun& run, const String&) const final {
+    if (!open->empty() && open->back().first == &run) open->pop_back();
+  }
+  void RunSkipped(const PassRun& run, const String& reason) const final {
+    if (!*run.action) return;
+    schedule::Decision d{run.depth, run.info->name.str(), "skipped", reason.str(), false, {}};
+    if (run.holds) d.holds.assign(run.holds->begin(), run.holds->end());
+    log->decisions.push_back(std::move(d));
+  }
+};
 
 }  // namespace
 
@@ -139,7 +155,7 @@ void AppendJson(std::string_view s, std::string* out) {
 }
 
 namespace {
-const RegisterNodes<ScheduledNode> registered_schedule;
+const RegisterNodes<ScheduledNode, LogNode> registered_schedule;
 }  // namespace
 
 void RegisterProperty(const char* name, PropertyDef def) {
@@ -169,16 +185,12 @@ Array<String> ListProperties() {
 }
 
 IRModule ScheduledNode::operator()(IRModule mod, const PassContext& ctx) const {
-  Deeper deeper;
   Scheduler scheduler(ctx);
   for (const Pass& pass : passes) {
     if (!pass.defined()) throw runtime::ValueError("Found undefined pass for optimization.");
     PassInfo info = pass->Info();
     if (!ctx.PassEnabled(info)) {
-      std::string why = ctx.WhyDisabled(info);
-      Because because("ran", "in the list");
-      ctx.InstrumentPassSkipped(mod, info, String(why));
-      schedule::Say(schedule::Mark(), info, "skipped", why, false);
+      SkipPass(pass, mod, ctx, {"ran", "in the list"}, ctx.WhyDisabled(info));
       continue;
     }
     mod = scheduler.Run(pass, std::move(mod), "ran", "in the list");
@@ -197,23 +209,31 @@ Scheduled::Scheduled(Array<Pass> passes, String name, Array<String> ends_with) {
   data_ = std::move(n);
 }
 
-Deeper::Deeper() { ++depth; }
-Deeper::~Deeper() { --depth; }
+void Settle(std::set<std::string>* holds, const PassInfo& info, bool changed) {
+  if (changed) {
+    const bool others = Has(info->keeps, "*") || (info->keeps.empty() && !info->destroys.empty());
+    std::erase_if(*holds, [&](const std::string& p) {
+      return Has(info->destroys, p) || !(others || Has(info->keeps, p));
+    });
+  }
+  for (const String& p : info->establishes) holds->insert(p.str());
+}
 
 namespace schedule {
 
-Log::Log() : outer_(current_log), contexts_(EnteredContexts()) { current_log = this; }
-bool Log::Takes() const { return EnteredContexts() == contexts_; }
-Log::~Log() { current_log = outer_; }
-
-size_t Mark() { return current_log ? current_log->decisions.size() : 0; }
-
-void Say(size_t at, const PassInfo& info, const char* action, std::string why, bool changed,
-         std::vector<std::string> holds) {
-  if (!current_log || !current_log->Takes()) return;
-  auto& all = current_log->decisions;
-  all.insert(all.begin() + static_cast<std::ptrdiff_t>(std::min(at, all.size())),
-             {depth, info->name.str(), action, std::move(why), changed, std::move(holds)});
+Log::Log() : context_(PassContext::Current()) {
+  auto n = make_object<LogNode>();
+  n->name = "ScheduleLog";
+  n->log = this;
+  instrument_ = instrument::PassInstrument(ObjectPtr<Object>(n));
+  context_->instruments.push_back(instrument_);
+}
+Log::~Log() {
+  Array<instrument::PassInstrument> left;
+  for (const instrument::PassInstrument& i : context_->instruments) {
+    if (!i.same_as(instrument_)) left.push_back(i);
+  }
+  context_->instruments = left;
 }
 
 std::string Render(const std::vector<Decision>& decisions, bool json) {
