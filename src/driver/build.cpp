@@ -55,7 +55,7 @@ IRModule ReplaceParams(const IRModule& mod, F replace) {
   return WithMain(mod, Function(params, relay::Bind(main->body, binds), Type(), main->type_params, main->attrs));
 }
 
-/// Loop programs for people, one after the other.
+/// PrimFuncs for people, one after the other.
 std::string TirText(const IRModule& mod) {
   std::string out;
   for (const auto& [var, func] : mod->functions) {

@@ -24,7 +24,7 @@ class BaseExpr : public ObjectRef {
   BATON_DEFINE_OBJECT_REF_METHODS(BaseExpr, ObjectRef, BaseExprNode)
 };
 
-/// A scalar or vector expression of loop programs (TIR), also used for dimensions in types.
+/// A scalar or vector expression of PrimFuncs (TIR), also used for dimensions in types.
 struct PrimExprNode : Node<PrimExprNode, BaseExprNode> {
   static constexpr const char* _type_key = "PrimExpr";
   static constexpr bool _type_final = false;

@@ -295,7 +295,7 @@ BATON_DLL Pass GetPass(const String& name, const Map<String, Any>& options);
 ///   Pass FuseOps(const FuseOpsOptions& options = {});
 ///
 /// The Python function `FuseOps(max_depth=64)`, the text `FuseOps(max_depth=64)`, the key `relay.FuseOps.max_depth` of
-/// a PassContext (of loop programs: `{"tir.UnrollLoop": {"auto_max_step": 16}}`), the checks, the stub and the page of
+/// a PassContext (for TIR passes: `{"tir.UnrollLoop": {"auto_max_step": 16}}`), the checks, the stub and the page of
 /// the reference come from it. An option that the pass is made with is stronger than one of the context.
 template <class D>
 struct PassOptions : AttrsNode<D> {

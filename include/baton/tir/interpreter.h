@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs loop programs without compiling them: for small constant folding, and as a yardstick for code generators.
+// Runs PrimFuncs without compiling them: for small constant folding, and as a yardstick for code generators.
 #pragma once
 
 #include <baton/ir/module.h>

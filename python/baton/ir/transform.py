@@ -274,7 +274,7 @@ def join_pipeline(name, before=None, after=None, pipeline="DefaultPipeline"):
         join_pipeline("DropNopReshape", before="FuseOps")
 
     It stands before the first pass called `before`, or after the last called `after`, or at the end. pipeline: "DefaultPipeline",
-    between import and lowering, or "LowerPipeline" over loop programs. `leave_pipeline` takes it out.
+    between import and lowering, or "LowerPipeline" over PrimFuncs. `leave_pipeline` takes it out.
     """
     _api("JoinPipeline")(pipeline, name, before or "", after or "")
 

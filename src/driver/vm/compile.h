@@ -35,7 +35,7 @@ IRModule PlacePrimitives(const IRModule& mod);
 
 /// The module of a program that cannot be one static function, `why` says what stands in the way.
 runtime::Module CompileVm(const IRModule& optimized, const Target& target, std::string why);
-/// The same of a planned program for several devices, with control flow or open shapes.
+/// The same of a planned program for several devices, with control flow or dynamic shapes.
 runtime::Module CompileVmForDevices(const IRModule& planned, const std::vector<DeviceTarget>& targets, int64_t fallback,
                                     std::string why);
 

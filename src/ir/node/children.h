@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The children of a node, derived from its Describe at compile time. A child is a described field whose type belongs to
-// the family that the caller names (expressions, statements, types), or an element of an array of such. Children come in
-// the order of the description. Default visits, rebuilds and comparisons are written over these functions, so that a new
-// node, or a new field of a node, is said once.
+// the family that the caller names (expressions, statements, types), or an element of an array of such. Children come
+// in the order of the description. Default visits, rebuilds and comparisons are written over these functions, so that a
+// new node, or a new field of a node, is said once.
 #pragma once
 
 #include <baton/runtime/reflection.h>
@@ -99,8 +99,8 @@ void ForEachField(F f) {
   detail::DescribeFields<N>(receiver);
 }
 
-/// Calls `f(child)` for each child of the node, with the reference type of its field. Children that are missing where the
-/// description allows it (kNullable) are left out; others may be null in a program that was not made by Baton.
+/// Calls `f(child)` for each child of the node, with the reference type of its field. Children that are missing where
+/// the description allows it (kNullable) are left out; others may be null in a program that was not made by Baton.
 template <class Fam, class N, class F>
 void ForEachChildOf(const N* node, F f) {
   ForEachField<N>([&]<auto M>(runtime::FieldTag<M>, [[maybe_unused]] unsigned flags) {

@@ -57,7 +57,7 @@ bool IsBuiltIn(std::string_view name);
 std::vector<std::string> PassNames();
 /// Sets a field of options and gives the value that it then has. Errors call the option `shown`.
 Any SetOption(const std::string& shown, const runtime::FieldInfo& field, Object* options, const Any& value);
-/// Makes the options of a pass options of contexts: `relay.NAME.FIELD` each, of loop programs `tir.NAME` as a dict.
+/// Makes the options of a pass options of contexts: `relay.NAME.FIELD` each; for TIR passes `tir.NAME`, a dict.
 void RegisterPassOptions(const std::string& layer, const std::string& pass, const char* options_key);
 /// The pass made anew with what the context says of options that it was not made with; null where it says nothing.
 Pass WithContextOptions(const PassInfo& info, const PassOptionsMaker& maker, const PassContext& ctx);

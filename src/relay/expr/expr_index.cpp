@@ -19,8 +19,8 @@ ExprIndex::Kind IndexKindOf(const ExprNode* n) {
 
 }  // namespace
 
-/// A tree that grows at its leaves and finds the lowest common ancestor of two nodes in logarithmic time, by jumps whose
-/// lengths grow as skew-binary numbers.
+/// A tree that grows at its leaves and finds the lowest common ancestor of two nodes in logarithmic time, by jumps
+/// whose lengths grow as skew-binary numbers.
 struct ExprIndex::JumpTree {
   struct Link {
     int32_t parent, depth, jump;

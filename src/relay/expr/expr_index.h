@@ -115,9 +115,9 @@ class BATON_DLL ExprIndex {
   /// The innermost scope around both; logarithmic.
   int32_t CommonScope(int32_t a, int32_t b) const;
 
-  /// Calls f(operand, own, tail) for the operands that are evaluated. `own` is -1 for an operand that is evaluated where
-  /// the node stands, else it counts the node's own scopes. `tail`: the operand is the value of a scope or of a let.
-  /// Variables that the node binds are left out.
+  /// Calls f(operand, own, tail) for the operands that are evaluated. `own` is -1 for an operand that is evaluated
+  /// where the node stands, else it counts the node's own scopes. `tail`: the operand is the value of a scope or of a
+  /// let. Variables that the node binds are left out.
   template <class F>
   void ForEachEdge(size_t id, F f) const {
     const std::span<const uint32_t> p = Operands(id);

@@ -382,7 +382,7 @@ Type Inferencer::ConstructorType(const ConstructorNode* c) {
 void Inferencer::Await(Wait w) {
   const uint32_t i = static_cast<uint32_t>(waiting_.size());
   auto on = [&](const Expr& e) {
-    // One hole of each argument: when it is filled the next one is looked for.
+    // One type variable of each argument: when it is bound the next one is looked for.
     if (const Object* hole = solver_.FirstHole(TypeOf(e.get()))) watch_[hole].push_back(i);
   };
   if (w.call) {

@@ -2,8 +2,9 @@
 // Type inference.
 //
 // One walk over an expression, inputs before users and values before the bodies that see them, gives each node a type
-// that may have holes. Calls of operators ask the operator's relation, at once if it can decide, else when a hole that
-// it waits for gets filled. Functions of a module are taken by groups that call each other, callees first.
+// that may have type variables. Calls of operators ask the operator's relation, at once if it can decide, else when a
+// type variable that it waits for is bound. Functions of a module are taken by groups that call each other, callees
+// first.
 //
 // Types that are there from an earlier run are not found again. A typed node is the root of a typed graph, and nodes do
 // not change, so its type stands as long as that of each variable and global in it does. Hence three ways of work:
@@ -90,7 +91,7 @@ class GlobalTypes {
 
 class Inferencer;
 /// Whether a function says the types of all its parameters and its result, and the type that it says; where it does
-/// not, with holes of `holes`.
+/// not, with type variables of `holes`.
 bool Declared(const FunctionNode* f);
 Type DeclaredType(const FunctionNode* f, Inferencer* holes);
 class Inferencer final : private TypeReporter {

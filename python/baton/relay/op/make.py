@@ -45,7 +45,7 @@ def input_expr(value):
 
 
 def plain_value(value):
-    """Literals of loop programs and NumPy's numbers as Python's, tuples and arrays as lists."""
+    """TIR literals and NumPy's numbers as Python's, tuples and arrays as lists."""
     if isinstance(value, (list, tuple, _core.Array)):
         return [plain_value(v) for v in value]
     if isinstance(value, NDArray) or type(value).__module__ == "numpy":
