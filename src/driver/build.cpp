@@ -223,7 +223,7 @@ transform::Pass DefaultPipeline() {
   add(FoldWeights());
   add_if_there("FoldScaleAxis");
   add_if_there("SimplifyExpr");
-  add_if_there("FastMath");  // of level 4: for those who ask for it
+  add_if_there("FastMath");  // level 4: off by default
   add(FoldConstant());
   add(EliminateCommonSubexpr());
   // CombineParallelDense stays out: MiniLM's products, three in one, take no less time, and slicing them costs.

@@ -111,7 +111,7 @@ void Executor::SetCopy(size_t i, const DLTensor* t) {
   const TensorInfo& want = desc_->inputs[i];
   CheckTensor(want, i, t);
   Input& in = inputs_[i];
-  // Somebody may hold what get_input gave; it keeps its value.
+  // The array returned by get_input may still be referenced; its value must not change.
   if (!in.own.defined() || in.own.obj()->use_count() > (in.array.same_as(in.own) ? 2 : 1)) {
     in.own = NDArray::Empty(want.shape, want.dtype);
   }

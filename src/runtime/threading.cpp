@@ -81,7 +81,7 @@ struct Job {
   void* closure = nullptr;
   int num_tasks = 0;
   int participants = 0;  // the caller included
-  // Written under the lock by whoever fails; the lowest task wins, so that the error does not depend on timing.
+  // Written under the lock by a failing task. The lowest task wins, so that the error does not depend on timing.
   std::atomic<uint32_t> failure_lock{0};
   std::atomic<bool> failed{false};
   Failure failure;

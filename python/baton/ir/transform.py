@@ -106,7 +106,7 @@ class PassContext(Object):
         try:
             _api("ExitPassContext")(self)
         except BaseException as on_exit:
-            if value is None or isinstance(value, GeneratorExit):  # that one nobody sees
+            if value is None or isinstance(value, GeneratorExit):  # not reported to the caller
                 raise
             # The first exception wins.
             if hasattr(value, "add_note"):
@@ -448,7 +448,7 @@ def _check_arguments(name, body, method, own=()):
     try:
         signature = inspect.signature(body)
     except (TypeError, ValueError):
-        return  # nobody knows: built in, say
+        return  # no signature, for example of a builtin
     try:
         signature.bind(*own, *given)
     except TypeError:

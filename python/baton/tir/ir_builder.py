@@ -167,7 +167,7 @@ class IRBuilder:
         return BufferVar(self, buffer)
 
     def pointer(self, content_type, name="ptr", scope=""):
-        """Memory of somebody else, of unknown length; `.buffer` is a parameter of the function."""
+        """External memory of unknown length; `.buffer` is a parameter of the function."""
         name = self._fresh(name)
         return BufferVar(self, Buffer([SizeVar(name + "_size")], content_type, name, scope or ""))
 

@@ -233,8 +233,8 @@ std::vector<const ExprNode*> FunctionBuilder::CapturesOf(const FunctionNode* f,
   PointerSet seen, bound;
   // Variables are only known to be free at the end.
   std::vector<const ExprNode*> candidates;
-  // The value that a let binds runs even if nobody reads the variable; but where it is only another name for what is
-  // there already, nothing runs, and only who reads the variable takes it.
+  // The value of a let is evaluated even if the variable is unused. But if it is only an alias of an existing value,
+  // nothing is evaluated, and only readers of the variable take it.
   struct Item {
     const ExprNode* node;
     bool name;
@@ -468,7 +468,7 @@ std::string FunctionBuilder::Describe(Node* n) const {
                                              : "a reference";
 }
 
-/// Who reads a value, as far as the function itself does.
+/// The readers of a value within the function itself.
 std::string FunctionBuilder::ReadersOf(Node* n) const {
   constexpr size_t kTold = 8;
   std::set<std::string> told;

@@ -91,7 +91,7 @@ class Holding {
 
   void Count(const Object* o) {
     int64_t size = 0;
-    bool own = false;  // says who it is: equal to itself alone
+    bool own = false;  // compared by identity
     said_.clear();
     SayNumber(o->type_index());
     switch (o->type_index()) {

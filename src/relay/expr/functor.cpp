@@ -334,7 +334,8 @@ void MixedModeMutator::Put(const Expr& e, const Expr& out) {
 }
 
 Expr MixedModeMutator::VisitExpr(const Expr& root) {
-  // Who puts into the memo first replaces parts, and may want to see a little of what lies below `root`.
+  // A subclass that fills the memo first replaces subexpressions, and may need to visit only a little of what is below
+  // `root`.
   if (!numbered_ && memo_.empty() && root.defined() && !IsAtom(static_cast<const ExprNode*>(root.get()))) {
     numbered_ = std::make_unique<Numbered>(root);
   }

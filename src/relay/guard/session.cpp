@@ -21,7 +21,7 @@ class GuardSession : public ObjectRef {
   BATON_DEFINE_OBJECT_REF_METHODS(GuardSession, ObjectRef, GuardSessionObj)
 };
 
-/// Evaluation compiles kernels, which runs passes: nobody who watches the passes of the program sees those.
+/// Evaluation compiles kernels, which runs passes. Instruments of the outer context do not see these passes.
 struct Unwatched {
   transform::AdoptPassContext adopt{transform::PassContext::Create()};
 };

@@ -191,7 +191,7 @@ void Printer::Node(uint32_t number) {
   }
 }
 
-/// Passes on what is printed, but for the end of the last line: who comes next may look at it.
+/// Passes the printed text on, except for the last line, which the next output may still inspect.
 void Printer::Pass() {
   const size_t line = text_.rfind('\n');
   if (line == std::string::npos || line == 0) return;

@@ -36,7 +36,7 @@ Function TypedNormalForm(const Function& func, const IRModule& mod);
 /// The type of what a global function or a constructor names: their nodes are shared, and have none of their own.
 FuncType TypeOfName(const Expr& name, const IRModule& mod);
 
-/// A global function that can be written anew; null for what somebody else compiles, and for what is not there.
+/// A global function that can be rewritten; null if an external compiler takes it, or if it does not exist.
 const FunctionNode* OpenFunction(const IRModule& mod, std::string_view name);
 
 /// One step of evaluation, whatever is in it.

@@ -85,8 +85,8 @@ bool EachChannelAlone(const CallNode* pre) {
          weight && at < weight->shape.size() && DimOf(weight->shape[static_cast<int64_t>(at)]) == 1;
 }
 
-/// Values exist in their plain order, and where an operator gave them in another, in that one too; each user takes the
-/// one it can use. A transform that nobody uses is not part of the result.
+/// Values exist in their plain layout and, if an operator produced them in another layout, in that one too. Each user
+/// takes the form that it supports. Unused layout transforms are not part of the result.
 class Converter : public MixedModeMutator {
  public:
   explicit Converter(const Layouts& desired) : desired_(desired) {}

@@ -76,7 +76,7 @@ struct Needs {
   }
 };
 
-/// Drops bindings that nobody needs.
+/// Removes unused bindings.
 class Eliminator : public MixedModeMutator {
  public:
   Eliminator(const Expr& root, bool inline_once, bool ignore_impurity)

@@ -3,8 +3,8 @@
 // device for each parameter and for its result. Equations are solved as they come (union-find); each is kept with its
 // reason, so that the annotation behind a placement, or the two behind a contradiction, can be named.
 //
-// A function's unknowns are made when somebody asks for them: types of nested functions are as deep as the program, and
-// a node of each depth has one. Functions of one type that must agree share them from then on.
+// A function's unknowns are made on demand: types of nested functions are as deep as the program, and a node of each
+// depth has one. Functions of one type that must agree share them from then on.
 #pragma once
 
 #include <baton/relay/expr.h>

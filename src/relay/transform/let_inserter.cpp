@@ -13,7 +13,7 @@
 namespace baton::relay {
 namespace {
 
-/// One step of evaluation, whose body is the business of whoever makes a kernel of it.
+/// A primitive function is one step of evaluation; its body belongs to the kernel generator.
 bool IsPrimitive(const ExprNode* n) {
   return n->IsInstance<FunctionNode>() && static_cast<const FunctionNode*>(n)->HasNonzeroAttr(attr::kPrimitive);
 }

@@ -50,7 +50,7 @@ struct Value {
     GiveUp(&list);
     while (list) {
       const PValue v = std::move(list);
-      auto* last = const_cast<Value*>(v.get());  // nobody else sees it
+      auto* last = const_cast<Value*>(v.get());  // not shared
       list = std::move(last->next);
       last->GiveUp(&list);
     }
@@ -103,7 +103,7 @@ class Env {
   Env() = default;
   Env(Env&&) = default;
   Env& operator=(Env&&) = default;
-  /// One by one, so that a user who wants to stop does not wait for the last.
+  /// One by one, so that an interrupt does not have to wait for the last.
   void Clear() {
     for (; !values_.empty(); values_.pop_back()) baton::runtime::PollInterrupt();
     places_.Clear();

@@ -173,7 +173,7 @@ class Converter {
     const auto* g = callee.as<GlobalVarNode>();
     return g && !FunctionToConvert(g);
   }
-  /// Null for what somebody else compiles.
+  /// Null for functions that an external compiler takes.
   const FunctionNode* FunctionToConvert(const GlobalVarNode* g) {
     if (!(*mod_)->ContainGlobalVar(g->name_hint.view())) {
       FailAt(g, fmt::format("the module has no function @{}", g->name_hint.view()),

@@ -427,7 +427,7 @@ void Inferencer::Solve() {
 
 void Inferencer::CheckComplete() {
   if (!errors_->empty()) return;
-  // What nobody decided: variables first, since what they are used in follows from them; then functions.
+  // Undetermined types: variables first, since the types of their uses follow from them; then functions.
   for (const bool functions : {false, true}) {
     for (uint32_t at : order_) {
       runtime::PollInterrupt();

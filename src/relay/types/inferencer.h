@@ -282,7 +282,7 @@ Expr WithReturnType(const Expr& fn, const Type& type, PointerSet* checked);
 
 /// Expressions that inference visited on this thread so far.
 int64_t Visited();
-/// Visits that do not count: nobody needed their types.
+/// Leaves visits out of the count whose types were not needed.
 void SetVisited(int64_t n);
 
 }  // namespace baton::relay::inference

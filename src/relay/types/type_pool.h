@@ -44,7 +44,7 @@ class TypePool {
   }
   /// StructuralEqual, for types without type variables.
   bool Equal(const Type& a, const Type& b);
-  /// One more type was looked at by who works with this pool.
+  /// Counts a type that a user of this pool has visited.
   void CountStep() { ++steps_; }
 
  private:

@@ -30,7 +30,7 @@ class ToSolver final : public TypeReporter {
   TypeSolver* solver_;
 };
 
-/// The solver that asks a relation now; a relation asked by anybody else has nobody to tell.
+/// The solver that evaluates a relation now; null outside of a solver.
 thread_local ToSolver* asking = nullptr;
 
 /// Constraints, in the order in which they came; each is asked again until it has what it needs.

@@ -7,9 +7,9 @@
 namespace baton::relay {
 namespace {
 
-/// Maps the types within a type by `leaf`, which gets those without parts; keeps what does not change. Shared parts of
-/// one type are few, so none are remembered but by who asks for it: `known` gives the result for a part that is known
-/// already, or null; `made` is told of each other one that has parts.
+/// Maps the types within a type by `leaf`, which is called for types without children; unchanged types are kept. Types
+/// share few children, so there is no memo unless the caller provides one: `known` returns a known result for a child,
+/// or null; `made` receives every other type that has children.
 template <class Leaf, class Known, class Made>
 Type MapType(const Type& t, Leaf leaf, Known known, Made made) {
   if (const Type* k = known(t)) return *k;

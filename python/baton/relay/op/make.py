@@ -214,7 +214,7 @@ _names = frozenset()
 
 
 def forget_names():
-    """Looks again at which operators there are, the next time somebody asks."""
+    """Clears the cached list of operator names; it is read again on the next use."""
     global _names
     _names = frozenset()
 
