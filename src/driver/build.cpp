@@ -210,7 +210,7 @@ transform::Pass DefaultPipeline() {
   auto add_if_there = [&](const char* name) {
     if (Registry::Get(std::string("relay._transform.") + name)) add(baton::transform::GetPass(name));
   };
-  // From here on what was put aside for other compilers, which do not run here, is as all else.
+  // From here on, regions for external compilers that are not available are compiled like the rest.
   add(InlineCompilerFunctions());
   // From here on every program is one that type inference accepts.
   add(InferType());
@@ -311,7 +311,7 @@ BATON_REGISTER_GLOBAL("driver.BindShapes").set_body_typed([](IRModule m, Map<Str
 });
 BATON_REGISTER_GLOBAL("driver.DefaultPipeline").set_body_typed([] { return DefaultPipeline(); });
 namespace {
-/// Null is what is in use, else this machine.
+/// Null: the current target, else this machine.
 Target Given(const Target& t) { return t.defined() ? t : Target::Current(); }
 }  // namespace
 BATON_REGISTER_GLOBAL("driver.Optimize").set_body_typed([](IRModule m, Target t) { return Optimize(m, Given(t)); });

@@ -302,7 +302,7 @@ class DeviceLowerer {
     static const Op load = Op::GetOrCreate("tir.load_handle");
     Map<GlobalVar, BaseFunc> with_callers = functions;
     for (const auto& [var, func] : functions) {
-      // What steps call: takes the addresses of the kernel's arguments.
+      // The entry that steps call: takes the addresses of the kernel's arguments.
       const size_t n = Downcast<tir::PrimFunc>(func)->params.size();
       tir::Var io("io", DataType::Handle()), constants("constants", DataType::Handle()),
           arena("arena", DataType::Handle());

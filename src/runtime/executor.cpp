@@ -55,7 +55,7 @@ class Executor final : public ModuleNode {
   void SetCopy(size_t i, const DLTensor* t);
   /// `for_call`: the value need not outlive the call in which the model runs.
   void SetShared(size_t i, const ArgValue& v, bool for_call);
-  /// Runs on what is bound. `all_bound`: all inputs have been in this call.
+  /// Runs on the bound inputs. `all_bound`: all were bound by this call.
   void Run(bool all_bound = false);
   NDArray Output(size_t i) const;
 

@@ -176,7 +176,7 @@ void ThrowArity(const char* name, const char* signature, int want, int got) {
 }
 
 namespace {
-/// What is wrong with an argument that came from outside, as far as can be seen; null: nothing.
+/// Describes a detectable fault of an argument from outside; null if there is none.
 const char* WrongArgument(const BatonValue& v) {
   switch (v.type_code) {
     case kBatonObject:

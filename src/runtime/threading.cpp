@@ -202,7 +202,7 @@ struct StartArgument {
   int index;
 };
 
-/// Makes sure of `count` workers; fewer when the system gives no more, which costs time, not correctness.
+/// Ensures `count` workers. There are fewer if the system refuses more threads, which only costs time.
 void Pool::Start(int count) {
   if (workers >= count) return;
   pthread_attr_t attr;

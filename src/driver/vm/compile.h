@@ -24,7 +24,7 @@ struct VmProgram {
 /// `devices`: those that a planned module runs on, none for a module for the CPU. `fallback`: of what nothing decides.
 VmProgram TranslateToVm(const IRModule& mod, const std::vector<DeviceTarget>& devices = {}, int64_t fallback = kDLCPU);
 
-/// What a function gives: from its body, else what it says.
+/// The result type of a function: of its body, else as declared.
 Type ResultType(const relay::Function& f);
 
 /// Whether it is a fused group of operators.

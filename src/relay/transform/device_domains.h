@@ -65,7 +65,7 @@ class DeviceDomains {
   void Set(Id id, int64_t device, const ExprNode* by, const char* what);
   /// The same if nothing contradicts it; else false and no equation, for two leaves.
   bool Try(Id a, Id b, const ExprNode* by, const char* rule);
-  /// What nothing decides, unknowns that are made later too.
+  /// The default device for undetermined unknowns, also for those made later.
   void Default(int64_t device);
 
   const std::vector<Conflict>& conflicts() const { return conflicts_; }

@@ -79,7 +79,7 @@ class Converter {
     type_params.push_back(types_.answer);
     return Function(params, made_[0], types_.answer, type_params, f->attrs);
   }
-  /// The global functions that what was converted calls, and those that they call.
+  /// The global functions reachable by calls from converted functions.
   void ConvertGlobals() {
     for (size_t i = 0; i < queue_.size(); ++i) {
       const auto [var, func] = queue_[i];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The walk, variables and globals, and what waits for types of others.
+// The walk, variables and globals, and relations that wait for types.
 #include <baton/runtime/interrupt.h>
 #include <baton/support/nearest.h>
 #include <fmt/format.h>
@@ -318,7 +318,7 @@ void Inferencer::BindLet(const LetNode* let) {
     return;
   }
   Done(var, value);
-  // Its uses were typed by what it was.
+  // Its uses were typed with the old type.
   if (mode_ == Mode::kNew && var->checked_type_.defined() && info_.Find(var)->changed) throw Again();
 }
 
@@ -328,7 +328,7 @@ Type Inferencer::GlobalType(const GlobalVarNode* var) {
     if (known && known->defined()) return *known;
   }
   if (mod_.defined() && mod_->ContainGlobalVar(var->name_hint.view())) {
-    // A function of another IR: its callers know what it gives.
+    // A function of another IR: the calls declare its result type.
     BaseFunc f = mod_->Lookup(var->name_hint.view());
     if (const auto* own = globals ? nullptr : f.as<FunctionNode>()) {
       if (own->checked_type_.defined()) return runtime::RefCast<Type>(own->checked_type_);
@@ -377,7 +377,7 @@ Type Inferencer::ConstructorType(const ConstructorNode* c) {
   return Poison();
 }
 
-// ---- What waits for others
+// ---- Waiting relations
 
 void Inferencer::Await(Wait w) {
   const uint32_t i = static_cast<uint32_t>(waiting_.size());

@@ -106,7 +106,7 @@ std::string Inferencer::ArgsLabel(const CallNode* call) {
   return call->args.size() > 6 ? s + ", ..." : s;
 }
 
-/// Whether the arguments' types say what the type parameters are, whatever stands around the call.
+/// Whether the types of the arguments determine the type parameters, independently of the context of the call.
 bool Inferencer::ArgumentsDecide(const FuncTypeNode* sig) {
   bool fresh = false;
   bool& known = arguments_decide_.Insert(sig, &fresh);

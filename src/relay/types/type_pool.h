@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Equal types as one object: a program has a type a node, and few that differ.
+// Hash-consing of types: every node of a program has a type, and few of them differ.
 #pragma once
 
 #include <baton/ir/type.h>
@@ -65,7 +65,7 @@ class TypePool {
   const Type& Find(const Type& t);
   static bool Hash(const Type& t, uint64_t* hash);
   static bool Same(const Type& a, const Type& b);
-  /// What is known of a type that has parts.
+  /// Cached data of a type that has children.
   struct Known {
     Type type;           ///< itself: its address is not to be another's
     Type one;            ///< the same object for equal types, up to names of type parameters; null with type variables

@@ -36,7 +36,7 @@ class TypeSolver {
 
  private:
   bool Bind(const Type& hole, const Type& to);
-  /// Unify; tells what it noted in agreed_, which does not hold if they do not agree.
+  /// Unify; `noted` receives its entries in agreed_, which are invalid if unification fails.
   bool UnifyParts(const Type& x, const Type& y, std::vector<const Object*>* noted);
   /// Whether `t` is known to have no type variable but bound ones; looks at nothing else. Such types live as long as
   /// this.
