@@ -174,11 +174,11 @@ def test_sizes_of_files_functions_and_classes(tree):
         "src/tir/class_fits.cpp": "class A final {\n" + "  void F();\n" * 398 + "};\n",
         "src/tir/long_file.cpp": "int x();\n" * 700,
         "src/tir/table.cpp": "const Row rows[] = {\n" + '    {"name", 1},\n' * 700 + "};\n",
-        "python/baton/long.py": "def f(x):\n" + "    x += 1\n" * 100,
+        "tools/long.py": "def f(x):\n" + "    x += 1\n" * 100,
         "tests/tir/long_file.cpp": "int x();\n" * 700,
     })
-    assert found == [("python/baton/long.py", 2, "size"), ("src/tir/long_class.cpp", 2, "size"),
-                     ("src/tir/long_file.cpp", 1, "size"), ("src/tir/long_function.cpp", 3, "size")]
+    assert found == [("src/tir/long_class.cpp", 2, "size"),
+                     ("src/tir/long_file.cpp", 1, "size"), ("src/tir/long_function.cpp", 3, "size"), ("tools/long.py", 2, "size")]
 
 
 def named_sizes(text, path="src/a.cpp"):

@@ -42,8 +42,11 @@ def page(tmp_path):
 
 
 def test_a_page_that_holds(page):
-    run_page.run(page("<!-- file: a.txt -->\n```text\nhello\n```\n\n```console\n$ cat a.txt\nhel...\n$ true\n```\n\n```python\nprint(1 + 1)\n```\n\n"
-                      "<!-- output -->\n```text\n2\n```\n\n<!-- not run: needs root -->\n```console\n$ false\n```\n"))
+    path = page("<!-- file: a.txt -->\n```text\nhello\n```\n\n```console\n$ cat a.txt\nhel...\n$ true\n```\n\n```python\nprint(1 + 1)\n```\n\n"
+                "<!-- output -->\n```text\n2\n```\n\n<!-- not run: needs root -->\n```console\n$ false\n```\n")
+    before = path.read_text()
+    run_page.run(path, write=True)
+    assert path.read_text() == before, "what it prints stands there already"
 
 
 @pytest.mark.parametrize(("text", "words"), [
