@@ -60,7 +60,7 @@ class Step:
 
     @property
     def nodes_before(self) -> int:
-        """Nodes of all Relay functions before; functions of loop programs count one."""
+        """Nodes of all Relay functions before; a PrimFunc counts as one."""
         return self._history._nodes(self.before)
 
     @property

@@ -55,7 +55,7 @@ IRModule ReplaceParams(const IRModule& mod, F replace) {
   return WithMain(mod, Function(params, relay::Bind(main->body, binds), Type(), main->type_params, main->attrs));
 }
 
-/// Loop programs for people, one after the other.
+/// PrimFuncs for people, one after the other.
 std::string TirText(const IRModule& mod) {
   std::string out;
   for (const auto& [var, func] : mod->functions) {
@@ -210,7 +210,7 @@ transform::Pass DefaultPipeline() {
   auto add_if_there = [&](const char* name) {
     if (Registry::Get(std::string("relay._transform.") + name)) add(baton::transform::GetPass(name));
   };
-  // From here on what was put aside for other compilers, which do not run here, is as all else.
+  // From here on, regions for external compilers that are not available are compiled like the rest.
   add(InlineCompilerFunctions());
   // From here on every program is one that type inference accepts.
   add(InferType());
@@ -223,7 +223,7 @@ transform::Pass DefaultPipeline() {
   add(FoldWeights());
   add_if_there("FoldScaleAxis");
   add_if_there("SimplifyExpr");
-  add_if_there("FastMath");  // of level 4: for those who ask for it
+  add_if_there("FastMath");  // level 4: off by default
   add(FoldConstant());
   add(EliminateCommonSubexpr());
   // CombineParallelDense stays out: MiniLM's products, three in one, take no less time, and slicing them costs.
@@ -311,7 +311,7 @@ BATON_REGISTER_GLOBAL("driver.BindShapes").set_body_typed([](IRModule m, Map<Str
 });
 BATON_REGISTER_GLOBAL("driver.DefaultPipeline").set_body_typed([] { return DefaultPipeline(); });
 namespace {
-/// Null is what is in use, else this machine.
+/// Null: the current target, else this machine.
 Target Given(const Target& t) { return t.defined() ? t : Target::Current(); }
 }  // namespace
 BATON_REGISTER_GLOBAL("driver.Optimize").set_body_typed([](IRModule m, Target t) { return Optimize(m, Given(t)); });

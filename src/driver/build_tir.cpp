@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loop programs to a module of functions that take tensors and numbers.
+// PrimFuncs to a module of functions that take tensors and numbers.
 #include <baton/codegen/opencl.h>
 #include <baton/driver/driver.h>
 #include <baton/ir/failure.h>

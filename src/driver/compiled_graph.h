@@ -21,7 +21,7 @@ inline NDArray PackConstants(const LoweredModel& model) {
   return PackConstants(model.constants, model.desc.constants_bytes);
 }
 
-/// What compiled code is to tell debuggers and profilers: the options `llvm.debug_info` and `llvm.debug_source`.
+/// Debug information for debuggers and profilers: the options `llvm.debug_info` and `llvm.debug_source`.
 struct DebugOptions {
   codegen::DebugLevel level = codegen::DebugLevel::kNames;
   std::string source;  ///< file that the Relay text of the model is written to; empty: none

@@ -11,7 +11,7 @@ namespace baton::driver {
 
 /// "nn.conv2d + add + nn.relu": the operators of a fusion group in order; none begins behind so many characters.
 std::string OperatorsOf(const relay::Function& func, size_t most = std::string::npos);
-/// What a span says to people: the ONNX node, or file:line. Empty where nothing is known.
+/// A span as text: the ONNX node, or file:line. Empty if unknown.
 std::string SpanText(const Span& span);
 
 /// Expressions of an imported model know which node of it they come from, but no line. They get one in a text of our

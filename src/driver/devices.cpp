@@ -107,7 +107,7 @@ void ForNamedDevices(const IRModule& mod, F f) {
   }
 }
 
-/// Refuses a program with variables that nothing binds.
+/// Throws for a program with unbound variables.
 void RequireBindings(const IRModule& mod) {
   DiagnosticList unknown;
   for (const auto& [var, func] : mod->functions) {
@@ -121,7 +121,7 @@ void RequireBindings(const IRModule& mod) {
   unknown.ThrowIfAny(baton::transform::PassContext::Current()->diag_ctx);
 }
 
-/// Refuses a program that names devices which nothing is compiled for: each device once, where it is named first.
+/// Throws for a program with devices without a code generator: one error for each device, at its first use.
 void RequireTargets(const IRModule& mod, const std::vector<int64_t>& given) {
   std::set<int64_t> told;
   DiagnosticList unknown;
@@ -145,7 +145,7 @@ void RequireTargets(const IRModule& mod, const std::vector<int64_t>& given) {
   if (!missing.empty()) throw runtime::ValueError(missing);
 }
 
-/// What the virtual machine runs: planned, and fused on each device.
+/// The module for the virtual machine: planned, and fused on each device.
 IRModule FusedPlan(const IRModule& planned) {
   using namespace relay::transform;  // NOLINT: passes
   Pass passes = Sequential(Array<Pass>{FuseOps(), InferType()}, "DevicePipeline");

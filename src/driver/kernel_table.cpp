@@ -92,7 +92,7 @@ Map<GlobalVar, BaseFunc> KernelTable::Loops(const Target& target, DebugSource* d
     Function f = debug ? debug->Kernel(var->name_hint.str(), func, origins_[var.get()]) : func;
     tir::PrimFunc lowered = relay::LowerPrimitive(f, var->name_hint, target);
     lowered = WithAttr(lowered, tir::attr::kDisplayName, Any(String(OperatorsOf(func))));
-    // What has no span of its own belongs to the operator that the kernel was made for.
+    // Code without a span belongs to the main operator of the kernel.
     if (relay::Call anchor = relay::AnchorOf(f); anchor.defined()) lowered.CopyOnWrite()->span = anchor->span;
     functions.Set(var, lowered);
   }

@@ -25,7 +25,7 @@ class KernelTable {
  public:
   /// The kernel of a primitive function; the same for functions of equal structure.
   GlobalVar Of(const relay::Function& func);
-  /// Tells what a call of a kernel comes from, for the text of debug information.
+  /// Records the origin of a kernel call, for the text of debug information.
   void NoteOrigin(const GlobalVar& kernel, const std::string& source) { origins_[kernel.get()].push_back(source); }
 
   /// Lowers them for a processor. `debug` (may be null) writes them down and gives their expressions lines. What they

@@ -131,7 +131,7 @@ class DeviceLowerer {
 
   /// Where each value lies, from its readers: an operator's arguments are on its device, copies say both.
   void FindDevices(const Function& main, const std::vector<Expr>& order) {
-    // What the planner wrote at the function; of parameters that nobody reads, it is all there is.
+    // The annotation of the planner on the function; for unused parameters it is the only source.
     if (auto devices = main->GetAttr<Array<runtime::Any>>("param_device_types", Array<runtime::Any>());
         devices.size() == main->params.size()) {
       for (size_t i = 0; i < main->params.size(); ++i) {
@@ -288,7 +288,7 @@ class DeviceLowerer {
            l.type->dtype});
       out_.graph.outputs.push_back(l.place.device);
       if (l.place.kind == DevicePlace::kArena && buffers_[static_cast<size_t>(l.place.at)].slot < 0) {
-        // Written in place; everyone who reads it reads the output.
+        // Written in place; all readers read the output.
         buffers_[static_cast<size_t>(l.place.at)].slot = static_cast<int>(slot.at);
       } else {
         copies.push_back({GlobalVar(), l.place.device, {l.place, slot}, BytesOf(l.type)});
@@ -302,7 +302,7 @@ class DeviceLowerer {
     static const Op load = Op::GetOrCreate("tir.load_handle");
     Map<GlobalVar, BaseFunc> with_callers = functions;
     for (const auto& [var, func] : functions) {
-      // What steps call: takes the addresses of the kernel's arguments.
+      // The entry that steps call: takes the addresses of the kernel's arguments.
       const size_t n = Downcast<tir::PrimFunc>(func)->params.size();
       tir::Var io("io", DataType::Handle()), constants("constants", DataType::Handle()),
           arena("arena", DataType::Handle());

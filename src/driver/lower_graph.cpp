@@ -226,7 +226,7 @@ class GraphLowerer {
       std::string name = i < names.size() ? names[static_cast<int64_t>(i)].str() : "output" + std::to_string(i);
       desc_.outputs.push_back({name, ShapeOf(results[i].type), results[i].type->dtype});
       if (p.kind == Place::kArena && !taken[p.index]) {
-        // Written in place; everyone who reads it reads the output.
+        // Written in place; all readers read the output.
         taken[p.index] = true;
         redirect_[p.index] = slot.index;
       } else {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a fused main function to loop programs: one a distinct group, and an entry that calls them over one arena.
+// From a fused main function to PrimFuncs: one a distinct group, and an entry that calls them over one arena.
 #pragma once
 
 #include <baton/codegen/codegen.h>

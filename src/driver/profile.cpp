@@ -64,7 +64,7 @@ std::string ProfileModel(const relay::Function& main, const Target& target, cons
     if (!a.defined() || a.dtype() != want.dtype || a.shape() != want.shape) {
       throw runtime::ValueError("input `" + want.name + "` has another shape or dtype than the model wants");
     }
-    NDArray own = NDArray::Empty(want.shape, want.dtype);  // dense, aligned, and nobody else's
+    NDArray own = NDArray::Empty(want.shape, want.dtype);  // dense, aligned and not shared
     own.CopyFrom(a);
     dense.push_back(own);
     io.push_back(own.data());

@@ -6,17 +6,17 @@
 
 namespace baton::driver {
 
-/// Of a clock that never goes back.
+/// From a monotonic clock.
 double Seconds();
 
-/// What a fusion group computes at least, whatever its code.
+/// Lower bounds for a fusion group: arithmetic and memory traffic, regardless of its code.
 struct Work {
   double flops = 0;  ///< two a multiply-add of a convolution or product, one an element of other arithmetic
   double bytes = 0;  ///< of its inputs and outputs, each once
 };
 Work WorkOf(const relay::Function& func);
 
-/// What this machine can do at best with the threads of the pool.
+/// Peak performance of this machine with the threads of the pool.
 struct Roofline {
   double flops_per_second = 0;  ///< float32, by fused multiply-adds in registers
   double bytes_per_second = 0;  ///< reading memory that no cache holds

@@ -124,7 +124,7 @@ BATON_REGISTER_GLOBAL("diagnostics.Render").set_body_typed([](Diagnostic d) { re
 BATON_REGISTER_GLOBAL("diagnostics.Emit").set_body_typed([](DiagnosticContext context, Diagnostic d) {
   context->diagnostics.push_back(d);
 });
-/// The text of all from the n-th on; a CompileError where an error or a bug is among them.
+/// The text of the diagnostics from the n-th on; a CompileError if one of them is an error or a bug.
 BATON_REGISTER_GLOBAL("diagnostics.RenderContext").set_body_typed([](DiagnosticContext context, int64_t from) {
   std::string text;
   bool wrong = false;

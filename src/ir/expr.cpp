@@ -81,7 +81,7 @@ PrimExpr ValueTraits<PrimExpr>::From(const BatonValue& v) {
     case kBatonObject: {
       auto* o = reinterpret_cast<Object*>(v.v_obj);
       if (o->IsInstance<PrimExprNode>()) return PrimExpr(ObjectPtr<Object>(o));
-      // The axis of a tensor expression, which belongs to a higher layer, stands for its variable.
+      // An axis of a tensor expression (a higher layer) converts to its variable.
       if (const auto* info = TypeInfo::Get(o->type_index()); info && std::string_view(info->key) == "tir.IterVar")
         return info->Find("var")->Get(o).As<PrimExpr>();
     }

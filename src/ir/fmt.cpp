@@ -2,7 +2,7 @@
 // {fmt}, compiled once; other files include its declarations.
 #include <fmt/format-inl.h>
 
-// format.h declares these as instantiated elsewhere.
+// format.h declares these as extern templates.
 FMT_BEGIN_NAMESPACE
 namespace detail {
 template auto dragonbox::to_decimal(float x) noexcept -> dragonbox::decimal_fp<float>;

@@ -101,7 +101,7 @@ void IRModuleNode::Update(const ObjectRef& mod) {
 }
 
 namespace {
-// Front ends hold a module as a mutable thing; passes copy before they change.
+// For front ends modules are mutable; passes copy before they change one.
 IRModuleNode* Mutable(const IRModule& m) { return const_cast<IRModuleNode*>(m.get()); }
 }  // namespace
 

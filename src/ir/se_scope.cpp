@@ -4,7 +4,7 @@
 namespace baton {
 namespace {
 
-/// Front ends make and read it; nothing in C++ does yet.
+/// Front ends make and read it; C++ code does not use it yet.
 struct SEScopeNode : Node<SEScopeNode, Object> {
   static constexpr const char* _type_key = "SEScope";
   static constexpr const char* _doc =

@@ -15,7 +15,7 @@ namespace {
 
 std::vector<Target>& Stack() { return transform::ThreadState::Get().targets; }
 
-// Features of processors that a target string may name, as far as schedules ask for them.
+// Processor features that a target string may name and that schedules use.
 struct Cpu {
   std::string_view name;
   std::vector<std::string_view> features;
@@ -49,7 +49,7 @@ const std::vector<Cpu>& Cpus() {
   return cpus;
 }
 
-/// The 64-bit x86 processors that LLVM 19 knows. For others it prints a warning and makes code for none in particular.
+/// The 64-bit x86 processors that LLVM 19 knows. For others LLVM prints a warning and generates generic code.
 const std::vector<std::string>& X86Names() {
   static const std::vector<std::string> names = {"alderlake",
                                                  "amdfam10",
@@ -142,7 +142,7 @@ const Kind* FindKind(std::string_view name) {
   }
   return nullptr;
 }
-/// Options that say what a target is called, for programs to look at; nothing is compiled differently by them.
+/// Descriptive options of a target, for programs to read; they do not affect compilation.
 bool IsLabel(std::string_view key) {
   for (std::string_view k : {"keys", "device", "model", "libs", "tag", "mfloat-abi"}) {
     if (key == k) return true;
@@ -309,7 +309,7 @@ BATON_REGISTER_GLOBAL("target.TargetStr").set_body_typed([](Target t) { return S
 BATON_REGISTER_GLOBAL("target.TargetCurrent").set_body_typed([](bool allow_none) {
   return allow_none && Stack().empty() ? Target(ObjectPtr<Object>()) : Target::Current();
 });
-/// Scopes of languages that have no destructors.
+/// Scopes for languages without destructors.
 struct TargetScopes {
   static void Enter(Target t) { t.EnterWithScope(); }
   static void Exit(Target t) { t.ExitWithScope(); }

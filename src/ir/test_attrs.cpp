@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attributes of no operator, by which programs try what attributes can do: a default with bounds, a required name,
-// numbers, a function by name.
+// Attributes without an operator, for tests of attributes: a default with bounds, a required name, numbers, a function
+// by name.
 #include <baton/ir/env_func.h>
 
 namespace baton {

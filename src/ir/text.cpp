@@ -47,7 +47,8 @@ void Quote(std::string_view s, std::string* out) {
 
 void Dump(const Any& v, int depth, bool meta, std::string* out);
 
-/// Fields of an object of no IR, a few levels deep; deeper ones by their kind alone. The depth bounds the recursion.
+/// Fields of an object that belongs to no IR, a few levels deep; deeper objects are shown by their kind. The depth
+/// bounds the recursion.
 void DumpObject(const Object* o, int depth, bool meta, std::string* out) {
   if (!o) {
     *out += "None";
@@ -145,7 +146,7 @@ void Dump(const Any& v, int depth, bool meta, std::string* out) {
       return;
     case kBatonObject:
       if (depth > 0) {
-        // What an IR prints, printed its way, unless it is long.
+        // Objects of an IR use its printer, unless the text is long.
         const Object* o = v.object();
         std::string s;
         if (o->IsInstance<BaseExprNode>() || o->IsInstance<TypeNode>()) s = AsText(GetRef<ObjectRef>(o), false);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// All that this layer keeps for a thread.
+// The thread-local state of this layer.
 #pragma once
 
 #include <baton/ir/pass_run.h>
@@ -23,7 +23,7 @@ struct ContextEntry {
   bool entered = false;                  ///< not only made current
 };
 
-/// The contexts that a thread is in, and where it is in them. The only thread-local of src/ir.
+/// The contexts of a thread and its position in them. The only thread-local of src/ir.
 struct ThreadState {
   PassContext fallback;  ///< the context of a thread that entered none
   std::vector<ContextEntry> contexts;
@@ -34,7 +34,7 @@ struct ThreadState {
   progress::WatchState* watching = nullptr;  ///< the watchers of this thread, the last first
   ObjectRef timing;                          ///< the timing instrument that was made last
   static ThreadState& Get();
-  /// A thread may end without leaving what it entered: then it is in it no more.
+  /// A thread may end without leaving its contexts; they are then removed.
   void GiveBack();
   ~ThreadState();
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// OpenCL devices of this machine, in the order of the platforms and of each platform's devices. Memory has addresses: a
-// range that no one may touch stands for each buffer, so that places in it are found by plain arithmetic on pointers,
+// OpenCL devices of this machine, in the order of the platforms and of each platform's devices. Memory has addresses:
+// an inaccessible address range stands for each buffer, so that places in it are found by plain arithmetic on pointers,
 // as views and planned storage need it, and a host that reads such a place faults instead of reading something else.
 #pragma once
 

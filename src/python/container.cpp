@@ -55,7 +55,7 @@ PyObject* Seen(PyArray* p, size_t i, size_t n) {
 }
 
 /// The elements as a tuple; a new reference. It is kept, so that the next loop is one over a tuple, unless an element
-/// could refer back to the array, a cycle that nobody would find.
+/// could refer back to the array, a cycle that could not be collected.
 PyObject* ArrayItems(PyObject* self) {
   ArrayObj* a = ArrayOf(self);
   if (!a) return nullptr;
@@ -133,8 +133,8 @@ PyObject* ArrayToList(PyObject* self) {
 
 // ---- The first loop over an Array, whose elements Python has not seen. To make an object for each and keep them costs
 // nine times what a list's step does, and most arrays are looped over once. So the object of the last step but one is
-// pointed at the next element when nobody else has it (`x` of `for x in a` still holds the last); what somebody has
-// stays the element's object. Later loops are over a tuple.
+// pointed at the next element when it has no other references (`x` of `for x in a` still holds the last); an object
+// with other references stays that of its element. Later loops are over a tuple.
 struct PyArrayIter {
   PyObject_HEAD PyObject* array;  ///< null at the end
   size_t next;

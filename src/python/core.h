@@ -31,7 +31,8 @@ using runtime::ObjectRef;
 struct PyObj {
   PyObject_HEAD Object* obj;
 };
-/// An instance of `baton.runtime.container.Array`. `items` is a tuple of its elements once they were asked for, or null.
+/// An instance of `baton.runtime.container.Array`. `items` is a tuple of its elements once they were asked for, or
+/// null.
 struct PyArray {
   PyObject_HEAD Object* obj;
   PyObject* items;

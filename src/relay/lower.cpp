@@ -105,7 +105,7 @@ Array<te::Tensor> ToTensorExpressions(const Function& func, Array<te::Tensor>* i
 Array<te::Tensor> ToTensorExpressions(const Function& func, Array<te::Tensor>* inputs, const Call& cut,
                                       te::Tensor* result) {
   std::unordered_map<const Object*, Array<te::Tensor>> value;
-  std::unordered_map<const Object*, Expr> bound;  // by lets, which somebody wrote: fusing makes none
+  std::unordered_map<const Object*, Expr> bound;  // by lets of the input; fusion makes none
   PostOrder(func->body, [&](const Expr& e) {
     if (const auto* let = e.as<LetNode>()) bound[let->var.get()] = let->value;
   });

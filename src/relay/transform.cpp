@@ -11,8 +11,8 @@ namespace baton::relay::transform {
 namespace {
 
 /// Parameters may leave their type to their uses, and a rewrite may put something between the two (a cast, another
-/// layout) that says less. Of those whose type was known and does not follow any more, it is written down: else the
-/// text of the result would be one that nobody can infer again.
+/// layout) that says less. If the type of a parameter was known and can no longer be inferred, it is annotated.
+/// Otherwise inference would fail on the printed result.
 BaseFunc StateHiddenParams(const BaseFunc& result, const IRModule& mod) {
   if (!result->IsInstance<FunctionNode>()) return result;
   const Function made = Downcast<Function>(result);

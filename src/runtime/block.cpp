@@ -9,10 +9,10 @@
 // some. Until then it is there: what one pass dropped is what the next one makes, and to fetch and clear an empty page
 // costs the system more than a pass spends on filling one (a third of the gradient of a million calls).
 //
-// A page of which more than half is in use is not filled up, and an empty one comes before one that is: what a pass
-// makes lies in the order in which it is made, and whoever walks through it waits for no memory. With holes filled,
-// programs of 100,000 calls took twice as long. Holes can so be as large as what is in use; after passes they are a
-// third of it.
+// Pages of which more than half is in use are not refilled, and empty pages are preferred to partly used ones. Objects
+// that a pass makes then lie in the order in which they were made, so that a traversal has few cache misses. When gaps
+// were filled, programs of 100,000 calls took twice as long. Gaps can be as large as the memory in use; after passes
+// they are a third of it.
 #include <baton/runtime/block.h>
 #include <baton/runtime/block_watch.h>
 #include <baton/support/cells.h>
@@ -247,7 +247,7 @@ void Retire(Heap* heap, Page* page) {
 }
 
 Page* FindRoom(Heap* heap, size_t c) {
-  // What is made in one go should not lie in holes all over the heap, so an empty page is better than one with some.
+  // Objects made together should not be scattered over gaps in the heap, so an empty page is preferred.
   if (Page* page = heap->empty ? nullptr : heap->room[c]) {
     Unlist(heap, page, c);
     // Its free blocks are listed in the order in which they were given back; they are fetched in that of memory.
@@ -298,7 +298,7 @@ __attribute__((noinline)) void* TakeSlow(size_t c) {
     }
     heap->current[c] = FindRoom(heap, c);
   }
-  // Destructors of the thread's variables still run, or somebody watches: a heap for this one block.
+  // Destructors of the thread's variables still run, or a test watches blocks: use a heap for this one block.
   if (tls_ended || tls_watch) HandOn();
   return b;
 }

@@ -65,7 +65,8 @@ class CpuApi final : public DeviceAPI {
     const bool large = bytes >= 2 * kHuge;
     if (large && alignment < kHuge) alignment = kHuge;
     if (alignment < 64) alignment = 64;
-    // More than the machine can ever give is refused here: the system would promise it, and kill us on touching it.
+    // Requests beyond the memory of the machine fail here: the system would overcommit, and kill the process on first
+    // access.
     const size_t memory = bytes > (size_t(1) << 30) ? support::Machine().memory : 0;
     if (memory && bytes / 2 > memory) {
       throw Error("MemoryError", Cat("cannot allocate ", bytes, " bytes on the CPU: there are ", memory));

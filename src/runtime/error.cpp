@@ -20,8 +20,8 @@ ObjectPtr<ErrorObj> MakeError(std::string_view kind, std::string_view message) {
   return e;
 }
 
-/// For when there is no memory to say that there is none: made at load, held twice, so that nobody takes it for his
-/// own.
+/// The error for failed allocations, which cannot be allocated then: made at load time, with two references, so that it
+/// never counts as unique.
 const ObjectPtr<ErrorObj> no_memory[2] = {MakeError("MemoryError", "out of memory"), no_memory[0]};
 
 /// Fills the slot; never throws.

@@ -55,7 +55,7 @@ class Executor final : public ModuleNode {
   void SetCopy(size_t i, const DLTensor* t);
   /// `for_call`: the value need not outlive the call in which the model runs.
   void SetShared(size_t i, const ArgValue& v, bool for_call);
-  /// Runs on what is bound. `all_bound`: all inputs have been in this call.
+  /// Runs on the bound inputs. `all_bound`: all were bound by this call.
   void Run(bool all_bound = false);
   NDArray Output(size_t i) const;
 
@@ -111,7 +111,7 @@ void Executor::SetCopy(size_t i, const DLTensor* t) {
   const TensorInfo& want = desc_->inputs[i];
   CheckTensor(want, i, t);
   Input& in = inputs_[i];
-  // Somebody may hold what get_input gave; it keeps its value.
+  // The array returned by get_input may still be referenced; its value must not change.
   if (!in.own.defined() || in.own.obj()->use_count() > (in.array.same_as(in.own) ? 2 : 1)) {
     in.own = NDArray::Empty(want.shape, want.dtype);
   }

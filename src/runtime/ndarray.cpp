@@ -34,7 +34,7 @@ std::string Same(const DLTensor* a, const DLTensor* b) {
   return Cat(TypeText(a), " into ", TypeText(b));
 }
 
-/// What must hold of a tensor before anything is done with it.
+/// Preconditions on a tensor from outside.
 void CheckTensor(const DLTensor* t) {
   if (t->ndim < 0 || t->ndim > kMaxRank) {
     throw ValueError(Cat("a tensor of rank ", t->ndim, ": expected 0 to ", kMaxRank));

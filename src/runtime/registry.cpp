@@ -13,7 +13,7 @@ namespace baton::runtime {
 
 namespace {
 struct Entry : Registry {
-  /// Somebody was given the address of the function, and may copy or call it at any time from then on.
+  /// The address of the function was handed out, so it may be copied or called at any time.
   std::atomic<bool> pinned{false};
 };
 }  // namespace
@@ -23,8 +23,8 @@ struct RegistryTable {
   std::map<std::string, std::unique_ptr<Entry>, std::less<>> entries;
   // Entries that were removed: functions keep the address of their name.
   std::vector<std::unique_ptr<Entry>> removed;
-  /// Puts an entry away. Gives the function if nobody can still look at it, to be dropped after the lock: freeing it
-  /// may run anything.
+  /// Retires an entry. Returns the function if it was never handed out; the caller drops it after releasing the lock,
+  /// since its destructor may run arbitrary code.
   PackedFunc PutAway(std::unique_ptr<Entry>* e) {
     PackedFunc old;
     removed.emplace_back();  // the one thing that may fail, before anything has changed
@@ -55,7 +55,7 @@ struct RegistryTable {
 Registry& Registry::set_body(PackedFunc f) {
   RegistryTable& t = RegistryTable::Get();
   std::unique_lock lock(t.mutex);
-  // A function that nobody else has yet takes the name that it is registered under.
+  // A function that is not shared yet takes the name that it is registered under.
   if (f.defined() && !f.get()->name && f.unique()) f.Describe(name_.c_str(), f.get()->signature);
   func_ = std::move(f);
   return *this;
@@ -176,7 +176,7 @@ void ThrowArity(const char* name, const char* signature, int want, int got) {
 }
 
 namespace {
-/// What is wrong with an argument that came from outside, as far as can be seen; null: nothing.
+/// Describes a detectable fault of an argument from outside; null if there is none.
 const char* WrongArgument(const BatonValue& v) {
   switch (v.type_code) {
     case kBatonObject:

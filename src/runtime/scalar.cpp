@@ -135,7 +135,7 @@ uint32_t EncodeSmallFloat(DataType t, double value) {
   double r = std::floor(scaled);
   const double rest = scaled - r;
   if (rest > 0.5 || (rest == 0.5 && std::fmod(r, 2.0) == 1.0)) r += 1;
-  // A carry out of the mantissa goes on into the exponent by itself.
+  // A carry out of the mantissa propagates into the exponent.
   const double code = (e - 1) * std::ldexp(1.0, f->mantissa) + r;
   if (code > max) return large();
   if (f->special == kUnsigned0 && code == 0) sign = 0;

@@ -81,7 +81,7 @@ struct Job {
   void* closure = nullptr;
   int num_tasks = 0;
   int participants = 0;  // the caller included
-  // Written under the lock by whoever fails; the lowest task wins, so that the error does not depend on timing.
+  // Written under the lock by a failing task. The lowest task wins, so that the error does not depend on timing.
   std::atomic<uint32_t> failure_lock{0};
   std::atomic<bool> failed{false};
   Failure failure;
@@ -202,7 +202,7 @@ struct StartArgument {
   int index;
 };
 
-/// Makes sure of `count` workers; fewer when the system gives no more, which costs time, not correctness.
+/// Ensures `count` workers. There are fewer if the system refuses more threads, which only costs time.
 void Pool::Start(int count) {
   if (workers >= count) return;
   pthread_attr_t attr;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads in loop programs. The mark "thread_extent" of a variable (tir.Var, or the one of a tir.IterVar) called
+// Threads in PrimFuncs. The mark "thread_extent" of a variable (tir.Var, or the one of a tir.IterVar) called
 // blockIdx.x to threadIdx.z says that its scope is run by so many blocks, or threads of a block, each with its number
 // in the variable. The outermost such mark is a kernel: all axes within it span its blocks and threads, and each thread
 // runs all of it. Names may end with _1, _2, as texts tell variables of one name apart. Memory of scope "shared" is a

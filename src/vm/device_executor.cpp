@@ -211,7 +211,7 @@ void DeviceExecutor::Set(size_t i, const runtime::ArgValue& v, bool copy) {
     return;
   }
   NDArray& own = own_[i];
-  // Somebody may hold what get_input gave; it keeps its value.
+  // The array returned by get_input may still be referenced; its value must not change.
   if (!own.defined() || own.obj()->use_count() > (inputs_[i].same_as(own) ? 2 : 1)) {
     own = NDArray::Empty(want.shape, want.dtype, on);
   }

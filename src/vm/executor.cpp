@@ -84,7 +84,7 @@ class VmExecutor final : public runtime::ModuleNode {
   };
 
   void Call(Op op, Args args, RetValue* rv) {
-    // What never changes can be asked at any time.
+    // Constant properties can be queried at any time.
     runtime::ExecutorLock lock(op < kEntries ? &busy_ : nullptr);
     if (op == kInvoke) return Invoke(args, rv);
     if (op == kEntries) {

@@ -18,7 +18,7 @@ struct Form {
   const char* name;
   const char* operands;
 };
-// In the order of Opcode. What follows `*` repeats: once for each count `n` before it.
+// In the order of Opcode. The operands after `*` repeat `n` times, where `n` is the count before it.
 constexpr Form kForms[] = {
     {"move", "ds"},    {"const", "dc"},       {"kernel", "knn*sd"},       {"packed", "pdn*s"},
     {"call", "fdn*s"}, {"tail_call", "fn*s"}, {"call_closure", "sdn*s"},  {"tail_closure", "sn*s"},

@@ -24,7 +24,7 @@ class SecondDevice final : public runtime::DeviceAPI {
   }
   void Free(Device, void* data) noexcept override { free(data); }
   void Copy(const void* from, Device a, void* to, Device b, size_t bytes) override {
-    // Memory of a third device is not the host's: who knows it copies, and takes this one for the CPU.
+    // Memory of a third device is not host memory: that device's implementation copies, and treats this one as the CPU.
     for (const Device& other : {a, b}) {
       if (other.device_type == kDLCPU || other.device_type == kDLExtDev) continue;
       const Device host{kDLCPU, 0};

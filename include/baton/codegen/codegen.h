@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From loop programs to machine code.
+// From PrimFuncs to machine code.
 #pragma once
 
 #include <baton/ir/module.h>

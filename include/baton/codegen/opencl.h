@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From loop programs to OpenCL C.
+// From PrimFuncs to OpenCL C.
 #pragma once
 
 #include <baton/ir/module.h>

@@ -35,7 +35,7 @@ class BATON_DLL BaseAttrsNode : public Node<BaseAttrsNode, Object> {
   static constexpr bool _type_final = false;
   static constexpr bool _type_abstract = true;
   static constexpr uint32_t _type_child_slots = 400;
-  static constexpr bool _type_optional_fields = true;  ///< what is not kRequired may be null
+  static constexpr bool _type_optional_fields = true;  ///< fields that are not kRequired may be null
   using TVMArgs = runtime::Args;
   using TVMRetValue = runtime::RetValue;
   virtual ~BaseAttrsNode() = default;
@@ -50,7 +50,7 @@ class BATON_DLL BaseAttrsNode : public Node<BaseAttrsNode, Object> {
   }
   Array<AttrFieldInfo> ListFieldInfo() const;
   void PrintDocString(std::ostream& os) const;
-  /// Shows the visitor the fields that differ from their default; a required one always.
+  /// Visits the fields that differ from their defaults, and all required ones.
   void VisitNonDefaultAttrs(runtime::AttrVisitor* v);
   /// Visits (name, value) of each field, or of those that differ from their default.
   template <class Fn>
@@ -69,7 +69,7 @@ class Attrs : public ObjectRef {
   BATON_DEFINE_OBJECT_REF_METHODS(Attrs, ObjectRef, BaseAttrsNode)
 };
 
-/// CRTP base of attrs classes: fields with defaults as member initializers, stated once in Describe.
+/// CRTP base of attrs classes. Fields are declared once, in Describe; member initializers are their defaults.
 template <class D>
 struct AttrsNode : Node<D, BaseAttrsNode> {
   /// Equal iff all fields are; floats by their bits.
@@ -77,7 +77,7 @@ struct AttrsNode : Node<D, BaseAttrsNode> {
   void SHashReduce(SHashReducer hash) const { hash.Fields(this); }
 };
 
-/// Attributes by name: of functions, modules, and operators that keep what they do not know.
+/// Attributes by name: of functions, of modules, and of operators that keep unknown attributes.
 struct DictAttrsNode : AttrsNode<DictAttrsNode> {
   static constexpr const char* _type_key = "DictAttrs";
   Map<String, Any> dict;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The early way to state an attrs class, as much C++ for TVM 0.8 writes it: a macro for the class, one for each field.
-// What it states goes into the same table as `Describe` does; new classes of Baton use that.
+// The older way to declare an attrs class, which much C++ code for TVM 0.8 uses: a macro for the class and one for each
+// field. The declarations go into the same table as those of `Describe`, which new classes use.
 //
 //   struct ScaleAttrs : public AttrsNode<ScaleAttrs> {
 //     double factor;
@@ -20,7 +20,7 @@
 
 namespace baton {
 
-/// What a BATON_ATTR_FIELD says of its field, when an object is made: its default.
+/// BATON_ATTR_FIELD when an object is constructed: sets the default.
 class AttrDefaultSetter {
  public:
   template <class T>
@@ -45,7 +45,7 @@ class AttrDefaultSetter {
   }
 };
 
-/// The same when the class is registered: all of it, for the table.
+/// BATON_ATTR_FIELD when the class is registered: fills the table.
 class AttrFieldCollector {
  public:
   AttrFieldCollector(runtime::TypeInfo* info, Object* instance) : info_(info), instance_(instance) {}
@@ -99,7 +99,7 @@ class AttrFieldCollector {
   Object* instance_;
 };
 
-/// Puts the table of a class in place whose fields BATON_ATTR_FIELD states; of one with a `Describe`, by that.
+/// Registers the field table of a class, from its BATON_ATTR_FIELDs or from its `Describe`.
 template <class T>
 bool RegisterAttrsType() {
   if constexpr (requires(T& t, AttrFieldCollector& c) { t.DeclareFields(c); }) {

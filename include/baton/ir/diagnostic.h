@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Diagnostics: what is wrong with a program, where, and how to mend it. Several are collected before one error is
+// Diagnostics: what is wrong with a program, where, and how to fix it. Several are collected before one error is
 // thrown.
 #pragma once
 
@@ -51,7 +51,7 @@ class DiagnosticContext : public RefTo<DiagnosticContextNode, ObjectRef> {
 ///     help: groups=2 satisfies data channels == weight channels * groups
 BATON_DLL std::string RenderDiagnostic(const Diagnostic& d);
 
-/// What one stage found, in order of discovery; at most `kMost` are kept.
+/// The findings of one stage, in order of discovery; at most `kMost` are kept.
 class BATON_DLL DiagnosticList {
  public:
   static constexpr size_t kMost = 20;

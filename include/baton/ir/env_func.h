@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A global function as a part of IR: known by its name, so that it prints, compares, saves and loads.
+// A global function as an IR node, identified by its name, so that it can be printed, compared, saved and loaded.
 #pragma once
 
 #include <baton/ir/attrs.h>
@@ -19,10 +19,10 @@ struct EnvFuncNode : Node<EnvFuncNode, Object> {
 class BATON_DLL EnvFunc : public RefTo<EnvFuncNode, ObjectRef> {
  public:
   using RefTo::RefTo;
-  /// That of a name; a name that no function has is an error.
+  /// The function of a name; an unknown name is an error.
   static EnvFunc Get(const String& name);
-  /// The function that the name stands for now; an error if there is none any more (one that was loaded, say, where
-  /// the library that registers it is not).
+  /// The function registered under the name now; an error if there is none, for example after loading in a process
+  /// without the library that registers it.
   runtime::PackedFunc func() const;
   template <class... A>
   runtime::RetValue operator()(A&&... args) const {

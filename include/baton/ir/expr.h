@@ -24,7 +24,7 @@ class BaseExpr : public ObjectRef {
   BATON_DEFINE_OBJECT_REF_METHODS(BaseExpr, ObjectRef, BaseExprNode)
 };
 
-/// A scalar or vector expression of loop programs (TIR), also used for dimensions in types.
+/// A scalar or vector expression of PrimFuncs (TIR), also used for dimensions in types.
 struct PrimExprNode : Node<PrimExprNode, BaseExprNode> {
   static constexpr const char* _type_key = "PrimExpr";
   static constexpr bool _type_final = false;
@@ -55,7 +55,7 @@ struct IntImmNode : Node<IntImmNode, PrimExprNode> {
 class BATON_DLL IntImm : public RefTo<IntImmNode, PrimExpr> {
  public:
   using RefTo::RefTo;
-  /// Refuses a value outside the range of `dtype`.
+  /// Throws for a value outside the range of `dtype`.
   IntImm(DataType dtype, int64_t value, Span span = Span(nullptr));
 };
 /// Floating literal of any floating dtype.
@@ -87,8 +87,8 @@ class Range : public RefTo<RangeNode, ObjectRef> {
   using RefTo::RefTo;
 };
 
-/// The type that inference found for one node. A copy of the node, which is made to be changed, starts without one: so
-/// a type that is there is the type of this very node.
+/// The inferred type of a node. A copy of the node starts without one, since copies are made to be changed; a type that
+/// is present belongs to this very node.
 class CheckedType : public ObjectRef {
  public:
   CheckedType() = default;
@@ -105,7 +105,7 @@ class CheckedType : public ObjectRef {
 /// A Relay expression: carries the type that inference found.
 struct RelayExprNode : Node<RelayExprNode, BaseExprNode> {
   static constexpr const char* _type_key = "RelayExpr";
-  static constexpr bool _type_is_value = false;  ///< what is computed once differs from what is computed twice
+  static constexpr bool _type_is_value = false;  ///< sharing matters: one computation differs from two equal ones
   static constexpr bool _type_final = false;
   static constexpr bool _type_abstract = true;
   static constexpr uint32_t _type_child_slots = 80;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What failed, for those who keep it (capsules), and a journal of what runs, for processes that may die of it.
+// Records of failures, which capsules are made of, and a journal of running passes, which survives a crash of the
+// process.
 #pragma once
 
 #include <baton/ir/module.h>
@@ -14,8 +15,8 @@ class PassInfo;
 
 namespace baton::transform::failure {
 
-/// Work on a module beyond passes that a global function of this name does: compiling it, making code of it. Where an
-/// exception leaves the block while somebody records, what is needed to do it again is kept.
+/// A step other than a pass that a global function of this name performs on a module, such as compilation or code
+/// generation. If an exception leaves the block while recording is on, the inputs needed to repeat the step are kept.
 class BATON_DLL Entry {
  public:
   Entry(const char* function, IRModule mod, ObjectRef target, std::string argument = {});
@@ -35,10 +36,10 @@ class BATON_DLL Entry {
 /// An instrument or the verifier threw around this pass; call inside `catch`.
 BATON_DLL void NoteRejected(const PassInfo& info);
 
-/// Nonzero while a journal is kept or a stop is set.
+/// Nonzero while a journal is kept or a stop point is set.
 BATON_DLL extern std::atomic<int> journaling;
 BATON_DLL void Begin(std::string_view what, std::string_view name);
-/// What began last on this thread ends; by an exception, it stands open: whoever catches it goes on less deep.
+/// Ends the innermost entry of this thread. LeaveOpen ends it on an exception: its record stays open.
 BATON_DLL void End();
 BATON_DLL void LeaveOpen();
 

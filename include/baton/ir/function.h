@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What functions of every IR share.
+// Base of the functions of every IR.
 #pragma once
 
 #include <baton/ir/attrs.h>
@@ -9,7 +9,7 @@ namespace baton {
 
 namespace attr {
 constexpr const char* kPrimitive = "Primitive";                ///< int 1: a fusion group, compiled as one kernel
-constexpr const char* kSkipOptimization = "SkipOptimization";  ///< int 1: function passes leave it alone
+constexpr const char* kSkipOptimization = "SkipOptimization";  ///< int 1: function passes skip it
 constexpr const char* kGlobalSymbol = "global_symbol";         ///< String: name in the compiled module
 constexpr const char* kNoAlias = "tir.noalias";                ///< bool: buffers do not overlap
 constexpr const char* kTarget = "target";                      ///< Target that it is compiled for
@@ -42,10 +42,10 @@ class BaseFunc : public RelayExpr {
   BATON_DEFINE_OBJECT_REF_METHODS(BaseFunc, RelayExpr, BaseFuncNode)
 };
 
-/// The function with one attribute more.
+/// A copy of the function with one more attribute.
 template <class Fn>
 inline Fn WithAttr(Fn func, const char* key, Any value) {
-  ObjectRef type = func->checked_type_;  // attributes do not bear on it
+  ObjectRef type = func->checked_type_;  // attributes do not affect the type
   auto* n = func.CopyOnWrite();
   n->checked_type_ = type;
   Map<String, Any> dict = n->attrs.defined() ? n->attrs->dict : Map<String, Any>();

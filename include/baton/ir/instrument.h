@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Instruments: code that runs around passes. When each hook is called, and what a throw does, stands at PassContext
-// (transform.h).
+// Instruments: code that runs around passes. PassContext (transform.h) documents when each hook is called and what an
+// exception does.
 #pragma once
 
 #include <baton/ir/module.h>
@@ -13,8 +13,8 @@ struct PassRun;
 
 namespace baton::instrument {
 
-/// Watches passes. Hooks may throw. One instrument may stand on contexts of several threads at once; then its hooks are
-/// called from these threads, and one that keeps state guards it.
+/// Observes passes. Hooks may throw. One instrument may be used by contexts of several threads at once; its hooks then
+/// run on these threads and must guard shared state.
 class BATON_DLL PassInstrumentNode : public Node<PassInstrumentNode, Object> {
  public:
   static constexpr const char* _type_key = "instrument.PassInstrument";
@@ -34,12 +34,12 @@ class BATON_DLL PassInstrumentNode : public Node<PassInstrumentNode, Object> {
   virtual bool ShouldRun(const IRModule& mod, const transform::PassInfo& info) const = 0;
   virtual void RunBeforePass(const IRModule& mod, const transform::PassInfo& info) const = 0;
   virtual void RunAfterPass(const IRModule& mod, const transform::PassInfo& info) const = 0;
-  /// The pass threw: `mod` is what it was given, `error` "Kind: message". The exception goes on afterwards.
+  /// The pass threw: `mod` is its input, `error` is "Kind: message". The exception propagates afterwards.
   virtual void OnPassFailed(const IRModule& mod, const transform::PassInfo& info, const String& error) const;
-  /// The pass does not run, for this reason: disabled, above the level, blocked by `should_run`, or needless.
+  /// The pass does not run. Reasons: disabled, above the level, blocked by `should_run`, or unnecessary.
   virtual void OnPassSkipped(const IRModule& mod, const transform::PassInfo& info, const String& reason) const;
 
-  /// The same with all that is known of the run (pass_run.h). Passes call these; by default they call those above.
+  /// The same with the record of the run (pass_run.h). Passes call these; the defaults call those above.
   virtual void BeforeRun(const transform::PassRun& run) const;
   virtual void AfterRun(const transform::PassRun& run) const;
   virtual void RunFailed(const transform::PassRun& run, const String& error) const;
@@ -50,7 +50,7 @@ class PassInstrument : public ObjectRef {
   BATON_DEFINE_OBJECT_REF_METHODS(PassInstrument, ObjectRef, PassInstrumentNode)
 };
 
-/// An instrument of C++ that works with runs. It has no say in which passes run.
+/// A C++ instrument that uses the records of runs. It cannot block passes.
 class BATON_DLL RunInstrumentNode : public PassInstrumentNode {
  public:
   void EnterPassContext() const override {}
@@ -64,7 +64,7 @@ class BATON_DLL RunInstrumentNode : public PassInstrumentNode {
   void RunSkipped(const transform::PassRun&, const String&) const override {}
 };
 
-/// The hooks of an instrument of functions; a null one does nothing (a null should_run says yes).
+/// The hooks of an instrument made of functions. A null hook does nothing; a null should_run means true.
 struct Hooks {
   PackedFunc enter, exit, should_run, run_before, run_after, on_failed, on_skipped;
 };

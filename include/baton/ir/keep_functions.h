@@ -5,8 +5,8 @@
 
 namespace baton {
 
-/// The module with those functions only for which keep(var, func) is true; the very same where that is all. Linear,
-/// where removing them one by one is not.
+/// The module with only the functions for which keep(var, func) is true; the same object if that is all of them. Linear
+/// time, unlike removing functions one by one.
 template <class F>
 IRModule KeepFunctions(const IRModule& mod, const F& keep) {
   Map<GlobalVar, BaseFunc> kept;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// IRModule: functions by name; what every pass maps to another of its kind.
+// IRModule: functions by name. Passes map modules to modules.
 #pragma once
 
 #include <baton/ir/function.h>
@@ -54,14 +54,14 @@ struct BATON_DLL IRModuleNode : Node<IRModuleNode, Object> {
     d(F<&IRModuleNode::type_definitions>, "Data types by name.");
     d(F<&IRModuleNode::attrs>, "Attributes of the whole; null is none.", kNullable);
   }
-  /// By name; an unknown one is an error that lists those there are.
+  /// Looks a function up by name; an unknown name is an error that lists the known ones.
   GlobalVar GetGlobalVar(std::string_view name) const;
   bool ContainGlobalVar(std::string_view name) const;
   BaseFunc Lookup(const GlobalVar& var) const;
   BaseFunc Lookup(std::string_view name) const;
   GlobalTypeVar GetGlobalTypeVar(std::string_view name) const;
   TypeData LookupTypeDef(const GlobalTypeVar& var) const;
-  /// Adds; a taken name is an error unless `update`.
+  /// Adds a function; a name that exists is an error unless `update`.
   void Add(const GlobalVar& var, const BaseFunc& func, bool update = false);
   void Update(const GlobalVar& var, const BaseFunc& func) { Add(var, func, true); }
   void Remove(const GlobalVar& var);

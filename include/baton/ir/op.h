@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operator registry: one Op object a name, with attributes by name.
+// The operator registry: one Op object for each name, with attributes by name.
 #pragma once
 
 #include <baton/ir/function.h>
@@ -25,7 +25,7 @@ class OpArg : public RefTo<OpArgNode, ObjectRef> {
   using RefTo::RefTo;
 };
 
-/// A primitive operator or intrinsic. One object a name, so identity is equality.
+/// A primitive operator or intrinsic. There is one object for each name, so equality is identity.
 struct OpNode : Node<OpNode, RelayExprNode> {
   static constexpr const char* _type_key = "Op";
   static constexpr bool _type_is_value = true;
@@ -71,10 +71,11 @@ class BATON_DLL Op : public RefTo<OpNode, RelayExpr> {
   static OpAttrMap<T> GetAttrMap(const char* key) {
     return OpAttrMap<T>(key);
   }
-  /// What a program has set, else what the operator's definition says; null value if there is neither.
+  /// The value that a program has set, else the one of the operator's definition; a null value if there is neither.
   Any GetAttrValue(const char* key) const;
   void SetAttrValue(const char* key, Any value) const;
-  /// An attribute that definitions hold: `get` reads it there, a null value where it is open. For all of the process.
+  /// Registers an attribute that is stored in operator definitions: `get` reads it, and gives a null value where it is
+  /// not set. Holds for the whole process.
   static void DefineSlot(const char* key, Any (*get)(const Op& op));
 };
 

@@ -11,7 +11,7 @@ namespace baton::transform {
 /// A property of modules that passes may need, establish, keep or destroy.
 struct PropertyDef {
   const char* doc;
-  const char* establisher;                    ///< the pass that is inserted where it is missing; null: none is
+  const char* establisher;                    ///< the pass that is inserted where the property is missing; null: none
   std::string (*check)(const IRModule& mod);  ///< "" where it holds, else what is wrong; cheap
 };
 BATON_DLL void RegisterProperty(const char* name, PropertyDef def);
@@ -19,10 +19,10 @@ BATON_DLL void RegisterProperty(const char* name, PropertyDef def);
 BATON_DLL const PropertyDef& GetProperty(const String& name);
 BATON_DLL Array<String> ListProperties();
 
-/// Runs passes by their contracts: before each what it needs and does not hold is established by the property's own
-/// pass, a pass all of whose `establishes` hold is left out, and what was destroyed is restored only when a pass needs
-/// it (or `ends_with` asks for it at the end). Names in `required` go on working; one whose properties hold is left
-/// out.
+/// Runs passes by their contracts: before a pass, each property that it needs and that does not hold is established by
+/// the property's own pass. A pass all of whose `establishes` hold is skipped. A destroyed property is restored only
+/// when a pass needs it, or at the end if it is in `ends_with`. Names in `required` still work; such a pass is skipped
+/// too if its properties hold.
 class BATON_DLL ScheduledNode : public Node<ScheduledNode, PassNode> {
  public:
   static constexpr const char* _type_key = "transform.Scheduled";
@@ -45,20 +45,20 @@ class BATON_DLL Scheduled : public Pass {
 
 // ---- Passes called by themselves
 
-/// What a built-in pass over Relay finds types with when a front end calls it outside of a sequence: the layer that has
-/// types says it.
+/// Type inference for built-in Relay passes that a front end calls outside of a sequence. The Relay layer registers it.
 BATON_DLL void SetTypeInference(IRModule (*infer)(const IRModule& mod));
-/// What function passes give their results to: it writes down types of parameters that do not follow any more.
+/// Applied to the results of function passes: annotates parameters whose types can no longer be inferred.
 BATON_DLL void SetParamStatement(BaseFunc (*state)(const BaseFunc& made, const IRModule& mod));
 
 // ---- Joining built-in pipelines
 
 /// From now on the pipeline of this name ("DefaultPipeline", "LowerPipeline") has the pass that GetPass makes of
 /// `pass`: before the first pass called `before`, or after the last called `after`, or, where both are empty, at its
-/// end. Those that join at one place stand in the order in which they joined. A pass that joins again moves.
+/// end. Passes that join at the same place run in the order in which they joined. A pass that joins again moves.
 BATON_DLL void JoinPipeline(const String& pipeline, const String& pass, const String& before, const String& after);
 BATON_DLL void LeavePipeline(const String& pipeline, const String& pass);
-/// The passes of a pipeline with those that joined it. Throws ValueError where one names a place that is not there.
+/// The passes of a pipeline, including those that joined it. Throws ValueError if one joined at a place that does not
+/// exist.
 BATON_DLL Array<Pass> WithJoined(const String& pipeline, const Array<Pass>& passes);
 
 // ---- Why each pass ran
@@ -74,8 +74,8 @@ struct Decision {
   bool changed = false;
   std::vector<std::string> holds;  ///< properties that hold afterwards; only of Scheduled
 };
-/// Collects the decisions of all sequences that run while it lives, in the context that is current now: what constant
-/// folding compiles in a context of its own is its own business. An instrument of that context.
+/// While it lives, collects the decisions of all sequences that run in the current context; nested contexts, such as
+/// that of constant folding, are left out. It is an instrument of that context.
 class BATON_DLL Log {
  public:
   Log();
@@ -87,20 +87,20 @@ class BATON_DLL Log {
   PassContext context_;
   instrument::PassInstrument instrument_;
 };
-/// Rows, a pass each, or JSON.
+/// A table with one row for each pass, or JSON.
 BATON_DLL std::string Render(const std::vector<Decision>& decisions, bool json);
 
 }  // namespace schedule
 
 // ---- As text
 
-/// The sequence that a text says: `InferType,FuseOps(max_depth=64),tir.UnrollLoop(auto_max_step=16)`. Names are those
-/// of GetPass, `tir.` or `relay.` before them choose the layer. Options are the arguments that the pass is made with,
-/// or the last part of keys of the PassContext's config that belong to the pass (`relay.FuseOps.max_depth`; the fields
-/// of `tir.UnrollLoop`). Values: 3, 2.5, true, false, none, "text", [lists], {"key": value}. `Sequential(A,B)` nests.
-/// Throws ValueError that shows the place and the nearest names.
+/// The sequence that a text describes: `InferType,FuseOps(max_depth=64),tir.UnrollLoop(auto_max_step=16)`. Names are
+/// those of GetPass, `tir.` or `relay.` before them choose the layer. Options are the arguments of the pass, or the
+/// last component of its keys in the PassContext's config (`relay.FuseOps.max_depth`; the fields of `tir.UnrollLoop`).
+/// Values: 3, 2.5, true, false, none, "text", [lists], {"key": value}. `Sequential(A,B)` nests. Throws ValueError with
+/// the position and the nearest names.
 BATON_DLL Pass ParsePipeline(const String& text);
-/// The text of a pass; ParsePipeline reads it back. Passes that no name makes are a ValueError.
+/// The text of a pass; ParsePipeline reads it back. A pass that cannot be made by name is a ValueError.
 BATON_DLL String PipelineText(const Pass& pass);
 
 }  // namespace baton::transform

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a thread is within a pass: which pass, which function, and, when a watchdog asks, which expression.
+// The position of a thread within a pass: the pass, the function and, when a watchdog asks, the expression.
 #pragma once
 
 #include <baton/ir/module.h>
@@ -10,12 +10,12 @@
 
 namespace baton::transform::progress {
 
-/// Number of watchdogs that want to know now; almost always 0.
+/// Number of watchdogs that wait for an answer; almost always 0.
 BATON_DLL extern std::atomic<int> asked;
-/// Number of watchers that want to know functions.
+/// Number of watchers that need the current function.
 BATON_DLL extern std::atomic<int> watched;
 
-/// While it lives, functions are noted in runs.
+/// While it lives, runs record the current function.
 struct BATON_DLL Watched {
   Watched();
   ~Watched();
@@ -24,24 +24,24 @@ struct BATON_DLL Watched {
 
 BATON_DLL void NoteFunction(const GlobalVar& var);
 BATON_DLL void NoteExpr(const ObjectRef& expr);
-/// Null: the work is done.
+/// Null: the evaluation has ended.
 BATON_DLL void NoteWork(const ObjectRef& expr);
 
-/// A function pass says which function it is about to rewrite.
+/// Called by a function pass with the function that it is about to rewrite.
 inline void AtFunction(const GlobalVar& var) {
   if (watched.load(std::memory_order_relaxed) != 0) [[unlikely]]
     NoteFunction(var);
 }
-/// A traversal says which expression it visits, and stops when the user wants to: a load of a variable that does not
-/// change, and a counter.
+/// Called by a traversal with the expression that it visits; throws when the user interrupts. The usual cost is a
+/// counter and a load of a variable that rarely changes.
 inline void AtExpr(const ObjectRef& expr) {
   runtime::PollInterrupt();
   if (asked.load(std::memory_order_relaxed) != 0) [[unlikely]]
     NoteExpr(expr);
 }
 
-/// While it lives, the thread works on one expression and visits no other: it is evaluated, say. A watchdog that asks
-/// then need not wait.
+/// While it lives, the thread processes one expression without visiting others, for example to evaluate it. A watchdog
+/// gets its answer without waiting for the next visit.
 class WorkAt {
  public:
   explicit WorkAt(const ObjectRef& expr) : noted_(watched.load(std::memory_order_relaxed) != 0) {
@@ -59,20 +59,20 @@ class WorkAt {
 };
 
 struct WatchState;
-/// The thread of these watchers ends: they see nothing more.
+/// The watched thread ends: its watchers get no further answers.
 void EndThread(WatchState* watching);
 
-/// What a watchdog sees of another thread. Made and destroyed on the thread that it watches.
+/// Lets a watchdog observe another thread. Made and destroyed on the observed thread.
 class BATON_DLL Watch {
  public:
   Watch();
   ~Watch();
   Watch(const Watch&) = delete;
-  /// Asks the thread where it is; `Answer` has it as soon as the thread visits an expression.
+  /// Requests the position of the thread; `Answer` has it once the thread visits an expression.
   void Ask();
-  /// The function that is being rewritten; "" where it is not known.
+  /// The function being rewritten; "" if unknown.
   std::string Function() const;
-  /// The expression visited since the last Ask, or the one that is worked on; "" where there is none.
+  /// The expression visited since the last Ask, or the one being evaluated; "" if there is none.
   std::string Expr() const;
 
  private:

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a class's own SEqualReduce and SHashReduce are given, as in Relay. Baton derives both from the field table.
+// Arguments of a class's own SEqualReduce and SHashReduce, as in Relay. By default Baton derives both from the field
+// table.
 #pragma once
 
 #include <baton/runtime/reflection.h>
@@ -18,14 +19,14 @@ class BATON_DLL SEqualReducer {
   bool operator()(const std::string& a, const std::string& b) const { return a == b; }
   bool operator()(const DataType& a, const DataType& b) const { return a == b; }
   bool operator()(const ObjectRef& a, const ObjectRef& b) const;
-  /// All fields of two objects of one type that are part of their value.
+  /// Compares all fields of two objects of one type that belong to their value.
   bool Fields(const Object* a, const Object* b) const;
 
  private:
   bool map_free_vars_;
 };
 
-/// Mixes values into a hash that equal values share.
+/// Combines values into a hash; equal values give equal hashes.
 class BATON_DLL SHashReducer {
  public:
   explicit SHashReducer(uint64_t* hash, bool map_free_vars = false) : hash_(hash), map_free_vars_(map_free_vars) {}
@@ -37,7 +38,7 @@ class BATON_DLL SHashReducer {
   void operator()(const std::string& x) const;
   void operator()(const DataType& x) const;
   void operator()(const ObjectRef& x) const;
-  /// All fields of an object that are part of its value.
+  /// Hashes all fields of an object that belong to its value.
   void Fields(const Object* obj) const;
 
  private:

@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counting rewrites, so that the one that goes wrong can be found by halving: with a limit of n, a pass makes its first
-// n rewrites and leaves the rest of the program as it is.
+// Counts rewrites, so that a faulty one can be found by bisection: with a limit of n, a pass makes its first n rewrites
+// and leaves the rest of the program unchanged.
 #pragma once
 
 #include <baton/ir/transform.h>
 
 namespace baton::transform {
 
-/// Counts what passes rewrite on this thread while it lives, in the context that is current now: what a pass compiles
-/// in a context of its own (constant folding does) is not counted.
+/// While it lives, counts the rewrites of passes on this thread that run in the current context. Passes that run in a
+/// nested context, as constant folding does, are not counted.
 class BATON_DLL RewriteScope {
  public:
-  /// No rewrite but the first `limit` is made; a negative limit is none.
+  /// Only the first `limit` rewrites are made; a negative limit means no limit.
   explicit RewriteScope(int64_t limit);
   ~RewriteScope();
   RewriteScope(const RewriteScope&) = delete;
   int64_t seen() const { return seen_; }
-  /// Whether there is one on this thread: then who looks for a fault wants the program that a pass leaves, be it wrong.
+  /// Whether a scope is active on this thread. A search for a faulty rewrite then needs the output of a pass, even if
+  /// it is wrong.
   static bool Active();
 
  private:
@@ -26,8 +27,8 @@ class BATON_DLL RewriteScope {
   int64_t limit_, seen_ = 0;
 };
 
-/// A pass asks before each rewrite that it could as well leave out; true when nobody counts. The mutators that are
-/// built on MixedModeMutator::Rewrite_ ask here by themselves.
+/// A pass asks this before each optional rewrite. True when no scope is active. Mutators built on
+/// MixedModeMutator::Rewrite_ ask by themselves.
 BATON_DLL bool RewriteAllowed();
 
 }  // namespace baton::transform

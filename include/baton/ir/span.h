@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where something stands in the text or model that it came from.
+// Source locations: positions in the text or model that a program came from.
 #pragma once
 
 #include <baton/runtime/reflection.h>
@@ -21,7 +21,7 @@ class SourceName : public RefTo<SourceNameNode, ObjectRef> {
   using RefTo::RefTo;
 };
 
-/// A stretch of a source. Lines and columns count from 1; 0 says unknown.
+/// A range of a source. Lines and columns count from 1; 0 is unknown.
 struct SpanNode : Node<SpanNode, Object> {
   static constexpr const char* _type_key = "Span";
   SourceName source_name;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What code is generated for: "llvm -mcpu=sapphirerapids -mattr=+avx512f,-amx-tile -mtriple=... -opt-level=2".
+// Compilation targets: "llvm -mcpu=sapphirerapids -mattr=+avx512f,-amx-tile -mtriple=... -opt-level=2".
 #pragma once
 
 #include <baton/ir/attrs.h>
@@ -32,11 +32,11 @@ struct BATON_DLL TargetNode : Node<TargetNode, Object> {
   int64_t vector_bits() const;
   /// Lanes of one vector of `dtype`.
   int64_t Lanes(DataType dtype) const { return vector_bits() / dtype.bits(); }
-  /// Vector registers there are: 32 or 16.
+  /// Number of vector registers: 32 or 16.
   int64_t vector_registers() const { return vector_bits() == 512 ? 32 : 16; }
-  /// Throws UnsupportedError for a kind that no code is made for.
+  /// Throws UnsupportedError for a kind without a code generator.
   void CheckCode() const;
-  /// DLPack's number of the device.
+  /// DLPack's id of the device type.
   int device_type() const;
   bool is_host() const { return mcpu.empty() && mtriple.empty(); }
 };
@@ -46,7 +46,7 @@ class BATON_DLL Target : public RefTo<TargetNode, ObjectRef> {
   /// Reads a target string; unknown kinds and options are errors that list the known ones. "llvm" is this machine.
   static Target Make(std::string_view text);
   static Target Host() { return Make("llvm"); }
-  /// The text that Make reads.
+  /// The target string; Make reads it back.
   std::string str() const;
   /// The innermost target entered on this thread, else the host.
   static Target Current();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text of objects piece by piece: that of a large program, which is ten times its size, is never whole in memory.
+// Text of objects in pieces. The text of a large program is ten times its size, so it is never held in memory as a
+// whole.
 #pragma once
 
 #include <baton/runtime/object.h>
@@ -9,15 +10,15 @@
 
 namespace baton {
 
-/// Takes a text in pieces of whole characters.
+/// Receives a text in pieces of whole characters.
 struct TextSink {
   void (*write)(std::string_view piece, void* context);
   void* context;
 };
-/// What AsText gives, written to `sink`.
+/// Writes the text of AsText to `sink`.
 BATON_DLL void WriteText(const runtime::ObjectRef& obj, bool show_meta_data, const TextSink& sink);
-/// A printer for some kinds of objects that can do so, of those that AsText knows. `accepts` is asked in order of
-/// registration; what none accepts is written whole.
+/// A streaming printer for some kinds of objects. `accepts` is asked in order of registration; an object that none
+/// accepts is written in one piece.
 struct TextWriter {
   bool (*accepts)(const runtime::Object* obj);
   void (*write)(const runtime::ObjectRef& obj, bool show_meta_data, const TextSink& sink);

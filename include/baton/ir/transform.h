@@ -19,11 +19,12 @@ using Module = IRModule;
 
 struct PassRun;  // pass_run.h
 
-/// What the framework knows of a pass.
+/// Properties of a pass.
 ///
-/// Properties ("Typed", "ANF", ...) are a contract that Scheduled (pipeline.h) acts upon: what the pass `needs` holds
-/// when it runs, what it `establishes` holds afterwards, what it `keeps` goes on holding if it did ("*" is all), what
-/// it `destroys` does not. A pass that says nothing keeps nothing, unless it returns the very module that it got.
+/// Properties ("Typed", "ANF", ...) are a contract that Scheduled (pipeline.h) acts upon: properties in `needs` must
+/// hold when the pass runs, those in `establishes` hold afterwards, those in `keeps` are preserved ("*": all), those in
+/// `destroys` are invalidated. A pass without a contract preserves nothing, unless it returns its input module
+/// unchanged.
 struct PassInfoNode : Node<PassInfoNode, Object> {
   static constexpr const char* _type_key = "transform.PassInfo";
   int32_t opt_level = 0;
@@ -120,16 +121,16 @@ class BATON_DLL PassContext : public RefTo<PassContextNode, ObjectRef> {
   void InstrumentAfterPass(const IRModule& mod, const PassInfo& info) const;
   void InstrumentPassFailed(const IRModule& mod, const PassInfo& info, const String& error) const;
   void InstrumentPassSkipped(const IRModule& mod, const PassInfo& info, const String& reason) const;
-  /// The same with all that is known of the run; what passes call.
+  /// The same with the record of the run; passes call this one.
   bool BeforePass(const PassRun& run) const;
   void AfterPass(const PassRun& run) const;
   void PassFailed(const PassRun& run, const String& error) const;
   void PassSkipped(const PassRun& run, const String& reason) const;
-  /// Exits the instruments there are, puts these in place, enters them.
+  /// Exits the current instruments, then installs and enters the given ones.
   void OverrideInstruments(Array<instrument::PassInstrument> instruments);
-  /// Disabled: no. Required by the user: yes. Else the context's level must be at least the pass's.
+  /// False for a disabled pass, true for a required one; else true if the context's level is at least the pass's.
   bool PassEnabled(const PassInfo& info) const;
-  /// Why it is not enabled; "" where it is.
+  /// Why the pass is not enabled; "" if it is.
   std::string WhyDisabled(const PassInfo& info) const;
   /// A copy of it with these options in addition, checked.
   PassContext WithConfig(const Map<String, Any>& more) const;
@@ -143,7 +144,7 @@ class BATON_DLL PassContext : public RefTo<PassContextNode, ObjectRef> {
     return 0;
   }
   static Map<String, Any> ListConfigOptions();
-  /// What an option means; "" if nobody said.
+  /// The documentation of an option; "" if it has none.
   static std::string ConfigOptionDoc(std::string_view key);
 
  private:
@@ -168,7 +169,7 @@ class BATON_DLL PassContext : public RefTo<PassContextNode, ObjectRef> {
 };
 
 /// Makes a context that is active elsewhere the current one of this thread until the end of the block, without entering
-/// it: no instrument is told. For work that is handed to other threads:
+/// it: no instrument is told. For tasks on other threads:
 ///   PassContext ctx = PassContext::Current();
 ///   threading::ParallelFor(n, 1, [&](int64_t begin, int64_t end) { AdoptPassContext adopt(ctx); ... });
 class BATON_DLL AdoptPassContext {
@@ -186,7 +187,7 @@ class BATON_DLL AdoptPassContext {
 
 class Pass;
 
-/// How a pass with options is made anew with others: the context may set options that it was not made with.
+/// Rebuilds a pass with other options: the context may set options that were not given when the pass was made.
 struct PassOptionsMaker {
   const char* options_key = nullptr;  ///< type key of the options; null where the pass has none
   Pass (*make)(const Attrs& options) = nullptr;
@@ -208,7 +209,7 @@ class BATON_DLL PassNode : public Node<PassNode, Object> {
 class BATON_DLL Pass : public ObjectRef {
  public:
   BATON_DEFINE_OBJECT_REF_METHODS(Pass, ObjectRef, PassNode)
-  /// Runs it, instrumented, whatever its level: gating is the sequence's.
+  /// Runs the pass with instruments, regardless of its level. Only sequences check levels.
   IRModule operator()(IRModule mod) const;
   IRModule operator()(IRModule mod, const PassContext& ctx) const;
 };
@@ -295,7 +296,7 @@ BATON_DLL Pass GetPass(const String& name, const Map<String, Any>& options);
 ///   Pass FuseOps(const FuseOpsOptions& options = {});
 ///
 /// The Python function `FuseOps(max_depth=64)`, the text `FuseOps(max_depth=64)`, the key `relay.FuseOps.max_depth` of
-/// a PassContext (of loop programs: `{"tir.UnrollLoop": {"auto_max_step": 16}}`), the checks, the stub and the page of
+/// a PassContext (for TIR passes: `{"tir.UnrollLoop": {"auto_max_step": 16}}`), the checks, the stub and the page of
 /// the reference come from it. An option that the pass is made with is stronger than one of the context.
 template <class D>
 struct PassOptions : AttrsNode<D> {
@@ -314,7 +315,7 @@ struct PrintIROptions : PassOptions<PrintIROptions> {
 /// Prints the module and returns it.
 BATON_DLL Pass PrintIR(const PrintIROptions& options = {});
 
-/// How a pass is made of a body whose first parameter is T; specialised beside each kind of function.
+/// Makes a pass from a body whose first parameter is T. Each kind of function has a specialisation.
 template <class T>
 struct PassCreator;
 template <>
@@ -347,7 +348,7 @@ struct PassDef {
   bool reassociates = false, changes_results = false;                     ///< see PassInfoNode
   PassBody run = {};
 };
-/// Gives a pass that has just been made what its definition says of it, and the options that are not the defaults.
+/// Sets the properties of a new pass from its definition, and the options that differ from their defaults.
 BATON_DLL Pass Described(Pass pass, const PassDef& def, PassOptionsMaker maker = {},
                          const BaseAttrsNode* options = nullptr);
 template <auto Fn>
@@ -357,7 +358,7 @@ consteval std::string_view FunctionName() {
   s = s.substr(0, end);
   if (size_t p = s.find('(', s.find("Fn = ") + 7); p != std::string_view::npos && s[p - 1] != ' ') s = s.substr(0, p);
   while (!s.empty() && (s.back() == ')' || s.back() == ' ')) s.remove_suffix(1);
-  // A function of this namespace stands there without it.
+  // A function of this namespace is registered without the namespace.
   const size_t begin = s.find("Fn = ") + 5, scope = s.rfind("::");
   return s.substr(scope == std::string_view::npos || scope < begin ? begin : scope + 2);
 }
@@ -399,7 +400,7 @@ struct RegisteredPass {
   std::string name;                       ///< its own
   const char* options_key = nullptr;      ///< type key of its options; null where it has none
   PackedFunc make;                        ///< (options) -> Pass
-  bool takes_anything = false;            ///< arguments mean nothing
+  bool takes_anything = false;            ///< any arguments are accepted and ignored
 };
 BATON_DLL void PutPass(RegisteredPass pass);
 /// Puts `Pass Fn()` or `Pass Fn(const Options&)` into the registry: as relay._transform.Fn, or as another layer's with

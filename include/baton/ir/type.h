@@ -148,7 +148,7 @@ class FuncType : public RefTo<FuncTypeNode, Type> {
   using RefTo::RefTo;
 };
 
-/// A type not known yet: a hole that inference fills.
+/// A type that is not known yet: a type variable, which inference binds.
 struct IncompleteTypeNode : Node<IncompleteTypeNode, TypeNode> {
   static constexpr const char* _type_key = "IncompleteType";
   static constexpr bool _type_identity = true;

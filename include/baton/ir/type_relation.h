@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A relation between types, as a part of a type: `Broadcast(A, B, C)`.
+// A relation between types, itself a constraint in a function type: `Broadcast(A, B, C)`.
 #pragma once
 
 #include <baton/ir/env_func.h>

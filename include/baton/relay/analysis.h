@@ -11,9 +11,9 @@ namespace baton::relay {
 /// The module with every expression typed: what the pass InferType does.
 BATON_DLL IRModule InferModuleTypes(const IRModule& mod);
 
-/// Checks what every pass may rely on: each variable is bound once and used in its scope, no part is missing, functions
-/// and data types that are named exist, calls of operators carry their attributes. Adds to `problems` (if given) a line
-/// for each fault.
+/// Checks the invariants that every pass may rely on: each variable is bound once and used in its scope, no child is
+/// missing, functions and data types that are named exist, calls of operators carry their attributes. Adds to
+/// `problems` (if given) a line for each fault.
 BATON_DLL bool WellFormed(const Expr& expr, std::string* problems = nullptr);
 BATON_DLL bool WellFormed(const IRModule& mod, std::string* problems = nullptr);
 

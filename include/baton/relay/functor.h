@@ -166,7 +166,7 @@ class BATON_DLL ExprVisitor : public ExprFunctor<void(const Expr&)> {
   size_t depth_ = 0;  ///< of VisitExpr within each other
 };
 
-/// Rewriting traversal. A node none of whose parts changed is returned as it is; shared nodes are rewritten once.
+/// Rewriting traversal. A node without changed children is returned unchanged; shared nodes are rewritten once.
 class BATON_DLL ExprMutator : public ExprFunctor<Expr(const Expr&)> {
  public:
   Expr Mutate(const Expr& expr) { return VisitExpr(expr); }
@@ -210,7 +210,7 @@ class BATON_DLL MixedModeVisitor : public ExprVisitor {
 
 class ExprIndex;
 /// ExprMutator that expands dataflow and let chains iteratively. Override Rewrite_(pre, post): `post` already has its
-/// parts rewritten and is the same object as `pre` when none changed.
+/// children rewritten and is the same object as `pre` when none changed.
 /// What nodes become is kept by their numbers, where that is quicker than the memo. The memo has what was put there
 /// for nodes to come; to change what has been visited, or to look at it, there are Put and Known.
 class BATON_DLL MixedModeMutator : public ExprMutator {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a primitive function (a fusion group) to one loop program.
+// From a primitive function (a fusion group) to one PrimFunc.
 #pragma once
 
 #include <baton/ir/target.h>
@@ -16,7 +16,7 @@ BATON_DLL Array<te::Tensor> ToTensorExpressions(const Function& func, Array<te::
 BATON_DLL Array<te::Tensor> ToTensorExpressions(const Function& func, Array<te::Tensor>* inputs, const Call& cut,
                                                 te::Tensor* result);
 
-/// The loop program of a primitive function, by a kernel generator or by the general schedule; not yet lowered further.
+/// The PrimFunc of a primitive function, by a kernel generator or by the general schedule; not yet lowered further.
 BATON_DLL tir::PrimFunc LowerPrimitive(const Function& func, const String& name, const Target& target);
 
 /// The operator call that decides how a group is computed: its heavy one, else its last.

@@ -238,8 +238,8 @@ BATON_DLL const OpDef* DefOf(const ObjectRef& op);
 inline const OpDef* DefOf(const Op& op) { return reinterpret_cast<const OpDef*>(op->def); }
 inline const OpDef* DefOf(const OpNode* op) { return reinterpret_cast<const OpDef*>(op->def); }
 
-/// What FTVMMixedPrecisionConversionType, f(call, dtype) -> [precision, accumulation dtype, result dtype], says where no
-/// program has set it: the definition's precision; null where that is unknown.
+/// What FTVMMixedPrecisionConversionType, f(call, dtype) -> [precision, accumulation dtype, result dtype], says where
+/// no program has set it: the definition's precision; null where that is unknown.
 BATON_DLL PackedFunc DefinedPrecision(const Op& op);
 /// Elements of a tensor, or of all tensors in a tuple; an extent that is not known counts as 0.
 BATON_DLL double ElementsOf(const Type& type);

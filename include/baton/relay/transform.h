@@ -277,7 +277,7 @@ BATON_DLL Pass ConvertLayout(const ConvertLayoutOptions& options = {});
 /// Runs the program as far as it is known; DeadCodeElimination drops what is then not used.
 BATON_DLL Pass PartialEvaluate();
 
-/// Concatenations of many parts become several.
+/// Concatenations of many operands are split into several.
 struct SplitArgsOptions : PassOptions<SplitArgsOptions> {
   static constexpr auto _type_key = "relay.transform.SplitArgsOptions";
   int64_t max_function_args = 255;

@@ -68,7 +68,7 @@ class TypeFunctor<R(const Type& n, Args...)> {
   }
 };
 
-/// Read-only traversal: the defaults visit every part that is a type.
+/// Read-only traversal: the defaults visit every child that is a type.
 class BATON_DLL TypeVisitor : public TypeFunctor<void(const Type&)> {
  public:
   void VisitType_(const TensorTypeNode*) override {}
@@ -82,7 +82,7 @@ class BATON_DLL TypeVisitor : public TypeFunctor<void(const Type&)> {
   void VisitType_(const TypeDataNode* op) override;
 };
 
-/// Rewriting traversal: a type none of whose parts changed is returned as it is.
+/// Rewriting traversal: a type without changed children is returned unchanged.
 class BATON_DLL TypeMutator : public TypeFunctor<Type(const Type&)> {
  public:
   Type Mutate(const Type& type) { return VisitType(type); }

@@ -13,7 +13,7 @@
 
 namespace baton::runtime {
 
-/// What a value is, in words, for error texts: "int", "str", or the type key of an object.
+/// Description of a value for error texts: "int", "str", or the type key of an object.
 BATON_DLL std::string ValueKindName(const BatonValue& v);
 [[noreturn]] BATON_DLL void ThrowValueMismatch(const char* want, const BatonValue& got);
 /// Makes an owned String of characters; used by conversions, declared here to keep string.h apart.
@@ -127,7 +127,7 @@ struct BATON_DLL ValueTraits<DLTensor*> {
   static void To(DLTensor* x, BatonValue* v) { *v = BatonValue{kBatonTensor, 0, {.v_tensor = x}}; }
 };
 
-/// What can stand for a string (raw string or bytes, dtype, Bytes) as an owned String; null otherwise.
+/// A value that converts to a string (raw string or bytes, dtype, Bytes) as an owned String; null otherwise.
 BATON_DLL Object* OwnRawString(const BatonValue& v);
 /// A raw string as an owned String, raw bytes as owned Bytes.
 BATON_DLL Object* OwnRaw(const BatonValue& v);
@@ -246,7 +246,7 @@ class Any {
     a.v_ = v;
     return a;
   }
-  /// Gives the value and its count away.
+  /// Releases the value together with its count.
   BatonValue Release() {
     BatonValue v = v_;
     v_ = BatonValue{kBatonNull, 0, {.v_int64 = 0}};

@@ -98,7 +98,7 @@ class ArrayObj : public Object {
   BATON_DECLARE_FINAL_OBJECT_INFO(ArrayObj, Object)
 };
 
-/// The array that nothing has been put into: one a thread, shared. Whoever adds to it gets a copy.
+/// The empty array, one shared instance per thread. Adding an element makes a copy.
 BATON_DLL ObjectPtr<ArrayObj> EmptyArray();
 [[noreturn]] BATON_DLL void ThrowIndex(int64_t index, size_t size);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of objects and of small arrays: blocks of up to 256 bytes out of pages that belong to one thread each.
+// Memory of objects and of small arrays: blocks of up to 256 bytes in pages, each of which belongs to one thread.
 #pragma once
 
 #include <baton/runtime/c_runtime_api.h>
@@ -10,7 +10,7 @@ namespace baton::runtime {
 
 /// Memory of `bytes` bytes, aligned to 16. Throws std::bad_alloc.
 BATON_DLL void* AllocBlock(size_t bytes);
-/// Gives back what AllocBlock gave for the same number of bytes; any thread may. Null is fine.
+/// Frees memory of AllocBlock, with the same number of bytes, on any thread. Null is allowed.
 BATON_DLL void FreeBlock(void* block, size_t bytes) noexcept;
 
 }  // namespace baton::runtime

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests of what happens when memory runs out.
+// Test hooks for out-of-memory conditions.
 #pragma once
 
 #include <baton/runtime/c_runtime_api.h>

@@ -9,7 +9,7 @@
 
 namespace baton::runtime {
 
-/// Whether a number stands for a kind of device: one that has a name, or that somebody registered.
+/// Whether an id denotes a kind of device: a known one, or one that was registered.
 BATON_DLL bool IsDeviceType(int64_t type);
 /// Those with a name, for people: "1 (cpu), 2 (cuda), ...".
 BATON_DLL std::string DeviceTypes();

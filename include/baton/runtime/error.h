@@ -11,7 +11,7 @@
 
 namespace baton::runtime {
 
-/// What went wrong. Crosses every border by reference, so the same object comes back.
+/// An error. It crosses language boundaries by reference, so the same object comes back.
 class ErrorObj : public Object {
  public:
   static constexpr const char* _type_key = "runtime.Error";
@@ -20,7 +20,7 @@ class ErrorObj : public Object {
   std::string message;     ///< what was seen, the rule, a way out
   std::string trace;       ///< functions that it passed, a line each, innermost first: "file:line name" or "C++ name"
   ObjectRef payload;       ///< owned and opaque: a foreign exception that must come out as the same object
-  bool ends_work = false;  ///< no failure: the user or the front end wants an end (KeyboardInterrupt, SystemExit)
+  bool ends_work = false;  ///< not a failure: a request to stop (KeyboardInterrupt, SystemExit)
   BATON_DECLARE_FINAL_OBJECT_INFO(ErrorObj, Object)
 };
 
@@ -32,7 +32,7 @@ class BATON_DLL Error : public std::exception {
   const char* what() const noexcept override { return obj_->message.c_str(); }
   const std::string& kind() const { return obj_->kind; }
   const std::string& message() const { return obj_->message; }
-  /// Who catches errors to go on in another way lets those pass that say so.
+  /// Code that catches errors in order to fall back rethrows those for which this is true.
   bool ends_work() const { return obj_->ends_work; }
   ErrorObj* get() const { return obj_.get(); }
   const ObjectPtr<ErrorObj>& object() const { return obj_; }
@@ -56,11 +56,11 @@ struct BATON_DLL TypeError : Error {
 struct BATON_DLL ValueError : Error {
   explicit ValueError(std::string_view message) : Error("ValueError", message) {}
 };
-/// Asked for something that is not there; says what, and where.
+/// A feature that does not exist was requested; the message says what and where.
 struct BATON_DLL UnsupportedError : Error {
   explicit UnsupportedError(std::string_view message) : Error("UnsupportedError", message) {}
 };
-/// Our own mistake. Carries file and line.
+/// A bug in Baton. Carries file and line.
 struct BATON_DLL InternalError : Error {
   explicit InternalError(std::string_view message) : Error("InternalError", message) {}
 };

@@ -53,7 +53,7 @@ struct ExecutableDesc {
   std::string target;
 };
 
-/// Throws RuntimeError that names the first feature which this processor lacks or nobody knows.
+/// Throws RuntimeError that names the first feature that is unknown or that this processor lacks.
 BATON_DLL void CheckFeatures(const std::vector<std::string>& features, const std::string& what);
 
 /// An executor over the model in `code`, as a module with the functions
@@ -71,7 +71,7 @@ BATON_DLL void CheckFeatures(const std::vector<std::string>& features, const std
 BATON_DLL Module CreateExecutor(const Module& code, Device device = Cpu());
 
 /// The artifact file: an ELF shared object, then the constants, then the manifest (JSON), then its length and a digest
-/// over all before it. What is cut or changed anywhere is refused before any of it is loaded. Writes the file, whole or
+/// over all before it. A truncated or modified file is rejected before any code is loaded. Writes the file, whole or
 /// not at all. `desc.constants` go into the file; `elf` must export `desc.entry` and, if it calls the runtime,
 /// `baton_backend_api` (c_backend_api.h).
 BATON_DLL void WriteArtifact(const std::string& path, const void* elf, size_t elf_bytes, const ExecutableDesc& desc);

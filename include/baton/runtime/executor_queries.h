@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What all executors do alike: they refuse a second caller, and say what their model takes and gives.
+// Common to all executors: rejection of concurrent calls, and queries about inputs and outputs.
 #pragma once
 
 #include <baton/runtime/array.h>
@@ -13,8 +13,8 @@
 
 namespace baton::runtime {
 
-/// One caller at a time: the second one is told, not made to wait, since results would be mixed up all the same. Throws
-/// RuntimeError where `busy` is set; null asks for nothing.
+/// Guards against concurrent calls. Throws RuntimeError if `busy` is set: waiting would not help, since results of two
+/// callers would still be mixed up. A null `busy` checks nothing.
 class BATON_DLL ExecutorLock {
  public:
   explicit ExecutorLock(std::atomic<bool>* busy);
@@ -28,7 +28,7 @@ class BATON_DLL ExecutorLock {
   std::atomic<bool>* busy_;
 };
 
-/// The place of an input or output that is given by number or name. `kind` is "input" or "output", for the IndexError
+/// The index of an input or output given by index or name. `kind` is "input" or "output", for the IndexError
 /// or KeyError.
 BATON_DLL size_t FindTensor(const ArgValue& v, const std::vector<TensorInfo>& list, const char* kind);
 
@@ -36,15 +36,15 @@ BATON_DLL size_t FindTensor(const ArgValue& v, const std::vector<TensorInfo>& li
 inline constexpr std::string_view kExecutorQueries[] = {"get_num_inputs", "get_num_outputs", "get_input_index",
                                                         "get_input_name", "get_output_name", "get_input_info",
                                                         "get_output_info"};
-/// The number of a query of that name; -1 if it is none.
+/// The id of the query of this name; -1 if there is none.
 BATON_DLL int FindExecutorQuery(std::string_view name);
-/// Answers it. Shapes have -1 for an extent that is open.
+/// Answers a query. Shapes have -1 for a dynamic extent.
 BATON_DLL void AnswerExecutorQuery(int query, const std::vector<TensorInfo>& inputs,
                                    const std::vector<TensorInfo>& outputs, Args args, RetValue* rv);
 
 /// Throws RuntimeError unless `tree` (ExecutableDesc::result_tree) is empty, or one tree of so many outputs.
 BATON_DLL void CheckResultTree(const std::vector<int64_t>& tree, size_t outputs);
-/// The value that a model gives, from its outputs in a row; `tree` has been checked.
+/// The result of a model, built from its flat outputs; `tree` has been checked.
 BATON_DLL ObjectRef ResultValue(const std::vector<int64_t>& tree, const std::vector<NDArray>& outputs);
 
 }  // namespace baton::runtime

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Extension types: C++ values that are no objects, passed through functions and containers in a box of their own type.
+// Extension types: C++ values that are not objects, passed through functions and containers in a box of their own type.
 //
 //   struct Image { std::vector<uint8_t> pixels; };
 //   BATON_EXTENSION_TYPE(Image, "my.Image")          // at global scope, in a header that all users share
@@ -21,13 +21,13 @@ class OpaqueObj : public Object {
   void (*free_data)(void*) = nullptr;
   BATON_DECLARE_BASE_OBJECT_INFO(OpaqueObj, Object)
 
-  /// Index of the type of boxes with this key; the same key is the same type, in whichever library it is said.
+  /// Index of the type of boxes with this key; the same key is the same type in all libraries.
   BATON_DLL static uint32_t IndexOf(const char* type_key);
   /// A new box, not counted yet.
   BATON_DLL static Object* New(uint32_t index, void* data, void (*free_data)(void*));
 };
 
-/// What BATON_EXTENSION_TYPE says of a type.
+/// Properties of a type, set by BATON_EXTENSION_TYPE.
 template <class T>
 struct ExtensionType {};
 template <class T>

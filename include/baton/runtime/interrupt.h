@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Long loops see that the user wants to stop.
+// User interrupts in long loops.
 #pragma once
 
 #include <baton/support/export.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Module: compiled code, wherever it comes from: a file that was loaded, the JIT, or source text.
+// Module: compiled code from a loaded file, the JIT, or source text.
 #pragma once
 
 #include <baton/runtime/executor.h>
@@ -30,7 +30,7 @@ class BATON_DLL ModuleNode : public Object {
   virtual void* GetSymbol(const char* name);
   /// What an executor needs to run the model in this module, null if it holds no model. Lives as long as the module.
   virtual const ExecutableDesc* GetExecutable() const;
-  /// Source or text in a format ("ll", "asm", "json", ...); throws UnsupportedError for what there is not.
+  /// Source or text in a format ("ll", "asm", "json", ...); throws UnsupportedError for an unknown format.
   virtual std::string GetSource(std::string_view format);
   /// Writes the module to a file, whole or not at all; throws UnsupportedError if this kind cannot be saved.
   virtual void SaveToFile(const std::string& path, std::string_view format);
@@ -39,7 +39,7 @@ class BATON_DLL ModuleNode : public Object {
   void Import(Module other);
   /// The function that code of this module calls by a name: of an import, else registered. It stays as long as this.
   Object* Resolve(const char* name);
-  /// How often code has asked for one.
+  /// Number of such look-ups so far.
   int64_t num_lookups() const { return static_cast<int64_t>(resolved_.size()); }
 
   BATON_DECLARE_BASE_OBJECT_INFO(ModuleNode, Object)
@@ -62,7 +62,7 @@ class BATON_DLL Module : public ObjectRef {
   /// A function by name, from the imports too if asked for; null if there is none. A module that holds a model has a
   /// function "default", too: it takes devices (none: the CPU) and gives a new executor.
   PackedFunc GetFunction(std::string_view name, bool query_imports = false) const;
-  /// Loads by what the file is, not by how it is called. Throws RuntimeError for what is no module.
+  /// Loads by content, not by file name. Throws RuntimeError if the file is not a module.
   static Module LoadFromFile(const std::string& path);
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Objects with names as keys of maps: compared by identity as others are, and found by their names alone.
+// Objects with names as keys of maps: compared by identity like others, and also found by name.
 #pragma once
 
 #include <baton/runtime/map.h>

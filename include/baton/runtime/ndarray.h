@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// NDArray: a counted tensor over DLTensor, exchanged with others through DLPack without copies.
+// NDArray: a reference-counted tensor over DLTensor, exchanged with other libraries through DLPack without copies.
 #pragma once
 
 #include <baton/runtime/any.h>
@@ -26,7 +26,7 @@ class BATON_DLL NDArrayObj : public Object {
   BATON_DECLARE_FINAL_OBJECT_INFO(NDArrayObj, Object)
 
  private:
-  /// Who frees the elements: `release(self)` runs once; `owner` is what it needs.
+  /// Frees the elements; called once as `release(self)`. `owner` is its context.
   void (*release_)(NDArrayObj*) = nullptr;
   void* owner_ = nullptr;
   friend class NDArray;
@@ -47,7 +47,7 @@ class BATON_DLL NDArray : public ObjectRef {
   static NDArray Zeros(const std::vector<int64_t>& shape, DataType dtype, Device device = Cpu());
   /// A dense copy of the bytes at `data`, as many as the shape takes.
   static NDArray FromBytes(const void* data, const std::vector<int64_t>& shape, DataType dtype);
-  /// A CPU array over memory of someone else, who keeps it alive by `owner` (may be null: for ever).
+  /// A CPU array over external memory, which `owner` keeps alive (null: it lives for ever).
   static NDArray Wrap(void* data, const std::vector<int64_t>& shape, DataType dtype, ObjectRef owner,
                       bool read_only = false);
   /// An array of rank 0; the value is converted to the type.
@@ -104,7 +104,7 @@ class BATON_DLL NDArray : public ObjectRef {
   /// Takes over a tensor: its deleter runs with the last reference. When this throws the caller still owns it.
   static NDArray FromDLPack(DLManagedTensor* tensor);
   static NDArray FromDLPackVersioned(DLManagedTensorVersioned* tensor);
-  /// A tensor for others; it holds a reference to this array. The legacy form refuses a read-only array.
+  /// Exports a tensor that holds a reference to this array. The legacy form rejects a read-only array.
   DLManagedTensor* ToDLPack() const;
   DLManagedTensorVersioned* ToDLPackVersioned() const;
 

@@ -20,7 +20,7 @@ class ObjectPtr;
 class ObjectRef;
 class AttrVisitor;
 
-/// Numbers below kDynamic are fixed; others are handed out in the order of registration.
+/// Ids below kDynamic are fixed; others are assigned in the order of registration.
 struct TypeIndex {
   enum : uint32_t {
     kRoot = 0,
@@ -63,7 +63,7 @@ class BATON_DLL Object {
   Object& operator=(const Object&) noexcept { return *this; }
   Object& operator=(Object&&) noexcept { return *this; }
 
-  /// Shows each member to the visitor; a bare object has none.
+  /// Visits each member; a bare object has none.
   void VisitAttrs(AttrVisitor*) {}
   uint32_t type_index() const { return type_index_; }
   std::string GetTypeKey() const { return TypeIndex2Key(type_index_); }
@@ -91,7 +91,7 @@ class BATON_DLL Object {
  protected:
   void IncRef() noexcept { ref_counter_.fetch_add(1, std::memory_order_relaxed); }
   void DecRef() noexcept {
-    // The only reference is this one, so nobody counts at the same time: most objects end without a locked instruction.
+    // This is the only reference, so no other thread counts: most objects are freed without a locked instruction.
     if (ref_counter_.load(std::memory_order_acquire) == 1) {
       ref_counter_.store(0, std::memory_order_relaxed);
       if (deleter_ != nullptr) Release(this);
@@ -188,13 +188,13 @@ class ObjectRef {
   friend struct ObjectAccess;
 };
 
-/// The one door to what is protected in objects and references, for the library itself.
+/// Access to protected members of objects and references, for the library's own use.
 struct ObjectAccess {
   static void Init(Object* o, uint32_t index, Object::FDeleter deleter) {
     o->type_index_ = index;
     o->deleter_ = deleter;
   }
-  /// The first reference to a new object; nobody else knows it, so its count is simply set.
+  /// The first reference to a new object. No other code knows the object, so its count is set without atomics.
   template <class T>
   static ObjectPtr<T> Begin(T* o, Object::FDeleter deleter) {
     Init(o, T::RuntimeTypeIndex(), deleter);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// PackedFunc: the one function type that crosses every border, and its typed cover.
+// PackedFunc: the one function type that crosses language boundaries, and its typed wrapper.
 #pragma once
 
 #include <baton/runtime/any.h>
@@ -33,7 +33,7 @@ class PackedFuncObj : public Object {
   static constexpr uint32_t _type_index = TypeIndex::kRuntimePackedFunc;
   BatonCFunc call = nullptr;
   void* self = nullptr;
-  const char* name = nullptr;       ///< which it was made under, if any; lives as long as the process
+  const char* name = nullptr;       ///< given when it was made, if any; lives as long as the process
   const char* signature = nullptr;  ///< "(int, str) -> float" of a typed function; null: takes anything
   BATON_DECLARE_FINAL_OBJECT_INFO(PackedFuncObj, Object)
 };
@@ -93,10 +93,10 @@ class PackedFunc : public ObjectRef {
   /// Shares its code with all functions made so: smaller, and a call slower. BATON_COMPACT_FUNCTIONS, defined before
   /// this header, chooses it for the functions of a library that has to be small.
   BATON_DLL static PackedFunc FromPlain(void (*f)(Args, RetValue*));
-  /// The same for a function that is told the name which it was made with.
+  /// The same for a function that receives its registered name.
   BATON_DLL static PackedFunc FromNamed(void (*f)(const char*, Args, RetValue*), const char* name,
                                         const char* signature);
-  /// A function of nothing but its entry, which is told `name` as its `self`.
+  /// A function without a closure; its entry receives `name` as `self`.
   BATON_DLL static PackedFunc FromEntry(BatonCFunc entry, const char* name, const char* signature);
   /// Packs the arguments on the stack and calls; throws what the callee throws.
   template <class... A>
@@ -126,7 +126,7 @@ class PackedFunc : public ObjectRef {
   }
   bool operator==(std::nullptr_t) const { return !defined(); }
   bool operator!=(std::nullptr_t) const { return defined(); }
-  /// Says what a function that was just made is called and takes; both texts live as long as the process.
+  /// Sets the name and signature of a new function; both texts must live as long as the process.
   void Describe(const char* name, const char* signature) const {
     auto* f = const_cast<PackedFuncObj*>(get());
     f->name = name;
@@ -216,7 +216,7 @@ inline void CallOwnTyped(const F& f, const char* name, const Args& args, RetValu
                                   std::make_index_sequence<Sig::arity>());
 }
 
-/// Wraps a typed callable; `name` (kept by the caller for ever) is said in errors.
+/// Wraps a typed callable; `name` (which must live for ever) appears in errors.
 template <class F>
 PackedFunc MakeTyped(F f, const char* name = "") {
   using Sig = FuncSig<F>;

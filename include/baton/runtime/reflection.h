@@ -262,7 +262,7 @@ class FieldCollector {
   const Object* instance_;
 };
 
-/// A new node on its way to a reference of whatever kind its receiver asks for.
+/// A new node that converts to any kind of reference that the receiver asks for.
 template <class D>
 struct MadeNode {
   ObjectPtr<D> node;
@@ -279,7 +279,7 @@ struct MadeNode {
 template <class D, class B>
 struct Node : B {
   using ParentType = B;
-  /// The early way to construct, `LetNode::make(var, value, body)`; today's is the reference's constructor.
+  /// The older way to construct, `LetNode::make(var, value, body)`; new code uses the reference's constructor.
   template <class... A>
   static MadeNode<D> make(A&&... args) {
     return {make_object<D>(std::forward<A>(args)...)};
@@ -302,7 +302,7 @@ struct Node : B {
     return Object::GetOrAllocRuntimeTypeIndex(D::_type_key, TypeIndex::kDynamic, B::_GetOrAllocRuntimeTypeIndex(),
                                               D::_type_child_slots, D::_type_child_slots_can_overflow);
   }
-  /// Hands each field to `v`, parents' first.
+  /// Passes each field to `v`, parents' first.
   void VisitAttrs(AttrVisitor* v) { VisitTable(this, v); }
 };
 

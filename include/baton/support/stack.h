@@ -12,7 +12,7 @@
 namespace baton::support {
 
 /// True if fewer than `reserve` bytes are left on the stack that this thread runs on now. A few nanoseconds.
-/// On a stack that nobody told us of (a coroutine of another library) the answer is true, which is the safe one.
+/// On an unknown stack (a coroutine of another library) the answer is true, which is safe.
 /// Threads whose stack is smaller than twice the reserve keep half of it.
 BATON_DLL bool StackNearEnd(size_t reserve = 256 << 10) noexcept;
 

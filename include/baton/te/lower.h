@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From tensor expressions to one loop program.
+// From tensor expressions to one PrimFunc.
 #pragma once
 
 #include <baton/ir/target.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Expressions of loop programs. Indices are int64 everywhere. Constructors check dtypes; helpers in tir/op.h fold.
+// Expressions of TIR. Indices are int64 everywhere. Constructors check dtypes; helpers in tir/op.h fold.
 #pragma once
 
 #include <baton/ir/op.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Traversal of loop programs: functors, visitors, mutators, substitution. All go on on a fresh stack when the IR is
+// Traversal of PrimFuncs: functors, visitors, mutators, substitution. All go on on a fresh stack when the IR is
 // deep.
 #pragma once
 

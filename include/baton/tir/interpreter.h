@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs loop programs without compiling them: for small constant folding, and as a yardstick for code generators.
+// Runs PrimFuncs without compiling them: for small constant folding, and as a yardstick for code generators.
 #pragma once
 
 #include <baton/ir/module.h>
@@ -15,9 +15,9 @@ namespace baton::tir {
 /// evaluations of a node (0: no limit), or when an index leaves its buffer.
 BATON_DLL void Interpret(const PrimFunc& func, const std::vector<NDArray>& args, int64_t max_steps = 0);
 
-/// How the threads of a block run (mark "thread_extent"): together, a statement each at a time, as who writes without
-/// barriers means it; or each as far as it can, until all wait at a barrier, from the first or from the last on: what
-/// a device may do. A barrier that not all of them reach throws RuntimeError.
+/// How the threads of a block run (mark "thread_extent"): in lockstep, one statement at a time, which is what code
+/// without barriers means; or one after the other, each up to the next barrier, starting with the first or the last
+/// thread: what a device may do. A barrier that not all of them reach throws RuntimeError.
 enum class Threads { kTogether, kApart, kApartBackwards };
 struct InterpretOptions {
   Threads threads = Threads::kTogether;

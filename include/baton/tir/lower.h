@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The steps from a loop program as written to one that code generators and the interpreter take, as plain functions.
+// The steps from a PrimFunc as written to one that code generators and the interpreter take, as plain functions.
 // Each has a pass of its name in tir/transform.h.
 #pragma once
 

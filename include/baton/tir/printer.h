@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loop programs as text.
+// PrimFuncs as text.
 #pragma once
 
 #include <baton/tir/stmt.h>

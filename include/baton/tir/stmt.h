@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Statements of loop programs, and PrimFunc.
+// Statements of TIR, and PrimFunc.
 #pragma once
 
 #include <baton/tir/expr.h>

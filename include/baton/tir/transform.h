@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Passes over loop programs.
+// Passes over PrimFuncs.
 #pragma once
 
 #include <baton/ir/transform.h>

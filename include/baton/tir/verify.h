@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Well-formedness of loop programs.
+// Well-formedness of PrimFuncs.
 #pragma once
 
 #include <baton/tir/stmt.h>

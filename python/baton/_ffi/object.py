@@ -2,7 +2,7 @@
 """Which Python class an object of C++ arrives as.
 
 A class is written by hand only for behaviour. All others are made from the reflection tables when the first object of the
-type arrives, or when somebody asks a module for the name.
+type arrives, or when the name is first looked up in a module.
 """
 
 import importlib
@@ -121,7 +121,7 @@ def _resolve(key):
 
 
 def generated_class(key):
-    """The class of a type key, made from reflection where nobody wrote one; None for a key that C++ does not know."""
+    """The class of a type key, made from reflection if there is no hand-written one; None for an unknown key."""
     if not _core.type_known(key):
         return None
     return _core.registered_class(key) or _resolve(key)

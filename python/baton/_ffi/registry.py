@@ -59,7 +59,7 @@ def register_func(func_name, f=None, override=False):
 
 
 def remove_global_func(name):
-    """Takes a name out of the registry; who holds the function keeps it."""
+    """Removes a name from the registry; references to the function stay valid."""
     _core.remove_global(name)
 
 

@@ -32,8 +32,7 @@ def _is_manager(frame: traceback.FrameSummary) -> bool:
 
 
 def frames(error: BaseException) -> list[str]:
-    """The innermost functions that the error passed within the pass, "file:function": those outside of Baton's code, as who called it
-    is no part of the failure."""
+    """The innermost functions within the pass that the error passed, "file:function"; callers outside of the pass are left out."""
     out = []
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         if _is_manager(frame) or len(out) == MOST_FRAMES:

@@ -70,7 +70,7 @@ def main(argv: list[str] | None = None) -> int:
         if sys.stdout is not None:
             sys.stdout.flush()
     except BrokenPipeError:
-        # Whoever read our output has enough.
+        # The reader of our output closed the pipe.
         _silence(sys.stdout)
         code = 1
     except (OSError, ValueError) as error:
@@ -88,7 +88,7 @@ def main(argv: list[str] | None = None) -> int:
 def _report(error: Exception) -> int:
     try:
         return report(error)
-    except (AttributeError, OSError, ValueError):  # nobody can be told
+    except (AttributeError, OSError, ValueError):  # stderr is unusable
         return exit_code(error)
 
 

@@ -26,7 +26,7 @@ class Parser(argparse.ArgumentParser):
         try:
             print(f"error: {message}\n  help: `{self.prog} --help` shows the options", file=sys.stderr)
         except (AttributeError, OSError):
-            pass  # nobody can be told; the code still tells
+            pass  # stderr is unusable; the exit code remains
         raise SystemExit(2)
 
 

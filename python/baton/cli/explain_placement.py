@@ -96,7 +96,7 @@ def _is_artifact(path: str) -> bool:
         with open(path, "rb") as file:
             return file.read(4) == b"\x7fELF"
     except OSError:
-        return False  # said by whoever reads it
+        return False  # reported where the file is read
 
 
 def run(args: argparse.Namespace) -> int:

@@ -79,7 +79,7 @@ def compile_options(args: argparse.Namespace) -> dict:
 
 
 def prepare(args: argparse.Namespace, executable, quiet: bool):
-    """(executable for these shapes, inputs, seconds): a model with open dimensions is compiled here."""
+    """(executable for these shapes, inputs, seconds): a model with dynamic dimensions is compiled here."""
     from .values import gather
 
     inputs = gather(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The system's C++ compiler, for those who want it; Baton links without one."""
+"""The system's C++ compiler, for code of users; Baton itself links without one."""
 
 import functools
 import os

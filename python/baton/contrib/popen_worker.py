@@ -33,7 +33,7 @@ def main():
                 return
             try:
                 reply = (True, fn(*args, **kwargs))
-            except Exception as error:  # noqa: BLE001 - whatever it is, it is for who asked
+            except Exception as error:  # noqa: BLE001 - any exception is sent to the caller
                 reply = (False, error)
             try:
                 send(writer, reply)

@@ -132,7 +132,7 @@ def _shared_fields(key, types):
 
 
 def operators():
-    """Relay's operators by name: functions with `op`, `inputs`, `attrs`, `parameters`. Those of loop programs are left out."""
+    """Relay's operators by name: functions with `op`, `inputs`, `attrs`, `parameters`. Those of TIR are left out."""
     from ..relay.op.make import operator
     found = (n for n in baton.ir.Op.list_op_names() if baton.ir.Op.get(n).get_attr("output") is not None)
     return {n: operator(n) for n in sorted(found)}
@@ -150,7 +150,7 @@ def call_path(name):
 
 
 def intrinsics():
-    """Operators of loop programs, by name."""
+    """Operators of TIR, by name."""
     found = (n for n in baton.ir.Op.list_op_names() if baton.ir.Op.get(n).get_attr("output") is None)
     return {n: baton.ir.Op.get(n) for n in sorted(found)}
 

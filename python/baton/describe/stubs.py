@@ -602,7 +602,7 @@ def groups():
     for name in model.operators():
         for i, c in enumerate(name):
             if c == ".":
-                op.find(name[:i])  # groups are made when somebody asks
+                op.find(name[:i])  # groups are made on demand
     out = {}
     for name, module in sorted(sys.modules.items()):
         if isinstance(module, op._Group):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`baton.build` and `baton.lower`: loop programs to functions that are called with arrays."""
+"""`baton.build` and `baton.lower`: PrimFuncs to functions that are called with arrays."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def lower(inp, args=None, name="main", binds=None, simple_mode=False) -> IRModul
 
 
 def build(inp, args=None, target=None, target_host=None, runtime=None, name="main", binds=None):
-    """Compiles loop programs to a module of functions.
+    """Compiles PrimFuncs to a module of functions.
 
         A = te.placeholder((n,), name="A")
         B = te.compute((n,), lambda i: A[i] + 1.0, name="B")

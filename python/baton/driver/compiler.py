@@ -80,7 +80,7 @@ class Source:
         return passes.describe(self.module())
 
     def signature(self) -> tuple[tuple[TensorInfo, ...], tuple[TensorInfo, ...]]:
-        """(inputs, outputs), with names or None for open dimensions."""
+        """(inputs, outputs), with names or None for dynamic dimensions."""
         facts = self.facts()
 
         def info(row):

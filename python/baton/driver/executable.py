@@ -229,7 +229,7 @@ def _infos(executor: Module, side: str) -> tuple[TensorInfo, ...]:
 
 
 class DynamicExecutable(Executable):
-    """A model with open dimensions: compiled for each set of input shapes when it is first called with them."""
+    """A model with dynamic dimensions: compiled for each set of input shapes when it is first called with them."""
 
     def __init__(self, inputs, outputs, specialize: Callable[[dict], Executable]):
         self.inputs, self.outputs, self.artifact = tuple(inputs), tuple(outputs), None

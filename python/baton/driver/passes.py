@@ -17,7 +17,7 @@ def _instrument(name, *args):
 
 
 def full_names() -> list[str]:
-    """The names of all passes that can be made by name, sorted; those over loop programs as tir.NAME."""
+    """The names of all passes that can be made by name, sorted; those over PrimFuncs as tir.NAME."""
     return [str(name) for name in get_global_func("transform.PassNames")()]
 
 

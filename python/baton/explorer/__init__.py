@@ -15,7 +15,7 @@ from ..ir.base import astext
 
 _MARK = re.compile(r" /\* (\d+) \*/")
 _NUMBER = re.compile(r"%\w+|@[A-Za-z_]\w*|(?<=\]\[)\d+(?=\])")
-_LIMIT = 2_000_000  # lines of all states together; beyond it loop programs are left out
+_LIMIT = 2_000_000  # lines of all states together; beyond it PrimFuncs are left out
 
 
 class _Texts:

@@ -111,7 +111,7 @@ class Checker:
         return None, reasons
 
     def _check_loops(self, before, after, pass_name, reassociates, changed_only):
-        """The same for loop programs, by their interpreter."""
+        """The same for PrimFuncs, by their interpreter."""
         reasons = []
         new = {var.name_hint: func for var, func in after.functions.items()}
         for var, func in before.functions.items():

@@ -104,7 +104,7 @@ def differences(before, after, tolerance, path="result"):
 
             read = get_global_func("relay.guard.ReadRef")
             work.append((read(a), read(b), here + ".value"))
-        # Functions are compared by what they give, by whoever can call them.
+        # Functions are compared by their results, where they can be called.
     return out
 
 

@@ -39,7 +39,7 @@ class SemanticGuard(PassInstrument):
     round elsewhere, and are compared with a wider tolerance. rtol, atol: instead of tolerances by element type.
 
     `not_checked` has (pass, function, why) for what could not be evaluated. Operators are evaluated one by one, by the
-    interpreter, also those of fusion groups; loop programs only with sample="all". Needs NumPy.
+    interpreter, also those of fusion groups; PrimFuncs only with sample="all". Needs NumPy.
     """
 
     observes = True
@@ -107,7 +107,7 @@ class SemanticGuard(PassInstrument):
         if frame is None or (frame.mod.same_as(mod) and not self._all):
             return
         if not has_relay(frame.mod) and (not self._all or not len(frame.mod.functions)):
-            return  # loop programs are many, and long to run
+            return  # there are many PrimFuncs, and they run long
         if state.found > frame.findings:  # a pass within this one is to blame, and was named
             state.window.clear()
             return

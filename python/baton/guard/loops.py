@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loop programs before and after a pass, run by their interpreter on the same arrays."""
+"""PrimFuncs before and after a pass, run by their interpreter on the same arrays."""
 
 from .._ffi import get_global_func
 from .compare import Difference, differences

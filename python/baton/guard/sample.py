@@ -49,7 +49,7 @@ def numpy_of(array):
 
 
 class Sampler:
-    """Values of one kind. The same seed gives the same values; `sizes` tells what an open dimension becomes."""
+    """Values of one kind. The same seed gives the same values; `sizes` tells what a dynamic dimension becomes."""
 
     def __init__(self, kind, seed, definitions=(), size=None, weights=False):
         import numpy as np

@@ -78,7 +78,7 @@ class Attrs(Object, key="Attrs"):
 
 
 def plain_value(value):
-    """A literal of loop programs as a value of Python; other values as they are."""
+    """A TIR literal as a value of Python; other values as they are."""
     if isinstance(value, Object) and value.type_key in ("IntImm", "FloatImm", "tir.StringImm"):
         return bool(value.value) if getattr(value, "dtype", "") == "bool" else value.value
     return value

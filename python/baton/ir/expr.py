@@ -5,7 +5,7 @@ from .._core import Object
 from .._ffi.hook import Hook
 from .base import astext, structural_equal, structural_hash
 
-# Calls are Relay's: `make_call(op, args)`. Arithmetic on numbers and their text are those of loop programs.
+# Calls are Relay's: `make_call(op, args)`. Arithmetic on scalars and their text are those of TIR.
 make_call = Hook("ir.make_call")
 _arithmetic = Hook("ir.arithmetic")
 _text_of = Hook("ir.prim_expr_text")
@@ -57,7 +57,7 @@ class NotEqualOp(EqualOp):
 
 
 class PrimExpr(BaseExpr, key="PrimExpr"):
-    """A number in a loop program or a dimension of a type. Python's operators on it build expressions and fold literals."""
+    """A scalar in a PrimFunc or a dimension of a type. Python's operators on it build expressions and fold literals."""
 
     __slots__ = ()
 

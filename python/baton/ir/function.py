@@ -18,12 +18,12 @@ class CallingConv(enum.IntEnum):
 
 
 class BaseFunc(RelayExpr, key="BaseFunc"):
-    """Base of functions of Relay and of loop programs."""
+    """Base of Relay functions and of PrimFuncs."""
 
     __slots__ = ()
 
     def with_attr(self, attr_key_or_dict, attr_value=None):
-        """The function with an attribute more, or with those of a dict. A literal of loop programs is kept as its value: IntImm(1) as 1."""
+        """The function with an attribute more, or with those of a dict. A TIR literal is kept as its value: IntImm(1) as 1."""
         values = attr_key_or_dict if isinstance(attr_key_or_dict, dict) else {attr_key_or_dict: attr_value}
         func = self
         for key, value in values.items():

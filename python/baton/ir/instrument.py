@@ -32,7 +32,7 @@ def _warn_of_misspelt(cls, stacklevel):
 
 
 def _hooks(cls, instance):
-    """The hooks of an instance, None for those it has not. A hook that nobody can call is a TypeError now, not in a pass."""
+    """The hooks of an instance, None for missing ones. A hook that is not callable is a TypeError now, not in a pass."""
     out = []
     for name in _HOOKS:
         hook = getattr(instance, name, None)

@@ -31,7 +31,7 @@ def _named(what, name):
 
 
 def chosen(what, names, stacklevel=2):
-    """A list of names of passes that somebody chose. One that no pass has, but nearly, is a warning: it would have no effect."""
+    """A list of pass names chosen by the user. An unknown name that resembles a known one is a warning, since it has no effect."""
     names = _names(what, names)
     for name in names:
         if name not in _made and (near := str(get_global_func("transform.NearPass")(name))):

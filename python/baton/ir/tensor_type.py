@@ -15,7 +15,7 @@ def _extent(dim):
 
 
 class TensorType(Type, key="relay.TensorType"):
-    """`Tensor[shape, dtype]`. A dimension is an int, a variable of loop programs, or `relay.Any()`."""
+    """`Tensor[shape, dtype]`. A dimension is an int, a TIR variable, or `relay.Any()`."""
 
     __slots__ = ()
 

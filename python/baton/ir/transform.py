@@ -106,7 +106,7 @@ class PassContext(Object):
         try:
             _api("ExitPassContext")(self)
         except BaseException as on_exit:
-            if value is None or isinstance(value, GeneratorExit):  # that one nobody sees
+            if value is None or isinstance(value, GeneratorExit):  # not reported to the caller
                 raise
             # The first exception wins.
             if hasattr(value, "add_note"):
@@ -274,7 +274,7 @@ def join_pipeline(name, before=None, after=None, pipeline="DefaultPipeline"):
         join_pipeline("DropNopReshape", before="FuseOps")
 
     It stands before the first pass called `before`, or after the last called `after`, or at the end. pipeline: "DefaultPipeline",
-    between import and lowering, or "LowerPipeline" over loop programs. `leave_pipeline` takes it out.
+    between import and lowering, or "LowerPipeline" over PrimFuncs. `leave_pipeline` takes it out.
     """
     _api("JoinPipeline")(pipeline, name, before or "", after or "")
 
@@ -448,7 +448,7 @@ def _check_arguments(name, body, method, own=()):
     try:
         signature = inspect.signature(body)
     except (TypeError, ValueError):
-        return  # nobody knows: built in, say
+        return  # no signature, for example of a builtin
     try:
         signature.bind(*own, *given)
     except TypeError:

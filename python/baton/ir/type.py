@@ -39,13 +39,13 @@ class TypeKind(enum.IntEnum):
 
 
 class PrimType(Type, key="PrimType"):
-    """Type of a scalar in a loop program."""
+    """Type of a scalar in a PrimFunc."""
 
     __slots__ = ()
 
 
 class PointerType(Type, key="PointerType"):
-    """Pointer to elements, in a loop program."""
+    """Pointer to elements, in a PrimFunc."""
 
     __slots__ = ()
 

@@ -23,7 +23,7 @@ _METHODS = {Constant: "visit_constant", Tuple: "visit_tuple", Var: "visit_var", 
 
 
 class _Deep:
-    """Lifts the limit on nested calls while somebody visits."""
+    """Raises the recursion limit during a visit."""
 
     limit = 4_000_000
 
@@ -53,7 +53,7 @@ _at_expr = None
 
 
 def answer_watchdogs():
-    """From now on visitors say which expression they are at, to those who ask; called when the first watchdog is made."""
+    """From now on visitors report the expression that they visit; called when the first watchdog is made."""
     global _at_expr
     _at_expr = get_global_func("transform.AtExpr")
 

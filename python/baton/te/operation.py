@@ -181,7 +181,7 @@ def all_of(expr, axis):
 
 
 def create_prim_func(ops, name="main", target=None):
-    """One loop program of tensors: inputs first, then outputs, as they are given."""
+    """One PrimFunc of tensors: inputs first, then outputs, as they are given."""
     inputs = [t for t in ops if isinstance(t.op, PlaceholderOp)]
     outputs = [t for t in ops if not isinstance(t.op, PlaceholderOp)]
     return _ffi_api.create_prim_func(inputs, outputs, name, Target(target or "llvm"))

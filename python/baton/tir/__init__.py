@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loop programs: expressions, statements, functions, passes."""
+"""TIR: expressions, statements, functions, passes."""
 
 from .. import ir as _ir  # noqa: F401
 from .._ffi.object import attach_classes

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Facts about loop programs."""
+"""Facts about PrimFuncs."""
 
 from .._ffi import get_global_func
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Expressions of loop programs. Python's operators on them stand at `baton.ir.PrimExpr`, their base."""
+"""Expressions of TIR. Python's operators on them stand at `baton.ir.PrimExpr`, their base."""
 
 from .._core import Object
 from ..ir.expr import EqualOp, NotEqualOp, PrimExpr

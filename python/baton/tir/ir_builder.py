@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loop programs written down in order, with scopes of Python as scopes of the program."""
+"""PrimFuncs written down in order, with scopes of Python as scopes of the program."""
 
 from . import op
 from .buffer import Buffer
@@ -129,7 +129,7 @@ class IRBuilder:
         return WithScope(var, close)
 
     def while_loop(self, condition):
-        """Loop programs have no loops of unknown length."""
+        """PrimFuncs have no loops of unknown length."""
         from ..error import UnsupportedError
         raise UnsupportedError("loop programs have no `while`; use for_range with a bound and if_scope")
 
@@ -167,7 +167,7 @@ class IRBuilder:
         return BufferVar(self, buffer)
 
     def pointer(self, content_type, name="ptr", scope=""):
-        """Memory of somebody else, of unknown length; `.buffer` is a parameter of the function."""
+        """External memory of unknown length; `.buffer` is a parameter of the function."""
         name = self._fresh(name)
         return BufferVar(self, Buffer([SizeVar(name + "_size")], content_type, name, scope or ""))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements of loop programs."""
+"""Statements of TIR."""
 
 import enum
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Traversal of loop programs."""
+"""Traversal of PrimFuncs."""
 
 from .. import _core
 from .._core import Array, Map, Object

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Passes over loop programs: `tir.transform.Simplify()` and its like, and how to write one."""
+"""Passes over PrimFuncs: `tir.transform.Simplify()` and its like, and how to write one."""
 
 from .._ffi import attach_classes, get_global_func
 from ..ir.transform import Pass, make_pass_decorator, pass_functions

@@ -3,7 +3,7 @@
 
 
 def get_const_int(expr):
-    """The value of a literal of loop programs, or of a number. Raises ValueError for other expressions."""
+    """The value of a TIR literal, or of a number. Raises ValueError for other expressions."""
     if isinstance(expr, int):
         return expr
     value = getattr(expr, "value", None)
@@ -13,7 +13,7 @@ def get_const_int(expr):
 
 
 def get_const_float(expr):
-    """The value of a literal of loop programs, or of a number, as a float."""
+    """The value of a TIR literal, or of a number, as a float."""
     value = expr if isinstance(expr, (int, float)) else getattr(expr, "value", None)
     if not isinstance(value, (int, float)):
         raise ValueError(f"`{expr}` is not a number that is known here")

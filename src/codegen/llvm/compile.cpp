@@ -58,7 +58,7 @@ struct Machine {
       // LLVM 19 may exchange the operands of a masked vcmpph without turning the predicate round. Seen with llc 19.1.7
       // -mcpu=sapphirerapids: of (a < b) & m and (b < a) & m, both stored, one compare is left and stored twice; with
       // float32, or without the mask, there are two. (It is machine CSE that exchanges, so a compare alone is right.)
-      // Without the feature lanes are converted to float32. Who asks for it by -mattr gets it.
+      // Without the feature lanes are converted to float32. An explicit -mattr enables it.
       features += features.empty() ? "-avx512fp16" : ",-avx512fp16";
     }
     if (!target->mattr.empty()) features += (features.empty() ? "" : ",") + target->mattr.str();
@@ -214,7 +214,7 @@ ObjectCode CompileToObjects(const IRModule& mod, const Target& target, int num_t
     std::sort(split[p].begin(), split[p].end());
     std::vector<Named> functions;
     for (size_t i : split[p]) functions.push_back(all[i]);
-    // Owns all that it uses: LLVM cannot be stopped, so a job that nobody waits for any more ends by itself.
+    // The job owns all data that it uses: LLVM cannot be interrupted, so an abandoned job runs to its end.
     jobs.push_back([=](const std::atomic<bool>& stop) {
       Machine machine(target);
       CompiledModule m;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// float16 and bfloat16 in generated code. Both are 16-bit integers to LLVM: on a processor without instructions for them
-// LLVM would call library functions that artifacts do not carry.
+// float16 and bfloat16 in generated code. Both are 16-bit integers to LLVM: on a processor without instructions for
+// them LLVM would call library functions that artifacts do not carry.
 #pragma once
 
 #include <baton/runtime/data_type.h>

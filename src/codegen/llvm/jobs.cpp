@@ -80,7 +80,7 @@ class Running {
     std::lock_guard lock(mutex_);
     std::erase(groups_, g);
   }
-  /// Lets go of those that nobody waits for and that have ended.
+  /// Removes abandoned groups that have ended.
   void Clear() {
     std::lock_guard lock(mutex_);
     ForgetParents();

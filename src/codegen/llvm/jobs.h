@@ -8,7 +8,8 @@
 
 namespace baton::codegen {
 
-/// Owns all that it uses. `stop` becomes true when nobody waits for it any more; looking at it now and then is polite.
+/// A job owns all data that it uses. `stop` becomes true when no caller waits for the job any more; long jobs should
+/// check it.
 using Job = std::function<void(const std::atomic<bool>& stop)>;
 
 /// Runs `jobs` at the same time, each on its own thread, and returns when all are done; the first exception (by index)
@@ -16,9 +17,9 @@ using Job = std::function<void(const std::atomic<bool>& stop)>;
 /// end by themselves. Without `check` the calling thread does the first job.
 void RunJobs(std::vector<Job> jobs, void (*check)());
 
-/// A front end that interrupts calls it before the process ends, while nothing is destroyed yet: jobs that nobody waits
-/// for use statics of LLVM. Those that need longer than a moment do not delay the end; the process then leaves without
-/// destructors of statics, with the exit status and the flushed files that it has.
+/// A front end with interrupts calls this before the process ends, while no statics are destroyed yet: abandoned jobs
+/// use statics of LLVM. Jobs that take longer than a moment do not delay the exit; the process then skips the
+/// destructors of statics, but keeps its exit status and flushes its files.
 void FinishJobs();
 
 }  // namespace baton::codegen

@@ -73,7 +73,7 @@ LLVMValueRef Emitter::CallPacked(const tir::CallNode* op) {
   }
   LLVMBuildStore(builder_, Int32(kBatonNull), field(n, 0));
   LLVMBuildStore(builder_, Int64(0), field(n, 2));
-  // The slot is written by whoever comes first; threads that come at the same time write the same.
+  // The first caller writes the slot; concurrent threads write the same value.
   const std::string slot_name = "baton_packed_slot." + callee;
   LLVMValueRef slot = LLVMGetNamedGlobal(module_, slot_name.c_str());
   if (!slot) {

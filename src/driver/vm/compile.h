@@ -24,7 +24,7 @@ struct VmProgram {
 /// `devices`: those that a planned module runs on, none for a module for the CPU. `fallback`: of what nothing decides.
 VmProgram TranslateToVm(const IRModule& mod, const std::vector<DeviceTarget>& devices = {}, int64_t fallback = kDLCPU);
 
-/// What a function gives: from its body, else what it says.
+/// The result type of a function: of its body, else as declared.
 Type ResultType(const relay::Function& f);
 
 /// Whether it is a fused group of operators.
@@ -35,7 +35,7 @@ IRModule PlacePrimitives(const IRModule& mod);
 
 /// The module of a program that cannot be one static function, `why` says what stands in the way.
 runtime::Module CompileVm(const IRModule& optimized, const Target& target, std::string why);
-/// The same of a planned program for several devices, with control flow or open shapes.
+/// The same of a planned program for several devices, with control flow or dynamic shapes.
 runtime::Module CompileVmForDevices(const IRModule& planned, const std::vector<DeviceTarget>& targets, int64_t fallback,
                                     std::string why);
 

@@ -37,7 +37,7 @@ namespace {
 /// A device annotation: its value is its argument's.
 bool IsAnnotation(const CallNode* call) { return relay::AsOnDevice(call->op, call->attrs); }
 
-/// What annotations stand around.
+/// The expression inside of annotations.
 const ExprNode* Bare(const ExprNode* n) {
   for (const auto* c = As<CallNode>(n); c && IsAnnotation(c) && c->args.size() == 1; c = As<CallNode>(n))
     n = c->args[0].get();
@@ -225,7 +225,7 @@ std::vector<int32_t> FunctionBuilder::Uses(const Array<Expr>& exprs) {
   return out;
 }
 
-/// What a closure takes from around it, in order of first use; `elsewhere`: what it only names.
+/// The captured values of a closure, in order of first use; `elsewhere`: values that it only names.
 std::vector<const ExprNode*> FunctionBuilder::CapturesOf(const FunctionNode* f,
                                                          std::vector<const ExprNode*>* elsewhere) const {
   const int32_t own = index_.placement(f).own_scope;
@@ -233,8 +233,8 @@ std::vector<const ExprNode*> FunctionBuilder::CapturesOf(const FunctionNode* f,
   PointerSet seen, bound;
   // Variables are only known to be free at the end.
   std::vector<const ExprNode*> candidates;
-  // The value that a let binds runs even if nobody reads the variable; but where it is only another name for what is
-  // there already, nothing runs, and only who reads the variable takes it.
+  // The value of a let is evaluated even if the variable is unused. But if it is only an alias of an existing value,
+  // nothing is evaluated, and only readers of the variable take it.
   struct Item {
     const ExprNode* node;
     bool name;
@@ -446,7 +446,7 @@ void FunctionBuilder::EmitCall(const CallNode* call, bool tail) {
   if (tail) Emit(Opcode::kReturn, {d});
 }
 
-// ---- What is said of copies.
+// ---- Notes on copies.
 
 /// A value, as the report on placement calls it.
 std::string FunctionBuilder::Describe(Node* n) const {
@@ -468,7 +468,7 @@ std::string FunctionBuilder::Describe(Node* n) const {
                                              : "a reference";
 }
 
-/// Who reads a value, as far as the function itself does.
+/// The readers of a value within the function itself.
 std::string FunctionBuilder::ReadersOf(Node* n) const {
   constexpr size_t kTold = 8;
   std::set<std::string> told;
@@ -494,7 +494,7 @@ void FunctionBuilder::NoteCopy(Node* by, Node* value, const Type& type, int32_t 
       type);
 }
 
-/// What the host computes, it computes on the CPU.
+/// Host functions run on the CPU.
 void FunctionBuilder::NotePackedCopies(const CallNode* call, const vm::PackedSlot& slot) {
   const int32_t on = slot.there ? slot.device : 0;
   const std::string why = slot.name + (slot.there ? "" : ", which runs on the CPU");
@@ -512,7 +512,7 @@ void FunctionBuilder::EmitIf(const IfNode* n, int32_t dst, bool tail) {
   const int32_t first = index_.placement(n).own_scope;
   const Label otherwise = NewLabel(), end = NewLabel();
   EmitJump(Opcode::kJumpIfFalse, {Use(n->cond)}, otherwise);
-  // What is pushed last runs first.
+  // The stack is last in, first out.
   if (!tail) work_.push_back([=, this] { Place(end); });
   Block(first + 1, n->false_branch, dst, tail);
   work_.push_back([=, this] {

@@ -36,7 +36,7 @@ struct VmLambda {
   /// What variables that lets bind stand for, in the global function that this is, or is in: two of them may bind the
   /// same.
   std::shared_ptr<PointerMap<relay::Expr>> alias;
-  /// Values of functions around it that lets in it name and nobody reads: no code is made for them.
+  /// Values of enclosing functions that unused lets refer to: no code is made for them.
   std::vector<const relay::ExprNode*> elsewhere = {};
 };
 

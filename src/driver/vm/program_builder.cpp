@@ -20,7 +20,7 @@ using vm::Opcode;
 
 namespace {
 
-/// What an argument or result is to somebody outside.
+/// Description of an argument or result for callers.
 runtime::TensorInfo InfoOf(const std::string& name, const Type& type) {
   runtime::TensorInfo info{name, {}, DataType::Handle()};
   if (const auto* t = type.as<TensorTypeNode>()) {

@@ -166,7 +166,7 @@ void FunctionBuilder::EmitKernel(const std::vector<Node*>& nodes, int32_t device
     e->span = n->span;
     made[n] = e;
   }
-  // What somebody outside reads, tuples leaf by leaf.
+  // Values that are read outside of the region, tuples leaf by leaf.
   const ExprNode* root = Resolve(lambda_.func->body).get();
   Array<Expr> outputs;
   Array<Type> types;
@@ -194,7 +194,7 @@ void FunctionBuilder::EmitKernel(const std::vector<Node*>& nodes, int32_t device
       }
     }
   }
-  if (outputs.empty()) return;  // nobody wants what they compute
+  if (outputs.empty()) return;  // the results are unused
   Tuple body(outputs);
   body->checked_type_ = TupleType(types);
   std::vector<int32_t> operands = in;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Instruments that see every pass: the journal of what runs, and the verification that tests ask for.
+// Instruments of every pass: the journal of running passes, and the verification that tests enable.
 #include <baton/ir/failure.h>
 #include <baton/ir/pipeline.h>
 #include <baton/ir/rewrite_limit.h>
@@ -17,7 +17,7 @@ using transform::PassRun;
 
 namespace {
 
-/// In the journal a pass stands open if the process dies or the pass throws.
+/// An entry of the journal stays open if the process dies or the pass throws.
 class JournalNode : public Node<JournalNode, RunInstrumentNode> {
  public:
   static constexpr const char* _type_key = "instrument.Journal";
@@ -37,7 +37,7 @@ class JournalNode : public Node<JournalNode, RunInstrumentNode> {
   }
 };
 
-/// Checks what each pass made; `types` also those of built-in passes.
+/// Checks the result of each pass; `types`: also the types after built-in passes.
 class VerifyPassesNode : public Node<VerifyPassesNode, RunInstrumentNode> {
  public:
   static constexpr const char* _type_key = "instrument.VerifyPasses";
@@ -50,7 +50,7 @@ class VerifyPassesNode : public Node<VerifyPassesNode, RunInstrumentNode> {
   void AfterRun(const PassRun& run) const final {
     if (run.result.same_as(run.module) || transform::RewriteScope::Active()) return;
     CheckForm(run);
-    // Of passes of others, tests of faults want the program that they leave; VerifyIR looks at those, too.
+    // Results of user passes are not checked here: tests inject faults by them. VerifyIR checks those as well.
     if (types && transform::IsBuiltIn(run.info->name.view())) CheckTypes(run);
   }
 
@@ -58,14 +58,14 @@ class VerifyPassesNode : public Node<VerifyPassesNode, RunInstrumentNode> {
   static void CheckForm(const PassRun& run) {
     const std::string wrong = GetProperty("WellFormed").check(run.result);
     if (wrong.empty()) return;
-    // A module that was read from a file may have come so: that is no fault of the pass.
+    // A module from a file may already have been ill-formed: not a fault of the pass.
     const std::string was = GetProperty("WellFormed").check(run.module);
     const std::string pass = "pass `" + run.info->name.str() + "`";
     if (!was.empty()) throw runtime::ValueError(pass + " was given a module that is not well formed:\n" + was);
     throw InternalError(pass + " left a module that is not well formed:\n" + wrong);
   }
   static void CheckTypes(const PassRun& run) {
-    // Programs exist whose types follow only after some pass, or do not follow at all: that is no fault of this one.
+    // Some programs can be typed only after a certain pass, or never: not a fault of this pass.
     const transform::PropertyDef& typed = GetProperty("WellTyped");
     const std::string wrong = typed.check(run.result);
     if (wrong.empty() || !typed.check(run.module).empty()) return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The recording instrument: every step that passes take, with the modules before and after. IR is immutable, so steps
-// share what did not change.
+// The recording instrument: every step of the passes, with the modules before and after. IR is immutable, so steps
+// share unchanged nodes.
 #include <baton/ir/pass_run.h>
 #include <baton/ir/progress.h>
 #include <baton/ir/target.h>
@@ -85,7 +85,7 @@ const char* ScopeOf(const transform::PassNode* pass) {
   return "";
 }
 
-/// What a recorder knows; a copy of the instrument shares it.
+/// State of a recorder, shared by copies of the instrument.
 struct Record {
   struct Step {
     HistoryStep shown;
@@ -133,7 +133,8 @@ class HistoryNode : public Node<HistoryNode, RunInstrumentNode> {
     Append(std::move(n), run.parent);
   }
 
-  /// All steps so far, each behind the one it ran in; those of functions that ran at once in the order of the module.
+  /// All steps so far, each after the step that contains it; steps of functions that ran in parallel are in module
+  /// order.
   Array<HistoryStep> Steps() const {
     std::lock_guard lock(record->mutex);
     const auto& steps = record->steps;
@@ -226,10 +227,10 @@ class HistoryNode : public Node<HistoryNode, RunInstrumentNode> {
     std::vector<IRModule> dropped;  // outside of the lock: may take a while
     std::lock_guard lock(record->mutex);
     auto it = record->open.find(&run);
-    if (it == record->open.end()) return;  // it began before this instrument was there
+    if (it == record->open.end()) return;  // it began before this instrument was entered
     size_t index = it->second;
     record->open.erase(it);
-    // Steps within that another instrument's throw left open.
+    // Inner steps left open by an exception of another instrument.
     for (size_t i = index + 1; i < record->steps.size(); ++i) {
       auto* n = Mutable(i);
       if (n->status.view() != "open" || !Within(i, index)) continue;
@@ -244,7 +245,7 @@ class HistoryNode : public Node<HistoryNode, RunInstrumentNode> {
     n->error = error;
     n->after = run.result;
     if (keep || !error.empty()) return;
-    // What worked is not wanted, except the last: what comes after it may fail.
+    // Successful steps are dropped, except the last: the next step may fail.
     for (size_t i = 0; i < record->steps.size(); ++i) {
       if (i == index || record->steps[i].shown->status.view() == "open") continue;
       auto* old = Mutable(i);

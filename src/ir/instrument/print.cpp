@@ -46,7 +46,7 @@ bool MatchesAny(const Array<String>& patterns, std::string_view text) {
   return false;
 }
 
-/// File names are made of what a pass is called.
+/// File names are derived from the pass name.
 std::string FileName(std::string_view text) {
   std::string out;
   for (char c : text) {

@@ -18,7 +18,7 @@ RunScope::RunScope(PassRun* run) : outer_(ThreadState::Get().run) {
 }
 RunScope::~RunScope() {
   ThreadState::Get().run = outer_;
-  // The pass around it goes on with its own function.
+  // The enclosing pass continues with its own function.
   if (progress::watched.load(std::memory_order_relaxed) != 0) [[unlikely]]
     progress::NoteFunction(outer_ ? outer_->function : GlobalVar());
 }
@@ -135,7 +135,7 @@ void NoteWork(const ObjectRef& expr) {
   }
 }
 
-/// For front ends whose traversals are their own.
+/// For front ends with their own traversals.
 BATON_REGISTER_GLOBAL("transform.AtExpr").set_body_typed([](ObjectRef expr) {
   if (asked.load(std::memory_order_relaxed) != 0) NoteExpr(expr);
 });

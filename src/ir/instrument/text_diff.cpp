@@ -22,7 +22,7 @@ struct Edit {
   std::string_view line;
 };
 
-/// Myers' greedy algorithm on what is left between equal beginnings and ends.
+/// Myers' greedy algorithm on the lines between the common prefix and suffix.
 std::vector<Edit> Edits(const std::vector<std::string_view>& a, const std::vector<std::string_view>& b) {
   constexpr int kMost = 2000;
   size_t head = 0, tail = 0;

@@ -41,7 +41,7 @@ int64_t PeakBytes() {
   getrusage(RUSAGE_SELF, &u);
   return static_cast<int64_t>(u.ru_maxrss) * 1024;
 }
-/// Relay nodes of all functions; functions of other kinds count one.
+/// Relay nodes of all functions; a function of another kind counts as one.
 int64_t Nodes(const IRModule& mod) {
   const PackedFunc* count = Registry::Get("relay.analysis.count_nodes");
   static const uint32_t relay_function = Object::TypeKey2Index("relay.Function");
@@ -71,7 +71,7 @@ struct Tree {
   std::vector<Profile*> open{&root};
 };
 
-/// What a pass may cost; negative is unlimited.
+/// Budgets of a pass; negative is unlimited.
 struct Budget {
   double ms = -1, growth = -1;
   int64_t bytes = -1;
@@ -159,9 +159,9 @@ class TimingNode : public Node<TimingNode, RunInstrumentNode> {
       Tree& t = Mine();
       bool mine = false;
       for (size_t i = 1; i < t.open.size(); ++i) mine |= t.open[i]->run == &run;
-      if (!mine) return;  // it began before this instrument was there
+      if (!mine) return;  // it began before this instrument was entered
       while (t.open.size() > 1) {
-        // One that another instrument's throw left open ends with the pass around it.
+        // A pass left open by an exception of another instrument ends with the enclosing pass.
         Profile* p = t.open.back();
         t.open.pop_back();
         p->ms = Ms(now - p->start);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The verifying instrument: what a pass made is well formed and keeps its contract, says truly whether it changed
-// something, and is the same on a second run.
+// The verifying instrument. Checks that the result of a pass is well formed, that the pass keeps its contract, that an
+// unchanged result is reported as such, and that a second run gives the same result.
 #include <baton/ir/pipeline.h>
 #include <baton/ir/pass_run.h>
 #include <baton/ir/structural.h>
@@ -60,7 +60,7 @@ class VerifyNode : public Node<VerifyNode, RunInstrumentNode> {
   }
 
  private:
-  /// Hashes of what the runs that are open were given; runs of other threads are among them.
+  /// Hashes of the inputs of the active runs, of all threads.
   struct Inputs {
     std::mutex mutex;
     std::unordered_map<const PassRun*, uint64_t> hashes;
@@ -76,7 +76,7 @@ class VerifyNode : public Node<VerifyNode, RunInstrumentNode> {
   [[noreturn]] static void Fail(const PassInfo& info, const std::string& what) {
     throw InternalError("verification after pass `" + info->name.str() + "`: it " + what);
   }
-  /// Of some programs types follow only after a pass, or never: then it is not this pass that broke them.
+  /// Some programs can be typed only after a certain pass, or never: then this pass did not break them.
   static void Check(const String& property, const PassRun& run, bool may_be_so_before) {
     const transform::PropertyDef& def = transform::GetProperty(property);
     std::string wrong = def.check(run.result);
@@ -85,7 +85,7 @@ class VerifyNode : public Node<VerifyNode, RunInstrumentNode> {
     Fail(run.info, "left a module that is not " + property.str() + ":\n" + wrong);
   }
   static void RunAgain(const PassRun& run) {
-    // Without instruments: the second run is no run of its own.
+    // Without instruments: the second run must not be observed.
     PassContext plain = PassContext::Current().WithConfig({});
     plain->instruments = Array<PassInstrument>();
     plain->inherit_instruments = false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The watchdog: says which pass, function and expression is at work while a pass takes longer than it should.
+// The watchdog: reports the current pass, function and expression when a pass exceeds its time limit.
 #include <baton/ir/pass_run.h>
 #include <baton/ir/progress.h>
 #include <baton/ir/transform.h>
@@ -30,7 +30,7 @@ class Dog {
  public:
   explicit Dog(double seconds) : limit_(seconds), thread_([this] { Run(); }) {}
   ~Dog() { Stop(); }
-  /// Ends the watch; what it said.
+  /// Ends the watch and returns its reports.
   std::vector<std::string> Stop() {
     {
       std::lock_guard lock(mutex_);
@@ -70,7 +70,7 @@ class Dog {
         wake_.wait(lock);
         continue;
       }
-      // The innermost pass is the one at work.
+      // Reports concern the innermost pass.
       Clock::time_point due = open_.back().start + std::chrono::duration_cast<Clock::duration>(
                                                        std::chrono::duration<double>(open_.back().next));
       if (Clock::now() < due) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The children of a node, derived from its Describe at compile time. A child is a described field whose type belongs to
-// the family that the caller names (expressions, statements, types), or an element of an array of such. Children come in
-// the order of the description. Default visits, rebuilds and comparisons are written over these functions, so that a new
-// node, or a new field of a node, is said once.
+// the family that the caller names (expressions, statements, types), or an element of an array of such. Children come
+// in the order of the description. Default visits, rebuilds and comparisons are written over these functions, so that a
+// new node, or a new field of a node, is declared in one place.
 #pragma once
 
 #include <baton/runtime/reflection.h>
@@ -49,7 +49,7 @@ inline bool IsMissing(const ObjectRef& child, unsigned flags) { return (flags & 
 constexpr unsigned FlagOf(runtime::FieldFlag flag) { return flag; }
 constexpr unsigned FlagOf(const auto&) { return 0; }
 
-/// What Describe hands a field to.
+/// Receives the fields from Describe.
 template <class F>
 struct FieldReceiver {
   F& f;
@@ -99,8 +99,8 @@ void ForEachField(F f) {
   detail::DescribeFields<N>(receiver);
 }
 
-/// Calls `f(child)` for each child of the node, with the reference type of its field. Children that are missing where the
-/// description allows it (kNullable) are left out; others may be null in a program that was not made by Baton.
+/// Calls `f(child)` for each child of the node, with the reference type of its field. Children that are missing where
+/// the description allows it (kNullable) are left out; others may be null in a program that was not made by Baton.
 template <class Fam, class N, class F>
 void ForEachChildOf(const N* node, F f) {
   ForEachField<N>([&]<auto M>(runtime::FieldTag<M>, [[maybe_unused]] unsigned flags) {
@@ -138,8 +138,8 @@ ObjectPtr<N> MapChildren(const N* node, F map) {
   return copy;
 }
 
-/// A node that differs from this one in its children alone: `next()` gives them in order. It is not copied and changed:
-/// to count the old children up and down again would fetch each of them.
+/// A node that differs from this one only in its children, which `next()` returns in order. The node is not copied and
+/// then changed: counting references to the old children would load each of them.
 template <class Fam, class N, class F>
 ObjectPtr<N> WithChildren(const N* node, F next) {
   auto out = make_object<N>();
@@ -154,7 +154,7 @@ ObjectPtr<N> WithChildren(const N* node, F next) {
       for (size_t i = 0; i < n; ++i) list->items.emplace_back(Downcast<typename detail::ElementOf<T>::Type>(next()));
       out.get()->*M = T(std::move(list));
     } else {
-      out.get()->*M = T(node->*M);  // by copy construction, as a copied node would have it: a checked type stays behind
+      out.get()->*M = T(node->*M);  // by copy construction, as in a copied node: the checked type is not copied
     }
   });
   return out;

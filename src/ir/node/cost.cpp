@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What objects hold together: each counted once, and those counted that only say again what another one says.
+// Memory footprint of object graphs: each object is counted once, and duplicates (objects with the content of another)
+// are counted apart.
 #include <baton/ir/expr.h>
 #include <baton/runtime/ndarray.h>
 #include <baton/runtime/registry.h>
@@ -35,21 +36,21 @@ class Holding {
         continue;
       }
       todo_.pop_back();
-      if (!numbers_.emplace(o, 0).second) continue;  // a part of two parts of one object
+      if (!numbers_.emplace(o, 0).second) continue;  // a child of two children of one object
       Count(o);
     }
   }
   Array<int64_t> Row() const { return {all.objects, all.bytes, data, copies.objects, copies.bytes}; }
   Sum all;
   int64_t data = 0;                    ///< bytes of tensors
-  Sum copies;                          ///< what another object says as well
+  Sum copies;                          ///< content that another object has, too
   std::map<std::string, Sum> by_type;  ///< copies
 
  private:
   void Push(const Object* o) {
     if (o && !numbers_.count(o)) todo_.push_back({o, false});
   }
-  /// Operators are everybody's.
+  /// Operators are shared by all programs.
   static const TypeInfo* Described(const Object* o) {
     const TypeInfo* info = TypeInfo::Get(o->type_index());
     return info && !info->identity ? info : nullptr;
@@ -76,7 +77,7 @@ class Holding {
     }
   }
 
-  // What an object says, its parts by their numbers: equal texts, equal contents.
+  // The content of an object as text, its children by their ids: equal texts, equal contents.
   void Say(const void* data, size_t size) { said_.append(static_cast<const char*>(data), size); }
   void SayNumber(int64_t n) { Say(&n, sizeof n); }
   void SayPart(const Object* o) { SayNumber(o ? numbers_.at(o) : 0); }
@@ -91,7 +92,7 @@ class Holding {
 
   void Count(const Object* o) {
     int64_t size = 0;
-    bool own = false;  // says who it is: equal to itself alone
+    bool own = false;  // compared by identity
     said_.clear();
     SayNumber(o->type_index());
     switch (o->type_index()) {
@@ -144,7 +145,7 @@ class Holding {
     }
     numbers_[o] = at->second;
   }
-  /// False for a field that says which variable the object is.
+  /// False for a field that identifies a variable.
   bool SayField(const runtime::FieldInfo& field, const Object* o) {
     const char* at = reinterpret_cast<const char*>(o) + field.offset;
     switch (field.kind) {
@@ -184,9 +185,8 @@ class Holding {
 
 }  // namespace
 
-/// What objects hold together: (number of objects, bytes of them, bytes of the tensors in them, number of those whose
-/// content another one has as well, bytes of those). Spans and types are part of a content; variables and tensors are
-/// equal to themselves alone.
+/// Memory footprint of objects: (number of objects, their bytes, bytes of the tensors in them, number of duplicates,
+/// bytes of the duplicates). Spans and types belong to the content; variables and tensors are compared by identity.
 BATON_REGISTER_GLOBAL("ir.Cost").set_body_typed([](Array<ObjectRef> roots) {
   Holding h;
   for (const ObjectRef& r : roots) h.Add(r);
@@ -202,7 +202,7 @@ BATON_REGISTER_GLOBAL("ir.CostUpTo").set_body_typed([](Array<ObjectRef> roots) {
   }
   return out;
 });
-/// Which objects say what another one says: type -> (number of objects, bytes), most bytes first.
+/// Duplicates by type: type -> (number of objects, bytes), most bytes first.
 BATON_REGISTER_GLOBAL("ir.Copies").set_body_typed([](Array<ObjectRef> roots) {
   Holding h;
   for (const ObjectRef& r : roots) h.Add(r);

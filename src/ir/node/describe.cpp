@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a table of fields holds beyond names, types and defaults, for stubs and reference pages.
+// Further contents of field tables (beyond names, types and defaults), for stubs and reference pages.
 #include <baton/ir/attrs.h>
 #include <baton/runtime/registry.h>
 

@@ -6,7 +6,8 @@
 //     {"type": "relay.Var", "vid": [0]},
 //     {"type": "runtime.NDArray", "dtype": "float32", "shape": [2], "data": "AACAPwAAAEA="}], "root": [1]}
 //
-// A node names only nodes before it, by number in brackets, so the file is read in one pass, and can say no cycle.
+// A node refers only to earlier nodes, by index in brackets. So the file is read in one pass and cannot contain a
+// cycle.
 #include <baton/ir/attrs.h>
 #include <baton/ir/op.h>
 #include <baton/ir/structural.h>
@@ -66,7 +67,7 @@ struct Form {
   bool op = false;
 };
 
-/// A text that grew in pages, and is a String where it lies.
+/// A text that is built in pages and becomes a String in place.
 class PagedString : public runtime::StringObj {
  public:
   support::PageStack<char> pages;
@@ -87,7 +88,7 @@ class Saver {
     Write(root);
     return std::move(out_);
   }
-  /// Without the copy at the end, which a large text is long in making.
+  /// Avoids the copy at the end, which takes long for a large text.
   String SaveString(const ObjectRef& root) {
     text_ = std::make_unique<PagedString>();
     Write(root);
@@ -109,7 +110,8 @@ class Saver {
   }
 
   static bool IsString(const Object* o) { return o->type_index() == TypeIndex::kRuntimeString; }
-  /// All empty arrays are one node: each thread shares one of its own, and which thread made a part is no part of it.
+  /// All empty arrays become one node. Each thread has its own shared instance, and the output must not depend on the
+  /// thread.
   const Object* Written(const Object* o) {
     if (o->type_index() != TypeIndex::kRuntimeArray || !static_cast<const ArrayObj*>(o)->items.empty()) return o;
     if (!empty_array_) empty_array_ = o;
@@ -300,7 +302,7 @@ class Saver {
       switch (f.kind) {
         case FieldKind::kObject:
           if (part.source) {
-            // Where a file lies on one machine means nothing on another.
+            // Folders of one machine are meaningless on another.
             const auto* text = static_cast<const StringObj*>(ref);
             std::string_view s(text->data, text->size);
             Str(s.substr(0, 1) == "/" ? s.substr(s.rfind('/') + 1) : s);
@@ -311,7 +313,7 @@ class Saver {
         case FieldKind::kDataType:
           Quoted(runtime::DataType2String(*reinterpret_cast<const DataType*>(p)));
           break;
-        // Kept exact beyond the integers of JSON readers.
+        // Exact, beyond the integers that JSON readers support.
         case FieldKind::kUInt64:
           Int(static_cast<int64_t>(*reinterpret_cast<const uint64_t*>(p)));
           break;
@@ -329,7 +331,7 @@ class Saver {
 
   static constexpr size_t kFlush = 64 << 10;
   bool sources_;
-  std::string out_;                    ///< the last piece, which stays in the cache
+  std::string out_;                    ///< the last chunk, which stays in the cache
   std::unique_ptr<PagedString> text_;  ///< those before; null where all is one piece
   PointerMap<int64_t> numbers_;
   std::vector<std::unique_ptr<Form>> forms_;
@@ -537,7 +539,7 @@ class Loader {
     ExpectKey("data");
     Expect(r_.Next(), JsonReader::kString, "base64 text");
     std::string bytes = Bytes();
-    // Before anything of that size is allocated: the text must hold as many bytes as the shape says.
+    // Checked before the allocation: the text must hold as many bytes as the shape requires.
     const size_t bits = static_cast<size_t>(dtype.bits()) * dtype.lanes();
     const int64_t per = static_cast<int64_t>(bits);
     int64_t total;

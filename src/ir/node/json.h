@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the readers and the writer of JSON share.
+// Shared by the JSON readers and the writer.
 #pragma once
 
 #include <baton/runtime/object.h>
@@ -13,7 +13,7 @@ std::string Base64(const void* data, size_t n);
 /// False if `s` is not base64.
 bool Unbase64(std::string_view s, std::string* out);
 
-/// Whether a text is a graph of nodes as Relay's users saved it.
+/// Whether a text is a node graph in Relay's JSON format.
 bool IsGraph(std::string_view text);
 ObjectRef LoadGraph(const std::string& text);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the JSON that Relay users have files of: a graph of nodes, each with its type key and its fields as text.
+// Reads Relay's JSON format: a graph of nodes, each with its type key and its fields as text.
 //
 //   {"root": 1,
 //    "nodes": [{"type_key": ""},
@@ -10,9 +10,9 @@
 //    "b64ndarrays": ["P6G0lvBAXt0AAAAA..."],
 //    "attrs": {"tvm_version": "0.8.0"}}
 //
-// A reference is the number of a node, node 0 is null, and nodes may name nodes before and behind them. What a number
-// means is not said: our field's kind decides, and where Relay kept a literal node and we keep a number, the table
-// below. Fields that we do not have are skipped if they say nothing, else refused.
+// A reference is the index of a node. Node 0 is null, and references may point forwards and backwards. The format does
+// not distinguish references from numbers: the kind of our field decides, and the table below does so where Relay has a
+// literal node and Baton a number. Unknown fields are skipped if they are empty, else they are an error.
 #include <baton/ir/attrs.h>
 #include <baton/ir/module.h>
 #include <baton/ir/op.h>
@@ -39,7 +39,7 @@ struct Name {
   const char* type;
   const char* field;
 };
-/// Numbers of ours that Relay kept as a node of their own.
+/// Number fields that are literal nodes in Relay.
 constexpr Name kBoxed[] = {
     {"relay.attrs.StackAttrs", "axis"},         {"relay.attrs.RepeatAttrs", "repeats"},
     {"relay.attrs.RepeatAttrs", "axis"},        {"relay.attrs.ReverseAttrs", "axis"},
@@ -50,7 +50,7 @@ constexpr Name kBoxed[] = {
     {"relay.attrs.Conv3DAttrs", "channels"},    {"relay.attrs.MatmulAttrs", "units"},
     {"relay.attrs.ThreefryAttrs", "out_shape"},
 };
-/// Fields of Relay's that follow from others.
+/// Fields of Relay that can be derived from others.
 constexpr Name kDerived[] = {
     {"IRModule", "global_var_map_"},
     {"IRModule", "global_type_var_map_"},
@@ -58,7 +58,7 @@ constexpr Name kDerived[] = {
     {"IRModule", "imported_files"},
 };
 
-/// The type that inference found; not believed, inference finds it again.
+/// The inferred type; it is not trusted but inferred again.
 constexpr const char* kInferred = "_checked_type_";
 
 template <size_t N>
@@ -102,7 +102,7 @@ class GraphLoader {
     return nullptr;
   }
 
-  /// Makes a node after those that it refers to, without recursion: nodes may be a million deep.
+  /// Makes a node after the nodes that it refers to, without recursion: graphs may be a million nodes deep.
   ObjectRef Make(size_t root) {
     enum : char { kNew, kOpen, kDone };
     std::vector<size_t> stack{root}, refs;
@@ -231,7 +231,7 @@ class GraphLoader {
     return ObjectRef(m);
   }
 
-  /// A literal as the number that it is; what an attribute of ours holds.
+  /// A literal as a plain number, as attributes hold it.
   static Any Unboxed(const Any& a) {
     if (!a.object()) return a;
     if (a.object()->IsInstance<IntImmNode>()) {

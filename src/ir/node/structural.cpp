@@ -91,7 +91,7 @@ class Comparer {
     if (!record_) return false;
     std::vector<const std::string*> steps;
     for (int32_t i = path; i >= 0; i = paths_[i].parent) steps.push_back(&paths_[i].text);
-    // Of a very deep place the two ends tell enough.
+    // For a very long path, the two ends suffice.
     for (size_t i = steps.size(); i-- > 0;) {
       if (steps.size() > 60 && i == steps.size() - 30) {
         where_ += "...";
@@ -143,7 +143,7 @@ class Comparer {
           const Object*& x = fwd_.Insert(a, &new_a);
           const Object*& y = rev_.Insert(b, &new_b);
           if (!new_a || !new_b) {
-            // What is noted of the other side no longer matters then: the comparison ends.
+            // The records of the other side no longer matter: the comparison ends.
             if (!new_a && !new_b && x == b && y == a) return true;
             return Fail(it.path, Brief(a) + (!new_a ? ": used twice on the left, two values on the right"
                                                     : ": two values on the left, used twice on the right"));
@@ -259,7 +259,7 @@ class Comparer {
       const bool p = x[i].type_code() == kBatonObject || x[i].is_null(),
                  q = y[i].type_code() == kBatonObject || y[i].is_null();
       if (p && q) {
-        // `add(x, x)`: what is equal once is equal at once again.
+        // `add(x, x)`: the second comparison of the same pair is immediate.
         if (i > 0 && x[i].object() == x[i - 1].object() && y[i].object() == y[i - 1].object() && x[i - 1].object() &&
             y[i - 1].object()) {
           continue;
@@ -362,7 +362,8 @@ class Comparer {
            maps(x->type_definitions.get(), y->type_definitions.get(), "type_definitions");
   }
 
-  /// False if a and b were found or assumed equal before; else notes that they are. A failure ends it all anyway.
+  /// False if a and b were found or assumed equal before; else records the assumption. A difference ends the whole
+  /// comparison, so assumptions need no undo.
   bool Unite(const Object* a, const Object* b) {
     int32_t x = Root(Id(&ids_a_, a)), y = Root(Id(&ids_b_, b));
     if (x == y) return false;
@@ -423,7 +424,7 @@ BATON_REGISTER_GLOBAL("node.StructuralEqual").set_body([](runtime::Args args, ru
   if (!same && want) throw runtime::ValueError("not structurally equal at " + where);
   *rv = Any(same);
 });
-/// Where two values first differ, or "" if they are equal.
+/// The path of the first difference of two values, or "" if they are equal.
 BATON_REGISTER_GLOBAL("node.StructuralDifference").set_body_typed([](ObjectRef a, ObjectRef b, bool map_free_vars) {
   std::string where;
   return StructuralEqual(a, b, map_free_vars, &where) ? std::string() : where;

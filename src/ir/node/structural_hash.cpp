@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The hash that goes with equality: structural.cpp says of what.
+// The structural hash, consistent with structural equality (structural.cpp).
 #include <baton/ir/module.h>
 #include <baton/ir/op.h>
 #include <baton/ir/structural.h>
@@ -65,7 +65,7 @@ class Hasher {
     }
   }
 
-  /// The hash at once if that is possible, else opens a frame.
+  /// Returns the hash immediately if possible, else pushes a frame.
   bool Enter(const Object* o, uint64_t* out) {
     if (IsNothing(o)) {
       *out = kNothing;
@@ -82,7 +82,7 @@ class Hasher {
         *out = HashArray(static_cast<const NDArrayObj*>(o));
         return true;
       case Shape::kIdentity: {
-        // By name where there is one: operators. Others hash by their kind alone.
+        // Operators hash by name, other objects by their kind.
         const auto* op = o->IsInstance<OpNode>() ? static_cast<const OpNode*>(o) : nullptr;
         *out = op ? support::HashString(op->name.view(), p.seed) : p.seed;
         return true;
@@ -164,7 +164,7 @@ class Hasher {
     return HashCombine(h, Hasher(map_free_).Hash(m->attrs.get()));
   }
 
-  /// Goes on with the top frame: true when it is done, with its hash in *out.
+  /// Continues the top frame; true when it is done, with its hash in *out.
   bool Advance(uint64_t* out) {
     for (;;) {
       Frame& f = frames_.back();

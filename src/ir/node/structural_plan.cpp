@@ -114,7 +114,7 @@ std::string Brief(const Object* o) {
     size_t end = std::min<size_t>(s.find('\n'), 60);
     return s.substr(0, end);
   }
-  // A larger thing is named by its kind, and by what it calls.
+  // A larger expression is named by its kind and its callee.
   std::string s = o->GetTypeKey();
   if (const TypeInfo* info = TypeInfo::Get(o->type_index())) {
     if (const FieldInfo* f = info->Find("op"); f && f->kind == FieldKind::kObject) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What equality and hash need of each type, read once off its field table, and names of values for messages.
+// Per-type data for equality and hash, computed once from the field table, and names of values for messages.
 #pragma once
 
 #include <baton/ir/attrs.h>
@@ -33,7 +33,7 @@ struct Field {
   FieldKind kind;
   const char* name;
 };
-/// What the algorithms need of a type, read once off its table.
+/// Data of one type, computed once from its field table.
 struct Plan {
   Shape shape = Shape::kIdentity;
   bool graph = false;  ///< compared as a node of a graph
@@ -71,7 +71,7 @@ inline uint64_t DoubleBits(double v) {
   return bits;
 }
 
-/// Null, and containers that hold nothing, are one value.
+/// Null and empty containers are the same value.
 inline bool IsNothing(const Object* o) {
   if (!o) return true;
   switch (o->type_index()) {
@@ -93,7 +93,7 @@ std::string Brief(const Object* o);
 std::string ScalarText(const char* p, FieldKind kind);
 std::string AnyText(const Any& a);
 
-/// Within other values an object that has no structure of its own counts by identity; asked for itself it is an error.
+/// Within other values, an object without structural equality is compared by identity; at the root it is an error.
 void Require(const Object* o, const char* what);
 
 }  // namespace baton::structural

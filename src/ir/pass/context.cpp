@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// PassContext: the stack of each thread, options, and how instruments are called.
+// PassContext: the stack of each thread, options, and calls of instruments.
 #include <baton/ir/diagnostic.h>
 #include <baton/ir/progress.h>
 #include <baton/ir/transform.h>
@@ -82,7 +82,7 @@ struct ActiveContexts {
     auto it = by_context.find(ctx.get());
     return it == by_context.end() ? nullptr : it->second.inherited.back();
   }
-  /// Wherever the context is entered, it does not inherit this one any more.
+  /// The context no longer inherits this instrument, on any thread.
   void TakeOut(const PassContext& ctx, const PassInstrument& gone) {
     std::lock_guard lock(mutex);
     auto it = by_context.find(ctx.get());
@@ -153,8 +153,7 @@ InheritedPtr InheritedBy(const PassContext& ctx) {
   return nullptr;
 }
 
-/// Those whose hooks around passes are called: inherited first, then the context's own. One that is both is called
-/// once.
+/// The instruments whose pass hooks are called: inherited ones first, then the context's own, each once.
 Instruments Around(const PassContext& ctx) {
   const InheritedPtr inherited = InheritedBy(ctx);
   Instruments all = inherited ? inherited->Get() : Instruments();
@@ -174,7 +173,7 @@ bool Unwatched(const PassContext& ctx) {
   return !inherited || inherited->empty();
 }
 
-/// The instrument is taken out and what it threw is kept; without isolation the exception goes on.
+/// Removes the instrument and keeps its error; without isolation the exception propagates.
 void Isolate(const PassContext& ctx, const PassInstrument& culprit, const char* hook) {
   if (!ctx->isolate_instruments) throw;
   std::string what = culprit->name.str() + ", " + hook + ": " + DescribeException();
@@ -319,7 +318,7 @@ void PassContext::InstrumentExitPassContext() {
 bool PassContext::BeforePass(const PassRun& run) const {
   if (Unwatched(*this)) return true;
   if (!Contains((*this)->required_pass, run.info->name)) {
-    // Inherited ones have no say: which passes run is the context's own business.
+    // Inherited instruments are not asked: only the context's own decide which passes run.
     std::string blocked;
     Instruments own((*this)->instruments.begin(), (*this)->instruments.end());
     ForEach(*this, own, "should_run", [&](const PassInstrument& i) {
@@ -345,7 +344,7 @@ void PassContext::PassFailed(const PassRun& run, const String& error) const {
   for (const PassInstrument& i : Around(*this)) {
     try {
       i->RunFailed(run, error);
-    } catch (...) {  // the pass's exception is on its way, and the first wins
+    } catch (...) {  // the pass's exception is in flight and takes precedence
       if ((*this)->isolate_instruments) Isolate(*this, i, "on_pass_failed");
     }
   }
@@ -427,7 +426,7 @@ void RegisterPassOptions(const std::string& layer, const std::string& pass, cons
 
 namespace {
 
-/// Options of Relay's time that say what cannot be otherwise here: one value is harmless, the other an error with the
+/// Options of Relay that are fixed here: one value is accepted and has no effect, the other is an error with the
 /// reason.
 struct FixedOption {
   std::string_view key;
@@ -561,7 +560,7 @@ BATON_REGISTER_GLOBAL("transform.PassContextOptions")
       ctx->num_threads = num_threads;
       ctx->diag_ctx = diag_ctx;
     });
-/// Scopes of languages that have no destructors.
+/// Scopes for languages without destructors.
 struct PassContextScopes {
   static void Enter(PassContext ctx) { ctx.EnterWithScope(); }
   static void Exit(PassContext ctx) { ctx.ExitWithScope(); }
@@ -576,7 +575,7 @@ const struct RegisteredScopes {
     }
   }
 } registered_scopes;
-/// For front ends whose threads are seen to have ended before their C++ state has.
+/// For front ends that observe the end of a thread before its C++ thread-locals are destroyed.
 BATON_REGISTER_GLOBAL("transform.GiveBackPassContexts").set_body_typed([] { ThreadState::Get().GiveBack(); });
 /// What AdoptPassContext does, for languages that have no destructors.
 BATON_REGISTER_GLOBAL("transform.AdoptPassContext").set_body_typed([](PassContext ctx) { PushAdopted(ctx); });

@@ -34,7 +34,7 @@ struct Failures {
     std::lock_guard lock(mutex);
     by_thread[std::this_thread::get_id()].push_back(std::move(one));
   }
-  /// Those of this thread, which it has no more.
+  /// Returns the records of this thread and clears them.
   std::vector<Array<Any>> Take() {
     std::lock_guard lock(mutex);
     auto found = by_thread.extract(std::this_thread::get_id());
@@ -65,7 +65,7 @@ void Begin(std::string_view what, std::string_view name) {
   if (j.file >= 0) {
     std::string line =
         "+ " + std::to_string(gettid()) + " " + std::to_string(level) + " " + std::to_string(count) + " " + key + "\n";
-    // One write a line: what has been written stays when the process dies.
+    // One write per line, so that written lines survive a crash of the process.
     if (write(j.file, line.data(), line.size()) < 0) close(j.file), j.file = -1;
   }
   if (j.stop_at == count && j.stop == key) {
@@ -133,7 +133,7 @@ void NoteRejected(const PassInfo& info) {
   Failures::Get().Add({Any(String("rejected")), Any(info->name), Any(String(DescribeException()))});
 }
 
-/// Counts those that record; what failed on this thread before is forgotten.
+/// Counts active recorders; earlier records of this thread are discarded.
 BATON_REGISTER_GLOBAL("failure.Record").set_body_typed([](bool on) {
   recording.fetch_add(on ? 1 : -1);
   if (on) Failures::Get().Take();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the parts of the pass infrastructure share.
+// Shared by the files of the pass infrastructure.
 #pragma once
 
 #include <baton/ir/pass_run.h>
@@ -41,7 +41,8 @@ struct RequiredPath {
   size_t At(const std::string& name) const { return places.at(name); }
 };
 
-/// Runs what `info` requires, then what that requires, each time anew; a cycle is an error that lists it.
+/// Runs the passes that `info` requires, and those that they require, each time again; a cycle is an error that lists
+/// it.
 IRModule RunRequired(const PassInfo& info, IRModule mod, const PassContext& ctx, RequiredPath* path);
 
 /// The global function that makes a pass, and its name: `tir.NAME`, `relay.NAME`, or NAME looked for as
@@ -55,19 +56,19 @@ Pass MakeRegistered(const std::string& key, const Map<String, Any>& options);
 bool IsBuiltIn(std::string_view name);
 /// All passes that GetPass can make, as NAME or tir.NAME: built-in ones, and what front ends registered beside them.
 std::vector<std::string> PassNames();
-/// Sets a field of options and gives the value that it then has. Errors call the option `shown`.
+/// Sets a field of options and returns its converted value. Errors call the option `shown`.
 Any SetOption(const std::string& shown, const runtime::FieldInfo& field, Object* options, const Any& value);
-/// Makes the options of a pass options of contexts: `relay.NAME.FIELD` each, of loop programs `tir.NAME` as a dict.
+/// Makes the options of a pass options of contexts: `relay.NAME.FIELD` each; for TIR passes `tir.NAME`, a dict.
 void RegisterPassOptions(const std::string& layer, const std::string& pass, const char* options_key);
-/// The pass made anew with what the context says of options that it was not made with; null where it says nothing.
+/// The pass rebuilt with options of the context that were not given explicitly; null if there are none.
 Pass WithContextOptions(const PassInfo& info, const PassOptionsMaker& maker, const PassContext& ctx);
 /// The info of a sequence of these passes: it reassociates, or changes results, if one of them does.
 PassInfo WithTraitsOf(const Array<Pass>& passes, PassInfo info);
 
-/// Those whose hooks are called around passes in this context.
+/// The instruments whose pass hooks are called in this context.
 std::vector<instrument::PassInstrument> InstrumentsAround(const PassContext& ctx);
 
-/// What a sequence says of a pass in its list.
+/// Decision of a sequence about a pass in its list.
 struct Listed {
   const char* action = "";  ///< "ran" or "inserted"
   std::string why;
@@ -75,13 +76,13 @@ struct Listed {
 };
 /// Runs a pass of a sequence; without a sequence, `listed` is empty.
 IRModule RunPass(const Pass& pass, IRModule mod, const PassContext& ctx, const Listed& listed);
-/// A pass of a sequence is left out: instruments are told.
+/// Skips a pass of a sequence and notifies instruments.
 void SkipPass(const Pass& pass, const IRModule& mod, const PassContext& ctx, const Listed& listed,
               const std::string& reason);
-/// What holds after a pass of which it is known what held before.
+/// The properties that hold after a pass, given those that held before.
 void Settle(std::set<std::string>* holds, const PassInfo& info, bool changed);
 
-/// Instruments that see every pass whatever the context says: the journal, and verification where tests ask for it.
+/// Instruments that observe every pass in any context: the journal, and verification if tests enable it.
 const std::vector<instrument::PassInstrument>& BuiltInInstruments();
 
 /// Appends a JSON string with its quotes.

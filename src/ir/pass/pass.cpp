@@ -40,8 +40,8 @@ const RegisterNodes<PassInfoNode, PassNode, ModulePassNode, FunctionPassNode, Se
 namespace {
 constexpr int kMaxNesting = 200;
 
-/// A pass within passes: sequences in sequences, bodies and instruments that run passes. One that runs itself would not
-/// end but with the stack.
+/// Nesting of passes: sequences in sequences, bodies and instruments that run passes. Bounded, since a pass that runs
+/// itself would overflow the stack.
 void CheckNesting(const PassRun& run) {
   if (run.nesting < kMaxNesting) return;
   throw runtime::ValueError("pass `" + run.info->name.str() + "` was to run within " + std::to_string(kMaxNesting) +
@@ -94,7 +94,7 @@ IRModule RunPass(const Pass& pass, IRModule mod, const PassContext& ctx, const L
   RunScope scope(&run);
   run.depth = DepthOf(listed, run.parent);
   CheckNesting(run);
-  // A front end that was asked to stop (Ctrl-C) says so by an error.
+  // A front end reports an interrupt (Ctrl-C) as an error.
   runtime::CheckInterrupt();
   try {
     if (!ctx.BeforePass(run)) return mod;
@@ -109,12 +109,12 @@ IRModule RunPass(const Pass& pass, IRModule mod, const PassContext& ctx, const L
   };
   try {
     for (const auto& i : BuiltInInstruments()) i->BeforeRun(run);
-    // Bodies in Python take kilobytes a level.
+    // Python bodies use kilobytes of stack per level.
     IRModule out = support::WithStack([&] { return (*run.pass)(std::move(mod), ctx); });
     if (!out.defined()) throw runtime::TypeError("pass `" + name + "` returned no module");
     run.result = std::move(out);
   } catch (const Error& e) {
-    // Whose fault it is, a reader of our own mistakes wants to know first.
+    // Internal errors name the pass first.
     if (e.kind() == "InternalError") e.get()->trace += "in pass `" + name + "`\n";
     failed();
     throw;
@@ -145,7 +145,7 @@ bool SameEntries(const M& a, const M& b) {
   return true;
 }
 
-/// A pass that was put together from its fields alone has none, and would leave every program as it is.
+/// A pass made from its fields has no body and would not change any program.
 void CheckBody(const PackedFunc& body, const PassInfo& info) {
   if (!body.defined()) {
     throw runtime::ValueError("pass `" + info->name.str() +
@@ -163,7 +163,7 @@ IRModule ModulePassNode::operator()(IRModule mod, const PassContext& ctx) const 
   if (const Pass other = WithContextOptions(pass_info, options_maker, ctx); other.defined()) {
     return (*other.get())(std::move(mod), ctx);
   }
-  // The body may change what it is handed: the caller's module stays as it is.
+  // The body may modify its input, so it gets a copy of the caller's module.
   Any out = pass_func.packed()(mod.Copy(), ctx);
   if (!out.Is<IRModule>() || out.is_null()) {
     throw runtime::TypeError("pass `" + pass_info->name.str() + "` must return an IRModule, it returned " +
@@ -191,7 +191,7 @@ IRModule ModulePassNode::operator()(IRModule mod, const PassContext& ctx) const 
 namespace {
 
 /// Runs `body(i)` for i in [0, n) on up to `threads` threads of the pool, each under this thread's context and target.
-/// The exception of the lowest i comes out, which is the one that a single thread meets.
+/// Rethrows the exception of the lowest i, as a single thread would.
 template <class F>
 void OnPool(size_t n, int threads, const PassContext& ctx, const F& body) {
   struct Work {
@@ -211,7 +211,7 @@ void OnPool(size_t n, int threads, const PassContext& ctx, const F& body) {
     if (w.run) part.info = w.run->info, part.module = w.run->module, part.pass = w.run->pass, part.whole = w.run->whole;
     RunScope scope(&part);
     for (size_t i; (i = w.next++) < w.n;) {
-      if (i > w.failed) break;  // what comes behind an error is not wanted
+      if (i > w.failed) break;  // work after an error is skipped
       try {
         w.body(i);
       } catch (...) {
@@ -233,7 +233,7 @@ IRModule FunctionPassNode::operator()(IRModule mod, const PassContext& ctx) cons
   if (const Pass other = WithContextOptions(pass_info, options_maker, ctx); other.defined()) {
     return (*other.get())(std::move(mod), ctx);
   }
-  IRModule view = mod.Copy();  // what a body does to the module it is handed has no effect
+  IRModule view = mod.Copy();  // changes of a body to its module argument have no effect
   struct Item {
     GlobalVar var;
     BaseFunc func;
@@ -326,7 +326,8 @@ void InitFunctionPass(FunctionPassNode* n, PackedFunc f, int opt_level, String n
 }
 
 void PrintText(std::string_view text) {
-  // Pieces of whole lines: what prints copies its text several times, that of a large program into fresh memory.
+  // Printed in chunks of whole lines: printing copies its text several times, and a large program would need fresh
+  // memory each time.
   constexpr size_t kPiece = 1 << 18;
   while (!text.empty()) {
     const size_t line = text.size() <= kPiece ? std::string_view::npos : text.find('\n', kPiece);
@@ -361,7 +362,7 @@ const RegisterPass<PrintIR> registered_print_ir("transform."), registered_relay_
 namespace {
 IRModule (*infer_types)(const IRModule&) = nullptr;
 
-/// The module with its types; as it is where they do not follow.
+/// The typed module; unchanged if inference fails.
 IRModule Inferred(const IRModule& mod) {
   try {
     return infer_types(mod);
@@ -370,9 +371,9 @@ IRModule Inferred(const IRModule& mod) {
   }
 }
 
-/// A built-in pass over Relay that is called by itself: one that asks for types finds them, and one over functions
-/// leaves them behind. That is no pass: instruments see nothing of it. A program whose types do not follow goes on as
-/// it is.
+/// A built-in Relay pass that is called outside of a sequence: its input is typed if the pass needs types, and the
+/// result of a function pass is typed again. Instruments do not observe this inference. A program that cannot be typed
+/// is passed on unchanged.
 IRModule CallPass(const Pass& pass, const IRModule& mod) {
   const PassInfo info = pass->Info();
   const bool functions = pass.get()->GetTypeKey() == "relay.FunctionPass";
@@ -385,7 +386,7 @@ IRModule CallPass(const Pass& pass, const IRModule& mod) {
   if (out.same_as(typed)) return mod;
   if (functions) out = Inferred(out);
   if (typed.same_as(mod)) return out;
-  // What the pass left alone is the very object that it was.
+  // Unchanged functions keep their identity.
   IRModule back = out;
   for (const auto& [var, func] : mod->functions) {
     const std::string name = var->name_hint.str();

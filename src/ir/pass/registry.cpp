@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The registry of passes: how a name becomes a pass, and how a pass gets its options.
+// The registry of passes: passes by name, and their options.
 #include <baton/ir/transform.h>
 #include <baton/runtime/registry.h>
 #include <baton/support/nearest.h>
@@ -37,7 +37,7 @@ const std::vector<FieldInfo>& FieldsOf(const char* options_key) {
 /// "relay" or "tir": how keys of the context's options begin, as the type key of the options does.
 std::string LayerOf(std::string_view options_key) { return std::string(options_key.substr(0, options_key.find('.'))); }
 
-/// What an option is called in messages: the key that it has in a context.
+/// The name of an option in messages: its key in a context.
 std::string OptionName(const char* options_key, std::string_view pass, const FieldInfo& field) {
   return LayerOf(options_key) + "." + std::string(pass) + "." + field.name;
 }
@@ -87,10 +87,10 @@ void MakeByPosition(const RegisteredPass& pass, runtime::Args args, runtime::Ret
   *rv = MakeByOptions(pass, given);
 }
 
-/// Of a function that makes a pass without options.
+/// For a function that makes a pass without options.
 constexpr const char* kSignature = "() -> transform.Pass";
 
-/// A function that a front end or a plug-in registered as a pass takes no arguments, or does not say which.
+/// A pass function that a front end or a plug-in registered has no arguments, or unknown ones.
 bool MayMakePass(const PackedFunc& f) {
   const char* signature = f.get()->signature;
   return !signature || std::string_view(signature) == kSignature;
@@ -193,7 +193,7 @@ std::vector<std::string> PassNames() {
   return out;
 }
 
-// ---- What a pass is told
+// ---- Options of passes
 
 Pass Described(Pass pass, const PassDef& def, PassOptionsMaker maker, const BaseAttrsNode* options) {
   PassInfoNode* info = MutableInfo(pass);
@@ -263,7 +263,7 @@ Pass WithContextOptions(const PassInfo& info, const PassOptionsMaker& maker, con
 BATON_REGISTER_GLOBAL("transform.SetPassOrigin").set_body_typed([](PassInfo info, String origin) {
   const_cast<PassInfoNode*>(info.get())->origin = origin;
 });
-/// A front end's pass whose maker was given arguments, which no text holds.
+/// A front end's pass that was made with arguments, which have no text form.
 BATON_REGISTER_GLOBAL("transform.SetPassOptions").set_body_typed([](PassInfo info, Map<String, Any> options) {
   const_cast<PassInfoNode*>(info.get())->options = options;
 });

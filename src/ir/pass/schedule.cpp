@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Properties of modules, the scheduler that acts upon them, and the log of what sequences decide.
+// Properties of modules, the scheduler that uses them, and the log of decisions of sequences.
 #include <baton/ir/pipeline.h>
 #include <baton/runtime/registry.h>
 #include <baton/support/nearest.h>
@@ -282,7 +282,7 @@ BATON_REGISTER_GLOBAL("transform.ListProperties").set_body_typed([] { return Lis
 BATON_REGISTER_GLOBAL("transform.PropertyDoc").set_body_typed([](String name) {
   return String(GetProperty(name).doc);
 });
-/// What of a property does not hold; "" where it holds.
+/// Why a property does not hold; "" if it holds.
 BATON_REGISTER_GLOBAL("transform.CheckProperty").set_body_typed([](String name, IRModule mod) {
   return String(GetProperty(name).check(mod));
 });

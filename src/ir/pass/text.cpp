@@ -160,7 +160,7 @@ class Parser {
                                     : "; it takes " + all));
     }
     try {
-      // What a value may be is known to the pass: it says so now, not when it runs.
+      // The pass knows the valid values: it is made now, so that errors appear before it runs.
       if (!given.empty()) return MakeRegistered(key, given);
       Any made = imported ? (*maker)(String(key)) : (*maker)();
       if (!made.Is<Pass>() || made.is_null()) Fail(name, "`" + std::string(name.text) + "` makes no pass");

@@ -17,7 +17,7 @@ const std::vector<Var>& CapturedVars::Of(const FunctionNode* f) {
   return vars_[*numbers_.Find(f)];
 }
 
-/// A walk that does not enter functions that are known: what they capture stands for them.
+/// A walk that does not enter known functions: their captured variables are used instead.
 void CapturedVars::Find(const FunctionNode* f) {
   std::vector<Var> used;
   PointerSet seen, bound;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The free variables of functions within functions, each function looked through once.
+// The free variables of nested functions; each function is visited once.
 #pragma once
 
 #include <baton/relay/expr.h>
@@ -9,12 +9,11 @@
 
 namespace baton::relay {
 
-/// FreeVars of functions, kept: asked of a function, it finds those of all functions within it too, in time linear in
-/// the program and in what they capture. FreeVars of each would take the square of the depth of functions within
-/// functions.
+/// Memoized FreeVars of functions. A query also computes those of all nested functions, in time linear in the program
+/// and in the captured variables. Separate calls of FreeVars would be quadratic in the nesting depth.
 class CapturedVars {
  public:
-  /// In the order of FreeVars. Until the next question.
+  /// In the order of FreeVars. Valid until the next query.
   const std::vector<Var>& Of(const FunctionNode* f);
 
  private:

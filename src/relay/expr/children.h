@@ -64,8 +64,8 @@ void ForEachChild(const ExprNode* n, F f) {
   });
 }
 
-/// Whether `p(const ExprNode*)` holds for a node of `e`, which is asked of each until it does: a pass that looks for
-/// something rare asks before it walks. Nodes come in an order that depends on `e` alone, but is none to rely on.
+/// Whether `p(const ExprNode*)` holds for some node of `e`; stops at the first. A pass that looks for something rare
+/// calls it before its own walk. The order of nodes is deterministic but unspecified.
 template <class P>
 bool AnyNode(const Expr& e, P p) {
   PointerSet seen;
@@ -89,7 +89,7 @@ bool AnyCallOf(const Expr& e, const Ops&... ops) {
     return (op.same_as(ops) || ...);
   });
 }
-/// Whether `e` has a call of an operator for which `p(const OpNode*)` holds, which is asked of each operator once.
+/// Whether `e` calls an operator for which `p(const OpNode*)` holds; `p` is called once for each operator.
 template <class P>
 bool AnyCallWhere(const Expr& e, P p) {
   PointerMap<bool> known;

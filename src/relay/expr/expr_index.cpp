@@ -19,8 +19,8 @@ ExprIndex::Kind IndexKindOf(const ExprNode* n) {
 
 }  // namespace
 
-/// A tree that grows at its leaves and finds the lowest common ancestor of two nodes in logarithmic time, by jumps whose
-/// lengths grow as skew-binary numbers.
+/// A tree that grows at its leaves and finds the lowest common ancestor of two nodes in logarithmic time, by jumps
+/// whose lengths grow as skew-binary numbers.
 struct ExprIndex::JumpTree {
   struct Link {
     int32_t parent, depth, jump;
@@ -84,7 +84,7 @@ ExprIndex::ExprIndex(const Expr& root) : root_(root) {
   }
   first.push_back(static_cast<uint32_t>(operands.size()));
 
-  // Ids in post order, which needs no more look at the nodes.
+  // Ids in post order, without reading the nodes again.
   constexpr uint32_t kOpen = kNone - 1;  // its operands get their ids
   id_of_found_.Fill(frontier.size(), kNone);
   struct Open {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // An expression as a graph: ids of nodes, their operands and users, the scopes in which they are evaluated, and
-// post-dominators. A pass that goes through a program several times reads arrays of ids then: nodes of large programs
-// are far apart in memory, and each look at one costs a miss of the cache.
+// post-dominators. A pass that goes through a program several times can then read arrays of ids: nodes of large
+// programs are far apart in memory, and each access is a cache miss.
 #pragma once
 
 #include <baton/relay/functor.h>
@@ -16,7 +16,7 @@
 
 namespace baton::relay {
 
-/// What stands for itself wherever it is used: variables, constants, names, the empty tuple.
+/// Atoms: variables, constants, names, the empty tuple.
 inline bool IsAtom(const ExprNode* n) {
   return n->IsInstance<VarNode>() || n->IsInstance<ConstantNode>() || n->IsInstance<OpNode>() ||
          n->IsInstance<GlobalVarNode>() || n->IsInstance<ConstructorNode>() ||
@@ -24,7 +24,7 @@ inline bool IsAtom(const ExprNode* n) {
 }
 
 /// Ids are in the order of PostOrderNodes, operands before users; the last node is the root. Users, scopes and
-/// post-dominators are found when they are first asked for: one thread at a time may ask.
+/// post-dominators are computed on first use. Not thread-safe.
 class BATON_DLL ExprIndex {
  public:
   static constexpr uint32_t kNone = UINT32_MAX;  ///< the id of a node that is missing
@@ -73,7 +73,7 @@ class BATON_DLL ExprIndex {
   };
   Ids ids() const { return {0, static_cast<uint32_t>(size()), 1}; }
   Ids ids_from_root() const { return {static_cast<uint32_t>(size()) - 1, kNone, kNone}; }
-  /// The node, for a traversal that reads nodes about in the order of their ids: brings those behind it into the cache.
+  /// The node, for a traversal roughly in the order of ids: prefetches the next nodes.
   const ExprNode* Visit(size_t id) const {
     constexpr size_t kAhead = 16;
     if (id + kAhead < size()) {
@@ -106,7 +106,7 @@ class BATON_DLL ExprIndex {
     uint32_t uses = 0;
     bool in_place = false;  ///< its one use is as the value of a scope or of a let
   };
-  /// Of an atom it says nothing.
+  /// Undefined for atoms.
   const Placement& placement(size_t id) const;
   const Placement& placement(const ExprNode* n) const { return placement(IdOf(n)); }
   size_t num_scopes() const;
@@ -115,9 +115,9 @@ class BATON_DLL ExprIndex {
   /// The innermost scope around both; logarithmic.
   int32_t CommonScope(int32_t a, int32_t b) const;
 
-  /// Calls f(operand, own, tail) for the operands that are evaluated. `own` is -1 for an operand that is evaluated where
-  /// the node stands, else it counts the node's own scopes. `tail`: the operand is the value of a scope or of a let.
-  /// Variables that the node binds are left out.
+  /// Calls f(operand, own, tail) for the operands that are evaluated. `own` is -1 for an operand that is evaluated
+  /// where the node stands, else it counts the node's own scopes. `tail`: the operand is the value of a scope or of a
+  /// let. Variables that the node binds are left out.
   template <class F>
   void ForEachEdge(size_t id, F f) const {
     const std::span<const uint32_t> p = Operands(id);

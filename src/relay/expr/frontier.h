@@ -7,7 +7,7 @@
 
 namespace baton::relay {
 
-/// Brings a node into the cache, before a traversal asks for it: nodes of large programs are far apart in memory.
+/// Prefetches a node for a traversal: nodes of large programs are far apart in memory.
 inline void PrefetchNode(const ExprNode* n) { __builtin_prefetch(n); }
 /// The same for the list of its operands; the node itself has arrived.
 inline void PrefetchOperandList(const ExprNode* n) {
@@ -18,13 +18,14 @@ inline void PrefetchOperandList(const ExprNode* n) {
   }
 }
 
-/// The nodes of an expression in the order in which they are found, users before operands. That is mostly against the
-/// order in which they were made, so it follows memory, and several nodes are known ahead. Polls for interrupts.
+/// The nodes of an expression in order of discovery, users before operands. This is mostly the reverse of the order in
+/// which they were made, so accesses are sequential in memory, and several nodes are known in advance for prefetching.
+/// Polls for interrupts.
 class Frontier {
  public:
   /// The caller adds each node once.
   void Add(const ExprNode* n) { found_.push_back(n); }
-  /// The node whose turn it is, whose operands are to be added then; null at the end.
+  /// The next node, whose operands the caller then adds; null at the end.
   const ExprNode* Next() {
     constexpr size_t kAhead = 16;
     runtime::PollInterrupt();

@@ -11,8 +11,8 @@
 namespace baton::relay {
 namespace {
 
-/// What a default visit hands on; the same of calls, tuples and tuple accesses whose operands have been visited; what a
-/// default rebuild may change.
+/// Children of a default visit; of calls, tuples and tuple accesses whose operands have been visited; and children that
+/// a default rebuild may change.
 using Visited = Family<Expr, Type, Clause, Span>;
 using VisitedBeside = Family<Type, Span>;
 using Rebuilt = Family<Expr, Type, Clause>;
@@ -21,8 +21,8 @@ bool IsDataflow(const Object* n) {
   return n->IsInstance<CallNode>() || n->IsInstance<TupleNode>() || n->IsInstance<TupleGetItemNode>();
 }
 
-/// Hands each call, tuple and tuple access that `root` needs and that is not `done` to `leaf`, inputs first;
-/// other kinds too, as they come. `done` is asked again before `leaf`.
+/// Calls `leaf` for each call, tuple and tuple access below `root` that is not `done`, inputs first, and for nodes of
+/// other kinds when they are reached. `done` is checked again before `leaf`.
 template <class Done, class Leaf>
 void ExpandDataflow(const Expr& root, Done done, Leaf leaf) {
   if (done(root)) return;
@@ -63,8 +63,7 @@ void ExpandDataflow(const Expr& root, Done done, Leaf leaf) {
 // ---- ExprVisitor
 
 namespace {
-/// Forgets what was visited when the outermost visit ends: the next visit starts anew, and no address outlives its
-/// node.
+/// Clears the visited set when the outermost visit ends, so that no address outlives its node.
 struct VisitScope {
   size_t* depth;
   VisitCounter* visited;
@@ -98,7 +97,7 @@ void VisitChildren(ExprVisitor* v, const N* op) {
 }
 }  // namespace
 
-// Operators are shared by all programs: nothing in them belongs to this one.
+// Operators are shared by all programs and are not visited.
 #define BATON_VISIT(N)                                                            \
   void ExprVisitor::VisitExpr_(const N* op) {                                     \
     if constexpr (!std::is_same_v<N, OpNode>) VisitChildren<Visited>(this, op); \
@@ -122,7 +121,7 @@ Expr ExprMutator::VisitExpr(const Expr& expr) {
 }
 
 namespace {
-/// Operators and constructors are shared by all programs: a mutator leaves them alone.
+/// Operators and constructors are shared by all programs; a mutator does not change them.
 template <class N>
 Expr RebuildChildren(ExprMutator* m, const N* op) {
   if constexpr (std::is_same_v<N, OpNode> || std::is_same_v<N, ConstructorNode>) return GetRef<Expr>(op);
@@ -200,7 +199,7 @@ void MixedModeVisitor::VisitExpr_(const LetNode* op) {
   }
 }
 
-/// What the nodes of one root became, by number. Those that stay as they are, most of them, count no references.
+/// The rewritten nodes of one root, by id. Unchanged nodes, which are the majority, are kept without reference counts.
 class MixedModeMutator::Numbered {
  public:
   enum State : uint8_t { kNew, kOpen, kSame, kChanged };
@@ -223,7 +222,7 @@ class MixedModeMutator::Numbered {
     if (e.same_as(root_)) return static_cast<uint32_t>(graph_.size() - 1);
     return graph_.IdOf(static_cast<const ExprNode*>(e.get()));
   }
-  /// The number of a node that `leaf` may just be at.
+  /// The id of the node that `leaf` may be processing.
   uint32_t Find(const ExprNode* n) const { return at_ < graph_.size() && graph_[at_] == n ? at_ : graph_.IdOf(n); }
   bool Done(uint32_t i) const { return states_[i] >= kSame; }
   /// Of what is done.
@@ -251,8 +250,8 @@ class MixedModeMutator::Numbered {
     if (before) runtime::ObjectAccess::DecRef(before);
   }
 
-  /// Hands each call, tuple and tuple access that number `root` needs and that is not done to `leaf(number, expr)`,
-  /// inputs first; other kinds too, as they come. `leaf` sets them, and may come back here.
+  /// Calls `leaf(id, expr)` for each call, tuple and tuple access below the node `root` that is not done, inputs first,
+  /// and for nodes of other kinds when they are reached. `leaf` sets their results and may reenter this function.
   template <class Leaf>
   void Expand(uint32_t root, Leaf leaf) {
     const size_t base = stack_.size();
@@ -289,7 +288,7 @@ class MixedModeMutator::Numbered {
   const Expr root_;  // keeps the nodes
   const ExprIndex graph_;
   support::PageStack<State> states_;
-  support::PageStack<Object*> changed_;  // what those that changed became, counted; null for the others
+  support::PageStack<Object*> changed_;  // results of changed nodes, owned; null for the others
   support::PageStack<uint32_t> stack_;
   uint32_t at_ = ExprIndex::kNone;
 };
@@ -334,7 +333,8 @@ void MixedModeMutator::Put(const Expr& e, const Expr& out) {
 }
 
 Expr MixedModeMutator::VisitExpr(const Expr& root) {
-  // Who puts into the memo first replaces parts, and may want to see a little of what lies below `root`.
+  // A subclass that fills the memo first replaces subexpressions, and may need to visit only a little of what is below
+  // `root`.
   if (!numbered_ && memo_.empty() && root.defined() && !IsAtom(static_cast<const ExprNode*>(root.get()))) {
     numbered_ = std::make_unique<Numbered>(root);
   }
@@ -364,7 +364,7 @@ Expr MixedModeMutator::VisitExpr(const Expr& root) {
 
 template <class N>
 Expr MixedModeMutator::RewriteCore(const N* op) {
-  // Most nodes stay as they are, which is known without counting references.
+  // Most nodes are unchanged, which is found without reference counting.
   const uint32_t id = numbered_ ? numbered_->Find(op) : ExprIndex::kNone;
   Expr post{ObjectPtr<Object>(nullptr)};
   if (id != ExprIndex::kNone && numbered_->DoneParts(id)) {
@@ -395,7 +395,7 @@ Expr MixedModeMutator::RewriteCore(const N* op) {
     post = same ? GetRef<Expr>(op) : ExprMutator::VisitExpr_(op);
   }
   Expr out = Rewrite_(op, post);
-  // A search for the rewrite that goes wrong has a pass stop after some of them.
+  // The bisection of rewrites limits how many a pass may make.
   return out.same_as(post) || baton::transform::RewriteAllowed() ? out : post;
 }
 template Expr MixedModeMutator::RewriteCore(const TupleNode*);
@@ -426,7 +426,7 @@ Expr MixedModeMutator::VisitExpr_(const LetNode* op) {
   std::vector<std::pair<const LetNode*, Expr>> chain;
   for (;;) {
     PreVisitLet_(op);
-    // In the memo by now, unless an override of PreVisitLet_ left it to us; what it put there is what gets bound.
+    // Already in the memo, unless an override of PreVisitLet_ did not visit it; the value in the memo is bound.
     chain.emplace_back(op, VisitExpr(op->value));
     const auto* next = op->body.as<LetNode>();
     if (!next || Done(op->body)) break;

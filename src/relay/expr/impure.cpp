@@ -9,7 +9,7 @@
 namespace baton::relay {
 namespace {
 
-/// What calls of a node do that is called.
+/// Effects of calls, by callee.
 enum class Callee : uint8_t { kOther, kPure, kStateful };
 
 Callee CalleeOf(const ExprNode* n) {
@@ -22,7 +22,7 @@ bool IsPrimitive(const ExprNode* n) {
   return n->IsInstance<FunctionNode>() && static_cast<const FunctionNode*>(n)->HasNonzeroAttr(attr::kPrimitive);
 }
 
-/// Whether a call may be of a function that this expression does not have: a parameter, or what another function gave.
+/// Whether the callee may be a function outside of this expression: a parameter, or the result of another function.
 bool CallsUnknown(const NodeList& order) {
   PointerSet known;  // variables that stand for functions which are written down here
   std::vector<const VarNode*> called;
@@ -55,8 +55,8 @@ support::PageStack<uint8_t> ImpureNumbers(const ExprIndex& graph) {
   support::PageStack<Callee> callees;
   impure.Fill(size, 0);
   callees.Fill(size, Callee::kOther);
-  // Without references and state, no call of a function that is written down here can have an effect. Globals may hold
-  // both, and so may functions that come from elsewhere.
+  // Without references and state, no call of a function in this expression can have an effect. Globals may use both,
+  // and so may functions from outside.
   bool any = false, unknown = false;
   for (uint32_t i : graph.ids()) {
     const std::span<const uint32_t> parts = graph.Operands(i);
@@ -69,7 +69,7 @@ support::PageStack<uint8_t> ImpureNumbers(const ExprIndex& graph) {
         impure[i] = any = true;
         break;
       case ExprIndex::kDataflow: {
-        // Of most nodes the operator says all: those are not looked at.
+        // For most nodes the operator decides, and the node is not read.
         const Callee callee = parts[0] == ExprIndex::kNone ? Callee::kOther : callees[parts[0]];
         if (callee == Callee::kStateful && graph[i]->IsInstance<CallNode>()) impure[i] = any = true;
         unknown = unknown || (callee == Callee::kOther && graph[i]->IsInstance<CallNode>());

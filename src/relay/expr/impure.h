@@ -8,10 +8,10 @@
 
 namespace baton::relay {
 
-/// Nodes whose evaluation may do more than give a value, or give another one later: state, references, calls of
-/// functions that are not known. Bodies of functions count where they are called.
+/// Nodes whose evaluation may have effects or may give another value later: state, references, calls of unknown
+/// functions. The body of a function counts where it is called.
 PointerSet ImpureNodes(const Expr& expr);
-/// The same by number: 1 for such a node, 0 for others.
+/// The same by id: 1 for such a node, 0 for others.
 support::PageStack<uint8_t> ImpureNumbers(const ExprIndex& graph);
 
 }  // namespace baton::relay

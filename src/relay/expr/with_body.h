@@ -5,7 +5,7 @@
 
 namespace baton::relay {
 
-/// A function with another body, which has no type yet; the function itself if the body is its own.
+/// A copy of the function with another, untyped body; the function itself if the body is unchanged.
 inline Function WithBody(const Function& f, const Expr& body) {
   if (body.same_as(f->body)) return f;
   auto n = make_object<FunctionNode>(*f.get());

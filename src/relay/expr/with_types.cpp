@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests: a program that says all its types, so that two can be compared whatever each left to inference.
+// For tests: annotates a program with all inferred types, so that programs with different annotations can be compared.
 #include <baton/relay/analysis.h>
 #include <baton/relay/functor.h>
 #include <baton/runtime/registry.h>

@@ -21,7 +21,7 @@ class GuardSession : public ObjectRef {
   BATON_DEFINE_OBJECT_REF_METHODS(GuardSession, ObjectRef, GuardSessionObj)
 };
 
-/// Evaluation compiles kernels, which runs passes: nobody who watches the passes of the program sees those.
+/// Evaluation compiles kernels, which runs passes. Instruments of the outer context do not see these passes.
 struct Unwatched {
   transform::AdoptPassContext adopt{transform::PassContext::Create()};
 };
@@ -44,7 +44,7 @@ BATON_REGISTER_GLOBAL("relay.guard.Evaluate")
       if (callee.as<FunctionNode>()) return InterpretCall(Downcast<Function>(callee), args, mod, memo);
       return InterpretApply(callee, args, mod, memo);
     });
-/// (function, arrays, steps): runs a loop program, which changes the arrays.
+/// (function, arrays, steps): runs a PrimFunc, which changes the arrays.
 BATON_REGISTER_GLOBAL("relay.guard.RunLoops")
     .set_body_typed([](tir::PrimFunc func, Array<NDArray> arrays, int64_t max_steps) {
       tir::Interpret(func, std::vector<NDArray>(arrays.begin(), arrays.end()), max_steps);

@@ -55,7 +55,7 @@ struct Token {
   std::string_view suffix;  ///< of a number
 };
 
-/// Reads token after token; keeps a place, so that copies look ahead.
+/// Reads token after token. Copies are cheap and serve for lookahead.
 class Lexer {
  public:
   Lexer(std::string_view text, const SourceName& source, DiagnosticList* errors)

@@ -100,7 +100,7 @@ NDArray ScalarFrom(std::string_view digits, std::string_view suffix) {
   float v;
   auto r = std::from_chars(b, e, v);
   if (r.ptr != e) return NDArray();
-  // Too small for a float is zero, too large is refused.
+  // Underflow gives zero; overflow is an error.
   if (r.ec == std::errc::result_out_of_range) {
     double wide;
     if (std::from_chars(b, e, wide).ec != std::errc() || std::fabs(wide) > 1) return NDArray();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scalars, names and strings of Relay text: what the printer writes and the parser reads.
+// Scalars, names and strings of Relay text, for the printer and the parser.
 #pragma once
 
 #include <baton/runtime/ndarray.h>

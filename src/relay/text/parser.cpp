@@ -91,7 +91,7 @@ Token Parser::Expect(Tok kind, const char* what, const char* where) {
   return t;
 }
 
-/// Goes to the end of the statement: behind the next `;`, or before the `}` that closes the block.
+/// Skips to the end of the statement: behind the next `;`, or before the `}` that closes the block.
 void Parser::Recover() {
   int open = 0;
   for (;;) {
@@ -361,7 +361,7 @@ Expr Parser::Expression(int min_precedence) {
 Expr Parser::Prefix() {
   const Token first = tok_;
   if (!Is(Tok::kMinus)) return Postfix(Atom(), first);
-  // A run of signs is a loop, not a recursion.
+  // A sequence of signs is read by a loop, not by recursion.
   size_t signs = 0;
   while (Is(Tok::kMinus)) {
     if (Peek().kind == Tok::kNumber) break;

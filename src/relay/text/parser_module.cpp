@@ -85,7 +85,7 @@ Array<Type> Parser::TypeList(Tok end, const char* what) {
 }
 
 namespace {
-/// The dtype of a name that is one of numbers as machines have them.
+/// The dtype of a name, if it is a machine number type.
 bool DTypeOf(std::string_view name, DataType* d) {
   if (!runtime::TryString2DataType(name, d)) return false;
   return !d->is_float() || d->bits() == 16 || d->bits() == 32 || d->bits() == 64;
@@ -294,7 +294,7 @@ bool HoldsInts(std::string_view type_name) {
   while (type_name.substr(0, 6) == "Array<") type_name = type_name.substr(6, type_name.size() - 7);
   return type_name == "int";
 }
-/// Numbers that say their width, as `3i64`, as the ints that they are.
+/// Reads numbers with a width suffix, such as `3i64`, as ints.
 Any PlainInts(const Any& value) {
   if (!value.object()) return value;
   if (value.object()->IsInstance<IntImmNode>()) return Any(static_cast<const IntImmNode*>(value.object())->value);

@@ -14,7 +14,7 @@
 namespace baton::relay {
 namespace {
 
-/// Variables that nothing among the nodes binds, in order of first use.
+/// Free variables of the nodes, in order of first use.
 std::vector<Var> FreeOf(const NodeList& order) {
   PointerSet bound;
   for (const ExprNode* n : order) {
@@ -57,7 +57,7 @@ void Printer::Prepare(const Expr& root) {
   for (size_t at = 0; at < lines.size(); ++at) lines_[first_line_[index_->placement(lines[at]).scope + 1]++] = lines[at];
 }
 
-/// A part of a node. Most have a line, and need not be read themselves.
+/// A child of a node. Most have a line of their own, so the node need not be read.
 void Printer::Part(uint32_t number) {
   const int32_t line = number == ExprIndex::kNone ? -1 : line_of_[number];
   if (line >= 0) {
@@ -191,7 +191,7 @@ void Printer::Node(uint32_t number) {
   }
 }
 
-/// Passes on what is printed, but for the end of the last line: who comes next may look at it.
+/// Passes the printed text on, except for the last line, which the next output may still inspect.
 void Printer::Pass() {
   const size_t line = text_.rfind('\n');
   if (line == std::string::npos || line == 0) return;

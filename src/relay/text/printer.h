@@ -35,7 +35,7 @@ class Printer final : private TypePrinter {
   std::string Run(const ObjectRef& obj);
 
  private:
-  /// Nodes ahead that are brought into the cache: in a wide graph neighbours of the text are far apart in memory.
+  /// Prefetch distance in nodes: in a wide graph, neighbours in the text are far apart in memory.
   static constexpr size_t kSoon = 16;
   enum Kind : uint8_t { kText, kNode, kRef, kBlock, kLet, kClose, kElse, kClause };
   struct Task {

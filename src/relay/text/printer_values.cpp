@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Relay text of what is no dataflow: names, types' names, attributes, patterns, metadata.
+// Relay text outside of dataflow: names, names of types, attributes, patterns, metadata.
 #include <baton/ir/attrs.h>
 #include <baton/ir/structural.h>
 #include <baton/ir/text_stream.h>

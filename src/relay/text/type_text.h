@@ -8,7 +8,7 @@
 
 namespace baton::relay {
 
-/// Appends types to a text. What it does not decide by itself is for a printer of whole programs to override.
+/// Appends types to a text. Printers of whole programs override the virtual functions.
 class TypePrinter {
  public:
   explicit TypePrinter(std::string* out) : out_(out) {}

@@ -43,8 +43,8 @@ Array<int64_t> PerChannel(const Ints& image, int64_t block) {
   return s;
 }
 
-/// Values exist in plain layout (NCHW), and where an operator made them in blocks, in that layout too; each user takes
-/// the one it can use. A transform that nobody uses is not part of the result.
+/// Values exist in plain layout (NCHW) and, if an operator produced them in a blocked layout, in that layout too. Each
+/// user takes the form that it supports. Unused layout transforms are not part of the result.
 class LayoutMutator : public MixedModeMutator {
  public:
   explicit LayoutMutator(int64_t lanes) : lanes_(lanes) {}

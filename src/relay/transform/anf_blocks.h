@@ -33,10 +33,10 @@ std::vector<NormalBlock> NormalBlocks(const Expr& body, bool functions);
 /// `func` in A-normal form, typed. `mod` has the types of what it names.
 Function TypedNormalForm(const Function& func, const IRModule& mod);
 
-/// The type of what a global function or a constructor names: their nodes are shared, and have none of their own.
+/// The type of the function that a global variable or a constructor refers to: these nodes are shared and untyped.
 FuncType TypeOfName(const Expr& name, const IRModule& mod);
 
-/// A global function that can be written anew; null for what somebody else compiles, and for what is not there.
+/// A global function that can be rewritten; null if an external compiler takes it, or if it does not exist.
 const FunctionNode* OpenFunction(const IRModule& mod, std::string_view name);
 
 /// One step of evaluation, whatever is in it.

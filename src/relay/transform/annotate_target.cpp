@@ -26,7 +26,7 @@ class Annotator : public MixedModeMutator {
   Expr Rewrite_(const CallNode* pre, const Expr& post) final {
     const auto* call = post.as<CallNode>();
     if (!call || !BeginsRegion(call).empty() || !EndsRegion(call).empty()) return post;
-    // What somebody annotated stays as it is.
+    // Existing annotations stay as they are.
     for (const Expr& a : call->args) {
       if (!BeginsRegion(a.get()).empty()) return post;
     }

@@ -166,7 +166,7 @@ class Finder {
       if (!c->attrs.same_as(first->attrs) && !StructuralEqual(c->attrs, first->attrs)) return false;
       if (!c->args[level->place].same_as(GetRef<Expr>(at[i]))) return false;
       Ints result, was;
-      // What the operator gives has the branch's shape: nothing is spread.
+      // The result has the branch's shape: no broadcasting.
       if (!KnownShape(GetRef<Expr>(c), &result) || !KnownShape(GetRef<Expr>(at[i]), &was) || result != was)
         return false;
     }

@@ -85,8 +85,8 @@ bool EachChannelAlone(const CallNode* pre) {
          weight && at < weight->shape.size() && DimOf(weight->shape[static_cast<int64_t>(at)]) == 1;
 }
 
-/// Values exist in their plain order, and where an operator gave them in another, in that one too; each user takes the
-/// one it can use. A transform that nobody uses is not part of the result.
+/// Values exist in their plain layout and, if an operator produced them in another layout, in that one too. Each user
+/// takes the form that it supports. Unused layout transforms are not part of the result.
 class Converter : public MixedModeMutator {
  public:
   explicit Converter(const Layouts& desired) : desired_(desired) {}
@@ -225,7 +225,7 @@ class Converter : public MixedModeMutator {
       const Order kernel{TextField(call->attrs, "kernel_layout"), TextField(attrs, "kernel_layout")};
       CheckOrder(op_name, kernel);
       args.Set(1, Get(call->args[1], kernel));
-      // A result in a layout of its own goes on in that one.
+      // A result in another layout keeps it.
       if (const std::string own = TextField(call->attrs, "out_layout"); !own.empty() && own != data.from) {
         const std::string now = TextField(attrs, "out_layout");
         out = {own, now.empty() || now == own ? own : now};
@@ -288,9 +288,9 @@ class Converter : public MixedModeMutator {
     return out;
   }
 
-  // ---- What operators say of themselves
+  // ---- Layout rules of operators
 
-  /// What a function registered as FInferCorrectLayout answers. "" is a layout that is not known, or any.
+  /// The result of a function registered as FInferCorrectLayout. "" is an unknown layout, or any.
   struct Inferred {
     Array<String> inputs, outputs;
     Attrs attrs;

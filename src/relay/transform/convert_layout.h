@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What AlterOpLayout takes from ConvertLayout.
+// Functions of ConvertLayout that AlterOpLayout uses.
 #pragma once
 
 #include <baton/relay/transform.h>

@@ -14,7 +14,7 @@
 namespace baton::relay::transform {
 namespace {
 
-/// What a function needs: bindings whose value has an effect or is used by what is needed itself.
+/// The live bindings of a function: those whose value has an effect or is used by a live binding.
 struct Needs {
   /// Nodes whose evaluation may do something besides giving a value: state, references, calls of unknown code.
   PointerSet effects;
@@ -23,7 +23,7 @@ struct Needs {
 
   Needs(const Expr& root, bool ignore_impurity) {
     if (!ignore_impurity) FindEffects(root);
-    // What is not needed is never looked into, so what only that uses is not needed either, however long the chain.
+    // Dead values are not visited, so values used only by dead ones are dead too, for chains of any length.
     PointerMap<const LetNode*> bound;
     PointerSet seen;
     std::vector<const ExprNode*> work{root.get()};
@@ -76,7 +76,7 @@ struct Needs {
   }
 };
 
-/// Drops bindings that nobody needs.
+/// Removes unused bindings.
 class Eliminator : public MixedModeMutator {
  public:
   Eliminator(const Expr& root, bool inline_once, bool ignore_impurity)

@@ -23,7 +23,7 @@
 namespace baton::relay {
 namespace {
 
-/// What type parameters stand for, outermost first.
+/// Bindings of type parameters, outermost first.
 using TypeEnv = std::vector<std::pair<const Object*, Type>>;
 
 /// A function that has no value of its own where it is bound, but one for each type it is used at: of type parameters,
@@ -84,7 +84,7 @@ class Defunctionalizer {
     return FuncType(Array<TypeVar>(), args, result, Array<TypeConstraint>());
   }
   static Expr CallOf(const Expr& f, const Array<Expr>& args);
-  /// What is called for a global function, a constructor or a primitive function of that type.
+  /// The function to call for a global function, a constructor or a primitive function of that type.
   Expr NameAt(const Expr& what, const Array<Type>& type_args, const Type& type, const BaseExprNode* at);
   /// What the type parameters of `f` are, by types that parts of it have. Parts are concrete.
   Array<Type> Bindings(const FuncType& f, std::vector<std::pair<Type, Type>> parts, const BaseExprNode* at,

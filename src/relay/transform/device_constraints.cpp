@@ -145,7 +145,7 @@ void BodyPlan::FunctionOf(const FunctionNode* fn) {
     for (size_t i = 1; i < leaves.size(); ++i) d_.Unify(leaves[0], leaves[i], fn, "fusion group");
     return;
   }
-  // What an earlier run has written down.
+  // Annotations of an earlier run.
   auto set = [&](Id of, const Any& said) {
     std::vector<std::pair<Id, Any>> work{{of, said}};
     while (!work.empty()) {

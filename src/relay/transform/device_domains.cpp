@@ -91,7 +91,7 @@ void DeviceDomains::Unify(Id a, Id b, const ExprNode* by, const char* rule) {
 
 void DeviceDomains::Share(Id x, Id y, std::vector<std::pair<Id, Id>>* work) {
   Func &f = functions_[-x - 1], &g = functions_[-y - 1];
-  // Of two types each keeps its own parts: a parameter of a type may stand for a function.
+  // Each of the two types keeps its own components: a type parameter may stand for a function type.
   const bool one = f.type == g.type;
   if (!one || (!f.parts.empty() && !g.parts.empty())) {
     const std::vector<Id>&p = PartsOf(x), &q = PartsOf(y);

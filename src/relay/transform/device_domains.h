@@ -3,8 +3,8 @@
 // device for each parameter and for its result. Equations are solved as they come (union-find); each is kept with its
 // reason, so that the annotation behind a placement, or the two behind a contradiction, can be named.
 //
-// A function's unknowns are made when somebody asks for them: types of nested functions are as deep as the program, and
-// a node of each depth has one. Functions of one type that must agree share them from then on.
+// A function's unknowns are made on demand: types of nested functions are as deep as the program, and a node of each
+// depth has one. Functions of one type that must agree share them from then on.
 #pragma once
 
 #include <baton/relay/expr.h>
@@ -65,7 +65,7 @@ class DeviceDomains {
   void Set(Id id, int64_t device, const ExprNode* by, const char* what);
   /// The same if nothing contradicts it; else false and no equation, for two leaves.
   bool Try(Id a, Id b, const ExprNode* by, const char* rule);
-  /// What nothing decides, unknowns that are made later too.
+  /// The default device for undetermined unknowns, also for those made later.
   void Default(int64_t device);
 
   const std::vector<Conflict>& conflicts() const { return conflicts_; }

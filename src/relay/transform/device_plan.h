@@ -51,7 +51,7 @@ enum class How {
   kApart    ///< on a device of its own, which is written down
 };
 
-/// What planning of one module needs across functions.
+/// State of the planning of one module, across functions.
 class ModulePlan {
  public:
   ModulePlan(const IRModule& mod, int64_t default_device, PlacementReport* report);

@@ -87,7 +87,7 @@ class SubexprEliminator : public MixedModeMutator {
     });
     return same && i == of_a.size();
   }
-  /// Equal in what is no operand.
+  /// Equal in everything but the operands.
   static bool SameBeside(const CallNode* a, const CallNode* b) {
     return a->attrs.same_as(b->attrs) || StructuralEqual(a->attrs, b->attrs);
   }

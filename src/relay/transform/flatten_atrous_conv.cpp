@@ -40,7 +40,7 @@ class Flattener : public MixedModeMutator {
     const std::string layout = a.data_layout.str(), out = a.out_layout.str();
     if (layout != "NHWC" || (!out.empty() && out != layout)) return post;
     if (s.block_shape.size() != 2 || b.block_shape.size() != 2) return post;
-    // What is padded stands for 0.
+    // The padding value stands for 0.
     const double zero = quantized ? ConstantScalar(conv->args[2], -1) : 0;
     bool padded = false;
     for (const auto& p : s.paddings) padded |= p[0] != 0 || p[1] != 0;

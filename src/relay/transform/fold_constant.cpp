@@ -116,7 +116,7 @@ class ConstantFolder : public MixedModeMutator {
       size_t bytes = BytesOf(Downcast<Type>(pre->checked_type_));
       if (bytes > kFoldGrowth * in_bytes + kFoldSlack) {
         if (bytes > growth_) {
-          // Too large to keep; what is computed from it need not be.
+          // Too large to keep; values computed from it may be small.
           if (passing_bytes_ + bytes <= kLargestPassing) {
             passing_[post.get()] = {post, ObjectRef(), in_bytes};
             passing_bytes_ += bytes;

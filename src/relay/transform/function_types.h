@@ -40,7 +40,7 @@ struct FunctionData {
   std::vector<Expr> bodies;                ///< in terms of `self`, `params` and the case's fields
 };
 
-/// What types become. Types that go in have no free type parameters.
+/// Maps types to rewritten types. Arguments have no free type parameters.
 class FunctionTypes : private TypeMutator {
  public:
   FunctionTypes(const IRModule& mod, FreshNames* names) : mod_(mod), names_(names) {}

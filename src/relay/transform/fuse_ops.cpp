@@ -21,7 +21,7 @@ namespace {
 // A kernel beyond this many operators gains nothing and costs compile time.
 constexpr size_t kMaxGroup = 64;
 
-/// What fusion knows of an expression, by its id.
+/// State of fusion for an expression, by id.
 struct GraphNode {
   const ExprNode* expr = nullptr;  ///< of the function
   OpPattern pattern = OpPattern::kOpaque;
@@ -51,7 +51,7 @@ bool SameShape(const ExprNode* a, const ExprNode* b) {
   return true;
 }
 
-/// What a kernel takes and gives: tensors of known shapes, and tuples of them, which do not nest.
+/// Whether a type can be an input or output of a kernel: tensors of known shapes, and flat tuples of them.
 bool StaticType(const Type& type) {
   if (const auto* tensor = type.as<TensorTypeNode>()) {
     for (const PrimExpr& d : tensor->shape) {
@@ -384,7 +384,7 @@ class Fuser {
     *args = a;
   }
 
-  /// What many kernels have in common is made once.
+  /// Objects shared by many kernels are made once.
   String ParamName(size_t i) {
     while (names_.size() <= i) names_.push_back(String("p" + std::to_string(names_.size())));
     return names_[i];

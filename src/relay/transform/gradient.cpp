@@ -307,7 +307,7 @@ Function FirstOrderGradient(const Function& func, const IRModule& mod) {
   body = DecomposeForGradient(body, mod);
 
   std::vector<const ExprNode*> nodes = PostOrderNodes(body);
-  // What depends on a parameter that has an adjoint.
+  // Expressions that depend on a parameter with an adjoint.
   PointerSet active;
   FloatingTypes floating;
   for (const Var& p : params) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What both forms of gradient share.
+// Shared by both forms of gradient.
 #pragma once
 
 #include <baton/relay/gradient.h>

@@ -52,7 +52,7 @@ class NamesTensor : public TypeVisitor {
   void VisitType_(const TensorTypeNode* t) final { found = found || t->dtype.is_floating(); }
 };
 
-/// What variables are called; each name is one object.
+/// Names of variables; each name is one object.
 struct Names {
   String value{"v"}, pair{"p"}, adjoint{"g"}, before{"before"}, back{"back"}, unused{"_"};
 };
@@ -187,7 +187,7 @@ class HigherOrder {
     out->checked_type_ = type;
     return out;
   }
-  /// What the references hold. Parts without an adjoint give zeros.
+  /// The contents of the references. Fields without an adjoint give zeros.
   Expr Adjoint(const Expr& pair, const Type& type, Chain* chain) {
     if (IsFloating(type)) return chain->Push(Read(Item(pair, 1)), type, &Names::adjoint);
     if (const auto* tensor = type.as<TensorTypeNode>())

@@ -95,7 +95,7 @@ void InferAll(const IRModule& mod, const std::vector<Func>& funcs, Mode mode, Di
     infer.Solve();
     if (errors->size() == before) infer.CheckComplete();
     if (errors->size() != before) {
-      // Callers go on with what is known.
+      // Callers continue with the known types.
       for (size_t i : group) globals[funcs[i].entry] = infer.FinalType(funcs[i].func);
       continue;
     }
@@ -136,7 +136,7 @@ std::vector<Func> FunctionsOf(const IRModule& mod) {
   return funcs;
 }
 
-/// What is wrong with the types of a module, all found anew; "" where nothing is. Changes nothing.
+/// Type errors of a module, from a fresh inference; "" if there are none. Does not change the module.
 std::string CheckTypes(const IRModule& mod) {
   const int64_t before = inference::Visited();
   DiagnosticList errors;
@@ -226,7 +226,7 @@ const RegisterPass<InferType> registered_infer_type;
 }  // namespace
 
 [[maybe_unused]] const bool inference_set = (baton::transform::SetTypeInference(InferModuleTypes), true);
-/// What the pass does, without being a pass: nothing observes it.
+/// The body of the pass as a plain function: instruments do not observe it.
 BATON_REGISTER_GLOBAL("relay.analysis.InferModuleTypes").set_body_typed([](IRModule mod) {
   return InferModuleTypes(mod);
 });

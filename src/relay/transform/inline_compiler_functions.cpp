@@ -65,7 +65,7 @@ class CompilerFunctionInliner : public MixedModeMutator {
       if (!impure_.Has(plain_.Mutate(pre->args[i]).get())) binds.Set(own->params[i], call->args[i]);
     }
     Expr out = binds.empty() ? own->body : Bind(own->body, binds);
-    // What does more than give a value is done first, and once.
+    // Expressions with effects are evaluated first, and once.
     for (size_t i = own->params.size(); i-- > 0;) {
       if (!binds.count(own->params[i])) out = Let(own->params[i], call->args[i], out);
     }

@@ -13,7 +13,7 @@
 namespace baton::relay {
 namespace {
 
-/// One step of evaluation, whose body is the business of whoever makes a kernel of it.
+/// A primitive function is one step of evaluation; its body belongs to the kernel generator.
 bool IsPrimitive(const ExprNode* n) {
   return n->IsInstance<FunctionNode>() && static_cast<const FunctionNode*>(n)->HasNonzeroAttr(attr::kPrimitive);
 }
@@ -53,7 +53,7 @@ class LetInserter {
     Add(home_[graph_.placement(n).scope], v, value);
     return v;
   }
-  /// What stands for the i-th part, as its value.
+  /// The replacement of the i-th operand.
   const Expr& Of(uint32_t n, size_t i) { return rep_[graph_.Operands(n)[i]]; }
   /// The same where the part is the value of the node's block `own`.
   Expr Body(uint32_t n, int own, uint32_t part) { return Wrap(graph_.placement(n).own_scope + own, rep_[part]); }
@@ -75,7 +75,7 @@ class LetInserter {
   int count_ = 0;
 };
 
-/// For kBlocks: what is to be bound.
+/// For kBlocks: the expressions to bind.
 void LetInserter::FindShared() {
   for (uint32_t i : graph_.ids()) {
     const ExprIndex::Placement& info = graph_.placement(i);

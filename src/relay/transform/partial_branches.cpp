@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Branches and matches: one is taken where it is known which, else each is evaluated with what is known before it.
+// Branches and matches: a known branch is taken, else each branch is evaluated with the knowledge before it.
 #include <baton/support/stack.h>
 #include <relay/transform/partial_evaluation.h>
 
@@ -123,7 +123,7 @@ PValue Evaluation::EvalMatch(const MatchNode* m, Frame* frame, Block* block) {
     Pattern own = Fresh(c->lhs, frame);
     n.clauses.push_back(Clause(own, Branch(c->rhs, frame, before, &after)));
   }
-  // Clauses that cannot be are gone, so what is left need not cover all.
+  // Impossible clauses are removed, so the remaining ones need not be exhaustive.
   if (n.clauses.size() != m->clauses.size()) n.complete = false;
   Join(before, after);
   return Unknown(Push(m, Match(std::move(n)), frame, block));

@@ -73,7 +73,7 @@ PValue Evaluation::MakeClosure(const Function& f, const Var& self, Frame* frame,
   }
   Bindings inner = *env;
   if (recursive) inner.emplace_back(self.get(), v);
-  // When it runs nobody knows what references hold.
+  // The contents of references are unknown when it runs.
   Store now = std::move(store_);
   store_.clear();
   Expr left = Opaque(f.get()) ? Expr(f) : Expr(Residual(f, inner, *frame));

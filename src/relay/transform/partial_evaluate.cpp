@@ -176,8 +176,8 @@ std::unordered_set<const Object*> FindRecursive(const IRModule& mod, int64_t* no
   return recursive;
 }
 
-/// Gives up a module whose functions nobody else may hold: bindings end one by one, so that a user who wants to stop
-/// does not wait for the last.
+/// Releases a module whose functions may have no other owner. Bindings are released one by one, so that an interrupt
+/// does not have to wait for the last.
 void Release(IRModule mod) {
   std::vector<Expr> chain;
   for (const auto& [var, func] : mod->functions) {

@@ -25,7 +25,7 @@ class Evaluation {
  private:
   // ---- Blocks
 
-  /// Evaluates a chain of lets; what is left goes into `block`.
+  /// Evaluates a chain of lets; residual bindings go into `block`.
   PValue Eval(const Expr& expr, Frame* frame, Block* block);
 
   PValue Atom(const Expr& e, Frame* frame);
@@ -46,7 +46,7 @@ class Evaluation {
 
   PValue MakeClosure(const Function& f, const Var& self, Frame* frame, Block* block);
 
-  /// The function with what is known in it computed; its parameters are not known.
+  /// The function with known values in its body computed; its parameters are unknown.
   Function Residual(const Function& f, const Bindings& captured, const Frame& around);
 
   // ---- Calls
@@ -62,7 +62,7 @@ class Evaluation {
 
   Expr PushCall(const CallNode* call, const Expr& callee, const std::vector<PValue>& args, Frame* frame, Block* block);
 
-  /// What the type parameters of a function stand for in a call of it.
+  /// The type arguments of a call of a function.
   static void Instantiate(const Function& f, const CallNode* call, const Frame* caller, Frame* inner);
 
   PValue Unfold(const PValue& callee, const std::vector<PValue>& args, std::vector<int64_t> least, Frame frame,
@@ -79,9 +79,9 @@ class Evaluation {
 
   // ---- Branches
 
-  /// Evaluates one of several blocks of which one runs: each starts with what is known now.
+  /// Evaluates one of several alternative blocks; each starts with the current knowledge.
   Expr Branch(const Expr& body, Frame* frame, const Store& before, std::vector<Store>* after);
-  /// What references hold behind: what all branches agree upon.
+  /// Contents of references after the branches: those on which all branches agree.
   void Join(const Store& before, const std::vector<Store>& after);
 
   PValue EvalIf(const IfNode* i, Frame* frame, Block* block);

@@ -39,7 +39,7 @@ void Count(const Expr& value, int64_t by, Uses* uses) {
   }
 }
 
-/// Whether nothing is missed where nobody uses the value.
+/// Whether the expression has no effects, so that it can be dropped when its value is unused.
 bool WithoutEffect(const Expr& value) {
   if (const auto* c = value.as<CallNode>()) {
     if (c->op->IsInstance<ConstructorNode>()) return true;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What partial evaluation knows of values, and the blocks into which it writes what is left.
+// Abstract values of partial evaluation, and the blocks that receive the residual program.
 #pragma once
 
 #include <baton/relay/expr.h>
@@ -16,7 +16,7 @@ namespace baton::relay::transform::partial {
 
 struct Value;
 using PValue = std::shared_ptr<const Value>;
-/// What a few variables stand for.
+/// Values of a few variables.
 using Bindings = std::vector<std::pair<const Object*, PValue>>;
 
 /// Types that stand for type parameters.
@@ -50,7 +50,7 @@ struct Value {
     GiveUp(&list);
     while (list) {
       const PValue v = std::move(list);
-      auto* last = const_cast<Value*>(v.get());  // nobody else sees it
+      auto* last = const_cast<Value*>(v.get());  // not shared
       list = std::move(last->next);
       last->GiveUp(&list);
     }
@@ -85,7 +85,7 @@ class Block {
     return Bind(v, std::move(value));
   }
   Expr Bind(const Var& v, Expr value);
-  /// The block as an expression. What was only needed to know more is not bound: nothing would say its type.
+  /// The block as an expression. Values used only during evaluation are not bound: their types would be unknown.
   Expr Close(Expr result);
 
  private:
@@ -94,16 +94,16 @@ class Block {
   std::vector<std::pair<Var, Expr>> bindings_;
 };
 
-/// What references are known to hold.
+/// Known contents of references.
 using Store = std::unordered_map<int64_t, PValue>;
 
-/// What the variables of a function stand for; as many as the program has.
+/// Values of the variables of a function, which may be as many as the program has.
 class Env {
  public:
   Env() = default;
   Env(Env&&) = default;
   Env& operator=(Env&&) = default;
-  /// One by one, so that a user who wants to stop does not wait for the last.
+  /// One by one, so that an interrupt does not have to wait for the last.
   void Clear() {
     for (; !values_.empty(); values_.pop_back()) baton::runtime::PollInterrupt();
     places_.Clear();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What device planning tells about its decisions.
+// Reports of device planning about its decisions.
 #pragma once
 
 #include <baton/relay/expr.h>
@@ -15,7 +15,7 @@ namespace baton::relay::transform {
 constexpr const char* kParamDevices = "param_device_types";
 constexpr const char* kResultDevice = "result_device_type";
 
-/// Where each expression was put and why, and what is copied.
+/// The device of each expression and the reason, and the copies.
 struct PlacementReport {
   struct Place {
     std::string function, expression, place;

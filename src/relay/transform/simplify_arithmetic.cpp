@@ -15,7 +15,7 @@ namespace {
 Expr Unary(const Op& op, const Expr& x) { return MakeCall(op, {x}); }
 
 // Expressions that a condition looks at.
-/// What may be one number all over.
+/// Expressions that may be a single number in all elements.
 DFPattern Numbers() {
   const Array<DFPattern> any{ObjectPtr<Object>()};
   return IsConstant() || (IsOp("full") || IsOp("zeros") || IsOp("ones"))(any);

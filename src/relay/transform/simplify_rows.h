@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Local identities as rows of tables: what is matched, what stands in its place, and how exact that is.
+// Local identities as rows of tables: a pattern, its replacement, and how exact it is.
 #pragma once
 
 #include <baton/relay/dataflow_pattern.h>
@@ -12,7 +12,7 @@
 
 namespace baton::relay::transform {
 
-/// What a row may change in the values of floating tensors. On integers and bools all rows are exact.
+/// How a row may change values of floating tensors. On integers and bools all rows are exact.
 enum class Exactness : int32_t {
   kExact = 0,         ///< nothing
   kButNanOrZero = 1,  ///< where either side is NaN, and the sign of zeros
@@ -27,7 +27,7 @@ class Found {
  public:
   Found(const PatternTable& table, const PatternMatcher& matcher, const ExprNode* root)
       : table_(table), matcher_(matcher), root_(root) {}
-  /// What a pattern of the row matched; null if it had no part in it.
+  /// The match of a pattern of the row; null if the pattern was not involved.
   Expr operator[](const DFPattern& p) const;
   const CallNode* Call(const DFPattern& p) const { return (*this)[p].as<CallNode>(); }
   const CallNode* root() const { return static_cast<const CallNode*>(root_); }
@@ -80,7 +80,7 @@ Expr FullLike(const Expr& like, double value);
 Expr ReshapeToShape(const Expr& x, const std::vector<int64_t>& shape);
 
 using E = Exactness;
-/// What rows match: any two expressions.
+/// Patterns of rows: any two expressions.
 inline const DFPattern& X() {
   static const DFPattern p = IsWildcard();
   return p;
@@ -91,7 +91,7 @@ inline const DFPattern& Y() {
 }
 inline DFPattern Of(const char* op, const DFPattern& a) { return IsOp(op)({a}); }
 inline DFPattern Of(const char* op, const DFPattern& a, const DFPattern& b) { return IsOp(op)({a, b}); }
-/// What many rows make.
+/// Replacements that several rows share.
 inline Expr JustX(const Found& f) { return f[X()]; }
 
 }  // namespace baton::relay::transform

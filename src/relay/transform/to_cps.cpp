@@ -79,7 +79,7 @@ class Converter {
     type_params.push_back(types_.answer);
     return Function(params, made_[0], types_.answer, type_params, f->attrs);
   }
-  /// The global functions that what was converted calls, and those that they call.
+  /// The global functions reachable by calls from converted functions.
   void ConvertGlobals() {
     for (size_t i = 0; i < queue_.size(); ++i) {
       const auto [var, func] = queue_[i];
@@ -173,7 +173,7 @@ class Converter {
     const auto* g = callee.as<GlobalVarNode>();
     return g && !FunctionToConvert(g);
   }
-  /// Null for what somebody else compiles.
+  /// Null for functions that an external compiler takes.
   const FunctionNode* FunctionToConvert(const GlobalVarNode* g) {
     if (!(*mod_)->ContainGlobalVar(g->name_hint.view())) {
       FailAt(g, fmt::format("the module has no function @{}", g->name_hint.view()),

@@ -81,7 +81,7 @@ class Narrower : public MixedModeMutator {
     }
     return MadeOf(e);
   }
-  /// What a cast that holds a narrow value wide is of; null for anything else.
+  /// The operand of a cast that widens a narrow value; null for other expressions.
   const Expr* MadeOf(const Expr& e) const {
     const auto* call = e.as<CallNode>();
     return call && call->attrs.same_as(widening_) ? &call->args[0] : nullptr;

@@ -16,8 +16,8 @@ class TupleFields {
   /// `root`: the expression that is rewritten.
   explicit TupleFields(Expr root) : root_(std::move(root)) {}
 
-  /// The field that `post` takes, which is what became of `pre`; `post` where that is not known, or the tuple must
-  /// stay. `graph`: the nodes of the root, if somebody has numbered them.
+  /// The field that `post` (the rewritten `pre`) projects; `post` itself if the field is unknown or the tuple must
+  /// stay. `graph`: the index of the root's nodes, if there is one.
   Expr Take(const TupleGetItemNode* pre, const Expr& post, const ExprIndex* graph) {
     const auto* get = post.as<TupleGetItemNode>();
     const auto* tuple = get ? get->tuple.as<TupleNode>() : nullptr;

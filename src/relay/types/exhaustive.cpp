@@ -2,7 +2,7 @@
 // Whether the clauses of a match cover all values. A candidate is a pattern of values not covered yet, with the clauses
 // that may cover some of them; the first of these either covers it all, or splits it by the constructors at the first
 // place where it looks deeper. Each part goes on with the clauses that fit it: one that names another constructor there
-// is never looked at again, so many cases cost their number, wherever in the pattern they are told apart.
+// is never looked at again, so the time is linear in the number of cases, wherever in the pattern they differ.
 #include <baton/ir/diagnostic.h>
 #include <baton/relay/analysis.h>
 #include <baton/runtime/interrupt.h>
@@ -35,7 +35,7 @@ class Cases {
     bool covers_rest = false;
     Candidate all{any_, {}};
     for (const Clause& c : match->clauses) {
-      // What takes anything covers what those before it leave; those behind it are never reached.
+      // A wildcard clause covers all that the clauses before it leave; later clauses are unreachable.
       if (IsAny(c->lhs)) {
         covers_rest = true;
         break;
@@ -133,7 +133,7 @@ class Cases {
 
   /// The candidate as several, by what can stand at a place where a clause has `looks`; the first is to come next.
   void Split(const Candidate& candidate, const Place& place, const PatternNode* looks, std::vector<Candidate>* work) {
-    std::vector<std::pair<Pattern, size_t>> kinds;  // with their numbers of parts
+    std::vector<std::pair<Pattern, size_t>> kinds;  // with their numbers of fields
     std::unordered_map<std::string_view, size_t> by_name;
     GlobalTypeVar type;
     if (looks->IsInstance<PatternTupleNode>()) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The walk, variables and globals, and what waits for types of others.
+// The walk, variables and globals, and relations that wait for types.
 #include <baton/runtime/interrupt.h>
 #include <baton/support/nearest.h>
 #include <fmt/format.h>
@@ -318,7 +318,7 @@ void Inferencer::BindLet(const LetNode* let) {
     return;
   }
   Done(var, value);
-  // Its uses were typed by what it was.
+  // Its uses were typed with the old type.
   if (mode_ == Mode::kNew && var->checked_type_.defined() && info_.Find(var)->changed) throw Again();
 }
 
@@ -328,7 +328,7 @@ Type Inferencer::GlobalType(const GlobalVarNode* var) {
     if (known && known->defined()) return *known;
   }
   if (mod_.defined() && mod_->ContainGlobalVar(var->name_hint.view())) {
-    // A function of another IR: its callers know what it gives.
+    // A function of another IR: the calls declare its result type.
     BaseFunc f = mod_->Lookup(var->name_hint.view());
     if (const auto* own = globals ? nullptr : f.as<FunctionNode>()) {
       if (own->checked_type_.defined()) return runtime::RefCast<Type>(own->checked_type_);
@@ -377,12 +377,12 @@ Type Inferencer::ConstructorType(const ConstructorNode* c) {
   return Poison();
 }
 
-// ---- What waits for others
+// ---- Waiting relations
 
 void Inferencer::Await(Wait w) {
   const uint32_t i = static_cast<uint32_t>(waiting_.size());
   auto on = [&](const Expr& e) {
-    // One hole of each argument: when it is filled the next one is looked for.
+    // One type variable of each argument: when it is bound the next one is looked for.
     if (const Object* hole = solver_.FirstHole(TypeOf(e.get()))) watch_[hole].push_back(i);
   };
   if (w.call) {
@@ -427,7 +427,7 @@ void Inferencer::Solve() {
 
 void Inferencer::CheckComplete() {
   if (!errors_->empty()) return;
-  // What nobody decided: variables first, since what they are used in follows from them; then functions.
+  // Undetermined types: variables first, since the types of their uses follow from them; then functions.
   for (const bool functions : {false, true}) {
     for (uint32_t at : order_) {
       runtime::PollInterrupt();

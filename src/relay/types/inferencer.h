@@ -2,15 +2,16 @@
 // Type inference.
 //
 // One walk over an expression, inputs before users and values before the bodies that see them, gives each node a type
-// that may have holes. Calls of operators ask the operator's relation, at once if it can decide, else when a hole that
-// it waits for gets filled. Functions of a module are taken by groups that call each other, callees first.
+// that may have type variables. Calls of operators ask the operator's relation, at once if it can decide, else when a
+// type variable that it waits for is bound. Functions of a module are taken by groups that call each other, callees
+// first.
 //
-// Types that are there from an earlier run are not found again. A typed node is the root of a typed graph, and nodes do
-// not change, so its type stands as long as that of each variable and global in it does. Hence three ways of work:
+// Types from an earlier run are reused. A typed node is the root of a typed graph, and nodes do
+// not change, so its type stands as long as that of each variable and global in it does. Hence three modes:
 // - kNew: take typed nodes as they are; if a variable or a global turns out to have another type than before:
-// - kParts: go through everything; a node whose parts kept their types keeps its own;
+// - kParts: go through everything; a node whose children kept their types keeps its own;
 // - kAll: find every type anew; also tried before an error is reported.
-// Equal types are one object, those that were there before among them.
+// Equal types are one object, including those from earlier runs.
 #pragma once
 
 #include <baton/ir/diagnostic.h>
@@ -32,14 +33,14 @@
 namespace baton::relay::inference {
 
 enum class Mode { kNew, kParts, kAll };
-/// Thrown inside to start again in the next mode.
+/// Thrown internally to restart in the next mode.
 struct Again {};
 
 struct Info {
   Type type;
   bool changed = false;  ///< differs from the type that the node has, or it has none
 };
-/// What is known of nodes, in the order in which it was found: what goes through all of them looks nothing up.
+/// State of nodes, in order of discovery, so that loops over all nodes need no look-ups.
 class InfoTable {
  public:
   struct Entry {
@@ -90,7 +91,7 @@ class GlobalTypes {
 
 class Inferencer;
 /// Whether a function says the types of all its parameters and its result, and the type that it says; where it does
-/// not, with holes of `holes`.
+/// not, with type variables of `holes`.
 bool Declared(const FunctionNode* f);
 Type DeclaredType(const FunctionNode* f, Inferencer* holes);
 class Inferencer final : private TypeReporter {
@@ -115,11 +116,11 @@ class Inferencer final : private TypeReporter {
     return i ? i->type : Type();
   }
   Type FinalType(const Expr& e) { return solver_.Resolve(TypeOf(e.get())); }
-  /// Whether the type is not known, or not all of it.
+  /// Whether the type is unknown or incomplete.
   bool IsOpen(const ExprNode* e) { return solver_.FirstHole(TypeOf(e)) != nullptr; }
   bool Unify(const Type& a, const Type& b) { return solver_.Unify(a, b); }
   Type NewHole() { return solver_.NewHole(); }
-  /// Every type is known: an error for those that are not.
+  /// Reports an error for each type that is not known completely.
   void CheckComplete();
   /// Of the types that nodes have, the first that contradicts what was found; "" where none does. An extent that one of
   /// them leaves open contradicts nothing.
@@ -140,12 +141,12 @@ class Inferencer final : private TypeReporter {
   };
 
   void Step();
-  // A step of one node: phase 0 asks for its parts, the last gives it its type.
+  // A step of one node: phase 0 pushes its children, the last phase assigns its type.
   void StepFunction(const FunctionNode* fn, uint32_t phase);
   void StepIf(const IfNode* i, uint32_t phase);
   void StepMatch(const MatchNode* m, uint32_t phase);
   void StepReference(const ExprNode* n, uint32_t phase);
-  /// The node whose part is looked at: the innermost that waits for its parts.
+  /// The parent of the current node: the innermost node that waits for its children.
   const ExprNode* User() const {
     for (size_t i = stack_.size() - 1; i-- > 0;) {
       if (stack_[i].phase > 0) return stack_[i].n;
@@ -281,7 +282,7 @@ Expr WithReturnType(const Expr& fn, const Type& type, PointerSet* checked);
 
 /// Expressions that inference visited on this thread so far.
 int64_t Visited();
-/// Visits that do not count: nobody needed their types.
+/// Leaves visits out of the count whose types were not needed.
 void SetVisited(int64_t n);
 
 }  // namespace baton::relay::inference

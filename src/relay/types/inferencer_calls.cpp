@@ -91,7 +91,7 @@ Type Inferencer::Instantiate(const FuncTypeNode* f, const Array<Type>& type_args
   for (size_t i = 0; i < f->type_params.size(); ++i) {
     with.push_back({f->type_params[i].get(), i < type_args.size() ? type_args[i] : solver_.NewHole()});
   }
-  // Type variables stand within bound holes, too.
+  // Type parameters also occur within bound type variables.
   Type open = solver_.Resolve(FuncType(Array<TypeVar>(), f->arg_types, f->ret_type, f->type_constraints));
   return TypeSolver::Substitute(open, with);
 }
@@ -106,7 +106,7 @@ std::string Inferencer::ArgsLabel(const CallNode* call) {
   return call->args.size() > 6 ? s + ", ..." : s;
 }
 
-/// Whether the arguments' types say what the type parameters are, whatever stands around the call.
+/// Whether the types of the arguments determine the type parameters, independently of the context of the call.
 bool Inferencer::ArgumentsDecide(const FuncTypeNode* sig) {
   bool fresh = false;
   bool& known = arguments_decide_.Insert(sig, &fresh);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Types that were found, written into the program.
+// Writes inferred types into the program.
 #include <baton/runtime/interrupt.h>
 #include <fmt/format.h>
 #include <relay/types/inferencer.h>
@@ -29,7 +29,7 @@ void CheckDimensions(const Type& type, PointerSet* checked) {
   }
 }
 
-/// Rebuilds what had another type before, and what contains it.
+/// Rebuilds nodes whose type has changed, and the nodes that contain them.
 class Retyper : public ExprMutator {
  public:
   void One(const ExprNode* n, const Type& type, const Array<Type>* type_args) {

@@ -9,8 +9,8 @@
 
 namespace baton::relay {
 
-/// Calls `f(const Type&)` for each type that is part of `t`, in the order of the default visits. Type variables that `t`
-/// binds are left out, and so are relations.
+/// Calls `f(const Type&)` for each type that is part of `t`, in the order of the default visits. Type variables that
+/// `t` binds are left out, and so are relations.
 template <class F>
 void ForEachTypeChild(const Object* t, F f) {
   DispatchKind<TupleTypeNode, FuncTypeNode, RelayRefTypeNode, TypeCallNode>(t, [&](const auto* node) {

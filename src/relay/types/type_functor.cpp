@@ -10,7 +10,7 @@ void VisitChildren(TypeVisitor* v, const N* op) {
   ForEachChildOf<Family<Type, Constructor>>(op, [v]<class T>(const T& child) {
     if constexpr (std::is_same_v<T, Constructor>) {
       for (const Type& t : child->inputs) v->VisitType(t);
-    } else if constexpr (!std::is_same_v<T, TypeConstraint>) {  // relations are no kind of a visit
+    } else if constexpr (!std::is_same_v<T, TypeConstraint>) {  // relations are not visited
       v->VisitType(child);
     }
   });

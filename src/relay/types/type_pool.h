@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Equal types as one object: a program has a type a node, and few that differ.
+// Hash-consing of types: every node of a program has a type, and few of them differ.
 #pragma once
 
 #include <baton/ir/type.h>
@@ -23,8 +23,8 @@ class TypePool {
   ~TypePool();
   /// The type that was handed in first of all that are equal to `t`. Tensors are equal by their extents, of which those
   /// that are no literals are taken by identity; tuples and functions by the identity of their parts, so that a deep
-  /// type costs no more than a flat one, holes in them are allowed, and the parts are to be shared first. Any other
-  /// kind of type stays itself.
+  /// type costs no more than a flat one, type variables in them are allowed, and the parts are to be shared first. Any
+  /// other kind of type stays itself.
   Type Share(Type t) {
     if (t.get() != Recent(t)) {
       t = Find(t);
@@ -32,8 +32,9 @@ class TypePool {
     }
     return t;
   }
-  /// Whether `t` has parts and no holes, be they filled or not. Like Equal, it looks at each object once while the pool
-  /// lives, so all the types of nested functions together, each a part of the next, cost what the outermost does.
+  /// Whether `t` has children and no type variables, bound or unbound. Like Equal, it looks at each object once while
+  /// the pool lives, so all the types of nested functions together, each a part of the next, cost what the outermost
+  /// does.
   bool Plain(const Type& t) {
     if (!t.defined()) return false;
     if (t.get() == recent_plain_) return true;  // mostly
@@ -41,9 +42,9 @@ class TypePool {
     recent_plain_ = t.get();
     return true;
   }
-  /// StructuralEqual, for types without holes.
+  /// StructuralEqual, for types without type variables.
   bool Equal(const Type& a, const Type& b);
-  /// One more type was looked at by who works with this pool.
+  /// Counts a type that a user of this pool has visited.
   void CountStep() { ++steps_; }
 
  private:
@@ -64,10 +65,10 @@ class TypePool {
   const Type& Find(const Type& t);
   static bool Hash(const Type& t, uint64_t* hash);
   static bool Same(const Type& a, const Type& b);
-  /// What is known of a type that has parts.
+  /// Cached data of a type that has children.
   struct Known {
     Type type;           ///< itself: its address is not to be another's
-    Type one;            ///< the same object for equal types, up to names of type parameters; null if it has a hole
+    Type one;            ///< the same object for equal types, up to names of type parameters; null with type variables
     bool binds = false;  ///< type parameters, somewhere in it
   };
   const Known& Look(const Type& t);

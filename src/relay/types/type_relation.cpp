@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Relations as parts of types, and the solver of type inference on its own, for tests and for looking at it.
+// Relations within types, and a standalone interface to the type solver, for tests.
 #include <baton/ir/structural.h>
 #include <baton/ir/type_relation.h>
 #include <baton/relay/op.h>
@@ -13,7 +13,7 @@ namespace {
 
 const RegisterNodes<TypeRelationNode> registered_type_relation;
 
-/// Takes what a relation says to the solver.
+/// Forwards the results of a relation to the solver.
 class ToSolver final : public TypeReporter {
  public:
   explicit ToSolver(TypeSolver* solver) : solver_(solver) {}
@@ -30,10 +30,10 @@ class ToSolver final : public TypeReporter {
   TypeSolver* solver_;
 };
 
-/// The solver that asks a relation now; a relation asked by anybody else has nobody to tell.
+/// The solver that evaluates a relation now; null outside of a solver.
 thread_local ToSolver* asking = nullptr;
 
-/// Constraints, in the order in which they came; each is asked again until it has what it needs.
+/// Constraints in order of arrival; each is retried until its inputs are known.
 struct Constraints {
   TypePool pool;
   TypeSolver solver{&pool};

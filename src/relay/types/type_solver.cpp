@@ -7,9 +7,9 @@
 namespace baton::relay {
 namespace {
 
-/// Maps the types within a type by `leaf`, which gets those without parts; keeps what does not change. Shared parts of
-/// one type are few, so none are remembered but by who asks for it: `known` gives the result for a part that is known
-/// already, or null; `made` is told of each other one that has parts.
+/// Maps the types within a type by `leaf`, which is called for types without children; unchanged types are kept. Types
+/// share few children, so there is no memo unless the caller provides one: `known` returns a known result for a child,
+/// or null; `made` receives every other type that has children.
 template <class Leaf, class Known, class Made>
 Type MapType(const Type& t, Leaf leaf, Known known, Made made) {
   if (const Type* k = known(t)) return *k;
@@ -65,7 +65,7 @@ Type TypeSolver::Find(const Type& t) {
     Type* to = bound_.Find(cur.get());
     if (!to) break;
     cur = *to;
-    if (last) *last = cur;  // chains of holes that are asked for get shorter
+    if (last) *last = cur;  // chains of type variables that are asked for get shorter
     last = to;
   }
   return cur;
@@ -88,7 +88,8 @@ const Object* TypeSolver::FirstHole(const Type& root) {
     found.push_back(t);
     ForEachTypeChild(t.get(), [&](const Type& p) { stack.push_back(p); });
   }
-  // What has no hole gets none: types of nested functions are looked through once, not once a level.
+  // A type without type variables stays without them: types of nested functions are looked through once, not once a
+  // level.
   for (Type& t : found) {
     closed_.Add(t.get());
     keep_.push_back(std::move(t));
@@ -97,7 +98,7 @@ const Object* TypeSolver::FirstHole(const Type& root) {
 }
 
 bool TypeSolver::Bind(const Type& hole, const Type& to) {
-  // A type that contains itself has no end. One without unbound holes does not contain this one.
+  // A type that contains itself has no end. One without unbound type variables does not contain this one.
   if (HasTypeParts(to.get()) && FirstHole(to)) {
     std::vector<Type> stack{to};
     PointerSet seen;
@@ -140,8 +141,8 @@ bool TypeSolver::Unify(const Type& x, const Type& y) {
 
 bool TypeSolver::UnifyParts(const Type& x, const Type& y, std::vector<const Object*>* noted) {
   std::vector<std::pair<Type, Type>> stack{{x, y}};
-  // Of two types without unbound holes nothing gets bound: that they agree is found once, not once for each type that
-  // they are parts of.
+  // Of two types without unbound type variables nothing gets bound: that they agree is found once, not once for each
+  // type that they are parts of.
   if (const Type a = Find(x), b = Find(y);
       a.defined() && b.defined() && !a.same_as(b) && HasTypeParts(a.get()) && HasTypeParts(b.get())) {
     FirstHole(a), FirstHole(b);
@@ -192,8 +193,8 @@ bool TypeSolver::UnifyParts(const Type& x, const Type& y, std::vector<const Obje
       Type other, fewer;
       const size_t np = p->type_params.size(), nq = q->type_params.size();
       if (np || nq) {
-        // Type variables stand within bound holes, too. Parameters that only one of both has are open: `fn[A](A) -> A`
-        // serves where `fn(int32) -> int32` is wanted.
+        // Type parameters also occur within bound type variables. Parameters that only one of both has are open:
+        // `fn[A](A) -> A` serves where `fn(int32) -> int32` is wanted.
         std::vector<std::pair<const Object*, Type>> with_p, with_q;
         for (size_t i = nq; i < np; ++i) with_p.push_back({p->type_params[i].get(), NewHole()});
         for (size_t i = 0; i < nq; ++i)
@@ -225,14 +226,14 @@ bool TypeSolver::UnifyParts(const Type& x, const Type& y, std::vector<const Obje
 Type TypeSolver::Resolve(const Type& t) {
   if (!t.defined() || t->IsInstance<TensorTypeNode>() || pool_->Plain(t)) return t;
   if (const Type* known = resolved_.Find(t.get())) return *known;
-  // Of what has no unbound hole, each part is mapped once, not once for each type that it is a part of.
+  // Of what has no unbound type variable, each part is mapped once, not once for each type that it is a part of.
   const bool whole = HasTypeParts(t.get()) && !FirstHole(t);
   return MapType(
       t,
       [this](const Type& leaf) -> Type {
         if (!leaf->IsInstance<IncompleteTypeNode>()) return leaf;
         Type to = Find(leaf);
-        // Unbound, or bound to something that may have holes of its own.
+        // Unbound, or bound to something that may have type variables of its own.
         return to->IsInstance<IncompleteTypeNode>() ? to : Resolve(to);
       },
       [this](const Type& part) -> const Type* {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Unification of types: holes (IncompleteType) get bound as constraints come in.
+// Unification of types. Type variables (IncompleteType; not type parameters, which are TypeVar) are bound as
+// constraints come in.
 #pragma once
 
 #include <baton/ir/module.h>
@@ -12,16 +13,16 @@ namespace baton::relay {
 
 class TypeSolver {
  public:
-  /// `pool` knows types without holes, also those that solvers before this one met.
+  /// `pool` knows types without type variables, also those that solvers before this one met.
   explicit TypeSolver(TypePool* pool) : pool_(pool) {}
   Type NewHole();
-  /// What `t` stands for at its outermost: follows bound holes.
+  /// The type that `t` stands for: follows bound type variables at the outermost level only.
   Type Find(const Type& t);
-  /// Makes both equal, binding holes; false if they are not. A dimension `?` agrees with any.
+  /// Makes both equal, binding type variables; false if they are not. A dimension `?` agrees with any.
   bool Unify(const Type& a, const Type& b);
-  /// With bound holes filled in at every depth; the same object if there was none.
+  /// `t` with bound type variables replaced at every depth; the same object if there was none.
   Type Resolve(const Type& t);
-  /// Whether an unbound hole is left in it; the first one, for whoever waits.
+  /// The first unbound type variable in `t`, or null.
   const Object* FirstHole(const Type& t);
   /// The more general of two unified types: a dimension that differs becomes `?`.
   Type Join(const Type& a, const Type& b);
@@ -30,20 +31,21 @@ class TypeSolver {
   static bool SameDim(const PrimExpr& a, const PrimExpr& b);
   /// Whether two dimensions may have the same extent when the program runs: unless both are literals that differ.
   static bool MayBeSame(const PrimExpr& a, const PrimExpr& b);
-  /// Holes bound since the last call.
+  /// Type variables bound since the last call.
   std::vector<const Object*> TakeBound() { return std::move(bound_now_); }
 
  private:
   bool Bind(const Type& hole, const Type& to);
-  /// Unify; tells what it noted in agreed_, which does not hold if they do not agree.
+  /// Unify; `noted` receives its entries in agreed_, which are invalid if unification fails.
   bool UnifyParts(const Type& x, const Type& y, std::vector<const Object*>* noted);
-  /// Whether `t` is known to have no hole but bound ones; looks at nothing else. Such types live as long as this.
+  /// Whether `t` is known to have no type variable but bound ones; looks at nothing else. Such types live as long as
+  /// this.
   bool Closed(const Type& t) { return pool_->Plain(t) || closed_.Has(t.get()); }
   TypePool* pool_;
   PointerMap<Type> bound_;
-  PointerSet closed_;                 ///< types with holes, all of which are bound
-  PointerMap<Type> resolved_;         ///< of those: with what their holes were bound to
-  PointerMap<const Object*> agreed_;  ///< of types without unbound holes: what they were found to agree with
+  PointerSet closed_;                 ///< types with type variables, all of which are bound
+  PointerMap<Type> resolved_;         ///< of those: with what their type variables were bound to
+  PointerMap<const Object*> agreed_;  ///< of types without unbound type variables: what they were found to agree with
   std::vector<Type> keep_;
   std::vector<const Object*> bound_now_;
 };

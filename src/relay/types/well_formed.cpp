@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The verifier: what every pass may rely on, and must keep.
+// The verifier: invariants that every pass may rely on and must preserve.
 #include <baton/ir/structural.h>
 #include <baton/relay/analysis.h>
 #include <baton/relay/functor.h>
@@ -96,7 +96,7 @@ void Verifier::CheckType(const Type& type, const ExprNode* at) {
   }
 }
 
-/// What concerns a node alone.
+/// Checks of a single node.
 void Verifier::Parts(const ExprNode* n) {
   if (n->IsInstance<CallNode>()) {
     const auto* c = static_cast<const CallNode*>(n);
@@ -227,7 +227,7 @@ BATON_REGISTER_GLOBAL("relay.analysis.well_formed").set_body([](runtime::Args ar
   *rv = Any(obj.as<IRModuleNode>() ? relay::WellFormed(Downcast<IRModule>(obj))
                                    : relay::WellFormed(Downcast<RelayExpr>(obj)));
 });
-/// What is wrong, a line a fault; "" if nothing is.
+/// The violations, one per line; "" if there are none.
 BATON_REGISTER_GLOBAL("relay.analysis.well_formed_problems").set_body_typed([](ObjectRef obj) {
   std::string out;
   if (obj.as<IRModuleNode>())

@@ -18,7 +18,7 @@ struct OpInfo {
   Operation op;
   const ComputeOpNode* compute = nullptr;
   const ExternOpNode* external = nullptr;
-  std::vector<Tensor> outs;  // tensors of it that somebody reads or that are outputs
+  std::vector<Tensor> outs;  // its tensors that are read or that are outputs
   bool is_output = false;
   bool has_reduce = false;
   bool inlined = false;

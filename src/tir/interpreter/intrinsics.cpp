@@ -32,7 +32,7 @@ Value Interpreter::EvalCall(const CallNode* c, int lane) {
     return {0, 0};
   }
   if (c->op.as<GlobalVarNode>()) return CallFunction(c, lane);
-  // Where threads go together, or one is alone, nobody is waited for.
+  // Threads in lockstep, or a single thread, need no wait.
   if (name == "prefetch" || name == "tvm_storage_sync") return {0, 0};
   if (name == "tvm_thread_allreduce")
     throw RuntimeError("tvm_thread_allreduce stands in no kernel, or in a branch or loop that not all threads take");

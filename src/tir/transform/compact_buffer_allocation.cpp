@@ -168,7 +168,7 @@ class Collector : public StmtExprVisitor {
     analyzer_.Forget(mark);
   }
   void VisitStmt_(const AttrStmtNode* op) final {
-    // Who checks accesses goes by the size that this says.
+    // Bounds checks use the size given here.
     if (op->attr_key == "buffer_bound" && op->node.defined()) {
       const auto* b = op->node.as<BufferNode>();
       Escape(b ? b->data.get() : op->node.get());

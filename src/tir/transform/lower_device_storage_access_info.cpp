@@ -8,7 +8,7 @@
 namespace baton::tir {
 namespace {
 
-/// Memory that loop programs know: of the process, of a block, of a thread.
+/// Memory that PrimFuncs know: of the process, of a block, of a thread.
 constexpr const char* kKnown[] = {"", "global", "shared", "local"};
 
 bool Check(const Object* s) {

@@ -88,7 +88,7 @@ class Lowerer : public StmtMutator {
       shared.push_back(Buffer::Make({PrimExpr(size * threads)}, all.values[i].dtype(), "red", kShared));
     const PrimExpr base = group.defined() ? group * threads : PrimExpr(int64_t{0});
     const PrimExpr own = group.defined() ? base + lane : lane;
-    // Who still reads from the round before has to be done.
+    // Reads of the previous round must have finished.
     out.push_back(StorageSync(kShared));
     for (size_t i = 0; i < n; ++i) out.push_back(Store(shared[i], Guarded(all, reducer, i), {own}));
     out.push_back(StorageSync(kShared));

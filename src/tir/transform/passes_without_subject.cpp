@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Passes whose work has another place here, or whose subject loop programs do not have. Each can be made and run: it
+// Passes whose work has another place here, or whose subject PrimFuncs do not have. Each can be made and run: it
 // leaves functions as they are, and says what to use instead where a program asks for more than there is.
 #include <baton/tir/transform.h>
 #include <tir/any_stmt.h>

@@ -138,7 +138,7 @@ int64_t PlaceByTime(std::vector<Life>* lives) {
     total = std::max(total, begin + size);
     return begin;
   };
-  // Who comes at a time takes largest first.
+  // Buffers that become live at the same time are placed largest first.
   const std::vector<size_t> ends = OrderBy(*lives, [](const Life& l) { return l.last; });
   size_t ended = 0;
   for (size_t i : OrderBy(*lives, [](const Life& l) { return std::pair(l.first, -l.size); })) {

@@ -295,7 +295,7 @@ class Syncer : public StmtMutator {
       span = factor * extent;
     }
     const auto apart = [&](int64_t n) { return span ? n % span == 0 : n == 0; };
-    // The least factor may be more than one: what lies between belongs to nobody else.
+    // The least factor may be more than one: no other thread accesses the elements in between.
     if (!apart(x.constant - y.constant)) return;
     for (const AffineIndex* s : {&x, &y}) {
       for (const auto& [var, factor] : s->factors) {

@@ -45,7 +45,7 @@ def input_expr(value):
 
 
 def plain_value(value):
-    """Literals of loop programs and NumPy's numbers as Python's, tuples and arrays as lists."""
+    """TIR literals and NumPy's numbers as Python's, tuples and arrays as lists."""
     if isinstance(value, (list, tuple, _core.Array)):
         return [plain_value(v) for v in value]
     if isinstance(value, NDArray) or type(value).__module__ == "numpy":
@@ -214,7 +214,7 @@ _names = frozenset()
 
 
 def forget_names():
-    """Looks again at which operators there are, the next time somebody asks."""
+    """Clears the cached list of operator names; it is read again on the next use."""
     global _names
     _names = frozenset()
 

@@ -142,7 +142,7 @@ def upsampling(data, scale_h=1, scale_w=1, layout="NCHW", method="nearest_neighb
 
 
 def _rounding(method, mode, rounding_method):
-    """How a nearest element is found where nobody says it."""
+    """The default rounding method for nearest-neighbour sampling."""
     if rounding_method == "" and method == "nearest_neighbor":
         return "round" if mode == "align_corners" else "floor"
     return rounding_method

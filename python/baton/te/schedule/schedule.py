@@ -14,7 +14,7 @@ ROOT, INLINE, SCOPE = "root", "inline", "scope"
 
 
 def thread_axis(dom=None, tag="", name="", span=None):
-    """A loop over threads of a device, as "blockIdx.x". Loop programs have no thread axes: `Stage.bind` says what to use."""
+    """A loop over threads of a device, as "blockIdx.x". PrimFuncs have no thread axes: `Stage.bind` says what to use."""
     if isinstance(dom, str):
         dom, tag = None, dom
     if not tag:
@@ -337,7 +337,7 @@ class Stage:
         raise UnsupportedError(f"{what} of `{self.op.name}`: {instead}")
 
     def bind(self, ivar, thread_ivar):
-        """Not there: loop programs have no thread axes."""
+        """Not there: PrimFuncs have no thread axes."""
         self._place(ivar)
         self._no("bind", "loops run on CPUs; use parallel, and vectorize for the inner loop. Relay programs run on OpenCL devices, see docs/guides/devices.md")
 
@@ -346,7 +346,7 @@ class Stage:
         self._no("tensorize", "replace the loops by a call in a pass of tir.transform.prim_func_pass")
 
     def env_threads(self, threads):
-        """Not there: loop programs have no thread axes."""
+        """Not there: PrimFuncs have no thread axes."""
         self._no("env_threads", "loop programs have no thread axes")
 
     def set_store_predicate(self, predicate):

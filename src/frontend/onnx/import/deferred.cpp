@@ -159,7 +159,7 @@ relay::Expr StaticForm(const relay::Call& call, const Array<NDArray>& values) {
   Values results;
   for (size_t i = 0; i < a->shapes.size(); ++i) {
     if (i < node.outputs.size() && node.outputs[i].empty()) {
-      // An output that nobody reads still has its place.
+      // An unused output still has its index.
       Value zero;
       zero.kind = Value::kTensor;
       zero.ranked = true;

@@ -38,7 +38,7 @@ int64_t Columns(const TfIdfAttrs& a) {
   return most + 1;
 }
 
-/// What the host code counts on, whoever made the call.
+/// The preconditions of the host code, checked for every call.
 void CheckTfIdf(const TfIdfAttrs& a, const TensorTypeNode& data) {
   auto fail = [](const char* rule, const std::string& text) {
     throw CompileError(std::string("[onnx.tfidf ") + rule + "] " + text);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of matrices for the reference: slow to nobody, and the same to the bit wherever the numbers lie.
+// Matrix products for the reference: fast enough, and bit-identical regardless of the alignment of the data.
 #pragma once
 
 #include <cstdint>
