@@ -44,10 +44,11 @@ def first_source(folder, pattern):
 
 def source_of(kind, name):
     """The source file that defines this operator or pass, or None. The likeliest form comes first. Operators are also defined in
-    rows of tables, so that in the end any file of `src/relay/op` that has the name as a string counts."""
+    rows of tables and by constants, so that in the end any file of operators or importers that has the name as a string counts."""
     word, short = re.escape(name), re.escape(name.rpartition(".")[2])
     if kind == "op":
-        places = [("src", rf'\.name = "{word}"'), ("src/relay/op", rf'\bop::{short} =[^;]*"{word}"'), ("src/relay/op", rf'"{word}"')]
+        places = [("src", rf'\.name = "{word}"'), ("src/relay/op", rf'\bop::{short} =[^;]*"{word}"'), ("src/relay/op", rf'"{word}"'),
+                  ("src/frontend", rf'"{word}"')]
     else:
         places = [("src", rf'\b(MakePass|RegisterPass)<{word}>|\bPass {word}\('), ("src", rf'"([a-z_]+\.)*{word}"')]
     return next(filter(None, (first_source(*place) for place in places)), None)

@@ -39,7 +39,7 @@ struct PassInfoNode : Node<PassInfoNode, Object> {
   bool reassociates = false;
   bool changes_results = false;
   static constexpr void Describe(auto& d) {
-    using runtime::kTransient;
+    using runtime::kIgnored, runtime::kTransient;
     d(F<&PassInfoNode::opt_level>, "The pass is enabled from this level of the context on.");
     d(F<&PassInfoNode::name>, "Its name.");
     d(F<&PassInfoNode::required>, "Passes that must run before it.");
@@ -47,14 +47,14 @@ struct PassInfoNode : Node<PassInfoNode, Object> {
     d(F<&PassInfoNode::establishes>, "Properties that hold after it; all it does is establish them.");
     d(F<&PassInfoNode::keeps>, "Properties that go on holding; \"*\" is all that it does not destroy.");
     d(F<&PassInfoNode::destroys>, "Properties that do not hold any more; all others are kept.");
-    d(F<&PassInfoNode::doc>, "What the pass does; \"\" where it does not say.", kTransient);
+    d(F<&PassInfoNode::doc>, "What the pass does; \"\" where it does not say.", kTransient, kIgnored);
     d(F<&PassInfoNode::options>, "The options that it was made with, by name; all others have their defaults.",
-      kTransient);
-    d(F<&PassInfoNode::origin>, "The path that imports it, of a pass of a front end.", kTransient);
+      kTransient, kIgnored);
+    d(F<&PassInfoNode::origin>, "The path that imports it, of a pass of a front end.", kTransient, kIgnored);
     d(F<&PassInfoNode::reassociates>, "It may compute in another order, and so round or overflow elsewhere.",
-      kTransient);
+      kTransient, kIgnored);
     d(F<&PassInfoNode::changes_results>, "It is there to change what a program computes, as gradients are.",
-      kTransient);
+      kTransient, kIgnored);
   }
 };
 class PassInfo : public RefTo<PassInfoNode, ObjectRef> {

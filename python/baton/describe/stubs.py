@@ -619,6 +619,8 @@ def package_stubs():
         path = name.replace(".", "/")
         group = operator_groups.get(name)
         if group is not None and group.__name__ != name:
+            if name.count(".") > 2:
+                continue  # a folder `baton/relay/dyn` would hide the module of that name
             out[path + ".pyi"] = f"{_HEADER}from {group.__name__} import *\n"
             continue
         stub = module_stub(name)
