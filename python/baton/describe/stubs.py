@@ -645,9 +645,11 @@ def library_stub(package):
 def write_stubs(folder, package="baton"):
     """Writes the stubs below a folder; returns the files, relative to it."""
     made = package_stubs() if package == "baton" else library_stub(package)
-    for old in Path(folder, package.replace(".", "/")).rglob("*.pyi"):
+    for old in sorted(Path(folder, package.replace(".", "/")).rglob("*.pyi")):
         if str(old.relative_to(folder)) not in made and old.read_text(encoding="utf-8").startswith(_HEADER):
             old.unlink()  # of a module that is gone
+            if not any(old.parent.iterdir()):
+                old.parent.rmdir()  # Python would take an empty folder for a package
     for name, text in made.items():
         path = Path(folder, name)
         path.parent.mkdir(parents=True, exist_ok=True)
