@@ -73,7 +73,7 @@ _MODULES = frozenset(["arith", "autotvm", "auto_scheduler", "capsule", "cli", "c
                       "target",
                       "te", "testing", "tir", "topi", "transform"])
 # Name here -> module that has it.
-_NAMES = {"IRModule": "ir", "placeholder": "te", "compile": "driver", "load": "driver", "build": "driver", "lower": "driver",
+_NAMES = {"IRModule": "ir", "placeholder": "te", "compile": "driver", "Dim": "driver", "load": "driver", "build": "driver", "lower": "driver",
           "History": "history", "Capsule": "capsule", "bisect": "guard"}
 
 

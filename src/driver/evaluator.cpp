@@ -319,7 +319,7 @@ class DriverEvaluator : public relay::Evaluator {
     std::vector<void*> io;
     for (const NDArray& a : buffers) io.push_back(a.data());
     NDArray arena = NDArray::Empty({static_cast<int64_t>(k->code.desc.arena_bytes)}, DataType::UInt(8));
-    if (entry(io.data(), k->code.desc.constants, arena.ptr<uint8_t>()) != 0) runtime::ThrowFromSlot();
+    if (entry(io.data(), k->code.desc.constants, arena.ptr<uint8_t>(), nullptr) != 0) runtime::ThrowFromSlot();
   }
 
   std::mutex mutex_;

@@ -91,6 +91,10 @@ Map<GlobalVar, BaseFunc> KernelTable::Loops(const Target& target, DebugSource* d
   for (const auto& [var, func] : functions_) {
     Function f = debug ? debug->Kernel(var->name_hint.str(), func, origins_[var.get()]) : func;
     tir::PrimFunc lowered = relay::LowerPrimitive(f, var->name_hint, target);
+    std::vector<tir::Var>& sizes = size_vars_[var.get()];
+    for (const tir::Var& p : lowered->params) {
+      if (!p.dtype().is_handle()) sizes.push_back(p);
+    }
     lowered = WithAttr(lowered, tir::attr::kDisplayName, Any(String(OperatorsOf(func))));
     // Code without a span belongs to the main operator of the kernel.
     if (relay::Call anchor = relay::AnchorOf(f); anchor.defined()) lowered.CopyOnWrite()->span = anchor->span;

@@ -2,6 +2,8 @@
 #include <baton/relay/gradient.h>
 #include <baton/relay/op.h>
 #include <baton/runtime/registry.h>
+#include <baton/tir/functor.h>
+#include <baton/tir/op.h>
 
 #include <algorithm>
 #include <memory>
@@ -105,6 +107,15 @@ double FlopsOf(const CallNode* call) {
 int64_t DimOf(const PrimExpr& dim) {
   const auto* i = dim.as<IntImmNode>();
   return i ? i->value : -1;
+}
+
+bool KnownShape(const Array<PrimExpr>& shape) {
+  bool known = true;
+  for (const PrimExpr& d : shape) {
+    if (tir::as_const_int(d) || d.as<tir::VarNode>()) continue;
+    tir::PostOrderVisitExpr(d, [&](const PrimExpr& x) { known = known && !x.as<tir::AnyNode>(); });
+  }
+  return known;
 }
 
 bool StaticShape(const Array<PrimExpr>& shape, std::vector<int64_t>* out) {

@@ -58,9 +58,57 @@ void WriteTensors(support::JsonWriter* w, const std::vector<TensorInfo>& tensors
     w->EndArray();
     w->Key("dtype");
     w->String(DataType2String(t.dtype));
+    if (!t.extents.empty()) {
+      w->Key("extents");
+      w->BeginArray();
+      for (const std::string& e : t.extents) w->String(e);
+      w->EndArray();
+    }
     w->EndObject();
   }
   w->EndArray();
+}
+
+void WriteDynamic(support::JsonWriter* w, const DynamicShapes& shapes) {
+  w->BeginObject();
+  w->Key("sizes");
+  w->String(shapes.sizes);
+  w->Key("words");
+  w->Int(shapes.words);
+  w->Key("reads_values");
+  w->Int(shapes.reads_values);
+  w->Key("dims");
+  w->BeginArray();
+  for (const Dim& d : shapes.dims) {
+    w->BeginObject();
+    w->Key("name");
+    w->String(d.name);
+    w->Key("min");
+    w->Int(d.min);
+    w->Key("max");
+    w->Int(d.max);
+    w->Key("multiple");
+    w->Int(d.multiple);
+    w->EndObject();
+  }
+  w->EndArray();
+  w->Key("extents");
+  w->BeginArray();
+  for (const std::vector<int32_t>& words : shapes.extents) {
+    w->BeginArray();
+    for (int32_t word : words) w->Int(word);
+    w->EndArray();
+  }
+  w->EndArray();
+  w->Key("buffers");
+  w->BeginArray();
+  for (const DynamicBuffer& b : shapes.buffers) {
+    w->BeginArray();
+    for (int32_t field : {b.first, b.last, b.bytes, b.offset}) w->Int(field);
+    w->EndArray();
+  }
+  w->EndArray();
+  w->EndObject();
 }
 
 std::string Manifest(const ExecutableDesc& desc) {
@@ -89,6 +137,10 @@ std::string Manifest(const ExecutableDesc& desc) {
     for (int64_t n : desc.result_tree) w.Int(n);
     w.EndArray();
   }
+  if (desc.dynamic.defined()) {
+    w.Key("dynamic");
+    WriteDynamic(&w, desc.dynamic);
+  }
   w.Key("arena_bytes");
   w.Int(static_cast<int64_t>(desc.arena_bytes));
   w.Key("constants_bytes");
@@ -110,10 +162,45 @@ std::vector<TensorInfo> ReadTensors(const Json& list) {
     t.name = j.At("name").AsString();
     for (const Json& d : j.At("shape").AsArray()) t.shape.push_back(d.AsInt());
     t.dtype = String2DataType(j.At("dtype").AsString());
-    TensorBytes(t.shape, t.dtype);  // refuses what overflows
+    if (const Json* extents = j.Find("extents")) {
+      for (const Json& e : extents->AsArray()) t.extents.push_back(e.AsString());
+      for (int64_t d : t.shape) {
+        if (d < -1) throw ValueError("a negative extent");
+      }
+    } else {
+      TensorBytes(t.shape, t.dtype);  // refuses what overflows
+    }
     out.push_back(std::move(t));
   }
   return out;
+}
+
+int32_t ReadWord(const Json& j) {
+  const int64_t word = j.AsInt();
+  if (word < -1 || word > INT32_MAX) throw ValueError("a word out of range");
+  return static_cast<int32_t>(word);
+}
+
+DynamicShapes ReadDynamic(const Json& j) {
+  DynamicShapes shapes;
+  shapes.sizes = j.At("sizes").AsString();
+  shapes.words = ReadWord(j.At("words"));
+  shapes.reads_values = j.At("reads_values").AsInt() != 0;
+  for (const Json& d : j.At("dims").AsArray()) {
+    shapes.dims.push_back(
+        {d.At("name").AsString(), d.At("min").AsInt(), d.At("max").AsInt(), d.At("multiple").AsInt()});
+  }
+  for (const Json& words : j.At("extents").AsArray()) {
+    shapes.extents.emplace_back();
+    for (const Json& word : words.AsArray()) shapes.extents.back().push_back(ReadWord(word));
+  }
+  for (const Json& b : j.At("buffers").AsArray()) {
+    const std::vector<Json>& fields = b.AsArray();
+    if (fields.size() != 4) throw ValueError("a buffer has four fields");
+    shapes.buffers.push_back({ReadWord(fields[0]), ReadWord(fields[1]), ReadWord(fields[2]), ReadWord(fields[3])});
+  }
+  if (shapes.sizes.empty()) throw ValueError("dynamic shapes without their function");
+  return shapes;
 }
 
 ExecutableDesc ReadDesc(const Json& j) {
@@ -126,6 +213,10 @@ ExecutableDesc ReadDesc(const Json& j) {
   if (const Json* tree = j.Find("results")) {
     for (const Json& n : tree->AsArray()) d.result_tree.push_back(n.AsInt());
     CheckResultTree(d.result_tree, d.outputs.size());
+  }
+  if (const Json* dynamic = j.Find("dynamic")) {
+    d.dynamic = ReadDynamic(*dynamic);
+    CheckDynamicShapes(d.dynamic, d.inputs, d.outputs);
   }
   const int64_t arena = j.At("arena_bytes").AsInt(), constants = j.At("constants_bytes").AsInt();
   const int64_t alignment = j.At("io_alignment").AsInt();

@@ -193,6 +193,7 @@ struct OpTraits {
   ReferenceFn reference = nullptr;
   ValueOfTypesFn value_of_types = nullptr;
   int fill = -1;            ///< 0 or 1: what all elements are
+  bool literal_shapes = false;  ///< its loops need extents as literals: symbolic ones are left to the host
   bool shape_only = false;  ///< gives numbers about the shape of its operand, on the host; elements are not read
 };
 
@@ -258,6 +259,8 @@ BATON_DLL bool BroadcastCompRel(const Array<Type>& types, int num_inputs, const 
 inline const TensorTypeNode* AsTensor(const Type& t) { return t.as<TensorTypeNode>(); }
 /// The dimension's value, or -1 when it is not a literal.
 BATON_DLL int64_t DimOf(const PrimExpr& dim);
+/// Whether each extent is a literal, a variable, or arithmetic on these.
+BATON_DLL bool KnownShape(const Array<PrimExpr>& shape);
 /// All dimensions as numbers; false if one is not a literal.
 BATON_DLL bool StaticShape(const Array<PrimExpr>& shape, std::vector<int64_t>* out);
 /// axis in [-ndim, ndim) as one in [0, ndim); throws CompileError("[op] ...") for another.

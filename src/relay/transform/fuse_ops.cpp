@@ -5,6 +5,7 @@
 #include <baton/relay/op/annotation.h>
 #include <baton/relay/transform.h>
 #include <baton/support/pages.h>
+#include <baton/tir/functor.h>
 #include <relay/expr/expr_index.h>
 #include <relay/transform/type_keeper.h>
 #include <relay/types/type_pool.h>
@@ -45,29 +46,34 @@ bool SameShape(const ExprNode* a, const ExprNode* b) {
   const auto *ta = a->checked_type_.as<TensorTypeNode>(), *tb = b->checked_type_.as<TensorTypeNode>();
   if (!ta || !tb || ta->shape.size() != tb->shape.size()) return false;
   for (size_t i = 0; i < ta->shape.size(); ++i) {
-    int64_t x = DimOf(ta->shape[i]), y = DimOf(tb->shape[i]);
-    if (x < 0 || x != y) return false;
+    if (!tir::ExprDeepEqual(ta->shape[i], tb->shape[i])) return false;
   }
   return true;
 }
 
-/// Whether a type can be an input or output of a kernel: tensors of known shapes, and flat tuples of them.
-bool StaticType(const Type& type) {
-  if (const auto* tensor = type.as<TensorTypeNode>()) {
-    for (const PrimExpr& d : tensor->shape) {
-      if (DimOf(d) < 0) return false;
-    }
-    return true;
-  }
+/// Whether a type can be an input or output of a kernel: tensors whose extents are literals or follow from variables, and
+/// flat tuples of them.
+bool KernelType(const Type& type) {
+  if (const auto* tensor = type.as<TensorTypeNode>()) return KnownShape(tensor->shape);
   const auto* tuple = type.as<TupleTypeNode>();
   if (!tuple) return false;
   for (const Type& t : tuple->fields) {
-    if (!t.as<TensorTypeNode>() || !StaticType(t)) return false;
+    if (!t.as<TensorTypeNode>() || !KernelType(t)) return false;
   }
   return true;
 }
 
-/// Whether a call can become a kernel: it has loops, and every shape is known. Views cost nothing by themselves; inside
+/// Whether all extents of such a type are literals.
+bool LiteralType(const Type& type) {
+  std::vector<int64_t> shape;
+  if (const auto* tensor = type.as<TensorTypeNode>()) return StaticShape(tensor->shape, &shape);
+  for (const Type& t : type.as<TupleTypeNode>()->fields) {
+    if (!LiteralType(t)) return false;
+  }
+  return true;
+}
+
+/// Whether a call can become a kernel: it has loops, and every extent has a name. Views cost nothing by themselves; inside
 /// a kernel they would cost index arithmetic. What stays outside runs operator by operator, with the shapes of the
 /// moment.
 bool KernelCall(const CallNode* call) {
@@ -76,11 +82,17 @@ bool KernelCall(const CallNode* call) {
   if (const auto* copy = AsDeviceCopy(call->op, call->attrs); copy && copy->src_dev_type != copy->dst_dev_type)
     return false;  // not the work of one device
   if (AsOnDevice(call->op, call->attrs)) return false;  // says something of its argument, and computes nothing
-  if (!call->checked_type_.defined() || !StaticType(Downcast<Type>(call->checked_type_))) return false;
+  bool literal = true;
+  auto fits = [&](const ObjectRef& type) {
+    if (!type.defined() || !KernelType(Downcast<Type>(type))) return false;
+    literal = literal && LiteralType(Downcast<Type>(type));
+    return true;
+  };
+  if (!fits(call->checked_type_)) return false;
   for (const Expr& a : call->args) {
-    if (!a->checked_type_.defined() || !StaticType(Downcast<Type>(a->checked_type_))) return false;
+    if (!fits(a->checked_type_)) return false;
   }
-  return true;
+  return literal || !def->traits.literal_shapes;
 }
 
 /// Finds groups of operators for one kernel each, by post-dominators: a producer joins its post-dominator when every

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "driver/plan_memory.h"
+#include <baton/runtime/plan_memory.h>
 
 #include <algorithm>
 #include <map>
 
-namespace baton::driver {
+namespace baton::runtime {
 namespace {
 
 constexpr uint64_t kAlign = 64;
@@ -67,4 +67,4 @@ uint64_t PlanMemory(std::vector<PlannedBuffer>* buffers) {
   return buffers->size() <= kMaxQuadratic ? PlanBySize(buffers) : PlanByTime(buffers);
 }
 
-}  // namespace baton::driver
+}  // namespace baton::runtime
