@@ -62,9 +62,15 @@ class Executor final : public ModuleNode {
   void Run(bool all_bound = false);
   /// Brings sizes, arena and shapes of the outputs up to date with the inputs.
   void UpdateShapes();
+  void GrowArena();
+  std::vector<int64_t> OutputShape(size_t i) const {
+    std::vector<int64_t> shape = desc_->outputs[i].shape;
+    if (shapes_) shapes_->FillShape(inputs_.size() + i, &shape);
+    return shape;
+  }
   void Reserve(Args args);
-  /// Shapes of the outputs for shapes of all inputs.
-  Array<Array<int64_t>> InferShapes(Args args);
+  /// Shapes of the outputs for shapes of all inputs: rank and extents of one after the other.
+  Array<int64_t> InferShapes(Args args);
   NDArray Output(size_t i) const;
 
   Module code_;
@@ -74,7 +80,6 @@ class Executor final : public ModuleNode {
   std::unique_ptr<ShapeFrame> shapes_;  // of a model with dynamic shapes
   std::vector<Input> inputs_;
   std::vector<NDArray> outputs_;
-  std::vector<std::vector<int64_t>> output_shapes_;
   std::vector<void*> io_;
   size_t unset_;
   bool ran_ = false;
@@ -104,7 +109,6 @@ Executor::Executor(Module code, Device device) : code_(std::move(code)) {
     shapes_ = std::make_unique<ShapeFrame>(&dynamic, &desc_->inputs, sizes);
   }
   for (const TensorInfo& t : desc_->outputs) {
-    output_shapes_.push_back(t.shape);
     outputs_.push_back(shapes_ ? NDArray() : NDArray::Empty(t.shape, t.dtype));
   }
   io_.resize(inputs_.size() + outputs_.size(), nullptr);
@@ -174,7 +178,7 @@ void Executor::Run(bool all_bound) {
   for (size_t i = 0; i < outputs_.size(); ++i) {
     // An output that the caller still holds keeps its value: this run writes into a new one.
     if (!outputs_[i].defined() || outputs_[i].obj()->use_count() > 1) {
-      outputs_[i] = NDArray::Empty(output_shapes_[i], desc_->outputs[i].dtype);
+      outputs_[i] = NDArray::Empty(OutputShape(i), desc_->outputs[i].dtype);
     }
     io_[inputs_.size() + i] = outputs_[i].data();
   }
@@ -186,34 +190,33 @@ void Executor::Run(bool all_bound) {
   ran_ = true;
 }
 
+void Executor::GrowArena() {
+  if (shapes_->arena_bytes() <= arena_.nbytes()) return;
+  arena_ = NDArray();  // before there is another
+  arena_ = NDArray::Empty({static_cast<int64_t>(shapes_->arena_bytes())}, DataType::UInt(8));
+}
+
 void Executor::UpdateShapes() {
   if (!shapes_->Update(io_.data())) return;
-  if (shapes_->arena_bytes() > arena_.nbytes()) {
-    arena_ = NDArray();  // before there is another
-    arena_ = NDArray::Empty({static_cast<int64_t>(shapes_->arena_bytes())}, DataType::UInt(8));
-  }
+  GrowArena();
   for (size_t i = 0; i < outputs_.size(); ++i) {
-    shapes_->FillShape(inputs_.size() + i, &output_shapes_[i]);
-    if (outputs_[i].defined() && outputs_[i].shape() != output_shapes_[i]) outputs_[i] = NDArray();
+    if (outputs_[i].defined() && outputs_[i].shape() != OutputShape(i)) outputs_[i] = NDArray();
   }
 }
 
 void Executor::Reserve(Args args) {
   if (!shapes_) return;
   shapes_->Reserve(args[0].As<Array<int64_t>>().ToVector());
-  if (shapes_->arena_bytes() > arena_.nbytes()) {
-    arena_ = NDArray();
-    arena_ = NDArray::Empty({static_cast<int64_t>(shapes_->arena_bytes())}, DataType::UInt(8));
-  }
+  GrowArena();
 }
 
-Array<Array<int64_t>> Executor::InferShapes(Args args) {
+Array<int64_t> Executor::InferShapes(Args args) {
   if (args.size() != static_cast<int>(inputs_.size())) {
     throw TypeError(Cat("the model has ", inputs_.size(), " inputs, got ", args.size(), " shapes"));
   }
   if (desc_->dynamic.reads_values) throw UnsupportedError("the shapes of the results depend on values of the inputs");
   std::unique_ptr<ShapeFrame> frame;
-  if (shapes_) frame = std::make_unique<ShapeFrame>(*shapes_);
+  if (shapes_) frame = shapes_->Fresh();
   for (size_t i = 0; i < inputs_.size(); ++i) {
     const TensorInfo& want = desc_->inputs[i];
     std::vector<int64_t> shape = args[static_cast<int>(i)].As<Array<int64_t>>().ToVector();
@@ -222,11 +225,12 @@ Array<Array<int64_t>> Executor::InferShapes(Args args) {
     if (frame) frame->SetInput(i, shape.data());
   }
   if (frame) frame->Update(io_.data());
-  Array<Array<int64_t>> out;
+  Array<int64_t> out;
   for (size_t i = 0; i < outputs_.size(); ++i) {
     std::vector<int64_t> shape = desc_->outputs[i].shape;
     if (frame) frame->FillShape(inputs_.size() + i, &shape);
-    out.push_back(Array<int64_t>(shape));
+    out.push_back(static_cast<int64_t>(shape.size()));
+    for (int64_t n : shape) out.push_back(n);
   }
   return out;
 }
@@ -293,14 +297,19 @@ void Executor::Call(Op op, Args args, RetValue* rv) {
     case kGetMemory: {
       int64_t outputs = 0;
       for (const NDArray& out : outputs_) outputs += out.defined() ? static_cast<int64_t>(out.nbytes()) : 0;
-      *rv = Array<int64_t>({static_cast<int64_t>(desc_->constants_bytes), static_cast<int64_t>(arena_.nbytes()), outputs,
-                            shapes_ ? static_cast<int64_t>(shapes_->num_plans()) : 0});
+      Array<int64_t> out;
+      out.push_back(static_cast<int64_t>(desc_->constants_bytes));
+      out.push_back(static_cast<int64_t>(arena_.nbytes()));
+      out.push_back(outputs);
+      out.push_back(shapes_ ? static_cast<int64_t>(shapes_->num_plans()) : 0);
+      *rv = out;
       return;
     }
     case kGetDims: {
-      Array<Array<Any>> dims;
+      Array<Any> dims;  // four a dimension
       for (const Dim& d : desc_->dynamic.dims) {
-        dims.push_back(Array<Any>({Any(d.name), Any(d.min), Any(d.max), Any(d.multiple)}));
+        dims.push_back(Any(d.name));
+        for (int64_t bound : {d.min, d.max, d.multiple}) dims.push_back(Any(bound));
       }
       *rv = dims;
       return;

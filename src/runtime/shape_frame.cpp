@@ -38,55 +38,46 @@ std::string TensorInfoString(const TensorInfo& info) {
 ShapeFrame::ShapeFrame(const DynamicShapes* shapes, const std::vector<TensorInfo>* inputs, SizesFunction sizes)
     : shapes_(shapes), inputs_(inputs), sizes_(sizes) {
   for (size_t i = 0; i < inputs->size(); ++i) {
-    first_axis_.push_back(axes_.size());
+    first_axis_.push_back(static_cast<int64_t>(axes_.size()));
     for (size_t d = 0; d < shapes->extents[i].size(); ++d) {
       if (shapes->extents[i][d] >= 0) axes_.push_back({i, d, shapes->extents[i][d]});
     }
   }
-  first_axis_.push_back(axes_.size());
+  first_axis_.push_back(static_cast<int64_t>(axes_.size()));
   given_.resize(axes_.size());
   dims_.resize(shapes->dims.size());
   s_.resize(static_cast<size_t>(shapes->words));
 }
 
 void ShapeFrame::SetInput(size_t input, const int64_t* shape) {
-  for (size_t a = first_axis_[input]; a < first_axis_[input + 1]; ++a) given_[a] = shape[axes_[a].axis];
+  const auto end = static_cast<size_t>(first_axis_[input + 1]);
+  for (auto a = static_cast<size_t>(first_axis_[input]); a < end; ++a) given_[a] = shape[axes_[a].axis];
 }
 
-std::string ShapeFrame::ShapeOfInput(size_t input) const {
-  std::vector<int64_t> shape = (*inputs_)[input].shape;
-  for (size_t a = first_axis_[input]; a < first_axis_[input + 1]; ++a) shape[axes_[a].axis] = given_[a];
-  std::string s = "(";
-  for (size_t i = 0; i < shape.size(); ++i) s += Cat(i ? ", " : "", shape[i]);
-  return s + (shape.size() == 1 ? ",)" : ")");
+void ShapeFrame::Fail(size_t input, const std::string& what) const {
+  const TensorInfo& t = (*inputs_)[input];
+  std::string shape;
+  auto a = static_cast<size_t>(first_axis_[input]);
+  for (size_t d = 0; d < t.shape.size(); ++d) shape += Cat(d ? ", " : "", t.shape[d] < 0 ? given_[a++] : t.shape[d]);
+  throw ValueError(Cat("input `", t.name, "` has shape (", shape, t.shape.size() == 1 ? ",)" : ")", what));
 }
 
 void ShapeFrame::BindDims() {
-  std::vector<size_t> bound_by(dims_.size(), axes_.size());
   for (size_t a = 0; a < axes_.size(); ++a) {
     const Axis& axis = axes_[a];
-    if (static_cast<size_t>(axis.word) >= dims_.size()) continue;
     const auto k = static_cast<size_t>(axis.word);
+    if (k >= dims_.size()) continue;
     const Dim& dim = shapes_->dims[k];
-    const std::string& name = (*inputs_)[axis.input].name;
-    if (bound_by[k] < axes_.size()) {
-      if (dims_[k] == given_[a]) continue;
-      const std::string& other = (*inputs_)[axes_[bound_by[k]].input].name;
-      throw ValueError(Cat("input `", name, "` has ", dim.name, " = ", given_[a], " (its shape is ",
-                           ShapeOfInput(axis.input), "), `", other, "` has ", dim.name, " = ", dims_[k]));
+    const int64_t n = given_[a];
+    size_t first = 0;  // axis that binds it
+    while (axes_[first].word != axis.word) ++first;
+    if (first < a && dims_[k] != n) {
+      Fail(axis.input, Cat(": ", dim.name, " is ", n, ", input `", (*inputs_)[axes_[first].input].name, "` has ", dim.name,
+                           " = ", dims_[k]));
     }
-    bound_by[k] = a;
-    dims_[k] = given_[a];
-    if (given_[a] < dim.min || given_[a] > dim.max) {
-      const std::string bound = dim.max < kMaxExtent ? Cat(dim.min, " to ", dim.max)
-                                : given_[a] > dim.max ? Cat("at most ", dim.max)
-                                                      : Cat("at least ", dim.min);
-      throw ValueError(Cat("input `", name, "` has shape ", ShapeOfInput(axis.input), ": ", dim.name, " is ", bound));
-    }
-    if (given_[a] % dim.multiple) {
-      throw ValueError(Cat("input `", name, "` has shape ", ShapeOfInput(axis.input), ": ", dim.name,
-                           " is a multiple of ", dim.multiple));
-    }
+    dims_[k] = n;
+    if (n < dim.min || n > dim.max) Fail(axis.input, Cat(": ", dim.name, " is ", dim.min, " to ", dim.max));
+    if (n % dim.multiple) Fail(axis.input, Cat(": ", dim.name, " is a multiple of ", dim.multiple));
   }
 }
 
@@ -109,16 +100,14 @@ void ShapeFrame::CheckDerived() const {
   for (const Axis& axis : axes_) {
     const auto a = static_cast<size_t>(&axis - axes_.data());
     if (s_[static_cast<size_t>(axis.word)] == given_[a]) continue;
-    const TensorInfo& t = (*inputs_)[axis.input];
-    throw ValueError(Cat("input `", t.name, "` has shape ", ShapeOfInput(axis.input), ", where the other inputs ask for ",
-                         t.extents[axis.axis], " = ", s_[static_cast<size_t>(axis.word)], " in dimension ", axis.axis));
+    Fail(axis.input, Cat(", where the other inputs ask for ", (*inputs_)[axis.input].extents[axis.axis], " = ",
+                         s_[static_cast<size_t>(axis.word)], " in dimension ", axis.axis));
   }
 }
 
 ShapeFrame::Plan ShapeFrame::MakePlan(const std::vector<int64_t>& s, void* const* io) const {
-  std::vector<int64_t> larger(s.size());
-  std::vector<int64_t> dims;
-  for (size_t i = 0; i < shapes_->dims.size(); ++i) dims.push_back(RoundUp(shapes_->dims[i], s[i]));
+  std::vector<int64_t> larger = s, dims = dims_;
+  for (size_t i = 0; i < dims.size(); ++i) dims[i] = RoundUp(shapes_->dims[i], s[i]);
   bool fits = true;
   try {
     CallSizes(dims, io, &larger);
@@ -126,47 +115,41 @@ ShapeFrame::Plan ShapeFrame::MakePlan(const std::vector<int64_t>& s, void* const
     fits = false;  // lengths that are never asked for
   }
   Plan plan;
-  std::vector<PlannedBuffer> planned;
-  for (const DynamicBuffer& b : shapes_->buffers) {
-    PlannedBuffer p;
+  plan.buffers.resize(shapes_->buffers.size());
+  for (size_t i = 0; i < plan.buffers.size(); ++i) {
+    const DynamicBuffer& b = shapes_->buffers[i];
     const auto word = static_cast<size_t>(b.bytes);
-    p.bytes = static_cast<uint64_t>(fits ? std::max(s[word], larger[word]) : s[word]);
-    p.first = b.first;
-    p.last = b.last;
-    planned.push_back(p);
+    plan.buffers[i].bytes = static_cast<uint64_t>(fits ? std::max(s[word], larger[word]) : s[word]);
+    plan.buffers[i].first = b.first;
+    plan.buffers[i].last = b.last;
   }
-  plan.bytes = PlanMemory(&planned);
-  for (const PlannedBuffer& p : planned) {
-    plan.capacity.push_back(p.bytes);
-    plan.offset.push_back(p.offset);
-  }
+  plan.bytes = PlanMemory(&plan.buffers);
   return plan;
 }
 
 void ShapeFrame::UsePlan(void* const* io) {
-  Plan* best = nullptr;
+  Plan *best = nullptr, *oldest = nullptr;
   for (Plan& plan : plans_) {
     bool fits = true;
-    for (size_t i = 0; fits && i < plan.capacity.size(); ++i) {
-      fits = static_cast<uint64_t>(s_[static_cast<size_t>(shapes_->buffers[i].bytes)]) <= plan.capacity[i];
+    for (size_t i = 0; fits && i < plan.buffers.size(); ++i) {
+      fits = static_cast<uint64_t>(s_[static_cast<size_t>(shapes_->buffers[i].bytes)]) <= plan.buffers[i].bytes;
     }
     if (fits && (!best || plan.bytes < best->bytes)) best = &plan;
+    if (!oldest || plan.used < oldest->used) oldest = &plan;
   }
   if (!best) {
-    if (plans_.size() == kMaxPlans) {
-      size_t oldest = 0;
-      for (size_t i = 1; i < plans_.size(); ++i) {
-        if (plans_[i].used < plans_[oldest].used) oldest = i;
-      }
-      plans_.erase(plans_.begin() + static_cast<std::ptrdiff_t>(oldest));
+    Plan made = MakePlan(s_, io);
+    if (plans_.size() < kMaxPlans) {
+      plans_.resize(plans_.size() + 1);
+      oldest = &plans_.back();
     }
-    plans_.push_back(MakePlan(s_, io));
-    best = &plans_.back();
+    *oldest = std::move(made);
+    best = oldest;
   }
   best->used = ++clock_;
   arena_bytes_ = std::max(arena_bytes_, best->bytes);
-  for (size_t i = 0; i < best->offset.size(); ++i) {
-    s_[static_cast<size_t>(shapes_->buffers[i].offset)] = static_cast<int64_t>(best->offset[i]);
+  for (size_t i = 0; i < best->buffers.size(); ++i) {
+    s_[static_cast<size_t>(shapes_->buffers[i].offset)] = static_cast<int64_t>(best->buffers[i].offset);
   }
 }
 
@@ -188,7 +171,7 @@ void ShapeFrame::Reserve(const std::vector<int64_t>& dims) {
     const Dim& dim = shapes_->dims[i];
     if (dims[i] < dim.min || dims[i] > dim.max || dims[i] % dim.multiple) {
       throw ValueError(Cat("`", dim.name, "` cannot be ", dims[i], ": it is ", dim.min, " to ", dim.max,
-                           dim.multiple > 1 ? Cat(", a multiple of ", dim.multiple) : std::string()));
+                           ", a multiple of ", dim.multiple));
     }
   }
   if (shapes_->reads_values) return;  // sizes are known with the values only

@@ -11,6 +11,7 @@
 #include <baton/runtime/plan_memory.h>
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -56,6 +57,8 @@ class ShapeFrame {
   /// Both outlive the frame.
   ShapeFrame(const DynamicShapes* shapes, const std::vector<TensorInfo>* inputs, SizesFunction sizes);
 
+  /// Another frame of the same model.
+  std::unique_ptr<ShapeFrame> Fresh() const { return std::make_unique<ShapeFrame>(shapes_, inputs_, sizes_); }
   /// Notes the shape of an input, whose rank and literal extents fit.
   void SetInput(size_t input, const int64_t* shape);
   /// Brings all words up to date with the inputs' shapes. Throws ValueError that names input, dimension and bound. True if
@@ -75,11 +78,11 @@ class ShapeFrame {
 
  private:
   struct Axis {
-    size_t input, axis;
-    int32_t word;
+    size_t input = 0, axis = 0;
+    int32_t word = 0;
   };
   struct Plan {
-    std::vector<uint64_t> capacity, offset;  // of each buffer
+    std::vector<PlannedBuffer> buffers;  // with room for `bytes` each
     uint64_t bytes = 0;
     uint64_t used = 0;  // when, for the choice of the one to drop
   };
@@ -90,13 +93,14 @@ class ShapeFrame {
   void CheckDerived() const;
   Plan MakePlan(const std::vector<int64_t>& s, void* const* io) const;
   void UsePlan(void* const* io);
-  std::string ShapeOfInput(size_t input) const;
+  /// "input `x` has shape (1, 600)" and `what`.
+  [[noreturn]] void Fail(size_t input, const std::string& what) const;
 
   const DynamicShapes* shapes_;
   const std::vector<TensorInfo>* inputs_;
   SizesFunction sizes_;
   std::vector<Axis> axes_;
-  std::vector<size_t> first_axis_;      // of each input, in `axes_`
+  std::vector<int64_t> first_axis_;      // of each input, in `axes_`
   std::vector<int64_t> given_, latest_;  // extents of `axes_`: as set, and as of the latest update
   std::vector<int64_t> dims_, s_;
   std::vector<Plan> plans_;

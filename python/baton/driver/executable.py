@@ -108,15 +108,16 @@ class Executable:
     def dims(self) -> tuple[Dim, ...]:
         """The open dimensions with their bounds, in the order of the inputs."""
         get = self._function("get_dims")
-        return tuple(Dim(str(n), int(a), int(b), int(m)) for n, a, b, m in get()) if get else ()
+        flat = list(get()) if get else []
+        return tuple(Dim(str(flat[i]), *map(int, flat[i + 1 : i + 4])) for i in range(0, len(flat), 4))
 
     def shapes(self, *args, **kwargs) -> tuple[tuple[int, ...], ...]:
         """Shapes of the outputs for inputs of these shapes, which are given as arrays are in a call: m.shapes(ids=(1, 7))."""
         infer = self._function("infer_shapes")
         if infer is None:
             raise UnsupportedError("the shapes of the results of this model are known only after a call")
-        shapes = infer(*[list(shape) for shape in self._bind(args, kwargs)])
-        return tuple(tuple(int(d) for d in shape) for shape in shapes)
+        flat = iter(infer(*[list(shape) for shape in self._bind(args, kwargs)]))
+        return tuple(tuple(int(next(flat)) for _ in range(int(rank))) for rank in flat)
 
     def reserve(self, **dims: int) -> None:
         """Plans and takes memory for dimensions up to these, so that later calls do not have to: m.reserve(seq=512). What is not
