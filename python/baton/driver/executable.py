@@ -301,13 +301,14 @@ def _infos(executor: Module, side: str) -> tuple[TensorInfo, ...]:
         TensorInfo(
             str(name), str(dtype), tuple(int(d) if d >= 0 else _extent(extents, i) for i, d in enumerate(shape))
         )
-        for name, shape, dtype, extents in rows
+        for name, shape, dtype, *extents in rows
     )
 
 
 def _extent(extents, i: int) -> str | None:
-    """The name of a dynamic extent, or None where it has none."""
-    return str(extents[i]) or None if i < len(extents) else None
+    """The name of a dynamic extent, or None where it has none. `extents`: names of all, if the executor knows them."""
+    names = extents[0] if extents else ()
+    return str(names[i]) or None if i < len(names) else None
 
 
 class DynamicExecutable(Executable):
