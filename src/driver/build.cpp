@@ -96,22 +96,26 @@ class AotModule : public runtime::ModuleNode {
     throw UnsupportedError("no source in format \"" + f + "\"; there are relay, tir, llvm, asm");
   }
   void SaveToFile(const std::string& path, std::string_view format) override {
-    LoweredModel model = LowerGraph(MainOf(mod_), target_, debug_.Lowering());
-    debug_.WriteSource(model.debug_source);
-    bool object = format == "obj" || format == "o";
-    codegen::ObjectCode code =
-        codegen::CompileToObjects(LowerTir(model.mod, target_), target_, object ? 1 : 2, debug_.level);
-    if (object) {
-      support::WriteFileAtomic(path, code.objects[0]);
+    if (format == "obj" || format == "o") {
+      support::WriteFileAtomic(path, Compiled(1).objects[0]);
       return;
     }
-    std::string elf = codegen::LinkShared(code, target_);
+    // Code for another kind of machine is made when it is saved: nothing here could run it.
+    const codegen::ObjectCode made = graph_.objects.objects.empty() ? Compiled(2) : codegen::ObjectCode();
+    const codegen::ObjectCode& code = graph_.objects.objects.empty() ? made : graph_.objects;
+    const std::string elf = codegen::LinkShared(code, target_);
     runtime::ExecutableDesc desc = graph_.desc;
     desc.features = code.features;
     runtime::WriteArtifact(path, elf.data(), elf.size(), desc);
   }
 
  private:
+  codegen::ObjectCode Compiled(int num_threads) const {
+    const LoweredModel model = LowerGraph(MainOf(mod_), target_, debug_.Lowering());
+    debug_.WriteSource(model.debug_source);
+    return codegen::CompileToObjects(LowerTir(model.mod, target_), target_, num_threads, debug_.level);
+  }
+
   CompiledGraph graph_;
   IRModule mod_;
   Target target_;

@@ -16,6 +16,7 @@ namespace baton::driver {
 using relay::CallNode;
 using relay::Expr;
 using relay::Function;
+using relay::LetNode;
 using relay::TupleGetItemNode;
 using relay::TupleNode;
 
@@ -46,6 +47,7 @@ std::string KernelName(const Function& func) {
 std::vector<Expr> DataflowOrder(const Expr& body) {
   std::vector<Expr> order;
   std::unordered_map<const Object*, bool> done;
+  std::unordered_map<const Object*, Expr> bound;  // variables of lets
   std::vector<std::pair<Expr, bool>> stack{{body, false}};
   while (!stack.empty()) {
     auto [e, expanded] = stack.back();
@@ -68,6 +70,11 @@ std::vector<Expr> DataflowOrder(const Expr& body) {
       for (size_t i = t->fields.size(); i-- > 0;) push(t->fields[static_cast<int64_t>(i)]);
     } else if (const auto* g = e.as<TupleGetItemNode>()) {
       push(g->tuple);
+    } else if (const auto* let = e.as<LetNode>()) {
+      bound[let->var.get()] = let->value;
+      push(let->body);
+    } else if (auto it = bound.find(e.get()); it != bound.end()) {
+      push(it->second);
     }
   }
   return order;

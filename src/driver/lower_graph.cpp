@@ -31,6 +31,7 @@ using relay::ConstantNode;
 using relay::Expr;
 using relay::Function;
 using relay::FunctionNode;
+using relay::LetNode;
 using relay::TupleGetItemNode;
 using relay::TupleNode;
 using relay::VarNode;
@@ -127,6 +128,9 @@ class GraphLowerer {
       }
       value_[p.get()] = leaves;
     }
+    for (const Expr& e : DataflowOrder(main->body)) {
+      if (const auto* let = e.as<LetNode>()) let_value_[let->var.get()] = let->value;
+    }
     for (const Expr& e : DataflowOrder(main->body)) Visit(e);
     Outputs(main);
     Plan();
@@ -205,6 +209,10 @@ class GraphLowerer {
       constants_->push_back({*constants_bytes_, c->data});
       // A line of slack, so that a vector load at the end stays inside.
       *constants_bytes_ += (c->data.nbytes() + 127) / 64 * 64;
+    } else if (const auto* let = e.as<LetNode>()) {
+      value_[e.get()] = Leaves(value_.at(let->body.get()));
+    } else if (auto it = let_value_.find(e.get()); it != let_value_.end()) {
+      value_[e.get()] = Leaves(value_.at(it->second.get()));
     } else if (const auto* t = e.as<TupleNode>()) {
       Leaves all;
       for (const Expr& f : t->fields) {
@@ -398,6 +406,7 @@ class GraphLowerer {
   uint64_t* constants_bytes_;
   runtime::ExecutableDesc desc_;
   std::unordered_map<const Object*, Leaves> value_;
+  std::unordered_map<const Object*, Expr> let_value_;  // by the variable
   /// A buffer in the arena: steps that write it and read it last.
   struct Lifetime {
     Bytes bytes;
@@ -463,7 +472,8 @@ bool CanLowerGraph(const Function& main, std::string* why, bool copies) {
         const auto* op = call->op.as<OpNode>();
         return no(op ? "operator `" + op->name.str() + "` runs on the host" : "a function is called");
       }
-    } else if (!e.as<TupleNode>() && !e.as<TupleGetItemNode>() && !e.as<ConstantNode>() && !e.as<VarNode>()) {
+    } else if (!e.as<TupleNode>() && !e.as<TupleGetItemNode>() && !e.as<ConstantNode>() && !e.as<VarNode>() &&
+               (copies || !e.as<LetNode>())) {
       return no("the program has control flow or closures (" + e.get()->GetTypeKey() + ")");
     }
   }
