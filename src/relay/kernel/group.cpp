@@ -235,7 +235,8 @@ std::optional<Group> Group::Make(const relay::Function& func, const Call& anchor
       tir::PostOrderVisitExpr(d, [&](const PrimExpr& x) {
         known = known && !x.as<tir::AnyNode>();
         const auto* v = x.as<tir::VarNode>();
-        if (!v || std::any_of(g.sizes_.begin(), g.sizes_.end(), [&](const tir::Var& s) { return s.get() == v; })) return;
+        auto is = [&](const tir::Var& s) { return s.get() == v; };
+        if (!v || std::any_of(g.sizes_.begin(), g.sizes_.end(), is)) return;
         g.sizes_.push_back(GetRef<tir::Var>(v));
       });
       if (!known) return nullptr;

@@ -50,12 +50,16 @@ Work Work::Of(double cost, const Array<PrimExpr>& extents) {
     }
   }
   const double most = 1e12;  // more than enough for threads
-  if (!tir::as_const_int(unknown)) w.exact = unknown * PrimExpr(static_cast<int64_t>(std::min(std::max(cost, 1.0), most)));
+  if (!tir::as_const_int(unknown)) {
+    w.exact = unknown * PrimExpr(static_cast<int64_t>(std::min(std::max(cost, 1.0), most)));
+  }
   return w;
 }
 Work Work::operator+(const Work& other) const {
   Work w(guess + other.guess);
-  auto value = [](const Work& x) { return x.exact.defined() ? x.exact : PrimExpr(static_cast<int64_t>(std::min(x.guess, 1e12))); };
+  auto value = [](const Work& x) {
+    return x.exact.defined() ? x.exact : PrimExpr(static_cast<int64_t>(std::min(x.guess, 1e12)));
+  };
   if (exact.defined() || other.exact.defined()) w.exact = value(*this) + value(other);
   return w;
 }
@@ -134,8 +138,8 @@ Stmt VectorLoop(const Axis& axis, int64_t lanes, const std::function<Stmt(const 
 }
 
 namespace {
-/// The part of `axes` where axis `i` runs from `begin` to `end`.
-Stmt EmitOnePart(const std::vector<Axis>& axes, size_t i, const PrimExpr& begin, const PrimExpr& end, double share,
+/// The part of `axes` where axis `i` has `extent` rounds from `begin` on.
+Stmt EmitOnePart(const std::vector<Axis>& axes, size_t i, const PrimExpr& begin, const PrimExpr& extent, double share,
                  const EmitPart& emit) {
   std::vector<Axis> part;
   tir::VarMap map;
@@ -143,7 +147,7 @@ Stmt EmitOnePart(const std::vector<Axis>& axes, size_t i, const PrimExpr& begin,
     Axis a{Var(axes[j].var->name_hint), axes[j].extent, false};
     map[axes[j].var.get()] = a.var;
     if (j == i) {
-      a.extent = end - begin;
+      a.extent = extent;
       map[axes[j].var.get()] = a.var + begin;
     }
     part.push_back(a);
@@ -158,16 +162,17 @@ Stmt EmitParts(const std::vector<Axis>& axes, size_t i, const std::vector<int64_
   for (size_t c = 0; c <= cuts.size(); ++c) {
     int64_t end = c < cuts.size() ? cuts[c] : n;
     double share = static_cast<double>(end - begin) / static_cast<double>(n);
-    parts.push_back(EmitOnePart(axes, i, PrimExpr(begin), PrimExpr(end), share, emit));
+    parts.push_back(EmitOnePart(axes, i, PrimExpr(begin), PrimExpr(end - begin), share, emit));
     begin = end;
   }
   return tir::SeqStmt::Flatten(parts);
 }
 
-Stmt EmitHalves(const std::vector<Axis>& axes, size_t i, const PrimExpr& cut, const EmitPart& emit) {
-  Stmt first = EmitOnePart(axes, i, PrimExpr(0), cut, 1, emit);
-  Stmt second = EmitOnePart(axes, i, cut, axes[i].extent, 1, emit);
-  return tir::SeqStmt::Flatten({first, second});
+Stmt EmitTilesAndRest(const std::vector<Axis>& axes, size_t i, int64_t tile, const EmitPart& emit) {
+  const PrimExpr t(tile), tiles = floordiv(axes[i].extent, t) * t;
+  Stmt first = EmitOnePart(axes, i, PrimExpr(0), tiles, 1, emit);
+  Stmt rest = EmitOnePart(axes, i, tiles, floormod(axes[i].extent, t), 1, emit);
+  return tir::SeqStmt::Flatten({first, rest});
 }
 
 // ---- Accesses

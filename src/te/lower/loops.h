@@ -48,7 +48,9 @@ struct Work {
   Work operator*(double share) const;
   bool MayPay() const { return exact.defined() || guess >= kParallelWork; }
   /// Whether a parallel launch pays, asked where MayPay() says yes.
-  PrimExpr Pays() const { return exact.defined() ? PrimExpr(static_cast<int64_t>(kParallelWork)) <= exact : PrimExpr(1); }
+  PrimExpr Pays() const {
+    return exact.defined() ? PrimExpr(static_cast<int64_t>(kParallelWork)) <= exact : PrimExpr(1);
+  }
 };
 
 /// A loop variable of a stage.
@@ -95,8 +97,8 @@ Stmt VectorLoop(const Axis& axis, int64_t lanes, const std::function<Stmt(const 
 using EmitPart = std::function<Stmt(const std::vector<Axis>&, const tir::VarMap&, double)>;
 /// The parts of `axes` when axis `i` is cut.
 Stmt EmitParts(const std::vector<Axis>& axes, size_t i, const std::vector<int64_t>& cuts, const EmitPart& emit);
-/// The two parts of `axes` when axis `i` is cut at a place that need not be a literal.
-Stmt EmitHalves(const std::vector<Axis>& axes, size_t i, const PrimExpr& cut, const EmitPart& emit);
+/// The two parts of `axes` when axis `i`, whose extent is no literal, is cut into whole tiles and what is left.
+Stmt EmitTilesAndRest(const std::vector<Axis>& axes, size_t i, int64_t tile, const EmitPart& emit);
 
 // ---- Accesses
 

@@ -24,11 +24,12 @@ class NestEmitter {
   /// vectors.
   NestEmitter(Names* names, bool work_items) : names_(names), work_items_(work_items), scalar_reduce_(work_items) {}
 
-  /// Loops over the axes around `body`; the outermost are joined and parallel if the work is worth it. Each task of
-  /// them has memory of its own for `scratch`, which is for one round.
+  /// Loops over the axes around `body`; the outermost are joined and parallel if the work is worth it. Each task has
+  /// memory of its own for `scratch`, which is for one round.
   Stmt OuterLoops(const std::vector<Axis>& axes, Stmt body, const Work& work, const std::vector<Buffer>& scratch = {});
   /// Loops over `axes` of pure stores.
-  Stmt EmitStores(std::vector<Axis> axes, std::vector<Store> stores, const Work& work, bool outer, int depth = 0);
+  Stmt EmitStores(std::vector<Axis> axes, std::vector<Store> stores, const Work& work, bool outer,
+                  int depth = 0);
   /// Loops over `axes` of a reduction whose results go to `index` of `homes`.
   Stmt EmitReduce(const Stage& s, const std::vector<Home>& homes, const std::vector<PrimExpr>& index,
                   std::vector<Axis> axes, std::vector<PrimExpr> values, PrimExpr condition, const Work& work,
@@ -42,7 +43,8 @@ class NestEmitter {
  private:
   /// Reads that run along another axis than the store: both sides in whole vectors by way of square tiles that are
   /// transposed in registers. False where that is not the case at hand.
-  bool EmitTiled(const std::vector<Axis>& axes, const std::vector<Store>& stores, const Work& work, bool outer, Stmt* out);
+  bool EmitTiled(const std::vector<Axis>& axes, const std::vector<Store>& stores, const Work& work, bool outer,
+                 int depth, Stmt* out);
   /// The loops of EmitTiled: `ai` is the axis along which the reads `bad` are contiguous.
   Stmt EmitTiles(const std::vector<Axis>& axes, size_t ai, const Store& store, const std::vector<PrimExpr>& bad,
                  int64_t tile, const Work& work);

@@ -51,14 +51,14 @@ Stmt NestEmitter::OuterLoops(const std::vector<Axis>& axes, Stmt body, const Wor
   double n = 1;
   size_t fuse = work_items_ ? axes.size() : 0;
   if (parallel) {
-    // Nothing is known of an extent that is no literal: it may be 1.
-    bool literal = true;
-    for (; fuse < axes.size() && n < 16; ++fuse) {
+    // Nothing is known of an extent that is no literal: it may be 1. Of two at least one is more where there is work.
+    int unknown = 0;
+    for (; fuse < axes.size() && n < 16 && unknown < 2; ++fuse) {
       const int64_t* extent = tir::as_const_int(axes[fuse].extent);
-      literal = literal && extent;
       if (extent) n *= static_cast<double>(*extent);
+      unknown += !extent;
     }
-    if (n < 2 && literal) fuse = 0;
+    if (n < 2 && !unknown) fuse = 0;
   }
   for (size_t i = axes.size(); i-- > fuse;) {
     if (!tir::is_const_int(axes[i].extent, 1)) {
@@ -142,7 +142,7 @@ Stmt NestEmitter::EmitStores(std::vector<Axis> axes, std::vector<Store> stores, 
   int64_t lanes = std::max<int64_t>(1, kVectorBytes / WidestBytes(values));
   Axis last = axes.back();
   std::vector<Axis> outer_axes(axes.begin(), axes.end() - 1);
-  if (Stmt tiled; EmitTiled(axes, stores, work, outer, &tiled)) return tiled;
+  if (Stmt tiled; EmitTiled(axes, stores, work, outer, depth, &tiled)) return tiled;
   bool vector = Vectorizable(stores, last, &an);
   const int64_t* n = tir::as_const_int(last.extent);
   if (!vector || (n && *n == 1)) {

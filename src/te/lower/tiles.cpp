@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Transpositions: reads that run along another axis than the store, through square tiles in registers.
+#include <algorithm>
 #include <string_view>
 
 #include "te/lower/nests.h"
@@ -7,16 +8,23 @@
 namespace baton::te::lower {
 
 namespace {
+/// Each of two axes is cut once, wherever the cuts of guards left off.
+constexpr int kMostCuts = 6;
 /// Whether an extent that is no literal is floordiv(n, tile) * tile: the part of an axis that was cut here.
 bool IsTiles(const PrimExpr& extent, int64_t tile) {
   const auto* m = extent.as<tir::MulNode>();
   const auto* d = m ? m->a.as<tir::FloorDivNode>() : nullptr;
   return d && tir::is_const_int(m->b, tile) && tir::is_const_int(d->b, tile);
 }
+/// Whether it is what such a cut left over.
+bool IsRest(const PrimExpr& extent, int64_t tile) {
+  const auto* m = extent.as<tir::FloorModNode>();
+  return m && tir::is_const_int(m->b, tile);
+}
 }  // namespace
 
 bool NestEmitter::EmitTiled(const std::vector<Axis>& axes, const std::vector<Store>& stores, const Work& work,
-                            bool outer, Stmt* out) {
+                            bool outer, int depth, Stmt* out) {
   if (axes.size() < 2 || stores.size() != 1) return false;
   const Axis& b = axes.back();
   Analyzer an;
@@ -24,23 +32,18 @@ bool NestEmitter::EmitTiled(const std::vector<Axis>& axes, const std::vector<Sto
   int64_t lanes = kVectorBytes / WidestBytes(ValuesOf(stores));
   int64_t tile = lanes < 16 ? lanes : 16;
   const int64_t* nb = tir::as_const_int(b.extent);
-  if (tile < 8 || (nb && *nb < tile)) return false;
+  if (tile < 8 || depth > kMostCuts || (nb ? *nb < tile : IsRest(b.extent, tile))) return false;
   auto by_literal = [&](const LinearForm& f, const Axis& x) {
     for (const auto& t : f.terms) {
       if (t.atom.get() != static_cast<const Object*>(x.var.get()) && tir::UsesVar(t.atom, x.var.get())) return false;
     }
     return true;
   };
-  // By a literal step, or by one that is not known but does not change.
+  // By a literal step, or by a product with an extent that is not known.
   auto moves = [&](const LinearForm& f, const Axis& x) {
     for (const auto& t : f.terms) {
       if (t.atom.get() == static_cast<const Object*>(x.var.get()) || !tir::UsesVar(t.atom, x.var.get())) continue;
-      const auto* product = t.atom.as<tir::MulNode>();
-      if (!product) return false;
-      const PrimExpr &l = product->a, &r = product->b;
-      const bool left = l.get() == static_cast<const Object*>(x.var.get()),
-                 right = r.get() == static_cast<const Object*>(x.var.get());
-      if (left == right || tir::UsesVar(left ? r : l, x.var.get())) return false;
+      if (!t.atom.as<tir::MulNode>()) return false;
     }
     return true;
   };
@@ -64,7 +67,7 @@ bool NestEmitter::EmitTiled(const std::vector<Axis>& axes, const std::vector<Sto
   for (size_t ai = 0; ai + 1 < axes.size(); ++ai) {
     const Axis& a = axes[ai];
     const int64_t* na = tir::as_const_int(a.extent);
-    bool ok = (!na || *na >= tile) && moves(target, a);
+    bool ok = (na ? *na >= tile : !IsRest(a.extent, tile)) && moves(target, a);
     for (const PrimExpr& x : bad) {
       LinearForm f = an.Linear(x.as<tir::BufferLoadNode>()->indices[0]);
       ok = ok && by_literal(f, a) && f.CoeffOf(a.var.get()) == 1;
@@ -74,13 +77,12 @@ bool NestEmitter::EmitTiled(const std::vector<Axis>& axes, const std::vector<Sto
     auto part = [&](const std::vector<Axis>& axes_of_part, const tir::VarMap& map, double share) {
       std::vector<Store> st = {
           {stores[0].buffer, tir::Substitute(stores[0].index, map), tir::Substitute(stores[0].value, map)}};
-      return EmitStores(axes_of_part, st, work * share, outer, 3);
+      return EmitStores(axes_of_part, st, work * share, outer, std::max(depth, 3) + 1);
     };
     for (size_t i : {ai, axes.size() - 1}) {
       const int64_t* n = tir::as_const_int(axes[i].extent);
       if (n ? *n % tile == 0 : IsTiles(axes[i].extent, tile)) continue;
-      *out = n ? EmitParts(axes, i, {*n / tile * tile}, part)
-               : EmitHalves(axes, i, floordiv(axes[i].extent, PrimExpr(tile)) * PrimExpr(tile), part);
+      *out = n ? EmitParts(axes, i, {*n / tile * tile}, part) : EmitTilesAndRest(axes, i, tile, part);
       return true;
     }
     *out = EmitTiles(axes, ai, stores[0], bad, tile, outer ? work : Work());
