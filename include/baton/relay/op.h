@@ -193,7 +193,7 @@ struct OpTraits {
   ReferenceFn reference = nullptr;
   ValueOfTypesFn value_of_types = nullptr;
   int fill = -1;            ///< 0 or 1: what all elements are
-  bool literal_shapes = false;  ///< its loops need extents as literals: symbolic ones are left to the host
+  bool counted = false;     ///< a layer that programs name by its place among those of its kind (LayoutConfig.skip_layers)
   bool shape_only = false;  ///< gives numbers about the shape of its operand, on the host; elements are not read
 };
 

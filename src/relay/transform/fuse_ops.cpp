@@ -63,16 +63,6 @@ bool KernelType(const Type& type) {
   return true;
 }
 
-/// Whether all extents of such a type are literals.
-bool LiteralType(const Type& type) {
-  std::vector<int64_t> shape;
-  if (const auto* tensor = type.as<TensorTypeNode>()) return StaticShape(tensor->shape, &shape);
-  for (const Type& t : type.as<TupleTypeNode>()->fields) {
-    if (!LiteralType(t)) return false;
-  }
-  return true;
-}
-
 /// Whether a call can become a kernel: it has loops, and every extent has a name. Views cost nothing by themselves; inside
 /// a kernel they would cost index arithmetic. What stays outside runs operator by operator, with the shapes of the
 /// moment.
@@ -82,17 +72,9 @@ bool KernelCall(const CallNode* call) {
   if (const auto* copy = AsDeviceCopy(call->op, call->attrs); copy && copy->src_dev_type != copy->dst_dev_type)
     return false;  // not the work of one device
   if (AsOnDevice(call->op, call->attrs)) return false;  // says something of its argument, and computes nothing
-  bool literal = true;
-  auto fits = [&](const ObjectRef& type) {
-    if (!type.defined() || !KernelType(Downcast<Type>(type))) return false;
-    literal = literal && LiteralType(Downcast<Type>(type));
-    return true;
-  };
+  auto fits = [](const ObjectRef& type) { return type.defined() && KernelType(Downcast<Type>(type)); };
   if (!fits(call->checked_type_)) return false;
-  for (const Expr& a : call->args) {
-    if (!fits(a->checked_type_)) return false;
-  }
-  return literal || !def->traits.literal_shapes;
+  return std::all_of(call->args.begin(), call->args.end(), [&](const Expr& a) { return fits(a->checked_type_); });
 }
 
 /// Finds groups of operators for one kernel each, by post-dominators: a producer joins its post-dominator when every

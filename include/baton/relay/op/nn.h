@@ -247,4 +247,9 @@ extern BATON_DLL const Op conv1d_backward_weight, conv2d_backward_weight, conv3d
 extern BATON_DLL const Op nll_loss, cross_entropy, cross_entropy_with_logits, upsampling, dft, dilate;
 }  // namespace op
 
+/// The convolution over 1, 2 or 3 spatial dimensions.
+BATON_DLL const Op& ConvOp(int spatial);
+/// The spatial dimensions of such an operator; 0 of any other.
+BATON_DLL int ConvDims(const RelayExpr& op);
+
 }  // namespace baton::relay

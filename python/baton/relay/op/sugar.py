@@ -109,7 +109,7 @@ def squeeze(data, axis=None):
 
 
 @_sugar("expand_dims")
-def expand_dims(data, axis, num_newaxis=1, axes=None):
+def expand_dims(data, axis=0, num_newaxis=1, axes=None):
     """`data` with `num_newaxis` dimensions of extent 1 from `axis` on, which may be an expression; or with `axes` of the result new."""
     if isinstance(axis, Constant):
         axis = int(axis.data.numpy())
@@ -392,9 +392,9 @@ def topk(data, k=1, axis=-1, ret_type="both", is_ascend=False, dtype="int32"):
 
 
 @_sugar("one_hot")
-def one_hot(indices, on_value, off_value, depth, axis=-1, dtype="float32"):
-    """Along a new axis `on_value` at each index, `off_value` elsewhere."""
-    on, off = (v if isinstance(v, RelayExpr) else const(v, dtype) for v in (on_value, off_value))
+def one_hot(indices, on_value, off_value, depth, axis=-1, dtype=""):
+    """Along a new axis `on_value` at each index, `off_value` elsewhere. Its dtype is that of `on_value` unless given."""
+    on, off = (v if isinstance(v, RelayExpr) else const(v, dtype or None) for v in (on_value, off_value))
     if isinstance(depth, Constant):
         depth = int(depth.data.numpy())
     if _dynamic(depth):

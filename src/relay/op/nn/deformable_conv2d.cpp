@@ -157,7 +157,7 @@ Expr DecomposeDeformableConv2D(const Call& call, const Array<Expr>& args) {
   // What was sampled is a stack of channels, and the window has become one element.
   Val weight = AsVal(Reshape(args[2], {w[0], w[1] * size, 1, 1}), at.dtype(2), t);
   return MakeCall<ConvAttrs<2>>(
-      op::conv2d, {Reshape(v, {x[0], x[1] * size, out[2], out[3]}), weight},
+      ConvOp(2), {Reshape(v, {x[0], x[1] * size, out[2], out[3]}), weight},
       [&](ConvAttrs<2>* c) { c->groups = a.groups, c->channels = PrimExpr(w[0]), c->kernel_size = {1, 1}; });
 }
 

@@ -12,10 +12,6 @@
 namespace baton::relay::gradient {
 
 template <int N>
-const Op& ConvOp() {
-  return N == 1 ? op::conv1d : N == 2 ? op::conv2d : op::conv3d;
-}
-template <int N>
 const Op& TransposeOp() {
   return N == 1 ? op::conv1d_transpose : N == 2 ? op::conv2d_transpose : op::conv3d_transpose;
 }

@@ -47,9 +47,16 @@ IntegerValue Averages(const IntegerSite& s);
 IntegerValue Relu(const IntegerSite& s);
 IntegerValue Clip(const IntegerSite& s);
 IntegerValue Pad(const IntegerSite& s);
-/// A is Conv2DAttrs or Conv2DTransposeAttrs.
+/// Products: of the integers less their zero points, in 32 bits. `weight_axis`: of the weight's vectors, -1 for none;
+/// `out_axis`: where it is in the result.
+IntegerValue MatrixProduct(const IntegerSite& s, const Op& quantized, const Attrs& attrs, int64_t weight_axis,
+                           int64_t out_axis);
 template <class A>
-IntegerValue Conv(const IntegerSite& s);
+Attrs WithInt32(const Attrs& attrs) {
+  auto n = runtime::make_object<A>(AttrsAs<A>(attrs));
+  n->out_dtype = DataType::Int(32);
+  return Attrs(runtime::ObjectPtr<runtime::Object>(n));
+}
 IntegerValue Dense(const IntegerSite& s);
 IntegerValue BatchMatmul(const IntegerSite& s);
 /// The bias at the scale of the data, both in 32 bits.

@@ -30,13 +30,13 @@ void OneElement(const TypeArgs& in, int i, const char* rule) {
   }
 }
 
+Shape FullShape(const InitOpAttrs& a) { return a.shape.defined() ? MakeShape(ToInts(a.shape)) : Shape(); }
 Type FullType(const InitOpAttrs& a, const TypeArgs& in) {
   OneElement(in, 0, "R1");
-  if (!a.shape.defined()) in.Fail("R2", "needs the attribute `shape`");
-  return TensorType(MakeShape(ToInts(a.shape)), OrElse(a.dtype, in.dtype(0)));
+  return TensorType(FullShape(a), OrElse(a.dtype, in.dtype(0)));
 }
 Tensor LowerFull(const InitOpAttrs& a, const Tensors& in) {
-  return topi::Full(MakeShape(ToInts(a.shape)), topi::Convert(OrElse(a.dtype, in[0].dtype()), One(in[0])));
+  return topi::Full(FullShape(a), topi::Convert(OrElse(a.dtype, in[0].dtype()), One(in[0])));
 }
 template <OpName kName>
 Type ConstantType(const InitOpAttrs& a, const TypeArgs& in) {
@@ -216,7 +216,7 @@ const Op op::full = DefineOp({
     .name = "full",
     .doc = "A tensor that holds one value everywhere.",
     .inputs = {{"fill_value", "R1: one element."}},
-    .output = "Shape `shape`, dtype `dtype`. R2: shape is given.",
+    .output = "Shape `shape` (a scalar if not given), dtype `dtype`.",
     .attrs = TypeOf<InitOpAttrs>,
     .type_rel = Rel<"full", FullType>,
     .lower = LowerFull,

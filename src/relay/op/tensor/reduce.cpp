@@ -32,7 +32,7 @@ struct ArgReduceAttrs : AttrsNode<ArgReduceAttrs> {
   bool keepdims = false;
   bool exclude = false;
   bool select_last_index = false;
-  DataType dtype = DataType::Int(64);
+  DataType dtype = DataType::Int(32);
   static constexpr void Describe(auto& d) {
     d(F<&ArgReduceAttrs::axis>, "Axes to reduce; the index counts within them, row-major. None: all.");
     d(F<&ArgReduceAttrs::keepdims>, "Whether reduced axes stay, with extent 1.");
