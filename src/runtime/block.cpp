@@ -92,34 +92,37 @@ std::mutex& Mutex() {
 }
 Heap* idle_heaps = nullptr;
 
-// Read at each call: the address is known at load time, no call is made for it.
-thread_local Heap* tls_heap __attribute__((tls_model("initial-exec"))) = nullptr;
-thread_local bool tls_ended __attribute__((tls_model("initial-exec"))) = false;
-thread_local void (*tls_watch)(int) __attribute__((tls_model("initial-exec"))) = nullptr;  // then there is no heap
+/// What a thread has of the allocator. Read at each call: the address is known at load time, no call is made for it.
+struct ThreadHeap {
+  Heap* heap;
+  bool ended;          // the thread's variables are destroyed
+  void (*watch)(int);  // of a test; then the thread keeps no heap
+};
+constinit thread_local ThreadHeap tls __attribute__((tls_model("initial-exec"))) = {};
 
 void TakeHeap() {
   static const int forks = pthread_atfork([] { Mutex().lock(); }, [] { Mutex().unlock(); }, [] { Mutex().unlock(); });
   (void)forks;
   std::lock_guard<std::mutex> lock(Mutex());
   if (idle_heaps) {
-    tls_heap = idle_heaps;
-    idle_heaps = tls_heap->next_idle;
+    tls.heap = idle_heaps;
+    idle_heaps = tls.heap->next_idle;
   } else {
-    tls_heap = new Heap;
+    tls.heap = new Heap;
   }
 }
 void HandOn() {
   std::lock_guard<std::mutex> lock(Mutex());
-  if (!tls_heap) return;
-  tls_heap->next_idle = idle_heaps;
-  idle_heaps = tls_heap;
-  tls_heap = nullptr;
+  if (!tls.heap) return;
+  tls.heap->next_idle = idle_heaps;
+  idle_heaps = tls.heap;
+  tls.heap = nullptr;
 }
 /// Hands the thread's heap on when the thread ends.
 struct Lease {
   ~Lease() {
     HandOn();
-    tls_ended = true;
+    tls.ended = true;
   }
 };
 
@@ -280,15 +283,15 @@ void* Take(Page* page) {
 }
 
 __attribute__((noinline)) void* TakeSlow(size_t c) {
-  if (!tls_heap) {
-    if (tls_watch) tls_watch(1);
+  if (!tls.heap) {
+    if (tls.watch) tls.watch(1);
     TakeHeap();
-    if (!tls_ended) {
+    if (!tls.ended) {
       static thread_local Lease lease;
       (void)&lease;
     }
   }
-  Heap* heap = tls_heap;
+  Heap* heap = tls.heap;
   void* b = nullptr;
   for (;;) {
     if (Page* page = heap->current[c]) {
@@ -299,12 +302,12 @@ __attribute__((noinline)) void* TakeSlow(size_t c) {
     heap->current[c] = FindRoom(heap, c);
   }
   // Destructors of the thread's variables still run, or a test watches blocks: use a heap for this one block.
-  if (tls_ended || tls_watch) HandOn();
+  if (tls.ended || tls.watch) HandOn();
   return b;
 }
 
 __attribute__((noinline)) void GiveSlow(Page* page, Block* b) {
-  if (Heap* heap = tls_heap; heap == page->heap && heap) {
+  if (Heap* heap = tls.heap; heap == page->heap && heap) {
     const size_t c = page->bytes / 16;
     if (heap->current[c] == page) return;
     if (page->used == 0) {
@@ -314,7 +317,7 @@ __attribute__((noinline)) void GiveSlow(Page* page, Block* b) {
     }
     return;
   }
-  if (tls_watch) tls_watch(-1);
+  if (tls.watch) tls.watch(-1);
   Block* head = page->returned.load(std::memory_order_relaxed);
   do {
     b->next = head;
@@ -330,7 +333,7 @@ void* AllocBlock(size_t bytes) {
     return p;
   }
   const size_t c = bytes ? (bytes + 15) / 16 : 1;
-  if (Heap* heap = tls_heap) {
+  if (Heap* heap = tls.heap) {
     if (Page* page = heap->current[c]) {
       if (void* b = Take(page)) return b;
     }
@@ -343,7 +346,7 @@ void FreeBlock(void* block, size_t bytes) noexcept {
   if (!block) return;
   Page* page = PageOf(block);
   auto* b = static_cast<Block*>(block);
-  if (tls_heap && page->heap == tls_heap) {
+  if (tls.heap && page->heap == tls.heap) {
     b->next = page->free;
     page->free = b;
     if (--page->used > page->low || (page->used != 0 && page->listed)) return;
@@ -353,7 +356,7 @@ void FreeBlock(void* block, size_t bytes) noexcept {
 
 void WatchBlocks(void (*watch)(int)) noexcept {
   HandOn();
-  tls_watch = watch;
+  tls.watch = watch;
 }
 
 }  // namespace baton::runtime
