@@ -55,8 +55,8 @@ class Verifier : public StmtExprVisitor {
     VisitExpr(op->body);
     scope_.erase(op->var.get());
   }
-  void VisitExpr_(const ReduceNode*) final { Say("a tir.Reduce stands in a loop program; lower it first"); }
-  void VisitExpr_(const ProducerLoadNode*) final { Say("a tir.ProducerLoad stands in a loop program; lower it first"); }
+  void VisitExpr_(const ReduceNode*) final { Say("a tir.Reduce stands in a PrimFunc; lower it first"); }
+  void VisitExpr_(const ProducerLoadNode*) final { Say("a tir.ProducerLoad stands in a PrimFunc; lower it first"); }
   void VisitStmt_(const BufferStoreNode* op) final {
     Access(op->buffer, op->indices, "written");
     if (Null(op->value) || !error.empty()) return;

@@ -117,7 +117,7 @@ def well_formed(expr) -> bool:
 
 
 def check_kind(t, mod=None):
-    """The kind of a type; an error if the type makes no sense."""
+    """The kind of a type; an error if the type is not well formed."""
     return _api("check_kind")(t, mod if mod is not None else IRModule())
 
 

@@ -25,7 +25,7 @@ _LOOKS = 64  # calls whose arguments are looked at before types are inferred
 
 
 def _dtype_of(expr):
-    """dtype of an expression where it is known from its arguments, or inferred from what it is made of; else None."""
+    """dtype of an expression if it is known from its arguments, or can be inferred; else None."""
     stack, looks = [expr], 0
     while stack:
         e = stack.pop()
@@ -174,7 +174,7 @@ class Tuple(ExprWithOp, key="relay.Tuple"):
 
 
 class Var(ExprWithOp, key="relay.Var"):
-    """A local variable. Each one made is another, whatever its name."""
+    """A local variable. Each new object is another variable, whatever its name."""
 
     __slots__ = ()
 
@@ -183,7 +183,7 @@ class Var(ExprWithOp, key="relay.Var"):
 
     @property
     def name_hint(self):
-        """The name it is printed by."""
+        """The name that it is printed with."""
         return self.vid.name_hint
 
 

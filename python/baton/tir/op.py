@@ -10,7 +10,7 @@ def _api(name):
 
 
 def arithmetic(name, *operands):
-    """An operator of this module by name, on expressions and numbers; what Python's operators on expressions call."""
+    """An operator of this module by name, on expressions and numbers; called by Python's operators on expressions."""
     return _api(name)(*operands)
 
 
@@ -145,7 +145,7 @@ def call_packed(*args, dtype="int32", span=None):
         tir.Evaluate(tir.call_packed("my.print", A, i))
 
     The function is looked up at the first call and kept. A Buffer arrives as a tensor, an expression as a number, a str as
-    text. The value of the call has `dtype`; what is no number counts as 0.
+    text. The value of the call has `dtype`; a value that is no number counts as 0.
     """
     from .buffer import Buffer
     from .expr import StringImm

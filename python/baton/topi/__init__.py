@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators on tensors of tensor expressions, as Relay has them (`topi.add`, `topi.nn.softmax`), NumPy's word for what they compute
-(`topi.testing`), and small helps.
+"""Operators on tensors of tensor expressions, with Relay's meaning (`topi.add`, `topi.nn.softmax`), NumPy references
+(`topi.testing`), and small helpers.
 
     A, B = te.placeholder((2, 3), name="A"), te.placeholder((2, 3), name="B")
     C = topi.nn.relu(topi.add(A, B))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators of networks on tensors of tensor expressions. Those that are not here are as `baton.relay.nn` has them."""
+"""Operators of networks on tensors of tensor expressions. All others are those of `baton.relay.nn`."""
 
 from .functions import apply, find_operator, operators
 
@@ -99,13 +99,13 @@ def global_pool(data, pool_type, layout="NCHW"):
 
 
 def adaptive_pool(data, output_size, pool_type, layout="NCHW"):
-    """The largest or the mean element ("max", "avg") of as many windows as `output_size` says."""
+    """The largest or the mean element ("max", "avg") of `output_size` windows."""
     _pool(2, pool_type)
     return apply(getattr(_relay(), f"adaptive_{pool_type}_pool2d"), data, output_size, layout=layout)
 
 
 def pad(data, pad_before, pad_after=None, pad_value=0.0, name="PadInput"):
-    """Elements before and after each dimension; as many after as before if not given."""
+    """Elements before and after each dimension; the same after as before if not given."""
     after = pad_before if pad_after is None else pad_after
     return apply(_relay().pad, data, list(zip(pad_before, after, strict=True)), pad_value)
 

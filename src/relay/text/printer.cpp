@@ -98,7 +98,7 @@ void Printer::Atom(const ExprNode* n) {
 }
 
 void Printer::Node(uint32_t number) {
-  const ExprNode* n = (*index_)[number];
+  const ExprNode* n = index_->Visit(number);
   const std::span<const uint32_t> parts = index_->Operands(number);
   if (n->IsInstance<CallNode>()) {
     const auto* c = static_cast<const CallNode*>(n);

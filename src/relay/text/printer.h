@@ -35,8 +35,6 @@ class Printer final : private TypePrinter {
   std::string Run(const ObjectRef& obj);
 
  private:
-  /// Prefetch distance in nodes: in a wide graph, neighbours in the text are far apart in memory.
-  static constexpr size_t kSoon = 16;
   enum Kind : uint8_t { kText, kNode, kRef, kBlock, kLet, kClose, kElse, kClause };
   struct Task {
     Kind kind;

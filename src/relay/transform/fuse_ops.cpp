@@ -32,6 +32,7 @@ struct GraphNode {
   int length = 0;         ///< of the longest path from here to a result, in nodes
   int seen = -1;          ///< by which search last
   bool kernel = false;    ///< a call that can become a kernel
+  bool member = false;    ///< a call or a tuple: what kernels are made of
   bool external = false;  ///< used by something that is not dataflow of this function: its result
   bool anchored = false;  ///< at a group's root: the group has a heavy operator
   bool too_wide = false;  ///< more nodes between here and `sink` than a group may have
@@ -107,6 +108,7 @@ class Fuser {
       GraphNode& n = nodes_[id];
       n.expr = e;
       n.group = static_cast<int>(id);
+      n.member = As<CallNode>(e) || As<TupleNode>(e);
       if (const auto* call = As<CallNode>(e)) {
         const OpDef* def = DefOf(call->op);
         effects_ = effects_ || !(def ? !def->stateful : call->op.as<ConstructorNode>() != nullptr);
@@ -237,16 +239,13 @@ class Fuser {
   Function Rewrite(const Function& func) {
     // Calls and tuples by group, in order.
     const int n = static_cast<int>(nodes_.size());
-    auto member = [&](int i) {
-      return nodes_[i].expr->IsInstance<CallNode>() || nodes_[i].expr->IsInstance<TupleNode>();
-    };
     first_member_.assign(nodes_.size() + 1, 0);
-    for (int i = 0; i < n; ++i) first_member_[Find(i) + 1] += member(i);
+    for (int i = 0; i < n; ++i) first_member_[Find(i) + 1] += nodes_[i].member;
     for (int i = 0; i < n; ++i) first_member_[i + 1] += first_member_[i];
     members_.resize(first_member_[n]);
     std::vector<int> at(first_member_.begin(), first_member_.end() - 1);
     for (int i = 0; i < n; ++i) {
-      if (member(i)) members_[at[Find(i)]++] = i;
+      if (nodes_[i].member) members_[at[Find(i)]++] = i;
     }
     return Downcast<Function>(Rebuild(func));
   }

@@ -6,13 +6,6 @@
 #include <relay/types/inferencer.h>
 
 namespace baton::relay::inference {
-namespace {
-thread_local int64_t visited = 0;
-}  // namespace
-
-int64_t Visited() { return visited; }
-void SetVisited(int64_t n) { visited = n; }
-
 std::string Name(const ExprNode* e) {
   if (e->IsInstance<VarNode>()) return fmt::format("%{}", static_cast<const VarNode*>(e)->name_hint().view());
   if (e->IsInstance<GlobalVarNode>()) return fmt::format("@{}", static_cast<const GlobalVarNode*>(e)->name_hint.view());
@@ -109,7 +102,7 @@ void Inferencer::Step() {
   if (phase == 0) {
     bool known = info_.Has(n);
     if (!known) {
-      ++visited;
+      ++InferenceWork::OfThread().expressions;
       baton::transform::progress::AtExpr(GetRef<Expr>(n));
     }
     if (known || Enter(n)) {

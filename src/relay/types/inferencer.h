@@ -280,9 +280,4 @@ inline bool LacksReturnType(const ExprNode* n) {
 /// which are to live as long, have none.
 Expr WithReturnType(const Expr& fn, const Type& type, PointerSet* checked);
 
-/// Expressions that inference visited on this thread so far.
-int64_t Visited();
-/// Leaves visits out of the count whose types were not needed.
-void SetVisited(int64_t n);
-
 }  // namespace baton::relay::inference

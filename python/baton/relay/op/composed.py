@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions that stand for several operators. By name."""
+"""Functions that are composed of several operators."""
 
 from ...ir import RelayExpr
 from ..expr import Tuple, TupleWrapper, _dtype_of, const, infer_type
@@ -40,13 +40,13 @@ def function_on_device(function, param_devices, result_device):
 
 @_composed("collapse_sum_to")
 def collapse_sum_to(data, shape):
-    """Sums over what broadcasting from `shape`, which may be an expression, to that of `data` repeats."""
+    """Sums `data` over the axes along which `shape`, which may be an expression, broadcasts to its shape."""
     return operator("collapse_sum_like")(data, SUGAR["zeros"](shape, "bool"))
 
 
 @_composed("invert_permutation")
 def invert_permutation(data):
-    """Where each number stands in a permutation."""
+    """The inverse of a permutation."""
     return operator("cast_like")(operator("argsort")(data), data)
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators whose Python form says more than their inputs and attributes: several results, shape-like operands that may be
-expressions, forms that older programs use. By operator name."""
+"""Operators whose Python form differs from their inputs and attributes: several results, shape-like operands that may be
+expressions, forms of older programs. By operator name."""
 
 import re
 
@@ -292,7 +292,7 @@ def strided_slice(data, begin, end, strides=None, axes=None, slice_mode="end"):
 
 
 def _as_long(begin, end, strides, slice_mode):
-    """Bounds of as many axes as the longer of both names: what is left out is the whole axis."""
+    """Bounds of as many axes as the longer list has; a missing bound stands for the end of its axis."""
     begin, end = ([x] if isinstance(x, int) else list(x) for x in (begin, end))
     if len(begin) == len(end):
         return begin, end, strides
@@ -340,7 +340,7 @@ def matrix_set_diag(data, diagonal, k=0, align="RIGHT_LEFT"):
 
 @_sugar("argsort")
 def argsort(data, axis=-1, is_ascend=1, dtype="int32"):
-    """Places of the elements in order along an axis."""
+    """Indices that sort the elements along an axis."""
     return operator("argsort")(data, axis=axis, is_ascend=bool(is_ascend), dtype=dtype)
 
 

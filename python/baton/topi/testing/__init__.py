@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What operators compute, in NumPy: to compare results with. Accumulation is in float64 where that is wider."""
+"""References of operators in NumPy, to compare results with. Accumulation is in float64 where that is wider."""
 
 from .data import (
     batch_matmul,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the importer of a node sees: operands, attributes, calls and constants.
+// The context of a node's importer: operands, attributes, calls and constants.
 #include <utility>
 
 #include "frontend/onnx/ops/common.h"

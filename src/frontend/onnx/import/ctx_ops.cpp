@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Relay calls that many importers make: views, slices, products of matrices. What is known already is not computed.
+// Relay calls that many importers make: views, slices, products of matrices. No call is made for a known result.
 #include <algorithm>
 #include <memory>
 

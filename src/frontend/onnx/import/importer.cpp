@@ -20,7 +20,7 @@ std::string DomainName(std::string_view domain) { return std::string(domain.empt
 Importer::Importer(std::shared_ptr<Model> model, ImportOptions options)
     : model_(std::move(model)), options_(std::move(options)) {
   for (const FunctionDef& f : model_->functions) functions_[{f.domain, f.name, f.overload}] = &f;
-  // Inlining and unrolling may multiply the file's nodes, within reason.
+  // Inlining and unrolling may multiply the file's nodes by at most this.
   auto nodes = static_cast<int64_t>(model_->graph.nodes.size());
   budget_ = 200000 + 64 * nodes;
   calls_ = 400000 + 256 * nodes;
@@ -94,7 +94,7 @@ void Importer::Initializers(Env* env) {
   for (const Tensor& t : model_->graph.initializers) {
     try {
       Value v = FromTensor(t);
-      // A short list of integers is a shape, axes or the like, no weight.
+      // A short list of integers is a shape, axes or the like, not a weight.
       bool small = v.host->size() <= 1 || (v.dtype.is_integral() && v.rank() <= 1 && v.host->size() <= 64);
       if (!options_.freeze_params && !v.host->is_string && !small) {
         relay::Var var(std::string(t.name), TypeOfValue(v));
@@ -130,7 +130,7 @@ void Importer::GraphInputs(Env* env) {
     }
   }
   for (const ValueInfo& v : model_->graph.inputs) {
-    // An initializer of the same name is a default; as a weight it is more use.
+    // An initializer of the same name is the input's default; it is imported as a weight.
     if (env->values.find(v.name) == env->values.end()) env->values[v.name] = Input(v);
   }
 }

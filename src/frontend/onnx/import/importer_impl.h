@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file importer_impl.h
-/// The state of an import; operators see it through Ctx alone, control flow a little more.
+/// The state of an import. Operators use it through Ctx alone; control flow imports subgraphs, too.
 #pragma once
 
 #include <baton/ir/structural.h>
@@ -31,7 +31,7 @@ struct Env {
   }
 };
 
-/// What a node's surroundings say about it: operator sets, and attributes of the function call around it.
+/// The context of a node: operator sets, and attributes of the function call around it.
 struct Surroundings {
   const std::vector<OpsetId>* imports = nullptr;
   const std::vector<Attribute>* bound = nullptr;
@@ -48,7 +48,7 @@ class Importer {
   void Nodes(const std::vector<Node>& nodes, Env* env, const Surroundings& around);
   /// Imports a subgraph with `inputs` for its inputs; its outputs.
   Values Subgraph(const Graph& graph, const Env* outer, const Values& inputs, const Surroundings& around);
-  /// One node with its operands at hand: for operators that wait for run time.
+  /// Imports one node with these operands: for operators that wait for run time.
   Values One(const Node& node, const Values& inputs, int64_t opset);
 
   Value CallOp(const Ctx* ctx, const char* op, const Values& args, const NamedAttrs& attrs, bool tuple);
@@ -62,9 +62,9 @@ class Importer {
   const Env* env() const { return env_; }
   const Surroundings& around() const { return around_; }
   size_t problems() const { return problems_.size(); }
-  /// Forgets problems found since there were `n`.
+  /// Drops all problems but the first `n`.
   void DropProblems(size_t n) { problems_.resize(n); }
-  /// Counts work, so that small files cannot ask for endless unrolling or inlining.
+  /// Counts nodes, so that small files cannot ask for endless unrolling or inlining.
   void Spend(int64_t nodes);
   /// Counts bytes that are allocated because numbers in the file say so.
   void Reserve(int64_t count, int64_t bytes);
@@ -93,7 +93,7 @@ class Importer {
   std::shared_ptr<Model> model_;
   ImportOptions options_;
   std::map<std::tuple<std::string_view, std::string_view, std::string_view>, const FunctionDef*> functions_;
-  /// What is not supported: how messages say it, and the operator where it is one's.
+  /// An unsupported feature: its text in messages, and its operator if it has one.
   struct ProblemOf {
     std::string text, op;
   };

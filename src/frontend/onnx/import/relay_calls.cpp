@@ -11,7 +11,7 @@
 namespace baton::onnx {
 namespace {
 
-/// Collects what a type relation says about one call.
+/// Collects the results of a type relation for one call.
 class Reporter : public relay::TypeReporter {
  public:
   Reporter(baton::Type hole, const std::vector<NDArray>* constants) : hole_(std::move(hole)), constants_(constants) {}
@@ -46,7 +46,7 @@ Attrs MakeAttrs(const std::string& key, const NamedAttrs& attrs) {
 
 constexpr int64_t kUnknown = Value::kUnknown;
 
-/// Elements known of a small integer tensor; null where nothing is.
+/// The known elements of a small integer tensor; null if none is known.
 std::shared_ptr<const Dims> Elements(const Value& v) {
   if (v.kind != Value::kTensor || v.rank() < 0 || v.rank() > 1 || !v.dtype.is_int()) return nullptr;
   if (v.partial != nullptr) return v.partial;
@@ -56,7 +56,7 @@ std::shared_ptr<const Dims> Elements(const Value& v) {
   return out;
 }
 
-/// What is known of a shape computation whose operands are known in part.
+/// The known elements of a shape computation whose operands are partly known.
 std::shared_ptr<const Dims> PartialOf(std::string_view op, const Values& args, const NamedAttrs& attrs,
                                       const Value& result) {
   if (result.kind != Value::kTensor || result.rank() < 0 || result.rank() > 1 || !result.dtype.is_int()) return nullptr;
@@ -187,7 +187,7 @@ relay::Expr Importer::ExprOf(const Value& v) {
 
 Value Importer::CallOp(const Ctx* ctx, const char* name, const Values& args, const NamedAttrs& attrs, bool tuple) {
   if (--calls_ < 0) Refuse(Head() + "its nodes unfold to more Relay calls than an import may make");
-  // Everything known and small is computed here: shapes, mostly.
+  // Small known values are computed here: shapes, mostly.
   std::vector<HostPtr> hosts;
   for (const Value& a : args) hosts.push_back(a.weight ? nullptr : a.host);
   if (std::all_of(hosts.begin(), hosts.end(), [](const HostPtr& h) { return h != nullptr; })) {

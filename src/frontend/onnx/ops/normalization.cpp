@@ -155,7 +155,7 @@ Values LpNormalization(Ctx& c) {
   } else {
     c.Wrong("`p` is " + std::to_string(p) + ", not 1 or 2");
   }
-  // A vector of zeros stays one.
+  // A vector of zeros stays zero.
   Value zero = c.Scalar(x.dtype, 0);
   return {c.Where(c.Call("equal", {norm, zero}), zero, c.Div(x, norm))};
 }

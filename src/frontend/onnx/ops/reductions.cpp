@@ -12,7 +12,7 @@ struct Reduced {
   Value data;
   Dims axes;
   bool keepdims;
-  bool nothing = false;  // no axes, and asked to leave the data alone then
+  bool nothing = false;  // no axes, and noop_with_empty_axes is set
 };
 
 /// Axes are an attribute before `input_since` and an operand from there on; none are all.
@@ -84,7 +84,7 @@ Values ReduceLogSumExp(Ctx& c) {
   Value x = IsFloat(given) ? r.data : c.Cast(r.data, DataType::Float(64));
   if (r.nothing) return {r.data};
   Value top = Reduce(c, "max", x, r.axes, true);
-  // Where all is -inf the maximum must not be subtracted: -inf - -inf is no number.
+  // Where all elements are -inf the maximum must not be subtracted: -inf - -inf is NaN.
   Value finite = c.Call("less", {c.Call("abs", {top}), c.Scalar(x.dtype, std::numeric_limits<double>::infinity())});
   top = c.Where(finite, top, c.Scalar(x.dtype, 0));
   Value sum = Reduce(c, "sum", c.Call("exp", {c.Sub(x, top)}), r.axes, true);
@@ -140,7 +140,7 @@ Values TopK(Ctx& c) {
   Value x = c.T(0);
   int axis = c.Axis(c.Int("axis", -1), c.Rank(x));
   bool largest = c.Int("largest", 1) != 0;
-  c.Int("sorted", 1);  // unsorted results may be in any order, sorted too
+  c.Int("sorted", 1);  // unsorted results may be in any order, so also sorted
   int64_t k;
   if (c.since() < 10) {
     k = c.Int("k");

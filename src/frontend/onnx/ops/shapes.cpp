@@ -52,7 +52,7 @@ Values Reshape(Ctx& c) {
       if (static_cast<int>(i) >= c.Rank(x))
         c.Wrong("`shape` copies axis " + std::to_string(i) + ", which the data does not have");
       if (x.dims[i] < 0) {
-        // To Relay, 0 copies too, where the lengths before it are copied as well or it stands at the same place.
+        // In Relay, 0 copies too, if all lengths before it are copied as well or it stands at the same axis.
         Dims codes = want;
         for (size_t k = 0; k < codes.size(); ++k) {
           if (codes[k] == 0 && x.dims[k] > 0) codes[k] = x.dims[k];
@@ -222,7 +222,7 @@ Values SliceOp(Ctx& c) {
   for (size_t k = 0; k < axes.size(); ++k) {
     size_t a = static_cast<size_t>(c.Axis(axes[k], rank));
     if (steps[k] == 0) c.Wrong("`steps` holds 0");
-    // A step beyond any axis makes no more difference, and can be negated and added to.
+    // Steps are clamped beyond any axis, so that they can be negated and added to.
     steps[k] = std::clamp<int64_t>(steps[k], -(int64_t{1} << 56), int64_t{1} << 56);
     bool whole = steps[k] == 1 && starts[k] == 0 && ends[k] >= INT32_MAX;
     if (whole) continue;
@@ -249,7 +249,7 @@ Values SliceOp(Ctx& c) {
     cut = cut || b != 0 || e != n || steps[k] != 1;
   }
   if (!cut) return {x};
-  // An axis cut to nothing, or walked down to the first element, cannot be said by a begin and an end from 0 on.
+  // An axis cut to nothing, or walked down to its first element, cannot be expressed by a non-negative begin and end.
   bool empty = false;
   for (size_t a = 0; a < begin.size(); ++a) empty = empty || begin[a] == end[a];
   if (empty) {
@@ -323,7 +323,7 @@ Values Pad(Ctx& c) {
     before[a] = pads[i];
     after[a] = pads[i + axes.size()];
   }
-  // Negative pads cut.
+  // Negative pads crop.
   for (int i = 0; i < rank; ++i) {
     size_t a = static_cast<size_t>(i);
     if (before[a] >= 0 && after[a] >= 0) continue;
@@ -347,13 +347,13 @@ Values Pad(Ctx& c) {
     return {c.Call("nn.pad", {x, value}, {{"pad_width", Array<Array<int64_t>>(rows)}, {"pad_mode", "constant"}})};
   }
   if (mode != "edge" && mode != "reflect" && mode != "wrap") c.Wrong("`mode` is `" + mode + "`");
-  // Each new element is one of the old: gather by an index for each axis.
+  // Each new element is a copy of an old one: gather by an index for each axis.
   for (int i = 0; i < rank; ++i) {
     size_t a = static_cast<size_t>(i);
     if (before[a] == 0 && after[a] == 0) continue;
     int64_t n = c.Dim(x, i);
     if (n == 0) c.Wrong("an empty axis cannot be padded by its elements");
-    // One index an element is kept in the program.
+    // The program holds an index for each element.
     constexpr int64_t kMost = int64_t{1} << 24;
     if (n > kMost || before[a] > kMost || after[a] > kMost || before[a] < -n || after[a] < -n) {
       c.Unsupported("an axis of " + std::to_string(n) + " elements padded by " + std::to_string(before[a]) + " and " +
@@ -457,7 +457,7 @@ Values Range(Ctx& c) {
       return {c.Constant(HostFromFloats(t, {n}, v))};
     }
     Dims v, first = c.KnownInts(start), by = c.KnownInts(delta);
-    // The elements fit, the products on the way to them need not.
+    // The elements are in range; intermediate products need not be.
     auto at = [&](int64_t i) {
       return static_cast<uint64_t>(first[0]) + static_cast<uint64_t>(i) * static_cast<uint64_t>(by[0]);
     };
@@ -492,7 +492,7 @@ Values Trilu(Ctx& c) {
   if (rank < 2) c.Wrong("the input must have two axes at least");
   int64_t rows = c.Dim(x, -2), columns = c.Dim(x, -1);
   if (rows == 0 || columns == 0) return {x};
-  // Beyond the matrix a diagonal makes no more difference.
+  // Diagonals beyond the matrix are all equivalent.
   k = std::clamp<int64_t>(k, -rows - 1, columns + 1);
   return {c.Call("trilu", {x}, {{"upper", upper}, {"k", k}})};
 }

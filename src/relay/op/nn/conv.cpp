@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions over 1, 2 and 3 spatial dimensions, in any layout. The loops here are the plain definition; kernel
-// generators take over where they know a faster way.
+// generators replace them where they are faster.
 #include <baton/relay/op/nn.h>
 #include <baton/relay/op/qnn.h>
 #include <baton/topi/elemwise.h>
@@ -304,12 +304,12 @@ Grads ConvTransposeBack(const Call& call, const Expr& grad) {
     auto parsed = topi::ParseLayout(a.kernel_layout.view(), at.op());
     for (const char* l = SpaceLetters(N); *l; ++l) k.push_back(dims[topi::FindAxis(parsed, *l)]);
   }
-  // The weight of the convolution that this one turns round has its output channels first: (I, O / groups, ...).
+  // The weight of the convolution of which this is the transpose has its output channels first: (I, O / groups, ...).
   Expr dx = MakeCall<ConvAttrs<N>>(ConvOp(N), {g, kernel}, [&](ConvAttrs<N>* c) {
     c->strides = ToArray(w.strides), c->dilation = ToArray(w.dilation), c->padding = w.Padding();
     c->groups = a.groups;
   });
-  // What output_padding added may hold one more window than there are inputs.
+  // The elements added by output_padding may hold one more window than there are inputs.
   Ints dims = PlainDims<N>(at, at.out()->shape, out_layout), count{x[0], x[1]};
   bool cut = false;
   for (int d = 0; d < N; ++d) {

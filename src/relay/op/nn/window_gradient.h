@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What gradients of convolutions and pools share.
+// Shared by the gradients of convolutions and pools.
 #pragma once
 
 #include <baton/relay/op/nn.h>
@@ -26,7 +26,7 @@ inline Expr ToLayout(const Expr& e, const String& from, const String& to) {
   return MakeCall<LayoutTransformAttrs>(op::layout_transform, {e},
                                         [&](LayoutTransformAttrs* a) { a->src_layout = from, a->dst_layout = to; });
 }
-/// How a convolution's window moves.
+/// Strides, dilation and padding of a convolution's window.
 template <class A, int N>
 struct ConvWindow {
   Ints strides, dilation;

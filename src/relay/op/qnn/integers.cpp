@@ -88,7 +88,7 @@ namespace {
 Expr NoZero() { return MakeScalar(0, kI32); }
 }  // namespace
 
-/// Selects values and never computes with them: integers stand for the same.
+/// For operators that select values without computing: the affine type stays.
 IntegerValue Selection(const IntegerSite& s) {
   if (!ScalarAffine(s.at(0)) || s.args.size() != 1) return Failed();
   return Affine(MakeCall(Downcast<Op>(s.pre->op), {s.args[0].expr}, s.pre->attrs), s.args[0].type);
@@ -234,7 +234,7 @@ IntegerValue Product(const IntegerSite& s) {
   if (s.at(0) && s.at(1) && s.at(0)->dtype != s.at(1)->dtype) return Multiplied(s);
   return Arithmetic(op::qnn::mul, s);
 }
-/// Which is larger is seen at one scale.
+/// Compares at one scale.
 IntegerValue Extreme(const IntegerSite& s) {
   IntegerValue lhs, rhs;
   if (!Operands(s, &lhs, &rhs)) return Failed();
@@ -268,7 +268,7 @@ IntegerValue Joined(const IntegerSite& s) {
                          {Tuple(data), Tuple(scales), Tuple(zeros), s.out->scale, s.out->zero_point}, s.pre->attrs),
                 to);
 }
-/// A tuple of parts that stand for numbers as the whole does.
+/// A tuple whose fields have one affine type.
 IntegerValue Split(const IntegerSite& s) {
   const auto* t = s.at(0);
   const auto* type = s.pre->checked_type_.as<TupleTypeNode>();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors made from little or nothing, and shapes as tensors.
+// Tensors from scalars and shapes, and shapes as tensors.
 #include <baton/relay/op/make.h>
 #include <baton/relay/op/transform.h>
 #include <baton/topi/elemwise.h>
@@ -254,7 +254,7 @@ const Op op::arange = DefineOp({
     .lower = LowerArange,
     .static_form = ArangeStatic,
     .gradient = NoGradient("how many numbers it gives is no smooth function"),
-    .pattern = OpPattern::kOpaque,  // fused, its operands would no longer be constants that say its length
+    .pattern = OpPattern::kOpaque,  // fused, its operands would be no constants, and its length unknown
     .source = "NumPy; ONNX Range-11",
     .traits = {.precision = Precision::kNever},
 });

@@ -281,7 +281,7 @@ Expr ScanCall(const Op& op, const Expr& data, const PrimExpr& axis, bool exclusi
   return MakeCall<ScanopAttrs>(op, {data},
                                [&](ScanopAttrs* a) { a->axis = axis, a->exclusive = exclusive, a->reverse = reverse; });
 }
-/// The product of the others, which zeros leave right: of those before and those behind.
+/// The product of the other elements, right with zeros too: of those before times those behind.
 Grads ProdBack(const Call& call, const Expr& grad) {
   Reduced r(call, grad);
   const Ints dims = r.at.dims(0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that give elements another place, and read each where it stands: reshape, transpose, repeat, broadcast.
+// Operators that move elements: reshape, transpose, repeat, broadcast.
 #include <baton/relay/op/transform.h>
 #include <baton/runtime/checked.h>
 #include <baton/topi/elemwise.h>
