@@ -38,6 +38,9 @@ MODULES = {
     "baton.relay.op.transform": "baton.relay.op",
     "baton.relay.param_dict": "baton.runtime.params",
     "baton.relay.vm": "baton.driver.vm",
+    "baton.testing._ffi_api": "baton.testing",
+    "baton.testing.popen_pool": "baton.testing",
+    "baton.testing.utils": "baton.testing",
     "baton.topi.math": "baton.topi",
 }
 
