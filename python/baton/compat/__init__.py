@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Names and modules under which programs for Relay look for what stands elsewhere here: old spellings, and what stands in a higher layer.
 
-Two tables say it all. `MODULES` has the modules that are known by another path, `NAMES` the names that a module shows and does not have.
+Three tables say it all. `MODULES` has the modules that are known by another path, `NAMES` the names that a module shows and does not have,
+`ABSENT` the modules of Relay's time that do not exist here.
 One import hook serves both: `import baton.relay.build_module` gives `baton.driver.relay_build`, and `baton.relay.build` is found without
 `baton.relay` knowing of it. The modules beside this file have what exists for such programs alone.
 
@@ -106,7 +107,79 @@ NAMES = {
         "numpyasarray": "baton.compat.names:numpyasarray",
     },
 }
-for _path in MODULES:
+# Modules that are not there, with what is below them -> what to use instead. They import; using what they have is an UnsupportedError.
+_NO_TUNING = "the compiler schedules kernels itself, and relay.build needs no tuning"
+_BY_ONNX = "export the model to ONNX and read it with relay.frontend.from_onnx"
+_NO_LIBRARY = "the compiler has kernels of its own; te.compute and topi say what they compute"
+_NO_SUCH_DEVICE = "there is code for the targets llvm, c and opencl"
+_SHIP_IT = "compile for the other machine with target=\"llvm -mtriple=...\", export_library() and load it there"
+ABSENT = {
+    "baton.auto_scheduler": _NO_TUNING,
+    "baton.autotvm": _NO_TUNING,
+    "baton.contrib.binutil": "target=\"c\" writes C code for small machines",
+    "baton.contrib.coreml_runtime": _NO_LIBRARY,
+    "baton.contrib.cublas": _NO_LIBRARY,
+    "baton.contrib.cublaslt": _NO_LIBRARY,
+    "baton.contrib.cudnn": _NO_LIBRARY,
+    "baton.contrib.cutlass": _NO_LIBRARY,
+    "baton.contrib.emcc": _NO_SUCH_DEVICE,
+    "baton.contrib.ethosu": _NO_SUCH_DEVICE,
+    "baton.contrib.hexagon": _NO_SUCH_DEVICE,
+    "baton.contrib.miopen": _NO_LIBRARY,
+    "baton.contrib.mps": _NO_LIBRARY,
+    "baton.contrib.mxnet": _BY_ONNX,
+    "baton.contrib.nnpack": _NO_LIBRARY,
+    "baton.contrib.rocblas": _NO_LIBRARY,
+    "baton.contrib.rocm": _NO_SUCH_DEVICE,
+    "baton.contrib.rpc": _SHIP_IT,
+    "baton.contrib.sdaccel": _NO_SUCH_DEVICE,
+    "baton.contrib.spirv": _NO_SUCH_DEVICE,
+    "baton.contrib.stackvm": _NO_SUCH_DEVICE,
+    "baton.contrib.tedd": "te.schedule shows stages and iterations, baton.lower the loops",
+    "baton.contrib.tf_op": _BY_ONNX,
+    "baton.contrib.tflite_runtime": _BY_ONNX,
+    "baton.contrib.thrust": _NO_LIBRARY,
+    "baton.contrib.torch": _BY_ONNX,
+    "baton.contrib.tvmjs": _NO_SUCH_DEVICE,
+    "baton.contrib.verilator": _NO_SUCH_DEVICE,
+    "baton.contrib.xcode": _NO_SUCH_DEVICE,
+    "baton.driver.tvmc": "baton.compile and the command `baton` compile, run and tell of models",
+    "baton.meta_schedule": _NO_TUNING,
+    "baton.micro": "target=\"c\" writes C code for small machines",
+    "baton.relay.backend.contrib": _NO_SUCH_DEVICE,
+    "baton.relay.collage": "relay.op.contrib and MergeComposite choose what other compilers take",
+    "baton.relay.frontend.caffe": _BY_ONNX,
+    "baton.relay.frontend.caffe2": _BY_ONNX,
+    "baton.relay.frontend.coreml": _BY_ONNX,
+    "baton.relay.frontend.darknet": _BY_ONNX,
+    "baton.relay.frontend.keras": _BY_ONNX,
+    "baton.relay.frontend.mxnet": _BY_ONNX,
+    "baton.relay.frontend.oneflow": _BY_ONNX,
+    "baton.relay.frontend.paddlepaddle": _BY_ONNX,
+    "baton.relay.frontend.pytorch": _BY_ONNX,
+    "baton.relay.frontend.qnn_torch": _BY_ONNX,
+    "baton.relay.frontend.tensorflow": _BY_ONNX,
+    "baton.relay.frontend.tensorflow2": _BY_ONNX,
+    "baton.relay.frontend.tensorflow_parser": _BY_ONNX,
+    "baton.relay.frontend.tflite": _BY_ONNX,
+    "baton.rpc": _SHIP_IT,
+    "baton.script": "loops are written with tir.ir_builder, or with te",
+    "baton.te.hybrid": "te.compute, te.extern and tir.ir_builder say the same",
+    "baton.vta": _NO_SUCH_DEVICE,
+}
+NAMES["baton.relay.frontend"] = {f"from_{_name}": f"baton.relay.frontend.{_path}:from_{_name}" for _name, _path in {
+    "caffe": "caffe", "caffe2": "caffe2", "coreml": "coreml", "darknet": "darknet", "keras": "keras", "mxnet": "mxnet", "oneflow": "oneflow",
+    "paddle": "paddlepaddle", "pytorch": "pytorch", "tensorflow": "tensorflow", "tflite": "tflite"}.items()}
+
+
+def instead_of(module):
+    """What to use instead of a module that is not there, or of the one that it is in; None for others."""
+    while module not in ABSENT and "." in module:
+        module = module.rpartition(".")[0]
+    return ABSENT.get(module)
+
+
+for _path in (*MODULES, *ABSENT):
     _parent, _, _last = _path.rpartition(".")
     NAMES.setdefault(_parent, {})[_last] = _path
 
@@ -174,6 +247,8 @@ class _Finder:
     def find_spec(cls, name, path=None, target=None):
         if name in MODULES:
             return ModuleSpec(name, _Alias)
+        if instead_of(name) is not None:
+            return ModuleSpec(name, import_module("baton.compat.absent"), is_package=True)
         if name not in NAMES:
             return None
         for finder in sys.meta_path:
