@@ -18,13 +18,23 @@ from importlib.machinery import ModuleSpec
 MODULES = {
     "baton._ffi.runtime_ctypes": "baton.compat.runtime_ctypes",
     "baton.container": "baton.runtime.container",
+    "baton.contrib.cblas": "baton.compat.cblas",
+    "baton.contrib.debugger.debug_runtime": "baton.contrib.debugger.debug_executor",
+    "baton.contrib.dnnl": "baton.compat.cblas",
+    "baton.contrib.graph_runtime": "baton.contrib.graph_executor",
+    "baton.contrib.mkl": "baton.compat.cblas",
+    "baton.contrib.mkldnn": "baton.compat.cblas",
     "baton.contrib.nvcc": "baton.compat.nvcc",
+    "baton.contrib.pipeline_executor": "baton.compat.pipeline_executor",
+    "baton.contrib.util": "baton.contrib.utils",
     "baton.ir.container": "baton.runtime.container",
     "baton.parser": "baton.relay.parser",
     "baton.relay.analysis_ffi_api": "baton.compat.relay_analysis_api",
+    "baton.relay.backend.compile_engine": "baton.driver.te_compiler",
     "baton.relay.backend.executor": "baton.driver.executors",
     "baton.relay.backend.name_transforms": "baton.compat.name_transforms",
     "baton.relay.backend.options": "baton.compat.backend_options",
+    "baton.relay.backend.te_compiler": "baton.driver.te_compiler",
     "baton.relay.backend.utils": "baton.compat.backend_utils",
     "baton.relay.backend.vm": "baton.driver.vm",
     "baton.relay.build_module": "baton.driver.relay_build",
@@ -38,11 +48,16 @@ MODULES = {
     "baton.relay.op.tensor": "baton.relay.op",
     "baton.relay.op.transform": "baton.relay.op",
     "baton.relay.param_dict": "baton.runtime.params",
+    "baton.relay.testing.byoc": "baton.compat.byoc",
+    "baton.relay.transform.infer_layout_utils": "baton.compat.infer_layout_utils",
+    "baton.relay.transform.mixed_precision": "baton.compat.mixed_precision",
     "baton.relay.vm": "baton.driver.vm",
+    "baton.support": "baton.compat.support",
     "baton.testing._ffi_api": "baton.testing",
     "baton.testing.popen_pool": "baton.testing",
     "baton.testing.utils": "baton.testing",
     "baton.topi.math": "baton.topi",
+    "baton.topi.nn.qnn": "baton.compat.topi_qnn",
 }
 
 # Module -> name -> "module:name" of what it is, or the path of a module.
@@ -72,7 +87,12 @@ NAMES = {
         "save_param_dict": "baton.runtime.params:save_param_dict",
         "testing": "baton.relay.testing",
     },
-    "baton.relay.analysis": {"_ffi_api": "baton.compat.relay_analysis_api"},
+    "baton.relay.analysis": {
+        "AnnotatedRegion": "baton.relay.annotated_regions:AnnotatedRegion",
+        "AnnotatedRegionSet": "baton.relay.annotated_regions:AnnotatedRegionSet",
+        "_ffi_api": "baton.compat.relay_analysis_api",
+        "get_calibration_data": "baton.driver.calibration:get_calibration_data",
+    },
     "baton.relay.backend": {
         "Executor": "baton.compat.backend_options:Executor",
         "Runtime": "baton.compat.backend_options:Runtime",
@@ -90,6 +110,7 @@ NAMES = {
         "astext": "baton.ir.base:astext",
         "register_relay_node": "baton._ffi:register_object",
     },
+    "baton.relay.testing": {"Prelude": "baton.relay.prelude:Prelude"},
     "baton.runtime": {
         "cl": "baton.runtime.devices:opencl",
         "gpu": "baton.runtime.devices:cuda",
@@ -237,6 +258,8 @@ class _WithNames:
     def exec_module(self, module):
         module.__spec__.loader = module.__loader__ = self.loader
         self.loader.exec_module(module)
+        if not hasattr(module, "__path__") and any(path.rpartition(".")[0] == module.__name__ for path in (*MODULES, *ABSENT)):
+            module.__path__ = []  # an old path goes through it
         _show_names(module)
 
 

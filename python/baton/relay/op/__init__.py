@@ -2,13 +2,14 @@
 """Operators as functions: `relay.add(a, b)`, `relay.nn.conv2d(...)`; their registry and attributes."""
 
 import builtins
+import importlib
 import importlib.util
 import sys
 import types
 
 from ...ir import Op, register_op_attr
 from ..expr import const
-from . import op_attrs
+from . import op_attrs, sparse  # noqa: F401 - registers functions
 from .composed import COMPOSED
 from .make import Operator, all_names, operator
 from .op import (
@@ -99,6 +100,8 @@ def names_in(prefix):
 
 
 def __getattr__(name):
+    if name == "contrib":
+        return importlib.import_module(__name__ + ".contrib")
     value = None if name.startswith("__") else find(name)
     if value is None:
         raise AttributeError(f"there is no operator `{name}`")
