@@ -296,3 +296,31 @@ def test_names(path):
     for word in module.split(".")[1:]:
         found = getattr(found, word)
     assert found is importlib.import_module(module)
+
+
+# ---- Executors and runtimes
+
+@pytest.mark.parametrize(("cls", "name", "option", "options"), [
+    ("Executor", "aot", "unpacked-api", {"unpacked-api": "Bool", "link-params": "Bool", "interface-api": "String"}),
+    ("Executor", "graph", "link-params", {"link-params": "Bool"}),
+    ("Runtime", "cpp", "system-lib", {"system-lib": "Bool"}), ("Runtime", "crt", "system-lib", {"system-lib": "Bool"})])
+def test_executors_and_runtimes(cls, name, option, options):
+    make = getattr(relay.backend, cls)
+    one = make(name, {option: True})
+    assert one.name == name and option in one and "woof" not in one and one[option] and dict(one.attrs) == {option: True}
+    assert one == make(name, {option: 1}) != make(name) and hash(one) == hash(make(name, {option: True})) and name in repr(one)
+    assert name in make.list_registered() and make.list_registered_options(name) == options
+    for call, message in ((lambda: make("woof"), f'{cls} "woof" is not defined'), (lambda: make.list_registered_options("woof"), "woof"),
+                          (lambda: make(name, {"woof": 1}), f'Attribute "woof" is not available on this {cls}'),
+                          (lambda: make(name, {option: "text"}), f'Attribute "{option}" should have type "IntImm" but instead found "runtime.String"')):
+        for kind in (tvm.TVMError, ValueError):
+            with pytest.raises(kind, match=message):
+                call()
+
+
+def test_building_with_an_executor_and_a_runtime():
+    mod = tvm.IRModule.from_expr(relay.exp(relay.var("x", shape=(2,))))
+    lib = relay.build(mod, "llvm", executor=relay.backend.Executor("graph", {"link-params": True}), runtime=relay.backend.Runtime("cpp", {"system-lib": True}))
+    run = tvm.contrib.graph_executor.GraphModule(lib["default"](tvm.cpu()))
+    run.run(x=np.zeros(2, "float32"))
+    assert run.get_output(0).numpy().tolist() == [1, 1]
