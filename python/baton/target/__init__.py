@@ -167,11 +167,6 @@ class Target(Object, key="Target"):
         made = Target(target, host)
         return made, made.host if host is not None or "host" in options.options_of(made._text()) else None
 
-    @staticmethod
-    def list_tags():
-        """The names that stand for targets, with the targets."""
-        return list_tags()
-
     def __str__(self):
         return options.without_host(self._text())
 
@@ -183,29 +178,6 @@ class Target(Object, key="Target"):
 
     def __hash__(self):
         return hash(self._text())
-
-
-def list_tags():
-        """The names that stand for targets, with the targets."""
-        return list_tags()
-
-    def __str__(self):
-        return options.without_host(self._text())
-
-    def __repr__(self):
-        return f"Target({str(self)!r})"
-
-    def __eq__(self, other):
-        return isinstance(other, Target) and self._text() == other._text()
-
-    def __hash__(self):
-        return hash(self._text())
-
-
-# Words that programs look for in a target of a kind.
-_KEYS = {"opencl": ("opencl", "gpu"), "cuda": ("cuda", "gpu"), "nvptx": ("cuda", "gpu"), "rocm": ("rocm", "gpu"), "vulkan": ("vulkan", "gpu"),
-         "metal": ("metal", "gpu"), "webgpu": ("webgpu", "gpu"), "hexagon": ("hexagon",), "ext_dev": ("ext_dev",), "aocl": ("aocl", "hls"),
-         "sdaccel": ("sdaccel", "hls"), "stackvm": ("cpu",)}
 
 
 def list_tags():

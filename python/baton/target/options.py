@@ -6,6 +6,10 @@ import shlex
 
 _LISTS = ("keys", "libs", "mattr")
 _SWITCHES = ("system-lib", "link-params", "unpacked-api", "fast-math")
+# Words that programs look for in a target of a kind.
+KEYS = {"opencl": ("opencl", "gpu"), "cuda": ("cuda", "gpu"), "nvptx": ("cuda", "gpu"), "rocm": ("rocm", "gpu"), "vulkan": ("vulkan", "gpu"),
+         "metal": ("metal", "gpu"), "webgpu": ("webgpu", "gpu"), "hexagon": ("hexagon",), "ext_dev": ("ext_dev",), "aocl": ("aocl", "hls"),
+         "sdaccel": ("sdaccel", "hls"), "stackvm": ("cpu",)}
 
 # What GPUs have where a target does not say it.
 LIMITS = {"cuda": {"max_num_threads": 1024, "thread_warp_size": 32}, "nvptx": {"max_num_threads": 1024, "thread_warp_size": 32},
