@@ -5,6 +5,7 @@ from .. import _core
 from .._core import Object
 from .._ffi import get_global_func
 from .._ffi.hook import Hook
+from . import json_upgrade
 
 _annotated_text = Hook("ir.annotated_text")
 _typed_text = Hook("ir.typed_text")
@@ -79,7 +80,9 @@ def save_json(node) -> str:
 
 
 def load_json(json_str):
-    """The objects of a text that `save_json` wrote."""
+    """The objects of a text that `save_json` wrote, or Relay from 0.6 on."""
+    if isinstance(json_str, str) and json_upgrade.is_old(json_str):
+        json_str = json_upgrade.upgrade(json_str)
     return get_global_func("node.LoadJSON")(json_str)
 
 
