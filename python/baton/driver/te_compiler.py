@@ -5,6 +5,7 @@ import typing
 
 from .. import te
 from .._ffi import get_global_func
+from ..error import UnsupportedError
 from ..ir import GlobalVar, IRModule, TensorType, TupleType
 from ..relay.transform import InferType
 from ..runtime import NDArray, ndarray
@@ -117,6 +118,14 @@ def get():
     return _global
 
 
+def get_valid_implementations(op, attrs, inputs, out_type, target):
+    """Not there: operators have one computation each."""
+    raise UnsupportedError("operators have one computation, which the compiler schedules; relay.op.register_compute sets that of a program's own")
+
+
+select_implementation = get_valid_implementations
+
+
 def get_shape(shape):
     """A shape with its literals as ints."""
     return [int(d.value) if isinstance(getattr(d, "value", None), int) else d for d in shape]
@@ -128,4 +137,4 @@ def lower_to_primfunc(relay_func, target):
     return made.prim_funcs[made.prim_fn_var.name_hint]
 
 
-__all__ = ["CachedFunc", "TECompiler", "get", "get_shape", "lower_to_primfunc"]
+__all__ = ["CachedFunc", "TECompiler", "get", "get_shape", "get_valid_implementations", "lower_to_primfunc", "select_implementation"]

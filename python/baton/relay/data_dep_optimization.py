@@ -52,8 +52,9 @@ def _blocks(weight, size):
     return (data[:, 0, 0] if size == (1, 1) else data), np.nonzero(kept)[1].astype("int32"), np.concatenate([[0], kept.sum(1).cumsum()]).astype("int32")
 
 
-def _to_sparse(func, params, blocksize, sparsity_threshold):
-    """Weights of `nn.dense` whose share of zeros is at least `sparsity_threshold` become sparse, in blocks of `blocksize`."""
+def sparse_weights(func, params, blocksize, sparsity_threshold):
+    """(parameters with weights of `nn.dense` in parts where their share of zeros is at least the threshold, their names, the shapes of the
+    parts)."""
     made, names, shapes = dict(params), [], []
     for name in _weights_of_dense(func):
         weight = _numpy(params[name]) if name in params else None
@@ -64,7 +65,13 @@ def _to_sparse(func, params, blocksize, sparsity_threshold):
         made.update((f"{name}.{part}", nd.array(np.ascontiguousarray(value))) for part, value in zip(("data", "indices", "indptr"), parts, strict=True))
         names.append(name)
         shapes.append([value.shape for value in parts])
-    return (optimize(func, [transform.DenseToSparse(names, shapes)]) if names else optimize(func, [])), made
+    return made, names, shapes
+
+
+def _to_sparse(func, params, blocksize, sparsity_threshold):
+    """Weights of `nn.dense` whose share of zeros is at least `sparsity_threshold` become sparse, in blocks of `blocksize`."""
+    made, names, shapes = sparse_weights(func, params, blocksize, sparsity_threshold)
+    return optimize(func, [transform.DenseToSparse(names, shapes)] if names else []), made
 
 
 def _no_sparse_convolutions(func, params, blocksize, sparsity_threshold, *_, **__):
@@ -76,4 +83,4 @@ simplify_fc_transpose = types.SimpleNamespace(convert=_simplify)
 bsr_dense = types.SimpleNamespace(convert=_to_sparse)
 bsr_conv2d = types.SimpleNamespace(convert=_no_sparse_convolutions)
 
-__all__ = ["bsr_conv2d", "bsr_dense", "optimize", "simplify_fc_transpose"]
+__all__ = ["bsr_conv2d", "bsr_dense", "optimize", "simplify_fc_transpose", "sparse_weights"]

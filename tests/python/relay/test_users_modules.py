@@ -324,3 +324,70 @@ def test_building_with_an_executor_and_a_runtime():
     run = tvm.contrib.graph_executor.GraphModule(lib["default"](tvm.cpu()))
     run.run(x=np.zeros(2, "float32"))
     assert run.get_output(0).numpy().tolist() == [1, 1]
+
+
+# ---- Importers of a program's own, helpers of topi
+
+def test_helpers_of_importers():
+    from baton.relay.frontend.common import AttrCvt, ExprTable, Renamer, StrAttrsDict, get_relay_op, infer_value
+    x = relay.var("x", shape=(2, 3))
+    assert get_relay_op("relu") is relay.nn.relu and get_relay_op("exp") is relay.exp
+    with pytest.raises(tvm.error.OpNotImplemented):
+        get_relay_op("no_such")
+    assert Renamer("relu")([x], {}).op.name == "nn.relu"
+    leaky = AttrCvt("leaky_relu", transforms={"slope": ("alpha", 0.01)}, ignores=["verbose"], excludes=["bad"])
+    assert leaky([x], {"slope": 0.5, "verbose": 1}).attrs.alpha == 0.5 and leaky([x], {}).attrs.alpha == 0.01
+    with pytest.raises(NotImplementedError, match="bad"):
+        leaky([x], {"bad": 1})
+    attrs = StrAttrsDict({"a": "1", "b": "(2, 3)", "c": "True", "d": "1.5"})
+    assert (attrs.get_int("a"), attrs.get_int_tuple("b"), attrs.get_bool("c"), attrs.get_float("d"), attrs.get_int("e", 7)) == (1, (2, 3), True, 1.5, 7)
+    with pytest.raises(AttributeError, match="`z`"):
+        attrs.get_str("z")
+    table = ExprTable()
+    made = table.new_const(np.ones((2, 3), "float32"))
+    table.set_expr("y", x)
+    assert table.has_expr("y") and table.get_expr(made.name_hint) is made
+    value = infer_value(relay.add(x, made), {"x": np.ones((2, 3), "float32"), **table.params})
+    assert (value.numpy() == 2).all()
+
+
+def test_helpers_of_topi():
+    u = topi.utils
+    assert u.get_max_power2_factor(24) == 8 and u.get_max_power2_factor(24, 8) == 4 and u.equal_const_int(tvm.tir.IntImm("int32", 3), 3)
+    assert u.is_empty_shape((2, 0)) and u.get_shape((1, 2, 3, 4), "NCHW", "NHWC") == (1, 3, 4, 2)
+    assert u.ravel_index((1, 2), (3, 4)) == 6 and u.unravel_index(6, (3, 4)) == [1, 2] and int(u.simplify(tvm.tir.IntImm("int32", 2) + 3)) == 5
+    assert topi.nn.utils.get_pad_tuple(1, (3, 3)) == (1, 1, 1, 1) and topi.nn.utils.get_pad_tuple("SAME", (3, 5)) == (1, 2, 1, 2)
+    A = te.placeholder((4,), name="A")
+    B = topi.add(topi.exp(A), u.const_vector(np.arange(4, dtype="float32")))
+    s = topi.generic.schedule_injective([B])
+    f = tvm.build(s, [A, B], "llvm")
+    out = tvm.nd.empty((4,), "float32")
+    f(tvm.nd.array(np.zeros(4, "float32")), out)
+    assert out.numpy().tolist() == [1, 2, 3, 4]
+    assert topi.image.resize2d(te.placeholder((1, 1, 2, 2)), (4, 4)).shape[2] == 4 and topi.x86.schedule_softmax(topi.nn.softmax(te.placeholder((2, 3))))
+    want = topi.testing.dense(np.ones((2, 3), "float32"), -np.ones((4, 3), "float32"), np.ones(4, "float32"), use_bias=True, use_relu=True)
+    assert want.shape == (2, 4) and (want == 0).all()
+
+
+@pytest.mark.parametrize(("make", "shape"), [
+    (lambda: relay.testing.vgg.get_workload(1, num_classes=7, image_shape=(3, 32, 32)), (1, 7)),
+    (lambda: relay.testing.vgg.get_workload(1, num_classes=7, image_shape=(3, 32, 32), num_layers=16, batch_norm=True), (1, 7)),
+    (lambda: relay.testing.resnet_3d.get_workload(1, num_classes=5, image_shape=(3, 4, 40, 40)), (1, 5))], ids=["vgg11", "vgg16", "resnet_3d"])
+def test_more_networks(make, shape):
+    mod, params = make()
+    assert mod["main"].ret_type.concrete_shape == shape and {p.name_hint for p in mod["main"].params} == {"data", *params}
+
+
+CALLS = []
+
+
+def test_values_that_are_computed_once():
+    from baton.contrib.pickle_memoize import memoize
+    CALLS.clear()
+
+    @memoize("test_values")
+    def add(a, b=1):
+        CALLS.append(a)
+        return a + b
+
+    assert [add(1), add(1), add(1, b=2), add(2)] == [2, 2, 3, 3] and CALLS == [1, 1, 2]

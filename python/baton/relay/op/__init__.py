@@ -2,7 +2,6 @@
 """Operators as functions: `relay.add(a, b)`, `relay.nn.conv2d(...)`; their registry and attributes."""
 
 import builtins
-import importlib
 import importlib.util
 import sys
 import types
@@ -100,8 +99,6 @@ def names_in(prefix):
 
 
 def __getattr__(name):
-    if name == "contrib":
-        return importlib.import_module(__name__ + ".contrib")
     value = None if name.startswith("__") else find(name)
     if value is None:
         raise AttributeError(f"there is no operator `{name}`")
