@@ -174,7 +174,7 @@ std::string CheckSSA(const PrimFunc& func) {
 }
 void VerifyWellFormed(const PrimFunc& func) {
   std::string e = CheckWellFormed(func);
-  if (!e.empty()) throw InternalError("PrimFunc is not well formed: " + e + "\n" + AsText(func));
+  if (!e.empty()) throw InternalError("PrimFunc is not well formed: " + e + "\n" + tir::AsText(func));
 }
 
 }  // namespace baton::tir

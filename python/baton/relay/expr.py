@@ -135,9 +135,9 @@ class ExprWithOp(RelayExpr):
         """A call of the value, which is a function."""
         return Call(self, args)
 
-    def astext(self, show_meta_data=True, annotate=None):
+    def astext(self, show_meta_data=True, annotate=None, show_types=False):
         """The text form. `annotate(call)` gives a comment for each call."""
-        return astext(self, show_meta_data, annotate)
+        return astext(self, show_meta_data, annotate, show_types)
 
 
 class Constant(ExprWithOp, key="relay.Constant"):
@@ -310,6 +310,11 @@ def const(value, dtype=None, span=None) -> "Constant":
     """A constant of a number, nested lists or an array. Python's numbers are int32, float32 and bool unless `dtype` says
     otherwise; arrays keep their own."""
     return Constant(constant_array(value, dtype), span)
+
+
+def typed_text(node, show_meta_data):
+    """Text with the types that are known in comments."""
+    return get_global_func("relay.ir.AsText")(node, show_meta_data, True)
 
 
 def annotated_text(node, show_meta_data, annotate):

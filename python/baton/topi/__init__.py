@@ -7,7 +7,7 @@
     f = baton.build([A, B, C], target="llvm")
 """
 
-from . import nn, tag, testing, utils
+from . import image, nn, sparse, tag, testing, utils, vision
 from .functions import apply, find_operator, operators
 
 
@@ -56,6 +56,6 @@ def shape(array, dtype="int32"):
     return apply(find_operator("shape_of"), array, dtype)
 
 
-__all__ = ["apply", "einsum", "elemwise_sum", "flip", "full", "matmul", "nn", "operators", "shape", "tag", "tensordot", "testing", "utils"]
+__all__ = ["apply", "einsum", "elemwise_sum", "flip", "full", "image", "matmul", "nn", "operators", "shape", "sparse", "tag", "tensordot", "testing", "utils", "vision"]
 
 __getattr__, __dir__ = operators("", __name__, globals())

@@ -364,6 +364,8 @@ void Printer::Module(const IRModule& mod) {
       Push(kClose);
       Push(kBlock, index_->Operands(index_->size() - 1).back(), index_->placement(index_->size() - 1).own_scope);
       Loop();
+    } else if (!options_.meta_data && !options_.objects) {
+      text_ += AsText(func, false);  // to read, not to parse
     } else {
       // Of another IR: readable as a comment, and whole in the metadata.
       std::string other = AsText(func, false);

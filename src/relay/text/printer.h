@@ -55,6 +55,7 @@ class Printer final : private TypePrinter {
   void Atom(const ExprNode* n);
   void Signature(const FunctionNode* f);
   void CallAttrs(const CallNode* call, bool first);
+  void Entries(const DictAttrsNode* attrs, bool first);
   void Value(const Any& v, bool plain_ints);
   void FieldValue(const runtime::FieldInfo& f, const Any& v);
   void PrintPattern(const Pattern& p);

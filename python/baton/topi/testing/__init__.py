@@ -4,6 +4,7 @@
 from .data import (
     batch_matmul,
     batch_to_space_nd_python,
+    dense,
     depth_to_space_python,
     dilate_python,
     gather_nd_python,
@@ -59,7 +60,7 @@ from .window import (
 __all__ = ["adaptive_pool", "affine_grid_python", "batch_matmul", "batch_to_space_nd_python", "conv1d_ncw_python", "conv1d_transpose_ncw_python",
            "conv2d_hwcn_python", "conv2d_nchw_python", "conv2d_nhwc_python", "conv2d_transpose_nchw_python", "conv2d_transpose_nhwc_python",
            "conv3d_ncdhw_python", "conv3d_ndhwc_python", "conv3d_transpose_ncdhw_python", "correlation_nchw_python", "crop_and_resize_python",
-           "deformable_conv2d_nchw_python", "deformable_conv2d_nhwc_python", "depth_to_space_python", "depthwise_conv2d_python_nchw",
+           "deformable_conv2d_nchw_python", "deformable_conv2d_nhwc_python", "dense", "depth_to_space_python", "depthwise_conv2d_python_nchw",
            "depthwise_conv2d_python_nhwc", "dilate_python", "gather_nd_python", "gather_python", "grid_sample_nchw_python", "l2_normalize_python",
            "log_softmax_python", "lrn_python", "matrix_set_diag", "nll_loss", "one_hot", "pool_grad_nchw", "poolnd_python", "reorg_python",
            "resize1d_python", "resize2d_python", "resize3d_python", "roi_align_nchw_python", "roi_align_nhwc_python", "roi_pool_nchw_python",
