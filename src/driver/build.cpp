@@ -140,6 +140,9 @@ IRModule BindParams(const IRModule& mod, const Map<String, NDArray>& params) {
       throw runtime::ValueError("@main has no parameter `" + name.str() + "`" +
                                 support::DidYouMean(name.view(), names));
     }
+    if (std::count(names.begin(), names.end(), name.str()) > 1) {
+      throw runtime::ValueError("@main has several parameters `" + name.str() + "`; a name must tell which is bound");
+    }
   }
   return ReplaceParams(mod, [&](const Var& p) -> Expr {
     if (!params.count(p->name_hint())) return p;

@@ -188,6 +188,18 @@ class Substituter : public StmtExprMutator {
     if (it != buffers_.end()) return BufferLoad(it->second, i);
     return i.same_as(op->indices) ? GetRef<PrimExpr>(op) : BufferLoad(op->buffer, i);
   }
+  /// What a combiner binds is its own; the rest may name loops around the reduction.
+  PrimExpr VisitExpr_(const ReduceNode* op) final {
+    PrimExpr e = StmtExprMutator::VisitExpr_(op);
+    const CommReducer& c = op->combiner;
+    Array<PrimExpr> result = VisitExprs(c->result), identity = VisitExprs(c->identity_element);
+    if (result.same_as(c->result) && identity.same_as(c->identity_element)) return e;
+    CommReducerNode combiner = *c.get();
+    combiner.result = result, combiner.identity_element = identity;
+    ReduceNode n = *e.as<ReduceNode>();
+    n.combiner = CommReducer(std::move(combiner));
+    return Reduce(std::move(n));
+  }
   Stmt VisitStmt_(const BufferStoreNode* op) final {
     Stmt s = StmtExprMutator::VisitStmt_(op);
     auto it = buffers_.find(op->buffer.get());

@@ -486,7 +486,6 @@ void Parser::TypeDef(bool external) {
       ConstructorNode n;
       n.name_hint = String(c.text);
       n.belong_to = header;
-      n.tag = static_cast<int64_t>(data.constructors.size());
       n.span = lex_.SpanOf(c, c);
       if (Accept(Tok::kLParen)) n.inputs = TypeList(Tok::kRParen, "fields");
       Constructor made(std::move(n));

@@ -7,6 +7,7 @@
 #include <baton/support/pages.h>
 #include <baton/tir/functor.h>
 #include <relay/expr/expr_index.h>
+#include <relay/transform/lift_arrays.h>
 #include <relay/transform/type_keeper.h>
 #include <relay/types/type_pool.h>
 
@@ -256,10 +257,38 @@ class Fuser {
       using TypeKeeper::Rewrite_;
       using TypeKeeper::VisitExpr_;
       Fuser* f;
-      Expr Rewrite_(const CallNode* pre, const Expr& post) final { return Typed(pre, f->Emit(pre, post, this)); }
+      Expr Rewrite_(const CallNode* pre, const Expr& post) final {
+        const auto* called = pre->op.as<FunctionNode>();
+        if (called && called->HasNonzeroAttr(attr::kPrimitive)) return Typed(pre, WithArrays(pre, post));
+        return Typed(pre, f->Emit(pre, post, this));
+      }
       Expr VisitExpr_(const FunctionNode* op) final {
-        // Functions that are kernels already stay.
-        return op->HasNonzeroAttr(attr::kPrimitive) ? GetRef<Expr>(op) : TypeKeeper::VisitExpr_(op);
+        // Functions that are kernels already stay, but they take arrays from outside.
+        if (!op->HasNonzeroAttr(attr::kPrimitive)) return TypeKeeper::VisitExpr_(op);
+        const LiftedArrays lifted = LiftArrays(GetRef<Function>(op));
+        if (lifted.arrays.empty()) return GetRef<Expr>(op);
+        Array<Var> params;
+        Array<Expr> args;
+        for (const Var& p : op->params) {
+          Var own(p->vid, p->type_annotation);
+          own->checked_type_ = p->checked_type_;
+          params.push_back(own), args.push_back(own);
+        }
+        for (const Constant& c : lifted.arrays) args.push_back(c);
+        Call call(lifted.func, args, Attrs(), Array<Type>());
+        call->checked_type_ = op->body->checked_type_;
+        return Typed(op, Function(params, call, op->ret_type, op->type_params));
+      }
+      /// A call of a kernel that holds arrays hands them over itself.
+      static Expr WithArrays(const CallNode* pre, const Expr& post) {
+        const auto* call = post.as<CallNode>();
+        if (call->op.same_as(pre->op)) return post;
+        const auto* inner = call->op.as<FunctionNode>()->body.as<CallNode>();
+        Array<Expr> args = call->args;
+        for (size_t i = args.size(); i < inner->args.size(); ++i) args.push_back(inner->args[static_cast<int64_t>(i)]);
+        Call out(inner->op, args, call->attrs, Array<Type>());
+        out->span = call->span;
+        return out;
       }
     } m;
     m.f = this;

@@ -355,11 +355,11 @@ const TypeDataNode* Inferencer::DataType_(const GlobalTypeVar& header, const Obj
 Type Inferencer::ConstructorType(const ConstructorNode* c) {
   const TypeDataNode* data = DataType_(c->belong_to, GetRef<ObjectRef>(c));
   if (!data) return Poison();
-  // Mostly at its number: a data type may have many.
-  const auto tag = static_cast<size_t>(c->tag);
-  const bool there = c->tag >= 0 && tag < data->constructors.size() &&
-                     data->constructors[static_cast<int64_t>(tag)]->name_hint == c->name_hint;
-  for (size_t i = there ? tag : 0; i < data->constructors.size(); ++i) {
+  // Mostly as far from the first as its number says: a data type may have many.
+  const int64_t at = data->constructors.empty() ? -1 : c->tag - data->constructors[0]->tag;
+  const bool there = at >= 0 && static_cast<size_t>(at) < data->constructors.size() &&
+                     data->constructors[at]->name_hint == c->name_hint;
+  for (size_t i = there ? static_cast<size_t>(at) : 0; i < data->constructors.size(); ++i) {
     const Constructor& k = data->constructors[static_cast<int64_t>(i)];
     if (!(k->name_hint == c->name_hint)) continue;
     Array<Type> params(data->type_vars.begin(), data->type_vars.end());

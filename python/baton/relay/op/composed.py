@@ -96,7 +96,8 @@ def threefry_key(seed):
 def sparse_reshape(sparse_indices, prev_shape, new_shape):
     """(the indices of the same elements under another shape, that shape); -1 in `new_shape` is inferred."""
     op = operator
-    sparse_indices, prev_shape, new_shape = (op("cast")(input_expr(x), dtype="int64") for x in (sparse_indices, prev_shape, new_shape))
+    given = [input_expr(x) for x in (sparse_indices, prev_shape, new_shape)]
+    sparse_indices, prev_shape, new_shape = (op("cast")(x, dtype="int64") for x in given)
     zero, one = const(0, "int64"), const(1, "int64")
 
     def steps(shape):  # elements from one index to the next, of each dimension
@@ -108,7 +109,7 @@ def sparse_reshape(sparse_indices, prev_shape, new_shape):
     full = op("where")(unknown, op("floor_divide")(total, op("maximum")(known, one)), new_shape)
     flat = op("sum")(op("multiply")(sparse_indices, steps(prev_shape)), axis=[1], keepdims=True)
     indices = op("floor_mod")(op("floor_divide")(flat, op("maximum")(steps(full), one)), op("maximum")(full, one))
-    return TupleWrapper(Tuple([indices, full]), 2)
+    return TupleWrapper(Tuple([op("cast_like")(indices, given[0]), op("cast_like")(full, given[2])]), 2)
 
 
 @_composed("sparse_fill_empty_rows")

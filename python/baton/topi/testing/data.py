@@ -105,7 +105,7 @@ def _slices(data, begin, end, strides, slice_mode, axes):
     for k, axis in enumerate(axes):
         first = begin[k] if k < len(begin) else None
         last = end[k] if k < len(end) else None
-        step = 1 if slice_mode == "size" else strides[k] if k < len(strides) else strides[0] if len(strides) == 1 else 1
+        step = 1 if slice_mode == "size" else strides[k] if k < len(strides) else strides[0] if len(strides) == 1 and k < len(begin) else 1
         if slice_mode == "size" and last is not None:
             first = first or 0
             last = None if last < 0 else first + last
