@@ -34,21 +34,11 @@ void InitLLVM() {
   std::call_once(once, [] {
     // LLVM would end the process; its frames hold nothing that unwinding must release but memory.
     LLVMInstallFatalErrorHandler([](const char* reason) { throw InternalError(std::string("LLVM: ") + reason); });
-#define BATON_INITIALIZE(T)         \
-  LLVMInitialize##T##TargetInfo();  \
-  LLVMInitialize##T##Target();      \
-  LLVMInitialize##T##TargetMC();    \
-  LLVMInitialize##T##AsmPrinter();  \
-  LLVMInitialize##T##AsmParser();
-    BATON_INITIALIZE(X86)
-    BATON_INITIALIZE(AArch64)
-    BATON_INITIALIZE(RISCV)
-    BATON_INITIALIZE(WebAssembly)
-#undef BATON_INITIALIZE
-    LLVMInitializeNVPTXTargetInfo();  // has no parser of assembly
-    LLVMInitializeNVPTXTarget();
-    LLVMInitializeNVPTXTargetMC();
-    LLVMInitializeNVPTXAsmPrinter();
+    LLVMInitializeAllTargetInfos();
+    LLVMInitializeAllTargets();
+    LLVMInitializeAllTargetMCs();
+    LLVMInitializeAllAsmPrinters();
+    LLVMInitializeAllAsmParsers();
   });
 }
 
