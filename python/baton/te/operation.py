@@ -68,7 +68,8 @@ def comm_reducer(fcombine, fidentity, name="reduce"):
 
 def _shape(shape):
     shape = [shape] if isinstance(shape, (numbers.Integral, Var, IntImm)) else list(shape)
-    return [d.value if isinstance(d, IntImm) else d for d in shape]  # a literal of any width is a size
+    # A literal of any width is a size, and so is a whole float: `N / block`.
+    return [d.value if isinstance(d, IntImm) else int(d) if isinstance(d, float) and d.is_integer() else d for d in shape]
 
 
 def placeholder(shape, dtype="float32", name="placeholder"):

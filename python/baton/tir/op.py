@@ -139,6 +139,11 @@ def call_extern(dtype, func_name, *args, span=None):
     return _api("call_extern")(str(dtype), func_name, list(args))
 
 
+def call_pure_extern(dtype, func_name, *args, span=None):
+    """`call_extern` of a function without effects."""
+    return call_extern(dtype, func_name, *args, span=span)
+
+
 def call_packed(*args, dtype="int32", span=None):
     """A call of a PackedFunc by name: of a module that the built module imports, else one that is registered.
 
@@ -160,5 +165,5 @@ def call_packed(*args, dtype="int32", span=None):
     return _api("call_packed")(dtype, [StringImm(args[0]), *map(argument, args[1:])])
 
 
-__all__ = ["all", "any", "call_extern", "call_intrin", "call_packed", "cast", "const", "convert", "div", "if_then_else", "indexdiv", "indexmod", "max",
+__all__ = ["all", "any", "call_extern", "call_intrin", "call_packed", "call_pure_extern", "cast", "const", "convert", "div", "if_then_else", "indexdiv", "indexmod", "max",
            "max_value", "min", "min_value", "pow", "power", "reinterpret", *_UNARY, *_BINARY]
