@@ -10,6 +10,7 @@
 #include <baton/runtime/registry.h>
 #include <baton/support/file.h>
 #include <baton/support/nearest.h>
+#include <baton/tir/expr.h>
 #include <baton/tir/printer.h>
 
 #include <algorithm>
@@ -143,8 +144,35 @@ IRModule BindParams(const IRModule& mod, const Map<String, NDArray>& params) {
   });
 }
 
-IRModule BindShapes(const IRModule& mod, const Map<String, Array<int64_t>>& shapes) {
-  if (shapes.empty()) return mod;
+namespace {
+
+/// Symbols that stand alone in the types of parameters that get a shape.
+Map<String, int64_t> SymbolsOf(const Function& main, const Map<String, Array<int64_t>>& shapes) {
+  Map<String, int64_t> out;
+  for (const Var& p : main->params) {
+    const auto* t = p->type_annotation.as<TensorTypeNode>();
+    if (!t || !shapes.count(p->name_hint()) || shapes.at(p->name_hint()).size() != t->shape.size()) continue;
+    for (size_t i = 0; i < t->shape.size(); ++i) {
+      const auto at = static_cast<int64_t>(i);
+      const auto* v = t->shape[at].as<tir::VarNode>();
+      const int64_t n = shapes.at(p->name_hint())[at];
+      if (!v || n < 0) continue;
+      if (out.count(v->name_hint) && out.at(v->name_hint) != n) {
+        throw runtime::ValueError("input `" + p->name_hint().str() + "` has " + v->name_hint.str() + " = " +
+                                  std::to_string(n) + ", an input before it has " +
+                                  std::to_string(out.at(v->name_hint)));
+      }
+      out.Set(v->name_hint, n);
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+IRModule BindShapes(const IRModule& open, const Map<String, Array<int64_t>>& shapes) {
+  if (shapes.empty()) return open;
+  const IRModule mod = BindDims(open, SymbolsOf(MainOf(open), shapes));
   std::vector<std::string> names = ParamNames(MainOf(mod));
   for (const auto& [name, value] : shapes) {
     if (std::find(names.begin(), names.end(), name.str()) == names.end()) {
