@@ -209,6 +209,13 @@ class Inferencer final : private TypeReporter {
   bool Project(const TupleGetItemNode* item, const Type& result);
   Type Instantiate(const FuncTypeNode* f, const Array<Type>& type_args);
   void Await(Wait w);
+  /// Unifies types of which an extent may be named in one and known in the other; that they are equal is a guard.
+  bool Agree(const Type& a, const Type& b) {
+    TypeSolver::Assumed assumed;
+    if (!solver_.UnifyAssuming(a, b, &assumed)) return false;
+    for (const auto& [x, y] : assumed) Assume(x, y);
+    return true;
+  }
 
   bool IsPoison(const Type& t) {
     Type f = solver_.Find(t);
