@@ -192,9 +192,34 @@ void CheckNames(const std::vector<std::string>& names, const String& given) {
   }
 }
 
+/// Symbols that stand alone in the types of parameters that get a shape.
+Map<String, int64_t> SymbolsOf(const Function& main, const Map<String, Array<Any>>& shapes) {
+  Map<String, int64_t> out;
+  for (const Var& p : main->params) {
+    const auto* t = p->type_annotation.as<TensorTypeNode>();
+    if (!t || !shapes.count(p->name_hint()) || shapes.at(p->name_hint()).size() != t->shape.size()) continue;
+    for (size_t i = 0; i < t->shape.size(); ++i) {
+      const auto at = static_cast<int64_t>(i);
+      const auto* v = t->shape[at].as<tir::VarNode>();
+      const Any given = shapes.at(p->name_hint())[at];
+      if (!v || !given.Is<int64_t>()) continue;
+      const auto n = given.As<int64_t>();
+      if (n < 0) continue;
+      if (out.count(v->name_hint) && out.at(v->name_hint) != n) {
+        throw runtime::ValueError("input `" + p->name_hint().str() + "` has " + v->name_hint.str() + " = " +
+                                  std::to_string(n) + ", an input before it has " +
+                                  std::to_string(out.at(v->name_hint)));
+      }
+      out.Set(v->name_hint, n);
+    }
+  }
+  return out;
+}
+
 }  // namespace
 
-IRModule BindShapes(const IRModule& mod, const Map<String, Array<Any>>& shapes, bool name_unknown) {
+IRModule BindShapes(const IRModule& open, const Map<String, Array<Any>>& shapes, bool name_unknown) {
+  const IRModule mod = BindDims(open, SymbolsOf(MainOf(open), shapes));
   const std::vector<std::string> inputs = ParamNames(MainOf(mod));
   for (const auto& [name, value] : shapes) CheckNames(inputs, name);
   Map<String, tir::Var> names;

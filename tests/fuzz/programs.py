@@ -6,6 +6,7 @@
     python tests/fuzz/programs.py --kind empty -n 2000     # tensors without elements
     python tests/fuzz/programs.py --kind symbolic -n 2000  # extents that are not known before it runs
     python tests/fuzz/programs.py --kind open -n 2000      # extents with names, compiled once for all of them
+    python tests/fuzz/programs.py --kind named -n 2000     # extents with names, bound later
     python tests/fuzz/programs.py --kind levels -n 2000    # compiled at each level, and without each pass of the pipeline
     python tests/fuzz/programs.py --kind devices -n 2000   # on the CPU and a second device
 """
@@ -80,7 +81,7 @@ _GRAPH = ("if", "closure", "global", "ref", "data", "recursion")
 
 def program_text(kind, seed):
     """The program of a kind and number."""
-    if kind == "symbolic":
+    if kind in ("symbolic", "named"):
         return with_more_parameters(random_program(seed, skip=("closure", "global", "ref", "data", "recursion")), seed)
     if kind == "open":
         return with_more_parameters(random_program(seed, skip=_GRAPH), seed)
@@ -115,6 +116,61 @@ def with_open_extents(text, seed):
     params = re.sub(r"\[\(([^)]*)\)", lambda m: "[(" + ", ".join("?" if d and rng.random() < 0.5 else d for d in m[1].split(", ")) + ")", params)
     body = re.sub(r"let (%\w+): (?:\([^=]*\)|Tensor\[[^\]]*\]|\w+) =", r"let \1 =", body)
     return head + arrow + params + brace + body
+
+
+def with_named_extents(text, seed):
+    """(The program with names for half of the extents of main's parameters, and which name stands for which extent.)
+
+    Equal extents may share a name or have several, so that some follow from others and some are assumed."""
+    rng = random.Random(f"named {seed}")
+    head, arrow, tail = text.partition("def @main")
+    params, brace, body = tail.partition("{")
+    params = re.sub(r" -> .*", " ", params)
+    dims = {}
+
+    def name(extent):
+        if not extent or rng.random() < 0.5:
+            return extent
+        chosen = f"{rng.choice('ab')}{extent}"
+        dims[chosen] = int(extent)
+        return chosen
+
+    params = re.sub(r"\[\(([^)]*)\)", lambda m: "[(" + ", ".join(map(name, m[1].split(", "))) + ")", params)
+    body = re.sub(r"let (%\w+): (?:\([^=]*\)|Tensor\[[^\]]*\]|\w+) =", r"let \1 =", body)
+    return head + arrow + params + brace + body, dims
+
+
+def check_named(seed):
+    """A program of named extents, with these bound after some passes, gives what it gives when all are known. True if a
+    shape rule refuses it, by name."""
+    text = program_text("symbolic", seed)
+    known = relay.transform.InferType()(relay.fromtext(text))
+    args = random_inputs(known, seed)
+    want = relay.create_executor("debug", known).evaluate()(*args)
+    named, dims = with_named_extents(text, seed)
+    try:
+        mod = relay.transform.InferType()(relay.fromtext(named))
+    except CompileError as e:
+        assert re.search(r"\[\S+ R\d+\]|differ|mismatch|do not|does not|cannot|expected|must be equal", str(e)), str(e)
+        return True
+    used = ["named extents"]
+    rng = random.Random(f"pipeline {seed}")
+    bind = get_global_func("driver.BindDims")
+    try:
+        for name in [None, *rng.sample(passes(), 2)]:
+            if name:
+                used.append(name)
+                with PassContext(opt_level=4):
+                    mod = relay.transform.InferType()(Sequential([getattr(relay.transform, name)()])(mod))
+            there = re.findall(r"\b[ab]\d+\b", mod.astext())
+            problem = difference(want, relay.create_executor("debug", bind(mod, {k: v for k, v in dims.items() if k in there})).evaluate()(*args))
+            assert not problem, problem
+        used.append("text")
+        again = relay.transform.InferType()(relay.fromtext(mod.astext()))
+        assert_structural_equal(mod, again, map_free_vars=True)
+    except Exception as e:
+        raise AssertionError(f"program {seed} after {', '.join(used)}: {type(e).__name__}: {e}") from e
+    return False
 
 
 def check_symbolic(seed):
@@ -280,7 +336,7 @@ def _chunk(job):
     return count, bad, refused
 
 
-KINDS = {"all": check, "empty": check, "symbolic": check_symbolic, "open": check_open, "levels": check_levels, "devices": check_devices}
+KINDS = {"all": check, "empty": check, "symbolic": check_symbolic, "open": check_open, "named": check_named, "levels": check_levels, "devices": check_devices}
 
 
 def main(argv):
@@ -303,7 +359,7 @@ def main(argv):
             for seed, text in found:
                 bad.append(seed)
                 print(f"{text[:1500]}\nrepeat: python tests/fuzz/programs.py --kind {args.kind} --first {seed} -n 1\n", flush=True)
-    said = {"symbolic": f"{refused} refused by name, ", "open": f"{refused} not one program, "}.get(args.kind, "")
+    said = {"symbolic": f"{refused} refused by name, ", "named": f"{refused} refused by name, ", "open": f"{refused} not one program, "}.get(args.kind, "")
     print(f"{done} programs, {len(bad)} bad, {said}{time.time() - start:.0f} s")
     return 1 if bad else 0
 

@@ -73,6 +73,23 @@ class Source:
         module = get_global_func("driver.BindShapes")(self.module(), {k: list(v) for k, v in shapes.shapes.items()}, True)
         return get_global_func("driver.SetDims")(module, {d.name: [d.min, d.max, d.multiple] for d in shapes.dims.values()})
 
+    def read_open(self, shapes: Mapping[str, tuple[int | str, ...]]):
+        """The Relay module with symbols for dimensions that stay open, weights in it.
+
+        A dimension in `shapes` is a number or a name; equal names are equal. Those not given have the model's name, or that
+        of the input and the axis. What types assume of symbols is in the attribute `extent_guards` of `main`.
+        """
+        given = {name: list(shape) for name, shape in shapes.items()}
+        if self.kind == "onnx":
+            if isinstance(self.what, bytes):
+                return get_global_func("relay.frontend.open_onnx_bytes")(self.what, given, self.folder)
+            return get_global_func("relay.frontend.open_onnx_file")(self.what, given)
+        fixed = {name: shape for name, shape in given.items() if all(isinstance(size, int) for size in shape)}
+        from ..relay import transform
+
+        module = transform.NameDims()(get_global_func("driver.BindShapes")(self.module(), fixed))
+        return transform.DynamicToStatic(symbolic=True)(module)
+
     def module(self):
         """The Relay module of a source that is one, or the text of one."""
         return passes.parse(self.what, self.label) if self.kind == "relay" else self.what

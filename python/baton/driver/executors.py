@@ -138,8 +138,13 @@ class Interpreter(Executor):
         mod = InferType()(InlineCompilerFunctions()(self._with_main(func)))
         call = get_global_func("relay.backend.InterpretCall")
         call.release_gil = True
-        main = mod["main"]
-        return lambda *args: call(main, list(args), mod)
+        bind = get_global_func("driver.BindArguments")
+
+        def run(*args):
+            bound = bind(mod, list(args))  # the same where no extent has a name
+            return call(bound["main"], list(args), bound)
+
+        return run
 
 
 class _Compiled(Executor):

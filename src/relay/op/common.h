@@ -3,6 +3,7 @@
 #pragma once
 
 #include <baton/relay/op.h>
+#include <baton/relay/op/extent.h>
 #include <baton/tir/op.h>
 
 #include <string>
@@ -57,6 +58,11 @@ class TypeArgs {
   }
   const runtime::NDArray* Constant(int i) const { return reporter_.ConstantArg(i); }
   bool Same(const PrimExpr& a, const PrimExpr& b) const { return reporter_.AssertEQ(a, b); }
+  /// The call is right only for sizes where both are equal.
+  void Assume(const PrimExpr& a, const PrimExpr& b) const { reporter_.Assume(a, b); }
+  /// The same of an extent that must be at least so large; false where it never is.
+  bool AtLeast(const PrimExpr& extent, int64_t least) const;
+  TypeReporter& reporter() const { return reporter_; }
   /// Name of argument i as the operator declares it.
   std::string Name(int i) const;
   /// "`data`: Tensor[(2, 3), float32]"
@@ -146,6 +152,8 @@ inline Shape MakeShape(const Ints& v) {
   for (int64_t d : v) s.push_back(MakeDim(d));
   return s;
 }
+/// Extents of an attribute. A number that is negative is unknown.
+Shape MakeShape(const ExtentArray& v);
 /// Extents, -1 where not known.
 Ints Dims(const Shape& shape);
 /// The shape that NumPy's broadcasting gives; fails with `rule`.
@@ -155,6 +163,8 @@ PrimExpr ProductDim(const Shape& dims);
 /// Product; -1 if an extent is not known (and none is 0). Throws for one beyond int64.
 int64_t ProductOf(const Ints& dims);
 inline Ints ToInts(const Array<int64_t>& a) { return Ints(a.begin(), a.end()); }
+/// "[n, 64]"
+std::string ShowExtents(const ExtentArray& values);
 inline Array<int64_t> ToArray(const Ints& v) { return Array<int64_t>(v.begin(), v.end()); }
 /// The literal in an attribute that may be None.
 inline bool HasValue(const PrimExpr& e) { return e.defined(); }

@@ -134,6 +134,13 @@ class Parser {
   // Types, attributes, metadata
   Type ParseType();
   PrimExpr Dim();
+  // Arithmetic on dimensions; `first` was read already.
+  bool BeginsExtent();
+  PrimExpr ExtentExpr(PrimExpr first = PrimExpr());
+  PrimExpr ExtentSum(PrimExpr first = PrimExpr());
+  PrimExpr ExtentProduct(PrimExpr first = PrimExpr());
+  PrimExpr ExtentAtom();
+  PrimExpr ExtentCondition();
   DataType DType();
   Array<Type> TypeList(Tok end, const char* what);
   Array<TypeVar> TypeParams();

@@ -220,6 +220,8 @@ void Printer::Value(const Any& v, bool plain_ints) {
       text_ += (i->dtype.is_int() ? "i" : "u") + std::to_string(i->dtype.bits());
     } else if (o->GetTypeKey() == "tir.Any") {
       text_ += '?';
+    } else if (const auto e = GetRef<ObjectRef>(o).as<PrimExprNode>(); e && IsExtentText(GetRef<PrimExpr>(e))) {
+      PrintDim(GetRef<PrimExpr>(e));
     } else {
       Meta(GetRef<ObjectRef>(o));
     }

@@ -113,7 +113,7 @@ void InferAll(const IRModule& mod, const std::vector<Func>& funcs, Mode mode, Di
       }
       continue;
     }
-    for (size_t i : group) (*result)[i] = Downcast<Function>(infer.Write(funcs[i].func));
+    for (size_t i : group) (*result)[i] = infer.WithGuards(Downcast<Function>(infer.Write(funcs[i].func)));
   }
   if (!errors->empty() || !result) return;
   for (const Func& f : funcs) {

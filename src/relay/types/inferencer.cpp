@@ -184,7 +184,7 @@ void Inferencer::StepFunction(const FunctionNode* fn, uint32_t phase) {
   if (Keep(fn)) return;
   Type ret = TypeOf(fn->body.get());
   if (fn->ret_type.defined()) {
-    if (!IsPoison(ret) && !solver_.Unify(fn->ret_type, ret)) {
+    if (!IsPoison(ret) && !Agree(fn->ret_type, ret)) {
       Error(Place(fn->body.get(), fn),
             fmt::format("the function is declared to return {}, its body has type {}", Text(fn->ret_type), Text(ret)));
     }
@@ -210,7 +210,7 @@ void Inferencer::StepIf(const IfNode* i, uint32_t phase) {
   }
   if (IsPoison(t) || IsPoison(e)) {
     Done(i, IsPoison(t) ? e : t);
-  } else if (!solver_.Unify(t, e)) {
+  } else if (!Agree(t, e)) {
     Error(i, fmt::format("the branches of `if` have types {} and {}, must be equal", Text(t), Text(e)));
     Done(i, Poison());
   } else {
@@ -238,7 +238,7 @@ void Inferencer::StepMatch(const MatchNode* m, uint32_t phase) {
     if (!type.defined() || IsPoison(type)) {
       type = t;
     } else if (!IsPoison(t)) {
-      if (!solver_.Unify(type, t)) {
+      if (!Agree(type, t)) {
         Error(Place(c->rhs.get(), m),
               fmt::format("this clause of `match` has type {}, those before have {}", Text(t), Text(type)));
       } else {
@@ -290,7 +290,7 @@ void Inferencer::BindLet(const LetNode* let) {
   if (const auto* c = let->value.as<ConstantNode>()) let_constants_[var] = c;
   if (var->type_annotation.defined()) {
     Type want = VarType(var);
-    if (!IsPoison(value) && !solver_.Unify(want, value)) {
+    if (!IsPoison(value) && !Agree(want, value)) {
       Error(var->span.defined() ? static_cast<const BaseExprNode*>(var) : let->value.get(),
             fmt::format("`%{}` is declared as {}, its value has type {}", var->name_hint().view(), Text(want),
                         Text(value)));
@@ -298,7 +298,7 @@ void Inferencer::BindLet(const LetNode* let) {
     return;
   }
   if (const Info* i = info_.Find(var)) {  // seen in its own value: recursion
-    if (!IsPoison(value) && !solver_.Unify(i->type, value)) {
+    if (!IsPoison(value) && !Agree(i->type, value)) {
       if (mode_ != Mode::kAll) throw Again();
       if (solver_.Find(i->type)->IsInstance<IncompleteTypeNode>()) {
         Error(let->value.get(), fmt::format("the type of `%{}` would contain itself: its value has type {}",

@@ -141,6 +141,30 @@ class Ctx {
   /// 0 <= axis < rank, or the model is wrong.
   int Axis(int64_t axis, int rank) const;
 
+  // Lengths that may be symbols. What is assumed of them is noted in the module.
+  /// Lengths of `v`, literals or symbols; the node waits for run time where one is neither.
+  const Dims& Lengths(const Value& v) const;
+  /// Length of axis `i`, likewise.
+  int64_t Length(const Value& v, int i) const;
+  /// Elements of an integer operand, likewise.
+  Dims KnownLengths(const Value& v) const;
+  static bool IsSymbol(int64_t length);
+  /// Whether all lengths are literals or symbols.
+  static bool Sized(const Value& v);
+  int64_t Plus(int64_t a, int64_t b) const;
+  int64_t Minus(int64_t a, int64_t b) const;
+  int64_t Times(int64_t a, int64_t b) const;
+  /// Rounded down; `b` is not 0.
+  int64_t Over(int64_t a, int64_t b) const;
+  int64_t Most(int64_t a, int64_t b) const;
+  /// Product of dims[begin..end).
+  int64_t Volume(const Dims& dims, size_t begin, size_t end) const;
+  int64_t Volume(const Dims& dims) const { return Volume(dims, 0, dims.size()); }
+  /// False where both are never equal; else they are assumed to be.
+  bool AssumeEqual(int64_t a, int64_t b) const;
+  /// The shape that both broadcast to; false where they never do.
+  bool Broadcast(const Dims& a, const Dims& b, Dims* out) const;
+
   // Relay calls by short names; a call that would change nothing is not made.
   Value Cast(const Value& v, DataType dtype);
   Value Reshape(const Value& v, const Dims& shape);

@@ -13,6 +13,7 @@
 #include <unordered_set>
 
 #include "importer.h"
+#include "symbols.h"
 #include "frontend/onnx/reader/op_versions.h"
 
 namespace baton::onnx {
@@ -57,6 +58,13 @@ class Importer {
   Value FromExpr(const relay::Expr& expr, const Type& type);
   baton::Type TypeOfValue(const Value& v);
   HostPtr Keep(const Tensor& t);
+  /// A value of this type, item by item where it is a tuple.
+  Value FromRelayType(const baton::Type& type, const relay::Expr& expr);
+  /// An extent that both broadcast to; INT64_MIN where they never do. What that assumes of symbols is noted.
+  int64_t BroadcastLength(int64_t a, int64_t b);
+  /// False where two lengths are never equal; where that is open it is noted as assumed.
+  bool AssumeEqual(int64_t a, int64_t b);
+  Symbols* symbols() { return &symbols_; }
 
   const Model& model() const { return *model_; }
   const Env* env() const { return env_; }
@@ -79,6 +87,8 @@ class Importer {
   Values Defer(const Node& node, int64_t opset, const Values& inputs, const std::string& what);
   Values CallFunction(const Node& node, const FunctionDef& f, const Values& inputs, const Surroundings& around);
   Value Input(const ValueInfo& info);
+  /// Open lengths of an input as symbols: with the name that is given, else the model's, else the input's and the axis.
+  void NameLengths(const ValueInfo& info, const Type& type, const frontend::OnnxInput* given, Dims* dims);
   // The steps of Run.
   void Initializers(Env* env);
   void GraphInputs(Env* env);
@@ -87,6 +97,10 @@ class Importer {
   [[noreturn]] void ThrowProblems() const;
   Imported MakeModule(const Values& outputs, const Env& env);
   int64_t Opset(std::string_view domain, const Surroundings& around) const;
+  /// The node that is imported, else `op`.
+  std::string Place(const char* op) const;
+  /// Names of symbols that stand alone as lengths of inputs, and symbols that a given shape makes literals.
+  void Facts();
   void Problem(const Node& node, const Surroundings& around, const std::string& why);
   std::string Head() const;
 
@@ -106,13 +120,14 @@ class Importer {
   // Equal types and attributes of calls are one object.
   relay::TypePool types_;
   std::unordered_set<Attrs, StructuralHasher, StructuralEq> attrs_;
+  Symbols symbols_;
+  std::vector<std::string> plain_names_;
+  Array<Any> guards_;  ///< what was assumed of lengths: [a, b, text]
   int64_t budget_;
   int64_t calls_;
   int64_t bytes_;
 };
 
-/// A value of this type, item by item where it is a tuple.
-Value FromRelayType(const baton::Type& type, const relay::Expr& expr);
 NDArray ToNDArray(const Host& h);
 
 /// The table of all operators.

@@ -251,7 +251,7 @@ Values Dropout(Ctx& c) {
   }
   if (!c.Wants(1)) return {x};
   DataType mask = c.since() < 10 ? x.dtype : DataType::Bool();
-  return {x, c.Full(mask, 1, c.Fixed(x))};
+  return {x, c.Full(mask, 1, c.Lengths(x))};
 }
 
 }  // namespace

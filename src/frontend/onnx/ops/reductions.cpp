@@ -125,9 +125,9 @@ Values AlongAxis(Ctx& c, Value (*f)(Ctx&, const Value&, int)) {
   // Rank 1 with the default axis: one column of all.
   int axis = given == rank ? rank : c.Axis(given, rank);
   if (axis == rank - 1) return {f(c, x, axis)};
-  const Dims shape = c.Fixed(x);
+  const Dims shape = c.Lengths(x);
   size_t at = static_cast<size_t>(axis);
-  Value flat = c.Reshape(x, {Product(shape, 0, at), Product(shape, at, shape.size())});
+  Value flat = c.Reshape(x, {c.Volume(shape, 0, at), c.Volume(shape, at, shape.size())});
   return {c.Reshape(f(c, flat, 1), shape)};
 }
 Values SoftmaxOp(Ctx& c) { return AlongAxis(c, Softmax); }
@@ -149,11 +149,11 @@ Values TopK(Ctx& c) {
     if (given.size() != 1) c.Wrong("`K` must be one number");
     k = given[0];
   }
-  int64_t n = c.Dim(x, axis);
-  if (k < 0 || k > n) c.Wrong("`K` is " + std::to_string(k) + ", but the axis has " + std::to_string(n) + " elements");
+  int64_t n = c.Length(x, axis);
+  if (k < 0 || (n >= 0 && k > n)) c.Wrong("`K` is " + std::to_string(k) + ", but the axis has " + std::to_string(n) + " elements");
   if (k == 0) {
     // To Relay, a k of 0 means all.
-    Dims none = c.Fixed(x);
+    Dims none = c.Lengths(x);
     none[static_cast<size_t>(axis)] = 0;
     return {c.Full(x.dtype, 0, none), c.Full(DataType::Int(64), 0, none)};
   }

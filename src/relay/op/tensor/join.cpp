@@ -43,7 +43,7 @@ Type ConcatenateType(const ConcatenateAttrs& a, const TypeArgs& in) {
     for (int64_t d = 0; fits && d < ndim; ++d) {
       if (d == axis) continue;
       fits = in.Same(out[d], t->shape[d]);
-      if (DimOf(out[d]) < 0) out.Set(d, t->shape[d]);
+      if (DimOf(out[d]) < 0 && (DimOf(t->shape[d]) >= 0 || out[d].as<tir::AnyNode>())) out.Set(d, t->shape[d]);
     }
     if (!fits) {
       in.Fail("R4", "part " + Str(k) + " has shape " + ShowShape(t->shape) + " and part 0 " +
