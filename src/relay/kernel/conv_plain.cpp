@@ -118,7 +118,8 @@ class PlainConvWriter {
     if (flat_ || pad_in_unit_) return Units();
     Buffer padded = Buffer::Make({I(c_.batch * c_.groups * c_.ins * volume_)}, dtype_, "padded");
     Steps s;
-    s.Add(Pad(padded, run_image_ * I(c_.groups * c_.ins), c_.batch * c_.groups * c_.ins, parallel_ ? ForKind::kParallel : ForKind::kSerial));
+    s.Add(Pad(padded, run_image_ * I(c_.groups * c_.ins), c_.batch * c_.groups * c_.ins,
+              parallel_ ? ForKind::kParallel : ForKind::kSerial));
     input_ = padded;
     s.Add(Units());
     input_ = g_.arg(0);
