@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver/size_words.h"
 
-#include <baton/arith/analyzer.h>
+#include <baton/arith/extent.h>
 #include <baton/relay/op.h>
 #include <baton/tir/functor.h>
 #include <baton/tir/op.h>
-#include <baton/tir/printer.h>
+#include <relay/types/extent_guards.h>
 
 #include <set>
 
 namespace baton::driver {
+
+using runtime::Any;
+
 namespace {
 
 /// Sizes in bytes that no machine has.
@@ -86,6 +89,14 @@ bool BoundDims(const relay::Function& main, std::vector<tir::Var>* dims, std::st
       }
     }
   }
+  for (const Any& guard : main->GetAttr<Array<Any>>(relay::kExtentGuards, Array<Any>())) {
+    const auto fields = guard.As<Array<Any>>();
+    for (int64_t side : {0, 1}) {
+      tir::PostOrderVisitExpr(fields[side].As<PrimExpr>(), [&](const PrimExpr& x) {
+        if (x.as<tir::VarNode>()) used.push_back(Downcast<tir::Var>(x));
+      });
+    }
+  }
   for (const tir::Var& v : used) {
     if (bound.count(v.get())) continue;
     *why = "no input has the extent `" + v->name_hint.str() + "` by itself";
@@ -108,6 +119,10 @@ void SizeWords::AddDims(const relay::Function& main) {
     }
     shapes_.dims.push_back(dim);
   }
+  for (const Any& guard : main->GetAttr<Array<Any>>(relay::kExtentGuards, Array<Any>())) {
+    const auto fields = guard.As<Array<Any>>();
+    guards_.push_back({fields[0].As<PrimExpr>(), fields[1].As<PrimExpr>(), fields[2].As<String>().str()});
+  }
 }
 
 int32_t SizeWords::Formula(const PrimExpr& formula) {
@@ -119,12 +134,12 @@ int32_t SizeWords::Formula(const PrimExpr& formula) {
   return static_cast<int32_t>(dims_.size() + formulas_.size()) - 1;
 }
 
-int32_t SizeWords::WordOf(const PrimExpr& extent) { return tir::as_const_int(extent) ? -1 : Formula(extent); }
+int32_t SizeWords::WordOf(const PrimExpr& extent) { return tir::as_const_int(extent) ? -1 : Formula(arith::CanonicalExtent(extent)); }
 
 PrimExpr SizeWords::BytesFormula(const TensorType& t) {
   PrimExpr n = PrimExpr(int64_t{t->dtype.bytes()});
   for (const PrimExpr& d : t->shape) n = n * cast(DataType::Int(64), d);
-  return arith::Analyzer().Simplify(n);
+  return arith::CanonicalExtent(n);
 }
 
 runtime::TensorInfo SizeWords::AddTensor(const std::string& name, const TensorType& t) {
@@ -133,7 +148,7 @@ runtime::TensorInfo SizeWords::AddTensor(const std::string& name, const TensorTy
   for (const PrimExpr& d : t->shape) {
     words.push_back(WordOf(d));
     info.shape.push_back(words.back() < 0 ? *tir::as_const_int(d) : -1);
-    info.extents.push_back(words.back() < 0 ? std::string() : tir::AsText(d));
+    info.extents.push_back(words.back() < 0 ? std::string() : arith::ExtentText(d));
   }
   shapes_.extents.push_back(words);
   return info;
@@ -171,6 +186,7 @@ tir::PrimFunc SizeWords::Function() const {
     return tir::Stmt(tir::BufferStore(std::move(n)));
   };
   Array<tir::Stmt> seq;
+  for (const Guard& g : guards_) seq.push_back(Assert(tir::EQ(g.a, g.b), g.text));
   for (size_t i = 0; i < dims_.size(); ++i) seq.push_back(store(static_cast<int32_t>(i), dims_[i]));
   for (size_t i = 0; i < formulas_.size(); ++i) {
     const PrimExpr size = InDouble()(formulas_[i]);

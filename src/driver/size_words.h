@@ -23,7 +23,7 @@ bool FlattenSymbolic(const Type& type, std::vector<TensorType>* out);
 /// Whether an extent of the shape is no literal.
 bool IsDynamic(const TensorType& t);
 /// Variables that the inputs of `main` fix by an extent of their own, in order. False if another one stands in the extents of
-/// inputs; `*why` says which.
+/// inputs, or in what types assume; `*why` says which.
 bool BoundDims(const relay::Function& main, std::vector<tir::Var>* dims, std::string* why);
 
 class SizeWords {
@@ -64,6 +64,11 @@ class SizeWords {
   std::vector<tir::Var> dims_;
   std::unordered_map<const Object*, int32_t> dim_words_;
   std::vector<PrimExpr> formulas_;  // of the words behind the dimensions
+  struct Guard {
+    PrimExpr a, b;  // equal, or `text` is the error
+    std::string text;
+  };
+  std::vector<Guard> guards_;
   runtime::DynamicShapes shapes_;
 };
 

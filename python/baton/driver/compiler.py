@@ -67,28 +67,30 @@ class Source:
         return get_global_func("driver.BindShapes")(self.module(), given, False)
 
     def read_open(self, shapes: OpenShapes):
-        """The Relay module with names for the dimensions that are open, weights in it; None if it has none."""
-        if self.kind == "onnx":
-            return None  # values that decide shapes are known only when shapes are
-        module = get_global_func("driver.BindShapes")(self.module(), {k: list(v) for k, v in shapes.shapes.items()}, True)
-        return get_global_func("driver.SetDims")(module, {d.name: [d.min, d.max, d.multiple] for d in shapes.dims.values()})
-
-    def read_open(self, shapes: Mapping[str, tuple[int | str, ...]]):
         """The Relay module with symbols for dimensions that stay open, weights in it.
 
-        A dimension in `shapes` is a number or a name; equal names are equal. Those not given have the model's name, or that
-        of the input and the axis. What types assume of symbols is in the attribute `extent_guards` of `main`.
+        Those that `shapes` does not name have the model's name, or that of the input and the axis. What types assume of
+        symbols is in the attribute `extent_guards` of `main`.
         """
-        given = {name: list(shape) for name, shape in shapes.items()}
+        given = {name: [self._name(name, axis, dim) for axis, dim in enumerate(dims)] for name, dims in shapes.shapes.items()}
         if self.kind == "onnx":
             if isinstance(self.what, bytes):
-                return get_global_func("relay.frontend.open_onnx_bytes")(self.what, given, self.folder)
-            return get_global_func("relay.frontend.open_onnx_file")(self.what, given)
-        fixed = {name: shape for name, shape in given.items() if all(isinstance(size, int) for size in shape)}
-        from ..relay import transform
+                module = get_global_func("relay.frontend.open_onnx_bytes")(self.what, given, self.folder)
+            else:
+                module = get_global_func("relay.frontend.open_onnx_file")(self.what, given)
+        else:
+            from ..relay import transform
 
-        module = transform.NameDims()(get_global_func("driver.BindShapes")(self.module(), fixed))
-        return transform.DynamicToStatic(symbolic=True)(module)
+            module = transform.NameDims()(get_global_func("driver.BindShapes")(self.module(), given, True))
+            module = transform.DynamicToStatic(symbolic=True)(module)
+        return get_global_func("driver.SetDims")(module, {d.name: [d.min, d.max, d.multiple] for d in shapes.dims.values()})
+
+    def _name(self, name: str, axis: int, dim):
+        """A dimension as an import takes it: where a caller leaves it to the model, the model's name or one of its place."""
+        if dim is not None or self.kind != "onnx":
+            return dim
+        have = next(info for info in self.signature()[0] if info.name == name).shape[axis]
+        return f"{name}_{axis}" if have is None else have
 
     def module(self):
         """The Relay module of a source that is one, or the text of one."""
