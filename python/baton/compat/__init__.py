@@ -58,7 +58,6 @@ MODULES = {
     "baton.relay.qnn.op.layout_conversions": "baton.relay.qnn.op",
     "baton.relay.qnn.op.legalizations": "baton.relay.qnn.op",
     "baton.relay.qnn.op.qnn": "baton.relay.qnn.op",
-    "baton.relay.std": "baton.relay.prelude",
     "baton.relay.testing.byoc": "baton.compat.byoc",
     "baton.relay.transform.fake_quantization_to_integer": "baton.relay.op",
     "baton.relay.transform.infer_layout_utils": "baton.compat.infer_layout_utils",
