@@ -2,7 +2,7 @@
 """Helps for importers."""
 
 from .. import relay
-from ..error import OpNotImplemented
+from .. import error
 from ..ir import IRModule
 
 
@@ -51,7 +51,7 @@ def get_relay_op(op_name):
         found = relay.op.find(group + op_name)
         if callable(found):
             return found
-    raise OpNotImplemented(f"there is no operator `{op_name}`")
+    raise error.OpNotImplemented(f"there is no operator `{op_name}`")
 
 
 def get_name(node):
