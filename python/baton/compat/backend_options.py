@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which executor and runtime a program asks for; kept so that programs which say so run. There is one engine."""
 
-from .._core import Object
 from .. import error
+from .._core import Object
 from ..tir import IntImm
 
 _TYPES = {"Bool": (bool, int, IntImm), "String": (str,)}

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Helps for importers."""
 
-from .. import relay
-from .. import error
+from .. import error, relay
 from ..ir import IRModule
 
 
