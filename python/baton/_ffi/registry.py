@@ -68,7 +68,7 @@ def list_global_func_names():
     return _core.list_globals("")
 
 
-class Int(int):
+class _Int(int):
     """An int of an Array, a Map or attributes: Python's, with `value` as literals of TIR have it."""
 
     __slots__ = ()
@@ -78,7 +78,7 @@ class Int(int):
         return int, (int(self),)
 
 
-class Float(float):
+class _Float(float):
     """A float of an Array, a Map or attributes: Python's, with `value` as literals of TIR have it."""
 
     __slots__ = ()
@@ -89,14 +89,14 @@ class Float(float):
 
 
 if hasattr(_core, "set_number_classes"):
-    _core.set_number_classes(Int, Float)
+    _core.set_number_classes(_Int, _Float)
 
 
 def convert(value):
     """What a value becomes when it goes to C++ and comes back: a callable becomes a PackedFunc, a list or tuple an Array,
     a dict a Map, a NumPy array an NDArray; others stay."""
     made = _core.convert(value)
-    return Int(made) if type(made) is int else Float(made) if type(made) is float else made
+    return _Int(made) if type(made) is int else _Float(made) if type(made) is float else made
 
 
 convert_to_object = convert

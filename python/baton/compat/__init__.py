@@ -58,7 +58,6 @@ MODULES = {
     "baton.relay.qnn.op.layout_conversions": "baton.relay.qnn.op",
     "baton.relay.qnn.op.legalizations": "baton.relay.qnn.op",
     "baton.relay.qnn.op.qnn": "baton.relay.qnn.op",
-    "baton.relay.std": "baton.relay.prelude",
     "baton.relay.testing.byoc": "baton.compat.byoc",
     "baton.relay.transform.fake_quantization_to_integer": "baton.relay.op",
     "baton.relay.transform.infer_layout_utils": "baton.compat.infer_layout_utils",
@@ -107,7 +106,11 @@ NAMES = {
         "string_types": "baton.compat.ffi_base:string_types",
     },
     "baton.driver.relay_build": {"build_config": "baton.compat.names:build_config"},
-    "baton.ir": {"Node": "baton.runtime:Object"},
+    "baton.ir": {
+        "Constructor": "baton.relay.adt:Constructor",
+        "Node": "baton.runtime:Object",
+        "TypeData": "baton.relay.adt:TypeData",
+    },
     "baton.ir.base": {"Node": "baton.runtime:Object"},
     "baton.relay": {
         "bind_params_by_name": "baton.driver.relay_build:bind_params_by_name",
@@ -156,6 +159,11 @@ NAMES = {
     },
     "baton.te": {"gradient": "baton.te.autodiff:gradient"},
     "baton.relay.testing": {"Prelude": "baton.relay.prelude:Prelude"},
+    "baton.testing": {"FrontendTestModule": "baton.compat.support:FrontendTestModule"},
+    "baton.tir": {
+        "comm_reducer": "baton.te:comm_reducer",
+        "sum": "baton.te:sum",
+    },
     "baton.runtime": {
         "cl": "baton.runtime.devices:opencl",
         "gpu": "baton.runtime.devices:cuda",

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which executor and runtime a program asks for; kept so that programs which say so run. There is one engine."""
 
+from .. import error
 from .._core import Object
-from ..error import ValueError as WrongOption
 from ..tir import IntImm
 
 _TYPES = {"Bool": (bool, int, IntImm), "String": (str,)}
@@ -17,15 +17,15 @@ class _Choice:
     def __init__(self, name, options=None):
         own = type(self).__name__
         if name not in self._options:
-            raise WrongOption(f'{own} "{name}" is not defined; there are {", ".join(sorted(self._options))}')
+            raise error.ValueError(f'{own} "{name}" is not defined; there are {", ".join(sorted(self._options))}')
         self.name, self.attrs = str(name), {}
         for key, value in dict(options or {}).items():
             kind = self._options[name].get(key)
             if kind is None:
-                raise WrongOption(f'Attribute "{key}" is not available on this {own}; there are {", ".join(self._options[name]) or "none"}')
+                raise error.ValueError(f'Attribute "{key}" is not available on this {own}; there are {", ".join(self._options[name]) or "none"}')
             if not isinstance(value, _TYPES[kind]):
                 found = value.type_key if isinstance(value, Object) else "runtime.String" if isinstance(value, str) else type(value).__name__
-                raise WrongOption(f'Attribute "{key}" should have type "{_WORDS[kind]}" but instead found "{found}"')
+                raise error.ValueError(f'Attribute "{key}" should have type "{_WORDS[kind]}" but instead found "{found}"')
             self.attrs[key] = bool(value) if kind == "Bool" else value
 
     @property
@@ -42,7 +42,7 @@ class _Choice:
     def list_registered_options(cls, name):
         """Options by name, with their types. Raises an error for a name that is not there."""
         if name not in cls._options:
-            raise WrongOption(f'{cls.__name__} "{name}" is not defined; there are {", ".join(sorted(cls._options))}')
+            raise error.ValueError(f'{cls.__name__} "{name}" is not defined; there are {", ".join(sorted(cls._options))}')
         return dict(cls._options[name])
 
     def __contains__(self, name):

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Helps for importers."""
 
-from .. import relay
-from ..error import OpNotImplemented
+from .. import error, relay
 from ..ir import IRModule
 
 
@@ -51,7 +50,7 @@ def get_relay_op(op_name):
         found = relay.op.find(group + op_name)
         if callable(found):
             return found
-    raise OpNotImplemented(f"there is no operator `{op_name}`")
+    raise error.OpNotImplemented(f"there is no operator `{op_name}`")
 
 
 def get_name(node):

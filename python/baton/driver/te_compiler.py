@@ -10,7 +10,7 @@ from ..ir import GlobalVar, IRModule, TensorType, TupleType
 from ..relay.transform import InferType
 from ..runtime import NDArray, ndarray
 from ..target import Target
-from .build_module import lower as lower_schedule
+from .build_module import lower as _lower
 from .relay_build import build
 from .targets import target_of
 
@@ -69,7 +69,7 @@ class TECompiler:
             outputs = list(get_global_func("relay.OnTensors")(func, inputs))
             schedule, name = te.create_schedule([t.op for t in outputs]), f"tvmgen_{mod_name}_fused_{outputs[0].op.name.replace('.', '_')}"
             with target:
-                loops = lower_schedule([*inputs, *outputs], name=name)
+                loops = _lower([*inputs, *outputs], name=name)
             found = CachedFunc(target, GlobalVar(name), inputs, outputs, schedule, loops)
             self._lowered.append((func, str(target), found))
         return found

@@ -391,3 +391,52 @@ def test_values_that_are_computed_once():
         return a + b
 
     assert [add(1), add(1), add(1, b=2), add(2)] == [2, 2, 3, 3] and CALLS == [1, 1, 2]
+
+
+def computed(out, *inputs):
+    """The value of a tensor of te for arrays, one for each placeholder."""
+    places = [te.placeholder(x.shape, str(x.dtype), name=f"p{i}") for i, x in enumerate(inputs)]
+    made = out(*places)
+    got = tvm.nd.empty(tuple(int(d) for d in made.shape), made.dtype)
+    tvm.build(topi.testing.get_injective_schedule("llvm")([made]), [*places, made], "llvm")(*map(tvm.nd.array, inputs), got)
+    return got.numpy()
+
+
+def test_convolutions_by_layout():
+    rng = np.random.default_rng(0)
+    x, w = rng.standard_normal((1, 4, 6, 6)).astype("float32"), rng.standard_normal((8, 4, 3, 3)).astype("float32")
+    want, p = topi.testing.conv2d_nchw_python(x, w, 1, 1), topi.nn
+    np.testing.assert_allclose(computed(lambda a, b: p.conv2d_hwcn(a, b, 1, 1, 1), x.transpose(2, 3, 1, 0).copy(), w.transpose(2, 3, 1, 0).copy()),
+                               want.transpose(2, 3, 1, 0), rtol=1e-4, atol=1e-5)
+    one = rng.standard_normal((4, 1, 3, 3)).astype("float32")
+    want = topi.testing.depthwise_conv2d_python_nchw(x, one, 1, (1, 1))
+    np.testing.assert_allclose(computed(lambda a, b: p.depthwise_conv2d_nhwc(a, b, 1, 1, 1), x.transpose(0, 2, 3, 1).copy(), one.transpose(2, 3, 0, 1).copy()),
+                               want.transpose(0, 2, 3, 1), rtol=1e-4, atol=1e-5)
+    x1, w1 = rng.standard_normal((1, 4, 9)).astype("float32"), rng.standard_normal((3, 4, 3)).astype("float32")
+    want = topi.testing.conv1d_ncw_python(x1, w1, 1, 0, 1)
+    np.testing.assert_allclose(computed(lambda a, b: p.conv1d_ncw(a, b), x1, w1), want, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(computed(lambda a, b: p.conv1d_nwc(a, b), x1.transpose(0, 2, 1).copy(), w1.transpose(2, 1, 0).copy()),
+                               want.transpose(0, 2, 1), rtol=1e-4, atol=1e-5)
+    compute, schedule = topi.testing.get_conv2d_nchw_implement("llvm")
+    assert compute is p.conv2d_nchw and callable(schedule)
+
+
+def test_more_of_topi():
+    x = np.arange(6, dtype="int32").reshape(2, 3) - 3
+    two = np.full((1,), 2, "int32")
+    assert (computed(topi.floordiv, x, two) == x // 2).all() and (computed(topi.floormod, x, two) == x % 2).all()
+    assert (computed(lambda a: topi.collapse_sum(a, (1, 3)), x) == x.sum(0, keepdims=True)).all()
+    assert [int(d) for d in topi.expand_like(te.placeholder((3,)), te.placeholder((2, 3)), 0).shape] == [2, 3]
+    assert topi.testing.dispatch("llvm", {"generic": 1, "cpu": 2}) == 2 and topi.testing.dispatch("cuda", {"generic": 1, "cpu": 2}) == 1
+
+
+def test_files_and_programs(tmp_path):
+    from baton.contrib import cc, utils
+    with utils.filelock(str(tmp_path / "lock")) as lock:
+        assert lock is not None
+    assert utils.is_source_path("a.cc") and not utils.is_source_path("a.o") and utils.which("no-such-program-at-all") is None
+    assert (cc.create_shared.get_target_triple() or "-").count("-") >= 1
+    if cc.get_cc():
+        (tmp_path / "a.cc").write_text('extern "C" int one() { return 1; }')
+        cc.create_shared(str(tmp_path / "a.so"), str(tmp_path / "a.cc"))
+        assert (tmp_path / "a.so").exists()
