@@ -81,7 +81,11 @@ class AotModule : public runtime::ModuleNode {
     }
     return nullptr;
   }
-  void* GetSymbol(const char* name) override { return graph_.code->GetSymbol(name); }
+  void* GetSymbol(const char* name) override {
+    if (graph_.code.defined()) return graph_.code->GetSymbol(name);
+    throw UnsupportedError("code for `" + target_.str() +
+                           "` does not run on this machine; save it as an object file and link it there");
+  }
   const runtime::ExecutableDesc* GetExecutable() const override { return &graph_.desc; }
   std::string GetSource(std::string_view format) override {
     std::string f(format);
@@ -94,9 +98,12 @@ class AotModule : public runtime::ModuleNode {
     throw UnsupportedError("no source in format \"" + f + "\"; there are relay, tir, llvm, asm");
   }
   void SaveToFile(const std::string& path, std::string_view format) override {
+    const bool object = format == "obj" || format == "o";
+    if (!object && !format.empty() && format != "lib" && format != "so") {
+      throw UnsupportedError("no file format \"" + std::string(format) + "\"; there are lib and obj");
+    }
     LoweredModel model = LowerGraph(MainOf(mod_), target_, debug_.Lowering());
     debug_.WriteSource(model.debug_source);
-    bool object = format == "obj" || format == "o";
     codegen::ObjectCode code =
         codegen::CompileToObjects(LowerTir(model.mod, target_), target_, object ? 1 : 2, debug_.level);
     if (object) {
@@ -106,6 +113,7 @@ class AotModule : public runtime::ModuleNode {
     std::string elf = codegen::LinkShared(code, target_);
     runtime::ExecutableDesc desc = graph_.desc;
     desc.features = code.features;
+    desc.forms = FormsOf(MainOf(mod_));
     runtime::WriteArtifact(path, elf.data(), elf.size(), desc);
   }
 
@@ -166,6 +174,10 @@ IRModule BindShapes(const IRModule& mod, const Map<String, Array<int64_t>>& shap
     bool same = true;
     for (size_t i = 0; i < shape.size(); ++i) {
       int64_t d = shape[static_cast<int64_t>(i)], have = relay::DimOf(t->shape[static_cast<int64_t>(i)]);
+      if (d == -1) {  // as the model has it
+        dims.push_back(t->shape[static_cast<int64_t>(i)]);
+        continue;
+      }
       if (d < 0) throw runtime::ValueError("a dimension of `" + p->name_hint().str() + "` is " + std::to_string(d));
       if (have >= 0 && have != d) {
         throw runtime::ValueError("dimension " + std::to_string(i) + " of input `" + p->name_hint().str() + "` is " +
