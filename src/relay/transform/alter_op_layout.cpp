@@ -93,6 +93,7 @@ class LayoutMutator : public MixedModeMutator {
     const OpDef* def = call ? DefOf(call->op) : nullptr;
     Ints shape;
     if (!def || !pre->checked_type_.defined() || !StaticImage(GetRef<Expr>(pre), &shape)) return post;
+    if (!Downcast<Op>(call->op).GetAttrValue("FTVMAlterOpLayout").is_null()) return post;  // that function has decided
     if (call->op == op::conv1d) return Convolution<1>(pre, post, shape);
     if (call->op == op::conv2d) return Convolution<2>(pre, post, shape);
     if (call->op == op::conv3d) return Convolution<3>(pre, post, shape);
