@@ -258,9 +258,11 @@ class Converter : public MixedModeMutator {
     Array<Expr> given = call->args;
     Expr same = post;  // what stands here where no layout changes
     if (!custom.is_null()) {
-      const Array<te::Tensor> inputs = TensorsOf(pre->args);
-      Any made = alter_ ? custom.As<PackedFunc>()(call->attrs, call->args, inputs, Downcast<Type>(pre->checked_type()))
-                        : custom.As<PackedFunc>()(call->attrs, call->args, inputs, wanted);
+      Array<Expr> told = pre->args;
+      if (!alter_) told.push_back(GetRef<Expr>(pre));  // the result, too
+      const Array<te::Tensor> tensors = TensorsOf(told);
+      Any made = alter_ ? custom.As<PackedFunc>()(call->attrs, call->args, tensors, Downcast<Type>(pre->checked_type()))
+                        : custom.As<PackedFunc>()(call->attrs, call->args, tensors, wanted);
       if (made.is_null()) return post;
       Expr e = made.As<Expr>();
       const auto* c = e.as<CallNode>();
@@ -268,7 +270,7 @@ class Converter : public MixedModeMutator {
       attrs = c->attrs, op = Downcast<Op>(c->op), given = c->args;
       if (!StructuralEqual(e, post)) same = e;
       Expr said;
-      if (!alter_ && Converted(pre, c, op, attrs, post->span, &said)) return said;
+      if (!alter_ && Converted(pre, call, given, op, attrs, post->span, &said)) return said;
     } else {
       attrs = WithWanted(op_name, call->attrs, wanted, EachChannelAlone(pre));
     }
@@ -451,15 +453,15 @@ class Converter : public MixedModeMutator {
 
   /// A call that a function registered as FTVMConvertOpLayout made, of an operator that says which layouts that means.
   /// False if it does not say.
-  bool Converted(const CallNode* pre, const CallNode* call, const Op& op, const Attrs& attrs, const Span& span,
-                 Expr* out) {
+  bool Converted(const CallNode* pre, const CallNode* call, const Array<Expr>& given, const Op& op, const Attrs& attrs,
+                 const Span& span, Expr* out) {
     Inferred was, now;
     const Array<Type> types = TypesOf(pre);
     if (!Infer(Downcast<Op>(call->op), call->attrs, {}, {}, types, &was)) return false;
     if (!Infer(op, attrs, {}, was.inputs, types, &now)) return false;
     Array<Expr> args;
-    for (size_t i = 0; i < call->args.size(); ++i) {
-      const Expr& a = call->args[static_cast<int64_t>(i)];
+    for (size_t i = 0; i < given.size(); ++i) {
+      const Expr& a = given[static_cast<int64_t>(i)];
       const Order order{was.Input(i), now.Input(i)};
       if (!order.plain()) CheckOrder(op->name.str(), order);
       args.push_back(Get(a, order));
