@@ -321,7 +321,7 @@ transform::Pass DefaultPipeline() {
   add(SplitArgs());  // code of functions with thousands of parameters takes the square of them to make
   add(FoldConstant());
   // From here on every operator that has loops is in a primitive function.
-  add(FuseOps());
+  add(FuseOps(FuseOpsOptions::ViewsOutside()));
   return baton::transform::Scheduled(baton::transform::WithJoined("DefaultPipeline", passes), "DefaultPipeline",
                                      {"Typed"});
 }

@@ -75,7 +75,9 @@ BATON_REGISTER_GLOBAL("relay.testing.EmptyFunctionPass").set_body_typed([] {
 BATON_REGISTER_GLOBAL("relay._transform.MakeFunctionPass")
     .set_body_typed([](TypedPackedFunc<Function(Function, IRModule, PassContext)> f, PassInfo info) {
       Pass pass = CreateFunctionPass(f, info->opt_level, info->name, info->required);
-      const_cast<baton::transform::FunctionPassNode*>(pass.as<baton::transform::FunctionPassNode>())->pass_info = info;
+      auto* n = const_cast<baton::transform::FunctionPassNode*>(pass.as<baton::transform::FunctionPassNode>());
+      n->pass_info = info;
+      n->types_after = true;
       return pass;
     });
 

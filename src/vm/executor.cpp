@@ -42,7 +42,8 @@ class VmExecutor final : public runtime::ModuleNode {
   PackedFunc GetFunction(std::string_view name, const ObjectPtr<Object>& self) override {
     static constexpr std::string_view kNames[] = {
         "run",        "run_with", "call",      "set_input", "set_input_zero_copy",
-        "get_output", "invoke",   "get_input", "entries",   "entry_inputs"};
+        "get_output", "invoke",   "get_input", "entries",   "entry_inputs",
+        "entry_dtypes"};
     if (name == "get_devices" && exe_->program.devices.size() > 1) {
       return PackedFunc([this, self](Args, RetValue* rv) {
         Array<Any> out;
@@ -73,6 +74,7 @@ class VmExecutor final : public runtime::ModuleNode {
     kGetInput,
     kEntries,
     kEntryInputs,
+    kEntryDtypes,  ///< of a function's inputs; "" where one is no tensor
     kQuery  // and behind it, what all executors answer alike
   };
 
@@ -90,6 +92,13 @@ class VmExecutor final : public runtime::ModuleNode {
       Array<String> names;
       for (const TensorInfo& t : Named(args[0]).inputs) names.push_back(String(t.name));
       *rv = names;
+      return;
+    }
+    if (op == kEntryDtypes) {
+      Array<String> dtypes;
+      for (const TensorInfo& t : Named(args[0]).inputs)
+        dtypes.push_back(String(IsTensor(t) ? runtime::DataType2String(t.dtype) : ""));
+      *rv = dtypes;
       return;
     }
     if (!main_) throw RuntimeError("the program has no function `main`; call `invoke(name, values...)`");

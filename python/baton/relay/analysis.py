@@ -79,13 +79,13 @@ def _types(expr):
     collect = Collect()
 
     def visit(e):
-        for field in ("type_annotation", "ret_type"):
-            t = getattr(e, field, None)
-            if t is not None:
-                collect.visit(t)
+        field = "type_annotation" if isinstance(e, Var) else "ret_type" if isinstance(e, Function) else None
+        written = e._field(field) if field else None
+        if written is not None:
+            collect.visit(written)
         for var in getattr(e, "type_params", None) or ():
             found[var.handle] = bound[var.handle] = var
-        for t in getattr(e, "type_args", None) or ():
+        for t in e._field("type_args") if isinstance(e, Call) else ():
             collect.visit(t)
 
     if isinstance(expr, RelayExpr):
@@ -198,8 +198,8 @@ def get_total_mac_number(expr):
 
 
 def count_layers(expr, valid_ops):
-    """The longest chain of calls of these operators."""
-    depth = {}
+    """The longest chain of calls of these operators, in an expression or in the `main` of a module."""
+    expr, depth = expr["main"] if isinstance(expr, IRModule) else expr, {}
 
     def visit(e):
         inputs = []

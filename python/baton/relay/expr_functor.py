@@ -133,7 +133,7 @@ class ExprVisitor(ExprFunctor):
         pass
 
     def visit_var(self, var):
-        self._types(var.type_annotation)
+        self._types(var._field("type_annotation"))
 
     def visit_global_var(self, gvar):
         pass
@@ -150,7 +150,7 @@ class ExprVisitor(ExprFunctor):
 
     def visit_call(self, call):
         self.visit(call.op)
-        self._types(*call.type_args)
+        self._types(*call._field("type_args"))
         for arg in call.args:
             self.visit(arg)
 
@@ -179,7 +179,7 @@ class ExprVisitor(ExprFunctor):
         self._types(*func.type_params)
         for param in func.params:
             self.visit(param)
-        self._types(func.ret_type)
+        self._types(func._field("ret_type"))
         self.visit(func.body)
 
     def visit_ref_create(self, ref_create):
@@ -241,10 +241,11 @@ class ExprMutator(ExprFunctor):
         return types if _same(new, types) else new
 
     def visit_var(self, var):
-        if var.type_annotation is None:
+        written = var._field("type_annotation")
+        if written is None:
             return var
-        ty = self.visit_type(var.type_annotation)
-        return var if ty.same_as(var.type_annotation) else Var(var.vid, ty, var.span)
+        ty = self.visit_type(written)
+        return var if ty.same_as(written) else Var(var.vid, ty, var.span)
 
     def visit_tuple(self, tup):
         fields = [self.visit(f) for f in tup.fields]
@@ -252,7 +253,7 @@ class ExprMutator(ExprFunctor):
 
     def visit_call(self, call):
         op = self.visit(call.op)
-        old = call.type_args
+        old = call._field("type_args")
         types = self._types(old)
         args = [self.visit(a) for a in call.args]
         if op.same_as(call.op) and types is old and _same(args, call.args):
@@ -292,7 +293,7 @@ class ExprMutator(ExprFunctor):
         return op if value.same_as(op.tuple_value) else TupleGetItem(value, op.index, op.span)
 
     def visit_function(self, func):
-        old_types, old_result = func.type_params, func.ret_type
+        old_types, old_result = func.type_params, func._field("ret_type")
         types = self._types(old_types)
         params = [self.visit(p) for p in func.params]
         result = old_result if old_result is None else self.visit_type(old_result)

@@ -3,6 +3,7 @@
 
 import functools
 
+from .. import error as errors
 from .._core import Object
 from .._ffi import get_global_func, load_compiler
 
@@ -147,7 +148,7 @@ class Target(Object, key="Target"):
         """The innermost target entered; None if there is none, or an error without `allow_none`."""
         found = get_global_func("target.TargetCurrent")(True)
         if found is None and not allow_none:
-            raise ValueError("no target is in use; write `with baton.target.Target(...):`")
+            raise errors.ValueError("no target is in use; write `with baton.target.Target(...):`")
         return found
 
     @staticmethod
@@ -283,7 +284,7 @@ def make_se_scope(device, target=None, memory_scope=""):
     """The scope of a device; a target for another type of device is an error."""
     target = None if target is None else target if isinstance(target, Target) else Target(target)
     if target is not None and target.device_type != device.device_type:
-        raise ValueError(f"the target `{target}` is for devices of type {target.device_type}, `{device}` is of type {device.device_type}")
+        raise errors.ValueError(f"the target `{target}` is for devices of type {target.device_type}, `{device}` is of type {device.device_type}")
     return SEScope(device_type_int=device.device_type, virtual_device_id=device.device_id, target=target, memory_scope=memory_scope)
 
 
@@ -302,7 +303,7 @@ class GenericFunc:
         def put(f):
             for key in keys:
                 if key in self.by_key and not override:
-                    raise ValueError(f"{self.__name__} has a function for `{key}` already")
+                    raise errors.ValueError(f"{self.__name__} has a function for `{key}` already")
                 self.by_key[key] = f
             return f
 
@@ -353,7 +354,7 @@ def override_native_generic_func(func_name):
 def get_native_generic_func(name):
     """The function of a name; ValueError where there is none."""
     if name not in _native:
-        raise ValueError(f"no generic function is called `{name}`")
+        raise errors.ValueError(f"no generic function is called `{name}`")
     return _native[name]
 
 

@@ -62,7 +62,7 @@ class Comparer {
   const std::string& where() const { return where_; }
 
  private:
-  enum Mode : uint8_t { kWhole, kFieldsOnly, kAnew };
+  enum Mode : uint8_t { kWhole, kFieldsOnly, kTypedVar, kAnew };
   struct Item {
     const Object* a;
     const Object* b;
@@ -135,7 +135,7 @@ class Comparer {
       default:
         break;
     }
-    if (it.mode != kFieldsOnly) {
+    if (it.mode != kFieldsOnly && it.mode != kTypedVar) {
       if (p.is_var) {
         if (int r = Variables(a, b)) return r > 0 || Differ(it);
         // A free one met first, to be mapped: its fields are compared like those of a bound one.
@@ -165,7 +165,7 @@ class Comparer {
   bool Table(const Item& it, const Plan& p) {
     const size_t base = stack_.size();
     for (const Field& f : p.binds) {
-      if (!BindField(it, f)) return false;
+      if (!BindField(it, f, p.infers_var ? kTypedVar : kFieldsOnly)) return false;
     }
     for (const Field& f : p.fields) {
       const char *x = At(it.a, f), *y = At(it.b, f);
@@ -193,6 +193,9 @@ class Comparer {
           break;
         case FieldKind::kObject: {
           const Object *r = RefAt(it.a, f), *s = RefAt(it.b, f);
+          if (it.mode == kTypedVar && !r != !s) {
+            (r ? s : r) = static_cast<const RelayExprNode*>(r ? it.b : it.a)->checked_type_.get();
+          }
           if (r != s || renamed_ || map_free_) Push(r, s, Path(it.path, f.name));
           break;
         }
@@ -210,23 +213,23 @@ class Comparer {
     return true;
   }
 
-  bool BindField(const Item& it, const Field& f) {
+  bool BindField(const Item& it, const Field& f, Mode mode) {
     const Object *x = RefAt(it.a, f), *y = RefAt(it.b, f);
     int32_t path = Path(it.path, f.name);
     if (IsNothing(x) && IsNothing(y)) return true;
     if (!x || !y || x->type_index() != y->type_index()) return Fail(path, Brief(x) + " against " + Brief(y));
-    if (x->type_index() != TypeIndex::kRuntimeArray) return BindOne(x, y, path);
+    if (x->type_index() != TypeIndex::kRuntimeArray) return BindOne(x, y, path, mode);
     const auto &v = static_cast<const ArrayObj*>(x)->items, &w = static_cast<const ArrayObj*>(y)->items;
     if (v.size() != w.size()) return Fail(path, std::to_string(v.size()) + " against " + std::to_string(w.size()));
     for (size_t i = 0; i < v.size(); ++i) {
       const Object *p = v[i].object(), *q = w[i].object();
       int32_t at = record_ ? PathAt(path, std::to_string(i)) : -1;
       if (!p || !q || p->type_index() != q->type_index()) return Fail(at, Brief(p) + " against " + Brief(q));
-      if (!BindOne(p, q, at)) return false;
+      if (!BindOne(p, q, at, mode)) return false;
     }
     return true;
   }
-  bool BindOne(const Object* x, const Object* y, int32_t path) {
+  bool BindOne(const Object* x, const Object* y, int32_t path, Mode mode) {
     if (!PlanOf(x).is_var) {
       Push(x, y, path);
       return true;
@@ -235,7 +238,7 @@ class Comparer {
     var_rev_[y] = x;
     if (PlanOf(x).has_id) bound_.emplace_back(x, y);
     if (x != y) renamed_ = true;
-    if (x != y) Push(x, y, path, kFieldsOnly);
+    if (x != y) Push(x, y, path, mode);
     return true;
   }
 

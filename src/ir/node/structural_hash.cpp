@@ -214,8 +214,8 @@ class Hasher {
           }
           child = RefAt(f.o, field), have = true;
           if (bind && child && PlanOf(child).is_var) {
-            // Of a bound variable its own fields count: the annotation.
-            OpenVar(child);
+            // Of a bound variable its own fields count: the annotation, unless it may be left to inference.
+            OpenVar(child, f.plan->infers_var);
             return false;
           }
           if (bind && child && child->type_index() == TypeIndex::kRuntimeArray) {
@@ -241,9 +241,10 @@ class Hasher {
 
   /// A frame over the fields of a variable that is being bound. Frames of siblings may wait below it, so each adds
   /// itself to the one below; the order is fixed by the structure, which is all that a hash needs.
-  void OpenVar(const Object* v) {
+  void OpenVar(const Object* v, bool bare = false) {
     const Plan& p = PlanOf(v);
     frames_.push_back({v, &p, HashCombine(p.seed, 5), 0, level_, true});
+    if (bare) frames_.back().next = static_cast<uint32_t>(p.binds.size() + p.fields.size());
   }
 
   static uint64_t Plain(const char* p, FieldKind kind) {

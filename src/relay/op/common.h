@@ -135,6 +135,13 @@ bool RelGuess(const Array<Type>& types, int num_inputs, const Attrs& attrs, Type
   }
   return Rel<kName, kFn>(guessed, num_inputs, attrs, reporter);
 }
+/// As Rel, where the result has the type of the first argument: each follows from the other.
+template <OpName kName, auto kFn>
+bool RelSame(const Array<Type>& types, int num_inputs, const Attrs& attrs, TypeReporter& reporter) {
+  Array<Type> known = types;
+  TakeFromResult(&known, 0, reporter);
+  return Rel<kName, kFn>(known, num_inputs, attrs, reporter);
+}
 /// Sets type i if it is not known.
 inline void Guess(Array<Type>* types, int i, const Shape& shape, DataType dtype) {
   if (i + 1 < static_cast<int>(types->size()) && !AsTensor((*types)[i])) types->Set(i, TensorType(shape, dtype));

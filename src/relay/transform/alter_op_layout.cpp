@@ -93,6 +93,7 @@ class LayoutMutator : public MixedModeMutator {
     const OpDef* def = call ? DefOf(call->op) : nullptr;
     Ints shape;
     if (!def || !pre->checked_type_.defined() || !StaticImage(GetRef<Expr>(pre), &shape)) return post;
+    if (!Downcast<Op>(call->op).GetAttrValue("FTVMAlterOpLayout").is_null()) return post;  // that function has decided
     switch (ConvDims(call->op)) {
       case 1:
         return Convolution<1>(pre, post, shape);

@@ -65,12 +65,12 @@ bool KernelType(const Type& type) {
   return true;
 }
 
-/// Whether a call can become a kernel: it has loops, and every extent has a name. Views cost nothing by themselves; inside
-/// a kernel they would cost index arithmetic. What stays outside runs operator by operator, with the shapes of the
-/// moment.
-bool KernelCall(const CallNode* call) {
+/// Whether a call can become a kernel: it has loops, and every extent has a name. Views, where they are left outside, cost
+/// nothing by themselves; inside a kernel they cost index arithmetic. What stays outside runs operator by operator, with
+/// the shapes of the moment.
+bool KernelCall(const CallNode* call, bool views) {
   const OpDef* def = DefOf(call->op);
-  if (!def || !def->lower || def->stateful || IsView(call->op)) return false;
+  if (!def || !def->lower || def->stateful || (!views && IsView(call->op))) return false;
   if (const auto* copy = AsDeviceCopy(call->op, call->attrs); copy && copy->src_dev_type != copy->dst_dev_type)
     return false;  // not the work of one device
   if (AsOnDevice(call->op, call->attrs)) return false;  // says something of its argument, and computes nothing
@@ -83,7 +83,8 @@ bool KernelCall(const CallNode* call) {
 /// operator between them may be fused.
 class Fuser {
  public:
-  Fuser(int max_pattern, size_t max_group) : max_pattern_(max_pattern), max_group_(max_group) {}
+  Fuser(int max_pattern, size_t max_group, bool views)
+      : max_pattern_(max_pattern), max_group_(max_group), views_(views) {}
 
   Function Run(const Function& func) {
     Build(func);
@@ -113,7 +114,7 @@ class Fuser {
       if (const auto* call = As<CallNode>(e)) {
         const OpDef* def = DefOf(call->op);
         effects_ = effects_ || !(def ? !def->stateful : call->op.as<ConstructorNode>() != nullptr);
-        n.kernel = KernelCall(call);
+        n.kernel = KernelCall(call, views_);
         if (n.kernel && TensorResult(e)) n.pattern = DefOf(call->op)->pattern;
       } else if (As<TupleNode>(e)) {
         n.pattern = OpPattern::kTuple;
@@ -419,6 +420,7 @@ class Fuser {
   bool effects_ = false;  ///< the function may do more than give a value
   int max_pattern_;
   size_t max_group_;
+  bool views_;
   support::PageStack<GraphNode> nodes_;
   std::vector<int> first_member_, members_;
   std::optional<ExprIndex> index_;  ///< its ids are places among nodes_
@@ -434,12 +436,12 @@ Pass FuseOps(const FuseOpsOptions& options) {
       .opt_level = 0,
       .required = {"InferType"},
       .run =
-          [fuse_opt_level = options.fuse_opt_level, max_depth = options.max_depth](Function f, IRModule,
-                                                                                 PassContext ctx) {
+          [fuse_opt_level = options.fuse_opt_level, max_depth = options.max_depth, views = options.views](
+              Function f, IRModule, PassContext ctx) {
             if (f->HasNonzeroAttr(attr::kPrimitive)) return f;
             int level = fuse_opt_level < 0 ? ctx->opt_level : fuse_opt_level;
             return Fuser(level >= 1 ? static_cast<int>(OpPattern::kOutEWiseFusable) : -1,
-                         static_cast<size_t>(std::min(max_depth, static_cast<int64_t>(kMaxGroup))))
+                         static_cast<size_t>(std::min(max_depth, static_cast<int64_t>(kMaxGroup))), views)
                 .Run(f);
           },
   });

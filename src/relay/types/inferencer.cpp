@@ -380,6 +380,8 @@ void Inferencer::Await(Wait w) {
   };
   if (w.call) {
     for (const Expr& a : w.call->args) on(a);
+    // Some relations follow an argument's type from the result's.
+    if (const Object* hole = solver_.FirstHole(w.result)) watch_[hole].push_back(i);
   } else {
     on(w.item->tuple);
   }
@@ -410,6 +412,7 @@ void Inferencer::Solve() {
         };
         if (w.call) {
           for (const Expr& a : w.call->args) on(a);
+          if (const Object* hole = solver_.FirstHole(w.result)) watch_[hole].push_back(i);
         } else {
           on(w.item->tuple);
         }
@@ -418,7 +421,20 @@ void Inferencer::Solve() {
   }
 }
 
+void Inferencer::GuessRest() {
+  guessing_ = true;
+  for (uint32_t i = 0; i < waiting_.size(); ++i) {
+    const Wait w = waiting_[i];
+    if (w.done || !w.call) continue;
+    const size_t before = errors_->size();
+    if (Relation(w.call, w.result, false) || errors_->size() != before) waiting_[i].done = true;
+    Solve();
+  }
+  guessing_ = false;
+}
+
 void Inferencer::CheckComplete() {
+  if (errors_->empty()) GuessRest();
   if (!errors_->empty()) return;
   // Undetermined types: variables first, since the types of their uses follow from them; then functions.
   for (const bool functions : {false, true}) {

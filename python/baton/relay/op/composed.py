@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions that are composed of several operators."""
 
+from ... import error as errors
 from ...ir import RelayExpr
 from ..expr import Tuple, TupleWrapper, _dtype_of, const, infer_type
 from .make import input_expr, operator
@@ -56,7 +57,7 @@ def adv_index(inputs):
     inputs = [input_expr(x) for x in (inputs.fields if isinstance(inputs, Tuple) else inputs)]
     data, indices = inputs[0], [operator("cast")(x, dtype="int64") for x in inputs[1:]]
     if not indices:
-        raise TypeError("adv_index needs data and one index or more")
+        raise errors.TypeError("adv_index needs data and one index or more")
     shape = indices[0]
     for x in indices[1:]:
         shape = operator("add")(shape, x)
@@ -71,7 +72,7 @@ def segment_sum(data, segment_ids, num_segments=None):
     or as the largest id needs."""
     dtype = _dtype_of(data)
     if dtype is None:
-        raise TypeError("segment_sum needs to know the dtype of its data: infer its type first")
+        raise errors.TypeError("segment_sum needs to know the dtype of its data: infer its type first")
     if num_segments is None:
         num_segments = operator("add")(operator("max")(operator("cast")(segment_ids, dtype="int64")), const(1, "int64"))
     elif not isinstance(num_segments, RelayExpr):
@@ -87,7 +88,7 @@ def threefry_key(seed):
     """A key of random numbers, of a seed from 0 to 2**256 - 1: equal seeds give equal numbers. See `threefry_generate`."""
     import numpy as np
     if not 0 <= seed < 2**256:
-        raise ValueError(f"a seed is from 0 to 2**256 - 1, got {seed}")
+        raise errors.ValueError(f"a seed is from 0 to 2**256 - 1, got {seed}")
     words = [(seed >> (64 * i)) & (2**64 - 1) for i in range(4)]
     return const(np.array(words + [0] * 6, "uint64"))
 

@@ -10,6 +10,7 @@ import keyword
 import re
 
 from ... import _core
+from ... import error as errors
 from ...ir import Op, PrimExpr, RelayExpr
 from ...runtime import NDArray
 from ...tir import IntImm
@@ -141,7 +142,7 @@ class Operator:
 
     def _bind(self, args, kwargs):
         if len(args) > len(self.parameters):
-            raise TypeError(f"{self.name} takes at most {len(self.parameters)} arguments, got {len(args)}")
+            raise errors.TypeError(f"{self.name} takes at most {len(self.parameters)} arguments, got {len(args)}")
         parameters = self.parameters
         at = len(self.inputs) - 1
         if 0 <= at < len(args) and parameters[at] not in self.inputs and isinstance(args[at], RelayExpr):
@@ -153,10 +154,10 @@ class Operator:
             else:
                 import difflib
                 near = difflib.get_close_matches(key, self.by_name, 1)
-                raise TypeError(f"{self.name} has no parameter `{key}`" + (f"; did you mean `{near[0]}`?" if near else
+                raise errors.TypeError(f"{self.name} has no parameter `{key}`" + (f"; did you mean `{near[0]}`?" if near else
                                 f"; it has {', '.join(self.by_name)}"))
             if key in given:
-                raise TypeError(f"{self.name} got `{key}` twice")
+                raise errors.TypeError(f"{self.name} got `{key}` twice")
             given[key] = value
         return given
 
@@ -172,11 +173,11 @@ class Operator:
             value = given.get(p.name)
             if value is None:
                 if p.required:
-                    raise TypeError(f"{self.name} needs its input `{p.name}`: {p.doc}")
+                    raise errors.TypeError(f"{self.name} needs its input `{p.name}`: {p.doc}")
                 left_out = left_out or p.name
                 continue
             if left_out:
-                raise TypeError(f"{self.name} got `{p.name}` but not `{left_out}`, which comes before it")
+                raise errors.TypeError(f"{self.name} got `{p.name}` but not `{left_out}`, which comes before it")
             inputs.append(input_expr(value))
         attrs = {}
         for p in self.attrs:
@@ -184,11 +185,11 @@ class Operator:
                 value = given[p.name]
                 if value is None and p.default is not None:
                     if p.required:
-                        raise TypeError(f"{self.name} needs `{p.name}`: {p.doc}")
+                        raise errors.TypeError(f"{self.name} needs `{p.name}`: {p.doc}")
                     continue  # None asks for the default
                 attrs[p.field] = margins(value, self.spatial) if p.name == "padding" and self.has_margins else attr_value(p, value, self.spatial)
             elif p.required:
-                raise TypeError(f"{self.name} needs `{p.name}`: {p.doc}")
+                raise errors.TypeError(f"{self.name} needs `{p.name}`: {p.doc}")
             elif p.name == "padding" and self.has_margins:
                 attrs[p.field] = margins(p.default, self.spatial)
         return self.make(inputs, attrs)

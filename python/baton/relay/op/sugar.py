@@ -5,6 +5,7 @@ expressions, forms of older programs. By operator name."""
 import inspect
 import re
 
+from ... import error as errors
 from ..._core import Device
 from ...ir import RelayExpr
 from ..expr import Constant, Tuple, TupleWrapper, _dtype_of, const
@@ -282,7 +283,7 @@ def strided_slice(data, begin, end, strides=None, axes=None, slice_mode="end"):
                 shape = getattr(begin if _dynamic(begin) else end, "checked_type_", None)
                 count = len(axes) if axes is not None else int(shape.shape[0]) if shape is not None else None
                 if count is None:
-                    raise TypeError("strided_slice of expressions needs its strides")
+                    raise errors.TypeError("strided_slice of expressions needs its strides")
                 strides = [1] * count
             operands.append(strides if _dynamic(strides) else const(list(strides), "int64"))
         if axes is not None:
@@ -336,7 +337,7 @@ def matrix_set_diag(data, diagonal, k=0, align="RIGHT_LEFT"):
     low, high = (k, k) if isinstance(k, int) else (k[0], k[-1])
     above, below = align.split("_")
     if above not in ("LEFT", "RIGHT") or below not in ("LEFT", "RIGHT"):
-        raise TypeError(f'matrix_set_diag: align is "{align}"; it is "RIGHT_LEFT", "LEFT_RIGHT", "LEFT_LEFT" or "RIGHT_RIGHT"')
+        raise errors.TypeError(f'matrix_set_diag: align is "{align}"; it is "RIGHT_LEFT", "LEFT_RIGHT", "LEFT_LEFT" or "RIGHT_RIGHT"')
     return operator("matrix_set_diag")(data, diagonal, k1=low, k2=high, super_diag_right_align=above == "RIGHT", sub_diag_right_align=below == "RIGHT")
 
 
@@ -513,11 +514,11 @@ def uniform(key=None, shape=None, dtype="float32", low=None, high=None, seed=Non
     if not isinstance(key, RelayExpr):
         shape = key if shape is None else shape
         if shape is None:
-            raise TypeError("random.uniform needs a shape")
+            raise errors.TypeError("random.uniform needs a shape")
         given = {name: value for name, value in (("low", low), ("high", high)) if value is not None}
         return operator("random.uniform")(shape=[shape] if isinstance(shape, int) else shape, dtype=dtype, seed=seed, **given)
     if dtype not in _FRACTION:
-        raise TypeError(f"random.uniform gives {', '.join(_FRACTION)}, not {dtype}")
+        raise errors.TypeError(f"random.uniform gives {', '.join(_FRACTION)}, not {dtype}")
     low, high = (x if isinstance(x, RelayExpr) else const(float(x), dtype) for x in (0 if low is None else low, 1 if high is None else high))
     next_key, bits = threefry_generate(key, shape)
     count = _FRACTION[dtype]
@@ -550,5 +551,5 @@ def contrib_dense_pack(data, weight, weight_layout="NC", units=None, out_dtype="
     """`nn.dense` of a weight whose units stand in blocks: "NC8n" is (units / 8, input units, 8). "NC" is `nn.dense` itself."""
     block = re.fullmatch(r"NC(\d*)(n?)", weight_layout)
     if block is None or bool(block[1]) != bool(block[2]):
-        raise ValueError(f'contrib_dense_pack: weight_layout is "{weight_layout}"; it is "NC", or as "NC8n"')
+        raise errors.ValueError(f'contrib_dense_pack: weight_layout is "{weight_layout}"; it is "NC", or as "NC8n"')
     return operator("nn.contrib_dense_pack" if block[1] else "nn.dense")(data, weight, units=units, out_dtype=out_dtype)

@@ -235,7 +235,7 @@ class PythonConverter(ExprFunctor):
             key = (index, str(types))
             if key not in kept:
                 params = [relay.Var(f"p{i}", t) for i, t in enumerate(types)]
-                body = relay.Call(call.op, params, call.attrs, call.type_args)
+                body = relay.Call(call.op, params, call.attrs, call._field("type_args"))
                 kept[key] = create_executor("debug", mod=IRModule(), target=self.target).evaluate(relay.Function(params, body))
             return _inside(kept[key](*(_outside(a) for a in args)))
 

@@ -101,10 +101,17 @@ struct Conv {
         dilation(ReadPerDim(a.dilation, N, 1, op, "dilation")),
         pad(ReadPadding(a.padding, N, op)) {}
 
-  Shape OutShape(const Shape& x, const Shape& w, bool symbolic) const {
+  /// Whether the weight is Relay's of a convolution of each channel for itself, (C, multiplier, window): input channel c
+  /// gives the output channels c * multiplier + m, from weight[c, m].
+  bool Multiplies(const Shape& x, const Shape& w, int64_t groups) const {
+    return groups > 1 && kernel.o_block == 1 && kernel.i_block == 1 && DimOf(w[kernel.i]) > 1 &&
+           DimOf(w[kernel.o]) == groups && DimOf(x[data.c]) * data.block == groups;
+  }
+  Shape OutShape(const Shape& x, const Shape& w, int64_t groups, bool symbolic) const {
     std::vector<PrimExpr> shape(out.rank);
     shape[out.n] = x[data.n];
     PrimExpr channels = Times(w[kernel.o], kernel.o_block);
+    if (Multiplies(x, w, groups)) channels = groups * DimOf(w[kernel.i]);
     shape[out.c] = out.c_in < 0 ? channels : ceildiv(channels, PrimExpr(out.block));
     if (out.c_in >= 0) shape[out.c_in] = out.block;
     for (int d = 0; d < N; ++d) {
@@ -124,7 +131,9 @@ struct Conv {
     ImageLayout l = ReadImageLayout(a.data_layout, SpaceLetters(N), "nn.conv", "data_layout");
     KernelLayout k = ReadKernelLayout(a.kernel_layout, SpaceLetters(N), "nn.conv");
     if (l.rank != static_cast<int64_t>(x->shape.size()) || DimOf(x->shape[l.c]) < 0) return;
-    int64_t o = ValueOf(a.channels), i = DimOf(x->shape[l.c]) * l.block / a.groups;
+    int64_t all = DimOf(x->shape[l.c]) * l.block, o = ValueOf(a.channels), i = all / a.groups;
+    // Each channel for itself, with several results: weights have the multiplier second.
+    if (a.groups > 1 && a.groups == all && o > all && o % all == 0) i = o / all, o = all;
     std::vector<PrimExpr> shape(k.dims.size());
     for (size_t d = 0; d < k.dims.size(); ++d) {
       if (k.dims[d].factor) shape[d] = k.dims[d].factor;
@@ -153,6 +162,7 @@ struct Conv {
     if (ci >= 0) ci *= c.data.block;
     if (wi >= 0) wi *= c.kernel.i_block;
     if (co >= 0) co *= c.kernel.o_block;
+    if (c.Multiplies(in.shape(0), in.shape(1), a.groups)) co = Checked(co) * wi, wi = 1;
     if (ci >= 0 && wi >= 0 && ci != Checked(wi) * a.groups) {
       std::string help = wi > 0 && ci % wi == 0
                              ? "; groups = " + Str(ci / wi) + " satisfies data channels == weight channels * groups"
@@ -180,7 +190,7 @@ struct Conv {
       }
     }
     Shape shape;
-    for (const PrimExpr& d : c.OutShape(in.shape(0), in.shape(1), true)) shape.push_back(TypeDim(d));
+    for (const PrimExpr& d : c.OutShape(in.shape(0), in.shape(1), a.groups, true)) shape.push_back(TypeDim(d));
     return TensorType(shape, a.out_dtype.is_void() ? in.dtype(0) : a.out_dtype);
   }
 
@@ -188,14 +198,16 @@ struct Conv {
     Conv c(a, "nn.conv");
     const Tensor &x = in[0], &w = in[1];
     DataType t = a.out_dtype.is_void() ? x.dtype() : a.out_dtype, acc = Wide(t);
-    PrimExpr per_group = Times(w.shape()[c.kernel.i], c.kernel.i_block);  // input channels of a group
-    PrimExpr out_channels = Times(w.shape()[c.kernel.o], c.kernel.o_block);
+    const bool multiplies = c.Multiplies(x.shape(), w.shape(), a.groups);
+    const PrimExpr second = w.shape()[c.kernel.i];
+    PrimExpr per_group = multiplies ? PrimExpr(1) : Times(second, c.kernel.i_block);  // input channels of a group
+    PrimExpr out_channels = multiplies ? a.groups * second : Times(w.shape()[c.kernel.o], c.kernel.o_block);
     PrimExpr out_per_group = a.groups == 1 ? out_channels : floordiv(out_channels, PrimExpr(a.groups));
     // Every output channel sums in the same order: input channel, then window.
     Array<te::IterVar> k{te::ReduceAxis(0, per_group, "ic")};
     for (int d = 0; d < N; ++d) k.push_back(te::ReduceAxis(0, w.shape()[c.kernel.space[d]], "k" + Str(d)));
     Tensor sum = te::Compute(
-        c.OutShape(x.shape(), w.shape(), true),
+        c.OutShape(x.shape(), w.shape(), a.groups, true),
         [&](Indices i) {
           PrimExpr oc = ChannelAt(c.out, i), ic = k[0]->var;
           if (a.groups != 1) ic = floordiv(oc, out_per_group) * per_group + ic;
@@ -210,12 +222,14 @@ struct Conv {
           }
           // A split of the output's channels may run past the weight's.
           const int64_t* co = tir::as_const_int(out_channels);
-          bool tail = c.out.c_in >= 0 && !(co && *co % c.out.block == 0);
+          bool tail = !multiplies && c.out.c_in >= 0 && !(co && *co % c.out.block == 0);
           PrimExpr v = x(ImageAt(c.data, i[c.out.n], ic, from)), u;
           if (tail) {
             u = if_then_else(oc < out_channels,
                              w(KernelAt(c.kernel, min(oc, out_channels - PrimExpr(1)), k[0]->var, window)),
                              tir::make_const(w.dtype(), 0));
+          } else if (multiplies) {
+            u = w(KernelAt(c.kernel, floordiv(oc, second), floormod(oc, second), window));
           } else {
             u = w(KernelAt(c.kernel, oc, k[0]->var, window));
           }
@@ -259,12 +273,19 @@ Grads ConvBack(const Call& call, const Expr& grad) {
   Expr g = ToLayout(grad, out_layout, image), data = ToLayout(at.arg(0), a.data_layout, image),
        kernel = ToLayout(at.arg(1), a.kernel_layout, weight);
   // Extents of the window: those of the weight in its layout.
-  Ints k;
+  Ints k, own;
   {
     Ints dims = at.dims(1);
     auto parsed = topi::ParseLayout(a.kernel_layout.view(), at.op());
     for (const char* l = SpaceLetters(N); *l; ++l) k.push_back(dims[topi::FindAxis(parsed, *l)]);
+    own = {dims[topi::FindAxis(parsed, 'O')], dims[topi::FindAxis(parsed, 'I')]};
   }
+  // A weight (C, multiplier, window) holds what the plain one, (C * multiplier, 1, window), does.
+  const bool multiplies = a.groups > 1 && own[0] == a.groups && x[1] == a.groups && own[1] > 1;
+  Ints plain{own[0] * own[1], 1};
+  own.insert(own.end(), k.begin(), k.end());
+  plain.insert(plain.end(), k.begin(), k.end());
+  if (multiplies) kernel = Reshape(kernel, ToArray(plain));
   Array<int64_t> extra(size_t{N}, 0);
   for (int d = 0; d < N; ++d) {
     int64_t covered = (y[2 + d] - 1) * w.strides[d] + (k[d] - 1) * w.dilation[d] + 1;
@@ -284,6 +305,7 @@ Grads ConvBack(const Call& call, const Expr& grad) {
       });
   }
   Expr dw = BackwardWeight<N>(g, data, a.groups, k, y[1], w.strides, w.dilation, w.Padding());
+  if (multiplies) dw = Reshape(dw, ToArray(own));
   return {dx, ToLayout(dw, weight, a.kernel_layout.str())};
 }
 
@@ -337,7 +359,7 @@ Op DefineConv(const char* doc, OpGradient gradient, OpTraits traits) {
                    "In data_layout. R1: its rank. R2: numbers. R5: with its padding at least as long as the window."},
                   {"weight",
                    "In kernel_layout. R1: its rank. R2: dtype of data, unless out_dtype is given. R3: data channels == "
-                   "weight channels * groups. R4: as channels and kernel_size say."}},
+                   "weight channels * groups; where each channel stands alone also (channels, multiplier, window). R4: as channels and kernel_size say."}},
        .output = "In out_layout; extents floor((data + padding - dilation * (window - 1) - 1) / stride) + 1.",
        .attrs = TypeOf<ConvAttrs<N>>,
        .type_rel = RelGuess<kName, &Conv<N>::GuessWeight, &Conv<N>::TypeOfCall>,

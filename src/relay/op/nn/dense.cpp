@@ -96,6 +96,13 @@ struct Product {
     return out;
   }
 };
+void GuessMatmul(const MatmulAttrs& a, Array<Type>* types) {
+  const auto* x = AsTensor((*types)[0]);
+  if (!x || x->shape.empty() || !HasValue(a.units)) return;
+  const size_t n = x->shape.size();
+  const PrimExpr k = n > 1 && a.transpose_a ? x->shape[n - 2] : x->shape[n - 1];
+  Guess(types, 1, a.transpose_b ? Shape{a.units, k} : Shape{k, a.units}, x->dtype);
+}
 Type MatmulType(const MatmulAttrs& a, const TypeArgs& in) {
   DataType t = ResultDtype(in, a.out_dtype);
   in.MinRank(0, 1, "R2");
@@ -594,7 +601,7 @@ const Op op::matmul = DefineOp({
                 "tensor_a, leading dimensions that broadcast. R3: as units says."}},
     .output = "(..., M, N), without the dimension of a vector.",
     .attrs = TypeOf<MatmulAttrs>,
-    .type_rel = Rel<"nn.matmul", MatmulType>,
+    .type_rel = RelGuess<"nn.matmul", GuessMatmul, MatmulType>,
     .lower = LowerMatmul,
     .gradient = gradient::MatmulBack,
     .pattern = OpPattern::kOutEWiseFusable,

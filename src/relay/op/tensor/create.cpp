@@ -205,6 +205,23 @@ Tensor LowerSize(const NdarraySizeAttrs& a, const Tensors& in) {
 namespace gradient {
 namespace {
 
+/// Element k is start + k * step; where it ends is no matter of degree.
+Grads ArangeBack(const Call& call, const Expr& grad) {
+  At at(call, grad);
+  const DataType t = at.out()->dtype;
+  Grads out(3, Expr());
+  if (!t.is_floating()) return out;
+  auto put = [&](int i, const Expr& each) {
+    if (!at.floating(i)) return;
+    const Expr sum = Sum(each, {0});
+    out.Set(i, ShapeLike(at.dtype(i) == t ? sum : Cast(sum, at.dtype(i)), at.arg(i)));
+  };
+  auto as = [&](int i) { return Val{at.dtype(i) == t ? at.arg(i) : Cast(at.arg(i), t), t}; };
+  put(0, grad);
+  put(2, at.g() * ((at.y() - as(0)) / as(2)));
+  return out;
+}
+
 Grads FullBack(const Call& call, const Expr& grad) {
   At at(call, grad);
   Ints all = AxesFrom(0, at.out()->shape.size());
@@ -272,7 +289,7 @@ const Op op::arange = DefineOp({
     .type_rel = Rel<"arange", ArangeType>,
     .lower = LowerArange,
     .static_form = ArangeStatic,
-    .gradient = NoGradient("how many numbers it gives is no smooth function"),
+    .gradient = gradient::ArangeBack,
     .pattern = OpPattern::kOpaque,  // fused, its operands would be no constants, and its length unknown
     .source = "NumPy; ONNX Range-11",
     .traits = {.precision = Precision::kNever},
