@@ -338,7 +338,7 @@ void AddElementwise(OpTable* table) {
            {"", "Cast", Cast},
            {"", "CastLike", CastLike},
            {"", "BitCast", BitCast},
-           {"", "Dropout", Dropout},
+           {"", "Dropout", Dropout, TypeOfFirst},
        }) {
     table->push_back(row);
   }
