@@ -204,6 +204,13 @@ void ApplyAttributes(std::string_view attr, std::vector<std::string>* features) 
   }
 }
 
+/// AVX-512 is used where its instructions take short vectors too (avx512vl): LLVM selects none for masks of 8 lanes
+/// otherwise. Without them vectors have 256 bits.
+void DropLoneAvx512(std::vector<std::string>* features) {
+  if (std::find(features->begin(), features->end(), "avx512vl") != features->end()) return;
+  std::erase_if(*features, [](const std::string& f) { return f.starts_with("avx512"); });
+}
+
 }  // namespace
 
 Target Target::Make(std::string_view text) {
@@ -301,6 +308,7 @@ Target Target::Make(std::string_view text) {
     }
   }
   ApplyAttributes(n.mattr.view(), &features);
+  DropLoneAvx512(&features);
   std::sort(features.begin(), features.end());
   for (const std::string& f : features) n.features.push_back(f);
   return Target(std::move(n));

@@ -103,7 +103,7 @@ BATON_REGISTER_GLOBAL("relay.frontend.open_onnx_bytes")
     });
 
 BATON_REGISTER_GLOBAL("relay.frontend.onnx_supports").set_body_typed([](std::string domain, std::string op) {
-  return onnx::FindImporter(domain, op) != nullptr;
+  return onnx::FindOperator(domain, op) != nullptr;
 });
 
 }  // namespace

@@ -188,6 +188,18 @@ Value Ctx::Int64s(const Dims& values) {
 Value Ctx::Int64(int64_t value) { return Constant(HostFromInts(DataType::Int(64), {}, {value})); }
 Value Ctx::FromTensor(const Tensor& t) { return importer_->FromTensor(t); }
 
+Value Ctx::Unknown(DataType dtype, const Dims& dims) {
+  Value v;
+  v.kind = Value::kTensor;
+  v.dtype = dtype;
+  v.ranked = true;
+  v.dims = dims;
+  relay::Var var("operand", importer_->TypeOfValue(v));
+  var->checked_type_ = var->type_annotation;
+  v.expr = var;
+  return v;
+}
+
 Dims Ctx::KnownInts(const Value& v) const {
   if (v.kind != Value::kTensor) Unsupported("an operand that is no tensor");
   if (v.host == nullptr) throw NeedsValue{"the value of an operand"};

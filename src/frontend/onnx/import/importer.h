@@ -144,6 +144,8 @@ class Ctx {
   Value Int64(int64_t value);
   /// The tensor of an attribute or initializer.
   Value FromTensor(const Tensor& t);
+  /// A tensor of which the type alone is known; -1 is a length that is not.
+  Value Unknown(DataType dtype, const Dims& dims);
 
   // What is known of values.
   bool Known(const Value& v) const { return v.host != nullptr; }
@@ -253,10 +255,16 @@ Imported Import(const std::shared_ptr<Model>& model, const ImportOptions& option
 /// Imports one node: its results in the order of the node's outputs (it may give fewer than the operator has).
 using ImportFn = Values (*)(Ctx&);
 
+/// The types of a node's results, where it waits for values or lengths of its operands: those of Relay calls whose
+/// operands are known by their types alone. The calls themselves are dropped. Throws NeedsValue where a rank is not
+/// known either; may give fewer results than the node has.
+using TypesFn = Values (*)(Ctx&);
+
 struct OpRow {
   const char* domain;
   const char* op;
   ImportFn import;
+  TypesFn types = nullptr;  ///< null: only what the model declares
 };
 /// Each file of `ops/` gives its table.
 using OpTable = std::vector<OpRow>;

@@ -85,6 +85,8 @@ class Importer {
   Node ResolveAttributes(const Node& given, const Surroundings& around);
   Values RunNode(const Node& node, const OpVersion& version, ImportFn import, Values inputs);
   Values Defer(const Node& node, int64_t opset, const Values& inputs, const std::string& what);
+  /// The types of its results as far as they follow from those of its operands; absent values where they do not.
+  Values TypesOf(const Node& node, int64_t opset, const Values& inputs);
   Values CallFunction(const Node& node, const FunctionDef& f, const Values& inputs, const Surroundings& around);
   Value Input(const ValueInfo& info);
   /// Open lengths of an input as symbols: with the name that is given, else the model's, else the input's and the axis.
@@ -132,11 +134,7 @@ class Importer {
 
 NDArray ToNDArray(const Host& h);
 
-/// The table of all operators.
-ImportFn FindImporter(std::string_view domain, std::string_view op);
-
-/// The types of a node's outputs as far as they follow from ranks and dtypes; what stands for a node that waits for its
-/// operands. Absent values where nothing is known.
-Values OutputTypes(const Node& node, const Values& inputs);
+/// The row of an operator in the table of all; null for one that is not there.
+const OpRow* FindOperator(std::string_view domain, std::string_view op);
 
 }  // namespace baton::onnx

@@ -76,18 +76,29 @@ Values Importer::One(const Node& node, const Values& inputs, int64_t opset) {
   std::vector<OpsetId> imports = {{node.domain, opset}};
   around_ = Surroundings{&imports, nullptr, nullptr, 0};
   OpVersion version = FindOpVersion(node.domain, node.op_type, opset);
-  ImportFn import = FindImporter(node.domain, node.op_type);
-  if (import == nullptr) throw InternalError("onnx import: no such operator");
-  Values out = RunNode(node, version, import, inputs);
+  const OpRow* row = FindOperator(node.domain, node.op_type);
+  if (row == nullptr) throw InternalError("onnx import: no such operator");
+  Values out = RunNode(node, version, row->import, inputs);
   around_ = Surroundings{};
   return out;
+}
+
+Values Importer::TypesOf(const Node& node, int64_t opset, const Values& inputs) {
+  const OpRow* row = FindOperator(node.domain, node.op_type);
+  if (row == nullptr || row->types == nullptr) return {};
+  Ctx ctx(this, node, FindOpVersion(node.domain, node.op_type, opset).since, inputs);
+  try {
+    return row->types(ctx);
+  } catch (const NeedsValue&) {
+    return {};
+  }
 }
 
 Values Importer::Defer(const Node& node, int64_t opset, const Values& inputs, const std::string& what) {
   for (const Attribute& a : node.attributes) {
     if (!a.graphs.empty()) throw NodeUnsupported{"it needs " + what + " at compile time"};
   }
-  Values types = OutputTypes(node, inputs);
+  Values types = TypesOf(node, opset, inputs);
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     if (node.outputs[i].empty()) continue;
     if (i >= types.size()) types.resize(i + 1);
@@ -233,15 +244,15 @@ void Importer::ImportNode(const Node& given, Env* env, const Surroundings& aroun
   span_ = Span(SourceName(String(NodeLabel(*node))), 0, 0, 0, 0);
   try {
     auto f = functions_.find({node->domain, node->op_type, node->overload});
-    ImportFn import = FindImporter(node->domain, node->op_type);
-    if (f != functions_.end() && import == nullptr) {
+    const OpRow* row = FindOperator(node->domain, node->op_type);
+    if (f != functions_.end() && row == nullptr) {
       if (!poisoned) out = CallFunction(*node, *f->second, inputs, around);
     } else {
       OpVersion version = FindOpVersion(node->domain, node->op_type, opset);
       if (version.first == 0) throw NodeUnsupported{"no such operator is known"};
       if (version.since == 0) throw NodeUnsupported{"the operator came with version " + std::to_string(version.first)};
       if (version.deprecated) throw NodeUnsupported{"the operator is no longer in this version"};
-      if (import == nullptr) throw NodeUnsupported{"the operator is not supported"};
+      if (row == nullptr) throw NodeUnsupported{"the operator is not supported"};
       // After an unsupported node, continue with the declared types, so that all errors are reported at once.
       bool looks = poisoned && Declared(*node, around, &inputs);
       if (!poisoned || looks) {
@@ -255,7 +266,7 @@ void Importer::ImportNode(const Node& given, Env* env, const Surroundings& aroun
         env_ = env;
         around_ = around;
         try {
-          out = RunNode(*node, version, import, inputs);
+          out = RunNode(*node, version, row->import, inputs);
         } catch (const NeedsValue& needs) {
           if (!looks) out = Defer(*node, opset, inputs, needs.what);
         } catch (const CompileError&) {

@@ -65,6 +65,21 @@ Value CastTo(Ctx& c, const Value& v, DataType to, bool saturate, const std::stri
 /// 0, 1, ..., n - 1.
 Value Arange(Ctx& c, int64_t n, DataType dtype);
 
+// ---- Types of results while values and lengths are not known (OpRow::types).
+/// Operand i, known by its type alone.
+Value TypedOperand(Ctx& c, size_t i);
+/// The same without its lengths.
+Value RankedOperand(Ctx& c, size_t i);
+/// A list of `n` integers.
+Value SomeInts(Ctx& c, int64_t n);
+/// The length of operand i, a list about axes; NeedsValue where it is not known.
+int64_t CountOf(Ctx& c, size_t i);
+/// What is known of the lengths that operand i lists, -1 for the others; CountOf(c, i) of them.
+Dims LengthsIn(Ctx& c, size_t i);
+/// Results of the type of operand 0, and of its rank and dtype.
+Values TypeOfFirst(Ctx& c);
+Values RankOfFirst(Ctx& c);
+
 void AddElementwise(OpTable* table);
 void AddReductions(OpTable* table);
 void AddShapes(OpTable* table);

@@ -339,6 +339,17 @@ Values Col2Im(Ctx& c) {
                   {"pads", IntsAny(pads)}})};
 }
 
+// ---- Types of results while values and lengths are not known
+Values TypesBy(Ctx& c, const char* const* op, const char* const* kernel_layout) {
+  Value x = RankedOperand(c, 0);
+  if (x.rank() < 3 || x.rank() > 5) c.Unsupported("data of rank " + std::to_string(x.rank()));
+  const int n = x.rank() - 2;
+  return {c.Call(op[n], {x, RankedOperand(c, 1)}, {{"data_layout", kLayouts[n]}, {"kernel_layout", kernel_layout[n]}})};
+}
+Values ConvTypes(Ctx& c) { return TypesBy(c, kConv, kKernels); }
+Values ConvTransposeTypes(Ctx& c) { return TypesBy(c, kTransposed, kInOut); }
+Values Col2ImTypes(Ctx& c) { return {c.Unknown(c.T(0).dtype, Dims(static_cast<size_t>(CountOf(c, 1)) + 2, -1))}; }
+
 }  // namespace
 
 Dims Or(Dims given, size_t n, int64_t otherwise) {
@@ -395,16 +406,16 @@ Value AddBias(Ctx& c, const Value& y, const Value& bias) { return c.Call("nn.bia
 
 void AddConvolutions(OpTable* table) {
   for (const OpRow& row : {
-           OpRow{"", "Conv", Conv},
-           {"", "ConvTranspose", ConvTranspose},
-           {"", "MaxPool", MaxPool},
-           {"", "AveragePool", AveragePool},
+           OpRow{"", "Conv", Conv, ConvTypes},
+           {"", "ConvTranspose", ConvTranspose, ConvTransposeTypes},
+           {"", "MaxPool", MaxPool, RankOfFirst},
+           {"", "AveragePool", AveragePool, RankOfFirst},
            {"", "LpPool", LpPool},
            {"", "GlobalAveragePool", GlobalAveragePool},
            {"", "GlobalMaxPool", GlobalMaxPool},
            {"", "GlobalLpPool", GlobalLpPool},
-           {"", "MaxUnpool", MaxUnpool},
-           {"", "Col2Im", Col2Im},
+           {"", "MaxUnpool", MaxUnpool, RankOfFirst},
+           {"", "Col2Im", Col2Im, Col2ImTypes},
        }) {
     table->push_back(row);
   }

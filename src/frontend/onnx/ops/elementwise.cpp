@@ -336,7 +336,7 @@ void AddElementwise(OpTable* table) {
            {"", "Cast", Cast},
            {"", "CastLike", CastLike},
            {"", "BitCast", BitCast},
-           {"", "Dropout", Dropout},
+           {"", "Dropout", Dropout, TypeOfFirst},
        }) {
     table->push_back(row);
   }

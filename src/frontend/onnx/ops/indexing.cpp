@@ -135,6 +135,11 @@ Values OneHot(Ctx& c) {
   return {c.Where(hit, c.Reshape(c.Slice(values, 0, 1, 2), {}), c.Reshape(c.Slice(values, 0, 0, 1), {}))};
 }
 
+Values OneHotTypes(Ctx& c) {
+  Value value = c.Unknown(c.T(2).dtype, {});
+  return {c.Call("dyn.one_hot", {c.Cast(RankedOperand(c, 0), DataType::Int(64)), value, value, SomeInts(c, 1)})};
+}
+
 Values NonZero(Ctx& c) {
   Value x = c.T(0);
   if (c.Rank(x) == 0) c.Unsupported("a scalar input");
@@ -179,11 +184,11 @@ void AddIndexing(OpTable* table) {
            OpRow{"", "Gather", Gather},
            {"", "GatherElements", GatherElements},
            {"", "GatherND", GatherND},
-           {"", "Scatter", ScatterElements},
-           {"", "ScatterElements", ScatterElements},
-           {"", "ScatterND", ScatterND},
-           {"", "TensorScatter", TensorScatter},
-           {"", "OneHot", OneHot},
+           {"", "Scatter", ScatterElements, TypeOfFirst},
+           {"", "ScatterElements", ScatterElements, TypeOfFirst},
+           {"", "ScatterND", ScatterND, TypeOfFirst},
+           {"", "TensorScatter", TensorScatter, TypeOfFirst},
+           {"", "OneHot", OneHot, OneHotTypes},
            {"", "NonZero", NonZero},
            {"", "Compress", Compress},
            {"", "ReverseSequence", ReverseSequence},

@@ -187,10 +187,10 @@ Values LRN(Ctx& c) {
 void AddNormalization(OpTable* table) {
   for (const OpRow& row : {
            OpRow{"", "BatchNormalization", BatchNormalization},
-           {"", "InstanceNormalization", InstanceNormalization},
+           {"", "InstanceNormalization", InstanceNormalization, TypeOfFirst},
            {"", "LayerNormalization", LayerNormalization},
            {"", "RMSNormalization", RMSNormalization},
-           {"", "GroupNormalization", GroupNormalization},
+           {"", "GroupNormalization", GroupNormalization, TypeOfFirst},
            {"", "MeanVarianceNormalization", MeanVarianceNormalization},
            {"", "LpNormalization", LpNormalization},
            {"", "LRN", LRN},

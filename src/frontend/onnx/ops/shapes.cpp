@@ -611,6 +611,60 @@ Values CenterCropPad(Ctx& c) {
   return {x};
 }
 
+// ---- Types of results while values and lengths are not known
+/// `v` with the lengths that are known.
+Value WithLengths(Ctx& c, const Value& v, const Dims& lengths) { return c.Unknown(v.dtype, lengths); }
+
+Values ReshapeTypes(Ctx& c) {
+  Dims lengths = LengthsIn(c, 1);
+  Value y = c.Call("dyn.reshape", {RankedOperand(c, 0), SomeInts(c, static_cast<int64_t>(lengths.size()))});
+  return {WithLengths(c, y, lengths)};
+}
+Values FlattenTypes(Ctx& c) { return {c.Call("dyn.reshape", {RankedOperand(c, 0), SomeInts(c, 2)})}; }
+Values SqueezeTypes(Ctx& c) { return {c.Call("dyn.squeeze", {RankedOperand(c, 0), SomeInts(c, CountOf(c, 1))})}; }
+Values UnsqueezeTypes(Ctx& c) {
+  return {c.Call("dyn.expand_dims", {RankedOperand(c, 0), SomeInts(c, CountOf(c, 1))})};
+}
+Values SplitTypes(Ctx& c) { return Values(c.num_outputs(), RankOfFirst(c)[0]); }
+Values TileTypes(Ctx& c) {
+  Value x = RankedOperand(c, 0);
+  return {c.Call("dyn.tile", {x, SomeInts(c, x.rank())})};
+}
+Values PadTypes(Ctx& c) {
+  Value x = RankedOperand(c, 0);
+  return {c.Call("dyn.nn.pad", {x, c.Unknown(DataType::Int(64), {x.rank(), 2}), c.Unknown(x.dtype, {})})};
+}
+Values ExpandTypes(Ctx& c) {
+  Value x = TypedOperand(c, 0);
+  Dims want = LengthsIn(c, 1);
+  if (static_cast<int>(want.size()) < x.rank()) want.insert(want.begin(), x.dims.size() - want.size(), 1);
+  Value y = c.Call("dyn.broadcast_to", {x, SomeInts(c, static_cast<int64_t>(want.size()))});
+  Dims dims = y.dims;
+  for (size_t i = 0, lead = want.size() - x.dims.size(); i < want.size(); ++i) {
+    // A length above 1 is the result's; where both are 1, so is the result's.
+    int64_t d = i < lead ? 1 : x.dims[i - lead];
+    if (want[i] > 1 || (want[i] == 1 && d == 1)) dims[i] = want[i];
+  }
+  return {WithLengths(c, y, dims)};
+}
+Values ConstantOfShapeTypes(Ctx& c) {
+  const Tensor* value = c.TensorAttr("value");
+  DataType t = value == nullptr ? DataType::Float(32) : FromOnnxType(value->data_type);
+  if (t.is_void()) throw NeedsValue{"the dtype of its result"};
+  Dims lengths = LengthsIn(c, 0);
+  Value y = c.Call("dyn.full", {c.Unknown(t, {}), SomeInts(c, static_cast<int64_t>(lengths.size()))});
+  return {WithLengths(c, y, lengths)};
+}
+Values RangeTypes(Ctx& c) {
+  Value x = c.Unknown(c.T(0).dtype, {});
+  return {c.Call("arange", {x, x, x}, {{"dtype", x.dtype}})};
+}
+Values EyeLikeTypes(Ctx& c) {
+  Value y = RankOfFirst(c)[0];
+  return {c.HasAttr("dtype") ? c.Cast(y, FromOnnxType(static_cast<int32_t>(c.Int("dtype")))) : y};
+}
+Values TriluTypes(Ctx& c) { return {c.Call("trilu", {TypedOperand(c, 0)})}; }
+
 }  // namespace
 
 bool BroadcastDims(const Dims& a, const Dims& b, Dims* out) {
@@ -636,27 +690,27 @@ Value Arange(Ctx& c, int64_t n, DataType dtype) {
 
 void AddShapes(OpTable* table) {
   for (const OpRow& row : {
-           OpRow{"", "Reshape", Reshape},
-           {"", "Flatten", Flatten},
+           OpRow{"", "Reshape", Reshape, ReshapeTypes},
+           {"", "Flatten", Flatten, FlattenTypes},
            {"", "Transpose", Transpose},
-           {"", "Squeeze", Squeeze},
-           {"", "Unsqueeze", Unsqueeze},
+           {"", "Squeeze", Squeeze, SqueezeTypes},
+           {"", "Unsqueeze", Unsqueeze, UnsqueezeTypes},
            {"", "Concat", ConcatOp},
-           {"", "Split", SplitOp},
-           {"", "Slice", SliceOp},
-           {"", "Expand", ExpandOp},
-           {"", "Tile", Tile},
-           {"", "Pad", Pad},
+           {"", "Split", SplitOp, SplitTypes},
+           {"", "Slice", SliceOp, RankOfFirst},
+           {"", "Expand", ExpandOp, ExpandTypes},
+           {"", "Tile", Tile, TileTypes},
+           {"", "Pad", Pad, PadTypes},
            {"", "Shape", ShapeOp},
            {"", "Size", Size},
            {"", "Constant", ConstantOp},
-           {"", "ConstantOfShape", ConstantOfShape},
-           {"", "Range", Range},
-           {"", "EyeLike", EyeLike},
-           {"", "Trilu", Trilu},
-           {"", "DepthToSpace", DepthToSpace},
-           {"", "SpaceToDepth", SpaceToDepth},
-           {"", "CenterCropPad", CenterCropPad},
+           {"", "ConstantOfShape", ConstantOfShape, ConstantOfShapeTypes},
+           {"", "Range", Range, RangeTypes},
+           {"", "EyeLike", EyeLike, EyeLikeTypes},
+           {"", "Trilu", Trilu, TriluTypes},
+           {"", "DepthToSpace", DepthToSpace, RankOfFirst},
+           {"", "SpaceToDepth", SpaceToDepth, RankOfFirst},
+           {"", "CenterCropPad", CenterCropPad, RankOfFirst},
        }) {
     table->push_back(row);
   }
