@@ -56,7 +56,7 @@ bool FlattenSymbolic(const Type& type, std::vector<TensorType>* out) {
     const Type t = work.back();
     work.pop_back();
     if (const auto* tensor = t.as<TensorTypeNode>()) {
-      if (!relay::KnownShape(tensor->shape)) return false;
+      if (!relay::HasKnownExtents(tensor->shape)) return false;
       out->push_back(GetRef<TensorType>(tensor));
     } else if (const auto* tuple = t.as<TupleTypeNode>()) {
       for (size_t i = tuple->fields.size(); i-- > 0;) work.push_back(tuple->fields[static_cast<int64_t>(i)]);

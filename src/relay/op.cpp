@@ -118,7 +118,7 @@ int64_t DimOf(const PrimExpr& dim) {
   return i ? i->value : -1;
 }
 
-bool KnownShape(const Array<PrimExpr>& shape) {
+bool HasKnownExtents(const Array<PrimExpr>& shape) {
   bool known = true;
   for (const PrimExpr& d : shape) {
     if (tir::as_const_int(d) || d.as<tir::VarNode>()) continue;

@@ -281,7 +281,7 @@ BATON_DLL PrimExpr BroadcastDim(const PrimExpr& a, const PrimExpr& b, TypeReport
 /// The dimension's value, or -1 when it is not a literal.
 BATON_DLL int64_t DimOf(const PrimExpr& dim);
 /// Whether each extent is a literal, a variable, or arithmetic on these.
-BATON_DLL bool KnownShape(const Array<PrimExpr>& shape);
+BATON_DLL bool HasKnownExtents(const Array<PrimExpr>& shape);
 /// All dimensions as numbers; false if one is not a literal.
 BATON_DLL bool StaticShape(const Array<PrimExpr>& shape, std::vector<int64_t>* out);
 /// axis in [-ndim, ndim) as one in [0, ndim); throws CompileError("[op] ...") for another.

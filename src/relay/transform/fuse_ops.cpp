@@ -56,7 +56,7 @@ bool SameShape(const ExprNode* a, const ExprNode* b) {
 /// Whether a type can be an input or output of a kernel: tensors whose extents are literals or follow from variables, and
 /// flat tuples of them.
 bool KernelType(const Type& type) {
-  if (const auto* tensor = type.as<TensorTypeNode>()) return KnownShape(tensor->shape);
+  if (const auto* tensor = type.as<TensorTypeNode>()) return HasKnownExtents(tensor->shape);
   const auto* tuple = type.as<TupleTypeNode>();
   if (!tuple) return false;
   for (const Type& t : tuple->fields) {

@@ -70,7 +70,7 @@ class Packer : public MixedModeMutator {
     const auto* type = pre->args[0]->checked_type_.as<TensorTypeNode>();
     const auto* out = pre->checked_type_.as<TensorTypeNode>();
     if (!w || !type || !out || w->data.dtype() != DataType::Float(32) || type->dtype != DataType::Float(32) ||
-        out->dtype != DataType::Float(32) || !KnownShape(type->shape)) {
+        out->dtype != DataType::Float(32) || !HasKnownExtents(type->shape)) {
       return post;
     }
     int64_t rows = 1, n = w->data.shape()[0], k = w->data.shape()[1];

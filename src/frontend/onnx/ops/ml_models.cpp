@@ -55,13 +55,13 @@ Value Features(Ctx& c) {
 }
 
 /// x times the rows of `weights`.
-Value Product(Ctx& c, const Value& x, const Value& weights) { return c.MatMul(x, c.Transpose(weights, {1, 0})); }
+Value MatProduct(Ctx& c, const Value& x, const Value& weights) { return c.MatMul(x, c.Transpose(weights, {1, 0})); }
 
 Values LinearRegressor(Ctx& c) {
   Value x = Features(c);
   const int64_t targets = c.Int("targets", 1);
   std::vector<float> bias = c.Floats("intercepts");
-  Value y = Product(c, x, Matrix(c, x.dtype, c.Floats("coefficients"), targets));
+  Value y = MatProduct(c, x, Matrix(c, x.dtype, c.Floats("coefficients"), targets));
   if (!bias.empty()) y = c.Add(y, FloatList(c, x.dtype, bias));
   return {c.Cast(PostTransform(c, y, c.Str("post_transform", "NONE")), DataType::Float(32))};
 }
@@ -75,7 +75,7 @@ Values LinearClassifier(Ctx& c) {
   const int64_t features = c.Dim(x, 1);
   if (features < 1 || static_cast<int64_t>(weights.size()) % features != 0) c.Wrong("its coefficients do not fit");
   const int64_t rows = static_cast<int64_t>(weights.size()) / features;
-  Value y = Product(c, x, Matrix(c, x.dtype, weights, rows));
+  Value y = MatProduct(c, x, Matrix(c, x.dtype, weights, rows));
   if (!bias.empty()) y = c.Add(y, FloatList(c, x.dtype, bias));
   if (rows > 1) return ManyScores(c, classes, y, transform);
   Value above = c.Squeeze(c.Call("greater", {y, c.Scalar(y.dtype, 0)}), {1});
@@ -110,7 +110,7 @@ Value Evaluate(Ctx& c, const Kernel& k, const Value& x, const Value& vectors) {
     Value apart = c.Sub(c.Unsqueeze(x, {1}), c.Unsqueeze(vectors, {0}));
     return c.Call("exp", {c.Mul(Reduce(c, "sum", c.Mul(apart, apart), {2}, false), -k.gamma)});
   }
-  Value dot = Product(c, x, vectors);
+  Value dot = MatProduct(c, x, vectors);
   if (k.type == "LINEAR") return dot;
   Value s = c.Add(c.Mul(dot, k.gamma), k.coef0);
   return k.type == "SIGMOID" ? c.Call("tanh", {s}) : c.Call("power", {s, c.Scalar(s.dtype, k.degree)});
@@ -126,9 +126,9 @@ Values SVMRegressor(Ctx& c) {
   Value y;
   if (supports > 0) {
     if (static_cast<int64_t>(weights.size()) != supports) c.Wrong("its coefficients do not fit");
-    y = Product(c, Evaluate(c, kernel, x, Matrix(c, x.dtype, vectors, supports)), Matrix(c, x.dtype, weights, 1));
+    y = MatProduct(c, Evaluate(c, kernel, x, Matrix(c, x.dtype, vectors, supports)), Matrix(c, x.dtype, weights, 1));
   } else {
-    y = Product(c, x, Matrix(c, x.dtype, weights, 1));
+    y = MatProduct(c, x, Matrix(c, x.dtype, weights, 1));
   }
   y = c.Add(y, FirstOf(c.Floats("rho")));
   if (c.Int("one_class", 0) != 0) {
@@ -170,7 +170,7 @@ Pairs Decide(Ctx& c, const Value& kernels, const Dims& count, const std::vector<
     losses[static_cast<size_t>(p * classes + j)] = 1;
   }
   const DataType t = kernels.dtype;
-  out.scores = c.Add(Product(c, kernels, Matrix(c, t, table, pairs)), FloatList(c, t, rho));
+  out.scores = c.Add(MatProduct(c, kernels, Matrix(c, t, table, pairs)), FloatList(c, t, rho));
   Value won = c.Cast(c.Call("greater", {out.scores, c.Scalar(t, 0)}), t);
   out.votes = c.Add(c.MatMul(won, Matrix(c, t, wins, pairs)),
                     c.MatMul(c.Sub(c.Scalar(t, 1), won), Matrix(c, t, losses, pairs)));
@@ -211,7 +211,7 @@ Values SVMClassifier(Ctx& c) {
   }
   const auto classes = std::max<int64_t>(labels.size(), 1);
   if (supports == 0) {  // as LIBLINEAR trains
-    Value y = c.Add(Product(c, x, Matrix(c, x.dtype, weights, classes)), FirstOf(rho));
+    Value y = c.Add(MatProduct(c, x, Matrix(c, x.dtype, weights, classes)), FirstOf(rho));
     if (classes > 1) return ManyScores(c, labels, y, transform);
     Value above = c.Squeeze(c.Call("greater", {y, c.Scalar(y.dtype, 0)}), {1});
     return {c.Cast(above, DataType::Int(64)), c.Cast(PostTransform(c, y, transform), DataType::Float(32))};
