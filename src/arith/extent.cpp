@@ -19,15 +19,15 @@ namespace {
 using tir::KindOf;
 using tir::NodeKind;
 
-constexpr int64_t kNegInf = ConstIntBound::kNegInf;
-constexpr int64_t kPosInf = ConstIntBound::kPosInf;
+constexpr int64_t kMinusInf = ConstIntBound::kNegInf;
+constexpr int64_t kPlusInf = ConstIntBound::kPosInf;
 /// A polynomial of more terms is left as it was written.
 constexpr size_t kMostTerms = 128;
 
 /// The expression is none that this form is for.
 struct NoExtent {};
 
-bool IsIndex(const PrimExpr& e) { return e.dtype() == DataType::Int(64); }
+bool HasExtentType(const PrimExpr& e) { return e.dtype() == DataType::Int(64); }
 
 /// An order of canonical expressions: by class, then name or value, then parts. Addresses decide between symbols of one
 /// name alone.
@@ -243,16 +243,16 @@ int64_t BoundMul(int64_t a, int64_t b) {
   if (a == 0 || b == 0) return 0;
   const bool negative = (a < 0) != (b < 0);
   int64_t out;
-  if (a == kNegInf || a == kPosInf || b == kNegInf || b == kPosInf || __builtin_mul_overflow(a, b, &out)) {
-    return negative ? kNegInf : kPosInf;
+  if (a == kMinusInf || a == kPlusInf || b == kMinusInf || b == kPlusInf || __builtin_mul_overflow(a, b, &out)) {
+    return negative ? kMinusInf : kPlusInf;
   }
   return out;
 }
 int64_t BoundAdd(int64_t a, int64_t b) {
-  if (a == kNegInf || b == kNegInf) return kNegInf;
-  if (a == kPosInf || b == kPosInf) return kPosInf;
+  if (a == kMinusInf || b == kMinusInf) return kMinusInf;
+  if (a == kPlusInf || b == kPlusInf) return kPlusInf;
   int64_t out;
-  if (__builtin_add_overflow(a, b, &out)) return a < 0 ? kNegInf : kPosInf;
+  if (__builtin_add_overflow(a, b, &out)) return a < 0 ? kMinusInf : kPlusInf;
   return out;
 }
 ConstIntBound Times(const ConstIntBound& a, const ConstIntBound& b) {
@@ -263,12 +263,12 @@ ConstIntBound Times(const ConstIntBound& a, const ConstIntBound& b) {
 
 ConstIntBound BoundOf(const Poly& p);
 ConstIntBound BoundOfAtom(const PrimExpr& e) {
-  if (e.as<tir::VarNode>()) return {0, kPosInf};
+  if (e.as<tir::VarNode>()) return {0, kPlusInf};
   if (const auto* d = e.as<tir::FloorDivNode>()) {
     const ConstIntBound a = BoundOf(Read(d->a)), b = BoundOf(Read(d->b));
     if (b.min <= 0) return a.min >= 0 ? ConstIntBound{0, a.max} : ConstIntBound{};  // never divided by 0
-    auto low = [&](int64_t v) { return v == kNegInf ? v : v >= 0 ? (b.max == kPosInf ? 0 : v / b.max) : FloorDiv(v, b.min); };
-    auto high = [&](int64_t v) { return v == kPosInf ? v : v >= 0 ? v / b.min : (b.max == kPosInf ? -1 : FloorDiv(v, b.max)); };
+    auto low = [&](int64_t v) { return v == kMinusInf ? v : v >= 0 ? (b.max == kPlusInf ? 0 : v / b.max) : FloorDiv(v, b.min); };
+    auto high = [&](int64_t v) { return v == kPlusInf ? v : v >= 0 ? v / b.min : (b.max == kPlusInf ? -1 : FloorDiv(v, b.max)); };
     return {low(a.min), high(a.max)};
   }
   if (const auto* m = e.as<tir::MinNode>()) {
@@ -431,8 +431,8 @@ Poly ReadSelect(const tir::SelectNode* s) {
 
 Poly Read(const PrimExpr& e) {
   return support::WithStack([&]() -> Poly {
-    if (const auto* c = e.as<tir::CastNode>(); c && IsIndex(e) && IsIndex(c->value)) return Read(c->value);
-    if (!IsIndex(e)) throw NoExtent();
+    if (const auto* c = e.as<tir::CastNode>(); c && HasExtentType(e) && HasExtentType(c->value)) return Read(c->value);
+    if (!HasExtentType(e)) throw NoExtent();
     const auto* n = static_cast<const tir::AddNode*>(static_cast<const Object*>(e.get()));  // as all binary ones
     switch (KindOf(e.get())) {
       case NodeKind::kIntImm:
