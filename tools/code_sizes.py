@@ -12,10 +12,8 @@ MAX_FILE, MAX_FUNCTION, MAX_CLASS = 700, 100, 400
 
 # What is larger today, with the lines it may have: entries may only shrink, and go when they are not needed.
 ALLOWED = {
-    "src/frontend/onnx/import/output_types.cpp::OutputTypes": 153,
     "src/relay/op/image/grid.cpp::LowerGridSample": 101,
     "src/relay/transform/convert_layout.cpp::Converter": 472,
-    "src/vm/machine.cpp::Machine::Run": 215,
 }
 
 _TOKEN = re.compile(

@@ -6,13 +6,14 @@ import builtins
 from . import _core
 
 
-class BatonError(Exception):
+class BatonError(builtins.RuntimeError):
     """Base of all errors that Baton raises.
 
     kind: the word that C++ has for it, as "CompileError". trace: where it passed, for errors that are Baton's own fault.
     payload: what the raiser added for programs to read, or None.
     """
 
+    __slots__ = ()  # the layout of Python's own errors, which also_error counts on
     kind = "Error"
     trace = ""
     payload = None
@@ -45,6 +46,8 @@ class CompileError(BatonError):
 @register_error
 class ParseError(CompileError, SyntaxError):
     """A text that does not follow the grammar."""
+
+    __init__ = SyntaxError.__init__  # RuntimeError, which is nearer, has one of its own
 
 
 @register_error
@@ -139,7 +142,8 @@ def _both(name, builtin, doc):
         # KeyError quotes its argument and OSError looks for a number; ours say the message.
         return builtins.str(self.args[0]) if len(self.args) == 1 else builtin.__str__(self)
 
-    cls = type(name, (BatonError, builtin), {"__doc__": doc, "__module__": __name__, "__str__": __str__})
+    own = {"__doc__": doc, "__module__": __name__, "__str__": __str__, "__init__": builtin.__init__, "__new__": builtin.__new__}
+    cls = type(name, (BatonError, builtin), own)
     return register_error(name, cls)
 
 
@@ -153,6 +157,37 @@ OSError = _both("OSError", builtins.OSError, "A file or the system failed.")  # 
 FileNotFoundError = _both("FileNotFoundError", builtins.FileNotFoundError, "A file that is not there.")  # noqa: A001
 OverflowError = _both("OverflowError", builtins.OverflowError, "A number that does not fit.")  # noqa: A001
 register_error("Error", BatonError)
+_also = {}
+
+
+def also_error(cls):
+    """The class that an exception of `cls` gets which a program's function raised within C++: `cls` and `Error` both.
+
+    It has the name of `cls`, and pickles as `cls`."""
+    if cls not in _also:
+        bases = (BatonError,) if issubclass(BatonError, cls) else (cls, BatonError)
+        made = type(cls.__name__, bases, {"__slots__": (), "__doc__": cls.__doc__, "__module__": cls.__module__, "kind": cls.__name__})
+
+        def __reduce__(self):
+            how = super(made, self).__reduce__()
+            return (cls, *how[1:]) if isinstance(how, tuple) and how[0] is made else how
+
+        made.__qualname__, made.__reduce__ = cls.__qualname__, __reduce__
+        _also[cls] = made
+    return _also[cls]
+
+
+_core.set_also_error(also_error)
+
+
+def did_you_mean(name, known):
+    """"; did you mean `x`?" with the nearest of the names that there are, or "" where none is near. Of a dict its value is shown."""
+    import difflib
+
+    known = known if isinstance(known, dict) else {n: n for n in known}
+    near = difflib.get_close_matches(name, known, 1, 0.7)
+    return f"; did you mean `{known[near[0]]}`?" if near else ""
+
 
 __all__ = ["BatonError", "CodegenError", "CompileError", "DeviceError", "DiagnosticError", "Error", "InternalError",
            "OpAttributeInvalid", "OpAttributeRequired", "OpAttributeUnImplemented", "OpError", "OpNotImplemented", "OpNotSupported",

@@ -113,7 +113,7 @@ void AddTerm(Poly* p, const Monomial& m, int64_t c) {
   if (it->second == 0) p->erase(it);
   if (p->size() > kMostTerms) throw NoExtent();
 }
-Poly Sum(Poly a, const Poly& b, int64_t times = 1) {
+Poly SumOf(Poly a, const Poly& b, int64_t times = 1) {
   for (const auto& [m, c] : b) AddTerm(&a, m, CheckedMul(c, times));
   return a;
 }
@@ -130,7 +130,7 @@ Poly Product(const Poly& a, const Poly& b) {
   }
   return out;
 }
-bool Same(const Poly& a, const Poly& b) { return Sum(a, b, -1).empty(); }
+bool Same(const Poly& a, const Poly& b) { return SumOf(a, b, -1).empty(); }
 
 /// The monomial without the atoms of another; nothing where it does not have them all.
 std::optional<Monomial> Without(const Monomial& m, const Monomial& factor) {
@@ -159,8 +159,8 @@ void DivideTerms(Poly p, const Poly& by, Poly* quotient, Poly* rest) {
     const std::optional<Monomial> left = Without(m, lead);
     if (left && c % coeff == 0) {
       Poly term{{*left, c / coeff}};
-      *quotient = Sum(std::move(*quotient), term);
-      p = Sum(std::move(p), Product(term, by), -1);
+      *quotient = SumOf(std::move(*quotient), term);
+      p = SumOf(std::move(p), Product(term, by), -1);
     } else {
       AddTerm(rest, m, c);
       p.erase(p.begin());
@@ -211,20 +211,20 @@ Poly Divide(const Poly& a, const Poly& b) {
       open.erase(c);
     }
     const int64_t whole = FloorDiv(constant, *y);
-    quotient = Sum(std::move(quotient), Literal(whole));
+    quotient = SumOf(std::move(quotient), Literal(whole));
     constant -= whole * *y;
     if (open.empty()) return quotient;
     const int64_t g = CommonFactor(open, *y);
-    rest = Sum(Reduced(open, {}, g), Literal(FloorDiv(constant, g)));
+    rest = SumOf(Reduced(open, {}, g), Literal(FloorDiv(constant, g)));
     below = Literal(*y / g);
-    if (*y == g) return Sum(std::move(quotient), rest);
+    if (*y == g) return SumOf(std::move(quotient), rest);
     // floordiv(floordiv(e, p) + k, q) is floordiv(e + k * p, p * q).
     if (open.size() == 1 && rest.begin()->second == 1 && rest.begin()->first.size() == 1) {
       const auto* d = rest.begin()->first[0].as<tir::FloorDivNode>();
       const int64_t* inner = d ? tir::as_const_int(d->b) : nullptr;
       if (inner && *inner > 0) {
-        const Poly above = Sum(Read(d->a), Literal(CheckedMul(FloorDiv(constant, g), *inner)));
-        return Sum(std::move(quotient), Divide(above, Literal(CheckedMul(*inner, *y / g))));
+        const Poly above = SumOf(Read(d->a), Literal(CheckedMul(FloorDiv(constant, g), *inner)));
+        return SumOf(std::move(quotient), Divide(above, Literal(CheckedMul(*inner, *y / g))));
       }
     }
   } else {
@@ -232,9 +232,9 @@ Poly Divide(const Poly& a, const Poly& b) {
     const int64_t g = CommonFactor(b, CommonFactor(rest, 0));
     rest = Reduced(rest, atoms, g);
     below = Reduced(b, atoms, g);
-    if (const std::optional<int64_t> one = LiteralOf(below); one && *one == 1) return Sum(std::move(quotient), rest);
+    if (const std::optional<int64_t> one = LiteralOf(below); one && *one == 1) return SumOf(std::move(quotient), rest);
   }
-  return Sum(std::move(quotient), Atom(tir::FloorDiv(Emit(rest), Emit(below))));
+  return SumOf(std::move(quotient), Atom(tir::FloorDiv(Emit(rest), Emit(below))));
 }
 
 // ---- Bounds
@@ -323,7 +323,7 @@ PrimExpr ZeroOrMore(Poly d, bool equality) {
 PrimExpr Condition(const PrimExpr& e) {
   return support::WithStack([&]() -> PrimExpr {
     const auto* n = static_cast<const tir::EQNode*>(static_cast<const Object*>(e.get()));  // as all comparisons
-    auto difference = [&](const PrimExpr& a, const PrimExpr& b) { return Sum(Read(a), Read(b), -1); };
+    auto difference = [&](const PrimExpr& a, const PrimExpr& b) { return SumOf(Read(a), Read(b), -1); };
     switch (KindOf(e.get())) {
       case NodeKind::kIntImm:
         return Bool(*tir::as_const_int(e) != 0);
@@ -338,9 +338,9 @@ PrimExpr Condition(const PrimExpr& e) {
       case NodeKind::kLE:
         return ZeroOrMore(difference(n->b, n->a), false);
       case NodeKind::kGT:
-        return ZeroOrMore(Sum(difference(n->a, n->b), Literal(-1)), false);
+        return ZeroOrMore(SumOf(difference(n->a, n->b), Literal(-1)), false);
       case NodeKind::kLT:
-        return ZeroOrMore(Sum(difference(n->b, n->a), Literal(-1)), false);
+        return ZeroOrMore(SumOf(difference(n->b, n->a), Literal(-1)), false);
       case NodeKind::kNot: {
         const PrimExpr a = Condition(static_cast<const tir::NotNode*>(e.get())->a);
         if (tir::as_const_int(a)) return Bool(*tir::as_const_int(a) == 0);
@@ -390,7 +390,7 @@ Poly ReadMinMax(const PrimExpr& e) {
     // A part that another one is always within decides nothing.
     bool out = false;
     for (size_t i = 0; i < parts.size() && !out;) {
-      const ConstIntBound d = BoundOf(Sum(p, parts[i], -1));
+      const ConstIntBound d = BoundOf(SumOf(p, parts[i], -1));
       if (least ? d.min >= 0 : d.max <= 0) {
         out = true;
       } else if (least ? d.max <= 0 : d.min >= 0) {
@@ -440,9 +440,9 @@ Poly Read(const PrimExpr& e) {
       case NodeKind::kVar:
         return Atom(e);
       case NodeKind::kAdd:
-        return Sum(Read(n->a), Read(n->b));
+        return SumOf(Read(n->a), Read(n->b));
       case NodeKind::kSub:
-        return Sum(Read(n->a), Read(n->b), -1);
+        return SumOf(Read(n->a), Read(n->b), -1);
       case NodeKind::kMul:
         return Product(Read(n->a), Read(n->b));
       case NodeKind::kDiv: {
@@ -456,7 +456,7 @@ Poly Read(const PrimExpr& e) {
       case NodeKind::kFloorMod: {
         Poly a = Read(n->a), b = Read(n->b);
         if (KindOf(e.get()) == NodeKind::kMod && (BoundOf(a).min < 0 || BoundOf(b).min < 0)) throw NoExtent();
-        return Sum(a, Product(Divide(a, b), b), -1);
+        return SumOf(a, Product(Divide(a, b), b), -1);
       }
       case NodeKind::kMin:
       case NodeKind::kMax:
@@ -522,7 +522,7 @@ Fact ExtentsEqual(const PrimExpr& a, const PrimExpr& b) {
   const auto *x = a.as<IntImmNode>(), *y = b.as<IntImmNode>();
   if (x && y) return x->value == y->value ? Fact::kYes : Fact::kNo;
   try {
-    const Poly d = Sum(Read(a), Read(b), -1);
+    const Poly d = SumOf(Read(a), Read(b), -1);
     if (d.empty()) return Fact::kYes;
     const PrimExpr zero = ZeroOrMore(d, true);
     const int64_t* v = tir::as_const_int(zero);

@@ -148,7 +148,7 @@ void RequireTargets(const IRModule& mod, const std::vector<int64_t>& given) {
 /// The module for the virtual machine: planned, and fused on each device.
 IRModule FusedPlan(const IRModule& planned) {
   using namespace relay::transform;  // NOLINT: passes
-  Pass passes = Sequential(Array<Pass>{FuseOps(), InferType()}, "DevicePipeline");
+  Pass passes = Sequential(Array<Pass>{FuseOps(FuseOpsOptions::ViewsOutside()), InferType()}, "DevicePipeline");
   return passes(InferType()(planned));
 }
 
@@ -196,7 +196,8 @@ IRModule OptimizeForDevices(const IRModule& mod, const std::vector<DeviceTarget>
   Function main = MainOf(out);
   IRModule one = out.Copy();
   one.CopyOnWrite()->Update(out->GetGlobalVar("main"), WithoutAnnotations(main));
-  one = Sequential(Array<Pass>{InferType(), ToGraphNormalForm(), InferType(), FuseOps(), InferType()},
+  const Pass fuse = FuseOps(FuseOpsOptions::ViewsOutside());
+  one = Sequential(Array<Pass>{InferType(), ToGraphNormalForm(), InferType(), fuse, InferType()},
                    "AfterDevicePlan")(one);
   // Control flow keeps its annotations: what translates it asks for them.
   why.clear();

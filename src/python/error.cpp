@@ -56,6 +56,33 @@ PyObject* NewPythonError(const ErrorObj* e) {
   return exc;
 }
 
+/// Makes the class that an exception of a program gets; see `error.also_error`. Null until Python has set it.
+PyObject* also_error = nullptr;
+
+/// Lets an exception that a callback raised be caught as Baton's too. It stays the object that it is: its class becomes
+/// one derived from its own and from `Error`, of the same layout. Python's assignment to `__class__` does the same, but
+/// not for classes of its own such as ValueError.
+void AlsoCatchAsError(PyObject* exc) {
+  PyTypeObject* own = Py_TYPE(exc);
+  auto error = Kinds().find("Error");
+  if (!also_error || error == Kinds().end() || PyErr_GivenExceptionMatches(exc, error->second)) return;
+  // Python keeps instances of the last two for later.
+  if (!PyErr_GivenExceptionMatches(exc, PyExc_Exception) || PyErr_GivenExceptionMatches(exc, PyExc_MemoryError) ||
+      PyErr_GivenExceptionMatches(exc, PyExc_RecursionError)) {
+    return;
+  }
+  PyObject* made = PyObject_CallOneArg(also_error, reinterpret_cast<PyObject*>(own));
+  auto* cls = reinterpret_cast<PyTypeObject*>(made);
+  if (made && PyType_Check(made) && cls->tp_basicsize == own->tp_basicsize && cls->tp_itemsize == own->tp_itemsize &&
+      cls->tp_dictoffset == own->tp_dictoffset && cls->tp_weaklistoffset == own->tp_weaklistoffset) {
+    Py_INCREF(made);
+    Py_SET_TYPE(exc, cls);
+    if (own->tp_flags & Py_TPFLAGS_HEAPTYPE) Py_DECREF(reinterpret_cast<PyObject*>(own));
+  }
+  Py_XDECREF(made);
+  PyErr_Clear();
+}
+
 void Restore(PyObject* exc) {
 #if PY_VERSION_HEX >= 0x030C0000
   PyErr_SetRaisedException(exc);
@@ -189,6 +216,7 @@ PyObject* RaiseError(const ErrorObj* e) {
   PyObject* exc;
   if (e->payload.defined() && e->payload.get()->IsInstance<PyExceptionObj>()) {
     exc = Py_NewRef(static_cast<const PyExceptionObj*>(e->payload.get())->exception);
+    AlsoCatchAsError(exc);
   } else {
     exc = NewPythonError(e);
   }
@@ -263,6 +291,12 @@ PyObject* RegisterError(PyObject*, PyObject* args) {
   Py_RETURN_NONE;
 }
 
+PyObject* SetAlsoError(PyObject*, PyObject* f) {
+  Py_XDECREF(also_error);
+  also_error = Py_NewRef(f);
+  Py_RETURN_NONE;
+}
+
 PyObject* Closing(PyObject*, PyObject*) {
   closing = true;
 #ifdef __GLIBC__
@@ -281,6 +315,8 @@ PyObject* Closing(PyObject*, PyObject*) {
 PyMethodDef methods[] = {
     {"register_error", RegisterError, METH_VARARGS,
      "register_error(kind, cls): errors of C++ of this kind become `cls`."},
+    {"set_also_error", SetAlsoError, METH_O,
+     "set_also_error(f): `f(cls)` gives the class that exceptions of `cls` get when they come back from C++."},
     {"_closing", Closing, METH_NOARGS,
      "Says that the interpreter is about to go: other threads may not enter it any more."},
     {},

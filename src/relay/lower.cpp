@@ -206,4 +206,8 @@ tir::PrimFunc LowerPrimitive(const Function& func, const String& name, const Tar
   return te::LowerToPrimFunc(inputs, outputs, name, target);
 }
 
+BATON_REGISTER_GLOBAL("relay.LowerPrimitive").set_body_typed([](Function func, String name, Target target) {
+  return LowerPrimitive(func, name, target);
+});
+
 }  // namespace baton::relay

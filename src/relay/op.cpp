@@ -3,6 +3,7 @@
 #include <baton/relay/gradient.h>
 #include <baton/relay/op.h>
 #include <baton/runtime/registry.h>
+#include <baton/tir/functor.h>
 #include <baton/tir/op.h>
 
 #include <algorithm>
@@ -117,6 +118,15 @@ int64_t DimOf(const PrimExpr& dim) {
   return i ? i->value : -1;
 }
 
+bool HasKnownExtents(const Array<PrimExpr>& shape) {
+  bool known = true;
+  for (const PrimExpr& d : shape) {
+    if (tir::as_const_int(d) || d.as<tir::VarNode>()) continue;
+    tir::PostOrderVisitExpr(d, [&](const PrimExpr& x) { known = known && !x.as<tir::AnyNode>(); });
+  }
+  return known;
+}
+
 PrimExpr BroadcastDim(const PrimExpr& x, const PrimExpr& y, TypeReporter& reporter) {
   const int64_t m = DimOf(x), n = DimOf(y);
   if (m == 1) return y;
@@ -155,7 +165,37 @@ int64_t NormalizeAxis(int64_t axis, int64_t ndim, const char* op_name, const cha
   return axis < 0 ? axis + ndim : axis;
 }
 
-bool IdentityRel(const Array<Type>& types, int, const Attrs&, TypeReporter& reporter) {
+bool TakeFromResult(Array<Type>* types, int input, TypeReporter& reporter) {
+  if (AsTensor((*types)[input]) || !AsTensor(types->back())) return false;
+  reporter.Assign((*types)[input], types->back());
+  types->Set(input, types->back());
+  return true;
+}
+
+bool GuessBroadcast(Array<Type>* types, bool compare, TypeReporter& reporter) {
+  const auto* out = AsTensor(types->back());
+  if (!reporter.Guessing() || !out) return false;
+  if (!compare && !AsTensor((*types)[0]) && !AsTensor((*types)[1])) {
+    for (int i = 0; i < 2; ++i) {
+      reporter.Assign((*types)[i], types->back());
+      types->Set(i, types->back());
+    }
+    return true;
+  }
+  for (int i = 0; i < 2; ++i) {
+    const auto* other = AsTensor((*types)[1 - i]);
+    if (AsTensor((*types)[i]) || !other) continue;
+    const Type guess = TensorType(out->shape, compare ? other->dtype : out->dtype);
+    reporter.Assign((*types)[i], guess);
+    types->Set(i, guess);
+    return true;
+  }
+  return false;
+}
+
+bool IdentityRel(const Array<Type>& given, int, const Attrs&, TypeReporter& reporter) {
+  Array<Type> types = given;
+  TakeFromResult(&types, 0, reporter);
   if (!AsTensor(types[0])) return false;
   reporter.Assign(types.back(), types[0]);
   return true;
@@ -171,7 +211,9 @@ std::string ShapeText(const Array<PrimExpr>& shape) {
   return s + ")";
 }
 
-bool Broadcast(const Array<Type>& types, TypeReporter& reporter, bool compare) {
+bool Broadcast(const Array<Type>& given, TypeReporter& reporter, bool compare) {
+  Array<Type> types = given;
+  GuessBroadcast(&types, compare, reporter);
   const auto *a = AsTensor(types[0]), *b = AsTensor(types[1]);
   if (!a || !b) return false;
   if (!(a->dtype == b->dtype)) {
@@ -298,9 +340,15 @@ bool AskRelation(const Array<Type>& types, int num_inputs, const Attrs& attrs, T
   return true;
 }
 
+}  // namespace
+
+bool IsProgramsOwn(const OpDef* def) { return def && def->type_rel == AskRelation; }
+
+namespace {
+
 OpDef* Registered(const Op& op) {
   auto* def = reinterpret_cast<OpDef*>(op->def);
-  if (!def || def->type_rel != AskRelation) {
+  if (!IsProgramsOwn(def)) {
     throw runtime::ValueError("the operator `" + op->name.str() +
                               "` is built in and stays as it is; this is for operators that a program registers");
   }

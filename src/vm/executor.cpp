@@ -30,13 +30,6 @@ namespace {
 
 bool IsTensor(const TensorInfo& t) { return !t.dtype.is_handle(); }
 
-std::string Expected(const TensorInfo& t) {
-  std::string s = DataType2String(t.dtype) + "[";
-  for (size_t i = 0; i < t.shape.size(); ++i)
-    s += Cat(i ? ", " : "", t.shape[i] < 0 ? std::string("?") : Cat(t.shape[i]));
-  return s + "]";
-}
-
 class VmExecutor final : public runtime::ModuleNode {
  public:
   VmExecutor(std::shared_ptr<const Executable> exe, std::vector<Device> devices)
@@ -49,7 +42,8 @@ class VmExecutor final : public runtime::ModuleNode {
   PackedFunc GetFunction(std::string_view name, const ObjectPtr<Object>& self) override {
     static constexpr std::string_view kNames[] = {
         "run",        "run_with", "call",      "set_input", "set_input_zero_copy",
-        "get_output", "invoke",   "get_input", "entries",   "entry_inputs"};
+        "get_output", "invoke",   "get_input", "entries",   "entry_inputs",
+        "entry_dtypes"};
     if (name == "get_devices" && exe_->program.devices.size() > 1) {
       return PackedFunc([this, self](Args, RetValue* rv) {
         Array<Any> out;
@@ -80,6 +74,7 @@ class VmExecutor final : public runtime::ModuleNode {
     kGetInput,
     kEntries,
     kEntryInputs,
+    kEntryDtypes,  ///< of a function's inputs; "" where one is no tensor
     kQuery  // and behind it, what all executors answer alike
   };
 
@@ -97,6 +92,13 @@ class VmExecutor final : public runtime::ModuleNode {
       Array<String> names;
       for (const TensorInfo& t : Named(args[0]).inputs) names.push_back(String(t.name));
       *rv = names;
+      return;
+    }
+    if (op == kEntryDtypes) {
+      Array<String> dtypes;
+      for (const TensorInfo& t : Named(args[0]).inputs)
+        dtypes.push_back(String(IsTensor(t) ? runtime::DataType2String(t.dtype) : ""));
+      *rv = dtypes;
       return;
     }
     if (!main_) throw RuntimeError("the program has no function `main`; call `invoke(name, values...)`");
@@ -203,7 +205,7 @@ class VmExecutor final : public runtime::ModuleNode {
       same = extent < 0 || extent == t->shape[d];
     }
     if (!same) {
-      fail(Cat("expected ", Expected(want), ", got ", runtime::TensorTypeString(t->shape, t->ndim, t->dtype)));
+      fail(Cat("expected ", runtime::TensorInfoString(want), ", got ", runtime::TensorTypeString(t->shape, t->ndim, t->dtype)));
     }
     if (!copy && v.Is<NDArray>()) return where < 0 ? ObjectRef(v.As<NDArray>()) : MoveTo(v.As<NDArray>(), on);
     NDArray own = NDArray::Empty({t->shape, t->shape + t->ndim}, t->dtype);

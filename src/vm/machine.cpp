@@ -134,7 +134,7 @@ void Machine::TooDeep(const Function& f, size_t frames) const {
                          "base case? (A call in tail position needs no level.)"));
 }
 
-void Machine::RunKernel(const int32_t* at, size_t base) {
+size_t Machine::RunKernel(const int32_t* at, size_t base) {
   const auto index = static_cast<size_t>(at[1]);
   const Kernel& k = exe_->program.kernels[index];
   const auto n_in = static_cast<size_t>(at[2]), n_out = static_cast<size_t>(at[3]);
@@ -155,16 +155,17 @@ void Machine::RunKernel(const int32_t* at, size_t base) {
   }
   if (!code_[index]) {
     RunSteps(index);
-  } else if (code_[index](io_.data(), exe_->constants, static_cast<uint8_t*>(arenas_[0].data())) != 0) {
+  } else if (code_[index](io_.data(), exe_->constants, static_cast<uint8_t*>(arenas_[0].data()), nullptr) != 0) {
     if (*BatonErrorMessage() == '\0') throw RuntimeError(Cat("`", k.symbol, "` failed without saying why"));
     runtime::ThrowFromSlot();
   }
   for (size_t i = 0; i < n_in; ++i) Release(base, in[i]);
   for (size_t i = 0; i < n_out; ++i) Reg(base, out[i]) = std::move(held_[n_in + i]);
   held_.clear();
+  return 4 + n_in + n_out;
 }
 
-void Machine::RunPacked(const int32_t* at, size_t base) {
+size_t Machine::RunPacked(const int32_t* at, size_t base) {
   const PackedSlot& slot = exe_->program.packed[static_cast<size_t>(at[1])];
   const auto n = static_cast<size_t>(at[3]);
   if (!slot.function.defined()) throw RuntimeError(Cat("the program lacks the host function `", slot.name, "`"));
@@ -177,6 +178,162 @@ void Machine::RunPacked(const int32_t* at, size_t base) {
   ObjectRef value = slot.function.CallPacked(values.data(), static_cast<int>(n)).As<ObjectRef>();
   Reg(base, at[2]) = slot.device ? MoveTo(value, devices_[static_cast<size_t>(slot.device)]) : std::move(value);
   held_.clear();
+  return 4 + n;
+}
+
+size_t Machine::MakeTuple(const int32_t* at, size_t base) {
+  const auto n = static_cast<size_t>(at[2]);
+  Array<ObjectRef> fields;
+  fields.reserve(n);
+  for (size_t i = 0; i < n; ++i) fields.push_back(Take(base, at[3 + i]));
+  Reg(base, at[1]) = std::move(fields);
+  return 3 + n;
+}
+
+size_t Machine::MakeData(const int32_t* at, size_t base) {
+  const auto n = static_cast<size_t>(at[3]);
+  ADT data(at[2], static_cast<uint32_t>(n));
+  ObjectRef* fields = const_cast<ADTObj*>(data.get())->fields();
+  for (size_t i = 0; i < n; ++i) fields[i] = Take(base, at[4 + i]);
+  Reg(base, at[1]) = std::move(data);
+  return 4 + n;
+}
+
+size_t Machine::MakeClosure(const int32_t* at, size_t base) {
+  const auto n = static_cast<size_t>(at[3]);
+  Closure c(at[2], static_cast<uint32_t>(n));
+  ObjectRef* captured = const_cast<ClosureObj*>(c.get())->captured();
+  for (size_t i = 0; i < n; ++i) captured[i] = Take(base, at[4 + i]);
+  Reg(base, at[1]) = std::move(c);
+  return 4 + n;
+}
+
+size_t Machine::TakeField(const int32_t* at, size_t base) {
+  const ObjectRef& v = Reg(base, at[2]);
+  const auto i = static_cast<size_t>(at[3]);
+  ObjectRef field;
+  if (const auto* data = v.as<ADTObj>()) {
+    if (i >= data->size) throw RuntimeError(Cat("field ", i, " of data with ", data->size));
+    field = data->fields()[i];
+  } else if (v.as<runtime::ArrayObj>()) {
+    const auto& tuple = static_cast<const Array<ObjectRef>&>(v);
+    if (i >= tuple.size()) throw RuntimeError(Cat("field ", i, " of a tuple of ", tuple.size()));
+    field = tuple[static_cast<int64_t>(i)];
+  } else {
+    throw RuntimeError(Cat("field ", i, " is taken of ", Kind(v), ", which is no tuple and no value of a data type"));
+  }
+  Release(base, at[2]);
+  Reg(base, at[1]) = std::move(field);
+  return 4;
+}
+
+size_t Machine::NewRef(const int32_t* at, size_t base) {
+  auto cell = make_object<RefObj>();
+  cell->value = Take(base, at[2]);
+  Reg(base, at[1]) = ObjectRef(ObjectPtr<Object>(cell));
+  return 3;
+}
+
+size_t Machine::ReadRef(const int32_t* at, size_t base) {
+  const auto* cell = Reg(base, at[2]).as<RefObj>();
+  if (!cell) throw RuntimeError(Cat("a read of ", Kind(Reg(base, at[2])), ", which is no reference"));
+  ObjectRef value = cell->value;
+  Release(base, at[2]);
+  Reg(base, at[1]) = std::move(value);
+  return 3;
+}
+
+size_t Machine::WriteRef(const int32_t* at, size_t base) {
+  const ObjectRef ref = Take(base, at[1]);
+  const auto* cell = ref.as<RefObj>();
+  if (!cell) throw RuntimeError(Cat("a write to ", Kind(ref), ", which is no reference"));
+  cell->value = Take(base, at[2]);
+  return 3;
+}
+
+size_t Machine::MakeView(const int32_t* at, size_t base) {
+  const TensorInfo& to = exe_->program.views[static_cast<size_t>(at[3])];
+  const ObjectRef v = Take(base, at[2]);
+  if (!v.as<NDArrayObj>()) throw RuntimeError(Cat("a reshape of ", Kind(v)));
+  const auto& from = static_cast<const NDArray&>(v);
+  Reg(base, at[1]) = (from.IsContiguous() ? from : from.Contiguous()).View(to.shape, to.dtype);
+  return 4;
+}
+
+bool Machine::IsTrue(const int32_t* at, size_t base) {
+  const ObjectRef& v = Reg(base, at[1]);
+  const auto* n = v.as<NDArrayObj>();
+  if (!n || n->numel != 1) {
+    throw RuntimeError(Cat("the condition of an if is ", Kind(v), ", must be a scalar of type bool"));
+  }
+  const bool truth = static_cast<const NDArray&>(v).Contiguous().GetInt(0) != 0;
+  Release(base, at[1]);
+  return truth;
+}
+
+bool Machine::HasTag(const int32_t* at, size_t base) {
+  const ObjectRef& v = Reg(base, at[1]);
+  const auto* data = v.as<ADTObj>();
+  if (!data) throw RuntimeError(Cat("a match on ", Kind(v), ", which is no value of a data type"));
+  return data->tag == at[2];
+}
+
+void Machine::Enter(const Function& callee, int32_t dst, bool tail, Position* here) {
+  runtime::PollInterrupt();
+  if (tail) {
+    regs_.resize(here->base);
+  } else {
+    frames_.push_back({here->function, here->pc, here->base, dst});
+    here->base = regs_.size();
+  }
+  if (here->base + static_cast<size_t>(callee.registers) > kMaxRegisters || frames_.size() > kMaxFrames)
+    TooDeep(callee, frames_.size());
+  regs_.resize(here->base + static_cast<size_t>(callee.registers));
+  for (size_t i = 0; i < moved_.size(); ++i) regs_[here->base + i] = std::move(moved_[i]);
+  here->function = &callee;
+  here->pc = 0;
+}
+
+void Machine::Call(const int32_t* at, Position* here) {
+  moved_.clear();
+  for (int32_t i = 0; i < at[3]; ++i) moved_.push_back(Take(here->base, at[4 + i]));
+  here->pc += 4 + static_cast<size_t>(at[3]);
+  Enter(exe_->program.functions[static_cast<size_t>(at[1])], at[2], false, here);
+}
+
+void Machine::TailCall(const int32_t* at, Position* here) {
+  moved_.clear();
+  for (int32_t i = 0; i < at[2]; ++i) moved_.push_back(Take(here->base, at[3 + i]));
+  Enter(exe_->program.functions[static_cast<size_t>(at[1])], 0, true, here);
+}
+
+void Machine::CallClosure(const int32_t* at, bool tail, Position* here) {
+  const ObjectRef callee = Reg(here->base, at[1]);
+  const auto* closure = callee.as<ClosureObj>();
+  if (!closure) throw RuntimeError(Cat("a value of type ", Kind(callee), " was called"));
+  const int32_t n = at[tail ? 2 : 3];
+  const int32_t* operands = at + (tail ? 3 : 4);
+  const Function& target = exe_->program.functions[static_cast<size_t>(closure->function)];
+  if (static_cast<int64_t>(closure->size) + n != target.params) {
+    throw RuntimeError(
+        Cat("`", target.name, "` takes ", target.params - static_cast<int32_t>(closure->size), " arguments, got ", n));
+  }
+  moved_.clear();
+  for (uint32_t i = 0; i < closure->size; ++i) moved_.push_back(closure->captured()[i]);
+  for (int32_t i = 0; i < n; ++i) moved_.push_back(Take(here->base, operands[i]));
+  Release(here->base, at[1]);
+  here->pc += static_cast<size_t>((tail ? 3 : 4) + n);
+  Enter(target, tail ? 0 : at[2], tail, here);
+}
+
+bool Machine::Return(ObjectRef* value, Position* here) {
+  regs_.resize(here->base);
+  if (frames_.empty()) return false;
+  const Frame& top = frames_.back();
+  *here = {top.function, top.pc, top.base};
+  Reg(here->base, top.dst) = std::move(*value);
+  frames_.pop_back();
+  return true;
 }
 
 ObjectRef Machine::Run(int32_t function, std::vector<ObjectRef> args) {
@@ -188,207 +345,92 @@ ObjectRef Machine::Run(int32_t function, std::vector<ObjectRef> args) {
       m->frames_.clear();
       m->regs_.clear();
       m->held_.clear();
+      m->moved_.clear();
       if (m->regs_.capacity() > (size_t{1} << 20)) m->regs_.shrink_to_fit();
     }
   } clear{this};
-  const Function* f = &p.functions[static_cast<size_t>(function)];
-  if (args.size() != static_cast<size_t>(f->params)) {
-    throw RuntimeError(Cat("`", f->name, "` takes ", f->params, " arguments, got ", args.size()));
+  Position here{&p.functions[static_cast<size_t>(function)], 0, 0};
+  if (args.size() != static_cast<size_t>(here.function->params)) {
+    throw RuntimeError(
+        Cat("`", here.function->name, "` takes ", here.function->params, " arguments, got ", args.size()));
   }
-  size_t base = 0, pc = 0;
-  regs_.resize(static_cast<size_t>(f->registers));
+  regs_.resize(static_cast<size_t>(here.function->registers));
   for (size_t i = 0; i < args.size(); ++i) regs_[i] = std::move(args[i]);
-  const int32_t* code = f->code.data();
-  std::vector<ObjectRef> moved;
-
-  auto enter = [&](const Function* callee, int32_t dst, bool tail) {
-    // The arguments are in `moved`.
-    runtime::PollInterrupt();
-    if (tail) {
-      regs_.resize(base);
-    } else {
-      frames_.push_back({f, pc, base, dst});
-      base = regs_.size();
-    }
-    if (base + static_cast<size_t>(callee->registers) > kMaxRegisters || frames_.size() > kMaxFrames)
-      TooDeep(*callee, frames_.size());
-    regs_.resize(base + static_cast<size_t>(callee->registers));
-    for (size_t i = 0; i < moved.size(); ++i) regs_[base + i] = std::move(moved[i]);
-    f = callee;
-    code = f->code.data();
-    pc = 0;
-  };
 
   for (;;) {
-    const int32_t* at = code + pc;
+    const int32_t* at = here.at();
+    const size_t base = here.base;
     switch (static_cast<Opcode>(at[0])) {
       case Opcode::kMove:
         Reg(base, at[1]) = Take(base, at[2]);
-        pc += 3;
+        here.pc += 3;
         break;
       case Opcode::kConst:
         Reg(base, at[1]) = constants_[static_cast<size_t>(at[2])];
-        pc += 3;
+        here.pc += 3;
         break;
       case Opcode::kKernel:
-        RunKernel(at, base);
-        pc += 4 + static_cast<size_t>(at[2] + at[3]);
+        here.pc += RunKernel(at, base);
         break;
       case Opcode::kPacked:
-        RunPacked(at, base);
-        pc += 4 + static_cast<size_t>(at[3]);
+        here.pc += RunPacked(at, base);
         break;
-      case Opcode::kCall: {
-        moved.clear();
-        for (int32_t i = 0; i < at[3]; ++i) moved.push_back(Take(base, at[4 + i]));
-        pc += 4 + static_cast<size_t>(at[3]);
-        enter(&p.functions[static_cast<size_t>(at[1])], at[2], false);
+      case Opcode::kCall:
+        Call(at, &here);
         break;
-      }
       case Opcode::kTailCall:
-        moved.clear();
-        for (int32_t i = 0; i < at[2]; ++i) moved.push_back(Take(base, at[3 + i]));
-        enter(&p.functions[static_cast<size_t>(at[1])], 0, true);
+        TailCall(at, &here);
         break;
       case Opcode::kCallClosure:
-      case Opcode::kTailClosure: {
-        const bool tail = static_cast<Opcode>(at[0]) == Opcode::kTailClosure;
-        const ObjectRef callee = Reg(base, at[1]);
-        const auto* closure = callee.as<ClosureObj>();
-        if (!closure) throw RuntimeError(Cat("a value of type ", Kind(callee), " was called"));
-        const int32_t n = at[tail ? 2 : 3];
-        const int32_t* operands = at + (tail ? 3 : 4);
-        const Function* target = &p.functions[static_cast<size_t>(closure->function)];
-        if (static_cast<int64_t>(closure->size) + n != target->params) {
-          throw RuntimeError(Cat("`", target->name, "` takes ", target->params - static_cast<int32_t>(closure->size),
-                                 " arguments, got ", n));
-        }
-        moved.clear();
-        for (uint32_t i = 0; i < closure->size; ++i) moved.push_back(closure->captured()[i]);
-        for (int32_t i = 0; i < n; ++i) moved.push_back(Take(base, operands[i]));
-        Release(base, at[1]);
-        const int32_t dst = tail ? 0 : at[2];
-        pc += static_cast<size_t>((tail ? 3 : 4) + n);
-        enter(target, dst, tail);
+        CallClosure(at, false, &here);
         break;
-      }
+      case Opcode::kTailClosure:
+        CallClosure(at, true, &here);
+        break;
       case Opcode::kReturn: {
         ObjectRef value = Take(base, at[1]);
-        regs_.resize(base);
-        if (frames_.empty()) return value;
-        const Frame& top = frames_.back();
-        f = top.function;
-        code = f->code.data();
-        pc = top.pc;
-        base = top.base;
-        Reg(base, top.dst) = std::move(value);
-        frames_.pop_back();
+        if (!Return(&value, &here)) return value;
         break;
       }
       case Opcode::kJump:
-        pc = static_cast<size_t>(at[1]);
+        here.pc = static_cast<size_t>(at[1]);
         break;
-      case Opcode::kJumpIfFalse: {
-        const ObjectRef& v = Reg(base, at[1]);
-        const auto* n = v.as<NDArrayObj>();
-        if (!n || n->numel != 1) {
-          throw RuntimeError(Cat("the condition of an if is ", Kind(v), ", must be a scalar of type bool"));
-        }
-        const bool truth = static_cast<const NDArray&>(v).Contiguous().GetInt(0) != 0;
-        Release(base, at[1]);
-        pc = truth ? pc + 3 : static_cast<size_t>(at[2]);
+      case Opcode::kJumpIfFalse:
+        here.pc = IsTrue(at, base) ? here.pc + 3 : static_cast<size_t>(at[2]);
         break;
-      }
-      case Opcode::kTuple: {
-        Array<ObjectRef> fields;
-        fields.reserve(static_cast<size_t>(at[2]));
-        for (int32_t i = 0; i < at[2]; ++i) fields.push_back(Take(base, at[3 + i]));
-        Reg(base, at[1]) = std::move(fields);
-        pc += 3 + static_cast<size_t>(at[2]);
+      case Opcode::kJumpIfTagNot:
+        here.pc = HasTag(at, base) ? here.pc + 4 : static_cast<size_t>(at[3]);
         break;
-      }
-      case Opcode::kData: {
-        ADT data(at[2], static_cast<uint32_t>(at[3]));
-        ObjectRef* fields = const_cast<ADTObj*>(data.get())->fields();
-        for (int32_t i = 0; i < at[3]; ++i) fields[i] = Take(base, at[4 + i]);
-        Reg(base, at[1]) = std::move(data);
-        pc += 4 + static_cast<size_t>(at[3]);
+      case Opcode::kTuple:
+        here.pc += MakeTuple(at, base);
         break;
-      }
-      case Opcode::kField: {
-        const ObjectRef& v = Reg(base, at[2]);
-        const auto i = static_cast<size_t>(at[3]);
-        ObjectRef field;
-        if (const auto* data = v.as<ADTObj>()) {
-          if (i >= data->size) throw RuntimeError(Cat("field ", i, " of data with ", data->size));
-          field = data->fields()[i];
-        } else if (v.as<runtime::ArrayObj>()) {
-          const auto& tuple = static_cast<const Array<ObjectRef>&>(v);
-          if (i >= tuple.size()) throw RuntimeError(Cat("field ", i, " of a tuple of ", tuple.size()));
-          field = tuple[static_cast<int64_t>(i)];
-        } else {
-          throw RuntimeError(
-              Cat("field ", i, " is taken of ", Kind(v), ", which is no tuple and no value of a data type"));
-        }
-        Release(base, at[2]);
-        Reg(base, at[1]) = std::move(field);
-        pc += 4;
+      case Opcode::kData:
+        here.pc += MakeData(at, base);
         break;
-      }
-      case Opcode::kJumpIfTagNot: {
-        const ObjectRef& v = Reg(base, at[1]);
-        const auto* data = v.as<ADTObj>();
-        if (!data) throw RuntimeError(Cat("a match on ", Kind(v), ", which is no value of a data type"));
-        pc = data->tag == at[2] ? pc + 4 : static_cast<size_t>(at[3]);
+      case Opcode::kField:
+        here.pc += TakeField(at, base);
         break;
-      }
-      case Opcode::kClosure: {
-        Closure c(at[2], static_cast<uint32_t>(at[3]));
-        ObjectRef* captured = const_cast<ClosureObj*>(c.get())->captured();
-        for (int32_t i = 0; i < at[3]; ++i) captured[i] = Take(base, at[4 + i]);
-        Reg(base, at[1]) = std::move(c);
-        pc += 4 + static_cast<size_t>(at[3]);
+      case Opcode::kClosure:
+        here.pc += MakeClosure(at, base);
         break;
-      }
-      case Opcode::kRefNew: {
-        auto cell = make_object<RefObj>();
-        cell->value = Take(base, at[2]);
-        Reg(base, at[1]) = ObjectRef(ObjectPtr<Object>(cell));
-        pc += 3;
+      case Opcode::kRefNew:
+        here.pc += NewRef(at, base);
         break;
-      }
-      case Opcode::kRefRead: {
-        const auto* cell = Reg(base, at[2]).as<RefObj>();
-        if (!cell) throw RuntimeError(Cat("a read of ", Kind(Reg(base, at[2])), ", which is no reference"));
-        ObjectRef value = cell->value;
-        Release(base, at[2]);
-        Reg(base, at[1]) = std::move(value);
-        pc += 3;
+      case Opcode::kRefRead:
+        here.pc += ReadRef(at, base);
         break;
-      }
-      case Opcode::kRefWrite: {
-        const ObjectRef ref = Take(base, at[1]);
-        const auto* cell = ref.as<RefObj>();
-        if (!cell) throw RuntimeError(Cat("a write to ", Kind(ref), ", which is no reference"));
-        cell->value = Take(base, at[2]);
-        pc += 3;
+      case Opcode::kRefWrite:
+        here.pc += WriteRef(at, base);
         break;
-      }
-      case Opcode::kView: {
-        const TensorInfo& to = p.views[static_cast<size_t>(at[3])];
-        const ObjectRef v = Take(base, at[2]);
-        if (!v.as<NDArrayObj>()) throw RuntimeError(Cat("a reshape of ", Kind(v)));
-        const auto& from = static_cast<const NDArray&>(v);
-        Reg(base, at[1]) = (from.IsContiguous() ? from : from.Contiguous()).View(to.shape, to.dtype);
-        pc += 4;
+      case Opcode::kView:
+        here.pc += MakeView(at, base);
         break;
-      }
-      case Opcode::kFail:
-        throw RuntimeError(Cat("in `", f->name, "`: ", p.messages[static_cast<size_t>(at[1])]));
       case Opcode::kCopy:
         Reg(base, at[1]) = MoveTo(Take(base, at[2]), devices_[static_cast<size_t>(at[3])]);
-        pc += 4;
+        here.pc += 4;
         break;
+      case Opcode::kFail:
+        throw RuntimeError(Cat("in `", here.function->name, "`: ", p.messages[static_cast<size_t>(at[1])]));
       case Opcode::kNumOpcodes:
         throw runtime::InternalError("bytecode that was not validated");
     }

@@ -39,9 +39,36 @@ class Machine {
   };
   void PrepareSteps(size_t kernel);
   void RunSteps(size_t kernel);
-  void RunKernel(const int32_t* at, size_t base);
-  void RunPacked(const int32_t* at, size_t base);
   [[noreturn]] void TooDeep(const Function& f, size_t frames) const;
+
+  // An instruction each, which `at` points to, on the registers from `base` on. Those that give a size give the words
+  // that the instruction has.
+  size_t RunKernel(const int32_t* at, size_t base);
+  size_t RunPacked(const int32_t* at, size_t base);
+  size_t MakeTuple(const int32_t* at, size_t base);
+  size_t MakeData(const int32_t* at, size_t base);
+  size_t MakeClosure(const int32_t* at, size_t base);
+  size_t TakeField(const int32_t* at, size_t base);
+  size_t NewRef(const int32_t* at, size_t base);
+  size_t ReadRef(const int32_t* at, size_t base);
+  size_t WriteRef(const int32_t* at, size_t base);
+  size_t MakeView(const int32_t* at, size_t base);
+  bool IsTrue(const int32_t* at, size_t base);
+  bool HasTag(const int32_t* at, size_t base);
+
+  /// Where a call stands: the function, its next instruction, its first register.
+  struct Position {
+    const Function* function;
+    size_t pc, base;
+    const int32_t* at() const { return function->code.data() + pc; }
+  };
+  void Call(const int32_t* at, Position* here);
+  void TailCall(const int32_t* at, Position* here);
+  void CallClosure(const int32_t* at, bool tail, Position* here);
+  /// Begins `callee` with the arguments in moved_; its value goes to `dst` of the caller.
+  void Enter(const Function& callee, int32_t dst, bool tail, Position* here);
+  /// Back to the caller with the value; false where there is none.
+  bool Return(ObjectRef* value, Position* here);
 
   ObjectRef& Reg(size_t base, int32_t r) { return regs_[base + static_cast<size_t>(r < 0 ? ~r : r)]; }
   /// The value of an operand; the register gives it up if this is its last use.
@@ -62,7 +89,8 @@ class Machine {
   std::vector<ObjectRef> regs_;
   std::vector<Frame> frames_;
   std::vector<void*> io_;
-  std::vector<ObjectRef> held_;  // values that live through one instruction
+  std::vector<ObjectRef> held_;   // values that live through one instruction
+  std::vector<ObjectRef> moved_;  // arguments on their way to a callee
 };
 
 }  // namespace baton::vm

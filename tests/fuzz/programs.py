@@ -5,6 +5,7 @@
     python tests/fuzz/programs.py --first 130 -n 1         # one again, with its text
     python tests/fuzz/programs.py --kind empty -n 2000     # tensors without elements
     python tests/fuzz/programs.py --kind symbolic -n 2000  # extents that are not known before it runs
+    python tests/fuzz/programs.py --kind open -n 2000      # extents with names, compiled once for all of them
     python tests/fuzz/programs.py --kind named -n 2000     # extents with names, bound later
     python tests/fuzz/programs.py --kind levels -n 2000    # compiled at each level, and without each pass of the pipeline
     python tests/fuzz/programs.py --kind devices -n 2000   # on the CPU and a second device
@@ -23,6 +24,7 @@ import numpy as np
 from baton import relay
 from baton._ffi import get_global_func
 from baton.error import CompileError
+from baton.driver.executable import Executable
 from baton.ir import assert_structural_equal
 from baton.relay.testing import random_inputs, random_program
 from baton.runtime.devices import cpu, device
@@ -54,6 +56,11 @@ def leaves(value):
     return []
 
 
+def arrays(value):
+    """The arrays within tuples."""
+    return [value] if hasattr(value, "numpy") else [x for field in value for x in arrays(field)]
+
+
 def difference(want, got):
     """What differs between two values, or an empty text. Passes may add in another order, hence the tolerance."""
     a, b = leaves(want), leaves(got)
@@ -76,6 +83,8 @@ def program_text(kind, seed):
     """The program of a kind and number."""
     if kind in ("symbolic", "named"):
         return with_more_parameters(random_program(seed, skip=("closure", "global", "ref", "data", "recursion")), seed)
+    if kind == "open":
+        return with_more_parameters(random_program(seed, skip=_GRAPH), seed)
     return random_program(seed, skip=_GRAPH if kind == "levels" and seed % 2 else (), empty=kind == "empty")
 
 
@@ -193,6 +202,49 @@ def check_symbolic(seed):
     return False
 
 
+def with_named_extents(text, seed):
+    """The program with a name for half of the lengths of main's parameters: equal lengths have one name."""
+    rng = random.Random(f"named {seed}")
+    names = {}
+
+    def name(length):
+        if not length.isdecimal() or int(length) < 2:
+            return length
+        if length not in names:
+            names[length] = f"n{length}" if rng.random() < 0.6 else length
+        return names[length]
+
+    head, arrow, tail = text.partition("def @main")
+    params, brace, body = tail.partition("{")
+    params = re.sub(r" -> .*", " ", params)
+    params = re.sub(r"\[\(([^)]*)\)", lambda m: "[(" + ", ".join(map(name, m[1].split(", "))) + ")", params)
+    body = re.sub(r"let (%\w+): (?:\([^=]*\)|Tensor\[[^\]]*\]|\w+) =", r"let \1 =", body)
+    return head + arrow + params + brace + body
+
+
+def check_open(seed):
+    """A program whose lengths have names, compiled once for all of them, gives what it gives when they are literals. True if it cannot be one
+    program: a value decides a shape, or a rule needs a literal."""
+    text = program_text("open", seed)
+    known = relay.transform.InferType()(relay.fromtext(text))
+    args = random_inputs(known, seed)
+    want = relay.create_executor("debug", known).evaluate()(*args)
+    try:
+        mod = relay.transform.InferType()(relay.fromtext(with_named_extents(text, seed)))
+    except CompileError as e:
+        assert re.search(r"\[\S+ R\d+\]|differ|mismatch|do not|does not|cannot|expected", str(e)), str(e)
+        return True
+    try:
+        module = get_global_func("driver.CompileDynamic")(mod, None)
+        if module is None:
+            return True
+        problem = difference(arrays(want), Executable(module)(*args))
+        assert not problem, problem
+    except Exception as e:
+        raise AssertionError(f"program {seed} as one for all shapes: {type(e).__name__}: {e}") from e
+    return False
+
+
 def pipeline():
     """The names of the passes of the built-in pipeline, in order."""
     return list(dict.fromkeys(str(p.info.name) for p in get_global_func("driver.DefaultPipeline")().passes))
@@ -284,7 +336,7 @@ def _chunk(job):
     return count, bad, refused
 
 
-KINDS = {"all": check, "empty": check, "symbolic": check_symbolic, "named": check_named, "levels": check_levels, "devices": check_devices}
+KINDS = {"all": check, "empty": check, "symbolic": check_symbolic, "open": check_open, "named": check_named, "levels": check_levels, "devices": check_devices}
 
 
 def main(argv):
@@ -307,7 +359,7 @@ def main(argv):
             for seed, text in found:
                 bad.append(seed)
                 print(f"{text[:1500]}\nrepeat: python tests/fuzz/programs.py --kind {args.kind} --first {seed} -n 1\n", flush=True)
-    said = f"{refused} refused by name, " if args.kind in ("symbolic", "named") else ""
+    said = {"symbolic": f"{refused} refused by name, ", "named": f"{refused} refused by name, ", "open": f"{refused} not one program, "}.get(args.kind, "")
     print(f"{done} programs, {len(bad)} bad, {said}{time.time() - start:.0f} s")
     return 1 if bad else 0
 

@@ -273,6 +273,10 @@ def test_the_number_of_names_may_only_fall(tree, tmp_path):
     assert tree({}) == []
 
 
+def test_few_names_are_left():
+    assert sum(check_layers.names_left(check_layers.ROOT).values()) <= 40
+
+
 @pytest.mark.skipif(shutil.which("g++") is None, reason="no g++")
 def test_public_headers_compile_alone(tree, tmp_path):
     tree({

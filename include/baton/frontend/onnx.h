@@ -13,7 +13,7 @@
 
 namespace baton::frontend {
 
-/// What an input is, where the model leaves it open.
+/// The type of an input, where the model leaves it open.
 struct OnnxInput {
   enum Kind { kTensor, kSequence, kNothing };
   std::string name;

@@ -243,6 +243,7 @@ class BATON_DLL FunctionPassNode : public Node<FunctionPassNode, PassNode> {
   PackedFunc pass_func;  ///< (function, module, context) -> function
   uint32_t function_type = 0;
   bool parallel = false;  ///< the body may run on several functions at once
+  bool types_after = false;  ///< the result's types are inferred, if they can be; for passes that programs write
   PassOptionsMaker options_maker;
   static constexpr void Describe(auto& d) { d(F<&FunctionPassNode::pass_info>, "Name, level, prerequisites."); }
   PassInfo Info() const final { return pass_info; }

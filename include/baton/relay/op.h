@@ -69,6 +69,8 @@ class BATON_DLL TypeReporter {
   virtual bool AssertEQ(const PrimExpr& a, const PrimExpr& b) = 0;
   /// The value of argument i if it is a Constant, else null: for operands that decide a shape.
   virtual const runtime::NDArray* ConstantArg(int i) = 0;
+  /// Whether nothing else decides any more what is not known: a relation may say what is most likely.
+  virtual bool Guessing() { return false; }
   /// The operator that is called, where there is one: a relation that serves several asks.
   virtual ObjectRef Callee() { return ObjectRef(); }
   /// Notes that the call is right only for sizes where both are equal. Unknown extents say nothing.
@@ -195,6 +197,7 @@ struct OpTraits {
   ReferenceFn reference = nullptr;
   ValueOfTypesFn value_of_types = nullptr;
   int fill = -1;            ///< 0 or 1: what all elements are
+  bool counted = false;     ///< a layer that programs name by its place among those of its kind (LayoutConfig.skip_layers)
   bool shape_only = false;  ///< gives numbers about the shape of its operand, on the host; elements are not read
 };
 
@@ -246,6 +249,9 @@ BATON_DLL const OpDef* DefOf(const ObjectRef& op);
 inline const OpDef* DefOf(const Op& op) { return reinterpret_cast<const OpDef*>(op->def); }
 inline const OpDef* DefOf(const OpNode* op) { return reinterpret_cast<const OpDef*>(op->def); }
 
+/// Whether a program registered the operator while it ran.
+BATON_DLL bool IsProgramsOwn(const OpDef* def);
+
 /// What FTVMMixedPrecisionConversionType, f(call, dtype) -> [precision, accumulation dtype, result dtype], says where
 /// no program has set it: the definition's precision; null where that is unknown.
 BATON_DLL PackedFunc DefinedPrecision(const Op& op);
@@ -255,6 +261,11 @@ BATON_DLL double ElementsOf(const Type& type);
 BATON_DLL double FlopsOf(const CallNode* call);
 
 // ---- Relations that many operators share.
+/// Where an input is not known and the result is, which has the input's type: gives the input that type. Whether it did.
+BATON_DLL bool TakeFromResult(Array<Type>* types, int input, TypeReporter& reporter);
+/// Of two inputs that broadcast and a known result: while the solver guesses, an unknown input becomes what the result
+/// is, since the other choices, extents of 1, are rarer.
+BATON_DLL bool GuessBroadcast(Array<Type>* types, bool compare, TypeReporter& reporter);
 /// Result as the first argument (elementwise, one input).
 BATON_DLL bool IdentityRel(const Array<Type>& types, int num_inputs, const Attrs& attrs, TypeReporter& reporter);
 /// NumPy broadcasting of two arguments of one dtype.
@@ -269,6 +280,8 @@ inline const TensorTypeNode* AsTensor(const Type& t) { return t.as<TensorTypeNod
 BATON_DLL PrimExpr BroadcastDim(const PrimExpr& a, const PrimExpr& b, TypeReporter& reporter);
 /// The dimension's value, or -1 when it is not a literal.
 BATON_DLL int64_t DimOf(const PrimExpr& dim);
+/// Whether each extent is a literal, a variable, or arithmetic on these.
+BATON_DLL bool HasKnownExtents(const Array<PrimExpr>& shape);
 /// All dimensions as numbers; false if one is not a literal.
 BATON_DLL bool StaticShape(const Array<PrimExpr>& shape, std::vector<int64_t>* out);
 /// axis in [-ndim, ndim) as one in [0, ndim); throws CompileError("[op] ...") for another.

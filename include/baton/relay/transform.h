@@ -149,12 +149,22 @@ struct FuseOpsOptions : PassOptions<FuseOpsOptions> {
   static constexpr auto _type_key = "relay.transform.FuseOpsOptions";
   FuseOpsOptions() = default;
   FuseOpsOptions(int32_t level) : fuse_opt_level(level) {}  // NOLINT: FuseOps(2), as Relay has it in C++
+  /// As built-in pipelines fuse.
+  static FuseOpsOptions ViewsOutside() {
+    FuseOpsOptions out;
+    out.views = false;
+    return out;
+  }
   int32_t fuse_opt_level = -1;
   int64_t max_depth = 64;
+  bool views = true;
   static constexpr void Describe(auto& d) {
     d(F<&FuseOpsOptions::fuse_opt_level>, "Level that decides what is fused: 0 fuses nothing, -1 takes the context's.");
     d(F<&FuseOpsOptions::max_depth>, "Largest number of operators in one kernel; more than 64 is 64.",
       runtime::AtLeast(1));
+    d(F<&FuseOpsOptions::views>,
+      "Whether a reshape and its like may be part of a kernel. Built-in pipelines leave them outside, where they cost "
+      "nothing.");
   }
 };
 BATON_DLL Pass FuseOps(const FuseOpsOptions& options = {});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Index arithmetic of slices and of what lies beyond a border.
+// Index arithmetic of slices and of padding.
 #pragma once
 
 #include <baton/tir/op.h>

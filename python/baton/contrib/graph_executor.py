@@ -3,12 +3,19 @@
 
 from .. import runtime
 from ..error import UnsupportedError
+from ..runtime.values import fitted
 
 
 def create(graph_json_str, libmod, device):
     """An executor of a module of code. The graph is part of the module, so `graph_json_str` is not read."""
     devices = device if isinstance(device, (list, tuple)) else [device]
     return GraphModule(libmod["default"](*devices))
+
+
+def get_device(libmod, device):
+    """(devices, their number, their types): a device or a list of them as a list."""
+    devices = device if isinstance(device, (list, tuple)) else [device]
+    return list(devices), len(devices), [d.device_type for d in devices]
 
 
 class GraphModule:
@@ -28,6 +35,7 @@ class GraphModule:
         self.module = module
         self._set_input, self._run, self._get_output = module["set_input"], module["run"], module["get_output"]
         self._get_input, self._inputs, self._outputs = module["get_input"], module["get_num_inputs"], module["get_num_outputs"]
+        self._dtypes = None
         for f in (self._set_input, self._get_output, self._get_input, self._inputs, self._outputs):
             f.release_gil = False
 
@@ -35,12 +43,20 @@ class GraphModule:
         """Copies a value to an input, by name or number; and those of `params`, by name. Of `params`, what is no input is left
         out: weights are part of the code."""
         if key is not None:
-            self._set_input(key, _array(value))
+            self._set_input(key, self._fitted(key, value))
         if params:
             known = set(self.get_input_names())
             for name, array in params.items():
                 if name in known:
-                    self._set_input(name, _array(array))
+                    self._set_input(name, self._fitted(name, array))
+
+    def _fitted(self, key, value):
+        """A value as an array of the dtype of an input, which a name or a number tells."""
+        if self._dtypes is None:
+            info = self.module["get_input_info"]
+            rows = [info(i) for i in range(self.get_num_inputs())]
+            self._dtypes = {k: str(row[2]) for i, row in enumerate(rows) for k in (i, str(row[0]))}
+        return fitted(_array(value), self._dtypes.get(key))
 
     def set_input_zero_copy(self, key=None, value=None, **params):
         """Lets an input refer to an array, which must stay as it is until the run is over."""

@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Executors: they turn expressions into functions of Python."""
 
+from .. import error as errors
 from .._core import Array
 from .._ffi import get_global_func
 from ..ir import FuncType, GlobalVar, IRModule, RelayExpr, RelayRefType, TensorType, TupleType, TypeCall
 from ..relay import analysis
-from ..relay.expr import const
+from ..relay.expr import Constant, const
 from ..relay.function import Function
 from ..relay.transform import InferType, InlineCompilerFunctions
 from ..runtime import NDArray
 from ..runtime import ndarray as nd
-from ..runtime.values import constant_array, to_value
+from ..runtime.values import constant_array, fitted, to_value
 from ..runtime.vm import VirtualMachine, flat
 from ..target import Target
 from ..tir import IntImm
@@ -36,10 +37,10 @@ class Executor:
         elif isinstance(expr, RelayExpr):
             free = analysis.free_vars(expr)
             if free:
-                raise ValueError(f"the expression has free variables: {', '.join(v.name_hint for v in free)}")
+                raise errors.ValueError(f"the expression has free variables: {', '.join(v.name_hint for v in free)}")
             return self._function(Function([], expr))()
         else:
-            raise TypeError(f"an executor evaluates expressions of Relay, not {type(expr).__name__}")
+            raise errors.TypeError(f"an executor evaluates expressions of Relay, not {type(expr).__name__}")
         run = self._function(func)
         names = [p.name_hint for p in func.params]
         types = [p.type_annotation for p in func.params]
@@ -48,7 +49,7 @@ class Executor:
             values = [_as(kind, a) for kind, a in zip(types, _in_order(names, args, kwargs), strict=True)]
             for i, (name, kind, value) in enumerate(zip(names, types, values, strict=True)):
                 if kind is not None and self._checks(kind) and not _fits(kind, value):
-                    raise ValueError(f"input {i} `{name}`: expected {kind}, got {_shown(value)}")
+                    raise errors.ValueError(f"input {i} `{name}`: expected {kind}, got {_shown(value)}")
             return run(*values)
 
         return call
@@ -79,8 +80,12 @@ def _as(kind, arg):
     """An argument for a parameter of a type: a number of Python gets its dtype, a tuple stays one."""
     if isinstance(kind, TupleType) and isinstance(arg, (list, tuple)) and len(arg) == len(kind.fields):
         return [_as(field, a) for field, a in zip(kind.fields, arg, strict=True)]
-    if isinstance(kind, TensorType) and type(arg) in (bool, int, float) and not kind.shape:
+    if isinstance(arg, Constant):
+        arg = arg.data
+    if isinstance(kind, TensorType):
+        if type(arg) in (bool, int, float) and not kind.shape:
             return constant_array(arg, str(kind.dtype))
+        return fitted(constant_array(arg) if isinstance(arg, (list, tuple)) else to_value(arg), kind.dtype)
     return to_value(arg)
 
 
@@ -113,17 +118,19 @@ def _shown(value):
 
 
 def _in_order(names, args, kwargs):
+    """The arguments in the order of the parameters, of which several may have one name: these are told apart by position alone."""
     if len(args) > len(names):
-        raise TypeError(f"the function takes {len(names)} arguments, got {len(args)}")
-    values = dict(zip(names, args, strict=False))
-    for key, value in kwargs.items():
-        if key not in names or key in values:
-            raise TypeError(f"the function has no parameter `{key}`, or got it twice; it has {', '.join(names)}")
-        values[key] = value
-    missing = [n for n in names if n not in values]
+        raise errors.TypeError(f"the function takes {len(names)} arguments, got {len(args)}")
+    rest = names[len(args):]
+    for key in kwargs:
+        if names.count(key) > 1:
+            raise errors.TypeError(f"the function has {names.count(key)} parameters `{key}`; give them by position")
+        if key not in rest:
+            raise errors.TypeError(f"the function has no parameter `{key}`, or got it twice; it has {', '.join(names)}")
+    missing = [n for n in rest if n not in kwargs]
     if missing:
-        raise TypeError(f"the function needs `{'`, `'.join(missing)}`")
-    return [values[n] for n in names]
+        raise errors.TypeError(f"the function needs `{'`, `'.join(missing)}`")
+    return [*args, *(kwargs[n] for n in rest)]
 
 
 class Interpreter(Executor):

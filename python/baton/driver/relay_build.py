@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Building and evaluating Relay programs."""
 
+from .. import error as errors
 from .._ffi import get_global_func
-from ..ir import IRModule
+from ..ir import IRModule, TensorType
+from ..relay.expr import Constant
 from ..relay.function import Function
 from ..runtime import NDArray
 from ..runtime import ndarray as nd
+from ..runtime.values import fitted
 from .executors import AotExecutor, Executor, GraphExecutor, Interpreter, VMExecutor
 from .options import capsule
 from .targets import target_of, targets_of
@@ -16,13 +19,20 @@ def _module(mod):
         return mod
     if isinstance(mod, Function):
         return IRModule.from_expr(mod)
-    raise TypeError(f"a program is an IRModule or a Function of Relay, not {type(mod).__name__}")
+    raise errors.TypeError(f"a program is an IRModule or a Function of Relay, not {type(mod).__name__}")
 
 
 def _bind(mod, params):
-    names = {p.name_hint for p in mod["main"].params}
-    values = {k: v if isinstance(v, NDArray) else nd.array(v) for k, v in (params or {}).items() if k in names}
+    types = {p.name_hint: p.type_annotation for p in mod["main"].params}
+    values = {k: _param(v, types[k]) for k, v in (params or {}).items() if k in types}
     return get_global_func("driver.BindParams")(mod, values) if values else mod
+
+
+def _param(value, kind):
+    """A value for a parameter of a type, as an array."""
+    array = value.data if isinstance(value, Constant) else value
+    array = array if isinstance(array, NDArray) else nd.array(array)
+    return fitted(array, kind.dtype) if isinstance(kind, TensorType) else array
 
 
 def build(ir_mod, target=None, target_host=None, executor=None, runtime=None, workspace_memory_pools=None,
@@ -79,7 +89,7 @@ class BuildModule:
     def get_module(self):
         """The module of code. Raises ValueError before `build`."""
         if self._made is None:
-            raise ValueError("nothing was compiled yet")
+            raise errors.ValueError("nothing was compiled yet")
         return self._made
 
     def get_json(self):
@@ -101,7 +111,7 @@ def create_executor(kind="debug", mod=None, device=None, target="llvm", params=N
     """
     kinds = {"debug": Interpreter, "graph": GraphExecutor, "aot": AotExecutor, "vm": VMExecutor}
     if kind not in kinds:
-        raise ValueError(f"no executor is called `{kind}`; there are {', '.join(kinds)}")
+        raise errors.ValueError(f"no executor is called `{kind}`; there are {', '.join(kinds)}")
     mod = IRModule() if mod is None else _module(mod)
     if params:
         mod = _bind(mod, params)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Targets as programs give them: by name, by device, in lists."""
 
+from .. import error as errors
 from .._core import Device
 from .._ffi import get_global_func
 from ..target import Target
@@ -24,10 +25,10 @@ def targets_of(target):
     else:
         return None
     if not rows:
-        raise ValueError("no target is given")
+        raise errors.ValueError("no target is given")
     named = dict(rows)
     if len(named) < len(rows):
-        raise ValueError(f"two targets are given for one device: {', '.join(name for name, _ in rows)}")
+        raise errors.ValueError(f"two targets are given for one device: {', '.join(name for name, _ in rows)}")
     return named if len(named) > 1 else None
 
 

@@ -381,12 +381,12 @@ def _renewed(mod):
     class Renewer(relay.ExprMutator):
         def visit_call(self, call):
             new = super().visit_call(call)
-            return relay.Call(new.op, list(new.args), new.attrs, list(new.type_args)) if new.same_as(call) else new
+            return relay.Call(new.op, list(new.args), new.attrs, list(new._field("type_args"))) if new.same_as(call) else new
 
     functions = {}
     for var, func in mod.functions.items():
         if isinstance(func, relay.Function):
-            func = relay.Function(list(func.params), Renewer().visit(func.body), func.ret_type, list(func.type_params), func.attrs)
+            func = relay.Function(list(func.params), Renewer().visit(func.body), func._field("ret_type"), list(func.type_params), func.attrs)
         functions[var] = func
     return typed(IRModule(functions, dict(mod.type_definitions.items())))
 

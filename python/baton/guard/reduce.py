@@ -104,7 +104,7 @@ class Reducer:
             type_ = var.checked_type_ if var.checked_type_ is not None else var.type_annotation
             if type_ is None:
                 return None
-            if var.type_annotation is None:
+            if var._field("type_annotation") is None:
                 bound[var] = relay.Var(var.name_hint, type_)
             extra.append(bound.get(var, var))
         if bound:
@@ -230,7 +230,7 @@ class Reducer:
                     mutator = relay.ExprMutator()
                     mutator.memo_map[node] = other
                     functions = dict(self.mod.functions.items())
-                    functions[var] = relay.Function(list(func.params), mutator.visit(func.body), func.ret_type, list(func.type_params), func.attrs)
+                    functions[var] = relay.Function(list(func.params), mutator.visit(func.body), func._field("ret_type"), list(func.type_params), func.attrs)
                     if self._accept(self._reachable(IRModule(functions, dict(self.mod.type_definitions.items())))):
                         return
 

@@ -3,6 +3,7 @@
 
 import warnings
 
+from .. import error as errors
 from .._ffi import get_global_func
 
 
@@ -11,10 +12,10 @@ def _names(what, names, of="passes"):
     if names is None:
         return []
     if isinstance(names, str) or not isinstance(names, (list, tuple, set, frozenset)) and not hasattr(names, "__getitem__"):
-        raise TypeError(f"{what} takes a list of names of {of}, got {names!r}")
+        raise errors.TypeError(f"{what} takes a list of names of {of}, got {names!r}")
     for name in names:
         if not isinstance(name, str):
-            raise TypeError(f"{what} takes names of {of}, got {name!r} among them")
+            raise errors.TypeError(f"{what} takes names of {of}, got {name!r} among them")
     return sorted(names) if isinstance(names, (set, frozenset)) else list(names)
 
 
@@ -25,7 +26,7 @@ _made = set()
 def _named(what, name):
     """A name for a pass."""
     if not isinstance(name, str) or not name:
-        raise TypeError(f"{what} takes a text that is not empty, got {name!r}")
+        raise errors.TypeError(f"{what} takes a text that is not empty, got {name!r}")
     _made.add(name)
     return name
 

@@ -9,8 +9,10 @@ import sys
 import threading
 
 from .. import _core
+from .. import error as errors
 from .._core import Object
 from .._ffi import _init_api, attach_classes, register_func, register_object
+from ..error import did_you_mean
 from .pass_names import _named, _names, chosen
 
 _init_api("transform", __name__)
@@ -26,11 +28,11 @@ def _instruments(instruments):
     from .instrument import PassInstrument
 
     if instruments is not None and not isinstance(instruments, (list, tuple, Array)):
-        raise TypeError(f"instruments takes a list of instruments, got {instruments!r}")
+        raise errors.TypeError(f"instruments takes a list of instruments, got {instruments!r}")
     for one in instruments or ():
         if not isinstance(one, PassInstrument):
             kind = f"the class `{one.__name__}`; make an instance of it" if inspect.isclass(one) else repr(one)
-            raise TypeError(f"instruments takes PassInstruments (see baton.instrument.pass_instrument), got {kind}")
+            raise errors.TypeError(f"instruments takes PassInstruments (see baton.instrument.pass_instrument), got {kind}")
     return list(instruments or ())
 
 
@@ -43,7 +45,7 @@ class PassInfo(Object):
 
     def __init__(self, opt_level, name, required=None, needs=None, establishes=None, keeps=None, destroys=None):
         if isinstance(opt_level, bool) or not isinstance(opt_level, int):
-            raise TypeError(f"opt_level takes an int, got {opt_level!r}")
+            raise errors.TypeError(f"opt_level takes an int, got {opt_level!r}")
         self.__init_handle_by_constructor__(_api("PassInfo"), opt_level, _named("name", name), _names("required", required),
                                             *(_names(what, names, "properties") for what, names in (
                                                 ("needs", needs), ("establishes", establishes), ("keeps", keeps), ("destroys", destroys))))
@@ -87,11 +89,11 @@ class PassContext(Object):
     def __init__(self, opt_level=2, required_pass=None, disabled_pass=None, instruments=None, config=None, trace=None, *,
                  diag_ctx=None, inherit_instruments=True, isolate_instruments=False, num_threads=1):
         if trace is not None:
-            raise TypeError(f"trace is the name of an early option that is not there, got {trace!r}; instruments=[...] are called around passes")
+            raise errors.TypeError(f"trace is the name of an early option that is not there, got {trace!r}; instruments=[...] are called around passes")
         if config is not None and not isinstance(config, dict):
-            raise TypeError(f"config takes a dict of options by key, got {config!r}")
+            raise errors.TypeError(f"config takes a dict of options by key, got {config!r}")
         if isinstance(opt_level, bool) or not isinstance(opt_level, int):
-            raise TypeError(f"opt_level takes an int, got {opt_level!r}")
+            raise errors.TypeError(f"opt_level takes an int, got {opt_level!r}")
         self.__init_handle_by_constructor__(_api("PassContext"), opt_level, chosen("required_pass", required_pass),
                                             chosen("disabled_pass", disabled_pass), _instruments(instruments), dict(config or {}))
         if diag_ctx is not None or not inherit_instruments or isolate_instruments or num_threads != 1:
@@ -161,7 +163,7 @@ class Pass(Object):
     def __call__(self, mod):
         """The module that the pass makes of `mod`, which stays as it is."""
         if not isinstance(mod, _ir_module()):
-            raise TypeError(f"pass `{self.info.name}` takes an IRModule, got {type(mod).__name__}"
+            raise errors.TypeError(f"pass `{self.info.name}` takes an IRModule, got {type(mod).__name__}"
                             " (IRModule.from_expr makes one of a function)")
         return _api("CallPass")(self, mod)
 
@@ -212,7 +214,7 @@ class Sequential(Pass):
 
     def __init__(self, passes=None, opt_level=0, name="sequential", required=None):
         if isinstance(opt_level, bool) or not isinstance(opt_level, int):
-            raise TypeError(f"opt_level takes an int, got {opt_level!r}")
+            raise errors.TypeError(f"opt_level takes an int, got {opt_level!r}")
         self.__init_handle_by_constructor__(_api("Sequential"), _passes(passes), opt_level, _named("name", name), _names("required", required))
 
 
@@ -232,12 +234,12 @@ class Scheduled(Pass):
 def _passes(passes):
     """A list of passes; None among them is for C++ to refuse when it gets there."""
     if isinstance(passes, Pass) or passes is not None and not hasattr(passes, "__iter__"):
-        raise TypeError(f"a sequence takes a list of passes, got {passes!r}")
+        raise errors.TypeError(f"a sequence takes a list of passes, got {passes!r}")
     passes = list(passes or ())
     for one in passes:
         if one is not None and not isinstance(one, Pass):
             kind = f"{one!r}; is a pair of parentheses missing?" if callable(one) else repr(one)
-            raise TypeError(f"a sequence takes passes, got {kind}")
+            raise errors.TypeError(f"a sequence takes passes, got {kind}")
     return passes
 
 
@@ -258,7 +260,7 @@ def parse_pipeline(text):
     place and the nearest names.
     """
     if not isinstance(text, str):
-        raise TypeError(f"a pipeline is a text, got {text!r}")
+        raise errors.TypeError(f"a pipeline is a text, got {text!r}")
     return _api("ParsePipeline")(text)
 
 
@@ -360,16 +362,16 @@ class PassFunction:
             return get_global_func(self.key)(*args, **kwargs)
         names = [row[0] for row in self.options]
         if len(args) > len(names):
-            raise TypeError(f"{self.__name__} takes at most {len(names)} options, got {len(args)}")
+            raise errors.TypeError(f"{self.__name__} takes at most {len(names)} options, got {len(args)}")
         given = dict(zip(names, args, strict=False))
         for name, value in kwargs.items():
             own = self.aliases.get(name, name)
             if own not in names:
                 near = difflib.get_close_matches(name, names, 1)
-                raise TypeError(f"{self.__name__} has no option `{name}`" +
+                raise errors.TypeError(f"{self.__name__} has no option `{name}`" +
                                 (f"; did you mean `{near[0]}`?" if near else f"; it has {', '.join(names)}" if names else "; it has none"))
             if own in given:
-                raise TypeError(f"{self.__name__} got `{own}` twice")
+                raise errors.TypeError(f"{self.__name__} got `{own}` twice")
             given[own] = value
         kinds = {row[0]: row[1] for row in self.options}
         for name, value in given.items():
@@ -399,7 +401,7 @@ def pass_functions(prefix, module, **special):
 
     def find(name):
         if name.startswith("_") or get_global_func(prefix + name, allow_missing=True) is None:
-            raise AttributeError(f"there is no pass `{name}`")
+            raise AttributeError(f"there is no pass `{name}`" + ("" if name.startswith("_") else did_you_mean(name, names())))
         made = PassFunction(prefix + name, module, **special.get(name, {}))
         vars(sys.modules[module])[name] = made
         return made
@@ -421,9 +423,9 @@ def make_pass_decorator(make, base, method):
     def decorator(pass_func=None, opt_level=None, name=None, required=None, traceable=False, needs=None, establishes=None,
                   keeps=None, destroys=None):
         if opt_level is None:
-            raise ValueError("a pass needs an opt_level: from which level of the context on it runs")
+            raise errors.ValueError("a pass needs an opt_level: from which level of the context on it runs")
         if isinstance(opt_level, bool) or not isinstance(opt_level, int):
-            raise TypeError(f"opt_level takes an int, got {opt_level!r}")
+            raise errors.TypeError(f"opt_level takes an int, got {opt_level!r}")
         lists = (required, needs, establishes, keeps, destroys)
 
         def create(pass_arg):
@@ -432,7 +434,7 @@ def make_pass_decorator(make, base, method):
             if inspect.isclass(pass_arg):
                 return _wrap_class(pass_arg, info, make, base, method)
             if not callable(pass_arg):
-                raise TypeError(f"a pass is made of a function or a class with `{method}`, not of {pass_arg!r}")
+                raise errors.TypeError(f"a pass is made of a function or a class with `{method}`, not of {pass_arg!r}")
             _check_arguments(fname, pass_arg, method)
             _set_origin(info, pass_arg)
             return make(pass_arg, info)
@@ -452,7 +454,7 @@ def _check_arguments(name, body, method, own=()):
     try:
         signature.bind(*own, *given)
     except TypeError:
-        raise TypeError(f"the body of pass `{name}` is called with ({', '.join(given)}), but takes {signature}") from None
+        raise errors.TypeError(f"the body of pass `{name}` is called with ({', '.join(given)}), but takes {signature}") from None
 
 
 def _set_origin(info, made_of):
@@ -479,22 +481,22 @@ def _import_pass(path):
             continue
         break
     if found is None:
-        raise ValueError(f"`python.{path}` cannot be imported: there is no module `{missing or path}` on sys.path")
+        raise errors.ValueError(f"`python.{path}` cannot be imported: there is no module `{missing or path}` on sys.path")
     for part in parts[at:]:
         if not hasattr(found, part):
-            raise ValueError(f"`python.{path}` cannot be imported: `{found.__name__}` has no `{part}`")
+            raise errors.ValueError(f"`python.{path}` cannot be imported: `{found.__name__}` has no `{part}`")
         found = getattr(found, part)
     if not isinstance(found, Pass) and inspect.isclass(found) and issubclass(found, Pass):
         found = found()
     if not isinstance(found, Pass):
-        raise ValueError(f"`python.{path}` is no pass but {found!r}"[:300])
+        raise errors.ValueError(f"`python.{path}` is no pass but {found!r}"[:300])
     return found
 
 
 def _wrap_class(pass_cls, info, make, base, method):
     """A class of passes out of a class whose `method` is the body; each instance keeps its own state."""
     if not callable(getattr(pass_cls, method, None)):
-        raise TypeError(f"class `{pass_cls.__name__}` has no method `{method}`, which is the body of the pass")
+        raise errors.TypeError(f"class `{pass_cls.__name__}` has no method `{method}`, which is the body of the pass")
     if inspect.isfunction(inspect.getattr_static(pass_cls, method)):
         _check_arguments(info.name, getattr(pass_cls, method), method, own=("self",))
 
@@ -508,7 +510,7 @@ def _wrap_class(pass_cls, info, make, base, method):
             try:
                 own._body_class = type(own.__name__, (own, pass_cls), {"__module__": own.__module__, "__doc__": own.__doc__, "_body_class": None})
             except TypeError as error:
-                raise TypeError(f"`{own.__name__}` cannot be derived from the pass `{pass_cls.__name__}`: {error}; derive it from a class that "
+                raise errors.TypeError(f"`{own.__name__}` cannot be derived from the pass `{pass_cls.__name__}`: {error}; derive it from a class that "
                                 "is not decorated, and decorate both") from None
         if own._body_class is None:  # a body itself, of a class that was decorated twice
             return pass_cls(*args, **kwargs)
@@ -568,17 +570,17 @@ def ApplyPassToFunction(transform, func_name_regex, error_if_no_function_matches
     import re
 
     if not isinstance(transform, Pass):
-        raise TypeError(f"ApplyPassToFunction takes a pass, got {transform!r}")
+        raise errors.TypeError(f"ApplyPassToFunction takes a pass, got {transform!r}")
     try:
         re.compile(func_name_regex)
     except (re.error, TypeError) as error:
-        raise ValueError(f"{func_name_regex!r} is no regular expression: {error}") from None
+        raise errors.ValueError(f"{func_name_regex!r} is no regular expression: {error}") from None
 
     @module_pass(opt_level=0, name=f"ApplyPassTo({transform.info.name})")
     def apply(mod, ctx):
         chosen = {v: f for v, f in mod.functions.items() if re.fullmatch(func_name_regex, v.name_hint)}
         if not chosen and error_if_no_function_matches_regex:
-            raise ValueError(f"no function's name matches {func_name_regex!r}")
+            raise errors.ValueError(f"no function's name matches {func_name_regex!r}")
         out = mod.shallow_copy()
         for var, func in transform(_ir_module()(chosen, dict(mod.type_definitions.items()))).functions.items():
             out[var] = func

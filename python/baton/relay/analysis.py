@@ -79,13 +79,13 @@ def _types(expr):
     collect = Collect()
 
     def visit(e):
-        for field in ("type_annotation", "ret_type"):
-            t = getattr(e, field, None)
-            if t is not None:
-                collect.visit(t)
+        field = "type_annotation" if isinstance(e, Var) else "ret_type" if isinstance(e, Function) else None
+        written = e._field(field) if field else None
+        if written is not None:
+            collect.visit(written)
         for var in getattr(e, "type_params", None) or ():
             found[var.handle] = bound[var.handle] = var
-        for t in getattr(e, "type_args", None) or ():
+        for t in e._field("type_args") if isinstance(e, Call) else ():
             collect.visit(t)
 
     if isinstance(expr, RelayExpr):
@@ -117,7 +117,7 @@ def well_formed(expr) -> bool:
 
 
 def check_kind(t, mod=None):
-    """The kind of a type; an error if the type makes no sense."""
+    """The kind of a type; an error if the type is not well formed."""
     return _api("check_kind")(t, mod if mod is not None else IRModule())
 
 
@@ -182,7 +182,12 @@ def get_total_mac_number(expr):
             return
         out = math.prod(e.checked_type.concrete_shape)
         weight = e.args[1].checked_type.concrete_shape if len(e.args) > 1 else ()
-        if e.op.name.startswith("nn.conv") and "transpose" not in e.op.name:
+        if e.op.name.startswith("nn.conv") and "transpose" in e.op.name:
+            # As Relay counts: a whole kernel for each element of the result, also where a stride leaves some of it out.
+            data, layout = e.args[0].checked_type.concrete_shape, e.attrs.data_layout
+            kernel = [weight[k] for k, letter in enumerate(e.attrs.kernel_layout) if letter in "DHW"]
+            total += out * math.prod(kernel) * data[layout.index("C")] // e.attrs.groups
+        elif e.op.name.startswith("nn.conv"):
             kernel = e.attrs.kernel_layout.index("O")
             total += out * math.prod(weight) // weight[kernel]
         elif e.op.name in ("nn.dense", "nn.batch_matmul", "nn.matmul"):
@@ -193,8 +198,8 @@ def get_total_mac_number(expr):
 
 
 def count_layers(expr, valid_ops):
-    """The longest chain of calls of these operators."""
-    depth = {}
+    """The longest chain of calls of these operators, in an expression or in the `main` of a module."""
+    expr, depth = expr["main"] if isinstance(expr, IRModule) else expr, {}
 
     def visit(e):
         inputs = []

@@ -3,6 +3,7 @@
 
 import numbers
 
+from .. import error as errors
 from .._ffi import get_global_func
 from ..error import CompileError
 from ..ir import GlobalVar, Op, RelayExpr, make_node
@@ -25,7 +26,7 @@ _LOOKS = 64  # calls whose arguments are looked at before types are inferred
 
 
 def _dtype_of(expr):
-    """dtype of an expression where it is known from its arguments, or inferred from what it is made of; else None."""
+    """dtype of an expression if it is known from its arguments, or can be inferred; else None."""
     stack, looks = [expr], 0
     while stack:
         e = stack.pop()
@@ -69,7 +70,7 @@ class ExprWithOp(RelayExpr):
         if isinstance(value, numbers.Number):
             dtype = _dtype_of(self)
             if dtype is None:
-                raise TypeError(f"the dtype for `{value}` is not known here; write relay.const({value}, dtype)")
+                raise errors.TypeError(f"the dtype for `{value}` is not known here; write relay.const({value}, dtype)")
             return const(value, dtype)
         return const(value)
 
@@ -135,9 +136,9 @@ class ExprWithOp(RelayExpr):
         """A call of the value, which is a function."""
         return Call(self, args)
 
-    def astext(self, show_meta_data=True, annotate=None):
+    def astext(self, show_meta_data=True, annotate=None, show_types=False):
         """The text form. `annotate(call)` gives a comment for each call."""
-        return astext(self, show_meta_data, annotate)
+        return astext(self, show_meta_data, annotate, show_types)
 
 
 class Constant(ExprWithOp, key="relay.Constant"):
@@ -170,11 +171,11 @@ class Tuple(ExprWithOp, key="relay.Tuple"):
         return iter(self.fields)
 
     def astype(self, _):
-        raise TypeError("a tuple has no dtype; convert its fields")
+        raise errors.TypeError("a tuple has no dtype; convert its fields")
 
 
 class Var(ExprWithOp, key="relay.Var"):
-    """A local variable. Each one made is another, whatever its name."""
+    """A local variable. Each new object is another variable, whatever its name."""
 
     __slots__ = ()
 
@@ -183,8 +184,14 @@ class Var(ExprWithOp, key="relay.Var"):
 
     @property
     def name_hint(self):
-        """The name it is printed by."""
+        """The name that it is printed with."""
         return self.vid.name_hint
+
+    @property
+    def type_annotation(self):
+        """The type that is written down; where there is none, the one that was inferred, or None."""
+        written = self._field("type_annotation")
+        return self.checked_type_ if written is None else written
 
 
 class Call(ExprWithOp, key="relay.Call"):
@@ -194,6 +201,12 @@ class Call(ExprWithOp, key="relay.Call"):
 
     def __init__(self, op, args, attrs=None, type_args=None, span=None):
         super().__init__(op=op, args=list(args), attrs=attrs, type_args=list(type_args or ()), span=span)
+
+    @property
+    def type_args(self):
+        """Type arguments: those that are written down, or what inference found. Of an operator, the types of the arguments."""
+        written = self._field("type_args")
+        return written if len(written) or self.checked_type_ is None else get_global_func("relay.ir.CallTypeArgs")(self)
 
 
 class Let(ExprWithOp, key="relay.Let"):
@@ -288,7 +301,7 @@ class TupleWrapper:
         return f"TupleWrapper({self.tuple_value!r}, {self.size})"
 
     def astype(self, _):
-        raise TypeError("a tuple has no dtype; convert its fields")
+        raise errors.TypeError("a tuple has no dtype; convert its fields")
 
 
 def var(name_hint, type_annotation=None, shape=None, dtype="float32", span=None) -> "Var":
@@ -298,7 +311,7 @@ def var(name_hint, type_annotation=None, shape=None, dtype="float32", span=None)
         y = relay.var("y", relay.TensorType((10,), "int32"))
     """
     if type_annotation is not None and shape is not None:
-        raise ValueError("give either a type or a shape, not both")
+        raise errors.ValueError("give either a type or a shape, not both")
     if shape is not None:
         type_annotation = TensorType(shape, dtype)
     elif isinstance(type_annotation, str):
@@ -310,6 +323,11 @@ def const(value, dtype=None, span=None) -> "Constant":
     """A constant of a number, nested lists or an array. Python's numbers are int32, float32 and bool unless `dtype` says
     otherwise; arrays keep their own."""
     return Constant(constant_array(value, dtype), span)
+
+
+def typed_text(node, show_meta_data):
+    """Text with the types that are known in comments."""
+    return get_global_func("relay.ir.AsText")(node, show_meta_data, True)
 
 
 def annotated_text(node, show_meta_data, annotate):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Traversal of expressions in Python; the same rules as in C++.
 
-A visitor handles a shared node once, a mutator transforms it once, and a node none of whose parts changed stays the very
+A visitor handles a shared node once, a mutator transforms it once, and a node whose children did not change stays the
 same object. Programs are deep: while one visits, Python's limit on nested calls is high enough for some hundred thousand
 levels.
 """
@@ -44,7 +44,7 @@ class _Deep:
             if self.users == 0:
                 try:
                     sys.setrecursionlimit(self.before)
-                except RecursionError:  # we stand deeper than the old limit already
+                except RecursionError:  # the stack is deeper than the old limit already
                     pass
 
 
@@ -64,7 +64,7 @@ when_watched(answer_watchdogs)
 class ExprFunctor:
     """Dispatch on the kind of expression: `visit(expr)` calls `visit_call`, `visit_let`, ... and remembers results."""
 
-    _gives = object  # what each visit must give
+    _gives = object  # the type of each visit's result
 
     def __init__(self):
         self.memo_map = {}
@@ -115,7 +115,7 @@ class ExprFunctor:
 
 
 class ExprVisitor(ExprFunctor):
-    """For analysis: visits every part of an expression. If: cond, true, false; Let: value, var, body.
+    """For analysis: visits every child of an expression. If: cond, true, false; Let: value, var, body.
 
     `visit_type` is called for the types that are written down: annotations, results of functions, type arguments.
     """
@@ -133,7 +133,7 @@ class ExprVisitor(ExprFunctor):
         pass
 
     def visit_var(self, var):
-        self._types(var.type_annotation)
+        self._types(var._field("type_annotation"))
 
     def visit_global_var(self, gvar):
         pass
@@ -150,7 +150,7 @@ class ExprVisitor(ExprFunctor):
 
     def visit_call(self, call):
         self.visit(call.op)
-        self._types(*call.type_args)
+        self._types(*call._field("type_args"))
         for arg in call.args:
             self.visit(arg)
 
@@ -179,7 +179,7 @@ class ExprVisitor(ExprFunctor):
         self._types(*func.type_params)
         for param in func.params:
             self.visit(param)
-        self._types(func.ret_type)
+        self._types(func._field("ret_type"))
         self.visit(func.body)
 
     def visit_ref_create(self, ref_create):
@@ -213,7 +213,7 @@ def _same(new, old):
 
 
 class ExprMutator(ExprFunctor):
-    """For transformation: visits give expressions; the defaults rebuild a node of which a part changed."""
+    """For transformation: visits give expressions; the defaults rebuild a node of which a child changed."""
 
     _gives = RelayExpr
 
@@ -241,10 +241,11 @@ class ExprMutator(ExprFunctor):
         return types if _same(new, types) else new
 
     def visit_var(self, var):
-        if var.type_annotation is None:
+        written = var._field("type_annotation")
+        if written is None:
             return var
-        ty = self.visit_type(var.type_annotation)
-        return var if ty.same_as(var.type_annotation) else Var(var.vid, ty, var.span)
+        ty = self.visit_type(written)
+        return var if ty.same_as(written) else Var(var.vid, ty, var.span)
 
     def visit_tuple(self, tup):
         fields = [self.visit(f) for f in tup.fields]
@@ -252,7 +253,7 @@ class ExprMutator(ExprFunctor):
 
     def visit_call(self, call):
         op = self.visit(call.op)
-        old = call.type_args
+        old = call._field("type_args")
         types = self._types(old)
         args = [self.visit(a) for a in call.args]
         if op.same_as(call.op) and types is old and _same(args, call.args):
@@ -260,7 +261,7 @@ class ExprMutator(ExprFunctor):
         return Call(op, args, call.attrs, types, call.span)
 
     def visit_let(self, let):
-        # Chains are long: down one let after the other, then up again, unless a class has its own idea of a let.
+        # Chains are long: down one let after the other, then up again, unless a class overrides visit_let.
         if type(self).visit_let is not ExprMutator.visit_let:
             return self._let(let, self.visit(let.value), self.visit(let.var), self.visit(let.body))
         chain = []
@@ -292,7 +293,7 @@ class ExprMutator(ExprFunctor):
         return op if value.same_as(op.tuple_value) else TupleGetItem(value, op.index, op.span)
 
     def visit_function(self, func):
-        old_types, old_result = func.type_params, func.ret_type
+        old_types, old_result = func.type_params, func._field("ret_type")
         types = self._types(old_types)
         params = [self.visit(p) for p in func.params]
         result = old_result if old_result is None else self.visit_type(old_result)

@@ -2,7 +2,7 @@
 """Functions."""
 
 from .._ffi import get_global_func
-from ..ir import BaseFunc, make_node
+from ..ir import BaseFunc, FuncType, make_node
 from .expr import Call
 
 
@@ -15,6 +15,13 @@ class Function(BaseFunc, key="relay.Function"):
         if isinstance(attrs, dict):
             attrs = make_node("DictAttrs", dict=attrs)
         super().__init__(attrs=attrs, type_params=list(type_params or ()), params=list(params), body=body, ret_type=ret_type, span=span)
+
+    @property
+    def ret_type(self):
+        """The result's type that is written down; where there is none, the one that was inferred, or None."""
+        written = self._field("ret_type")
+        known = self.checked_type_ if written is None else None
+        return known.ret_type if isinstance(known, FuncType) else written
 
     def __call__(self, *args):
         """A call of the function."""

@@ -38,4 +38,21 @@ def to_value(arg):
     return arg
 
 
-__all__ = ["constant_array", "to_value"]
+def fitted(value, dtype):
+    """A value for a tensor of a dtype: converted where NumPy converts so ("same_kind": floats to floats and integers to either, of any
+    width), else as it is."""
+    import numpy as np
+    have = getattr(value, "dtype", None)
+    if not dtype or have is None or str(have) == str(dtype):
+        return value
+    try:
+        want = numpy_dtype(str(dtype))
+        if not np.can_cast(numpy_dtype(str(have)), want, "same_kind"):
+            return value
+    except (TypeError, ValueError):  # a dtype that NumPy has not
+        return value
+    made = (value.numpy() if isinstance(value, NDArray) else np.asarray(value)).astype(want)
+    return array(made, value.device) if isinstance(value, NDArray) else array(made)
+
+
+__all__ = ["constant_array", "fitted", "to_value"]

@@ -4,7 +4,7 @@
 from .._core import Array
 from . import module as _module
 from .devices import cpu
-from .values import to_value
+from .values import fitted, to_value
 
 
 class Executable:
@@ -98,11 +98,15 @@ class VirtualMachine:
                              f"{', '.join(map(str, devices))}")
         try:
             self._call, self._names = self._executor["invoke"], self._executor["entry_inputs"]
+            self._dtypes = self._executor["entry_dtypes"]
         except AttributeError:
             # A program without control flow is one function.
             run, name = self._executor["call"], self._executor["get_input_name"]
             names = [name(i) for i in range(self._executor["get_num_inputs"]())]
+            info = self._executor["get_input_info"]
+            dtypes = [str(info(i)[2]) for i in range(len(names))]
             self._call, self._names = self._only_main(lambda _, *args: run(*flat(args))), self._only_main(lambda _: names)
+            self._dtypes = self._only_main(lambda _: dtypes)
         self._inputs, self._outputs = {}, None
 
     def set_input(self, func_name, *args, **kwargs):
@@ -123,7 +127,11 @@ class VirtualMachine:
         """The value of a function: an NDArray, an Array for a tuple, an ADT for data."""
         if args or kwargs or func_name not in self._inputs:
             self.set_input(func_name, *args, **kwargs)
-        self._outputs = self._call(func_name, *map(to_value, self._inputs[func_name]))
+        values = [to_value(v) for v in self._inputs[func_name]]
+        dtypes = list(self._dtypes(func_name))
+        if len(dtypes) == len(values):
+            values = [fitted(v, dtype) for v, dtype in zip(values, dtypes, strict=True)]
+        self._outputs = self._call(func_name, *values)
         return self._outputs
 
     def run(self, *args, **kwargs):

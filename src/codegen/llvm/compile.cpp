@@ -62,6 +62,12 @@ struct Machine {
       features += features.empty() ? "-avx512fp16" : ",-avx512fp16";
     }
     if (!target->mattr.empty()) features += (features.empty() ? "" : ",") + target->mattr.str();
+    const bool asked = target.get()->is_host() || target->mattr.view().find("avx512") != std::string_view::npos;
+    if (triple.starts_with("x86_64") && asked) {
+      // LLVM leaves out what the target does (Target::Make). LLVM 19 is told of registers of 512 bits apart from the
+      // instructions.
+      features += target->Has("avx512f") ? ",+evex512" : ",-avx512f";
+    }
     LLVMTargetRef t = nullptr;
     char* error = nullptr;
     if (LLVMGetTargetFromTriple(triple.c_str(), &t, &error)) {

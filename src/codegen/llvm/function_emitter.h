@@ -165,6 +165,7 @@ class Emitter : private ValueBuilder,
   std::unordered_map<const tir::VarNode*, LLVMValueRef> vars_;
   std::vector<LLVMValueRef> heap_;  // allocations that are live here, to be freed before a return
   bool in_parallel_ = false;
+  PrimExpr parallel_if_;  // of the parallel loop that comes next; null: whatever its work
 };
 
 }  // namespace baton::codegen

@@ -64,6 +64,8 @@ struct State {
 
 void Emitter::Parallel(const ForNode* op) {
   LLVMValueRef begin = VisitExpr(op->min), extent = VisitExpr(op->extent);
+  const PrimExpr condition = std::exchange(parallel_if_, PrimExpr());
+  LLVMValueRef worth = condition.defined() ? VisitExpr(condition) : nullptr;
   UseCollector uses;
   uses.VisitStmt(op->body);
   std::vector<const VarNode*> captured;
@@ -88,16 +90,16 @@ void Emitter::Parallel(const ForNode* op) {
   LLVMValueRef task = LLVMAddFunction(module_, (symbol_ + ".task").c_str(), type);
   LLVMSetLinkage(task, LLVMInternalLinkage);
   SetAttributes(task);
+  // The loop is a function of its own, whose pointers are parameters: LLVM then knows that they do not overlap.
+  std::vector<LLVMTypeRef> body_types = types;
+  LLVMTypeRef body_type = LLVMFunctionType(i32_, body_types.data(), static_cast<unsigned>(body_types.size()), 0);
+  LLVMValueRef body = LLVMAddFunction(module_, (symbol_ + ".loop").c_str(), body_type);
   {
     State saved{func_, entry_, LLVMGetInsertBlock(builder_), std::move(vars_), scope_, span_};
     vars_.clear();
     in_parallel_ = true;
     std::vector<LLVMValueRef> heap = std::move(heap_);
     heap_.clear();
-    // The loop is a function of its own, whose pointers are parameters: LLVM then knows that they do not overlap.
-    std::vector<LLVMTypeRef> body_types = types;
-    LLVMTypeRef body_type = LLVMFunctionType(i32_, body_types.data(), static_cast<unsigned>(body_types.size()), 0);
-    LLVMValueRef body = LLVMAddFunction(module_, (symbol_ + ".loop").c_str(), body_type);
     LLVMSetLinkage(body, LLVMInternalLinkage);
     SetAttributes(body);
     for (size_t i = 0; i < captured.size(); ++i) {
@@ -138,8 +140,20 @@ void Emitter::Parallel(const ForNode* op) {
     scope_ = saved.scope;
     if (debug_) Locate(saved.span);
   }
-  LLVMValueRef code = CallBackend(offsetof(BatonBackendApi, parallel_launch), i32_, {task, closure, Int32(0)});
-  ReturnIfError(code);
+  if (!worth) {
+    ReturnIfError(CallBackend(offsetof(BatonBackendApi, parallel_launch), i32_, {task, closure, Int32(0)}));
+    return;
+  }
+  LLVMBasicBlockRef launch = Block("launch"), serial = Block("serial"), end = Block("done");
+  LLVMBuildCondBr(builder_, worth, launch, serial);
+  LLVMPositionBuilderAtEnd(builder_, launch);
+  ReturnIfError(CallBackend(offsetof(BatonBackendApi, parallel_launch), i32_, {task, closure, Int32(0)}));
+  LLVMBuildBr(builder_, end);
+  LLVMPositionBuilderAtEnd(builder_, serial);
+  values[1] = LLVMBuildAdd(builder_, begin, extent, "");
+  ReturnIfError(LLVMBuildCall2(builder_, body_type, body, values.data(), static_cast<unsigned>(values.size()), ""));
+  LLVMBuildBr(builder_, end);
+  LLVMPositionBuilderAtEnd(builder_, end);
 }
 
 }  // namespace baton::codegen

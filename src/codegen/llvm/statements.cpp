@@ -3,6 +3,7 @@
 #include <baton/runtime/c_backend_api.h>
 #include <baton/support/stack.h>
 #include <baton/tir/lower.h>
+#include <tir/parallel_if.h>
 
 #include "codegen/llvm/function_emitter.h"
 
@@ -70,6 +71,10 @@ void Emitter::VisitStmt_(const LetStmtNode* op) {
 
 void Emitter::VisitStmt_(const AttrStmtNode* op) {
   tir::RefuseThreadAxes(op);
+  const auto* loop = op->body.as<ForNode>();
+  if (op->attr_key == tir::kParallelIf && loop && loop->kind == ForKind::kParallel && !in_parallel_) {
+    parallel_if_ = op->value;
+  }
   VisitStmt(op->body);
 }
 

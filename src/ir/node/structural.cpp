@@ -62,7 +62,7 @@ class Comparer {
   const std::string& where() const { return where_; }
 
  private:
-  enum Mode : uint8_t { kWhole, kFieldsOnly, kAnew };
+  enum Mode : uint8_t { kWhole, kFieldsOnly, kTypedVar, kAnew };
   struct Item {
     const Object* a;
     const Object* b;
@@ -113,6 +113,8 @@ class Comparer {
     const Object *a = it.a, *b = it.b;
     if (it.mode == kAnew) {
       fwd_.Clear(), rev_.Clear(), var_.Clear(), var_rev_.Clear(), ids_a_.Clear(), ids_b_.Clear(), parent_.clear();
+      bound_.clear(), by_id_.Clear(), by_id_rev_.Clear();
+      identities_ = 0;
       renamed_ = false;
     }
     if (a == b && !renamed_ && !map_free_) return true;
@@ -133,7 +135,7 @@ class Comparer {
       default:
         break;
     }
-    if (it.mode != kFieldsOnly) {
+    if (it.mode != kFieldsOnly && it.mode != kTypedVar) {
       if (p.is_var) {
         if (int r = Variables(a, b)) return r > 0 || Differ(it);
         // A free one met first, to be mapped: its fields are compared like those of a bound one.
@@ -163,7 +165,7 @@ class Comparer {
   bool Table(const Item& it, const Plan& p) {
     const size_t base = stack_.size();
     for (const Field& f : p.binds) {
-      if (!BindField(it, f)) return false;
+      if (!BindField(it, f, p.infers_var ? kTypedVar : kFieldsOnly)) return false;
     }
     for (const Field& f : p.fields) {
       const char *x = At(it.a, f), *y = At(it.b, f);
@@ -191,6 +193,9 @@ class Comparer {
           break;
         case FieldKind::kObject: {
           const Object *r = RefAt(it.a, f), *s = RefAt(it.b, f);
+          if (it.mode == kTypedVar && !r != !s) {
+            (r ? s : r) = static_cast<const RelayExprNode*>(r ? it.b : it.a)->checked_type_.get();
+          }
           if (r != s || renamed_ || map_free_) Push(r, s, Path(it.path, f.name));
           break;
         }
@@ -208,36 +213,53 @@ class Comparer {
     return true;
   }
 
-  bool BindField(const Item& it, const Field& f) {
+  bool BindField(const Item& it, const Field& f, Mode mode) {
     const Object *x = RefAt(it.a, f), *y = RefAt(it.b, f);
     int32_t path = Path(it.path, f.name);
     if (IsNothing(x) && IsNothing(y)) return true;
     if (!x || !y || x->type_index() != y->type_index()) return Fail(path, Brief(x) + " against " + Brief(y));
-    if (x->type_index() != TypeIndex::kRuntimeArray) return BindOne(x, y, path);
+    if (x->type_index() != TypeIndex::kRuntimeArray) return BindOne(x, y, path, mode);
     const auto &v = static_cast<const ArrayObj*>(x)->items, &w = static_cast<const ArrayObj*>(y)->items;
     if (v.size() != w.size()) return Fail(path, std::to_string(v.size()) + " against " + std::to_string(w.size()));
     for (size_t i = 0; i < v.size(); ++i) {
       const Object *p = v[i].object(), *q = w[i].object();
       int32_t at = record_ ? PathAt(path, std::to_string(i)) : -1;
       if (!p || !q || p->type_index() != q->type_index()) return Fail(at, Brief(p) + " against " + Brief(q));
-      if (!BindOne(p, q, at)) return false;
+      if (!BindOne(p, q, at, mode)) return false;
     }
     return true;
   }
-  bool BindOne(const Object* x, const Object* y, int32_t path) {
+  bool BindOne(const Object* x, const Object* y, int32_t path, Mode mode) {
     if (!PlanOf(x).is_var) {
       Push(x, y, path);
       return true;
     }
     var_[x] = y;
     var_rev_[y] = x;
+    if (PlanOf(x).has_id) bound_.emplace_back(x, y);
     if (x != y) renamed_ = true;
-    if (x != y) Push(x, y, path, kFieldsOnly);
+    if (x != y) Push(x, y, path, mode);
     return true;
+  }
+
+  /// The identity that corresponds to one of a bound variable; null for another's.
+  const Object* Identity(const Object* id, bool reverse = false) {
+    for (; identities_ < bound_.size(); ++identities_) {
+      const auto& [x, y] = bound_[identities_];
+      const Object *p = RefAt(x, PlanOf(x).id), *q = RefAt(y, PlanOf(y).id);
+      if (p) by_id_[p] = q;
+      if (q) by_id_rev_[q] = p;
+    }
+    const Object** found = (reverse ? by_id_rev_ : by_id_).Find(id);
+    return found ? *found : nullptr;
   }
 
   /// 1 equal, -1 different, 0: now mapped, compare the fields.
   int Variables(const Object* a, const Object* b) {
+    if (PlanOf(a).is_id) {
+      const Object *x = Identity(a), *y = Identity(b, true);
+      if (x || y) return x == b && y == a ? 1 : -1;
+    }
     const Object** x = var_.Find(a);
     const Object** y = var_rev_.Find(b);
     if (x || y) return x && y && *x == b && *y == a ? 1 : -1;
@@ -305,9 +327,10 @@ class Comparer {
         auto found = names.find(NameOf(k));
         if (found != names.end()) other = found->second;
       } else if (p.is_var) {
-        const Object** to = var_.Find(k);
+        const Object** bound = var_.Find(k);
+        const Object* to = bound ? *bound : p.is_id ? Identity(k) : nullptr;
         if (to) {
-          other = y->Find(Any(GetRef<ObjectRef>(*to)));
+          other = y->Find(Any(GetRef<ObjectRef>(to)));
         } else if (map_free_ && i < y->entries.size()) {
           other = &y->entries[i];
           if (other->key.object()) Push(k, other->key.object(), PathAt(it.path, "key"));
@@ -390,6 +413,9 @@ class Comparer {
   std::vector<PathStep> paths_;
   std::string where_;
   PointerMap<const Object*> fwd_, rev_, var_, var_rev_;
+  std::vector<std::pair<const Object*, const Object*>> bound_;  ///< variables with identities, left and right
+  size_t identities_ = 0;                                       ///< how many of them are in the two maps
+  PointerMap<const Object*> by_id_, by_id_rev_;
   PointerMap<int32_t> ids_a_, ids_b_;
   std::vector<int32_t> parent_;
 };

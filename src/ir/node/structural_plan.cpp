@@ -43,7 +43,13 @@ std::unique_ptr<Plan> MakePlan(uint32_t index) {
   p->graph = !info->is_value;
   p->tuple = key == "relay.Tuple";
   p->by_name = key == "GlobalVar" || key == "GlobalTypeVar";
+  p->is_id = key == "relay.Id";
+  if (const FieldInfo* id = p->is_var ? info->Find("vid") : nullptr) {
+    p->has_id = true;
+    p->id = {id->offset, id->kind, id->name};
+  }
   p->type_data = key == "relay.TypeData";
+  p->infers_var = key == "relay.Let" || key == "relay.PatternVar";
   for (const FieldInfo& f : info->fields) {
     if (f.flags & runtime::kIgnored) continue;
     // What a use of a constructor means is said by its name and data type; its fields are compared with the type.

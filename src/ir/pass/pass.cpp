@@ -157,6 +157,16 @@ void CheckBody(const PackedFunc& body, const PassInfo& info) {
 }  // namespace
 
 static BaseFunc (*state_params)(const BaseFunc&, const IRModule&) = nullptr;
+static IRModule (*infer_types)(const IRModule&) = nullptr;
+
+/// The typed module; unchanged if inference fails.
+static IRModule Inferred(const IRModule& mod) {
+  try {
+    return infer_types(mod);
+  } catch (const CompileError&) {
+    return mod;
+  }
+}
 
 IRModule ModulePassNode::operator()(IRModule mod, const PassContext& ctx) const {
   CheckBody(pass_func.packed(), pass_info);
@@ -267,6 +277,7 @@ IRModule FunctionPassNode::operator()(IRModule mod, const PassContext& ctx) cons
     if (result.same_as(mod)) result = mod.Copy();
     result.CopyOnWrite()->functions.Set(item.var, Downcast<BaseFunc>(item.out));
   }
+  if (types_after && infer_types) result = Inferred(result);
   return result;
 }
 
@@ -360,19 +371,8 @@ const RegisterPass<PrintIR> registered_print_ir("transform."), registered_relay_
 // ---- Front ends
 
 namespace {
-IRModule (*infer_types)(const IRModule&) = nullptr;
-
-/// The typed module; unchanged if inference fails.
-IRModule Inferred(const IRModule& mod) {
-  try {
-    return infer_types(mod);
-  } catch (const CompileError&) {
-    return mod;
-  }
-}
-
 /// A built-in Relay pass that is called outside of a sequence: its input is typed if the pass needs types, and the
-/// result of a function pass is typed again. Instruments do not observe this inference. A program that cannot be typed
+/// result of a function pass is typed, whether or not the pass changed anything. Instruments do not observe this inference. A program that cannot be typed
 /// is passed on unchanged.
 IRModule CallPass(const Pass& pass, const IRModule& mod) {
   const PassInfo info = pass->Info();
@@ -383,8 +383,8 @@ IRModule CallPass(const Pass& pass, const IRModule& mod) {
   for (const String& name : info->required) asks |= name == "InferType";
   const IRModule typed = asks ? Inferred(mod) : mod;
   IRModule out = pass(typed);
+  if (functions) return Inferred(out);
   if (out.same_as(typed)) return mod;
-  if (functions) out = Inferred(out);
   if (typed.same_as(mod)) return out;
   // Unchanged functions keep their identity.
   IRModule back = out;

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <baton/ir/target.h>
+#include <baton/relay/op/nn.h>
 
 #include "group.h"
+#include "machine.h"
 
 namespace baton::relay::kernel {
 
@@ -14,5 +16,19 @@ tir::PrimFunc GenerateBlockedConv(const Function& func, const Call& anchor, cons
 /// Plain images: a vector is neighbouring pixels of one channel.
 template <int N>
 tir::PrimFunc GeneratePlainConv(const Function& func, const Call& anchor, const Target& target);
+
+/// Shapes of data, weight and result. A number of images that is no literal goes to `images`, and counts as 1 in the
+/// shapes; false where another extent is none.
+bool ShapesOfImages(const Group& g, std::vector<int64_t>* data, std::vector<int64_t>* weight,
+                    std::vector<int64_t>* result, PrimExpr* images);
+
+/// A convolution over blocked images whose height and width are no literals; null where it does not fit.
+Stmt WriteOpenConv(const Group& g, const ConvAttrs<2>& attrs, const Machine& mc);
+
+/// Images one after the other, each by the kernel that `run(image)` writes for one.
+template <class F>
+Stmt EachImage(const PrimExpr& images, F run) {
+  return Loop("image", images, [&](const PrimExpr& image) { return run(image); });
+}
 
 }  // namespace baton::relay::kernel

@@ -19,6 +19,7 @@ namespace {
 
 /// A convolution over volumes of rows of pixels; one over fewer dimensions has extents of 1.
 struct Conv {
+  PrimExpr images;  ///< where their number is no literal: the kernel is one for `batch` = 1, run for each
   int64_t batch, groups = 1;
   int64_t in_blocks, in_lanes, in_depth = 1, in_height = 1, in_width = 1;  ///< blocks of channels: a group's
   int64_t out_blocks, lanes, depth = 1, height = 1, width = 1;
@@ -58,7 +59,8 @@ bool ReadConv(const Group& g, const ConvAttrs<N>& a, Conv* c) {
     return false;
   std::vector<topi::LayoutDim> k = topi::ParseLayout(a.kernel_layout.view(), "");
   if (k[N + 2].axis != 'I' || k[N + 3].axis != 'O') return false;
-  const auto &x = g.arg_shape(0), &w = g.arg_shape(1), &o = g.out_shape();
+  std::vector<int64_t> x, w, o;
+  if (!ShapesOfImages(g, &x, &w, &o, &c->images)) return false;
   if (x.size() != N + 3 || w.size() != N + 4 || o.size() != N + 3) return false;
   c->rank = N;
   c->batch = x[0], c->in_lanes = x[N + 2], c->lanes = o[N + 2];
@@ -139,6 +141,15 @@ class ConvWriter {
 
   Stmt Write() {
     if (c_.batch * c_.all_out() * c_.pixels() == 0) return Effect(I(0));
+    if (!c_.images.defined()) return OneRun();
+    return EachImage(c_.images, [&](const PrimExpr& image) {
+      run_image_ = image;
+      return OneRun();
+    });
+  }
+
+ private:
+  Stmt OneRun() {
     Steps steps;
     Buffer padded;
     if (pad_) {
@@ -147,10 +158,10 @@ class ConvWriter {
       input_ = padded;
     }
     steps.Add(Units());
+    input_ = g_.arg(0);
     return pad_ ? With(padded, steps.Done()) : steps.Done();
   }
 
- private:
   /// Images of a group each, or planes of them, that units are parts of.
   int64_t items() const { return c_.batch * c_.groups * slices_; }
   ForKind Kind() const { return plan_.parallel ? ForKind::kParallel : ForKind::kSerial; }
@@ -181,7 +192,7 @@ class ConvWriter {
         [&](const PrimExpr& line) {
           Steps s;
           PrimExpr at = s.Let("to", line * I(row_)), y = s.Let("y", floormod(line, I(rows_)) - I(c_.top));
-          PrimExpr plane = floordiv(line, I(rows_)), inside_volume;
+          PrimExpr plane = floordiv(line, I(rows_)) + run_image_ * I(c_.all_in() * planes_), inside_volume;
           if (planes_ > 1 || c_.front > 0) {
             PrimExpr z = s.Let("z", floormod(plane, I(planes_)) - I(c_.front));
             plane = floordiv(plane, I(planes_)) * I(c_.in_depth) + z;
@@ -236,7 +247,8 @@ class ConvWriter {
           };
           slice_ = part("slice", slices_, c_.batch * c_.groups);
           part_ = part("part", c_.groups, c_.batch);
-          image_ = image;
+          image_ = c_.images.defined() ? run_image_ : image;
+          in_image_ = c_.images.defined() && pad_ ? I(0) : image_;
           int64_t full = c_.out_blocks / plan_.vectors, tail = c_.out_blocks % plan_.vectors;
           Stmt a = full ? Chunk(chunk, group, plan_.vectors) : Stmt(), b = tail ? Chunk(chunk, group, tail) : Stmt();
           s.Add(a.defined() && b.defined() ? If(group < I(full), a, b) : a.defined() ? a : b);
@@ -291,7 +303,7 @@ class ConvWriter {
     PrimExpr y = Known(y_expr) >= 0 ? y_expr : s.Let("y", y_expr), x = Known(x_expr) >= 0 ? x_expr : s.Let("x", x_expr);
     int64_t lanes = c_.lanes, volume = planes_ * rows_ * row_;
     int64_t pixels = rows * columns;
-    PrimExpr first = image_ * I(c_.all_in()) + (c_.depthwise ? block0_ : part_ * I(c_.in_blocks));
+    PrimExpr first = in_image_ * I(c_.all_in()) + (c_.depthwise ? block0_ : part_ * I(c_.in_blocks));
     PrimExpr in0 = s.Let("in0", first * I(volume) + slice_ * I(c_.step_d * rows_ * row_) + y * I(c_.step_h * row_) +
                                     x * I(c_.step_w * c_.in_lanes));
     int64_t weight_block = (c_.depthwise ? 1 : c_.in_blocks * c_.in_lanes) * c_.window() * lanes;
@@ -418,7 +430,8 @@ class ConvWriter {
   int64_t slices_ = 1;                       // planes of the output that are units of their own
   int64_t height_ = 1, width_ = 1;           // of an output plane as tiles cut it
   int64_t chunks_ = 1, groups_ = 1, vectors_ = 1;
-  PrimExpr image_, part_, slice_, block0_;  // part: the group
+  PrimExpr run_image_ = I(0);  // where the number of images is no literal
+  PrimExpr image_, in_image_, part_, slice_, block0_;  // part: the group; in_image_: in the input as it is read
 };
 
 template <int N>
@@ -430,6 +443,10 @@ Stmt WriteConv(const Group& g, const Call& anchor, const Target& target) {
     return Stmt();
   Conv c;
   Machine mc = MachineOf(target, t);
+  if constexpr (N == 2) {
+    const Array<PrimExpr>& x = g.arg_extents(0);
+    if (x.size() == 5 && (Known(x[2]) < 0 || Known(x[3]) < 0)) return WriteOpenConv(g, *a, mc);
+  }
   if (!ReadConv(g, *a, &c) || c.lanes > mc.lanes || (c.lanes & (c.lanes - 1))) return Stmt();
   return ConvWriter(g, c, mc).Write();
 }
@@ -438,11 +455,27 @@ Stmt WriteConv(const Group& g, const Call& anchor, const Target& target) {
 
 template <int N>
 tir::PrimFunc GenerateBlockedConv(const Function& func, const Call& anchor, const Target& target) {
-  return Generate(func, anchor, [&](const Group& g) { return WriteConv<N>(g, anchor, target); });
+  return GenerateOpen(func, anchor, [&](const Group& g) { return WriteConv<N>(g, anchor, target); });
 }
 template tir::PrimFunc GenerateBlockedConv<1>(const Function&, const Call&, const Target&);
 template tir::PrimFunc GenerateBlockedConv<2>(const Function&, const Call&, const Target&);
 template tir::PrimFunc GenerateBlockedConv<3>(const Function&, const Call&, const Target&);
+
+bool ShapesOfImages(const Group& g, std::vector<int64_t>* data, std::vector<int64_t>* weight,
+                    std::vector<int64_t>* result, PrimExpr* images) {
+  auto read = [&](const Array<PrimExpr>& shape, bool of_images, std::vector<int64_t>* out) {
+    for (size_t k = 0; k < shape.size(); ++k) {
+      const int64_t i = static_cast<int64_t>(k);
+      int64_t d = kernel::Known(shape[i]);
+      if (of_images && i == 0 && d < 0) *images = shape[i], d = 1;
+      if (d < 0) return false;
+      out->push_back(d);
+    }
+    return true;
+  };
+  return read(g.arg_extents(0), true, data) && read(g.arg_extents(1), false, weight) &&
+         read(g.out_extents(), true, result);
+}
 
 tir::PrimFunc GenerateBlockedConv2D(const Function& func, const Call& anchor, const String&, const Target& target) {
   return GenerateBlockedConv<2>(func, anchor, target);

@@ -26,6 +26,7 @@ struct Extents {
 };
 
 struct PlainConv {
+  PrimExpr images;  ///< where their number is no literal: the kernel is one for `batch` = 1, run for each
   int64_t rank, batch, groups;
   int64_t ins, outs;  ///< channels of a group
   Extents in, out, window, step, dilation, before{{0, 0, 0}};
@@ -46,7 +47,8 @@ bool ReadPlainConv(const Group& g, const ConvAttrs<N>& a, PlainConv* c) {
   if (!(a.data_layout == images) || !(a.kernel_layout == weights) ||
       (!a.out_layout.empty() && !(a.out_layout == images)) || a.groups < 1)
     return false;
-  const auto &x = g.arg_shape(0), &w = g.arg_shape(1), &o = g.out_shape();
+  std::vector<int64_t> x, w, o;
+  if (!ShapesOfImages(g, &x, &w, &o, &c->images)) return false;
   if (x.size() != N + 2 || w.size() != N + 2 || o.size() != N + 2) return false;
   for (const auto* s : {&x, &w, &o}) {
     if (std::count(s->begin(), s->end(), 0)) return false;
@@ -104,16 +106,26 @@ class PlainConvWriter {
   }
 
   Stmt Write() {
-    if (flat_ || pad_in_unit_) return Units();
-    Buffer padded = Buffer::Make({I(c_.batch * c_.groups * c_.ins * volume_)}, dtype_, "padded");
-    Steps s;
-    s.Add(Pad(padded, I(0), c_.batch * c_.groups * c_.ins, parallel_ ? ForKind::kParallel : ForKind::kSerial));
-    input_ = padded;
-    s.Add(Units());
-    return With(padded, s.Done());
+    if (!c_.images.defined()) return OneRun();
+    return EachImage(c_.images, [&](const PrimExpr& image) {
+      run_image_ = image;
+      return OneRun();
+    });
   }
 
  private:
+  Stmt OneRun() {
+    if (flat_ || pad_in_unit_) return Units();
+    Buffer padded = Buffer::Make({I(c_.batch * c_.groups * c_.ins * volume_)}, dtype_, "padded");
+    Steps s;
+    s.Add(Pad(padded, run_image_ * I(c_.groups * c_.ins), c_.batch * c_.groups * c_.ins,
+              parallel_ ? ForKind::kParallel : ForKind::kSerial));
+    input_ = padded;
+    s.Add(Units());
+    input_ = g_.arg(0);
+    return With(padded, s.Done());
+  }
+
   Plan Choose() const {
     Plan best;
     double steps = static_cast<double>(c_.ins * c_.window.all());
@@ -222,7 +234,9 @@ class PlainConvWriter {
           PrimExpr group = take("group", c_.groups);
           image_ = take("image", c_.batch);
           first_out_ = s.Let("first_out", group * I(c_.outs));
-          PrimExpr channel = (image_ * I(c_.groups) + group) * I(c_.ins);
+          PrimExpr in_image = image_;
+          if (c_.images.defined()) image_ = run_image_, in_image = flat_ || pad_in_unit_ ? run_image_ : I(0);
+          PrimExpr channel = (in_image * I(c_.groups) + group) * I(c_.ins);
           Buffer padded;
           if (pad_in_unit_) {
             padded = Buffer::Make({I(c_.ins * volume_)}, dtype_, "padded");
@@ -402,6 +416,7 @@ class PlainConvWriter {
   int64_t width_ = 1, height_ = 1, slices_ = 1, row_vectors_ = 1;  // of an output image as tiles cut it
   int64_t pitch_ = 1, row_ = 1, plane_ = 1, volume_ = 1;           // of an input as it is read, in elements
   int64_t items_ = 1, chunk_ = 1, chunks_ = 1, strips_ = 1;
+  PrimExpr run_image_ = I(0);  // where the number of images is no literal
   PrimExpr image_, slice_, first_out_, in_group_;
 };
 
@@ -423,7 +438,7 @@ Stmt WritePlainConv(const Group& g, const Call& anchor, const Target& target) {
 
 template <int N>
 tir::PrimFunc GeneratePlainConv(const Function& func, const Call& anchor, const Target& target) {
-  return Generate(func, anchor, [&](const Group& g) { return WritePlainConv<N>(g, anchor, target); });
+  return GenerateOpen(func, anchor, [&](const Group& g) { return WritePlainConv<N>(g, anchor, target); });
 }
 
 template <int N>

@@ -10,21 +10,21 @@
 namespace baton::relay::kernel {
 
 namespace {
-bool StaticType(const Expr& e, std::vector<int64_t>* shape, DataType* dtype) {
+const TensorTypeNode* TypeOf(const Expr& e) {
   const auto* t = e->checked_type_.as<TensorTypeNode>();
-  if (!t) {
-    const auto* v = e.as<VarNode>();
-    t = v ? v->type_annotation.as<TensorTypeNode>() : nullptr;
-  }
-  if (!t || !StaticShape(t->shape, shape)) return false;
-  *dtype = t->dtype;
-  return true;
+  if (t) return t;
+  const auto* v = e.as<VarNode>();
+  return v ? v->type_annotation.as<TensorTypeNode>() : nullptr;
 }
 int64_t Rank(const Array<PrimExpr>& at) { return static_cast<int64_t>(at.size()); }
-int64_t Product(const std::vector<int64_t>& shape) {
-  int64_t n = 1;
-  for (int64_t d : shape) n *= d;
+PrimExpr Product(const Array<PrimExpr>& shape) {
+  PrimExpr n = I(1);
+  for (const PrimExpr& d : shape) n = n * d;
   return n;
+}
+bool SameExtent(const PrimExpr& a, const PrimExpr& b) {
+  if (kernel::Known(a) >= 0 || kernel::Known(b) >= 0) return kernel::Known(a) == kernel::Known(b);
+  return tir::ExprDeepEqual(a, b);
 }
 }  // namespace
 
@@ -111,7 +111,7 @@ class Vectorizer : public tir::ExprFunctor<PrimExpr(const PrimExpr&)> {
     if (at.size() != at_.size()) return false;
     for (size_t i = 0; i < at.size(); ++i) {
       int64_t k = static_cast<int64_t>(i);
-      if (g_.shape_[i] == 1) continue;  // the only place there is
+      if (tir::is_one(g_.extents_[k])) continue;  // the only place there is
       if (!at[k].same_as(at_[k]) && !tir::ExprDeepEqual(at[k], at_[k])) return false;
     }
     return true;
@@ -163,11 +163,11 @@ class Vectorizer : public tir::ExprFunctor<PrimExpr(const PrimExpr&)> {
     int64_t n = Rank(at), rank = Rank(at_), used = 0;
     for (const PrimExpr& x : at) used += x.dtype().lanes() > 1 || HasMerged(x);
     if (used == 0) return at;
-    if (n < site_.merged || g_.shape_.back() == 1) throw NoVectorForm{};
+    if (n < site_.merged || tir::is_one(g_.extents_.back())) throw NoVectorForm{};
     for (int64_t i = 1; i <= site_.merged; ++i) {
-      int64_t extent = g_.shape_[static_cast<size_t>(rank - i)];
-      if (kernel::Known(t->shape[n - i]) != extent) throw NoVectorForm{};
-      if (extent > 1) {
+      const PrimExpr& extent = g_.extents_[rank - i];
+      if (!SameExtent(t->shape[n - i], extent)) throw NoVectorForm{};
+      if (!tir::is_one(extent) && !tir::is_zero(extent)) {
         if (!tir::ExprDeepEqual(at[n - i], at_[rank - i])) throw NoVectorForm{};
         --used;
       }
@@ -181,27 +181,27 @@ class Vectorizer : public tir::ExprFunctor<PrimExpr(const PrimExpr&)> {
     auto it = g_.placeholder_.find(t->op.get());
     if (it == g_.placeholder_.end()) throw NoVectorForm{};
     const Buffer& b = g_.buffers_[it->second];
-    bool same_shape = t->shape.size() == g_.shape_.size() && Here(whole);
-    for (size_t i = 0; same_shape && i < g_.shape_.size(); ++i)
-      same_shape = kernel::Known(t->shape[static_cast<int64_t>(i)]) == g_.shape_[i];
+    bool same_shape = t->shape.size() == g_.extents_.size() && Here(whole);
+    for (int64_t i = 0; same_shape && i < Rank(t->shape); ++i) same_shape = SameExtent(t->shape[i], g_.extents_[i]);
     if (same_shape) return ReadMasked(b, site_.offset, site_.lanes, site_.mask);
     Array<PrimExpr> at = Merge(t, whole);
-    PrimExpr base = I(0), wide;
-    int64_t step = 0, stride = 1;
+    PrimExpr base = I(0), wide, stride = I(1);
+    int64_t step = 0;
     for (size_t i = at.size(); i-- > 0;) {
       const PrimExpr& x = at[static_cast<int64_t>(i)];
-      if (const auto* r = x.as<tir::RampNode>(); r && tir::as_const_int(r->stride)) {
-        base = base + r->base * I(stride);
-        step += *tir::as_const_int(r->stride) * stride;
+      const int64_t* fixed = tir::as_const_int(stride);
+      if (const auto* r = x.as<tir::RampNode>(); r && fixed && tir::as_const_int(r->stride)) {
+        base = base + r->base * stride;
+        step += *tir::as_const_int(r->stride) * *fixed;
       } else if (const auto* c = x.as<tir::BroadcastNode>()) {
-        base = base + c->value * I(stride);
+        base = base + c->value * stride;
       } else if (x.dtype().lanes() > 1) {
-        PrimExpr w = x * I(stride);
+        PrimExpr w = x * tir::broadcast_to(stride, x.dtype().lanes());
         wide = wide.defined() ? wide + w : w;
       } else {
-        base = base + x * I(stride);
+        base = base + x * stride;
       }
-      stride *= kernel::Known(t->shape[static_cast<int64_t>(i)]);
+      stride = stride * t->shape[static_cast<int64_t>(i)];
     }
     if (wide.defined()) {
       if (step) wide = wide + PrimExpr(tir::Ramp(I(0), I(step), site_.lanes));
@@ -224,42 +224,62 @@ class Vectorizer : public tir::ExprFunctor<PrimExpr(const PrimExpr&)> {
   baton::Span span_;  // of the expression that is evaluated
 };
 
-std::optional<Group> Group::Make(const relay::Function& func, const Call& anchor) {
+std::optional<Group> Group::Make(const relay::Function& func, const Call& anchor, bool open) {
   Group g;
-  DataType dtype;
-  if (!StaticType(anchor, &g.shape_, &dtype)) return std::nullopt;
-  std::vector<int64_t> result_shape;
-  DataType result_dtype;
-  if (!StaticType(func->body, &result_shape, &result_dtype) || result_shape != g.shape_) return std::nullopt;
+  // The type of a value, if kernels take it.
+  auto type_of = [&](const Expr& e, std::vector<int64_t>* shape) -> const TensorTypeNode* {
+    const TensorTypeNode* t = TypeOf(e);
+    if (!t || (!StaticShape(t->shape, shape) && !open)) return nullptr;
+    for (const PrimExpr& d : t->shape) {
+      bool known = true;
+      tir::PostOrderVisitExpr(d, [&](const PrimExpr& x) {
+        known = known && !x.as<tir::AnyNode>();
+        const auto* v = x.as<tir::VarNode>();
+        auto is = [&](const tir::Var& s) { return s.get() == v; };
+        if (!v || std::any_of(g.sizes_.begin(), g.sizes_.end(), is)) return;
+        g.sizes_.push_back(GetRef<tir::Var>(v));
+      });
+      if (!known) return nullptr;
+    }
+    return t;
+  };
   Array<te::Tensor> inputs;
-  Array<te::Tensor> outputs = ToTensorExpressions(func, &inputs, anchor, &g.anchor_);
-  if (outputs.size() != 1) return std::nullopt;
-  g.result_ = outputs[0];
-  auto buffer = [&](const std::vector<int64_t>& shape, DataType t, const std::string& name) {
-    g.buffers_.push_back(Buffer::Make({I(Product(shape))}, t, String(name)));
+  Array<te::Tensor> outputs;
+  auto buffer = [&](const Array<PrimExpr>& shape, DataType t, const std::string& name) {
+    g.buffers_.push_back(Buffer::Make({Product(shape)}, t, String(name)));
     g.handles_.push_back(tir::Var(String(name), DataType::Handle()));
     return g.buffers_.back();
   };
   std::unordered_map<const Object*, size_t> param;
   for (size_t i = 0; i < func->params.size(); ++i) {
-    int64_t k = static_cast<int64_t>(i);
+    const Var& p = func->params[static_cast<int64_t>(i)];
     std::vector<int64_t> shape;
-    DataType t;
-    if (!StaticType(func->params[k], &shape, &t)) return std::nullopt;
-    buffer(shape, t, func->params[k]->name_hint().str());
-    param[func->params[k].get()] = i;
-    g.placeholder_[inputs[k]->op.get()] = i;
+    const TensorTypeNode* t = type_of(p, &shape);
+    if (!t) return std::nullopt;
+    buffer(t->shape, t->dtype, p->name_hint().str());
+    param[p.get()] = i;
   }
+  const TensorTypeNode* type = type_of(anchor, &g.shape_);
+  std::vector<int64_t> result_shape;
+  const TensorTypeNode* result = type ? type_of(func->body, &result_shape) : nullptr;
+  if (!result || result->shape.size() != type->shape.size()) return std::nullopt;
+  for (int64_t i = 0; i < Rank(type->shape); ++i) {
+    if (!SameExtent(type->shape[i], result->shape[i])) return std::nullopt;
+  }
+  g.extents_ = type->shape;
+  outputs = ToTensorExpressions(func, &inputs, anchor, &g.anchor_);
+  if (outputs.size() != 1) return std::nullopt;
+  g.result_ = outputs[0];
+  for (size_t i = 0; i < func->params.size(); ++i) g.placeholder_[inputs[static_cast<int64_t>(i)]->op.get()] = i;
   for (const Expr& a : anchor->args) {
     auto it = param.find(a.get());
     if (it == param.end()) return std::nullopt;
     std::vector<int64_t> shape;
-    DataType t;
-    StaticType(a, &shape, &t);
+    g.arg_extents_.push_back(type_of(a, &shape)->shape);
     g.args_.push_back(g.buffers_[it->second]);
     g.arg_shapes_.push_back(shape);
   }
-  g.out_ = buffer(g.shape_, result_dtype, "out");
+  g.out_ = buffer(g.extents_, result->dtype, "out");
   // The size of what follows: operations in the bodies, elementary functions counting more.
   std::vector<te::Tensor> work{g.result_};
   std::unordered_map<const Object*, bool> seen;
@@ -299,6 +319,7 @@ tir::PrimFunc Group::Function(const Stmt& body) const {
     params.push_back(handles_[i]);
     map.Set(handles_[i], buffers_[i]);
   }
+  for (const tir::Var& v : sizes_) params.push_back(v);
   return tir::PrimFunc(params, body, map);
 }
 

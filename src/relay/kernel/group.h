@@ -27,15 +27,19 @@ struct Site {
 
 class Group {
  public:
-  /// Null when the group has a form that kernels do not take: then the general schedule has to.
-  static std::optional<Group> Make(const Function& func, const Call& anchor);
+  /// Null when the group has a form that kernels do not take: then the general schedule has to. `open`: extents may be
+  /// expressions of variables.
+  static std::optional<Group> Make(const Function& func, const Call& anchor, bool open = false);
 
   /// The flat buffer behind the heavy operator's i-th argument.
   const Buffer& arg(size_t i) const { return args_[i]; }
+  const Array<PrimExpr>& arg_extents(size_t i) const { return arg_extents_[i]; }
+  /// The same where all are literals.
   const std::vector<int64_t>& arg_shape(size_t i) const { return arg_shapes_[i]; }
   size_t num_args() const { return args_.size(); }
   DataType arg_dtype(size_t i) const { return args_[i]->dtype; }
   const Buffer& out() const { return out_; }
+  const Array<PrimExpr>& out_extents() const { return extents_; }
   const std::vector<int64_t>& out_shape() const { return shape_; }
   /// Dtype of the heavy operator's result, before what follows.
   DataType anchor_dtype() const { return anchor_->dtype; }
@@ -46,15 +50,18 @@ class Group {
 
   /// Stores f(value), f being what follows the heavy operator. Throws NoVectorForm.
   Stmt Finish(const Site& site, PrimExpr value) const;
-  /// The function around a body.
+  /// The function around a body: buffers of inputs and output, then the variables of their extents as they appear.
   tir::PrimFunc Function(const Stmt& body) const;
 
  private:
   std::vector<tir::Var> handles_;
-  std::vector<Buffer> buffers_;  // of the parameters, then the output
+  std::vector<Buffer> buffers_;   // of the parameters, then the output
+  std::vector<tir::Var> sizes_;  // variables of their extents
   std::unordered_map<const Object*, size_t> placeholder_;
   std::vector<Buffer> args_;
+  std::vector<Array<PrimExpr>> arg_extents_;
   std::vector<std::vector<int64_t>> arg_shapes_;
+  Array<PrimExpr> extents_;  // of the output
   std::vector<int64_t> shape_;
   te::Tensor anchor_, result_;
   Buffer out_;
@@ -68,8 +75,8 @@ struct NoVectorForm {};
 
 /// Calls `generate(group)`; null when the group or its epilogue has no vector form.
 template <class F>
-tir::PrimFunc Generate(const relay::Function& func, const Call& anchor, F generate) {
-  std::optional<Group> g = Group::Make(func, anchor);
+tir::PrimFunc Generate(const relay::Function& func, const Call& anchor, F generate, bool open = false) {
+  std::optional<Group> g = Group::Make(func, anchor, open);
   if (!g) return tir::PrimFunc();
   try {
     Stmt body = generate(*g);
@@ -77,6 +84,12 @@ tir::PrimFunc Generate(const relay::Function& func, const Call& anchor, F genera
   } catch (const NoVectorForm&) {
     return tir::PrimFunc();
   }
+}
+
+/// The same for generators that take extents which are no literals.
+template <class F>
+tir::PrimFunc GenerateOpen(const relay::Function& func, const Call& anchor, F generate) {
+  return Generate(func, anchor, generate, true);
 }
 
 }  // namespace baton::relay::kernel

@@ -27,8 +27,20 @@ struct MatmulPlan {
   int64_t columns(const Machine& m) const { return vectors * m.lanes; }
 };
 
+/// Rows that stand for a number which is not known, where the width of panels is chosen.
+inline constexpr int64_t kManyRows = 512;
 /// `columns` > 0: the panels' width is given.
 BATON_DLL MatmulPlan PlanMatmul(const Machine& m, const MatmulShape& s, int64_t columns = 0);
+
+/// Tiles of a product whose rows are counted at run time.
+struct OpenMatmulPlan {
+  int64_t rows = 1;       ///< of the highest register tile
+  int64_t vectors = 1;    ///< of a panel
+  int64_t k_block = 1;    ///< of the sum, where there are many rows: what of a panel stays in the first cache
+  int64_t many_rows = 1;  ///< from so many rows on the sum is taken in blocks
+};
+/// `columns` > 0: the panels' width is given.
+BATON_DLL OpenMatmulPlan PlanOpenMatmul(const Machine& m, int64_t columns = 0);
 
 /// A convolution over images in blocks of channels. Where the window is one element and its step is one, an image is
 /// one row (`height` 1).

@@ -76,4 +76,16 @@ MatmulPlan PlanMatmul(const Machine& mc, const MatmulShape& s, int64_t columns) 
   return best;
 }
 
+OpenMatmulPlan PlanOpenMatmul(const Machine& mc, int64_t columns) {
+  OpenMatmulPlan p;
+  // Six rows by four vectors keep 32 registers busy, six by two keep 16; row strides may be values of registers too,
+  // which more rows would not fit.
+  p.vectors = columns > 0 ? columns / mc.lanes : mc.registers >= 32 ? 4 : 2;
+  while (p.rows < 6 && (p.rows + 1) * p.vectors + p.vectors + 1 <= mc.registers) ++p.rows;
+  p.many_rows = 3 * p.rows;
+  // Whole rounds of any unrolled loop.
+  p.k_block = std::max<int64_t>(64, mc.l1 * 9 / 10 / (4 * (p.vectors * mc.lanes + p.rows))) / 8 * 8;
+  return p;
+}
+
 }  // namespace baton::relay::kernel

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the relations and lowerings of operators share.
+// Shared by the relations and lowerings of operators.
 #pragma once
 
 #include <baton/relay/op.h>
@@ -26,7 +26,7 @@ struct OpName {
   }
 };
 
-/// `Tensor[(1, ?, n), float32]`, as the text form has it.
+/// `Tensor[(1, ?, n), float32]`, as in the text form.
 std::string ShowType(const Type& type);
 std::string ShowShape(const Shape& shape);
 std::string ShowInts(const Ints& values);
@@ -111,10 +111,10 @@ struct GuessFn<void (*)(const A&, Array<Type>*)> {
     f(AttrsAs<A>(attrs), types);
   }
 };
-/// That a result holds numbers or bool: an attribute may ask for another dtype.
+/// Checks that a result holds numbers or bool: an attribute may ask for another dtype.
 void CheckResult(const TypeArgs& in, const Type& type);
 /// A relation from a function that gives the result's type once the arguments' are known: TensorType f(const A& attrs,
-/// const TypeArgs& in), or without attributes. A null result means that it cannot be said yet.
+/// const TypeArgs& in), or without attributes. A null result means that it is not known yet.
 template <OpName kName, auto kFn>
 bool Rel(const Array<Type>& types, int num_inputs, const Attrs& attrs, TypeReporter& reporter) {
   if (!AllKnown(types, num_inputs)) return false;
@@ -137,6 +137,13 @@ bool RelGuess(const Array<Type>& types, int num_inputs, const Attrs& attrs, Type
     if (!guessed[i].same_as(types[i])) reporter.Assign(types[i], guessed[i]);
   }
   return Rel<kName, kFn>(guessed, num_inputs, attrs, reporter);
+}
+/// As Rel, where the result has the type of the first argument: each follows from the other.
+template <OpName kName, auto kFn>
+bool RelSame(const Array<Type>& types, int num_inputs, const Attrs& attrs, TypeReporter& reporter) {
+  Array<Type> known = types;
+  TakeFromResult(&known, 0, reporter);
+  return Rel<kName, kFn>(known, num_inputs, attrs, reporter);
 }
 /// Sets type i if it is not known.
 inline void Guess(Array<Type>* types, int i, const Shape& shape, DataType dtype) {
@@ -174,7 +181,7 @@ inline bool HasValue(const PrimExpr& e) { return e.defined(); }
 inline int64_t ValueOf(const PrimExpr& e) { return DimOf(e); }
 
 // ---- Traits that many operators share.
-/// Of operators that leave the range of a narrow type, or lose its digits.
+/// Traits of operators that leave the range of a narrow type, or lose its digits.
 inline constexpr OpTraits kNeverNarrow{.precision = Precision::kNever};
 inline constexpr OpTraits kExactValues{.values = Values::kExact};
 /// The shape of the first argument, where all its extents are literals.

@@ -147,6 +147,7 @@ class Parser {
   Any AttrValue();
   int64_t Integer(const Token& t, bool negative);
   void Attribute(const OpEntry* op, Attrs* attrs, bool* owned, std::vector<std::string_view>* given);
+  void FunctionAttribute(Attrs* attrs, Map<String, Any>* own, std::vector<std::string_view>* given);
   Any MetaRef();
   template <class R>
   R MetaAs(const char* what);

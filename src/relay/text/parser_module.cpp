@@ -308,6 +308,21 @@ Any PlainInts(const Any& value) {
 
 }  // namespace
 
+/// `name=value` within the call of a function, which takes any; `attrs=` has them all, `"attrs"=` is one of that name.
+void Parser::FunctionAttribute(Attrs* attrs, Map<String, Any>* own, std::vector<std::string_view>* given) {
+  const Token name = tok_;
+  if (Is(Tok::kName) && name.text == "attrs") {
+    bool owned = false;
+    Attribute(nullptr, attrs, &owned, given);
+    return;
+  }
+  Advance();
+  Advance();
+  Any value = AttrValue();
+  if (own->count(String(name.text))) Note(name, fmt::format("the attribute `{}` is given twice", name.text));
+  own->Set(String(name.text), value);
+}
+
 /// `name=value` within a call.
 void Parser::Attribute(const OpEntry* op, Attrs* attrs, bool* owned, std::vector<std::string_view>* given) {
   const Token name = tok_;
@@ -473,7 +488,6 @@ void Parser::TypeDef(bool external) {
       ConstructorNode n;
       n.name_hint = String(c.text);
       n.belong_to = header;
-      n.tag = static_cast<int64_t>(data.constructors.size());
       n.span = lex_.SpanOf(c, c);
       if (Accept(Tok::kLParen)) n.inputs = TypeList(Tok::kRParen, "fields");
       Constructor made(std::move(n));

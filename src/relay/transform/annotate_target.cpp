@@ -11,6 +11,9 @@
 namespace baton::relay::transform {
 namespace {
 
+/// What no compiler takes is Baton's own; PartitionGraph leaves it where it is.
+const String kOwn = "default";
+
 class Annotator : public MixedModeMutator {
  public:
   Annotator(const Array<String>& targets, bool include_non_call_ops) : others_(include_non_call_ops) {
@@ -25,26 +28,43 @@ class Annotator : public MixedModeMutator {
   }
   Expr Rewrite_(const CallNode* pre, const Expr& post) final {
     const auto* call = post.as<CallNode>();
-    if (!call || !BeginsRegion(call).empty() || !EndsRegion(call).empty()) return post;
-    // Existing annotations stay as they are.
+    if (!call || !BeginsRegion(call).empty()) return post;
+    if (!EndsRegion(call).empty()) {
+      // An earlier run left the call to Baton, and now a compiler takes it.
+      return EndsRegion(call) == kOwn.view() && !EndsRegion(call->args[0].get()).empty() ? call->args[0] : post;
+    }
+    // Other annotations stay as they are.
+    bool again = false;
     for (const Expr& a : call->args) {
-      if (!BeginsRegion(a.get()).empty()) return post;
+      if (BeginsRegion(a.get()).empty()) continue;
+      if (BeginsRegion(a.get()) != kOwn.view()) return post;
+      again = true;
     }
     const String* target = TargetOf(pre);
-    if (!target) return post;
+    if (!target && (again || !(call->op.as<OpNode>() || call->op.as<FunctionNode>()))) return post;
     auto n = make_object<CallNode>(*call);
     n->checked_type_ = ObjectRef();
-    for (size_t i = 0; i < n->args.size(); ++i) n->args.Set(i, Annotation(op::compiler_begin, n->args[i], *target));
-    return Annotation(op::compiler_end, Call(n), *target);
+    const String& whose = target ? *target : kOwn;
+    for (size_t i = 0; i < n->args.size(); ++i) {
+      const Expr arg = n->args[i];
+      const Expr bare = BeginsRegion(arg.get()).empty() ? arg : arg.as<CallNode>()->args[0];
+      n->args.Set(i, Annotation(op::compiler_begin, bare, whose));
+    }
+    return Annotation(op::compiler_end, Call(n), whose);
   }
   /// Tuples and their fields go with what they are made of.
   Expr Rewrite_(const TupleNode* pre, const Expr& post) final {
     const auto* tuple = post.as<TupleNode>();
     if (!others_ || !tuple || tuple->fields.empty()) return post;
-    const std::string_view target = EndsRegion(tuple->fields[0].get());
+    std::string_view target = EndsRegion(tuple->fields[0].get());
+    bool any = false;
     for (const Expr& f : tuple->fields) {
-      if (target.empty() || EndsRegion(f.get()) != target) return post;
+      if (!BeginsRegion(f.get()).empty()) return post;
+      any = any || !EndsRegion(f.get()).empty();
+      if (EndsRegion(f.get()) != target) target = kOwn.view();
     }
+    if (!any) return post;
+    if (target.empty()) target = kOwn.view();
     Array<Expr> fields;
     for (const Expr& f : tuple->fields) fields.push_back(Annotation(op::compiler_begin, f, String(target)));
     Tuple made(fields);
@@ -97,7 +117,8 @@ Pass AnnotateTarget(const AnnotateTargetOptions& options) {
   return MakePass<AnnotateTarget>(options, {
       .doc = "Puts annotation.compiler_begin and compiler_end around calls that one of `targets` takes, the first that "
              "does: operators say so by their attribute target.NAME, f(call) -> bool; composites by their name, "
-             "NAME.x. With include_non_call_ops, tuples of what one target computes go with it.",
+             "NAME.x. What none takes is annotated for \"default\", which is Baton itself. With include_non_call_ops, "
+             "tuples of what one target computes go with it.",
       .opt_level = 0,
       .required = {"InferType"},
       .run =

@@ -298,10 +298,14 @@ class Combiner : public MixedModeMutator {
   }
 
   Expr Slice(const Group& group, size_t i) {
-    const int64_t axis = rule_.Axis(group.calls[0]);
+    const auto axis = static_cast<size_t>(rule_.Axis(group.calls[0]));
     static const Op op = Op::Get("strided_slice");
+    // A size of -1 is all that there is.
+    Array<int64_t> begin(axis, 0), size(axis, -1);
+    begin.push_back(group.begins[i]);
+    size.push_back(group.begins[i + 1] - group.begins[i]);
     return MakeCall<StridedSliceAttrs>(op, {group.combined}, [&](StridedSliceAttrs* a) {
-      a->begin = {group.begins[i]}, a->end = {group.begins[i + 1]}, a->strides = {1}, a->axes = {axis};
+      a->begin = begin, a->end = size, a->strides = Array<int64_t>(axis + 1, 1), a->slice_mode = "size";
     });
   }
 

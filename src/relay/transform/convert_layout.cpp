@@ -9,9 +9,12 @@
 #include <baton/relay/transform.h>
 #include <baton/runtime/registry.h>
 #include <baton/support/nearest.h>
+#include <baton/ir/structural.h>
+#include <baton/te/tensor.h>
 #include <relay/expr/children.h>
 
 #include <algorithm>
+#include <cctype>
 #include <set>
 #include <unordered_map>
 
@@ -44,14 +47,43 @@ void SetField(const Attrs& attrs, const char* name, Any value) {
   runtime::TypeInfo::Get(attrs.type_index())->Find(name)->Set(runtime::ObjectAccess::Get(attrs), value.raw());
 }
 
-/// Another order of a value's dimensions: `to` has the letters of `from`.
+/// Another order of a value's dimensions: `to` has the letters of `from`, and may have parts of one, "NCHW16c".
 struct Order {
   std::string from, to;
   size_t rank() const { return from.size(); }
-  /// Where dimension d of the plain value is in the other.
-  int64_t At(int64_t d) const { return static_cast<int64_t>(to.find(from[static_cast<size_t>(d)])); }
+  /// Where dimension d of the plain value is in the other: its whole, where it is split.
+  int64_t At(int64_t d) const { return Index(from[static_cast<size_t>(d)]); }
+  /// Where the part of dimension d is that it is split into; -1 where it is whole.
+  int64_t PartAt(int64_t d) const {
+    return Index(static_cast<char>(std::tolower(static_cast<unsigned char>(from[static_cast<size_t>(d)]))));
+  }
+  /// Elements of that part.
+  int64_t Factor(int64_t d) const {
+    int64_t n = 0;
+    for (char c : to) {
+      if (c >= '0' && c <= '9') {
+        n = n * 10 + (c - '0');
+      } else if (std::isupper(static_cast<unsigned char>(c))) {
+        n = 0;
+      } else {
+        if (c == std::tolower(static_cast<unsigned char>(from[static_cast<size_t>(d)]))) return n;
+        n = 0;
+      }
+    }
+    return 1;
+  }
+  bool split() const { return to.find_first_of("0123456789") != std::string::npos; }
+  int64_t Index(char letter) const {
+    int64_t at = 0;
+    for (char c : to) {
+      if (c == letter) return at;
+      at += !(c >= '0' && c <= '9');
+    }
+    return -1;
+  }
   bool Same(const Order& o) const {
     if (rank() != o.rank()) return false;
+    if (split() || o.split()) return from == o.from && to == o.to;
     for (size_t d = 0; d < rank(); ++d) {
       if (At(static_cast<int64_t>(d)) != o.At(static_cast<int64_t>(d))) return false;
     }
@@ -60,12 +92,34 @@ struct Order {
   bool plain() const { return from == to; }
   /// The layout of a value whose plain layout is this one.
   std::string Of(const std::string& layout) const {
+    if (split()) return layout == from ? to : "";
     std::string out = layout;
     for (size_t d = 0; d < rank(); ++d) out[static_cast<size_t>(At(static_cast<int64_t>(d)))] = layout[d];
     return out;
   }
 };
 
+/// Whether `to` is `from` with dimensions in two parts, the smaller behind: "NCHW16c".
+bool IsSplit(const Order& order) {
+  std::string whole;
+  std::vector<char> parts;
+  bool number = false;
+  for (char c : order.to) {
+    const bool digit = c >= '0' && c <= '9', part = std::islower(static_cast<unsigned char>(c));
+    if (part != number && !digit) return false;
+    number = digit;
+    if (part) parts.push_back(c);
+    if (!part && !digit) whole += c;
+  }
+  std::string a = order.from, b = whole;
+  std::sort(a.begin(), a.end()), std::sort(b.begin(), b.end()), std::sort(parts.begin(), parts.end());
+  if (a != b || std::unique(a.begin(), a.end()) != a.end() || parts.empty() || number) return false;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const char upper = static_cast<char>(std::toupper(static_cast<unsigned char>(parts[i])));
+    if ((i > 0 && parts[i] == parts[i - 1]) || whole.find(upper) == std::string::npos) return false;
+  }
+  return true;
+}
 bool IsOrder(const Order& order) {
   std::string a = order.from, b = order.to;
   std::sort(a.begin(), a.end()), std::sort(b.begin(), b.end());
@@ -83,6 +137,11 @@ bool EachChannelAlone(const CallNode* pre) {
   const auto* weight = pre->args.size() > 1 ? pre->args[1]->checked_type_.as<TensorTypeNode>() : nullptr;
   return HasField(pre->attrs, "groups") && runtime::GetField(pre->attrs.get(), "groups").As<int64_t>() > 1 &&
          weight && at < weight->shape.size() && DimOf(weight->shape[static_cast<int64_t>(at)]) == 1;
+}
+
+bool IsCounted(const Op& op) {
+  const OpDef* def = DefOf(op);
+  return def && def->traits.counted;
 }
 
 /// Values exist in their plain layout and, if an operator produced them in another layout, in that one too. Each user
@@ -156,7 +215,7 @@ class Converter : public MixedModeMutator {
     if (call->args.empty()) return post;
     if (!Downcast<Op>(call->op).GetAttrValue(kInferLayout).is_null()) return AsRegistered(pre, call, post);
     const LayoutRule rule = def->traits.layout;
-    if (rule == LayoutRule::kJoins) return Concatenate(call, post);
+    if (rule == LayoutRule::kJoins) return Concatenate(pre, call, post);
     if (rule == LayoutRule::kBroadcasts) return Broadcast(pre, call, post);
     const Form* first = Find(call->args[0]);
     return first ? Follow(rule, pre, call, post, *first) : post;
@@ -166,21 +225,27 @@ class Converter : public MixedModeMutator {
     switch (rule) {
       case LayoutRule::kKeeps:
         return Plain(MakeCall(Downcast<Op>(call->op), {first.value}, call->attrs), first.order, post->span);
+      case LayoutRule::kBlocks:
+        return WithLayout(call, post, first.value, first.order);
+      case LayoutRule::kPads:
+        return Pad(call, post, first);
+      case LayoutRule::kReduces:
+        return Reduce(pre, call, post, first);
+      default:
+        return first.order.split() ? post : FollowWhole(rule, pre, call, post, first);
+    }
+  }
+  /// The rest of the rules, which take dimensions that are not split.
+  Expr FollowWhole(LayoutRule rule, const CallNode* pre, const CallNode* call, const Expr& post, const Form& first) {
+    switch (rule) {
       case LayoutRule::kAxis:
         return OnAxis(call, post, first);
       case LayoutRule::kAxisParts:
         return IntoTuple(pre, call, post, first);
-      case LayoutRule::kPads:
-        return Pad(call, post, first);
       case LayoutRule::kPermutes:
         return TransposeOf(call, post, first);
-      case LayoutRule::kReduces:
-        return Reduce(pre, call, post, first);
       case LayoutRule::kNamed:
-      case LayoutRule::kBlocks:
-        return TextField(call->attrs, "layout").size() == first.order.rank()
-                   ? WithLayout(call, post, first.value, first.order)
-                   : post;
+        return WithLayout(call, post, first.value, first.order);
       default:
         return post;
     }
@@ -192,39 +257,41 @@ class Converter : public MixedModeMutator {
   Expr Anchor(const CallNode* pre, const CallNode* call, const Expr& post, const Array<String>& wanted) {
     Op op = Downcast<Op>(call->op);
     const std::string op_name = op->name.str();
-    if (!alter_ && op == op::conv2d && skipped_layers.count(layer_++)) return post;
+    if (!alter_ && IsCounted(op) && skipped_layers.count(layer_++)) return post;
     Any custom = op.GetAttrValue(alter_ ? "FTVMAlterOpLayout" : "FTVMConvertOpLayout");
     Attrs attrs;
+    Array<Expr> given = call->args;
+    Expr same = post;  // what stands here where no layout changes
     if (!custom.is_null()) {
-      Array<Type> types;
-      for (const Expr& a : pre->args) types.push_back(Downcast<Type>(a->checked_type()));
-      const Type result = Downcast<Type>(pre->checked_type());
-      if (!alter_) types.push_back(result);
-      Any made = alter_ ? custom.As<PackedFunc>()(call->attrs, call->args, types, result)
-                        : custom.As<PackedFunc>()(call->attrs, call->args, types, wanted);
+      Array<Expr> told = pre->args;
+      if (!alter_) told.push_back(GetRef<Expr>(pre));  // the result, too
+      const Array<te::Tensor> tensors = TensorsOf(told);
+      Any made = alter_ ? custom.As<PackedFunc>()(call->attrs, call->args, tensors, Downcast<Type>(pre->checked_type()))
+                        : custom.As<PackedFunc>()(call->attrs, call->args, tensors, wanted);
       if (made.is_null()) return post;
       Expr e = made.As<Expr>();
       const auto* c = e.as<CallNode>();
       if (!c || !c->op.as<OpNode>() || c->args.size() != call->args.size()) return e;
-      attrs = c->attrs, op = Downcast<Op>(c->op);
+      attrs = c->attrs, op = Downcast<Op>(c->op), given = c->args;
+      if (!StructuralEqual(e, post)) same = e;
       Expr said;
-      if (!alter_ && Converted(pre, call, op, attrs, post->span, &said)) return said;
+      if (!alter_ && Converted(pre, call, given, op, attrs, post->span, &said)) return said;
     } else {
       attrs = WithWanted(op_name, call->attrs, wanted, EachChannelAlone(pre));
     }
     const bool conv = HasField(attrs, "kernel_layout");
     const char* data_field = conv ? "data_layout" : "layout";
-    if (!HasField(attrs, data_field)) return post;
+    if (!HasField(attrs, data_field)) return same;
     const Order data{TextField(call->attrs, data_field), TextField(attrs, data_field)};
-    if (alter_ && !IsOrder(data)) return InBlocks(call, op, attrs, data, post->span);
+    if (alter_ && !IsOrder(data)) return InBlocks(call, given, op, attrs, data, post->span);
     CheckOrder(op_name, data);
-    Array<Expr> args = call->args;
-    args.Set(0, Get(call->args[0], data));
+    Array<Expr> args = given;
+    args.Set(0, Get(given[0], data));
     Order out = data;
     if (conv) {
       const Order kernel{TextField(call->attrs, "kernel_layout"), TextField(attrs, "kernel_layout")};
       CheckOrder(op_name, kernel);
-      args.Set(1, Get(call->args[1], kernel));
+      args.Set(1, Get(given[1], kernel));
       // A result in another layout keeps it.
       if (const std::string own = TextField(call->attrs, "out_layout"); !own.empty() && own != data.from) {
         const std::string now = TextField(attrs, "out_layout");
@@ -234,17 +301,17 @@ class Converter : public MixedModeMutator {
         attrs = Copy(attrs);
         SetField(attrs, "out_layout", Any(String("")));
       }
-      if (data.plain() && kernel.plain() && out.plain()) return post;
+      if (data.plain() && kernel.plain() && out.plain()) return same;
     } else if (data.plain()) {
-      return post;
+      return same;
     }
     return Plain(MakeCall(op, args, attrs), out, post->span);
   }
 
-  /// A call on dimensions in blocks: transforms stand around it, nothing else follows.
-  Expr InBlocks(const CallNode* call, const Op& op, const Attrs& attrs, const Order& data, const Span& span) {
-    Array<Expr> args = call->args;
-    args.Set(0, LayoutTransform(args[0], data.from, data.to));
+  /// A call on dimensions in blocks.
+  Expr InBlocks(const CallNode* call, Array<Expr> args, const Op& op, const Attrs& attrs, const Order& data,
+                const Span& span) {
+    args.Set(0, IsSplit(data) ? Get(args[0], data) : LayoutTransform(args[0], data.from, data.to));
     const std::string kernel = TextField(call->attrs, "kernel_layout"), now = TextField(attrs, "kernel_layout");
     if (kernel != now) args.Set(1, LayoutTransform(args[1], kernel, now));
     std::string from = TextField(call->attrs, "out_layout"), to = TextField(attrs, "out_layout");
@@ -252,6 +319,7 @@ class Converter : public MixedModeMutator {
     if (to.empty()) to = data.to;
     Expr out = MakeCall(op, args, attrs);
     out->span = span;
+    if (IsSplit({from, to})) return Plain(out, {from, to}, span);
     if (from != to) out = LayoutTransform(out, to, from);
     out->span = span;
     return out;
@@ -325,6 +393,21 @@ class Converter : public MixedModeMutator {
     }
     return true;
   }
+  /// Tensors of the arguments' shapes, those of tuples in a row: what functions of programs are told of them.
+  static Array<te::Tensor> TensorsOf(const Array<Expr>& args) {
+    Array<te::Tensor> out;
+    auto add = [&](const Type& type) {
+      if (const auto* t = AsTensor(type)) out.push_back(te::placeholder(t->shape, t->dtype));
+    };
+    for (const Expr& a : args) {
+      const Type type = Downcast<Type>(a->checked_type());
+      add(type);
+      if (const auto* tuple = type.as<TupleTypeNode>()) {
+        for (const Type& field : tuple->fields) add(field);
+      }
+    }
+    return out;
+  }
   static Array<Type> TypesOf(const CallNode* pre) {
     Array<Type> types;
     for (const Expr& a : pre->args) types.push_back(Downcast<Type>(a->checked_type()));
@@ -375,15 +458,15 @@ class Converter : public MixedModeMutator {
 
   /// A call that a function registered as FTVMConvertOpLayout made, of an operator that says which layouts that means.
   /// False if it does not say.
-  bool Converted(const CallNode* pre, const CallNode* call, const Op& op, const Attrs& attrs, const Span& span,
-                 Expr* out) {
+  bool Converted(const CallNode* pre, const CallNode* call, const Array<Expr>& given, const Op& op, const Attrs& attrs,
+                 const Span& span, Expr* out) {
     Inferred was, now;
     const Array<Type> types = TypesOf(pre);
     if (!Infer(Downcast<Op>(call->op), call->attrs, {}, {}, types, &was)) return false;
     if (!Infer(op, attrs, {}, was.inputs, types, &now)) return false;
     Array<Expr> args;
-    for (size_t i = 0; i < call->args.size(); ++i) {
-      const Expr& a = call->args[static_cast<int64_t>(i)];
+    for (size_t i = 0; i < given.size(); ++i) {
+      const Expr& a = given[static_cast<int64_t>(i)];
       const Order order{was.Input(i), now.Input(i)};
       if (!order.plain()) CheckOrder(op->name.str(), order);
       args.push_back(Get(a, order));
@@ -397,13 +480,35 @@ class Converter : public MixedModeMutator {
   // ---- Operators that follow
 
   Expr WithLayout(const CallNode* call, const Expr& post, const Expr& value, const Order& order) {
+    const std::string layout = TextField(call->attrs, "layout");
+    if (layout.size() != order.rank() || order.Of(layout).empty()) return post;
     Attrs attrs = Copy(call->attrs);
-    SetField(attrs, "layout", Any(String(order.Of(TextField(attrs, "layout")))));
+    SetField(attrs, "layout", Any(String(order.Of(layout))));
     if (const std::string out = TextField(attrs, "out_layout"); !out.empty()) {
       if (out != TextField(call->attrs, "layout")) return post;
       SetField(attrs, "out_layout", Any(String(TextField(attrs, "layout"))));
     }
     return Plain(MakeCall(Downcast<Op>(call->op), {value}, attrs), order, post->span);
+  }
+
+  /// The layout of an operand that is broadcast to a value in this order: where a dimension that is split has one
+  /// element, as "NCHW1c". Empty if the parts do not divide it.
+  static std::string Divided(const Expr& arg, const Order& order) {
+    if (!order.split()) return order.to;
+    const auto* type = arg->checked_type_.as<TensorTypeNode>();
+    std::string to;
+    for (char c : order.to) {
+      if (c >= '0' && c <= '9') continue;
+      if (std::islower(static_cast<unsigned char>(c))) {
+        const auto d = static_cast<int64_t>(order.from.find(static_cast<char>(std::toupper(c))));
+        const int64_t at = d - static_cast<int64_t>(order.rank() - type->shape.size());
+        const int64_t extent = at < 0 ? 1 : DimOf(type->shape[at]), factor = order.Factor(d);
+        if (extent != 1 && (extent < 0 || extent % factor != 0)) return "";
+        to += std::to_string(extent == 1 ? 1 : factor);
+      }
+      to += c;
+    }
+    return to;
   }
 
   Expr Broadcast(const CallNode* pre, const CallNode* call, const Expr& post) {
@@ -420,12 +525,14 @@ class Converter : public MixedModeMutator {
       const Expr& a = call->args[i];
       const int64_t own = RankOf(pre->args[i]);
       if (own < 0) return post;
+      const std::string to = own == 0 ? order.to : Divided(pre->args[i], order);
+      if (to.empty()) return post;
       if (own == 0) {
         args.push_back(a);
       } else if (own == rank) {
-        args.push_back(Get(a, order));
+        args.push_back(to == order.to ? Get(a, order) : LayoutTransform(a, order.from, to));
       } else {
-        args.push_back(LayoutTransform(ExpandDims(a, 0, rank - own), order.from, order.to));
+        args.push_back(LayoutTransform(ExpandDims(a, 0, rank - own), order.from, to));
       }
     }
     return Plain(MakeCall(Downcast<Op>(call->op), args, call->attrs), order, post->span);
@@ -474,9 +581,9 @@ class Converter : public MixedModeMutator {
     return post;
   }
 
-  Expr Concatenate(const CallNode* call, const Expr& post) {
+  Expr Concatenate(const CallNode* pre, const CallNode* call, const Expr& post) {
     const auto* tuple = call->args[0].as<TupleNode>();
-    if (!tuple) return post;
+    if (!tuple || !pre->args[0].as<TupleNode>()) return post;
     const Form* chosen = nullptr;
     size_t have = 0;
     for (const Expr& f : tuple->fields) {
@@ -487,6 +594,9 @@ class Converter : public MixedModeMutator {
     int64_t axis = 0;
     if (!chosen || have * 2 < tuple->fields.size() || !AxisOf(call, chosen->order.rank(), &axis)) return post;
     const Order order = chosen->order;
+    for (const Expr& f : pre->args[0].as<TupleNode>()->fields) {
+      if (Divided(f, order) != order.to) return post;
+    }
     Array<Expr> fields;
     for (const Expr& f : tuple->fields) fields.push_back(Get(f, order));
     return Plain(MakeCall(Downcast<Op>(call->op), {Tuple(fields)}, WithAxis(call->attrs, order.At(axis))), order,
@@ -494,9 +604,18 @@ class Converter : public MixedModeMutator {
   }
 
   Expr Pad(const CallNode* call, const Expr& post, const Form& form) {
-    Array<Array<int64_t>> now = AttrsAs<PadAttrs>(call->attrs).pad_width, width = now;
+    const Array<Array<int64_t>> now = AttrsAs<PadAttrs>(call->attrs).pad_width;
     if (now.size() != form.order.rank()) return post;
-    for (int64_t d = 0; d < static_cast<int64_t>(now.size()); ++d) width.Set(form.order.At(d), now[d]);
+    const int64_t rank = static_cast<int64_t>(now.size());
+    std::vector<Array<int64_t>> at(static_cast<size_t>(std::count_if(
+        form.order.to.begin(), form.order.to.end(), [](unsigned char c) { return std::isalpha(c) != 0; })));
+    for (int64_t d = 0; d < rank; ++d) {
+      at[static_cast<size_t>(form.order.At(d))] = now[d];
+      if (form.order.PartAt(d) < 0) continue;
+      if (now[d][0] != 0 || now[d][1] != 0) return post;
+      at[static_cast<size_t>(form.order.PartAt(d))] = {0, 0};
+    }
+    const Array<Array<int64_t>> width(at.begin(), at.end());
     Attrs attrs = Copy(call->attrs);
     SetField(attrs, "pad_width", Any(width));
     Array<Expr> args = call->args;
@@ -536,6 +655,9 @@ class Converter : public MixedModeMutator {
       a = a < 0 ? a + rank : a;
       gone[static_cast<size_t>(a)] = true;
       now.push_back(form.order.At(a));
+      if (form.order.PartAt(a) < 0) continue;
+      if (keepdims) return post;
+      now.push_back(form.order.PartAt(a));
     }
     Attrs attrs = Copy(call->attrs);
     SetField(attrs, "axis", Any(now));
@@ -546,8 +668,13 @@ class Converter : public MixedModeMutator {
     for (int64_t d = 0; d < rank; ++d) {
       if (!gone[static_cast<size_t>(d)]) left.from += form.order.from[static_cast<size_t>(d)];
     }
+    std::string number;
     for (char c : form.order.to) {
-      if (left.from.find(c) != std::string::npos) left.to += c;
+      const bool digit = c >= '0' && c <= '9';
+      if (digit) number += c;
+      if (!digit && left.from.find(static_cast<char>(std::toupper(static_cast<unsigned char>(c)))) != std::string::npos)
+        left.to += number + c;
+      if (!digit) number.clear();
     }
     return Plain(value, left, post->span);
   }

@@ -9,7 +9,7 @@
 namespace baton::relay::transform {
 
 /// Replaces calls by what the function registered as FTVMAlterOpLayout makes of them, f(attrs, arguments, types of
-/// arguments, type of result), with transforms where layouts changed; permutations are carried through what follows.
+/// arguments, type of result), with transforms where layouts changed; other layouts are carried through what follows.
 /// The very same function where none is registered.
 Function AlterRegistered(const Function& f);
 

@@ -145,6 +145,12 @@ void BodyPlan::FunctionOf(const FunctionNode* fn) {
     for (size_t i = 1; i < leaves.size(); ++i) d_.Unify(leaves[0], leaves[i], fn, "fusion group");
     return;
   }
+  const ExprNode* end = fn->body.get();
+  while (end->IsInstance<LetNode>()) end = static_cast<const LetNode*>(end)->body.get();
+  if (const auto* c = end->IsInstance<CallNode>() ? static_cast<const CallNode*>(end) : nullptr;
+      c && KindOf(c->op) == OpKind::kOnDevice && !DeviceDomains::IsFunction(Dom(c))) {
+    ends_.push_back({Dom(c), Aux(c), c, "result of a function"});
+  }
   // Annotations of an earlier run.
   auto set = [&](Id of, const Any& said) {
     std::vector<std::pair<Id, Any>> work{{of, said}};
@@ -225,6 +231,7 @@ void BodyPlan::Constrain() {
 
 void BodyPlan::Settle(bool use_default) {
   for (const Soft& s : soft_) d_.Try(s.part, s.want, s.by, s.rule);
+  for (const Soft& s : ends_) d_.Try(s.part, s.want, s.by, s.rule);
   if (use_default) d_.Default(mod_->default_device());
   std::set<std::pair<const void*, const void*>> told;
   for (const auto& c : d_.conflicts()) {

@@ -186,6 +186,8 @@ class BodyPlan {
   Expr RebuildCall(const CallNode* c, bool changed);
   Expr RebuildFunction(const FunctionNode* fn, bool changed);
   Expr Fixed(const Expr& e, int64_t device);
+  /// What is about to be copied, with its device written down unless it says that by itself.
+  Expr Said(const Expr& value, int64_t device);
   int64_t Device(Id id) { return DeviceDomains::IsFunction(id) ? -1 : d_.DeviceOf(id); }
   Any DevicesOf(Id id);
   int64_t NumberOf(const Any& devices);
@@ -200,9 +202,11 @@ class BodyPlan {
   std::map<std::pair<const ExprNode*, int>, Id> instances_;
   std::vector<NodeList> orders_;
   std::vector<Soft> soft_;
+  std::vector<Soft> ends_;  ///< annotations at ends of functions, which say where the result lies
   PointerMap<Expr> made_;                     // of what did not stay as it was
   std::vector<Expr> parts_;                   // of the node that is rebuilt
   PointerMap<std::vector<Copy>> copies_;      // by what is copied
+  PointerMap<Expr> said_;                     // by what is copied
   PointerMap<Copy> copy_of_;                  // by the copy
   std::unordered_map<Id, Array<Any>> lists_;  // devices of functions
   std::unordered_map<const Object*, int64_t> list_numbers_;

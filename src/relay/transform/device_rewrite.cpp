@@ -30,6 +30,17 @@ Expr BodyPlan::Fixed(const Expr& e, int64_t device) {
   return out;
 }
 
+Expr BodyPlan::Said(const Expr& value, int64_t device) {
+  const auto* call = value.as<CallNode>();
+  if (value.as<VarNode>() || value.as<FunctionNode>() || IsFixed(value) || IsUnit(TypeOf(value.get())) ||
+      (call && call->op.same_as(op::device_copy))) {
+    return value;
+  }
+  Expr& out = said_[value.get()];
+  if (!out.defined()) out = Fixed(value, device);
+  return out;
+}
+
 void BodyPlan::Tell(const ExprNode* value, int64_t from, int64_t to, std::string because) {
   const Type type = TypeOf(value);
   told_.push_back({Brief(value), Place(value), from, to, BytesOfValue(type), BytesFormula(type), std::move(because)});
@@ -41,7 +52,7 @@ Expr BodyPlan::Moved(const ExprNode* by, const Expr& value, int64_t from, int64_
   for (const Copy& c : copies_[value.get()]) {
     if (c.to == to) return c.copy;
   }
-  Expr out = MakeCall<DeviceCopyAttrs>(op::device_copy, {value}, [&](DeviceCopyAttrs* a) {
+  Expr out = MakeCall<DeviceCopyAttrs>(op::device_copy, {Said(value, from)}, [&](DeviceCopyAttrs* a) {
     a->src_dev_type = from;
     a->dst_dev_type = to;
   });

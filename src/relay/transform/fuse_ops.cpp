@@ -5,7 +5,9 @@
 #include <baton/relay/op/annotation.h>
 #include <baton/relay/transform.h>
 #include <baton/support/pages.h>
+#include <baton/tir/functor.h>
 #include <relay/expr/expr_index.h>
+#include <relay/transform/lift_arrays.h>
 #include <relay/transform/type_keeper.h>
 #include <relay/types/type_pool.h>
 
@@ -31,6 +33,7 @@ struct GraphNode {
   int length = 0;         ///< of the longest path from here to a result, in nodes
   int seen = -1;          ///< by which search last
   bool kernel = false;    ///< a call that can become a kernel
+  bool member = false;    ///< a call or a tuple: what kernels are made of
   bool external = false;  ///< used by something that is not dataflow of this function: its result
   bool anchored = false;  ///< at a group's root: the group has a heavy operator
   bool too_wide = false;  ///< more nodes between here and `sink` than a group may have
@@ -45,49 +48,43 @@ bool SameShape(const ExprNode* a, const ExprNode* b) {
   const auto *ta = a->checked_type_.as<TensorTypeNode>(), *tb = b->checked_type_.as<TensorTypeNode>();
   if (!ta || !tb || ta->shape.size() != tb->shape.size()) return false;
   for (size_t i = 0; i < ta->shape.size(); ++i) {
-    int64_t x = DimOf(ta->shape[i]), y = DimOf(tb->shape[i]);
-    if (x < 0 || x != y) return false;
+    if (!tir::ExprDeepEqual(ta->shape[i], tb->shape[i])) return false;
   }
   return true;
 }
 
-/// Whether a type can be an input or output of a kernel: tensors of known shapes, and flat tuples of them.
-bool StaticType(const Type& type) {
-  if (const auto* tensor = type.as<TensorTypeNode>()) {
-    for (const PrimExpr& d : tensor->shape) {
-      if (DimOf(d) < 0) return false;
-    }
-    return true;
-  }
+/// Whether a type can be an input or output of a kernel: tensors whose extents are literals or follow from variables, and
+/// flat tuples of them.
+bool KernelType(const Type& type) {
+  if (const auto* tensor = type.as<TensorTypeNode>()) return HasKnownExtents(tensor->shape);
   const auto* tuple = type.as<TupleTypeNode>();
   if (!tuple) return false;
   for (const Type& t : tuple->fields) {
-    if (!t.as<TensorTypeNode>() || !StaticType(t)) return false;
+    if (!t.as<TensorTypeNode>() || !KernelType(t)) return false;
   }
   return true;
 }
 
-/// Whether a call can become a kernel: it has loops, and every shape is known. Views cost nothing by themselves; inside
-/// a kernel they would cost index arithmetic. What stays outside runs operator by operator, with the shapes of the
-/// moment.
-bool KernelCall(const CallNode* call) {
+/// Whether a call can become a kernel: it has loops, and every extent has a name. Views, where they are left outside, cost
+/// nothing by themselves; inside a kernel they cost index arithmetic. What stays outside runs operator by operator, with
+/// the shapes of the moment.
+bool KernelCall(const CallNode* call, bool views) {
   const OpDef* def = DefOf(call->op);
-  if (!def || !def->lower || def->stateful || IsView(call->op)) return false;
+  if (!def || !def->lower || def->stateful || (!views && IsView(call->op))) return false;
   if (const auto* copy = AsDeviceCopy(call->op, call->attrs); copy && copy->src_dev_type != copy->dst_dev_type)
     return false;  // not the work of one device
   if (AsOnDevice(call->op, call->attrs)) return false;  // says something of its argument, and computes nothing
-  if (!call->checked_type_.defined() || !StaticType(Downcast<Type>(call->checked_type_))) return false;
-  for (const Expr& a : call->args) {
-    if (!a->checked_type_.defined() || !StaticType(Downcast<Type>(a->checked_type_))) return false;
-  }
-  return true;
+  auto fits = [](const ObjectRef& type) { return type.defined() && KernelType(Downcast<Type>(type)); };
+  if (!fits(call->checked_type_)) return false;
+  return std::all_of(call->args.begin(), call->args.end(), [&](const Expr& a) { return fits(a->checked_type_); });
 }
 
 /// Finds groups of operators for one kernel each, by post-dominators: a producer joins its post-dominator when every
 /// operator between them may be fused.
 class Fuser {
  public:
-  Fuser(int max_pattern, size_t max_group) : max_pattern_(max_pattern), max_group_(max_group) {}
+  Fuser(int max_pattern, size_t max_group, bool views)
+      : max_pattern_(max_pattern), max_group_(max_group), views_(views) {}
 
   Function Run(const Function& func) {
     Build(func);
@@ -113,10 +110,11 @@ class Fuser {
       GraphNode& n = nodes_[id];
       n.expr = e;
       n.group = static_cast<int>(id);
+      n.member = As<CallNode>(e) || As<TupleNode>(e);
       if (const auto* call = As<CallNode>(e)) {
         const OpDef* def = DefOf(call->op);
         effects_ = effects_ || !(def ? !def->stateful : call->op.as<ConstructorNode>() != nullptr);
-        n.kernel = KernelCall(call);
+        n.kernel = KernelCall(call, views_);
         if (n.kernel && TensorResult(e)) n.pattern = DefOf(call->op)->pattern;
       } else if (As<TupleNode>(e)) {
         n.pattern = OpPattern::kTuple;
@@ -243,16 +241,13 @@ class Fuser {
   Function Rewrite(const Function& func) {
     // Calls and tuples by group, in order.
     const int n = static_cast<int>(nodes_.size());
-    auto member = [&](int i) {
-      return nodes_[i].expr->IsInstance<CallNode>() || nodes_[i].expr->IsInstance<TupleNode>();
-    };
     first_member_.assign(nodes_.size() + 1, 0);
-    for (int i = 0; i < n; ++i) first_member_[Find(i) + 1] += member(i);
+    for (int i = 0; i < n; ++i) first_member_[Find(i) + 1] += nodes_[i].member;
     for (int i = 0; i < n; ++i) first_member_[i + 1] += first_member_[i];
     members_.resize(first_member_[n]);
     std::vector<int> at(first_member_.begin(), first_member_.end() - 1);
     for (int i = 0; i < n; ++i) {
-      if (member(i)) members_[at[Find(i)]++] = i;
+      if (nodes_[i].member) members_[at[Find(i)]++] = i;
     }
     return Downcast<Function>(Rebuild(func));
   }
@@ -263,10 +258,38 @@ class Fuser {
       using TypeKeeper::Rewrite_;
       using TypeKeeper::VisitExpr_;
       Fuser* f;
-      Expr Rewrite_(const CallNode* pre, const Expr& post) final { return Typed(pre, f->Emit(pre, post, this)); }
+      Expr Rewrite_(const CallNode* pre, const Expr& post) final {
+        const auto* called = pre->op.as<FunctionNode>();
+        if (called && called->HasNonzeroAttr(attr::kPrimitive)) return Typed(pre, WithArrays(pre, post));
+        return Typed(pre, f->Emit(pre, post, this));
+      }
       Expr VisitExpr_(const FunctionNode* op) final {
-        // Functions that are kernels already stay.
-        return op->HasNonzeroAttr(attr::kPrimitive) ? GetRef<Expr>(op) : TypeKeeper::VisitExpr_(op);
+        // Functions that are kernels already stay, but they take arrays from outside.
+        if (!op->HasNonzeroAttr(attr::kPrimitive)) return TypeKeeper::VisitExpr_(op);
+        const LiftedArrays lifted = LiftArrays(GetRef<Function>(op));
+        if (lifted.arrays.empty()) return GetRef<Expr>(op);
+        Array<Var> params;
+        Array<Expr> args;
+        for (const Var& p : op->params) {
+          Var own(p->vid, p->type_annotation);
+          own->checked_type_ = p->checked_type_;
+          params.push_back(own), args.push_back(own);
+        }
+        for (const Constant& c : lifted.arrays) args.push_back(c);
+        Call call(lifted.func, args, Attrs(), Array<Type>());
+        call->checked_type_ = op->body->checked_type_;
+        return Typed(op, Function(params, call, op->ret_type, op->type_params));
+      }
+      /// A call of a kernel that holds arrays hands them over itself.
+      static Expr WithArrays(const CallNode* pre, const Expr& post) {
+        const auto* call = post.as<CallNode>();
+        if (call->op.same_as(pre->op)) return post;
+        const auto* inner = call->op.as<FunctionNode>()->body.as<CallNode>();
+        Array<Expr> args = call->args;
+        for (size_t i = args.size(); i < inner->args.size(); ++i) args.push_back(inner->args[static_cast<int64_t>(i)]);
+        Call out(inner->op, args, call->attrs, Array<Type>());
+        out->span = call->span;
+        return out;
       }
     } m;
     m.f = this;
@@ -397,6 +420,7 @@ class Fuser {
   bool effects_ = false;  ///< the function may do more than give a value
   int max_pattern_;
   size_t max_group_;
+  bool views_;
   support::PageStack<GraphNode> nodes_;
   std::vector<int> first_member_, members_;
   std::optional<ExprIndex> index_;  ///< its ids are places among nodes_
@@ -412,12 +436,12 @@ Pass FuseOps(const FuseOpsOptions& options) {
       .opt_level = 0,
       .required = {"InferType"},
       .run =
-          [fuse_opt_level = options.fuse_opt_level, max_depth = options.max_depth](Function f, IRModule,
-                                                                                 PassContext ctx) {
+          [fuse_opt_level = options.fuse_opt_level, max_depth = options.max_depth, views = options.views](
+              Function f, IRModule, PassContext ctx) {
             if (f->HasNonzeroAttr(attr::kPrimitive)) return f;
             int level = fuse_opt_level < 0 ? ctx->opt_level : fuse_opt_level;
             return Fuser(level >= 1 ? static_cast<int>(OpPattern::kOutEWiseFusable) : -1,
-                         static_cast<size_t>(std::min(max_depth, static_cast<int64_t>(kMaxGroup))))
+                         static_cast<size_t>(std::min(max_depth, static_cast<int64_t>(kMaxGroup))), views)
                 .Run(f);
           },
   });

@@ -31,9 +31,9 @@ struct Func {
 };
 
 /// One attempt over all functions; fills `result` with the typed ones. Null: nothing is written, and what contradicts
-/// the types that are there is in `contradiction`.
+/// the types that are there is in `contradiction`. Without `may_copy`, types go into the functions as they stand.
 void InferAll(const IRModule& mod, const std::vector<Func>& funcs, Mode mode, DiagnosticList* errors, TypePool* pool,
-              std::vector<Function>* result, std::string* contradiction = nullptr) {
+              std::vector<Function>* result, std::string* contradiction = nullptr, bool may_copy = true) {
   GlobalTypes globals(mod);
   std::vector<size_t> todo;
   bool order_matters = false;
@@ -113,7 +113,7 @@ void InferAll(const IRModule& mod, const std::vector<Func>& funcs, Mode mode, Di
       }
       continue;
     }
-    for (size_t i : group) (*result)[i] = infer.WithGuards(Downcast<Function>(infer.Write(funcs[i].func)));
+    for (size_t i : group) (*result)[i] = infer.WithGuards(Downcast<Function>(infer.Write(funcs[i].func, may_copy)));
   }
   if (!errors->empty() || !result) return;
   for (const Func& f : funcs) {
@@ -138,14 +138,29 @@ std::vector<Func> FunctionsOf(const IRModule& mod) {
 
 /// Type errors of a module, from a fresh inference; "" if there are none. Does not change the module.
 std::string CheckTypes(const IRModule& mod) {
-  const int64_t before = inference::Visited();
+  const int64_t before = InferenceWork::OfThread().expressions;
   DiagnosticList errors;
   TypePool pool;
   std::string text;
   InferAll(mod, FunctionsOf(mod), Mode::kAll, &errors, &pool, nullptr, &text);
-  inference::SetVisited(before);
+  InferenceWork::OfThread().expressions = before;
   return errors.empty() ? text : RenderDiagnostic(errors.list().front());
 }
+
+/// Notes the types of a module that has none yet in its expressions, and writes nothing down. One that has no types stays
+/// as it is.
+void NoteTypes(const IRModule& mod) {
+  const std::vector<Func> funcs = FunctionsOf(mod);
+  DiagnosticList errors;
+  TypePool pool;
+  std::vector<Function> result(funcs.size());
+  try {
+    InferAll(mod, funcs, Mode::kNew, &errors, &pool, &result, nullptr, false);
+  } catch (const Again&) {
+  } catch (const CompileError&) {
+  }
+}
+BATON_REGISTER_GLOBAL("relay.analysis.NoteTypes").set_body_typed(NoteTypes);
 
 const struct RegisteredProperty {
   RegisteredProperty() {
@@ -232,7 +247,9 @@ BATON_REGISTER_GLOBAL("relay.analysis.InferModuleTypes").set_body_typed([](IRMod
 });
 BATON_REGISTER_GLOBAL("relay._transform.InferTypeLocal").set_body_typed([](Expr expr) { return InferTypeOf(expr); });
 /// Expressions that inference visited on this thread so far, those included whose types it took as they are.
-BATON_REGISTER_GLOBAL("relay.analysis.infer_type_work").set_body_typed(inference::Visited);
+BATON_REGISTER_GLOBAL("relay.analysis.infer_type_work").set_body_typed([] {
+  return InferenceWork::OfThread().expressions;
+});
 BATON_REGISTER_GLOBAL("relay.analysis.InferTypeOf").set_body_typed([](Expr expr, IRModule mod) {
   return InferTypeOf(expr, mod);
 });

@@ -28,6 +28,13 @@ class Inliner : public MixedModeMutator {
       return post;
     // Arguments are evaluated before the body, whatever they do.
     Function own = Downcast<Function>(RenewVars(it->second));
+    // What another compiler is to compile stays a function, called where it stands.
+    if (!own->GetAttr<String>(attr::kCompiler, String()).empty()) {
+      auto n = make_object<CallNode>(*call);
+      n->op = own;
+      n->checked_type_ = ObjectRef();
+      return Call(n);
+    }
     Map<Var, Expr> binds;
     for (size_t i = 0; i < own->params.size(); ++i) {
       const Expr& arg = call->args[i];
@@ -64,7 +71,7 @@ IRModule WithoutUncalled(IRModule mod, const std::unordered_map<std::string_view
 Pass Inline() {
   return MakePass<Inline>({
       .doc = "Calls of global functions with the attribute Inline become their bodies; recursive ones stay "
-             "calls. A function without a call left is dropped.",
+             "calls, and functions for another compiler are called where they stand. A function without a call left is dropped.",
       .opt_level = 1,
       .run =
           [](IRModule mod, PassContext) {

@@ -16,12 +16,8 @@ Expr Unary(const Op& op, const Expr& x) { return MakeCall(op, {x}); }
 
 // Expressions that a condition looks at.
 /// Expressions that may be a single number in all elements.
-DFPattern Numbers() {
-  const Array<DFPattern> any{ObjectPtr<Object>()};
-  return IsConstant() || (IsOp("full") || IsOp("zeros") || IsOp("ones"))(any);
-}
 const DFPattern& C() {
-  static const DFPattern p = Numbers();
+  static const DFPattern p = IsConstant() || Filled();
   return p;
 }
 const DFPattern& D() {

@@ -62,8 +62,8 @@ bool Splat(const Expr& e, double* value) {
   if (const auto* c = e.as<ConstantNode>()) return SplatOfConstant(c, value);
   const auto* call = e.as<CallNode>();
   if (!call || !HasStaticShape(e)) return false;
-  if (call->op.same_as(op::zeros)) return *value = 0, true;
-  if (call->op.same_as(op::ones)) return *value = 1, true;
+  const OpDef* def = DefOf(call->op);
+  if (def && def->traits.fill >= 0) return *value = def->traits.fill, true;
   const auto* c = call->op.same_as(op::full) ? call->args[0].as<ConstantNode>() : nullptr;
   return c && SplatOfConstant(c, value) && c->data.dtype() == DtypeOf(e);
 }
@@ -74,6 +74,22 @@ bool IsSplat(const Expr& e, double value) {
 bool IsSplatBits(const Expr& e, double value) {
   double v = 0;
   return Splat(e, &v) && v == value && std::signbit(v) == std::signbit(value);
+}
+
+DFPattern AnyOpWith(bool (*has)(const OpDef& def)) {
+  DFPattern any{ObjectPtr<Object>()};
+  for (const std::string& name : Op::ListNames()) {
+    const OpDef* def = DefOf(Op::Get(name));
+    if (def && has(*def)) any = any.defined() ? any || IsOp(name) : IsOp(name);
+  }
+  return any;
+}
+const DFPattern& Filled() {
+  static const DFPattern p = [] {
+    const Array<DFPattern> any{ObjectPtr<Object>()};
+    return (IsOp("full") || AnyOpWith([](const OpDef& def) { return def.traits.fill >= 0; }))(any);
+  }();
+  return p;
 }
 
 Expr FullLike(const Expr& like, double value) {

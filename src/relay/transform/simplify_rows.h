@@ -64,6 +64,10 @@ std::vector<SimplifyRow> SliceRows();
 std::vector<SimplifyRow> ReduceRows();
 
 // ---- For rows.
+/// Any operator whose definition has a trait.
+DFPattern AnyOpWith(bool (*has)(const OpDef& def));
+/// A call that gives a tensor of one number: `full`, `zeros`, `ones` and their like.
+const DFPattern& Filled();
 /// The number that all elements of a constant (or of `full`, `zeros`, `ones`) are; false if they differ.
 bool Splat(const Expr& e, double* value);
 /// The same of a constant alone, with one element where shapes are not known.

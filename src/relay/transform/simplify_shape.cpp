@@ -11,7 +11,9 @@ namespace baton::relay::transform {
 namespace {
 
 // ---- Elements in the same order.
-DFPattern Reshapes() { return IsOp("reshape") || IsOp("expand_dims") || IsOp("squeeze") || IsOp("nn.batch_flatten"); }
+DFPattern Reshapes() {
+  return AnyOpWith([](const OpDef& def) { return def.traits.values == Values::kView && def.num_inputs == 1; });
+}
 const DFPattern& ReshapeOfX() {
   static const DFPattern p = Reshapes()({X()});
   return p;
@@ -122,17 +124,12 @@ Expr IntoFlag(const Found& f) {
 }
 
 // ---- Broadcasts.
+/// Operators of two operands that broadcast to each other, and compute.
 DFPattern Binary() {
-  return IsOp("add") || IsOp("subtract") || IsOp("multiply") || IsOp("divide") || IsOp("maximum") || IsOp("minimum") ||
-         IsOp("equal") || IsOp("not_equal") || IsOp("less") || IsOp("less_equal") || IsOp("greater") ||
-         IsOp("greater_equal") || IsOp("logical_and") || IsOp("logical_or") || IsOp("power");
-}
-const DFPattern& Filled() {
-  static const DFPattern p = [] {
-    const Array<DFPattern> any{ObjectPtr<Object>()};
-    return (IsOp("full") || IsOp("zeros") || IsOp("ones"))(any);
-  }();
-  return p;
+  return AnyOpWith([](const OpDef& def) {
+    return def.pattern == OpPattern::kBroadcast && def.num_inputs == 2 && !def.attrs &&
+           def.traits.values < Values::kSelects;
+  });
 }
 /// The number of `full` and its like, as a constant of rank 0; null where it is not known.
 Expr ScalarOf(const Expr& filled) {

@@ -6,13 +6,6 @@
 #include <relay/types/inferencer.h>
 
 namespace baton::relay::inference {
-namespace {
-thread_local int64_t visited = 0;
-}  // namespace
-
-int64_t Visited() { return visited; }
-void SetVisited(int64_t n) { visited = n; }
-
 std::string Name(const ExprNode* e) {
   if (e->IsInstance<VarNode>()) return fmt::format("%{}", static_cast<const VarNode*>(e)->name_hint().view());
   if (e->IsInstance<GlobalVarNode>()) return fmt::format("@{}", static_cast<const GlobalVarNode*>(e)->name_hint.view());
@@ -109,7 +102,7 @@ void Inferencer::Step() {
   if (phase == 0) {
     bool known = info_.Has(n);
     if (!known) {
-      ++visited;
+      ++InferenceWork::OfThread().expressions;
       baton::transform::progress::AtExpr(GetRef<Expr>(n));
     }
     if (known || Enter(n)) {
@@ -362,11 +355,11 @@ const TypeDataNode* Inferencer::DataType_(const GlobalTypeVar& header, const Obj
 Type Inferencer::ConstructorType(const ConstructorNode* c) {
   const TypeDataNode* data = DataType_(c->belong_to, GetRef<ObjectRef>(c));
   if (!data) return Poison();
-  // Mostly at its number: a data type may have many.
-  const auto tag = static_cast<size_t>(c->tag);
-  const bool there = c->tag >= 0 && tag < data->constructors.size() &&
-                     data->constructors[static_cast<int64_t>(tag)]->name_hint == c->name_hint;
-  for (size_t i = there ? tag : 0; i < data->constructors.size(); ++i) {
+  // Mostly as far from the first as its number says: a data type may have many.
+  const int64_t at = data->constructors.empty() ? -1 : c->tag - data->constructors[0]->tag;
+  const bool there = at >= 0 && static_cast<size_t>(at) < data->constructors.size() &&
+                     data->constructors[at]->name_hint == c->name_hint;
+  for (size_t i = there ? static_cast<size_t>(at) : 0; i < data->constructors.size(); ++i) {
     const Constructor& k = data->constructors[static_cast<int64_t>(i)];
     if (!(k->name_hint == c->name_hint)) continue;
     Array<Type> params(data->type_vars.begin(), data->type_vars.end());
@@ -387,6 +380,8 @@ void Inferencer::Await(Wait w) {
   };
   if (w.call) {
     for (const Expr& a : w.call->args) on(a);
+    // Some relations follow an argument's type from the result's.
+    if (const Object* hole = solver_.FirstHole(w.result)) watch_[hole].push_back(i);
   } else {
     on(w.item->tuple);
   }
@@ -417,6 +412,7 @@ void Inferencer::Solve() {
         };
         if (w.call) {
           for (const Expr& a : w.call->args) on(a);
+          if (const Object* hole = solver_.FirstHole(w.result)) watch_[hole].push_back(i);
         } else {
           on(w.item->tuple);
         }
@@ -425,7 +421,20 @@ void Inferencer::Solve() {
   }
 }
 
+void Inferencer::GuessRest() {
+  guessing_ = true;
+  for (uint32_t i = 0; i < waiting_.size(); ++i) {
+    const Wait w = waiting_[i];
+    if (w.done || !w.call) continue;
+    const size_t before = errors_->size();
+    if (Relation(w.call, w.result, false) || errors_->size() != before) waiting_[i].done = true;
+    Solve();
+  }
+  guessing_ = false;
+}
+
 void Inferencer::CheckComplete() {
+  if (errors_->empty()) GuessRest();
   if (!errors_->empty()) return;
   // Undetermined types: variables first, since the types of their uses follow from them; then functions.
   for (const bool functions : {false, true}) {

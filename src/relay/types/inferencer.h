@@ -189,6 +189,7 @@ class Inferencer final : private TypeReporter {
   static Type Existing(const ExprNode* n) { return runtime::RefCast<Type>(n->checked_type_); }
   /// Takes a typed node as it is: what is made of it has its type where that is equal.
   void Trust(const ExprNode* n) {
+    trusted_ = trusted_ || !n->IsInstance<ConstantNode>();
     Type type = Existing(n);
     pool_->Share(type);
     info_[n] = {std::move(type), false};
@@ -205,6 +206,10 @@ class Inferencer final : private TypeReporter {
   void FinishCall(const CallNode* call);
   bool ArgumentsDecide(const FuncTypeNode* sig);
   bool Relation(const CallNode* call, const Type& result, bool last);
+  /// Lets relations that still wait for an argument say what it most likely is.
+  void GuessRest();
+  /// Adds the parameters that have no annotation and a type that is known; whether there is one.
+  bool ParamsToAnnotate(PointerSet* out);
   void FinishTupleGetItem(const TupleGetItemNode* item);
   bool Project(const TupleGetItemNode* item, const Type& result);
   Type Instantiate(const FuncTypeNode* f, const Array<Type>& type_args);
@@ -252,6 +257,7 @@ class Inferencer final : private TypeReporter {
     return same != arith::Fact::kNo;
   }
   void Assume(const PrimExpr& a, const PrimExpr& b) override;
+  bool Guessing() override { return guessing_; }
   ObjectRef Callee() override { return call_ ? ObjectRef(call_->op) : ObjectRef(); }
   const runtime::NDArray* ConstantArg(int i) override {
     if (i < 0 || i >= static_cast<int>(call_->args.size())) return nullptr;
@@ -277,6 +283,8 @@ class Inferencer final : private TypeReporter {
   PointerMap<uint32_t> attrs_index_;
   std::vector<Any> keep_;
   const CallNode* call_ = nullptr;
+  bool trusted_ = false;   ///< typed nodes were taken as they are, unseen
+  bool guessing_ = false;  ///< within GuessRest
   PointerMap<bool> arguments_decide_;  // by signature
   PointerMap<Array<Type>> type_args_;  // of calls that did not state them and whose arguments do not say them
   Type scratch_, scratch_value_;
@@ -296,10 +304,5 @@ inline bool LacksReturnType(const ExprNode* n) {
 /// The same function, saying what it returns. CompileError for a dimension that there cannot be; types in `checked`,
 /// which are to live as long, have none.
 Expr WithReturnType(const Expr& fn, const Type& type, PointerSet* checked);
-
-/// Expressions that inference visited on this thread so far.
-int64_t Visited();
-/// Leaves visits out of the count whose types were not needed.
-void SetVisited(int64_t n);
 
 }  // namespace baton::relay::inference

@@ -145,7 +145,8 @@ void Inferencer::FinishCall(const CallNode* call) {
       bool fresh = false;
       uint32_t& want = attrs_index_.Insert(op, &fresh);
       if (fresh) want = Object::TypeKey2Index(op->attrs_type_key.str());
-      if (!call->attrs.defined() || call->attrs->type_index() != want) {
+      const bool left_out = !call->attrs.defined() && IsProgramsOwn(def);
+      if (!left_out && (!call->attrs.defined() || call->attrs->type_index() != want)) {
         problem = fmt::format("[{}] needs attributes of type `{}`, got {}", op->name.view(), op->attrs_type_key.view(),
                               call->attrs.defined() ? "`" + call->attrs->GetTypeKey() + "`" : "none");
       }
@@ -261,7 +262,7 @@ bool Inferencer::Relation(const CallNode* call, const Type& result, bool last) {
   auto n = make_object<runtime::ArrayObj>();
   n->items.reserve(call->args.size() + 1);
   for (const Expr& a : call->args) n->items.push_back(Any(solver_.Resolve(TypeOf(a.get()))));
-  n->items.push_back(Any(result));
+  n->items.push_back(Any(result.same_as(scratch_) ? result : solver_.Resolve(result)));
   Array<Type> types{ObjectPtr<Object>(n)};
   call_ = call;
   bool decided = false;

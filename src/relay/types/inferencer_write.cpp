@@ -29,6 +29,13 @@ void CheckDimensions(const Type& type, PointerSet* checked) {
   }
 }
 
+/// A call of an operator that has type arguments, as rewrites in Python copy them; the operator has no type parameters.
+bool StatesTypesToOperator(const ExprNode* n) {
+  if (!n->IsInstance<CallNode>()) return false;
+  const auto* call = static_cast<const CallNode*>(n);
+  return !call->type_args.empty() && call->op.as<OpNode>();
+}
+
 /// Rebuilds nodes whose type has changed, and the nodes that contain them.
 class Retyper : public ExprMutator {
  public:
@@ -38,6 +45,11 @@ class Retyper : public ExprMutator {
     if (type_args && !type_args->empty()) {
       auto call = make_object<CallNode>(*made.as<CallNode>());
       call->type_args = *type_args;
+      made = Call(call);
+    }
+    if (StatesTypesToOperator(n)) {
+      auto call = make_object<CallNode>(*made.as<CallNode>());
+      call->type_args = Array<Type>();
       made = Call(call);
     }
     if (made.same_as(old)) {
@@ -52,6 +64,13 @@ class Retyper : public ExprMutator {
     }
     if (LacksReturnType(made.get())) made = WithReturnType(made, type, &checked_);
     memo_[old] = made;
+  }
+  /// The variable with its type written down.
+  void Annotate(const VarNode* v, const Type& type) {
+    auto n = make_object<VarNode>(*v);
+    n->type_annotation = type;
+    n->checked_type_ = type;
+    memo_[GetRef<Expr>(v)] = Var(n);
   }
   Expr Get(const Expr& e) {
     auto it = memo_.find(e);
@@ -137,13 +156,32 @@ std::string Inferencer::Contradiction() {
   return "";
 }
 
+bool Inferencer::ParamsToAnnotate(PointerSet* out) {
+  bool any = false;
+  for (uint32_t at : order_) {
+    const ExprNode* n = info_.At(at).node;
+    if (!n->IsInstance<FunctionNode>()) continue;
+    for (const Var& p : static_cast<const FunctionNode*>(n)->params) {
+      if (p->type_annotation.defined()) continue;
+      if (!IsOpen(p.get())) out->Add(p.get()), any = true;
+    }
+  }
+  return any;
+}
+
 Expr Inferencer::Write(const Expr& root, bool may_copy) {
   bool copies = false;
+  PointerSet params;
+  if (may_copy && ParamsToAnnotate(&params)) {
+    if (mode_ == Mode::kNew && trusted_) throw Again();  // they may occur in what was not looked at
+    copies = true;
+  }
   for (uint32_t at : order_) {
     runtime::PollInterrupt();
     const ExprNode* n = info_.At(at).node;
     Info& i = info_.At(at).info;
     if (n != root.get() && LacksReturnType(n)) copies = true;
+    if (StatesTypesToOperator(n)) copies = true;
     if (Array<Type>* given = type_args_.Find(n)) {
       bool known = true;
       for (size_t k = 0; k < given->size(); ++k) {
@@ -177,7 +215,11 @@ Expr Inferencer::Write(const Expr& root, bool may_copy) {
       if (!n->checked_type_.defined() && n->IsInstance<ConstantNode>()) n->checked_type_ = info_.At(at).info.type;
       continue;
     }
-    retyper.One(n, info_.At(at).info.type, type_args_.Find(n));
+    if (params.Has(n)) {
+      retyper.Annotate(static_cast<const VarNode*>(n), info_.At(at).info.type);
+    } else {
+      retyper.One(n, info_.At(at).info.type, type_args_.Find(n));
+    }
   }
   return retyper.Get(root);
 }

@@ -107,7 +107,8 @@ void Verifier::Parts(const ExprNode* n) {
       }
       if (!op->attrs_type_key.empty()) {
         const std::string got = c->attrs.defined() ? c->attrs->GetTypeKey() : "none";
-        if (got != op->attrs_type_key) {
+        const bool left_out = !c->attrs.defined() && IsProgramsOwn(DefOf(op));
+        if (got != op->attrs_type_key && !left_out) {
           Problem(n, fmt::format("`{}` has attributes of type {}, must be {}", op->name.view(), got,
                                  op->attrs_type_key.view()));
         }

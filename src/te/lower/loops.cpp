@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "te/lower/loops.h"
 
+#include <tir/parallel_if.h>
+
 #include <algorithm>
+#include <cmath>
 #include <string_view>
 
 namespace baton::te::lower {
@@ -36,6 +39,36 @@ PrimExpr FlatIndex(const Array<PrimExpr>& shape, const Array<PrimExpr>& indices)
   return flat;
 }
 
+Work Work::Of(double cost, const Array<PrimExpr>& extents) {
+  Work w(cost * static_cast<double>(NumElements(extents)));
+  PrimExpr unknown = 1;
+  for (const PrimExpr& d : extents) {
+    if (const int64_t* n = tir::as_const_int(d)) {
+      cost *= static_cast<double>(*n);
+    } else {
+      unknown = unknown * d;
+    }
+  }
+  const double most = 1e12;  // more than enough for threads
+  if (!tir::as_const_int(unknown)) {
+    w.exact = unknown * PrimExpr(static_cast<int64_t>(std::min(std::max(cost, 1.0), most)));
+  }
+  return w;
+}
+Work Work::operator+(const Work& other) const {
+  Work w(guess + other.guess);
+  auto value = [](const Work& x) {
+    return x.exact.defined() ? x.exact : PrimExpr(static_cast<int64_t>(std::min(x.guess, 1e12)));
+  };
+  if (exact.defined() || other.exact.defined()) w.exact = value(*this) + value(other);
+  return w;
+}
+Work Work::operator*(double share) const {
+  Work w = *this;
+  w.guess *= share;  // what is exact bounds the part: nothing is known of where it ends
+  return w;
+}
+
 // ---- Statements
 
 Stmt AllocateStmt(const Buffer& b, Stmt body) {
@@ -48,6 +81,16 @@ Stmt MakeFor(const Var& v, const PrimExpr& extent, ForKind kind, Stmt body) {
   tir::ForNode n;
   n.loop_var = v, n.min = PrimExpr(0), n.extent = extent, n.kind = kind, n.body = std::move(body);
   return tir::For(std::move(n));
+}
+
+Stmt MakeParallel(const Var& v, const PrimExpr& extent, const Work& work, Stmt body) {
+  return tir::ParallelIf(work.Pays(), MakeFor(v, extent, ForKind::kParallel, std::move(body)));
+}
+
+Stmt MakeLet(const Var& v, const PrimExpr& value, Stmt body) {
+  tir::LetStmtNode n;
+  n.var = v, n.value = value, n.body = std::move(body);
+  return tir::LetStmt(std::move(n));
 }
 
 Stmt MakeStore(const Buffer& b, const PrimExpr& index, const PrimExpr& value) {
@@ -63,7 +106,8 @@ Stmt Guard(PrimExpr cond, Stmt body) {
   return tir::IfThenElse(std::move(n));
 }
 
-Stmt VectorLoop(const Axis& axis, int64_t lanes, const std::function<Stmt(const PrimExpr&)>& body, ForKind outer_kind) {
+Stmt VectorLoop(const Axis& axis, int64_t lanes, const std::function<Stmt(const PrimExpr&)>& body,
+                const Work& work) {
   const int64_t* n = tir::as_const_int(axis.extent);
   Var vo(axis.var->name_hint.str() + "_o"), vi(axis.var->name_hint.str() + "_v"), vt(axis.var->name_hint.str() + "_t");
   if (n && *n < lanes) {
@@ -75,7 +119,7 @@ Stmt VectorLoop(const Axis& axis, int64_t lanes, const std::function<Stmt(const 
   }
   PrimExpr rounds = floordiv(axis.extent, PrimExpr(lanes)), rest = floormod(axis.extent, PrimExpr(lanes));
   Stmt main = MakeFor(vi, lanes, ForKind::kVectorized, body(vo * lanes + vi));
-  main = MakeFor(vo, rounds, outer_kind, main);
+  main = work.MayPay() ? MakeParallel(vo, rounds, work, main) : MakeFor(vo, rounds, ForKind::kSerial, main);
   if (n && *n % lanes == 0) return main;
   int64_t tail_lanes = lanes;
   if (n) {
@@ -93,27 +137,42 @@ Stmt VectorLoop(const Axis& axis, int64_t lanes, const std::function<Stmt(const 
   return tir::SeqStmt::Flatten({main, Guard(rest > 0, tail)});
 }
 
-Stmt EmitParts(const std::vector<Axis>& axes, size_t i, std::vector<int64_t> cuts, const EmitPart& emit) {
-  int64_t n = *tir::as_const_int(axes[i].extent);
-  cuts.insert(cuts.begin(), 0);
-  cuts.push_back(n);
-  Array<Stmt> parts;
-  for (size_t c = 0; c + 1 < cuts.size(); ++c) {
-    std::vector<Axis> part;
-    tir::VarMap map;
-    for (size_t j = 0; j < axes.size(); ++j) {
-      Axis a{Var(axes[j].var->name_hint), axes[j].extent, false};
-      map[axes[j].var.get()] = a.var;
-      if (j == i) {
-        a.extent = PrimExpr(cuts[c + 1] - cuts[c]);
-        map[axes[j].var.get()] = a.var + cuts[c];
-      }
-      part.push_back(a);
+namespace {
+/// The part of `axes` where axis `i` has `extent` rounds from `begin` on.
+Stmt EmitOnePart(const std::vector<Axis>& axes, size_t i, const PrimExpr& begin, const PrimExpr& extent, double share,
+                 const EmitPart& emit) {
+  std::vector<Axis> part;
+  tir::VarMap map;
+  for (size_t j = 0; j < axes.size(); ++j) {
+    Axis a{Var(axes[j].var->name_hint), axes[j].extent, false};
+    map[axes[j].var.get()] = a.var;
+    if (j == i) {
+      a.extent = extent;
+      map[axes[j].var.get()] = a.var + begin;
     }
-    parts.push_back(
-        tir::RenewBindings(emit(part, map, static_cast<double>(cuts[c + 1] - cuts[c]) / static_cast<double>(n))));
+    part.push_back(a);
+  }
+  return tir::RenewBindings(emit(part, map, share));
+}
+}  // namespace
+
+Stmt EmitParts(const std::vector<Axis>& axes, size_t i, const std::vector<int64_t>& cuts, const EmitPart& emit) {
+  int64_t n = *tir::as_const_int(axes[i].extent), begin = 0;
+  Array<Stmt> parts;
+  for (size_t c = 0; c <= cuts.size(); ++c) {
+    int64_t end = c < cuts.size() ? cuts[c] : n;
+    double share = static_cast<double>(end - begin) / static_cast<double>(n);
+    parts.push_back(EmitOnePart(axes, i, PrimExpr(begin), PrimExpr(end - begin), share, emit));
+    begin = end;
   }
   return tir::SeqStmt::Flatten(parts);
+}
+
+Stmt EmitTilesAndRest(const std::vector<Axis>& axes, size_t i, int64_t tile, const EmitPart& emit) {
+  const PrimExpr t(tile), tiles = floordiv(axes[i].extent, t) * t;
+  Stmt first = EmitOnePart(axes, i, PrimExpr(0), tiles, 1, emit);
+  Stmt rest = EmitOnePart(axes, i, tiles, floormod(axes[i].extent, t), 1, emit);
+  return tir::SeqStmt::Flatten({first, rest});
 }
 
 // ---- Accesses
@@ -208,6 +267,20 @@ void Collapse(std::vector<Axis>* axes, std::vector<Store>* stores) {
       continue;
     }
     bool ok = true;
+    // With a dynamic inner extent: whether an atom is the outer variable, and what does not move, times that extent.
+    auto is_product = [&](const PrimExpr& atom) {
+      if (tir::ExprDeepEqual(atom, an.Simplify(outer.var * inner.extent))) return true;
+      const auto* m = atom.as<tir::MulNode>();
+      if (!m) return false;
+      const bool last = tir::ExprDeepEqual(m->b, inner.extent);
+      if (!last && !tir::ExprDeepEqual(m->a, inner.extent)) return false;
+      LinearForm f = an.Linear(last ? m->a : m->b);
+      for (const auto& t : f.terms) {
+        if (t.atom.get() == static_cast<const Object*>(outer.var.get())) continue;
+        if (tir::UsesVar(t.atom, inner.var.get()) || tir::UsesVar(t.atom, outer.var.get())) return false;
+      }
+      return f.CoeffOf(outer.var.get()) == 1;
+    };
     auto check = [&](const PrimExpr& index) {
       LinearForm f = an.Linear(index);
       int64_t co = 0, ci = f.CoeffOf(inner.var.get());
@@ -217,7 +290,7 @@ void Collapse(std::vector<Axis>* axes, std::vector<Store>* stores) {
         if (t.atom.get() == static_cast<const Object*>(inner.var.get())) continue;
         if (t.atom.get() == static_cast<const Object*>(outer.var.get())) {
           co = t.coeff;
-        } else if (!extent && tir::ExprDeepEqual(t.atom, an.Simplify(outer.var * inner.extent)) && t.coeff == ci) {
+        } else if (!extent && t.coeff == ci && tir::UsesVar(t.atom, outer.var.get()) && is_product(t.atom)) {
           product = t.atom;
         } else if (tir::UsesVar(t.atom, inner.var.get()) || tir::UsesVar(t.atom, outer.var.get())) {
           return false;

@@ -35,6 +35,24 @@ PrimExpr Product(const Array<PrimExpr>& shape, size_t begin = 0);
 /// Index into the flat buffer.
 PrimExpr FlatIndex(const Array<PrimExpr>& shape, const Array<PrimExpr>& indices);
 
+/// Work of a nest, in additions of one element.
+struct Work {
+  double guess = 0;  ///< with typical sizes for extents that are not known
+  PrimExpr exact;    ///< the work of a call, where it depends on extents that are not known; else null
+
+  Work() = default;
+  Work(double known) : guess(known) {}  // NOLINT: a number is work that is known
+  /// `cost` in each round of loops with these extents.
+  static Work Of(double cost, const Array<PrimExpr>& extents);
+  Work operator+(const Work& other) const;
+  Work operator*(double share) const;
+  bool MayPay() const { return exact.defined() || guess >= kParallelWork; }
+  /// Whether a parallel launch pays, asked where MayPay() says yes.
+  PrimExpr Pays() const {
+    return exact.defined() ? PrimExpr(static_cast<int64_t>(kParallelWork)) <= exact : PrimExpr(1);
+  }
+};
+
 /// A loop variable of a stage.
 struct Axis {
   Var var;
@@ -65,16 +83,22 @@ class Names {
 
 Stmt AllocateStmt(const Buffer& b, Stmt body);
 Stmt MakeFor(const Var& v, const PrimExpr& extent, ForKind kind, Stmt body);
+/// A parallel loop, if `work` pays for it.
+Stmt MakeParallel(const Var& v, const PrimExpr& extent, const Work& work, Stmt body);
+Stmt MakeLet(const Var& v, const PrimExpr& value, Stmt body);
 Stmt MakeStore(const Buffer& b, const PrimExpr& index, const PrimExpr& value);
 Stmt Guard(PrimExpr cond, Stmt body);
-/// The loop over `axis` with `lanes` rounds at a time, and what is left under a mask. `body` takes the index.
+/// The loop over `axis` with `lanes` rounds at a time, and what is left under a mask. `body` takes the index. `work`:
+/// of the loop, if it may be parallel.
 Stmt VectorLoop(const Axis& axis, int64_t lanes, const std::function<Stmt(const PrimExpr&)>& body,
-                ForKind outer_kind = ForKind::kSerial);
+                const Work& work = Work());
 /// Emits the parts of a cut loop nest: axes of the part, the map from the old variables to the new ones, and its share
 /// of the rounds.
 using EmitPart = std::function<Stmt(const std::vector<Axis>&, const tir::VarMap&, double)>;
 /// The parts of `axes` when axis `i` is cut.
-Stmt EmitParts(const std::vector<Axis>& axes, size_t i, std::vector<int64_t> cuts, const EmitPart& emit);
+Stmt EmitParts(const std::vector<Axis>& axes, size_t i, const std::vector<int64_t>& cuts, const EmitPart& emit);
+/// The two parts of `axes` when axis `i`, whose extent is no literal, is cut into whole tiles and what is left.
+Stmt EmitTilesAndRest(const std::vector<Axis>& axes, size_t i, int64_t tile, const EmitPart& emit);
 
 // ---- Accesses
 

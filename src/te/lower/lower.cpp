@@ -123,7 +123,7 @@ class Lowerer {
       std::vector<Stage*> group = {first};
       size_t prefix = first->axes.size();
       size_t next = at + 1;
-      double work = first->work;
+      double work = first->work.guess;
       for (; next < graph_.stages.size() && !nests_.work_items(); ++next) {
         Stage* s = graph_.stages[next].get();
         if (s->info->external) break;
@@ -131,7 +131,7 @@ class Lowerer {
         if (p == 0) break;
         // Sharing few iterations would leave the rest to one core and put whole tensors into a row's buffer.
         double n = PrefixSize(*s, p);
-        if (n < 8 && work + s->work > kParallelWork) break;
+        if (n < 8 && work + s->work.guess > kParallelWork) break;
         double row = 0;
         for (Stage* g : group)
           row +=
@@ -145,7 +145,7 @@ class Lowerer {
         if (!related && p < prefix) break;
         prefix = p;
         group.push_back(s);
-        work += s->work;
+        work += s->work.guess;
       }
       nests.push_back(EmitGroup(group, prefix, at, next));
       at = next;
@@ -190,6 +190,40 @@ class Lowerer {
     return false;
   }
 
+  /// An output whose elements are the last to read those of `s` at their own places, of rows whose length is not known:
+  /// the values of `s` may lie there until they are overwritten, without memory of their own. Null if there is none.
+  Tensor OverwrittenBy(const std::vector<Stage*>& group, const Stage* s, size_t prefix) {
+    if (nests_.work_items() || s->info->compute->body.size() != 1) return Tensor();
+    bool literal = true;
+    for (size_t i = prefix; i < s->axes.size(); ++i) literal = literal && tir::as_const_int(s->axes[i].extent);
+    Stage* reader = nullptr;
+    for (Stage* g : group) {
+      graph_.ForStoredReads(*g, [&](const Tensor& t, const Array<PrimExpr>&) {
+        if (t->op.same_as(s->info->op)) reader = g;
+      });
+    }
+    if (literal || !reader || reader->reduce || !reader->info->is_output || reader->info->outs.size() != 1 ||
+        reader->info->compute->body.size() != 1 || reader->axes.size() != s->axes.size() ||
+        reader->values[0].dtype() != s->info->compute->body[0].dtype())
+      return Tensor();
+    Analyzer an;
+    bool same = true;
+    for (size_t i = 0; i < s->axes.size(); ++i) {
+      same = same && an.CanProveEqual(s->axes[i].extent, reader->axes[i].extent);
+    }
+    graph_.ForStoredReads(*reader, [&](const Tensor& t, const Array<PrimExpr>& indices) {
+      if (!t->op.same_as(s->info->op)) return;
+      for (size_t i = 0; i < reader->axes.size(); ++i) {
+        same = same && indices[static_cast<int64_t>(i)].same_as(reader->axes[i].var);
+      }
+    });
+    // Nor may another stage have taken the place, or read the output before it is there.
+    for (const Stage* g : group) same = same && (g == s || g == reader || !shares_.count(g->info->op.get()));
+    if (!same) return Tensor();
+    shares_.insert(s->info->op.get());
+    return reader->info->outs[0];
+  }
+
   Stmt EmitGroup(const std::vector<Stage*>& group, size_t prefix, size_t, size_t end) {
     GroupContext ctx;
     bool single = group.size() == 1;
@@ -219,7 +253,11 @@ class Lowerer {
         Array<PrimExpr> shape;
         for (const Axis& a : s->axes) shape.push_back(a.extent);
         DataType dtype = op->body[i].dtype();
-        if (tensor.defined() && whole) {
+        const Tensor later = whole ? Tensor() : OverwrittenBy(group, s, prefix);
+        if (later.defined()) {
+          h.buffer = buffers_.StoredBuffer(later);
+          h.shape = later.shape();
+        } else if (tensor.defined() && whole) {
           h.buffer = buffers_.StoredBuffer(tensor);
           h.shape = tensor.shape();
         } else {
@@ -237,8 +275,8 @@ class Lowerer {
       ctx.homes[s->info->op.get()] = homes;
     }
 
-    double work = 0;
-    for (Stage* s : group) work += s->work;
+    Work work;
+    for (Stage* s : group) work = work + s->work;
     Array<Stmt> seq;
     Stmt body;
     if (single) {
@@ -248,24 +286,31 @@ class Lowerer {
     } else {
       for (Stage* s : group) {
         std::vector<Axis> inner(s->axes.begin() + static_cast<std::ptrdiff_t>(prefix), s->axes.end());
-        seq.push_back(EmitStage(*s, ctx, shared, inner, s->work / PrefixSize(*s, prefix), false));
+        seq.push_back(EmitStage(*s, ctx, shared, inner, Work(), false));
       }
       body = tir::SeqStmt::Flatten(seq);
     }
-    for (size_t i = locals.size(); i-- > 0;) body = AllocateStmt(locals[i], body);
-    return single ? body : nests_.OuterLoops(shared, body, work);
+    std::vector<Buffer> scratch;  // rows whose length is not known are allocated once a task
+    for (size_t i = locals.size(); i-- > 0;) {
+      if (tir::as_const_int(locals[i]->shape[0]) || nests_.work_items()) {
+        body = AllocateStmt(locals[i], body);
+      } else {
+        scratch.push_back(locals[i]);
+      }
+    }
+    return single ? body : nests_.OuterLoops(shared, body, work, scratch);
   }
 
   /// One stage: `inner` are its loops here, the axes before them are the shared loops.
   Stmt EmitStage(const Stage& s, const GroupContext& ctx, const std::vector<Axis>& shared,
-                 const std::vector<Axis>& inner, double work, bool outermost) {
+                 const std::vector<Axis>& inner, const Work& work, bool outermost) {
     Stmt out = EmitStageImpl(s, ctx, shared, inner, work, outermost);
     if (s.span.defined()) Marker(s.span)(out);
     return out;
   }
 
   Stmt EmitStageImpl(const Stage& s, const GroupContext& ctx, const std::vector<Axis>& shared,
-                     const std::vector<Axis>& inner, double work, bool outermost) {
+                     const std::vector<Axis>& inner, const Work& work, bool outermost) {
     tir::VarMap rename;
     std::vector<PrimExpr> index;
     for (size_t i = 0; i < shared.size(); ++i) {
@@ -289,7 +334,7 @@ class Lowerer {
 
   /// All stages share all axes: values go from stage to stage through one-element buffers, that is, registers.
   Stmt EmitFull(const std::vector<Stage*>& group, const GroupContext& ctx, const std::vector<Axis>& shared,
-                double work) {
+                const Work& work) {
     bool reduces = false;
     for (Stage* s : group) reduces |= s->reduce != nullptr;
     std::vector<Buffer> locals;
@@ -343,7 +388,7 @@ class Lowerer {
     nests_.set_scalar_reduce(reduces);
     Stmt body = VectorLoop(
         shared.back(), std::max<int64_t>(1, kVectorBytes / widest), [&](const PrimExpr& i) { return point(i); },
-        outer.empty() && work >= kParallelWork ? ForKind::kParallel : ForKind::kSerial);
+        outer.empty() ? work : Work());
     nests_.set_scalar_reduce(false);
     return nests_.OuterLoops(outer, body, work);
   }
@@ -356,7 +401,7 @@ class Lowerer {
       if (from->data.same_as(to->data)) continue;
       Axis a{Var("i"), to->shape[0], false};
       seq->push_back(nests_.EmitStores({a}, {{to, a.var, tir::BufferLoad(from, {a.var})}},
-                                       static_cast<double>(NumElements(outputs_[i].shape())), true));
+                                       Work::Of(1, outputs_[i].shape()), true));
     }
   }
 
@@ -364,6 +409,7 @@ class Lowerer {
   GroupBuffers buffers_;
   NestEmitter nests_;
   StageGraph graph_;
+  std::unordered_set<const Object*> shares_;  // operations whose values lie in an output for a time
 };
 
 }  // namespace

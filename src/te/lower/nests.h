@@ -24,14 +24,16 @@ class NestEmitter {
   /// vectors.
   NestEmitter(Names* names, bool work_items) : names_(names), work_items_(work_items), scalar_reduce_(work_items) {}
 
-  /// Loops over the axes around `body`; the outermost are joined and parallel if the work is worth it.
-  Stmt OuterLoops(const std::vector<Axis>& axes, Stmt body, double work);
+  /// Loops over the axes around `body`; the outermost are joined and parallel if the work is worth it. Each task has
+  /// memory of its own for `scratch`, which is for one round.
+  Stmt OuterLoops(const std::vector<Axis>& axes, Stmt body, const Work& work, const std::vector<Buffer>& scratch = {});
   /// Loops over `axes` of pure stores.
-  Stmt EmitStores(std::vector<Axis> axes, std::vector<Store> stores, double work, bool outer, int depth = 0);
+  Stmt EmitStores(std::vector<Axis> axes, std::vector<Store> stores, const Work& work, bool outer,
+                  int depth = 0);
   /// Loops over `axes` of a reduction whose results go to `index` of `homes`.
   Stmt EmitReduce(const Stage& s, const std::vector<Home>& homes, const std::vector<PrimExpr>& index,
-                  std::vector<Axis> axes, std::vector<PrimExpr> values, PrimExpr condition, double work, bool outermost,
-                  int depth = 0);
+                  std::vector<Axis> axes, std::vector<PrimExpr> values, PrimExpr condition, const Work& work,
+                  bool outermost, int depth = 0);
   Names* names() { return names_; }
   bool work_items() const { return work_items_; }
   /// Whether reductions are scalar because the loops around them are vectors.
@@ -41,10 +43,14 @@ class NestEmitter {
  private:
   /// Reads that run along another axis than the store: both sides in whole vectors by way of square tiles that are
   /// transposed in registers. False where that is not the case at hand.
-  bool EmitTiled(const std::vector<Axis>& axes, const std::vector<Store>& stores, double work, bool outer, Stmt* out);
+  bool EmitTiled(const std::vector<Axis>& axes, const std::vector<Store>& stores, const Work& work, bool outer,
+                 int depth, Stmt* out);
   /// The loops of EmitTiled: `ai` is the axis along which the reads `bad` are contiguous.
   Stmt EmitTiles(const std::vector<Axis>& axes, size_t ai, const Store& store, const std::vector<PrimExpr>& bad,
-                 int64_t tile, double work);
+                 int64_t tile, const Work& work);
+  /// The parallel loop over axes whose extents are not literals: each task has a run of neighbouring rounds, which it
+  /// finds by one division and walks through by nested loops.
+  Stmt Chunks(const std::vector<Axis>& axes, Stmt body, const Work& work, const std::vector<Buffer>& scratch);
 
   Names* names_;
   bool work_items_;

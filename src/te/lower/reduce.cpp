@@ -121,7 +121,7 @@ class Reduction {
   }
 
   /// `work` 0: the nest lies inside of others.
-  Stmt Emit(double work) {
+  Stmt Emit(const Work& work) {
     switch (VectorAxis()) {
       case Vector::kReduction:
         return AlongReduction(work);
@@ -134,6 +134,7 @@ class Reduction {
   }
 
  private:
+  static constexpr int64_t kLeastVector = 4;  ///< rounds from which on a reduction is a vector
   enum class Vector { kNone, kData, kReduction };
 
   /// Which axis is the vector.
@@ -146,7 +147,7 @@ class Reduction {
     if (!same_type || nests_->scalar_reduce()) return Vector::kNone;
     Strides sd = data ? StridesOf(values_, data->var, &an_) : Strides{};
     Strides sr = red ? StridesOf(values_, red->var, &an_) : Strides{};
-    bool can_r = red && kind_ != Combine::kOther && values_.size() == 1 && known(red) >= 4;
+    bool can_r = red && kind_ != Combine::kOther && values_.size() == 1 && known(red) >= kLeastVector;
     bool can_d = data && known(data) >= 4;
     if (can_d && sd.bad == 0 && (known(data) >= lanes_ || !can_r || sr.bad > 0)) return Vector::kData;
     if (can_r && sr.bad == 0) return Vector::kReduction;
@@ -200,9 +201,9 @@ class Reduction {
 
   // ---- Nests
 
-  Stmt Scalar(double work) { return nests_->OuterLoops(axes_, OneElement(values_, {}), work); }
+  Stmt Scalar(const Work& work) { return nests_->OuterLoops(axes_, OneElement(values_, {}), work); }
 
-  Stmt AlongData(double work) {
+  Stmt AlongData(const Work& work) {
     Axis d = axes_.back();
     std::vector<Axis> outer_axes(axes_.begin(), axes_.end() - 1);
     Stmt body = VectorLoop(
@@ -213,15 +214,45 @@ class Reduction {
           for (const PrimExpr& v : values_) vals.push_back(tir::Substitute(v, map));
           return tir::RenewBindings(OneElement(vals, map));
         },
-        outer_axes.empty() && work >= kParallelWork ? ForKind::kParallel : ForKind::kSerial);
+        outer_axes.empty() ? work : Work());
     return nests_->OuterLoops(outer_axes, body, work);
   }
 
   /// Fixed partial sums, whatever the machine and the threads: `parts` vectors of 64 bytes, joined pairwise.
-  Stmt AlongReduction(double work) {
-    const Axis* red = &raxes_.back();
-    int64_t n = SizeOf(red->extent), parts = n >= 4 * lanes_ ? 4 : 1;
-    while (lanes_ > n && tir::as_const_int(red->extent)) lanes_ /= 2;
+  Stmt AlongReduction(const Work& work) {
+    const PrimExpr extent = raxes_.back().extent;
+    Stmt whole;
+    if (const int64_t* n = tir::as_const_int(extent)) {
+      int64_t parts = *n >= 4 * lanes_ ? 4 : 1;
+      while (lanes_ > *n) lanes_ /= 2;
+      whole = InVectors(parts);
+    } else {
+      whole = tir::RenewBindings(InVectors(4));  // four parts add up what fewer would, where they are not filled
+      if (kind_ == Combine::kSum || kind_ == Combine::kProd) whole = InKnownOrder(extent, whole);
+    }
+    return nests_->OuterLoops(axes_, whole, work);
+  }
+  /// `whole`, and for few rounds what a literal extent would give: sums in the same order.
+  Stmt InKnownOrder(const PrimExpr& extent, const Stmt& whole) {
+    auto choose = [&](int64_t least, const Stmt& yes, const Stmt& no) {
+      tir::IfThenElseNode n;
+      n.condition = PrimExpr(least) <= extent, n.then_case = yes, n.else_case = no;
+      return Stmt(tir::IfThenElse(std::move(n)));
+    };
+    const int64_t lanes = lanes_;
+    Stmt few = tir::RenewBindings(OneElement(values_, {}));
+    int64_t least = kLeastVector;
+    // A product that is added in one rounding makes the number of lanes matter.
+    const auto* sum = kind_ == Combine::kSum ? values_[0].as<tir::MulNode>() : nullptr;
+    for (; sum && least < lanes; least *= 2) {
+      lanes_ = least;
+      Stmt narrow = tir::RenewBindings(InVectors(1));
+      few = choose(least, narrow, few);
+    }
+    lanes_ = lanes;
+    return choose(least, whole, few);
+  }
+  Stmt InVectors(int64_t parts) {
     std::vector<Buffer> acc = Accumulators(parts * lanes_);
     const Buffer& a = acc[0];
     Array<Stmt> init;
@@ -241,7 +272,7 @@ class Reduction {
     }
     PrimExpr result = JoinLanes(kind_, sums[0]);
     Stmt whole = tir::SeqStmt::Flatten({tir::SeqStmt::Flatten(init), body, StoreResults({result}, {})});
-    return nests_->OuterLoops(axes_, WithAccumulators(acc, whole), work);
+    return WithAccumulators(acc, whole);
   }
   /// The innermost loop of AlongReduction: rounds of `parts` vectors, single vectors, and the rest under a mask.
   Stmt PartialSums(const Buffer& a, int64_t parts) {
@@ -298,8 +329,8 @@ class Reduction {
 }  // namespace
 
 Stmt NestEmitter::EmitReduce(const Stage& s, const std::vector<Home>& homes, const std::vector<PrimExpr>& index,
-                             std::vector<Axis> axes, std::vector<PrimExpr> values, PrimExpr condition, double work,
-                             bool outermost, int depth) {
+                             std::vector<Axis> axes, std::vector<PrimExpr> values, PrimExpr condition,
+                             const Work& work, bool outermost, int depth) {
   Analyzer an;
   for (const Axis& a : axes) an.Bind(a.var, 0, a.extent);
   for (const Axis& a : s.raxes) an.Bind(a.var, 0, a.extent);
@@ -325,7 +356,7 @@ Stmt NestEmitter::EmitReduce(const Stage& s, const std::vector<Home>& homes, con
       });
     }
   }
-  return Reduction(this, s, homes, index, axes, std::move(values), condition).Emit(outermost ? work : 0);
+  return Reduction(this, s, homes, index, axes, std::move(values), condition).Emit(outermost ? work : Work());
 }
 
 }  // namespace baton::te::lower

@@ -297,13 +297,14 @@ class StageBuilder {
         stage->reduce = op->body[0].as<tir::ReduceNode>();
         stage->span = op->body[0]->span;
         double cost = info->cost + 1;
+        Array<PrimExpr> extents = ShapeOf(info.get());
         if (stage->reduce) {
           stage->combiner = stage->reduce->combiner;
           for (const IterVar& v : stage->reduce->axis) {
             Axis a{Var(v->var->name_hint), v->dom->extent, true};
             rename[v->var.get()] = tir::is_zero(v->dom->min) ? PrimExpr(a.var) : a.var + v->dom->min;
             stage->raxes.push_back(a);
-            cost *= static_cast<double>(SizeOf(a.extent));
+            extents.push_back(a.extent);
           }
           for (const PrimExpr& s : stage->reduce->source)
             stage->values.push_back(Inliner(graph_).Scope(tir::Substitute(s, rename)));
@@ -313,7 +314,7 @@ class StageBuilder {
         } else {
           for (const PrimExpr& b : op->body) stage->values.push_back(Inliner(graph_).Scope(tir::Substitute(b, rename)));
         }
-        stage->work = cost * static_cast<double>(NumElements(ShapeOf(info.get())));
+        stage->work = Work::Of(cost, extents);
       } else {
         stage->work = kParallelWork;
       }

@@ -40,7 +40,7 @@ struct Stage {
   tir::CommReducer combiner;
   PrimExpr condition;
   Span span;  // of the Relay expression it belongs to
-  double work = 0;
+  Work work;
 };
 
 /// The operations of a group and the stages that they become, producers first.

@@ -11,13 +11,54 @@ PrimExpr HomeIndex(const Home& h, const std::vector<PrimExpr>& index) {
   return FlatIndex(h.shape, rest);
 }
 
-Stmt NestEmitter::OuterLoops(const std::vector<Axis>& axes, Stmt body, double work) {
-  bool parallel = work >= kParallelWork && !work_items_;
+Stmt NestEmitter::Chunks(const std::vector<Axis>& axes, Stmt body, const Work& work,
+                         const std::vector<Buffer>& scratch) {
+  constexpr int64_t kChunks = 16;
+  PrimExpr total = 1;
+  for (const Axis& a : axes) total = total * a.extent;
+  const Axis& inner = axes.back();
+  Var chunk("chunk"), chunks("chunks"), all("total"), lo("lo"), hi("hi"), j("j");
+  auto scaled = [&](const PrimExpr& c) { return truncdiv(c * all, chunks); };
+  if (axes.size() == 1) {
+    body = MakeFor(j, hi - lo, ForKind::kSerial, MakeLet(inner.var, lo + j, body));
+  } else {
+    Var p("p"), line("line"), begin("begin"), at("at");
+    PrimExpr length = max(inner.extent, PrimExpr(1)), rest = line;
+    body = MakeLet(inner.var, begin + j, body);
+    body = MakeFor(j, min(inner.extent, hi - at) - begin, ForKind::kSerial, body);
+    body = MakeLet(begin, max(PrimExpr(0), lo - at), body);
+    body = MakeLet(at, line * inner.extent, body);
+    for (size_t i = 0; i + 1 < axes.size(); ++i) {
+      const size_t k = axes.size() - 2 - i;
+      PrimExpr extent = max(axes[k].extent, PrimExpr(1));
+      PrimExpr value = k == 0 ? rest : truncmod(rest, extent);
+      body = MakeLet(axes[k].var, value, body);
+      rest = truncdiv(rest, extent);
+    }
+    body = MakeLet(line, truncdiv(lo, length) + p, body);
+    body = MakeFor(p, truncdiv(hi + length - 1, length) - truncdiv(lo, length), ForKind::kSerial, body);
+  }
+  for (size_t i = scratch.size(); i-- > 0;) body = AllocateStmt(scratch[i], body);
+  body = MakeLet(lo, scaled(chunk), MakeLet(hi, scaled(chunk + 1), body));
+  body = MakeParallel(chunk, chunks, work, body);
+  body = MakeLet(chunks, tir::Select(work.Pays(), PrimExpr(kChunks), PrimExpr(1)), body);
+  return MakeLet(all, total, body);
+}
+
+Stmt NestEmitter::OuterLoops(const std::vector<Axis>& axes, Stmt body, const Work& work,
+                             const std::vector<Buffer>& scratch) {
+  bool parallel = work.MayPay() && !work_items_;
   double n = 1;
   size_t fuse = work_items_ ? axes.size() : 0;
   if (parallel) {
-    while (fuse < axes.size() && n < 16) n *= static_cast<double>(SizeOf(axes[fuse++].extent));
-    if (n < 2) fuse = 0;
+    // Nothing is known of an extent that is no literal: it may be 1. Of two at least one is more where there is work.
+    int unknown = 0;
+    for (; fuse < axes.size() && n < 16 && unknown < 2; ++fuse) {
+      const int64_t* extent = tir::as_const_int(axes[fuse].extent);
+      if (extent) n *= static_cast<double>(*extent);
+      unknown += !extent;
+    }
+    if (n < 2 && !unknown) fuse = 0;
   }
   for (size_t i = axes.size(); i-- > fuse;) {
     if (!tir::is_const_int(axes[i].extent, 1)) {
@@ -26,7 +67,11 @@ Stmt NestEmitter::OuterLoops(const std::vector<Axis>& axes, Stmt body, double wo
       body = tir::Substitute(body, tir::VarMap{{axes[i].var.get(), PrimExpr(0)}});
     }
   }
-  if (fuse == 0) return body;
+  auto with_scratch = [&](Stmt s) {
+    for (size_t i = scratch.size(); i-- > 0;) s = AllocateStmt(scratch[i], s);
+    return s;
+  };
+  if (fuse == 0) return with_scratch(body);
   // Axes of one round need no variable.
   std::vector<Axis> outer;
   for (size_t i = 0; i < fuse; ++i) {
@@ -36,8 +81,17 @@ Stmt NestEmitter::OuterLoops(const std::vector<Axis>& axes, Stmt body, double wo
       outer.push_back(axes[i]);
     }
   }
-  if (outer.empty()) return body;
-  if (outer.size() == 1) return MakeFor(outer[0].var, outer[0].extent, ForKind::kParallel, body);
+  if (outer.empty()) return with_scratch(body);
+  bool divisors = true;  // of the joined loop's index are literals
+  for (size_t i = 1; i < outer.size(); ++i) divisors = divisors && tir::as_const_int(outer[i].extent);
+  if (!work_items_ && (!divisors || (!scratch.empty() && work.exact.defined()))) {
+    return Chunks(outer, body, work, scratch);
+  }
+  body = with_scratch(body);
+  auto around = [&](const Var& v, const PrimExpr& extent, Stmt s) {
+    return work_items_ ? MakeFor(v, extent, ForKind::kParallel, s) : MakeParallel(v, extent, work, s);
+  };
+  if (outer.size() == 1) return around(outer[0].var, outer[0].extent, body);
   Var f("fused");
   PrimExpr total = 1, rest = f;
   for (const Axis& a : outer) total = total * a.extent;
@@ -48,10 +102,11 @@ Stmt NestEmitter::OuterLoops(const std::vector<Axis>& axes, Stmt body, double wo
     let.var = outer[i].var, let.value = value, let.body = body;
     body = tir::LetStmt(std::move(let));
   }
-  return MakeFor(f, total, ForKind::kParallel, body);
+  return around(f, total, body);
 }
 
-Stmt NestEmitter::EmitStores(std::vector<Axis> axes, std::vector<Store> stores, double work, bool outer, int depth) {
+Stmt NestEmitter::EmitStores(std::vector<Axis> axes, std::vector<Store> stores, const Work& work, bool outer,
+                             int depth) {
   Analyzer an;
   for (const Axis& a : axes) an.Bind(a.var, 0, a.extent);
   for (Store& s : stores) s.index = an.Simplify(s.index), s.value = an.Simplify(s.value);
@@ -87,17 +142,17 @@ Stmt NestEmitter::EmitStores(std::vector<Axis> axes, std::vector<Store> stores, 
   int64_t lanes = std::max<int64_t>(1, kVectorBytes / WidestBytes(values));
   Axis last = axes.back();
   std::vector<Axis> outer_axes(axes.begin(), axes.end() - 1);
-  if (Stmt tiled; EmitTiled(axes, stores, work, outer, &tiled)) return tiled;
+  if (Stmt tiled; EmitTiled(axes, stores, work, outer, depth, &tiled)) return tiled;
   bool vector = Vectorizable(stores, last, &an);
   const int64_t* n = tir::as_const_int(last.extent);
   if (!vector || (n && *n == 1)) {
     Stmt body = MakeFor(last.var, last.extent, ForKind::kSerial, store_all(axes, last.var));
-    return outer ? OuterLoops(outer_axes, body, work) : OuterLoops(outer_axes, body, 0);
+    return OuterLoops(outer_axes, body, outer ? work : Work());
   }
-  bool flat = outer && outer_axes.empty() && work >= kParallelWork;
+  bool flat = outer && outer_axes.empty();
   Stmt body = VectorLoop(
-      last, lanes, [&](const PrimExpr& i) { return store_all(axes, i); }, flat ? ForKind::kParallel : ForKind::kSerial);
-  return OuterLoops(outer_axes, body, outer ? work : 0);
+      last, lanes, [&](const PrimExpr& i) { return store_all(axes, i); }, flat ? work : Work());
+  return OuterLoops(outer_axes, body, outer ? work : Work());
 }
 
 }  // namespace baton::te::lower

@@ -1,13 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 // Transpositions: reads that run along another axis than the store, through square tiles in registers.
+#include <algorithm>
 #include <string_view>
 
 #include "te/lower/nests.h"
 
 namespace baton::te::lower {
 
-bool NestEmitter::EmitTiled(const std::vector<Axis>& axes, const std::vector<Store>& stores, double work, bool outer,
-                            Stmt* out) {
+namespace {
+/// Each of two axes is cut once, wherever the cuts of guards left off.
+constexpr int kMostCuts = 6;
+/// Whether an extent that is no literal is floordiv(n, tile) * tile: the part of an axis that was cut here.
+bool IsTiles(const PrimExpr& extent, int64_t tile) {
+  const auto* m = extent.as<tir::MulNode>();
+  const auto* d = m ? m->a.as<tir::FloorDivNode>() : nullptr;
+  return d && tir::is_const_int(m->b, tile) && tir::is_const_int(d->b, tile);
+}
+/// Whether it is what such a cut left over.
+bool IsRest(const PrimExpr& extent, int64_t tile) {
+  const auto* m = extent.as<tir::FloorModNode>();
+  return m && tir::is_const_int(m->b, tile);
+}
+}  // namespace
+
+bool NestEmitter::EmitTiled(const std::vector<Axis>& axes, const std::vector<Store>& stores, const Work& work,
+                            bool outer, int depth, Stmt* out) {
   if (axes.size() < 2 || stores.size() != 1) return false;
   const Axis& b = axes.back();
   Analyzer an;
@@ -15,15 +32,23 @@ bool NestEmitter::EmitTiled(const std::vector<Axis>& axes, const std::vector<Sto
   int64_t lanes = kVectorBytes / WidestBytes(ValuesOf(stores));
   int64_t tile = lanes < 16 ? lanes : 16;
   const int64_t* nb = tir::as_const_int(b.extent);
-  if (tile < 8 || !nb || *nb < tile) return false;
-  auto moves = [&](const LinearForm& f, const Axis& x) {  // by a literal step
+  if (tile < 8 || depth > kMostCuts || (nb ? *nb < tile : IsRest(b.extent, tile))) return false;
+  auto by_literal = [&](const LinearForm& f, const Axis& x) {
     for (const auto& t : f.terms) {
       if (t.atom.get() != static_cast<const Object*>(x.var.get()) && tir::UsesVar(t.atom, x.var.get())) return false;
     }
     return true;
   };
+  // By a literal step, or by a product with an extent that is not known.
+  auto moves = [&](const LinearForm& f, const Axis& x) {
+    for (const auto& t : f.terms) {
+      if (t.atom.get() == static_cast<const Object*>(x.var.get()) || !tir::UsesVar(t.atom, x.var.get())) continue;
+      if (!t.atom.as<tir::MulNode>()) return false;
+    }
+    return true;
+  };
   LinearForm target = an.Linear(stores[0].index);
-  if (!moves(target, b) || target.CoeffOf(b.var.get()) != 1) return false;
+  if (!by_literal(target, b) || target.CoeffOf(b.var.get()) != 1) return false;
   std::vector<PrimExpr> bad;
   bool plain = true;
   tir::PostOrderVisitExpr(stores[0].value, [&](const PrimExpr& x) {
@@ -32,7 +57,7 @@ bool NestEmitter::EmitTiled(const std::vector<Axis>& axes, const std::vector<Sto
     if (!l || !tir::UsesVar(l->indices[0], b.var.get())) return;
     LinearForm f = an.Linear(l->indices[0]);
     if (!moves(f, b)) plain = false;
-    if (f.CoeffOf(b.var.get()) == 1) return;
+    if (f.CoeffOf(b.var.get()) == 1 && by_literal(f, b)) return;
     for (const PrimExpr& known : bad) {
       if (tir::ExprDeepEqual(known, x)) return;
     }
@@ -42,42 +67,35 @@ bool NestEmitter::EmitTiled(const std::vector<Axis>& axes, const std::vector<Sto
   for (size_t ai = 0; ai + 1 < axes.size(); ++ai) {
     const Axis& a = axes[ai];
     const int64_t* na = tir::as_const_int(a.extent);
-    bool ok = na && *na >= tile && moves(target, a);
+    bool ok = (na ? *na >= tile : !IsRest(a.extent, tile)) && moves(target, a);
     for (const PrimExpr& x : bad) {
       LinearForm f = an.Linear(x.as<tir::BufferLoadNode>()->indices[0]);
-      ok = ok && moves(f, a) && f.CoeffOf(a.var.get()) == 1;
+      ok = ok && by_literal(f, a) && f.CoeffOf(a.var.get()) == 1;
     }
     if (!ok) continue;
     // Whole tiles, and what is left by single elements.
-    if (*na % tile != 0) {
-      *out = EmitParts(
-          axes, ai, {*na / tile * tile}, [&](const std::vector<Axis>& part, const tir::VarMap& map, double share) {
-            std::vector<Store> st = {
-                {stores[0].buffer, tir::Substitute(stores[0].index, map), tir::Substitute(stores[0].value, map)}};
-            return EmitStores(part, st, work * share, outer, 3);
-          });
+    auto part = [&](const std::vector<Axis>& axes_of_part, const tir::VarMap& map, double share) {
+      std::vector<Store> st = {
+          {stores[0].buffer, tir::Substitute(stores[0].index, map), tir::Substitute(stores[0].value, map)}};
+      return EmitStores(axes_of_part, st, work * share, outer, std::max(depth, 3) + 1);
+    };
+    for (size_t i : {ai, axes.size() - 1}) {
+      const int64_t* n = tir::as_const_int(axes[i].extent);
+      if (n ? *n % tile == 0 : IsTiles(axes[i].extent, tile)) continue;
+      *out = n ? EmitParts(axes, i, {*n / tile * tile}, part) : EmitTilesAndRest(axes, i, tile, part);
       return true;
     }
-    if (*nb % tile != 0) {
-      *out = EmitParts(axes, axes.size() - 1, {*nb / tile * tile},
-                       [&](const std::vector<Axis>& part, const tir::VarMap& map, double share) {
-                         std::vector<Store> st = {{stores[0].buffer, tir::Substitute(stores[0].index, map),
-                                                   tir::Substitute(stores[0].value, map)}};
-                         return EmitStores(part, st, work * share, outer, 3);
-                       });
-      return true;
-    }
-    *out = EmitTiles(axes, ai, stores[0], bad, tile, outer ? work : 0);
+    *out = EmitTiles(axes, ai, stores[0], bad, tile, outer ? work : Work());
     return true;
   }
   return false;
 }
 
 Stmt NestEmitter::EmitTiles(const std::vector<Axis>& axes, size_t ai, const Store& store,
-                            const std::vector<PrimExpr>& bad, int64_t tile, double work) {
+                            const std::vector<PrimExpr>& bad, int64_t tile, const Work& work) {
   const Axis &a = axes[ai], &b = axes.back();
-  Axis ao{Var(a.var->name_hint.str() + "_o"), PrimExpr(*tir::as_const_int(a.extent) / tile), false};
-  Axis bo{Var(b.var->name_hint.str() + "_o"), PrimExpr(*tir::as_const_int(b.extent) / tile), false};
+  Axis ao{Var(a.var->name_hint.str() + "_o"), floordiv(a.extent, PrimExpr(tile)), false};
+  Axis bo{Var(b.var->name_hint.str() + "_o"), floordiv(b.extent, PrimExpr(tile)), false};
   Var c("c"), v("v");
   // A transposed tile is hundreds of expressions: what they have in common is one object.
   const PrimExpr a0 = ao.var * tile, b0 = bo.var * tile, one(1);

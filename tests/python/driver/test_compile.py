@@ -214,3 +214,19 @@ def test_loading_needs_no_compiler(file, tmp_path):
         [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, env={"PYTHONPATH": path}
     )
     assert done.stdout == "False\n", done.stderr
+
+
+@pytest.mark.parametrize("options, bits", [("v3 -mattr=+avx512f", 256), ("v3 -mattr=+avx512f,+avx512bw", 256), ("v4 -mattr=-avx512vl", 256),
+                                           ("v3 -mattr=+avx512f,+avx512vl", 512)])
+def test_avx512_wants_its_short_vectors(options, bits):
+    """LLVM selects no instruction for masks of 8 lanes without avx512vl: vectors have 256 bits then, as without AVX-512."""
+    target = f"llvm -mcpu=x86-64-{options}"
+    assert baton.get_global_func("target.VectorBits")(baton.target.Target(target)) == bits
+    text = """def @main(%x: Tensor[(7, 37), float32], %y: Tensor[(7, 37), float32]) {
+  sum(multiply(nn.softmax(maximum(%x, %y)), exp(where(less(%x, %y), %x, %y))), axis=[1])
+}"""
+    model = baton.compile(text, target=target)
+    if bits == 256:
+        rng = np.random.default_rng(0)
+        x, y = rng.standard_normal((2, 7, 37)).astype("float32")
+        np.testing.assert_allclose(model(x, y).numpy(), baton.compile(text)(x, y).numpy(), rtol=1e-5)

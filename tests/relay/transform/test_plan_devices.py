@@ -90,7 +90,7 @@ def test_what_is_added_has_the_type_and_the_place_of_its_value():
             seen.append(e.op.name)
 
     relay.analysis.post_order_visit(planned["main"], look)
-    assert sorted(seen) == ["device_copy", "device_copy", "on_device", "on_device"]
+    assert sorted(seen) == ["device_copy", "device_copy", "on_device", "on_device", "on_device"]
 
 
 @pytest.mark.parametrize("file, case", CASES)

@@ -205,16 +205,16 @@ struct InitOpAttrs : AttrsNode<InitOpAttrs> {
   ExtentArray shape = NoInts();
   DataType dtype;
   static constexpr void Describe(auto& d) {
-    d(F<&InitOpAttrs::shape>, "Extents of the result.", AtLeast(0));
+    d(F<&InitOpAttrs::shape>, "Extents of the result; not given: a scalar, of full alone.", AtLeast(0));
     d(F<&InitOpAttrs::dtype>, "Dtype of the result; not given: that of the operand, or float32.");
   }
 };
 struct ArangeAttrs : AttrsNode<ArangeAttrs> {
   static constexpr auto _type_key = "relay.attrs.ArangeAttrs";
-  DataType dtype;
+  DataType dtype = DataType::Float(32);
   PrimExpr length;
   static constexpr void Describe(auto& d) {
-    d(F<&ArangeAttrs::dtype>, "Dtype of the result; not given: that of start.");
+    d(F<&ArangeAttrs::dtype>, "Dtype of the result; void: that of start.");
     d(F<&ArangeAttrs::length>, "Number of elements, where it is an extent; None: as start, stop and step say.");
   }
 };

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions that stand for several operators. By name."""
+"""Functions that are composed of several operators."""
 
+from ... import error as errors
 from ...ir import RelayExpr
 from ..expr import Tuple, TupleWrapper, _dtype_of, const, infer_type
 from .make import input_expr, operator
@@ -40,13 +41,13 @@ def function_on_device(function, param_devices, result_device):
 
 @_composed("collapse_sum_to")
 def collapse_sum_to(data, shape):
-    """Sums over what broadcasting from `shape`, which may be an expression, to that of `data` repeats."""
+    """Sums `data` over the axes along which `shape`, which may be an expression, broadcasts to its shape."""
     return operator("collapse_sum_like")(data, SUGAR["zeros"](shape, "bool"))
 
 
 @_composed("invert_permutation")
 def invert_permutation(data):
-    """Where each number stands in a permutation."""
+    """The inverse of a permutation."""
     return operator("cast_like")(operator("argsort")(data), data)
 
 
@@ -56,7 +57,7 @@ def adv_index(inputs):
     inputs = [input_expr(x) for x in (inputs.fields if isinstance(inputs, Tuple) else inputs)]
     data, indices = inputs[0], [operator("cast")(x, dtype="int64") for x in inputs[1:]]
     if not indices:
-        raise TypeError("adv_index needs data and one index or more")
+        raise errors.TypeError("adv_index needs data and one index or more")
     shape = indices[0]
     for x in indices[1:]:
         shape = operator("add")(shape, x)
@@ -71,7 +72,7 @@ def segment_sum(data, segment_ids, num_segments=None):
     or as the largest id needs."""
     dtype = _dtype_of(data)
     if dtype is None:
-        raise TypeError("segment_sum needs to know the dtype of its data: infer its type first")
+        raise errors.TypeError("segment_sum needs to know the dtype of its data: infer its type first")
     if num_segments is None:
         num_segments = operator("add")(operator("max")(operator("cast")(segment_ids, dtype="int64")), const(1, "int64"))
     elif not isinstance(num_segments, RelayExpr):
@@ -87,7 +88,7 @@ def threefry_key(seed):
     """A key of random numbers, of a seed from 0 to 2**256 - 1: equal seeds give equal numbers. See `threefry_generate`."""
     import numpy as np
     if not 0 <= seed < 2**256:
-        raise ValueError(f"a seed is from 0 to 2**256 - 1, got {seed}")
+        raise errors.ValueError(f"a seed is from 0 to 2**256 - 1, got {seed}")
     words = [(seed >> (64 * i)) & (2**64 - 1) for i in range(4)]
     return const(np.array(words + [0] * 6, "uint64"))
 
@@ -96,7 +97,8 @@ def threefry_key(seed):
 def sparse_reshape(sparse_indices, prev_shape, new_shape):
     """(the indices of the same elements under another shape, that shape); -1 in `new_shape` is inferred."""
     op = operator
-    sparse_indices, prev_shape, new_shape = (op("cast")(input_expr(x), dtype="int64") for x in (sparse_indices, prev_shape, new_shape))
+    given = [input_expr(x) for x in (sparse_indices, prev_shape, new_shape)]
+    sparse_indices, prev_shape, new_shape = (op("cast")(x, dtype="int64") for x in given)
     zero, one = const(0, "int64"), const(1, "int64")
 
     def steps(shape):  # elements from one index to the next, of each dimension
@@ -108,7 +110,7 @@ def sparse_reshape(sparse_indices, prev_shape, new_shape):
     full = op("where")(unknown, op("floor_divide")(total, op("maximum")(known, one)), new_shape)
     flat = op("sum")(op("multiply")(sparse_indices, steps(prev_shape)), axis=[1], keepdims=True)
     indices = op("floor_mod")(op("floor_divide")(flat, op("maximum")(steps(full), one)), op("maximum")(full, one))
-    return TupleWrapper(Tuple([indices, full]), 2)
+    return TupleWrapper(Tuple([op("cast_like")(indices, given[0]), op("cast_like")(full, given[2])]), 2)
 
 
 @_composed("sparse_fill_empty_rows")

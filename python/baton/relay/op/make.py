@@ -10,13 +10,14 @@ import keyword
 import re
 
 from ... import _core
+from ... import error as errors
 from ...ir import Op, PrimExpr, RelayExpr
 from ...runtime import NDArray
 from ...tir import IntImm
 from ..expr import Call, Tuple, TupleWrapper, const
 
 _REQUIRED = 1
-# What Relay's programs call an input, where it has another name here; both are taken.
+# Names of inputs in Relay's programs, where they are others here; both are accepted.
 _RELAY_NAMES = {"clip": {"data": "a"}, "reshape_like": {"lhs": "data", "rhs": "shape_like"}, "broadcast_to_like": {"like": "broadcast_type"},
                 "collapse_sum_like": {"like": "collapse_type"}}
 # Parameters that Relay's programs do not know, or give by name, stand last.
@@ -34,7 +35,7 @@ class _Parameter:
 
 
 def input_expr(value):
-    """What stands as an input: an expression; a list of them as a tuple; a number or array as a constant."""
+    """The input as an expression: a list as a tuple; a number or array as a constant."""
     if isinstance(value, RelayExpr):
         return value
     if isinstance(value, TupleWrapper):
@@ -70,7 +71,7 @@ def attr_value(parameter, value, spatial=1):
     are spatial dimensions."""
     value = plain_value(value)
     if parameter.kind == "runtime.Object":
-        # One of several kinds: the operator looks.
+        # One of several kinds: the operator checks it.
         return IntImm("int64", value) if isinstance(value, int) else value
     if parameter.kind == "dtype" and value == "":
         return "void"  # not given
@@ -141,11 +142,11 @@ class Operator:
 
     def _bind(self, args, kwargs):
         if len(args) > len(self.parameters):
-            raise TypeError(f"{self.name} takes at most {len(self.parameters)} arguments, got {len(args)}")
+            raise errors.TypeError(f"{self.name} takes at most {len(self.parameters)} arguments, got {len(args)}")
         parameters = self.parameters
         at = len(self.inputs) - 1
         if 0 <= at < len(args) and parameters[at] not in self.inputs and isinstance(args[at], RelayExpr):
-            parameters = [*self.inputs, *self.attrs]  # an expression where an attribute stands: all inputs are given
+            parameters = [*self.inputs, *self.attrs]  # an expression in the place of an attribute: all inputs are given
         given = {p.name: v for p, v in zip(parameters, args, strict=False)}
         for key, value in kwargs.items():
             if key in self.by_name:
@@ -153,10 +154,10 @@ class Operator:
             else:
                 import difflib
                 near = difflib.get_close_matches(key, self.by_name, 1)
-                raise TypeError(f"{self.name} has no parameter `{key}`" + (f"; did you mean `{near[0]}`?" if near else
+                raise errors.TypeError(f"{self.name} has no parameter `{key}`" + (f"; did you mean `{near[0]}`?" if near else
                                 f"; it has {', '.join(self.by_name)}"))
             if key in given:
-                raise TypeError(f"{self.name} got `{key}` twice")
+                raise errors.TypeError(f"{self.name} got `{key}` twice")
             given[key] = value
         return given
 
@@ -172,11 +173,11 @@ class Operator:
             value = given.get(p.name)
             if value is None:
                 if p.required:
-                    raise TypeError(f"{self.name} needs its input `{p.name}`: {p.doc}")
+                    raise errors.TypeError(f"{self.name} needs its input `{p.name}`: {p.doc}")
                 left_out = left_out or p.name
                 continue
             if left_out:
-                raise TypeError(f"{self.name} got `{p.name}` but not `{left_out}`, which comes before it")
+                raise errors.TypeError(f"{self.name} got `{p.name}` but not `{left_out}`, which comes before it")
             inputs.append(input_expr(value))
         attrs = {}
         for p in self.attrs:
@@ -184,11 +185,11 @@ class Operator:
                 value = given[p.name]
                 if value is None and p.default is not None:
                     if p.required:
-                        raise TypeError(f"{self.name} needs `{p.name}`: {p.doc}")
+                        raise errors.TypeError(f"{self.name} needs `{p.name}`: {p.doc}")
                     continue  # None asks for the default
                 attrs[p.field] = margins(value, self.spatial) if p.name == "padding" and self.has_margins else attr_value(p, value, self.spatial)
             elif p.required:
-                raise TypeError(f"{self.name} needs `{p.name}`: {p.doc}")
+                raise errors.TypeError(f"{self.name} needs `{p.name}`: {p.doc}")
             elif p.name == "padding" and self.has_margins:
                 attrs[p.field] = margins(p.default, self.spatial)
         return self.make(inputs, attrs)

@@ -8,6 +8,7 @@ plain operators, which executors and `relay.build` do by themselves.
 
 import numpy as np
 
+from ... import error as errors
 from ...ir import register_op_attr
 from ..expr import Tuple, TupleWrapper, const
 from ..op.make import input_expr, margins, operator
@@ -33,7 +34,7 @@ def _zero(value):
 
 def _integers(dtype):
     if not str(dtype).startswith(("int", "uint")):
-        raise ValueError(f"a quantized dtype is one of integers, not {dtype}")
+        raise errors.ValueError(f"a quantized dtype is one of integers, not {dtype}")
     return str(dtype)
 
 
@@ -52,7 +53,7 @@ def requantize(data, input_scale, input_zero_point, output_scale, output_zero_po
     `compute_dtype` is accepted for older programs; ratios are taken exactly."""
     rounding = "UPWARD" if rounding in (None, "None") else rounding
     if rounding not in _ROUNDINGS:
-        raise ValueError(f'requantize: rounding is "{rounding}"; it is "UPWARD" or "TONEAREST"')
+        raise errors.ValueError(f'requantize: rounding is "{rounding}"; it is "UPWARD" or "TONEAREST"')
     return operator("qnn.requantize")(data, _scale(input_scale), _zero(input_zero_point), _scale(output_scale), _zero(output_zero_point), axis=axis,
                                       rounding=rounding, compute_dtype=str(compute_dtype), out_dtype=_integers(out_dtype))
 
@@ -111,7 +112,7 @@ def concatenate(data, input_scales, input_zero_points, output_scale, output_zero
     fields = data if isinstance(data, Tuple) else Tuple([input_expr(x) for x in data])
     scales, zeros = (x if isinstance(x, Tuple) else Tuple([f(v) for v in x]) for x, f in ((input_scales, _scale), (input_zero_points, _zero)))
     if not len(fields) or len(scales) != len(fields) or len(zeros) != len(fields):
-        raise ValueError(f"concatenate has {len(fields)} tensors, {len(scales)} scales and {len(zeros)} zero points")
+        raise errors.ValueError(f"concatenate has {len(fields)} tensors, {len(scales)} scales and {len(zeros)} zero points")
     return operator("qnn.concatenate")(fields, scales, zeros, _scale(output_scale), _zero(output_zero_point), axis=axis)
 
 

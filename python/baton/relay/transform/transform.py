@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Passes of Relay, and how to write one in Python."""
 
+from ... import error as errors
 from ..._ffi import get_global_func
 from ...ir.transform import (
     ModulePass,
@@ -69,7 +70,7 @@ class LayoutConfig:
 
 
 def MergeComposite(pattern_table=()):
-    """Puts what the patterns of a table match into functions that carry the pattern's name as `Composite`.
+    """Wraps each match of a table's patterns in a function with the pattern's name as its attribute `Composite`.
 
     pattern_table: tuples (name, pattern) or (name, pattern, check), where `check(expr)` false leaves a match alone; or the name
     of a table that `relay.op.contrib.register_pattern_table` knows. Earlier patterns of the table win."""
@@ -77,11 +78,11 @@ def MergeComposite(pattern_table=()):
         from ..op.contrib import get_pattern_table
         name, pattern_table = pattern_table, get_pattern_table(pattern_table)
         if pattern_table is None:
-            raise ValueError(f"there is no pattern table `{name}`; register_pattern_table makes one")
+            raise errors.ValueError(f"there is no pattern table `{name}`; register_pattern_table makes one")
     names, patterns, checks = [], [], []
     for row in pattern_table:
         if len(row) not in (2, 3):
-            raise ValueError(f"a row of a pattern table is (name, pattern) or (name, pattern, check), got {len(row)} values")
+            raise errors.ValueError(f"a row of a pattern table is (name, pattern) or (name, pattern, check), got {len(row)} values")
         names.append(row[0])
         patterns.append(row[1])
         checks.append(row[2] if len(row) == 3 else lambda extract: True)
@@ -123,7 +124,7 @@ def gradient(expr, mod=None, mode="higher_order"):
     if mode == "first_order":
         return get_global_func(_PREFIX + "first_order_gradient")(expr, own)
     if mode != "higher_order":
-        raise ValueError(f"mode is {mode!r}; it is \"higher_order\" or \"first_order\"")
+        raise errors.ValueError(f"mode is {mode!r}; it is \"higher_order\" or \"first_order\"")
     made, grown = get_global_func(_PREFIX + "higher_order_gradient")(expr, own)
     if mod is not None and len(grown) > len(mod):
         mod.update(grown)
@@ -131,7 +132,7 @@ def gradient(expr, mod=None, mode="higher_order"):
 
 
 def _with_module(name, func, mod):
-    """Calls a form that gives (the function, the module with what it calls), and lets the module grow."""
+    """Calls a function that returns (function, module with its callees), and updates the module."""
     from ...ir import IRModule
     own = IRModule() if mod is None else mod
     made, grown = get_global_func(_PREFIX + name)(func, own)

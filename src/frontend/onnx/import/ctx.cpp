@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the importer of a node sees: operands, attributes, calls and constants.
+// The context of a node's importer: operands, attributes, calls and constants.
 #include <utility>
 
 #include "frontend/onnx/ops/common.h"
@@ -21,9 +21,15 @@ const Value& Ctx::In(size_t i) const {
 }
 
 Value Ctx::T(size_t i) const {
+  const Value v = Texts(i);
+  if ((v.host && v.host->is_string) || v.form) Unsupported("strings");
+  return v;
+}
+
+Value Ctx::Texts(size_t i) const {
   const Value& v = In(i);
-  if (v.kind != Value::kTensor) Unsupported("operand " + std::to_string(i) + " that is no tensor");
-  if (v.host && v.host->is_string) Unsupported("strings");
+  if (v.kind != Value::kTensor || (v.form && v.form->kind == Form::kMaps))
+    Unsupported("operand " + std::to_string(i) + " that is no tensor");
   return v;
 }
 
@@ -181,6 +187,18 @@ Value Ctx::Int64s(const Dims& values) {
 
 Value Ctx::Int64(int64_t value) { return Constant(HostFromInts(DataType::Int(64), {}, {value})); }
 Value Ctx::FromTensor(const Tensor& t) { return importer_->FromTensor(t); }
+
+Value Ctx::Unknown(DataType dtype, const Dims& dims) {
+  Value v;
+  v.kind = Value::kTensor;
+  v.dtype = dtype;
+  v.ranked = true;
+  v.dims = dims;
+  relay::Var var("operand", importer_->TypeOfValue(v));
+  var->checked_type_ = var->type_annotation;
+  v.expr = var;
+  return v;
+}
 
 Dims Ctx::KnownInts(const Value& v) const {
   if (v.kind != Value::kTensor) Unsupported("an operand that is no tensor");

@@ -139,7 +139,7 @@ relay::Expr StaticForm(const relay::Call& call, const Array<NDArray>& values) {
         v.dtype = host->dtype;
         v.dims = host->dims;
         v.host = host;
-        // Its type may say less than the value: the static form wants the lengths.
+        // Its type may say less than the value: the static form needs the lengths.
         if (arg.as<relay::ConstantNode>() == nullptr) v.expr = relay::Expr();
       } else {
         const auto* t = arg->checked_type().as<TensorTypeNode>();

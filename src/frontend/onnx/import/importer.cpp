@@ -21,7 +21,7 @@ std::string DomainName(std::string_view domain) { return std::string(domain.empt
 Importer::Importer(std::shared_ptr<Model> model, ImportOptions options)
     : model_(std::move(model)), options_(std::move(options)) {
   for (const FunctionDef& f : model_->functions) functions_[{f.domain, f.name, f.overload}] = &f;
-  // Inlining and unrolling may multiply the file's nodes, within reason.
+  // Inlining and unrolling may multiply the file's nodes by at most this.
   auto nodes = static_cast<int64_t>(model_->graph.nodes.size());
   budget_ = 200000 + 64 * nodes;
   calls_ = 400000 + 256 * nodes;
@@ -95,7 +95,7 @@ void Importer::Initializers(Env* env) {
   for (const Tensor& t : model_->graph.initializers) {
     try {
       Value v = FromTensor(t);
-      // A short list of integers is a shape, axes or the like, no weight.
+      // A short list of integers is a shape, axes or the like, not a weight.
       bool small = v.host->size() <= 1 || (v.dtype.is_integral() && v.rank() <= 1 && v.host->size() <= 64);
       if (!options_.freeze_params && !v.host->is_string && !small) {
         relay::Var var(std::string(t.name), TypeOfValue(v));
@@ -163,7 +163,7 @@ void Importer::GraphInputs(Env* env) {
     }
   }
   for (const ValueInfo& v : model_->graph.inputs) {
-    // An initializer of the same name is a default; as a weight it is more use.
+    // An initializer of the same name is the input's default; it is imported as a weight.
     if (env->values.find(v.name) == env->values.end()) env->values[v.name] = Input(v);
   }
 }
@@ -177,6 +177,10 @@ Values Importer::GraphOutputs(const Env& env) {
       problems_.push_back(
           {"output " + Quote(v.name) + ": " + (found->host ? "it holds strings" : "it is an optional without a value"),
            ""});
+      continue;
+    }
+    if (found->form && found->form->kind == Form::kHashes) {
+      problems_.push_back({"output " + Quote(v.name) + ": it holds strings of an input", ""});
       continue;
     }
     outputs.push_back(*found);
@@ -197,6 +201,28 @@ void Importer::ThrowProblems() const {
   UnsupportedError error(text);
   error.get()->payload = ops;
   throw error;
+}
+
+relay::Function Importer::WithForms(relay::Function main, const Values& outputs, const Env& env) {
+  auto list = [](const Values& values, bool* any) {
+    Array<String> out;
+    for (const Value& v : values) {
+      out.push_back(String(v.form ? v.form->Json() : ""));
+      *any = *any || v.form;
+    }
+    return out;
+  };
+  Values inputs;
+  for (const relay::Var& p : params_) {
+    const Value* v = env.Find(p->name_hint().view());
+    inputs.push_back(v == nullptr ? Value() : *v);
+  }
+  for (auto [key, values] : {std::pair<const char*, const Values*>{"input_forms", &inputs}, {"output_forms", &outputs}}) {
+    bool any = false;
+    const Array<String> forms = list(*values, &any);
+    if (any) main = WithAttr(main, key, Any(forms));
+  }
+  return main;
 }
 
 Imported Importer::MakeModule(const Values& outputs, const Env& env) {
@@ -228,6 +254,7 @@ Imported Importer::MakeModule(const Values& outputs, const Env& env) {
   }
   if (tensors) main = WithAttr(main, "output_names", Any(names_out));
   if (!guards_.empty()) main = WithAttr(main, relay::kExtentGuards, Any(guards_));
+  main = WithForms(main, outputs, env);
   result.mod = IRModule::FromExpr(main);
   return result;
 }

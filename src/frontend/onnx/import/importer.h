@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file importer.h
-/// What an operator's import function sees: the node with its operands and attributes, and a builder of Relay calls
-/// that knows the type of every value and evaluates what is constant and small.
+/// The interface of an operator's import function: the node with its operands and attributes, and a builder of Relay
+/// calls that knows the type of every value and evaluates small constants.
 #pragma once
 
 #include <baton/frontend/onnx.h>
@@ -21,6 +21,22 @@
 namespace baton::onnx {
 
 class Importer;
+
+/// What the numbers of a value stand for, where they are no numbers to the model.
+struct Form {
+  enum Kind : uint8_t {
+    kLabels,  ///< places in `texts`
+    kHashes,  ///< TextHash of strings that an input has
+    kMaps,    ///< each row is a map from `texts`, or else `numbers`, to the row's elements
+  };
+  Kind kind = kLabels;
+  std::vector<std::string> texts;
+  std::vector<int64_t> numbers;
+  /// For Python, which shows such values: an object with `kind`, and `texts` or `numbers`.
+  std::string Json() const;
+};
+/// FNV-1a of 64 bits, which Python computes too.
+int64_t TextHash(std::string_view text);
 
 /// A value of the graph while it is imported. Cheap to copy.
 class Value {
@@ -43,10 +59,12 @@ class Value {
   std::vector<Value> items;
   /// The elements, where they are known now.
   std::shared_ptr<const Host> host;
-  /// A parameter of the module whose elements are known: to be looked at where a shape needs them, never computed with.
+  /// A parameter of the module whose elements are known: read where a shape depends on them, not used in computations.
   bool weight = false;
   /// For integers of rank 0 or 1 whose elements are known in part: kUnknown for the others.
   std::shared_ptr<const std::vector<int64_t>> partial;
+  /// Null for what is as it looks.
+  std::shared_ptr<const Form> form;
   /// Null for constants not yet asked for.
   relay::Expr expr;
 
@@ -79,10 +97,12 @@ class Ctx {
   // Operands.
   size_t num_inputs() const { return inputs_.size(); }
   bool Has(size_t i) const { return i < inputs_.size() && inputs_[i].kind != Value::kAbsent; }
-  /// Operand `i`; a model without it is refused.
+  /// Operand `i`; an error if the model has none.
   const Value& In(size_t i) const;
-  /// Operand `i` as a tensor; other kinds are refused.
+  /// Operand `i` as a tensor of numbers; other kinds are refused.
   Value T(size_t i) const;
+  /// Operand `i` as a tensor, of texts too.
+  Value Texts(size_t i) const;
   /// Operand `i` or an absent value.
   Value Opt(size_t i) const;
   size_t num_outputs() const { return node_.outputs.size(); }
@@ -101,7 +121,7 @@ class Ctx {
   const SparseTensor* SparseAttr(const char* name);
   const Graph* GraphAttr(const char* name);
   const Type* TypeAttr(const char* name);
-  /// Marks an attribute as one that has no meaning for results.
+  /// Marks an attribute as read that does not affect results.
   void Ignore(const char* name);
   /// Attributes not yet asked for.
   std::vector<std::string> Unread() const;
@@ -124,6 +144,8 @@ class Ctx {
   Value Int64(int64_t value);
   /// The tensor of an attribute or initializer.
   Value FromTensor(const Tensor& t);
+  /// A tensor of which the type alone is known; -1 is a length that is not.
+  Value Unknown(DataType dtype, const Dims& dims);
 
   // What is known of values.
   bool Known(const Value& v) const { return v.host != nullptr; }
@@ -165,7 +187,7 @@ class Ctx {
   /// The shape that both broadcast to; false where they never do.
   bool Broadcast(const Dims& a, const Dims& b, Dims* out) const;
 
-  // Relay, by short names; each does nothing where nothing is to be done.
+  // Relay calls by short names; a call that would change nothing is not made.
   Value Cast(const Value& v, DataType dtype);
   Value Reshape(const Value& v, const Dims& shape);
   Value Transpose(const Value& v, const Dims& perm);
@@ -204,12 +226,12 @@ class Ctx {
   std::vector<bool> read_;
 };
 
-/// A tensor of more elements is refused wherever it comes up: no machine has the memory, and products of its lengths
-/// with strides and the like stay in range.
+/// Larger tensors are an error: no machine has the memory, and products of lengths with strides and the like stay in
+/// range.
 constexpr int64_t kMostElements = int64_t{1} << 48;
 /// Axes of a tensor, at most.
 constexpr int64_t kMostRank = 64;
-/// What is wrong with a shape of lengths that may be -1; empty where nothing is.
+/// The error in a shape, whose lengths may be -1; empty if there is none.
 std::string ShapeFault(const Dims& dims);
 
 /// Thrown where an importer needs a value or a length that is not known yet; the node is left for run time then.
@@ -233,10 +255,16 @@ Imported Import(const std::shared_ptr<Model>& model, const ImportOptions& option
 /// Imports one node: its results in the order of the node's outputs (it may give fewer than the operator has).
 using ImportFn = Values (*)(Ctx&);
 
+/// The types of a node's results, where it waits for values or lengths of its operands: those of Relay calls whose
+/// operands are known by their types alone. The calls themselves are dropped. Throws NeedsValue where a rank is not
+/// known either; may give fewer results than the node has.
+using TypesFn = Values (*)(Ctx&);
+
 struct OpRow {
   const char* domain;
   const char* op;
   ImportFn import;
+  TypesFn types = nullptr;  ///< null: only what the model declares
 };
 /// Each file of `ops/` gives its table.
 using OpTable = std::vector<OpRow>;

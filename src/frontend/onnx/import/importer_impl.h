@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file importer_impl.h
-/// The state of an import; operators see it through Ctx alone, control flow a little more.
+/// The state of an import. Operators use it through Ctx alone; control flow imports subgraphs, too.
 #pragma once
 
 #include <baton/ir/structural.h>
@@ -32,7 +32,7 @@ struct Env {
   }
 };
 
-/// What a node's surroundings say about it: operator sets, and attributes of the function call around it.
+/// The context of a node: operator sets, and attributes of the function call around it.
 struct Surroundings {
   const std::vector<OpsetId>* imports = nullptr;
   const std::vector<Attribute>* bound = nullptr;
@@ -49,7 +49,7 @@ class Importer {
   void Nodes(const std::vector<Node>& nodes, Env* env, const Surroundings& around);
   /// Imports a subgraph with `inputs` for its inputs; its outputs.
   Values Subgraph(const Graph& graph, const Env* outer, const Values& inputs, const Surroundings& around);
-  /// One node with its operands at hand: for operators that wait for run time.
+  /// Imports one node with these operands: for operators that wait for run time.
   Values One(const Node& node, const Values& inputs, int64_t opset);
 
   Value CallOp(const Ctx* ctx, const char* op, const Values& args, const NamedAttrs& attrs, bool tuple);
@@ -70,9 +70,9 @@ class Importer {
   const Env* env() const { return env_; }
   const Surroundings& around() const { return around_; }
   size_t problems() const { return problems_.size(); }
-  /// Forgets problems found since there were `n`.
+  /// Drops all problems but the first `n`.
   void DropProblems(size_t n) { problems_.resize(n); }
-  /// Counts work, so that small files cannot ask for endless unrolling or inlining.
+  /// Counts nodes, so that small files cannot ask for endless unrolling or inlining.
   void Spend(int64_t nodes);
   /// Counts bytes that are allocated because numbers in the file say so.
   void Reserve(int64_t count, int64_t bytes);
@@ -85,6 +85,8 @@ class Importer {
   Node ResolveAttributes(const Node& given, const Surroundings& around);
   Values RunNode(const Node& node, const OpVersion& version, ImportFn import, Values inputs);
   Values Defer(const Node& node, int64_t opset, const Values& inputs, const std::string& what);
+  /// The types of its results as far as they follow from those of its operands; absent values where they do not.
+  Values TypesOf(const Node& node, int64_t opset, const Values& inputs);
   Values CallFunction(const Node& node, const FunctionDef& f, const Values& inputs, const Surroundings& around);
   Value Input(const ValueInfo& info);
   /// Open lengths of an input as symbols: with the name that is given, else the model's, else the input's and the axis.
@@ -95,6 +97,8 @@ class Importer {
   Values GraphOutputs(const Env& env);
   /// One error that names all that is not supported.
   [[noreturn]] void ThrowProblems() const;
+  /// Main with what its inputs and outputs stand for, where that is no number.
+  relay::Function WithForms(relay::Function main, const Values& outputs, const Env& env);
   Imported MakeModule(const Values& outputs, const Env& env);
   int64_t Opset(std::string_view domain, const Surroundings& around) const;
   /// The node that is imported, else `op`.
@@ -107,7 +111,7 @@ class Importer {
   std::shared_ptr<Model> model_;
   ImportOptions options_;
   std::map<std::tuple<std::string_view, std::string_view, std::string_view>, const FunctionDef*> functions_;
-  /// What is not supported: how messages say it, and the operator where it is one's.
+  /// An unsupported feature: its text in messages, and its operator if it has one.
   struct ProblemOf {
     std::string text, op;
   };
@@ -130,11 +134,7 @@ class Importer {
 
 NDArray ToNDArray(const Host& h);
 
-/// The table of all operators.
-ImportFn FindImporter(std::string_view domain, std::string_view op);
-
-/// The types of a node's outputs as far as they follow from ranks and dtypes; what stands for a node that waits for its
-/// operands. Absent values where nothing is known.
-Values OutputTypes(const Node& node, const Values& inputs);
+/// The row of an operator in the table of all; null for one that is not there.
+const OpRow* FindOperator(std::string_view domain, std::string_view op);
 
 }  // namespace baton::onnx

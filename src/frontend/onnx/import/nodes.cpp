@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // One node: its importer runs, its function is inlined, or it waits for run time.
+#include <baton/runtime/interrupt.h>
+
 #include <algorithm>
+#include <set>
 
 #include "deferred.h"
 #include "frontend/onnx/ops/common.h"
@@ -23,7 +26,36 @@ Attribute Renamed(std::string_view name, const Attribute& from) {
 
 }  // namespace
 
+namespace {
+
+/// Operators whose results are elements of their operands, whatever these stand for.
+bool MovesElements(const Node& node) {
+  static const std::set<std::string_view> kMoves = {"Identity",  "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Expand",
+                                                    "Transpose", "Gather",  "Slice",   "Concat",  "Split",     "Tile"};
+  return node.domain.empty() && kMoves.count(node.op_type) != 0;
+}
+
+bool SameForm(const Form& a, const Form& b) {
+  return a.kind == b.kind && a.kind != Form::kMaps && a.texts == b.texts;
+}
+
+}  // namespace
+
 Values Importer::RunNode(const Node& node, const OpVersion& version, ImportFn import, Values inputs) {
+  const std::shared_ptr<const Form> form = inputs.empty() ? nullptr : inputs[0].form;
+  if (form && MovesElements(node) && form->kind != Form::kMaps) {
+    for (Value& v : inputs) {
+      if (v.form && SameForm(*v.form, *form)) v.form = nullptr;
+    }
+    if (node.op_type == "Concat") {
+      for (const Value& v : inputs) {
+        if (v.form || (v.host && v.host->is_string)) throw NodeUnsupported{"strings of several kinds"};
+      }
+    }
+    Values out = RunNode(node, version, import, inputs);
+    for (Value& v : out) v.form = form;
+    return out;
+  }
   Ctx ctx(this, node, version.since, std::move(inputs));
   Values out;
   try {
@@ -44,18 +76,29 @@ Values Importer::One(const Node& node, const Values& inputs, int64_t opset) {
   std::vector<OpsetId> imports = {{node.domain, opset}};
   around_ = Surroundings{&imports, nullptr, nullptr, 0};
   OpVersion version = FindOpVersion(node.domain, node.op_type, opset);
-  ImportFn import = FindImporter(node.domain, node.op_type);
-  if (import == nullptr) throw InternalError("onnx import: no such operator");
-  Values out = RunNode(node, version, import, inputs);
+  const OpRow* row = FindOperator(node.domain, node.op_type);
+  if (row == nullptr) throw InternalError("onnx import: no such operator");
+  Values out = RunNode(node, version, row->import, inputs);
   around_ = Surroundings{};
   return out;
+}
+
+Values Importer::TypesOf(const Node& node, int64_t opset, const Values& inputs) {
+  const OpRow* row = FindOperator(node.domain, node.op_type);
+  if (row == nullptr || row->types == nullptr) return {};
+  Ctx ctx(this, node, FindOpVersion(node.domain, node.op_type, opset).since, inputs);
+  try {
+    return row->types(ctx);
+  } catch (const NeedsValue&) {
+    return {};
+  }
 }
 
 Values Importer::Defer(const Node& node, int64_t opset, const Values& inputs, const std::string& what) {
   for (const Attribute& a : node.attributes) {
     if (!a.graphs.empty()) throw NodeUnsupported{"it needs " + what + " at compile time"};
   }
-  Values types = OutputTypes(node, inputs);
+  Values types = TypesOf(node, opset, inputs);
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     if (node.outputs[i].empty()) continue;
     if (i >= types.size()) types.resize(i + 1);
@@ -69,7 +112,7 @@ Values Importer::Defer(const Node& node, int64_t opset, const Values& inputs, co
       t.kind = Value::kTensor;
       t.ranked = true;
       t.dtype = FromOnnxType(info->type.elem_type);
-      // What a model declares about a value is no proof of its lengths.
+      // A declared type does not prove a value's lengths.
       t.dims.assign(info->type.shape.size(), -1);
     }
     if (std::string fault = ShapeFault(t.dims); !fault.empty()) throw NodeUnsupported{fault};
@@ -159,7 +202,7 @@ Node Importer::ResolveAttributes(const Node& given, const Surroundings& around) 
       for (const Attribute& b : *around.bound) {
         if (b.name == a.ref_attr_name) from = &b;
       }
-      if (from == nullptr) continue;  // not given and without a default: as if it were not there
+      if (from == nullptr) continue;  // not given and without a default: the same as absent
     }
     if (!from->graphs.empty() || !from->types.empty() || !from->sparse_tensors.empty()) {
       Problem(given, around, "attribute " + Quote(a.name) + ": graphs beside attributes of a function");
@@ -171,6 +214,7 @@ Node Importer::ResolveAttributes(const Node& given, const Surroundings& around) 
 }
 
 void Importer::ImportNode(const Node& given, Env* env, const Surroundings& around) {
+  runtime::CheckInterrupt();  // a node takes long enough to ask at each
   Node resolved;
   const Node* node = &given;
   bool refers = std::any_of(given.attributes.begin(), given.attributes.end(),
@@ -200,19 +244,19 @@ void Importer::ImportNode(const Node& given, Env* env, const Surroundings& aroun
   span_ = Span(SourceName(String(NodeLabel(*node))), 0, 0, 0, 0);
   try {
     auto f = functions_.find({node->domain, node->op_type, node->overload});
-    ImportFn import = FindImporter(node->domain, node->op_type);
-    if (f != functions_.end() && import == nullptr) {
+    const OpRow* row = FindOperator(node->domain, node->op_type);
+    if (f != functions_.end() && row == nullptr) {
       if (!poisoned) out = CallFunction(*node, *f->second, inputs, around);
     } else {
       OpVersion version = FindOpVersion(node->domain, node->op_type, opset);
       if (version.first == 0) throw NodeUnsupported{"no such operator is known"};
       if (version.since == 0) throw NodeUnsupported{"the operator came with version " + std::to_string(version.first)};
       if (version.deprecated) throw NodeUnsupported{"the operator is no longer in this version"};
-      if (import == nullptr) throw NodeUnsupported{"the operator is not supported"};
-      // Behind a node that is not supported, go on with what the model declares: so that all is said at once.
+      if (row == nullptr) throw NodeUnsupported{"the operator is not supported"};
+      // After an unsupported node, continue with the declared types, so that all errors are reported at once.
       bool looks = poisoned && Declared(*node, around, &inputs);
       if (!poisoned || looks) {
-        // Put back on every way out: an error that is collected must not leave an inner scope behind.
+        // Restored on every path: a collected error must not leave an inner scope behind.
         struct Scope {
           Importer* importer;
           Env* env;
@@ -222,11 +266,11 @@ void Importer::ImportNode(const Node& given, Env* env, const Surroundings& aroun
         env_ = env;
         around_ = around;
         try {
-          out = RunNode(*node, version, import, inputs);
+          out = RunNode(*node, version, row->import, inputs);
         } catch (const NeedsValue& needs) {
           if (!looks) out = Defer(*node, opset, inputs, needs.what);
         } catch (const CompileError&) {
-          if (!looks) throw;  // what is declared may be wrong
+          if (!looks) throw;  // declared types may be wrong
         }
       }
     }

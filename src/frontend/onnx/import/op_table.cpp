@@ -9,7 +9,7 @@
 
 namespace baton::onnx {
 
-ImportFn FindImporter(std::string_view domain, std::string_view op) {
+const OpRow* FindOperator(std::string_view domain, std::string_view op) {
   static const auto* const kTable = [] {
     OpTable rows;
     AddElementwise(&rows);
@@ -27,18 +27,21 @@ ImportFn FindImporter(std::string_view domain, std::string_view op) {
     AddSignal(&rows);
     AddAttention(&rows);
     AddMl(&rows);
+    AddMlEncoders(&rows);
+    AddMlModels(&rows);
+    AddMlTrees(&rows);
     AddText(&rows);
     AddRandom(&rows);
-    auto* table = new std::map<std::pair<std::string_view, std::string_view>, ImportFn>();
+    auto* table = new std::map<std::pair<std::string_view, std::string_view>, OpRow>();
     for (const OpRow& r : rows) {
-      if (!table->emplace(std::make_pair(r.domain, r.op), r.import).second) {
+      if (!table->emplace(std::make_pair(r.domain, r.op), r).second) {
         throw InternalError(std::string("onnx import: operator `") + r.op + "` stands twice in the tables");
       }
     }
     return table;
   }();
   auto it = kTable->find({domain, op});
-  return it == kTable->end() ? nullptr : it->second;
+  return it == kTable->end() ? nullptr : &it->second;
 }
 
 }  // namespace baton::onnx

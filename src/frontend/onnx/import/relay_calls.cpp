@@ -14,7 +14,7 @@
 namespace baton::onnx {
 namespace {
 
-/// Collects what a type relation says about one call.
+/// Collects the results of a type relation for one call.
 class Reporter : public relay::TypeReporter {
  public:
   Reporter(baton::Type hole, const std::vector<NDArray>* constants, Array<Any>* guards, const std::string& place)
@@ -150,7 +150,7 @@ Value Importer::CallOp(const Ctx* ctx, const char* name, const Values& args, con
   bool symbolic = false;
   NamedAttrs attrs = given;
   for (auto& [key, value] : attrs) value = WithSymbols(symbols_, value, &symbolic);
-  // Everything known and small is computed here: shapes, mostly.
+  // Small known values are computed here: shapes, mostly.
   std::vector<HostPtr> hosts;
   for (const Value& a : args) hosts.push_back(a.weight ? nullptr : a.host);
   if (!symbolic && std::all_of(hosts.begin(), hosts.end(), [](const HostPtr& h) { return h != nullptr; })) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file common.h
-/// What the importers of several operators share.
+/// Functions shared by the importers of several operators.
 #pragma once
 
 #include <baton/runtime/checked.h>
@@ -14,7 +14,7 @@ using runtime::Checked;
 inline bool IsFloat(DataType t) { return t.is_floating(); }
 inline bool IsInt(DataType t) { return t.is_integral() && !t.is_bool(); }
 
-/// The dense tensor that a sparse one stands for.
+/// The dense form of a sparse tensor.
 HostPtr DenseOf(Ctx& c, const SparseTensor& t);
 
 /// The Relay dtype of an ONNX element type; void where there is none.
@@ -57,10 +57,28 @@ Value Clip(Ctx& c, const Value& v, double lo, double hi);
 Value Take(Ctx& c, const Value& v, const Value& indices, int axis);
 /// Rounds halves to the even neighbour.
 Value RoundEven(Ctx& c, const Value& v);
+/// The string tensor whose text at each place is `texts[numbers]`.
+Value Labelled(const Value& numbers, std::vector<std::string> texts);
+
 /// ONNX's Cast.
 Value CastTo(Ctx& c, const Value& v, DataType to, bool saturate, const std::string& round_mode = "up");
 /// 0, 1, ..., n - 1.
 Value Arange(Ctx& c, int64_t n, DataType dtype);
+
+// ---- Types of results while values and lengths are not known (OpRow::types).
+/// Operand i, known by its type alone.
+Value TypedOperand(Ctx& c, size_t i);
+/// The same without its lengths.
+Value RankedOperand(Ctx& c, size_t i);
+/// A list of `n` integers.
+Value SomeInts(Ctx& c, int64_t n);
+/// The length of operand i, a list about axes; NeedsValue where it is not known.
+int64_t CountOf(Ctx& c, size_t i);
+/// What is known of the lengths that operand i lists, -1 for the others; CountOf(c, i) of them.
+Dims LengthsIn(Ctx& c, size_t i);
+/// Results of the type of operand 0, and of its rank and dtype.
+Values TypeOfFirst(Ctx& c);
+Values RankOfFirst(Ctx& c);
 
 void AddElementwise(OpTable* table);
 void AddReductions(OpTable* table);
@@ -77,6 +95,9 @@ void AddLosses(OpTable* table);
 void AddSignal(OpTable* table);
 void AddAttention(OpTable* table);
 void AddMl(OpTable* table);
+void AddMlEncoders(OpTable* table);
+void AddMlModels(OpTable* table);
+void AddMlTrees(OpTable* table);
 void AddText(OpTable* table);
 void AddRandom(OpTable* table);
 

@@ -11,7 +11,7 @@
 namespace baton::onnx {
 namespace {
 
-/// A loop is unrolled up to this many rounds.
+/// A loop is unrolled up to this many iterations.
 constexpr int64_t kMostRounds = 1024;
 
 bool AnyPoison(const Values& v) {
@@ -123,7 +123,7 @@ relay::Expr CallOfLoop(const relay::Var& loop, const Array<relay::Var>& vars, co
   return let;
 }
 
-/// A loop whose number of rounds is not known: `loop(i, go, state..., collected...)` calls itself.
+/// A loop whose number of iterations is unknown: `loop(i, go, state..., collected...)` calls itself.
 Values LoopFunction(Ctx& c, const Graph& body, const Value& most, const Value& go, Values state) {
   Importer* importer = c.importer();
   const Env* env = importer->env();
@@ -143,7 +143,7 @@ Values LoopFunction(Ctx& c, const Graph& body, const Value& most, const Value& g
   flag.dtype = DataType::Bool();
   Values types = state, params, out;
   Value i, goes;
-  // The types of the state are those that the body keeps: where it changes a length, the length is open.
+  // The types of the state are those that the body preserves: a length that it changes becomes unknown.
   for (int round = 0;; ++round) {
     if (round == 4) c.Unsupported("a loop whose state changes its type");
     params.clear();
@@ -172,7 +172,7 @@ Values LoopFunction(Ctx& c, const Graph& body, const Value& most, const Value& g
   for (size_t k = 0; k < scans; ++k) {
     Value v = out[1 + n + k];
     const Type& declared = body.outputs[1 + n + k].type;
-    // A length that does not follow may be declared; the empty start needs it.
+    // A length that inference does not find may be declared; the empty initial value needs it.
     for (size_t d = 0; v.kind == Value::kTensor && d < v.dims.size() && d < declared.shape.size(); ++d) {
       if (v.dims[d] < 0) v.dims[d] = declared.shape[d].value;
     }
@@ -327,8 +327,24 @@ Values Scan(Ctx& c) {
         kept[k].insert(out_back[k] != 0 ? kept[k].begin() : kept[k].end(), v);
       }
     }
+    Values none;  // what a step would give, for its type
+    if (steps == 0 && scans > 0) {
+      Values args = state;
+      for (size_t i = 0; i < inputs.size(); ++i) {
+        Dims one = c.Fixed(inputs[i]);
+        one.erase(one.begin() + in_axes[i]);
+        args.push_back(c.Full(inputs[i].dtype, 0, one));
+      }
+      none = importer->Subgraph(*body, env, args, around);
+      if (AnyPoison(none)) return Poison(c.num_outputs());
+    }
     for (size_t k = 0; k < scans; ++k) {
-      if (kept[k].empty()) c.Unsupported("a scan of no steps");
+      if (kept[k].empty()) {
+        Dims shape = c.Fixed(none[n + k]);
+        shape.insert(shape.begin() + c.Axis(out_axes[k], static_cast<int>(shape.size()) + 1), 0);
+        state.push_back(c.Full(none[n + k].dtype, 0, shape));
+        continue;
+      }
       state.push_back(c.Concat(kept[k], c.Axis(out_axes[k], c.Rank(kept[k][0]))));
     }
     batches.push_back(state);
@@ -344,7 +360,6 @@ Values Scan(Ctx& c) {
 }
 
 // ---- sequences
-// -------------------------------------------------------------------------------------------------------
 
 const Value& Sequence(Ctx& c, size_t i) {
   const Value& v = c.In(i);
@@ -465,7 +480,6 @@ Values SequenceMap(Ctx& c) {
 }
 
 // ---- optionals
-// -------------------------------------------------------------------------------------------------------
 
 Values Optional(Ctx& c) {
   c.Ignore("type");

@@ -50,7 +50,6 @@ Values Identity(Ctx& c) { return {c.In(0)}; }
 Values Round(Ctx& c) { return {RoundEven(c, c.T(0))}; }
 
 // ---- two operands
-// ----------------------------------------------------------------------------------------------------
 
 /// Operands before opset 7 broadcast only on demand: `b` lines up with `a` at `axis`, or at the end.
 void LegacyBroadcast(Ctx& c, const Value& a, Value* b) {
@@ -133,7 +132,6 @@ Values Mean(Ctx& c) {
 Values WhereOp(Ctx& c) { return {c.Where(c.T(0), c.T(1), c.T(2))}; }
 
 // ---- activations
-// -----------------------------------------------------------------------------------------------------
 
 /// An operator of one operand with attributes that bear the same names in Relay.
 Values AttributeActivation(Ctx& c, const char* op, std::initializer_list<std::pair<const char*, double>> attributes) {
@@ -197,7 +195,6 @@ Values IsInf(Ctx& c) {
 }
 
 // ---- types
-// -----------------------------------------------------------------------------------------------------------
 
 DataType TypeByName(Ctx& c, const std::string& name) {
   for (int32_t t = 1; t <= 28; ++t) {
@@ -214,6 +211,7 @@ Values Cast(Ctx& c) {
     to = TypeByName(c, c.Str("to", ""));
   } else {
     int64_t code = c.Int("to");
+    if (const Value& v = c.In(0); code == kString && (v.form || (v.host && v.host->is_string))) return {c.Texts(0)};
     to = FromOnnxType(static_cast<int32_t>(code));
     if (to.is_void()) c.Unsupported(std::string("cast to ") + DataTypeName(static_cast<int32_t>(code)));
     if (round != "up" && round != "down" && round != "nearest") c.Wrong("`round_mode` is `" + round + "`");
@@ -338,7 +336,7 @@ void AddElementwise(OpTable* table) {
            {"", "Cast", Cast},
            {"", "CastLike", CastLike},
            {"", "BitCast", BitCast},
-           {"", "Dropout", Dropout},
+           {"", "Dropout", Dropout, TypeOfFirst},
        }) {
     table->push_back(row);
   }

@@ -172,6 +172,8 @@ Values AffineGrid(Ctx& c) {
   return {c.Transpose(grid, size.size() == 4 ? Dims{0, 2, 3, 1} : Dims{0, 2, 3, 4, 1})};
 }
 
+Values AffineGridTypes(Ctx& c) { return {c.Unknown(c.T(0).dtype, Dims(static_cast<size_t>(CountOf(c, 1)), -1))}; }
+
 Values RoiAlign(Ctx& c) {
   Value x = c.T(0), rois = c.T(1), batch = c.T(2);
   std::string mode = c.Str("mode", "avg");
@@ -244,10 +246,10 @@ Values DeformConv(Ctx& c) {
 
 void AddImages(OpTable* table) {
   for (const OpRow& row : {
-           OpRow{"", "Upsample", Upsample},
-           {"", "Resize", Resize},
+           OpRow{"", "Upsample", Upsample, RankOfFirst},
+           {"", "Resize", Resize, RankOfFirst},
            {"", "GridSample", GridSample},
-           {"", "AffineGrid", AffineGrid},
+           {"", "AffineGrid", AffineGrid, AffineGridTypes},
            {"", "RoiAlign", RoiAlign},
            {"", "MaxRoiPool", MaxRoiPool},
            {"", "NonMaxSuppression", NonMaxSuppression},

@@ -155,7 +155,7 @@ Values LpNormalization(Ctx& c) {
   } else {
     c.Wrong("`p` is " + std::to_string(p) + ", not 1 or 2");
   }
-  // A vector of zeros stays one.
+  // A vector of zeros stays zero.
   Value zero = c.Scalar(x.dtype, 0);
   return {c.Where(c.Call("equal", {norm, zero}), zero, c.Div(x, norm))};
 }
@@ -187,10 +187,10 @@ Values LRN(Ctx& c) {
 void AddNormalization(OpTable* table) {
   for (const OpRow& row : {
            OpRow{"", "BatchNormalization", BatchNormalization},
-           {"", "InstanceNormalization", InstanceNormalization},
+           {"", "InstanceNormalization", InstanceNormalization, TypeOfFirst},
            {"", "LayerNormalization", LayerNormalization},
            {"", "RMSNormalization", RMSNormalization},
-           {"", "GroupNormalization", GroupNormalization},
+           {"", "GroupNormalization", GroupNormalization, TypeOfFirst},
            {"", "MeanVarianceNormalization", MeanVarianceNormalization},
            {"", "LpNormalization", LpNormalization},
            {"", "LRN", LRN},

@@ -53,13 +53,22 @@ Value Quantize(Ctx& c, const Value& scaled, const Value& zero, DataType to, bool
   return CastTo(c, Clip(c, y, low, high), to, true);
 }
 
+DataType QuantizedDtype(Ctx& c) {
+  int64_t wanted = c.Int("output_dtype", 0);
+  if (c.Has(2)) return c.T(2).dtype;
+  DataType to = wanted != 0 ? FromOnnxType(static_cast<int32_t>(wanted)) : DataType::UInt(8);
+  if (to.is_void()) c.Unsupported("`output_dtype` " + std::string(DataTypeName(static_cast<int32_t>(wanted))));
+  return to;
+}
+
+Values QuantizeLinearTypes(Ctx& c) { return {c.Cast(RankedOperand(c, 0), QuantizedDtype(c))}; }
+
 Values QuantizeLinear(Ctx& c) {
   Value x = c.T(0), scale = c.T(1), zero = c.Opt(2);
   int64_t axis = c.Int("axis", 1), block = c.Int("block_size", 0);
   bool saturate = c.Int("saturate", 1) != 0;
-  int64_t precision = c.Int("precision", 0), wanted = c.Int("output_dtype", 0);
-  DataType to = zero ? zero.dtype : wanted != 0 ? FromOnnxType(static_cast<int32_t>(wanted)) : DataType::UInt(8);
-  if (to.is_void()) c.Unsupported("`output_dtype` " + std::string(DataTypeName(static_cast<int32_t>(wanted))));
+  int64_t precision = c.Int("precision", 0);
+  DataType to = QuantizedDtype(c);
   DataType in = precision != 0 ? FromOnnxType(static_cast<int32_t>(precision)) : scale.dtype;
   in = ComputeType(in.is_void() || !IsFloat(in) ? DataType::Float(32) : in);
   const Dims shape = c.Rank(scale) == 0 ? x.dims : c.Fixed(x);
@@ -170,7 +179,7 @@ Values QLinearConv(Ctx& c) {
 
 void AddQuantization(OpTable* table) {
   for (const OpRow& row : {
-           OpRow{"", "QuantizeLinear", QuantizeLinear},
+           OpRow{"", "QuantizeLinear", QuantizeLinear, QuantizeLinearTypes},
            {"", "DequantizeLinear", DequantizeLinear},
            {"", "DynamicQuantizeLinear", DynamicQuantizeLinear},
            {"", "MatMulInteger", MatMulInteger},

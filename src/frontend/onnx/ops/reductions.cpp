@@ -12,7 +12,7 @@ struct Reduced {
   Value data;
   Dims axes;
   bool keepdims;
-  bool nothing = false;  // no axes, and asked to leave the data alone then
+  bool nothing = false;  // no axes, and noop_with_empty_axes is set
 };
 
 /// Axes are an attribute before `input_since` and an operand from there on; none are all.
@@ -84,7 +84,7 @@ Values ReduceLogSumExp(Ctx& c) {
   Value x = IsFloat(given) ? r.data : c.Cast(r.data, DataType::Float(64));
   if (r.nothing) return {r.data};
   Value top = Reduce(c, "max", x, r.axes, true);
-  // Where all is -inf the maximum must not be subtracted: -inf - -inf is no number.
+  // Where all elements are -inf the maximum must not be subtracted: -inf - -inf is NaN.
   Value finite = c.Call("less", {c.Call("abs", {top}), c.Scalar(x.dtype, std::numeric_limits<double>::infinity())});
   top = c.Where(finite, top, c.Scalar(x.dtype, 0));
   Value sum = Reduce(c, "sum", c.Call("exp", {c.Sub(x, top)}), r.axes, true);
@@ -102,6 +102,14 @@ Values ArgReduce(Ctx& c, const char* op) {
       op, {x},
       {{"axis", IntsAny({axis})}, {"keepdims", keepdims}, {"select_last_index", last}, {"dtype", DataType::Int(64)}})};
 }
+/// Axes that are reduced and stay have the length 1, but are not known.
+Values ReducedTypes(Ctx& c) {
+  if (c.Int("keepdims", 1) != 0) return RankOfFirst(c);
+  int64_t axes = CountOf(c, 1);
+  if (axes == 0) throw NeedsValue{"the rank of its result"};  // none, or all
+  return {Reduce(c, "max", RankedOperand(c, 0), Iota(axes), false)};
+}
+
 Values ArgMax(Ctx& c) { return ArgReduce(c, "argmax"); }
 Values ArgMin(Ctx& c) { return ArgReduce(c, "argmin"); }
 
@@ -113,6 +121,7 @@ Values Cumulate(Ctx& c, const char* op) {
   int axis = c.Axis(at[0], c.Rank(x));
   return {c.Call(op, {x}, {{"axis", axis}, {"exclusive", exclusive}, {"reverse", reverse}})};
 }
+Values CumulateTypes(Ctx& c) { return {c.Call("cumsum", {TypedOperand(c, 0)}, {{"axis", 0}})}; }
 Values CumSum(Ctx& c) { return Cumulate(c, "cumsum"); }
 Values CumProd(Ctx& c) { return Cumulate(c, "cumprod"); }
 
@@ -136,11 +145,18 @@ Values Hardmax(Ctx& c) {
   return AlongAxis(c, [](Ctx& c, const Value& x, int axis) { return c.Call("nn.hardmax", {x}, {{"axis", axis}}); });
 }
 
+Values SoftmaxTypes(Ctx& c) { return {Softmax(c, TypedOperand(c, 0), -1)}; }
+
+Values TopKTypes(Ctx& c) {
+  Value both = c.Call("dyn.topk", {RankedOperand(c, 0), SomeInts(c, 1)}, {{"dtype", DataType::Int(64)}});
+  return {c.Item(both, 0), c.Item(both, 1)};
+}
+
 Values TopK(Ctx& c) {
   Value x = c.T(0);
   int axis = c.Axis(c.Int("axis", -1), c.Rank(x));
   bool largest = c.Int("largest", 1) != 0;
-  c.Int("sorted", 1);  // unsorted results may be in any order, sorted too
+  c.Int("sorted", 1);  // unsorted results may be in any order, so also sorted
   int64_t k;
   if (c.since() < 10) {
     k = c.Int("k");
@@ -180,24 +196,24 @@ Value LogSoftmax(Ctx& c, const Value& v, int axis) { return c.Call("nn.log_softm
 
 void AddReductions(OpTable* table) {
   for (const OpRow& row : {
-           OpRow{"", "ReduceSum", ReduceSum},
-           {"", "ReduceProd", ReduceProd},
-           {"", "ReduceMax", ReduceMax},
-           {"", "ReduceMin", ReduceMin},
-           {"", "ReduceMean", ReduceMean},
-           {"", "ReduceL1", ReduceL1},
-           {"", "ReduceL2", ReduceL2},
-           {"", "ReduceSumSquare", ReduceSumSquare},
-           {"", "ReduceLogSum", ReduceLogSum},
-           {"", "ReduceLogSumExp", ReduceLogSumExp},
+           OpRow{"", "ReduceSum", ReduceSum, ReducedTypes},
+           {"", "ReduceProd", ReduceProd, ReducedTypes},
+           {"", "ReduceMax", ReduceMax, ReducedTypes},
+           {"", "ReduceMin", ReduceMin, ReducedTypes},
+           {"", "ReduceMean", ReduceMean, ReducedTypes},
+           {"", "ReduceL1", ReduceL1, ReducedTypes},
+           {"", "ReduceL2", ReduceL2, ReducedTypes},
+           {"", "ReduceSumSquare", ReduceSumSquare, ReducedTypes},
+           {"", "ReduceLogSum", ReduceLogSum, ReducedTypes},
+           {"", "ReduceLogSumExp", ReduceLogSumExp, ReducedTypes},
            {"", "ArgMax", ArgMax},
            {"", "ArgMin", ArgMin},
-           {"", "CumSum", CumSum},
-           {"", "CumProd", CumProd},
-           {"", "Softmax", SoftmaxOp},
-           {"", "LogSoftmax", LogSoftmaxOp},
-           {"", "Hardmax", Hardmax},
-           {"", "TopK", TopK},
+           {"", "CumSum", CumSum, CumulateTypes},
+           {"", "CumProd", CumProd, CumulateTypes},
+           {"", "Softmax", SoftmaxOp, SoftmaxTypes},
+           {"", "LogSoftmax", LogSoftmaxOp, SoftmaxTypes},
+           {"", "Hardmax", Hardmax, SoftmaxTypes},
+           {"", "TopK", TopK, TopKTypes},
        }) {
     table->push_back(row);
   }

@@ -80,7 +80,7 @@ Values Reshape(Ctx& c) {
       if (static_cast<int>(i) >= c.Rank(x))
         c.Wrong("`shape` copies axis " + std::to_string(i) + ", which the data does not have");
       if (x.dims[i] < 0) {
-        // To Relay, 0 copies too, where the lengths before it are copied as well or it stands at the same place.
+        // In Relay, 0 copies too, if all lengths before it are copied as well or it stands at the same axis.
         Dims codes = want;
         for (size_t k = 0; k < codes.size(); ++k) {
           if (codes[k] == 0 && x.dims[k] > 0) codes[k] = x.dims[k];
@@ -251,7 +251,7 @@ Values SliceOp(Ctx& c) {
   for (size_t k = 0; k < axes.size(); ++k) {
     size_t a = static_cast<size_t>(c.Axis(axes[k], rank));
     if (steps[k] == 0) c.Wrong("`steps` holds 0");
-    // A step beyond any axis makes no more difference, and can be negated and added to.
+    // Steps are clamped beyond any axis, so that they can be negated and added to.
     steps[k] = std::clamp<int64_t>(steps[k], -(int64_t{1} << 56), int64_t{1} << 56);
     bool whole = steps[k] == 1 && starts[k] == 0 && (ends[k] >= INT32_MAX || ends[k] == x.dims[a]);
     if (whole) continue;
@@ -286,7 +286,7 @@ Values SliceOp(Ctx& c) {
     cut = cut || b != 0 || e != n || steps[k] != 1;
   }
   if (!cut) return {x};
-  // An axis cut to nothing, or walked down to the first element, cannot be said by a begin and an end from 0 on.
+  // An axis cut to nothing, or walked down to its first element, cannot be expressed by a non-negative begin and end.
   bool empty = false;
   for (size_t a = 0; a < begin.size(); ++a) empty = empty || begin[a] == end[a];
   if (empty) {
@@ -364,7 +364,7 @@ Values Pad(Ctx& c) {
     before[a] = pads[i];
     after[a] = pads[i + axes.size()];
   }
-  // Negative pads cut.
+  // Negative pads crop.
   for (int i = 0; i < rank; ++i) {
     size_t a = static_cast<size_t>(i);
     if (before[a] >= 0 && after[a] >= 0) continue;
@@ -388,13 +388,13 @@ Values Pad(Ctx& c) {
     return {c.Call("nn.pad", {x, value}, {{"pad_width", Array<Array<int64_t>>(rows)}, {"pad_mode", "constant"}})};
   }
   if (mode != "edge" && mode != "reflect" && mode != "wrap") c.Wrong("`mode` is `" + mode + "`");
-  // Each new element is one of the old: gather by an index for each axis.
+  // Each new element is a copy of an old one: gather by an index for each axis.
   for (int i = 0; i < rank; ++i) {
     size_t a = static_cast<size_t>(i);
     if (before[a] == 0 && after[a] == 0) continue;
     int64_t n = c.Dim(x, i);
     if (n == 0) c.Wrong("an empty axis cannot be padded by its elements");
-    // One index an element is kept in the program.
+    // The program holds an index for each element.
     constexpr int64_t kMost = int64_t{1} << 24;
     if (n > kMost || before[a] > kMost || after[a] > kMost || before[a] < -n || after[a] < -n) {
       c.Unsupported("an axis of " + std::to_string(n) + " elements padded by " + std::to_string(before[a]) + " and " +
@@ -513,7 +513,7 @@ Values Range(Ctx& c) {
       return {c.Constant(HostFromFloats(t, {n}, v))};
     }
     Dims v, first = c.KnownInts(start), by = c.KnownInts(delta);
-    // The elements fit, the products on the way to them need not.
+    // The elements are in range; intermediate products need not be.
     auto at = [&](int64_t i) {
       return static_cast<uint64_t>(first[0]) + static_cast<uint64_t>(i) * static_cast<uint64_t>(by[0]);
     };
@@ -548,7 +548,7 @@ Values Trilu(Ctx& c) {
   if (rank < 2) c.Wrong("the input must have two axes at least");
   int64_t rows = c.Length(x, -2), columns = c.Length(x, -1);
   if (rows == 0 || columns == 0) return {x};
-  // Beyond the matrix a diagonal makes no more difference.
+  // Diagonals beyond the matrix are all equivalent.
   if (rows >= 0) k = std::max<int64_t>(k, -rows - 1);
   if (columns >= 0) k = std::min<int64_t>(k, columns + 1);
   return {c.Call("trilu", {x}, {{"upper", upper}, {"k", k}})};
@@ -611,6 +611,60 @@ Values CenterCropPad(Ctx& c) {
   return {x};
 }
 
+// ---- Types of results while values and lengths are not known
+/// `v` with the lengths that are known.
+Value WithLengths(Ctx& c, const Value& v, const Dims& lengths) { return c.Unknown(v.dtype, lengths); }
+
+Values ReshapeTypes(Ctx& c) {
+  Dims lengths = LengthsIn(c, 1);
+  Value y = c.Call("dyn.reshape", {RankedOperand(c, 0), SomeInts(c, static_cast<int64_t>(lengths.size()))});
+  return {WithLengths(c, y, lengths)};
+}
+Values FlattenTypes(Ctx& c) { return {c.Call("dyn.reshape", {RankedOperand(c, 0), SomeInts(c, 2)})}; }
+Values SqueezeTypes(Ctx& c) { return {c.Call("dyn.squeeze", {RankedOperand(c, 0), SomeInts(c, CountOf(c, 1))})}; }
+Values UnsqueezeTypes(Ctx& c) {
+  return {c.Call("dyn.expand_dims", {RankedOperand(c, 0), SomeInts(c, CountOf(c, 1))})};
+}
+Values SplitTypes(Ctx& c) { return Values(c.num_outputs(), RankOfFirst(c)[0]); }
+Values TileTypes(Ctx& c) {
+  Value x = RankedOperand(c, 0);
+  return {c.Call("dyn.tile", {x, SomeInts(c, x.rank())})};
+}
+Values PadTypes(Ctx& c) {
+  Value x = RankedOperand(c, 0);
+  return {c.Call("dyn.nn.pad", {x, c.Unknown(DataType::Int(64), {x.rank(), 2}), c.Unknown(x.dtype, {})})};
+}
+Values ExpandTypes(Ctx& c) {
+  Value x = TypedOperand(c, 0);
+  Dims want = LengthsIn(c, 1);
+  if (static_cast<int>(want.size()) < x.rank()) want.insert(want.begin(), x.dims.size() - want.size(), 1);
+  Value y = c.Call("dyn.broadcast_to", {x, SomeInts(c, static_cast<int64_t>(want.size()))});
+  Dims dims = y.dims;
+  for (size_t i = 0, lead = want.size() - x.dims.size(); i < want.size(); ++i) {
+    // A length above 1 is the result's; where both are 1, so is the result's.
+    int64_t d = i < lead ? 1 : x.dims[i - lead];
+    if (want[i] > 1 || (want[i] == 1 && d == 1)) dims[i] = want[i];
+  }
+  return {WithLengths(c, y, dims)};
+}
+Values ConstantOfShapeTypes(Ctx& c) {
+  const Tensor* value = c.TensorAttr("value");
+  DataType t = value == nullptr ? DataType::Float(32) : FromOnnxType(value->data_type);
+  if (t.is_void()) throw NeedsValue{"the dtype of its result"};
+  Dims lengths = LengthsIn(c, 0);
+  Value y = c.Call("dyn.full", {c.Unknown(t, {}), SomeInts(c, static_cast<int64_t>(lengths.size()))});
+  return {WithLengths(c, y, lengths)};
+}
+Values RangeTypes(Ctx& c) {
+  Value x = c.Unknown(c.T(0).dtype, {});
+  return {c.Call("arange", {x, x, x}, {{"dtype", x.dtype}})};
+}
+Values EyeLikeTypes(Ctx& c) {
+  Value y = RankOfFirst(c)[0];
+  return {c.HasAttr("dtype") ? c.Cast(y, FromOnnxType(static_cast<int32_t>(c.Int("dtype")))) : y};
+}
+Values TriluTypes(Ctx& c) { return {c.Call("trilu", {TypedOperand(c, 0)})}; }
+
 }  // namespace
 
 bool BroadcastDims(const Dims& a, const Dims& b, Dims* out) {
@@ -636,27 +690,27 @@ Value Arange(Ctx& c, int64_t n, DataType dtype) {
 
 void AddShapes(OpTable* table) {
   for (const OpRow& row : {
-           OpRow{"", "Reshape", Reshape},
-           {"", "Flatten", Flatten},
+           OpRow{"", "Reshape", Reshape, ReshapeTypes},
+           {"", "Flatten", Flatten, FlattenTypes},
            {"", "Transpose", Transpose},
-           {"", "Squeeze", Squeeze},
-           {"", "Unsqueeze", Unsqueeze},
+           {"", "Squeeze", Squeeze, SqueezeTypes},
+           {"", "Unsqueeze", Unsqueeze, UnsqueezeTypes},
            {"", "Concat", ConcatOp},
-           {"", "Split", SplitOp},
-           {"", "Slice", SliceOp},
-           {"", "Expand", ExpandOp},
-           {"", "Tile", Tile},
-           {"", "Pad", Pad},
+           {"", "Split", SplitOp, SplitTypes},
+           {"", "Slice", SliceOp, RankOfFirst},
+           {"", "Expand", ExpandOp, ExpandTypes},
+           {"", "Tile", Tile, TileTypes},
+           {"", "Pad", Pad, PadTypes},
            {"", "Shape", ShapeOp},
            {"", "Size", Size},
            {"", "Constant", ConstantOp},
-           {"", "ConstantOfShape", ConstantOfShape},
-           {"", "Range", Range},
-           {"", "EyeLike", EyeLike},
-           {"", "Trilu", Trilu},
-           {"", "DepthToSpace", DepthToSpace},
-           {"", "SpaceToDepth", SpaceToDepth},
-           {"", "CenterCropPad", CenterCropPad},
+           {"", "ConstantOfShape", ConstantOfShape, ConstantOfShapeTypes},
+           {"", "Range", Range, RangeTypes},
+           {"", "EyeLike", EyeLike, EyeLikeTypes},
+           {"", "Trilu", Trilu, TriluTypes},
+           {"", "DepthToSpace", DepthToSpace, RankOfFirst},
+           {"", "SpaceToDepth", SpaceToDepth, RankOfFirst},
+           {"", "CenterCropPad", CenterCropPad, RankOfFirst},
        }) {
     table->push_back(row);
   }

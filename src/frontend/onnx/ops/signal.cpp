@@ -61,6 +61,9 @@ Values STFT(Ctx& c) {
   return {c.Call("dft", {cut}, {{"axis", 2}, {"inverse", false}, {"onesided", onesided}})};
 }
 
+/// (batch, frames, frequencies, real and imaginary part).
+Values STFTTypes(Ctx& c) { return {c.Unknown(c.T(0).dtype, {-1, -1, -1, -1})}; }
+
 Values Window(Ctx& c, double a0, double a1, double a2) {
   Dims size = c.KnownInts(c.T(0));
   if (size.size() != 1 || size[0] < 0) c.Wrong("`size` must be one number");
@@ -85,7 +88,7 @@ Values BlackmanWindow(Ctx& c) { return Window(c, 0.42, 0.5, 0.08); }
 
 Values MelWeightMatrix(Ctx& c) {
   auto number = [&](size_t i) { return c.KnownScalar(c.T(i)); };
-  // Whole numbers of a size that can be; anything else is 0, and refused.
+  // Integers of a possible size; anything else becomes 0, which is an error.
   auto count = [&](size_t i) {
     double v = number(i);
     return v >= 1 && v <= (1 << 24) ? static_cast<int64_t>(v) : 0;
@@ -126,8 +129,8 @@ Values MelWeightMatrix(Ctx& c) {
 }  // namespace
 
 void AddSignal(OpTable* table) {
-  for (const OpRow& row : {OpRow{"", "DFT", DFT},
-                           {"", "STFT", STFT},
+  for (const OpRow& row : {OpRow{"", "DFT", DFT, RankOfFirst},
+                           {"", "STFT", STFT, STFTTypes},
                            {"", "HannWindow", HannWindow},
                            {"", "HammingWindow", HammingWindow},
                            {"", "BlackmanWindow", BlackmanWindow},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What operators with shape-like operands share. One is described by a struct:
+// Shared by operators with shape-like operands. Each is described by a struct:
 //   struct DynTile {
 //     static constexpr const char* kName = "dyn.tile";
 //     using Attributes = ...;                             its attributes, or NoAttrs
@@ -34,7 +34,7 @@ decltype(auto) DynAttrs(const Attrs& attrs) {
   }
 }
 
-/// Numbers that count something: the operator's requirement `rule` is that none is negative.
+/// Checks counts: the operator's requirement `rule` is that none is negative.
 inline Array<int64_t> Extents(const char* op, const char* rule, const char* name, const runtime::NDArray& value) {
   Ints v = value.ToInts();
   for (int64_t n : v) {

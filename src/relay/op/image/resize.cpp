@@ -227,16 +227,25 @@ void CheckPlan(const Plan& p, const TypeArgs& in) {
                       "\"; it is \"round_prefer_floor\", \"round_prefer_ceil\", \"floor\" or \"ceil\"");
   }
   for (const AxisPlan& a : p.axes) {
-    if (a.from < 0)
-      in.Fail("R3", "dimension " + Str(a.axis) + " of " + in.Show(0) + " is not known, and it is resized");
+    if (a.from < 0) continue;  // known when it runs
     if (a.from == 0 && a.to > 0) in.Fail("R4", in.Show(0) + " has no element to resize");
     if (a.to > 0 && !(a.scale > 0 && std::isfinite(a.scale))) in.Fail("R5", "a scale is " + std::to_string(a.scale));
   }
 }
+double Ratio(int64_t to, int64_t from) { return from > 0 ? static_cast<double>(to) / static_cast<double>(from) : 1; }
 Shape PlanShape(const Plan& p, const Shape& in) {
   Shape out = in;
-  for (const AxisPlan& a : p.axes) out.Set(a.axis, PrimExpr(a.to));
+  for (const AxisPlan& a : p.axes) out.Set(a.axis, MakeDim(a.to));
   return out;
+}
+/// A factor of an axis: the extent is rounded. One that is not known stays so.
+AxisPlan ScaledAxis(int64_t axis, const PrimExpr& extent, double scale, const char* op) {
+  const int64_t n = DimOf(extent);
+  const double to = std::floor(static_cast<double>(n) * scale + 0.5);
+  if (!(scale > 0 && scale < 1e12 && to < 1e12))
+    throw CompileError(std::string("[") + op + " R5] a factor is " + std::to_string(scale));
+  const int64_t m = n < 0 ? -1 : static_cast<int64_t>(to);
+  return {axis, n, m, Ratio(m, n)};
 }
 void AddRoi(Plan* p, const Array<double>& roi, const char* op) {
   if (!(p->mode == "tf_crop_and_resize")) return;
@@ -245,7 +254,6 @@ void AddRoi(Plan* p, const Array<double>& roi, const char* op) {
                        " numbers, where two for each axis are wanted");
   for (size_t k = 0; k < p->axes.size(); ++k) p->axes[k].begin = roi[k], p->axes[k].end = roi[k + p->axes.size()];
 }
-double Ratio(int64_t to, int64_t from) { return from > 0 ? static_cast<double>(to) / static_cast<double>(from) : 1; }
 
 Plan PlanOf(const ResizeNDAttrs& a, const Shape& in, DataType dtype, const char* op) {
   Plan p;
@@ -314,7 +322,7 @@ Tensor LowerResize(const ResizeAttrs<N>& a, const Tensors& in) {
   return Resize(PlanOfLayout<N>(a, in[0].shape(), in[0].dtype(), "image.resize"), in[0]);
 }
 
-constexpr const char* kInput = "R1: numbers. R3: known extents where it is resized. R4: not empty.";
+constexpr const char* kInput = "R1: numbers. R4: not empty.";
 constexpr const char* kOutput =
     "`data` with the new extents. R2: known method and modes. R5: numbers for each axis, positive scales.";
 // ---- nn.upsampling
@@ -333,12 +341,8 @@ Plan PlanOfUpsampling(const UpSamplingAttrs& a, const Shape& in, DataType dtype)
   p.rounding = p.method == "nearest_neighbor" && !a.align_corners ? "floor" : "";
   p.alpha = -0.5, p.dtype = dtype;
   for (int k = 0; k < 2; ++k) {
-    int64_t axis = (channels_first ? 2 : 1) + k, n = DimOf(in[axis]);
-    double scale = k == 0 ? a.scale_h : a.scale_w, to = std::floor(static_cast<double>(n) * scale + 0.5);
-    if (!(scale > 0 && scale < 1e12 && to < 1e12))
-      throw CompileError("[nn.upsampling R5] a factor is " + std::to_string(scale));
-    int64_t m = n < 0 ? 0 : static_cast<int64_t>(to);
-    p.axes.push_back({axis, n, m, Ratio(m, n)});
+    const int64_t axis = (channels_first ? 2 : 1) + k;
+    p.axes.push_back(ScaledAxis(axis, in[axis], k == 0 ? a.scale_h : a.scale_w, "nn.upsampling"));
   }
   return p;
 }
@@ -361,13 +365,9 @@ Plan PlanOfUpsampling3D(const UpSampling3DAttrs& a, const Shape& in, DataType dt
   p.method = a.method == "trilinear" ? String("linear") : a.method;
   p.mode = a.coordinate_transformation_mode, p.alpha = -0.5, p.dtype = dtype;
   for (int k = 0; k < 3; ++k) {
-    int64_t axis = (channels_first ? 2 : 1) + k, n = DimOf(in[axis]);
-    double scale = k == 0 ? a.scale_d : k == 1 ? a.scale_h : a.scale_w;
-    double to = std::floor(static_cast<double>(n) * scale + 0.5);
-    if (!(scale > 0 && scale < 1e12 && to < 1e12))
-      throw CompileError("[nn.upsampling3d R5] a factor is " + std::to_string(scale));
-    int64_t m = n < 0 ? 0 : static_cast<int64_t>(to);
-    p.axes.push_back({axis, n, m, Ratio(m, n)});
+    const int64_t axis = (channels_first ? 2 : 1) + k;
+    const double scale = k == 0 ? a.scale_d : k == 1 ? a.scale_h : a.scale_w;
+    p.axes.push_back(ScaledAxis(axis, in[axis], scale, "nn.upsampling3d"));
   }
   return p;
 }
@@ -384,6 +384,9 @@ Tensor LowerUpsampling3D(const UpSampling3DAttrs& a, const Tensors& in) {
 
 /// The plan as a call of image.resize.
 Expr AsND(const Plan& p, const Expr& data, DataType dtype) {
+  for (const AxisPlan& k : p.axes) {
+    if (k.from < 0) throw CompileError("the gradient of a resize needs known extents where it is resized");
+  }
   return MakeCall<ResizeNDAttrs>(op::resize_nd, {dtype == p.dtype ? data : Cast(data, p.dtype)}, [&](ResizeNDAttrs* a) {
     Ints axes, size;
     Array<double> scales, roi;
@@ -501,7 +504,7 @@ Grads ResizeBack(const Call& call, const Expr& grad) {
 const Op op::upsampling3d = DefineOp({
     .name = "nn.upsampling3d",
     .doc = "Depth, height and width multiplied.",
-    .inputs = {{"data", "R1: numbers. R3: known depth, height and width."}},
+    .inputs = {{"data", "R1: numbers."}},
     .output =
         "`data` with extents rounded to the nearest. R2: known method and mode. R5: a known layout, rank 5, positive "
         "factors.",
@@ -530,7 +533,7 @@ const Op op::resize_nd = DefineOp({
 const Op op::upsampling = DefineOp({
     .name = "nn.upsampling",
     .doc = "Height and width multiplied.",
-    .inputs = {{"data", "R1: numbers. R3: known height and width. R4: rank 4."}},
+    .inputs = {{"data", "R1: numbers. R4: rank 4."}},
     .output = "`data` with height and width rounded to the nearest. R2: a known method. R5: a known layout, positive "
               "factors.",
     .attrs = TypeOf<UpSamplingAttrs>,

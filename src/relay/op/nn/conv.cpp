@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions over 1, 2 and 3 spatial dimensions, in any layout. The loops here are the plain definition; kernel
-// generators take over where they know a faster way.
+// generators replace them where they are faster.
 #include <baton/relay/op/nn.h>
+#include <baton/relay/op/qnn.h>
 #include <baton/topi/elemwise.h>
 #include <baton/topi/reduce.h>
 #include <relay/kernel/generators.h>
@@ -100,10 +101,17 @@ struct Conv {
         dilation(ReadPerDim(a.dilation, N, 1, op, "dilation")),
         pad(ReadPadding(a.padding, N, op)) {}
 
-  Shape OutShape(const Shape& x, const Shape& w, bool symbolic) const {
+  /// Whether the weight is Relay's of a convolution of each channel for itself, (C, multiplier, window): input channel c
+  /// gives the output channels c * multiplier + m, from weight[c, m].
+  bool Multiplies(const Shape& x, const Shape& w, int64_t groups) const {
+    return groups > 1 && kernel.o_block == 1 && kernel.i_block == 1 && DimOf(w[kernel.i]) > 1 &&
+           DimOf(w[kernel.o]) == groups && DimOf(x[data.c]) * data.block == groups;
+  }
+  Shape OutShape(const Shape& x, const Shape& w, int64_t groups, bool symbolic) const {
     std::vector<PrimExpr> shape(out.rank);
     shape[out.n] = x[data.n];
     PrimExpr channels = Times(w[kernel.o], kernel.o_block);
+    if (Multiplies(x, w, groups)) channels = groups * DimOf(w[kernel.i]);
     shape[out.c] = out.c_in < 0 ? channels : ceildiv(channels, PrimExpr(out.block));
     if (out.c_in >= 0) shape[out.c_in] = out.block;
     for (int d = 0; d < N; ++d) {
@@ -123,7 +131,9 @@ struct Conv {
     ImageLayout l = ReadImageLayout(a.data_layout, SpaceLetters(N), "nn.conv", "data_layout");
     KernelLayout k = ReadKernelLayout(a.kernel_layout, SpaceLetters(N), "nn.conv");
     if (l.rank != static_cast<int64_t>(x->shape.size()) || DimOf(x->shape[l.c]) < 0) return;
-    int64_t o = ValueOf(a.channels), i = DimOf(x->shape[l.c]) * l.block / a.groups;
+    int64_t all = DimOf(x->shape[l.c]) * l.block, o = ValueOf(a.channels), i = all / a.groups;
+    // Each channel for itself, with several results: weights have the multiplier second.
+    if (a.groups > 1 && a.groups == all && o > all && o % all == 0) i = o / all, o = all;
     std::vector<PrimExpr> shape(k.dims.size());
     for (size_t d = 0; d < k.dims.size(); ++d) {
       if (k.dims[d].factor) shape[d] = k.dims[d].factor;
@@ -152,6 +162,7 @@ struct Conv {
     if (ci >= 0) ci *= c.data.block;
     if (wi >= 0) wi *= c.kernel.i_block;
     if (co >= 0) co *= c.kernel.o_block;
+    if (c.Multiplies(in.shape(0), in.shape(1), a.groups)) co = Checked(co) * wi, wi = 1;
     if (ci >= 0 && wi >= 0 && ci != Checked(wi) * a.groups) {
       std::string help = wi > 0 && ci % wi == 0
                              ? "; groups = " + Str(ci / wi) + " satisfies data channels == weight channels * groups"
@@ -178,7 +189,7 @@ struct Conv {
                           " in dimension " + Str(c.data.space[d]));
       }
     }
-    const Shape shape = in.Fitting(c.OutShape(in.shape(0), in.shape(1), true));
+    const Shape shape = in.Fitting(c.OutShape(in.shape(0), in.shape(1), a.groups, true));
     return TensorType(shape, a.out_dtype.is_void() ? in.dtype(0) : a.out_dtype);
   }
 
@@ -186,14 +197,16 @@ struct Conv {
     Conv c(a, "nn.conv");
     const Tensor &x = in[0], &w = in[1];
     DataType t = a.out_dtype.is_void() ? x.dtype() : a.out_dtype, acc = Wide(t);
-    PrimExpr per_group = Times(w.shape()[c.kernel.i], c.kernel.i_block);  // input channels of a group
-    PrimExpr out_channels = Times(w.shape()[c.kernel.o], c.kernel.o_block);
+    const bool multiplies = c.Multiplies(x.shape(), w.shape(), a.groups);
+    const PrimExpr second = w.shape()[c.kernel.i];
+    PrimExpr per_group = multiplies ? PrimExpr(1) : Times(second, c.kernel.i_block);  // input channels of a group
+    PrimExpr out_channels = multiplies ? a.groups * second : Times(w.shape()[c.kernel.o], c.kernel.o_block);
     PrimExpr out_per_group = a.groups == 1 ? out_channels : floordiv(out_channels, PrimExpr(a.groups));
     // Every output channel sums in the same order: input channel, then window.
     Array<te::IterVar> k{te::ReduceAxis(0, per_group, "ic")};
     for (int d = 0; d < N; ++d) k.push_back(te::ReduceAxis(0, w.shape()[c.kernel.space[d]], "k" + Str(d)));
     Tensor sum = te::Compute(
-        c.OutShape(x.shape(), w.shape(), true),
+        c.OutShape(x.shape(), w.shape(), a.groups, true),
         [&](Indices i) {
           PrimExpr oc = ChannelAt(c.out, i), ic = k[0]->var;
           if (a.groups != 1) ic = floordiv(oc, out_per_group) * per_group + ic;
@@ -208,12 +221,14 @@ struct Conv {
           }
           // A split of the output's channels may run past the weight's.
           const int64_t* co = tir::as_const_int(out_channels);
-          bool tail = c.out.c_in >= 0 && !(co && *co % c.out.block == 0);
+          bool tail = !multiplies && c.out.c_in >= 0 && !(co && *co % c.out.block == 0);
           PrimExpr v = x(ImageAt(c.data, i[c.out.n], ic, from)), u;
           if (tail) {
             u = if_then_else(oc < out_channels,
                              w(KernelAt(c.kernel, min(oc, out_channels - PrimExpr(1)), k[0]->var, window)),
                              tir::make_const(w.dtype(), 0));
+          } else if (multiplies) {
+            u = w(KernelAt(c.kernel, floordiv(oc, second), floormod(oc, second), window));
           } else {
             u = w(KernelAt(c.kernel, oc, k[0]->var, window));
           }
@@ -256,14 +271,20 @@ Grads ConvBack(const Call& call, const Expr& grad) {
   Ints y = PlainDims<N>(at, at.out()->shape, out_layout);
   Expr g = ToLayout(grad, out_layout, image), data = ToLayout(at.arg(0), a.data_layout, image),
        kernel = ToLayout(at.arg(1), a.kernel_layout, weight);
-  std::string plain_op = ConvOp<N>().get()->name.str();
   // Extents of the window: those of the weight in its layout.
-  Ints k;
+  Ints k, own;
   {
     Ints dims = at.dims(1);
     auto parsed = topi::ParseLayout(a.kernel_layout.view(), at.op());
     for (const char* l = SpaceLetters(N); *l; ++l) k.push_back(dims[topi::FindAxis(parsed, *l)]);
+    own = {dims[topi::FindAxis(parsed, 'O')], dims[topi::FindAxis(parsed, 'I')]};
   }
+  // A weight (C, multiplier, window) holds what the plain one, (C * multiplier, 1, window), does.
+  const bool multiplies = a.groups > 1 && own[0] == a.groups && x[1] == a.groups && own[1] > 1;
+  Ints plain{own[0] * own[1], 1};
+  own.insert(own.end(), k.begin(), k.end());
+  plain.insert(plain.end(), k.begin(), k.end());
+  if (multiplies) kernel = Reshape(kernel, ToArray(plain));
   Array<int64_t> extra(size_t{N}, 0);
   for (int d = 0; d < N; ++d) {
     int64_t covered = (y[2 + d] - 1) * w.strides[d] + (k[d] - 1) * w.dilation[d] + 1;
@@ -283,6 +304,7 @@ Grads ConvBack(const Call& call, const Expr& grad) {
       });
   }
   Expr dw = BackwardWeight<N>(g, data, a.groups, k, y[1], w.strides, w.dilation, w.Padding());
+  if (multiplies) dw = Reshape(dw, ToArray(own));
   return {dx, ToLayout(dw, weight, a.kernel_layout.str())};
 }
 
@@ -292,7 +314,7 @@ Grads ConvTransposeBack(const Call& call, const Expr& grad) {
   const auto& a = at.attrs<ConvTransposeAttrs<N>>();
   SameDtypes(at);
   ConvWindow<ConvTransposeAttrs<N>, N> w(a, at.op());
-  const std::string image = PlainLayout("NC", N), weight = PlainLayout("IO", N), forward = PlainLayout("OI", N);
+  const std::string image = PlainLayout("NC", N), weight = PlainLayout("IO", N);
   Ints x = PlainDims<N>(at, at.type(0)->shape, a.data_layout);
   String out_layout = a.out_layout.empty() ? a.data_layout : a.out_layout;
   Expr g = ToLayout(grad, out_layout, image), data = ToLayout(at.arg(0), a.data_layout, image),
@@ -303,12 +325,12 @@ Grads ConvTransposeBack(const Call& call, const Expr& grad) {
     auto parsed = topi::ParseLayout(a.kernel_layout.view(), at.op());
     for (const char* l = SpaceLetters(N); *l; ++l) k.push_back(dims[topi::FindAxis(parsed, *l)]);
   }
-  // The weight of the convolution that this one turns round has its output channels first: (I, O / groups, ...).
-  Expr dx = MakeCall<ConvAttrs<N>>(ConvOp<N>(), {g, kernel}, [&](ConvAttrs<N>* c) {
+  // The weight of the convolution of which this is the transpose has its output channels first: (I, O / groups, ...).
+  Expr dx = MakeCall<ConvAttrs<N>>(ConvOp(N), {g, kernel}, [&](ConvAttrs<N>* c) {
     c->strides = ToArray(w.strides), c->dilation = ToArray(w.dilation), c->padding = w.Padding();
     c->groups = a.groups;
   });
-  // What output_padding added may hold one more window than there are inputs.
+  // The elements added by output_padding may hold one more window than there are inputs.
   Ints dims = PlainDims<N>(at, at.out()->shape, out_layout), count{x[0], x[1]};
   bool cut = false;
   for (int d = 0; d < N; ++d) {
@@ -336,7 +358,7 @@ Op DefineConv(const char* doc, OpGradient gradient, OpTraits traits) {
                    "In data_layout. R1: its rank. R2: numbers. R5: with its padding at least as long as the window."},
                   {"weight",
                    "In kernel_layout. R1: its rank. R2: dtype of data, unless out_dtype is given. R3: data channels == "
-                   "weight channels * groups. R4: as channels and kernel_size say."}},
+                   "weight channels * groups; where each channel stands alone also (channels, multiplier, window). R4: as channels and kernel_size say."}},
        .output = "In out_layout; extents floor((data + padding - dilation * (window - 1) - 1) / stride) + 1.",
        .attrs = TypeOf<ConvAttrs<N>>,
        .type_rel = RelGuess<kName, &Conv<N>::GuessWeight, &Conv<N>::TypeOfCall>,
@@ -345,6 +367,20 @@ Op DefineConv(const char* doc, OpGradient gradient, OpTraits traits) {
        .pattern = OpPattern::kOutEWiseFusable,
        .source = "ONNX Conv-22",
        .traits = traits});
+}
+
+/// By the operator of qnn with the same attributes, in 32 bits.
+template <class A, const Op* kQuantized>
+IntegerValue ConvOnIntegers(const IntegerSite& s) {
+  const auto& a = AttrsAs<A>(s.pre->attrs);
+  const String& out = a.out_layout.empty() ? a.data_layout : a.out_layout;
+  if (a.kernel_layout.str().find_first_of("0123456789") != std::string::npos) return integers::Failed();
+  auto axis = [](const String& layout, char letter) {
+    const size_t at = layout.str().find(letter);
+    return at == std::string::npos ? -1 : static_cast<int64_t>(at);
+  };
+  return integers::MatrixProduct(s, *kQuantized, integers::WithInt32<A>(s.pre->attrs), axis(a.kernel_layout, 'O'),
+                                 axis(out, 'C'));
 }
 
 constexpr OpGradient kTargetLayout =
@@ -485,7 +521,7 @@ Op DefineConvTranspose(const char* doc) {
        .traits = {.precision = Precision::kAlways,
                   .flops = ConvTransposeFlops,
                   .scale_axes = ConvScaleAxes<ConvTransposeAttrs<N>, true>,
-                  .integers = N == 2 ? integers::Conv<Conv2DTransposeAttrs> : nullptr}});
+                  .integers = N == 2 ? ConvOnIntegers<Conv2DTransposeAttrs, &op::qnn::conv2d_transpose> : nullptr}});
 }
 
 }  // namespace
@@ -495,7 +531,10 @@ const Op op::conv1d = DefineConv<"nn.conv1d", 1>(
     {.precision = Precision::kAlways, .kernel = kernel::GenerateConv<1>});
 const Op op::conv2d = DefineConv<"nn.conv2d", 2>(
     "Convolution over two spatial dimensions (correlation: the window is not mirrored).", gradient::ConvBack<2>,
-    {.precision = Precision::kAlways, .kernel = kernel::GenerateConv<2>, .integers = integers::Conv<Conv2DAttrs>});
+    {.precision = Precision::kAlways,
+     .kernel = kernel::GenerateConv<2>,
+     .integers = ConvOnIntegers<Conv2DAttrs, &op::qnn::conv2d>,
+     .counted = true});
 const Op op::conv3d = DefineConv<"nn.conv3d", 3>(
     "Convolution over three spatial dimensions (correlation: the window is not mirrored).", gradient::ConvBack<3>,
     {.precision = Precision::kAlways, .kernel = kernel::GenerateConv<3>});
@@ -509,5 +548,13 @@ const Op op::conv2d_transpose =
     DefineConvTranspose<"nn.conv2d_transpose", 2>("The adjoint of a convolution over two spatial dimensions.");
 const Op op::conv3d_transpose =
     DefineConvTranspose<"nn.conv3d_transpose", 3>("The adjoint of a convolution over three spatial dimensions.");
+
+const Op& ConvOp(int spatial) { return spatial == 1 ? op::conv1d : spatial == 2 ? op::conv2d : op::conv3d; }
+int ConvDims(const RelayExpr& op) {
+  for (int n : {1, 2, 3}) {
+    if (op.same_as(ConvOp(n))) return n;
+  }
+  return 0;
+}
 
 }  // namespace baton::relay

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix products. The loops here are the plain definition; kernel generators take over where they know a faster way.
+// Matrix products. The loops here are the plain definition; kernel generators replace them where they are faster.
 #include <baton/relay/op/nn.h>
 #include <baton/topi/elemwise.h>
 #include <baton/topi/reduce.h>
@@ -76,7 +76,7 @@ Tensor LowerDense(const DenseAttrs& a, const Tensors& in) {
 }
 
 // ---- matmul, by NumPy's rules
-/// The operands with their vector dimensions made matrices; what is dropped again of the result.
+/// The operands with vectors made matrices, and the dimensions that the result drops again.
 struct Product {
   bool row_a, col_b;  ///< tensor_a is a vector (a row), tensor_b is one (a column)
   PrimExpr m, k, k_b, n;
@@ -96,6 +96,13 @@ struct Product {
     return out;
   }
 };
+void GuessMatmul(const MatmulAttrs& a, Array<Type>* types) {
+  const auto* x = AsTensor((*types)[0]);
+  if (!x || x->shape.empty() || !HasValue(a.units)) return;
+  const size_t n = x->shape.size();
+  const PrimExpr k = n > 1 && a.transpose_a ? x->shape[n - 2] : x->shape[n - 1];
+  Guess(types, 1, a.transpose_b ? Shape{a.units, k} : Shape{k, a.units}, x->dtype);
+}
 Type MatmulType(const MatmulAttrs& a, const TypeArgs& in) {
   DataType t = ResultDtype(in, a.out_dtype);
   in.MinRank(0, 1, "R2");
@@ -335,7 +342,7 @@ Tensor LowerEinsum(const EinsumAttrs& a, const Tensors& in) {
     throw InternalError("einsum is lowered with extents that do not fit");
   });
   DataType acc = Wide(in[0].dtype());
-  // Operands join one by one from the left; an index is summed as soon as no later operand and not the result has it.
+  // Operands join one by one from the left; an index is summed once neither a later operand nor the result has it.
   Tensor have = in[0];
   Ints have_term = e.terms[0];
   for (size_t k = 1; k <= in.size(); ++k) {
@@ -594,7 +601,7 @@ const Op op::matmul = DefineOp({
                 "tensor_a, leading dimensions that broadcast. R3: as units says."}},
     .output = "(..., M, N), without the dimension of a vector.",
     .attrs = TypeOf<MatmulAttrs>,
-    .type_rel = Rel<"nn.matmul", MatmulType>,
+    .type_rel = RelGuess<"nn.matmul", GuessMatmul, MatmulType>,
     .lower = LowerMatmul,
     .gradient = gradient::MatmulBack,
     .pattern = OpPattern::kOutEWiseFusable,

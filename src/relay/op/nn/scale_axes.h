@@ -17,6 +17,10 @@ ScaleAxes ConvScaleAxes(const Attrs& attrs, int64_t, const std::vector<int64_t>&
   auto whole = [](std::string_view layout) { return layout.find_first_of("0123456789") == layout.npos; };
   if (!whole(data) || !whole(kernel) || (!a.out_layout.empty() && a.out_layout != a.data_layout)) return {};
   const auto in = static_cast<int64_t>(kernel.find('I')), out = static_cast<int64_t>(kernel.find('O'));
+  // Weights (C, multiplier, window): no dimension of theirs is one of the result's.
+  if (!kTransposed && a.groups > 1 && weight[static_cast<size_t>(in)] > 1 &&
+      weight[static_cast<size_t>(out)] == a.groups)
+    return {};
   ScaleAxes axes{.channel = static_cast<int64_t>(data.find('C'))};
   if (a.groups == 1 || !kTransposed) axes.output = out;
   if (a.groups == 1 || kTransposed) axes.input = in;

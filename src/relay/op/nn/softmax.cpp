@@ -135,7 +135,7 @@ Op Define(const char* doc, LowerFn lower, OpGradient gradient, const char* sourc
                    .inputs = {{"data", "R1: floating dtype. R2: rank 1 or more."}},
                    .output = "Shape and dtype of `data`.",
                    .attrs = TypeOf<SoftmaxAttrs>,
-                   .type_rel = Rel<kName, SoftmaxType>,
+                   .type_rel = RelSame<kName, SoftmaxType>,
                    .lower = lower,
                    .gradient = gradient,
                    .pattern = OpPattern::kOpaque,

@@ -81,7 +81,9 @@ Tensor LowerBinary(const BinaryRow& row, const Tensors& in) {
       row.name);
 }
 template <const BinaryRow& kRow>
-bool BinaryRel(const Array<Type>& types, int num_inputs, const Attrs&, TypeReporter& reporter) {
+bool BinaryRel(const Array<Type>& given, int num_inputs, const Attrs&, TypeReporter& reporter) {
+  Array<Type> types = given;
+  if (!kRow.mixed) GuessBroadcast(&types, kRow.to_bool, reporter);
   if (!AllKnown(types, num_inputs)) return false;
   reporter.Assign(types[2], BinaryType(kRow, TypeArgs(kRow.name, types, num_inputs, reporter)));
   return true;

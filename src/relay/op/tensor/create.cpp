@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors made from little or nothing, and shapes as tensors.
+// Tensors from scalars and shapes, and shapes as tensors.
 #include <baton/relay/op/make.h>
 #include <baton/relay/op/transform.h>
 #include <baton/topi/elemwise.h>
@@ -30,13 +30,13 @@ void OneElement(const TypeArgs& in, int i, const char* rule) {
   }
 }
 
+Shape FullShape(const InitOpAttrs& a) { return a.shape.defined() ? MakeShape(a.shape) : Shape(); }
 Type FullType(const InitOpAttrs& a, const TypeArgs& in) {
   OneElement(in, 0, "R1");
-  if (!a.shape.defined()) in.Fail("R2", "needs the attribute `shape`");
-  return TensorType(MakeShape(a.shape), OrElse(a.dtype, in.dtype(0)));
+  return TensorType(FullShape(a), OrElse(a.dtype, in.dtype(0)));
 }
 Tensor LowerFull(const InitOpAttrs& a, const Tensors& in) {
-  return topi::Full(MakeShape(a.shape), topi::Convert(OrElse(a.dtype, in[0].dtype()), One(in[0])));
+  return topi::Full(FullShape(a), topi::Convert(OrElse(a.dtype, in[0].dtype()), One(in[0])));
 }
 template <OpName kName>
 Type ConstantType(const InitOpAttrs& a, const TypeArgs& in) {
@@ -205,6 +205,23 @@ Tensor LowerSize(const NdarraySizeAttrs& a, const Tensors& in) {
 namespace gradient {
 namespace {
 
+/// Element k is start + k * step; where it ends is no matter of degree.
+Grads ArangeBack(const Call& call, const Expr& grad) {
+  At at(call, grad);
+  const DataType t = at.out()->dtype;
+  Grads out(3, Expr());
+  if (!t.is_floating()) return out;
+  auto put = [&](int i, const Expr& each) {
+    if (!at.floating(i)) return;
+    const Expr sum = Sum(each, {0});
+    out.Set(i, ShapeLike(at.dtype(i) == t ? sum : Cast(sum, at.dtype(i)), at.arg(i)));
+  };
+  auto as = [&](int i) { return Val{at.dtype(i) == t ? at.arg(i) : Cast(at.arg(i), t), t}; };
+  put(0, grad);
+  put(2, at.g() * ((at.y() - as(0)) / as(2)));
+  return out;
+}
+
 Grads FullBack(const Call& call, const Expr& grad) {
   At at(call, grad);
   Ints all = AxesFrom(0, at.out()->shape.size());
@@ -234,7 +251,7 @@ const Op op::full = DefineOp({
     .name = "full",
     .doc = "A tensor that holds one value everywhere.",
     .inputs = {{"fill_value", "R1: one element."}},
-    .output = "Shape `shape`, dtype `dtype`. R2: shape is given.",
+    .output = "Shape `shape` (a scalar if not given), dtype `dtype`.",
     .attrs = TypeOf<InitOpAttrs>,
     .type_rel = Rel<"full", FullType>,
     .lower = LowerFull,
@@ -272,8 +289,8 @@ const Op op::arange = DefineOp({
     .type_rel = Rel<"arange", ArangeType>,
     .lower = LowerArange,
     .static_form = ArangeStatic,
-    .gradient = NoGradient("how many numbers it gives is no smooth function"),
-    .pattern = OpPattern::kOpaque,  // fused, its operands would no longer be constants that say its length
+    .gradient = gradient::ArangeBack,
+    .pattern = OpPattern::kOpaque,  // fused, its operands would be no constants, and its length unknown
     .source = "NumPy; ONNX Range-11",
     .traits = {.precision = Precision::kNever},
 });

@@ -539,7 +539,7 @@ Grads ScatterNDBack(const Call& call, const Expr& grad) {
   };
   return {write(grad, ZerosLike(at.arg(2))), Expr(), WinnersOf(at, write, read)};
 }
-/// Of values for one place the last one counts. Numbers of the values are from 1; 0 is the default's.
+/// Of values for one place the last one counts. Ids of the values start at 1; 0 is that of the default.
 Grads SparseToDenseBack(const Call& call, const Expr& grad) {
   At at(call, grad);
   int64_t n = at.ndim(0) == 0 ? 1 : at.dims(0)[0];
@@ -550,6 +550,26 @@ Grads SparseToDenseBack(const Call& call, const Expr& grad) {
   Expr sum = Scatter(ZerosOf(n + 1, at.dtype(1)), Flatten(placed), Flatten(grad));
   Expr values = Slice(sum, {1}, {n + 1});
   return {Expr(), at.ndim(1) == 0 ? Sum(values, {0}) : values, Reshape(Slice(sum, {0}, {1}), Array<int64_t>())};
+}
+
+/// Each of the two values gets the adjoints of the elements that hold it.
+Grads OneHotBack(const Call& call, const Expr& grad) {
+  At at(call, grad);
+  const DataType t = at.out()->dtype;
+  Grads out(3, Expr());
+  if (!t.is_floating() || !at.floating(1)) return out;
+  const Val hot{MakeCall<OneHotAttrs>(op::one_hot, {at.arg(0), MakeScalar(1, t), MakeScalar(0, t)},
+                                      [&](OneHotAttrs* a) {
+                                        *a = at.attrs<OneHotAttrs>();
+                                        a->dtype = t;
+                                      }),
+                t};
+  const Ints all = AxesFrom(0, static_cast<int64_t>(at.out()->shape.size()));
+  for (int i : {1, 2}) {
+    const Expr sum = Sum(at.g() * (i == 1 ? hot : 1 - hot), all);
+    out.Set(i, ShapeLike(at.dtype(i) == t ? sum : Cast(sum, at.dtype(i)), at.arg(i)));
+  }
+  return out;
 }
 
 }  // namespace
@@ -659,7 +679,7 @@ const Op op::one_hot = DefineOp({
     .attrs = TypeOf<OneHotAttrs>,
     .type_rel = Rel<"one_hot", OneHotType>,
     .lower = LowerOneHot,
-    .gradient = NoGradient("its positions are whole numbers"),
+    .gradient = gradient::OneHotBack,
     .pattern = OpPattern::kInjective,
     .source = "ONNX OneHot-11",
 });

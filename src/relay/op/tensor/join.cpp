@@ -62,8 +62,8 @@ Type ConcatenateType(const ConcatenateAttrs& a, const TypeArgs& in) {
   }
   return TensorType(out, parts[0]->dtype);
 }
-/// values(k) for the first k of [first, last) with index < ends[k], which rise; the last one beyond. A tree of
-/// conditions, so that each element asks few of them however many parts there are.
+/// values(k) for the first k of [first, last) with index < ends[k], which rise; the last one beyond. A binary tree of
+/// conditions: each element evaluates a logarithmic number of them.
 template <class F>
 PrimExpr PartAt(const PrimExpr& index, const std::vector<PrimExpr>& ends, const F& value, size_t first, size_t last) {
   if (last - first == 1) return value(first);

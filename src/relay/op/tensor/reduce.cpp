@@ -32,7 +32,7 @@ struct ArgReduceAttrs : AttrsNode<ArgReduceAttrs> {
   bool keepdims = false;
   bool exclude = false;
   bool select_last_index = false;
-  DataType dtype = DataType::Int(64);
+  DataType dtype = DataType::Int(32);
   static constexpr void Describe(auto& d) {
     d(F<&ArgReduceAttrs::axis>, "Axes to reduce; the index counts within them, row-major. None: all.");
     d(F<&ArgReduceAttrs::keepdims>, "Whether reduced axes stay, with extent 1.");
@@ -65,7 +65,7 @@ Ints AxesOf(const A& a, int64_t ndim, const char* op) {
 }
 
 enum class Kind { kSum, kProd, kMax, kMin, kMean, kAll, kAny, kLogSumExp, kSumSquares, kNormL1, kNormL2, kLogSum };
-enum class Domain { kNumber, kFloat, kBool };
+enum class Domain { kNumber, kFloat, kBool, kOrdered };
 struct ReduceRow {
   const char* name;
   const char* doc;
@@ -77,6 +77,9 @@ struct ReduceRow {
 
 Type ReduceType(const ReduceRow& row, const ReduceAttrs& a, const TypeArgs& in) {
   switch (row.domain) {
+    case Domain::kOrdered:
+      if (in.dtype(0).is_bool()) break;
+      [[fallthrough]];
     case Domain::kNumber:
       in.Number(0, "R1");
       break;
@@ -126,8 +129,8 @@ Tensor LowerReduce(const ReduceRow& row, const ReduceAttrs& a, const Tensor& x) 
   if (row.kind == Kind::kNormL2 && t.is_integral()) acc = DataType::Float(64);
   topi::Combine combine = te::Sum;
   if (row.kind == Kind::kProd) combine = te::Prod;
-  if (row.kind == Kind::kMax) combine = te::MaxOf, acc = t;
-  if (row.kind == Kind::kMin) combine = te::MinOf, acc = t;
+  if (row.kind == Kind::kMax) combine = t.is_bool() ? te::AnyOf : te::MaxOf, acc = t;
+  if (row.kind == Kind::kMin) combine = t.is_bool() ? te::AllOf : te::MinOf, acc = t;
   if (row.kind == Kind::kAll) combine = te::AllOf;
   if (row.kind == Kind::kAny) combine = te::AnyOf;
   Tensor r = topi::ReduceWith(
@@ -169,7 +172,8 @@ Tensor LowerRow(const ReduceAttrs& a, const Tensors& in) {
 }
 Op DefineRow(const ReduceRow& row, TypeRelationFn rel, LowerFn lower, OpTraits traits) {
   traits.layout = LayoutRule::kReduces;
-  constexpr const char* kDocs[] = {"R1: floating or integer dtype.", "R1: floating dtype.", "R1: bool."};
+  constexpr const char* kDocs[] = {"R1: floating or integer dtype.", "R1: floating dtype.", "R1: bool.",
+                                   "R1: floating or integer dtype, or bool."};
   return DefineOp({.name = row.name,
                    .doc = row.doc,
                    .inputs = {{"data", kDocs[static_cast<int>(row.domain)]}},
@@ -281,7 +285,7 @@ Expr ScanCall(const Op& op, const Expr& data, const PrimExpr& axis, bool exclusi
   return MakeCall<ScanopAttrs>(op, {data},
                                [&](ScanopAttrs* a) { a->axis = axis, a->exclusive = exclusive, a->reverse = reverse; });
 }
-/// The product of the others, which zeros leave right: of those before and those behind.
+/// The product of the other elements, right with zeros too: of those before times those behind.
 Grads ProdBack(const Call& call, const Expr& grad) {
   Reduced r(call, grad);
   const Ints dims = r.at.dims(0);
@@ -340,13 +344,13 @@ constexpr ReduceRow kProd{"prod", "Product; 1 of nothing.", Kind::kProd, kN, "ON
 constexpr ReduceRow kMax{"max",
                          "Largest; NaN if any is. The lowest value of the dtype (-inf) of nothing.",
                          Kind::kMax,
-                         kN,
+                         Domain::kOrdered,
                          "ONNX ReduceMax-20",
                          gradient::ExtremeBack};
 constexpr ReduceRow kMin{"min",
                          "Smallest; NaN if any is. The highest value of the dtype (inf) of nothing.",
                          Kind::kMin,
-                         kN,
+                         Domain::kOrdered,
                          "ONNX ReduceMin-20",
                          gradient::ExtremeBack};
 constexpr ReduceRow kMean{"mean",

@@ -35,7 +35,10 @@ class ReshapeReader {
     from_input_.push_back(copy);
   }
   std::string Text() const { return "newshape " + ShowCodes(codes_); }
-  [[noreturn]] void Fail(const char* rule, const std::string& text) const { checks_.Fail(rule, text); }
+  [[noreturn]] void Fail(const char* rule, const std::string& text) const {
+    checks_.Fail(rule, text);
+    __builtin_unreachable();
+  }
   size_t Take(int64_t code) {
     if (next_ >= in_.size())
       Fail("R2", Text() + " has code " + Str(code) + " where `data`: " + ShowShape(in_) + " has no dimension left");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cutting and padding: windows of a tensor, and what stands around them.
+// Cropping and padding: windows of a tensor, and their complement.
 #include <baton/relay/op/transform.h>
 #include <baton/runtime/checked.h>
 #include <baton/topi/elemwise.h>
@@ -127,7 +127,7 @@ Type StridedSetType(const TypeArgs& in) {
   }
   return in.type(0);
 }
-/// begin, end and strides are tensors here: the place of an element is looked up, not known.
+/// begin, end and strides are tensors here, so the place of an element is computed at run time.
 Tensor LowerStridedSet(const Tensors& in) {
   const Tensor &x = in[0], &v = in[1];
   auto i64 = [](PrimExpr e) { return cast(DataType::Int(64), e); };
@@ -481,14 +481,14 @@ Grads PadBack(const Call& call, const Expr& grad) {
   for (const Array<int64_t>& w : a.pad_width) before.push_back(-w[0]), after.push_back(-w[1]);
   Expr dx = Pad(grad, before, after, at.dtype(0));
   if (call->args.size() < 2) return {dx};
-  // What the value fills is what a mask of data's places leaves over.
+  // The padding is where a mask of data's places is zero.
   Expr inside = MakeCall(op::pad, {OnesLike(at.arg(0)), MakeScalar(0, at.dtype(0))}, call->attrs);
   Ints all = AxesFrom(0, at.ndim(0));
   Expr fill = all.empty() ? Expr() : Sum(at.g() * (1 - Val{inside, at.dtype(0)}), all);
   if (fill.defined() && !at.floating(1)) fill = Expr();
   return {dx, fill.defined() && at.ndim(1) ? ShapeLike(fill, at.arg(1)) : fill};
 }
-/// What was cut away comes back as zeros, and what was put around goes: the same places either way.
+/// The adjoint: cropped elements come back as zeros, padding is cropped. Both use the same offsets.
 Grads CenterCropPadBack(const Call& call, const Expr& grad) {
   At at(call, grad);
   const auto& a = at.attrs<CenterCropPadAttrs>();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that give elements another place, and read each where it stands: reshape, transpose, repeat, broadcast.
+// Operators that move elements: reshape, transpose, repeat, broadcast.
 #include <baton/arith/extent.h>
 #include <baton/relay/op/transform.h>
 #include <baton/runtime/checked.h>
@@ -318,7 +318,7 @@ Tensor LowerReverseSequence(const ReverseSequenceAttrs& a, const Tensors& in) {
   return topi::Pick(
       in[0].shape(), in[0],
       [&](Indices i) {
-        PrimExpr n = cast(DataType::Int(64), in[1](i[batch]));
+        PrimExpr n = min(cast(DataType::Int(64), in[1](i[batch])), in[0].shape()[seq]);
         PrimExpr from = te::Select(PrimExpr(i[seq]) < n, n - PrimExpr(1) - i[seq], i[seq]);
         Shape at = i;
         at.Set(seq, max(min(from, last), PrimExpr(0)));
@@ -494,7 +494,7 @@ const Op op::reverse = DefineInjective("reverse", "A dimension turned round.", "
                                        LowerReverse, gradient::ReverseBack, "NumPy flip", {.values = Values::kSelects});
 const Op op::reverse_sequence = DefineOp({
     .name = "reverse_sequence",
-    .doc = "The first seq_lengths[b] elements on seq_axis turned round, for each b on batch_axis.",
+    .doc = "The first seq_lengths[b] elements on seq_axis turned round, for each b on batch_axis; all where it is more.",
     .inputs = {{"data", "R1: rank 2 or more. R3: the two axes differ."},
                {"seq_lengths", "R2: integers, rank 1. R4: data's extent on batch_axis."}},
     .output = "Shape and dtype of `data`.",

@@ -144,7 +144,9 @@ Tensor LowerUnary(const UnaryRow& row, const Tensor& x) {
       row.name);
 }
 template <const UnaryRow& kRow>
-bool UnaryRel(const Array<Type>& types, int num_inputs, const Attrs&, TypeReporter& reporter) {
+bool UnaryRel(const Array<Type>& given, int num_inputs, const Attrs&, TypeReporter& reporter) {
+  Array<Type> types = given;
+  if (!kRow.to_bool) TakeFromResult(&types, 0, reporter);
   if (!AllKnown(types, num_inputs)) return false;
   reporter.Assign(types[1], UnaryType(kRow, TypeArgs(kRow.name, types, num_inputs, reporter)));
   return true;
@@ -439,7 +441,7 @@ struct WithAttrs {
                      .inputs = {{"data", DomainDoc(kDomain)}},
                      .output = "Shape and dtype of `data`.",
                      .attrs = TypeOf<A>,
-                     .type_rel = Rel<kName, &TypeOfCall>,
+                     .type_rel = RelSame<kName, &TypeOfCall>,
                      .lower = Lower,
                      .gradient = gradient::Chain<kDerivative>,
                      .pattern = OpPattern::kElemWise,
@@ -619,7 +621,7 @@ const Op op::clip = DefineOp({
     .inputs = {{"data", DomainDoc(kN)}},
     .output = "Shape and dtype of `data`. R2: the bounds are numbers, not NaN.",
     .attrs = TypeOf<ClipAttrs>,
-    .type_rel = Rel<"clip", ClipType>,
+    .type_rel = RelSame<"clip", ClipType>,
     .lower = WithAttrs<"clip", ClipAttrs, kN, Clip>::Lower,
     .gradient = gradient::Chain<gradient::DClip>,
     .pattern = OpPattern::kElemWise,
@@ -633,7 +635,7 @@ const Op op::gelu = DefineOp({
     .inputs = {{"data", "Any shape. R1: floating dtype."}},
     .output = "Shape and dtype of `data`. R2: approximate is \"none\" or \"tanh\".",
     .attrs = TypeOf<GeluAttrs>,
-    .type_rel = Rel<"nn.gelu", GeluType>,
+    .type_rel = RelSame<"nn.gelu", GeluType>,
     .lower = WithAttrs<"nn.gelu", GeluAttrs, kF, Gelu>::Lower,
     .gradient = gradient::DecomposeGelu,
     .pattern = OpPattern::kElemWise,
