@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Polynomials over symbols and atoms.
 #include <baton/arith/extent.h>
+#include <baton/runtime/registry.h>
 #include <baton/support/stack.h>
 #include <baton/tir/functor.h>
 #include <baton/tir/op.h>
@@ -11,6 +12,8 @@
 #include <optional>
 
 namespace baton::arith {
+// Other files of this folder have sums and products of their own.
+namespace extents {
 namespace {
 
 using tir::KindOf;
@@ -493,8 +496,10 @@ PrimExpr Emit(const Poly& p) {
 bool IsPlain(const PrimExpr& e) { return e.as<IntImmNode>() || e.as<tir::VarNode>() || e.as<tir::AnyNode>(); }
 
 }  // namespace
+}  // namespace extents
 
 bool ToCanonicalExtent(PrimExpr* e) {
+  using namespace extents;  // NOLINT: of this file
   if (IsPlain(*e)) return !e->as<tir::AnyNode>();
   try {
     PrimExpr out = Emit(Read(*e));
@@ -512,6 +517,7 @@ PrimExpr CanonicalExtent(const PrimExpr& e) {
 }
 
 Fact ExtentsEqual(const PrimExpr& a, const PrimExpr& b) {
+  using namespace extents;  // NOLINT: of this file
   if (a.same_as(b)) return a.as<tir::AnyNode>() ? Fact::kOpen : Fact::kYes;
   const auto *x = a.as<IntImmNode>(), *y = b.as<IntImmNode>();
   if (x && y) return x->value == y->value ? Fact::kYes : Fact::kNo;
@@ -527,6 +533,7 @@ Fact ExtentsEqual(const PrimExpr& a, const PrimExpr& b) {
 }
 
 ConstIntBound ExtentBound(const PrimExpr& e) {
+  using namespace extents;  // NOLINT: of this file
   try {
     return BoundOf(Read(e));
   } catch (const NoExtent&) {
@@ -540,6 +547,7 @@ Fact ExtentAtLeast(const PrimExpr& e, int64_t least) {
 }
 
 Fact ExtentCondition(const PrimExpr& condition) {
+  using namespace extents;  // NOLINT: of this file
   try {
     const PrimExpr c = Condition(condition);
     const int64_t* v = tir::as_const_int(c);
@@ -550,6 +558,7 @@ Fact ExtentCondition(const PrimExpr& condition) {
 }
 
 bool IsSymbolicExtent(const PrimExpr& e) {
+  using namespace extents;  // NOLINT: of this file
   if (e.as<tir::VarNode>()) return true;
   if (IsPlain(e)) return false;
   try {
@@ -559,6 +568,7 @@ bool IsSymbolicExtent(const PrimExpr& e) {
   }
 }
 
+namespace extents {
 namespace {
 
 int Precedence(NodeKind k) {
@@ -625,8 +635,10 @@ struct TextOf {
 };
 
 }  // namespace
+}  // namespace extents
 
 std::string ExtentText(const PrimExpr& e, std::string (*name)(void*, const tir::VarNode*), void* context) {
+  using namespace extents;  // NOLINT: of this file
   return TextOf{name, context}(e, 0);
 }
 
@@ -634,5 +646,8 @@ std::string ExtentText(const PrimExpr& e) {
   return ExtentText(
       CanonicalExtent(e), [](void*, const tir::VarNode* v) { return v->name_hint.str(); }, nullptr);
 }
+
+// Types, a layer below, are made with extents in this form.
+BATON_REGISTER_GLOBAL("ir.CanonicalExtent").set_body_typed([](PrimExpr e) { return CanonicalExtent(e); });
 
 }  // namespace baton::arith

@@ -3,6 +3,7 @@
 
 import operator
 
+from .._ffi import get_global_func
 from .expr import PrimExpr
 from .type import Type
 
@@ -10,7 +11,7 @@ from .type import Type
 def _extent(dim):
     """A dimension as types hold it: whatever counts as an int is one, of whatever width its literal was."""
     if isinstance(dim, PrimExpr) and not hasattr(dim, "value"):
-        return dim
+        return get_global_func("ir.CanonicalExtent")(dim)  # equal sums and products are one expression
     return operator.index(dim)
 
 

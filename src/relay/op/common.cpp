@@ -158,6 +158,21 @@ bool TypeArgs::AtLeast(const PrimExpr& extent, int64_t least) const {
   }
 }
 
+Shape TypeArgs::Fitting(const Shape& shape) const {
+  Shape out;
+  for (const PrimExpr& written : shape) {
+    PrimExpr d = TypeDim(written);
+    bool of_data = false;
+    for (const PrimExpr& e : this->shape(0)) of_data = of_data || tir::ExprDeepEqual(e, d);
+    if (const auto* m = d.as<tir::MaxNode>(); m && !of_data) {
+      const PrimExpr count = DimOf(m->a) == 0 ? m->b : DimOf(m->b) == 0 ? m->a : PrimExpr();
+      if (count.defined() && AtLeast(count, 0)) d = count;
+    }
+    out.push_back(d);
+  }
+  return out;
+}
+
 Ints Dims(const Shape& shape) {
   Ints out;
   out.reserve(shape.size());

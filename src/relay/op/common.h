@@ -62,6 +62,9 @@ class TypeArgs {
   void Assume(const PrimExpr& a, const PrimExpr& b) const { reporter_.Assume(a, b); }
   /// The same of an extent that must be at least so large; false where it never is.
   bool AtLeast(const PrimExpr& extent, int64_t least) const;
+  /// The extents of windows over data, as types have them. Where a count is "none, if the window does not fit", that it
+  /// fits is assumed, as it is required where extents are known.
+  Shape Fitting(const Shape& shape) const;
   TypeReporter& reporter() const { return reporter_; }
   /// Name of argument i as the operator declares it.
   std::string Name(int i) const;

@@ -221,6 +221,10 @@ class Inferencer final : private TypeReporter {
     for (const auto& [x, y] : assumed) Assume(x, y);
     return true;
   }
+  /// Whether an argument has the type of a parameter. Names of another global function's extents are its own.
+  bool Fits(const CallNode* call, const Type& parameter, const Type& argument) {
+    return call->op.as<GlobalVarNode>() ? solver_.Unify(parameter, argument) : Agree(parameter, argument);
+  }
 
   bool IsPoison(const Type& t) {
     Type f = solver_.Find(t);

@@ -215,9 +215,7 @@ void Inferencer::FinishCall(const CallNode* call) {
   }
   for (size_t i = 0; i < call->args.size(); ++i) {
     Type got = TypeOf(call->args[i].get());
-    // Names of another global function's extents are its own.
-    const bool own = call->op.as<GlobalVarNode>() == nullptr;
-    if (!(own ? Agree(sig->arg_types[i], got) : solver_.Unify(sig->arg_types[i], got))) {
+    if (!Fits(call, sig->arg_types[i], got)) {
       Error(Place(call->args[i].get(), call), fmt::format("argument {} of {} has type {}, must be {}", i,
                                                           Named(call->op.get()), Text(got), Text(sig->arg_types[i])));
     }

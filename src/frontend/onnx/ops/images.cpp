@@ -242,6 +242,40 @@ Values DeformConv(Ctx& c) {
   return {y};
 }
 
+Values DepthToSpace(Ctx& c) {
+  Value x = c.T(0);
+  const Dims s = c.Lengths(x);
+  int64_t b = c.Int("blocksize");
+  std::string mode = c.Str("mode", "DCR");
+  if (s.size() != 4 || b < 1 || c.Dim(x, 1) % (Checked(b) * b) != 0)
+    c.Wrong("the channels cannot be cut into blocks of `blocksize`");
+  int64_t n = s[1] / (b * b);
+  Value y;
+  if (mode == "DCR") {
+    y = c.Transpose(c.Reshape(x, {s[0], b, b, n, s[2], s[3]}), {0, 3, 4, 1, 5, 2});
+  } else if (mode == "CRD") {
+    y = c.Transpose(c.Reshape(x, {s[0], n, b, b, s[2], s[3]}), {0, 1, 4, 2, 5, 3});
+  } else {
+    c.Wrong("`mode` is `" + mode + "`, not DCR or CRD");
+  }
+  return {c.Reshape(y, {s[0], n, c.Times(s[2], b), c.Times(s[3], b)})};
+}
+
+Values SpaceToDepth(Ctx& c) {
+  Value x = c.T(0);
+  const Dims s = c.Lengths(x);
+  int64_t b = c.Int("blocksize");
+  std::string mode = c.Str("mode", "DCR");
+  if (s.size() != 4 || b < 1) c.Wrong("the image cannot be cut into blocks of `blocksize`");
+  const int64_t rows = c.Over(s[2], b), columns = c.Over(s[3], b);
+  if (!c.AssumeEqual(c.Times(rows, b), s[2]) || !c.AssumeEqual(c.Times(columns, b), s[3]))
+    c.Wrong("the image cannot be cut into blocks of `blocksize`");
+  if (mode != "DCR" && mode != "CRD") c.Wrong("`mode` is `" + mode + "`, not DCR or CRD");
+  Value y = c.Reshape(x, {s[0], s[1], rows, b, columns, b});
+  y = c.Transpose(y, mode == "DCR" ? Dims{0, 3, 5, 1, 2, 4} : Dims{0, 1, 3, 5, 2, 4});
+  return {c.Reshape(y, {s[0], c.Times(c.Times(s[1], b), b), rows, columns})};
+}
+
 }  // namespace
 
 void AddImages(OpTable* table) {
@@ -254,6 +288,8 @@ void AddImages(OpTable* table) {
            {"", "MaxRoiPool", MaxRoiPool},
            {"", "NonMaxSuppression", NonMaxSuppression},
            {"", "DeformConv", DeformConv},
+           {"", "DepthToSpace", DepthToSpace, RankOfFirst},
+           {"", "SpaceToDepth", SpaceToDepth, RankOfFirst},
        }) {
     table->push_back(row);
   }

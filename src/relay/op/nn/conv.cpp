@@ -189,8 +189,7 @@ struct Conv {
                           " in dimension " + Str(c.data.space[d]));
       }
     }
-    Shape shape;
-    for (const PrimExpr& d : c.OutShape(in.shape(0), in.shape(1), a.groups, true)) shape.push_back(TypeDim(d));
+    const Shape shape = in.Fitting(c.OutShape(in.shape(0), in.shape(1), a.groups, true));
     return TensorType(shape, a.out_dtype.is_void() ? in.dtype(0) : a.out_dtype);
   }
 

@@ -107,7 +107,7 @@ Type MaxPoolType(const MaxPoolAttrs<N>& a, const TypeArgs& in) {
   Pool p(a, N, in.op());
   in.Number(0, "R2");
   CheckPool(p, in);
-  return TensorType(p.OutShape(in.shape(0), false), in.dtype(0));
+  return TensorType(in.Fitting(p.OutShape(in.shape(0), false)), in.dtype(0));
 }
 template <int N>
 Tensor LowerMaxPool(const MaxPoolAttrs<N>& a, const Tensors& in) {
@@ -129,7 +129,7 @@ Type AvgPoolType(const AvgPoolAttrs<N>& a, const TypeArgs& in) {
   Pool p(a, N, in.op());
   in.Number(0, "R2");
   CheckPool(p, in);
-  return TensorType(p.OutShape(in.shape(0), false), in.dtype(0));
+  return TensorType(in.Fitting(p.OutShape(in.shape(0), false)), in.dtype(0));
 }
 /// How many elements window `i` has: those in data, or with `padded` those in data and padding.
 PrimExpr CountOf(const Pool& p, const Shape& x, const Indices& i, bool padded) {
@@ -179,7 +179,7 @@ Type LpPoolType(const LpPoolAttrs<N>& a, const TypeArgs& in) {
   Pool p(a, N, in.op());
   in.Floating(0, "R2");
   CheckPool(p, in);
-  return TensorType(p.OutShape(in.shape(0), false), in.dtype(0));
+  return TensorType(in.Fitting(p.OutShape(in.shape(0), false)), in.dtype(0));
 }
 template <int N>
 Tensor LowerLpPool(const LpPoolAttrs<N>& a, const Tensors& in) {
