@@ -176,6 +176,27 @@ def test_convolutions_of_any_number_of_images(level, name, blocked):
     check(level, make, each("n", 0, 1, 2, 5), generated=True)
 
 
+@pytest.mark.parametrize("name", [n for n in CONVS if n != "groups"])
+def test_blocked_convolutions_of_images_of_any_size(level, name):
+    channels, _, units, window, step, padding, groups = CONVS[name]
+    lanes = LANES[level]
+    inner = min(channels, lanes)
+
+    def make(d):
+        own = 1 if groups > 1 else inner
+        x = var("x", d["n"], channels // inner, d["h"], d["w"], inner)
+        w = var("k", units // lanes, 1 if groups > 1 else channels // inner, window, window, own, lanes)
+        b = var("b", 1, units // lanes, 1, 1, lanes)
+        y = relay.nn.contrib_conv2d_nchwc(
+            x, w, strides=(step,) * 2, padding=(padding,) * 2, groups=groups, kernel_size=(window,) * 2, channels=units,
+            data_layout=f"NCHW{inner}c", kernel_layout=f"OIHW{own}i{lanes}o", out_layout=f"NCHW{lanes}c",
+        )  # fmt: skip
+        return [x, w, b], relay.nn.relu(relay.add(y, b))
+
+    sizes = [{"n": n, "h": h, "w": w} for n, h, w in [(1, 8, 8), (2, 5, 9), (1, 3, 3), (3, 30, 17), (0, 8, 8), (1, 2, 2)]]
+    check(level, make, sizes, generated=True)
+
+
 def softmax(x):
     e = np.exp(x - x.max(-1, keepdims=True))
     return e / e.sum(-1, keepdims=True)
