@@ -40,7 +40,7 @@ RULES = {
     "tests": "tests of support and runtime include those layers alone: they are built without the compiler",
     "readme": "each folder has a README.md that is not empty",
     "spdx": "each source file has `SPDX-License-Identifier: Apache-2.0` in its first two lines",
-    "path": "no absolute path of somebody's machine in a tracked file",
+    "path": "no absolute path of one machine in a tracked file",
     "installed": "what is included or imported is standard, of this tree, or installed by ./dev; optional imports stand in "
                  "`try` or in a function",
     "size": "no file over 700 lines but tables, no function over 100, no class over 400, in src, include, python and tools; what is larger "

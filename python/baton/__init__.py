@@ -55,6 +55,7 @@ _place_classes({"relay.attrs": "baton.relay.op.op_attrs", "relay": "baton.relay"
 _answer({
     "_ffi.attrs_doc": "baton.ir.op:attrs_doc",
     "ir.annotated_text": "baton.relay.expr:annotated_text",
+    "ir.typed_text": "baton.relay.expr:typed_text",
     "ir.arithmetic": "baton.tir.op:arithmetic",
     "ir.current_key": "baton.compat.type_keys:current_key",
     "ir.make_call": "baton.relay.expr:Call",
@@ -73,7 +74,7 @@ _MODULES = frozenset(["arith", "autotvm", "auto_scheduler", "capsule", "cli", "c
                       "target",
                       "te", "testing", "tir", "topi", "transform"])
 # Name here -> module that has it.
-_NAMES = {"IRModule": "ir", "placeholder": "te", "compile": "driver", "load": "driver", "build": "driver", "lower": "driver",
+_NAMES = {"IRModule": "ir", "placeholder": "te", "compile": "driver", "Dim": "driver", "load": "driver", "build": "driver", "lower": "driver",
           "History": "history", "Capsule": "capsule", "bisect": "guard"}
 
 

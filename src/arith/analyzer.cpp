@@ -15,7 +15,7 @@ namespace {
 using tir::ExprDeepEqual;
 using tir::NodeKind;
 
-/// Of conditions that hold, so many of the innermost are looked at.
+/// How many of the conditions that hold are used, innermost first.
 constexpr size_t kMostFacts = 64;
 
 }  // namespace

@@ -7,7 +7,7 @@
 
 namespace baton::arith {
 
-/// What a condition joins by `and`, the last first; the condition itself if it joins nothing.
+/// The operands of a conjunction, the last first; the condition itself if it is no conjunction.
 inline std::vector<PrimExpr> Conjuncts(const PrimExpr& condition) {
   std::vector<PrimExpr> work{condition}, out;
   while (!work.empty()) {

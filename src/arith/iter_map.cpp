@@ -73,7 +73,7 @@ class Detector {
         if ((sum->splits.size() == 1) == one_variable && !ConstrainSum(*sum)) return false;
       }
     }
-    // What was made of a mark before it got smaller does not fit.
+    // Splits made of a mark before it shrank do not fit any more.
     for (const Mark& m : marks_) {
       for (const Split& s : m.parts) {
         if (static_cast<size_t>(s.mark) >= vars_ && marks_[s.mark].constrained) return false;
@@ -124,7 +124,7 @@ class Detector {
   PrimExpr Number(int64_t v) const { return tir::make_int(dtype_, v); }
   IterMark MarkExpr(int m) {
     made_.resize(marks_.size());
-    // Parts have lower numbers than what is made of them.
+    // Sources have lower ids than the marks made of them.
     for (int i = 0; i <= m; ++i) {
       if (made_[i].defined()) continue;
       const Mark& mark = marks_[i];
@@ -323,7 +323,7 @@ class Detector {
   bool Independent(const std::vector<Split>& used, bool bijective) {
     std::vector<std::vector<Split>> of(marks_.size());
     for (const Split& s : used) of[s.mark].push_back(s);
-    // What is made of others has a higher number.
+    // A mark has a higher id than its sources.
     for (size_t m = marks_.size(); m-- > 0;) {
       if (of[m].empty()) {
         if (marks_[m].constrained && m >= vars_) return false;

@@ -41,7 +41,7 @@ LinearForm Simplifier::Linear(const PrimExpr& e) {
     if (auto it = a_->sums_.find(e.get()); it != a_->sums_.end()) return it->second.second;
     LinearForm f = LinearImpl(e);
     a_->sums_.emplace(e.get(), std::pair(e, f));
-    // What is in its form already is its own sum.
+    // An expression in canonical form already is its own sum.
     if (f.constant == 0 && f.terms.size() == 1 && f.terms[0].coeff == 1 && IsKept(f.terms[0].atom))
       a_->sums_.emplace(f.terms[0].atom.get(), std::pair(f.terms[0].atom, f));
     return f;
@@ -56,7 +56,7 @@ PrimExpr Simplifier::VisitExpr_(const tir::NotNode* op) {
 PrimExpr Simplifier::VisitExpr_(const tir::AndNode* op) {
   PrimExpr a = VisitExpr(op->a);
   if (tir::is_const_int(a, 0)) return a;
-  // What stands right is evaluated whatever the left is, but only counts where the left holds.
+  // The right operand is always evaluated, but its value only counts where the left one holds.
   size_t mark = a.dtype().is_scalar() ? a_->Assume(a) : a_->facts_.size();
   PrimExpr b = VisitExpr(op->b);
   a_->Forget(mark);

@@ -128,8 +128,8 @@ class StmtSimplifier : public tir::StmtMutator {
     return q && q->seq.empty();
   }
   Analyzer* a_;
-  /// Variables of loops that run once and names of what is known: what they stand for. Put in where expressions are
-  /// looked at, since a walk through the body for each would take the square of the depth.
+  /// Values of variables: of loops that run once, and of bound names with known values. They are substituted where an
+  /// expression is visited, since a walk through the body for each would be quadratic in the depth.
   tir::VarMap known_;
 };
 

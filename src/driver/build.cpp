@@ -10,6 +10,7 @@
 #include <baton/runtime/registry.h>
 #include <baton/support/file.h>
 #include <baton/support/nearest.h>
+#include <baton/tir/expr.h>
 #include <baton/tir/printer.h>
 
 #include <algorithm>
@@ -17,6 +18,7 @@
 #include "driver/compiled_graph.h"
 #include "driver/device_module.h"
 #include "driver/profile.h"
+#include "driver/size_words.h"
 #include "driver/vm/compile.h"
 
 namespace baton::driver {
@@ -94,22 +96,26 @@ class AotModule : public runtime::ModuleNode {
     throw UnsupportedError("no source in format \"" + f + "\"; there are relay, tir, llvm, asm");
   }
   void SaveToFile(const std::string& path, std::string_view format) override {
-    LoweredModel model = LowerGraph(MainOf(mod_), target_, debug_.Lowering());
-    debug_.WriteSource(model.debug_source);
-    bool object = format == "obj" || format == "o";
-    codegen::ObjectCode code =
-        codegen::CompileToObjects(LowerTir(model.mod, target_), target_, object ? 1 : 2, debug_.level);
-    if (object) {
-      support::WriteFileAtomic(path, code.objects[0]);
+    if (format == "obj" || format == "o") {
+      support::WriteFileAtomic(path, Compiled(1).objects[0]);
       return;
     }
-    std::string elf = codegen::LinkShared(code, target_);
+    // Code for another kind of machine is made when it is saved: nothing here could run it.
+    const codegen::ObjectCode made = graph_.objects.objects.empty() ? Compiled(2) : codegen::ObjectCode();
+    const codegen::ObjectCode& code = graph_.objects.objects.empty() ? made : graph_.objects;
+    const std::string elf = codegen::LinkShared(code, target_);
     runtime::ExecutableDesc desc = graph_.desc;
     desc.features = code.features;
     runtime::WriteArtifact(path, elf.data(), elf.size(), desc);
   }
 
  private:
+  codegen::ObjectCode Compiled(int num_threads) const {
+    const LoweredModel model = LowerGraph(MainOf(mod_), target_, debug_.Lowering());
+    debug_.WriteSource(model.debug_source);
+    return codegen::CompileToObjects(LowerTir(model.mod, target_), target_, num_threads, debug_.level);
+  }
+
   CompiledGraph graph_;
   IRModule mod_;
   Target target_;
@@ -134,6 +140,9 @@ IRModule BindParams(const IRModule& mod, const Map<String, NDArray>& params) {
       throw runtime::ValueError("@main has no parameter `" + name.str() + "`" +
                                 support::DidYouMean(name.view(), names));
     }
+    if (std::count(names.begin(), names.end(), name.str()) > 1) {
+      throw runtime::ValueError("@main has several parameters `" + name.str() + "`; a name must tell which is bound");
+    }
   }
   return ReplaceParams(mod, [&](const Var& p) -> Expr {
     if (!params.count(p->name_hint())) return p;
@@ -143,33 +152,100 @@ IRModule BindParams(const IRModule& mod, const Map<String, NDArray>& params) {
   });
 }
 
-IRModule BindShapes(const IRModule& mod, const Map<String, Array<int64_t>>& shapes) {
-  if (shapes.empty()) return mod;
-  std::vector<std::string> names = ParamNames(MainOf(mod));
-  for (const auto& [name, value] : shapes) {
-    if (std::find(names.begin(), names.end(), name.str()) == names.end()) {
-      throw runtime::ValueError("@main has no input `" + name.str() + "`" + support::DidYouMean(name.view(), names));
+namespace {
+
+[[noreturn]] void WrongShape(const Var& p, const std::string& what) {
+  throw runtime::ValueError("input `" + p->name_hint().str() + "` " + what);
+}
+
+/// One dimension of an input, as a caller gives it: a number, a name, or null where the model decides.
+PrimExpr GivenDim(const Var& p, size_t axis, const PrimExpr& have, const Any& given, Map<String, tir::Var>* names) {
+  const bool literal = relay::DimOf(have) >= 0;
+  if (given.Is<int64_t>()) {
+    const auto n = given.As<int64_t>();
+    if (n < 0) throw runtime::ValueError("a dimension of `" + p->name_hint().str() + "` is " + std::to_string(n));
+    if (literal && relay::DimOf(have) != n) {
+      throw runtime::ValueError("dimension " + std::to_string(axis) + " of input `" + p->name_hint().str() + "` is " +
+                                std::to_string(relay::DimOf(have)) + " in the model, got " + std::to_string(n));
+    }
+    return PrimExpr(n);
+  }
+  if (given.is_null()) {
+    if (!have.as<tir::AnyNode>()) return have;
+    const String name(p->name_hint().str() + "_" + std::to_string(axis));
+    if (!names->count(name)) names->Set(name, tir::SizeVar(name, DataType::Int(64)));
+    return names->at(name);
+  }
+  const auto name = given.As<String>();
+  if (literal) {
+    throw runtime::ValueError("dimension " + std::to_string(axis) + " of input `" + p->name_hint().str() + "` is " +
+                              std::to_string(relay::DimOf(have)) + " in the model; it cannot be the open `" + name.str() + "`");
+  }
+  if (const auto* v = have.as<tir::VarNode>(); v && v->name_hint == name) return have;
+  if (!names->count(name)) names->Set(name, tir::SizeVar(name, DataType::Int(64)));
+  return names->at(name);
+}
+
+void CheckNames(const std::vector<std::string>& names, const String& given) {
+  if (std::find(names.begin(), names.end(), given.str()) == names.end()) {
+    throw runtime::ValueError("@main has no input `" + given.str() + "`" + support::DidYouMean(given.view(), names));
+  }
+}
+
+/// Symbols that stand alone in the types of parameters that get a shape.
+Map<String, int64_t> SymbolsOf(const Function& main, const Map<String, Array<Any>>& shapes) {
+  Map<String, int64_t> out;
+  for (const Var& p : main->params) {
+    const auto* t = p->type_annotation.as<TensorTypeNode>();
+    if (!t || !shapes.count(p->name_hint()) || shapes.at(p->name_hint()).size() != t->shape.size()) continue;
+    for (size_t i = 0; i < t->shape.size(); ++i) {
+      const auto at = static_cast<int64_t>(i);
+      const auto* v = t->shape[at].as<tir::VarNode>();
+      const Any given = shapes.at(p->name_hint())[at];
+      if (!v || !given.Is<int64_t>()) continue;
+      const auto n = given.As<int64_t>();
+      if (n < 0) continue;
+      if (out.count(v->name_hint) && out.at(v->name_hint) != n) {
+        throw runtime::ValueError("input `" + p->name_hint().str() + "` has " + v->name_hint.str() + " = " +
+                                  std::to_string(n) + ", an input before it has " +
+                                  std::to_string(out.at(v->name_hint)));
+      }
+      out.Set(v->name_hint, n);
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+IRModule BindShapes(const IRModule& open, const Map<String, Array<Any>>& shapes, bool name_unknown) {
+  const IRModule mod = BindDims(open, SymbolsOf(MainOf(open), shapes));
+  const std::vector<std::string> inputs = ParamNames(MainOf(mod));
+  for (const auto& [name, value] : shapes) CheckNames(inputs, name);
+  Map<String, tir::Var> names;
+  for (const Var& p : MainOf(mod)->params) {
+    if (const auto* t = p->type_annotation.as<TensorTypeNode>()) {
+      for (const PrimExpr& d : t->shape) {
+        if (d.as<tir::VarNode>()) names.Set(Downcast<tir::Var>(d)->name_hint, Downcast<tir::Var>(d));
+      }
     }
   }
   return ReplaceParams(mod, [&](const Var& p) -> Expr {
-    if (!shapes.count(p->name_hint())) return p;
+    const bool given = shapes.count(p->name_hint());
     const auto* t = p->type_annotation.as<TensorTypeNode>();
-    Array<int64_t> shape = shapes.at(p->name_hint());
-    if (!t || t->shape.size() != shape.size()) {
-      throw runtime::ValueError("input `" + p->name_hint().str() + "` has " + std::to_string(t ? t->shape.size() : 0) +
-                                " dimensions, got " + std::to_string(shape.size()));
+    if (!given && (!name_unknown || !t)) return p;
+    Array<Any> shape;
+    if (given) shape = shapes.at(p->name_hint());
+    if (given && (!t || t->shape.size() != shape.size())) {
+      WrongShape(p, "has " + std::to_string(t ? t->shape.size() : 0) + " dimensions, got " +
+                        std::to_string(shape.size()));
     }
     Array<PrimExpr> dims;
     bool same = true;
-    for (size_t i = 0; i < shape.size(); ++i) {
-      int64_t d = shape[static_cast<int64_t>(i)], have = relay::DimOf(t->shape[static_cast<int64_t>(i)]);
-      if (d < 0) throw runtime::ValueError("a dimension of `" + p->name_hint().str() + "` is " + std::to_string(d));
-      if (have >= 0 && have != d) {
-        throw runtime::ValueError("dimension " + std::to_string(i) + " of input `" + p->name_hint().str() + "` is " +
-                                  std::to_string(have) + " in the model, got " + std::to_string(d));
-      }
-      same &= have == d;
-      dims.push_back(PrimExpr(d));
+    for (size_t i = 0; i < t->shape.size(); ++i) {
+      const auto at = static_cast<int64_t>(i);
+      dims.push_back(GivenDim(p, i, t->shape[at], given ? shape[at] : Any(), &names));
+      same = same && dims.back().same_as(t->shape[at]);
     }
     if (same) return p;
     Var v(p->name_hint(), TensorType(dims, t->dtype));
@@ -303,17 +379,30 @@ std::string EmitText(const IRModule& mod, const Target& target, const std::strin
   throw runtime::ValueError("unknown stage \"" + stage + "\"; there are relay, tir, tir-lowered, llvm, asm");
 }
 
-BATON_REGISTER_GLOBAL("driver.BindParams").set_body_typed([](IRModule m, Map<String, NDArray> p) {
-  return BindParams(m, p);
-});
-BATON_REGISTER_GLOBAL("driver.BindShapes").set_body_typed([](IRModule m, Map<String, Array<int64_t>> s) {
-  return BindShapes(m, s);
-});
-BATON_REGISTER_GLOBAL("driver.DefaultPipeline").set_body_typed([] { return DefaultPipeline(); });
 namespace {
 /// Null: the current target, else this machine.
 Target Given(const Target& t) { return t.defined() ? t : Target::Current(); }
 }  // namespace
+BATON_REGISTER_GLOBAL("driver.BindParams").set_body_typed([](IRModule m, Map<String, NDArray> p) {
+  return BindParams(m, p);
+});
+BATON_REGISTER_GLOBAL("driver.BindShapes").set_body_typed([](IRModule m, Map<String, Array<Any>> s, bool name_unknown) {
+  return BindShapes(m, s, name_unknown);
+});
+/// Bounds of the dimensions of main, by name: [min, max, multiple].
+BATON_REGISTER_GLOBAL("driver.SetDims").set_body_typed([](IRModule m, Map<String, Array<int64_t>> bounds) {
+  return WithMain(m, WithAttr(MainOf(m), kDynamicDims, Any(bounds)));
+});
+/// The executable of a model with dynamic shapes; null if it cannot be one function for all of them.
+BATON_REGISTER_GLOBAL("driver.CompileDynamic").set_body_typed([](IRModule m, Target t) {
+  t = Given(t);
+  t->CheckCode();
+  if (t->kind != "llvm") return runtime::Module();
+  const IRModule optimized = Optimize(m, t);
+  std::string why;
+  return CanLowerGraph(MainOf(optimized), &why) ? Generate(optimized, t) : runtime::Module();
+});
+BATON_REGISTER_GLOBAL("driver.DefaultPipeline").set_body_typed([] { return DefaultPipeline(); });
 BATON_REGISTER_GLOBAL("driver.Optimize").set_body_typed([](IRModule m, Target t) { return Optimize(m, Given(t)); });
 BATON_REGISTER_GLOBAL("driver.Compile").set_body_typed([](IRModule m, Target t) { return Compile(m, Given(t)); });
 /// For programs whose functions are all called by name.

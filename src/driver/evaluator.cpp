@@ -13,6 +13,7 @@
 #include <baton/relay/transform.h>
 #include <baton/runtime/c_backend_api.h>
 #include <baton/tir/interpreter.h>
+#include <relay/transform/lift_arrays.h>
 
 #include <atomic>
 #include <memory>
@@ -128,7 +129,12 @@ class DriverEvaluator : public relay::Evaluator {
   }
 
   ObjectRef EvalPrimitive(const Function& func, const Array<ObjectRef>& args) override {
-    return OnDevice(args, "a fusion group", [&](const Array<ObjectRef>& in) { return PrimitiveOnHost(func, in); });
+    return OnDevice(args, "a fusion group", [&](const Array<ObjectRef>& in) {
+      const relay::transform::LiftedArrays lifted = relay::transform::LiftArrays(func);
+      Array<ObjectRef> all = in;
+      for (const Constant& c : lifted.arrays) all.push_back(c->data);
+      return PrimitiveOnHost(lifted.func, all);
+    });
   }
 
  private:
@@ -319,7 +325,7 @@ class DriverEvaluator : public relay::Evaluator {
     std::vector<void*> io;
     for (const NDArray& a : buffers) io.push_back(a.data());
     NDArray arena = NDArray::Empty({static_cast<int64_t>(k->code.desc.arena_bytes)}, DataType::UInt(8));
-    if (entry(io.data(), k->code.desc.constants, arena.ptr<uint8_t>()) != 0) runtime::ThrowFromSlot();
+    if (entry(io.data(), k->code.desc.constants, arena.ptr<uint8_t>(), nullptr) != 0) runtime::ThrowFromSlot();
   }
 
   std::mutex mutex_;

@@ -16,6 +16,7 @@ namespace baton::driver {
 using relay::CallNode;
 using relay::Expr;
 using relay::Function;
+using relay::LetNode;
 using relay::TupleGetItemNode;
 using relay::TupleNode;
 
@@ -46,6 +47,7 @@ std::string KernelName(const Function& func) {
 std::vector<Expr> DataflowOrder(const Expr& body) {
   std::vector<Expr> order;
   std::unordered_map<const Object*, bool> done;
+  std::unordered_map<const Object*, Expr> bound;  // variables of lets
   std::vector<std::pair<Expr, bool>> stack{{body, false}};
   while (!stack.empty()) {
     auto [e, expanded] = stack.back();
@@ -68,6 +70,11 @@ std::vector<Expr> DataflowOrder(const Expr& body) {
       for (size_t i = t->fields.size(); i-- > 0;) push(t->fields[static_cast<int64_t>(i)]);
     } else if (const auto* g = e.as<TupleGetItemNode>()) {
       push(g->tuple);
+    } else if (const auto* let = e.as<LetNode>()) {
+      bound[let->var.get()] = let->value;
+      push(let->body);
+    } else if (auto it = bound.find(e.get()); it != bound.end()) {
+      push(it->second);
     }
   }
   return order;
@@ -91,6 +98,10 @@ Map<GlobalVar, BaseFunc> KernelTable::Loops(const Target& target, DebugSource* d
   for (const auto& [var, func] : functions_) {
     Function f = debug ? debug->Kernel(var->name_hint.str(), func, origins_[var.get()]) : func;
     tir::PrimFunc lowered = relay::LowerPrimitive(f, var->name_hint, target);
+    std::vector<tir::Var>& sizes = size_vars_[var.get()];
+    for (const tir::Var& p : lowered->params) {
+      if (!p.dtype().is_handle()) sizes.push_back(p);
+    }
     lowered = WithAttr(lowered, tir::attr::kDisplayName, Any(String(OperatorsOf(func))));
     // Code without a span belongs to the main operator of the kernel.
     if (relay::Call anchor = relay::AnchorOf(f); anchor.defined()) lowered.CopyOnWrite()->span = anchor->span;

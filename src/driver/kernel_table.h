@@ -5,6 +5,7 @@
 #include <baton/ir/module.h>
 #include <baton/ir/target.h>
 #include <baton/relay/expr.h>
+#include <baton/tir/expr.h>
 
 #include <cstdint>
 #include <set>
@@ -18,7 +19,8 @@ class DebugSource;
 
 /// Bytes of a tensor whose shape is known.
 uint64_t BytesOf(const TensorType& t);
-/// Dataflow of a body in order, inputs first; functions that are called are not entered.
+/// Dataflow of a body in order, inputs first; functions that are called are not entered. A variable that a let binds comes
+/// behind its value, a let behind its body.
 std::vector<relay::Expr> DataflowOrder(const relay::Expr& body);
 
 class KernelTable {
@@ -38,6 +40,8 @@ class KernelTable {
     auto it = workspace_.find(kernel.get());
     return it == workspace_.end() ? 0 : it->second;
   }
+  /// Variables of its shapes, which a kernel takes as arguments behind its tensors. Known after Lower.
+  const std::vector<tir::Var>& SizeVars(const GlobalVar& kernel) const { return size_vars_.at(kernel.get()); }
   const relay::Function& FunctionOf(const GlobalVar& kernel) const;
 
  private:
@@ -45,6 +49,7 @@ class KernelTable {
   std::vector<std::pair<GlobalVar, relay::Function>> functions_;
   std::set<std::string> names_;
   std::unordered_map<const Object*, uint64_t> workspace_;
+  std::unordered_map<const Object*, std::vector<tir::Var>> size_vars_;
   std::unordered_map<const Object*, std::vector<std::string>> origins_;
 };
 

@@ -7,6 +7,7 @@
 #include <baton/relay/lower.h>
 #include <baton/relay/op.h>
 #include <baton/relay/op/annotation.h>
+#include <baton/runtime/plan_memory.h>
 #include <baton/tir/op.h>
 
 #include <algorithm>
@@ -17,9 +18,11 @@
 #include "driver/compiled_graph.h"
 #include "driver/kernel_table.h"
 #include "driver/lower_graph.h"
-#include "driver/plan_memory.h"
 
 namespace baton::driver {
+
+using runtime::PlannedBuffer;
+using runtime::PlanMemory;
 
 using relay::CallNode;
 using relay::ConstantNode;

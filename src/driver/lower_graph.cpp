@@ -6,8 +6,10 @@
 #include <baton/relay/lower.h>
 #include <baton/relay/op.h>
 #include <baton/relay/op/annotation.h>
+#include <baton/runtime/plan_memory.h>
 #include <baton/tir/functor.h>
 #include <baton/tir/lower.h>
+#include <baton/support/pointer_map.h>
 #include <baton/tir/op.h>
 
 #include <algorithm>
@@ -17,15 +19,19 @@
 #include "driver/compiled_graph.h"
 #include "driver/debug_source.h"
 #include "driver/kernel_table.h"
-#include "driver/plan_memory.h"
+#include "driver/size_words.h"
 
 namespace baton::driver {
+
+using runtime::PlannedBuffer;
+using runtime::PlanMemory;
 
 using relay::CallNode;
 using relay::ConstantNode;
 using relay::Expr;
 using relay::Function;
 using relay::FunctionNode;
+using relay::LetNode;
 using relay::TupleGetItemNode;
 using relay::TupleNode;
 using relay::VarNode;
@@ -81,9 +87,18 @@ struct Leaf {
 };
 using Leaves = std::vector<Leaf>;
 
-PrimExpr Handle(const tir::Var& base, uint64_t offset) {
+PrimExpr Handle(const tir::Var& base, const PrimExpr& offset) {
   static const Op op = Op::GetOrCreate("tir.ptr_offset");
-  return tir::Call(DataType::Handle(), op, {base, PrimExpr(static_cast<int64_t>(offset))});
+  return tir::Call(DataType::Handle(), op, {base, offset});
+}
+
+/// Whether an input has an extent that is no literal.
+bool IsDynamicGraph(const Function& main) {
+  for (const relay::Var& p : main->params) {
+    std::vector<TensorType> types;
+    if (!FlattenType(p->checked_type(), &types)) return true;
+  }
+  return false;
 }
 PrimExpr IoHandle(const tir::Var& io, int index) {
   static const Op op = Op::GetOrCreate("tir.load_handle");
@@ -98,18 +113,23 @@ class GraphLowerer {
 
   void Run(const Function& main, const std::string& entry) {
     desc_.entry = entry;
+    dynamic_ = IsDynamicGraph(main);
+    if (dynamic_) sizes_.AddDims(main);
     // Loads and stores assume an element's alignment alone: NumPy's arrays are taken as they are.
     desc_.io_alignment = 16;
     for (const relay::Var& p : main->params) {
       std::vector<TensorType> types;
-      FlattenType(p->checked_type(), &types);
+      FlattenSymbolic(p->checked_type(), &types);
       Leaves leaves;
       for (size_t i = 0; i < types.size(); ++i) {
         std::string name = p->name_hint().str() + (types.size() > 1 ? "." + std::to_string(i) : "");
         leaves.push_back({{Place::kIo, static_cast<int>(desc_.inputs.size())}, types[i]});
-        desc_.inputs.push_back({name, ShapeOf(types[i]), types[i]->dtype});
+        desc_.inputs.push_back(InfoOf(name, types[i]));
       }
       value_[p.get()] = leaves;
+    }
+    for (const Expr& e : DataflowOrder(main->body)) {
+      if (const auto* let = e.as<LetNode>()) let_value_[let->var.get()] = let->value;
     }
     for (const Expr& e : DataflowOrder(main->body)) Visit(e);
     Outputs(main);
@@ -118,6 +138,12 @@ class GraphLowerer {
 
   /// The entry function, with those that it calls, and its description, once the kernels are lowered.
   void Entry(Map<GlobalVar, BaseFunc>* functions, runtime::ExecutableDesc* desc, DebugSource* debug) {
+    PlaceWorkspace();
+    if (dynamic_) {
+      sizes_.Finish(desc_.entry + ".sizes");
+      desc_.dynamic = sizes_.shapes();
+      functions->Set(GlobalVar(String(desc_.dynamic.sizes)), sizes_.Function());
+    }
     functions->Set(GlobalVar(String(desc_.entry)), MakeEntry(debug));
     for (const auto& [var, part] : parts_) functions->Set(var, part);
     *desc = desc_;
@@ -133,7 +159,7 @@ class GraphLowerer {
     for (size_t i = 0; i < steps_.size(); ++i) {
       const Step& s = steps_[i];
       ModelStep step{desc_.entry + ".step" + std::to_string(i), "copy", "copy", SpanText(s.span), {}};
-      step.work.bytes = 2 * static_cast<double>(s.bytes);
+      step.work.bytes = 2 * static_cast<double>(s.bytes.literal);
       if (s.kernel.defined()) {
         const Function& f = kernels_->FunctionOf(s.kernel);
         step.kernel = s.kernel->name_hint.str();
@@ -155,12 +181,26 @@ class GraphLowerer {
   }
 
  private:
+  /// Bytes of a tensor: a literal, else the word that holds them.
+  struct Bytes {
+    uint64_t literal = 0;
+    int32_t word = -1;
+  };
   struct Step {
     GlobalVar kernel;  // null: copy `in` to `out`
     std::vector<Place> in, out;
-    uint64_t bytes = 0;
+    Bytes bytes;  // of a copy
     Span span;
   };
+
+  Bytes BytesOfTensor(const TensorType& t) {
+    if (dynamic_) return {0, sizes_.BytesOf(t)};
+    return {BytesOf(t), -1};
+  }
+  runtime::TensorInfo InfoOf(const std::string& name, const TensorType& t) {
+    if (dynamic_) return sizes_.AddTensor(name, t);
+    return {name, ShapeOf(t), t->dtype};
+  }
 
   void Visit(const Expr& e) {
     if (value_.count(e.get())) return;
@@ -169,6 +209,10 @@ class GraphLowerer {
       constants_->push_back({*constants_bytes_, c->data});
       // A line of slack, so that a vector load at the end stays inside.
       *constants_bytes_ += (c->data.nbytes() + 127) / 64 * 64;
+    } else if (const auto* let = e.as<LetNode>()) {
+      value_[e.get()] = Leaves(value_.at(let->body.get()));
+    } else if (auto it = let_value_.find(e.get()); it != let_value_.end()) {
+      value_[e.get()] = Leaves(value_.at(it->second.get()));
     } else if (const auto* t = e.as<TupleNode>()) {
       Leaves all;
       for (const Expr& f : t->fields) {
@@ -182,16 +226,16 @@ class GraphLowerer {
       size_t begin = 0;
       for (int64_t i = 0; i < g->index; ++i) {
         std::vector<TensorType> types;
-        FlattenType(type->fields[i], &types);
+        FlattenSymbolic(type->fields[i], &types);
         begin += types.size();
       }
       std::vector<TensorType> types;
-      FlattenType(type->fields[g->index], &types);
+      FlattenSymbolic(type->fields[g->index], &types);
       const Leaves& l = value_.at(g->tuple.get());
       value_[e.get()] = Leaves(l.begin() + begin, l.begin() + begin + types.size());
     } else if (const auto* call = e.as<CallNode>()) {
       std::vector<TensorType> types;
-      FlattenType(e->checked_type(), &types);
+      FlattenSymbolic(e->checked_type(), &types);
       if (relay::IsView(call->op)) {
         value_[e.get()] = {{value_.at(call->args[0].get())[0].place, types[0]}};
         return;
@@ -205,7 +249,8 @@ class GraphLowerer {
       Leaves leaves;
       for (const TensorType& t : types) {
         Place p{Place::kArena, static_cast<int>(buffers_.size())};
-        buffers_.push_back({BytesOf(t), static_cast<int>(steps_.size()), static_cast<int>(steps_.size()), 0});
+        const auto step = static_cast<int>(steps_.size());
+        buffers_.push_back({BytesOfTensor(t), step, step, 0, 0});
         s.out.push_back(p);
         leaves.push_back({p, t});
       }
@@ -224,7 +269,7 @@ class GraphLowerer {
       Place& p = results[i].place;
       Place slot{Place::kIo, base + static_cast<int>(i)};
       std::string name = i < names.size() ? names[static_cast<int64_t>(i)].str() : "output" + std::to_string(i);
-      desc_.outputs.push_back({name, ShapeOf(results[i].type), results[i].type->dtype});
+      desc_.outputs.push_back(InfoOf(name, results[i].type));
       if (p.kind == Place::kArena && !taken[p.index]) {
         // Written in place; all readers read the output.
         taken[p.index] = true;
@@ -233,7 +278,7 @@ class GraphLowerer {
         Step copy;
         copy.in.push_back(p);
         copy.out.push_back(slot);
-        copy.bytes = BytesOf(results[i].type);
+        copy.bytes = BytesOfTensor(results[i].type);
         copies_.push_back(copy);
       }
     }
@@ -256,8 +301,13 @@ class GraphLowerer {
     std::vector<int> index(buffers_.size(), -1);
     for (size_t i = 0; i < buffers_.size(); ++i) {
       if (redirect_.count(static_cast<int>(i))) continue;
+      Lifetime& b = buffers_[i];
+      if (dynamic_) {
+        b.planned = sizes_.AddBuffer(b.first, b.last, b.bytes.word);
+        continue;
+      }
       index[i] = static_cast<int>(planned.size());
-      planned.push_back(buffers_[i]);
+      planned.push_back({b.bytes.literal, b.first, b.last, 0});
     }
     desc_.arena_bytes = PlanMemory(&planned);
     for (size_t i = 0; i < buffers_.size(); ++i) {
@@ -295,24 +345,35 @@ class GraphLowerer {
     return calls;
   }
 
-  tir::PrimFunc MakeEntry(DebugSource* debug) {
-    // Workspace of kernels lies behind the planned buffers. They run one after the other, so one place serves all.
-    const uint64_t workspace = (desc_.arena_bytes + 63) / 64 * 64;
-    for (const Step& s : steps_) {
-      const uint64_t bytes = s.kernel.defined() ? kernels_->Workspace(s.kernel) : 0;
-      if (bytes) desc_.arena_bytes = std::max(desc_.arena_bytes, workspace + bytes);
+  /// Workspace of kernels lies behind the planned buffers. They run one after the other, so one place serves all.
+  void PlaceWorkspace() {
+    uint64_t most = 0;
+    for (const Step& s : steps_) most = std::max(most, s.kernel.defined() ? kernels_->Workspace(s.kernel) : 0);
+    if (!most) return;
+    if (dynamic_) {
+      const auto last = static_cast<int32_t>(steps_.size()) - 1;
+      workspace_ = sizes_.AddBuffer(0, last, sizes_.Bytes(static_cast<int64_t>(most)));
+    } else {
+      workspace_ = (desc_.arena_bytes + 63) / 64 * 64;
+      desc_.arena_bytes = workspace_ + most;
     }
+  }
+
+  tir::PrimFunc MakeEntry(DebugSource* debug) {
     tir::Var io("io", DataType::Handle()), constants("constants", DataType::Handle()),
-        arena("arena", DataType::Handle());
+        arena("arena", DataType::Handle()), sizes("s", DataType::Handle());
+    auto in_arena = [&](uint64_t literal, size_t planned) {
+      return dynamic_ ? Handle(arena, sizes_.LoadOffset(sizes, planned)) : Handle(arena, PrimExpr(static_cast<int64_t>(literal)));
+    };
     auto pointer = [&](Place p) {
       p = Final(p);
       switch (p.kind) {
         case Place::kIo:
           return IoHandle(io, p.index);
         case Place::kConstant:
-          return Handle(constants, (*constants_)[static_cast<size_t>(p.index)].first);
+          return Handle(constants, PrimExpr(static_cast<int64_t>((*constants_)[static_cast<size_t>(p.index)].first)));
         default:
-          return Handle(arena, buffers_[p.index].offset);
+          return in_arena(buffers_[p.index].offset, buffers_[p.index].planned);
       }
     };
     static const Op copy = Op::GetOrCreate("tir.memcpy");
@@ -323,16 +384,17 @@ class GraphLowerer {
       if (s.kernel.defined()) {
         for (const Place& p : s.in) args.push_back(pointer(p));
         for (const Place& p : s.out) args.push_back(pointer(p));
-        if (kernels_->Workspace(s.kernel)) args.push_back(Handle(arena, workspace));
+        for (const tir::Var& v : kernels_->SizeVars(s.kernel)) args.push_back(sizes_.LoadVar(sizes, v));
+        if (kernels_->Workspace(s.kernel)) args.push_back(in_arena(workspace_, workspace_));
         stmt = tir::Evaluate(PrimExpr(tir::Call(DataType::Int(32), s.kernel, args)));
       } else {
-        stmt = tir::Evaluate(PrimExpr(tir::Call(
-            DataType::Int(32), copy, {pointer(s.out[0]), pointer(s.in[0]), PrimExpr(static_cast<int64_t>(s.bytes))})));
+        const PrimExpr bytes = dynamic_ ? sizes_.Load(sizes, s.bytes.word) : PrimExpr(static_cast<int64_t>(s.bytes.literal));
+        stmt = tir::Evaluate(PrimExpr(tir::Call(DataType::Int(32), copy, {pointer(s.out[0]), pointer(s.in[0]), bytes})));
       }
       stmt->span = debug ? debug->Step(s.kernel.defined() ? "%" + s.kernel->name_hint.str() : "copy", s.span) : s.span;
       seq.push_back(stmt);
     }
-    entry_params_ = {io, constants, arena}, entry_steps_ = seq;
+    entry_params_ = {io, constants, arena, sizes}, entry_steps_ = seq;
     tir::PrimFunc entry(entry_params_, tir::SeqStmt::Flatten(InParts(seq)));
     entry = WithAttr(entry, attr::kGlobalSymbol, Any(desc_.entry));
     if (!seq.empty()) entry.CopyOnWrite()->span = seq[0]->span;
@@ -344,7 +406,18 @@ class GraphLowerer {
   uint64_t* constants_bytes_;
   runtime::ExecutableDesc desc_;
   std::unordered_map<const Object*, Leaves> value_;
-  std::vector<PlannedBuffer> buffers_;
+  std::unordered_map<const Object*, Expr> let_value_;  // by the variable
+  /// A buffer in the arena: steps that write it and read it last.
+  struct Lifetime {
+    Bytes bytes;
+    int first = 0, last = 0;
+    uint64_t offset = 0;  // of a static graph
+    size_t planned = 0;   // of a dynamic one, in `sizes_`
+  };
+  std::vector<Lifetime> buffers_;
+  bool dynamic_ = false;
+  SizeWords sizes_;
+  uint64_t workspace_ = 0;  // of all kernels: its offset, or of a dynamic graph its buffer
   std::vector<Step> steps_, copies_;
   std::unordered_map<int, int> redirect_;
   Array<tir::Var> entry_params_;
@@ -366,16 +439,31 @@ bool CanLowerGraph(const Function& main, std::string* why, bool copies) {
     if (why->empty()) *why = std::move(text);
     return false;
   };
+  if (copies && main->checked_type_.defined() && IsDynamicGraph(main)) return no("its shapes are dynamic");
   for (const relay::Var& p : main->params) {
-    if (!p->checked_type_.defined() || !FlattenType(p->checked_type(), &types)) {
-      return no("input `" + p->name_hint().str() + "` has a dynamic shape");
+    types.clear();
+    if (!p->checked_type_.defined() || !FlattenSymbolic(p->checked_type(), &types)) {
+      return no("input `" + p->name_hint().str() + "` has a shape without names for its extents");
     }
   }
+  std::vector<tir::Var> dims;
+  if (!BoundDims(main, &dims, why)) return false;
+  PointerSet bound;
+  for (const tir::Var& v : dims) bound.Add(v.get());
+  auto knows = [&](const TensorType& t) {
+    bool all = true;
+    for (const PrimExpr& d : t->shape) {
+      tir::PostOrderVisitExpr(d, [&](const PrimExpr& x) { all = all && (!x.as<tir::VarNode>() || bound.Has(x.get())); });
+    }
+    return all;
+  };
   for (const Expr& e : DataflowOrder(main->body)) {
     types.clear();
-    if (!e->checked_type_.defined() || !FlattenType(e->checked_type(), &types)) {
+    const bool known = e->checked_type_.defined() && FlattenSymbolic(e->checked_type(), &types) &&
+                       std::all_of(types.begin(), types.end(), knows);
+    if (!known) {
       return no(
-          "a value of the program has a dynamic shape or is no tensor" +
+          "a value of the program has a shape that its inputs' shapes do not decide, or is no tensor" +
           (e->span.defined() && e->span->source_name.defined() ? " (" + e->span->source_name->name.str() + ")" : ""));
     } else if (const auto* call = e.as<CallNode>()) {
       const auto* f = call->op.as<FunctionNode>();
@@ -384,7 +472,8 @@ bool CanLowerGraph(const Function& main, std::string* why, bool copies) {
         const auto* op = call->op.as<OpNode>();
         return no(op ? "operator `" + op->name.str() + "` runs on the host" : "a function is called");
       }
-    } else if (!e.as<TupleNode>() && !e.as<TupleGetItemNode>() && !e.as<ConstantNode>() && !e.as<VarNode>()) {
+    } else if (!e.as<TupleNode>() && !e.as<TupleGetItemNode>() && !e.as<ConstantNode>() && !e.as<VarNode>() &&
+               (copies || !e.as<LetNode>())) {
       return no("the program has control flow or closures (" + e.get()->GetTypeKey() + ")");
     }
   }

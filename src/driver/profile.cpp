@@ -79,7 +79,7 @@ std::string ProfileModel(const relay::Function& main, const Target& target, cons
   Memory arena = Aligned(desc.arena_bytes);
   auto call = [&](runtime::EntryFunction f) {
     double begin = Seconds();
-    if (f(io.data(), constants.ptr<uint8_t>(), arena.get()) != 0) runtime::ThrowFromSlot();
+    if (f(io.data(), constants.ptr<uint8_t>(), arena.get(), nullptr) != 0) runtime::ThrowFromSlot();
     return (Seconds() - begin) * 1e6;
   };
 

@@ -3,6 +3,8 @@
 #include <baton/runtime/registry.h>
 #include <fmt/format.h>
 
+#include <mutex>
+
 namespace baton {
 namespace {
 
@@ -43,6 +45,27 @@ size_t Width(std::string_view s) {
   for (char c : s) n += (static_cast<uint8_t>(c) & 0xc0) != 0x80;
   return n;
 }
+
+/// What a program shows diagnostics with, besides the error that is thrown.
+class Renderer {
+ public:
+  static Renderer& Get() {
+    static auto* renderer = new Renderer;
+    return *renderer;
+  }
+  PackedFunc function() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return function_;
+  }
+  void Set(PackedFunc function) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    function_ = std::move(function);
+  }
+
+ private:
+  std::mutex mutex_;
+  PackedFunc function_;
+};
 
 const RegisterNodes<DiagnosticNode, DiagnosticContextNode> registered_diagnostic;
 
@@ -103,6 +126,11 @@ void DiagnosticList::Add(Diagnostic d) {
 
 void DiagnosticList::ThrowIfAny(const ObjectRef& context) const {
   if (list_.empty()) return;
+  if (PackedFunc show = Renderer::Get().function(); show.defined()) {
+    DiagnosticContextNode found;
+    for (const Diagnostic& d : list_) found.diagnostics.push_back(d);
+    show(DiagnosticContext(std::move(found)));
+  }
   std::string all;
   const auto* ctx = context.as<DiagnosticContextNode>();
   for (const Diagnostic& d : list_) {
@@ -123,6 +151,10 @@ BATON_REGISTER_GLOBAL("diagnostics.DiagnosticContext").set_body_typed([] {
 BATON_REGISTER_GLOBAL("diagnostics.Render").set_body_typed([](Diagnostic d) { return RenderDiagnostic(d); });
 BATON_REGISTER_GLOBAL("diagnostics.Emit").set_body_typed([](DiagnosticContext context, Diagnostic d) {
   context->diagnostics.push_back(d);
+});
+/// Sets what shows diagnostics before the error is thrown; null for nothing.
+BATON_REGISTER_GLOBAL("diagnostics.SetRenderer").set_body([](runtime::Args args, runtime::RetValue*) {
+  Renderer::Get().Set(args[0].is_null() ? PackedFunc() : args[0].As<PackedFunc>());
 });
 /// The text of the diagnostics from the n-th on; a CompileError if one of them is an error or a bug.
 BATON_REGISTER_GLOBAL("diagnostics.RenderContext").set_body_typed([](DiagnosticContext context, int64_t from) {

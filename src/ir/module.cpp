@@ -2,6 +2,7 @@
 #include <baton/ir/module.h>
 #include <baton/runtime/named.h>
 #include <baton/runtime/registry.h>
+#include <baton/support/hash.h>
 #include <baton/support/nearest.h>
 
 namespace baton {
@@ -13,6 +14,18 @@ const runtime::NamedNode<GlobalTypeVarNode> named_types;
 /// Names are unique, and equal names are one function.
 const runtime::MapObj::Entry* FindByName(const Map<GlobalVar, BaseFunc>& functions, std::string_view name) {
   return runtime::FindNamed(functions.get(), name);
+}
+
+/// Numbers the constructors of a data type, from a hash of its name on: constructors of two types have two tags, and
+/// a type has the same ones in every module.
+void NumberConstructors(const TypeData& type) {
+  const uint64_t hash = support::HashString(type->header->name_hint.view());
+  const auto first = static_cast<int64_t>(hash % 0x7ffff0) << 8;
+  for (size_t i = 0; i < type->constructors.size(); ++i) {
+    const ConstructorNode* c = type->constructors[static_cast<int64_t>(i)].get();
+    const int64_t tag = first + static_cast<int64_t>(i);
+    if (c->tag != tag) c->tag = tag;
+  }
 }
 
 GlobalVar KeyOf(const runtime::MapObj::Entry& e) { return runtime::SlotAs<GlobalVar>(e.key); }
@@ -29,6 +42,7 @@ const RegisterNodes<ConstructorNode, TypeDataNode, IRModuleNode> registered_modu
 
 IRModule::IRModule(Map<GlobalVar, BaseFunc> functions, Map<GlobalTypeVar, TypeData> types) {
   IRModuleNode n;
+  for (const auto& [var, type] : types) NumberConstructors(type);
   n.type_definitions = std::move(types);
   data_ = make_object<IRModuleNode>(std::move(n));
   auto* node = static_cast<IRModuleNode*>(data_.get());
@@ -85,6 +99,7 @@ void IRModuleNode::Remove(const GlobalVar& var) {
 }
 
 void IRModuleNode::AddTypeDef(const GlobalTypeVar& var, const TypeData& type, bool update) {
+  NumberConstructors(type);
   if (const auto* e = runtime::FindNamed(type_definitions.get(), var->name_hint.view())) {
     if (!update) throw runtime::ValueError("the module has a data type " + var->name_hint.str() + " already");
     const GlobalTypeVar old = runtime::SlotAs<GlobalTypeVar>(e->key);

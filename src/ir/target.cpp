@@ -134,7 +134,8 @@ const std::vector<Kind> kKinds = {
     {"cuda", kDLCUDA, false},      {"nvptx", kDLCUDA, false},     {"rocm", kDLROCM, false},
     {"vulkan", kDLVulkan, false},  {"metal", kDLMetal, false},    {"hexagon", kDLHexagon, false},
     {"webgpu", kDLWebGPU, false},  {"ext_dev", kDLExtDev, false}, {"aocl", kDLOpenCL, false},
-    {"sdaccel", kDLOpenCL, false}, {"stackvm", kDLCPU, false},
+    {"sdaccel", kDLOpenCL, false}, {"stackvm", kDLCPU, false},    {"hybrid", kDLCPU, false},
+    {"composite", kDLCPU, false},  {"test", kDLCPU, false},
 };
 const Kind* FindKind(std::string_view name) {
   for (const Kind& k : kKinds) {
@@ -144,7 +145,19 @@ const Kind* FindKind(std::string_view name) {
 }
 /// Descriptive options of a target, for programs to read; they do not affect compilation.
 bool IsLabel(std::string_view key) {
-  for (std::string_view k : {"keys", "device", "model", "libs", "tag", "mfloat-abi"}) {
+  for (std::string_view k :
+       {"keys", "device", "model", "libs", "tag", "mfloat-abi", "mabi", "runtime", "executor", "host", "cl-opt",
+        "interface-api", "constants-byte-alignment", "workspace-byte-alignment", "max_num_threads", "thread_warp_size",
+        "max_shared_memory_per_block", "max_threads_per_block"}) {
+    if (key == k) return true;
+  }
+  return false;
+}
+/// Labels that are on or off: `-system-lib` is `-system-lib=1`.
+bool IsSwitch(std::string_view key) {
+  for (std::string_view k : {"system-lib", "link-params", "unpacked-api", "fast-math", "fast-math-nnan",
+                             "fast-math-ninf", "fast-math-nsz", "fast-math-arcp", "fast-math-contract",
+                             "fast-math-reassoc"}) {
     if (key == k) return true;
   }
   return false;
@@ -198,10 +211,11 @@ Target Target::Make(std::string_view text) {
   size_t at = 0;
   auto word = [&]() -> std::string_view {
     while (at < text.size() && text[at] == ' ') ++at;
-    size_t end = std::min(text.find(' ', at), text.size());
-    std::string_view w = text.substr(at, end - at);
-    at = end;
-    return w;
+    const size_t begin = at;
+    for (char quote = 0; at < text.size() && (quote || text[at] != ' '); ++at) {
+      if (quote ? text[at] == quote : text[at] == '"' || text[at] == '\'') quote = quote ? 0 : text[at];
+    }
+    return text.substr(begin, at - begin);
   };
   std::string_view kind = word();
   static const std::vector<std::string> kinds = {"llvm", "c", "opencl"};
@@ -226,8 +240,16 @@ Target Target::Make(std::string_view text) {
       }
       return v;
     };
-    if (w[0] == '-' && (!known->code || IsLabel(key))) {
-      n.options = String(n.options.str() + (n.options.empty() ? "" : " ") + std::string(w));
+    if (w[0] == '-' && (!known->code || IsLabel(key) || IsSwitch(key))) {
+      std::string label = "-" + std::string(body);
+      if (IsSwitch(key)) {
+        const bool off = value == "0" || value == "False" || value == "false";
+        if (!off && eq != std::string_view::npos && value != "1" && value != "True" && value != "true")
+          throw runtime::ValueError("target option -" + std::string(key) + " is 0 or 1, got \"" + std::string(value) +
+                                    "\"");
+        label = "-" + std::string(key) + (off ? "=0" : "=1");
+      }
+      n.options = String(n.options.str() + (n.options.empty() ? "" : " ") + label);
       continue;
     }
     if (w[0] != '-' || eq == std::string_view::npos) {
@@ -269,7 +291,7 @@ Target Target::Make(std::string_view text) {
     x86 = x86 && !n.mtriple.empty();
 #endif
     const std::vector<std::string>& names = X86Names();
-    if (x86 && !n.mcpu.empty() && std::find(names.begin(), names.end(), n.mcpu.str()) == names.end()) {
+    if (x86 && kind == "llvm" && !n.mcpu.empty() && std::find(names.begin(), names.end(), n.mcpu.str()) == names.end()) {
       throw runtime::ValueError("unknown processor \"" + n.mcpu.str().substr(0, 40) + "\" in target option -mcpu" +
                                 support::DidYouMean(n.mcpu.view(), names) + "; without -mcpu code is for this machine");
     }

@@ -66,7 +66,7 @@ PyObject* ArrayItems(PyObject* self) {
   bool keep = true;
   for (size_t i = 0; tuple && i < n; ++i) {
     PyObject* x = Seen(p, i, n);
-    x = x ? Py_NewRef(x) : FromBorrowed(a->items[i].raw());
+    x = x ? Py_NewRef(x) : FromElement(a->items[i].raw());
     if (!x) {
       Py_DECREF(tuple);
       return nullptr;
@@ -92,7 +92,7 @@ PyObject* ArrayItem(PyObject* self, Py_ssize_t i) {
     PyErr_Format(PyExc_IndexError, "index %zd is outside an Array of %zu", i, a->items.size());
     return nullptr;
   }
-  return FromBorrowed(a->items[i].raw());
+  return FromElement(a->items[i].raw());
 }
 /// Items [start, start + step, ...) as a new Array.
 PyObject* ArraySubscript(PyObject* self, PyObject* key) {
@@ -108,7 +108,7 @@ PyObject* ArraySubscript(PyObject* self, PyObject* key) {
     }
     i = i < 0 ? i + n : i;
     PyObject* seen = Seen(reinterpret_cast<PyArray*>(self), static_cast<size_t>(i), static_cast<size_t>(n));
-    return seen ? Py_NewRef(seen) : FromBorrowed(a->items[i].raw());
+    return seen ? Py_NewRef(seen) : FromElement(a->items[i].raw());
   }
   if (PySlice_Check(key)) {
     Py_ssize_t start, stop, step;
@@ -185,7 +185,7 @@ BATON_HOT PyObject* IterNext(PyObject* self) {
     p->seen[i - 2] = nullptr;
     return Py_NewRef(p->seen[i]);
   }
-  PyObject* x = FromBorrowed(items[i].raw());
+  PyObject* x = FromElement(items[i].raw());
   // That may have run Python, and anything.
   if (x && !PyObject_IS_GC(x) && p->seen && i < p->room && !p->seen[i]) p->seen[i] = Py_NewRef(x);
   return x;
@@ -331,7 +331,7 @@ int MapFind(PyObject* self, PyObject* key, const MapObj::Entry** out) {
 PyObject* MapSubscript(PyObject* self, PyObject* key) {
   const MapObj::Entry* e;
   int r = MapFind(self, key, &e);
-  if (r > 0) return FromBorrowed(e->value.raw());
+  if (r > 0) return FromElement(e->value.raw());
   if (r == 0) PyErr_SetObject(PyExc_KeyError, key);
   return nullptr;
 }
@@ -347,7 +347,7 @@ PyObject* MapGet(PyObject* self, PyObject* const* args, Py_ssize_t n) {
   const MapObj::Entry* e;
   int r = MapFind(self, args[0], &e);
   if (r < 0) return nullptr;
-  if (r > 0) return FromBorrowed(e->value.raw());
+  if (r > 0) return FromElement(e->value.raw());
   return Py_NewRef(n == 2 ? args[1] : Py_None);
 }
 enum Part { kKeys, kValues, kItems };
@@ -360,12 +360,12 @@ PyObject* MapList(PyObject* self, Part part) {
     PyObject* x;
     if (part == kItems) {
       PyObject* k = FromBorrowed(e.key.raw());
-      PyObject* v = k ? FromBorrowed(e.value.raw()) : nullptr;
+      PyObject* v = k ? FromElement(e.value.raw()) : nullptr;
       x = v ? PyTuple_Pack(2, k, v) : nullptr;
       Py_XDECREF(k);
       Py_XDECREF(v);
     } else {
-      x = FromBorrowed((part == kKeys ? e.key : e.value).raw());
+      x = part == kKeys ? FromBorrowed(e.key.raw()) : FromElement(e.value.raw());
     }
     if (!x) {
       Py_DECREF(list);

@@ -120,6 +120,8 @@ bool ToAny(PyObject* x, Any* out);
 PyObject* FromOwned(const BatonValue& v);
 /// The same for a borrowed value.
 PyObject* FromBorrowed(const BatonValue& v);
+/// The same for an element of a container: numbers are of the classes that `set_number_classes` gave.
+PyObject* FromElement(const BatonValue& v);
 /// A Python object over `o`; takes over one count.
 PyObject* WrapOwned(Object* o);
 PyObject* WrapBorrowed(Object* o);

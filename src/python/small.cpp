@@ -165,10 +165,39 @@ PyObject* SetDTypeClass(PyObject*, PyObject* cls) {
   dtype_type = reinterpret_cast<PyTypeObject*>(Py_NewRef(cls));
   Py_RETURN_NONE;
 }
+PyObject *int_class, *float_class;  // of numbers in containers; null: Python's own
+
+PyObject* SetNumberClasses(PyObject*, PyObject* args) {
+  PyObject *ints, *floats;
+  if (!PyArg_ParseTuple(args, "O!O!", &PyType_Type, &ints, &PyType_Type, &floats)) return nullptr;
+  Py_XSETREF(int_class, Py_NewRef(ints));
+  Py_XSETREF(float_class, Py_NewRef(floats));
+  Py_RETURN_NONE;
+}
+
 PyMethodDef methods[] = {
+    {"set_number_classes", SetNumberClasses, METH_VARARGS,
+     "set_number_classes(int_class, float_class): numbers in containers arrive as these."},
     {"set_dtype_class", SetDTypeClass, METH_O, "set_dtype_class(cls): dtypes arrive as `cls(name)`."}, {}};
 
 }  // namespace
+
+PyObject* FromElement(const BatonValue& v) {
+  PyObject* number = FromBorrowed(v);
+  PyObject* cls = v.type_code == kBatonInt ? int_class : v.type_code == kBatonFloat ? float_class : nullptr;
+  if (!cls || !number) return number;
+  constexpr int kKept = 1024;
+  static PyObject* kept[kKept];  // of small numbers, as those of shapes and axes
+  const bool small = v.type_code == kBatonInt && v.v_int64 >= 0 && v.v_int64 < kKept;
+  if (small && kept[v.v_int64]) {
+    Py_DECREF(number);
+    return Py_NewRef(kept[v.v_int64]);
+  }
+  PyObject* made = PyObject_CallOneArg(cls, number);
+  Py_DECREF(number);
+  if (small && made) kept[v.v_int64] = Py_NewRef(made);
+  return made;
+}
 
 void InitSmall(PyObject* module) {
   device_type = AddType(module, "Device", &device_spec, nullptr);

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <baton/arith/extent.h>
 #include <baton/relay/gradient.h>
 #include <baton/relay/op.h>
 #include <baton/runtime/registry.h>
+#include <baton/tir/functor.h>
+#include <baton/tir/op.h>
 
 #include <algorithm>
 #include <memory>
@@ -49,6 +52,14 @@ Op DefineOp(OpDef def) {
   op.SetAttrValue("TOpIsStateful", Any(def.stateful));
   if (def.fold == Fold::kNever) op.SetAttrValue("TNonComputational", Any(true));
   return op;
+}
+
+void SetSymbolicForm(const Op& op, SymbolicFormFn form) {
+  op.SetAttrValue("FSymbolicForm", Any(reinterpret_cast<void*>(form)));
+}
+SymbolicFormFn SymbolicFormOf(const Op& op) {
+  const Any form = op.GetAttrValue("FSymbolicForm");
+  return form.is_null() ? nullptr : reinterpret_cast<SymbolicFormFn>(form.As<void*>());
 }
 
 LowerFn::LowerFn(const runtime::PackedFunc* f)
@@ -107,6 +118,34 @@ int64_t DimOf(const PrimExpr& dim) {
   return i ? i->value : -1;
 }
 
+bool KnownShape(const Array<PrimExpr>& shape) {
+  bool known = true;
+  for (const PrimExpr& d : shape) {
+    if (tir::as_const_int(d) || d.as<tir::VarNode>()) continue;
+    tir::PostOrderVisitExpr(d, [&](const PrimExpr& x) { known = known && !x.as<tir::AnyNode>(); });
+  }
+  return known;
+}
+
+PrimExpr BroadcastDim(const PrimExpr& x, const PrimExpr& y, TypeReporter& reporter) {
+  const int64_t m = DimOf(x), n = DimOf(y);
+  if (m == 1) return y;
+  if (n == 1) return x;
+  if (m >= 0 && n >= 0) return m == n ? x : PrimExpr();
+  if (x.as<tir::AnyNode>() || y.as<tir::AnyNode>()) return m >= 0 ? x : n >= 0 ? y : PrimExpr(tir::AnyDim());
+  if (x.same_as(y) || arith::ExtentsEqual(x, y) == arith::Fact::kYes) return x;
+  // One that is never 1 is the result's.
+  const bool big_x = m >= 0 || arith::ExtentAtLeast(x, 2) == arith::Fact::kYes;
+  const bool big_y = n >= 0 || arith::ExtentAtLeast(y, 2) == arith::Fact::kYes;
+  if (big_x && big_y) return reporter.AssertEQ(x, y) ? (m >= 0 ? x : y) : PrimExpr();
+  auto one = [](const PrimExpr& e) { return tir::EQ(e, PrimExpr(1)); };
+  PrimExpr out = big_x ? x : big_y ? y : arith::CanonicalExtent(tir::Select(one(x), y, x));
+  for (const PrimExpr& e : {x, y}) {
+    if (!e.same_as(out)) reporter.Assume(tir::Select(one(e), out, e), out);
+  }
+  return out;
+}
+
 bool StaticShape(const Array<PrimExpr>& shape, std::vector<int64_t>* out) {
   out->clear();
   for (const PrimExpr& d : shape) {
@@ -137,8 +176,7 @@ namespace {
 std::string ShapeText(const Array<PrimExpr>& shape) {
   std::string s = "(";
   for (size_t i = 0; i < shape.size(); ++i) {
-    int64_t d = DimOf(shape[i]);
-    s += (i ? ", " : "") + (d < 0 ? std::string("?") : std::to_string(d));
+    s += (i ? ", " : "") + arith::ExtentText(shape[i]);
   }
   return s + ")";
 }
@@ -155,24 +193,11 @@ bool Broadcast(const Array<Type>& types, TypeReporter& reporter, bool compare) {
   for (size_t i = 0; i < n; ++i) {
     PrimExpr one = IntImm(DataType::Int(64), 1);
     PrimExpr x = i < na ? a->shape[na - 1 - i] : one, y = i < nb ? b->shape[nb - 1 - i] : one;
-    int64_t dx = DimOf(x), dy = DimOf(y);
-    if (dx == 1) {
-      out[n - 1 - i] = y;
-    } else if (dy == 1) {
-      out[n - 1 - i] = x;
-    } else if (dx >= 0 && dy >= 0) {
-      if (dx != dy) {
-        throw CompileError("[R2] shapes " + ShapeText(a->shape) + " and " + ShapeText(b->shape) +
-                           " do not broadcast: dimensions " + std::to_string(dx) + " and " + std::to_string(dy) +
-                           " differ and neither is 1");
-      }
-      out[n - 1 - i] = x;
-    } else if (x.same_as(y)) {
-      out[n - 1 - i] = x;
-    } else if (dx > 1 || dy > 1) {
-      out[n - 1 - i] = dx > 1 ? x : y;
-    } else {
-      out[n - 1 - i] = tir::AnyDim();
+    out[n - 1 - i] = BroadcastDim(x, y, reporter);
+    if (!out[n - 1 - i].defined()) {
+      throw CompileError("[R2] shapes " + ShapeText(a->shape) + " and " + ShapeText(b->shape) +
+                         " do not broadcast: dimensions " + arith::ExtentText(x) + " and " + arith::ExtentText(y) +
+                         " differ and neither is 1");
     }
   }
   reporter.Assign(types.back(), TensorType(Array<PrimExpr>(out), compare ? DataType::Bool() : a->dtype));

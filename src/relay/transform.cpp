@@ -19,7 +19,7 @@ BaseFunc StateHiddenParams(const BaseFunc& result, const IRModule& mod) {
   bool any = false;
   for (const Var& p : made->params) any = any || (!p->type_annotation.defined() && p->checked_type_.defined());
   if (!any) return made;
-  const int64_t before = inference::Visited();
+  const int64_t before = InferenceWork::OfThread().expressions;
   DiagnosticList errors;
   TypePool pool;
   inference::Inferencer infer(mod, inference::Mode::kAll, &errors, &pool);
@@ -28,10 +28,10 @@ BaseFunc StateHiddenParams(const BaseFunc& result, const IRModule& mod) {
     infer.Solve();
   } catch (const runtime::Error&) {
     // What is wrong with it is said where it is checked.
-    inference::SetVisited(before);
+    InferenceWork::OfThread().expressions = before;
     return made;
   }
-  inference::SetVisited(before);
+  InferenceWork::OfThread().expressions = before;
   Map<Var, Expr> stated;
   Array<Var> params;
   for (const Var& p : made->params) {

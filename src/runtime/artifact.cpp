@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The artifact file: [ELF][padding to 64][constants][padding to 64][manifest][trailer]. The trailer is
-//   u64 offset of the constants, u64 their size, u64 offset of the manifest, u64 its size, u32 format version, u32
-//   zero, 32 bytes SHA-256 of all before, 8 bytes "BATONART"
-// and closes the file, so that a file cut anywhere has none. The system's loader passes over what follows an ELF.
+// Reads artifacts; artifact_format.h says what is in them.
 #include <baton/runtime/c_backend_api.h>
 #include <baton/runtime/executor_queries.h>
 #include <baton/runtime/module.h>
@@ -20,88 +17,19 @@
 
 #include <cstring>
 
+#include "runtime/artifact_format.h"
+
 namespace baton::runtime {
+using namespace artifact;  // NOLINT: its format
 using support::Cat;
 using support::Json;
 namespace {
-
-constexpr uint32_t kFormatVersion = 1;
-constexpr char kMagic[] = "BATONART";
-constexpr size_t kDigest = 32, kTrailer = 4 * 8 + 2 * 4 + kDigest + 8;
-constexpr char kElfMagic[] =
-    "\x7f"
-    "ELF";
-
-#if defined(__x86_64__)
-constexpr const char* kArch = "x86_64";
-#elif defined(__aarch64__)
-constexpr const char* kArch = "aarch64";
-#else
-constexpr const char* kArch = "unknown";
-#endif
 
 [[noreturn]] void Refuse(const std::string& path, std::string_view why) {
   throw RuntimeError(Cat("cannot load `", path, "`: ", why));
 }
 
 // --- manifest -------------------------------------------------------------------------------------------------------
-
-void WriteTensors(support::JsonWriter* w, const std::vector<TensorInfo>& tensors) {
-  w->BeginArray();
-  for (const TensorInfo& t : tensors) {
-    w->BeginObject();
-    w->Key("name");
-    w->String(t.name);
-    w->Key("shape");
-    w->BeginArray();
-    for (int64_t d : t.shape) w->Int(d);
-    w->EndArray();
-    w->Key("dtype");
-    w->String(DataType2String(t.dtype));
-    w->EndObject();
-  }
-  w->EndArray();
-}
-
-std::string Manifest(const ExecutableDesc& desc) {
-  std::string out;
-  support::JsonWriter w(&out);
-  w.BeginObject();
-  w.Key("format");
-  w.Int(kFormatVersion);
-  w.Key("arch");
-  w.String(kArch);
-  w.Key("entry");
-  w.String(desc.entry);
-  w.Key("target");
-  w.String(desc.target);
-  w.Key("features");
-  w.BeginArray();
-  for (const std::string& f : desc.features) w.String(f);
-  w.EndArray();
-  w.Key("inputs");
-  WriteTensors(&w, desc.inputs);
-  w.Key("outputs");
-  WriteTensors(&w, desc.outputs);
-  if (!desc.result_tree.empty()) {
-    w.Key("results");
-    w.BeginArray();
-    for (int64_t n : desc.result_tree) w.Int(n);
-    w.EndArray();
-  }
-  w.Key("arena_bytes");
-  w.Int(static_cast<int64_t>(desc.arena_bytes));
-  w.Key("constants_bytes");
-  w.Int(static_cast<int64_t>(desc.constants_bytes));
-  w.Key("io_alignment");
-  w.Int(desc.io_alignment);
-  if (!desc.program.empty()) {
-    w.Key("program");
-    w.String(desc.program);
-  }
-  w.EndObject();
-  return out;
-}
 
 std::vector<TensorInfo> ReadTensors(const Json& list) {
   std::vector<TensorInfo> out;
@@ -110,10 +38,45 @@ std::vector<TensorInfo> ReadTensors(const Json& list) {
     t.name = j.At("name").AsString();
     for (const Json& d : j.At("shape").AsArray()) t.shape.push_back(d.AsInt());
     t.dtype = String2DataType(j.At("dtype").AsString());
-    TensorBytes(t.shape, t.dtype);  // refuses what overflows
+    if (const Json* extents = j.Find("extents")) {
+      for (const Json& e : extents->AsArray()) t.extents.push_back(e.AsString());
+      for (int64_t d : t.shape) {
+        if (d < -1) throw ValueError("a negative extent");
+      }
+    } else {
+      TensorBytes(t.shape, t.dtype);  // refuses what overflows
+    }
     out.push_back(std::move(t));
   }
   return out;
+}
+
+int32_t ReadWord(const Json& j) {
+  const int64_t word = j.AsInt();
+  if (word < -1 || word > INT32_MAX) throw ValueError("a word out of range");
+  return static_cast<int32_t>(word);
+}
+
+DynamicShapes ReadDynamic(const Json& j) {
+  DynamicShapes shapes;
+  shapes.sizes = j.At("sizes").AsString();
+  shapes.words = ReadWord(j.At("words"));
+  shapes.reads_values = j.At("reads_values").AsInt() != 0;
+  for (const Json& d : j.At("dims").AsArray()) {
+    shapes.dims.push_back(
+        {d.At("name").AsString(), d.At("min").AsInt(), d.At("max").AsInt(), d.At("multiple").AsInt()});
+  }
+  for (const Json& words : j.At("extents").AsArray()) {
+    shapes.extents.emplace_back();
+    for (const Json& word : words.AsArray()) shapes.extents.back().push_back(ReadWord(word));
+  }
+  for (const Json& b : j.At("buffers").AsArray()) {
+    const std::vector<Json>& fields = b.AsArray();
+    if (fields.size() != 4) throw ValueError("a buffer has four fields");
+    shapes.buffers.push_back({ReadWord(fields[0]), ReadWord(fields[1]), ReadWord(fields[2]), ReadWord(fields[3])});
+  }
+  if (shapes.sizes.empty()) throw ValueError("dynamic shapes without their function");
+  return shapes;
 }
 
 ExecutableDesc ReadDesc(const Json& j) {
@@ -126,6 +89,10 @@ ExecutableDesc ReadDesc(const Json& j) {
   if (const Json* tree = j.Find("results")) {
     for (const Json& n : tree->AsArray()) d.result_tree.push_back(n.AsInt());
     CheckResultTree(d.result_tree, d.outputs.size());
+  }
+  if (const Json* dynamic = j.Find("dynamic")) {
+    d.dynamic = ReadDynamic(*dynamic);
+    CheckDynamicShapes(d.dynamic, d.inputs, d.outputs);
   }
   const int64_t arena = j.At("arena_bytes").AsInt(), constants = j.At("constants_bytes").AsInt();
   const int64_t alignment = j.At("io_alignment").AsInt();
@@ -282,42 +249,6 @@ Module LoadArtifact(const std::string& path) {
 }
 
 std::string ReadManifest(const std::string& path) { return std::string(OpenArtifact(path).manifest); }
-
-void WriteArtifact(const std::string& path, const void* elf, size_t elf_bytes, const ExecutableDesc& desc) {
-  if (elf_bytes < 4 || std::memcmp(elf, kElfMagic, 4) != 0) throw InternalError("WriteArtifact: not an ELF file");
-  const std::string manifest = Manifest(desc);
-  support::AtomicFile file(path, true);
-  support::Sha256 sha;
-  uint64_t at = 0;
-  const auto put = [&](const void* data, size_t size) {
-    file.Write(data, size);
-    sha.Update(data, size);
-    at += size;
-  };
-  const auto align = [&] {
-    static constexpr char kZeros[64] = {};
-    if (at % 64) put(kZeros, 64 - at % 64);
-  };
-  put(elf, elf_bytes);
-  align();
-  const uint64_t constants_at = at;
-  put(desc.constants, desc.constants_bytes);
-  align();
-  const uint64_t manifest_at = at;
-  put(manifest.data(), manifest.size());
-  support::ByteWriter trailer;
-  trailer.Write<uint64_t>(constants_at);
-  trailer.Write<uint64_t>(desc.constants_bytes);
-  trailer.Write<uint64_t>(manifest_at);
-  trailer.Write<uint64_t>(manifest.size());
-  trailer.Write<uint32_t>(kFormatVersion);
-  trailer.Write<uint32_t>(0);
-  put(trailer.bytes().data(), trailer.size());
-  const support::Sha256::Digest digest = sha.Finish();
-  file.Write(digest.data(), digest.size());
-  file.Write(kMagic, 8);
-  file.Commit();
-}
 
 namespace {
 BATON_REGISTER_GLOBAL("runtime.ReadManifest").set_body(PackedFunc([](Args args, RetValue* rv) {

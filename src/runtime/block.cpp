@@ -8,11 +8,6 @@
 // memory of those beyond kKeptPages, and beyond as many as are in use, is the system's to take when it is short of
 // some. Until then it is there: what one pass dropped is what the next one makes, and to fetch and clear an empty page
 // costs the system more than a pass spends on filling one (a third of the gradient of a million calls).
-//
-// Pages of which more than half is in use are not refilled, and empty pages are preferred to partly used ones. Objects
-// that a pass makes then lie in the order in which they were made, so that a traversal has few cache misses. When gaps
-// were filled, programs of 100,000 calls took twice as long. Gaps can be as large as the memory in use; after passes
-// they are a third of it.
 #include <baton/runtime/block.h>
 #include <baton/runtime/block_watch.h>
 #include <baton/support/cells.h>
@@ -56,14 +51,11 @@ struct Heap;
 
 struct Page : support::CellPage {  // cells are blocks
   uint32_t used;
-  uint32_t low;  // with more blocks in use, it is not filled up
   Block* free;   // owner's
   char* fresh;   // behind the last block that was ever taken
   char* end;
   Heap* heap;
   bool listed;                               // among the pages with room
-  bool idle;                                 // among the empty pages
-  bool final;                                // no page of the same chunk follows
   alignas(64) std::atomic<Block*> returned;  // by other threads
   Page *next, *prev;                         // pages of its size, in a ring
   Page *next_room, *prev_room;               // pages with room, in a list
@@ -75,8 +67,7 @@ struct Heap {
   Page* current[kClasses] = {};  // blocks are taken here
   Page* ring[kClasses] = {};     // all pages of the size
   Page* room[kClasses] = {};     // those that the owner gave blocks back to
-  Page* empty = nullptr;         // with their memory, linked both ways
-  Page* latest = nullptr;        // that was taken
+  Page* empty = nullptr;         // with their memory
   Page* bare = nullptr;          // empty, without
   size_t empties = 0;            // those with their memory
   size_t in_use = 0;
@@ -92,34 +83,37 @@ std::mutex& Mutex() {
 }
 Heap* idle_heaps = nullptr;
 
-// Read at each call: the address is known at load time, no call is made for it.
-thread_local Heap* tls_heap __attribute__((tls_model("initial-exec"))) = nullptr;
-thread_local bool tls_ended __attribute__((tls_model("initial-exec"))) = false;
-thread_local void (*tls_watch)(int) __attribute__((tls_model("initial-exec"))) = nullptr;  // then there is no heap
+/// What a thread has of the allocator. Read at each call: the address is known at load time, no call is made for it.
+struct ThreadHeap {
+  Heap* heap;
+  bool ended;          // the thread's variables are destroyed
+  void (*watch)(int);  // of a test; then the thread keeps no heap
+};
+constinit thread_local ThreadHeap tls __attribute__((tls_model("initial-exec"))) = {};
 
 void TakeHeap() {
   static const int forks = pthread_atfork([] { Mutex().lock(); }, [] { Mutex().unlock(); }, [] { Mutex().unlock(); });
   (void)forks;
   std::lock_guard<std::mutex> lock(Mutex());
   if (idle_heaps) {
-    tls_heap = idle_heaps;
-    idle_heaps = tls_heap->next_idle;
+    tls.heap = idle_heaps;
+    idle_heaps = tls.heap->next_idle;
   } else {
-    tls_heap = new Heap;
+    tls.heap = new Heap;
   }
 }
 void HandOn() {
   std::lock_guard<std::mutex> lock(Mutex());
-  if (!tls_heap) return;
-  tls_heap->next_idle = idle_heaps;
-  idle_heaps = tls_heap;
-  tls_heap = nullptr;
+  if (!tls.heap) return;
+  tls.heap->next_idle = idle_heaps;
+  idle_heaps = tls.heap;
+  tls.heap = nullptr;
 }
 /// Hands the thread's heap on when the thread ends.
 struct Lease {
   ~Lease() {
     HandOn();
-    tls_ended = true;
+    tls.ended = true;
   }
 };
 
@@ -139,18 +133,10 @@ bool Collect(Page* page) {
   return true;
 }
 
-/// An empty page, the one behind the latest if that is empty: what is made in one go lies in one row, which traversals
-/// that look ahead count on.
-[[gnu::noinline]] Page* TakeEmpty(Heap* heap) {
+Page* TakeEmpty(Heap* heap) {
   Page* page = heap->empty;
   if (!page) return nullptr;
-  if (heap->latest && !heap->latest->final) {
-    auto* behind = reinterpret_cast<Page*>(reinterpret_cast<char*>(heap->latest) + kPageBytes);
-    if (behind->idle) page = behind;
-  }
-  (page == heap->empty ? heap->empty : page->prev->next) = page->next;
-  if (page->next) page->next->prev = page->prev;
-  page->idle = false;
+  heap->empty = page->next;
   --heap->empties;
   return page;
 }
@@ -179,16 +165,13 @@ Page* NewPage(Heap* heap, size_t c) {
     }
     page = reinterpret_cast<Page*>(heap->chunk);
     heap->chunk += kPageBytes;
-    page->final = heap->chunk == heap->chunk_end;
   }
-  heap->latest = page;
   ++heap->in_use;
   page->free = nullptr;
   page->used = 0;
   page->bytes = static_cast<uint32_t>(c * 16);
   page->fresh = reinterpret_cast<char*>(page) + kHeader;
   page->end = page->fresh + (kPageBytes - kHeader) / (c * 16) * (c * 16);
-  page->low = static_cast<uint32_t>((kPageBytes - kHeader) / (c * 16) / 2);
   page->listed = false;
   page->heap = heap;
   page->returned.store(nullptr, std::memory_order_relaxed);
@@ -229,16 +212,13 @@ void Retire(Heap* heap, Page* page) {
     if (heap->ring[c] == page) heap->ring[c] = page->next;
   }
   page->bytes = 0;
-  page->idle = true;
   page->next = heap->empty;
-  if (page->next) page->next->prev = page;
   heap->empty = page;
   ++heap->empties;
   --heap->in_use;
   // Two for one: when all that was in use is dropped, what was kept for its sake goes too.
   for (int i = 0; i < 2 && heap->empties > kKeptPages && heap->empties > heap->in_use; ++i) {
     constexpr size_t kSystemPage = 4096;
-    heap->latest = nullptr;
     Page* gone = TakeEmpty(heap);
     gone->next = heap->bare;
     heap->bare = gone;
@@ -247,11 +227,8 @@ void Retire(Heap* heap, Page* page) {
 }
 
 Page* FindRoom(Heap* heap, size_t c) {
-  // Objects made together should not be scattered over gaps in the heap, so an empty page is preferred.
-  if (Page* page = heap->empty ? nullptr : heap->room[c]) {
+  if (Page* page = heap->room[c]) {
     Unlist(heap, page, c);
-    // Its free blocks are listed in the order in which they were given back; they are fetched in that of memory.
-    for (size_t at = 0; at < kPageBytes; at += 64) __builtin_prefetch(reinterpret_cast<char*>(page) + at, 1, 2);
     return page;
   }
   for (int i = 0; i < kScan && heap->ring[c]; ++i) {
@@ -265,14 +242,12 @@ Page* FindRoom(Heap* heap, size_t c) {
 void* Take(Page* page) {
   if (Block* b = page->free) {
     page->free = b->next;
-    __builtin_prefetch(b->next, 1);  // the next one is read when it is taken
     ++page->used;
     return b;
   }
   if (page->fresh != page->end) {
     void* b = page->fresh;
     page->fresh += page->bytes;
-    __builtin_prefetch(page->fresh + 512, 1);
     ++page->used;
     return b;
   }
@@ -280,15 +255,15 @@ void* Take(Page* page) {
 }
 
 __attribute__((noinline)) void* TakeSlow(size_t c) {
-  if (!tls_heap) {
-    if (tls_watch) tls_watch(1);
+  if (!tls.heap) {
+    if (tls.watch) tls.watch(1);
     TakeHeap();
-    if (!tls_ended) {
+    if (!tls.ended) {
       static thread_local Lease lease;
       (void)&lease;
     }
   }
-  Heap* heap = tls_heap;
+  Heap* heap = tls.heap;
   void* b = nullptr;
   for (;;) {
     if (Page* page = heap->current[c]) {
@@ -299,12 +274,12 @@ __attribute__((noinline)) void* TakeSlow(size_t c) {
     heap->current[c] = FindRoom(heap, c);
   }
   // Destructors of the thread's variables still run, or a test watches blocks: use a heap for this one block.
-  if (tls_ended || tls_watch) HandOn();
+  if (tls.ended || tls.watch) HandOn();
   return b;
 }
 
 __attribute__((noinline)) void GiveSlow(Page* page, Block* b) {
-  if (Heap* heap = tls_heap; heap == page->heap && heap) {
+  if (Heap* heap = tls.heap; heap == page->heap && heap) {
     const size_t c = page->bytes / 16;
     if (heap->current[c] == page) return;
     if (page->used == 0) {
@@ -314,7 +289,7 @@ __attribute__((noinline)) void GiveSlow(Page* page, Block* b) {
     }
     return;
   }
-  if (tls_watch) tls_watch(-1);
+  if (tls.watch) tls.watch(-1);
   Block* head = page->returned.load(std::memory_order_relaxed);
   do {
     b->next = head;
@@ -330,7 +305,7 @@ void* AllocBlock(size_t bytes) {
     return p;
   }
   const size_t c = bytes ? (bytes + 15) / 16 : 1;
-  if (Heap* heap = tls_heap) {
+  if (Heap* heap = tls.heap) {
     if (Page* page = heap->current[c]) {
       if (void* b = Take(page)) return b;
     }
@@ -343,17 +318,17 @@ void FreeBlock(void* block, size_t bytes) noexcept {
   if (!block) return;
   Page* page = PageOf(block);
   auto* b = static_cast<Block*>(block);
-  if (tls_heap && page->heap == tls_heap) {
+  if (tls.heap && page->heap == tls.heap) {
     b->next = page->free;
     page->free = b;
-    if (--page->used > page->low || (page->used != 0 && page->listed)) return;
+    if (--page->used != 0 && page->listed) return;
   }
   GiveSlow(page, b);
 }
 
 void WatchBlocks(void (*watch)(int)) noexcept {
   HandOn();
-  tls_watch = watch;
+  tls.watch = watch;
 }
 
 }  // namespace baton::runtime

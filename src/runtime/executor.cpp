@@ -9,6 +9,7 @@
 #include <baton/support/text.h>
 
 #include <atomic>
+#include <memory>
 
 namespace baton::runtime {
 using support::Cat;
@@ -32,6 +33,11 @@ class Executor final : public ModuleNode {
     kGetOutput,
     kGetInput,
     kLoadParams,
+    kReserve,
+    kTrim,
+    kGetMemory,
+    kGetDims,
+    kInferShapes,
     kQuery  // and behind it, what all executors answer alike
   };
   void Call(Op op, Args args, RetValue* rv);
@@ -44,9 +50,6 @@ class Executor final : public ModuleNode {
   [[noreturn]] void FailInput(size_t i, std::string_view what) const {
     throw ValueError(Cat("input ", i, " `", desc_->inputs[i].name, "`: ", what));
   }
-  std::string Expected(const TensorInfo& t) const {
-    return TensorTypeString(t.shape.data(), static_cast<int>(t.shape.size()), t.dtype);
-  }
   void CheckTensor(const TensorInfo& want, size_t i, const DLTensor* t) const;
   bool Usable(const DLTensor* t) const {
     const uintptr_t p = reinterpret_cast<uintptr_t>(t->data) + t->byte_offset;
@@ -57,12 +60,24 @@ class Executor final : public ModuleNode {
   void SetShared(size_t i, const ArgValue& v, bool for_call);
   /// Runs on the bound inputs. `all_bound`: all were bound by this call.
   void Run(bool all_bound = false);
+  /// Brings sizes, arena and shapes of the outputs up to date with the inputs.
+  void UpdateShapes();
+  void GrowArena();
+  std::vector<int64_t> OutputShape(size_t i) const {
+    std::vector<int64_t> shape = desc_->outputs[i].shape;
+    if (shapes_) shapes_->FillShape(inputs_.size() + i, &shape);
+    return shape;
+  }
+  void Reserve(Args args);
+  /// Shapes of the outputs for shapes of all inputs: rank and extents of one after the other.
+  Array<int64_t> InferShapes(Args args);
   NDArray Output(size_t i) const;
 
   Module code_;
   const ExecutableDesc* desc_;
   EntryFunction entry_;
   NDArray arena_;
+  std::unique_ptr<ShapeFrame> shapes_;  // of a model with dynamic shapes
   std::vector<Input> inputs_;
   std::vector<NDArray> outputs_;
   std::vector<void*> io_;
@@ -88,7 +103,14 @@ Executor::Executor(Module code, Device device) : code_(std::move(code)) {
   arena_ = NDArray::Empty({static_cast<int64_t>(desc_->arena_bytes)}, DataType::UInt(8));
   unset_ = desc_->inputs.size();
   inputs_.resize(desc_->inputs.size());
-  for (const TensorInfo& t : desc_->outputs) outputs_.push_back(NDArray::Empty(t.shape, t.dtype));
+  if (const DynamicShapes& dynamic = desc_->dynamic; dynamic.defined()) {
+    auto* sizes = reinterpret_cast<SizesFunction>(code_->GetSymbol(dynamic.sizes.c_str()));
+    if (!sizes) throw InternalError(Cat("the module has no symbol `", dynamic.sizes, "`"));
+    shapes_ = std::make_unique<ShapeFrame>(&dynamic, &desc_->inputs, sizes);
+  }
+  for (const TensorInfo& t : desc_->outputs) {
+    outputs_.push_back(shapes_ ? NDArray() : NDArray::Empty(t.shape, t.dtype));
+  }
   io_.resize(inputs_.size() + outputs_.size(), nullptr);
 }
 
@@ -98,22 +120,25 @@ void Executor::CheckTensor(const TensorInfo& want, size_t i, const DLTensor* t) 
   bool empty = false;
   for (int d = 0; same && d < t->ndim; ++d) {
     empty = empty || t->shape[d] == 0;
-    same = t->shape[d] == want.shape[static_cast<size_t>(d)];
+    const int64_t extent = want.shape[static_cast<size_t>(d)];
+    same = extent < 0 ? t->shape[d] >= 0 : t->shape[d] == extent;
   }
   if (same && (t->data || empty)) [[likely]]
     return;
   if (same) FailInput(i, "a tensor without data");
   if (t->ndim < 0 || t->ndim > 64 || (t->ndim && !t->shape)) FailInput(i, "not a tensor");
-  FailInput(i, Cat("expected ", Expected(want), ", got ", TensorTypeString(t->shape, t->ndim, t->dtype)));
+  FailInput(i, Cat("expected ", TensorInfoString(want), ", got ", TensorTypeString(t->shape, t->ndim, t->dtype)));
 }
 
 void Executor::SetCopy(size_t i, const DLTensor* t) {
   const TensorInfo& want = desc_->inputs[i];
   CheckTensor(want, i, t);
+  if (shapes_) shapes_->SetInput(i, t->shape);
   Input& in = inputs_[i];
+  const std::vector<int64_t> shape(t->shape, t->shape + t->ndim);
   // The array returned by get_input may still be referenced; its value must not change.
-  if (!in.own.defined() || in.own.obj()->use_count() > (in.array.same_as(in.own) ? 2 : 1)) {
-    in.own = NDArray::Empty(want.shape, want.dtype);
+  if (!in.own.defined() || in.own.obj()->use_count() > (in.array.same_as(in.own) ? 2 : 1) || in.own.shape() != shape) {
+    in.own = NDArray::Empty(shape, want.dtype);
   }
   in.own.CopyFrom(t);
   if (!in.array.defined()) --unset_;
@@ -128,6 +153,7 @@ void Executor::SetShared(size_t i, const ArgValue& v, bool for_call) {
   CheckTensor(desc_->inputs[i], i, t);
   const bool counted = v.type_code() == kBatonObject;
   if (!Usable(t) || !(counted || for_call)) return SetCopy(i, t);
+  if (shapes_) shapes_->SetInput(i, t->shape);
   Input& in = inputs_[i];
   if (!counted) {
     // Borrowed for the time of the call: used in place, and forgotten after it.
@@ -144,22 +170,69 @@ void Executor::SetShared(size_t i, const ArgValue& v, bool for_call) {
 void Executor::Run(bool all_bound) {
   if (unset_ && !all_bound) [[unlikely]] {
     for (size_t i = 0; i < inputs_.size(); ++i) {
-      if (!inputs_[i].array.defined()) FailInput(i, Cat("it has not been set; expected ", Expected(desc_->inputs[i])));
+      if (!inputs_[i].array.defined()) FailInput(i, Cat("it has not been set; expected ", TensorInfoString(desc_->inputs[i])));
     }
   }
+  ran_ = false;
+  if (shapes_) UpdateShapes();
   for (size_t i = 0; i < outputs_.size(); ++i) {
     // An output that the caller still holds keeps its value: this run writes into a new one.
-    if (outputs_[i].obj()->use_count() > 1) {
-      outputs_[i] = NDArray::Empty(desc_->outputs[i].shape, desc_->outputs[i].dtype);
+    if (!outputs_[i].defined() || outputs_[i].obj()->use_count() > 1) {
+      outputs_[i] = NDArray::Empty(OutputShape(i), desc_->outputs[i].dtype);
     }
     io_[inputs_.size() + i] = outputs_[i].data();
   }
-  ran_ = false;
-  if (entry_(io_.data(), desc_->constants, static_cast<uint8_t*>(arena_.data())) != 0) [[unlikely]] {
+  const int64_t* words = shapes_ ? shapes_->words() : nullptr;
+  if (entry_(io_.data(), desc_->constants, static_cast<uint8_t*>(arena_.data()), words) != 0) [[unlikely]] {
     if (*BatonErrorMessage() == '\0') throw RuntimeError("the model failed without saying why");
     ThrowFromSlot();
   }
   ran_ = true;
+}
+
+void Executor::GrowArena() {
+  if (shapes_->arena_bytes() <= arena_.nbytes()) return;
+  arena_ = NDArray();  // before there is another
+  arena_ = NDArray::Empty({static_cast<int64_t>(shapes_->arena_bytes())}, DataType::UInt(8));
+}
+
+void Executor::UpdateShapes() {
+  if (!shapes_->Update(io_.data())) return;
+  GrowArena();
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    if (outputs_[i].defined() && outputs_[i].shape() != OutputShape(i)) outputs_[i] = NDArray();
+  }
+}
+
+void Executor::Reserve(Args args) {
+  if (!shapes_) return;
+  shapes_->Reserve(args[0].As<Array<int64_t>>().ToVector());
+  GrowArena();
+}
+
+Array<int64_t> Executor::InferShapes(Args args) {
+  if (args.size() != static_cast<int>(inputs_.size())) {
+    throw TypeError(Cat("the model has ", inputs_.size(), " inputs, got ", args.size(), " shapes"));
+  }
+  if (desc_->dynamic.reads_values) throw UnsupportedError("the shapes of the results depend on values of the inputs");
+  std::unique_ptr<ShapeFrame> frame;
+  if (shapes_) frame = shapes_->Fresh();
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    const TensorInfo& want = desc_->inputs[i];
+    std::vector<int64_t> shape = args[static_cast<int>(i)].As<Array<int64_t>>().ToVector();
+    const DLTensor t{io_.data(), Cpu(), static_cast<int>(shape.size()), want.dtype, shape.data(), nullptr, 0};
+    CheckTensor(want, i, &t);
+    if (frame) frame->SetInput(i, shape.data());
+  }
+  if (frame) frame->Update(io_.data());
+  Array<int64_t> out;
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    std::vector<int64_t> shape = desc_->outputs[i].shape;
+    if (frame) frame->FillShape(inputs_.size() + i, &shape);
+    out.push_back(static_cast<int64_t>(shape.size()));
+    for (int64_t n : shape) out.push_back(n);
+  }
+  return out;
 }
 
 NDArray Executor::Output(size_t i) const {
@@ -212,6 +285,38 @@ void Executor::Call(Op op, Args args, RetValue* rv) {
       }
       return;
     }
+    case kReserve:
+      return Reserve(args);
+    case kTrim:
+      if (!shapes_) return;
+      shapes_->Trim();
+      arena_ = NDArray::Empty({0}, DataType::UInt(8));
+      for (NDArray& out : outputs_) out = NDArray();
+      ran_ = false;
+      return;
+    case kGetMemory: {
+      int64_t outputs = 0;
+      for (const NDArray& out : outputs_) outputs += out.defined() ? static_cast<int64_t>(out.nbytes()) : 0;
+      Array<int64_t> out;
+      out.push_back(static_cast<int64_t>(desc_->constants_bytes));
+      out.push_back(static_cast<int64_t>(arena_.nbytes()));
+      out.push_back(outputs);
+      out.push_back(shapes_ ? static_cast<int64_t>(shapes_->num_plans()) : 0);
+      *rv = out;
+      return;
+    }
+    case kGetDims: {
+      Array<Any> dims;  // four a dimension
+      for (const Dim& d : desc_->dynamic.dims) {
+        dims.push_back(Any(d.name));
+        for (int64_t bound : {d.min, d.max, d.multiple}) dims.push_back(Any(bound));
+      }
+      *rv = dims;
+      return;
+    }
+    case kInferShapes:
+      *rv = InferShapes(args);
+      return;
     default:
       return;
   }
@@ -219,7 +324,8 @@ void Executor::Call(Op op, Args args, RetValue* rv) {
 
 PackedFunc Executor::GetFunction(std::string_view name, const ObjectPtr<Object>& self) {
   static constexpr std::string_view kNames[] = {
-      "run", "run_with", "call", "set_input", "set_input_zero_copy", "get_output", "get_input", "load_params"};
+      "run",        "run_with",  "call",        "set_input", "set_input_zero_copy", "get_output",
+      "get_input",  "load_params", "reserve", "trim",        "get_memory", "get_dims", "infer_shapes"};
   int op = kRun;
   while (op < kQuery && name != kNames[op]) ++op;
   if (op == kQuery) {

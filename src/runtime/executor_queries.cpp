@@ -109,6 +109,9 @@ void AnswerExecutorQuery(int query, const std::vector<TensorInfo>& inputs, const
       out.push_back(Any(t.name));
       out.push_back(Any(Array<int64_t>(t.shape)));
       out.push_back(Any(t.dtype));
+      Array<String> extents;
+      for (const std::string& e : t.extents) extents.push_back(String(e));
+      out.push_back(Any(extents));
       *rv = out;
     }
   }

@@ -37,23 +37,28 @@ constexpr size_t kMaxSegments = (size_t(4) << 30) / kSegment;
 struct Bounds {
   uintptr_t low = 0, high = 0;
 };
+struct Portable;
 
-/// Trivially destructible and zero-initialised, so that access is one load; `known` says if `bounds` was asked for.
-thread_local Bounds bounds;
-thread_local bool known = false;
-thread_local size_t segments_in_use = 0;
-thread_local void* cached = nullptr;
+/// What a thread knows of its stacks. Trivially destructible and zero-initialised, so that access is one load.
+struct ThreadStacks {
+  Bounds bounds;  // of the stack that it runs on
+  bool known;     // whether `bounds` was asked for
+  size_t segments_in_use;
+  void* cached;  // a segment for the next use
+  Portable* starting;
+};
+constinit thread_local ThreadStacks stacks = {};
 
 /// Gives the cached segment back when the thread ends.
 struct CacheOwner {
   ~CacheOwner() {
-    if (cached) munmap(cached, kSegment);
-    cached = nullptr;
+    if (stacks.cached) munmap(stacks.cached, kSegment);
+    stacks.cached = nullptr;
   }
 };
 
 [[gnu::noinline]] void FindBounds() noexcept {
-  known = true;
+  stacks.known = true;
   const uintptr_t here = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
   pthread_attr_t attr;
   if (pthread_getattr_np(pthread_self(), &attr) == 0) {
@@ -65,21 +70,21 @@ struct CacheOwner {
     // Versions of glibc differ in whether the guard lies inside of the stack; twice is harmless.
     const uintptr_t from = reinterpret_cast<uintptr_t>(low) + guard;
     if (low && here > from && here < reinterpret_cast<uintptr_t>(low) + size) {
-      bounds = {from, reinterpret_cast<uintptr_t>(low) + size};
+      stacks.bounds = {from, reinterpret_cast<uintptr_t>(low) + size};
       return;
     }
   }
   // No /proc, or a stack of someone else's: leave it at once. RunOnFreshStack sets bounds that are right.
-  bounds = {here, here};
+  stacks.bounds = {here, here};
 }
 
 void* NewSegment() {
-  if (cached) {
-    void* s = cached;
-    cached = nullptr;
+  if (stacks.cached) {
+    void* s = stacks.cached;
+    stacks.cached = nullptr;
     return s;
   }
-  if (segments_in_use >= kMaxSegments) {
+  if (stacks.segments_in_use >= kMaxSegments) {
     throw std::runtime_error(
         "recursion needs more than 4 GiB of stack: it has no end, or the program is nested too deep");
   }
@@ -96,27 +101,27 @@ void* NewSegment() {
 void FreeSegment(void* s) noexcept {
   static thread_local CacheOwner owner;
   (void)owner;
-  if (cached) {
+  if (stacks.cached) {
     munmap(s, kSegment);
     return;
   }
   // One segment stays for the recursion that goes to and fro over the end of a stack, but only its first MiB in memory.
   constexpr size_t kKeep = size_t(1) << 20;
   madvise(static_cast<char*>(s) + kGuard, kSegment - kGuard - kKeep, MADV_DONTNEED);
-  cached = s;
+  stacks.cached = s;
 }
 
 /// Takes a segment for its lifetime, and gives back stack and bounds also when an exception passes.
 class OnSegment {
  public:
-  OnSegment() : saved_(bounds), segment_(NewSegment()) {
-    ++segments_in_use;
+  OnSegment() : saved_(stacks.bounds), segment_(NewSegment()) {
+    ++stacks.segments_in_use;
     const uintptr_t low = reinterpret_cast<uintptr_t>(segment_);
-    bounds = {low + kGuard, low + kSegment};
+    stacks.bounds = {low + kGuard, low + kSegment};
   }
   ~OnSegment() {
-    bounds = saved_;
-    --segments_in_use;
+    stacks.bounds = saved_;
+    --stacks.segments_in_use;
     FreeSegment(segment_);
   }
   char* low() const { return static_cast<char*>(segment_) + kGuard; }
@@ -194,9 +199,8 @@ struct Portable {
   std::exception_ptr error;
   ucontext_t back, there;
 };
-thread_local Portable* starting = nullptr;
 void PortableEntry() {
-  Portable* p = starting;
+  Portable* p = stacks.starting;
   try {
     p->fn(p->arg);
   } catch (...) {
@@ -213,7 +217,7 @@ void baton_call_on_stack(void (*fn)(void*), void* arg, void* top) {
   p.there.uc_stack.ss_sp = static_cast<char*>(top) - (kSegment - kGuard);
   p.there.uc_stack.ss_size = kSegment - kGuard;
   makecontext(&p.there, PortableEntry, 0);
-  starting = &p;
+  stacks.starting = &p;
   swapcontext(&p.back, &p.there);
   if (p.error) std::rethrow_exception(p.error);
 }
@@ -221,18 +225,18 @@ void baton_call_on_stack(void (*fn)(void*), void* arg, void* top) {
 #endif
 
 bool StackNearEnd(size_t reserve) noexcept {
-  if (!known) [[unlikely]] {
+  if (!stacks.known) [[unlikely]] {
     FindBounds();
   }
   const uintptr_t here = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
-  const uintptr_t low = bounds.low, size = bounds.high - low;
+  const uintptr_t low = stacks.bounds.low, size = stacks.bounds.high - low;
   if (reserve > size / 2) reserve = size / 2;
   // One unsigned comparison for "not within" and "too near".
   return here - low - reserve >= size - reserve;
 }
 
 void RunOnFreshStack(void (*fn)(void*), void* arg) {
-  if (!known) FindBounds();
+  if (!stacks.known) FindBounds();
 #ifdef BATON_ASAN
   // The sanitizer is told of both switches; the exception waits until we are back.
   struct Trampoline {

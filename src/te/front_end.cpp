@@ -7,7 +7,7 @@
 namespace baton::te {
 namespace {
 
-/// Elements of tensors become what `f(tensor, indices)` gives.
+/// Replaces each element of a tensor by `f(tensor, indices)`.
 class LoadReplacer : public tir::ExprMutator {
  public:
   explicit LoadReplacer(const runtime::PackedFunc& f) : f_(f) {}
@@ -35,7 +35,7 @@ BATON_REGISTER_GLOBAL("te.compute")
       return ComputeMany(shape, vars, bodies, name, tag);
     });
 BATON_REGISTER_GLOBAL("te.Load").set_body_typed([](Tensor t, Array<PrimExpr> indices) { return t(indices); });
-/// An output of an operation that a program has, as a tensor.
+/// An output of an existing operation, as a tensor.
 BATON_REGISTER_GLOBAL("te.OutputOf").set_body([](runtime::Args args, runtime::RetValue* rv) {
   const auto op = args[0].As<Operation>();
   const int64_t index = args.size() > 1 ? args[1].As<int64_t>() : 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Looking for a statement: what a pass asks before it walks, or instead of it.
+// Search for a statement: what a pass asks before, or instead of, a walk of its own.
 #pragma once
 
 #include <baton/runtime/interrupt.h>

@@ -20,7 +20,7 @@ std::string Name(const PrimExpr& e) { return DataType2String(e.dtype()); }
 void Defined(const PrimExpr& e, const char* what) {
   if (!e.defined()) Fail(fmt::format("{} is null", what));
 }
-/// Nodes get their fields in an order of their own, so that constructors need not repeat the base's.
+/// Nodes get their fields by name, so that constructors need not repeat those of the base.
 template <class N>
 N Typed(DataType t) {
   N n;

@@ -139,8 +139,8 @@ BATON_REGISTER_GLOBAL("tir.PrimFunc")
     .set_body_typed([](Array<Var> params, Stmt body, Map<Var, Buffer> buffers, DictAttrs attrs) {
       return PrimFunc(params, body, buffers, attrs);
     });
-/// Rewrites by two functions: `before(node)` sees a node first, and what it gives instead stands as it is;
-/// `after(node)` sees what became of it. Either may be null; both may give null, for no change.
+/// Rewrites by two functions: the result of `before(node)` replaces the node and is not visited further; `after(node)`
+/// gets the rebuilt node. Either function may be null, and may return null for no change.
 class CallbackTransform : public StmtExprMutator {
  public:
   CallbackTransform(runtime::PackedFunc before, runtime::PackedFunc after, const Array<String>& only)

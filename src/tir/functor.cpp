@@ -155,8 +155,8 @@ Stmt RemakeStmt(const ObjectPtr<N>& n) {
 }
 }  // namespace
 
-// The shape of an allocation stays: another would change the buffer's identity. A mutator that wants that overrides
-// this.
+// The shape of an allocation is not visited: a change would give the buffer another identity. A mutator that wants
+// that overrides this.
 #define BATON_TIR_MUTATE(Name)                                               \
   Stmt StmtMutator::VisitStmt_(const Name##Node* op) {                       \
     auto copy = MapChildren<StmtParts>(op, [this]<class T>(const T& child) { \
@@ -173,6 +173,16 @@ BATON_TIR_STMT_LIST(BATON_TIR_MUTATE)
 
 // ---------------------------------------------------------------- substitution
 namespace {
+/// `made`, the rebuilt form of a store or an allocation `op`, with the buffer that takes the place of op's.
+template <class N>
+Stmt WithBuffer(const N* op, Stmt made, const BufferMap& buffers) {
+  auto it = buffers.find(op->buffer.get());
+  if (it == buffers.end()) return made;
+  auto copy = make_object<N>(*made.template as<N>());
+  copy->buffer = it->second;
+  return Stmt(copy);
+}
+
 class Substituter : public StmtExprMutator {
  public:
   Substituter(const VarMap& vars, const BufferMap& buffers) : vars_(vars), buffers_(buffers) {}
@@ -183,18 +193,24 @@ class Substituter : public StmtExprMutator {
     return it == vars_.end() ? GetRef<PrimExpr>(op) : it->second;
   }
   PrimExpr VisitExpr_(const BufferLoadNode* op) final {
-    Array<PrimExpr> i = VisitExprs(op->indices);
+    PrimExpr e = StmtExprMutator::VisitExpr_(op);
     auto it = buffers_.find(op->buffer.get());
-    if (it != buffers_.end()) return BufferLoad(it->second, i);
-    return i.same_as(op->indices) ? GetRef<PrimExpr>(op) : BufferLoad(op->buffer, i);
+    return it == buffers_.end() ? e : BufferLoad(it->second, e.as<BufferLoadNode>()->indices);
+  }
+  /// What a combiner binds is its own; the rest may name loops around the reduction.
+  PrimExpr VisitExpr_(const ReduceNode* op) final {
+    PrimExpr e = StmtExprMutator::VisitExpr_(op);
+    const CommReducer& c = op->combiner;
+    Array<PrimExpr> result = VisitExprs(c->result), identity = VisitExprs(c->identity_element);
+    if (result.same_as(c->result) && identity.same_as(c->identity_element)) return e;
+    CommReducerNode combiner = *c.get();
+    combiner.result = result, combiner.identity_element = identity;
+    ReduceNode n = *e.as<ReduceNode>();
+    n.combiner = CommReducer(std::move(combiner));
+    return Reduce(std::move(n));
   }
   Stmt VisitStmt_(const BufferStoreNode* op) final {
-    Stmt s = StmtExprMutator::VisitStmt_(op);
-    auto it = buffers_.find(op->buffer.get());
-    if (it == buffers_.end()) return s;
-    BufferStoreNode n = *s.as<BufferStoreNode>();
-    n.buffer = it->second;
-    return BufferStore(std::move(n));
+    return WithBuffer(op, StmtExprMutator::VisitStmt_(op), buffers_);
   }
   Stmt VisitStmt_(const AllocateNode* op) final {
     auto it = buffers_.find(op->buffer.get());
@@ -207,11 +223,7 @@ class Substituter : public StmtExprMutator {
       Substituter inner(vars_, more);
       return inner.VisitStmt_(op);
     }
-    Stmt s = StmtExprMutator::VisitStmt_(op);
-    if (it == buffers_.end()) return s;
-    AllocateNode n = *s.as<AllocateNode>();
-    n.buffer = it->second;
-    return Allocate(std::move(n));
+    return WithBuffer(op, StmtExprMutator::VisitStmt_(op), buffers_);
   }
 
  private:
@@ -240,18 +252,12 @@ class Renewer : public StmtExprMutator {
     return Let(fresh, v, VisitExpr(op->body));
   }
   PrimExpr VisitExpr_(const BufferLoadNode* op) final {
-    Array<PrimExpr> i = VisitExprs(op->indices);
+    PrimExpr e = StmtExprMutator::VisitExpr_(op);
     auto it = buffers_.find(op->buffer.get());
-    if (it != buffers_.end()) return BufferLoad(it->second, i);
-    return i.same_as(op->indices) ? GetRef<PrimExpr>(op) : BufferLoad(op->buffer, i);
+    return it == buffers_.end() ? e : BufferLoad(it->second, e.as<BufferLoadNode>()->indices);
   }
   Stmt VisitStmt_(const BufferStoreNode* op) final {
-    BufferStoreNode n = *op;
-    n.indices = VisitExprs(op->indices);
-    n.value = VisitExpr(op->value);
-    auto it = buffers_.find(op->buffer.get());
-    if (it != buffers_.end()) n.buffer = it->second;
-    return BufferStore(std::move(n));
+    return WithBuffer(op, StmtExprMutator::VisitStmt_(op), buffers_);
   }
   Stmt VisitStmt_(const AllocateNode* op) final {
     BufferNode b = *op->buffer.get();
@@ -259,23 +265,18 @@ class Renewer : public StmtExprMutator {
     b.data = Var(b.data->name_hint, b.data->type_annotation);
     Buffer fresh(std::move(b));
     buffers_[op->buffer.get()] = fresh;
-    AllocateNode n = *op;
-    n.buffer = fresh;
-    n.body = VisitStmt(op->body);
-    return Allocate(std::move(n));
+    return WithBuffer(op, StmtExprMutator::VisitStmt_(op), buffers_);
   }
   Stmt VisitStmt_(const ForNode* op) final {
-    ForNode n = *op;
-    n.min = VisitExpr(op->min), n.extent = VisitExpr(op->extent);
-    n.loop_var = Renew(op->loop_var);
-    n.body = VisitStmt(op->body);
+    Var fresh = Renew(op->loop_var);
+    ForNode n = *StmtExprMutator::VisitStmt_(op).as<ForNode>();
+    n.loop_var = fresh;
     return For(std::move(n));
   }
   Stmt VisitStmt_(const LetStmtNode* op) final {
-    LetStmtNode n = *op;
-    n.value = VisitExpr(op->value);
-    n.var = Renew(op->var);
-    n.body = VisitStmt(op->body);
+    Var fresh = Renew(op->var);
+    LetStmtNode n = *StmtExprMutator::VisitStmt_(op).as<LetStmtNode>();
+    n.var = fresh;
     return LetStmt(std::move(n));
   }
 
@@ -345,7 +346,7 @@ bool ExprDeepEqual(const PrimExpr& a, const PrimExpr& b) {
   if (!a.defined() || !b.defined() || a.type_index() != b.type_index() || !(a.dtype() == b.dtype())) return false;
   return support::WithStack([&]() -> bool {
     const NodeKind kind = KindOf(a.get());
-    // By identity, which was asked above.
+    // By identity, which was compared above.
     if (kind == NodeKind::kVar || kind == NodeKind::kAny || kind == NodeKind::kReduce) return false;
     switch (kind) {
 #define BATON_TIR_EQUAL(Name) \

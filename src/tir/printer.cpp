@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <baton/ir/structural.h>
 #include <baton/runtime/registry.h>
 #include <baton/tir/functor.h>
 #include <baton/tir/op.h>
@@ -424,6 +425,11 @@ std::string AsText(const ObjectRef& node) {
   return std::move(p.out);
 }
 
+[[maybe_unused]] const bool registered_printer = [] {
+  RegisterTextPrinter({[](const runtime::Object* o) { return o->IsInstance<tir::StmtNode>() || o->IsInstance<tir::PrimFuncNode>(); },
+                       [](const ObjectRef& node, bool) { return tir::AsText(node); }});
+  return true;
+}();
 BATON_REGISTER_GLOBAL("tir.AsText").set_body_typed([](ObjectRef node) { return AsText(node); });
 
 }  // namespace baton::tir

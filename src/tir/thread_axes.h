@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Threads in PrimFuncs. The mark "thread_extent" of a variable (tir.Var, or the one of a tir.IterVar) called
-// blockIdx.x to threadIdx.z says that its scope is run by so many blocks, or threads of a block, each with its number
+// blockIdx.x to threadIdx.z says that its scope is run by so many blocks, or threads of a block, each with its index
 // in the variable. The outermost such mark is a kernel: all axes within it span its blocks and threads, and each thread
 // runs all of it. Names may end with _1, _2, as texts tell variables of one name apart. Memory of scope "shared" is a
 // block's, other memory that is allocated within is a thread's.
@@ -30,8 +30,8 @@ int ThreadAxis(const AttrStmtNode* op);
 const char* ThreadAxisName(int axis);
 inline bool IsBlockAxis(int axis) { return axis >= 0 && axis < 3; }
 
-/// The axes of a kernel, in the order of their marks: each with all its variables, and how far it reaches. Throws
-/// CompileError where two marks of an axis differ in that.
+/// The axes of a kernel, in the order of their marks: each with all its variables and its extent. Throws CompileError
+/// where two marks of an axis have different extents.
 struct KernelAxis {
   int axis = 0;
   PrimExpr extent;
@@ -40,11 +40,12 @@ struct KernelAxis {
 std::vector<KernelAxis> AxesOf(const Stmt& kernel);
 
 Stmt StorageSync(const char* scope);
-/// The call in a statement that calls this intrinsic, and nothing else; null for others.
+/// The call in a statement that is just a call of this intrinsic; null for others.
 const CallNode* CallOf(const Stmt& s, std::string_view intrinsic);
 
-/// tvm_thread_allreduce(n, values..., condition, places..., variables...): what threads that differ in these variables
-/// have in `values`, where `condition` is true, combined; each gets it at `places`, which are BufferLoads.
+/// tvm_thread_allreduce(n, values..., condition, places..., variables...): combines the `values` of the threads that
+/// differ only in these variables and whose `condition` is true; each thread gets the result at `places`, which are
+/// BufferLoads.
 struct ThreadAllreduce {
   std::vector<PrimExpr> values;
   PrimExpr condition;

@@ -55,8 +55,8 @@ class Verifier : public StmtExprVisitor {
     VisitExpr(op->body);
     scope_.erase(op->var.get());
   }
-  void VisitExpr_(const ReduceNode*) final { Say("a tir.Reduce stands in a loop program; lower it first"); }
-  void VisitExpr_(const ProducerLoadNode*) final { Say("a tir.ProducerLoad stands in a loop program; lower it first"); }
+  void VisitExpr_(const ReduceNode*) final { Say("a tir.Reduce stands in a PrimFunc; lower it first"); }
+  void VisitExpr_(const ProducerLoadNode*) final { Say("a tir.ProducerLoad stands in a PrimFunc; lower it first"); }
   void VisitStmt_(const BufferStoreNode* op) final {
     Access(op->buffer, op->indices, "written");
     if (Null(op->value) || !error.empty()) return;
@@ -174,7 +174,7 @@ std::string CheckSSA(const PrimFunc& func) {
 }
 void VerifyWellFormed(const PrimFunc& func) {
   std::string e = CheckWellFormed(func);
-  if (!e.empty()) throw InternalError("PrimFunc is not well formed: " + e + "\n" + AsText(func));
+  if (!e.empty()) throw InternalError("PrimFunc is not well formed: " + e + "\n" + tir::AsText(func));
 }
 
 }  // namespace baton::tir

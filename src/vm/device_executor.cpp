@@ -244,7 +244,7 @@ void DeviceExecutor::Run() {
       if (!s.values.empty()) s.values[arg].v_handle = s.args[arg];
     }
     if (s.host) {
-      if (s.host(s.args.data(), nullptr, nullptr) != 0) {
+      if (s.host(s.args.data(), nullptr, nullptr, nullptr) != 0) {
         if (*BatonErrorMessage() == '\0') throw RuntimeError("the model failed without saying why");
         runtime::ThrowFromSlot();
       }

@@ -30,13 +30,6 @@ namespace {
 
 bool IsTensor(const TensorInfo& t) { return !t.dtype.is_handle(); }
 
-std::string Expected(const TensorInfo& t) {
-  std::string s = DataType2String(t.dtype) + "[";
-  for (size_t i = 0; i < t.shape.size(); ++i)
-    s += Cat(i ? ", " : "", t.shape[i] < 0 ? std::string("?") : Cat(t.shape[i]));
-  return s + "]";
-}
-
 class VmExecutor final : public runtime::ModuleNode {
  public:
   VmExecutor(std::shared_ptr<const Executable> exe, std::vector<Device> devices)
@@ -203,7 +196,7 @@ class VmExecutor final : public runtime::ModuleNode {
       same = extent < 0 || extent == t->shape[d];
     }
     if (!same) {
-      fail(Cat("expected ", Expected(want), ", got ", runtime::TensorTypeString(t->shape, t->ndim, t->dtype)));
+      fail(Cat("expected ", runtime::TensorInfoString(want), ", got ", runtime::TensorTypeString(t->shape, t->ndim, t->dtype)));
     }
     if (!copy && v.Is<NDArray>()) return where < 0 ? ObjectRef(v.As<NDArray>()) : MoveTo(v.As<NDArray>(), on);
     NDArray own = NDArray::Empty({t->shape, t->shape + t->ndim}, t->dtype);

@@ -155,7 +155,7 @@ void Machine::RunKernel(const int32_t* at, size_t base) {
   }
   if (!code_[index]) {
     RunSteps(index);
-  } else if (code_[index](io_.data(), exe_->constants, static_cast<uint8_t*>(arenas_[0].data())) != 0) {
+  } else if (code_[index](io_.data(), exe_->constants, static_cast<uint8_t*>(arenas_[0].data()), nullptr) != 0) {
     if (*BatonErrorMessage() == '\0') throw RuntimeError(Cat("`", k.symbol, "` failed without saying why"));
     runtime::ThrowFromSlot();
   }

@@ -146,7 +146,7 @@ TEST_CASE("reliability 13: errors without memory are errors of memory") {
         Need(thrown, "a wrong argument was taken");
       },
       true);  // the trace of an error is left out where it finds no room
-  // An error that cannot even be made: a kind and a text all the same, and nobody else's trace in it.
+  // An error that cannot even be made: it still has a kind and a text, and no other error's trace.
   for (int i = 0; i < 3; ++i) {
     faults::Failing fail(0, true);
     BatonErrorSet("ValueError", "a text that is too long for a small string, so that it needs memory");

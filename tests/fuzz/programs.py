@@ -5,6 +5,8 @@
     python tests/fuzz/programs.py --first 130 -n 1         # one again, with its text
     python tests/fuzz/programs.py --kind empty -n 2000     # tensors without elements
     python tests/fuzz/programs.py --kind symbolic -n 2000  # extents that are not known before it runs
+    python tests/fuzz/programs.py --kind open -n 2000      # extents with names, compiled once for all of them
+    python tests/fuzz/programs.py --kind named -n 2000     # extents with names, bound later
     python tests/fuzz/programs.py --kind levels -n 2000    # compiled at each level, and without each pass of the pipeline
     python tests/fuzz/programs.py --kind devices -n 2000   # on the CPU and a second device
 """
@@ -22,6 +24,7 @@ import numpy as np
 from baton import relay
 from baton._ffi import get_global_func
 from baton.error import CompileError
+from baton.driver.executable import Executable
 from baton.ir import assert_structural_equal
 from baton.relay.testing import random_inputs, random_program
 from baton.runtime.devices import cpu, device
@@ -53,6 +56,11 @@ def leaves(value):
     return []
 
 
+def arrays(value):
+    """The arrays within tuples."""
+    return [value] if hasattr(value, "numpy") else [x for field in value for x in arrays(field)]
+
+
 def difference(want, got):
     """What differs between two values, or an empty text. Passes may add in another order, hence the tolerance."""
     a, b = leaves(want), leaves(got)
@@ -73,8 +81,10 @@ _GRAPH = ("if", "closure", "global", "ref", "data", "recursion")
 
 def program_text(kind, seed):
     """The program of a kind and number."""
-    if kind == "symbolic":
+    if kind in ("symbolic", "named"):
         return with_more_parameters(random_program(seed, skip=("closure", "global", "ref", "data", "recursion")), seed)
+    if kind == "open":
+        return with_more_parameters(random_program(seed, skip=_GRAPH), seed)
     return random_program(seed, skip=_GRAPH if kind == "levels" and seed % 2 else (), empty=kind == "empty")
 
 
@@ -108,6 +118,61 @@ def with_open_extents(text, seed):
     return head + arrow + params + brace + body
 
 
+def with_named_extents(text, seed):
+    """(The program with names for half of the extents of main's parameters, and which name stands for which extent.)
+
+    Equal extents may share a name or have several, so that some follow from others and some are assumed."""
+    rng = random.Random(f"named {seed}")
+    head, arrow, tail = text.partition("def @main")
+    params, brace, body = tail.partition("{")
+    params = re.sub(r" -> .*", " ", params)
+    dims = {}
+
+    def name(extent):
+        if not extent or rng.random() < 0.5:
+            return extent
+        chosen = f"{rng.choice('ab')}{extent}"
+        dims[chosen] = int(extent)
+        return chosen
+
+    params = re.sub(r"\[\(([^)]*)\)", lambda m: "[(" + ", ".join(map(name, m[1].split(", "))) + ")", params)
+    body = re.sub(r"let (%\w+): (?:\([^=]*\)|Tensor\[[^\]]*\]|\w+) =", r"let \1 =", body)
+    return head + arrow + params + brace + body, dims
+
+
+def check_named(seed):
+    """A program of named extents, with these bound after some passes, gives what it gives when all are known. True if a
+    shape rule refuses it, by name."""
+    text = program_text("symbolic", seed)
+    known = relay.transform.InferType()(relay.fromtext(text))
+    args = random_inputs(known, seed)
+    want = relay.create_executor("debug", known).evaluate()(*args)
+    named, dims = with_named_extents(text, seed)
+    try:
+        mod = relay.transform.InferType()(relay.fromtext(named))
+    except CompileError as e:
+        assert re.search(r"\[\S+ R\d+\]|differ|mismatch|do not|does not|cannot|expected|must be equal", str(e)), str(e)
+        return True
+    used = ["named extents"]
+    rng = random.Random(f"pipeline {seed}")
+    bind = get_global_func("driver.BindDims")
+    try:
+        for name in [None, *rng.sample(passes(), 2)]:
+            if name:
+                used.append(name)
+                with PassContext(opt_level=4):
+                    mod = relay.transform.InferType()(Sequential([getattr(relay.transform, name)()])(mod))
+            there = re.findall(r"\b[ab]\d+\b", mod.astext())
+            problem = difference(want, relay.create_executor("debug", bind(mod, {k: v for k, v in dims.items() if k in there})).evaluate()(*args))
+            assert not problem, problem
+        used.append("text")
+        again = relay.transform.InferType()(relay.fromtext(mod.astext()))
+        assert_structural_equal(mod, again, map_free_vars=True)
+    except Exception as e:
+        raise AssertionError(f"program {seed} after {', '.join(used)}: {type(e).__name__}: {e}") from e
+    return False
+
+
 def check_symbolic(seed):
     """A program of open extents gives what it gives when all are known. True if a shape rule refuses it, by name."""
     text = program_text("symbolic", seed)
@@ -134,6 +199,49 @@ def check_symbolic(seed):
         assert not problem, problem
     except Exception as e:
         raise AssertionError(f"program {seed} after {', '.join(used)}: {type(e).__name__}: {e}") from e
+    return False
+
+
+def with_named_extents(text, seed):
+    """The program with a name for half of the lengths of main's parameters: equal lengths have one name."""
+    rng = random.Random(f"named {seed}")
+    names = {}
+
+    def name(length):
+        if not length.isdecimal() or int(length) < 2:
+            return length
+        if length not in names:
+            names[length] = f"n{length}" if rng.random() < 0.6 else length
+        return names[length]
+
+    head, arrow, tail = text.partition("def @main")
+    params, brace, body = tail.partition("{")
+    params = re.sub(r" -> .*", " ", params)
+    params = re.sub(r"\[\(([^)]*)\)", lambda m: "[(" + ", ".join(map(name, m[1].split(", "))) + ")", params)
+    body = re.sub(r"let (%\w+): (?:\([^=]*\)|Tensor\[[^\]]*\]|\w+) =", r"let \1 =", body)
+    return head + arrow + params + brace + body
+
+
+def check_open(seed):
+    """A program whose lengths have names, compiled once for all of them, gives what it gives when they are literals. True if it cannot be one
+    program: a value decides a shape, or a rule needs a literal."""
+    text = program_text("open", seed)
+    known = relay.transform.InferType()(relay.fromtext(text))
+    args = random_inputs(known, seed)
+    want = relay.create_executor("debug", known).evaluate()(*args)
+    try:
+        mod = relay.transform.InferType()(relay.fromtext(with_named_extents(text, seed)))
+    except CompileError as e:
+        assert re.search(r"\[\S+ R\d+\]|differ|mismatch|do not|does not|cannot|expected", str(e)), str(e)
+        return True
+    try:
+        module = get_global_func("driver.CompileDynamic")(mod, None)
+        if module is None:
+            return True
+        problem = difference(arrays(want), Executable(module)(*args))
+        assert not problem, problem
+    except Exception as e:
+        raise AssertionError(f"program {seed} as one for all shapes: {type(e).__name__}: {e}") from e
     return False
 
 
@@ -228,7 +336,7 @@ def _chunk(job):
     return count, bad, refused
 
 
-KINDS = {"all": check, "empty": check, "symbolic": check_symbolic, "levels": check_levels, "devices": check_devices}
+KINDS = {"all": check, "empty": check, "symbolic": check_symbolic, "open": check_open, "named": check_named, "levels": check_levels, "devices": check_devices}
 
 
 def main(argv):
@@ -251,7 +359,7 @@ def main(argv):
             for seed, text in found:
                 bad.append(seed)
                 print(f"{text[:1500]}\nrepeat: python tests/fuzz/programs.py --kind {args.kind} --first {seed} -n 1\n", flush=True)
-    said = f"{refused} refused by name, " if args.kind == "symbolic" else ""
+    said = {"symbolic": f"{refused} refused by name, ", "named": f"{refused} refused by name, ", "open": f"{refused} not one program, "}.get(args.kind, "")
     print(f"{done} programs, {len(bad)} bad, {said}{time.time() - start:.0f} s")
     return 1 if bad else 0
 

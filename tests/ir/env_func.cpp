@@ -22,7 +22,7 @@ TEST_CASE("a global function as a node: by name, called, equal by name, saved an
 
 TEST_CASE("a name that no function has is an error, whenever it is asked") {
   CHECK_THROWS_WITH(EnvFunc::Get("test.env_func.nobody"), doctest::Contains("`test.env_func.nobody`"));
-  // Loaded where nobody registered it, it is still there to look at.
+  // Loaded where it is not registered, it can still be inspected.
   EnvFunc f(String("test.env_func.nobody"));
   CHECK(Downcast<EnvFunc>(LoadJSON(SaveJSON(f)))->name == "test.env_func.nobody");
   CHECK_THROWS_WITH(f(1), doctest::Contains("load the library"));

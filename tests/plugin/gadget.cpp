@@ -25,7 +25,7 @@ struct GadgetNode : Node<GadgetNode, Object> {
     d(F<&GadgetNode::weight>, "Its weight. Unitless.");
     d(F<&GadgetNode::dtype>, "Type of an element.");
     d(F<&GadgetNode::parts>, "Expressions that belong to it.");
-    d(F<&GadgetNode::type>, "Type of the whole; null if nobody knows.", kNullable);
+    d(F<&GadgetNode::type>, "Type of the whole; null if unknown.", kNullable);
   }
 };
 class Gadget : public RefTo<GadgetNode, ObjectRef> {

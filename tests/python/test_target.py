@@ -72,3 +72,91 @@ def test_what_gpus_can_do():
         nvcc.have_fp16("seven")
     with pytest.raises(tvm.error.UnsupportedError, match="NVIDIA"):
         nvcc.compile_cuda("")
+
+
+# ---- Texts, dicts, tags
+
+@pytest.mark.parametrize(("given", "attrs", "keys"), [
+    ("llvm --system-lib", {"system-lib": True}, ["cpu"]),
+    ("llvm -link-params -runtime=c", {"link-params": True, "runtime": "c"}, ["cpu"]),
+    ("llvm -link-params=0", {"link-params": False}, ["cpu"]),
+    ("llvm -mcpu=skylake -libs=cblas,mkl", {"mcpu": "skylake", "libs": ["cblas", "mkl"]}, ["cpu"]),
+    ("llvm -device=arm_cpu -mattr=+neon,-sve -mtriple=aarch64-linux-gnu", {"device": "arm_cpu", "mattr": ["+neon", "-sve"], "mtriple": "aarch64-linux-gnu"},
+     ["arm_cpu", "cpu"]),
+    ("c -keys=arm_cpu -mcpu=cortex-m7 --unpacked-api=1 -interface-api=c", {"mcpu": "cortex-m7", "unpacked-api": True, "interface-api": "c"}, ["arm_cpu", "cpu"]),
+    ("cuda -max_num_threads=512 -arch=sm_70", {"max_num_threads": 512, "arch": "sm_70"}, ["cuda", "gpu"]),
+    ("opencl -device=mali", {"device": "mali"}, ["mali", "opencl", "gpu"]),
+    ("llvm -model='a machine' -cl-opt=\"-a -b\"", {"model": "a machine", "cl-opt": "-a -b"}, ["cpu"]),
+    ({"kind": "llvm", "mcpu": "skylake", "mattr": ["+avx2"], "libs": ["mkl"], "system-lib": True},
+     {"mcpu": "skylake", "mattr": ["+avx2"], "libs": ["mkl"], "system-lib": True}, ["cpu"]),
+    ('{"kind": "cuda", "keys": ["mine"], "thread_warp_size": 16}', {"thread_warp_size": 16}, ["mine", "cuda", "gpu"]),
+], ids=str)
+def test_options(given, attrs, keys):
+    target = tvm.target.Target(given)
+    assert target.attrs == attrs and target.keys == keys
+    assert tvm.target.Target(str(target)) == target and tvm.target.Target(target.export()).attrs == attrs and hash(tvm.target.Target(target)) == hash(target)
+    if target.kind in ("llvm", "c"):
+        assert tvm.target.Target(str(target)).host == target
+
+
+@pytest.mark.parametrize("text", ["llvm -woof", "llvm -mcp=skylake", "llvm -system-lib=maybe", "llvm skylake", "lvm", "", "llvm -mcpu=no-such-processor"])
+def test_options_that_are_wrong(text):
+    with pytest.raises(tvm.TVMError):
+        tvm.target.Target(text)
+    with pytest.raises(TypeError):
+        tvm.target.Target(3)
+
+
+def test_hosts():
+    triple = "llvm -mtriple=aarch64-linux-gnu"
+    for target in (tvm.target.Target("cuda", triple), tvm.target.Target({"kind": "cuda", "host": {"kind": "llvm", "mtriple": "aarch64-linux-gnu"}}),
+                   tvm.target.Target("cuda").with_host(triple), tvm.target.Target({"kind": "cuda", "host": triple})):
+        assert str(target) == "cuda" and target.host == tvm.target.Target(triple) and target.export()["host"]["mtriple"] == "aarch64-linux-gnu"
+        assert tvm.target.Target(target) == target != tvm.target.Target("cuda") and tvm.target.Target(target.export()).host == target.host
+    assert str(tvm.target.Target({"kind": "llvm", "host": "cuda"}).host) == "cuda"
+    target, host = tvm.target.Target.check_and_update_host_consist("cuda", triple)
+    assert target.host == host == tvm.target.Target(triple)
+    assert tvm.target.Target.check_and_update_host_consist(None) == (None, None) and tvm.target.Target.check_and_update_host_consist("llvm")[1] is None
+    made, host = tvm.target.Target.check_and_update_host_consist({"cuda": 1}, triple)
+    assert [t.host for t in made] == [host]
+
+
+def test_a_target_with_a_host_builds():
+    import numpy as np
+    x = relay.var("x", shape=(2,))
+    lib = relay.build(tvm.IRModule.from_expr(relay.nn.relu(x)), tvm.target.Target("llvm -system-lib -link-params", host="llvm"))
+    run = tvm.contrib.graph_executor.GraphModule(lib["default"](tvm.cpu()))
+    run.run(x=np.array([-1, 2], "float32"))
+    assert run.get_output(0).numpy().tolist() == [0, 2]
+
+
+def test_composites():
+    target = tvm.target.Target({"kind": "composite", "devices": [tvm.target.Target("llvm -mcpu=skylake"), "cuda -arch=sm_70"]})
+    assert target.kind == "composite" and [str(t) for t in target.attrs["devices"]] == ["llvm -mcpu=skylake", "cuda -arch=sm_70"]
+
+
+def test_tags():
+    gpu = tvm.target.Target("nvidia/tesla-t4")
+    assert gpu.kind == "cuda" and gpu.arch == "sm_75" and gpu.tag == "nvidia/tesla-t4" and gpu.max_num_threads == 1024 and gpu.thread_warp_size == 32
+    assert gpu.max_shared_memory_per_block == 49152 and gpu.supports_integer_dot_product
+    board = tvm.target.Target("raspberry-pi/4b-aarch64")
+    assert board.host.mcpu == "cortex-a72" and board.mattr == ["+neon"] and "raspberry-pi/4b-aarch64" in tvm.target.list_tags()
+    made = tvm.target.register_tag("test/machine", {"kind": "llvm", "mcpu": "skylake"}, override=True)
+    assert tvm.target.Target("test/machine").mcpu == made.mcpu == "skylake"
+    assert tvm.target.Target({"tag": "test/machine", "libs": ["mkl"]}).libs == ["mkl"]
+    with pytest.raises(ValueError, match="override"):
+        tvm.target.register_tag("test/machine", {"kind": "llvm"})
+
+
+@pytest.mark.parametrize(("make", "kind", "key"), [("vta", "ext_dev", "vta"), ("arm_cpu", "llvm", "arm_cpu"), ("riscv_cpu", "llvm", "cpu"),
+                                                   ("micro", "c", "cpu"), ("hexagon", "hexagon", "hexagon"), ("cuda", "cuda", "gpu"), ("rocm", "rocm", "rocm")])
+def test_makers(make, kind, key):
+    target = getattr(tvm.target, make)()
+    assert target.kind == kind and key in target.keys
+
+
+def test_models_of_makers():
+    assert tvm.target.arm_cpu("rasp4b64").attrs["mtriple"] == "aarch64-linux-gnu" and tvm.target.arm_cpu("rasp3b").model == "bcm2837"
+    assert tvm.target.cuda(model="1080ti", options="-libs=cublas,cudnn").libs == ["cublas", "cudnn"] and tvm.target.cuda("t4", "sm_75").arch == "sm_75"
+    assert tvm.target.intel_graphics().device_name == "intel_graphics" and tvm.target.mali("rk3399").keys[0] == "mali"
+    assert set(tvm.target.Target.list_kinds()) >= {"llvm", "c", "cuda", "composite", "hexagon", "ext_dev"}

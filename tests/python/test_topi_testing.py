@@ -109,3 +109,26 @@ def test_shapes_as_numbers():
     assert tvm.topi.tag.is_injective(tvm.topi.tag.ELEMWISE) and not tvm.topi.tag.is_broadcast("comm_reduce")
     with pytest.raises(ValueError, match="not a number"):
         tvm.topi.utils.get_const_int(n)
+
+
+@pytest.mark.parametrize("args, kwargs", [(([2], [0], [-1]), {}), (([0, 0], [3, 4], [2]), {}), (([0, 0], [3, 4], [2]), {"axes": [1, 2]}),
+                                          (([0, 1, 0], [2, -1, 3], [2]), {"slice_mode": "size"})])
+def test_a_stride_is_of_the_dimensions_that_are_sliced(args, kwargs):
+    data = np.arange(60, dtype="float32").reshape(3, 4, 5)
+    x = relay.var("x", shape=data.shape)
+    func = relay.Function([x], relay.strided_slice(x, *args, **kwargs))
+    got = relay.create_executor("graph", tvm.IRModule.from_expr(func), tvm.cpu(), "llvm").evaluate()(data).numpy()
+    np.testing.assert_array_equal(ref.strided_slice_python(data, *args, **kwargs), got)
+
+
+def test_crops_between_two_elements_go_where_the_operator_goes():
+    # The middle of 0.1 and 0.9 lies between two rows in float32 and above it in float64.
+    boxes = np.array([[0.1, 0.1, 0.9, 0.9], [0, 0, 1, 1]], "float32")
+    x, b, i = relay.var("x", shape=(1, 6, 7, 1)), relay.var("b", shape=(2, 4)), relay.var("i", shape=(2,), dtype="int32")
+    data = np.arange(42, dtype="float32").reshape(1, 6, 7, 1)
+    for size in [(1, 1), (4, 5)]:
+        func = relay.Function([x, b, i], image.crop_and_resize(x, b, i, size, "NHWC", "nearest_neighbor"))
+        got = relay.create_executor("graph", tvm.IRModule.from_expr(func), tvm.cpu(), "llvm").evaluate()(data, boxes, np.zeros(2, "int32"))
+        np.testing.assert_array_equal(ref.crop_and_resize_python(data, boxes, np.zeros(2, "int32"), size, "NHWC", "nearest_neighbor"), got.numpy())
+        as_lists = ref.crop_and_resize_python(data, boxes.tolist(), [0, 0], size, "NHWC", "nearest_neighbor")
+        np.testing.assert_array_equal(as_lists, got.numpy())

@@ -43,8 +43,8 @@ TEST_CASE("reliability figure 33: each rule of the verifier of loop programs has
   CHECK(f.Check(Do(i)) == "variable `i` is used where it is not bound");
   CHECK(f.Check(SeqStmt(SeqStmtNode{.seq = {Loop(i, 4, Do(i)), Do(i)}})) ==
         "variable `i` is used where it is not bound");
-  CHECK(f.Check(Do(Reduce(ReduceNode{}))) == "a tir.Reduce stands in a loop program; lower it first");
-  CHECK(f.Check(Do(ProducerLoad(ProducerLoadNode{}))) == "a tir.ProducerLoad stands in a loop program; lower it first");
+  CHECK(f.Check(Do(Reduce(ReduceNode{}))) == "a tir.Reduce stands in a PrimFunc; lower it first");
+  CHECK(f.Check(Do(ProducerLoad(ProducerLoadNode{}))) == "a tir.ProducerLoad stands in a PrimFunc; lower it first");
   CHECK(f.Check(Store(f.a, one, {one})) == "`A` of float32 is stored a value of int64");
   CHECK(f.Check(Loop(narrow, short_one, Do(one))) == "loop `n` runs over int32; loops run over int64");
   CHECK(f.Check(LetStmt(LetStmtNode{.var = x, .value = one, .body = Do(one)})) ==

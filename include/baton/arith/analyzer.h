@@ -63,20 +63,20 @@ class BATON_DLL Analyzer {
   ConstIntBound BoundOfForm(const LinearForm& f);
   ConstIntBound BoundOfAtom(const PrimExpr& e);
   ConstIntBound FindBound(const PrimExpr& e);
-  /// What is known has changed: what was found with it holds no longer.
+  /// Clears the caches, after what is known has changed.
   void Changed() {
     if (!sums_.empty()) sums_.clear();
     if (!bounds_.empty()) bounds_.clear();
   }
   std::unordered_map<const Object*, ConstIntBound> vars_;
   std::vector<Fact> facts_;
-  // Sums and bounds of expressions that are kept alive, so that each is found once: they ask for those of their parts.
+  // Sums and bounds by expression, which is kept alive: each is computed once, since others are made of it.
   std::unordered_map<const Object*, std::pair<PrimExpr, LinearForm>> sums_;
   std::unordered_map<const Object*, std::pair<PrimExpr, ConstIntBound>> bounds_;
 };
 
 /// Simplifies all expressions of a statement under the ranges of its loops and the conditions around them.
-/// Branches that cannot be taken, loops without rounds and empty statements go.
+/// Branches that cannot be taken, loops without iterations and empty statements go.
 BATON_DLL tir::Stmt SimplifyStmt(const tir::Stmt& s, Analyzer* analyzer = nullptr);
 
 }  // namespace baton::arith

@@ -37,7 +37,7 @@ class BATON_DLL IntervalSet : public RefTo<IntervalSetNode, IntSet> {
   static IntervalSet Point(const PrimExpr& e) { return IntervalSet(e, e); }
 };
 
-/// What stands for no least or no largest value; the same object each time.
+/// The symbol of an end without a limit; the same object each time.
 BATON_DLL PrimExpr PosInf();
 BATON_DLL PrimExpr NegInf();
 
@@ -52,8 +52,8 @@ BATON_DLL IntervalSet EvalSet(const PrimExpr& e, const Domains& domains, Analyze
 BATON_DLL IntervalSet DeduceBound(const tir::Var& var, const PrimExpr& condition, const Domains& hint,
                                   const Domains& relax);
 
-/// `e` as a sum of products of `vars`: their coefficients, then what is left, which are free of them. Empty if it is
-/// none.
+/// `e` as a linear form in `vars`: their coefficients, then the constant term, all free of `vars`. Empty if it is not
+/// linear.
 BATON_DLL Array<PrimExpr> DetectLinearEquation(const PrimExpr& e, const Array<tir::Var>& vars);
 
 /// Of a condition (comparisons joined by `and`, each of one variable times a number): least and largest value of each

@@ -6,7 +6,7 @@
 
 namespace baton::arith {
 
-/// Something that takes each of the values from 0 to extent - 1.
+/// An iterator that takes each value from 0 to extent - 1.
 struct IterMarkNode : Node<IterMarkNode, Object> {
   static constexpr const char* _type_key = "arith.IterMark";
   ObjectRef source;
@@ -21,7 +21,7 @@ class IterMark : public RefTo<IterMarkNode, ObjectRef> {
   using RefTo::RefTo;
 };
 
-/// What a sum of iterators is made of.
+/// A term of a sum of iterators.
 struct IterMapExprNode : Node<IterMapExprNode, Object> {
   static constexpr const char* _type_key = "arith.IterMapExpr";
   static constexpr bool _type_final = false;
@@ -45,7 +45,7 @@ struct IterSplitExprNode : Node<IterSplitExprNode, IterMapExprNode> {
     d(F<&IterSplitExprNode::source>, "What is split.");
     d(F<&IterSplitExprNode::lower_factor>, "Number of the source's values that it is the same for.");
     d(F<&IterSplitExprNode::extent>, "Number of its values before they are scaled.");
-    d(F<&IterSplitExprNode::scale>, "What it is multiplied with.");
+    d(F<&IterSplitExprNode::scale>, "Factor of its values.");
   }
 };
 class IterSplitExpr : public RefTo<IterSplitExprNode, IterMapExpr> {
@@ -60,7 +60,7 @@ struct IterSumExprNode : Node<IterSumExprNode, IterMapExprNode> {
   PrimExpr base;
   static constexpr void Describe(auto& d) {
     d(F<&IterSumExprNode::args>, "The splits.");
-    d(F<&IterSumExprNode::base>, "What has no loop variable.");
+    d(F<&IterSumExprNode::base>, "The term without loop variables.");
   }
 };
 class IterSumExpr : public RefTo<IterSumExprNode, IterMapExpr> {
@@ -71,7 +71,7 @@ class IterSumExpr : public RefTo<IterSumExprNode, IterMapExpr> {
 /// Indices as iterators that are independent of each other: together they take each combination of their values. Each
 /// is one split of one mark, scaled and shifted. Empty if they are none. Extents of loops, factors and what they are
 /// divided by must be numbers. `predicate`: comparisons `sum of loop variables < number` joined by `and`, outside of
-/// which the loops do nothing. `bijective`: no two rounds have the same indices.
+/// which the loops do nothing. `bijective`: no two iterations have the same indices.
 BATON_DLL Array<IterSumExpr> DetectIterMap(const Array<PrimExpr>& indices, const Map<tir::Var, Range>& iters,
                                            const PrimExpr& predicate, bool bijective);
 /// The expression that it stands for.

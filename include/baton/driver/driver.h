@@ -13,8 +13,16 @@ namespace baton::driver {
 
 /// `main`'s parameters of these names become constants. Unknown names are an error.
 BATON_DLL IRModule BindParams(const IRModule& mod, const Map<String, NDArray>& params);
-/// `main`'s parameters of these names get these shapes.
-BATON_DLL IRModule BindShapes(const IRModule& mod, const Map<String, Array<int64_t>>& shapes);
+/// `main`'s parameters of these names get these shapes: a number or the name of a dimension each, null for what the type
+/// says. Dimensions of one name are equal. `name_unknown`: extents that are still unknown get names, `x_0` for the first of
+/// input `x`.
+BATON_DLL IRModule BindShapes(const IRModule& mod, const Map<String, Array<runtime::Any>>& shapes,
+                              bool name_unknown = false);
+/// The module with symbols of its types and attributes, by name, as lengths.
+/// \throws ValueError for a name that no type has, and for lengths that contradict what the program assumes of them.
+BATON_DLL IRModule BindDims(const IRModule& mod, const Map<String, int64_t>& dims);
+/// The same with lengths as the arguments of `main` have them.
+BATON_DLL IRModule BindArguments(const IRModule& mod, const Array<ObjectRef>& args);
 
 /// The passes between import and lowering, in order.
 BATON_DLL transform::Pass DefaultPipeline();

@@ -13,13 +13,15 @@
 
 namespace baton::frontend {
 
-/// What an input is, where the model leaves it open.
+/// The type of an input, where the model leaves it open.
 struct OnnxInput {
   enum Kind { kTensor, kSequence, kNothing };
   std::string name;
   Kind kind = kTensor;
   /// Shape of the tensor, or of each element of the sequence; -1 for a length that stays open.
   std::vector<std::vector<int64_t>> shapes;
+  /// Of a tensor: names of lengths that stay open, empty where there is none; or nothing.
+  std::vector<std::string> names;
 };
 
 struct OnnxOptions {
@@ -30,6 +32,8 @@ struct OnnxOptions {
   std::string folder;
   /// Treat the model as of this version of the operator set; 0: of its own.
   int64_t opset = 0;
+  /// Lengths that stay open become symbols, named as in the model, and all types are expressions of these; else `?`.
+  bool symbolic = false;
 };
 
 struct OnnxModule {

@@ -65,12 +65,14 @@ class BATON_DLL TypeReporter {
  public:
   virtual ~TypeReporter() = default;
   virtual void Assign(const Type& dst, const Type& src) = 0;
-  /// Dimensions must be equal: false if they are known to differ.
+  /// Dimensions must be equal: false if they are known to differ. Where that is open they are assumed to be equal.
   virtual bool AssertEQ(const PrimExpr& a, const PrimExpr& b) = 0;
   /// The value of argument i if it is a Constant, else null: for operands that decide a shape.
   virtual const runtime::NDArray* ConstantArg(int i) = 0;
   /// The operator that is called, where there is one: a relation that serves several asks.
   virtual ObjectRef Callee() { return ObjectRef(); }
+  /// Notes that the call is right only for sizes where both are equal. Unknown extents say nothing.
+  virtual void Assume(const PrimExpr& /*a*/, const PrimExpr& /*b*/) {}
 };
 using TypeRelationFn = bool (*)(const Array<Type>& types, int num_inputs, const Attrs& attrs, TypeReporter& reporter);
 
@@ -193,6 +195,7 @@ struct OpTraits {
   ReferenceFn reference = nullptr;
   ValueOfTypesFn value_of_types = nullptr;
   int fill = -1;            ///< 0 or 1: what all elements are
+  bool counted = false;     ///< a layer that programs name by its place among those of its kind (LayoutConfig.skip_layers)
   bool shape_only = false;  ///< gives numbers about the shape of its operand, on the host; elements are not read
 };
 
@@ -233,6 +236,12 @@ const char* TypeOf() {
 /// Registers; a second definition of a name is an error. The maps TOpPattern, TOpIsStateful, FTVMCompute... follow from
 /// it.
 BATON_DLL Op DefineOp(OpDef def);
+/// The static form of an operator (as StaticFormFn) given values as extents, of which some are expressions of symbols. A
+/// null list is a value that is not known.
+using SymbolicFormFn = Expr (*)(const Call& call, const Array<Array<PrimExpr>>& values);
+BATON_DLL void SetSymbolicForm(const Op& op, SymbolicFormFn form);
+/// Null for an operator that has none.
+BATON_DLL SymbolicFormFn SymbolicFormOf(const Op& op);
 /// The definition of an operator; null for one that has none.
 BATON_DLL const OpDef* DefOf(const ObjectRef& op);
 inline const OpDef* DefOf(const Op& op) { return reinterpret_cast<const OpDef*>(op->def); }
@@ -256,8 +265,13 @@ BATON_DLL bool BroadcastCompRel(const Array<Type>& types, int num_inputs, const 
 
 // ---- For relations: arguments as tensor types, or null when not known yet.
 inline const TensorTypeNode* AsTensor(const Type& t) { return t.as<TensorTypeNode>(); }
+/// An extent of the shape that NumPy's broadcasting gives; null where the two never broadcast. One that may be 1 or equal
+/// to the other, for sizes known later, is assumed to be so.
+BATON_DLL PrimExpr BroadcastDim(const PrimExpr& a, const PrimExpr& b, TypeReporter& reporter);
 /// The dimension's value, or -1 when it is not a literal.
 BATON_DLL int64_t DimOf(const PrimExpr& dim);
+/// Whether each extent is a literal, a variable, or arithmetic on these.
+BATON_DLL bool KnownShape(const Array<PrimExpr>& shape);
 /// All dimensions as numbers; false if one is not a literal.
 BATON_DLL bool StaticShape(const Array<PrimExpr>& shape, std::vector<int64_t>* out);
 /// axis in [-ndim, ndim) as one in [0, ndim); throws CompileError("[op] ...") for another.

@@ -181,6 +181,8 @@ BATON_DLL Pass ToGraphNormalForm();
 BATON_DLL Pass LambdaLift();
 BATON_DLL Pass Inline();
 BATON_DLL Pass DefuseOps();
+/// Gives unknown extents of main's parameters names.
+BATON_DLL Pass NameDims();
 
 struct EtaExpandOptions : PassOptions<EtaExpandOptions> {
   static constexpr auto _type_key = "relay.transform.EtaExpandOptions";
@@ -193,7 +195,15 @@ struct EtaExpandOptions : PassOptions<EtaExpandOptions> {
 };
 BATON_DLL Pass EtaExpand(const EtaExpandOptions& options = {});
 
-BATON_DLL Pass DynamicToStatic();
+struct DynamicToStaticOptions : PassOptions<DynamicToStaticOptions> {
+  static constexpr auto _type_key = "relay.transform.DynamicToStaticOptions";
+  bool symbolic = false;
+  static constexpr void Describe(auto& d) {
+    d(F<&DynamicToStaticOptions::symbolic>,
+      "Also where the operands are expressions of named extents, which attributes then hold.");
+  }
+};
+BATON_DLL Pass DynamicToStatic(const DynamicToStaticOptions& options = {});
 BATON_DLL Pass DecomposeOps();
 /// Operators on quantized tensors become plain ones.
 BATON_DLL Pass QnnCanonicalize();

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // The run side of the ahead-of-time executor: what compiled code has to provide, and how it is called.
 //
-// A model with static shapes is one function
-//     int32_t entry(void** io, const uint8_t* constants, uint8_t* arena)
+// A model is one function
+//     int32_t entry(void** io, const uint8_t* constants, uint8_t* arena, const int64_t* s)
 // where `io` holds the data pointers of the inputs, then of the outputs, in the order of the description. It returns 0,
 // or another value after BatonBackendSetError. All of `arena` is scratch: uninitialised before, of no value after.
 // `constants` and `arena` are aligned to 64 bytes, each io pointer to `io_alignment`. Inputs are dense in row-major
-// order and must not be written. The code keeps no state, so that executors of one module can run at the same time.
+// order and must not be written. `s` holds the sizes of a model with dynamic shapes (dynamic_shapes.h), null for another.
+// The code keeps no state, so that executors of one module can run at the same time.
 #pragma once
 
 #include <baton/runtime/data_type.h>
 #include <baton/runtime/device_api.h>
+#include <baton/runtime/dynamic_shapes.h>
 #include <baton/runtime/object.h>
 
 #include <cstdint>
@@ -21,18 +23,25 @@ namespace baton::runtime {
 
 class Module;
 
-using EntryFunction = int32_t (*)(void** io, const uint8_t* constants, uint8_t* arena);
+using EntryFunction = int32_t (*)(void** io, const uint8_t* constants, uint8_t* arena, const int64_t* s);
 
 struct TensorInfo {
   std::string name;
-  std::vector<int64_t> shape;
+  std::vector<int64_t> shape;  ///< -1: dynamic
   DataType dtype;
+  /// Of a shape with dynamic extents: how each is called ("seq", "past + 1"), empty for literal ones. Empty: not known.
+  std::vector<std::string> extents = {};
 };
+/// "float32[2, seq]"
+BATON_DLL std::string TensorInfoString(const TensorInfo& info);
 
 /// A compiled model. The JIT fills it in directly; for an artifact it is read from the manifest.
 struct ExecutableDesc {
   std::vector<TensorInfo> inputs;
   std::vector<TensorInfo> outputs;
+  /// Of a model whose shapes are not all known when it is compiled.
+  DynamicShapes dynamic;
+  /// For a static model.
   uint64_t arena_bytes = 0;
   /// Weights, kept alive by the module.
   const uint8_t* constants = nullptr;

@@ -9,7 +9,11 @@
 namespace baton::runtime {
 
 namespace detail {
-extern BATON_DLL constinit thread_local uint32_t interrupt_steps __attribute__((tls_model("initial-exec")));
+struct InterruptPolls {
+  uint32_t steps;
+  int64_t last_asked;  // in ticks of the steady clock
+};
+extern BATON_DLL constinit thread_local InterruptPolls interrupt_polls __attribute__((tls_model("initial-exec")));
 }  // namespace detail
 
 /// Asks the front end whether the user wants to stop (Ctrl-C), at most every 20 ms; throws then what the front end
@@ -23,7 +27,7 @@ BATON_DLL bool HasInterrupts();
 ///       PollInterrupt();
 ///       ...
 inline void PollInterrupt() {
-  if ((++detail::interrupt_steps & 0xfff) == 0) [[unlikely]]
+  if ((++detail::interrupt_polls.steps & 0xfff) == 0) [[unlikely]]
     CheckInterrupt();
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Traversal of PrimFuncs: functors, visitors, mutators, substitution. All go on on a fresh stack when the IR is
+// Traversal of PrimFuncs: functors, visitors, mutators, substitution. All continue on a fresh stack when the IR is
 // deep.
 #pragma once
 
@@ -30,7 +30,7 @@ enum class NodeKind : uint8_t {
   BATON_TIR_EXPR_LIST(BATON_TIR_KIND) BATON_TIR_STMT_LIST(BATON_TIR_KIND)
 #undef BATON_TIR_KIND
 };
-/// Class of a node as a small number, for switches; kNone for what is no part of TIR.
+/// Class of a node as a small number, for switches; kNone for classes outside of TIR.
 BATON_DLL NodeKind KindOf(const Object* node);
 /// The binary operation of this class on operands of one type, literals folded.
 BATON_DLL PrimExpr FoldBinary(NodeKind kind, const PrimExpr& a, const PrimExpr& b);

@@ -9,7 +9,7 @@
 
 namespace baton::tir {
 
-/// The function with another body; the very same where it is the body that it has.
+/// The function with another body; the same object if the body is unchanged.
 BATON_DLL PrimFunc WithBody(const PrimFunc& f, const Stmt& body);
 
 /// Every buffer becomes one-dimensional; `buffer_map` keeps the shapes of the parameters.
@@ -49,8 +49,8 @@ struct PackedApi {
   PrimFunc caller;  ///< (slots): reads pointers, numbers and sizes (see BatonFunctionSpec), checks shapes, calls
   int64_t num_required = 0;
 };
-/// Sizes in shapes that are no parameters become parameters at the end; those need not be given in a call. `var` is
-/// what the caller calls. Throws CompileError where a size cannot be read from any argument.
+/// Sizes in shapes that are no parameters become parameters at the end; those need not be given in a call. `var` names
+/// the function that the caller calls. Throws CompileError where a size cannot be read from any argument.
 BATON_DLL PackedApi MakePackedApi(const GlobalVar& var, const PrimFunc& func);
 /// The function on pointers to data, as other code calls it: no buffers are bound to parameters, and sizes in shapes
 /// that are no parameters become parameters at the end.

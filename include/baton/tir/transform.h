@@ -89,7 +89,7 @@ struct InjectDoubleBufferConfigNode : PassOptions<InjectDoubleBufferConfigNode> 
   int64_t split_loop = 1;
   static constexpr void Describe(auto& d) {
     d(F<&InjectDoubleBufferConfigNode::split_loop>,
-      "Rounds that are written out behind each other, so that with an even number it is known which half each uses.",
+      "Iterations that are written out one after the other; with an even number the half that each uses is known.",
       runtime::AtLeast(0));
   }
 };

@@ -38,7 +38,7 @@ te::Tensor ReduceWith(const te::Tensor& x, const std::vector<int64_t>& axes, boo
       },
       name);
 }
-/// Number of elements that are reduced to one.
+/// Number of elements reduced to one result.
 BATON_DLL PrimExpr ReducedCount(const Array<PrimExpr>& shape, const std::vector<int64_t>& axes);
 
 /// A tensor that a statement fills: body(input buffers, output buffer) -> Stmt.

@@ -68,10 +68,35 @@ def list_global_func_names():
     return _core.list_globals("")
 
 
+class _Int(int):
+    """An int of an Array, a Map or attributes: Python's, with `value` as literals of TIR have it."""
+
+    __slots__ = ()
+    value = property(int, doc="The number.")
+
+    def __reduce__(self):
+        return int, (int(self),)
+
+
+class _Float(float):
+    """A float of an Array, a Map or attributes: Python's, with `value` as literals of TIR have it."""
+
+    __slots__ = ()
+    value = property(float, doc="The number.")
+
+    def __reduce__(self):
+        return float, (float(self),)
+
+
+if hasattr(_core, "set_number_classes"):
+    _core.set_number_classes(_Int, _Float)
+
+
 def convert(value):
     """What a value becomes when it goes to C++ and comes back: a callable becomes a PackedFunc, a list or tuple an Array,
     a dict a Map, a NumPy array an NDArray; others stay."""
-    return _core.convert(value)
+    made = _core.convert(value)
+    return _Int(made) if type(made) is int else _Float(made) if type(made) is float else made
 
 
 convert_to_object = convert

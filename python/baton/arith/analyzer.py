@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is known of integer expressions, and what follows from it."""
+"""Analysis of integer expressions under what is known of their variables."""
 
 import typing
 from contextlib import contextmanager
@@ -26,7 +26,7 @@ class ModularSet(typing.NamedTuple):
 
 
 class Analyzer:
-    """Knows the ranges of variables, and from them simplifies and proves.
+    """Simplifies and proves from the ranges of variables.
 
         analyzer = baton.arith.Analyzer()
         analyzer.bind(x, baton.ir.Range(0, 10))
@@ -39,14 +39,14 @@ class Analyzer:
         self._bind, self._simplify, self._bound, self._modular = map(self._method, ("bind", "simplify", "const_int_bound", "modular_set"))
 
     def bind(self, var, expr):
-        """Tells the range of a variable, or the value that it has."""
+        """Sets the range of a variable, or its value."""
         if isinstance(expr, Range):
             self._bind(var, expr.min, expr.extent)
         else:
             self._bind(var, op.convert(expr), op.const(1, var.dtype))
 
     def update(self, var, info, override=False):
-        """Tells the bounds of a variable, a ConstIntBound, in place of what was known."""
+        """Sets the bounds of a variable, a ConstIntBound, in place of those known before."""
         if not isinstance(info, ConstIntBound):
             raise TypeError(f"what is told of a variable is a ConstIntBound, not {type(info).__name__}")
         if info.min_value <= ConstIntBound.NEG_INF or info.max_value >= ConstIntBound.POS_INF:
@@ -56,11 +56,11 @@ class Analyzer:
         self._bind(var, op.const(info.min_value, var.dtype), op.const(info.max_value - info.min_value + 1, var.dtype))
 
     def const_int_bound(self, expr):
-        """The least and the largest value that an expression can have, as far as they are found."""
+        """Bounds of an expression's value."""
         return ConstIntBound(*map(int, self._bound(op.convert(expr))))
 
     def modular_set(self, expr):
-        """Which remainder an expression is known to leave."""
+        """The known remainder of an expression: its values are `coeff * k + base`."""
         return ModularSet(*map(int, self._modular(op.convert(expr))))
 
     def int_set(self, expr, dom_map=None):
@@ -81,16 +81,16 @@ class Analyzer:
         return self.simplify(expr)
 
     def can_prove(self, expr):
-        """Whether a condition is known to hold. False says nothing."""
+        """Whether a condition is proved to hold. False may also mean that it is not known."""
         return bool(self._method("can_prove")(op.convert(expr)))
 
     def can_prove_equal(self, lhs, rhs):
-        """Whether two expressions are known to be equal. False says nothing."""
+        """Whether two expressions are proved to be equal. False may also mean that it is not known."""
         return bool(self._method("can_prove_equal")(op.convert(lhs), op.convert(rhs)))
 
     @contextmanager
     def constraint_scope(self, constraint):
-        """Takes a condition as given for the length of a `with` block."""
+        """Assumes a condition within a `with` block."""
         mark = self._method("assume")(op.convert(constraint))
         try:
             yield self

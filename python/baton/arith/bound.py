@@ -9,7 +9,7 @@ def deduce_bound(var, cond, hint_map, relax_map):
     """The values of `var` for which a condition (comparisons joined by `tir.all`) holds, whatever values the variables of `relax_map` have in
     their sets: an `IntervalSet`, empty (`is_nothing()`) where none is found.
 
-    Both maps give `IntervalSet`s by variables; `hint_map` tells the signs of what `var` is multiplied with and divided by.
+    Both maps give `IntervalSet`s by variables; `hint_map` gives the signs of factors and divisors of `var`.
 
         a, b = tvm.te.var("a"), tvm.te.var("b")
         tvm.arith.deduce_bound(a, a * 2 + b < 10, {}, {b: tvm.arith.IntervalSet(0, 3)})    # up to 3
@@ -18,8 +18,8 @@ def deduce_bound(var, cond, hint_map, relax_map):
 
 
 def detect_linear_equation(expr, var_list):
-    """An expression as a sum of products of variables: their coefficients and what is left, none of which names them. `[]` if it is no such
-    sum.
+    """An expression as a linear form in variables: their coefficients and the constant term, all free of them. `[]` if it is not
+    linear.
 
         x, y = tvm.te.var("x"), tvm.te.var("y")
         tvm.arith.detect_linear_equation(x * 4 + y + 3, [x])    # [4, y + 3]

@@ -50,12 +50,12 @@ class IntervalSet(IntSet, key="arith.IntervalSet"):
 
 
 def pos_inf():
-    """What stands for no largest value."""
+    """The end of an interval without a largest value."""
     return get_global_func("arith.PosInf")()
 
 
 def neg_inf():
-    """What stands for no least value."""
+    """The end of an interval without a least value."""
     return get_global_func("arith.NegInf")()
 
 

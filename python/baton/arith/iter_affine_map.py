@@ -7,7 +7,7 @@ from ..tir import const, op
 
 
 class IterMark(Object, key="arith.IterMark"):
-    """Something that takes each of the values from 0 to `extent` - 1: an expression of a loop variable, or a sum of iterators."""
+    """An iterator that takes each value from 0 to `extent` - 1: an expression of a loop variable, or a sum of iterators."""
 
     __slots__ = ()
 
@@ -16,7 +16,7 @@ class IterMark(Object, key="arith.IterMark"):
 
 
 class IterMapExpr(Object, key="arith.IterMapExpr"):
-    """What a sum of iterators is made of."""
+    """A term of a sum of iterators."""
 
     __slots__ = ()
 
@@ -44,8 +44,8 @@ def detect_iter_map(indices, input_iters, predicate=True, require_bijective=Fals
     of at most one split; `[]` if they are no such iterators.
 
     input_iters: the ranges of the loop variables, whose extents are numbers, as factors and divisors are. predicate: comparisons
-    `sum of loop variables < number` joined by `tir.all`; where it does not hold, the loops do nothing. require_bijective: no two rounds
-    have the same indices.
+    `sum of loop variables < number` joined by `tir.all`; where it does not hold, the loops do nothing. require_bijective: no two
+    iterations have the same indices.
 
         x, y = tvm.te.var("x"), tvm.te.var("y")
         found = tvm.arith.detect_iter_map([(x * 8 + y) // 4, y % 4 + 2], {x: tvm.ir.Range(0, 3), y: tvm.ir.Range(0, 8)})

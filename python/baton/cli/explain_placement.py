@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`baton explain-placement`: on which device each expression runs, and why; what is copied, and for whom."""
+"""`baton explain-placement`: on which device each expression runs, and why; what is copied, and for which expression."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Names and modules under which programs for Relay look for what stands elsewhere here: old spellings, and what stands in a higher layer.
 
-Two tables say it all. `MODULES` has the modules that are known by another path, `NAMES` the names that a module shows and does not have.
+Three tables say it all. `MODULES` has the modules that are known by another path, `NAMES` the names that a module shows and does not have,
+`ABSENT` the modules of Relay's time that do not exist here.
 One import hook serves both: `import baton.relay.build_module` gives `baton.driver.relay_build`, and `baton.relay.build` is found without
 `baton.relay` knowing of it. The modules beside this file have what exists for such programs alone.
 
@@ -15,15 +16,32 @@ from importlib.machinery import ModuleSpec
 
 # Path of a module -> the module.
 MODULES = {
+    "baton._ffi.libinfo": "baton.compat.libinfo",
     "baton._ffi.runtime_ctypes": "baton.compat.runtime_ctypes",
+    "baton.arith._ffi_api": "baton.compat.ffi_apis",
+    "baton.arith.pattern": "baton.arith.bound",
     "baton.container": "baton.runtime.container",
+    "baton.contrib.cblas": "baton.compat.cblas",
+    "baton.contrib.debugger.debug_runtime": "baton.contrib.debugger.debug_executor",
+    "baton.contrib.dnnl": "baton.compat.cblas",
+    "baton.contrib.graph_runtime": "baton.contrib.graph_executor",
+    "baton.contrib.mkl": "baton.compat.cblas",
+    "baton.contrib.mkldnn": "baton.compat.cblas",
     "baton.contrib.nvcc": "baton.compat.nvcc",
+    "baton.contrib.pipeline_executor": "baton.compat.pipeline_executor",
+    "baton.contrib.util": "baton.contrib.utils",
     "baton.ir.container": "baton.runtime.container",
     "baton.parser": "baton.relay.parser",
+    "baton.relay.analysis.analysis": "baton.relay.analysis",
+    "baton.relay.analysis.annotated_regions": "baton.relay.annotated_regions",
+    "baton.relay.analysis.call_graph": "baton.relay.call_graph",
+    "baton.relay.analysis.sparse_dense": "baton.compat.sparse_dense",
     "baton.relay.analysis_ffi_api": "baton.compat.relay_analysis_api",
+    "baton.relay.backend.compile_engine": "baton.driver.te_compiler",
     "baton.relay.backend.executor": "baton.driver.executors",
     "baton.relay.backend.name_transforms": "baton.compat.name_transforms",
     "baton.relay.backend.options": "baton.compat.backend_options",
+    "baton.relay.backend.te_compiler": "baton.driver.te_compiler",
     "baton.relay.backend.utils": "baton.compat.backend_utils",
     "baton.relay.backend.vm": "baton.driver.vm",
     "baton.relay.build_module": "baton.driver.relay_build",
@@ -37,8 +55,40 @@ MODULES = {
     "baton.relay.op.tensor": "baton.relay.op",
     "baton.relay.op.transform": "baton.relay.op",
     "baton.relay.param_dict": "baton.runtime.params",
+    "baton.relay.qnn.op.layout_conversions": "baton.relay.qnn.op",
+    "baton.relay.qnn.op.legalizations": "baton.relay.qnn.op",
+    "baton.relay.qnn.op.qnn": "baton.relay.qnn.op",
+    "baton.relay.testing.byoc": "baton.compat.byoc",
+    "baton.relay.transform.fake_quantization_to_integer": "baton.relay.op",
+    "baton.relay.transform.infer_layout_utils": "baton.compat.infer_layout_utils",
+    "baton.relay.transform.mixed_precision": "baton.compat.mixed_precision",
     "baton.relay.vm": "baton.driver.vm",
+    "baton.runtime._ffi_api": "baton.compat.ffi_apis",
+    "baton.runtime.object_generic": "baton.runtime.object",
+    "baton.support": "baton.compat.support",
+    "baton.target.tag": "baton.target",
+    "baton.te.tag": "baton.te.operation",
+    "baton.testing._ffi_api": "baton.testing",
+    "baton.testing.popen_pool": "baton.testing",
+    "baton.testing.utils": "baton.testing",
+    "baton.tir.generic": "baton.tir.op",
+    "baton.topi.arm_cpu": "baton.compat.topi_targets",
+    "baton.topi.bifrost": "baton.compat.topi_targets",
+    "baton.topi.broadcast": "baton.topi",
+    "baton.topi.cuda": "baton.compat.topi_targets",
+    "baton.topi.generic": "baton.compat.topi_targets",
+    "baton.topi.hexagon": "baton.compat.topi_targets",
+    "baton.topi.hls": "baton.compat.topi_targets",
+    "baton.topi.intel_graphics": "baton.compat.topi_targets",
+    "baton.topi.mali": "baton.compat.topi_targets",
     "baton.topi.math": "baton.topi",
+    "baton.topi.nn.qnn": "baton.compat.topi_qnn",
+    "baton.topi.nn.utils": "baton.compat.topi_nn_utils",
+    "baton.topi.reduction": "baton.topi",
+    "baton.topi.rocm": "baton.compat.topi_targets",
+    "baton.topi.tensor": "baton.topi",
+    "baton.topi.transform": "baton.topi",
+    "baton.topi.x86": "baton.compat.topi_targets",
 }
 
 # Module -> name -> "module:name" of what it is, or the path of a module.
@@ -56,19 +106,29 @@ NAMES = {
         "string_types": "baton.compat.ffi_base:string_types",
     },
     "baton.driver.relay_build": {"build_config": "baton.compat.names:build_config"},
-    "baton.ir": {"Node": "baton.runtime:Object"},
+    "baton.ir": {
+        "Constructor": "baton.relay.adt:Constructor",
+        "Node": "baton.runtime:Object",
+        "TypeData": "baton.relay.adt:TypeData",
+    },
     "baton.ir.base": {"Node": "baton.runtime:Object"},
     "baton.relay": {
         "bind_params_by_name": "baton.driver.relay_build:bind_params_by_name",
         "build": "baton.driver.relay_build:build",
         "build_config": "baton.compat.names:build_config",
         "create_executor": "baton.driver.relay_build:create_executor",
+        "debug": "baton.relay.op:debug",
         "load_param_dict": "baton.runtime.params:load_param_dict",
         "optimize": "baton.driver.relay_build:optimize",
         "save_param_dict": "baton.runtime.params:save_param_dict",
         "testing": "baton.relay.testing",
     },
-    "baton.relay.analysis": {"_ffi_api": "baton.compat.relay_analysis_api"},
+    "baton.relay.analysis": {
+        "AnnotatedRegion": "baton.relay.annotated_regions:AnnotatedRegion",
+        "AnnotatedRegionSet": "baton.relay.annotated_regions:AnnotatedRegionSet",
+        "_ffi_api": "baton.compat.relay_analysis_api",
+        "get_calibration_data": "baton.driver.calibration:get_calibration_data",
+    },
     "baton.relay.backend": {
         "Executor": "baton.compat.backend_options:Executor",
         "Runtime": "baton.compat.backend_options:Runtime",
@@ -77,6 +137,7 @@ NAMES = {
         "Executor": "baton.driver.executors:Executor",
         "Interpreter": "baton.driver.executors:Interpreter",
     },
+    "baton.relay.expr": {"Function": "baton.relay.function:Function"},
     "baton.relay.base": {
         "Node": "baton.runtime:Object",
         "NodeBase": "baton.runtime:Object",
@@ -85,6 +146,23 @@ NAMES = {
         "Span": "baton.ir.base:Span",
         "astext": "baton.ir.base:astext",
         "register_relay_node": "baton._ffi:register_object",
+    },
+    "baton.relay.op": {"contrib": "baton.relay.op.contrib"},
+    "baton.relay.op.op": {"OpStrategy": "baton.relay.op.strategy:OpStrategy"},
+    "baton.relay.transform": {
+        "ManifestAlloc": "baton.relay.transform.memory_alloc:ManifestAlloc",
+        "MemoryPlan": "baton.relay.transform.memory_plan:MemoryPlan",
+    },
+    "baton.target": {
+        "VirtualDevice": "baton.target:SEScope",
+        "build_config": "baton.compat.names:build_config",
+    },
+    "baton.te": {"gradient": "baton.te.autodiff:gradient"},
+    "baton.relay.testing": {"Prelude": "baton.relay.prelude:Prelude"},
+    "baton.testing": {"FrontendTestModule": "baton.compat.support:FrontendTestModule"},
+    "baton.tir": {
+        "comm_reducer": "baton.te:comm_reducer",
+        "sum": "baton.te:sum",
     },
     "baton.runtime": {
         "cl": "baton.runtime.devices:opencl",
@@ -103,7 +181,118 @@ NAMES = {
         "numpyasarray": "baton.compat.names:numpyasarray",
     },
 }
-for _path in MODULES:
+# Modules that are not there, with what is below them -> what to use instead. They import; using what they have is an UnsupportedError.
+_NO_TUNING = "the compiler schedules kernels itself, and relay.build needs no tuning"
+_BY_ONNX = "export the model to ONNX and read it with relay.frontend.from_onnx"
+_NO_LIBRARY = "the compiler has kernels of its own; te.compute and topi say what they compute"
+_NO_LIBRARY_TAKES = "kernels are the compiler's own; relay.op.contrib.register_pattern_table and PartitionGraph divide a program for a compiler of yours"
+_NO_SUCH_DEVICE = "there is code for the targets llvm, c and opencl"
+_SHIP_IT = "compile for the other machine with target=\"llvm -mtriple=...\", export_library() and load it there"
+ABSENT = {
+    "baton.arith.int_solver": "arith.detect_linear_equation gives coefficients, arith.deduce_bound the values of one variable",
+    "baton.auto_scheduler": _NO_TUNING,
+    "baton.autotvm": _NO_TUNING,
+    "baton.contrib.binutil": "target=\"c\" writes C code for small machines",
+    "baton.contrib.coreml_runtime": _NO_LIBRARY,
+    "baton.contrib.cublas": _NO_LIBRARY,
+    "baton.contrib.cublaslt": _NO_LIBRARY,
+    "baton.contrib.cudnn": _NO_LIBRARY,
+    "baton.contrib.cutlass": _NO_LIBRARY,
+    "baton.contrib.debugger.debug_result": "contrib.debugger.debug_executor has the times of kernels",
+    "baton.contrib.emcc": _NO_SUCH_DEVICE,
+    "baton.contrib.ethosu": _NO_SUCH_DEVICE,
+    "baton.contrib.hexagon": _NO_SUCH_DEVICE,
+    "baton.contrib.miopen": _NO_LIBRARY,
+    "baton.contrib.mps": _NO_LIBRARY,
+    "baton.contrib.mxnet": _BY_ONNX,
+    "baton.contrib.nnpack": _NO_LIBRARY,
+    "baton.contrib.peak": "bench/ in the repository measures kernels",
+    "baton.contrib.random": "relay.random.uniform, relay.random.normal and NumPy make random numbers",
+    "baton.contrib.rocblas": _NO_LIBRARY,
+    "baton.contrib.rocm": _NO_SUCH_DEVICE,
+    "baton.contrib.rpc": _SHIP_IT,
+    "baton.contrib.sdaccel": _NO_SUCH_DEVICE,
+    "baton.contrib.spirv": _NO_SUCH_DEVICE,
+    "baton.contrib.stackvm": _NO_SUCH_DEVICE,
+    "baton.contrib.tedd": "te.schedule shows stages and iterations, baton.lower the loops",
+    "baton.contrib.tf_op": _BY_ONNX,
+    "baton.contrib.tflite_runtime": _BY_ONNX,
+    "baton.contrib.thrust": _NO_LIBRARY,
+    "baton.contrib.torch": _BY_ONNX,
+    "baton.contrib.tvmjs": _NO_SUCH_DEVICE,
+    "baton.contrib.verilator": _NO_SUCH_DEVICE,
+    "baton.contrib.xcode": _NO_SUCH_DEVICE,
+    "baton.driver.tvmc": "baton.compile and the command `baton` compile, run and tell of models",
+    "baton.exec": _SHIP_IT,
+    "baton.ir.memory_pools": "memory is planned by the compiler",
+    "baton.meta_schedule": _NO_TUNING,
+    "baton.micro": "target=\"c\" writes C code for small machines",
+    "baton.relay.backend.contrib": _NO_SUCH_DEVICE,
+    "baton.relay.backend.executor_factory": "relay.build gives a baton.runtime.Module, which has code, graph and weights",
+    "baton.relay.backend.graph_executor_codegen": "relay.build gives code, get_graph_json() the graph",
+    "baton.relay.collage": "relay.op.contrib and MergeComposite choose what other compilers take",
+    "baton.relay.frontend.caffe": _BY_ONNX,
+    "baton.relay.frontend.caffe2": _BY_ONNX,
+    "baton.relay.frontend.coreml": _BY_ONNX,
+    "baton.relay.frontend.darknet": _BY_ONNX,
+    "baton.relay.frontend.keras": _BY_ONNX,
+    "baton.relay.frontend.mxnet": _BY_ONNX,
+    "baton.relay.frontend.oneflow": _BY_ONNX,
+    "baton.relay.frontend.paddlepaddle": _BY_ONNX,
+    "baton.relay.frontend.pytorch": _BY_ONNX,
+    "baton.relay.frontend.qnn_torch": _BY_ONNX,
+    "baton.relay.frontend.tensorflow": _BY_ONNX,
+    "baton.relay.frontend.tensorflow2": _BY_ONNX,
+    "baton.relay.frontend.tensorflow_parser": _BY_ONNX,
+    "baton.relay.frontend.tflite": _BY_ONNX,
+    "baton.relay.op.contrib.arm_compute_lib": _NO_LIBRARY_TAKES,
+    "baton.relay.op.contrib.bnns": _NO_LIBRARY_TAKES,
+    "baton.relay.op.contrib.clml": _NO_LIBRARY_TAKES,
+    "baton.relay.op.contrib.cmsisnn": _NO_LIBRARY_TAKES,
+    "baton.relay.op.contrib.coreml": _NO_LIBRARY_TAKES,
+    "baton.relay.op.contrib.cublas": _NO_LIBRARY_TAKES,
+    "baton.relay.op.contrib.cudnn": _NO_LIBRARY_TAKES,
+    "baton.relay.op.contrib.cutlass": _NO_LIBRARY_TAKES,
+    "baton.relay.op.contrib.dnnl": _NO_LIBRARY_TAKES,
+    "baton.relay.op.contrib.ethosn": _NO_LIBRARY_TAKES,
+    "baton.relay.op.contrib.ethosu": _NO_LIBRARY_TAKES,
+    "baton.relay.op.contrib.tensorrt": _NO_LIBRARY_TAKES,
+    "baton.relay.op.contrib.vitis_ai": _NO_LIBRARY_TAKES,
+    "baton.relay.op.strategy": "operators have one computation, which the compiler schedules; relay.op.register_compute sets that of a program's own",
+    "baton.relay.testing.darknet": _BY_ONNX,
+    "baton.relay.testing.tf": _BY_ONNX,
+    "baton.relay.testing.tflite": _BY_ONNX,
+    "baton.relay.testing.yolo_detection": _BY_ONNX,
+    "baton.relay.transform.memory_alloc": "relay.vm.compile plans memory itself",
+    "baton.relay.transform.memory_plan": "relay.vm.compile plans memory itself",
+    "baton.rpc": _SHIP_IT,
+    "baton.runtime.executor": "contrib.graph_executor runs what relay.build gives",
+    "baton.script": "loops are written with tir.ir_builder, or with te",
+    "baton.target.datatype": "dtypes are those of baton.DataType; casts and lookups of others are operators of a program",
+    "baton.target.intrin": "tir has functions for what processors compute: tir.exp, tir.sqrt, tir.popcount",
+    "baton.te.autodiff": "relay.transform.gradient differentiates programs of Relay",
+    "baton.te.hybrid": "te.compute, te.extern and tir.ir_builder say the same",
+    "baton.testing.auto_scheduler": _NO_TUNING,
+    "baton.testing.tir": "loops are written with tir.ir_builder, or with te",
+    "baton.tir.block_scope": "te.create_schedule schedules tensor expressions, relay.build whole programs",
+    "baton.tir.schedule": "te.create_schedule schedules tensor expressions, relay.build whole programs",
+    "baton.tir.tensor_intrin": _NO_LIBRARY,
+    "baton.tir.usmp": "memory is planned by the compiler",
+    "baton.vta": _NO_SUCH_DEVICE,
+}
+NAMES["baton.relay.frontend"] = {f"from_{_name}": f"baton.relay.frontend.{_path}:from_{_name}" for _name, _path in {
+    "caffe": "caffe", "caffe2": "caffe2", "coreml": "coreml", "darknet": "darknet", "keras": "keras", "mxnet": "mxnet", "oneflow": "oneflow",
+    "paddle": "paddlepaddle", "pytorch": "pytorch", "tensorflow": "tensorflow", "tflite": "tflite"}.items()}
+
+
+def instead_of(module):
+    """What to use instead of a module that is not there, or of the one that it is in; None for others."""
+    while module not in ABSENT and "." in module:
+        module = module.rpartition(".")[0]
+    return ABSENT.get(module)
+
+
+for _path in (*MODULES, *ABSENT):
     _parent, _, _last = _path.rpartition(".")
     NAMES.setdefault(_parent, {})[_last] = _path
 
@@ -161,6 +350,8 @@ class _WithNames:
     def exec_module(self, module):
         module.__spec__.loader = module.__loader__ = self.loader
         self.loader.exec_module(module)
+        if not hasattr(module, "__path__") and any(path.rpartition(".")[0] == module.__name__ for path in (*MODULES, *ABSENT)):
+            module.__path__ = []  # an old path goes through it
         _show_names(module)
 
 
@@ -171,6 +362,8 @@ class _Finder:
     def find_spec(cls, name, path=None, target=None):
         if name in MODULES:
             return ModuleSpec(name, _Alias)
+        if instead_of(name) is not None:
+            return ModuleSpec(name, import_module("baton.compat.absent"), is_package=True)
         if name not in NAMES:
             return None
         for finder in sys.meta_path:

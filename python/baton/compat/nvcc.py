@@ -13,6 +13,21 @@ def parse_compute_version(compute_version):
         raise ValueError(f"{compute_version!r} is no compute capability; one is written as 7.5") from None
 
 
+def get_target_compute_version(target=None):
+    """The compute capability of a target's `-arch=sm_70`, as "7.0". Raises ValueError where it has none."""
+    from ..target import Target
+    target = target if target is not None else Target.current()
+    arch = "" if target is None else target.attrs.get("arch", "")
+    if not arch.startswith("sm_"):
+        raise ValueError("the target says no compute capability; it is written as -arch=sm_70")
+    return f"{arch[3:-1]}.{arch[-1]}"
+
+
+def find_cuda_path():
+    """Not there: no code is made for NVIDIA's GPUs."""
+    raise UnsupportedError("no code is made for NVIDIA's GPUs; there is code for llvm, c and opencl")
+
+
 def have_fp16(compute_version):
     """Whether there is arithmetic of float16: from 5.3 on."""
     return parse_compute_version(compute_version) >= (5, 3)
@@ -43,4 +58,4 @@ def compile_cuda(code, target_format="ptx", arch=None, options=None, path_target
     raise UnsupportedError("no code is made for NVIDIA's GPUs; there is code for llvm, c and opencl")
 
 
-__all__ = ["compile_cuda", "have_bf16", "have_fp16", "have_int8", "have_tensorcore", "parse_compute_version"]
+__all__ = ["compile_cuda", "find_cuda_path", "get_target_compute_version", "have_bf16", "have_fp16", "have_int8", "have_tensorcore", "parse_compute_version"]

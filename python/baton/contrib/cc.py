@@ -38,6 +38,33 @@ def create_executable(output, objects, options=None, cc=None):
     _run(output, objects, list(options or []), cc)
 
 
+def create_staticlib(output, inputs, ar=None):
+    """Puts objects into an archive."""
+    ar = ar or shutil.which("ar")
+    if not ar:
+        raise RuntimeError("`ar` was not found; give its path as ar=")
+    inputs = [inputs] if isinstance(inputs, (str, os.PathLike)) else list(inputs)
+    done = subprocess.run([ar, "-crs", os.fspath(output), *map(os.fspath, inputs)], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"`{ar}` failed:\n{done.stderr}")
+
+
+create_staticlib.output_format = "a"
+
+
+def get_target_by_dump_machine(compiler):
+    """A function that gives the triple that a compiler makes code for; None where it does not tell."""
+    def get_target_triple():
+        done = subprocess.run([compiler, "-dumpmachine"], capture_output=True, text=True, check=False) if compiler else None
+        return done.stdout.strip() if done is not None and done.returncode == 0 else None
+
+    return get_target_triple
+
+
+create_shared.output_format = "so"
+create_shared.get_target_triple = lambda: get_target_by_dump_machine(get_cc())()
+
+
 def cross_compiler(compile_func, options=None, output_format=None, get_target_triple=None, add_files=None):
     """A function as `create_shared` that uses another compiler, by path or by function."""
     base = functools.partial(create_shared, cc=compile_func) if isinstance(compile_func, str) else compile_func

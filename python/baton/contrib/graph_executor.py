@@ -11,6 +11,12 @@ def create(graph_json_str, libmod, device):
     return GraphModule(libmod["default"](*devices))
 
 
+def get_device(libmod, device):
+    """(devices, their number, their types): a device or a list of them as a list."""
+    devices = device if isinstance(device, (list, tuple)) else [device]
+    return list(devices), len(devices), [d.device_type for d in devices]
+
+
 class GraphModule:
     """A model with its inputs and outputs.
 

@@ -85,6 +85,45 @@ class TempDirectory:
         self.remove()
 
 
+class FileLock:
+    """`with FileLock(path):` waits until no other process holds the file."""
+
+    def __init__(self, path):
+        self._file = open(path, "w", encoding="utf-8")  # noqa: SIM115 - open for as long as the lock is held
+        import fcntl
+        fcntl.lockf(self._file, fcntl.LOCK_EX)
+
+    def release(self):
+        """Lets others have the file."""
+        if self._file is not None:
+            import fcntl
+            fcntl.lockf(self._file, fcntl.LOCK_UN)
+            self._file.close()
+            self._file = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.release()
+
+
+def filelock(path):
+    """Waits for a file and holds it; `release()` or the end of a `with` lets it go."""
+    return FileLock(path)
+
+
+def is_source_path(path):
+    """Whether a path names a source of C, C++ or CUDA."""
+    return os.path.splitext(path)[1] in (".cc", ".c", ".cpp", ".cu")
+
+
+def which(exec_name):
+    """Path of a program; None where there is none."""
+    import shutil
+    return shutil.which(exec_name)
+
+
 def tempdir(custom_path=None, keep_for_debug=None):
     """A temporary folder; see `TempDirectory`."""
     return TempDirectory(custom_path, keep_for_debug)

@@ -13,6 +13,7 @@ from pathlib import Path
 import baton
 
 from .. import _core, compat
+from .._ffi.registry import _Float, _Int
 from . import model
 from .model import is_identifier
 
@@ -175,11 +176,11 @@ def parameter_text(stub, p, annotation="", names=None):
 
 def default_text(value):
     """A default as it may stand in a stub."""
-    if value is None or isinstance(value, (bool, int)) and type(value) in (bool, int):
+    if value is None or type(value) in (bool, int, _Int):
         return repr(value)
     if type(value) in (str, _dtype_class()):
         return repr(str(value))
-    if type(value) is float and value == value and abs(value) != float("inf"):
+    if type(value) in (float, _Float) and value == value and abs(value) != float("inf"):
         return repr(value)
     if type(value) in (tuple, list) and len(value) <= 8 and all(default_text(v) != "..." for v in value):
         inner = ", ".join(default_text(v) for v in value)
@@ -494,6 +495,9 @@ def public_names(module):
             continue
         if isinstance(value, types.ModuleType) and (not value.__name__.startswith("baton") or value.__name__.startswith(model.PROGRAMS)):
             continue
+        home = value.__name__ if isinstance(value, types.ModuleType) else getattr(value, "__module__", None)
+        if isinstance(home, str) and compat.instead_of(home) is not None:
+            continue  # not there
         home = getattr(value, "__module__", None)
         foreign = isinstance(home, str) and home.split(".")[0] not in ("baton", "builtins") and (isinstance(value, type) or callable(value))
         if foreign and name not in listed:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """From a model to something that is called: `baton.compile`, `baton.load`."""
 
+from .dims import Dim
 from .executable import Executable, TensorInfo, load
 
 
@@ -17,4 +18,4 @@ def __getattr__(name):
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-__all__ = ["Executable", "TensorInfo", "build", "compile", "load", "lower"]  # noqa: F822 - made on first use
+__all__ = ["Dim", "Executable", "TensorInfo", "build", "compile", "load", "lower"]  # noqa: F822 - made on first use

@@ -11,6 +11,7 @@ from .._ffi import get_global_func
 from .._ffi.base import load_compiler
 from ..error import CompileError, RuntimeError, UnsupportedError
 from . import passes
+from .dims import Dim, OpenShapes
 from .executable import DynamicExecutable, Executable, TensorInfo
 from .options import Options, capsule
 
@@ -63,7 +64,33 @@ class Source:
             else:
                 module, _ = get_global_func("relay.frontend.from_onnx_file")(self.what, given, True, 0)
             return module
-        return get_global_func("driver.BindShapes")(self.module(), given)
+        return get_global_func("driver.BindShapes")(self.module(), given, False)
+
+    def read_open(self, shapes: OpenShapes):
+        """The Relay module with symbols for dimensions that stay open, weights in it.
+
+        Those that `shapes` does not name have the model's name, or that of the input and the axis. What types assume of
+        symbols is in the attribute `extent_guards` of `main`.
+        """
+        given = {name: [self._name(name, axis, dim) for axis, dim in enumerate(dims)] for name, dims in shapes.shapes.items()}
+        if self.kind == "onnx":
+            if isinstance(self.what, bytes):
+                module = get_global_func("relay.frontend.open_onnx_bytes")(self.what, given, self.folder)
+            else:
+                module = get_global_func("relay.frontend.open_onnx_file")(self.what, given)
+        else:
+            from ..relay import transform
+
+            module = transform.NameDims()(get_global_func("driver.BindShapes")(self.module(), given, True))
+            module = transform.DynamicToStatic(symbolic=True)(module)
+        return get_global_func("driver.SetDims")(module, {d.name: [d.min, d.max, d.multiple] for d in shapes.dims.values()})
+
+    def _name(self, name: str, axis: int, dim):
+        """A dimension as an import takes it: where a caller leaves it to the model, the model's name or one of its place."""
+        if dim is not None or self.kind != "onnx":
+            return dim
+        have = next(info for info in self.signature()[0] if info.name == name).shape[axis]
+        return f"{name}_{axis}" if have is None else have
 
     def module(self):
         """The Relay module of a source that is one, or the text of one."""
@@ -106,7 +133,7 @@ def _read_text(path: str) -> str:
 def compile(  # noqa: A001 - the name users expect
     source,
     *,
-    shape: Mapping[str, Sequence[int]] | None = None,
+    shape: Mapping[str, Sequence[int | str | Dim | None]] | None = None,
     target=None,
     opt_level: int = 3,
     config: Mapping[str, object] | None = None,
@@ -119,8 +146,10 @@ def compile(  # noqa: A001 - the name users expect
         y = model(x)
 
     source: a path of an ONNX file or of Relay text (.relay), the bytes of an ONNX file, a ModelProto, Relay text, an
-    IRModule, or a Relay function. shape: input name to shape, for inputs whose dimensions the model leaves open.
-    Without it such a model compiles itself anew for each set of input shapes that it is called with. target: as "llvm
+    IRModule, or a Relay function. shape: input name to shape, for inputs whose dimensions the model leaves open: an int,
+    or for one that stays open a name or a `baton.Dim` with bounds, or None for the model's own. A model with open
+    dimensions is compiled once for all shapes; where it cannot be (`Executable.per_shape`), anew for each set of shapes that
+    it is called with. target: as "llvm
     -mcpu=skylake" or "opencl"; a dict by device, or a list, for a program on several devices. device: where it runs, if not
     on the first of each kind. opt_level: 0 to 4. config, disabled_pass: as in `baton.transform.PassContext`.
 
@@ -132,27 +161,48 @@ def compile(  # noqa: A001 - the name users expect
 
         disabled_pass = chosen("disabled_pass", disabled_pass)
     options = Options(target, opt_level, config, disabled_pass)
-    shapes = {name: tuple(int(size) for size in dims) for name, dims in (shape or {}).items()}
+    given = OpenShapes(shape)
     inputs, outputs = model.signature()
-    _check_shapes(inputs, shapes)
+    _check_shapes(inputs, given)
 
     def specialize(shapes: Mapping[str, tuple[int, ...]]) -> Executable:
         return Executable(build_model(model, shapes, options), device=device)
 
-    merged = tuple(info._replace(shape=shapes.get(info.name, info.shape)) for info in inputs)
+    merged = tuple(info._replace(shape=_merged(info.shape, given.shapes.get(info.name))) for info in inputs)
     if all(isinstance(size, int) for info in merged for size in info.shape):
         return specialize({info.name: info.shape for info in merged})
+    if not options.targets:
+        module = build_dynamic(model, given, options)
+        if module is not None:
+            return Executable(module, device=device, specialize=specialize)
+    if given.dims and any(d != type(d)(d.name) for d in given.dims.values()):
+        raise UnsupportedError("the bounds of dimensions hold for models that are compiled once for all shapes; this one is not")
     return DynamicExecutable(merged, outputs, specialize)
 
 
-def _check_shapes(inputs, shapes) -> None:
+def _merged(shape, given):
+    """What the model says of a shape with what the caller says."""
+    if given is None:
+        return shape
+    return tuple(have if dim is None else dim for have, dim in zip(shape, given, strict=True))
+
+
+def build_dynamic(model: Source, shapes: OpenShapes, options: Options):
+    """The runtime module of a model as one program for all shapes; None where it cannot be one."""
+    with capsule(), options.context():
+        module = model.read_open(shapes)
+        return module and get_global_func("driver.CompileDynamic")(module, options.target)
+
+
+def _check_shapes(inputs, shapes: OpenShapes) -> None:
     by_name = {info.name: info for info in inputs}
-    for name, shape in shapes.items():
+    for name, shape in shapes.shapes.items():
         if name not in by_name:
             raise ValueError(f"shape: the model has no input `{name}`; its inputs are {', '.join(by_name) or 'none'}")
         want = by_name[name].shape
         fits = len(want) == len(shape) and all(
-            size >= 0 and (not isinstance(dim, int) or dim == size) for dim, size in zip(want, shape, strict=True)
+            not isinstance(dim, int) or size is None or dim == size for dim, size in zip(want, shape, strict=True)
+        ) and all(not isinstance(size, int) or size >= 0 for size in shape
         )
         if not fits:
             raise ValueError(f"shape: input `{by_name[name]}` does not take {shape}")

@@ -12,6 +12,7 @@ from .._core import Array
 from ..error import RuntimeError as BatonRuntimeError
 from ..error import UnsupportedError
 from ..runtime import Module, load_module
+from .dims import MAX_EXTENT, Dim
 
 
 class TensorInfo(NamedTuple):
@@ -73,8 +74,12 @@ class Executable:
     runs, or a list of devices for a model on several; without it on the first of each kind that it was compiled for.
     """
 
-    def __init__(self, module: Module, artifact: str | None = None, device=None):
+    per_shape = False
+    """Whether code is made at the first call with each set of shapes."""
+
+    def __init__(self, module: Module, artifact: str | None = None, device=None, specialize: Callable | None = None):
         self._module = module
+        self._specialize = specialize
         self.artifact = artifact
         try:
             make = module["default"]
@@ -86,6 +91,7 @@ class Executable:
         self.outputs = _infos(executor, "output")
         self._order = tuple(info.name for info in self.inputs)
         # An executor runs one call at a time; each thread that calls takes one from here, or makes one.
+        self._executors = [executor]
         self._idle = [executor["call"]]
 
     @property
@@ -95,8 +101,65 @@ class Executable:
 
     @property
     def dynamic(self) -> bool:
-        """Whether shapes are open, so that code is made at the first call with each set of shapes."""
-        return False
+        """Whether shapes of inputs are open."""
+        return any(not isinstance(size, int) for info in self.inputs for size in info.shape)
+
+    @property
+    def dims(self) -> tuple[Dim, ...]:
+        """The open dimensions with their bounds, in the order of the inputs."""
+        get = self._function("get_dims")
+        flat = list(get()) if get else []
+        return tuple(Dim(str(flat[i]), *map(int, flat[i + 1 : i + 4])) for i in range(0, len(flat), 4))
+
+    def shapes(self, *args, **kwargs) -> tuple[tuple[int, ...], ...]:
+        """Shapes of the outputs for inputs of these shapes, which are given as arrays are in a call: m.shapes(ids=(1, 7))."""
+        infer = self._function("infer_shapes")
+        if infer is None:
+            raise UnsupportedError("the shapes of the results of this model are known only after a call")
+        flat = iter(infer(*[list(shape) for shape in self._bind(args, kwargs)]))
+        return tuple(tuple(int(next(flat)) for _ in range(int(rank))) for rank in flat)
+
+    def reserve(self, **dims: int) -> None:
+        """Plans and takes memory for dimensions up to these, so that later calls do not have to: m.reserve(seq=512). What is not
+        named counts with its largest length, or where that is not bounded with its least.
+        """
+        reserve, known = self._function("reserve"), self.dims
+        unknown = [name for name in dims if name not in [d.name for d in known]]
+        if unknown:
+            names = ", ".join(d.name for d in known) or "none"
+            raise ValueError(f"the model has no open dimension `{unknown[0]}`; it has {names}")
+        if known and reserve:
+            reserve([dims.get(d.name, d.max if d.max < MAX_EXTENT else max(d.min, d.multiple)) for d in known])
+
+    def memory(self) -> dict[str, int]:
+        """Bytes that this model holds: `constants` (weights, shared by all threads), `workspace` and `outputs` of all its executors,
+        and how many `plans` of memory they keep.
+        """
+        total = {"constants": 0, "workspace": 0, "outputs": 0, "plans": 0}
+        for executor in self._executors:
+            try:
+                constants, workspace, outputs, plans = executor["get_memory"]()
+            except AttributeError:
+                continue
+            total["constants"] = int(constants)
+            total["workspace"] += int(workspace)
+            total["outputs"] += int(outputs)
+            total["plans"] += int(plans)
+        return total
+
+    def trim(self) -> None:
+        """Gives back memory that grew with the shapes of past calls. Not while another thread calls the model."""
+        for executor in self._executors:
+            try:
+                executor["trim"]()
+            except AttributeError:
+                continue
+
+    def _function(self, name: str):
+        try:
+            return self._executors[0][name]
+        except AttributeError:
+            return None
 
     def __call__(self, *args, **kwargs):
         arrays = (
@@ -105,7 +168,9 @@ class Executable:
         try:
             run = self._idle.pop()
         except IndexError:
-            run = self._make()["call"]
+            executor = self._make()
+            self._executors.append(executor)
+            run = executor["call"]
         try:
             out = run(*arrays)
         except Exception as error:
@@ -145,11 +210,15 @@ class Executable:
             name = str(dtype).removeprefix("torch.")
             if dtype is not None and name != info.dtype:
                 raise TypeError(f"input `{info.name}` is {info.dtype}, {name} was given") from error
-            if shape != info.shape:
-                raise ValueError(f"input `{info.name}` has shape {info.shape}, {shape} was given") from error
+            if len(shape) != len(info.shape) or any(isinstance(d, int) and d != n for d, n in zip(info.shape, shape, strict=True)):
+                raise ValueError(f"input `{info.name}` has shape {_shape_text(info.shape)}, {shape} was given") from error
 
     def specialize(self, shapes: Mapping[str, tuple[int, ...]]) -> Executable:
-        """This model for inputs of these shapes: itself, since its shapes are fixed. ValueError where they differ."""
+        """This model compiled for inputs of these shapes alone; itself where its shapes are fixed, ValueError where they differ."""
+        if self.dynamic:
+            if self._specialize is None:
+                raise UnsupportedError("a model that was loaded from a file serves all shapes as it is; compile it from its source")
+            return self._specialize({name: tuple(shape) for name, shape in shapes.items()})
         for info in self.inputs:
             if info.name in shapes and tuple(shapes[info.name]) != info.shape:
                 raise ValueError(f"input `{info.name}` has shape {info.shape}, {tuple(shapes[info.name])} was given")
@@ -215,6 +284,12 @@ class Executable:
         return f"<baton.Executable {' -> '.join(sides)}>"
 
 
+def _shape_text(shape) -> str:
+    """(1, seq)"""
+    dims = ", ".join("?" if d is None else str(d) for d in shape)
+    return f"({dims},)" if len(shape) == 1 else f"({dims})"
+
+
 def _is_mapping(args) -> bool:
     return len(args) == 1 and isinstance(args[0], Mapping)
 
@@ -223,13 +298,25 @@ def _infos(executor: Module, side: str) -> tuple[TensorInfo, ...]:
     info = executor[f"get_{side}_info"]
     rows = [info(i) for i in range(int(executor[f"get_num_{side}s"]()))]
     return tuple(
-        TensorInfo(str(name), str(dtype), tuple(int(d) if d >= 0 else None for d in shape))
-        for name, shape, dtype in rows
+        TensorInfo(
+            str(name), str(dtype), tuple(int(d) if d >= 0 else _extent(extents, i) for i, d in enumerate(shape))
+        )
+        for name, shape, dtype, *extents in rows
     )
 
 
+def _extent(extents, i: int) -> str | None:
+    """The name of a dynamic extent, or None where it has none. `extents`: names of all, if the executor knows them."""
+    names = extents[0] if extents else ()
+    return str(names[i]) or None if i < len(names) else None
+
+
 class DynamicExecutable(Executable):
-    """A model with dynamic dimensions: compiled for each set of input shapes when it is first called with them."""
+    """A model that cannot be one program for all shapes: compiled for each set of input shapes when it is first called with
+    them.
+    """
+
+    per_shape = True
 
     def __init__(self, inputs, outputs, specialize: Callable[[dict], Executable]):
         self.inputs, self.outputs, self.artifact = tuple(inputs), tuple(outputs), None
@@ -237,8 +324,26 @@ class DynamicExecutable(Executable):
         self._specialize, self._known, self._lock = specialize, {}, threading.Lock()
 
     @property
-    def dynamic(self) -> bool:
-        return True
+    def dims(self):
+        names = dict.fromkeys(d for info in self.inputs for d in info.shape if isinstance(d, str))
+        return tuple(Dim(name) for name in names)
+
+    def shapes(self, *args, **kwargs):
+        raise UnsupportedError(f"{self!r} is compiled for each set of shapes: the shapes of its results are known after a call")
+
+    def reserve(self, **dims):
+        raise UnsupportedError(f"{self!r} is compiled for each set of shapes: take .specialize(shapes)")
+
+    def memory(self):
+        total = {"constants": 0, "workspace": 0, "outputs": 0, "plans": 0}
+        for made in self._known.values():
+            total = {key: total[key] + size for key, size in made.memory().items()}
+        return total
+
+    def trim(self):
+        """Forgets all code that was made for past shapes."""
+        with self._lock:
+            self._known.clear()
 
     @property
     def module(self) -> Module:

@@ -113,17 +113,19 @@ def _shown(value):
 
 
 def _in_order(names, args, kwargs):
+    """The arguments in the order of the parameters, of which several may have one name: these are told apart by position alone."""
     if len(args) > len(names):
         raise TypeError(f"the function takes {len(names)} arguments, got {len(args)}")
-    values = dict(zip(names, args, strict=False))
-    for key, value in kwargs.items():
-        if key not in names or key in values:
+    rest = names[len(args):]
+    for key in kwargs:
+        if names.count(key) > 1:
+            raise TypeError(f"the function has {names.count(key)} parameters `{key}`; give them by position")
+        if key not in rest:
             raise TypeError(f"the function has no parameter `{key}`, or got it twice; it has {', '.join(names)}")
-        values[key] = value
-    missing = [n for n in names if n not in values]
+    missing = [n for n in rest if n not in kwargs]
     if missing:
         raise TypeError(f"the function needs `{'`, `'.join(missing)}`")
-    return [values[n] for n in names]
+    return [*args, *(kwargs[n] for n in rest)]
 
 
 class Interpreter(Executor):
@@ -136,8 +138,13 @@ class Interpreter(Executor):
         mod = InferType()(InlineCompilerFunctions()(self._with_main(func)))
         call = get_global_func("relay.backend.InterpretCall")
         call.release_gil = True
-        main = mod["main"]
-        return lambda *args: call(main, list(args), mod)
+        bind = get_global_func("driver.BindArguments")
+
+        def run(*args):
+            bound = bind(mod, list(args))  # the same where no extent has a name
+            return call(bound["main"], list(args), bound)
+
+        return run
 
 
 class _Compiled(Executor):

@@ -5,8 +5,10 @@ from .. import _core
 from .._core import Object
 from .._ffi import get_global_func
 from .._ffi.hook import Hook
+from . import json_upgrade
 
 _annotated_text = Hook("ir.annotated_text")
+_typed_text = Hook("ir.typed_text")
 
 
 class SourceName(Object, key="SourceName"):
@@ -78,13 +80,18 @@ def save_json(node) -> str:
 
 
 def load_json(json_str):
-    """The objects of a text that `save_json` wrote."""
+    """The objects of a text that `save_json` wrote, or Relay from 0.6 on."""
+    if isinstance(json_str, str) and json_upgrade.is_old(json_str):
+        json_str = json_upgrade.upgrade(json_str)
     return get_global_func("node.LoadJSON")(json_str)
 
 
-def astext(node, show_meta_data=True, annotate=None):
+def astext(node, show_meta_data=True, annotate=None, show_types=False):
     """Text form of any object. `annotate(call)` gives what a comment behind each call of a Relay expression is to say; none for
-    an empty text. The text reads back as without comments."""
+    an empty text. `show_types` puts the type of each call that is known into a comment, `/* ty=int32 */`. The text reads back as without
+    comments."""
+    if show_types:
+        return _typed_text(node, show_meta_data)
     if annotate is not None:
         return _annotated_text(node, show_meta_data, lambda call: str(annotate(call) or ""))
     return get_global_func("ir.AsText")(node, show_meta_data)

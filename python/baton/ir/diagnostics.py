@@ -5,7 +5,7 @@ import enum
 import sys
 
 from .._core import Object
-from .._ffi import get_global_func
+from .._ffi import get_global_func, register_func  # noqa: F401 - programs take it from here
 
 
 class DiagnosticLevel(enum.IntEnum):
@@ -51,6 +51,41 @@ class Diagnostic(Object, key="Diagnostic"):
         return Diagnostic(DiagnosticLevel.NOTE, span, message, **more)
 
 
+class DiagnosticRenderer:
+    """Shows what a DiagnosticContext has found, by a function of it."""
+
+    def __init__(self, render_func=None):
+        self._render = _to_stderr if render_func is None else render_func
+
+    def render(self, ctx):
+        """Shows the findings of a context."""
+        self._render(ctx)
+
+
+def _to_stderr(ctx):
+    for diagnostic in ctx.diagnostics:
+        print(diagnostic.render(), file=sys.stderr)
+
+
+_renderer = None
+
+
+def get_renderer():
+    """What shows findings now: the program's own renderer, or one that writes to standard error."""
+    return _renderer or DiagnosticRenderer()
+
+
+def override_renderer(render_func):
+    """Lets a function show what is wrong with a program, before the error is raised that says it too; None for none.
+
+        found = []
+        baton.ir.diagnostics.override_renderer(lambda ctx: found.extend(d.message for d in ctx.diagnostics))
+    """
+    global _renderer
+    _renderer = None if render_func is None else DiagnosticRenderer(render_func)
+    get_global_func("diagnostics.SetRenderer")(render_func)
+
+
 class DiagnosticContext(Object, key="DiagnosticContext"):
     """Collects findings over several passes; a PassContext's `diag_ctx`.
 
@@ -63,10 +98,11 @@ class DiagnosticContext(Object, key="DiagnosticContext"):
             return mod
     """
 
-    __slots__ = ()
+    __slots__ = ("module", "renderer")
 
-    def __init__(self):
+    def __init__(self, module=None, renderer=None):
         super().__init__()
+        self.module, self.renderer = module, renderer
 
     def emit(self, diagnostic):
         """Adds a finding; nothing is shown yet."""
@@ -74,7 +110,9 @@ class DiagnosticContext(Object, key="DiagnosticContext"):
 
     def render(self):
         """Shows all findings: a CompileError that has their text where an error or a bug is among them; else they go to
-        standard error."""
+        standard error. A renderer of the context's own shows them first."""
+        if getattr(self, "renderer", None) is not None:
+            self.renderer.render(self)
         text = str(get_global_func("diagnostics.RenderContext")(self, 0))
         if text:
             print(text, file=sys.stderr)

@@ -16,9 +16,9 @@ class BaseExpr(Object, key="BaseExpr"):
 
     __slots__ = ()
 
-    def astext(self, show_meta_data=True):
+    def astext(self, show_meta_data=True, annotate=None, show_types=False):
         """The text form."""
-        return astext(self, show_meta_data)
+        return astext(self, show_meta_data, annotate, show_types)
 
 
 def _value(x):

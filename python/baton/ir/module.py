@@ -142,9 +142,16 @@ class IRModule(Object, key="IRModule"):
         """Adds a file of the standard library: the prelude."""
         _import_std(self, file_to_import)
 
-    def astext(self, show_meta_data=True, annotate=None):
-        """The text form, which `baton.relay.parse` reads. `annotate(call)` gives a comment for each call."""
-        return astext(self, show_meta_data, annotate)
+    def astext(self, show_meta_data=True, annotate=None, show_types=False):
+        """The text form, which `baton.relay.parse` reads. `annotate(call)` gives a comment for each call, `show_types` the types that are
+        known."""
+        return astext(self, show_meta_data, annotate, show_types)
+
+    def __repr__(self):
+        """The text form; of a module that has loops, what is to be read, not what can be parsed."""
+        return astext(self, all(func.type_key != "tir.PrimFunc" for func in self.functions.values()))
+
+    __str__ = __repr__
 
     def script(self):
         """The text form without bulky constants."""

@@ -117,7 +117,7 @@ def well_formed(expr) -> bool:
 
 
 def check_kind(t, mod=None):
-    """The kind of a type; an error if the type makes no sense."""
+    """The kind of a type; an error if the type is not well formed."""
     return _api("check_kind")(t, mod if mod is not None else IRModule())
 
 
@@ -182,7 +182,12 @@ def get_total_mac_number(expr):
             return
         out = math.prod(e.checked_type.concrete_shape)
         weight = e.args[1].checked_type.concrete_shape if len(e.args) > 1 else ()
-        if e.op.name.startswith("nn.conv") and "transpose" not in e.op.name:
+        if e.op.name.startswith("nn.conv") and "transpose" in e.op.name:
+            # As Relay counts: a whole kernel for each element of the result, also where a stride leaves some of it out.
+            data, layout = e.args[0].checked_type.concrete_shape, e.attrs.data_layout
+            kernel = [weight[k] for k, letter in enumerate(e.attrs.kernel_layout) if letter in "DHW"]
+            total += out * math.prod(kernel) * data[layout.index("C")] // e.attrs.groups
+        elif e.op.name.startswith("nn.conv"):
             kernel = e.attrs.kernel_layout.index("O")
             total += out * math.prod(weight) // weight[kernel]
         elif e.op.name in ("nn.dense", "nn.batch_matmul", "nn.matmul"):

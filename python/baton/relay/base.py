@@ -5,7 +5,7 @@ from .._core import Object
 
 
 class Id(Object, key="relay.Id"):
-    """Identity of a variable, with the name it is printed by."""
+    """Identity of a variable, with the name that it is printed with."""
 
     __slots__ = ()
 

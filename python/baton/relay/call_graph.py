@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which function of a module refers to which: `baton.relay.analysis.CallGraph`."""
+"""References between the functions of a module: `baton.relay.analysis.CallGraph`."""
 
 from .._ffi import get_global_func
 from ..ir import GlobalVar, RelayExpr
@@ -9,7 +9,7 @@ from .function import Function
 
 
 def _parts(node):
-    """The expressions right below one."""
+    """The children of an expression."""
     if isinstance(node, Call):
         return [node.op, *node.args]
     if isinstance(node, Tuple):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pattern language of dataflow: patterns, whether they match, rewriting and partitioning what they match.
+"""The pattern language of dataflow: patterns, matching, and rewriting or partitioning of matches.
 
     from baton.relay.dataflow_pattern import is_op, wildcard, is_constant, rewrite, DFPatternCallback
 
@@ -7,7 +7,7 @@
     conv_bias = is_op("nn.bias_add")(is_op("nn.conv2d")(x, w), b).optional(lambda y: is_op("nn.relu")(y))
     conv_bias.match(expr)
 
-A pattern object stands for one expression wherever it occurs in a pattern: a wildcard that is used twice asks for the same
+A pattern object stands for one expression wherever it occurs in a pattern: a wildcard that is used twice must match the same
 value twice. `add` and `multiply` match their arguments in either order.
 """
 
@@ -69,15 +69,15 @@ class DFPattern(Object, key="relay.dataflow_pattern.DFPattern"):
         return has_attr(attrs, self)
 
     def has_type(self, ttype):
-        """What matches and has this type."""
+        """This pattern, of expressions of this type."""
         return has_type(ttype, self)
 
     def has_dtype(self, dtype):
-        """What matches and is a tensor of this dtype."""
+        """This pattern, of tensors of this dtype."""
         return has_dtype(dtype, self)
 
     def has_shape(self, shape):
-        """What matches and is a tensor of this shape."""
+        """This pattern, of tensors of this shape."""
         return has_shape(shape, self)
 
     def match(self, expr):
@@ -93,7 +93,7 @@ class DFPattern(Object, key="relay.dataflow_pattern.DFPattern"):
         return DominatorPattern(parent, wildcard() if path is None else path, self)
 
     def optional(self, option_constructor):
-        """This pattern, or what `option_constructor(self)` makes of it."""
+        """This pattern, or `option_constructor(self)`."""
         return self | option_constructor(self)
 
     def astext(self, show_meta_data=False):
@@ -206,7 +206,7 @@ class WildcardPattern(DFPattern, key="relay.dataflow_pattern.WildcardPattern"):
 
 
 class TypePattern(DFPattern, key="relay.dataflow_pattern.TypePattern"):
-    """What matches and has a type."""
+    """A pattern with a type."""
 
     __slots__ = ()
 
@@ -215,7 +215,7 @@ class TypePattern(DFPattern, key="relay.dataflow_pattern.TypePattern"):
 
 
 class DataTypePattern(DFPattern, key="relay.dataflow_pattern.DataTypePattern"):
-    """What matches and has a dtype."""
+    """A pattern with a dtype."""
 
     __slots__ = ()
 
@@ -224,7 +224,7 @@ class DataTypePattern(DFPattern, key="relay.dataflow_pattern.DataTypePattern"):
 
 
 class ShapePattern(DFPattern, key="relay.dataflow_pattern.ShapePattern"):
-    """What matches and has a shape."""
+    """A pattern with a shape."""
 
     __slots__ = ()
 
@@ -233,7 +233,7 @@ class ShapePattern(DFPattern, key="relay.dataflow_pattern.ShapePattern"):
 
 
 class AttrPattern(DFPattern, key="relay.dataflow_pattern.AttrPattern"):
-    """What matches and has attributes."""
+    """A pattern with attributes."""
 
     __slots__ = ()
 
@@ -242,8 +242,8 @@ class AttrPattern(DFPattern, key="relay.dataflow_pattern.AttrPattern"):
 
 
 class DominatorPattern(DFPattern, key="relay.dataflow_pattern.DominatorPattern"):
-    """`child`, all of whose data comes from one `parent` through expressions that match `path`, and through which all that the
-    parent feeds goes."""
+    """`child`, all of whose data comes from one `parent` through expressions that match `path`, and which post-dominates the
+    parent."""
 
     __slots__ = ()
 
@@ -252,7 +252,7 @@ class DominatorPattern(DFPattern, key="relay.dataflow_pattern.DominatorPattern")
 
 
 class _DFPatternCallback(Object, key="relay.dataflow_pattern.DFPatternCallback"):
-    """A rewrite as C++ knows it."""
+    """A rewrite in C++."""
 
     __slots__ = ()
 
@@ -288,7 +288,7 @@ class DFPatternCallback:
         return rewrite(self, expr)
 
     def callback(self, pre, post, node_map):
-        """What stands in place of a match. `pre` is the matched expression; `post` is the same with what it takes from outside
+        """The replacement of a match. `pre` is the matched expression; `post` is the same with its inputs
         rewritten; `node_map[pattern]` lists what a pattern matched, rewritten."""
         raise NotImplementedError("write callback(pre, post, node_map) in your class")
 
@@ -339,22 +339,22 @@ def wildcard():
 
 
 def has_type(ttype, pattern=None):
-    """What matches `pattern` (anything) and has this type."""
+    """`pattern` (anything) of this type."""
     return TypePattern(wildcard() if pattern is None else pattern, ttype)
 
 
 def has_dtype(dtype, pattern=None):
-    """What matches `pattern` (anything) and is a tensor of this dtype."""
+    """`pattern` (anything), a tensor of this dtype."""
     return DataTypePattern(wildcard() if pattern is None else pattern, dtype)
 
 
 def has_shape(shape, pattern=None):
-    """What matches `pattern` (anything) and is a tensor of this shape."""
+    """`pattern` (anything), a tensor of this shape."""
     return ShapePattern(wildcard() if pattern is None else pattern, shape)
 
 
 def has_attr(attrs, pattern=None):
-    """What matches `pattern` (anything) and has these attributes."""
+    """`pattern` (anything) with these attributes."""
     return AttrPattern(wildcard() if pattern is None else pattern, attrs)
 
 
@@ -370,7 +370,7 @@ def match(pattern, expr):
 
 def rewrite(callbacks, expr, mod=None):
     """The expression with the matches of each callback rewritten, round by round until nothing changes. A match whose inner
-    expressions are used outside of it is left alone. CompileError where the rounds do not end."""
+    expressions are used outside of it is left alone. CompileError if this does not end."""
     callbacks = [callbacks] if isinstance(callbacks, DFPatternCallback) else callbacks
     made = [_DFPatternCallback(c.pattern, c.callback, c.require_type, c.rewrite_once) for c in callbacks]
     return _api("rewrite")(made, expr, mod if mod is not None else IRModule())

@@ -25,7 +25,7 @@ _LOOKS = 64  # calls whose arguments are looked at before types are inferred
 
 
 def _dtype_of(expr):
-    """dtype of an expression where it is known from its arguments, or inferred from what it is made of; else None."""
+    """dtype of an expression if it is known from its arguments, or can be inferred; else None."""
     stack, looks = [expr], 0
     while stack:
         e = stack.pop()
@@ -135,9 +135,9 @@ class ExprWithOp(RelayExpr):
         """A call of the value, which is a function."""
         return Call(self, args)
 
-    def astext(self, show_meta_data=True, annotate=None):
+    def astext(self, show_meta_data=True, annotate=None, show_types=False):
         """The text form. `annotate(call)` gives a comment for each call."""
-        return astext(self, show_meta_data, annotate)
+        return astext(self, show_meta_data, annotate, show_types)
 
 
 class Constant(ExprWithOp, key="relay.Constant"):
@@ -174,7 +174,7 @@ class Tuple(ExprWithOp, key="relay.Tuple"):
 
 
 class Var(ExprWithOp, key="relay.Var"):
-    """A local variable. Each one made is another, whatever its name."""
+    """A local variable. Each new object is another variable, whatever its name."""
 
     __slots__ = ()
 
@@ -183,7 +183,7 @@ class Var(ExprWithOp, key="relay.Var"):
 
     @property
     def name_hint(self):
-        """The name it is printed by."""
+        """The name that it is printed with."""
         return self.vid.name_hint
 
 
@@ -310,6 +310,11 @@ def const(value, dtype=None, span=None) -> "Constant":
     """A constant of a number, nested lists or an array. Python's numbers are int32, float32 and bool unless `dtype` says
     otherwise; arrays keep their own."""
     return Constant(constant_array(value, dtype), span)
+
+
+def typed_text(node, show_meta_data):
+    """Text with the types that are known in comments."""
+    return get_global_func("relay.ir.AsText")(node, show_meta_data, True)
 
 
 def annotated_text(node, show_meta_data, annotate):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Traversal of expressions in Python; the same rules as in C++.
 
-A visitor handles a shared node once, a mutator transforms it once, and a node none of whose parts changed stays the very
+A visitor handles a shared node once, a mutator transforms it once, and a node whose children did not change stays the
 same object. Programs are deep: while one visits, Python's limit on nested calls is high enough for some hundred thousand
 levels.
 """
@@ -44,7 +44,7 @@ class _Deep:
             if self.users == 0:
                 try:
                     sys.setrecursionlimit(self.before)
-                except RecursionError:  # we stand deeper than the old limit already
+                except RecursionError:  # the stack is deeper than the old limit already
                     pass
 
 
@@ -64,7 +64,7 @@ when_watched(answer_watchdogs)
 class ExprFunctor:
     """Dispatch on the kind of expression: `visit(expr)` calls `visit_call`, `visit_let`, ... and remembers results."""
 
-    _gives = object  # what each visit must give
+    _gives = object  # the type of each visit's result
 
     def __init__(self):
         self.memo_map = {}
@@ -115,7 +115,7 @@ class ExprFunctor:
 
 
 class ExprVisitor(ExprFunctor):
-    """For analysis: visits every part of an expression. If: cond, true, false; Let: value, var, body.
+    """For analysis: visits every child of an expression. If: cond, true, false; Let: value, var, body.
 
     `visit_type` is called for the types that are written down: annotations, results of functions, type arguments.
     """
@@ -213,7 +213,7 @@ def _same(new, old):
 
 
 class ExprMutator(ExprFunctor):
-    """For transformation: visits give expressions; the defaults rebuild a node of which a part changed."""
+    """For transformation: visits give expressions; the defaults rebuild a node of which a child changed."""
 
     _gives = RelayExpr
 
@@ -260,7 +260,7 @@ class ExprMutator(ExprFunctor):
         return Call(op, args, call.attrs, types, call.span)
 
     def visit_let(self, let):
-        # Chains are long: down one let after the other, then up again, unless a class has its own idea of a let.
+        # Chains are long: down one let after the other, then up again, unless a class overrides visit_let.
         if type(self).visit_let is not ExprMutator.visit_let:
             return self._let(let, self.visit(let.value), self.visit(let.var), self.visit(let.body))
         chain = []

@@ -3,7 +3,9 @@
 
 from .._ffi import get_global_func
 from ..error import CompileError, ParseError
-from ..ir import IRModule, save_json
+from ..ir import IRModule, Op, save_json
+from ..ir.base import astext
+from .function import Function
 
 
 def _call(name, *args):
@@ -33,6 +35,28 @@ def parse(source, source_name="from_string", init_module=None, init_meta_table=N
     both = init_module.shallow_copy()
     both.update(mod)
     return both
+
+
+def SpanCheck():
+    """A pass that warns of expressions whose place in the source is not known, and changes nothing."""
+    from ..ir.diagnostics import Diagnostic, DiagnosticContext
+    from ..ir.transform import module_pass
+    from .analysis import post_order_visit
+
+    def warn(mod, ctx):
+        found = DiagnosticContext()
+
+        def look(expr):
+            if expr.span is None and not isinstance(expr, Op):
+                found.emit(Diagnostic.warning(None, f"this {type(expr).__name__} has no span: {str(astext(expr, False)).strip()[:200]}"))
+
+        for func in mod.functions.values():
+            if isinstance(func, Function):
+                post_order_visit(func, look)
+        found.render()
+        return mod
+
+    return module_pass(warn, opt_level=0, name="SpanCheck")
 
 
 def fromtext(source, source_name="from_string"):

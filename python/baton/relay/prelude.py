@@ -4,6 +4,7 @@
 from ..ir import IRModule
 from .parser import parse
 from .tensor_array import StaticTensorArrayOps
+from .tensor_array_any_rank import TensorArrayOps
 
 _TEXT = """#[version = "0.0.5"]
 type List[A] { Cons(A, List[A]), Nil, }
@@ -123,6 +124,8 @@ def @AddGradCells[T](%f: fn (T, T) -> T, %a: GradCell[T], %b: GradCell[T]) -> Gr
 _FILES = {"prelude.rly": (_TEXT, "List", "iterate"), "nat.rly": (_NAT, "nat", "nat_iterate"),
           "gradient.rly": (_GRADIENT, "GradCell", "AddGradCells")}
 
+_BUILT_IN = ("core.rly", "nn.rly")
+
 _TYPES = {"List": ("l", "cons", "nil"), "Option": ("optional", "some", "none"), "Tree": ("tree", "rose")}
 _FUNCTIONS = ("id", "compose", "flip", "hd", "tl", "nth", "update", "map", "foldl", "foldr", "foldr1", "concat", "filter", "zip", "rev",
               "map_accumr", "map_accuml", "unfoldr", "unfoldl", "sum", "length", "tmap", "size", "iterate")
@@ -148,27 +151,71 @@ class Prelude:
         for name in _FUNCTIONS:
             setattr(self, name, self.mod.get_global_var(name))
 
-    def get_type(self, name):
-        """(variable, *constructors) of a data type."""
-        return self.mod.get_type(name)
+    def get_name(self, canonical, dtype):
+        """The name of what belongs to tensors of a dtype: "tensor_t", "tensor_array", "tensor1", ..."""
+        return TensorArrayOps(self, dtype).get_name(canonical)
 
-    def get_ctor(self, type_name, name):
-        """A constructor by name."""
+    def get_type(self, name, dtype=None):
+        """(variable, *constructors) of a data type; with a dtype the variable of what belongs to tensors of it."""
+        return self.mod.get_type(name) if dtype is None else self._tensors(dtype).get_type(name)
+
+    def get_ctor(self, type_name, name, dtype=None):
+        """A constructor by name; with a dtype of what belongs to tensors of it."""
+        if dtype is not None:
+            ops = self._tensors(dtype)
+            return self.get_ctor(ops.get_name(type_name), ops.get_name(name))
         for constructor in self.mod.get_type(type_name)[1:]:
             if constructor.name_hint == name:
                 return constructor
         raise ValueError(f"the data type `{type_name}` has no constructor `{name}`")
 
-    def get_global_var(self, name):
-        """A function of the module."""
-        return self.mod.get_global_var(name)
+    def get_tensor_ctor(self, name, dtype):
+        """A constructor of tensors of a dtype: "tensor_nil", "tensor0" to "tensor6"."""
+        return self.get_ctor("tensor_t", name, dtype)
+
+    def get_global_var(self, name, dtype=None):
+        """A function of the module; with a dtype one on tensors of it, as `tensor_array_stack`."""
+        return self.mod.get_global_var(name) if dtype is None else self._tensors(dtype).get_global_var(name)
+
+    def _tensors(self, dtype):
+        ops = TensorArrayOps(self, dtype)
+        ops.register()
+        return ops
+
+    def get_name_static(self, canonical, dtype, shape, batch_dim=None):
+        """The name of what belongs to tensors of a shape."""
+        return StaticTensorArrayOps(self, dtype, shape, batch_dim).get_name(canonical)
+
+    def get_global_var_static(self, canonical, dtype, shape, batch_dim=None):
+        """A function on tensors of a shape."""
+        return self._static(dtype, shape, batch_dim).get_global_var(canonical)
+
+    def get_type_static(self, canonical, dtype, shape):
+        """The variable of a data type of tensors of a shape."""
+        return self._static(dtype, shape).get_type(canonical)
+
+    def get_ctor_static(self, type_name, name, dtype, shape):
+        """A constructor of a data type of tensors of a shape."""
+        ops = self._static(dtype, shape)
+        return self.get_ctor(ops.get_name(type_name), ops.get_name(name))
+
+    def get_tensor_ctor_static(self, name, dtype, shape):
+        """A constructor of tensors of a shape: "tensor_constructor" or "tensor_nil"."""
+        return self.get_ctor_static("tensor_t", name, dtype, shape)
+
+    def _static(self, dtype, shape, batch_dim=None):
+        ops = StaticTensorArrayOps(self, dtype, shape, batch_dim)
+        ops.register()
+        return ops
 
 
 def import_std(mod, name="prelude.rly"):
-    """Adds what a file of the standard library defines, unless the module has it: `prelude.rly`, `nat.rly` or
-    `gradient.rly`."""
+    """Adds what a file of the standard library defines, unless the module has it: `prelude.rly`, `nat.rly` or `gradient.rly`. What `core.rly`
+    and `nn.rly` declare, operators, is there without them."""
+    if name in _BUILT_IN:
+        return
     if name not in _FILES:
-        raise ValueError(f"there is no `{name}` in the standard library; it has {', '.join(_FILES)}")
+        raise ValueError(f"there is no `{name}` in the standard library; it has {', '.join([*_FILES, *_BUILT_IN])}")
     text, first, last = _FILES[name]
     if any(var.name_hint == first for var in mod.type_definitions):
         if last in mod:
@@ -177,4 +224,4 @@ def import_std(mod, name="prelude.rly"):
     mod.update(parse(text, name))
 
 
-__all__ = ["Prelude", "StaticTensorArrayOps", "import_std"]
+__all__ = ["Prelude", "StaticTensorArrayOps", "TensorArrayOps", "import_std"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds chains of lets and branches in the order in which they are thought of."""
+"""Builds chains of lets and branches in program order."""
 
 import contextlib
 

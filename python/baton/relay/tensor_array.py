@@ -32,7 +32,7 @@ class StaticTensorArrayOps:
         self._variables = {}
 
     def get_name(self, canonical):
-        """The name that something has in the module."""
+        """The name of a function or type in the module."""
         words = _words(self.shape)
         return f"static_tensor_{self.dtype}_{words}_t" if canonical == "tensor_t" else f"{canonical}_{self.dtype}_{words}"
 
@@ -86,7 +86,7 @@ class StaticTensorArrayOps:
         return other
 
     def _call(self, canonical, *args):
-        """A call of a function that may come later."""
+        """A call of a function that may be added later."""
         name = self.get_name(canonical)
         if name in self.prelude.mod:
             return self.get_global_var(canonical)(*args)
@@ -97,7 +97,7 @@ class StaticTensorArrayOps:
         self.prelude.mod[self._variables.setdefault(name, GlobalVar(name))] = Function(params, body, ret_type)
 
     def _open(self, tensor, make):
-        """What `make` says of the data in a tensor."""
+        """Applies `make` to the data in a tensor."""
         data = Var("data", self._data())
         return Match(tensor, [Clause(PatternConstructor(self.get_ctor("tensor_constructor"), [PatternVar(data)]), make(data))], False)
 

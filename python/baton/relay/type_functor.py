@@ -45,7 +45,7 @@ class TypeFunctor:
 
 
 class TypeVisitor(TypeFunctor):
-    """Visits every part of a type."""
+    """Visits every component of a type."""
 
     def visit_default(self, typ):
         pass
@@ -79,7 +79,7 @@ class TypeVisitor(TypeFunctor):
 
 
 class TypeMutator(TypeFunctor):
-    """Rebuilds a type of whose parts one changed."""
+    """Rebuilds a type of which a component changed."""
 
     def visit_default(self, typ):
         return typ

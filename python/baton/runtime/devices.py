@@ -84,7 +84,7 @@ Device.device_name = property(
 for _name, _doc in {
         "compute_version": "Version of the device's programming interface, as \"3.0\".",
         "driver_version": "Version of the device's driver.",
-        "vendor": "Who makes the device.",
+        "vendor": "Name of the device's vendor.",
         "kind": "What the device is: cpu, gpu, accelerator or other.",
         "max_threads_per_block": "Most work-items in a group.",
         "max_thread_dimensions": "Most work-items in a group along each of three dimensions.",

@@ -31,7 +31,8 @@ class NDArray(_core.NDArrayBase):
         a.numpy()                           # a copy
         np.from_dlpack(a), np.asarray(a)    # the same memory
 
-    Anything else that knows DLPack takes it too, without a copy.
+    Anything else that knows DLPack takes it too, without a copy. In expressions it behaves as its NumPy array, and gives NumPy
+    arrays: `a + 1`, `a.max()`, `np.sin(a)`. `a == b` of two NDArrays says whether they are the same one, as in Relay.
     """
 
     __slots__ = ()
@@ -113,10 +114,10 @@ class NDArray(_core.NDArrayBase):
         return bool(self.item())
 
     def __eq__(self, other):
-        return self.same_as(other)
+        return self.__array__() == other if _is_value(other) else self.same_as(other)
 
     def __ne__(self, other):
-        return not self.same_as(other)
+        return self.__array__() != other if _is_value(other) else not self.same_as(other)
 
     def __hash__(self):
         return _core.Object.__hash__(self)
@@ -161,6 +162,41 @@ class NDArray(_core.NDArrayBase):
         full = np.empty(self.shape, np.bool_).reshape(shape).shape if self.size < 1 << 20 else \
             np.broadcast_to(np.bool_(), (self.size,)).reshape(shape).shape
         return self._create_view(full)
+
+
+def _is_value(other):
+    """Whether `==` compares elements: with numbers and arrays of other libraries."""
+    return isinstance(other, (int, float, complex)) or (hasattr(other, "__array__") and not isinstance(other, NDArray))
+
+
+def _operator(name):
+    def apply(self, *others):
+        if any(isinstance(o, _core.Object) and not isinstance(o, NDArray) for o in others):
+            return NotImplemented  # an expression takes the array as a constant
+        return getattr(self.__array__(), name)(*(o.__array__() if isinstance(o, NDArray) else o for o in others))
+
+    apply.__name__, apply.__doc__ = name, "As of the NumPy array."
+    return apply
+
+
+def _method(name):
+    def call(self, *args, **kwargs):
+        return getattr(self.__array__(), name)(*args, **kwargs)
+
+    call.__name__, call.__doc__ = name, f"`numpy.ndarray.{name}` of the elements."
+    return call
+
+
+for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "divmod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift"):
+    for _side in ("", "r"):
+        setattr(NDArray, f"__{_side}{_name}__", _operator(f"__{_side}{_name}__"))
+for _name in ("lt", "le", "gt", "ge", "neg", "pos", "abs", "invert"):
+    setattr(NDArray, f"__{_name}__", _operator(f"__{_name}__"))
+for _name in ("all", "any", "argmax", "argmin", "argsort", "astype", "clip", "cumprod", "cumsum", "diagonal", "dot", "flatten", "max", "mean", "min",
+              "nonzero", "prod", "ravel", "repeat", "round", "squeeze", "std", "sum", "swapaxes", "take", "tobytes", "trace", "transpose", "var"):
+    setattr(NDArray, _name, _method(_name))
+NDArray.T = property(lambda self: self.__array__().T, doc="The elements with the dimensions in reverse order.")
+del _name, _side
 
 
 def array(arr, device=None, mem_scope=None):  # noqa: A002

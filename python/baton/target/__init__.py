@@ -8,7 +8,7 @@ from .._ffi import get_global_func, load_compiler
 
 load_compiler()
 
-from . import codegen  # noqa: E402, the compiler's library first
+from . import codegen, options  # noqa: E402, the compiler's library first
 
 
 class TargetKind(str):
@@ -25,52 +25,52 @@ class TargetKind(str):
 class Target(Object, key="Target"):
     """What code is generated for, as "llvm -mcpu=skylake"; "llvm" is this machine. Entered by `with`.
 
-    Also made of another Target, or of a dict: `Target({"kind": "llvm", "mcpu": "skylake"})`.
+    Also made of another Target, of a tag that `list_tags` has, or of a dict: `Target({"kind": "llvm", "mcpu": "skylake"})`. host: the target of
+    what calls the code of a device. A dict `{"kind": "composite", "devices": [...]}` names several.
     """
 
     __slots__ = ()
 
     def __init__(self, target="llvm", host=None):
-        if isinstance(target, str) and target.lstrip().startswith("{"):
-            import json
-            target = json.loads(target)
-        if isinstance(target, dict):
-            target = _text(target)
-        if isinstance(target, Target):
-            self.__init_handle_by_constructor__(get_global_func("target.Target"), str(target))
-        elif isinstance(target, str):
-            self.__init_handle_by_constructor__(get_global_func("target.Target"), target)
-        else:
-            raise TypeError(f"a target is a text, a dict or a Target, not {type(target).__name__}")
+        self.__init_handle_by_constructor__(get_global_func("target.Target"), options.text_of(target, host))
 
     @property
     def kind(self):
         """Code generator: "llvm", "c", "opencl"."""
         return TargetKind(self._field("kind"))
 
+    def _text(self):
+        return str(get_global_func("target.TargetStr")(self))
+
     @property
     def keys(self):
-        """Words that programs look for in a target."""
-        given = self.attrs.get("keys")
-        return given.split(",") if given else list(_KEYS.get(str(self.kind), ("cpu",)))
+        """Words that programs look for in a target: those that it names, its device, those of its kind."""
+        given = options.options_of(self._text())
+        return options.keys_of(str(self.kind), given.get("device"), given.get("keys", []))
 
     @property
     def attrs(self):
-        """The options that differ from their defaults, by name."""
-        out = {}
-        for word in str(self).split()[1:]:
-            name, _, value = word.lstrip("-").partition("=")
-            out[name] = value
-        return out
+        """The options that differ from their defaults, by name; `keys`, `tag` and `host` stand beside them."""
+        found = options.options_of(self._text())
+        if "devices" in found:
+            found["devices"] = [Target(text) for text in found["devices"]]
+        return {name: value for name, value in found.items() if name not in ("host", "keys", "tag")}
 
     def export(self):
         """The target as a dict, which `Target` takes."""
-        return {"kind": str(self.kind), **self.attrs}
+        host = options.options_of(self._text()).get("host")
+        return {"kind": str(self.kind), "keys": self.keys, "tag": self.tag, **self.attrs,
+                **({} if host is None else {"host": Target(host).export()})}
+
+    @property
+    def tag(self):
+        """The name that stands for its options; "" where it has none."""
+        return options.options_of(self._text()).get("tag", "")
 
     @property
     def libs(self):
         """Libraries that the target names."""
-        return [name for name in self.attrs.get("libs", "").split(",") if name]
+        return self.attrs.get("libs", [])
 
     @property
     def model(self):
@@ -83,9 +83,52 @@ class Target(Object, key="Target"):
         return self.attrs.get("device", "")
 
     @property
+    def mcpu(self):
+        """Name of the processor; "" is this machine's."""
+        return self.attrs.get("mcpu", "")
+
+    @property
+    def mattr(self):
+        """Features of the processor that are said besides its name, as "+avx2"."""
+        return self.attrs.get("mattr", [])
+
+    @property
+    def arch(self):
+        """Generation of a GPU, as "sm_70"; "" where the target does not say it."""
+        return self.attrs.get("arch", "")
+
+    def _limit(self, name):
+        return self.attrs.get(name, options.LIMITS.get(str(self.kind), {}).get(name))
+
+    @property
+    def max_num_threads(self):
+        """Threads of a block; None where there are no blocks."""
+        return self._limit("max_num_threads")
+
+    @property
+    def thread_warp_size(self):
+        """Threads that go together; None where there are no blocks."""
+        return self._limit("thread_warp_size")
+
+    @property
+    def max_shared_memory_per_block(self):
+        """Bytes that the threads of a block share; None where that is not known."""
+        return self._limit("max_shared_memory_per_block")
+
+    @property
+    def supports_integer_dot_product(self):
+        """Whether there are products of four int8: on NVIDIA's GPUs from sm_61 on."""
+        return str(self.kind) == "cuda" and self.arch[3:].isdigit() and int(self.arch[3:]) >= 61
+
+    @property
     def host(self):
-        """The host's target: this one, or for a device this machine's."""
-        return self if self.kind in ("llvm", "c") else Target("llvm")
+        """The host's target: the one that was given; else this one, or for a device this machine's."""
+        given = options.options_of(self._text()).get("host")
+        return Target(given) if given is not None else self if self.kind in ("llvm", "c") else Target("llvm")
+
+    def with_host(self, host=None):
+        """The same target with another host."""
+        return Target(self, host)
 
     @property
     def device_type(self):
@@ -110,42 +153,46 @@ class Target(Object, key="Target"):
     @staticmethod
     def list_kinds():
         """The kinds that code is made for, then those that programs may name."""
-        return ["llvm", "c", "opencl", *(k for k in _KEYS if k != "opencl")]
+        return ["llvm", "c", "opencl", *(k for k in options.KEYS if k != "opencl"), "hybrid", "composite", "test"]
 
     @staticmethod
     def check_and_update_host_consist(target, host=None, target_is_dict_key=True):
-        """(target, host), both made Targets."""
-        return Target(target), None if host is None else Target(host)
+        """(target, host), both Targets, where the target has the host. Of a dict {target: module}, or by device, each target has it."""
+        if isinstance(target, dict) and "kind" not in target:
+            pairs = [(Target(k, host), v) if target_is_dict_key else (k, Target(v, host)) for k, v in target.items()]
+            hosts = [t.host for t in (dict(pairs) if target_is_dict_key else dict(pairs).values())]
+            return dict(pairs), hosts[0] if hosts else None if host is None else Target(host)
+        if target is None:
+            return None, None if host is None else Target(host)
+        made = Target(target, host)
+        return made, made.host if host is not None or "host" in options.options_of(made._text()) else None
 
     def __str__(self):
-        return get_global_func("target.TargetStr")(self)
+        return options.without_host(self._text())
 
     def __repr__(self):
         return f"Target({str(self)!r})"
 
     def __eq__(self, other):
-        return isinstance(other, Target) and str(self) == str(other)
+        return isinstance(other, Target) and self._text() == other._text()
 
     def __hash__(self):
-        return hash(str(self))
+        return hash(self._text())
 
 
-# Words that programs look for in a target of a kind.
-_KEYS = {"opencl": ("opencl", "gpu"), "cuda": ("cuda", "gpu"), "nvptx": ("cuda", "gpu"), "rocm": ("rocm", "gpu"), "vulkan": ("vulkan", "gpu"),
-         "metal": ("metal", "gpu"), "webgpu": ("webgpu", "gpu"), "hexagon": ("hexagon",), "ext_dev": ("ext_dev",), "aocl": ("aocl", "hls"),
-         "sdaccel": ("sdaccel", "hls"), "stackvm": ("cpu",)}
+def list_tags():
+    """The names that stand for targets, with the targets: `Target("nvidia/tesla-t4")`."""
+    return {name: Target(name) for name in options.TAGS}
 
 
-def _text(values):
-    values = dict(values)
-    words = [values.pop("kind", "llvm")]
-    for key, value in values.items():
-        if key == "host":
-            continue
-        if isinstance(value, (list, tuple)):
-            value = ",".join(map(str, value))
-        words.append(f"-{key}={value}")
-    return " ".join(words)
+def register_tag(name, config, override=False):
+    """Lets a name stand for a target, a dict as `Target` takes it; gives the target."""
+    if name in options.TAGS and not override:
+        raise ValueError(f"the tag `{name}` is there already; override=True replaces it")
+    config = dict(config)
+    made = Target(config)  # checked before it is kept
+    options.TAGS[name] = config
+    return made
 
 
 def create(target):
@@ -153,35 +200,72 @@ def create(target):
     return Target(target)
 
 
+def _made(kind, *words):
+    return Target(" ".join([kind, *(w for group in words for w in ([group] if isinstance(group, str) else group or []) if w)]))
+
+
+_ARM_MODELS = {
+    "pixel2": "-model=snapdragon835 -mtriple=arm64-linux-android -mattr=+neon", "mate10": "-model=kirin970 -mtriple=arm64-linux-android -mattr=+neon",
+    "p20": "-model=kirin970 -mtriple=arm64-linux-android -mattr=+neon", "rasp3b": "-model=bcm2837 -mtriple=armv7l-linux-gnueabihf -mattr=+neon",
+    "rasp4b": "-model=bcm2711 -mtriple=armv8l-linux-gnueabihf -mattr=+neon", "rk3399": "-model=rk3399 -mtriple=aarch64-linux-gnu -mattr=+neon",
+    "rasp4b64": "-model=bcm2711 -mtriple=aarch64-linux-gnu -mattr=+neon", "pynq": "-model=pynq -mtriple=armv7a-linux-eabi -mattr=+neon",
+    "ultra96": "-model=ultra96 -mtriple=aarch64-linux-gnu -mattr=+neon",
+}
+
+
 def arm_cpu(model="unknown", options=None):
-    """A 64-bit Arm processor."""
-    options = [options] if isinstance(options, str) else list(options or [])
-    return Target(" ".join(["llvm -keys=arm_cpu,cpu -device=arm_cpu -mtriple=aarch64-linux-gnu", f"-model={model}", *options]))
+    """An Arm processor; of a board that is known by name, as "rasp4b64", with its triple, else of 64 bits."""
+    about = _ARM_MODELS.get(model, f"-model={model}" + ("" if options and "mtriple" in str(options) else " -mtriple=aarch64-linux-gnu"))
+    return _made("llvm -keys=arm_cpu,cpu -device=arm_cpu", about, options)
+
+
+def riscv_cpu(model="sifive-u54", options=None):
+    """A RISC-V processor."""
+    return _made("llvm -keys=arm_cpu,cpu -device=arm_cpu", f"-model={model}", "-mtriple=riscv64-unknown-linux-gnu", options)
 
 
 def cuda(model="unknown", arch=None, options=None):
     """An NVIDIA GPU."""
-    return Target(" ".join(["cuda", f"-model={model}", *([f"-arch={arch}"] if arch else []), *(options or [])]))
+    return _made("cuda", f"-model={model}", f"-arch={arch}" if arch else "", options)
 
 
 def rocm(model="unknown", options=None):
     """An AMD GPU."""
-    return Target(" ".join(["rocm", f"-model={model}", *(options or [])]))
+    return _made("rocm", f"-model={model}", options)
 
 
 def mali(model="unknown", options=None):
     """An Arm Mali GPU, through OpenCL."""
-    return Target(" ".join(["opencl -device=mali", f"-model={model}", *(options or [])]))
+    return _made("opencl -device=mali", f"-model={model}", options)
 
 
 def bifrost(model="unknown", options=None):
     """An Arm Bifrost GPU, through OpenCL."""
-    return Target(" ".join(["opencl -device=bifrost", f"-model={model}", *(options or [])]))
+    return _made("opencl -device=bifrost", f"-model={model}", options)
 
 
 def intel_graphics(model="unknown", options=None):
     """An Intel GPU, through OpenCL."""
-    return Target(" ".join(["opencl -device=intel_graphics", f"-model={model}", *(options or [])]))
+    return _made("opencl -device=intel_graphics", f"-model={model}", options)
+
+
+def vta(model="unknown", options=None):
+    """The VTA accelerator; programs may name it."""
+    return _made("ext_dev -device=vta -keys=vta,cpu", f"-model={model}", options)
+
+
+def micro(model="unknown", options=None):
+    """A microcontroller: C code. `model`: "host", or a processor as LLVM knows it ("cortex-m7")."""
+    about = "" if model in ("host", "unknown") else f"-mcpu={model}"
+    return _made("c -keys=cpu -link-params=1", f"-model={model}", about, options)
+
+
+def hexagon(cpu_ver="v66", **kwargs):
+    """A Hexagon processor of Qualcomm's; programs may name it."""
+    known = {"sim_args", "hvx", "llvm_options", "link_params", "use_qfloat", "use_ieee_fp"}
+    if set(kwargs) - known:
+        raise ValueError(f"hexagon has no option {', '.join(sorted(set(kwargs) - known))}; there are {', '.join(sorted(known))}")
+    return _made("hexagon", f"-mcpu=hexagon{cpu_ver}", "-link-params=1" if kwargs.get("link_params") else "")
 
 
 class SEScope(Object, key="SEScope"):
@@ -274,4 +358,4 @@ def get_native_generic_func(name):
 
 
 __all__ = ["GenericFunc", "SEScope", "Target", "TargetKind", "arm_cpu", "bifrost", "codegen", "create", "cuda", "generic_func", "get_native_generic_func",
-           "intel_graphics", "make_se_scope", "mali", "override_native_generic_func", "rocm"]
+           "hexagon", "intel_graphics", "list_tags", "make_se_scope", "mali", "micro", "override_native_generic_func", "register_tag", "riscv_cpu", "rocm", "vta"]

@@ -18,7 +18,7 @@ _tags = []  # of the `tag_scope`s around
 
 
 class tag_scope:
-    """`with te.tag_scope("elemwise"):` gives what is computed in it this tag, where none is given; also around a function (`@te.tag_scope(...)`)."""
+    """`with te.tag_scope("elemwise"):` gives this tag to computations within it that have none; also a decorator (`@te.tag_scope(...)`)."""
 
     def __init__(self, tag):
         self.tag = tag
@@ -40,12 +40,12 @@ class tag_scope:
 
 
 def comm_reducer(fcombine, fidentity, name="reduce"):
-    """A reduction by a function: `fcombine(x, y)` joins two values, in any order, `fidentity(dtype)` gives the one that changes nothing.
+    """A reduction by a function: `fcombine(x, y)` joins two values, in any order, `fidentity(dtype)` gives the identity element.
 
         product = te.comm_reducer(lambda x, y: x * y, lambda t: tvm.tir.const(1, t), name="product")
         B = te.compute((n,), lambda i: product(A[i, k], axis=k))
 
-    Of tuples of values where `fcombine` takes two tuples, and `fidentity` a dtype for each.
+    Reduces tuples of values if `fcombine` takes two tuples, and `fidentity` a dtype for each.
     """
 
     def reduce(expr, axis, where=None, init=None, *args):
@@ -68,7 +68,8 @@ def comm_reducer(fcombine, fidentity, name="reduce"):
 
 def _shape(shape):
     shape = [shape] if isinstance(shape, (numbers.Integral, Var, IntImm)) else list(shape)
-    return [d.value if isinstance(d, IntImm) else d for d in shape]  # a literal of any width is a size
+    # A literal of any width is a size, and so is a whole float: `N / block`.
+    return [d.value if isinstance(d, IntImm) else int(d) if isinstance(d, float) and d.is_integer() else d for d in shape]
 
 
 def placeholder(shape, dtype="float32", name="placeholder"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What expressions of tensor expressions read."""
+"""Reads of expressions."""
 
 from ..ir import make_node
 from ..tir.stmt_functor import post_order_visit
@@ -19,7 +19,7 @@ def loads(exprs):
 
 
 def parts(body):
-    """Expressions of a body: of a reduction what it reduces, and its condition."""
+    """Expressions of a body: for a reduction its sources and its condition."""
     out = []
     for e in body:
         if e.type_key == "tir.Reduce":

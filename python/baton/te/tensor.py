@@ -15,7 +15,7 @@ _arithmetic = Hook("te.arithmetic")
 
 
 class Operation(Object, key="te.Operation"):
-    """What computes tensors."""
+    """An operation, which computes tensors."""
 
     __slots__ = ()
 

@@ -38,7 +38,7 @@ def _shape(shape):
 
 def decl_buffer(shape, dtype=None, name="buffer", data=None, strides=None, elem_offset=None, scope="", data_alignment=-1,
                 offset_factor=0, buffer_type="", axis_separators=None, span=None):
-    """A new buffer. Buffers are dense and row-major: strides and offsets are not there."""
+    """A new buffer. Buffers are dense and row-major: strides and offsets are not supported."""
     from ..error import UnsupportedError
     if strides or elem_offset is not None or data is not None:
         raise UnsupportedError("buffers are dense, row-major and own their data variable: strides, elem_offset and data cannot be given")

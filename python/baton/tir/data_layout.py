@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Orders of dimensions by letters: "NCHW", and "NCHW16c" where 16 channels stand inside. Indices and shapes from one to another."""
+"""Orders of dimensions by letters: "NCHW", and "NCHW16c" with blocks of 16 channels innermost. Indices and shapes from one to another."""
 
 import re
 
@@ -7,8 +7,8 @@ from . import op
 
 
 class Layout:
-    """An order of dimensions. `layout[i]` is the letter of dimension i, `len(layout)` their number; lower case letters are the parts that
-    stand inside, with their factors. Raises ValueError for a text that is no layout."""
+    """An order of dimensions. `layout[i]` is the letter of dimension i, `len(layout)` their number; lower case letters are the inner
+    blocks, with their factors. Raises ValueError for a text that is no layout."""
 
     def __init__(self, name):
         self.name = str(name)
@@ -54,12 +54,12 @@ class Layout:
         return next((i for i, (letter, _) in enumerate(self._axes) if letter == axis), -1)
 
     def factor_of(self, axis):
-        """The extent of the part of a dimension that stands inside, by either letter; -1 for a dimension without one."""
+        """The extent of a dimension's inner block, by either letter; -1 for a dimension without one."""
         return next((factor for letter, factor in self._axes if letter == axis.lower()), -1)
 
 
 class BijectiveLayout:
-    """The way from one layout to another and back. Raises ValueError for layouts of other dimensions."""
+    """A bijection between two layouts. Raises ValueError if they have different dimensions."""
 
     def __init__(self, src_layout, dst_layout):
         self.src_layout, self.dst_layout = (x if isinstance(x, Layout) else Layout(x) for x in (src_layout, dst_layout))
@@ -67,7 +67,7 @@ class BijectiveLayout:
             raise ValueError(f"the layouts {self.src_layout} and {self.dst_layout} have other letters")
 
     def forward_index(self, index):
-        """The index of an element in the second layout."""
+        """The index of an element in the second layout, from that in the first."""
         return _index(self.src_layout, self.dst_layout, index)
 
     def backward_index(self, index):

@@ -7,7 +7,7 @@ from . import _ffi_api
 
 
 class Var(PrimExpr, key="tir.Var"):
-    """A variable. Each one made is another, whatever its name. `dtype` may be a pointer's type."""
+    """A variable. Each new object is another variable, whatever its name. `dtype` may be a pointer's type."""
 
     __slots__ = ()
 
@@ -16,7 +16,7 @@ class Var(PrimExpr, key="tir.Var"):
 
     @property
     def name(self):
-        """The name it is printed by."""
+        """The name that it is printed with."""
         return self.name_hint
 
 
@@ -272,7 +272,7 @@ class Reduce(PrimExpr, key="tir.Reduce"):
 
 
 class CommReducer(Object, key="tir.CommReducer"):
-    """How two values of a reduction become one."""
+    """The combiner of a reduction."""
 
     __slots__ = ()
 

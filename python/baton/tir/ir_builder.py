@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PrimFuncs written down in order, with scopes of Python as scopes of the program."""
+"""A builder of PrimFuncs: statements in order, with Python's `with` for scopes of the program."""
 
 from . import op
 from .buffer import Buffer
@@ -39,7 +39,7 @@ class BufferVar:
 
     @property
     def dtype(self):
-        """Of its elements."""
+        """Dtype of its elements."""
         return self.buffer.dtype
 
     def _at(self, index):
@@ -88,7 +88,7 @@ class IRBuilder:
 
     def _close(self):
         statements = self._scopes.pop()
-        # A mark or a binding is of all that stands behind it.
+        # A mark or a binding holds for all statements behind it.
         body = None
         for s in reversed(statements):
             if callable(s):
@@ -101,7 +101,7 @@ class IRBuilder:
         return body if body is not None else Evaluate(op.const(0))
 
     def emit(self, stmt):
-        """Adds a statement; an expression is evaluated; a function gets the statements behind it and gives the whole."""
+        """Adds a statement; an expression is evaluated; a function gets the statements behind it and returns the whole."""
         if isinstance(stmt, PrimExpr):
             stmt = Evaluate(stmt)
         if not isinstance(stmt, Stmt) and not callable(stmt):
@@ -109,7 +109,7 @@ class IRBuilder:
         self._scopes[-1].append(stmt)
 
     def scope_attr(self, node, attr_key, value):
-        """Marks all that stands behind it in this scope."""
+        """Marks all statements behind it in this scope."""
         value = op.convert(value)
         self.emit(lambda body: AttrStmt(node, attr_key, value, body))
 
@@ -134,12 +134,12 @@ class IRBuilder:
         raise UnsupportedError("loop programs have no `while`; use for_range with a bound and if_scope")
 
     def if_scope(self, cond):
-        """What runs if a condition holds."""
+        """A scope that runs if a condition holds."""
         self._open()
         return WithScope(None, lambda: self.emit(IfThenElse(op.convert(cond), self._close())))
 
     def else_scope(self):
-        """What runs otherwise; it stands right behind an if_scope."""
+        """A scope that runs otherwise; it stands right behind an if_scope."""
         before = self._scopes[-1]
         if not before or not isinstance(before[-1], IfThenElse) or before[-1].else_case is not None:
             raise RuntimeError("else_scope can only stand right behind an if_scope")
@@ -148,19 +148,19 @@ class IRBuilder:
         return WithScope(None, lambda: self.emit(IfThenElse(given.condition, given.then_case, self._close())))
 
     def new_scope(self):
-        """A scope of its own for what is bound or marked in it."""
+        """A scope of its own for bindings and marks."""
         self._open()
         return WithScope(None, lambda: self.emit(self._close()))
 
     def let(self, var_name, value):
-        """A variable that stands for a value behind it."""
+        """Binds a value to a variable for the statements behind it."""
         value = op.convert(value)
         var = Var(self._fresh(var_name), value.dtype)
         self.emit(lambda body: LetStmt(var, value, body))
         return var
 
     def allocate(self, dtype, shape, name="buf", axis_separators=None, scope=""):
-        """New memory for what stands behind it. scope: "" or "local"."""
+        """New memory for the statements behind it. scope: "" or "local"."""
         shape = list(shape) if isinstance(shape, (list, tuple)) else [shape]
         buffer = Buffer(shape, dtype, self._fresh(name), scope or "")
         self.emit(lambda body: Allocate(buffer, body))
@@ -178,11 +178,11 @@ class IRBuilder:
         return BufferVar(self, buf)
 
     def likely(self, expr):
-        """A condition that mostly holds. The hint is not used: the expression is given back."""
+        """A condition that mostly holds. The hint is not used: returns the expression."""
         return expr
 
     def get(self):
-        """All statements; what was opened has to be closed."""
+        """All statements; every scope has to be closed."""
         if len(self._scopes) != 1:
             raise RuntimeError(f"{len(self._scopes) - 1} scopes are still open; get() stands behind their `with`")
         body = self._close()

@@ -10,7 +10,7 @@ def _api(name):
 
 
 def arithmetic(name, *operands):
-    """An operator of this module by name, on expressions and numbers; what Python's operators on expressions call."""
+    """An operator of this module by name, on expressions and numbers; called by Python's operators on expressions."""
     return _api(name)(*operands)
 
 
@@ -139,13 +139,18 @@ def call_extern(dtype, func_name, *args, span=None):
     return _api("call_extern")(str(dtype), func_name, list(args))
 
 
+def call_pure_extern(dtype, func_name, *args, span=None):
+    """`call_extern` of a function without effects."""
+    return call_extern(dtype, func_name, *args, span=span)
+
+
 def call_packed(*args, dtype="int32", span=None):
     """A call of a PackedFunc by name: of a module that the built module imports, else one that is registered.
 
         tir.Evaluate(tir.call_packed("my.print", A, i))
 
     The function is looked up at the first call and kept. A Buffer arrives as a tensor, an expression as a number, a str as
-    text. The value of the call has `dtype`; what is no number counts as 0.
+    text. The value of the call has `dtype`; a value that is no number counts as 0.
     """
     from .buffer import Buffer
     from .expr import StringImm
@@ -160,5 +165,5 @@ def call_packed(*args, dtype="int32", span=None):
     return _api("call_packed")(dtype, [StringImm(args[0]), *map(argument, args[1:])])
 
 
-__all__ = ["all", "any", "call_extern", "call_intrin", "call_packed", "cast", "const", "convert", "div", "if_then_else", "indexdiv", "indexmod", "max",
+__all__ = ["all", "any", "call_extern", "call_intrin", "call_packed", "call_pure_extern", "cast", "const", "convert", "div", "if_then_else", "indexdiv", "indexmod", "max",
            "max_value", "min", "min_value", "pow", "power", "reinterpret", *_UNARY, *_BINARY]

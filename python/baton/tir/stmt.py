@@ -14,7 +14,7 @@ class Stmt(Object, key="tir.Stmt"):
 
 
 class ForKind(enum.IntEnum):
-    """How the rounds of a loop run."""
+    """How the iterations of a loop run."""
 
     SERIAL = 0
     PARALLEL = 1
@@ -32,7 +32,7 @@ class BufferStore(Stmt, key="tir.BufferStore"):
 
 
 class Allocate(Stmt, key="tir.Allocate"):
-    """A new buffer for the time of `body`."""
+    """A new buffer during `body`."""
 
     __slots__ = ()
 

@@ -14,9 +14,9 @@ def substitute(node, vmap):
 def ir_transform(stmt, preorder, postorder, only_enable=None):
     """Rewrites a statement by functions.
 
-    `preorder(node)` sees a node before its parts: what it gives instead stands as it is; None goes on with the parts. `postorder(node)`
-    sees what became of the node, and gives what stands for it, or None for that. Either may be None. `only_enable`: type keys, as
-    ["tir.For"], of the nodes that are asked about; all without it.
+    `preorder(node)` is called before the children are visited: its result replaces the node and is not visited; None continues with
+    the children. `postorder(node)` gets the rebuilt node, and returns a replacement, or None to keep it. Either may be None.
+    `only_enable`: type keys, as ["tir.For"], of the nodes that they are called for; all by default.
     """
     return _ffi_api.IRTransform(stmt, preorder, postorder, list(only_enable or []))
 
@@ -33,7 +33,7 @@ def _parts(node):
 
 
 def post_order_visit(stmt, fvisit):
-    """Calls `fvisit` on each statement and expression, parts first, once a node."""
+    """Calls `fvisit` on each statement and expression, children first, once for each node."""
     from ..ir import PrimExpr
     from .stmt import Stmt
     seen, stack = set(), [(stmt, False)]

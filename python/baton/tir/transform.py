@@ -26,7 +26,7 @@ def Apply(ftransform):
 
 
 def InjectCopyIntrin(pragma_key, fintrin):
-    """Not there: copies have no intrinsics of their own."""
+    """Not supported: copies have no intrinsics of their own."""
     from ..error import UnsupportedError
     raise UnsupportedError(f"InjectCopyIntrin({pragma_key!r}, ...): copies are loops, which the code generators make vector code of; replace "
                            "one by a call of your own (tir.call_extern) in a pass made by tir.transform.prim_func_pass")

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators on tensors of tensor expressions, as Relay has them (`topi.add`, `topi.nn.softmax`), NumPy's word for what they compute
-(`topi.testing`), and small helps.
+"""Operators on tensors of tensor expressions, with Relay's meaning (`topi.add`, `topi.nn.softmax`), NumPy references
+(`topi.testing`), and small helpers.
 
     A, B = te.placeholder((2, 3), name="A"), te.placeholder((2, 3), name="B")
     C = topi.nn.relu(topi.add(A, B))
     f = baton.build([A, B, C], target="llvm")
 """
 
-from . import nn, tag, testing, utils
+from . import image, nn, sparse, tag, testing, utils, vision
 from .functions import apply, find_operator, operators
 
 
@@ -46,6 +46,41 @@ def elemwise_sum(xs):
     return total
 
 
+def floor_mod(lhs, rhs):
+    """The remainder that has the divisor's sign."""
+    return apply(find_operator("floor_mod"), lhs, rhs)
+
+
+def floor_divide(lhs, rhs):
+    """The quotient rounded down."""
+    return apply(find_operator("floor_divide"), lhs, rhs)
+
+
+floordiv, floormod = floor_divide, floor_mod
+
+
+def div(a, b):
+    """The quotient; of ints it is rounded towards zero."""
+    return apply(find_operator("divide"), a, b)
+
+
+def collapse_sum(data, target_shape):
+    """The sum over what broadcasting from a shape to that of `data` repeats."""
+    return apply(lambda x: find_operator("collapse_sum_to")(x, tuple(target_shape)), data)
+
+
+def expand_like(a, shape_like, axis):
+    """`a` with new dimensions at `axis` and repeated along them, in the shape of another tensor."""
+    axes = sorted((x + len(shape_like.shape)) % len(shape_like.shape) for x in ([axis] if isinstance(axis, int) else axis))
+
+    def expanded(x, like):
+        for one in axes if len(a.shape) < len(shape_like.shape) else ():
+            x = find_operator("expand_dims")(x, one)
+        return find_operator("broadcast_to_like")(x, like)
+
+    return apply(expanded, a, shape_like)
+
+
 def flip(a, axis=0):
     """The elements in the opposite order along an axis."""
     return apply(find_operator("reverse"), a, axis)
@@ -56,6 +91,6 @@ def shape(array, dtype="int32"):
     return apply(find_operator("shape_of"), array, dtype)
 
 
-__all__ = ["apply", "einsum", "elemwise_sum", "flip", "full", "matmul", "nn", "operators", "shape", "tag", "tensordot", "testing", "utils"]
+__all__ = ["apply", "collapse_sum", "div", "einsum", "elemwise_sum", "expand_like", "flip", "floor_divide", "floor_mod", "floordiv", "floormod", "full", "image", "matmul", "nn", "operators", "shape", "sparse", "tag", "tensordot", "testing", "utils", "vision"]
 
 __getattr__, __dir__ = operators("", __name__, globals())

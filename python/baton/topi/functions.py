@@ -3,19 +3,19 @@
 
 from .._ffi.hook import Hook
 
-# What operators compute is Relay's: here stand their names and forms on tensors.
+# Relay defines what operators compute: here are their names and forms on tensors.
 find_operator = Hook("topi.find_operator")
 operator_names = Hook("topi.operator_names")
 _on_tensors = Hook("topi.on_tensors")
 
 
 def apply(function, *args, **kwargs):
-    """What an operator of Relay gives for tensors, which stand anywhere among its arguments: a tensor, or a list of several."""
+    """The result of an operator of Relay for tensors anywhere among its arguments: a tensor, or a list of several."""
     return _on_tensors(function, args, kwargs)
 
 
 def wrapped(function, name, module):
-    """The function on tensors of a function of Relay."""
+    """The function on tensors that corresponds to a function of Relay."""
 
     def call(*args, **kwargs):
         return apply(function, *args, **kwargs)

@@ -1,6 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators of networks on tensors of tensor expressions. Those that are not here are as `baton.relay.nn` has them."""
+"""Operators of networks on tensors of tensor expressions. All others are those of `baton.relay.nn`."""
 
+from .convolutions import (
+    conv1d_ncw,
+    conv1d_nwc,
+    conv1d_transpose_ncw,
+    conv2d_hwcn,
+    conv2d_NCHWc,
+    conv3d_ndhwc,
+    conv3d_transpose_ncdhw,
+    correlation_nchw,
+    deformable_conv2d_nchw,
+    depthwise_conv2d_nhwc,
+    group_conv2d_nhwc,
+    pool_grad,
+    unpack_NCHWc_to_nchw,
+)
 from .functions import apply, find_operator, operators
 
 
@@ -99,13 +114,13 @@ def global_pool(data, pool_type, layout="NCHW"):
 
 
 def adaptive_pool(data, output_size, pool_type, layout="NCHW"):
-    """The largest or the mean element ("max", "avg") of as many windows as `output_size` says."""
+    """The largest or the mean element ("max", "avg") of `output_size` windows."""
     _pool(2, pool_type)
     return apply(getattr(_relay(), f"adaptive_{pool_type}_pool2d"), data, output_size, layout=layout)
 
 
 def pad(data, pad_before, pad_after=None, pad_value=0.0, name="PadInput"):
-    """Elements before and after each dimension; as many after as before if not given."""
+    """Elements before and after each dimension; the same after as before if not given."""
     after = pad_before if pad_after is None else pad_after
     return apply(_relay().pad, data, list(zip(pad_before, after, strict=True)), pad_value)
 
@@ -157,8 +172,15 @@ def _scale_shift(x, scale, shift, shape):
     return find_operator("add")(find_operator("multiply")(x, _flat(scale, shape)), _flat(shift, shape))
 
 
-__all__ = ["adaptive_pool", "batch_matmul", "conv1d", "conv2d", "conv2d_nchw", "conv2d_nhwc", "conv2d_transpose_nchw", "conv3d_ncdhw", "dense",
-           "depthwise_conv2d_nchw", "flatten", "global_pool", "group_conv2d_nchw", "lrn", "matmul", "mirror_pad", "pad", "pool1d", "pool2d",
-           "pool3d", "scale_shift_nchw", "scale_shift_nhwc"]
+def softmax_common(x, axis=-1, use_fast_exp=False):
+    """Exponentials that sum to 1 along an axis."""
+    return apply(_relay().fast_softmax if use_fast_exp else _relay().softmax, x, axis)
+
+
+__all__ = ["adaptive_pool", "batch_matmul", "conv1d", "conv1d_ncw", "conv1d_nwc", "conv1d_transpose_ncw", "conv2d", "conv2d_NCHWc", "conv2d_hwcn",
+           "conv2d_nchw", "conv2d_nhwc", "conv2d_transpose_nchw", "conv3d_ncdhw", "conv3d_ndhwc", "conv3d_transpose_ncdhw", "correlation_nchw",
+           "deformable_conv2d_nchw", "dense", "depthwise_conv2d_nchw", "depthwise_conv2d_nhwc", "flatten", "global_pool", "group_conv2d_nchw",
+           "group_conv2d_nhwc", "lrn", "matmul", "mirror_pad", "pad", "pool1d", "pool2d", "pool3d", "pool_grad", "scale_shift_nchw",
+           "scale_shift_nhwc", "softmax_common", "unpack_NCHWc_to_nchw"]
 
 __getattr__, __dir__ = operators("nn.", __name__, globals())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Words that say of a computation how its elements depend on those of its inputs."""
+"""Tags of a computation: how its elements depend on those of its inputs."""
 
 ELEMWISE = "elemwise"
 BROADCAST = "broadcast"
@@ -14,5 +14,5 @@ def is_broadcast(tag):
 
 
 def is_injective(tag):
-    """Whether each element depends on one element of each input, wherever it stands."""
+    """Whether each element depends on one element of each input, at any index."""
     return is_broadcast(tag) or tag == INJECTIVE

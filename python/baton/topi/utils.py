@@ -31,3 +31,104 @@ def prod(x):
     for factor in x:
         product = product * factor
     return product
+
+
+def equal_const_int(expr, value):
+    """Whether an expression is a literal of this value."""
+    found = expr if isinstance(expr, int) else getattr(expr, "value", None)
+    return isinstance(found, int) and int(found) == value
+
+
+def is_empty_shape(shape):
+    """Whether a tensor of this shape has no elements, as far as that is known."""
+    return any(equal_const_int(x, 0) for x in shape)
+
+
+def get_shape(src_shape, src_layout, dst_layout):
+    """A shape in another order of the same dimensions: NCHW to NHWC."""
+    src, dst = str(getattr(src_layout, "name", src_layout)), str(getattr(dst_layout, "name", dst_layout))
+    if sorted(src) != sorted(dst):
+        raise ValueError(f"{src} and {dst} have different dimensions")
+    return get_const_tuple([src_shape[src.index(x)] for x in dst])
+
+
+def get_max_power2_factor(n, max_value=None):
+    """The largest power of two that divides a number, and is below `max_value` if that is given."""
+    factor = 1
+    while n % 2 == 0 and (max_value is None or factor * 2 < max_value):
+        factor, n = factor * 2, n // 2
+    return factor
+
+
+def simplify(expr):
+    """An equal expression that is simpler; numbers stay."""
+    from ..arith import Analyzer
+    return Analyzer().simplify(expr) if hasattr(expr, "dtype") else expr
+
+
+def ravel_index(indices, shape):
+    """The place in memory of an element by its indices."""
+    place = 0
+    for index, extent in zip(indices, shape, strict=True):
+        place = place * extent + index
+    return place
+
+
+def unravel_index(idx, shape):
+    """The indices of an element by its place in memory."""
+    indices = []
+    for i in range(len(shape) - 1, -1, -1):
+        indices.append(idx % shape[i] if i else idx)
+        idx = idx // shape[i]
+    return indices[::-1]
+
+
+def const_matrix(matrix, name="const_matrix"):
+    """A tensor of expressions that has the elements of an array of two dimensions."""
+    from .. import te
+    from ..tir import Select, const
+    rows, columns = matrix.shape
+    dtype = str(matrix.dtype)
+
+    def element(i, j):
+        value = const(0.0 if dtype.startswith("float") else 0, dtype)
+        for r in range(rows):
+            for c in range(columns):
+                here = (i == r).asobject() if hasattr(i == r, "asobject") else i == r
+                there = (j == c).asobject() if hasattr(j == c, "asobject") else j == c
+                value = Select(here, Select(there, const(matrix[r][c].item(), dtype), value), value)
+        return value
+
+    return te.compute((rows, columns), element, name=name)
+
+
+def const_vector(vector, name="const_vector"):
+    """A tensor of expressions that has the elements of an array of one dimension."""
+    from .. import te
+    from ..tir import Select, const
+    dtype = str(vector.dtype)
+
+    def element(i):
+        value = const(0.0 if dtype.startswith("float") else 0, dtype)
+        for at in range(len(vector)):
+            here = i == at
+            value = Select(here.asobject() if hasattr(here, "asobject") else here, const(vector[at].item(), dtype), value)
+        return value
+
+    return te.compute((len(vector),), element, name=name)
+
+
+def traverse_inline(s, final_op, callback):
+    """Inlines computations that map indices only, from the last one to the inputs, and calls `callback(op)` of each."""
+    from . import tag
+    visited, work = set(), [final_op]
+    while work:
+        op = work.pop()
+        if op.handle in visited:
+            continue
+        visited.add(op.handle)
+        if tag.is_injective(op.tag):
+            if not op.same_as(final_op) and all(not op.same_as(o) for o in s.outputs):
+                s[op].compute_inline()
+            work.extend(t.op for t in op.input_tensors if len(t.op.input_tensors) > 0)
+        callback(op)

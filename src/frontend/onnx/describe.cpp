@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is in an ONNX file, for people and for tools that pick shapes: read and checked, not imported.
+// The contents of an ONNX file, for people and for tools that choose shapes: read and checked, not imported.
 #include <baton/runtime/registry.h>
 #include <baton/support/json.h>
 
@@ -25,7 +25,7 @@ std::string Text(std::string_view s) {
 }
 
 std::string LowerDtype(int32_t type) {
-  switch (type) {  // those that NumPy calls otherwise
+  switch (type) {  // dtypes with other names in NumPy
     case kFloat:
       return "float32";
     case kDouble:

@@ -19,14 +19,20 @@ OnnxModule Finish(const std::shared_ptr<onnx::Model>& model, const OnnxOptions& 
 }
 
 /// Inputs as Python gives them: by name a shape, a list of shapes (a sequence) or None (an optional without a value).
-OnnxOptions OptionsOf(const Map<String, Any>& inputs, bool freeze, const std::string& folder, int64_t opset) {
+OnnxOptions OptionsOf(const Map<String, Any>& inputs, bool freeze, const std::string& folder, int64_t opset,
+                      bool symbolic = false) {
   OnnxOptions options;
+  options.symbolic = symbolic;
   options.freeze_params = freeze;
   options.folder = folder;
   options.opset = opset;
-  auto lengths = [](const Array<Any>& shape) {
+  auto lengths = [](const Array<Any>& shape, std::vector<std::string>* names = nullptr) {
     std::vector<int64_t> out;
-    for (const Any& d : shape) out.push_back(d.As<int64_t>());
+    for (const Any& d : shape) {
+      const bool named = names != nullptr && d.Is<std::string>();
+      out.push_back(named ? -1 : d.As<int64_t>());
+      if (names != nullptr) names->push_back(named ? d.As<std::string>() : "");
+    }
     return out;
   };
   for (const auto& [name, value] : inputs) {
@@ -36,14 +42,14 @@ OnnxOptions OptionsOf(const Map<String, Any>& inputs, bool freeze, const std::st
       in.kind = OnnxInput::kNothing;
     } else {
       auto list = value.As<Array<Any>>();
-      bool nested = !list.empty() && list[0].object() != nullptr;
+      bool nested = !list.empty() && list[0].object() != nullptr && !options.symbolic;
       // ["sequence", shape, shape...]: so that an empty sequence can be told from a scalar.
       if (nested && list[0].Is<std::string>()) {
         in.kind = OnnxInput::kSequence;
         for (size_t i = 1; i < list.size(); ++i)
           in.shapes.push_back(lengths(list[static_cast<int64_t>(i)].As<Array<Any>>()));
       } else {
-        in.shapes.push_back(lengths(list));
+        in.shapes.push_back(lengths(list, &in.names));
       }
     }
     options.inputs.push_back(in);
@@ -60,6 +66,15 @@ BATON_REGISTER_GLOBAL("relay.frontend.from_onnx_file")
 BATON_REGISTER_GLOBAL("relay.frontend.from_onnx_bytes")
     .set_body_typed([](std::string model, Map<String, Any> inputs, bool freeze, int64_t opset, std::string folder) {
       return AsArray(FromOnnxBytes(model, OptionsOf(inputs, freeze, folder, opset)));
+    });
+
+/// The same with weights in the module and open lengths as symbols: a length that is a text is named so.
+BATON_REGISTER_GLOBAL("relay.frontend.open_onnx_file").set_body_typed([](std::string path, Map<String, Any> inputs) {
+  return FromOnnxFile(path, OptionsOf(inputs, true, "", 0, true)).mod;
+});
+BATON_REGISTER_GLOBAL("relay.frontend.open_onnx_bytes")
+    .set_body_typed([](std::string model, Map<String, Any> inputs, std::string folder) {
+      return FromOnnxBytes(model, OptionsOf(inputs, true, folder, 0, true)).mod;
     });
 
 BATON_REGISTER_GLOBAL("relay.frontend.onnx_supports").set_body_typed([](std::string domain, std::string op) {

@@ -113,6 +113,8 @@ class Comparer {
     const Object *a = it.a, *b = it.b;
     if (it.mode == kAnew) {
       fwd_.Clear(), rev_.Clear(), var_.Clear(), var_rev_.Clear(), ids_a_.Clear(), ids_b_.Clear(), parent_.clear();
+      bound_.clear(), by_id_.Clear(), by_id_rev_.Clear();
+      identities_ = 0;
       renamed_ = false;
     }
     if (a == b && !renamed_ && !map_free_) return true;
@@ -231,13 +233,30 @@ class Comparer {
     }
     var_[x] = y;
     var_rev_[y] = x;
+    if (PlanOf(x).has_id) bound_.emplace_back(x, y);
     if (x != y) renamed_ = true;
     if (x != y) Push(x, y, path, kFieldsOnly);
     return true;
   }
 
+  /// The identity that corresponds to one of a bound variable; null for another's.
+  const Object* Identity(const Object* id, bool reverse = false) {
+    for (; identities_ < bound_.size(); ++identities_) {
+      const auto& [x, y] = bound_[identities_];
+      const Object *p = RefAt(x, PlanOf(x).id), *q = RefAt(y, PlanOf(y).id);
+      if (p) by_id_[p] = q;
+      if (q) by_id_rev_[q] = p;
+    }
+    const Object** found = (reverse ? by_id_rev_ : by_id_).Find(id);
+    return found ? *found : nullptr;
+  }
+
   /// 1 equal, -1 different, 0: now mapped, compare the fields.
   int Variables(const Object* a, const Object* b) {
+    if (PlanOf(a).is_id) {
+      const Object *x = Identity(a), *y = Identity(b, true);
+      if (x || y) return x == b && y == a ? 1 : -1;
+    }
     const Object** x = var_.Find(a);
     const Object** y = var_rev_.Find(b);
     if (x || y) return x && y && *x == b && *y == a ? 1 : -1;
@@ -305,9 +324,10 @@ class Comparer {
         auto found = names.find(NameOf(k));
         if (found != names.end()) other = found->second;
       } else if (p.is_var) {
-        const Object** to = var_.Find(k);
+        const Object** bound = var_.Find(k);
+        const Object* to = bound ? *bound : p.is_id ? Identity(k) : nullptr;
         if (to) {
-          other = y->Find(Any(GetRef<ObjectRef>(*to)));
+          other = y->Find(Any(GetRef<ObjectRef>(to)));
         } else if (map_free_ && i < y->entries.size()) {
           other = &y->entries[i];
           if (other->key.object()) Push(k, other->key.object(), PathAt(it.path, "key"));
@@ -390,6 +410,9 @@ class Comparer {
   std::vector<PathStep> paths_;
   std::string where_;
   PointerMap<const Object*> fwd_, rev_, var_, var_rev_;
+  std::vector<std::pair<const Object*, const Object*>> bound_;  ///< variables with identities, left and right
+  size_t identities_ = 0;                                       ///< how many of them are in the two maps
+  PointerMap<const Object*> by_id_, by_id_rev_;
   PointerMap<int32_t> ids_a_, ids_b_;
   std::vector<int32_t> parent_;
 };

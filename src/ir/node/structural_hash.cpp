@@ -94,7 +94,7 @@ class Hasher {
         break;
     }
     if (p.is_var) {
-      if (const uint64_t* h = vars_.Find(o)) {
+      if (const uint64_t* h = p.is_id ? Identity(o) : vars_.Find(o)) {
         *out = *h;
         return true;
       }
@@ -136,7 +136,18 @@ class Hasher {
   }
   void BindOne(const Object* v) {
     const Plan& p = PlanOf(v);
-    if (p.is_var) vars_[v] = HashCombine(p.seed, HashCombine(9, level_++));
+    if (!p.is_var) return;
+    vars_[v] = HashCombine(p.seed, HashCombine(9, level_++));
+    if (p.has_id) bound_.push_back(v);
+  }
+  /// The hash of the bound variable that an identity is of; null for another's.
+  const uint64_t* Identity(const Object* id) {
+    for (; identities_ < bound_.size(); ++identities_) {
+      const Object* v = bound_[identities_];
+      if (const Object* own = RefAt(v, PlanOf(v).id)) by_id_[own] = v;
+    }
+    const Object** v = by_id_.Find(id);
+    return v ? vars_.Find(*v) : nullptr;
   }
 
   static uint64_t HashArray(const NDArrayObj* o) {
@@ -285,6 +296,9 @@ class Hasher {
   std::vector<uint64_t> parts_;  ///< hashes of keys and values of the maps that are open
   PointerMap<Memo> memo_;
   PointerMap<uint64_t> vars_;
+  std::vector<const Object*> bound_;  ///< variables with identities
+  size_t identities_ = 0;             ///< how many of them are in `by_id_`
+  PointerMap<const Object*> by_id_;
 };
 
 }  // namespace

@@ -43,6 +43,11 @@ std::unique_ptr<Plan> MakePlan(uint32_t index) {
   p->graph = !info->is_value;
   p->tuple = key == "relay.Tuple";
   p->by_name = key == "GlobalVar" || key == "GlobalTypeVar";
+  p->is_id = key == "relay.Id";
+  if (const FieldInfo* id = p->is_var ? info->Find("vid") : nullptr) {
+    p->has_id = true;
+    p->id = {id->offset, id->kind, id->name};
+  }
   p->type_data = key == "relay.TypeData";
   for (const FieldInfo& f : info->fields) {
     if (f.flags & runtime::kIgnored) continue;

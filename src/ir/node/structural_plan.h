@@ -43,6 +43,9 @@ struct Plan {
   bool by_name = false;      ///< as a key of a map: by `name_hint`
   bool keeps_level = false;  ///< a pattern binds for what comes after it
   bool type_data = false;    ///< compares the fields of its constructors, whose variables it binds
+  bool is_id = false;        ///< the identity of a variable, by which maps may name it
+  bool has_id = false;       ///< a variable whose identity is an object of its own, at `id`
+  Field id{};
   std::vector<Field> binds;
   std::vector<Field> fields;
   uint64_t seed = 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common.h"
 
+#include <baton/arith/extent.h>
 #include <baton/tir/functor.h>
 #include <relay/text/type_text.h>
 
@@ -12,12 +13,7 @@ std::string ShowShape(const Shape& shape) {
   for (const PrimExpr& d : shape) {
     if (!first) s += ", ";
     first = false;
-    if (const auto* v = d.as<tir::VarNode>()) {
-      s += v->name_hint.view();
-    } else {
-      int64_t n = DimOf(d);
-      s += n < 0 ? "?" : Str(n);
-    }
+    s += arith::ExtentText(d);
   }
   if (shape.size() == 1) s += ",";
   return s + ")";
@@ -137,6 +133,31 @@ void CheckResult(const TypeArgs& in, const Type& type) {
   }
 }
 
+Shape MakeShape(const ExtentArray& v) {
+  Shape s;
+  s.reserve(v.size());
+  for (const Extent& e : v) s.push_back(e.is_literal() ? MakeDim(e.literal()) : TypeDim(e.expr()));
+  return s;
+}
+
+std::string ShowExtents(const ExtentArray& values) {
+  std::string s = "[";
+  for (const Extent& e : values) s += (s.size() > 1 ? ", " : "") + arith::ExtentText(e.expr());
+  return s + "]";
+}
+
+bool TypeArgs::AtLeast(const PrimExpr& extent, int64_t least) const {
+  switch (arith::ExtentAtLeast(extent, least)) {
+    case arith::Fact::kYes:
+      return true;
+    case arith::Fact::kNo:
+      return false;
+    default:
+      Assume(max(extent, PrimExpr(least)), extent);
+      return true;
+  }
+}
+
 Ints Dims(const Shape& shape) {
   Ints out;
   out.reserve(shape.size());
@@ -144,8 +165,10 @@ Ints Dims(const Shape& shape) {
   return out;
 }
 
-PrimExpr TypeDim(const PrimExpr& extent) {
-  constexpr int kMost = 64;  // longer ones would cost more than they tell
+PrimExpr TypeDim(const PrimExpr& written) {
+  PrimExpr extent = written;
+  arith::ToCanonicalExtent(&extent);
+  constexpr int kMost = 256;  // longer ones would cost more than they tell
   std::vector<const Object*> todo{extent.get()};
   auto both = [&](const auto* n) {
     if (n) todo.insert(todo.end(), {n->a.get(), n->b.get()});
@@ -164,6 +187,15 @@ PrimExpr TypeDim(const PrimExpr& extent) {
     }
     if (const auto* c = BATON_AS(CastNode)) {
       todo.push_back(c->value.get());
+      continue;
+    }
+    if (const auto* s = BATON_AS(SelectNode)) {
+      todo.insert(todo.end(), {s->condition.get(), s->true_value.get(), s->false_value.get()});
+      continue;
+    }
+    if (both(BATON_AS(EQNode)) || both(BATON_AS(GENode)) || both(BATON_AS(AndNode)) || both(BATON_AS(OrNode))) continue;
+    if (const auto* c = BATON_AS(NotNode)) {
+      todo.push_back(c->a.get());
       continue;
     }
 #undef BATON_AS
@@ -207,24 +239,12 @@ Shape BroadcastShapes(const TypeArgs& in, const Shape& a, const Shape& b, const 
       continue;
     }
     const PrimExpr& y = small[i - lead];
-    int64_t m = DimOf(x), n = DimOf(y);
-    if (m == 1) {
-      out.push_back(y);
-    } else if (n == 1 || x.same_as(y) || (m < 0 && n < 0 && !x.as<tir::AnyNode>() && tir::ExprDeepEqual(x, y))) {
-      out.push_back(x);
-    } else if (m >= 0 && n >= 0) {
-      if (m != n) {
-        in.Fail(rule, "shapes " + ShowShape(a) + " and " + ShowShape(b) + " do not broadcast: extents " + Str(m) +
-                          " and " + Str(n) + " differ and neither is 1");
-      }
-      out.push_back(x);
-    } else if (m >= 0) {
-      out.push_back(x);  // the other is 1 or the same
-    } else if (n >= 0) {
-      out.push_back(y);
-    } else {
-      out.push_back(UnknownDim());  // two unknown extents: equal, or one of them is 1
+    PrimExpr d = BroadcastDim(x, y, in.reporter());
+    if (!d.defined()) {
+      in.Fail(rule, "shapes " + ShowShape(a) + " and " + ShowShape(b) + " do not broadcast: extents " +
+                        arith::ExtentText(x) + " and " + arith::ExtentText(y) + " differ and neither is 1");
     }
+    out.push_back(d);
   }
   return out;
 }

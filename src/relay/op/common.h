@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the relations and lowerings of operators share.
+// Shared by the relations and lowerings of operators.
 #pragma once
 
 #include <baton/relay/op.h>
+#include <baton/relay/op/extent.h>
 #include <baton/tir/op.h>
 
 #include <string>
@@ -25,7 +26,7 @@ struct OpName {
   }
 };
 
-/// `Tensor[(1, ?, n), float32]`, as the text form has it.
+/// `Tensor[(1, ?, n), float32]`, as in the text form.
 std::string ShowType(const Type& type);
 std::string ShowShape(const Shape& shape);
 std::string ShowInts(const Ints& values);
@@ -57,6 +58,11 @@ class TypeArgs {
   }
   const runtime::NDArray* Constant(int i) const { return reporter_.ConstantArg(i); }
   bool Same(const PrimExpr& a, const PrimExpr& b) const { return reporter_.AssertEQ(a, b); }
+  /// The call is right only for sizes where both are equal.
+  void Assume(const PrimExpr& a, const PrimExpr& b) const { reporter_.Assume(a, b); }
+  /// The same of an extent that must be at least so large; false where it never is.
+  bool AtLeast(const PrimExpr& extent, int64_t least) const;
+  TypeReporter& reporter() const { return reporter_; }
   /// Name of argument i as the operator declares it.
   std::string Name(int i) const;
   /// "`data`: Tensor[(2, 3), float32]"
@@ -102,10 +108,10 @@ struct GuessFn<void (*)(const A&, Array<Type>*)> {
     f(AttrsAs<A>(attrs), types);
   }
 };
-/// That a result holds numbers or bool: an attribute may ask for another dtype.
+/// Checks that a result holds numbers or bool: an attribute may ask for another dtype.
 void CheckResult(const TypeArgs& in, const Type& type);
 /// A relation from a function that gives the result's type once the arguments' are known: TensorType f(const A& attrs,
-/// const TypeArgs& in), or without attributes. A null result means that it cannot be said yet.
+/// const TypeArgs& in), or without attributes. A null result means that it is not known yet.
 template <OpName kName, auto kFn>
 bool Rel(const Array<Type>& types, int num_inputs, const Attrs& attrs, TypeReporter& reporter) {
   if (!AllKnown(types, num_inputs)) return false;
@@ -146,6 +152,8 @@ inline Shape MakeShape(const Ints& v) {
   for (int64_t d : v) s.push_back(MakeDim(d));
   return s;
 }
+/// Extents of an attribute. A number that is negative is unknown.
+Shape MakeShape(const ExtentArray& v);
 /// Extents, -1 where not known.
 Ints Dims(const Shape& shape);
 /// The shape that NumPy's broadcasting gives; fails with `rule`.
@@ -155,13 +163,15 @@ PrimExpr ProductDim(const Shape& dims);
 /// Product; -1 if an extent is not known (and none is 0). Throws for one beyond int64.
 int64_t ProductOf(const Ints& dims);
 inline Ints ToInts(const Array<int64_t>& a) { return Ints(a.begin(), a.end()); }
+/// "[n, 64]"
+std::string ShowExtents(const ExtentArray& values);
 inline Array<int64_t> ToArray(const Ints& v) { return Array<int64_t>(v.begin(), v.end()); }
 /// The literal in an attribute that may be None.
 inline bool HasValue(const PrimExpr& e) { return e.defined(); }
 inline int64_t ValueOf(const PrimExpr& e) { return DimOf(e); }
 
 // ---- Traits that many operators share.
-/// Of operators that leave the range of a narrow type, or lose its digits.
+/// Traits of operators that leave the range of a narrow type, or lose its digits.
 inline constexpr OpTraits kNeverNarrow{.precision = Precision::kNever};
 inline constexpr OpTraits kExactValues{.values = Values::kExact};
 /// The shape of the first argument, where all its extents are literals.

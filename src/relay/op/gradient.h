@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What gradient rules are written with: expressions with arithmetic, and shapes of a call's arguments.
+// Helpers of gradient rules: expressions with arithmetic, and shapes of a call's arguments.
 #pragma once
 
 #include <baton/relay/gradient.h>
@@ -10,7 +10,7 @@
 
 namespace baton::relay::gradient {
 
-/// A tensor with the dtype of the numbers beside it: `1.0 - y * y`.
+/// A tensor; numbers beside it get its dtype: `1.0 - y * y`.
 struct Val {
   Expr e;
   DataType t;
@@ -73,7 +73,7 @@ class At {
     return StaticShape(shape, &unused);
   }
   int64_t Axis(int64_t axis, int i = 0) const { return NormalizeAxis(axis, ndim(i), op()); }
-  /// The gradient of this call cannot be said.
+  /// Throws: this call has no gradient.
   [[noreturn]] void Fail(const std::string& text) const;
 
  private:
@@ -82,7 +82,7 @@ class At {
   const Expr& g_;
 };
 
-/// `g`, of type `from`, summed over what broadcasting `like` to it repeats.
+/// `g`, of type `from`, summed over the axes along which `like` was broadcast.
 Expr Collapse(const Expr& g, const TensorTypeNode* from, const Expr& like);
 /// `g` with the shape of `like`, and as many elements.
 Expr ShapeLike(const Expr& g, const Expr& like);
@@ -95,7 +95,7 @@ Expr Slice(const Expr& data, const Ints& begin, const Ints& end);
 Expr Split(const Expr& data, const Ints& at, int64_t axis);
 Expr Concat(const Expr& tuple, int64_t axis);
 Expr Squeeze(const Expr& data, const Ints& axes);
-/// Zeros put around, or elements cut away where negative.
+/// Pads with zeros, or crops where negative.
 Expr Pad(const Expr& data, const Ints& before, const Ints& after, DataType dtype);
 /// data with axes in the order `axes`.
 Expr Permute(const Expr& data, const Ints& axes);
@@ -118,8 +118,8 @@ inline Ints AxesFrom(int64_t begin, int64_t end) {
   return v;
 }
 
-/// For an operator that gives elements of its first argument, each any number of times, and zeros: `move(numbers)` is
-/// the operator on another tensor. Numbers are from 1, so that what is not data's goes to a place that is dropped.
+/// For an operator whose result holds elements of its first argument, each any number of times, and zeros:
+/// `move(numbers)` is the operator on another tensor. Numbers start at 1: elements not from data go to a dropped place.
 template <class Move>
 Expr ByNumbers(const At& at, const Expr& grad, Move move) {
   Ints dims = at.dims(0);
@@ -130,9 +130,9 @@ Expr ByNumbers(const At& at, const Expr& grad, Move move) {
   return ShapeLike(Slice(sum, {1}, {n + 1}), at.arg(0));
 }
 
-/// Adjoints of operators whose value is that of their argument.
+/// Adjoints of operators that return their argument.
 inline Grads Through(const Call&, const Expr& grad) { return {grad}; }
-/// Of those that are constant between their steps, or do not depend on their arguments' values.
+/// Adjoints of piecewise constant operators, and of those that do not depend on their arguments' values.
 inline Grads Flat(const Call& call, const Expr&) { return Grads(call->args.size(), Expr()); }
 /// The adjoint with the first argument's shape: as many elements, in the same order.
 Grads ReshapeBack(const Call& call, const Expr& grad);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What operators on host arrays share: elements as numbers, and a tensor as rows along an axis.
+// Shared by operators on host arrays: elements as numbers, and a tensor as rows along an axis.
 #pragma once
 
 #include <baton/runtime/ndarray.h>

@@ -7,8 +7,8 @@
 
 namespace baton::relay::gradient {
 
-/// Along one dimension, (batch, places, taps): elements to read, how much each counts, and which are there. A weight or
-/// a mask that is null says: all of them.
+/// Along one dimension, (batch, places, taps): elements to read, how much each counts, and which are there. A null
+/// weight or mask means all of them.
 struct Taps {
   Expr element, weight, inside;
   int64_t count = 1;
@@ -16,7 +16,7 @@ struct Taps {
 enum class SampleMethod { kNearest, kLinear, kCubic };
 
 inline Val AsVal(const Expr& e, DataType from, DataType to) { return {from == to ? e : Cast(e, to), to}; }
-/// How much each tap counts that is `off` from its place.
+/// The weight of a tap at distance `off` from its place.
 Val TapWeights(const Val& off, SampleMethod method);
 /// Of the places `p`, (batch, places), along a dimension of n elements. Elements that are not there count as 0 or are
 /// the nearest ones; `mirror` takes an element's number to where it is reflected.

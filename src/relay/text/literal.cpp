@@ -76,7 +76,10 @@ NDArray ScalarFrom(std::string_view digits, std::string_view suffix) {
     }
     return NDArray::FromBytes(&v, {}, t);  // little-endian: the low bytes
   };
-  if (suffix.empty() && !fraction) return integer(DataType::Int(32));
+  if (suffix.empty() && !fraction) {
+    NDArray narrow = integer(DataType::Int(32));
+    return narrow.defined() ? narrow : integer(DataType::Int(64));
+  }
   if (suffix[0] == 'i' || suffix[0] == 'u') {
     for (int bits : {8, 16, 32, 64}) {
       if (suffix.substr(1) == std::to_string(bits)) return integer(DataType(suffix[0] == 'i' ? kDLInt : kDLUInt, bits));

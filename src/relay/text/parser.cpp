@@ -32,21 +32,21 @@ InfixOp InfixOf(Tok kind) {
     case Tok::kNotEqual:
       return {1, "not_equal"};
     case Tok::kLess:
-      return {1, "less"};
+      return {2, "less"};
     case Tok::kGreater:
-      return {1, "greater"};
+      return {2, "greater"};
     case Tok::kLessEqual:
-      return {1, "less_equal"};
+      return {2, "less_equal"};
     case Tok::kGreaterEqual:
-      return {1, "greater_equal"};
+      return {2, "greater_equal"};
     case Tok::kPlus:
-      return {2, "add"};
+      return {3, "add"};
     case Tok::kMinus:
-      return {2, "subtract"};
+      return {3, "subtract"};
     case Tok::kStar:
-      return {3, "multiply"};
+      return {4, "multiply"};
     case Tok::kSlash:
-      return {3, "divide"};
+      return {4, "divide"};
     default:
       return {-1, nullptr};
   }
@@ -363,16 +363,10 @@ Expr Parser::Prefix() {
   if (!Is(Tok::kMinus)) return Postfix(Atom(), first);
   // A sequence of signs is read by a loop, not by recursion.
   size_t signs = 0;
-  while (Is(Tok::kMinus)) {
-    if (Peek().kind == Tok::kNumber) break;
-    Advance();
-    ++signs;
-  }
-  Expr e;
-  if (Accept(Tok::kMinus))
-    e = Postfix(NumberLiteral(true), first);
-  else
-    e = Postfix(Atom(), tok_);
+  while (Accept(Tok::kMinus)) ++signs;
+  // Those of a number are part of it: `--10` is 10.
+  if (Is(Tok::kNumber)) return Postfix(NumberLiteral(signs % 2 == 1), first);
+  Expr e = Postfix(Atom(), tok_);
   while (signs--) e = Infix(first, "negative", e, Expr(), first);
   return e;
 }
@@ -385,7 +379,7 @@ Expr Parser::NumberLiteral(bool negative) {
   if (!a.defined()) {
     Note(
         t, fmt::format("`{}{}` is no number of a known dtype, or does not fit it", digits, t.suffix), "",
-        "suffixes are f, f16, f64, bf16, i8, i16, i32, i64, u8, u16, u32, u64; none is int32, or float32 with a point");
+        "suffixes are f, f16, f64, bf16, i8, i16, i32, i64, u8, u16, u32, u64; none is int32 (int64 where that is too narrow), or float32 with a point");
     a = NDArray::Scalar(int32_t{0}, DataType::Int(32));
   }
   ConstantNode n;
@@ -499,10 +493,14 @@ Expr Parser::CallOf(const Expr& callee, const Token& first, const Array<Type>& t
   auto args = make_object<runtime::ArrayObj>();
   bool owned = false, said = false;
   std::vector<std::string_view> given;
+  Map<String, Any> function_attrs;
   while (!Is(Tok::kRParen)) {
-    if (Is(Tok::kName) && Peek().kind == Tok::kAssign) {
+    if ((Is(Tok::kName) || Is(Tok::kString)) && Peek().kind == Tok::kAssign) {
       said = true;
-      Attribute(entry, &n.attrs, &owned, &given);
+      if (op)
+        Attribute(entry, &n.attrs, &owned, &given);
+      else
+        FunctionAttribute(&n.attrs, &function_attrs, &given);
     } else {
       if (said) Note(tok_, "an argument stands behind an attribute", "", "arguments come first, then name=value");
       args->items.push_back(Any(Expression()));
@@ -512,6 +510,7 @@ Expr Parser::CallOf(const Expr& callee, const Token& first, const Array<Type>& t
   Expect(Tok::kRParen, "`)` or `,`", "after the argument");
   n.args = Array<Expr>(ObjectPtr<Object>(args));
   n.span = From(first);
+  if (!function_attrs.empty()) n.attrs = DictAttrs(function_attrs);
   if (entry && entry->required && n.attrs.defined()) {
     for (const auto& f : entry->attrs->fields) {
       if ((f.flags & kRequired) && std::find(given.begin(), given.end(), f.name) == given.end() &&

@@ -134,12 +134,20 @@ class Parser {
   // Types, attributes, metadata
   Type ParseType();
   PrimExpr Dim();
+  // Arithmetic on dimensions; `first` was read already.
+  bool BeginsExtent();
+  PrimExpr ExtentExpr(PrimExpr first = PrimExpr());
+  PrimExpr ExtentSum(PrimExpr first = PrimExpr());
+  PrimExpr ExtentProduct(PrimExpr first = PrimExpr());
+  PrimExpr ExtentAtom();
+  PrimExpr ExtentCondition();
   DataType DType();
   Array<Type> TypeList(Tok end, const char* what);
   Array<TypeVar> TypeParams();
   Any AttrValue();
   int64_t Integer(const Token& t, bool negative);
   void Attribute(const OpEntry* op, Attrs* attrs, bool* owned, std::vector<std::string_view>* given);
+  void FunctionAttribute(Attrs* attrs, Map<String, Any>* own, std::vector<std::string_view>* given);
   Any MetaRef();
   template <class R>
   R MetaAs(const char* what);

@@ -119,15 +119,10 @@ PrimExpr Parser::Dim() {
     int64_t v = Integer(t, false);
     if (!t.suffix.empty()) Fail(t, "a dimension is a plain number");
     Advance();
-    return PrimExpr(v);
+    return ExtentExpr(PrimExpr(v));
   }
   if (IsName("meta") && Peek().kind == Tok::kLBracket) return MetaAs<PrimExpr>("a dimension");
-  if (Is(Tok::kName)) {
-    Advance();
-    auto [it, fresh] = dims_.try_emplace(t.text);
-    if (fresh) it->second = tir::SizeVar(String(t.text));
-    return it->second;
-  }
+  if (Is(Tok::kName) || Is(Tok::kLParen)) return ExtentExpr();
   Unexpected("a dimension: a number, `?` or a name");
 }
 
@@ -238,7 +233,13 @@ Any Parser::AttrValue() {
       const bool fraction = n.text.find_first_of(".eE") != std::string_view::npos;
       Any out;
       if (n.suffix.empty() && !fraction) {
-        out = Any(Integer(n, negative));
+        const int64_t v = Integer(n, negative);
+        const Tok behind = Peek().kind;
+        if (behind == Tok::kPlus || behind == Tok::kMinus || behind == Tok::kStar) {
+          Advance();
+          return Any(ExtentExpr(PrimExpr(v)));
+        }
+        out = Any(v);
       } else if (!n.suffix.empty() && (n.suffix[0] == 'i' || n.suffix[0] == 'u') && !fraction) {
         DataType d;
         std::string name = (n.suffix[0] == 'i' ? "int" : "uint") + std::string(n.suffix.substr(1));
@@ -276,6 +277,7 @@ Any Parser::AttrValue() {
           return Any();
         }
         if (tok_.text == "meta") return MetaRef();
+        if (BeginsExtent()) return Any(ExtentExpr());
         DataType d;
         if (runtime::TryString2DataType(tok_.text, &d)) {
           Advance();
@@ -305,6 +307,21 @@ Any PlainInts(const Any& value) {
 }
 
 }  // namespace
+
+/// `name=value` within the call of a function, which takes any; `attrs=` has them all, `"attrs"=` is one of that name.
+void Parser::FunctionAttribute(Attrs* attrs, Map<String, Any>* own, std::vector<std::string_view>* given) {
+  const Token name = tok_;
+  if (Is(Tok::kName) && name.text == "attrs") {
+    bool owned = false;
+    Attribute(nullptr, attrs, &owned, given);
+    return;
+  }
+  Advance();
+  Advance();
+  Any value = AttrValue();
+  if (own->count(String(name.text))) Note(name, fmt::format("the attribute `{}` is given twice", name.text));
+  own->Set(String(name.text), value);
+}
 
 /// `name=value` within a call.
 void Parser::Attribute(const OpEntry* op, Attrs* attrs, bool* owned, std::vector<std::string_view>* given) {
@@ -471,7 +488,6 @@ void Parser::TypeDef(bool external) {
       ConstructorNode n;
       n.name_hint = String(c.text);
       n.belong_to = header;
-      n.tag = static_cast<int64_t>(data.constructors.size());
       n.span = lex_.SpanOf(c, c);
       if (Accept(Tok::kLParen)) n.inputs = TypeList(Tok::kRParen, "fields");
       Constructor made(std::move(n));

@@ -98,7 +98,7 @@ void Printer::Atom(const ExprNode* n) {
 }
 
 void Printer::Node(uint32_t number) {
-  const ExprNode* n = (*index_)[number];
+  const ExprNode* n = index_->Visit(number);
   const std::span<const uint32_t> parts = index_->Operands(number);
   if (n->IsInstance<CallNode>()) {
     const auto* c = static_cast<const CallNode*>(n);
@@ -364,6 +364,8 @@ void Printer::Module(const IRModule& mod) {
       Push(kClose);
       Push(kBlock, index_->Operands(index_->size() - 1).back(), index_->placement(index_->size() - 1).own_scope);
       Loop();
+    } else if (!options_.meta_data && !options_.objects) {
+      text_ += AsText(func, false);  // to read, not to parse
     } else {
       // Of another IR: readable as a comment, and whole in the metadata.
       std::string other = AsText(func, false);

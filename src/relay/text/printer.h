@@ -35,8 +35,6 @@ class Printer final : private TypePrinter {
   std::string Run(const ObjectRef& obj);
 
  private:
-  /// Prefetch distance in nodes: in a wide graph, neighbours in the text are far apart in memory.
-  static constexpr size_t kSoon = 16;
   enum Kind : uint8_t { kText, kNode, kRef, kBlock, kLet, kClose, kElse, kClause };
   struct Task {
     Kind kind;
@@ -57,6 +55,7 @@ class Printer final : private TypePrinter {
   void Atom(const ExprNode* n);
   void Signature(const FunctionNode* f);
   void CallAttrs(const CallNode* call, bool first);
+  void Entries(const DictAttrsNode* attrs, bool first);
   void Value(const Any& v, bool plain_ints);
   void FieldValue(const runtime::FieldInfo& f, const Any& v);
   void PrintPattern(const Pattern& p);

@@ -126,6 +126,23 @@ void Printer::MetaSection() {
   text_ += "\n#[metadata]\n" + SaveJSON(map, false);
 }
 
+/// `, name=value` for each entry; a name that means something else in this place is quoted.
+void Printer::Entries(const DictAttrsNode* attrs, bool first) {
+  if (!attrs->dict.get()) return;
+  for (const auto& e : attrs->dict.get()->entries) {
+    if (!first) text_ += ", ";
+    first = false;
+    const auto* key = static_cast<const StringObj*>(e.key.object());
+    std::string_view name(key->data, key->size);
+    if (IsName(name) && name != "attrs")
+      text_ += name;
+    else
+      QuoteText(name, &text_);
+    text_ += '=';
+    Value(e.value, false);
+  }
+}
+
 void Printer::Signature(const FunctionNode* f) {
   if (!f->type_params.empty()) {
     text_ += '[';
@@ -146,20 +163,7 @@ void Printer::Signature(const FunctionNode* f) {
       Print(p->type_annotation);
     }
   }
-  if (f->attrs.defined() && f->attrs->dict.get()) {
-    for (const auto& e : f->attrs->dict.get()->entries) {
-      if (!first) text_ += ", ";
-      first = false;
-      const auto* key = static_cast<const StringObj*>(e.key.object());
-      std::string_view name(key->data, key->size);
-      if (IsName(name))
-        text_ += name;
-      else
-        QuoteText(name, &text_);
-      text_ += '=';
-      Value(e.value, false);
-    }
-  }
+  if (f->attrs.defined()) Entries(f->attrs.get(), first);
   text_ += ") ";
   if (f->ret_type.defined()) {
     text_ += "-> ";
@@ -216,6 +220,8 @@ void Printer::Value(const Any& v, bool plain_ints) {
       text_ += (i->dtype.is_int() ? "i" : "u") + std::to_string(i->dtype.bits());
     } else if (o->GetTypeKey() == "tir.Any") {
       text_ += '?';
+    } else if (const auto e = GetRef<ObjectRef>(o).as<PrimExprNode>(); e && IsExtentText(GetRef<PrimExpr>(e))) {
+      PrintDim(GetRef<PrimExpr>(e));
     } else {
       Meta(GetRef<ObjectRef>(o));
     }
@@ -253,6 +259,10 @@ void Printer::CallAttrs(const CallNode* call, bool first) {
   const std::string_view want = op ? op->attrs_type_key.view() : "";
   if (!call->attrs.defined()) {
     if (!want.empty()) text_ += first ? "attrs=None" : ", attrs=None";
+    return;
+  }
+  if (const auto* own = op ? nullptr : call->attrs.as<DictAttrsNode>(); own && !own->dict.empty()) {
+    Entries(own, first);
     return;
   }
   const TypeInfo* info = TypeInfo::Get(call->attrs->type_index());

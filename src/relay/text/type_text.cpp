@@ -1,10 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <baton/arith/extent.h>
 #include <baton/ir/structural.h>
 #include <baton/support/stack.h>
-#include <baton/tir/expr.h>
+#include <baton/tir/functor.h>
 #include <relay/text/type_text.h>
 
 namespace baton::relay {
+
+bool IsExtentText(const PrimExpr& e) {
+  if (const auto* v = e.as<tir::VarNode>()) return e.as<tir::SizeVarNode>() && v->dtype == DataType::Int(64);
+  if (e.as<tir::AnyNode>() || e.as<IntImmNode>() || !tir::ExprDeepEqual(arith::CanonicalExtent(e), e)) return false;
+  bool sizes = arith::IsSymbolicExtent(e);
+  tir::PostOrderVisitExpr(e, [&](const PrimExpr& part) {
+    const auto* v = part.as<tir::VarNode>();
+    sizes = sizes && (!v || (part.as<tir::SizeVarNode>() && v->dtype == DataType::Int(64)));
+  });
+  return sizes;
+}
 
 void TypePrinter::List(const Array<Type>& types, const char* open, const char* close) {
   *out_ += open;
@@ -24,6 +36,11 @@ void TypePrinter::PrintDim(const PrimExpr& dim) {
     *out_ += '?';
   } else if (const auto* v = dim.as<tir::SizeVarNode>(); v && v->dtype == DataType::Int(64)) {
     *out_ += DimName(v, v->name_hint.str());
+  } else if (IsExtentText(dim)) {
+    *out_ += arith::ExtentText(
+        dim,
+        [](void* self, const tir::VarNode* v) { return static_cast<TypePrinter*>(self)->DimName(v, v->name_hint.str()); },
+        this);
   } else {
     Other(dim);
   }

@@ -29,6 +29,8 @@ class TypePrinter {
   void List(const Array<Type>& types, const char* open, const char* close);
 };
 
+/// Whether a dimension that is no literal is written as arithmetic on names.
+bool IsExtentText(const PrimExpr& e);
 /// One type on one line; "?" for null.
 std::string TypeText(const Type& type);
 

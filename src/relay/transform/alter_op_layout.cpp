@@ -93,9 +93,14 @@ class LayoutMutator : public MixedModeMutator {
     const OpDef* def = call ? DefOf(call->op) : nullptr;
     Ints shape;
     if (!def || !pre->checked_type_.defined() || !StaticImage(GetRef<Expr>(pre), &shape)) return post;
-    if (call->op == op::conv1d) return Convolution<1>(pre, post, shape);
-    if (call->op == op::conv2d) return Convolution<2>(pre, post, shape);
-    if (call->op == op::conv3d) return Convolution<3>(pre, post, shape);
+    switch (ConvDims(call->op)) {
+      case 1:
+        return Convolution<1>(pre, post, shape);
+      case 2:
+        return Convolution<2>(pre, post, shape);
+      case 3:
+        return Convolution<3>(pre, post, shape);
+    }
     if (call->op == op::bias_add) return BiasAdd(pre, post, shape);
     if (def->traits.layout == LayoutRule::kBlocks) return Blocks(call, post, shape);
     if (def->traits.layout == LayoutRule::kJoins) return Concatenate(pre, post, shape);

@@ -85,6 +85,11 @@ bool EachChannelAlone(const CallNode* pre) {
          weight && at < weight->shape.size() && DimOf(weight->shape[static_cast<int64_t>(at)]) == 1;
 }
 
+bool IsCounted(const Op& op) {
+  const OpDef* def = DefOf(op);
+  return def && def->traits.counted;
+}
+
 /// Values exist in their plain layout and, if an operator produced them in another layout, in that one too. Each user
 /// takes the form that it supports. Unused layout transforms are not part of the result.
 class Converter : public MixedModeMutator {
@@ -192,7 +197,7 @@ class Converter : public MixedModeMutator {
   Expr Anchor(const CallNode* pre, const CallNode* call, const Expr& post, const Array<String>& wanted) {
     Op op = Downcast<Op>(call->op);
     const std::string op_name = op->name.str();
-    if (!alter_ && op == op::conv2d && skipped_layers.count(layer_++)) return post;
+    if (!alter_ && IsCounted(op) && skipped_layers.count(layer_++)) return post;
     Any custom = op.GetAttrValue(alter_ ? "FTVMAlterOpLayout" : "FTVMConvertOpLayout");
     Attrs attrs;
     if (!custom.is_null()) {

@@ -3,12 +3,17 @@
 #include <baton/relay/functor.h>
 #include <baton/relay/op.h>
 #include <baton/relay/transform.h>
+#include <relay/op/known_values.h>
 
 namespace baton::relay::transform {
 namespace {
 
 /// Operators whose shape-like operands became constants turn into their static forms.
 class Staticizer : public MixedModeMutator {
+ public:
+  explicit Staticizer(bool symbolic) : symbolic_(symbolic) {}
+
+ private:
   using MixedModeMutator::VisitExpr_;
   Expr Rewrite_(const CallNode* pre, const Expr& post) final {
     const auto* call = post.as<CallNode>();
@@ -21,7 +26,8 @@ class Staticizer : public MixedModeMutator {
       values.push_back(c ? c->data : NDArray());
       any |= c != nullptr;
     }
-    if (!any) return post;
+    const SymbolicFormFn symbolic = symbolic_ ? SymbolicFormOf(Downcast<Op>(call->op)) : nullptr;
+    if (!any && !symbolic) return post;
     // The static form reads types off the call; those of the original hold for the rewritten one. They are taken back
     // after: a typed node must have typed parts, and these may be new.
     std::vector<Expr> lent;
@@ -33,7 +39,8 @@ class Staticizer : public MixedModeMutator {
     lend(post, GetRef<Expr>(pre));
     for (size_t i = 0; i < call->args.size(); ++i)
       lend(call->args[static_cast<int64_t>(i)], pre->args[static_cast<int64_t>(i)]);
-    Expr out = def->static_form(GetRef<Call>(call), values);
+    Expr out = any ? def->static_form(GetRef<Call>(call), values) : Expr();
+    if (!out.defined() && symbolic) out = symbolic(GetRef<Call>(call), Extents(pre));
     for (const Expr& e : lent) e->checked_type_ = ObjectRef();
     if (!out.defined()) return post;
     if (!out->span.defined()) out->span = post->span;
@@ -50,6 +57,19 @@ class Staticizer : public MixedModeMutator {
   }
 
  private:
+  /// Values of the arguments that are extents; null for the others.
+  Array<Array<PrimExpr>> Extents(const CallNode* call) {
+    Array<Array<PrimExpr>> out;
+    for (const Expr& a : call->args) {
+      const auto known = values_.Of(a);
+      out.push_back(known ? Array<PrimExpr>(*known) : Array<PrimExpr>(ObjectPtr<Object>()));
+    }
+    return out;
+  }
+
+  const bool symbolic_;
+  KnownValues values_;
+
   static bool HasUnknownExtent(const Type& type) {
     std::vector<Type> work{type};
     while (!work.empty()) {
@@ -68,14 +88,14 @@ class Staticizer : public MixedModeMutator {
 
 }  // namespace
 
-Pass DynamicToStatic() {
-  return MakePass<DynamicToStatic>({
+Pass DynamicToStatic(const DynamicToStaticOptions& options) {
+  return MakePass<DynamicToStatic>(options, {
       .doc = "Replaces dyn.* operators whose shape-like operands are constants by their static forms, as far as that "
              "spreads.",
       .opt_level = 0,
       .reassociates = true,
       .run =
-          [](IRModule mod, PassContext) {
+          [symbolic = options.symbolic](IRModule mod, PassContext) {
             // Folding makes operands constant, static forms give shapes to fold: each round reaches one operator
             // further along a chain of them, and stops when nothing changes.
             Pass infer = InferType(), fold = FoldConstant();
@@ -86,7 +106,7 @@ Pass DynamicToStatic() {
               bool changed = false;
               for (const auto& [var, func] : mod->functions) {
                 if (!func.as<FunctionNode>()) continue;
-                Function f = Downcast<Function>(func), g = Staticizer().Mutate(f);
+                Function f = Downcast<Function>(func), g = Staticizer(symbolic).Mutate(f);
                 if (g.same_as(f)) continue;
                 next.CopyOnWrite()->Update(var, g);
                 changed = true;

@@ -16,20 +16,24 @@ class PaddingFolder : public MixedModeMutator {
     return f->HasNonzeroAttr(attr::kPrimitive) ? GetRef<Expr>(f) : MixedModeMutator::VisitExpr_(f);
   }
   Expr Rewrite_(const CallNode*, const Expr& post) final {
-    static const Op conv1d = Op::Get("nn.conv1d"), conv2d = Op::Get("nn.conv2d"), conv3d = Op::Get("nn.conv3d");
     const auto* call = post.as<CallNode>();
-    if (!call) return post;
-    if (call->op.same_as(conv1d)) return Fold<1>(call, post);
-    if (call->op.same_as(conv2d)) return Fold<2>(call, post);
-    return call->op.same_as(conv3d) ? Fold<3>(call, post) : post;
+    switch (call ? ConvDims(call->op) : 0) {
+      case 1:
+        return Fold<1>(call, post);
+      case 2:
+        return Fold<2>(call, post);
+      case 3:
+        return Fold<3>(call, post);
+      default:
+        return post;
+    }
   }
 
   template <int N>
   static Expr Fold(const CallNode* call, const Expr& post) {
-    static const Op nn_pad = Op::Get("nn.pad");
     const auto* pad = call->args[0].as<CallNode>();
     const auto* conv = call->attrs.as<ConvAttrs<N>>();
-    if (!pad || !conv || !pad->op.same_as(nn_pad)) return post;
+    if (!pad || !conv || !pad->op.same_as(op::pad)) return post;
     const auto& widths = AttrsAs<PadAttrs>(pad->attrs);
     // A convolution pads with zeros, around its spatial dimensions.
     const auto* value = pad->args[1].as<ConstantNode>();
@@ -68,10 +72,7 @@ Pass FoldExplicitPadding() {
       .doc = "Zeros that nn.pad puts around the spatial dimensions become padding of the convolution that reads them.",
       .opt_level = 0,
       .run =
-          [](Function f, IRModule, PassContext) {
-            static const Op pad = Op::Get("nn.pad");
-            return AnyCallOf(f, pad) ? PaddingFolder().Mutate(f) : f;
-          },
+          [](Function f, IRModule, PassContext) { return AnyCallOf(f, op::pad) ? PaddingFolder().Mutate(f) : f; },
   });
 }
 

@@ -166,7 +166,7 @@ size_t FunctionTypes::AddCase(FunctionData* data, const std::string& hint, const
   const size_t at = data->cases.size();
   ConstructorNode k;
   k.name_hint = String(names_->Fresh(data->name->name_hint.str() + "_" + hint));
-  k.inputs = fields, k.belong_to = data->name, k.tag = static_cast<int64_t>(at);
+  k.inputs = fields, k.belong_to = data->name;
   data->cases.push_back(Constructor(std::move(k)));
   std::vector<Var> vars;
   for (const Type& t : fields) vars.push_back(Var("c", t));
@@ -192,8 +192,9 @@ Array<Type> FunctionTypes::FieldsOf(const ConstructorNode* k, const Type& type) 
 
 Constructor FunctionTypes::DataConstructor(const Constructor& k, const Type& type) {
   if (!DefinitionHasFunction(k->belong_to)) return k;
-  for (const Constructor& c : CopyOf(type.as<TypeCallNode>()).constructors) {
-    if (c->tag == k->tag) return c;
+  const Array<Constructor>& own = Definition(k->belong_to)->constructors;
+  for (size_t i = 0; i < own.size(); ++i) {
+    if (own[static_cast<int64_t>(i)]->name_hint == k->name_hint) return CopyOf(type.as<TypeCallNode>()).constructors[i];
   }
   throw InternalError("a constructor is not of its data type");
 }
@@ -216,7 +217,7 @@ FunctionTypes::Copy& FunctionTypes::CopyOf(const TypeCallNode* t) {
   for (const Constructor& c : data->constructors) {
     auto k = make_object<ConstructorNode>();
     k->name_hint = String(names_->Fresh(c->name_hint.str() + "_inst"));
-    k->belong_to = copy->name, k->tag = c->tag;
+    k->belong_to = copy->name;
     copy->constructors.push_back(Constructor(k));
   }
   for (size_t i = 0; i < data->constructors.size(); ++i) {

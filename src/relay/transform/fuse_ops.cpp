@@ -5,7 +5,9 @@
 #include <baton/relay/op/annotation.h>
 #include <baton/relay/transform.h>
 #include <baton/support/pages.h>
+#include <baton/tir/functor.h>
 #include <relay/expr/expr_index.h>
+#include <relay/transform/lift_arrays.h>
 #include <relay/transform/type_keeper.h>
 #include <relay/types/type_pool.h>
 
@@ -31,6 +33,7 @@ struct GraphNode {
   int length = 0;         ///< of the longest path from here to a result, in nodes
   int seen = -1;          ///< by which search last
   bool kernel = false;    ///< a call that can become a kernel
+  bool member = false;    ///< a call or a tuple: what kernels are made of
   bool external = false;  ///< used by something that is not dataflow of this function: its result
   bool anchored = false;  ///< at a group's root: the group has a heavy operator
   bool too_wide = false;  ///< more nodes between here and `sink` than a group may have
@@ -45,29 +48,24 @@ bool SameShape(const ExprNode* a, const ExprNode* b) {
   const auto *ta = a->checked_type_.as<TensorTypeNode>(), *tb = b->checked_type_.as<TensorTypeNode>();
   if (!ta || !tb || ta->shape.size() != tb->shape.size()) return false;
   for (size_t i = 0; i < ta->shape.size(); ++i) {
-    int64_t x = DimOf(ta->shape[i]), y = DimOf(tb->shape[i]);
-    if (x < 0 || x != y) return false;
+    if (!tir::ExprDeepEqual(ta->shape[i], tb->shape[i])) return false;
   }
   return true;
 }
 
-/// Whether a type can be an input or output of a kernel: tensors of known shapes, and flat tuples of them.
-bool StaticType(const Type& type) {
-  if (const auto* tensor = type.as<TensorTypeNode>()) {
-    for (const PrimExpr& d : tensor->shape) {
-      if (DimOf(d) < 0) return false;
-    }
-    return true;
-  }
+/// Whether a type can be an input or output of a kernel: tensors whose extents are literals or follow from variables, and
+/// flat tuples of them.
+bool KernelType(const Type& type) {
+  if (const auto* tensor = type.as<TensorTypeNode>()) return KnownShape(tensor->shape);
   const auto* tuple = type.as<TupleTypeNode>();
   if (!tuple) return false;
   for (const Type& t : tuple->fields) {
-    if (!t.as<TensorTypeNode>() || !StaticType(t)) return false;
+    if (!t.as<TensorTypeNode>() || !KernelType(t)) return false;
   }
   return true;
 }
 
-/// Whether a call can become a kernel: it has loops, and every shape is known. Views cost nothing by themselves; inside
+/// Whether a call can become a kernel: it has loops, and every extent has a name. Views cost nothing by themselves; inside
 /// a kernel they would cost index arithmetic. What stays outside runs operator by operator, with the shapes of the
 /// moment.
 bool KernelCall(const CallNode* call) {
@@ -76,11 +74,9 @@ bool KernelCall(const CallNode* call) {
   if (const auto* copy = AsDeviceCopy(call->op, call->attrs); copy && copy->src_dev_type != copy->dst_dev_type)
     return false;  // not the work of one device
   if (AsOnDevice(call->op, call->attrs)) return false;  // says something of its argument, and computes nothing
-  if (!call->checked_type_.defined() || !StaticType(Downcast<Type>(call->checked_type_))) return false;
-  for (const Expr& a : call->args) {
-    if (!a->checked_type_.defined() || !StaticType(Downcast<Type>(a->checked_type_))) return false;
-  }
-  return true;
+  auto fits = [](const ObjectRef& type) { return type.defined() && KernelType(Downcast<Type>(type)); };
+  if (!fits(call->checked_type_)) return false;
+  return std::all_of(call->args.begin(), call->args.end(), [&](const Expr& a) { return fits(a->checked_type_); });
 }
 
 /// Finds groups of operators for one kernel each, by post-dominators: a producer joins its post-dominator when every
@@ -113,6 +109,7 @@ class Fuser {
       GraphNode& n = nodes_[id];
       n.expr = e;
       n.group = static_cast<int>(id);
+      n.member = As<CallNode>(e) || As<TupleNode>(e);
       if (const auto* call = As<CallNode>(e)) {
         const OpDef* def = DefOf(call->op);
         effects_ = effects_ || !(def ? !def->stateful : call->op.as<ConstructorNode>() != nullptr);
@@ -243,16 +240,13 @@ class Fuser {
   Function Rewrite(const Function& func) {
     // Calls and tuples by group, in order.
     const int n = static_cast<int>(nodes_.size());
-    auto member = [&](int i) {
-      return nodes_[i].expr->IsInstance<CallNode>() || nodes_[i].expr->IsInstance<TupleNode>();
-    };
     first_member_.assign(nodes_.size() + 1, 0);
-    for (int i = 0; i < n; ++i) first_member_[Find(i) + 1] += member(i);
+    for (int i = 0; i < n; ++i) first_member_[Find(i) + 1] += nodes_[i].member;
     for (int i = 0; i < n; ++i) first_member_[i + 1] += first_member_[i];
     members_.resize(first_member_[n]);
     std::vector<int> at(first_member_.begin(), first_member_.end() - 1);
     for (int i = 0; i < n; ++i) {
-      if (member(i)) members_[at[Find(i)]++] = i;
+      if (nodes_[i].member) members_[at[Find(i)]++] = i;
     }
     return Downcast<Function>(Rebuild(func));
   }
@@ -263,10 +257,38 @@ class Fuser {
       using TypeKeeper::Rewrite_;
       using TypeKeeper::VisitExpr_;
       Fuser* f;
-      Expr Rewrite_(const CallNode* pre, const Expr& post) final { return Typed(pre, f->Emit(pre, post, this)); }
+      Expr Rewrite_(const CallNode* pre, const Expr& post) final {
+        const auto* called = pre->op.as<FunctionNode>();
+        if (called && called->HasNonzeroAttr(attr::kPrimitive)) return Typed(pre, WithArrays(pre, post));
+        return Typed(pre, f->Emit(pre, post, this));
+      }
       Expr VisitExpr_(const FunctionNode* op) final {
-        // Functions that are kernels already stay.
-        return op->HasNonzeroAttr(attr::kPrimitive) ? GetRef<Expr>(op) : TypeKeeper::VisitExpr_(op);
+        // Functions that are kernels already stay, but they take arrays from outside.
+        if (!op->HasNonzeroAttr(attr::kPrimitive)) return TypeKeeper::VisitExpr_(op);
+        const LiftedArrays lifted = LiftArrays(GetRef<Function>(op));
+        if (lifted.arrays.empty()) return GetRef<Expr>(op);
+        Array<Var> params;
+        Array<Expr> args;
+        for (const Var& p : op->params) {
+          Var own(p->vid, p->type_annotation);
+          own->checked_type_ = p->checked_type_;
+          params.push_back(own), args.push_back(own);
+        }
+        for (const Constant& c : lifted.arrays) args.push_back(c);
+        Call call(lifted.func, args, Attrs(), Array<Type>());
+        call->checked_type_ = op->body->checked_type_;
+        return Typed(op, Function(params, call, op->ret_type, op->type_params));
+      }
+      /// A call of a kernel that holds arrays hands them over itself.
+      static Expr WithArrays(const CallNode* pre, const Expr& post) {
+        const auto* call = post.as<CallNode>();
+        if (call->op.same_as(pre->op)) return post;
+        const auto* inner = call->op.as<FunctionNode>()->body.as<CallNode>();
+        Array<Expr> args = call->args;
+        for (size_t i = args.size(); i < inner->args.size(); ++i) args.push_back(inner->args[static_cast<int64_t>(i)]);
+        Call out(inner->op, args, call->attrs, Array<Type>());
+        out->span = call->span;
+        return out;
       }
     } m;
     m.f = this;

@@ -113,7 +113,7 @@ void InferAll(const IRModule& mod, const std::vector<Func>& funcs, Mode mode, Di
       }
       continue;
     }
-    for (size_t i : group) (*result)[i] = Downcast<Function>(infer.Write(funcs[i].func));
+    for (size_t i : group) (*result)[i] = infer.WithGuards(Downcast<Function>(infer.Write(funcs[i].func)));
   }
   if (!errors->empty() || !result) return;
   for (const Func& f : funcs) {
@@ -138,12 +138,12 @@ std::vector<Func> FunctionsOf(const IRModule& mod) {
 
 /// Type errors of a module, from a fresh inference; "" if there are none. Does not change the module.
 std::string CheckTypes(const IRModule& mod) {
-  const int64_t before = inference::Visited();
+  const int64_t before = InferenceWork::OfThread().expressions;
   DiagnosticList errors;
   TypePool pool;
   std::string text;
   InferAll(mod, FunctionsOf(mod), Mode::kAll, &errors, &pool, nullptr, &text);
-  inference::SetVisited(before);
+  InferenceWork::OfThread().expressions = before;
   return errors.empty() ? text : RenderDiagnostic(errors.list().front());
 }
 
@@ -232,7 +232,9 @@ BATON_REGISTER_GLOBAL("relay.analysis.InferModuleTypes").set_body_typed([](IRMod
 });
 BATON_REGISTER_GLOBAL("relay._transform.InferTypeLocal").set_body_typed([](Expr expr) { return InferTypeOf(expr); });
 /// Expressions that inference visited on this thread so far, those included whose types it took as they are.
-BATON_REGISTER_GLOBAL("relay.analysis.infer_type_work").set_body_typed(inference::Visited);
+BATON_REGISTER_GLOBAL("relay.analysis.infer_type_work").set_body_typed([] {
+  return InferenceWork::OfThread().expressions;
+});
 BATON_REGISTER_GLOBAL("relay.analysis.InferTypeOf").set_body_typed([](Expr expr, IRModule mod) {
   return InferTypeOf(expr, mod);
 });

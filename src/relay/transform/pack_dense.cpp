@@ -69,13 +69,14 @@ class Packer : public MixedModeMutator {
     const auto* w = call->args[1].as<ConstantNode>();
     const auto* type = pre->args[0]->checked_type_.as<TensorTypeNode>();
     const auto* out = pre->checked_type_.as<TensorTypeNode>();
-    std::vector<int64_t> x;
     if (!w || !type || !out || w->data.dtype() != DataType::Float(32) || type->dtype != DataType::Float(32) ||
-        out->dtype != DataType::Float(32) || !StaticShape(type->shape, &x)) {
+        out->dtype != DataType::Float(32) || !KnownShape(type->shape)) {
       return post;
     }
     int64_t rows = 1, n = w->data.shape()[0], k = w->data.shape()[1];
-    for (size_t i = 0; i + 1 < x.size(); ++i) rows *= x[i];
+    for (size_t i = 0; i + 1 < type->shape.size(); ++i) rows *= DimOf(type->shape[static_cast<int64_t>(i)]);
+    std::vector<int64_t> x;
+    if (!StaticShape(type->shape, &x)) rows = kernel::kManyRows;
     if (rows == 0 || n == 0 || k == 0) return post;
     int64_t columns = kernel::PlanMatmul(machine_, {1, rows, n, k, true}).columns(machine_);
     auto& packed = packed_[{w, columns}];

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <baton/relay/op.h>
+#include <relay/expr/children.h>
 #include <relay/transform/partial_values.h>
 
 namespace baton::relay::transform::partial {
@@ -12,30 +13,20 @@ PValue Unknown(Expr left) {
 
 namespace {
 
-/// Adds `by` to the uses of what a value that is left names itself; blocks within it count their own.
+/// Adds `by` to the uses of the variables that a residual value names itself. Blocks within it (branches, clauses, bodies
+/// of functions) count their own.
 void Count(const Expr& value, int64_t by, Uses* uses) {
-  auto one = [&](const Expr& e) {
-    if (e->IsInstance<VarNode>()) (*uses)[e.get()] += by;
+  const auto one = [&](const ExprNode* e) {
+    if (e->IsInstance<VarNode>()) (*uses)[e] += by;
   };
-  if (const auto* c = value.as<CallNode>()) {
-    one(c->op);
-    for (const Expr& a : c->args) one(a);
-  } else if (const auto* t = value.as<TupleNode>()) {
-    for (const Expr& f : t->fields) one(f);
-  } else if (const auto* g = value.as<TupleGetItemNode>()) {
-    one(g->tuple);
-  } else if (const auto* i = value.as<IfNode>()) {
-    one(i->cond);
+  if (const auto* i = value.as<IfNode>()) {
+    one(i->cond.get());
   } else if (const auto* m = value.as<MatchNode>()) {
-    one(m->data);
-  } else if (const auto* r = value.as<RefCreateNode>()) {
-    one(r->value);
-  } else if (const auto* r = value.as<RefReadNode>()) {
-    one(r->ref);
-  } else if (const auto* w = value.as<RefWriteNode>()) {
-    one(w->ref), one(w->value);
-  } else {
-    one(value);
+    one(m->data.get());
+  } else if (value->IsInstance<VarNode>()) {
+    one(value.get());
+  } else if (!value->IsInstance<FunctionNode>() && !value->IsInstance<LetNode>()) {
+    ForEachChild(value.get(), one);
   }
 }
 

@@ -24,8 +24,8 @@ Expr ReshapeTo(const Expr& x, const Expr& like) {
 bool Independent(const CallNode* call) {
   if (!call->op.same_as(op::reshape)) return false;
   const auto& a = AttrsAs<ReshapeAttrs>(call->attrs);
-  for (int64_t d : a.newshape) {
-    if (d < -1 || d == 0) return false;
+  for (const Extent& e : a.newshape) {
+    if (e.is_literal() && (e.literal() < -1 || e.literal() == 0)) return false;
   }
   return true;
 }

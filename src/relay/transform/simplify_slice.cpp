@@ -39,8 +39,8 @@ bool WindowsOf(const CallNode* call, std::vector<int64_t>* begin, std::vector<in
     const int64_t d = a.axes.defined() ? NormalizeAxis(a.axes[k], n, "strided_slice", "axes") : k;
     const bool size = a.slice_mode == "size";
     const int64_t s = size || a.strides.empty() ? 1 : a.strides.size() == 1 ? a.strides[0] : a.strides[k];
-    if (s < 1) return false;
-    int64_t b = a.begin[k];
+    if (s < 1 || !a.begin[k].is_literal()) return false;
+    int64_t b = a.begin[k].literal();
     if (b < 0) b = b < -shape[d] ? 0 : b + shape[d];
     (*begin)[d] = std::min(b, shape[d]);
     (*step)[d] = s;

@@ -170,7 +170,7 @@ class Narrower : public MixedModeMutator {
     if (p == Precision::kUnknown && mode_ == 0) {
       errors_.Error(
           call->span,
-          fmt::format("nobody says whether `{}` may be computed in {}", op->name.view(),
+          fmt::format("it is not known whether `{}` may be computed in {}", op->name.view(),
                       runtime::DataType2String(narrow_)),
           "",
           "relay.op.register_mixed_precision_conversion says it; missing_op_mode=1 leaves it as it is");
@@ -200,7 +200,7 @@ Pass ToMixedPrecision(const ToMixedPrecisionOptions& options) {
                               "; it is float16 or bfloat16");
   if (missing_op_mode < 0 || missing_op_mode > 2)
     throw runtime::ValueError("missing_op_mode is " + std::to_string(missing_op_mode) +
-                              "; it is 0 (operators that nobody knows are errors), 1 or 2 (they stay as they are)");
+                              "; it is 0 (an operator of unknown precision is an error), 1 or 2 (they stay as they are)");
   return MakePass<ToMixedPrecision>(options, {
       .doc = "Computes convolutions and products of matrices in a narrow type, with sums in float32, and what follows "
              "on them where nothing is lost; everything else stays in float32, parameters and results too. Operators "

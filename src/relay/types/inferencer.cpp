@@ -6,13 +6,6 @@
 #include <relay/types/inferencer.h>
 
 namespace baton::relay::inference {
-namespace {
-thread_local int64_t visited = 0;
-}  // namespace
-
-int64_t Visited() { return visited; }
-void SetVisited(int64_t n) { visited = n; }
-
 std::string Name(const ExprNode* e) {
   if (e->IsInstance<VarNode>()) return fmt::format("%{}", static_cast<const VarNode*>(e)->name_hint().view());
   if (e->IsInstance<GlobalVarNode>()) return fmt::format("@{}", static_cast<const GlobalVarNode*>(e)->name_hint.view());
@@ -109,7 +102,7 @@ void Inferencer::Step() {
   if (phase == 0) {
     bool known = info_.Has(n);
     if (!known) {
-      ++visited;
+      ++InferenceWork::OfThread().expressions;
       baton::transform::progress::AtExpr(GetRef<Expr>(n));
     }
     if (known || Enter(n)) {
@@ -191,7 +184,7 @@ void Inferencer::StepFunction(const FunctionNode* fn, uint32_t phase) {
   if (Keep(fn)) return;
   Type ret = TypeOf(fn->body.get());
   if (fn->ret_type.defined()) {
-    if (!IsPoison(ret) && !solver_.Unify(fn->ret_type, ret)) {
+    if (!IsPoison(ret) && !Agree(fn->ret_type, ret)) {
       Error(Place(fn->body.get(), fn),
             fmt::format("the function is declared to return {}, its body has type {}", Text(fn->ret_type), Text(ret)));
     }
@@ -217,7 +210,7 @@ void Inferencer::StepIf(const IfNode* i, uint32_t phase) {
   }
   if (IsPoison(t) || IsPoison(e)) {
     Done(i, IsPoison(t) ? e : t);
-  } else if (!solver_.Unify(t, e)) {
+  } else if (!Agree(t, e)) {
     Error(i, fmt::format("the branches of `if` have types {} and {}, must be equal", Text(t), Text(e)));
     Done(i, Poison());
   } else {
@@ -245,7 +238,7 @@ void Inferencer::StepMatch(const MatchNode* m, uint32_t phase) {
     if (!type.defined() || IsPoison(type)) {
       type = t;
     } else if (!IsPoison(t)) {
-      if (!solver_.Unify(type, t)) {
+      if (!Agree(type, t)) {
         Error(Place(c->rhs.get(), m),
               fmt::format("this clause of `match` has type {}, those before have {}", Text(t), Text(type)));
       } else {
@@ -297,7 +290,7 @@ void Inferencer::BindLet(const LetNode* let) {
   if (const auto* c = let->value.as<ConstantNode>()) let_constants_[var] = c;
   if (var->type_annotation.defined()) {
     Type want = VarType(var);
-    if (!IsPoison(value) && !solver_.Unify(want, value)) {
+    if (!IsPoison(value) && !Agree(want, value)) {
       Error(var->span.defined() ? static_cast<const BaseExprNode*>(var) : let->value.get(),
             fmt::format("`%{}` is declared as {}, its value has type {}", var->name_hint().view(), Text(want),
                         Text(value)));
@@ -305,7 +298,7 @@ void Inferencer::BindLet(const LetNode* let) {
     return;
   }
   if (const Info* i = info_.Find(var)) {  // seen in its own value: recursion
-    if (!IsPoison(value) && !solver_.Unify(i->type, value)) {
+    if (!IsPoison(value) && !Agree(i->type, value)) {
       if (mode_ != Mode::kAll) throw Again();
       if (solver_.Find(i->type)->IsInstance<IncompleteTypeNode>()) {
         Error(let->value.get(), fmt::format("the type of `%{}` would contain itself: its value has type {}",
@@ -362,11 +355,11 @@ const TypeDataNode* Inferencer::DataType_(const GlobalTypeVar& header, const Obj
 Type Inferencer::ConstructorType(const ConstructorNode* c) {
   const TypeDataNode* data = DataType_(c->belong_to, GetRef<ObjectRef>(c));
   if (!data) return Poison();
-  // Mostly at its number: a data type may have many.
-  const auto tag = static_cast<size_t>(c->tag);
-  const bool there = c->tag >= 0 && tag < data->constructors.size() &&
-                     data->constructors[static_cast<int64_t>(tag)]->name_hint == c->name_hint;
-  for (size_t i = there ? tag : 0; i < data->constructors.size(); ++i) {
+  // Mostly as far from the first as its number says: a data type may have many.
+  const int64_t at = data->constructors.empty() ? -1 : c->tag - data->constructors[0]->tag;
+  const bool there = at >= 0 && static_cast<size_t>(at) < data->constructors.size() &&
+                     data->constructors[at]->name_hint == c->name_hint;
+  for (size_t i = there ? static_cast<size_t>(at) : 0; i < data->constructors.size(); ++i) {
     const Constructor& k = data->constructors[static_cast<int64_t>(i)];
     if (!(k->name_hint == c->name_hint)) continue;
     Array<Type> params(data->type_vars.begin(), data->type_vars.end());

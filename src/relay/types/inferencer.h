@@ -14,6 +14,7 @@
 // Equal types are one object, including those from earlier runs.
 #pragma once
 
+#include <baton/arith/extent.h>
 #include <baton/ir/diagnostic.h>
 #include <baton/ir/progress.h>
 #include <baton/relay/functor.h>
@@ -120,6 +121,8 @@ class Inferencer final : private TypeReporter {
   bool IsOpen(const ExprNode* e) { return solver_.FirstHole(TypeOf(e)) != nullptr; }
   bool Unify(const Type& a, const Type& b) { return solver_.Unify(a, b); }
   Type NewHole() { return solver_.NewHole(); }
+  /// The function with what was assumed of extents in its attribute `extent_guards`, beside what is there.
+  Function WithGuards(const Function& f) const;
   /// Reports an error for each type that is not known completely.
   void CheckComplete();
   /// Of the types that nodes have, the first that contradicts what was found; "" where none does. An extent that one of
@@ -206,6 +209,13 @@ class Inferencer final : private TypeReporter {
   bool Project(const TupleGetItemNode* item, const Type& result);
   Type Instantiate(const FuncTypeNode* f, const Array<Type>& type_args);
   void Await(Wait w);
+  /// Unifies types of which an extent may be named in one and known in the other; that they are equal is a guard.
+  bool Agree(const Type& a, const Type& b) {
+    TypeSolver::Assumed assumed;
+    if (!solver_.UnifyAssuming(a, b, &assumed)) return false;
+    for (const auto& [x, y] : assumed) Assume(x, y);
+    return true;
+  }
 
   bool IsPoison(const Type& t) {
     Type f = solver_.Find(t);
@@ -235,7 +245,13 @@ class Inferencer final : private TypeReporter {
       throw CompileError(fmt::format("its type would be {}, where {} is wanted", Text(src), Text(dst)));
     }
   }
-  bool AssertEQ(const PrimExpr& a, const PrimExpr& b) override { return TypeSolver::MayBeSame(a, b); }
+  bool AssertEQ(const PrimExpr& a, const PrimExpr& b) override {
+    if (a.same_as(b)) return true;
+    const arith::Fact same = arith::ExtentsEqual(a, b);
+    if (same == arith::Fact::kOpen) Assume(a, b);
+    return same != arith::Fact::kNo;
+  }
+  void Assume(const PrimExpr& a, const PrimExpr& b) override;
   ObjectRef Callee() override { return call_ ? ObjectRef(call_->op) : ObjectRef(); }
   const runtime::NDArray* ConstantArg(int i) override {
     if (i < 0 || i >= static_cast<int>(call_->args.size())) return nullptr;
@@ -264,6 +280,7 @@ class Inferencer final : private TypeReporter {
   PointerMap<bool> arguments_decide_;  // by signature
   PointerMap<Array<Type>> type_args_;  // of calls that did not state them and whose arguments do not say them
   Type scratch_, scratch_value_;
+  Array<Any> guards_;
 };
 
 /// A callee or value in a few words.
@@ -279,10 +296,5 @@ inline bool LacksReturnType(const ExprNode* n) {
 /// The same function, saying what it returns. CompileError for a dimension that there cannot be; types in `checked`,
 /// which are to live as long, have none.
 Expr WithReturnType(const Expr& fn, const Type& type, PointerSet* checked);
-
-/// Expressions that inference visited on this thread so far.
-int64_t Visited();
-/// Leaves visits out of the count whose types were not needed.
-void SetVisited(int64_t n);
 
 }  // namespace baton::relay::inference

@@ -2,7 +2,9 @@
 // Types of what patterns bind, and of calls.
 #include <baton/relay/analysis.h>
 #include <baton/relay/text.h>
+#include <baton/tir/functor.h>
 #include <fmt/format.h>
+#include <relay/types/extent_guards.h>
 #include <relay/types/inferencer.h>
 
 namespace baton::relay::inference {
@@ -212,12 +214,44 @@ void Inferencer::FinishCall(const CallNode* call) {
   }
   for (size_t i = 0; i < call->args.size(); ++i) {
     Type got = TypeOf(call->args[i].get());
-    if (!solver_.Unify(sig->arg_types[i], got)) {
+    // Names of another global function's extents are its own.
+    const bool own = call->op.as<GlobalVarNode>() == nullptr;
+    if (!(own ? Agree(sig->arg_types[i], got) : solver_.Unify(sig->arg_types[i], got))) {
       Error(Place(call->args[i].get(), call), fmt::format("argument {} of {} has type {}, must be {}", i,
                                                           Named(call->op.get()), Text(got), Text(sig->arg_types[i])));
     }
   }
   Done(call, sig->ret_type);
+}
+
+void Inferencer::Assume(const PrimExpr& a, const PrimExpr& b) {
+  std::string place = call_ ? Name(call_->op.get()) : std::string(where);
+  if (call_ && call_->span.defined()) {
+    const std::string_view file = call_->span->source_name->name.view();
+    if (!file.empty()) place = call_->span->line > 0 ? fmt::format("{}:{}: {}", file, call_->span->line, place) : file;
+  }
+  AddExtentGuard(&guards_, a, b, place);
+}
+
+Function Inferencer::WithGuards(const Function& f) const {
+  if (guards_.empty()) return f;
+  Array<Any> all;
+  all = f->GetAttr<Array<Any>>(kExtentGuards, all);
+  const size_t before = all.size();
+  for (const Any& g : guards_) {
+    bool there = false;
+    for (const Any& k : all) {
+      const auto x = g.As<Array<Any>>(), y = k.As<Array<Any>>();
+      there = there || (tir::ExprDeepEqual(x[0].As<PrimExpr>(), y[0].As<PrimExpr>()) &&
+                        tir::ExprDeepEqual(x[1].As<PrimExpr>(), y[1].As<PrimExpr>()));
+    }
+    if (!there) all.push_back(g);
+  }
+  if (all.size() == before) return f;
+  Function out = WithAttr(f, kExtentGuards, Any(all));
+  out->checked_type_ = f->checked_type_;
+  out->span = f->span;
+  return out;
 }
 
 /// Asks the operator; true if it decided. An error is reported here.

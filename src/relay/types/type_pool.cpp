@@ -17,7 +17,6 @@ uint64_t Word(DataType t) {
          static_cast<uint16_t>(t.lanes());
 }
 uint64_t Address(const Object* o) { return reinterpret_cast<uintptr_t>(o); }
-thread_local int64_t all_steps = 0;
 bool Monomorphic(const FuncTypeNode* f) { return f->type_params.empty() && f->type_constraints.empty(); }
 
 bool SameDim(const PrimExpr& a, const PrimExpr& b) {
@@ -36,10 +35,14 @@ bool SameParts(const Array<T>& a, const Array<T>& b) {
 
 }  // namespace
 
-TypePool::~TypePool() { all_steps += steps_; }
+InferenceWork& InferenceWork::OfThread() {
+  static thread_local InferenceWork work;
+  return work;
+}
 
-/// Types that inference and its solver looked at on this thread so far, at any depth of other types.
-BATON_REGISTER_GLOBAL("relay.analysis.type_work").set_body_typed([] { return all_steps; });
+TypePool::~TypePool() { InferenceWork::OfThread().types += steps_; }
+
+BATON_REGISTER_GLOBAL("relay.analysis.type_work").set_body_typed([] { return InferenceWork::OfThread().types; });
 
 bool TypePool::Hash(const Type& t, uint64_t* hash) {
   // Addresses go into it, so it lasts as long as the pool: the order of slots decides nothing.

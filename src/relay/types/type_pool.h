@@ -16,6 +16,13 @@ inline bool HasTypeParts(const Object* t) {
          t->IsInstance<TypeCallNode>();
 }
 
+/// What inference did on a thread so far. A caller that infers for a check of its own sets the counts back.
+struct InferenceWork {
+  int64_t types = 0;        ///< looked at by inference and its solver, at any depth of other types
+  int64_t expressions = 0;  ///< visited
+  static InferenceWork& OfThread();
+};
+
 class TypePool {
  public:
   TypePool() = default;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Relations within types, and a standalone interface to the type solver, for tests.
+#include <baton/arith/extent.h>
 #include <baton/ir/structural.h>
 #include <baton/ir/type_relation.h>
 #include <baton/relay/op.h>
@@ -23,15 +24,12 @@ class ToSolver final : public TypeReporter {
                          " differ");
     }
   }
-  bool AssertEQ(const PrimExpr& a, const PrimExpr& b) override { return TypeSolver::MayBeSame(a, b); }
+  bool AssertEQ(const PrimExpr& a, const PrimExpr& b) override { return arith::ExtentsEqual(a, b) != arith::Fact::kNo; }
   const runtime::NDArray* ConstantArg(int) override { return nullptr; }
 
  private:
   TypeSolver* solver_;
 };
-
-/// The solver that evaluates a relation now; null outside of a solver.
-thread_local ToSolver* asking = nullptr;
 
 /// Constraints in order of arrival; each is retried until its inputs are known.
 struct Constraints {
@@ -43,12 +41,7 @@ struct Constraints {
     Array<Type> args;
     for (const Type& t : r->args) args.push_back(solver.Resolve(t));
     ToSolver reporter(&solver);
-    struct Asking {
-      ToSolver* before = asking;
-      ~Asking() { asking = before; }
-    } scope;
-    asking = &reporter;
-    return r->func(args, r->num_inputs, r->attrs, nullptr).As<bool>();
+    return r->func(args, r->num_inputs, r->attrs, static_cast<void*>(&reporter)).As<bool>();
   }
   /// Whether all are settled.
   bool Solve() {
@@ -97,15 +90,15 @@ BATON_REGISTER_GLOBAL("relay.analysis._test_type_solver").set_body_typed([]() ->
 });
 
 template <TypeRelationFn rel>
-bool Call(Array<Type> types, int num_inputs, Attrs attrs, ObjectRef) {
-  if (!asking)
+bool Call(Array<Type> types, int num_inputs, Attrs attrs, void* reporter) {
+  if (!reporter)
     throw runtime::ValueError("a relation is asked by a solver: `relay.analysis._ffi_api._test_type_solver`");
   const int wanted = rel == &IdentityRel ? 1 : 2;
   if (num_inputs != wanted || static_cast<int>(types.size()) != wanted + 1) {
     throw CompileError("the relation is between " + std::to_string(wanted) + " inputs and a result, got " +
                        std::to_string(num_inputs) + " inputs among " + std::to_string(types.size()) + " types");
   }
-  return rel(types, num_inputs, attrs, *asking);
+  return rel(types, num_inputs, attrs, *static_cast<ToSolver*>(reporter));
 }
 // Under the names that programs look for.
 BATON_REGISTER_GLOBAL("tvm.relay.type_relation.Identity").set_body_typed(Call<IdentityRel>);

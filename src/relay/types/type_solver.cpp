@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <baton/arith/extent.h>
 #include <baton/ir/structural.h>
 #include <baton/support/stack.h>
 #include <baton/tir/expr.h>
@@ -123,13 +124,18 @@ bool TypeSolver::SameDim(const PrimExpr& a, const PrimExpr& b) {
   if (x && y) return x->value == y->value;
   if (a.as<tir::AnyNode>() || b.as<tir::AnyNode>()) return true;
   auto plain = [](const PrimExpr& e) { return e.as<IntImmNode>() || e.as<tir::VarNode>(); };
-  // Arithmetic on variables is taken to fit: n + n and 2 * n are not the same object, and are the same extent.
-  return !plain(a) || !plain(b) || StructuralEqual(a, b);
+  if (!assumed_ && plain(a) && plain(b)) return StructuralEqual(a, b);
+  // Arithmetic fits unless it never does: n + n and 2 * n are the same extent, n and n + 1 are not.
+  const arith::Fact same = arith::ExtentsEqual(a, b);
+  if (same == arith::Fact::kOpen && assumed_) assumed_->emplace_back(a, b);
+  return same != arith::Fact::kNo;
 }
 
-bool TypeSolver::MayBeSame(const PrimExpr& a, const PrimExpr& b) {
-  const auto *x = a.as<IntImmNode>(), *y = b.as<IntImmNode>();
-  return !x || !y || x->value == y->value;
+bool TypeSolver::UnifyAssuming(const Type& a, const Type& b, Assumed* assumed) {
+  assumed_ = assumed;
+  const bool same = Unify(a, b);
+  assumed_ = nullptr;
+  return same;
 }
 
 bool TypeSolver::Unify(const Type& x, const Type& y) {

@@ -20,6 +20,10 @@ class TypeSolver {
   Type Find(const Type& t);
   /// Makes both equal, binding type variables; false if they are not. A dimension `?` agrees with any.
   bool Unify(const Type& a, const Type& b);
+  /// Extents that are taken to be equal.
+  using Assumed = std::vector<std::pair<PrimExpr, PrimExpr>>;
+  /// The same where extents agree too that may be equal when the program runs: these are appended to `assumed`.
+  bool UnifyAssuming(const Type& a, const Type& b, Assumed* assumed);
   /// `t` with bound type variables replaced at every depth; the same object if there was none.
   Type Resolve(const Type& t);
   /// The first unbound type variable in `t`, or null.
@@ -28,13 +32,11 @@ class TypeSolver {
   Type Join(const Type& a, const Type& b);
   /// Replaces type parameters.
   static Type Substitute(const Type& t, const std::vector<std::pair<const Object*, Type>>& with);
-  static bool SameDim(const PrimExpr& a, const PrimExpr& b);
-  /// Whether two dimensions may have the same extent when the program runs: unless both are literals that differ.
-  static bool MayBeSame(const PrimExpr& a, const PrimExpr& b);
   /// Type variables bound since the last call.
   std::vector<const Object*> TakeBound() { return std::move(bound_now_); }
 
  private:
+  bool SameDim(const PrimExpr& a, const PrimExpr& b);
   bool Bind(const Type& hole, const Type& to);
   /// Unify; `noted` receives its entries in agreed_, which are invalid if unification fails.
   bool UnifyParts(const Type& x, const Type& y, std::vector<const Object*>* noted);
@@ -48,6 +50,7 @@ class TypeSolver {
   PointerMap<const Object*> agreed_;  ///< of types without unbound type variables: what they were found to agree with
   std::vector<Type> keep_;
   std::vector<const Object*> bound_now_;
+  Assumed* assumed_ = nullptr;  ///< null: what is not known to be equal differs
 };
 
 }  // namespace baton::relay

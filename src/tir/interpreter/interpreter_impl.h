@@ -54,7 +54,7 @@ class Interpreter {
   void Run(const Stmt& s) { Exec(s); }
 
  private:
-  /// What a thread knows. Arrays are shared.
+  /// The state of a thread. Arrays are shared.
   struct State {
     std::unordered_map<const Object*, Value> vars;
     std::unordered_map<const Object*, std::vector<Value>> vectors;  // bound by statements
@@ -170,7 +170,7 @@ class Interpreter {
   }
 
   Value EvalCall(const CallNode* c, int lane);
-  // What is no control, by the type of the result.
+  // Expressions without control flow, by the type of the result.
   Value EvalFloatCall(std::string_view name, const CallNode* c, int lane);
   Value EvalIntCall(std::string_view name, const CallNode* c, int lane);
 
@@ -218,7 +218,7 @@ class Interpreter {
   void FindWaits(const Stmt& kernel);
 
   void ExecAll(const Stmt& s, const Team& team);
-  /// A statement for all of a team, which is not empty.
+  /// Runs a statement for all threads of a team, which is not empty.
   void ExecAllNode(const Stmt& s, const Team& team);
 
   void Allreduce(const CallNode* call, const Team& team);

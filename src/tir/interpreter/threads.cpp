@@ -18,7 +18,7 @@ void Interpreter::Launch(const Stmt& kernel) {
     if (extents.back() < 0) throw RuntimeError("a kernel of a negative number of threads");
     (IsBlockAxis(a.axis) ? blocks : threads) *= extents.back();
   }
-  // The number of a block, or thread, in its variables.
+  // The index of a block, or thread, in its variables.
   auto number = [&](int64_t n, bool block, State* state) {
     for (size_t i = axes.size(); i-- > 0;) {
       if (IsBlockAxis(axes[i].axis) != block) continue;
@@ -136,7 +136,7 @@ void Interpreter::Allreduce(const CallNode* call, const Team& team) {
   auto set = [&](const Array<Var>& to, const std::vector<Value>& values) {
     for (size_t i = 0; i < n; ++i) now_.vars[to[static_cast<int64_t>(i)].get()] = values[i];
   };
-  // Those that differ in nothing but the variables that it goes over are one group.
+  // Threads that differ only in the variables of the reduction are one group.
   std::map<std::vector<int64_t>, std::vector<Value>> groups;
   std::vector<std::vector<int64_t>> key_of;
   for (State* t : team) {

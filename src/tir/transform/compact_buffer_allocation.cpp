@@ -16,14 +16,14 @@ namespace {
 using arith::ConstIntBound;
 using arith::LinearForm;
 
-// Beyond it a bound is as good as none, and sums of bounds stay far from wrapping.
+// Bounds beyond this count as none, so that sums of bounds stay far from wrapping.
 constexpr int64_t kFar = int64_t{1} << 40;
 // Indices of more terms than this have constant bounds only.
 constexpr size_t kMostTerms = 32;
 
 bool Near(const ConstIntBound& b) { return b.min > -kFar && b.max < kFar; }
 
-/// Its value is the same whenever it is evaluated while its variables live.
+/// Whether its value is the same whenever it is evaluated during the life of its variables.
 bool Steady(const PrimExpr& e) {
   bool steady = true;
   PostOrderVisitExpr(e, [&](const PrimExpr& x) {
@@ -64,7 +64,7 @@ struct Place {
     }
     return nullptr;
   }
-  /// Terms that `other` has not become part of the range.
+  /// Terms that `other` lacks are added to the range.
   void KeepCommon(Place* other) {
     std::erase_if(terms, [&](const Term& t) {
       if (other->Find(t)) return false;
@@ -72,7 +72,7 @@ struct Place {
       return true;
     });
   }
-  /// From now on covers both.
+  /// Widens it to cover both.
   void Cover(Place other) {
     if (range.min > range.max) {
       *this = std::move(other);
@@ -85,20 +85,20 @@ struct Place {
   }
 };
 
-/// The indices of one dimension that are accessed: those of a constant range, and those of a range from a place on that
-/// is the same during the allocation (both hold).
+/// The indices of one dimension that are accessed. Two bounds that both hold: a constant range, and a range that begins
+/// at a value which stays the same during the allocation.
 struct Region {
   bool accessed = false;
   ConstIntBound fixed{0, -1};
   Place moving;
-  bool moves = true;  ///< such a place is known
+  bool moves = true;  ///< the second one is known
 };
 
 struct Allocation {
   Buffer buffer;
   size_t binder;  ///< variables of a larger number are bound within it
   std::vector<Region> regions;
-  bool whole = false;  ///< stays as it is: its address goes elsewhere
+  bool whole = false;  ///< stays as it is: its address escapes
 };
 
 /// Finds what of each allocated buffer is accessed.
@@ -139,7 +139,7 @@ class Collector : public StmtExprVisitor {
       Under(op->args[0], true, [&] { VisitExpr(op->args[2]); });
       return;
     }
-    // A place, not the value there.
+    // An address, not the value there.
     if (name == "tir.address_of" || (CallHasSideEffect(op) && name != "tir.masked_store" && name != "tir.prefetch")) {
       for (const PrimExpr& a : op->args) {
         if (const auto* load = a.as<BufferLoadNode>()) Escape(load->buffer->data.get());
@@ -259,8 +259,8 @@ class Collector : public StmtExprVisitor {
     region->moving.Cover(std::move(place));
   }
 
-  /// `index` as a sum of what stays the same during the allocation, and the range of the rest. False: it is too long to
-  /// say.
+  /// `index` as a sum of terms that stay the same during the allocation, and the range of the rest. False: it has too
+  /// many terms.
   bool Split(const PrimExpr& index, size_t binder, Place* place) {
     LinearForm todo = analyzer_.Linear(index), rest, from;
     ConstIntBound range{0, 0};
@@ -285,7 +285,7 @@ class Collector : public StmtExprVisitor {
         add(Moves(t.atom, binder) ? &rest : &from, t);
         continue;
       }
-      // As far as what it is made of goes, and what is added to that.
+      // The bounds of its terms, and the range that is added to them.
       const LinearForm base = analyzer_.Linear(it->second.base);
       for (const auto& u : base.terms) {
         int64_t coeff;
@@ -310,7 +310,7 @@ class Collector : public StmtExprVisitor {
   int opaque_ = 0;
 };
 
-/// What of a dimension stays.
+/// The range of a dimension that is kept.
 struct Part {
   PrimExpr begin;  ///< null: all of it
   PrimExpr extent;
@@ -318,7 +318,7 @@ struct Part {
 
 Part Kept(const Region& region, const PrimExpr& size, arith::Analyzer* analyzer) {
   if (!region.accessed) return {};
-  // Whatever has no bound reaches to the ends.
+  // A range without a bound reaches to the end of the dimension.
   ConstIntBound fixed = region.fixed;
   if (fixed.min < 0) fixed.min = 0;
   const int64_t* known = as_const_int(size);
@@ -339,7 +339,7 @@ Part Kept(const Region& region, const PrimExpr& size, arith::Analyzer* analyzer)
   return {analyzer->FromLinear(begin, DataType::Int(64)), make_int(DataType::Int(64), range.max - range.min + 1)};
 }
 
-/// Puts smaller buffers in place of allocated ones.
+/// Replaces allocated buffers by smaller ones.
 class Compactor : public StmtExprMutator {
  public:
   explicit Compactor(const Collector& found) {

@@ -34,7 +34,7 @@ class Widener : public StmtExprMutator {
   PrimExpr VisitExpr_(const CastNode* op) final {
     PrimExpr v = VisitExpr(op->value);
     if (!IsHalf(op->dtype)) return v.same_as(op->value) ? GetRef<PrimExpr>(op) : cast(op->dtype, v);
-    // A conversion to half that is asked for rounds, then goes on in float32.
+    // An explicit conversion to half rounds; its result continues in float32.
     if (IsHalf(op->value.dtype()) && op->value.dtype() == op->dtype) return v;
     return Cast(Wide(op->dtype), Cast(op->dtype, v));
   }
@@ -113,7 +113,7 @@ class Widener : public StmtExprMutator {
     return BufferLoad(load->buffer, VisitExprs(load->indices));
   }
   static PrimExpr Narrow(const PrimExpr& v, DataType t) {
-    // Copies stay copies.
+    // A copy stays a copy.
     if (const auto* c = v.as<CastNode>(); c && c->value.dtype() == t) return c->value;
     return Cast(t, v);
   }

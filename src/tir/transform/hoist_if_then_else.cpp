@@ -25,12 +25,12 @@ bool IsFixed(const PrimExpr& e) {
 
 class Hoister : public StmtMutator {
  public:
-  /// `basic`: loops that do nothing but ask; otherwise bindings and allocations may stand between.
+  /// `basic`: only the condition within its loops; otherwise bindings and allocations may stand between.
   Hoister(bool basic, bool scopes) : basic_(basic), scopes_(scopes) {}
   using StmtMutator::VisitStmt_;
 
   Stmt VisitStmt_(const ForNode* op) final {
-    // The nest of loops around what is asked, as far as it is nothing but a nest.
+    // The perfect nest of loops around the condition.
     std::vector<Stmt> nest;
     Stmt s = GetRef<Stmt>(op);
     while (const Stmt* inner = Inside(s)) {
@@ -57,7 +57,7 @@ class Hoister : public StmtMutator {
     if (const auto* a = s.as<AttrStmtNode>(); a && scopes_) return &a->body;
     return nullptr;
   }
-  /// Number of the outermost loop that the condition can be asked before; nest.size() if there is none.
+  /// Index of the outermost loop before which the condition can be evaluated; nest.size() if there is none.
   static size_t Top(const std::vector<Stmt>& nest, const PrimExpr& condition) {
     std::unordered_set<const Object*> uses;
     PostOrderVisitExpr(condition, [&](const PrimExpr& e) {

@@ -13,14 +13,14 @@ namespace {
 
 constexpr const char* kMark = "double_buffer_scope";
 
-/// What memory a statement reads and writes, by data variable, and whether it does something that this does not say.
+/// The memory that a statement reads and writes, by data variable, and whether it has other effects.
 struct Effects : StmtExprVisitor {
   std::unordered_set<const Object*> reads, writes;
   bool unknown = false;
   using StmtExprVisitor::VisitExpr_;
   using StmtExprVisitor::VisitStmt_;
   void VisitExpr_(const VarNode* op) final {
-    // A pointer that goes elsewhere.
+    // A pointer that escapes.
     if (op->dtype.is_handle()) unknown = true;
   }
   void VisitExpr_(const BufferLoadNode* op) final {
@@ -75,7 +75,7 @@ class Redirect : public StmtExprMutator {
   PrimExpr half_;
 };
 
-/// A body for each round of a loop, with its own bindings.
+/// A body for each iteration of a loop, with its own bindings.
 Stmt Round(const Stmt& body, const Var& var, const PrimExpr& value) {
   return RenewBindings(Substitute(body, VarMap{{var.get(), value}}));
 }
@@ -133,7 +133,7 @@ class Injector : public StmtMutator {
     }
     Effects fill;
     fill.VisitStmt(mark->body);
-    // The next round's half is filled before this round goes on.
+    // The next iteration's half is filled before this iteration continues.
     bool alone = !fill.unknown && !others.unknown;
     const Object* data = of->buffer->data.get();
     for (const Object* w : fill.writes) alone = alone && (w == data || fill.own.count(w));
@@ -178,7 +178,7 @@ class Injector : public StmtMutator {
     return Allocate(std::move(out));
   }
 
-  /// The loop, so many of whose rounds are written out that which half is meant is a literal.
+  /// The loop with enough iterations written out that the index of the half is a literal.
   Stmt Rounds(const ForNode* op, const Stmt& body) const {
     if (split_ < 2) {
       ForNode n = *op;

@@ -9,7 +9,7 @@ namespace baton::tir {
 namespace {
 
 constexpr const char* kVirtualThread = "virtual_thread";
-/// Up to so many threads are written out.
+/// Most threads that are written out; more become a loop.
 constexpr int64_t kWrittenOut = 16;
 
 class VirtualThreadInjector : public StmtMutator {

@@ -15,7 +15,7 @@ struct Check {
   PrimExpr condition;
 };
 
-/// What must hold so that all reads of an expression, where they happen, are within their buffers.
+/// The condition under which all reads of an expression that happen are within their buffers.
 class BoundCollector : public ExprVisitor {
  public:
   std::vector<Check> checks;
@@ -45,7 +45,7 @@ class BoundCollector : public ExprVisitor {
   void VisitExpr_(const OrNode* op) final { Guarded(op->a, op->b, false); }
   void VisitExpr_(const LetNode* op) final {
     VisitExpr(op->value);
-    // Asked before the statement, where the variable is not bound: it stands in the condition anew.
+    // The assertion stands before the statement, where the variable is not bound: the condition binds it again.
     const size_t first = checks.size();
     VisitExpr(op->body);
     for (size_t i = first; i < checks.size(); ++i) {

@@ -55,7 +55,7 @@ class Lifter : public StmtMutator {
   static bool Equal(const AttrStmtNode* a, const AttrStmtNode* b) {
     return b && a->attr_key == b->attr_key && a->node.same_as(b->node) && ExprDeepEqual(a->value, b->value);
   }
-  /// The mark around a statement instead of within it, unless it is about what the statement binds.
+  /// Moves the mark from within a statement to around it, unless it depends on what the statement binds.
   template <class R>
   Stmt Above(const Stmt& s, const VarNode* bound) const {
     const auto* op = s.as<typename R::ContainerType>();

@@ -10,7 +10,7 @@
 namespace baton::tir {
 namespace {
 
-/// A comparison within a loop's body that holds before a round and not from it on, or the other way round.
+/// A comparison within a loop's body that holds before some iteration and not from it on, or the reverse.
 struct Cut {
   const Object* comparison = nullptr;
   PrimExpr round;  ///< value of the loop's variable
@@ -60,7 +60,7 @@ class Finder : public StmtExprVisitor {
       if (!v || bound_.count(v)) return;
       rest.terms.push_back(t);
     }
-    if (k == 1) {  // the round is -rest
+    if (k == 1) {  // the iteration is -rest
       rest.constant = -rest.constant;
       for (auto& t : rest.terms) t.coeff = -t.coeff;
     }
@@ -73,7 +73,7 @@ class Finder : public StmtExprVisitor {
   int conditions_ = 0;
 };
 
-/// A comparison, by identity, with its truth in its place.
+/// Replaces a comparison, by identity, by its truth.
 class Decide : public StmtExprMutator {
  public:
   Decide(const Object* comparison, bool truth) : comparison_(comparison), truth_(make_int(DataType::Bool(), truth)) {}
@@ -86,7 +86,7 @@ class Decide : public StmtExprMutator {
   PrimExpr truth_;
 };
 
-/// Loops of whose variables some condition asks: only these are looked at closer.
+/// Loops whose variable occurs in a condition: only these are examined further.
 class Asked : public StmtExprVisitor {
  public:
   std::unordered_set<const Object*> vars;
@@ -154,7 +154,7 @@ Pass LoopPartition(const LoopPartitionConfigNode& options) {
             Partitioner partition(f->body, options);
             Stmt body = partition(f->body);
             if (!partition.any) return f;
-            // Loops without rounds and branches that are decided go.
+            // Removes loops without iterations and decided branches.
             return WithBody(f, arith::SimplifyStmt(body));
           },
   });

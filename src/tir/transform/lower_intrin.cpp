@@ -14,7 +14,7 @@
 namespace baton::tir {
 namespace {
 
-/// Values named once, around a result.
+/// Binds values to names around a result.
 class Names {
  public:
   PrimExpr operator()(const char* name, PrimExpr value) {
@@ -97,7 +97,7 @@ class Float32Math {
     PrimExpr h = n("h", C(0.5) * f * f);
     *log_m = n("log_m", f - (h - s * (h + p)));
   }
-  /// What a logarithm gives outside of the positive finite numbers.
+  /// The value of a logarithm outside of the positive finite numbers.
   PrimExpr LogSpecial(const PrimExpr& x, const PrimExpr& r) const {
     PrimExpr special = Select(x < C(0), C(std::nan("")), Select(equal(x, C(0)), C(-kInf), x));
     return Select(x > C(0) && x < C(kInf), r, special);
@@ -119,7 +119,7 @@ class Float32Math {
     return LogSpecial(x, fma(k, C(high), fma(m, C(0.434294481903251827651), k * C(low))));
   }
   PrimExpr Log1p(Names& n, const PrimExpr& x) const {
-    // log(1 + x) with what 1 + x has rounded away put back; the quotient is of the size of one ulp.
+    // log(1 + x) with a correction for what rounding 1 + x lost; the quotient is about one ulp.
     PrimExpr u = n("u", x + C(1));
     PrimExpr k, m;
     LogParts(n, u, &k, &m);

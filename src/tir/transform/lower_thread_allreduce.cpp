@@ -37,7 +37,7 @@ class Lowerer : public StmtMutator {
     reduce_ = op;
     const Stmt body = VisitStmt(op->body);
     reduce_ = outer;
-    // The mark goes with the call that it is about.
+    // The mark is removed with its call.
     return body.same_as(op->body) ? GetRef<Stmt>(op) : body;
   }
   Stmt VisitStmt_(const EvaluateNode* op) final {
@@ -53,7 +53,7 @@ class Lowerer : public StmtMutator {
   }
 
  private:
-  /// A halving tree in memory that the block shares: threads that are asked for lie side by side, group by group.
+  /// A tree of halves in memory that the block shares: the threads of a group lie side by side.
   Stmt Lowered(const ThreadAllreduce& all, const CommReducer& reducer) const {
     int64_t threads = 1, size = 1;
     PrimExpr group, lane;

@@ -10,7 +10,7 @@
 namespace baton::tir {
 namespace {
 
-/// An int64 expression as it is, and in the narrow type if all its values, and all that leads to them, fit.
+/// An int64 expression, and its narrow form if its values and all intermediate ones fit.
 struct Narrowed {
   PrimExpr wide;
   PrimExpr narrow;  ///< null: it may not fit

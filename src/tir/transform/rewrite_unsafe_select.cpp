@@ -7,8 +7,8 @@
 namespace baton::tir {
 namespace {
 
-/// Whether evaluating an expression that is not wanted may do harm, its parts aside: it reads memory, divides, or has
-/// an effect.
+/// Whether evaluating an expression whose value is not used may do harm, its operands aside: it reads memory, divides,
+/// or has an effect.
 bool IsUnsafe(const PrimExpr& x) {
   if (x.as<BufferLoadNode>()) return true;
   if (const auto* call = x.as<CallNode>()) return CallHasSideEffect(call);

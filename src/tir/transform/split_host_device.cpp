@@ -15,7 +15,7 @@ namespace {
 constexpr const char* kCallingConv = "calling_conv";
 constexpr int64_t kDeviceKernel = 2;
 
-/// What a kernel uses of what is around it, in order of first use.
+/// Free variables and buffers of a kernel, in order of first use.
 struct Uses : StmtExprVisitor {
   std::vector<Buffer> buffers;  ///< one for each data pointer
   std::vector<const VarNode*> numbers;
@@ -80,7 +80,7 @@ class Splitter : public StmtMutator {
   Stmt VisitStmt_(const AttrStmtNode* op) final {
     if (op->attr_key != kThreadExtent) return StmtMutator::VisitStmt_(op);
     const Stmt kernel = GetRef<Stmt>(op);
-    AxesOf(kernel);  // refuses what is no kernel
+    AxesOf(kernel);  // throws for what is no kernel
     Uses uses;
     uses.VisitStmt(kernel);
     Array<Var> params;

@@ -57,7 +57,7 @@ std::vector<size_t> OrderBy(const std::vector<Life>& lives, F key) {
   return order;
 }
 
-/// Which lives meet, each as often as it has others; nothing if there are more such pairs than `most`.
+/// For each life the lives that overlap it; nothing if there are more such pairs than `most`.
 std::optional<std::vector<std::vector<uint32_t>>> Meetings(const std::vector<Life>& lives, size_t most) {
   std::vector<std::vector<uint32_t>> meets(lives.size());
   std::vector<size_t> alive;
@@ -151,10 +151,10 @@ int64_t PlaceByTime(std::vector<Life>* lives) {
   return total;
 }
 
-/// Places such that no two lives that meet share memory. Returns the bytes of all.
+/// Offsets such that no two overlapping lives share memory. Returns the bytes of all.
 int64_t Place(std::vector<Life>* lives) {
-  // Placing by size wastes the least, but asks for all that meet: quadratic where everything lives at one time. So many
-  // pairs are a fraction of a second.
+  // Placing by size wastes the least, but needs all overlapping pairs, a quadratic number where everything is live at
+  // one time. This many pairs take a fraction of a second.
   const size_t most = 32 * lives->size() + (size_t{1} << 20);
   if (auto meets = Meetings(*lives, most)) return PlaceBySize(*meets, lives);
   return PlaceByTime(lives);

@@ -13,7 +13,7 @@
 namespace baton::tir {
 namespace {
 
-/// Up to so many accesses of one buffer are told apart between two barriers; more count as accesses of all of it.
+/// Most accesses of one buffer that are told apart between two barriers; more count as an access of the whole buffer.
 constexpr size_t kTold = 64;
 
 /// An index as c + a sum of variables with literal factors.
@@ -59,7 +59,7 @@ struct Access {
 /// By a buffer's data.
 using Accesses = std::unordered_map<const Object*, std::vector<Access>>;
 
-/// Whether `a` says all that `b` does.
+/// Whether `a` covers `b`.
 bool Covers(const Access& a, const Access& b) {
   if (b.write && !a.write) return false;
   if (a.all || b.all) return a.all;
@@ -79,7 +79,7 @@ void Put(Accesses* to, const Object* data, const Access& a) {
   } else {
     list.back().all = true;
     list.back().write = list.back().write || a.write;
-    // One that stands for all.
+    // One access that stands for all.
     for (const Access& each : list) list.back().write = list.back().write || each.write;
   }
 }
@@ -143,7 +143,7 @@ class Syncer : public StmtMutator {
   Stmt VisitStmt_(const IfThenElseNode* op) final {
     if (!in_kernel_) return StmtMutator::VisitStmt_(op);
     const Stmt s = GetRef<Stmt>(op);
-    // Within a branch of some threads a barrier is refused where it is wanted.
+    // Within a branch of some threads a needed barrier is an error.
     if (!within_branch_ && !Uniform(op->condition)) {
       return Divergent(s, [&] {
         const Accesses before = pending_;
@@ -186,13 +186,13 @@ class Syncer : public StmtMutator {
     head_.clear();
     head_open_ = true;
     Stmt body = VisitStmt(op->body);
-    // What a round does last meets what the next one does first.
+    // The end of an iteration meets the begin of the next one.
     Accesses head = std::move(head_);
     if (Conflict(pending_, head)) {
       body = SeqStmt::Flatten({body, Barrier(s)});
       Synced();
     }
-    // A loop of no rounds leaves all as it was.
+    // A loop without iterations changes nothing.
     head_ = std::move(outer);
     head_open_ = open;
     if (open) Put(&head_, head), Put(&head_, pending_);
@@ -227,7 +227,7 @@ class Syncer : public StmtMutator {
       StmtExprVisitor::VisitExpr_(op);
     }
     void VisitExpr_(const VarNode* op) final {
-      // Its address goes somewhere.
+      // Its address escapes.
       if (in.OfScope(op)) Put(&found, op, {true, true, {}});
     }
     void VisitExpr_(const CallNode* op) final {
@@ -261,7 +261,7 @@ class Syncer : public StmtMutator {
     return uniform;
   }
 
-  /// Whether elements of these indices, if they are one element, are accessed by one thread.
+  /// Whether two accesses at these indices, where they meet in one element, are of one thread.
   bool OneThread(const Access& a, const Access& b) const {
     if (axes_.empty()) return true;
     if (a.all || b.all || a.indices.size() != b.indices.size()) return false;
@@ -274,8 +274,8 @@ class Syncer : public StmtMutator {
     }
     return told.size() == num_axes_;
   }
-  /// The axes whose number an index tells, if both are the same sum of them and of what cannot hide it: threads by
-  /// rising factors, each beyond what those before reach, and other variables in steps beyond all of them.
+  /// The axes whose thread an index determines. Both indices must be the same sum: of threads by rising factors, each
+  /// beyond the reach of those before, and of other variables in steps beyond all of them.
   void Tell(const AffineIndex& x, const AffineIndex& y, std::unordered_set<int>* told) const {
     std::map<int64_t, int64_t> by_factor;  // extents of axes
     std::map<int, int64_t> of_x, of_y, extents;
@@ -337,7 +337,7 @@ class Syncer : public StmtMutator {
     if (at.defined()) KeepSpan(at, sync);
     return sync;
   }
-  /// Accounts for accesses; whether a barrier has to stand before them.
+  /// Records accesses; whether a barrier has to stand before them.
   bool Meet(const Accesses& now, const Stmt& at) {
     const bool sync = Conflict(pending_, now);
     if (sync) {

@@ -11,7 +11,7 @@
 namespace baton::tir {
 namespace {
 
-/// Takes the marks of axes away and remembers the first of each.
+/// Removes the marks of axes and keeps the first of each.
 class Remover : public StmtMutator {
  public:
   std::unordered_map<int, const AttrStmtNode*> first;

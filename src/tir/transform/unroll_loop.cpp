@@ -81,7 +81,7 @@ class Unroller : public StmtMutator {
       unroll = unroll || *extent <= config_.auto_max_extent || Small(*extent);
     }
     if (!unroll) return Stmt();
-    // What the first round is says where the registers are.
+    // The first iteration shows which registers are used.
     if (registers_.vars.count(op->loop_var.get())) registers_.Add(op->min);
     Array<Stmt> seq;
     for (int64_t i = 0; i < *extent; ++i) {
@@ -101,7 +101,7 @@ class Unroller : public StmtMutator {
   RegisterVars registers_;
   int64_t size_ = 0,
           depth_ =
-              0;  ///< statements, each as often as it runs, and loops around each other, written out or not, so far
+              0;  ///< so far: statements, each as often as it runs, and nested loops, written out or not
 };
 
 }  // namespace

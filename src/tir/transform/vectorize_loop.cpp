@@ -11,7 +11,7 @@ namespace {
 /// Thrown where the body has no vector form; the loop then stays a loop.
 struct NoVectorForm {};
 
-/// Writes the body of one loop for all rounds at once.
+/// Writes the body of one loop for all iterations at once.
 class Vectorizer : public StmtExprMutator {
  public:
   Vectorizer(const Var& var, const PrimExpr& min, int lanes)
@@ -74,7 +74,7 @@ class Vectorizer : public StmtExprMutator {
     }
     Array<PrimExpr> args = VisitExprs(op->args);
     if (args.same_as(op->args)) {
-      // The same in all rounds; an effect must happen once a round.
+      // The same in all iterations; an effect must happen once in each.
       if (HasSideEffect(GetRef<PrimExpr>(op))) throw NoVectorForm();
       return GetRef<PrimExpr>(op);
     }
@@ -97,7 +97,7 @@ class Vectorizer : public StmtExprMutator {
       n.buffer = wide->second;
       index = WideIndex(index);
     } else if (index.dtype().is_scalar()) {
-      // All rounds write one place: the last one wins, which only holds for a value that is the same in all.
+      // All iterations write one place: the last one wins, which only holds for a value that is the same in all.
       if (value.dtype().is_vector() || mask_.defined()) throw NoVectorForm();
       if (index.same_as(op->indices[0]) && value.same_as(op->value)) return GetRef<Stmt>(op);
     }
@@ -138,7 +138,7 @@ class Vectorizer : public StmtExprMutator {
   Stmt VisitStmt_(const IfThenElseNode* op) final {
     PrimExpr c = VisitExpr(op->condition);
     if (c.dtype().is_scalar()) return StmtExprMutator::VisitStmt_(op);
-    // Asked once: what it reads may be written by what it guards.
+    // Evaluated once: the guarded statement may write what the condition reads.
     bool reads = false;
     PostOrderVisitExpr(c, [&](const PrimExpr& x) { reads = reads || x.as<BufferLoadNode>(); });
     const PrimExpr asked = c;

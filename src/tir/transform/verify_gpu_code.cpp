@@ -26,7 +26,7 @@ const std::vector<std::string>& Limits() {
   return all;
 }
 
-/// What kernels ask of a device; the first that is too much.
+/// The resources that kernels need; finds the first beyond a limit.
 class Checker : public StmtExprVisitor {
  public:
   explicit Checker(const Map<String, int64_t>& limits) : limits_(limits) {

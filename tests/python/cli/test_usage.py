@@ -111,7 +111,7 @@ def test_full_disk(args, unbuffered):
     with open("/dev/full", "w") as full:
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, env=env)
         assert done.returncode == 1 and done.stderr == "error: no space left on device\n"
-        # Where nobody can be told, the code still tells.
+        # Where no message can be shown, the exit code still tells.
         assert subprocess.run(command, stdout=full, stderr=full, env=env).returncode == 1
         assert subprocess.run([*command[:3], "frob"], stdout=full, stderr=full, env=env).returncode == 2
 

@@ -45,7 +45,7 @@ def test_tensors_share_memory():
     assert back.data_ptr == ours.data_ptr
     del ours, theirs
     gc.collect()
-    assert view[1, 2] == 42, "memory lives as long as somebody looks at it"
+    assert view[1, 2] == 42, "memory lives as long as a view of it"
     # Without this module, too: each side takes what knows DLPack.
     assert our_echo(exchange.to_tvm_ffi(back)).numpy().tolist() == back.numpy().tolist()
     assert np.from_dlpack(their_echo(back)).tolist() == back.numpy().tolist()

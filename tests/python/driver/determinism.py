@@ -29,7 +29,7 @@ def attempt(work):
 
 def compiled(text, threads, build):
     """The text after the default pipeline, and the artifact if asked for, of a program that is read anew for each. (JSON is not among them: it
-    says which nodes share a type, and with several threads that depends on who infers it first.)"""
+    says which nodes share a type, and with several threads that depends on which thread infers it first.)"""
     target = tvm.target.Target("llvm -mcpu=x86-64-v2" if os.uname().machine == "x86_64" else "llvm")
 
     def optimized():

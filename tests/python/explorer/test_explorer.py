@@ -165,6 +165,37 @@ def test_the_page_in_a_browser(page, browse):
     assert re.fullmatch(r"1 of [1-9]\d*", answer["found"]) and answer["marks"] >= 1
 
 
+def test_it_opens_at_the_pass_that_changes_most(page, browse):
+    answer = browse(page, """
+        const s = D.steps[S.step], inner = new Set(D.steps.filter(changed).map(s => s.parent));
+        return { name: s.name, size: s.plus + s.minus, most: Math.max(...D.steps.filter((s, i) => !inner.has(i)).map(s => s.plus + s.minus)),
+                 about: document.getElementById("about").textContent };
+    """)
+    assert answer["size"] == answer["most"] > 0
+    assert "the program changed" in answer["about"] and "came of it" not in answer["about"]
+
+
+def test_a_difference_far_to_the_right_is_seen(browse):
+    """A line of some thousand characters of which the last few change."""
+    long = relay.Tuple([relay.const(np.float32(i)) for i in range(300)])
+    before = baton.IRModule.from_expr(relay.Function([], relay.Tuple([long, relay.const(np.float32(7))])))
+    change = relay.transform.function_pass(lambda f, m, c: relay.Function([], relay.Tuple([long, relay.const(np.float32(8))])), opt_level=0, name="Changes")
+    with baton.History() as h:
+        change(before)
+    answer = browse(render(collect(h, "long")), """
+        const shown = cls => [...document.querySelectorAll("#rows ." + cls)].map(e => e.textContent);
+        const press = key => dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
+        const out = { minus: shown("minus"), plus: shown("plus") };
+        press("ArrowRight"); out.moved = shown("minus").concat(shown("number"), [S.shift]);
+        press("ArrowLeft"); out.shift = S.shift;
+        return out;
+    """)
+    shown = answer["minus"] + answer["plus"]
+    assert any("7f" in line for line in answer["minus"]) and any("8f" in line for line in answer["plus"]), shown
+    assert all(len(line) < 400 or "… " in line for line in shown)
+    assert answer["moved"][-1] == 20 and answer["shift"] == 0
+
+
 def test_keys(page, browse):
     answer = browse(page, """
         const press = key => dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));

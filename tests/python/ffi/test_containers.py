@@ -76,7 +76,7 @@ def test_made_by_class():
 
 
 class TestLoops:
-    """The first loop over an Array makes objects as it goes, and uses those again that nobody kept."""
+    """The first loop over an Array makes objects as it goes, and uses those again that were not kept."""
 
     def make(self, n=7):
         return baton.convert([baton.relay.var(f"x{i}") for i in range(n)])

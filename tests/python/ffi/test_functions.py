@@ -384,7 +384,7 @@ def test_function_that_replaces_itself_while_it_runs():
 
 
 def test_functions_that_were_replaced_are_freed():
-    """PF-015: the registry gives up what it no longer gives out (a little later: somebody may have just asked for it)."""
+    """PF-015: the registry releases what it no longer gives out (a little later: a caller may have just asked for it)."""
     class Call:
         def __call__(self):
             return 1

@@ -159,3 +159,45 @@ def test_a_saved_type_that_is_wrong_is_not_believed():
 
     f = tvm.ir.load_json(mutated(lie))
     assert relay.transform.InferType()(tvm.IRModule.from_expr(f))["main"].body.checked_type.concrete_shape == (2,)
+
+
+# ---- Files of 0.6: types of the IR stand below relay, operators are known by a key, names are texts
+
+def old(text, **changes):
+    file = json.loads(text)
+    for node in file["nodes"]:
+        key = node["type_key"]
+        if "repr_str" in node and key == "Op":
+            node["type_key"], node["global_key"] = "relay.Op", node.pop("repr_str")
+        elif key in ("IRModule", "GlobalVar", "TypeVar", "GlobalTypeVar", "FuncType", "TupleType"):
+            node["type_key"] = {"IRModule": "relay.Module"}.get(key, "relay." + key)
+        attrs = node.get("attrs", {})
+        if "name_hint" in attrs:
+            attrs["name_hint"] = file["nodes"][int(attrs["name_hint"])]["repr_str"]
+        attrs.pop("virtual_device_", None)
+    file["attrs"]["tvm_version"] = "0.6.0"
+    return json.dumps(file)
+
+
+def test_a_module_of_0_6():
+    g = Graph()
+    x = g.var("x", (2,))
+    f = g.function([x], g.call("add", [x, g.constant(np.ones(2, "float32"))]))
+    main = g.add("GlobalVar", _checked_type_=0, name_hint=g.string("main"), span=0)
+    mod = g.add("IRModule", functions=g.node(type_key="Map", data=[main, f]), global_var_map_=g.node(type_key="StrMap", keys=["main"], data=[main]),
+                global_type_var_map_=g.node(type_key="StrMap"), type_definitions=g.node(type_key="Map"))
+    loaded = tvm.ir.load_json(old(g.text(mod)))
+    v = relay.var("x", shape=(2,))
+    tvm.ir.assert_structural_equal(loaded, tvm.IRModule.from_expr(relay.Function([v], v + relay.const(np.ones(2, "float32")))))
+    assert loaded["main"].params[0].name_hint == "x"
+
+
+def test_variables_of_types_and_sizes_of_0_6():
+    g = Graph()
+    var = g.add("TypeVar", kind=0, span=0, var=g.add("Variable", dtype="int32", name="in0"))
+    loaded = tvm.ir.load_json(old(g.text(var)))
+    assert isinstance(loaded, relay.TypeVar) and loaded.name_hint == "in0"
+    size = tvm.ir.load_json(old(g.text(g.add("Variable", dtype="int32", name="n"))))
+    assert isinstance(size, tvm.tir.Var) and size.name_hint == "n" and str(size.dtype) == "int32"
+    whole = g.add("relay.FuncType", arg_types=g.array(g.type((3,))), ret_type=g.type((3,)), type_params=g.array(), type_constraints=g.array(), span=0)
+    assert tvm.ir.load_json(old(g.text(whole))) == relay.FuncType([relay.TensorType((3,))], relay.TensorType((3,)))

@@ -220,7 +220,7 @@ def test_env_func():
     assert isinstance(f, tvm.ir.EnvFunc) and f.name == "test_objects.double" and f(4) == 8
     back = tvm.ir.load_json(tvm.ir.save_json(f))
     assert tvm.ir.structural_equal(f, back) and back(3) == 6 and back.func(1) == 2
-    # It stands for the name: who registers anew is called from then on.
+    # It stands for the name: a function registered anew is called from then on.
     tvm.register_func("test_objects.double", lambda x: x + x + 1, override=True)
     assert f(4) == 9
     with pytest.raises(ValueError, match="test_objects.nobody"):

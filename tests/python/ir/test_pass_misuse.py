@@ -131,7 +131,7 @@ def test_the_same_level_runs_and_one_below_does_not(level, runs):  # TR-01, PI-0
 def test_a_misspelt_name_is_a_warning_with_the_nearest(use):
     with pytest.warns(UserWarning, match="there is no pass `FuseOp`; did you mean `FuseOps`") as caught:
         use()
-    assert [w.filename for w in caught] == [__file__], "it points at who wrote the name"
+    assert [w.filename for w in caught] == [__file__], "it points at the line with the name"
 
 
 def test_names_of_passes_that_are_or_that_nothing_is_near_are_no_warning(recwarn):

@@ -14,7 +14,7 @@ PREREQUISITES = {"TestModelBase": (), "TestModelMiddle": ("TestModelBase",)}
 
 
 class Boom(Exception):
-    """What instruments and passes throw; says who."""
+    """What instruments and passes throw, with the name of the thrower."""
 
 
 # ---- Programs: statements ("with", context, body), ("try", body), ("run", pass), ("override", instruments);

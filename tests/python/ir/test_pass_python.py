@@ -135,7 +135,7 @@ def test_decorators_take_functions_and_classes_alike():  # PY-014
 
 def _base_pass(decorator, method):
     class Base:
-        """Notes who ran."""
+        """Notes which pass ran."""
 
         def __init__(self, label="base"):
             self.label, self.ran = label, []

@@ -212,7 +212,7 @@ def _explain(exe, path):
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_every_copy_of_a_program_is_explained(name, tmp_path):
-    """As many as instructions copy, each with where from and to, its bytes and who wants it."""
+    """As many as instructions copy, each with where from and to, its bytes and the instruction that wants it."""
     exe = relay.vm.compile(_parse(PROGRAMS[name], 12)[0], target=_targets("ext_dev"))
     found, text = _explain(exe, tmp_path / "m.so")
     copies = found["copies"]

@@ -184,7 +184,7 @@ def test_the_work_of_types_is_linear(shape):
         again, wrong_copy = work(lambda copy=copy: CHECK("WellTyped", copy))
         assert not wrong and not wrong_copy and INFER(typed).same_as(typed)
         steps[n] = infer, check, again
-    assert all(t > 0 for t in steps[4_000]), "types that nobody looks at are not checked"
+    assert all(t > 0 for t in steps[4_000]), "types that no pass reads are not checked"
     assert all(ten <= 11 * one + 100 for one, ten in zip(steps[400], steps[4_000], strict=True)), steps
 
 

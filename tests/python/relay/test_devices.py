@@ -226,7 +226,7 @@ def test_annotation_without_a_device():  # DV-023
 
 
 def test_devices_that_there_are_not():
-    """Kinds that nobody knows, wherever they are named: each with its place and what there is."""
+    """Unknown kinds of devices, wherever they are named: each error has the place and the known kinds."""
     for body in ("on_device(%x, device_type=99)", "device_copy(%x, src_dev_type=1, dst_dev_type=99)"):
         with pytest.raises(tvm.error.CompileError, match=r"R1\] `.*_type` is 99, which is no device; there are 1 \(cpu\), 2 \(cuda\)") as caught:
             _typed(f"def @main(%x: {_T}) {{\n  {body}\n}}")

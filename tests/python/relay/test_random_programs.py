@@ -25,7 +25,7 @@ def test_pipelines_keep_the_value(first):
         fuzz.check(seed, vm=seed % 20 == 0)
 
 
-@pytest.mark.parametrize("kind", ["empty", "symbolic", "levels", "devices"])
+@pytest.mark.parametrize("kind", ["empty", "symbolic", "named", "levels", "devices"])
 def test_other_kinds(kind):
     """Tensors without elements; open extents; each level and each pass left out; two devices."""
     refused = 0

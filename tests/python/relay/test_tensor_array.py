@@ -123,3 +123,61 @@ def test_functions_of_other_shapes(shape, functions):
     results = relay.create_executor("vm", mod=mod, device=tvm.cpu(), target="llvm").evaluate()(a, b)
     for got, (_, want) in zip(results, found, strict=True):
         np.testing.assert_array_equal(got.numpy(), want)
+
+
+# ---- Tensors of any shape
+
+def some(case, *values):
+    """A list of tensors of the prelude."""
+    p = case.prelude
+    array = p.nil()
+    for value in reversed(values):
+        array = p.cons(p.get_tensor_ctor("tensor2", "float32")(value), array)
+    return array
+
+
+@pytest.mark.parametrize("kind", ["debug", "vm"])
+@pytest.mark.parametrize(("make", "rank", "want"), [
+    (lambda c, f: f("tensor_array_read")(some(c, c.a, c.b), relay.const(1)), 2, B),
+    (lambda c, f: f("tensor_array_stack")(some(c, c.a, c.b)), 3, np.stack([A, B])),
+    (lambda c, f: f("tensor_array_concat")(some(c, c.a, c.b)), 2, np.concatenate([A, B])),
+    (lambda c, f: f("tensor_array_gather")(some(c, c.a, c.b), relay.const([1, 0, 1])), 3, np.stack([B, A, B])),
+    (lambda c, f: f("tensor_array_stack")(f("tensor_array_unstack_tensor3")(c.c)), 3, C),
+    (lambda c, f: f("tensor_array_stack")(f("tensor_array_scatter")(some(c, c.a, c.b), relay.const([1, 0]), f("tensor_array_unstack_tensor3")(c.c))), 3,
+     np.stack([C[1], C[0]])),
+    (lambda c, f: f("tensor_array_read")(f("tensor_array_split")(f("tensor_array")(relay.const(2)), c.prelude.get_tensor_ctor("tensor3", "float32")(c.c),
+                                                                 relay.const([1, 2])), relay.const(1)), 3, C[1:3]),
+    (lambda c, f: f("tensor_take")(c.prelude.get_tensor_ctor("tensor2", "float32")(c.a), relay.const(1), relay.const(2)), 2, A[1:2]),
+    (lambda c, f: f("tensor_array_read")(f("tensor_array_write")(f("tensor_array")(relay.const(3)), relay.const(2),
+                                                                 c.prelude.get_tensor_ctor("tensor2", "float32")(c.a)), relay.const(2)), 2, A),
+], ids=["read", "stack", "concat", "gather", "unstack", "scatter", "split", "take", "write"])
+def test_tensors_of_any_shape(make, rank, want, kind):
+    case = Case()
+    found = make(case, lambda name: case.prelude.get_global_var(name, "float32"))
+    case.mod["main"] = relay.Function([case.a, case.b, case.c], found)
+    value = relay.create_executor(kind, mod=case.mod, device=tvm.cpu(), target="llvm").evaluate()(A, B, C)
+    if kind == "debug":
+        assert value.constructor.name_hint == f"tensor{rank}_float32"
+    tvm.testing.assert_allclose(value.fields[0].numpy() if hasattr(value, "fields") else value[0].numpy(), want)
+
+
+def test_names_by_dtype_and_shape():
+    p = Prelude(tvm.IRModule())
+    assert p.get_name("tensor_t", "int8") == "tensor_int8_t" and p.get_name("tensor_array", "int8") == "tensor_array_int8"
+    assert p.get_type("tensor_t", "int8").name_hint == "tensor_int8_t" and p.get_ctor("tensor_t", "tensor0", "int8").name_hint == "tensor0_int8"
+    assert p.get_name_static("tensor_t", "float32", (2, 3)) == "static_tensor_float32_2_3_t"
+    assert p.get_global_var_static("tensor_array_read", "float32", (2, 3)).name_hint == "tensor_array_read_float32_2_3"
+    assert p.get_type_static("tensor_t", "float32", (2,)).name_hint == "static_tensor_float32_2_t"
+    assert p.get_ctor_static("tensor_t", "tensor_nil", "float32", (2,)).same_as(p.get_tensor_ctor_static("tensor_nil", "float32", (2,)))
+    before = len(p.mod)
+    relay.prelude.TensorArrayOps(p, "int8").register()
+    assert len(p.mod) == before
+
+
+@pytest.mark.parametrize("name", ["core.rly", "nn.rly", "prelude.rly", "gradient.rly"])
+def test_files_of_the_standard_library(name):
+    mod = tvm.IRModule()
+    mod.import_from_std(name)
+    mod.import_from_std(name)
+    relay.transform.InferType()(mod)
+    assert (len(mod) > 0) == (name in ("prelude.rly", "gradient.rly"))

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What names of Relay's API take and give: kinds of arguments, results, forms of text. A case each."""
 
+import inspect
+
 import numpy as np
 import pytest
 
@@ -300,3 +302,17 @@ def test_operators_say_their_precision():
     known = {"nn.conv2d": 0, "nn.relu": 1, "exp": 2, "sum": 2}
     assert {name: relay.op.get(name).get_attr("FTVMMixedPrecisionConversionType")(None, "float16")[0] for name in known} == known
     assert relay.op.get("unique").get_attr("FTVMMixedPrecisionConversionType") is None
+
+
+@pytest.mark.parametrize(("name", "letters"), [("resize1d", "W"), ("resize2d", "HW"), ("resize3d", "DHW")])
+def test_arguments_of_resize_in_both_orders(name, letters):
+    resize, size, layout = getattr(relay.image, name), (4,) * len(letters), "NC" + letters
+    x, roi = relay.var("x", shape=(1, 2) + (8,) * len(letters)), [0.0] * len(letters) + [1.0] * len(letters)
+    want = resize(x, size, layout=layout, method="cubic", coordinate_transformation_mode="asymmetric", rounding_method="round", cubic_alpha=-0.75,
+                  cubic_exclude=1, out_dtype="float16")
+    tvm.ir.assert_structural_equal(resize(x, size, layout, "cubic", "asymmetric", "round", -0.75, 1, "float16"), want)
+    tvm.ir.assert_structural_equal(resize(x, size, None, layout, "cubic", "asymmetric", "round", -0.75, 1, 0.0, "float16"), want)
+    cropped = resize(x, size, roi=roi, layout=layout, coordinate_transformation_mode="tf_crop_and_resize", extrapolation_value=0.5)
+    tvm.ir.assert_structural_equal(resize(x, size, roi, layout, coordinate_transformation_mode="tf_crop_and_resize", extrapolation_value=0.5), cropped)
+    assert resize(x, size, layout).attrs.layout == layout and infer(want).checked_type.dtype == "float16" and infer(cropped).checked_type
+    assert list(inspect.signature(resize).parameters)[:4] == ["data", "size", "roi", "layout"]

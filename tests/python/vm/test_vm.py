@@ -290,7 +290,9 @@ def test_errors_say_what_to_mend(compiled):
     lists = VirtualMachine(compiled("lists"), baton.cpu())
     with pytest.raises(baton.Error, match="no value of a data type"):
         lists.invoke("sum", baton.nd.array(X))
-    wrong = ADT(0, [baton.nd.array(X), ADT(1)])
+    mod = parse(PROGRAMS["lists"][0])
+    cons, nil = (c.tag for c in mod.type_definitions[mod.get_global_type_var("List")].constructors)
+    wrong = ADT(cons, [baton.nd.array(X), ADT(nil)])
     with pytest.raises(baton.Error, match=r"given float32\[2\] where int64\[\] is expected|given runtime.ADT"):
         lists.invoke("sum", wrong)
 

@@ -154,8 +154,8 @@ def _dtype_name(a):
     return "bfloat16" if bfloat16 is not None and a.dtype == bfloat16 else str(a.dtype)
 
 
-def call(op, args, attrs, constant=(), dynamic=False):
-    """The operator on variables (or constants) like the arrays: (expression, variables, their values). `dynamic`: unknown extents."""
+def call(op, args, attrs, constant=(), dims=lambda n: n):
+    """The operator on variables (or constants) like the arrays: (expression, variables, their values). `dims`: what stands for an extent."""
     variables, values = [], []
 
     def expr(a, fixed):
@@ -164,13 +164,20 @@ def call(op, args, attrs, constant=(), dynamic=False):
         a = baton.nd.array(a)
         if fixed:
             return relay.Constant(a)
-        v = relay.var(f"x{len(variables)}", shape=[relay.Any()] * len(a.shape) if dynamic else a.shape, dtype=a.dtype)
+        v = relay.var(f"x{len(variables)}", shape=[dims(n) for n in a.shape], dtype=a.dtype)
         variables.append(v)
         values.append(a)
         return v
 
     inputs = [expr(a, i in constant) for i, a in enumerate(args)]
     return _call(op, inputs, attrs), variables, values
+
+
+def symbolic_call(op, args, attrs, constant=()):
+    """As `call`, with a variable for each extent above 1: the same for equal extents."""
+    sizes = {}
+    expr, variables, values = call(op, args, attrs, constant, dims=lambda n: n if n < 2 else sizes.setdefault(n, baton.tir.Var(f"n{n}", "int64")))
+    return expr, variables, values
 
 
 def _call(op, inputs, attrs):
@@ -234,7 +241,7 @@ def _agree_types(mod, want, what):
 
 
 def _check_dynamic(case, attrs, arrays, want, what):
-    expr, variables, values = call(case.op, arrays, attrs, case.constant, dynamic=True)
+    expr, variables, values = call(case.op, arrays, attrs, case.constant, dims=lambda n: relay.Any())
     func = relay.Function(variables, expr)
     if isinstance(case.dynamic, str):
         with pytest.raises(baton.error.CompileError) as e:

@@ -149,3 +149,9 @@ def test_defaults_are_those_of_relay():
     x = relay.var("x", shape=(5,))
     mod = relay.transform.InferType()(baton.IRModule.from_expr(relay.Function([x], relay.Tuple([relay.argsort(x), relay.topk(x, 2)[1], relay.searchsorted(x, x), relay.argmax(x), relay.argmin(x)]))))
     assert [str(t.dtype) for t in mod["main"].body.checked_type.fields] == ["int32"] * 5
+
+
+def test_defaults_in_text_are_those_of_relay():
+    text = '#[version = "0.0.5"]\ndef @main(%x: Tensor[(5), float32]) { (argsort(%x), topk(%x, k=2).1, searchsorted(%x, %x), argmax(%x), argmin(%x)) }'
+    mod = relay.transform.InferType()(relay.parse(text))
+    assert [str(t.dtype) for t in mod["main"].body.checked_type.fields] == ["int32"] * 5

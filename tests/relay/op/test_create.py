@@ -28,6 +28,7 @@ test_full = table(
     made("full", lambda v, shape, dtype=None: np.full(shape, v.reshape(()), dtype or v.dtype), f32(), shape=each([], [2, 3], [0, 2])),
     made("full", lambda v, shape, dtype=None: np.full(shape, v.reshape(())).astype(dtype), i64(1).within(0, 9), shape=[3], dtype=DTYPES),
     made("full", lambda v, shape: np.full(shape, v.reshape(())), boolean(1, 1), shape=[2]),
+    made("full", lambda v: v, f32()),
     made("full", lambda v, shape, dtype: np.full(shape, v.reshape(())).astype(dtype), Value(2.75, "float32"), shape=[2], dtype=each("int32", "float16", "bool")),
     dynamic=True)
 test_like = table(
@@ -38,15 +39,16 @@ test_like = table(
     dynamic=True)
 
 test_arange = table(
-    Case("arange", lambda a, b, s, dtype=None: np.arange(a, b, s, dtype or a.dtype), Value(0, "int64"), Value(7, "int64"), Value(2, "int64"), constant=(0, 1, 2)),
+    Case("arange", lambda a, b, s, dtype=None: np.arange(a, b, s, dtype or a.dtype), Value(0, "int64"), Value(7, "int64"), Value(2, "int64"), constant=(0, 1, 2), dtype=each("float32", "int64")),
+    Case("arange", lambda a, b, s: np.arange(a, b, s, "float32"), Value(0, "int64"), Value(7, "int64"), Value(2, "int64"), constant=(0, 1, 2)),
     Case("arange", lambda a, b, s, dtype=None: np.arange(a, b, s).astype(dtype), Value(5, "int32"), Value(-6, "int32"), Value(-3, "int32"), constant=(0, 1, 2),
          dtype=each("float32", "int64", "int8", "float16")),
     Case("arange", lambda a, b, s: np.arange(a, b, s, a.dtype), Value(1.5, "float32"), Value(4.0, "float32"), Value(0.5, "float32"), constant=(0, 1, 2)),
-    Case("arange", lambda a, b, s: np.arange(a, b, s, a.dtype), Value(3, "int64"), Value(3, "int64"), Value(1, "int64"), constant=(0, 1, 2)),
-    Case("arange", lambda a, b, s: np.arange(a, b, s, a.dtype), Value(3, "int64"), Value(9, "int64"), Value(-1, "int64"), constant=(0, 1, 2)),
-    Case("arange", lambda a, b, s: np.arange(a[0], b[0], s[0], a.dtype), Value([3], "int64"), Value([2**63 - 1], "int64"), Value([2**62], "int64"), constant=(0, 1, 2)),
+    Case("arange", lambda a, b, s, dtype: np.arange(a, b, s, dtype), Value(3, "int64"), Value(3, "int64"), Value(1, "int64"), constant=(0, 1, 2), dtype="int64"),
+    Case("arange", lambda a, b, s, dtype: np.arange(a, b, s, dtype), Value(3, "int64"), Value(9, "int64"), Value(-1, "int64"), constant=(0, 1, 2), dtype="int64"),
+    Case("arange", lambda a, b, s, dtype: np.arange(a[0], b[0], s[0], dtype), Value([3], "int64"), Value([2**63 - 1], "int64"), Value([2**62], "int64"), constant=(0, 1, 2), dtype="int64"),
     # Operands that are not constants: the length is not known before they are there.
-    Case("arange", lambda a, b, s: np.arange(a, b, s, a.dtype), Value(1, "int64"), Value(9, "int64"), Value(2, "int64"), compiled=False),
+    Case("arange", lambda a, b, s, dtype: np.arange(a, b, s, dtype), Value(1, "int64"), Value(9, "int64"), Value(2, "int64"), compiled=False, dtype="int64"),
     Case("arange", lambda a, b, s, dtype: np.arange(a, b, s).astype(dtype), Value(1.0, "float64"), Value(2.5, "float64"), Value(0.25, "float64"), compiled=False,
          dtype=each("float32", "float64")),
 )
@@ -64,7 +66,7 @@ test_shape = table(
 
 test_rejects = rejects(
     Reject("zeros", "R1"), Reject("ones", "R1"),
-    Reject("full", "R1", ((2,), "float32"), shape=[2]), Reject("full", "R1", ((0,), "float32"), shape=[2]), Reject("full", "R2", ((), "float32")),
+    Reject("full", "R1", ((2,), "float32"), shape=[2]), Reject("full", "R1", ((0,), "float32"), shape=[2]),
     Reject("full_like", "R1", ((2,), "float32"), ((3,), "float32")),
     Reject("arange", "R1", ((), "bool"), ((), "bool"), ((), "bool")), Reject("arange", "R2", ((2,), "int64"), ((), "int64"), ((), "int64")),
     Reject("arange", "R3", np.array(0, "int64"), np.array(2, "int64"), np.array(0, "int64")),

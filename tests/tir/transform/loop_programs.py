@@ -168,7 +168,7 @@ class Maker:
         return tir.For(var, begin, extent, 0, self.allocation([*loops, var], buffers, depth, mark=True))
 
     def vectorised(self, loops, buffers):
-        """A loop whose rounds know nothing of each other, as who marks it promises: each has its own element of one buffer."""
+        """A loop whose iterations are independent, as its mark promises: each has its own element of one buffer."""
         own = self.random.choice(buffers)
         others = [b for b in buffers if not b.same_as(own)]
         var = tir.Var(self.fresh("v"))

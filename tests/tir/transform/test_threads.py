@@ -45,7 +45,7 @@ class Kernels:
         self.random = random.Random(seed)
         self.rows = self.random.choice((1, 2))
         self.shape = [self.rows, T] if self.random.random() < 0.5 else [self.rows * T]
-        # Of a block each: what is another block's is nobody's to wait for.
+        # Each thread waits for its own block alone.
         self.out = tir.Buffer([2, self.rows * T], "int64", "B")
         self.input = tir.Buffer([self.rows * T], "int64", "A")
         self.shared = [tir.Buffer(self.shape, "int64", f"S{i}", scope) for i in range(2)]

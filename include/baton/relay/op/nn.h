@@ -6,15 +6,15 @@
 
 namespace baton::relay {
 
-/// One of three by the number of spatial dimensions.
+/// The name for 1, 2 or 3 spatial dimensions.
 template <int N>
 constexpr const char* ForSpace(const char* w, const char* hw, const char* dhw) {
   static_assert(N >= 1 && N <= 3);
   return N == 1 ? w : N == 2 ? hw : dhw;
 }
 
-/// What all convolutions over N spatial dimensions have: the fields of attributes D, described in parts, since Relay's
-/// orders of them differ.
+/// Fields of all convolutions over N spatial dimensions, with attributes D. They are described in groups, since Relay
+/// orders them differently.
 template <class D, int N>
 struct ConvFields : AttrsNode<D> {
   Array<int64_t> strides = Array<int64_t>(size_t{N}, 1);
@@ -132,7 +132,7 @@ struct BatchMatmulAttrs : AttrsNode<BatchMatmulAttrs> {
   }
 };
 
-/// What normalisations with a factor and a summand have: the fields of attributes D.
+/// Fields of normalisations with scale and shift, with attributes D.
 template <class D, int64_t kAxis>
 struct NormFields : AttrsNode<D> {
   int64_t axis = kAxis;
@@ -158,7 +158,7 @@ struct PoolLayout : AttrsNode<D> {
     d(F<&PoolLayout::out_layout>, "That of data or \"\".");
   }
 };
-/// What all pools with a window have.
+/// Fields of all pools with a window.
 template <class D, int N>
 struct PoolFields : PoolLayout<D, N> {
   Array<int64_t> pool_size = Array<int64_t>(size_t{N}, 1);
@@ -246,5 +246,10 @@ extern BATON_DLL const Op conv1d_backward_weight, conv2d_backward_weight, conv3d
     max_pool2d_grad, max_pool3d_grad, avg_pool1d_grad, avg_pool2d_grad, avg_pool3d_grad;
 extern BATON_DLL const Op nll_loss, cross_entropy, cross_entropy_with_logits, upsampling, dft, dilate;
 }  // namespace op
+
+/// The convolution over 1, 2 or 3 spatial dimensions.
+BATON_DLL const Op& ConvOp(int spatial);
+/// The spatial dimensions of such an operator; 0 of any other.
+BATON_DLL int ConvDims(const RelayExpr& op);
 
 }  // namespace baton::relay

@@ -2,6 +2,7 @@
 // Operators that move, select and make elements.
 #pragma once
 
+#include <baton/relay/op/extent.h>
 #include <baton/relay/op/tensor.h>
 
 namespace baton::relay {
@@ -38,7 +39,7 @@ namespace baton::relay {
 
 struct ReshapeAttrs : AttrsNode<ReshapeAttrs> {
   static constexpr auto _type_key = "relay.attrs.ReshapeAttrs";
-  Array<int64_t> newshape;
+  ExtentArray newshape;
   bool allowzero = false;
   static constexpr void Describe(auto& d) {
     d(F<&ReshapeAttrs::newshape>,
@@ -117,8 +118,8 @@ struct SplitAttrs : AttrsNode<SplitAttrs> {
 };
 struct StridedSliceAttrs : AttrsNode<StridedSliceAttrs> {
   static constexpr auto _type_key = "relay.attrs.StridedSliceAttrs";
-  Array<int64_t> begin;
-  Array<int64_t> end;
+  ExtentArray begin;
+  ExtentArray end;
   Array<int64_t> strides = {1};
   String slice_mode = "end";
   Array<int64_t> axes = NoInts();
@@ -201,18 +202,20 @@ struct ReverseSequenceAttrs : AttrsNode<ReverseSequenceAttrs> {
 };
 struct InitOpAttrs : AttrsNode<InitOpAttrs> {
   static constexpr auto _type_key = "relay.attrs.InitOpAttrs";
-  Array<int64_t> shape = NoInts();
+  ExtentArray shape = NoInts();
   DataType dtype;
   static constexpr void Describe(auto& d) {
-    d(F<&InitOpAttrs::shape>, "Extents of the result.", AtLeast(0));
+    d(F<&InitOpAttrs::shape>, "Extents of the result; not given: a scalar, of full alone.", AtLeast(0));
     d(F<&InitOpAttrs::dtype>, "Dtype of the result; not given: that of the operand, or float32.");
   }
 };
 struct ArangeAttrs : AttrsNode<ArangeAttrs> {
   static constexpr auto _type_key = "relay.attrs.ArangeAttrs";
-  DataType dtype;
+  DataType dtype = DataType::Float(32);
+  PrimExpr length;
   static constexpr void Describe(auto& d) {
-    d(F<&ArangeAttrs::dtype>, "Dtype of the result; not given: that of start.");
+    d(F<&ArangeAttrs::dtype>, "Dtype of the result; void: that of start.");
+    d(F<&ArangeAttrs::length>, "Number of elements, where it is an extent; None: as start, stop and step say.");
   }
 };
 struct EyeAttrs : AttrsNode<EyeAttrs> {

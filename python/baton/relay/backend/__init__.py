@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What evaluates and builds Relay."""
+"""Evaluation and building of Relay."""
 
 import importlib
 import importlib.util

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values that the interpreter gives."""
+"""Values that the interpreter returns."""
 
 from ..._core import Object
 from ..._ffi import get_global_func
@@ -26,7 +26,7 @@ class RefValue(Object, key="relay.RefValue"):
 
 
 class Closure(Object, key="relay.Closure"):
-    """A function and what it closes over."""
+    """A function with its captured variables."""
 
     __slots__ = ()
 

@@ -11,7 +11,7 @@ from ...error import UnsupportedError
 
 
 def _shape(value):
-    """What the importer wants for one input: a list of lengths (-1 for one that stays open), "sequence" and lists, None."""
+    """The importer's form of one input: a list of lengths (-1 for an unknown one), "sequence" and lists, None."""
     if value is None:
         return None
     if isinstance(value, list) and (not value or isinstance(value[0], (tuple, list))):
@@ -20,7 +20,7 @@ def _shape(value):
 
 
 def _length(dim):
-    # relay.Any() and None stand for a length that stays open.
+    # relay.Any() and None stand for an unknown length.
     return dim if isinstance(dim, int) else -1 if dim is None or not hasattr(dim, "__index__") else dim.__index__()
 
 
@@ -46,7 +46,7 @@ def _with_bodies(model, opset):
         return None
     if not hasattr(model, "graph"):
         try:
-            # External data has one door, and that is the importer's.
+            # Only the importer reads external data.
             read = onnx.ModelProto.FromString if isinstance(model, bytes) else partial(onnx.load, load_external_data=False)
             model = read(model)
         except Exception:  # noqa: BLE001 - what `onnx` cannot read is told by our own error
@@ -83,7 +83,7 @@ def _with_bodies(model, opset):
 
 
 def _check_dtypes(mod, wanted):
-    """That dtypes by the name of inputs are those of the model."""
+    """Checks that the dtypes given for inputs are those of the model."""
     stated = {p.name_hint: getattr(p.type_annotation, "dtype", None) for p in mod["main"].params}
     for name, dtype in wanted.items():
         if name not in stated:

@@ -8,7 +8,7 @@ import types
 
 from ...ir import Op, register_op_attr
 from ..expr import const
-from . import op_attrs
+from . import op_attrs, sparse  # noqa: F401 - registers functions
 from .composed import COMPOSED
 from .make import Operator, all_names, operator
 from .op import (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions that stand for several operators. By name."""
+"""Functions that are composed of several operators."""
 
 from ...ir import RelayExpr
 from ..expr import Tuple, TupleWrapper, _dtype_of, const, infer_type
@@ -40,13 +40,13 @@ def function_on_device(function, param_devices, result_device):
 
 @_composed("collapse_sum_to")
 def collapse_sum_to(data, shape):
-    """Sums over what broadcasting from `shape`, which may be an expression, to that of `data` repeats."""
+    """Sums `data` over the axes along which `shape`, which may be an expression, broadcasts to its shape."""
     return operator("collapse_sum_like")(data, SUGAR["zeros"](shape, "bool"))
 
 
 @_composed("invert_permutation")
 def invert_permutation(data):
-    """Where each number stands in a permutation."""
+    """The inverse of a permutation."""
     return operator("cast_like")(operator("argsort")(data), data)
 
 
@@ -96,7 +96,8 @@ def threefry_key(seed):
 def sparse_reshape(sparse_indices, prev_shape, new_shape):
     """(the indices of the same elements under another shape, that shape); -1 in `new_shape` is inferred."""
     op = operator
-    sparse_indices, prev_shape, new_shape = (op("cast")(input_expr(x), dtype="int64") for x in (sparse_indices, prev_shape, new_shape))
+    given = [input_expr(x) for x in (sparse_indices, prev_shape, new_shape)]
+    sparse_indices, prev_shape, new_shape = (op("cast")(x, dtype="int64") for x in given)
     zero, one = const(0, "int64"), const(1, "int64")
 
     def steps(shape):  # elements from one index to the next, of each dimension
@@ -108,7 +109,7 @@ def sparse_reshape(sparse_indices, prev_shape, new_shape):
     full = op("where")(unknown, op("floor_divide")(total, op("maximum")(known, one)), new_shape)
     flat = op("sum")(op("multiply")(sparse_indices, steps(prev_shape)), axis=[1], keepdims=True)
     indices = op("floor_mod")(op("floor_divide")(flat, op("maximum")(steps(full), one)), op("maximum")(full, one))
-    return TupleWrapper(Tuple([indices, full]), 2)
+    return TupleWrapper(Tuple([op("cast_like")(indices, given[0]), op("cast_like")(full, given[2])]), 2)
 
 
 @_composed("sparse_fill_empty_rows")

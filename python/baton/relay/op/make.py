@@ -16,7 +16,7 @@ from ...tir import IntImm
 from ..expr import Call, Tuple, TupleWrapper, const
 
 _REQUIRED = 1
-# What Relay's programs call an input, where it has another name here; both are taken.
+# Names of inputs in Relay's programs, where they are others here; both are accepted.
 _RELAY_NAMES = {"clip": {"data": "a"}, "reshape_like": {"lhs": "data", "rhs": "shape_like"}, "broadcast_to_like": {"like": "broadcast_type"},
                 "collapse_sum_like": {"like": "collapse_type"}}
 # Parameters that Relay's programs do not know, or give by name, stand last.
@@ -34,7 +34,7 @@ class _Parameter:
 
 
 def input_expr(value):
-    """What stands as an input: an expression; a list of them as a tuple; a number or array as a constant."""
+    """The input as an expression: a list as a tuple; a number or array as a constant."""
     if isinstance(value, RelayExpr):
         return value
     if isinstance(value, TupleWrapper):
@@ -70,7 +70,7 @@ def attr_value(parameter, value, spatial=1):
     are spatial dimensions."""
     value = plain_value(value)
     if parameter.kind == "runtime.Object":
-        # One of several kinds: the operator looks.
+        # One of several kinds: the operator checks it.
         return IntImm("int64", value) if isinstance(value, int) else value
     if parameter.kind == "dtype" and value == "":
         return "void"  # not given
@@ -145,7 +145,7 @@ class Operator:
         parameters = self.parameters
         at = len(self.inputs) - 1
         if 0 <= at < len(args) and parameters[at] not in self.inputs and isinstance(args[at], RelayExpr):
-            parameters = [*self.inputs, *self.attrs]  # an expression where an attribute stands: all inputs are given
+            parameters = [*self.inputs, *self.attrs]  # an expression in the place of an attribute: all inputs are given
         given = {p.name: v for p, v in zip(parameters, args, strict=False)}
         for key, value in kwargs.items():
             if key in self.by_name:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators on tensors of tensor expressions: what `topi` and the arithmetic of `te.Tensor` compute."""
+"""Operators on tensors of tensor expressions, for `topi` and the arithmetic of `te.Tensor`."""
 
 import numbers
 
@@ -12,7 +12,7 @@ from . import find
 
 
 def on_tensors(function, args, kwargs):
-    """What a function of expressions gives for tensors, which stand anywhere among its arguments: a tensor, or a list of several."""
+    """The result of a function of expressions for tensors anywhere among its arguments: a tensor, or a list of several."""
     found, params = [], []
 
     def lift(value):

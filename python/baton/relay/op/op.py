@@ -37,7 +37,7 @@ def has_attr(op_name, attr_name):
 
 
 def reset_attr(op_name, attr_name):
-    """Takes an attribute off an operator."""
+    """Removes an attribute of an operator."""
     Op.get(op_name).reset_attr(attr_name)
 
 
@@ -113,12 +113,12 @@ def _one_generator(what, op_name):
 
 
 def register_strategy(op_name, fstrategy=None, level=10):
-    """Not there: operators have one computation each, see `register_compute`."""
+    """Not supported: operators have one computation each, see `register_compute`."""
     _one_generator("register_strategy", op_name)
 
 
 def register_schedule(op_name, schedule=None, level=10):
-    """Not there: kernels are scheduled by the compiler, see `register_compute`."""
+    """Not supported: kernels are scheduled by the compiler, see `register_compute`."""
     _one_generator("register_schedule", op_name)
 
 

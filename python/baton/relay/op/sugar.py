@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators whose Python form says more than their inputs and attributes: several results, shape-like operands that may be
-expressions, forms that older programs use. By operator name."""
+"""Operators whose Python form differs from their inputs and attributes: several results, shape-like operands that may be
+expressions, forms of older programs. By operator name."""
 
+import inspect
 import re
 
 from ..._core import Device
@@ -109,7 +110,7 @@ def squeeze(data, axis=None):
 
 
 @_sugar("expand_dims")
-def expand_dims(data, axis, num_newaxis=1, axes=None):
+def expand_dims(data, axis=0, num_newaxis=1, axes=None):
     """`data` with `num_newaxis` dimensions of extent 1 from `axis` on, which may be an expression; or with `axes` of the result new."""
     if isinstance(axis, Constant):
         axis = int(axis.data.numpy())
@@ -148,46 +149,47 @@ def _rounding(method, mode, rounding_method):
     return rounding_method
 
 
+def _in_new_order(args):
+    """Arguments behind `size`. Relay 0.8 knew no `roi` there, so a layout stands in its place, and no `extrapolation_value`, so a dtype does."""
+    if args and isinstance(args[0], str):
+        args = (None, *args)
+    if len(args) == 8 and (args[7] is None or not isinstance(args[7], (int, float))):
+        args = (*args[:7], 0.0, args[7])
+    return args
+
+
 def _resize_of(letters):
-    layout = "NC" + letters
-    name = f"image.resize{len(letters)}d"
+    spatial, name = len(letters), f"image.resize{len(letters)}d"
 
-    def call(data, size, roi=None, layout=layout, method="linear", coordinate_transformation_mode="half_pixel", rounding_method="", cubic_alpha=-0.5,
-             cubic_exclude=0, extrapolation_value=0.0, out_dtype=None):
-        rounding_method = _rounding(method, coordinate_transformation_mode, rounding_method)
-        return operator(name)(data, size=[size] if isinstance(size, int) else size, roi=[] if roi is None else roi, layout=layout, method=method,
-                              coordinate_transformation_mode=coordinate_transformation_mode, rounding_method=rounding_method,
-                              cubic_alpha=cubic_alpha, cubic_exclude=cubic_exclude, extrapolation_value=extrapolation_value,
-                              out_dtype=out_dtype or "")
+    def resize(data, size, roi=None, layout="NC" + letters, method="linear", coordinate_transformation_mode="half_pixel", rounding_method="",
+               cubic_alpha=-0.5, cubic_exclude=0, extrapolation_value=0.0, out_dtype=None):
+        given = {"layout": layout, "method": method, "coordinate_transformation_mode": coordinate_transformation_mode,
+                 "rounding_method": _rounding(method, coordinate_transformation_mode, rounding_method), "cubic_alpha": cubic_alpha,
+                 "cubic_exclude": cubic_exclude, "extrapolation_value": extrapolation_value, "out_dtype": out_dtype or ""}
+        size = _ints(size)
+        if isinstance(roi, Constant):
+            roi = [float(x) for x in roi.data.numpy().reshape(-1)]
+        if spatial == 2 and (_dynamic(size) or _dynamic(roi)):
+            operands = [size if _dynamic(size) else const([size] * 2 if isinstance(size, int) else list(size), "int64")]
+            if roi is not None:
+                operands.append(roi if _dynamic(roi) else const(list(roi), "float32"))
+            return operator("dyn.image.resize2d")(data, *operands, **given)
+        return operator(name)(data, size=[size] if isinstance(size, int) else size, roi=[] if roi is None else roi, **given)
 
-    call.__name__ = name.rsplit(".", 1)[-1]
-    call.__doc__ = f"""{', '.join({'D': 'depth', 'H': 'height', 'W': 'width'}[x] for x in letters).capitalize()} of `data` resized to `size`.
-    `rounding_method` finds the nearest element: "round" where it is not given and corners are aligned, else "floor"."""
+    def call(data, size, *args, **kwargs):
+        return resize(data, size, *_in_new_order(args), **kwargs)
+
+    call.__name__, call.__signature__ = name.rsplit(".", 1)[-1], inspect.signature(resize)
+    extents = [{"D": "depth", "H": "height", "W": "width"}[x] for x in letters]
+    call.__doc__ = f"""{" and ".join(filter(None, [", ".join(extents[:-1]), extents[-1]])).capitalize()} of `data` resized to `size`{
+        ", which may be an expression" if spatial == 2 else ""}.
+    `rounding_method` finds the nearest element: "round" where it is not given and corners are aligned, else "floor". By position `roi` may be
+    left out, as in Relay 0.8: `resize{spatial}d(data, size, "NC{letters}", "linear")`."""
     SUGAR[name] = call
 
 
-_resize_of("W")
-_resize_of("DHW")
-
-
-@_sugar("image.resize2d")
-def resize2d(data, size, roi=None, layout="NCHW", method="linear", coordinate_transformation_mode="half_pixel", rounding_method="",
-             cubic_alpha=-0.5, cubic_exclude=0, extrapolation_value=0.0, out_dtype=None):
-    """Height and width of `data` resized to `size`, which may be an expression. `rounding_method` finds the nearest element: "round" where it
-    is not given and corners are aligned, else "floor"."""
-    rounding_method = _rounding(method, coordinate_transformation_mode, rounding_method)
-    given = {"layout": layout, "method": method, "coordinate_transformation_mode": coordinate_transformation_mode,
-             "rounding_method": rounding_method, "cubic_alpha": cubic_alpha, "cubic_exclude": cubic_exclude,
-             "extrapolation_value": extrapolation_value, "out_dtype": out_dtype or ""}
-    size = _ints(size)
-    if isinstance(roi, Constant):
-        roi = [float(x) for x in roi.data.numpy().reshape(-1)]
-    if _dynamic(size) or _dynamic(roi):
-        operands = [size if _dynamic(size) else const([size] * 2 if isinstance(size, int) else list(size), "int64")]
-        if roi is not None:
-            operands.append(roi if _dynamic(roi) else const(list(roi), "float32"))
-        return operator("dyn.image.resize2d")(data, *operands, **given)
-    return operator("image.resize2d")(data, size=[size] if isinstance(size, int) else size, roi=roi or [], **given)
+for _letters in ("W", "HW", "DHW"):
+    _resize_of(_letters)
 
 
 def _filled(name):
@@ -292,7 +294,7 @@ def strided_slice(data, begin, end, strides=None, axes=None, slice_mode="end"):
 
 
 def _as_long(begin, end, strides, slice_mode):
-    """Bounds of as many axes as the longer of both names: what is left out is the whole axis."""
+    """Bounds of as many axes as the longer list has; a missing bound stands for the end of its axis."""
     begin, end = ([x] if isinstance(x, int) else list(x) for x in (begin, end))
     if len(begin) == len(end):
         return begin, end, strides
@@ -340,7 +342,7 @@ def matrix_set_diag(data, diagonal, k=0, align="RIGHT_LEFT"):
 
 @_sugar("argsort")
 def argsort(data, axis=-1, is_ascend=1, dtype="int32"):
-    """Places of the elements in order along an axis."""
+    """Indices that sort the elements along an axis."""
     return operator("argsort")(data, axis=axis, is_ascend=bool(is_ascend), dtype=dtype)
 
 
@@ -392,9 +394,9 @@ def topk(data, k=1, axis=-1, ret_type="both", is_ascend=False, dtype="int32"):
 
 
 @_sugar("one_hot")
-def one_hot(indices, on_value, off_value, depth, axis=-1, dtype="float32"):
-    """Along a new axis `on_value` at each index, `off_value` elsewhere."""
-    on, off = (v if isinstance(v, RelayExpr) else const(v, dtype) for v in (on_value, off_value))
+def one_hot(indices, on_value, off_value, depth, axis=-1, dtype=""):
+    """Along a new axis `on_value` at each index, `off_value` elsewhere. Its dtype is that of `on_value` unless given."""
+    on, off = (v if isinstance(v, RelayExpr) else const(v, dtype or None) for v in (on_value, off_value))
     if isinstance(depth, Constant):
         depth = int(depth.data.numpy())
     if _dynamic(depth):

@@ -18,8 +18,10 @@ from . import (
     nat,
     py_converter,
     resnet,
+    resnet_3d,
     squeezenet,
     synthetic,
+    vgg,
 )
 from .check_grad import _np_randn_from_type, check_grad  # noqa: F401
 from .init import create_workload
@@ -49,5 +51,5 @@ def ctx_list():
 
 __all__ = ["TempOpAttr", "add_nat_definitions", "check_grad", "count", "count_ops", "create_workload", "ctx_list", "dcgan", "densenet", "dqn", "enabled_targets", "gradient",
            "inception_v3", "init", "layers", "lstm", "make_nat_expr", "make_nat_value", "mlp", "mobilenet", "nat", "py_converter", "rand", "random_inputs",
-           "random_program", "resnet",
-           "run_as_python", "run_infer_type", "run_opt_pass", "squeezenet", "synthetic", "to_python"]
+           "random_program", "resnet", "resnet_3d",
+           "run_as_python", "run_infer_type", "run_opt_pass", "squeezenet", "synthetic", "to_python", "vgg"]

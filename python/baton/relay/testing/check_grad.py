@@ -35,7 +35,7 @@ def check_grad(func, inputs=None, test_inputs=None, eps=1e-6, atol=1e-5, rtol=1e
     if None in places:
         raise ValueError(f"test_inputs[{places.index(None)}] is none of the inputs")
 
-    def flat(value):  # what is compiled gives nested tuples in a row
+    def flat(value):  # compiled code returns nested tuples flat
         return [value] if hasattr(value, "numpy") else [y for x in value for y in flat(x)]
 
     def total(value):

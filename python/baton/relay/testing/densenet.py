@@ -14,7 +14,7 @@ def _bn_relu(data, name):
 
 
 def _layer(data, growth, bottleneck, name):
-    """What a layer adds to its input's channels."""
+    """The channels that a layer adds to its input."""
     out = conv2d(_bn_relu(data, f"{name}_bn1"), channels=bottleneck * growth, kernel_size=1, name=f"{name}_conv1")
     out = conv2d(_bn_relu(out, f"{name}_bn2"), channels=growth, kernel_size=3, padding=1, name=f"{name}_conv2")
     return relay.concatenate([data, out], axis=1)

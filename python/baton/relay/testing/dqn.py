@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Deep Q-network (Mnih et al., 2015): from four frames of a game to the worth of each action."""
+"""Deep Q-network (Mnih et al., 2015): from four frames of a game to the value of each action."""
 
 from ... import relay
 from .init import create_workload

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Relay as a Python program: `run_as_python` runs an expression that way, operators by the interpreter. For tests: it is slow, and a
-second opinion on what control flow, data types, references and closures mean."""
+second implementation of control flow, data types, references and closures."""
 
 import ast
 import re
@@ -36,7 +36,7 @@ def _type_of(value):
 
 
 def _outside(value):
-    """A value as the interpreter gives it."""
+    """A value in the interpreter's form."""
     if isinstance(value, tuple):
         return tuple_object([_outside(v) for v in value])
     if isinstance(value, _Ref):
@@ -47,7 +47,7 @@ def _outside(value):
 
 
 def _inside(value):
-    """What an operator gave, as the program has it."""
+    """An operator's result in the program's form."""
     return value if isinstance(value, NDArray) else tuple(_inside(v) for v in value)
 
 
@@ -62,7 +62,7 @@ class PythonConverter(ExprFunctor):
         self.constants, self.calls, self.globals = [], [], {}
 
     def fresh(self, hint):
-        """A name that nothing else has."""
+        """A fresh name."""
         base = re.sub(r"\W", "_", hint) or "x"
         base = "v_" + base
         name, n = base, 0
@@ -85,7 +85,7 @@ class PythonConverter(ExprFunctor):
         return found
 
     def block(self, write):
-        """Statements one level deeper, with what they compute."""
+        """Statements one level deeper, and their value."""
         kept = dict(self.memo_map)
         self.depth += 1
         write()
@@ -202,7 +202,7 @@ class PythonConverter(ExprFunctor):
         return name
 
     def pattern(self, pattern, value, tests, bindings):
-        """What must hold for a pattern to fit, and what it binds."""
+        """The condition under which a pattern matches, and its bindings."""
         if isinstance(pattern, relay.PatternVar):
             bindings.append((pattern.var, value))
         elif isinstance(pattern, relay.PatternConstructor):

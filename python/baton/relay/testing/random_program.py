@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random well-typed programs of Relay, by seed: what a pass must not break.
+"""Random well-typed programs of Relay, by seed, to test passes with.
 
 A program has all kinds of nodes: operators with broadcasting and attributes, shared expressions, lets, branches, tuples,
 references, closures, polymorphic and recursive functions, data types with nested matches, annotations. It always ends, reads
@@ -33,7 +33,7 @@ _SHAPES = ((), (1,), (3,), (4,), (2, 3), (3, 2), (1, 3), (2, 1), (4, 4), (2, 2, 
 
 
 class _Type(tuple):
-    """A type, as its parts. Types of different kinds differ, though their parts are equal."""
+    """A type, as its components. Types of different kinds differ, though their components are equal."""
 
     def __eq__(self, other):
         return type(self) is type(other) and tuple.__eq__(self, other)
@@ -98,7 +98,7 @@ def _broadcastable(shape, rng):
 
 
 class _Scope:
-    """What is known where an expression stands, and the statements that come before it."""
+    """The scope of an expression: known variables, and the statements before it."""
 
     def __init__(self, known=()):
         self.known, self.lines = list(known), []
@@ -150,7 +150,7 @@ class _Writer(_Choices):
     # expressions
 
     def leaf(self, t, scope):
-        """An expression of type `t` without a sub-expression worth a pass's while."""
+        """A simple expression of type `t`."""
         known = [n for n, k in scope.known if k == t]
         if known and self.chance(0.85):
             return self.rng.choice(known)

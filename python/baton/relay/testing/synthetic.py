@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A small network that has a bit of everything: dense layers and convolutions side by side, softmax, biases, batch normalisation."""
+"""A small network of several kinds of layers: dense layers and convolutions side by side, softmax, biases, batch normalisation."""
 
 from ... import relay
 from .init import create_workload

@@ -69,7 +69,7 @@ class LayoutConfig:
 
 
 def MergeComposite(pattern_table=()):
-    """Puts what the patterns of a table match into functions that carry the pattern's name as `Composite`.
+    """Wraps each match of a table's patterns in a function with the pattern's name as its attribute `Composite`.
 
     pattern_table: tuples (name, pattern) or (name, pattern, check), where `check(expr)` false leaves a match alone; or the name
     of a table that `relay.op.contrib.register_pattern_table` knows. Earlier patterns of the table win."""
@@ -131,7 +131,7 @@ def gradient(expr, mod=None, mode="higher_order"):
 
 
 def _with_module(name, func, mod):
-    """Calls a form that gives (the function, the module with what it calls), and lets the module grow."""
+    """Calls a function that returns (function, module with its callees), and updates the module."""
     from ...ir import IRModule
     own = IRModule() if mod is None else mod
     made, grown = get_global_func(_PREFIX + name)(func, own)

@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The loops that the axes of a stage became, and how many rounds each has."""
+"""The loops of a stage's axes, and their extents."""
 
 from ...arith import Analyzer
 from ...tir import op
 
 
 class Split:
-    """A loop became two: parent == outer * extent of inner + inner."""
+    """A split loop: parent == outer * extent of inner + inner."""
 
     def __init__(self, parent, outer, inner, factor=None, nparts=None):
         self.parent, self.outer, self.inner, self.factor, self.nparts = parent, outer, inner, factor, nparts
 
 
 class Fuse:
-    """Two loops became one: fused == outer * extent of inner + inner."""
+    """Two fused loops: fused == outer * extent of inner + inner."""
 
     def __init__(self, outer, inner, fused):
         self.outer, self.inner, self.fused = outer, inner, fused
@@ -25,7 +25,7 @@ def literal(e):
 
 
 class Loops:
-    """The loops of a stage whose axes have these extents: how many rounds each has, and what an axis is in them."""
+    """The loops of a stage whose axes have these extents: the extent of each loop, and each axis as an expression of loops."""
 
     def __init__(self, stage, extents):
         self.stage, self.simplify = stage, Analyzer().simplify
@@ -64,15 +64,15 @@ class Loops:
         return self.simplify(op.floordiv(a + b - 1, b))
 
     def extent(self, iv):
-        """The rounds of a loop."""
+        """The extent of a loop."""
         return self._extents[iv.var.handle]
 
     def value(self, iv):
-        """What an axis, or a loop that was split or fused, is in the loops; counted from 0."""
+        """An axis, or a loop that was split or fused, as an expression of the loops; counted from 0."""
         return self._values[iv.var.handle]
 
     def conditions(self, reduce):
-        """What has to hold of the loops of the reduction, or of the others, where factors do not divide."""
+        """The conditions on the loops of the reduction, or on the others, where factors do not divide."""
         return [self.value(iv) < self.extent(iv) for iv in self._inexact if self.stage.is_reduce(iv) == reduce]
 
 

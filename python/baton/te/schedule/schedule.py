@@ -33,7 +33,7 @@ def producers(operation):
 
 
 def post_order(outputs):
-    """All operations that others need, producers first."""
+    """These operations and all their producers, producers first."""
     done, order, stack = set(), [], [(o, False) for o in reversed(outputs)]
     while stack:
         operation, ready = stack.pop()
@@ -47,7 +47,7 @@ def post_order(outputs):
 
 
 def create_schedule(ops):
-    """A schedule of operations and all that they need, each in loops of its own, in order of their axes."""
+    """A schedule of operations and their producers, each in loops of its own, in the order of its axes."""
     ops = [ops] if isinstance(ops, (Operation, Tensor)) else list(ops)
     return Schedule([o.op if isinstance(o, Tensor) else o for o in ops])
 
@@ -79,7 +79,7 @@ class Schedule:
         return stage
 
     def normalize(self):
-        """The schedule itself: loops begin at 0 by themselves."""
+        """The schedule itself: loops begin at 0 in any case."""
         return self
 
     def cache_write(self, tensor, scope="global"):
@@ -172,7 +172,7 @@ class Schedule:
         return made
 
     def create_group(self, outputs, inputs, include_inputs=False):
-        """Not there: stages are put into loops one by one, by `compute_at`."""
+        """Not supported: stages are put into loops one by one, by `compute_at`."""
         raise UnsupportedError("groups of stages: put the stages into loops one by one, by compute_at")
 
 
@@ -194,7 +194,7 @@ class Stage:
         self.relations, self.iter_var_attrs, self._reduce = [], {}, {a.var.handle for a in axes if a.iter_type == IterVar.CommReduce}
 
     def replace_loads(self, f):
-        """Elements that the operation reads become what `f(tensor, indices)` gives."""
+        """Replaces each element that the operation reads by `f(tensor, indices)`."""
         self.body = [_replaced(e, f) for e in self.body]
 
     def is_reduce(self, iv):
@@ -221,7 +221,7 @@ class Stage:
         return iv
 
     def split(self, parent, factor=None, nparts=None):
-        """Makes two loops of one, the inner one of `factor` rounds, or the outer one of `nparts`: (outer, inner)."""
+        """Splits a loop, the inner one of `factor` iterations, or the outer one of `nparts`: (outer, inner)."""
         at = self._place(parent)
         if (factor is None) == (nparts is None):
             raise ValueError("split takes factor or nparts, one of them")
@@ -234,7 +234,7 @@ class Stage:
         return outer, inner
 
     def fuse(self, *args):
-        """Makes one loop of several that stand behind each other."""
+        """Fuses adjacent loops into one."""
         if len(args) == 1 and isinstance(args[0], (list, tuple)):
             args = args[0]
         if not args:
@@ -253,7 +253,7 @@ class Stage:
         return fused
 
     def reorder(self, *args):
-        """Puts loops in this order, in the places that they have together."""
+        """Reorders these loops among the places that they have."""
         places = [self._place(a) for a in args]
         if len(set(places)) != len(places):
             raise ValueError("reorder got a loop twice")
@@ -273,23 +273,23 @@ class Stage:
         self.iter_var_attrs.setdefault(iv.var.handle, {})["kind"] = kind
 
     def vectorize(self, var):
-        """One vector operation instead of a loop, whose number of rounds is known."""
+        """Vectorizes a loop of known extent."""
         if self.is_reduce(var):
             raise ValueError(f"`{var.var.name}` belongs to the reduction of `{self.op.name}`, whose rounds follow each other; vectorize a loop over its result")
         self._kind(var, "vectorized")
 
     def unroll(self, var):
-        """The rounds of a loop, whose number is known, behind each other."""
+        """Unrolls a loop of known extent."""
         self._kind(var, "unrolled")
 
     def parallel(self, var):
-        """Rounds of a loop by several threads."""
+        """Runs the iterations of a loop on several threads."""
         if self.is_reduce(var):
             raise ValueError(f"`{var.var.name}` belongs to the reduction of `{self.op.name}`, whose rounds follow each other; see Schedule.rfactor")
         self._kind(var, "parallel")
 
     def compute_at(self, parent, scope):
-        """Computes within the loop `scope` of the stage `parent` as much as its rounds need."""
+        """Computes within the loop `scope` of the stage `parent` what each iteration needs."""
         if not isinstance(parent, Stage):
             raise TypeError("compute_at takes a stage, as s[C], and one of its loops")
         if parent is self:
@@ -310,7 +310,7 @@ class Stage:
         self.attach_type, self.attach_stage, self.attach_ivar = INLINE, None, None
 
     def compute_root(self):
-        """Computes all of it, before what reads it."""
+        """Computes all of it, before its readers."""
         self.attach_type, self.attach_stage, self.attach_ivar = ROOT, None, None
 
     def set_scope(self, scope):
@@ -323,15 +323,15 @@ class Stage:
         self.iter_var_attrs.setdefault(var.var.handle, {})["pragma_" + pragma_type] = 1 if pragma_value is None else pragma_value
 
     def prefetch(self, tensor, var, offset):
-        """Accepted: processors fetch ahead by themselves."""
+        """Accepted without effect: processors prefetch by themselves."""
         self._place(var)
         self.schedule[tensor]
 
     def storage_align(self, axis, factor, offset):
-        """Accepted: buffers are dense, and begin where vectors want them to."""
+        """Accepted without effect: buffers are dense and aligned for vectors."""
 
     def double_buffer(self):
-        """Accepted: on a CPU one buffer serves as well."""
+        """Accepted without effect: on a CPU one buffer is as fast."""
 
     def _no(self, what, instead):
         raise UnsupportedError(f"{what} of `{self.op.name}`: {instead}")
@@ -342,7 +342,7 @@ class Stage:
         self._no("bind", "loops run on CPUs; use parallel, and vectorize for the inner loop. Relay programs run on OpenCL devices, see docs/guides/devices.md")
 
     def tensorize(self, var, tensor_intrin):
-        """Not there: loops are replaced by calls in passes."""
+        """Not supported: passes replace loops by calls."""
         self._no("tensorize", "replace the loops by a call in a pass of tir.transform.prim_func_pass")
 
     def env_threads(self, threads):
@@ -350,11 +350,11 @@ class Stage:
         self._no("env_threads", "loop programs have no thread axes")
 
     def set_store_predicate(self, predicate):
-        """Not there: conditions belong to the expression."""
+        """Not supported: conditions belong to the expression."""
         self._no("set_store_predicate", "write the condition into the expression, by te.if_then_else")
 
     def rolling_buffer(self):
-        """Not there: buffers hold what a round needs."""
+        """Not supported: buffers hold what an iteration needs."""
         self._no("rolling_buffer", "use compute_at, which keeps what a round needs")
 
 

@@ -17,7 +17,7 @@ _KINDS = {"parallel": ForKind.PARALLEL, "vectorized": ForKind.VECTORIZED, "unrol
 
 
 class _Interval:
-    """The values of an expression while some variables run: from `low` to `high`; `runs` says whether any of them is in it."""
+    """The values of an expression while some variables vary: from `low` to `high`; `runs`: whether one of them occurs in it."""
 
     __slots__ = ("high", "low", "runs")
 
@@ -26,7 +26,7 @@ class _Interval:
 
 
 def interval(expr, ranges, simplify):
-    """The _Interval of an expression where `ranges` has those of the variables that run; None where it is not known."""
+    """The _Interval of an expression, `ranges` having those of the variables that vary; None where it is not known."""
     made = {}
 
     def visit(e):
@@ -94,7 +94,7 @@ def _operands(e):
 
 
 class _Placed:
-    """What is known of a stage: its loops, the first element of each dimension that is computed, and how many."""
+    """A placed stage: its loops, and for each dimension the first computed element and their number."""
 
     def __init__(self):
         self.body, self.first, self.extents, self.loops, self.buffers = [], [], [], None, []
@@ -283,7 +283,7 @@ class _Lowering:
         return body
 
     def _within(self, iv, body):
-        """The stages that are computed in this loop, then what it does itself."""
+        """The stages that are computed in this loop, then its own body."""
         children = self.children.get(iv.var.handle, [])
         body = _sequence([*map(self._stage, children), body])
         for child in reversed(children):
@@ -334,7 +334,7 @@ class _Lowering:
         return body
 
     def _inside(self, stage, p):
-        """Conditions that keep what a loop computes within the tensor, where that does not follow."""
+        """Conditions that keep a loop's stores within the tensor, where they are not implied."""
         out = []
         if stage.attach_type != SCOPE:
             return out
@@ -437,17 +437,17 @@ def _own_in_order(stage):
 
 
 def AutoInlineInjective(schedule):
-    """Computes whatever reads elements and reduces nothing where it is read."""
+    """Inlines all operations that read elements and are no reductions."""
     _reads_by(lambda stage: True)(schedule)
 
 
 def AutoInlineElemWise(schedule):
-    """Computes what reads elements at its own indices alone where it is read."""
+    """Inlines operations that read elements only at their own indices."""
     _reads_by(_own_indices)(schedule)
 
 
 def AutoInlineBroadcast(schedule):
-    """Computes what reads elements at some of its own indices, in order, where it is read."""
+    """Inlines operations that read elements at some of their own indices, in order."""
     _reads_by(_own_in_order)(schedule)
 
 

@@ -105,7 +105,7 @@ def _slices(data, begin, end, strides, slice_mode, axes):
     for k, axis in enumerate(axes):
         first = begin[k] if k < len(begin) else None
         last = end[k] if k < len(end) else None
-        step = 1 if slice_mode == "size" else strides[k] if k < len(strides) else strides[0] if len(strides) == 1 else 1
+        step = 1 if slice_mode == "size" else strides[k] if k < len(strides) else strides[0] if len(strides) == 1 and k < len(begin) else 1
         if slice_mode == "size" and last is not None:
             first = first or 0
             last = None if last < 0 else first + last
@@ -194,3 +194,10 @@ def batch_to_space_nd_python(data, block_shape, crop_begin_list, crop_end_list):
     x = x.reshape([batch, *(data.shape[d + 1] * b for d, b in enumerate(block_shape)), *data.shape[count + 1:]])
     at = [slice(None)] + [slice(b, x.shape[d + 1] - e) for d, (b, e) in enumerate(zip(crop_begin_list, crop_end_list, strict=True))]
     return x[tuple(at)]
+
+
+def dense(x, y, bias, use_bias=False, use_relu=False, out_dtype=None):
+    """x @ y.T, with a bias and cut at zero where that is asked for."""
+    out = np.matmul(x.astype(out_dtype or x.dtype), y.T.astype(out_dtype or x.dtype))
+    out = out + bias if use_bias else out
+    return np.maximum(out, 0) if use_relu else out

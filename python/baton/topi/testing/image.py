@@ -101,15 +101,25 @@ def crop_and_resize_python(image, boxes, box_indices, crop_size, layout, method=
     h, w = x.shape[1:3]
     height, width = crop_size
     out = np.full((len(boxes), height, width, x.shape[-1]), float(extrapolation_value))
-    for b, (y1, x1, y2, x2) in enumerate(boxes.astype("float64")):
+    # Places are computed in the boxes' dtype, since it decides which element is the nearest.
+    number = boxes.dtype.type if isinstance(boxes, np.ndarray) and boxes.dtype.kind == "f" else np.float32
+
+    def places(first, last, extent, count):
+        first, last, end = number(first), number(last), number(extent - 1)
+        if count == 1:
+            return [(first + last) * number(0.5) * end]
+        return [first * end + number(k) * ((last - first) * end / number(count - 1)) for k in range(count)]
+
+    for b, (y1, x1, y2, x2) in enumerate(boxes):
         source = x[int(box_indices[b])].astype("float64")
+        rows, columns = places(y1, y2, h, height), places(x1, x2, w, width)
         for i, j in itertools.product(range(height), range(width)):
-            y = y1 * (h - 1) + i * (y2 - y1) * (h - 1) / (height - 1) if height > 1 else 0.5 * (y1 + y2) * (h - 1)
-            z = x1 * (w - 1) + j * (x2 - x1) * (w - 1) / (width - 1) if width > 1 else 0.5 * (x1 + x2) * (w - 1)
+            y, z = rows[i], columns[j]
             if not (0 <= y <= h - 1 and 0 <= z <= w - 1):
                 continue
             if method == "nearest_neighbor":
-                out[b, i, j] = source[math.floor(y + 0.5), math.floor(z + 0.5)]
+                half = number(0.5)
+                out[b, i, j] = source[math.floor(y + half), math.floor(z + half)]
                 continue
             top, left = math.floor(y), math.floor(z)
             low, right = math.ceil(y), math.ceil(z)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the importer of a node sees: operands, attributes, calls and constants.
+// The context of a node's importer: operands, attributes, calls and constants.
 #include <utility>
 
 #include "frontend/onnx/ops/common.h"
@@ -67,6 +67,9 @@ std::string Ctx::Str(const char* name, const char* otherwise) {
 
 Dims Ctx::Ints(const char* name) {
   const Attribute* a = Take(name, Attribute::kInts);
+  for (int64_t i : a == nullptr ? Dims() : a->ints) {
+    if (Symbols::IsSymbol(i)) Wrong(std::string("attribute `") + name + "` holds the number " + std::to_string(i));
+  }
   return a == nullptr ? Dims() : a->ints;
 }
 
@@ -186,7 +189,10 @@ Dims Ctx::KnownInts(const Value& v) const {
   Dims out;
   if (v.host->size() > (1 << 20)) Unsupported("a list of more than 2^20 integers");
   Reserve(v.host->size(), 8);
-  for (int64_t i = 0; i < v.host->size(); ++i) out.push_back(v.host->IntAt(i));
+  for (int64_t i = 0; i < v.host->size(); ++i) {
+    out.push_back(v.host->IntAt(i));
+    if (Symbols::IsSymbol(out.back())) Wrong("an operand holds the number " + std::to_string(out.back()));
+  }
   return out;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Relay calls that many importers make: views, slices, products of matrices. What is known already is not computed.
+// Relay calls that many importers make: views, slices, products of matrices. No call is made for a known result.
 #include <algorithm>
 #include <memory>
 
@@ -74,7 +74,7 @@ Value Ctx::Slice(const Value& v, int axis, int64_t begin, int64_t end) {
   if (axis < 0 || axis >= rank) Wrong("an operand of rank " + std::to_string(rank) + " has too few axes");
   int64_t n = v.dims[static_cast<size_t>(axis)];
   if (begin == 0 && end == n) return v;
-  if (begin >= end) {
+  if (!IsSymbol(begin) && !IsSymbol(end) && begin >= end) {
     Dims shape = Fixed(v);
     shape[static_cast<size_t>(axis)] = 0;
     return Full(v.dtype, 0, shape);
@@ -94,9 +94,10 @@ Value Ctx::Concat(const Values& v, int axis) {
 
 Value Ctx::Full(DataType dtype, double value, const Dims& shape) {
   for (int64_t d : shape) {
-    if (d < 0) Wrong("a result would have the length " + std::to_string(d));
+    if (d < 0 && !IsSymbol(d)) Wrong("a result would have the length " + std::to_string(d));
   }
-  if (Product(shape) <= 64) {
+  const bool literal = std::none_of(shape.begin(), shape.end(), IsSymbol);
+  if (literal && Product(shape) <= 64) {
     std::vector<double> all(static_cast<size_t>(Product(shape)), value);
     HostPtr host = HostFromFloats(dtype, shape, all);
     if (host != nullptr) return Constant(host);
@@ -120,7 +121,7 @@ Value Ctx::MatMul(Value a, Value b, DataType out) {
   if (column) b = Unsqueeze(b, {1}), rb = 2;
   Value y;
   int64_t k = a.dims[static_cast<size_t>(ra) - 1], other = b.dims[static_cast<size_t>(rb) - 2];
-  if (k >= 0 && other >= 0 && k != other) {
+  if (k >= 0 && other >= 0 ? k != other : k != -1 && other != -1 && !AssumeEqual(k, other)) {
     Wrong("the matrices have inner lengths " + std::to_string(k) + " and " + std::to_string(other));
   }
   if (rb == 2) {
@@ -128,9 +129,9 @@ Value Ctx::MatMul(Value a, Value b, DataType out) {
     Value w = Transpose(b, {1, 0});
     NamedAttrs attrs = wide;
     attrs.emplace_back("units", w.dims[0] >= 0 ? Any(w.dims[0]) : Any());
-    bool flatten = ra != 2 && a.fixed();
+    bool flatten = ra != 2 && Sized(a) && w.dims[0] >= 0;
     Dims lead(a.dims.begin(), a.dims.end() - 1);
-    Value x = flatten ? Reshape(a, {Product(lead), a.dims.back()}) : a;
+    Value x = flatten ? Reshape(a, {Volume(lead), a.dims.back()}) : a;
     y = CallWith("nn.dense", {x, w}, attrs);
     if (flatten) {
       lead.push_back(w.dims[0]);
@@ -141,17 +142,17 @@ Value Ctx::MatMul(Value a, Value b, DataType out) {
     NamedAttrs attrs = wide;
     attrs.emplace_back("transpose_a", false);
     attrs.emplace_back("transpose_b", false);
-    if (ra == 3 && rb == 3 && la == lb && la[0] >= 0) {
+    if (ra == 3 && rb == 3 && la == lb && la[0] != -1) {
       y = CallWith("nn.batch_matmul", {a, b}, attrs);
-    } else if (!a.fixed() || !b.fixed()) {
+    } else if (!Sized(a) || !Sized(b)) {
       y = CallWith("nn.matmul", {a, b}, wide);
     } else {
-      if (!BroadcastDims(la, lb, &lead)) Wrong("the batches of the matrices do not broadcast");
+      if (!Broadcast(la, lb, &lead)) Wrong("the batches of the matrices do not broadcast");
       auto spread = [&](const Value& v) {
         Dims shape = lead;
         shape.insert(shape.end(), v.dims.end() - 2, v.dims.end());
         Value s = BroadcastTo(v, shape);
-        return Reshape(s, {Product(lead), v.dims[v.dims.size() - 2], v.dims.back()});
+        return Reshape(s, {Volume(lead), v.dims[v.dims.size() - 2], v.dims.back()});
       };
       y = CallWith("nn.batch_matmul", {spread(a), spread(b)}, attrs);
       Dims shape = lead;

@@ -6,6 +6,8 @@
 #include <baton/tir/expr.h>
 #include <relay/op/gradient.h>
 
+#include <algorithm>
+
 #include "importer_impl.h"
 #include "frontend/onnx/reader/reader.h"
 
@@ -111,6 +113,9 @@ relay::Expr StaticForm(const relay::Call& call, const Array<NDArray>& values) {
   const auto* a = &relay::AttrsAs<DeferredAttrs>(call->attrs);
   std::shared_ptr<Model> holder = ReadNode(Bytes::Copy(Unhex(a->node.view())), "dyn.onnx");
   const Node& node = holder->graph.nodes[0];
+  auto model = std::make_shared<Model>();
+  model->label = "dyn.onnx";
+  Importer importer(model, ImportOptions());
   Values inputs;
   size_t next = 0;
   for (int64_t there : a->present) {
@@ -134,20 +139,17 @@ relay::Expr StaticForm(const relay::Call& call, const Array<NDArray>& values) {
         v.dtype = host->dtype;
         v.dims = host->dims;
         v.host = host;
-        // Its type may say less than the value: the static form wants the lengths.
+        // Its type may say less than the value: the static form needs the lengths.
         if (arg.as<relay::ConstantNode>() == nullptr) v.expr = relay::Expr();
       } else {
         const auto* t = arg->checked_type().as<TensorTypeNode>();
         if (t == nullptr) return relay::Expr();
         v.dtype = t->dtype;
-        for (const PrimExpr& d : t->shape) v.dims.push_back(relay::DimOf(d));
+        for (const PrimExpr& d : t->shape) v.dims.push_back(importer.symbols()->NumberOf(d));
       }
     }
     inputs.push_back(v);
   }
-  auto model = std::make_shared<Model>();
-  model->label = "dyn.onnx";
-  Importer importer(model, ImportOptions());
   Values out;
   try {
     out = importer.One(node, inputs, a->opset);
@@ -200,7 +202,9 @@ NamedAttrs DeferredAttributes(const Node& node, int64_t opset, const std::vector
   std::vector<Array<int64_t>> shapes;
   std::vector<String> dtypes;
   for (const Value& t : types) {
-    shapes.push_back(Array<int64_t>(t.dims));
+    Dims shape = t.dims;
+    for (int64_t& d : shape) d = std::max<int64_t>(d, -1);
+    shapes.push_back(Array<int64_t>(shape));
     dtypes.push_back(String(DataType2String(t.kind == Value::kAbsent ? DataType::Float(32) : t.dtype)));
   }
   return {{"op_type", String(std::string(node.op_type))},

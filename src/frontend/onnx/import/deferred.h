@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file deferred.h
 /// `dyn.onnx`: an ONNX node that waits for the values or lengths of its operands. Its static form imports the node with
-/// what is known then, so that every operator has its dynamic form without one of its own.
+/// the values known by then, so that every ONNX operator has a dynamic form without a `dyn.` operator of its own.
 #pragma once
 
 #include "importer.h"

@@ -39,7 +39,7 @@ T Load(const char* at) {
   return v;
 }
 
-/// A tensor as it is computed with: integers and bool as int64, floats as double.
+/// A tensor in the types used for computing: integers and bool as int64, floats as double.
 struct Work {
   DataType dtype;
   Dims dims;
@@ -110,7 +110,7 @@ Work Pick(const Work& in, Dims dims, Index&& index) {
 }
 
 Dims Strides(const Dims& dims) {
-  // Of a tensor without elements some lengths may be anything; its strides are never used.
+  // A tensor without elements may have any lengths beside the 0; its strides are never used.
   Dims s(dims.size(), 1);
   if (Count(dims) <= 0) return s;
   for (size_t k = dims.size(); k-- > 1;) s[k - 1] = s[k] * dims[k];
@@ -351,7 +351,7 @@ HostPtr EvaluateSlice(const Work& in, const NamedAttrs& attrs) {
   if (step.size() != begin.size()) return nullptr;
   for (size_t a = 0; a < begin.size(); ++a) {
     if (step[a] == 0) return nullptr;
-    // No step beyond the axis makes a difference; nor does one too low to be negated.
+    // Steps beyond the axis are all equivalent, including one too small to be negated.
     step[a] = std::clamp<int64_t>(step[a], -(int64_t{1} << 56), int64_t{1} << 56);
     int64_t n = in.dims[a];
     if (begin[a] < 0) begin[a] += n;
@@ -439,7 +439,7 @@ HostPtr EvaluateConcat(const std::vector<Work>& parts, int64_t axis) {
 
 }  // namespace
 
-/// `v` as an integer, towards zero; what is too large is the nearest there is.
+/// `v` as an integer, rounded towards zero and clamped to the range.
 static int64_t Truncate(double v) {
   return std::fabs(v) < 9.2e18 ? static_cast<int64_t>(v)
          : v > 0               ? std::numeric_limits<int64_t>::max()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file host.h
-/// Constants known while importing, and a small evaluator for what shapes are computed from.
+/// Constants known while importing, and a small evaluator for shape computations.
 #pragma once
 
 #include <baton/runtime/any.h>
@@ -43,8 +43,8 @@ BATON_DLL HostPtr HostFromFloats(DataType dtype, std::vector<int64_t> dims, cons
 constexpr int64_t kMostFolded = 4096;
 
 using NamedAttrs = std::vector<std::pair<const char*, Any>>;
-/// The value of a Relay call on constants, where the operator is one of those that shapes are computed by and the
-/// result is small; null otherwise. Exact: integers as int64, float32 and float64 in double and rounded once.
+/// The value of a Relay call on constants, if the operator occurs in shape computations and the result is small; null
+/// otherwise. Exact: integers as int64, float32 and float64 in double and rounded once.
 BATON_DLL HostPtr EvaluateCall(std::string_view op, const std::vector<HostPtr>& args, const NamedAttrs& attrs);
 
 }  // namespace baton::onnx

@@ -2,6 +2,7 @@
 #include "importer.h"
 
 #include <baton/support/nearest.h>
+#include <relay/types/extent_guards.h>
 
 #include <algorithm>
 #include <set>
@@ -20,7 +21,7 @@ std::string DomainName(std::string_view domain) { return std::string(domain.empt
 Importer::Importer(std::shared_ptr<Model> model, ImportOptions options)
     : model_(std::move(model)), options_(std::move(options)) {
   for (const FunctionDef& f : model_->functions) functions_[{f.domain, f.name, f.overload}] = &f;
-  // Inlining and unrolling may multiply the file's nodes, within reason.
+  // Inlining and unrolling may multiply the file's nodes by at most this.
   auto nodes = static_cast<int64_t>(model_->graph.nodes.size());
   budget_ = 200000 + 64 * nodes;
   calls_ = 400000 + 256 * nodes;
@@ -94,7 +95,7 @@ void Importer::Initializers(Env* env) {
   for (const Tensor& t : model_->graph.initializers) {
     try {
       Value v = FromTensor(t);
-      // A short list of integers is a shape, axes or the like, no weight.
+      // A short list of integers is a shape, axes or the like, not a weight.
       bool small = v.host->size() <= 1 || (v.dtype.is_integral() && v.rank() <= 1 && v.host->size() <= 64);
       if (!options_.freeze_params && !v.host->is_string && !small) {
         relay::Var var(std::string(t.name), TypeOfValue(v));
@@ -120,7 +121,39 @@ void Importer::Initializers(Env* env) {
   }
 }
 
+void Importer::Facts() {
+  auto plain = [](std::string_view name) {
+    return !name.empty() && name.find_first_of("+*() ") == std::string_view::npos;
+  };
+  for (const ValueInfo& v : model_->graph.inputs) {
+    const frontend::OnnxInput* given = nullptr;
+    for (const frontend::OnnxInput& in : options_.inputs) {
+      if (in.name == v.name && in.kind == frontend::OnnxInput::kTensor && in.shapes.size() == 1) given = &in;
+    }
+    for (size_t i = 0; i < v.type.shape.size(); ++i) {
+      const Dim& d = v.type.shape[i];
+      if (d.value >= 0 || !plain(d.param)) continue;
+      const std::string name(d.param);
+      plain_names_.push_back(name);
+      // Equal names are equal lengths: one that is given for an input holds for all.
+      if (given == nullptr || i >= given->shapes[0].size() || given->shapes[0][i] < 0) continue;
+      const int64_t n = given->shapes[0][i];
+      const PrimExpr known = symbols_.Named(name);
+      const auto* before = known.as<IntImmNode>();
+      if (before != nullptr && before->value != n) {
+        Refuse(Head() + "the shapes given say that " + Quote(name) + " is " + std::to_string(before->value) + " and " +
+               std::to_string(n));
+      }
+      symbols_.Bind(name, n);
+    }
+    for (const std::string& name : given == nullptr ? std::vector<std::string>() : given->names) {
+      if (plain(name)) plain_names_.push_back(name);
+    }
+  }
+}
+
 void Importer::GraphInputs(Env* env) {
+  if (options_.symbolic) Facts();
   std::vector<std::string> names;
   for (const ValueInfo& v : model_->graph.inputs) names.emplace_back(v.name);
   for (const frontend::OnnxInput& in : options_.inputs) {
@@ -130,7 +163,7 @@ void Importer::GraphInputs(Env* env) {
     }
   }
   for (const ValueInfo& v : model_->graph.inputs) {
-    // An initializer of the same name is a default; as a weight it is more use.
+    // An initializer of the same name is the input's default; it is imported as a weight.
     if (env->values.find(v.name) == env->values.end()) env->values[v.name] = Input(v);
   }
 }
@@ -194,6 +227,7 @@ Imported Importer::MakeModule(const Values& outputs, const Env& env) {
     names_out.push_back(String(std::string(model_->graph.outputs[i].name)));
   }
   if (tensors) main = WithAttr(main, "output_names", Any(names_out));
+  if (!guards_.empty()) main = WithAttr(main, relay::kExtentGuards, Any(guards_));
   result.mod = IRModule::FromExpr(main);
   return result;
 }

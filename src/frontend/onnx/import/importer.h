@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file importer.h
-/// What an operator's import function sees: the node with its operands and attributes, and a builder of Relay calls
-/// that knows the type of every value and evaluates what is constant and small.
+/// The interface of an operator's import function: the node with its operands and attributes, and a builder of Relay
+/// calls that knows the type of every value and evaluates small constants.
 #pragma once
 
 #include <baton/frontend/onnx.h>
@@ -43,7 +43,7 @@ class Value {
   std::vector<Value> items;
   /// The elements, where they are known now.
   std::shared_ptr<const Host> host;
-  /// A parameter of the module whose elements are known: to be looked at where a shape needs them, never computed with.
+  /// A parameter of the module whose elements are known: read where a shape depends on them, not used in computations.
   bool weight = false;
   /// For integers of rank 0 or 1 whose elements are known in part: kUnknown for the others.
   std::shared_ptr<const std::vector<int64_t>> partial;
@@ -79,9 +79,9 @@ class Ctx {
   // Operands.
   size_t num_inputs() const { return inputs_.size(); }
   bool Has(size_t i) const { return i < inputs_.size() && inputs_[i].kind != Value::kAbsent; }
-  /// Operand `i`; a model without it is refused.
+  /// Operand `i`; an error if the model has none.
   const Value& In(size_t i) const;
-  /// Operand `i` as a tensor; other kinds are refused.
+  /// Operand `i` as a tensor; an error for other kinds.
   Value T(size_t i) const;
   /// Operand `i` or an absent value.
   Value Opt(size_t i) const;
@@ -101,7 +101,7 @@ class Ctx {
   const SparseTensor* SparseAttr(const char* name);
   const Graph* GraphAttr(const char* name);
   const Type* TypeAttr(const char* name);
-  /// Marks an attribute as one that has no meaning for results.
+  /// Marks an attribute as read that does not affect results.
   void Ignore(const char* name);
   /// Attributes not yet asked for.
   std::vector<std::string> Unread() const;
@@ -141,7 +141,31 @@ class Ctx {
   /// 0 <= axis < rank, or the model is wrong.
   int Axis(int64_t axis, int rank) const;
 
-  // Relay, by short names; each does nothing where nothing is to be done.
+  // Lengths that may be symbols. What is assumed of them is noted in the module.
+  /// Lengths of `v`, literals or symbols; the node waits for run time where one is neither.
+  const Dims& Lengths(const Value& v) const;
+  /// Length of axis `i`, likewise.
+  int64_t Length(const Value& v, int i) const;
+  /// Elements of an integer operand, likewise.
+  Dims KnownLengths(const Value& v) const;
+  static bool IsSymbol(int64_t length);
+  /// Whether all lengths are literals or symbols.
+  static bool Sized(const Value& v);
+  int64_t Plus(int64_t a, int64_t b) const;
+  int64_t Minus(int64_t a, int64_t b) const;
+  int64_t Times(int64_t a, int64_t b) const;
+  /// Rounded down; `b` is not 0.
+  int64_t Over(int64_t a, int64_t b) const;
+  int64_t Most(int64_t a, int64_t b) const;
+  /// Product of dims[begin..end).
+  int64_t Volume(const Dims& dims, size_t begin, size_t end) const;
+  int64_t Volume(const Dims& dims) const { return Volume(dims, 0, dims.size()); }
+  /// False where both are never equal; else they are assumed to be.
+  bool AssumeEqual(int64_t a, int64_t b) const;
+  /// The shape that both broadcast to; false where they never do.
+  bool Broadcast(const Dims& a, const Dims& b, Dims* out) const;
+
+  // Relay calls by short names; a call that would change nothing is not made.
   Value Cast(const Value& v, DataType dtype);
   Value Reshape(const Value& v, const Dims& shape);
   Value Transpose(const Value& v, const Dims& perm);
@@ -180,12 +204,12 @@ class Ctx {
   std::vector<bool> read_;
 };
 
-/// A tensor of more elements is refused wherever it comes up: no machine has the memory, and products of its lengths
-/// with strides and the like stay in range.
+/// Larger tensors are an error: no machine has the memory, and products of lengths with strides and the like stay in
+/// range.
 constexpr int64_t kMostElements = int64_t{1} << 48;
 /// Axes of a tensor, at most.
 constexpr int64_t kMostRank = 64;
-/// What is wrong with a shape of lengths that may be -1; empty where nothing is.
+/// The error in a shape, whose lengths may be -1; empty if there is none.
 std::string ShapeFault(const Dims& dims);
 
 /// Thrown where an importer needs a value or a length that is not known yet; the node is left for run time then.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file importer_impl.h
-/// The state of an import; operators see it through Ctx alone, control flow a little more.
+/// The state of an import. Operators use it through Ctx alone; control flow imports subgraphs, too.
 #pragma once
 
 #include <baton/ir/structural.h>
@@ -13,6 +13,7 @@
 #include <unordered_set>
 
 #include "importer.h"
+#include "symbols.h"
 #include "frontend/onnx/reader/op_versions.h"
 
 namespace baton::onnx {
@@ -31,7 +32,7 @@ struct Env {
   }
 };
 
-/// What a node's surroundings say about it: operator sets, and attributes of the function call around it.
+/// The context of a node: operator sets, and attributes of the function call around it.
 struct Surroundings {
   const std::vector<OpsetId>* imports = nullptr;
   const std::vector<Attribute>* bound = nullptr;
@@ -48,7 +49,7 @@ class Importer {
   void Nodes(const std::vector<Node>& nodes, Env* env, const Surroundings& around);
   /// Imports a subgraph with `inputs` for its inputs; its outputs.
   Values Subgraph(const Graph& graph, const Env* outer, const Values& inputs, const Surroundings& around);
-  /// One node with its operands at hand: for operators that wait for run time.
+  /// Imports one node with these operands: for operators that wait for run time.
   Values One(const Node& node, const Values& inputs, int64_t opset);
 
   Value CallOp(const Ctx* ctx, const char* op, const Values& args, const NamedAttrs& attrs, bool tuple);
@@ -57,14 +58,21 @@ class Importer {
   Value FromExpr(const relay::Expr& expr, const Type& type);
   baton::Type TypeOfValue(const Value& v);
   HostPtr Keep(const Tensor& t);
+  /// A value of this type, item by item where it is a tuple.
+  Value FromRelayType(const baton::Type& type, const relay::Expr& expr);
+  /// An extent that both broadcast to; INT64_MIN where they never do. What that assumes of symbols is noted.
+  int64_t BroadcastLength(int64_t a, int64_t b);
+  /// False where two lengths are never equal; where that is open it is noted as assumed.
+  bool AssumeEqual(int64_t a, int64_t b);
+  Symbols* symbols() { return &symbols_; }
 
   const Model& model() const { return *model_; }
   const Env* env() const { return env_; }
   const Surroundings& around() const { return around_; }
   size_t problems() const { return problems_.size(); }
-  /// Forgets problems found since there were `n`.
+  /// Drops all problems but the first `n`.
   void DropProblems(size_t n) { problems_.resize(n); }
-  /// Counts work, so that small files cannot ask for endless unrolling or inlining.
+  /// Counts nodes, so that small files cannot ask for endless unrolling or inlining.
   void Spend(int64_t nodes);
   /// Counts bytes that are allocated because numbers in the file say so.
   void Reserve(int64_t count, int64_t bytes);
@@ -79,6 +87,8 @@ class Importer {
   Values Defer(const Node& node, int64_t opset, const Values& inputs, const std::string& what);
   Values CallFunction(const Node& node, const FunctionDef& f, const Values& inputs, const Surroundings& around);
   Value Input(const ValueInfo& info);
+  /// Open lengths of an input as symbols: with the name that is given, else the model's, else the input's and the axis.
+  void NameLengths(const ValueInfo& info, const Type& type, const frontend::OnnxInput* given, Dims* dims);
   // The steps of Run.
   void Initializers(Env* env);
   void GraphInputs(Env* env);
@@ -87,13 +97,17 @@ class Importer {
   [[noreturn]] void ThrowProblems() const;
   Imported MakeModule(const Values& outputs, const Env& env);
   int64_t Opset(std::string_view domain, const Surroundings& around) const;
+  /// The node that is imported, else `op`.
+  std::string Place(const char* op) const;
+  /// Names of symbols that stand alone as lengths of inputs, and symbols that a given shape makes literals.
+  void Facts();
   void Problem(const Node& node, const Surroundings& around, const std::string& why);
   std::string Head() const;
 
   std::shared_ptr<Model> model_;
   ImportOptions options_;
   std::map<std::tuple<std::string_view, std::string_view, std::string_view>, const FunctionDef*> functions_;
-  /// What is not supported: how messages say it, and the operator where it is one's.
+  /// An unsupported feature: its text in messages, and its operator if it has one.
   struct ProblemOf {
     std::string text, op;
   };
@@ -106,13 +120,14 @@ class Importer {
   // Equal types and attributes of calls are one object.
   relay::TypePool types_;
   std::unordered_set<Attrs, StructuralHasher, StructuralEq> attrs_;
+  Symbols symbols_;
+  std::vector<std::string> plain_names_;
+  Array<Any> guards_;  ///< what was assumed of lengths: [a, b, text]
   int64_t budget_;
   int64_t calls_;
   int64_t bytes_;
 };
 
-/// A value of this type, item by item where it is a tuple.
-Value FromRelayType(const baton::Type& type, const relay::Expr& expr);
 NDArray ToNDArray(const Host& h);
 
 /// The table of all operators.

@@ -69,7 +69,7 @@ Values Importer::Defer(const Node& node, int64_t opset, const Values& inputs, co
       t.kind = Value::kTensor;
       t.ranked = true;
       t.dtype = FromOnnxType(info->type.elem_type);
-      // What a model declares about a value is no proof of its lengths.
+      // A declared type does not prove a value's lengths.
       t.dims.assign(info->type.shape.size(), -1);
     }
     if (std::string fault = ShapeFault(t.dims); !fault.empty()) throw NodeUnsupported{fault};
@@ -159,7 +159,7 @@ Node Importer::ResolveAttributes(const Node& given, const Surroundings& around) 
       for (const Attribute& b : *around.bound) {
         if (b.name == a.ref_attr_name) from = &b;
       }
-      if (from == nullptr) continue;  // not given and without a default: as if it were not there
+      if (from == nullptr) continue;  // not given and without a default: the same as absent
     }
     if (!from->graphs.empty() || !from->types.empty() || !from->sparse_tensors.empty()) {
       Problem(given, around, "attribute " + Quote(a.name) + ": graphs beside attributes of a function");
@@ -209,10 +209,10 @@ void Importer::ImportNode(const Node& given, Env* env, const Surroundings& aroun
       if (version.since == 0) throw NodeUnsupported{"the operator came with version " + std::to_string(version.first)};
       if (version.deprecated) throw NodeUnsupported{"the operator is no longer in this version"};
       if (import == nullptr) throw NodeUnsupported{"the operator is not supported"};
-      // Behind a node that is not supported, go on with what the model declares: so that all is said at once.
+      // After an unsupported node, continue with the declared types, so that all errors are reported at once.
       bool looks = poisoned && Declared(*node, around, &inputs);
       if (!poisoned || looks) {
-        // Put back on every way out: an error that is collected must not leave an inner scope behind.
+        // Restored on every path: a collected error must not leave an inner scope behind.
         struct Scope {
           Importer* importer;
           Env* env;
@@ -226,7 +226,7 @@ void Importer::ImportNode(const Node& given, Env* env, const Surroundings& aroun
         } catch (const NeedsValue& needs) {
           if (!looks) out = Defer(*node, opset, inputs, needs.what);
         } catch (const CompileError&) {
-          if (!looks) throw;  // what is declared may be wrong
+          if (!looks) throw;  // declared types may be wrong
         }
       }
     }

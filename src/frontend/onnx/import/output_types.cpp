@@ -26,7 +26,7 @@ int64_t IntOf(const Node& n, std::string_view name, int64_t otherwise) {
   return a == nullptr ? otherwise : a->i;
 }
 
-/// What is known of a shape operand: -1 for lengths that are not.
+/// The known lengths of a shape operand; -1 for unknown ones.
 Dims Lengths(const Value& v, int64_t n) {
   Dims out(static_cast<size_t>(n), -1);
   for (size_t i = 0; i < out.size(); ++i) {
@@ -39,7 +39,7 @@ Dims Lengths(const Value& v, int64_t n) {
   return out;
 }
 
-/// Elements of an operand of rank 1 that says something about axes, or -1: also where they are more than axes can be.
+/// Number of elements of an operand of rank 1 that lists axes; -1 if unknown, or more than a tensor has axes.
 int64_t Count(const Values& in, size_t i) {
   if (i >= in.size() || in[i].kind != Value::kTensor || !in[i].ranked) return -1;
   if (in[i].dims.empty()) return 1;

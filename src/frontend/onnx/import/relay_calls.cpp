@@ -1,28 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calls of Relay operators: folded where the operands are known and small, else typed by the operator's relation.
+#include <baton/arith/extent.h>
 #include <baton/relay/op.h>
 #include <baton/tir/expr.h>
+#include <relay/types/extent_guards.h>
 
 #include <algorithm>
 
+#include "elements.h"
 #include "frontend/onnx/ops/common.h"
 #include "importer_impl.h"
 
 namespace baton::onnx {
 namespace {
 
-/// Collects what a type relation says about one call.
+/// Collects the results of a type relation for one call.
 class Reporter : public relay::TypeReporter {
  public:
-  Reporter(baton::Type hole, const std::vector<NDArray>* constants) : hole_(std::move(hole)), constants_(constants) {}
+  Reporter(baton::Type hole, const std::vector<NDArray>* constants, Array<Any>* guards, const std::string& place)
+      : hole_(std::move(hole)), constants_(constants), guards_(guards), place_(place) {}
   void Assign(const baton::Type& dst, const baton::Type& src) final {
     if (dst.same_as(hole_)) result_ = src;
   }
   bool AssertEQ(const PrimExpr& a, const PrimExpr& b) final {
-    int64_t x = relay::DimOf(a), y = relay::DimOf(b);
-    return x < 0 || y < 0 || x == y;
+    const arith::Fact same = arith::ExtentsEqual(a, b);
+    if (same == arith::Fact::kOpen) Assume(a, b);
+    return same != arith::Fact::kNo;
+  }
+  void Assume(const PrimExpr& a, const PrimExpr& b) final {
+    relay::AddExtentGuard(guards_, a, b, place_);
   }
   const NDArray* ConstantArg(int i) final {
+    if (constants_ == nullptr) return nullptr;
     const NDArray& a = (*constants_)[static_cast<size_t>(i)];
     return a.defined() ? &a : nullptr;
   }
@@ -31,7 +40,24 @@ class Reporter : public relay::TypeReporter {
  private:
   baton::Type hole_, result_;
   const std::vector<NDArray>* constants_;
+  Array<Any>* guards_;
+  const std::string& place_;
 };
+
+/// `value` with expressions where it has numbers of symbols; `*any` is set where it has.
+Any WithSymbols(const Symbols& symbols, const Any& value, bool* any) {
+  if (value.type_code() == kBatonInt && Symbols::IsSymbol(value.As<int64_t>())) {
+    *any = true;
+    return Any(symbols.ExprOf(value.As<int64_t>()));
+  }
+  const auto* list = value.object() ? value.object()->IsInstance<runtime::ArrayObj>() ? static_cast<const runtime::ArrayObj*>(value.object()) : nullptr : nullptr;
+  if (list == nullptr) return value;
+  bool here = false;
+  Array<Any> out;
+  for (const Any& x : list->items) out.push_back(WithSymbols(symbols, x, &here));
+  *any = *any || here;
+  return here ? Any(out) : value;
+}
 
 Attrs MakeAttrs(const std::string& key, const NamedAttrs& attrs) {
   std::vector<Any> names;
@@ -44,92 +70,16 @@ Attrs MakeAttrs(const std::string& key, const NamedAttrs& attrs) {
   return Downcast<Attrs>(runtime::MakeNode(key, kv.data(), static_cast<int>(kv.size())));
 }
 
-constexpr int64_t kUnknown = Value::kUnknown;
-
-/// Elements known of a small integer tensor; null where nothing is.
-std::shared_ptr<const Dims> Elements(const Value& v) {
-  if (v.kind != Value::kTensor || v.rank() < 0 || v.rank() > 1 || !v.dtype.is_int()) return nullptr;
-  if (v.partial != nullptr) return v.partial;
-  if (v.host == nullptr || v.host->is_string || v.host->size() > 64) return nullptr;
-  auto out = std::make_shared<Dims>();
-  for (int64_t i = 0; i < v.host->size(); ++i) out->push_back(v.host->IntAt(i));
-  return out;
-}
-
-/// What is known of a shape computation whose operands are known in part.
-std::shared_ptr<const Dims> PartialOf(std::string_view op, const Values& args, const NamedAttrs& attrs,
-                                      const Value& result) {
-  if (result.kind != Value::kTensor || result.rank() < 0 || result.rank() > 1 || !result.dtype.is_int()) return nullptr;
-  auto attr = [&](std::string_view name) -> Dims {
-    for (const auto& [key, value] : attrs) {
-      if (name == key) return value.As<Array<int64_t>>().ToVector();
-    }
-    return {};
-  };
-  auto out = std::make_shared<Dims>();
-  if (op == "shape_of") {
-    for (int64_t d : args[0].dims) out->push_back(d < 0 ? kUnknown : d);
-  } else if (op == "concatenate") {
-    for (const Value& a : args) {
-      auto part = Elements(a);
-      if (part == nullptr) {
-        if (!a.fixed() || Product(a.dims) > 64) return nullptr;
-        part = std::make_shared<Dims>(static_cast<size_t>(Product(a.dims)), kUnknown);
-      }
-      out->insert(out->end(), part->begin(), part->end());
-    }
-  } else {
-    std::vector<std::shared_ptr<const Dims>> in;
-    for (const Value& a : args) {
-      in.push_back(Elements(a));
-      if (in.back() == nullptr) return nullptr;
-    }
-    if (in.empty()) return nullptr;
-    const Dims& x = *in[0];
-    if (op == "reshape" || op == "squeeze" || op == "expand_dims" || op == "cast") {
-      *out = x;
-    } else if (op == "take" && args[0].rank() == 1) {
-      for (int64_t i : *in[1]) {
-        if (i < 0) i += static_cast<int64_t>(x.size());
-        out->push_back(i < 0 || i >= static_cast<int64_t>(x.size()) ? kUnknown : x[static_cast<size_t>(i)]);
-      }
-    } else if (op == "strided_slice") {
-      Dims begin = attr("begin"), end = attr("end"), step = attr("strides");
-      if (begin.size() != 1 || (!step.empty() && step[0] != 1) || begin[0] < 0) return nullptr;
-      int64_t n = static_cast<int64_t>(x.size());
-      for (int64_t i = begin[0]; i < std::min(n, end[0]); ++i) out->push_back(x[static_cast<size_t>(i)]);
-    } else if (args.size() == 2) {
-      const Dims& y = *in[1];
-      size_t n = std::max(x.size(), y.size());
-      if ((x.size() != n && x.size() != 1) || (y.size() != n && y.size() != 1)) return nullptr;
-      for (size_t i = 0; i < n; ++i) {
-        int64_t a = x[x.size() == 1 ? 0 : i], b = y[y.size() == 1 ? 0 : i], r = kUnknown;
-        if (a != kUnknown && b != kUnknown) {
-          HostPtr one = EvaluateCall(
-              op, {HostFromInts(DataType::Int(64), {}, {a}), HostFromInts(DataType::Int(64), {}, {b})}, attrs);
-          if (one != nullptr && !one->dtype.is_floating()) r = one->IntAt(0);
-        }
-        out->push_back(r);
-      }
-    } else {
-      return nullptr;
-    }
-  }
-  if (result.fixed() && Product(result.dims) != static_cast<int64_t>(out->size())) return nullptr;
-  if (std::all_of(out->begin(), out->end(), [](int64_t v) { return v == kUnknown; })) return nullptr;
-  return out;
-}
-
 }  // namespace
 
-Value FromRelayType(const baton::Type& type, const relay::Expr& expr) {
+Value Importer::FromRelayType(const baton::Type& type, const relay::Expr& expr) {
   Value v;
   v.expr = expr;
   if (const auto* t = type.as<TensorTypeNode>()) {
     v.kind = Value::kTensor;
     v.dtype = t->dtype;
     v.ranked = true;
-    for (const PrimExpr& d : t->shape) v.dims.push_back(relay::DimOf(d));
+    for (const PrimExpr& d : t->shape) v.dims.push_back(symbols_.NumberOf(d));
     if (!ShapeFault(v.dims).empty()) throw runtime::SizeOverflow();
   } else if (const auto* tuple = type.as<TupleTypeNode>()) {
     v.kind = Value::kTuple;
@@ -153,13 +103,7 @@ baton::Type Importer::TypeOfValue(const Value& v) {
     return types_.Share(TupleType(fields));
   }
   Array<PrimExpr> shape;
-  for (int64_t d : v.dims) {
-    if (d >= 0) {
-      shape.push_back(IntImm(DataType::Int(64), d));
-    } else {
-      shape.push_back(tir::AnyDim());
-    }
-  }
+  for (int64_t d : v.dims) shape.push_back(symbols_.ExprOf(d));
   return types_.Share(TensorType(shape, v.dtype));
 }
 
@@ -185,12 +129,31 @@ relay::Expr Importer::ExprOf(const Value& v) {
   return c;
 }
 
-Value Importer::CallOp(const Ctx* ctx, const char* name, const Values& args, const NamedAttrs& attrs, bool tuple) {
+int64_t Importer::BroadcastLength(int64_t a, int64_t b) {
+  const std::string place = Place("");
+  Reporter reporter(baton::Type(), nullptr, &guards_, place);
+  const PrimExpr d = relay::BroadcastDim(symbols_.ExprOf(a), symbols_.ExprOf(b), reporter);
+  return d.defined() ? symbols_.NumberOf(d) : INT64_MIN;
+}
+
+bool Importer::AssumeEqual(int64_t a, int64_t b) {
+  const std::string place = Place("");
+  return Reporter(baton::Type(), nullptr, &guards_, place).AssertEQ(symbols_.ValueOf(a), symbols_.ValueOf(b));
+}
+
+std::string Importer::Place(const char* op) const {
+  return span_.defined() && span_->source_name.defined() ? span_->source_name->name.str() : std::string(op);
+}
+
+Value Importer::CallOp(const Ctx* ctx, const char* name, const Values& args, const NamedAttrs& given, bool tuple) {
   if (--calls_ < 0) Refuse(Head() + "its nodes unfold to more Relay calls than an import may make");
-  // Everything known and small is computed here: shapes, mostly.
+  bool symbolic = false;
+  NamedAttrs attrs = given;
+  for (auto& [key, value] : attrs) value = WithSymbols(symbols_, value, &symbolic);
+  // Small known values are computed here: shapes, mostly.
   std::vector<HostPtr> hosts;
   for (const Value& a : args) hosts.push_back(a.weight ? nullptr : a.host);
-  if (std::all_of(hosts.begin(), hosts.end(), [](const HostPtr& h) { return h != nullptr; })) {
+  if (!symbolic && std::all_of(hosts.begin(), hosts.end(), [](const HostPtr& h) { return h != nullptr; })) {
     HostPtr folded = EvaluateCall(name, hosts, attrs);
     if (folded != nullptr) {
       Value v;
@@ -226,11 +189,18 @@ Value Importer::CallOp(const Ctx* ctx, const char* name, const Values& args, con
     }
   }
   Attrs made;
-  if (def->attrs != nullptr) made = *attrs_.insert(MakeAttrs(def->attrs(), attrs)).first;
+  try {
+    if (def->attrs != nullptr) made = *attrs_.insert(MakeAttrs(def->attrs(), attrs)).first;
+  } catch (const runtime::TypeError&) {
+    // The attribute holds literals alone.
+    if (symbolic) throw NeedsValue{"a length"};
+    throw;
+  }
   int num_inputs = static_cast<int>(types.size());
   IncompleteType hole(TypeKind::kType);
   types.push_back(hole);
-  Reporter reporter(hole, &constants);
+  const std::string place = Place(name);
+  Reporter reporter(hole, &constants, &guards_, place);
   bool decided = false;
   try {
     if (def->type_rel != nullptr) decided = def->type_rel(types, num_inputs, made, reporter);
@@ -248,9 +218,9 @@ Value Importer::CallOp(const Ctx* ctx, const char* name, const Values& args, con
   call->checked_type_ = type;
   call->span = span_;
   Value result = FromRelayType(type, call);
-  result.partial = PartialOf(name, args, attrs, result);
-  if (result.partial != nullptr &&
-      std::find(result.partial->begin(), result.partial->end(), kUnknown) == result.partial->end()) {
+  result.partial = ElementsOfCall(&symbols_, name, args, given, result);
+  auto literal = [](int64_t v) { return v != Value::kUnknown && !Symbols::IsSymbol(v); };
+  if (result.partial != nullptr && std::all_of(result.partial->begin(), result.partial->end(), literal)) {
     result.host =
         HostFromInts(result.dtype, result.rank() == 0 ? Dims() : Dims{static_cast<int64_t>(result.partial->size())},
                      *result.partial);

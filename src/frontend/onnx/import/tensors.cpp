@@ -43,6 +43,19 @@ Value Importer::FromTensor(const Tensor& t) {
   return v;
 }
 
+void Importer::NameLengths(const ValueInfo& info, const Type& type, const frontend::OnnxInput* given, Dims* dims) {
+  for (size_t i = 0; i < dims->size(); ++i) {
+    if ((*dims)[i] >= 0) continue;
+    std::string name = std::string(info.name) + "_" + std::to_string(i);
+    if (given != nullptr && given->names.size() == dims->size() && !given->names[i].empty()) {
+      name = given->names[i];
+    } else if (type.has_shape && !type.shape[i].param.empty()) {
+      name = std::string(type.shape[i].param);
+    }
+    (*dims)[i] = symbols_.NumberOf(symbols_.Formula(name, plain_names_));
+  }
+}
+
 Value Importer::Input(const ValueInfo& info) {
   Value v;
   v.kind = Value::kTensor;
@@ -124,6 +137,7 @@ Value Importer::Input(const ValueInfo& info) {
     v.kind = Value::kPoison;
     return v;
   }
+  if (options_.symbolic) NameLengths(info, *type, option, &v.dims);
   relay::Var var(std::string(info.name), TypeOfValue(v));
   var->checked_type_ = TypeOfValue(v);
   v.expr = var;

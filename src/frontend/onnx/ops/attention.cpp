@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention and what goes with it.
+// Attention, rotary embeddings and related operators.
 #include <cmath>
 #include <limits>
 
@@ -18,7 +18,7 @@ Value SplitHeads(Ctx& c, const Value& v, int64_t heads) {
   return c.Transpose(c.Reshape(v, {s[0], s[1], heads, s[2] / heads}), {0, 2, 1, 3});
 }
 
-/// Each head `times` times, side by side.
+/// Repeats each head `times` times, side by side.
 Value RepeatHeads(Ctx& c, const Value& v, int64_t times) {
   if (times == 1) return v;
   const Dims s = c.Fixed(v);
@@ -178,7 +178,7 @@ Values RotaryEmbedding(Ctx& c) {
   return {flat ? c.Reshape(turned, given) : c.Transpose(turned, {0, 2, 1, 3})};
 }
 
-/// One step after the other: a state of (d_k, d_v) for each head is decayed, corrected, added to and read.
+/// Step by step: a state of (d_k, d_v) for each head is decayed, corrected, updated and read.
 Values LinearAttention(Ctx& c) {
   Value q = c.T(0), k = c.T(1), v = c.T(2), past = c.Opt(3), decay = c.Opt(4), beta = c.Opt(5);
   c.Ignore("chunk_size");
@@ -215,7 +215,7 @@ Values LinearAttention(Ctx& c) {
   return {c.Cast(y, out_type), c.Cast(state, past ? past.dtype : out_type)};
 }
 
-/// Each channel by its own kernel over what came before, the past first.
+/// A causal convolution of each channel with its own kernel, the oldest element first.
 Values CausalConvWithState(Ctx& c) {
   Value x = c.T(0), w = c.T(1), bias = c.Opt(2), past = c.Opt(3);
   std::string activation = c.Str("activation", "none");

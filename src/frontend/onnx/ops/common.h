@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file common.h
-/// What the importers of several operators share.
+/// Functions shared by the importers of several operators.
 #pragma once
 
 #include <baton/runtime/checked.h>
@@ -14,7 +14,7 @@ using runtime::Checked;
 inline bool IsFloat(DataType t) { return t.is_floating(); }
 inline bool IsInt(DataType t) { return t.is_integral() && !t.is_bool(); }
 
-/// The dense tensor that a sparse one stands for.
+/// The dense form of a sparse tensor.
 HostPtr DenseOf(Ctx& c, const SparseTensor& t);
 
 /// The Relay dtype of an ONNX element type; void where there is none.

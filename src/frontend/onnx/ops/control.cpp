@@ -11,7 +11,7 @@
 namespace baton::onnx {
 namespace {
 
-/// A loop is unrolled up to this many rounds.
+/// A loop is unrolled up to this many iterations.
 constexpr int64_t kMostRounds = 1024;
 
 bool AnyPoison(const Values& v) {
@@ -123,7 +123,7 @@ relay::Expr CallOfLoop(const relay::Var& loop, const Array<relay::Var>& vars, co
   return let;
 }
 
-/// A loop whose number of rounds is not known: `loop(i, go, state..., collected...)` calls itself.
+/// A loop whose number of iterations is unknown: `loop(i, go, state..., collected...)` calls itself.
 Values LoopFunction(Ctx& c, const Graph& body, const Value& most, const Value& go, Values state) {
   Importer* importer = c.importer();
   const Env* env = importer->env();
@@ -143,7 +143,7 @@ Values LoopFunction(Ctx& c, const Graph& body, const Value& most, const Value& g
   flag.dtype = DataType::Bool();
   Values types = state, params, out;
   Value i, goes;
-  // The types of the state are those that the body keeps: where it changes a length, the length is open.
+  // The types of the state are those that the body preserves: a length that it changes becomes unknown.
   for (int round = 0;; ++round) {
     if (round == 4) c.Unsupported("a loop whose state changes its type");
     params.clear();
@@ -172,7 +172,7 @@ Values LoopFunction(Ctx& c, const Graph& body, const Value& most, const Value& g
   for (size_t k = 0; k < scans; ++k) {
     Value v = out[1 + n + k];
     const Type& declared = body.outputs[1 + n + k].type;
-    // A length that does not follow may be declared; the empty start needs it.
+    // A length that inference does not find may be declared; the empty initial value needs it.
     for (size_t d = 0; v.kind == Value::kTensor && d < v.dims.size() && d < declared.shape.size(); ++d) {
       if (v.dims[d] < 0) v.dims[d] = declared.shape[d].value;
     }
@@ -344,7 +344,6 @@ Values Scan(Ctx& c) {
 }
 
 // ---- sequences
-// -------------------------------------------------------------------------------------------------------
 
 const Value& Sequence(Ctx& c, size_t i) {
   const Value& v = c.In(i);
@@ -465,7 +464,6 @@ Values SequenceMap(Ctx& c) {
 }
 
 // ---- optionals
-// -------------------------------------------------------------------------------------------------------
 
 Values Optional(Ctx& c) {
   c.Ignore("type");

@@ -87,7 +87,7 @@ Values ConvTranspose(Ctx& c) {
                       {"kernel_layout", kInOut[n]}});
     return {c.Has(2) ? AddBias(c, y, c.T(2)) : y};
   }
-  // Pads that add elements: spread the input by hand. [C, M/g, k...] becomes [M, C/g, k...] with k reversed.
+  // Pads that add elements: dilate the input explicitly. [C, M/g, k...] becomes [M, C/g, k...] with k reversed.
   Dims cut = Join({groups, in[1] / groups, kernel_shape[1]}, kernel);
   Value k = c.Reshape(w, cut);
   k = c.Transpose(k, Join({0, 2, 1}, Iota(static_cast<int64_t>(n), 3)));
@@ -161,7 +161,7 @@ Pool PoolOf(Ctx& c, const Value& x) {
     Checked out = room / p.strides[i] + 1;
     if (p.ceil) {
       out = (room + p.strides[i] - 1) / p.strides[i] + 1;
-      // A window that begins in the pad behind the data does not count.
+      // A window that begins in the padding behind the data does not count.
       if ((out - 1) * p.strides[i] >= Checked(p.in[i + 2]) + p.pads[i]) out -= 1;
     }
     p.out.push_back(out);
@@ -310,7 +310,7 @@ Values MaxUnpool(Ctx& c) {
   if (out.size() != in.size() || Product(out) < Product(inferred)) c.Wrong("`output_shape` is too small");
   Value index = c.Cast(at, DataType::Int(64));
   if (out != inferred) {
-    // Indices count the elements of the shape that the pool had; in a larger one each keeps its coordinates.
+    // Indices refer to the pool's own input shape; in a larger output each element keeps its coordinates.
     Value rest = index, moved;
     int64_t weight = 1;
     for (size_t i = out.size(); i-- > 0;) {

@@ -50,7 +50,6 @@ Values Identity(Ctx& c) { return {c.In(0)}; }
 Values Round(Ctx& c) { return {RoundEven(c, c.T(0))}; }
 
 // ---- two operands
-// ----------------------------------------------------------------------------------------------------
 
 /// Operands before opset 7 broadcast only on demand: `b` lines up with `a` at `axis`, or at the end.
 void LegacyBroadcast(Ctx& c, const Value& a, Value* b) {
@@ -133,7 +132,6 @@ Values Mean(Ctx& c) {
 Values WhereOp(Ctx& c) { return {c.Where(c.T(0), c.T(1), c.T(2))}; }
 
 // ---- activations
-// -----------------------------------------------------------------------------------------------------
 
 /// An operator of one operand with attributes that bear the same names in Relay.
 Values AttributeActivation(Ctx& c, const char* op, std::initializer_list<std::pair<const char*, double>> attributes) {
@@ -197,7 +195,6 @@ Values IsInf(Ctx& c) {
 }
 
 // ---- types
-// -----------------------------------------------------------------------------------------------------------
 
 DataType TypeByName(Ctx& c, const std::string& name) {
   for (int32_t t = 1; t <= 28; ++t) {
@@ -254,7 +251,7 @@ Values Dropout(Ctx& c) {
   }
   if (!c.Wants(1)) return {x};
   DataType mask = c.since() < 10 ? x.dtype : DataType::Bool();
-  return {x, c.Full(mask, 1, c.Fixed(x))};
+  return {x, c.Full(mask, 1, c.Lengths(x))};
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 namespace baton::onnx {
 namespace {
 
-/// Indices from the end become indices from the start.
+/// Makes negative indices, which count from the end, non-negative.
 Value FromStart(Ctx& c, const Value& index, int64_t n) {
   if (index.dtype.is_uint()) return index;
   if (index.host) {
@@ -31,7 +31,7 @@ Values GatherElements(Ctx& c) {
   return {c.Call("gather", {x, c.T(1)}, {{"axis", axis}})};
 }
 
-/// Index tuples with each number counted from the start.
+/// Index tuples with non-negative indices.
 Value IndexTuples(Ctx& c, const Value& indices, const Dims& data, size_t first_axis) {
   if (c.Rank(indices) == 0) c.Wrong("`indices` must have an axis");
   int64_t length = c.Dim(indices, -1);

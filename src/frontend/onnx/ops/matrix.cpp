@@ -18,7 +18,7 @@ Values Gemm(Ctx& c) {
   c.Ignore("broadcast");
   if (c.Rank(a) != 2 || c.Rank(b) != 2) c.Wrong("`A` and `B` must be matrices");
   if (trans_a) a = c.Transpose(a, {1, 0});
-  // nn.dense wants (units, inputs): just what transB says.
+  // nn.dense takes (units, inputs): the same as transB.
   Value w = trans_b ? b : c.Transpose(b, {1, 0});
   Value y = c.Call("nn.dense", {a, w}, {{"units", c.Dim(w, 0)}});
   if (alpha != 1.0) y = c.Mul(y, alpha);
@@ -27,7 +27,7 @@ Values Gemm(Ctx& c) {
 }
 
 /// sum over the letters left out of `out`, of the product of the operands.
-/// A letter twice in one term: its diagonal. The term and the shape lose the second one.
+/// Takes the diagonal for a letter that occurs twice in a term. The term and the shape lose the second one.
 Value Diagonal(Ctx& c, Value v, std::string* letters, Dims* dims) {
   std::string& term = *letters;
   Dims& shape = *dims;
@@ -159,7 +159,7 @@ Values Einsum(Ctx& c) {
   for (char ch : out) {
     if (length.find(ch) == length.end()) c.Wrong("the output of `equation` has a letter that no operand has");
   }
-  // Two matrices and their batches are the common case, and want the matrix kernels.
+  // Batched products of two matrices are the common case, and use the matrix kernels.
   if (operands.size() == 2) {
     if (Value y = ProductOfTwo(c, terms, operands, all, out, length)) return {y};
   }

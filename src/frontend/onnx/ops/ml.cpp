@@ -37,7 +37,7 @@ Values Scaler(Ctx& c) {
   return {y};
 }
 
-/// Numbers to numbers only: Relay has no strings.
+/// Maps numbers to numbers only: Relay has no strings.
 Values LabelEncoder(Ctx& c) {
   Value x = c.T(0);
   Value keys, values, otherwise;
@@ -114,7 +114,7 @@ Values Momentum(Ctx& c) {
   for (size_t i = 0; i < s.n; ++i) {
     Value w = c.T(2 + i), g = c.T(2 + s.n + i), state = c.T(2 + 2 * s.n + i);
     g = c.Add(g, c.Mul(w, norm));
-    // In the first step the gradient counts whole.
+    // In the first step the gradient is not scaled.
     Value first = c.Call("greater", {s.count, c.Scalar(s.count.dtype, 0)});
     Value weight = c.Where(first, c.Scalar(g.dtype, beta), c.Scalar(g.dtype, 1));
     state = c.Add(c.Mul(state, alpha), c.Mul(g, weight));

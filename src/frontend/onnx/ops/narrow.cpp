@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `onnx.cast`: casts from and to the types that arithmetic has no use for (float8, float6, float4, integers under a
-// byte), on the host, with ONNX's rules for what is too large.
+// `onnx.cast`: casts from and to types without arithmetic (float8, float6, float4, integers under a byte), on the host,
+// with ONNX's rules for values out of range.
 #include <baton/relay/op.h>
 #include <baton/runtime/scalar.h>
 #include <relay/op/gradient.h>
@@ -112,7 +112,7 @@ Array<NDArray> CastHost(const Attrs& attrs, const Array<NDArray>& in) {
   return {y};
 }
 
-/// A cast back, among the types that arithmetic has; integers have no adjoint.
+/// A cast back, among the types with arithmetic; integers have no adjoint.
 Array<relay::Expr> CastBack(const relay::Call& call, const relay::Expr& grad) {
   relay::gradient::At at(call, grad);
   for (DataType t : {at.dtype(0), at.out()->dtype}) {

@@ -113,10 +113,10 @@ Values RMSNormalization(Ctx& c) {
 
 Values GroupNormalization(Ctx& c) {
   Value x = c.T(0), scale = c.T(1), bias = c.T(2);
-  const Dims shape = c.Fixed(x);
+  const Dims shape = c.Lengths(x);
   int64_t groups = c.Int("num_groups");
   double epsilon = c.Float("epsilon", 1e-5);
-  if (shape.size() < 3 || groups < 1 || shape[1] % groups != 0) c.Wrong("the channels do not fit `num_groups`");
+  if (shape.size() < 3 || groups < 1 || c.Dim(x, 1) % groups != 0) c.Wrong("the channels do not fit `num_groups`");
   DataType stash = c.since() >= 21 ? StashType(c, x.dtype) : ComputeType(x.dtype);
   Dims cut = {shape[0], groups, shape[1] / groups};
   cut.insert(cut.end(), shape.begin() + 2, shape.end());
@@ -155,7 +155,7 @@ Values LpNormalization(Ctx& c) {
   } else {
     c.Wrong("`p` is " + std::to_string(p) + ", not 1 or 2");
   }
-  // A vector of zeros stays one.
+  // A vector of zeros stays zero.
   Value zero = c.Scalar(x.dtype, 0);
   return {c.Where(c.Call("equal", {norm, zero}), zero, c.Div(x, norm))};
 }
@@ -168,8 +168,9 @@ Values LRN(Ctx& c) {
   if (size % 2 == 1) {
     return {c.Call("nn.lrn", {x}, {{"size", size}, {"axis", 1}, {"bias", bias}, {"alpha", alpha}, {"beta", beta}})};
   }
-  const Dims shape = c.Fixed(x);
+  const Dims shape = c.Lengths(x);
   if (shape.size() < 2) c.Wrong("the data must have channels");
+  c.Dim(x, 1);
   if (size > 4096) c.Unsupported("`size` " + std::to_string(size) + ", even and above 4096");
   std::vector<Array<int64_t>> width(shape.size(), Array<int64_t>({0, 0}));
   width[1] = Array<int64_t>({(size - 1) / 2, size / 2});

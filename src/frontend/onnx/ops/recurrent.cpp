@@ -7,7 +7,7 @@
 namespace baton::onnx {
 namespace {
 
-/// Steps beyond this make the module too large; a loop in Relay would be the way then.
+/// More steps than this make the module too large; they would need a loop in Relay.
 constexpr int64_t kMostSteps = 4096;
 
 struct Activation {
@@ -57,7 +57,7 @@ std::vector<Activation> Activations(Ctx& c, int64_t directions, const std::vecto
   return out;
 }
 
-/// What the three have in common: directions, layout, initial states, lengths.
+/// Common to the three: directions, layout, initial states, lengths.
 struct Recurrence {
   Value x, w, r, b, lengths, h0;
   int64_t directions, hidden, steps, batch;
@@ -115,7 +115,7 @@ Values RunSteps(Ctx& c, const Recurrence& k, int64_t d, const Value& projected, 
     Values next = step(c.Squeeze(c.Slice(projected, 0, t, t + 1), {0}), states);
     Value out = next[0];
     if (k.lengths) {
-      // Past a sequence's end its states stay and its output is zero.
+      // Past a sequence's end its states do not change and its output is zero.
       Value inside = c.Call(
           "greater", {c.Cast(k.lengths, DataType::Int(64)), c.Scalar(DataType::Int(64), static_cast<double>(t))});
       inside = c.Reshape(inside, {k.batch, 1});

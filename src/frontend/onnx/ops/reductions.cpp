@@ -12,7 +12,7 @@ struct Reduced {
   Value data;
   Dims axes;
   bool keepdims;
-  bool nothing = false;  // no axes, and asked to leave the data alone then
+  bool nothing = false;  // no axes, and noop_with_empty_axes is set
 };
 
 /// Axes are an attribute before `input_since` and an operand from there on; none are all.
@@ -84,7 +84,7 @@ Values ReduceLogSumExp(Ctx& c) {
   Value x = IsFloat(given) ? r.data : c.Cast(r.data, DataType::Float(64));
   if (r.nothing) return {r.data};
   Value top = Reduce(c, "max", x, r.axes, true);
-  // Where all is -inf the maximum must not be subtracted: -inf - -inf is no number.
+  // Where all elements are -inf the maximum must not be subtracted: -inf - -inf is NaN.
   Value finite = c.Call("less", {c.Call("abs", {top}), c.Scalar(x.dtype, std::numeric_limits<double>::infinity())});
   top = c.Where(finite, top, c.Scalar(x.dtype, 0));
   Value sum = Reduce(c, "sum", c.Call("exp", {c.Sub(x, top)}), r.axes, true);
@@ -125,9 +125,9 @@ Values AlongAxis(Ctx& c, Value (*f)(Ctx&, const Value&, int)) {
   // Rank 1 with the default axis: one column of all.
   int axis = given == rank ? rank : c.Axis(given, rank);
   if (axis == rank - 1) return {f(c, x, axis)};
-  const Dims shape = c.Fixed(x);
+  const Dims shape = c.Lengths(x);
   size_t at = static_cast<size_t>(axis);
-  Value flat = c.Reshape(x, {Product(shape, 0, at), Product(shape, at, shape.size())});
+  Value flat = c.Reshape(x, {c.Volume(shape, 0, at), c.Volume(shape, at, shape.size())});
   return {c.Reshape(f(c, flat, 1), shape)};
 }
 Values SoftmaxOp(Ctx& c) { return AlongAxis(c, Softmax); }
@@ -140,7 +140,7 @@ Values TopK(Ctx& c) {
   Value x = c.T(0);
   int axis = c.Axis(c.Int("axis", -1), c.Rank(x));
   bool largest = c.Int("largest", 1) != 0;
-  c.Int("sorted", 1);  // unsorted results may be in any order, sorted too
+  c.Int("sorted", 1);  // unsorted results may be in any order, so also sorted
   int64_t k;
   if (c.since() < 10) {
     k = c.Int("k");
@@ -149,11 +149,11 @@ Values TopK(Ctx& c) {
     if (given.size() != 1) c.Wrong("`K` must be one number");
     k = given[0];
   }
-  int64_t n = c.Dim(x, axis);
-  if (k < 0 || k > n) c.Wrong("`K` is " + std::to_string(k) + ", but the axis has " + std::to_string(n) + " elements");
+  int64_t n = c.Length(x, axis);
+  if (k < 0 || (n >= 0 && k > n)) c.Wrong("`K` is " + std::to_string(k) + ", but the axis has " + std::to_string(n) + " elements");
   if (k == 0) {
     // To Relay, a k of 0 means all.
-    Dims none = c.Fixed(x);
+    Dims none = c.Lengths(x);
     none[static_cast<size_t>(axis)] = 0;
     return {c.Full(x.dtype, 0, none), c.Full(DataType::Int(64), 0, none)};
   }

@@ -17,6 +17,33 @@ Dims AxesOf(Ctx& c, int input_since, size_t operand, bool* given) {
   return *given ? c.KnownInts(c.T(operand)) : Dims();
 }
 
+/// Reshape to lengths of which some are symbols.
+Values ReshapeToSymbols(Ctx& c, const Value& x, Dims want, bool allowzero) {
+  int64_t infer = -1, rest = 1;
+  for (size_t i = 0; i < want.size(); ++i) {
+    if (want[i] == Value::kUnknown) throw NeedsValue{"the shape"};
+    if (want[i] == 0 && !allowzero) {
+      if (static_cast<int>(i) >= c.Rank(x))
+        c.Wrong("`shape` copies axis " + std::to_string(i) + ", which the data does not have");
+      want[i] = c.Length(x, static_cast<int>(i));
+    }
+    if (want[i] == -1) {
+      if (infer >= 0) c.Wrong("`shape` has two lengths of -1");
+      infer = static_cast<int64_t>(i);
+    } else if (want[i] < 0 && !Ctx::IsSymbol(want[i])) {
+      c.Wrong("`shape` has the length " + std::to_string(want[i]));
+    } else {
+      rest = c.Times(rest, want[i]);
+    }
+  }
+  if (infer >= 0 && rest != 0 && Ctx::Sized(x)) {
+    const int64_t all = c.Volume(x.dims), length = c.Over(all, rest);
+    if (!c.AssumeEqual(c.Times(length, rest), all)) c.Wrong("`shape` cannot hold the elements of the data");
+    want[static_cast<size_t>(infer)] = length;
+  }
+  return {c.Reshape(x, want)};
+}
+
 Values Reshape(Ctx& c) {
   c.Ignore("consumed_inputs");
   Value x = c.T(0);
@@ -28,6 +55,7 @@ Values Reshape(Ctx& c) {
     want = c.PartlyKnownInts(c.T(1));
   }
   if (static_cast<int64_t>(want.size()) > kMostRank) c.Wrong("`shape` has " + std::to_string(want.size()) + " lengths");
+  if (std::any_of(want.begin(), want.end(), Ctx::IsSymbol)) return ReshapeToSymbols(c, x, want, allowzero);
   int64_t infer = -1;
   for (size_t i = 0; i < want.size(); ++i) {
     if (want[i] == Value::kUnknown) {
@@ -52,7 +80,7 @@ Values Reshape(Ctx& c) {
       if (static_cast<int>(i) >= c.Rank(x))
         c.Wrong("`shape` copies axis " + std::to_string(i) + ", which the data does not have");
       if (x.dims[i] < 0) {
-        // To Relay, 0 copies too, where the lengths before it are copied as well or it stands at the same place.
+        // In Relay, 0 copies too, if all lengths before it are copied as well or it stands at the same axis.
         Dims codes = want;
         for (size_t k = 0; k < codes.size(); ++k) {
           if (codes[k] == 0 && x.dims[k] > 0) codes[k] = x.dims[k];
@@ -98,8 +126,8 @@ Values Flatten(Ctx& c) {
   };
   if (!x.fixed() && known(at, x.dims.size())) return {c.Reshape(x, {-1, Product(x.dims, at, x.dims.size())})};
   if (!x.fixed() && known(0, at)) return {c.Reshape(x, {Product(x.dims, 0, at), -1})};
-  const Dims& shape = c.Fixed(x);
-  return {c.Reshape(x, {Product(shape, 0, at), Product(shape, at, shape.size())})};
+  const Dims& shape = c.Lengths(x);
+  return {c.Reshape(x, {c.Volume(shape, 0, at), c.Volume(shape, at, shape.size())})};
 }
 
 Values Transpose(Ctx& c) {
@@ -172,11 +200,12 @@ Values SplitOp(Ctx& c) {
     sizes = c.KnownInts(c.T(1));
   }
   int64_t parts = c.Int("num_outputs", count);
-  int64_t n = c.Dim(x, axis);
+  int64_t n = c.Length(x, axis);
   if (sizes.empty()) {
     if (parts < 1 || parts != count) {
       c.Wrong("it has " + std::to_string(count) + " outputs and `num_outputs` " + std::to_string(parts));
     }
+    if (Ctx::IsSymbol(n)) throw NeedsValue{"the length of an axis"};
     // The last part is smaller where the parts cannot be equal.
     int64_t each = (n + parts - 1) / parts;
     for (int64_t i = 0; i < parts; ++i) sizes.push_back(std::clamp<int64_t>(n - i * each, 0, each));
@@ -187,11 +216,11 @@ Values SplitOp(Ctx& c) {
   int64_t begin = 0;
   Values out;
   for (int64_t size : sizes) {
-    if (size < 0 || size > n - begin) c.Wrong("`split` does not add up to the axis' length " + std::to_string(n));
+    if (size < 0 || (n >= 0 && size > n - begin)) c.Wrong("`split` does not add up to the axis' length " + std::to_string(n));
     out.push_back(c.Slice(x, axis, begin, begin + size));
     begin += size;
   }
-  if (begin != n) c.Wrong("`split` adds up to " + std::to_string(begin) + ", the axis has length " + std::to_string(n));
+  if (!c.AssumeEqual(begin, n)) c.Wrong("`split` adds up to " + std::to_string(begin) + ", the axis has length " + std::to_string(n));
   return out;
 }
 
@@ -204,8 +233,8 @@ Values SliceOp(Ctx& c) {
     ends = c.Ints("ends");
     axes = c.Ints("axes");
   } else {
-    starts = c.KnownInts(c.T(1));
-    ends = c.KnownInts(c.T(2));
+    starts = c.KnownLengths(c.T(1));
+    ends = c.KnownLengths(c.T(2));
     if (c.Has(3)) axes = c.KnownInts(c.T(3));
     if (c.Has(4)) steps = c.KnownInts(c.T(4));
   }
@@ -222,10 +251,18 @@ Values SliceOp(Ctx& c) {
   for (size_t k = 0; k < axes.size(); ++k) {
     size_t a = static_cast<size_t>(c.Axis(axes[k], rank));
     if (steps[k] == 0) c.Wrong("`steps` holds 0");
-    // A step beyond any axis makes no more difference, and can be negated and added to.
+    // Steps are clamped beyond any axis, so that they can be negated and added to.
     steps[k] = std::clamp<int64_t>(steps[k], -(int64_t{1} << 56), int64_t{1} << 56);
-    bool whole = steps[k] == 1 && starts[k] == 0 && ends[k] >= INT32_MAX;
+    bool whole = steps[k] == 1 && starts[k] == 0 && (ends[k] >= INT32_MAX || ends[k] == x.dims[a]);
     if (whole) continue;
+    if (Ctx::IsSymbol(starts[k]) || Ctx::IsSymbol(ends[k]) || Ctx::IsSymbol(x.dims[a])) {
+      // The relation knows what these leave of the axis.
+      begin[a] = starts[k];
+      end[a] = ends[k] >= INT32_MAX ? INT64_MAX : ends[k] <= -INT32_MAX && !Ctx::IsSymbol(ends[k]) ? INT64_MIN : ends[k];
+      step[a] = steps[k];
+      cut = true;
+      continue;
+    }
     if (x.dims[a] < 0 && steps[k] > 0 && starts[k] >= 0 && ends[k] > starts[k]) {
       begin[a] = starts[k];
       end[a] = ends[k];
@@ -249,12 +286,13 @@ Values SliceOp(Ctx& c) {
     cut = cut || b != 0 || e != n || steps[k] != 1;
   }
   if (!cut) return {x};
-  // An axis cut to nothing, or walked down to the first element, cannot be said by a begin and an end from 0 on.
+  // An axis cut to nothing, or walked down to its first element, cannot be expressed by a non-negative begin and end.
   bool empty = false;
   for (size_t a = 0; a < begin.size(); ++a) empty = empty || begin[a] == end[a];
   if (empty) {
-    Dims shape = c.Fixed(x);
+    Dims shape = c.Lengths(x);
     for (size_t a = 0; a < begin.size(); ++a) {
+      if (Ctx::IsSymbol(shape[a])) continue;
       int64_t span = step[a] > 0 ? end[a] - begin[a] : begin[a] - end[a];
       int64_t by = step[a] > 0 ? step[a] : -step[a];
       shape[a] = (span + by - 1) / by;
@@ -262,7 +300,7 @@ Values SliceOp(Ctx& c) {
     return {c.Full(x.dtype, 0, shape)};
   }
   for (size_t a = 0; a < begin.size(); ++a) {
-    if (step[a] < 0 && end[a] == -1) end[a] = -x.dims[a] - 1;
+    if (step[a] < 0 && end[a] == -1 && x.dims[a] >= 0) end[a] = -x.dims[a] - 1;
   }
   return {
       c.Call("strided_slice", {x},
@@ -271,8 +309,11 @@ Values SliceOp(Ctx& c) {
 
 Values ExpandOp(Ctx& c) {
   Value x = c.T(0);
-  Dims want = c.KnownInts(c.T(1)), shape;
-  if (!BroadcastDims(c.Fixed(x), want, &shape)) c.Wrong("the data cannot be broadcast to `shape`");
+  Dims want = c.KnownLengths(c.T(1)), shape;
+  for (int64_t d : want) {
+    if (d < 0 && !Ctx::IsSymbol(d)) c.Wrong("`shape` has the length " + std::to_string(d));
+  }
+  if (!c.Broadcast(c.Lengths(x), want, &shape)) c.Wrong("the data cannot be broadcast to `shape`");
   return {c.BroadcastTo(x, shape)};
 }
 
@@ -288,11 +329,11 @@ Values Tile(Ctx& c) {
     reps = c.KnownInts(c.T(1));
   }
   if (static_cast<int>(reps.size()) != c.Rank(x)) c.Wrong("`repeats` needs a number for each axis");
-  Dims shape = c.Fixed(x);
+  Dims shape = c.Lengths(x);
   bool none = false, one = true;
   for (size_t i = 0; i < reps.size(); ++i) {
     if (reps[i] < 0) c.Wrong("`repeats` holds a negative number");
-    shape[i] = Checked(shape[i]) * reps[i];
+    shape[i] = c.Times(shape[i], reps[i]);
     none = none || shape[i] == 0;
     one = one && reps[i] == 1;
   }
@@ -323,7 +364,7 @@ Values Pad(Ctx& c) {
     before[a] = pads[i];
     after[a] = pads[i + axes.size()];
   }
-  // Negative pads cut.
+  // Negative pads crop.
   for (int i = 0; i < rank; ++i) {
     size_t a = static_cast<size_t>(i);
     if (before[a] >= 0 && after[a] >= 0) continue;
@@ -347,13 +388,13 @@ Values Pad(Ctx& c) {
     return {c.Call("nn.pad", {x, value}, {{"pad_width", Array<Array<int64_t>>(rows)}, {"pad_mode", "constant"}})};
   }
   if (mode != "edge" && mode != "reflect" && mode != "wrap") c.Wrong("`mode` is `" + mode + "`");
-  // Each new element is one of the old: gather by an index for each axis.
+  // Each new element is a copy of an old one: gather by an index for each axis.
   for (int i = 0; i < rank; ++i) {
     size_t a = static_cast<size_t>(i);
     if (before[a] == 0 && after[a] == 0) continue;
     int64_t n = c.Dim(x, i);
     if (n == 0) c.Wrong("an empty axis cannot be padded by its elements");
-    // One index an element is kept in the program.
+    // The program holds an index for each element.
     constexpr int64_t kMost = int64_t{1} << 24;
     if (n > kMost || before[a] > kMost || after[a] > kMost || before[a] < -n || after[a] < -n) {
       c.Unsupported("an axis of " + std::to_string(n) + " elements padded by " + std::to_string(before[a]) + " and " +
@@ -429,9 +470,9 @@ Values ConstantOp(Ctx& c) {
 }
 
 Values ConstantOfShape(Ctx& c) {
-  Dims shape = c.KnownInts(c.T(0));
+  Dims shape = c.KnownLengths(c.T(0));
   for (int64_t d : shape) {
-    if (d < 0) c.Wrong("the shape has a negative length");
+    if (d < 0 && !Ctx::IsSymbol(d)) c.Wrong("the shape has a negative length");
   }
   Value fill = c.Scalar(DataType::Float(32), 0);
   if (const Tensor* t = c.TensorAttr("value")) {
@@ -442,8 +483,23 @@ Values ConstantOfShape(Ctx& c) {
   return {c.BroadcastTo(fill, shape)};
 }
 
+/// A range of integers whose length is no literal.
+Values OpenRange(Ctx& c, const Value& start, const Value& limit, const Value& delta) {
+  const Dims b = c.KnownLengths(start), e = c.KnownLengths(limit), d = c.KnownLengths(delta);
+  if (b.size() != 1 || e.size() != 1 || d.size() != 1) c.Wrong("an operand that should be one number is not");
+  if (Ctx::IsSymbol(d[0])) throw NeedsValue{"the step of a range"};
+  if (d[0] == 0) c.Wrong("`delta` is 0");
+  const int64_t span = d[0] > 0 ? c.Minus(e[0], b[0]) : c.Minus(b[0], e[0]), by = d[0] > 0 ? d[0] : -d[0];
+  const int64_t n = c.Most(c.Over(c.Plus(span, by - 1), by), 0);
+  const DataType t = start.dtype;
+  Value out = c.Call("arange", {c.Scalar(t, 0), c.Scalar(t, 0), c.Scalar(t, static_cast<double>(d[0]))},
+                     {{"dtype", t}, {"length", n}});
+  return {b[0] == 0 ? out : c.Add(out, c.Reshape(start, {}))};
+}
+
 Values Range(Ctx& c) {
   Value start = c.T(0), limit = c.T(1), delta = c.T(2);
+  if (!(start.host && limit.host && delta.host) && IsInt(start.dtype)) return OpenRange(c, start, limit, delta);
   double b = c.KnownScalar(start), e = c.KnownScalar(limit), d = c.KnownScalar(delta);
   if (d == 0) c.Wrong("`delta` is 0");
   double count = std::max(0.0, std::ceil((e - b) / d));
@@ -457,7 +513,7 @@ Values Range(Ctx& c) {
       return {c.Constant(HostFromFloats(t, {n}, v))};
     }
     Dims v, first = c.KnownInts(start), by = c.KnownInts(delta);
-    // The elements fit, the products on the way to them need not.
+    // The elements are in range; intermediate products need not be.
     auto at = [&](int64_t i) {
       return static_cast<uint64_t>(first[0]) + static_cast<uint64_t>(i) * static_cast<uint64_t>(by[0]);
     };
@@ -490,19 +546,20 @@ Values Trilu(Ctx& c) {
   }
   int rank = c.Rank(x);
   if (rank < 2) c.Wrong("the input must have two axes at least");
-  int64_t rows = c.Dim(x, -2), columns = c.Dim(x, -1);
+  int64_t rows = c.Length(x, -2), columns = c.Length(x, -1);
   if (rows == 0 || columns == 0) return {x};
-  // Beyond the matrix a diagonal makes no more difference.
-  k = std::clamp<int64_t>(k, -rows - 1, columns + 1);
+  // Diagonals beyond the matrix are all equivalent.
+  if (rows >= 0) k = std::max<int64_t>(k, -rows - 1);
+  if (columns >= 0) k = std::min<int64_t>(k, columns + 1);
   return {c.Call("trilu", {x}, {{"upper", upper}, {"k", k}})};
 }
 
 Values DepthToSpace(Ctx& c) {
   Value x = c.T(0);
-  const Dims s = c.Fixed(x);
+  const Dims s = c.Lengths(x);
   int64_t b = c.Int("blocksize");
   std::string mode = c.Str("mode", "DCR");
-  if (s.size() != 4 || b < 1 || s[1] % (Checked(b) * b) != 0)
+  if (s.size() != 4 || b < 1 || c.Dim(x, 1) % (Checked(b) * b) != 0)
     c.Wrong("the channels cannot be cut into blocks of `blocksize`");
   int64_t n = s[1] / (b * b);
   Value y;
@@ -513,20 +570,22 @@ Values DepthToSpace(Ctx& c) {
   } else {
     c.Wrong("`mode` is `" + mode + "`, not DCR or CRD");
   }
-  return {c.Reshape(y, {s[0], n, Checked(s[2]) * b, Checked(s[3]) * b})};
+  return {c.Reshape(y, {s[0], n, c.Times(s[2], b), c.Times(s[3], b)})};
 }
 
 Values SpaceToDepth(Ctx& c) {
   Value x = c.T(0);
-  const Dims s = c.Fixed(x);
+  const Dims s = c.Lengths(x);
   int64_t b = c.Int("blocksize");
   std::string mode = c.Str("mode", "DCR");
-  if (s.size() != 4 || b < 1 || s[2] % b != 0 || s[3] % b != 0)
+  if (s.size() != 4 || b < 1) c.Wrong("the image cannot be cut into blocks of `blocksize`");
+  const int64_t rows = c.Over(s[2], b), columns = c.Over(s[3], b);
+  if (!c.AssumeEqual(c.Times(rows, b), s[2]) || !c.AssumeEqual(c.Times(columns, b), s[3]))
     c.Wrong("the image cannot be cut into blocks of `blocksize`");
   if (mode != "DCR" && mode != "CRD") c.Wrong("`mode` is `" + mode + "`, not DCR or CRD");
-  Value y = c.Reshape(x, {s[0], s[1], s[2] / b, b, s[3] / b, b});
+  Value y = c.Reshape(x, {s[0], s[1], rows, b, columns, b});
   y = c.Transpose(y, mode == "DCR" ? Dims{0, 3, 5, 1, 2, 4} : Dims{0, 1, 3, 5, 2, 4});
-  return {c.Reshape(y, {s[0], Checked(s[1]) * b * b, s[2] / b, s[3] / b})};
+  return {c.Reshape(y, {s[0], c.Times(c.Times(s[1], b), b), rows, columns})};
 }
 
 Values CenterCropPad(Ctx& c) {

@@ -85,7 +85,7 @@ Values BlackmanWindow(Ctx& c) { return Window(c, 0.42, 0.5, 0.08); }
 
 Values MelWeightMatrix(Ctx& c) {
   auto number = [&](size_t i) { return c.KnownScalar(c.T(i)); };
-  // Whole numbers of a size that can be; anything else is 0, and refused.
+  // Integers of a possible size; anything else becomes 0, which is an error.
   auto count = [&](size_t i) {
     double v = number(i);
     return v >= 1 && v <= (1 << 24) ? static_cast<int64_t>(v) : 0;

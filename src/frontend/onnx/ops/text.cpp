@@ -100,7 +100,7 @@ Array<NDArray> TfIdfHost(const Attrs& attrs, const Array<NDArray>& in) {
   std::string mode(a->mode);
   for (int64_t r = 0; r < rows; ++r) {
     for (int64_t n = a->min_gram_length; n <= a->max_gram_length; ++n) {
-      // Words so far apart that a row cannot hold them end the search.
+      // The search ends when the words of an n-gram are farther apart than a row is long.
       for (int64_t skip = 0; skip <= (n == 1 ? 0 : a->max_skip_count) && skip < length; ++skip) {
         for (int64_t start = 0; start + (n - 1) * (skip + 1) < length; ++start) {
           std::vector<int64_t> gram;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file windows.h
-/// What operators with sliding windows share.
+/// Functions shared by operators with sliding windows.
 #pragma once
 
 #include "common.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file bytes.h
-/// Bytes of files: mapped or in memory, and the one door through which a model reaches other files.
+/// Bytes of files, mapped or in memory, and the only way by which a model reads other files.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file check.h
-/// What the schema cannot say: every name is defined once and before it is used, and the graph has no cycle.
+/// Checks beyond the schema: every name is defined once and before it is used, and the graph has no cycle.
 #pragma once
 
 #include <set>

@@ -6,7 +6,7 @@
 
 namespace baton::onnx {
 
-/// What bytes that are no ONNX model look like, or "".
+/// The kind of file that these bytes look like, which are no ONNX model; "" if unknown.
 std::string LooksLike(std::string_view text);
 
 }  // namespace baton::onnx

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file model_error.h
-/// How the importer refuses a model.
+/// Errors about a model.
 #pragma once
 
 #include <baton/runtime/error.h>
@@ -11,7 +11,7 @@
 
 namespace baton::onnx {
 
-/// `text` with everything but printable ASCII escaped, cut at about `limit` bytes: what a file says may go to a
+/// `text` with everything but printable ASCII escaped, cut at about `limit` bytes: text of a file may go to a
 /// terminal.
 BATON_DLL std::string Printable(std::string_view text, size_t limit = 200);
 /// The same between backquotes.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names and sizes of the schema's kinds.
+// Names and sizes of the element types, names of kinds of attributes.
 #include "proto.h"
 
 namespace baton::onnx {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file reader.h
-/// From bytes to a checked `Model`. The reader believes no length beyond the bytes that remain, nests at most 100 deep
-/// (as protobuf does), and allocates at most 64 times the input and 64 MiB.
+/// From bytes to a checked `Model`. The reader rejects lengths beyond the bytes that remain, nests at most 100 deep (as
+/// protobuf does), and allocates at most 64 times the input and 64 MiB.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@
 
 namespace baton::onnx {
 
-/// Messages within messages; protobuf's own limit, so a deeper file is no ONNX file that anyone could write.
+/// Messages within messages; protobuf's own limit, so no ONNX file is nested deeper.
 constexpr int kMaxNesting = 100;
 
 /// Reads the model in `bytes`.

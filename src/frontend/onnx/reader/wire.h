@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Protobuf's wire format: numbers, byte strings and messages, read without believing any length.
+// Protobuf's wire format: numbers, byte strings and messages. Every length is checked.
 #pragma once
 
 #include <cstring>

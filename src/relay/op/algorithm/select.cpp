@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators whose result is as long as values decide, and determinants; on the host.
+// Operators whose result's length depends on values, and determinants; on the host.
 #include <baton/relay/op/algorithm.h>
 
 #include <algorithm>
@@ -69,7 +69,7 @@ NDArrays HostUnique(const Attrs& attrs, const NDArrays& in) {
   std::vector<int64_t> order(rows.n);
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [&](int64_t p, int64_t q) { return compare(p, q) < 0; });
-  // Groups of equal slices; each is known by its first place.
+  // Groups of equal slices; each is identified by its first place.
   std::vector<int64_t> first, count, group(rows.n);
   for (int64_t k = 0; k < rows.n; ++k) {
     if (k == 0 || compare(order[k - 1], order[k]) != 0) first.push_back(order[k]), count.push_back(0);
@@ -200,7 +200,7 @@ Type CofactorType(const TypeArgs& in) {
   DetType(in);
   return in.type(0);
 }
-/// Rows and columns are exchanged so that P A Q = L U, each pivot the largest element of what is left. Cofactors go
+/// Rows and columns are exchanged so that P A Q = L U, each pivot the largest remaining element. Cofactors go
 /// through products: cof A = +-P^T (adj(U) L^-1)^T Q^T, and adj(U) needs no division by the last pivot. So a matrix
 /// that is singular by that one has its cofactors; if an earlier pivot is 0, they all are.
 void Cofactors(std::vector<double>* matrix, int64_t n) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What operators with shape-like operands share. One is described by a struct:
+// Shared by operators with shape-like operands. Each is described by a struct:
 //   struct DynTile {
 //     static constexpr const char* kName = "dyn.tile";
 //     using Attributes = ...;                             its attributes, or NoAttrs
@@ -7,6 +7,7 @@
 //     static bool ShapeLike(int i);                       whether operand i is one of them
 //     static void Check(const Attributes&, const TypeArgs&);           what their types must be
 //     static Attrs StaticAttrs(const Attributes&, const HostValues&);      the static operator's attributes
+//     static Attrs SymbolicAttrs(const Attributes&, const ExtentValues&);  the same where values are extents; or none
 //     static Type Unknown(const Attributes&, const TypeArgs&);         the result's type while a value is not known
 //   };
 #pragma once
@@ -19,6 +20,7 @@
 
 namespace baton::relay {
 
+using ExtentValues = std::vector<ExtentArray>;
 using HostValues = std::vector<runtime::NDArray>;  ///< of the shape-like operands, in order; those left out are not there
 
 struct NoAttrs {};
@@ -32,7 +34,7 @@ decltype(auto) DynAttrs(const Attrs& attrs) {
   }
 }
 
-/// Numbers that count something: the operator's requirement `rule` is that none is negative.
+/// Checks counts: the operator's requirement `rule` is that none is negative.
 inline Array<int64_t> Extents(const char* op, const char* rule, const char* name, const runtime::NDArray& value) {
   Ints v = value.ToInts();
   for (int64_t n : v) {
@@ -68,6 +70,7 @@ class KeptReporter final : public TypeReporter {
   KeptReporter(TypeReporter& inner, std::vector<int> from) : inner_(inner), from_(std::move(from)) {}
   void Assign(const Type& dst, const Type& src) final { inner_.Assign(dst, src); }
   bool AssertEQ(const PrimExpr& a, const PrimExpr& b) final { return inner_.AssertEQ(a, b); }
+  void Assume(const PrimExpr& a, const PrimExpr& b) final { inner_.Assume(a, b); }
   const runtime::NDArray* ConstantArg(int i) final { return inner_.ConstantArg(from_[i]); }
 
  private:
@@ -121,6 +124,22 @@ Expr DynStatic(const Call& call, const Array<runtime::NDArray>& values) {
 }
 
 template <class D>
+Expr DynSymbolic(const Call& call, const Array<Array<PrimExpr>>& values) {
+  ExtentValues shape_like;
+  Array<Expr> kept;
+  for (size_t i = 0; i < call->args.size(); ++i) {
+    if (!D::ShapeLike(static_cast<int>(i))) {
+      kept.push_back(call->args[i]);
+    } else if (values[i].get() != nullptr) {
+      shape_like.push_back(ExtentArray(values[i]));
+    } else {
+      return Expr();
+    }
+  }
+  return MakeCall(D::Static(), kept, D::SymbolicAttrs(DynAttrs<D>(call->attrs), shape_like));
+}
+
+template <class D>
 Op DefineDyn(const char* doc, std::initializer_list<OpInput> inputs, const char* output, int num_inputs = -2,
              OpGradient gradient = NoGradient(gradient::kDynamicResult)) {
   OpDef def{.name = D::kName,
@@ -134,7 +153,10 @@ Op DefineDyn(const char* doc, std::initializer_list<OpInput> inputs, const char*
             .pattern = OpPattern::kOpaque,
             .source = "Relay"};
   if constexpr (!std::is_same_v<typename D::Attributes, NoAttrs>) def.attrs = TypeOf<typename D::Attributes>;
-  return DefineOp(def);
+  Op op = DefineOp(def);
+  if constexpr (requires(const ExtentValues& v) { D::SymbolicAttrs(DynAttrs<D>(Attrs()), v); })
+    SetSymbolicForm(op, DynSymbolic<D>);
+  return op;
 }
 
 }  // namespace baton::relay

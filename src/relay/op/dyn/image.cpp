@@ -44,7 +44,7 @@ struct DynResize2DAttrs : AttrsNode<DynResize2DAttrs> {
   }
 };
 
-/// data's shape with the extents of H and W not known; fails with `rule` where the layout has them not.
+/// data's shape with unknown extents of H and W; fails with `rule` if the layout has no H or W.
 Type ResizedType(const TypeArgs& in, const String& layout, const char* rule, DataType dtype) {
   std::vector<topi::LayoutDim> dims = topi::ParseLayout(layout.view(), in.op());
   int64_t h = topi::FindAxis(dims, 'H'), w = topi::FindAxis(dims, 'W');

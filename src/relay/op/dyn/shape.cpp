@@ -43,6 +43,9 @@ struct DynReshape {
     return MakeAttrs<ReshapeAttrs>(
         [&](ReshapeAttrs* s) { s->newshape = ToArray(v[0].ToInts()), s->allowzero = a.allowzero; });
   }
+  static Attrs SymbolicAttrs(const Attributes& a, const ExtentValues& v) {
+    return MakeAttrs<ReshapeAttrs>([&](ReshapeAttrs* s) { s->newshape = v[0], s->allowzero = a.allowzero; });
+  }
   static Type Unknown(const Attributes&, const TypeArgs& in) { return UnknownTensor(Length(in, 1), in.dtype(0)); }
 };
 
@@ -58,6 +61,9 @@ struct DynBroadcastTo {
   }
   static Attrs StaticAttrs(const Attributes&, const HostValues& v) {
     return MakeAttrs<InitOpAttrs>([&](InitOpAttrs* s) { s->shape = Extents(kName, "R3", "shape", v[0]); });
+  }
+  static Attrs SymbolicAttrs(const Attributes&, const ExtentValues& v) {
+    return MakeAttrs<InitOpAttrs>([&](InitOpAttrs* s) { s->shape = v[0]; });
   }
   static Type Unknown(const Attributes&, const TypeArgs& in) {
     int64_t rank = Length(in, 1), lead = rank - in.ndim(0);
@@ -150,6 +156,9 @@ struct DynFull {
     }
   }
   static Attrs StaticAttrs(const Attributes& a, const HostValues& v) { return InitAttrs(kName, a, v[0]); }
+  static Attrs SymbolicAttrs(const Attributes& a, const ExtentValues& v) {
+    return MakeAttrs<InitOpAttrs>([&](InitOpAttrs* s) { s->shape = v[0], s->dtype = a.dtype; });
+  }
   static Type Unknown(const Attributes& a, const TypeArgs& in) {
     return UnknownTensor(Length(in, 1), a.dtype.is_void() ? in.dtype(0) : a.dtype);
   }
@@ -162,6 +171,9 @@ struct DynConstant {
   static bool ShapeLike(int i) { return i == 0; }
   static void Check(const Attributes&, const TypeArgs& in) { CheckIntegers(in, 0); }
   static Attrs StaticAttrs(const Attributes& a, const HostValues& v) { return InitAttrs(kName, a, v[0]); }
+  static Attrs SymbolicAttrs(const Attributes& a, const ExtentValues& v) {
+    return MakeAttrs<InitOpAttrs>([&](InitOpAttrs* s) { s->shape = v[0], s->dtype = a.dtype; });
+  }
   static Type Unknown(const Attributes& a, const TypeArgs& in) {
     return UnknownTensor(Length(in, 0), a.dtype.is_void() ? DataType::Float(32) : a.dtype);
   }

@@ -260,7 +260,7 @@ Expr DecomposeDilation2D(const Call& call, const Array<Expr>& args) {
   if (kernel_last) w = {w[2], w[0], w[1]};
   Expr weight = kernel_last ? Permute(args[1], {2, 0, 1}) : args[1];
   Margins pad = ReadPadding(a.padding, 2, at.op());
-  // What is put around never is the largest.
+  // The padding is never the largest.
   double lowest = t.bits() == 64    ? std::numeric_limits<double>::lowest()
                   : t.is_bfloat16() ? -3.3895313892515355e38
                   : t.bits() == 16  ? -65504

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sampling an image at given places, and the places that an affine map gives.
+// Sampling an image at given places, and the grid of places of an affine map.
 #include <baton/relay/op/image.h>
 #include <baton/topi/elemwise.h>
 
@@ -131,7 +131,7 @@ Tensor LowerGridSample(const GridSampleAttrs& a, const Tensors& in) {
           PrimExpr p = tap(i), last = cast(t, x.shape()[d + 2]) - Lit(1, t);
           if (reflection) p = trunc(te::Select(p < low(d) || p > high(d), Reflect(p, low(d), high(d)), p));
           PrimExpr inside = p >= Lit(0, t) && p <= last;
-          // A NaN lands on element 0: no index leaves the image.
+          // A NaN reads element 0: no index leaves the image.
           p = te::Select(p >= Lit(0, t), te::Select(p <= last, p, last), Lit(0, t));
           p = cast(i64, p);
           return zeros ? te::Select(inside, p, PrimExpr(-1)) : p;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators of explicit memory and of the virtual machine: what passes write down when they make allocation and calls
-// of kernels visible. They have types here; the machine gives them their meaning.
+// Operators of explicit memory and of the virtual machine, by which passes make allocations and calls of kernels
+// explicit. Here are their types; their meaning is in the machine.
 #include <baton/relay/op/annotation.h>
 #include <baton/relay/op/transform.h>
 #include <relay/types/builtin_types.h>

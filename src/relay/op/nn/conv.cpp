@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions over 1, 2 and 3 spatial dimensions, in any layout. The loops here are the plain definition; kernel
-// generators take over where they know a faster way.
+// generators replace them where they are faster.
 #include <baton/relay/op/nn.h>
+#include <baton/relay/op/qnn.h>
 #include <baton/topi/elemwise.h>
 #include <baton/topi/reduce.h>
 #include <relay/kernel/generators.h>
@@ -257,7 +258,6 @@ Grads ConvBack(const Call& call, const Expr& grad) {
   Ints y = PlainDims<N>(at, at.out()->shape, out_layout);
   Expr g = ToLayout(grad, out_layout, image), data = ToLayout(at.arg(0), a.data_layout, image),
        kernel = ToLayout(at.arg(1), a.kernel_layout, weight);
-  std::string plain_op = ConvOp<N>().get()->name.str();
   // Extents of the window: those of the weight in its layout.
   Ints k;
   {
@@ -293,7 +293,7 @@ Grads ConvTransposeBack(const Call& call, const Expr& grad) {
   const auto& a = at.attrs<ConvTransposeAttrs<N>>();
   SameDtypes(at);
   ConvWindow<ConvTransposeAttrs<N>, N> w(a, at.op());
-  const std::string image = PlainLayout("NC", N), weight = PlainLayout("IO", N), forward = PlainLayout("OI", N);
+  const std::string image = PlainLayout("NC", N), weight = PlainLayout("IO", N);
   Ints x = PlainDims<N>(at, at.type(0)->shape, a.data_layout);
   String out_layout = a.out_layout.empty() ? a.data_layout : a.out_layout;
   Expr g = ToLayout(grad, out_layout, image), data = ToLayout(at.arg(0), a.data_layout, image),
@@ -304,12 +304,12 @@ Grads ConvTransposeBack(const Call& call, const Expr& grad) {
     auto parsed = topi::ParseLayout(a.kernel_layout.view(), at.op());
     for (const char* l = SpaceLetters(N); *l; ++l) k.push_back(dims[topi::FindAxis(parsed, *l)]);
   }
-  // The weight of the convolution that this one turns round has its output channels first: (I, O / groups, ...).
-  Expr dx = MakeCall<ConvAttrs<N>>(ConvOp<N>(), {g, kernel}, [&](ConvAttrs<N>* c) {
+  // The weight of the convolution of which this is the transpose has its output channels first: (I, O / groups, ...).
+  Expr dx = MakeCall<ConvAttrs<N>>(ConvOp(N), {g, kernel}, [&](ConvAttrs<N>* c) {
     c->strides = ToArray(w.strides), c->dilation = ToArray(w.dilation), c->padding = w.Padding();
     c->groups = a.groups;
   });
-  // What output_padding added may hold one more window than there are inputs.
+  // The elements added by output_padding may hold one more window than there are inputs.
   Ints dims = PlainDims<N>(at, at.out()->shape, out_layout), count{x[0], x[1]};
   bool cut = false;
   for (int d = 0; d < N; ++d) {
@@ -346,6 +346,20 @@ Op DefineConv(const char* doc, OpGradient gradient, OpTraits traits) {
        .pattern = OpPattern::kOutEWiseFusable,
        .source = "ONNX Conv-22",
        .traits = traits});
+}
+
+/// By the operator of qnn with the same attributes, in 32 bits.
+template <class A, const Op* kQuantized>
+IntegerValue ConvOnIntegers(const IntegerSite& s) {
+  const auto& a = AttrsAs<A>(s.pre->attrs);
+  const String& out = a.out_layout.empty() ? a.data_layout : a.out_layout;
+  if (a.kernel_layout.str().find_first_of("0123456789") != std::string::npos) return integers::Failed();
+  auto axis = [](const String& layout, char letter) {
+    const size_t at = layout.str().find(letter);
+    return at == std::string::npos ? -1 : static_cast<int64_t>(at);
+  };
+  return integers::MatrixProduct(s, *kQuantized, integers::WithInt32<A>(s.pre->attrs), axis(a.kernel_layout, 'O'),
+                                 axis(out, 'C'));
 }
 
 constexpr OpGradient kTargetLayout =
@@ -486,7 +500,7 @@ Op DefineConvTranspose(const char* doc) {
        .traits = {.precision = Precision::kAlways,
                   .flops = ConvTransposeFlops,
                   .scale_axes = ConvScaleAxes<ConvTransposeAttrs<N>, true>,
-                  .integers = N == 2 ? integers::Conv<Conv2DTransposeAttrs> : nullptr}});
+                  .integers = N == 2 ? ConvOnIntegers<Conv2DTransposeAttrs, &op::qnn::conv2d_transpose> : nullptr}});
 }
 
 }  // namespace
@@ -496,7 +510,10 @@ const Op op::conv1d = DefineConv<"nn.conv1d", 1>(
     {.precision = Precision::kAlways, .kernel = kernel::GenerateConv<1>});
 const Op op::conv2d = DefineConv<"nn.conv2d", 2>(
     "Convolution over two spatial dimensions (correlation: the window is not mirrored).", gradient::ConvBack<2>,
-    {.precision = Precision::kAlways, .kernel = kernel::GenerateConv<2>, .integers = integers::Conv<Conv2DAttrs>});
+    {.precision = Precision::kAlways,
+     .kernel = kernel::GenerateConv<2>,
+     .integers = ConvOnIntegers<Conv2DAttrs, &op::qnn::conv2d>,
+     .counted = true});
 const Op op::conv3d = DefineConv<"nn.conv3d", 3>(
     "Convolution over three spatial dimensions (correlation: the window is not mirrored).", gradient::ConvBack<3>,
     {.precision = Precision::kAlways, .kernel = kernel::GenerateConv<3>});
@@ -510,5 +527,13 @@ const Op op::conv2d_transpose =
     DefineConvTranspose<"nn.conv2d_transpose", 2>("The adjoint of a convolution over two spatial dimensions.");
 const Op op::conv3d_transpose =
     DefineConvTranspose<"nn.conv3d_transpose", 3>("The adjoint of a convolution over three spatial dimensions.");
+
+const Op& ConvOp(int spatial) { return spatial == 1 ? op::conv1d : spatial == 2 ? op::conv2d : op::conv3d; }
+int ConvDims(const RelayExpr& op) {
+  for (int n : {1, 2, 3}) {
+    if (op.same_as(ConvOp(n))) return n;
+  }
+  return 0;
+}
 
 }  // namespace baton::relay

@@ -60,7 +60,7 @@ Expr DecomposeBackwardWeight(const Call& call, const Array<Expr>& args) {
     count.push_back(taps);
   }
   pads.insert(pads.end(), pad_end.begin(), pad_end.end());
-  Expr dw = MakeCall<ConvAttrs<N>>(ConvOp<N>(), {data, Permute(args[0], swap)}, [&](ConvAttrs<N>* v) {
+  Expr dw = MakeCall<ConvAttrs<N>>(ConvOp(N), {data, Permute(args[0], swap)}, [&](ConvAttrs<N>* v) {
     v->strides = ToArray(w.dilation), v->dilation = ToArray(w.strides), v->padding = ToArray(pads);
     v->groups = a.groups;
   });
@@ -82,7 +82,7 @@ Grads BackwardWeightBack(const Call& call, const Expr& grad) {
     extra.Set(d, x[2 + d] + w.pad.begin[d] + w.pad.end[d] -
                      ((g[2 + d] - 1) * w.strides[d] + (a.kernel_size[d] - 1) * w.dilation[d] + 1));
   }
-  Expr dg = MakeCall<ConvAttrs<N>>(ConvOp<N>(), {at.arg(1), grad}, [&](ConvAttrs<N>* c) {
+  Expr dg = MakeCall<ConvAttrs<N>>(ConvOp(N), {at.arg(1), grad}, [&](ConvAttrs<N>* c) {
     c->strides = ToArray(w.strides), c->dilation = ToArray(w.dilation), c->padding = w.Padding();
     c->groups = a.groups;
   });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How alike two images are around each place and its neighbours: the layer of FlowNet (Dosovitskiy et al., 2015).
+// Correlation of two images around each place and its neighbours: the layer of FlowNet (Dosovitskiy et al., 2015).
 #include <baton/relay/op/nn.h>
 #include <baton/runtime/checked.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// nn.deformable_conv2d: a convolution whose taps are moved.
+// nn.deformable_conv2d: a convolution whose taps have offsets.
 #include <baton/relay/op/nn.h>
 #include <baton/topi/elemwise.h>
 #include <baton/topi/reduce.h>
@@ -154,10 +154,10 @@ Expr DecomposeDeformableConv2D(const Call& call, const Array<Expr>& args) {
     Val mask = AsVal(Reshape(args[3], {batch, 1, places}), at.dtype(3), t);
     v = v * mask;
   }
-  // What was sampled is a stack of channels, and the window has become one element.
+  // The samples are a stack of channels, and the window is one element now.
   Val weight = AsVal(Reshape(args[2], {w[0], w[1] * size, 1, 1}), at.dtype(2), t);
   return MakeCall<ConvAttrs<2>>(
-      op::conv2d, {Reshape(v, {x[0], x[1] * size, out[2], out[3]}), weight},
+      ConvOp(2), {Reshape(v, {x[0], x[1] * size, out[2], out[3]}), weight},
       [&](ConvAttrs<2>* c) { c->groups = a.groups, c->channels = PrimExpr(w[0]), c->kernel_size = {1, 1}; });
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix products. The loops here are the plain definition; kernel generators take over where they know a faster way.
+// Matrix products. The loops here are the plain definition; kernel generators replace them where they are faster.
 #include <baton/relay/op/nn.h>
 #include <baton/topi/elemwise.h>
 #include <baton/topi/reduce.h>
@@ -76,7 +76,7 @@ Tensor LowerDense(const DenseAttrs& a, const Tensors& in) {
 }
 
 // ---- matmul, by NumPy's rules
-/// The operands with their vector dimensions made matrices; what is dropped again of the result.
+/// The operands with vectors made matrices, and the dimensions that the result drops again.
 struct Product {
   bool row_a, col_b;  ///< tensor_a is a vector (a row), tensor_b is one (a column)
   PrimExpr m, k, k_b, n;
@@ -335,7 +335,7 @@ Tensor LowerEinsum(const EinsumAttrs& a, const Tensors& in) {
     throw InternalError("einsum is lowered with extents that do not fit");
   });
   DataType acc = Wide(in[0].dtype());
-  // Operands join one by one from the left; an index is summed as soon as no later operand and not the result has it.
+  // Operands join one by one from the left; an index is summed once neither a later operand nor the result has it.
   Tensor have = in[0];
   Ints have_term = e.terms[0];
   for (size_t k = 1; k <= in.size(); ++k) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A product with a matrix in panels, as the kernels read it.
+// A product with a matrix packed in panels, as kernels read it.
 #include <baton/relay/op/nn.h>
 #include <baton/topi/elemwise.h>
 #include <baton/topi/reduce.h>

@@ -381,7 +381,7 @@ Tensor LowerLpNormalize(const LpNormalizeAttrs& a, const Tensors& in) {
       [&](Indices i) {
         PrimExpr s = topi::BroadcastAt(sum, i);
         if (a.p == 2) s = sqrt(s);
-        // A vector of zeros stays one, as ONNX has it.
+        // A vector of zeros stays zero, as in ONNX.
         return cast(x.dtype(), te::Select(equal(s, Lit(0, t)), Lit(0, t), cast(t, x(i)) / s));
       },
       "lp_normalize");
@@ -397,7 +397,7 @@ Tensor LowerLRN(const LRNAttrs& a, const Tensors& in) {
   int64_t axis = NormalizeAxis(a.axis, x.ndim(), "nn.lrn");
   DataType t = Wide(x.dtype());
   PrimExpr n = x.shape()[axis];
-  // A window wider than the axis sees nothing more.
+  // A window wider than the axis covers all of it.
   int64_t before = (a.size - 1) / 2, after = a.size - 1 - before, extent = DimOf(n);
   if (extent >= 0) before = std::min(before, extent), after = std::min(after, extent);
   Array<te::IterVar> k{te::ReduceAxis(0, PrimExpr(before + after + 1), "k")};
@@ -438,7 +438,7 @@ Expr DecomposeDropout(const Call&, const Array<Expr>& args) {
 namespace gradient {
 namespace {
 
-// Normalisations as the arithmetic that they are.
+// Normalisations decomposed into arithmetic.
 Val Normalised(const Val& x, const Ints& axes, double epsilon) {
   Val d = x - Val{Mean(x, axes), x.t};
   return d * Do(op::rsqrt, Val{Mean(d * d, axes), x.t} + epsilon);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pools: windows that give their largest element, mean or norm.
+// Pools: the largest element, mean or norm of each window.
 #include <baton/relay/op/nn.h>
 #include <baton/topi/elemwise.h>
 #include <baton/topi/reduce.h>
@@ -232,7 +232,7 @@ Grads AvgPoolBack(const Call& call, const Expr& grad) {
   return {MakeCall(AvgGradOp<N>(), {grad, call->args[0]}, call->attrs)};
 }
 
-// ---- pools said as reductions
+// ---- pools as reductions
 template <int N, bool kMax>
 Expr DecomposeGlobalPool(const Call& call, const Array<Expr>& args) {
   At at(call, call);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// nn.max_poolNd_grad and nn.avg_poolNd_grad, the gradients of pools, said in other operators: the largest element's
-// number takes a window's adjoint; a mean's goes to its elements by a transposed convolution with ones.
+// nn.max_poolNd_grad and nn.avg_poolNd_grad, the gradients of pools, decomposed: a window's adjoint goes to the index
+// of its largest element; that of a mean to its elements by a transposed convolution with ones.
 #include <baton/relay/op/nn.h>
 
 #include <string>
@@ -10,7 +10,7 @@
 namespace baton::relay::gradient {
 namespace {
 
-/// The number of each window's largest element in data with the layout NC...
+/// The index of each window's largest element in data with the layout NC...
 template <int N>
 Expr LargestOf(const MaxPoolAttrs<N>& a, const At& at, const Expr& data) {
   Margins pad = ReadPadding(a.padding, N, at.op());
@@ -40,7 +40,7 @@ Expr DecomposeMaxGrad(const Call& call, const Array<Expr>& args) {
       [](ScatterElementsAttrs* s) { s->axis = 0, s->reduction = "add"; });
   return ToLayout(Reshape(sum, ToArray(x)), PlainLayout("NC", N), a.layout);
 }
-/// Linear in the adjoint; the places do not move with data.
+/// Linear in the adjoint; the indices do not depend on data.
 template <int N>
 Grads MaxGradBack(const Call& call, const Expr& grad) {
   At at(call, grad);
@@ -63,7 +63,7 @@ Expr DecomposeAvgGrad(const Call& call, const Array<Expr>& args) {
   Ints size = ReadPerDim(a.pool_size, N, 1, at.op(), ""), strides = ReadPerDim(a.strides, N, 1, at.op(), "");
   Ints dilation = ReadPerDim(a.dilation, N, 1, at.op(), "");
   Margins pad = ReadPadding(a.padding, N, at.op());
-  // 1 / the number of elements of each window, along each dimension: the number of all is their product.
+  // 1 / the number of elements of each window, along each dimension: the total is their product.
   Expr g = ToLayout(args[0], a.layout, PlainLayout("NC", N));
   for (int d = 0; d < N; ++d) {
     runtime::NDArray inverse = runtime::NDArray::Empty({y[2 + d]}, t);

@@ -79,7 +79,7 @@ Tensor LowerDFT(const DFTAttrs& a, const Tensors& in) {
   const Tensor& x = in[0];
   Signal s = SignalOf(a, x.shape(), "dft");
   int64_t last = x.ndim() - 1, terms = s.half_in ? s.length / 2 + 1 : s.length;
-  if (terms > s.have) terms = s.have;  // what lies behind is 0
+  if (terms > s.have) terms = s.have;  // elements beyond are 0
   DataType t = Wide(x.dtype()), f64 = DataType::Float(64);
   bool complex = DimOf(x.shape()[last]) == 2;
   PrimExpr n = s.length;
@@ -260,7 +260,7 @@ Grads DFTBack(const Call& call, const Expr& grad) {
            at.dtype(0)};
   double n = static_cast<double>(length);
   back = back * (a.inverse ? 1 / n : n);
-  if (half) {  // what stands for two parts of a symmetric spectrum counts twice
+  if (half) {  // elements that stand for two of a symmetric spectrum count twice
     int64_t terms = length / 2 + 1;
     runtime::NDArray often = runtime::NDArray::Empty({terms}, at.dtype(0));
     for (int64_t k = 0; k < terms; ++k) often.SetDouble(k, k == 0 || 2 * k == length ? 1 : 2);
@@ -295,7 +295,7 @@ Expr DecomposeNLLLoss(const Call& call, const Array<Expr>& args) {
   int64_t rank = at.ndim(1), c = at.ndim(0) == 1 ? 0 : 1;
   Val target{Cast(args[1], i64), i64};
   Val counts = Test(op::not_equal, target, static_cast<double>(a.ignore_index));
-  // A target that does not count may be no class.
+  // An ignored target need not be a class.
   Val safe = Pick(counts, target, 0);
   Val w{MakeCall<TakeAttrs>(op::take, {args[2], safe.e}, [](TakeAttrs* k) { k->axis = PrimExpr(0); }), t};
   w = Pick(Val{counts.e, t}, w, 0);

@@ -77,8 +77,12 @@ PrimExpr WindowCount(const PrimExpr& extent, int64_t size, int64_t stride, int64
   PrimExpr room = extent + PrimExpr(int64_t{Checked(begin) + end - WindowSpan(size, dilation)});
   if (!ceil_mode) return max(floordiv(room, PrimExpr(stride)) + PrimExpr(1), PrimExpr(0));
   PrimExpr count = floordiv(room + PrimExpr(stride - 1), PrimExpr(stride)) + PrimExpr(1);
-  return max(count - cast(DataType::Int(64), (count - PrimExpr(1)) * PrimExpr(stride) >= extent + PrimExpr(begin)),
-             PrimExpr(0));
+  // The last window begins inside data or the padding before it: always, where less than it follows.
+  if (Checked(end) + stride > WindowSpan(size, dilation)) {
+    const PrimExpr behind = (count - PrimExpr(1)) * PrimExpr(stride) >= extent + PrimExpr(begin);
+    count = count - tir::Select(behind, PrimExpr(1), PrimExpr(0));
+  }
+  return max(count, PrimExpr(0));
 }
 
 PrimExpr InRange(const PrimExpr& i, const PrimExpr& n, bool may_be_before, bool may_be_behind) {

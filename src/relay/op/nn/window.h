@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What convolutions and pools share: layouts of data, and windows that slide over its spatial dimensions.
+// Shared by convolutions and pools: layouts of data, and windows that slide over its spatial dimensions.
 #pragma once
 
 #include <baton/runtime/checked.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What gradients of convolutions and pools share.
+// Shared by the gradients of convolutions and pools.
 #pragma once
 
 #include <baton/relay/op/nn.h>
@@ -11,10 +11,6 @@
 
 namespace baton::relay::gradient {
 
-template <int N>
-const Op& ConvOp() {
-  return N == 1 ? op::conv1d : N == 2 ? op::conv2d : op::conv3d;
-}
 template <int N>
 const Op& TransposeOp() {
   return N == 1 ? op::conv1d_transpose : N == 2 ? op::conv2d_transpose : op::conv3d_transpose;
@@ -30,7 +26,7 @@ inline Expr ToLayout(const Expr& e, const String& from, const String& to) {
   return MakeCall<LayoutTransformAttrs>(op::layout_transform, {e},
                                         [&](LayoutTransformAttrs* a) { a->src_layout = from, a->dst_layout = to; });
 }
-/// How a convolution's window moves.
+/// Strides, dilation and padding of a convolution's window.
 template <class A, int N>
 struct ConvWindow {
   Ints strides, dilation;

@@ -88,7 +88,7 @@ namespace {
 Expr NoZero() { return MakeScalar(0, kI32); }
 }  // namespace
 
-/// Selects values and never computes with them: integers stand for the same.
+/// For operators that select values without computing: the affine type stays.
 IntegerValue Selection(const IntegerSite& s) {
   if (!ScalarAffine(s.at(0)) || s.args.size() != 1) return Failed();
   return Affine(MakeCall(Downcast<Op>(s.pre->op), {s.args[0].expr}, s.pre->attrs), s.args[0].type);
@@ -126,20 +126,6 @@ IntegerValue Pad(const IntegerSite& s) {
   return Affine(MakeCall(op::pad, {s.args[0].expr, fill}, s.pre->attrs), s.args[0].type);
 }
 
-namespace {
-
-template <class A>
-Attrs WithInt32(const Attrs& attrs) {
-  auto n = runtime::make_object<A>(AttrsAs<A>(attrs));
-  n->out_dtype = kI32;
-  return Attrs(runtime::ObjectPtr<runtime::Object>(n));
-}
-int64_t AxisOf(const String& layout, char letter) {
-  const size_t at = layout.str().find(letter);
-  return at == std::string::npos ? -1 : static_cast<int64_t>(at);
-}
-/// Products: of the integers less their zero points, in 32 bits. `weight_axis`: of the weight's vectors, -1 for none;
-/// `out_axis`: where it is in the result.
 IntegerValue MatrixProduct(const IntegerSite& s, const Op& quantized, const Attrs& attrs, int64_t weight_axis,
                            int64_t out_axis) {
   const auto *x = s.at(0), *w = s.at(1);
@@ -151,18 +137,6 @@ IntegerValue MatrixProduct(const IntegerSite& s, const Op& quantized, const Attr
       MakeCall(quantized, {s.args[0].expr, s.args[1].expr, x->zero_point, w->zero_point, x->scale, w->scale}, attrs);
   return Affine(call, ScaleProduct(x->scale, w->scale), NoZero(), kI32, out_axis);
 }
-}  // namespace
-
-template <class A>
-IntegerValue Conv(const IntegerSite& s) {
-  const auto& a = AttrsAs<A>(s.pre->attrs);
-  const String& out = a.out_layout.empty() ? a.data_layout : a.out_layout;
-  if (a.kernel_layout.str().find_first_of("0123456789") != std::string::npos) return Failed();
-  return MatrixProduct(s, std::is_same_v<A, Conv2DAttrs> ? op::qnn::conv2d : op::qnn::conv2d_transpose,
-                 WithInt32<A>(s.pre->attrs), AxisOf(a.kernel_layout, 'O'), AxisOf(out, 'C'));
-}
-template IntegerValue Conv<Conv2DAttrs>(const IntegerSite&);
-template IntegerValue Conv<Conv2DTransposeAttrs>(const IntegerSite&);
 IntegerValue Dense(const IntegerSite& s) {
   return MatrixProduct(s, op::qnn::dense, WithInt32<DenseAttrs>(s.pre->attrs), 0, TensorRank(GetRef<Expr>(s.pre)) - 1);
 }
@@ -260,7 +234,7 @@ IntegerValue Product(const IntegerSite& s) {
   if (s.at(0) && s.at(1) && s.at(0)->dtype != s.at(1)->dtype) return Multiplied(s);
   return Arithmetic(op::qnn::mul, s);
 }
-/// Which is larger is seen at one scale.
+/// Compares at one scale.
 IntegerValue Extreme(const IntegerSite& s) {
   IntegerValue lhs, rhs;
   if (!Operands(s, &lhs, &rhs)) return Failed();
@@ -294,7 +268,7 @@ IntegerValue Joined(const IntegerSite& s) {
                          {Tuple(data), Tuple(scales), Tuple(zeros), s.out->scale, s.out->zero_point}, s.pre->attrs),
                 to);
 }
-/// A tuple of parts that stand for numbers as the whole does.
+/// A tuple whose fields have one affine type.
 IntegerValue Split(const IntegerSite& s) {
   const auto* t = s.at(0);
   const auto* type = s.pre->checked_type_.as<TupleTypeNode>();

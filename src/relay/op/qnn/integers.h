@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators on numbers that integers stand for: the rules by which FakeQuantizationToInteger computes in integers what
-// stands between qnn.dequantize and qnn.quantize. An operator names its rule in its definition.
+// Rules by which FakeQuantizationToInteger computes in integers what stands between qnn.dequantize and qnn.quantize. An
+// operator names its rule in its definition.
 #pragma once
 
 #include <baton/relay/affine_type.h>
@@ -10,7 +10,7 @@
 
 namespace baton::relay {
 
-/// What an expression of a region became.
+/// The integer form of an expression of a region.
 struct IntegerValue {
   enum Kind { kUnknown, kFailed, kPlain, kAffine } kind = kUnknown;
   Expr expr;        ///< integers; of kPlain the expression itself
@@ -18,7 +18,7 @@ struct IntegerValue {
   const TensorAffineTypeNode* tensor() const { return type.as<TensorAffineTypeNode>(); }
 };
 
-/// A call with what its arguments became; `out`: what the region ends in.
+/// A call with the integer forms of its arguments; `out`: the affine type at the region's end.
 struct IntegerSite {
   const CallNode* pre;
   const std::vector<IntegerValue>& args;
@@ -40,16 +40,23 @@ bool IsScalar(const Expr& e);
 Expr Requantized(const Expr& e, const TensorAffineTypeNode* from, const TensorAffineTypeNode* to);
 
 // ---- Rules.
-/// Selects values and never computes with them: integers stand for the same.
+/// For operators that select values without computing: the affine type stays.
 IntegerValue Selection(const IntegerSite& s);
 /// Means: of integers less their zero point, so that padding stands for 0, in 32 bits.
 IntegerValue Averages(const IntegerSite& s);
 IntegerValue Relu(const IntegerSite& s);
 IntegerValue Clip(const IntegerSite& s);
 IntegerValue Pad(const IntegerSite& s);
-/// A is Conv2DAttrs or Conv2DTransposeAttrs.
+/// Products: of the integers less their zero points, in 32 bits. `weight_axis`: of the weight's vectors, -1 for none;
+/// `out_axis`: where it is in the result.
+IntegerValue MatrixProduct(const IntegerSite& s, const Op& quantized, const Attrs& attrs, int64_t weight_axis,
+                           int64_t out_axis);
 template <class A>
-IntegerValue Conv(const IntegerSite& s);
+Attrs WithInt32(const Attrs& attrs) {
+  auto n = runtime::make_object<A>(AttrsAs<A>(attrs));
+  n->out_dtype = DataType::Int(32);
+  return Attrs(runtime::ObjectPtr<runtime::Object>(n));
+}
 IntegerValue Dense(const IntegerSite& s);
 IntegerValue BatchMatmul(const IntegerSite& s);
 /// The bias at the scale of the data, both in 32 bits.
@@ -57,10 +64,10 @@ IntegerValue BiasAdd(const IntegerSite& s);
 IntegerValue Sum(const IntegerSite& s);
 IntegerValue Difference(const IntegerSite& s);
 IntegerValue Product(const IntegerSite& s);
-/// maximum and minimum: which is larger is seen at one scale.
+/// maximum and minimum: compares at one scale.
 IntegerValue Extreme(const IntegerSite& s);
 IntegerValue Joined(const IntegerSite& s);
-/// A tuple of parts that stand for numbers as the whole does.
+/// A tuple whose fields have one affine type.
 IntegerValue Split(const IntegerSite& s);
 /// By an operator of qnn, which has one argument: qnn.tanh, qnn.exp, ...
 IntegerValue By(const Op& quantized, const IntegerSite& s);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What operators on quantized tensors share: q stands for scale * (q - zero_point).
+// Shared by operators on quantized tensors: q stands for scale * (q - zero_point).
 #pragma once
 
 #include <baton/relay/op/make.h>
@@ -23,7 +23,7 @@ PrimExpr AlongAxis(const TypeArgs& in, int data, int64_t axis, std::initializer_
 /// The type, if its dtype is one of integers.
 Type IntegerType(const TypeArgs& in, const Shape& shape, DataType dtype, const char* rule);
 
-// ---- Meaning, in plain operators.
+// ---- Decompositions into plain operators.
 /// The tensor type of an argument of the original call.
 const TensorTypeNode* TypeAt(const Call& call, int i);
 /// `e` of dtype `from` as one of `to`.

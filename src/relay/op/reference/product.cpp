@@ -48,7 +48,7 @@ BlockFunction Fastest() {
   return BlockPlain;
 }
 
-/// kBy lines from `first` on, in turns: their numbers for k = 0, then for k = 1; those of lines beyond the last are 0.
+/// kBy lines from `first` on, interleaved: their numbers for k = 0, then for k = 1; zeros for lines beyond the last.
 template <int64_t kBy>
 void Interleave(const Lines& lines, int64_t first, int64_t depth, double* out) {
   const int64_t count = std::min<int64_t>(kBy, static_cast<int64_t>(lines.begin.size()) - first);
@@ -88,7 +88,7 @@ void ReferenceProduct(const Lines& rows, const Lines& columns, int64_t depth, fl
       }
     }
   };
-  // Each element is made by one thread in one order, so their number does not show.
+  // Each element is computed by one thread in one order, so results do not depend on the number of threads.
   const int64_t grain = kParallelWork / std::max<int64_t>(1, m * depth * kColumns) + 1;
   runtime::threading::ParallelFor((n + kColumns - 1) / kColumns, grain, panels);
 }

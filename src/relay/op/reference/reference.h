@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The commonest operators over float32 in plain loops, which share nothing with the compiler's: what the guard
-// evaluates with. Sums are made in double. Operands are dense, on the host and not empty; a null result: not for these
-// operands.
+// The commonest operators over float32 in plain loops, for the guard: they share nothing with the compiler's kernels.
+// Sums are made in double. Operands are dense, on the host and not empty; a null result means that they are not
+// supported.
 #pragma once
 
 #include <baton/relay/op.h>

@@ -107,14 +107,13 @@ namespace {
 
 template <int N>
 Expr Blocks(const At& at, const Col2ImAttrs& a, const Expr& grad) {
-  static const Op& conv = N == 1 ? op::conv1d : N == 2 ? op::conv2d : op::conv3d;
   int64_t size = ProductOf(ToInts(a.block_shape));
   Ints images{-1, 1}, kernel{size, 1};
   for (int64_t n : a.image_shape) images.push_back(n);
   for (int64_t n : a.block_shape) kernel.push_back(n);
   // Each element of a block is a channel of a convolution with a kernel that is 1 there.
   Expr taps = Reshape(Identity(size, at.dtype(0)), ToArray(kernel));
-  return MakeCall<ConvAttrs<N>>(conv, {Reshape(grad, ToArray(images)), taps}, [&](ConvAttrs<N>* c) {
+  return MakeCall<ConvAttrs<N>>(ConvOp(N), {Reshape(grad, ToArray(images)), taps}, [&](ConvAttrs<N>* c) {
     if (a.strides.defined()) c->strides = a.strides;
     if (a.dilations.defined()) c->dilation = a.dilations;
     c->padding = a.pads.defined() ? a.pads : ToArray(Ints(2 * N, 0));

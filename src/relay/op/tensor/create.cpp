@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors made from little or nothing, and shapes as tensors.
+// Tensors from scalars and shapes, and shapes as tensors.
 #include <baton/relay/op/make.h>
 #include <baton/relay/op/transform.h>
 #include <baton/topi/elemwise.h>
@@ -30,22 +30,22 @@ void OneElement(const TypeArgs& in, int i, const char* rule) {
   }
 }
 
+Shape FullShape(const InitOpAttrs& a) { return a.shape.defined() ? MakeShape(a.shape) : Shape(); }
 Type FullType(const InitOpAttrs& a, const TypeArgs& in) {
   OneElement(in, 0, "R1");
-  if (!a.shape.defined()) in.Fail("R2", "needs the attribute `shape`");
-  return TensorType(MakeShape(ToInts(a.shape)), OrElse(a.dtype, in.dtype(0)));
+  return TensorType(FullShape(a), OrElse(a.dtype, in.dtype(0)));
 }
 Tensor LowerFull(const InitOpAttrs& a, const Tensors& in) {
-  return topi::Full(MakeShape(ToInts(a.shape)), topi::Convert(OrElse(a.dtype, in[0].dtype()), One(in[0])));
+  return topi::Full(FullShape(a), topi::Convert(OrElse(a.dtype, in[0].dtype()), One(in[0])));
 }
 template <OpName kName>
 Type ConstantType(const InitOpAttrs& a, const TypeArgs& in) {
   if (!a.shape.defined()) in.Fail("R1", "needs the attribute `shape`");
-  return TensorType(MakeShape(ToInts(a.shape)), OrElse(a.dtype, DataType::Float(32)));
+  return TensorType(MakeShape(a.shape), OrElse(a.dtype, DataType::Float(32)));
 }
 template <int kValue>
 Tensor LowerConstant(const InitOpAttrs& a, const Tensors&) {
-  return topi::Full(MakeShape(ToInts(a.shape)), tir::make_const(OrElse(a.dtype, DataType::Float(32)), kValue));
+  return topi::Full(MakeShape(a.shape), tir::make_const(OrElse(a.dtype, DataType::Float(32)), kValue));
 }
 template <OpName kName, int kValue>
 Op DefineConstant(const char* doc) {
@@ -109,16 +109,17 @@ int64_t ArangeCount(const TypeArgs& in) {
   return static_cast<int64_t>(n);
 }
 Type ArangeType(const ArangeAttrs& a, const TypeArgs& in) {
+  const PrimExpr count = a.length.defined() ? TypeDim(a.length) : MakeDim(ArangeCount(in));
   for (int i = 0; i < 3; ++i) {
     in.Number(i, "R1");
     OneElement(in, i, "R2");
   }
-  return TensorType(Shape{MakeDim(ArangeCount(in))}, OrElse(a.dtype, in.dtype(0)));
+  return TensorType(Shape{count}, OrElse(a.dtype, in.dtype(0)));
 }
 Tensor LowerArange(const ArangeAttrs& a, const Tensors& in, const Type& out) {
   DataType t = OrElse(a.dtype, in[0].dtype()), w = Wide(t);
   PrimExpr n = AsTensor(out)->shape[0];
-  if (DimOf(n) < 0) throw InternalError("arange is lowered without knowing its length");
+  if (n.as<tir::AnyNode>()) throw InternalError("arange is lowered without knowing its length");
   return te::Compute(
       Shape{n},
       [&](Indices i) {
@@ -128,6 +129,7 @@ Tensor LowerArange(const ArangeAttrs& a, const Tensors& in, const Type& out) {
 }
 /// The call with its operands as constants: then its length is known.
 Expr ArangeStatic(const Call& call, const Array<runtime::NDArray>& values) {
+  if (AttrsAs<ArangeAttrs>(call->attrs).length.defined()) return Expr();
   Array<Expr> args;
   bool all_constant = true;
   for (size_t i = 0; i < 3; ++i) {
@@ -138,6 +140,22 @@ Expr ArangeStatic(const Call& call, const Array<runtime::NDArray>& values) {
     args.push_back(Constant(std::move(c)));
   }
   return all_constant ? Expr() : MakeCall(op::arange, args, call->attrs);
+}
+
+/// The call with its length as an extent.
+Expr ArangeSymbolic(const Call& call, const Array<Array<PrimExpr>>& values) {
+  if (AttrsAs<ArangeAttrs>(call->attrs).length.defined()) return Expr();
+  for (const Array<PrimExpr>& v : values) {
+    if (v.get() == nullptr || v.size() != 1) return Expr();
+  }
+  const int64_t step = DimOf(values[2][0]);
+  if (step < 1) return Expr();
+  const PrimExpr span = values[1][0] - values[0][0];
+  const PrimExpr n = max(floordiv(span + PrimExpr(step - 1), PrimExpr(step)), PrimExpr(0));
+  return MakeCall(op::arange, call->args, MakeAttrs<ArangeAttrs>([&](ArangeAttrs* a) {
+                    a->dtype = AttrsAs<ArangeAttrs>(call->attrs).dtype;
+                    a->length = TypeDim(n);
+                  }));
 }
 
 Type EyeType(const EyeAttrs& a, const TypeArgs&) {
@@ -216,7 +234,7 @@ const Op op::full = DefineOp({
     .name = "full",
     .doc = "A tensor that holds one value everywhere.",
     .inputs = {{"fill_value", "R1: one element."}},
-    .output = "Shape `shape`, dtype `dtype`. R2: shape is given.",
+    .output = "Shape `shape` (a scalar if not given), dtype `dtype`.",
     .attrs = TypeOf<InitOpAttrs>,
     .type_rel = Rel<"full", FullType>,
     .lower = LowerFull,
@@ -248,16 +266,18 @@ const Op op::arange = DefineOp({
     .doc = "start, start + step, ... before stop.",
     .inputs = {{"start", "R1: a number. R2: one element."}, {"stop", "As start."}, {"step", "As start. R3: not 0."}},
     .output =
-        "max(0, ceil((stop - start) / step)) elements of dtype `dtype`; not known unless the operands are constants.",
+        "max(0, ceil((stop - start) / step)) elements of dtype `dtype`; not known unless the operands are constants. "
+        "With `length` so many, whatever stop is.",
     .attrs = TypeOf<ArangeAttrs>,
     .type_rel = Rel<"arange", ArangeType>,
     .lower = LowerArange,
     .static_form = ArangeStatic,
     .gradient = NoGradient("how many numbers it gives is no smooth function"),
-    .pattern = OpPattern::kOpaque,  // fused, its operands would no longer be constants that say its length
+    .pattern = OpPattern::kOpaque,  // fused, its operands would be no constants, and its length unknown
     .source = "NumPy; ONNX Range-11",
     .traits = {.precision = Precision::kNever},
 });
+[[maybe_unused]] const bool arange_symbolic = (SetSymbolicForm(op::arange, ArangeSymbolic), true);
 const Op op::eye = DefineOp({
     .name = "eye",
     .doc = "Ones on a diagonal, zeros elsewhere.",

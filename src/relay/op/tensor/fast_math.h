@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What approximations share.
+// Shared by approximations.
 #pragma once
 
 #include "../common.h"

@@ -539,7 +539,7 @@ Grads ScatterNDBack(const Call& call, const Expr& grad) {
   };
   return {write(grad, ZerosLike(at.arg(2))), Expr(), WinnersOf(at, write, read)};
 }
-/// Of values for one place the last one counts. Numbers of the values are from 1; 0 is the default's.
+/// Of values for one place the last one counts. Ids of the values start at 1; 0 is that of the default.
 Grads SparseToDenseBack(const Call& call, const Expr& grad) {
   At at(call, grad);
   int64_t n = at.ndim(0) == 0 ? 1 : at.dims(0)[0];

@@ -43,7 +43,7 @@ Type ConcatenateType(const ConcatenateAttrs& a, const TypeArgs& in) {
     for (int64_t d = 0; fits && d < ndim; ++d) {
       if (d == axis) continue;
       fits = in.Same(out[d], t->shape[d]);
-      if (DimOf(out[d]) < 0) out.Set(d, t->shape[d]);
+      if (DimOf(out[d]) < 0 && (DimOf(t->shape[d]) >= 0 || out[d].as<tir::AnyNode>())) out.Set(d, t->shape[d]);
     }
     if (!fits) {
       in.Fail("R4", "part " + Str(k) + " has shape " + ShowShape(t->shape) + " and part 0 " +
@@ -62,8 +62,8 @@ Type ConcatenateType(const ConcatenateAttrs& a, const TypeArgs& in) {
   }
   return TensorType(out, parts[0]->dtype);
 }
-/// values(k) for the first k of [first, last) with index < ends[k], which rise; the last one beyond. A tree of
-/// conditions, so that each element asks few of them however many parts there are.
+/// values(k) for the first k of [first, last) with index < ends[k], which rise; the last one beyond. A binary tree of
+/// conditions: each element evaluates a logarithmic number of them.
 template <class F>
 PrimExpr PartAt(const PrimExpr& index, const std::vector<PrimExpr>& ends, const F& value, size_t first, size_t last) {
   if (last - first == 1) return value(first);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arithmetic of places and fixed-point numbers.
+// Index arithmetic (unravel_index) and fixed-point multiplication.
 #include <baton/relay/op/make.h>
 #include <baton/relay/op/transform.h>
 #include <baton/topi/elemwise.h>

@@ -32,7 +32,7 @@ struct ArgReduceAttrs : AttrsNode<ArgReduceAttrs> {
   bool keepdims = false;
   bool exclude = false;
   bool select_last_index = false;
-  DataType dtype = DataType::Int(64);
+  DataType dtype = DataType::Int(32);
   static constexpr void Describe(auto& d) {
     d(F<&ArgReduceAttrs::axis>, "Axes to reduce; the index counts within them, row-major. None: all.");
     d(F<&ArgReduceAttrs::keepdims>, "Whether reduced axes stay, with extent 1.");
@@ -281,7 +281,7 @@ Expr ScanCall(const Op& op, const Expr& data, const PrimExpr& axis, bool exclusi
   return MakeCall<ScanopAttrs>(op, {data},
                                [&](ScanopAttrs* a) { a->axis = axis, a->exclusive = exclusive, a->reverse = reverse; });
 }
-/// The product of the others, which zeros leave right: of those before and those behind.
+/// The product of the other elements, right with zeros too: of those before times those behind.
 Grads ProdBack(const Call& call, const Expr& grad) {
   Reduced r(call, grad);
   const Ints dims = r.at.dims(0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cutting and padding: windows of a tensor, and what stands around them.
+// Cropping and padding: windows of a tensor, and their complement.
 #include <baton/relay/op/transform.h>
 #include <baton/runtime/checked.h>
 #include <baton/topi/elemwise.h>
@@ -12,6 +12,7 @@
 #include "../qnn/integers.h"
 #include "../reference/reference.h"
 #include "../gradient.h"
+#include "slice_windows.h"
 
 namespace baton::relay {
 namespace {
@@ -79,54 +80,15 @@ struct CenterCropPadAttrs : AttrsNode<CenterCropPadAttrs> {
 
 using runtime::Checked;
 
-using topi::Window;
-
 // ---- strided_slice
-/// The window of each dimension; dimensions that are not named stay whole.
-template <class Fail>
-std::vector<Window> Windows(const StridedSliceAttrs& a, const Shape& in, Fail fail) {
-  int64_t ndim = in.size(), n = a.begin.size();
-  if (a.end.size() != a.begin.size()) fail("R1", "begin has " + Str(n) + " numbers and end " + Str(a.end.size()));
-  if (static_cast<int64_t>(a.strides.size()) != n && a.strides.size() > 1) {
-    fail("R1", "begin has " + Str(n) + " numbers and strides " + Str(a.strides.size()));
-  }
-  if (a.slice_mode != "end" && a.slice_mode != "size")
-    fail("R2", "slice_mode is \"" + a.slice_mode.str() + "\"; it is \"end\" or \"size\"");
-  if (a.axes.defined() ? static_cast<int64_t>(a.axes.size()) != n : n > ndim) {
-    fail("R3", "begin has " + Str(n) + " numbers, where " +
-                   (a.axes.defined() ? "axes has " + Str(a.axes.size()) : "`data` has rank " + Str(ndim)));
-  }
-  std::vector<Window> out;
-  for (const PrimExpr& d : in) out.push_back(Window{PrimExpr(0), d, 1});
-  std::vector<bool> seen(ndim);
-  for (int64_t k = 0; k < n; ++k) {
-    int64_t d = a.axes.defined() ? NormalizeAxis(a.axes[k], ndim, "strided_slice", "axes") : k;
-    if (seen[d]) fail("R3", "axes " + ShowInts(ToInts(a.axes)) + " names dimension " + Str(d) + " twice");
-    seen[d] = true;
-    int64_t stride = a.strides.empty() ? 1 : a.strides.size() == 1 ? a.strides[0] : a.strides[k];
-    bool size = a.slice_mode == "size";
-    if (size) stride = 1;
-    if (stride == 0) fail("R4", "a stride is 0");
-    int64_t end = a.end[k];
-    if (size) {
-      if (end < -1) fail("R5", "a size is " + Str(end) + "; it is an extent, or -1 for all that remain");
-      // begin + size, where a begin that counts from the end must not pass 0.
-      int64_t sum = 0;
-      bool far = __builtin_add_overflow(a.begin[k], end, &sum) || (a.begin[k] < 0 && sum >= 0);
-      end = end == -1 || far ? INT64_MAX : sum;
-    }
-    out[d] = topi::MakeWindow(in[d], a.begin[k], end, stride);
-  }
-  return out;
-}
 Type StridedSliceType(const StridedSliceAttrs& a, const TypeArgs& in) {
   Shape out;
   std::vector<Window> w =
       Windows(a, in.shape(0), [&](const char* rule, const std::string& text) { in.Fail(rule, text); });
   for (int64_t d = 0; d < in.ndim(0); ++d) {
-    const PrimExpr& e = w[d].extent;
-    out.push_back(DimOf(e) >= 0 || e.same_as(in.shape(0)[d]) ? e : UnknownDim());
+    out.push_back(w[d].extent.same_as(in.shape(0)[d]) ? w[d].extent : TypeDim(w[d].extent));
   }
+  AssumeInside(a, in);
   return TensorType(out, in.dtype(0));
 }
 Tensor Cut(const Tensor& x, const std::vector<Window>& w, String name) {
@@ -165,7 +127,7 @@ Type StridedSetType(const TypeArgs& in) {
   }
   return in.type(0);
 }
-/// begin, end and strides are tensors here: the place of an element is looked up, not known.
+/// begin, end and strides are tensors here, so the place of an element is computed at run time.
 Tensor LowerStridedSet(const Tensors& in) {
   const Tensor &x = in[0], &v = in[1];
   auto i64 = [](PrimExpr e) { return cast(DataType::Int(64), e); };
@@ -472,7 +434,7 @@ Grads StridedSliceBack(const Call& call, const Expr& grad) {
   if (!plain) return SelectBack(call, grad);
   Ints dims = at.dims(0), out = at.out_dims(), before(dims.size(), 0), after(dims.size(), 0);
   for (size_t i = 0; i < a.begin.size(); ++i) {
-    int64_t d = a.axes.defined() ? at.Axis(a.axes[i]) : static_cast<int64_t>(i), b = a.begin[i];
+    int64_t d = a.axes.defined() ? at.Axis(a.axes[i]) : static_cast<int64_t>(i), b = a.begin[i].literal();
     if (b < 0) b += dims[d];
     before[d] = std::min(std::max<int64_t>(b, 0), dims[d]);
   }
@@ -519,14 +481,14 @@ Grads PadBack(const Call& call, const Expr& grad) {
   for (const Array<int64_t>& w : a.pad_width) before.push_back(-w[0]), after.push_back(-w[1]);
   Expr dx = Pad(grad, before, after, at.dtype(0));
   if (call->args.size() < 2) return {dx};
-  // What the value fills is what a mask of data's places leaves over.
+  // The padding is where a mask of data's places is zero.
   Expr inside = MakeCall(op::pad, {OnesLike(at.arg(0)), MakeScalar(0, at.dtype(0))}, call->attrs);
   Ints all = AxesFrom(0, at.ndim(0));
   Expr fill = all.empty() ? Expr() : Sum(at.g() * (1 - Val{inside, at.dtype(0)}), all);
   if (fill.defined() && !at.floating(1)) fill = Expr();
   return {dx, fill.defined() && at.ndim(1) ? ShapeLike(fill, at.arg(1)) : fill};
 }
-/// What was cut away comes back as zeros, and what was put around goes: the same places either way.
+/// The adjoint: cropped elements come back as zeros, padding is cropped. Both use the same offsets.
 Grads CenterCropPadBack(const Call& call, const Expr& grad) {
   At at(call, grad);
   const auto& a = at.attrs<CenterCropPadAttrs>();
@@ -573,7 +535,7 @@ const Op op::strided_slice = DefineOp({
     .inputs = {{"data", "Any tensor."}},
     .output = "R1: begin, end and strides agree in length. R2: a known slice_mode. R3: at most data's dimensions, none "
               "twice. R4: no "
-              "stride of 0. R5: sizes are extents or -1.",
+              "stride of 0. R5: sizes are extents or -1; what expressions cut out lies within the dimension.",
     .attrs = TypeOf<StridedSliceAttrs>,
     .type_rel = Rel<"strided_slice", StridedSliceType>,
     .lower = LowerStridedSlice,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that give elements another place, and read each where it stands: reshape, transpose, repeat, broadcast.
+// Operators that move elements: reshape, transpose, repeat, broadcast.
+#include <baton/arith/extent.h>
 #include <baton/relay/op/transform.h>
 #include <baton/runtime/checked.h>
 #include <baton/topi/elemwise.h>
@@ -12,6 +13,7 @@
 #include "../qnn/integers.h"
 #include "../reference/reference.h"
 #include "injective.h"
+#include "reshape_codes.h"
 
 namespace baton::relay {
 namespace {
@@ -23,138 +25,24 @@ bool SameExtent(const PrimExpr& a, const PrimExpr& b) {
 }
 
 // ---- reshape
-/// The result's shape by the codes of `newshape`. `symbolic`: an extent that is no literal becomes an expression;
-/// otherwise it is unknown. `fail(rule, text)` does not return.
-template <class Fail>
-Shape ReshapeShape(const Shape& in, const Ints& codes, bool allowzero, bool symbolic, Fail fail) {
+Shape TypeShape(const Shape& s) {
   Shape out;
-  std::vector<bool> copied(in.size());  // input dimensions that the result has as they are
-  std::vector<bool> from_input;         // dimensions of the result that are such copies
-  size_t next = 0;                      // input dimension that a code refers to
-  int64_t infer = -1;
-  auto put = [&](PrimExpr d, bool copy) {
-    out.push_back(d);
-    from_input.push_back(copy);
-  };
-  auto take = [&](int64_t code) -> size_t {
-    if (next >= in.size())
-      fail("R2", "newshape " + ShowInts(codes) + " has code " + Str(code) + " where `data`: " + ShowShape(in) +
-                     " has no dimension left");
-    return next++;
-  };
-  for (size_t i = 0; i < codes.size(); ++i) {
-    int64_t c = codes[i];
-    if (c > 0 || (c == 0 && allowzero)) {
-      put(c, false);
-      ++next;
-    } else if (c == 0) {
-      size_t d = take(c);
-      copied[d] = true;
-      put(in[d], true);
-    } else if (c == -1) {
-      if (infer >= 0) fail("R1", "newshape " + ShowInts(codes) + " has more than one -1");
-      infer = static_cast<int64_t>(out.size());
-      put(1, false);
-      ++next;
-    } else if (c == -2) {
-      while (next < in.size()) {
-        copied[next] = true;
-        put(in[next++], true);
-      }
-    } else if (c == -3) {
-      PrimExpr a = in[take(c)], b = in[take(c)];
-      bool known = DimOf(a) >= 0 && DimOf(b) >= 0;
-      put(known || symbolic ? a * b : UnknownDim(), false);
-    } else if (c == -4) {
-      if (i + 2 >= codes.size()) fail("R1", "newshape " + ShowInts(codes) + ": code -4 needs two numbers after it");
-      PrimExpr whole = in[take(c)];
-      int64_t a = codes[++i], b = codes[++i];
-      if (a < -1 || b < -1 || a == 0 || b == 0 || (a == -1 && b == -1)) {
-        fail("R1", "newshape " + ShowInts(codes) + ": -4 is followed by " + Str(a) + ", " + Str(b) +
-                       "; they are extents, one of them may be -1");
-      }
-      int64_t n = DimOf(whole), k = a == -1 ? b : a;
-      if (n >= 0 && n % k != 0)
-        fail("R3", "newshape " + ShowInts(codes) + " splits an extent of " + Str(n) + " by " + Str(k));
-      PrimExpr rest = n >= 0 ? PrimExpr(n / k) : symbolic ? floordiv(whole, PrimExpr(k)) : UnknownDim();
-      put(a == -1 ? rest : PrimExpr(a), false);
-      put(b == -1 ? rest : PrimExpr(b), false);
-    } else {
-      fail("R1", "newshape " + ShowInts(codes) + " has " + Str(c) + "; codes are 0, -1, -2, -3, -4 and extents");
-    }
-  }
-  // What is not copied has to agree in number.
-  Ints have, want;
-  PrimExpr have_expr = 1, want_expr = 1;
-  for (size_t d = 0; d < in.size(); ++d) {
-    if (copied[d]) continue;
-    have.push_back(DimOf(in[d]));
-    if (symbolic) have_expr = have_expr * in[d];
-  }
-  bool zero = false;
-  for (size_t d = 0; d < out.size(); ++d) {
-    if (static_cast<int64_t>(d) == infer) continue;
-    zero = zero || DimOf(out[d]) == 0;
-    if (from_input[d]) continue;
-    want.push_back(DimOf(out[d]));
-    if (symbolic) want_expr = want_expr * out[d];
-  }
-  int64_t n = ProductOf(have), m = ProductOf(want);
-  if (infer >= 0) {
-    if (n >= 0 && m > 0) {
-      if (n % m != 0) fail("R3", "`data`: " + ShowShape(in) + " does not divide into newshape " + ShowInts(codes));
-      out.Set(infer, PrimExpr(n / m));
-    } else if (m == 0) {
-      if (allowzero || zero)
-        fail("R3", "newshape " + ShowInts(codes) + " has both 0 and -1: what -1 stands for is not determined");
-      out.Set(infer, PrimExpr(0));
-    } else {
-      out.Set(infer, symbolic ? floordiv(have_expr, want_expr) : UnknownDim());
-    }
-  } else if (n >= 0 && m >= 0 && n != m && !(zero && ProductOf(Dims(in)) == 0)) {
-    fail("R3", "`data`: " + ShowShape(in) + " has " + Str(ProductOf(Dims(in))) + " elements and newshape " +
-                   ShowInts(codes) + " another number");
-  }
+  for (const PrimExpr& d : s) out.push_back(TypeDim(d));
   return out;
 }
 Type ReshapeType(const ReshapeAttrs& a, const TypeArgs& in) {
-  return TensorType(ReshapeShape(in.shape(0), ToInts(a.newshape), a.allowzero, false,
-                                 [&](const char* rule, const std::string& text) { in.Fail(rule, text); }),
-                    in.dtype(0));
+  return TensorType(TypeShape(ReshapeShape(in.shape(0), a.newshape, a.allowzero, TypeReshapeChecks(in))), in.dtype(0));
 }
 Tensor LowerReshape(const ReshapeAttrs& a, const Tensors& in) {
-  return topi::Reshape(in[0], ReshapeShape(in[0].shape(), ToInts(a.newshape), a.allowzero, true,
-                                           [](const char*, const std::string& text) { throw InternalError(text); }));
+  return topi::Reshape(in[0], ReshapeShape(in[0].shape(), a.newshape, a.allowzero, NoReshapeChecks()));
 }
 
-/// The same from the right: shape and codes turned round, and the result back.
-template <class Fail>
-Shape ReverseReshapeShape(const Shape& in, const Ints& codes, bool allowzero, bool symbolic, Fail fail) {
-  std::vector<Ints> tokens;  // -4 stays in front of its two extents, which change places
-  for (size_t i = 0; i < codes.size(); ++i) {
-    if (codes[i] == -4 && i + 2 < codes.size()) {
-      tokens.push_back({-4, codes[i + 2], codes[i + 1]});
-      i += 2;
-    } else {
-      tokens.push_back({codes[i]});
-    }
-  }
-  Ints turned;
-  for (size_t k = tokens.size(); k-- > 0;) turned.insert(turned.end(), tokens[k].begin(), tokens[k].end());
-  std::vector<PrimExpr> back(in.begin(), in.end());
-  Shape out = ReshapeShape(Shape(std::vector<PrimExpr>(back.rbegin(), back.rend())), turned, allowzero, symbolic, fail);
-  back.assign(out.begin(), out.end());
-  return Shape(std::vector<PrimExpr>(back.rbegin(), back.rend()));
-}
 Type ReverseReshapeType(const ReshapeAttrs& a, const TypeArgs& in) {
-  return TensorType(ReverseReshapeShape(in.shape(0), ToInts(a.newshape), a.allowzero, false,
-                                        [&](const char* rule, const std::string& text) { in.Fail(rule, text); }),
+  return TensorType(TypeShape(ReverseReshapeShape(in.shape(0), a.newshape, a.allowzero, TypeReshapeChecks(in))),
                     in.dtype(0));
 }
 Tensor LowerReverseReshape(const ReshapeAttrs& a, const Tensors& in) {
-  return topi::Reshape(in[0],
-                       ReverseReshapeShape(in[0].shape(), ToInts(a.newshape), a.allowzero, true,
-                                           [](const char*, const std::string& text) { throw InternalError(text); }));
+  return topi::Reshape(in[0], ReverseReshapeShape(in[0].shape(), a.newshape, a.allowzero, NoReshapeChecks()));
 }
 
 Shape ReshapeLikeShape(const ReshapeLikeAttrs& a, const Shape& lhs, const Shape& rhs) {
@@ -175,7 +63,9 @@ Shape ReshapeLikeShape(const ReshapeLikeAttrs& a, const Shape& lhs, const Shape&
 Type ReshapeLikeType(const ReshapeLikeAttrs& a, const TypeArgs& in) {
   Shape out = ReshapeLikeShape(a, in.shape(0), in.shape(1));
   int64_t n = ProductOf(Dims(in.shape(0))), m = ProductOf(Dims(out));
-  if (n >= 0 && m >= 0 && n != m) {
+  std::vector<PrimExpr> have(in.shape(0).begin(), in.shape(0).end()), want(out.begin(), out.end());
+  const bool open = (n < 0 || m < 0) && !HasUnknown(have) && !HasUnknown(want);
+  if (open ? !in.Same(ProductExpr(have), ProductExpr(want)) : n >= 0 && m >= 0 && n != m) {
     in.Fail("R1", in.Show(0) + " has " + Str(n) + " elements, the shape " + ShowShape(out) + " made from `rhs` has " +
                       Str(m));
   }
@@ -256,8 +146,9 @@ Type SqueezeType(const SqueezeAttrs& a, const TypeArgs& in) {
   if (a.axis.defined()) {
     for (int64_t x : a.axis) {
       int64_t d = in.Axis(x, in.ndim(0)), n = in.dim(0, d);
-      if (n >= 0 && n != 1)
-        in.Fail("R1", in.Show(0) + " has extent " + Str(n) + " on axis " + Str(d) + ", where 1 is wanted");
+      if (n >= 0 ? n != 1 : !in.Same(in.shape(0)[d], PrimExpr(1)))
+        in.Fail("R1", in.Show(0) + " has extent " + arith::ExtentText(in.shape(0)[d]) + " on axis " + Str(d) +
+                          ", where 1 is wanted");
     }
   } else {
     for (const PrimExpr& d : in.shape(0)) {
@@ -346,11 +237,6 @@ Shape TiledShape(const TileAttrs& a, const Shape& in) {
   }
   return out;
 }
-Shape TypeShape(const Shape& s) {
-  Shape out;
-  for (const PrimExpr& d : s) out.push_back(TypeDim(d));
-  return out;
-}
 Type TileType(const TileAttrs& a, const TypeArgs& in) {
   return TensorType(TypeShape(TiledShape(a, in.shape(0))), in.dtype(0));
 }
@@ -432,7 +318,7 @@ Tensor LowerReverseSequence(const ReverseSequenceAttrs& a, const Tensors& in) {
   return topi::Pick(
       in[0].shape(), in[0],
       [&](Indices i) {
-        PrimExpr n = cast(DataType::Int(64), in[1](i[batch]));
+        PrimExpr n = min(cast(DataType::Int(64), in[1](i[batch])), in[0].shape()[seq]);
         PrimExpr from = te::Select(PrimExpr(i[seq]) < n, n - PrimExpr(1) - i[seq], i[seq]);
         Shape at = i;
         at.Set(seq, max(min(from, last), PrimExpr(0)));
@@ -445,14 +331,23 @@ Tensor LowerReverseSequence(const ReverseSequenceAttrs& a, const Tensors& in) {
 void CheckBroadcastsTo(const TypeArgs& in, const Shape& from, const Shape& to) {
   bool fits = from.size() <= to.size();
   for (size_t d = 0; fits && d < from.size(); ++d) {
-    int64_t n = DimOf(from[d]), m = DimOf(to[to.size() - from.size() + d]);
-    fits = n < 0 || m < 0 || n == 1 || n == m;
+    const PrimExpr &x = from[d], &y = to[to.size() - from.size() + d];
+    if (DimOf(x) >= 0 && DimOf(y) >= 0) {
+      fits = DimOf(x) == 1 || DimOf(x) == DimOf(y);
+    } else if (!x.as<tir::AnyNode>() && !y.as<tir::AnyNode>() && DimOf(x) != 1) {
+      // A literal is not stretched, what is open has to be 1 or as long.
+      if (DimOf(x) >= 0) {
+        fits = in.Same(x, y);
+      } else if (arith::ExtentsEqual(x, y) != arith::Fact::kYes) {
+        in.Assume(tir::Select(tir::EQ(x, PrimExpr(1)), y, x), y);
+      }
+    }
   }
   if (!fits) in.Fail("R1", "`data`: " + ShowShape(from) + " does not broadcast to " + ShowShape(to));
 }
 Type BroadcastToType(const InitOpAttrs& a, const TypeArgs& in) {
   if (!a.shape.defined()) in.Fail("R2", "needs the attribute `shape`");
-  Shape out = MakeShape(ToInts(a.shape));
+  Shape out = MakeShape(a.shape);
   CheckBroadcastsTo(in, in.shape(0), out);
   return TensorType(out, in.dtype(0));
 }
@@ -460,7 +355,7 @@ Tensor BroadcastTo(const Tensor& x, const Shape& shape) {
   return te::Compute(shape, [&](Indices i) { return topi::BroadcastAt(x, i); }, "broadcast_to");
 }
 Tensor LowerBroadcastTo(const InitOpAttrs& a, const Tensors& in) {
-  return BroadcastTo(in[0], MakeShape(ToInts(a.shape)));
+  return BroadcastTo(in[0], MakeShape(a.shape));
 }
 Type BroadcastToLikeType(const TypeArgs& in) {
   CheckBroadcastsTo(in, in.shape(0), in.shape(1));
@@ -599,7 +494,7 @@ const Op op::reverse = DefineInjective("reverse", "A dimension turned round.", "
                                        LowerReverse, gradient::ReverseBack, "NumPy flip", {.values = Values::kSelects});
 const Op op::reverse_sequence = DefineOp({
     .name = "reverse_sequence",
-    .doc = "The first seq_lengths[b] elements on seq_axis turned round, for each b on batch_axis.",
+    .doc = "The first seq_lengths[b] elements on seq_axis turned round, for each b on batch_axis; all where it is more.",
     .inputs = {{"data", "R1: rank 2 or more. R3: the two axes differ."},
                {"seq_lengths", "R2: integers, rank 1. R4: data's extent on batch_axis."}},
     .output = "Shape and dtype of `data`.",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Boxes of single-shot detectors: the grid they start from, and what predictions make of them.
+// Boxes of single-shot detectors: anchor boxes on a grid, and their correction by predictions.
 #include <baton/relay/op/image.h>
 
 #include <algorithm>

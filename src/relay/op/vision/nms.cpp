@@ -51,7 +51,7 @@ void OneNumber(const TypeArgs& in, int i, const char* rule) {
   if (int64_t n = ProductOf(Dims(in.shape(i))); n >= 0 && n != 1)
     in.Fail(rule, in.Show(i) + ", where one number is wanted");
 }
-/// That a row has the number at `place`.
+/// Checks that a row has an element at `place`.
 void Within(const TypeArgs& in, int64_t place, const char* what, const char* rule) {
   if (int64_t n = in.dim(0, 2); place >= (n < 0 ? 1 << 20 : n))
     in.Fail(rule, std::string(what) + " is " + Str(place) + " for " + in.Show(0));

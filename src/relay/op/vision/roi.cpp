@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Boxes: pooling their contents, and keeping the best of those that overlap. On the host: how much a box holds is known
-// at run time.
+// Boxes: pooling their contents, and keeping the best of those that overlap. On the host: the extents of a box are
+// known only at run time.
 #include <baton/relay/op/image.h>
 
 #include <algorithm>

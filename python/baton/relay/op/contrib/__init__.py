@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What external code generators bring: tables of the patterns that they take."""
+"""Tables of the patterns that external code generators support."""
 
 from .register import get_pattern_table, register_pattern_table
 

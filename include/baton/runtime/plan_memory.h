@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Static memory planning: offsets in one arena for buffers with known sizes and lifetimes.
+// Memory planning: offsets in one arena for buffers with known sizes and lifetimes. The compiler plans static models, an
+// executor those whose sizes it learns from its inputs.
 #pragma once
+
+#include <baton/runtime/data_type.h>
 
 #include <cstdint>
 #include <vector>
 
-namespace baton::driver {
+namespace baton::runtime {
 
 struct PlannedBuffer {
   uint64_t bytes = 0;
@@ -15,6 +18,6 @@ struct PlannedBuffer {
 };
 
 /// Gives each buffer an offset such that buffers alive at one step do not overlap; returns the arena's size in bytes.
-uint64_t PlanMemory(std::vector<PlannedBuffer>* buffers);
+BATON_DLL uint64_t PlanMemory(std::vector<PlannedBuffer>* buffers);
 
-}  // namespace baton::driver
+}  // namespace baton::runtime

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The graph executor's form for CUDA's graphs."""

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Changes of a program that depend on the values of its weights: `bsr_dense.convert(func, params, ...)` and
+`simplify_fc_transpose.convert(func, params)` give the function and the parameters that go with it."""
+
+import types
+
+import numpy as np
+
+from ..ir import IRModule, Op
+from ..ir.transform import Sequential
+from ..runtime import NDArray
+from ..runtime import ndarray as nd
+from . import transform
+from .analysis import post_order_visit, search_fc_transpose
+from .expr import Call, Var
+
+
+def _numpy(value):
+    return value.numpy() if isinstance(value, NDArray) else np.asarray(value)
+
+
+def optimize(func, passes):
+    """A function after passes."""
+    return Sequential([transform.InferType(), *passes])(IRModule.from_expr(func))["main"]
+
+
+def _simplify(func, params):
+    """`nn.dense(x, transpose(w))` with `w` of `params`: the weight is transposed once, as the parameter `w.T`."""
+    names = search_fc_transpose(func)
+    made = {name: value for name, value in params.items() if name not in names}
+    made.update((f"{name}.T", nd.array(np.ascontiguousarray(_numpy(params[name]).T))) for name in names if name in params)
+    return optimize(func, [transform.SimplifyFCTranspose([name for name in names if name in params])]), made
+
+
+def _weights_of_dense(func):
+    names = {}
+
+    def look(expr):
+        if isinstance(expr, Call) and isinstance(expr.op, Op) and expr.op.name == "nn.dense" and isinstance(expr.args[1], Var):
+            names[expr.args[1].name_hint] = True
+
+    post_order_visit(func, look)
+    return list(names)
+
+
+def _blocks(weight, size):
+    """(data, indices, indptr) of the blocks that are not all zero."""
+    rows, columns = weight.shape[0] // size[0], weight.shape[1] // size[1]
+    blocks = weight.reshape(rows, size[0], columns, size[1]).transpose(0, 2, 1, 3)
+    kept = (blocks != 0).any(axis=(2, 3))
+    data = blocks[kept]
+    return (data[:, 0, 0] if size == (1, 1) else data), np.nonzero(kept)[1].astype("int32"), np.concatenate([[0], kept.sum(1).cumsum()]).astype("int32")
+
+
+def sparse_weights(func, params, blocksize, sparsity_threshold):
+    """(parameters with weights of `nn.dense` in parts where their share of zeros is at least the threshold, their names, the shapes of the
+    parts)."""
+    made, names, shapes = dict(params), [], []
+    for name in _weights_of_dense(func):
+        weight = _numpy(params[name]) if name in params else None
+        if weight is None or any(d % b for d, b in zip(weight.shape, blocksize, strict=True)) or (weight == 0).mean() < sparsity_threshold:
+            continue
+        parts = _blocks(weight, tuple(blocksize))
+        del made[name]
+        made.update((f"{name}.{part}", nd.array(np.ascontiguousarray(value))) for part, value in zip(("data", "indices", "indptr"), parts, strict=True))
+        names.append(name)
+        shapes.append([value.shape for value in parts])
+    return made, names, shapes
+
+
+def _to_sparse(func, params, blocksize, sparsity_threshold):
+    """Weights of `nn.dense` whose share of zeros is at least `sparsity_threshold` become sparse, in blocks of `blocksize`."""
+    made, names, shapes = sparse_weights(func, params, blocksize, sparsity_threshold)
+    return optimize(func, [transform.DenseToSparse(names, shapes)] if names else []), made
+
+
+def _no_sparse_convolutions(func, params, blocksize, sparsity_threshold, *_, **__):
+    from ..error import UnsupportedError
+    raise UnsupportedError("sparse convolutions are not there; bsr_dense makes weights of nn.dense sparse")
+
+
+simplify_fc_transpose = types.SimpleNamespace(convert=_simplify)
+bsr_dense = types.SimpleNamespace(convert=_to_sparse)
+bsr_conv2d = types.SimpleNamespace(convert=_no_sparse_convolutions)
+
+__all__ = ["bsr_conv2d", "bsr_dense", "optimize", "simplify_fc_transpose", "sparse_weights"]

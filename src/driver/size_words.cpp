@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "driver/size_words.h"
+
+#include <baton/arith/extent.h>
+#include <baton/relay/op.h>
+#include <baton/tir/functor.h>
+#include <baton/tir/op.h>
+#include <relay/types/extent_guards.h>
+
+#include <set>
+
+namespace baton::driver {
+
+using runtime::Any;
+
+namespace {
+
+/// Sizes in bytes that no machine has.
+constexpr double kTooLarge = 1e18;
+
+/// An integer formula in float64, which does not wrap: whether it is too large is asked of this one.
+class InDouble : public tir::ExprMutator {
+ public:
+  using tir::ExprMutator::VisitExpr_;
+  PrimExpr VisitExpr_(const IntImmNode* op) final {
+    return FloatImm(DataType::Float(64), static_cast<double>(op->value));
+  }
+  PrimExpr VisitExpr_(const tir::VarNode* op) final { return cast(DataType::Float(64), GetRef<PrimExpr>(op)); }
+  PrimExpr VisitExpr_(const tir::FloorDivNode* op) final { return VisitExpr(op->a) / VisitExpr(op->b); }
+  PrimExpr VisitExpr_(const tir::FloorModNode* op) final { return VisitExpr(op->b); }
+  PrimExpr VisitExpr_(const tir::DivNode* op) final { return VisitExpr(op->a) / VisitExpr(op->b); }
+  PrimExpr VisitExpr_(const tir::ModNode* op) final { return VisitExpr(op->b); }
+  PrimExpr VisitExpr_(const tir::SelectNode* op) final {
+    return tir::Select(op->condition, VisitExpr(op->true_value), VisitExpr(op->false_value));
+  }
+  PrimExpr VisitExpr_(const tir::CallNode* op) final { return cast(DataType::Float(64), GetRef<PrimExpr>(op)); }
+};
+
+tir::Buffer WordsBuffer(const tir::Var& s, int32_t words) {
+  tir::BufferNode n = *tir::Buffer::Make({PrimExpr(int64_t{words})}, DataType::Int(64), "s").get();
+  n.data = s;
+  return tir::Buffer(std::move(n));
+}
+
+tir::Stmt Assert(PrimExpr condition, const std::string& message) {
+  tir::AssertStmtNode n;
+  n.condition = std::move(condition), n.message = tir::StringImm(message), n.body = tir::Evaluate(PrimExpr(0));
+  return tir::AssertStmt(std::move(n));
+}
+
+}  // namespace
+
+bool FlattenSymbolic(const Type& type, std::vector<TensorType>* out) {
+  std::vector<Type> work{type};
+  while (!work.empty()) {
+    const Type t = work.back();
+    work.pop_back();
+    if (const auto* tensor = t.as<TensorTypeNode>()) {
+      if (!relay::KnownShape(tensor->shape)) return false;
+      out->push_back(GetRef<TensorType>(tensor));
+    } else if (const auto* tuple = t.as<TupleTypeNode>()) {
+      for (size_t i = tuple->fields.size(); i-- > 0;) work.push_back(tuple->fields[static_cast<int64_t>(i)]);
+    } else {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool IsDynamic(const TensorType& t) {
+  for (const PrimExpr& d : t->shape) {
+    if (!tir::as_const_int(d)) return true;
+  }
+  return false;
+}
+
+bool BoundDims(const relay::Function& main, std::vector<tir::Var>* dims, std::string* why) {
+  std::set<const Object*> bound;
+  std::vector<tir::Var> used;
+  for (const relay::Var& p : main->params) {
+    std::vector<TensorType> types;
+    FlattenSymbolic(p->checked_type(), &types);
+    for (const TensorType& t : types) {
+      for (const PrimExpr& d : t->shape) {
+        if (d.as<tir::VarNode>() && bound.insert(d.get()).second) dims->push_back(Downcast<tir::Var>(d));
+        tir::PostOrderVisitExpr(d, [&](const PrimExpr& x) {
+          if (x.as<tir::VarNode>()) used.push_back(Downcast<tir::Var>(x));
+        });
+      }
+    }
+  }
+  for (const Any& guard : main->GetAttr<Array<Any>>(relay::kExtentGuards, Array<Any>())) {
+    const auto fields = guard.As<Array<Any>>();
+    for (int64_t side : {0, 1}) {
+      tir::PostOrderVisitExpr(fields[side].As<PrimExpr>(), [&](const PrimExpr& x) {
+        if (x.as<tir::VarNode>()) used.push_back(Downcast<tir::Var>(x));
+      });
+    }
+  }
+  for (const tir::Var& v : used) {
+    if (bound.count(v.get())) continue;
+    *why = "no input has the extent `" + v->name_hint.str() + "` by itself";
+    return false;
+  }
+  return true;
+}
+
+void SizeWords::AddDims(const relay::Function& main) {
+  std::string why;
+  if (!BoundDims(main, &dims_, &why)) throw CompileError(why);
+  const auto bounds = main->GetAttr<Map<String, Array<int64_t>>>(kDynamicDims, Map<String, Array<int64_t>>());
+  for (const tir::Var& v : dims_) {
+    dim_words_[v.get()] = static_cast<int32_t>(shapes_.dims.size());
+    runtime::Dim dim;
+    dim.name = v->name_hint.str();
+    if (bounds.count(v->name_hint)) {
+      const Array<int64_t> b = bounds.at(v->name_hint);
+      dim.min = b[0], dim.max = b[1], dim.multiple = b[2];
+    }
+    shapes_.dims.push_back(dim);
+  }
+  for (const Any& guard : main->GetAttr<Array<Any>>(relay::kExtentGuards, Array<Any>())) {
+    const auto fields = guard.As<Array<Any>>();
+    guards_.push_back({fields[0].As<PrimExpr>(), fields[1].As<PrimExpr>(), fields[2].As<String>().str()});
+  }
+}
+
+int32_t SizeWords::Formula(const PrimExpr& formula) {
+  if (const auto it = dim_words_.find(formula.get()); it != dim_words_.end()) return it->second;
+  for (size_t i = 0; i < formulas_.size(); ++i) {
+    if (tir::ExprDeepEqual(formulas_[i], formula)) return static_cast<int32_t>(dims_.size() + i);
+  }
+  formulas_.push_back(formula);
+  return static_cast<int32_t>(dims_.size() + formulas_.size()) - 1;
+}
+
+int32_t SizeWords::WordOf(const PrimExpr& extent) { return tir::as_const_int(extent) ? -1 : Formula(arith::CanonicalExtent(extent)); }
+
+PrimExpr SizeWords::BytesFormula(const TensorType& t) {
+  PrimExpr n = PrimExpr(int64_t{t->dtype.bytes()});
+  for (const PrimExpr& d : t->shape) n = n * cast(DataType::Int(64), d);
+  return arith::CanonicalExtent(n);
+}
+
+runtime::TensorInfo SizeWords::AddTensor(const std::string& name, const TensorType& t) {
+  runtime::TensorInfo info{name, {}, t->dtype};
+  std::vector<int32_t> words;
+  for (const PrimExpr& d : t->shape) {
+    words.push_back(WordOf(d));
+    info.shape.push_back(words.back() < 0 ? *tir::as_const_int(d) : -1);
+    info.extents.push_back(words.back() < 0 ? std::string() : arith::ExtentText(d));
+  }
+  shapes_.extents.push_back(words);
+  return info;
+}
+
+size_t SizeWords::AddBuffer(int32_t first, int32_t last, int32_t bytes) {
+  shapes_.buffers.push_back({first, last, bytes, 0});
+  return shapes_.buffers.size() - 1;
+}
+
+PrimExpr SizeWords::Load(const tir::Var& s, int32_t word) const {
+  return tir::BufferLoad(WordsBuffer(s, shapes_.words), {PrimExpr(int64_t{word})});
+}
+
+PrimExpr SizeWords::LoadVar(const tir::Var& s, const tir::Var& dim) const {
+  const auto it = dim_words_.find(dim.get());
+  if (it == dim_words_.end()) throw InternalError("a kernel asks for the dimension `" + dim->name_hint.str() + "`");
+  return Load(s, it->second);
+}
+
+void SizeWords::Finish(const std::string& symbol) {
+  auto word = static_cast<int32_t>(dims_.size() + formulas_.size());
+  for (runtime::DynamicBuffer& b : shapes_.buffers) b.offset = word++;
+  shapes_.words = word;
+  shapes_.sizes = symbol;
+}
+
+tir::PrimFunc SizeWords::Function() const {
+  tir::Var dims("dims", DataType::Handle()), io("io", DataType::Handle()), threads("threads", DataType::Int(64)),
+      s("s", DataType::Handle());
+  const tir::Buffer from = WordsBuffer(dims, static_cast<int32_t>(dims_.size())), to = WordsBuffer(s, shapes_.words);
+  auto store = [&](int32_t word, const PrimExpr& value) {
+    tir::BufferStoreNode n;
+    n.buffer = to, n.indices = {PrimExpr(int64_t{word})}, n.value = value;
+    return tir::Stmt(tir::BufferStore(std::move(n)));
+  };
+  Array<tir::Stmt> seq;
+  for (const Guard& g : guards_) seq.push_back(Assert(tir::EQ(g.a, g.b), g.text));
+  for (size_t i = 0; i < dims_.size(); ++i) seq.push_back(store(static_cast<int32_t>(i), dims_[i]));
+  for (size_t i = 0; i < formulas_.size(); ++i) {
+    const PrimExpr size = InDouble()(formulas_[i]);
+    seq.push_back(Assert(size <= FloatImm(DataType::Float(64), kTooLarge), "the shapes ask for more memory than there is"));
+    seq.push_back(store(static_cast<int32_t>(dims_.size() + i), formulas_[i]));
+  }
+  tir::Stmt body = tir::SeqStmt::Flatten(seq);
+  for (size_t i = dims_.size(); i-- > 0;) {
+    tir::LetStmtNode n;
+    n.var = dims_[i], n.value = tir::BufferLoad(from, {PrimExpr(static_cast<int64_t>(i))}), n.body = body;
+    body = tir::LetStmt(std::move(n));
+  }
+  tir::PrimFunc f({dims, io, threads, s}, tir::RenewBindings(body));
+  return WithAttr(f, attr::kGlobalSymbol, runtime::Any(shapes_.sizes));
+}
+
+}  // namespace baton::driver

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// The sizes of a region with dynamic shapes: which word of `s` (runtime/dynamic_shapes.h) holds what, and the function that
+// computes them.
+#pragma once
+
+#include <baton/ir/type.h>
+#include <baton/relay/expr.h>
+#include <baton/runtime/executor.h>
+#include <baton/tir/stmt.h>
+
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace baton::driver {
+
+/// Attribute of a function with symbolic extents, by the name of the dimension: [min, max, multiple].
+inline constexpr const char* kDynamicDims = "dynamic_dims";
+
+/// Tensor types of a value, tuples flattened; false for other types, and for shapes with unknown extents.
+bool FlattenSymbolic(const Type& type, std::vector<TensorType>* out);
+/// Whether an extent of the shape is no literal.
+bool IsDynamic(const TensorType& t);
+/// Variables that the inputs of `main` fix by an extent of their own, in order. False if another one stands in the extents of
+/// inputs, or in what types assume; `*why` says which.
+bool BoundDims(const relay::Function& main, std::vector<tir::Var>* dims, std::string* why);
+
+class SizeWords {
+ public:
+  SizeWords() = default;
+  /// The dimensions of a function; its inputs must bind all of them.
+  void AddDims(const relay::Function& main);
+  bool empty() const { return dims_.empty(); }
+
+  /// The word that holds an extent, -1 for a literal.
+  int32_t WordOf(const PrimExpr& extent);
+  /// The word with the bytes of a tensor.
+  int32_t BytesOf(const TensorType& t) { return Formula(BytesFormula(t)); }
+  int32_t Bytes(int64_t literal) { return Formula(PrimExpr(literal)); }
+  /// An input or an output, in their order.
+  runtime::TensorInfo AddTensor(const std::string& name, const TensorType& t);
+  /// A buffer in the arena: its index.
+  size_t AddBuffer(int32_t first, int32_t last, int32_t bytes);
+  runtime::DynamicBuffer& buffer(size_t i) { return shapes_.buffers[i]; }
+
+  /// The value of a word, for code that takes `s`.
+  PrimExpr Load(const tir::Var& s, int32_t word) const;
+  PrimExpr LoadVar(const tir::Var& s, const tir::Var& dim) const;
+  /// The place of a buffer in the arena.
+  PrimExpr LoadOffset(const tir::Var& s, size_t buffer) const {
+    return Load(s, shapes_.buffers[buffer].offset);
+  }
+  /// Gives offsets their words; after it no more words are made.
+  void Finish(const std::string& symbol);
+  const runtime::DynamicShapes& shapes() const { return shapes_; }
+  /// The function `sizes`. After Finish.
+  tir::PrimFunc Function() const;
+
+ private:
+  static PrimExpr BytesFormula(const TensorType& t);
+  int32_t Formula(const PrimExpr& formula);
+
+  std::vector<tir::Var> dims_;
+  std::unordered_map<const Object*, int32_t> dim_words_;
+  std::vector<PrimExpr> formulas_;  // of the words behind the dimensions
+  struct Guard {
+    PrimExpr a, b;  // equal, or `text` is the error
+    std::string text;
+  };
+  std::vector<Guard> guards_;
+  runtime::DynamicShapes shapes_;
+};
+
+}  // namespace baton::driver

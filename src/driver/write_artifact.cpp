@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <baton/runtime/error.h>
+#include <baton/runtime/executor.h>
+#include <baton/support/bytes.h>
+#include <baton/support/file.h>
+#include <baton/support/json.h>
+#include <baton/support/sha256.h>
+
+#include <cstring>
+
+#include "runtime/artifact_format.h"
+
+namespace baton::runtime {
+using namespace artifact;  // NOLINT: its format
+namespace {
+
+void WriteTensors(support::JsonWriter* w, const std::vector<TensorInfo>& tensors) {
+  w->BeginArray();
+  for (const TensorInfo& t : tensors) {
+    w->BeginObject();
+    w->Key("name");
+    w->String(t.name);
+    w->Key("shape");
+    w->BeginArray();
+    for (int64_t d : t.shape) w->Int(d);
+    w->EndArray();
+    w->Key("dtype");
+    w->String(DataType2String(t.dtype));
+    if (!t.extents.empty()) {
+      w->Key("extents");
+      w->BeginArray();
+      for (const std::string& e : t.extents) w->String(e);
+      w->EndArray();
+    }
+    w->EndObject();
+  }
+  w->EndArray();
+}
+
+void WriteDynamic(support::JsonWriter* w, const DynamicShapes& shapes) {
+  w->BeginObject();
+  w->Key("sizes");
+  w->String(shapes.sizes);
+  w->Key("words");
+  w->Int(shapes.words);
+  w->Key("reads_values");
+  w->Int(shapes.reads_values);
+  w->Key("dims");
+  w->BeginArray();
+  for (const Dim& d : shapes.dims) {
+    w->BeginObject();
+    w->Key("name");
+    w->String(d.name);
+    w->Key("min");
+    w->Int(d.min);
+    w->Key("max");
+    w->Int(d.max);
+    w->Key("multiple");
+    w->Int(d.multiple);
+    w->EndObject();
+  }
+  w->EndArray();
+  w->Key("extents");
+  w->BeginArray();
+  for (const std::vector<int32_t>& words : shapes.extents) {
+    w->BeginArray();
+    for (int32_t word : words) w->Int(word);
+    w->EndArray();
+  }
+  w->EndArray();
+  w->Key("buffers");
+  w->BeginArray();
+  for (const DynamicBuffer& b : shapes.buffers) {
+    w->BeginArray();
+    for (int32_t field : {b.first, b.last, b.bytes, b.offset}) w->Int(field);
+    w->EndArray();
+  }
+  w->EndArray();
+  w->EndObject();
+}
+
+std::string Manifest(const ExecutableDesc& desc) {
+  std::string out;
+  support::JsonWriter w(&out);
+  w.BeginObject();
+  w.Key("format");
+  w.Int(kFormatVersion);
+  w.Key("arch");
+  w.String(kArch);
+  w.Key("entry");
+  w.String(desc.entry);
+  w.Key("target");
+  w.String(desc.target);
+  w.Key("features");
+  w.BeginArray();
+  for (const std::string& f : desc.features) w.String(f);
+  w.EndArray();
+  w.Key("inputs");
+  WriteTensors(&w, desc.inputs);
+  w.Key("outputs");
+  WriteTensors(&w, desc.outputs);
+  if (!desc.result_tree.empty()) {
+    w.Key("results");
+    w.BeginArray();
+    for (int64_t n : desc.result_tree) w.Int(n);
+    w.EndArray();
+  }
+  if (desc.dynamic.defined()) {
+    w.Key("dynamic");
+    WriteDynamic(&w, desc.dynamic);
+  }
+  w.Key("arena_bytes");
+  w.Int(static_cast<int64_t>(desc.arena_bytes));
+  w.Key("constants_bytes");
+  w.Int(static_cast<int64_t>(desc.constants_bytes));
+  w.Key("io_alignment");
+  w.Int(desc.io_alignment);
+  if (!desc.program.empty()) {
+    w.Key("program");
+    w.String(desc.program);
+  }
+  w.EndObject();
+  return out;
+}
+
+}  // namespace
+
+void WriteArtifact(const std::string& path, const void* elf, size_t elf_bytes, const ExecutableDesc& desc) {
+  if (elf_bytes < 4 || std::memcmp(elf, kElfMagic, 4) != 0) throw InternalError("WriteArtifact: not an ELF file");
+  const std::string manifest = Manifest(desc);
+  support::AtomicFile file(path, true);
+  support::Sha256 sha;
+  uint64_t at = 0;
+  const auto put = [&](const void* data, size_t size) {
+    file.Write(data, size);
+    sha.Update(data, size);
+    at += size;
+  };
+  const auto align = [&] {
+    static constexpr char kZeros[64] = {};
+    if (at % 64) put(kZeros, 64 - at % 64);
+  };
+  put(elf, elf_bytes);
+  align();
+  const uint64_t constants_at = at;
+  put(desc.constants, desc.constants_bytes);
+  align();
+  const uint64_t manifest_at = at;
+  put(manifest.data(), manifest.size());
+  support::ByteWriter trailer;
+  trailer.Write<uint64_t>(constants_at);
+  trailer.Write<uint64_t>(desc.constants_bytes);
+  trailer.Write<uint64_t>(manifest_at);
+  trailer.Write<uint64_t>(manifest.size());
+  trailer.Write<uint32_t>(kFormatVersion);
+  trailer.Write<uint32_t>(0);
+  put(trailer.bytes().data(), trailer.size());
+  const support::Sha256::Digest digest = sha.Finish();
+  file.Write(digest.data(), digest.size());
+  file.Write(kMagic, 8);
+  file.Commit();
+}
+
+}  // namespace baton::runtime

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Short integer tensors as vectors of extents: what shapes are computed from.
+#pragma once
+
+#include <baton/relay/expr.h>
+#include <baton/support/pointer_map.h>
+
+#include <optional>
+#include <vector>
+
+namespace baton::relay {
+
+/// Elements of integer expressions of rank 0 or 1 and at most 16 elements, where they follow from literals and from
+/// shapes. Reads the types of expressions.
+class KnownValues {
+ public:
+  using Elements = std::vector<PrimExpr>;
+  static constexpr size_t kMost = 16;
+
+  /// The elements, each canonical; nothing where one of them is not known.
+  std::optional<Elements> Of(const Expr& e);
+
+ private:
+  std::optional<Elements> Find(const Expr& e);
+  std::optional<Elements> OfCall(const CallNode* call);
+  std::optional<Elements> OfTuple(const Expr& tuple);
+
+  std::vector<std::pair<Expr, std::optional<Elements>>> found_;
+  PointerMap<uint32_t> index_;
+};
+
+}  // namespace baton::relay

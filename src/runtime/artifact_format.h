@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// The artifact file: [ELF][padding to 64][constants][padding to 64][manifest][trailer]. The trailer is
+//   u64 offset of the constants, u64 their size, u64 offset of the manifest, u64 its size, u32 format version, u32
+//   zero, 32 bytes SHA-256 of all before, 8 bytes "BATONART"
+// and closes the file, so that a file cut anywhere has none. The system's loader passes over what follows an ELF. The
+// runtime reads artifacts (artifact.cpp), the compiler writes them (driver/write_artifact.cpp).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace baton::runtime::artifact {
+
+inline constexpr uint32_t kFormatVersion = 1;
+inline constexpr char kMagic[] = "BATONART";
+inline constexpr size_t kDigest = 32, kTrailer = 4 * 8 + 2 * 4 + kDigest + 8;
+inline constexpr char kElfMagic[] =
+    "\x7f"
+    "ELF";
+
+#if defined(__x86_64__)
+inline constexpr const char* kArch = "x86_64";
+#elif defined(__aarch64__)
+inline constexpr const char* kArch = "aarch64";
+#else
+inline constexpr const char* kArch = "unknown";
+#endif
+
+}  // namespace baton::runtime::artifact

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A model with open dimensions is one program for all shapes: values, errors, memory, artifacts."""
+
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+
+import baton
+
+MLP = """#[version = "0.0.5"]
+def @main(%x: Tensor[(n, 24), float32], %w: Tensor[(16, 24), float32], %b: Tensor[(16), float32]) {
+  %0 = nn.dense(%x, %w, units=None);
+  %1 = nn.bias_add(%0, %b, axis=-1);
+  %2 = nn.softmax(%1);
+  %3 = add(%2, nn.relu(%1));
+  (%3, sum(%3, axis=[1]))
+}
+"""
+
+
+def mlp(x, w, b):
+    y = x @ w.T + b
+    s = np.exp(y - y.max(1, keepdims=True, initial=-np.inf))
+    z = s / s.sum(1, keepdims=True) + np.maximum(y, 0)
+    return z, z.sum(1)
+
+
+@pytest.fixture(scope="module")
+def weights():
+    rng = np.random.default_rng(0)
+    return rng.standard_normal((16, 24)).astype("float32"), rng.standard_normal(16).astype("float32")
+
+
+@pytest.fixture(scope="module")
+def model():
+    return baton.compile(MLP)
+
+
+def rows(n):
+    return np.random.default_rng(n).standard_normal((n, 24)).astype("float32")
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 13, 64, 509, 0, 3])
+def test_values(model, weights, n):
+    for got, want in zip(model(rows(n), *weights), mlp(rows(n), *weights), strict=True):
+        assert got.shape == want.shape
+        np.testing.assert_allclose(got.numpy(), want, rtol=1e-5, atol=1e-6)
+
+
+def test_signature(model):
+    assert model.dynamic and not model.per_shape
+    assert model.dims == (baton.Dim("n"),)
+    assert model.inputs[0].shape == ("n", 24) and model.outputs[1].shape == ("n",)
+    assert model.shapes((5, 24), (16, 24), (16,)) == ((5, 16), (5,))
+    assert model.shapes(x=(0, 24), w=(16, 24), b=(16,)) == ((0, 16), (0,))
+    assert "n, 24" in repr(model)
+
+
+def test_a_result_that_is_held_keeps_its_value(model, weights):
+    first, _ = model(rows(4), *weights)
+    before = first.numpy().copy()
+    model(rows(9), *weights)
+    model(rows(4) + 1, *weights)
+    np.testing.assert_array_equal(first.numpy(), before)
+
+
+def test_saved_and_run_by_the_runtime_alone(model, weights, tmp_path):
+    path = tmp_path / "mlp.so"
+    model.save(path)
+    loaded = baton.load(path)
+    assert loaded.dims == model.dims and loaded.inputs == model.inputs
+    code = textwrap.dedent(f"""
+        import numpy as np, baton, re
+        m = baton.load({str(path)!r})
+        w, b = np.ones((16, 24), "float32"), np.zeros(16, "float32")
+        def executable():
+            return [line for line in open("/proc/self/maps") if " r-xp " in line]
+        m(np.ones((3, 24), "float32"), w, b)
+        mapped = len(executable())
+        for n in range(1, 300):
+            z, s = m(np.ones((n, 24), "float32"), w, b)
+            assert z.shape == (n, 16) and abs(float(s.numpy()[0]) - 385) < 1e-3
+        maps = open("/proc/self/maps").read()
+        assert "libbaton.so" not in maps and "libLLVM" not in maps
+        assert len(executable()) == mapped
+        print("alone")
+    """)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout.strip() == "alone", done.stderr
+
+
+def test_bounds():
+    m = baton.compile(MLP, shape={"x": (baton.Dim("n", 2, 100, multiple=2), None)})
+    w, b = np.ones((16, 24), "float32"), np.ones(16, "float32")
+    m(rows(100), w, b)
+    for n, what in [(102, "n is 2 to 100"), (0, "n is 2 to 100"), (7, "n is a multiple of 2")]:
+        with pytest.raises(ValueError, match=f"input `x` has shape \\({n}, 24\\): {what}"):
+            m(rows(n), w, b)
+        m(rows(4), w, b)
+
+
+def test_dims_that_contradict_each_other():
+    m = baton.compile('#[version = "0.0.5"]\ndef @main(%x: Tensor[(n, 3), float32], %mask: Tensor[(n), float32]) { (%x, nn.relu(%mask)) }')
+    with pytest.raises(ValueError, match=r"input `mask` has shape \(7,\): n is 7, input `x` has n = 12"):
+        m(np.ones((12, 3), "float32"), np.ones(7, "float32"))
+    assert m(np.ones((2, 3), "float32"), np.ones(2, "float32"))[1].shape == (2,)
+
+
+@pytest.mark.parametrize("shape, why", [
+    ({"x": (baton.Dim("n", 5, 4), 24)}, "no length"),
+    ({"x": (baton.Dim("n", multiple=0), 24)}, "no length"),
+    ({"x": (baton.Dim("n o", 5, 4), 24)}, "identifier"),
+    ({"x": ("n",)}, "does not take"),
+    ({"x": ("n", "k")}, "does not take|in the model"),
+    ({"y": ("n", 24)}, "no input `y`"),
+    ({"x": (-1, 24)}, "does not take"),
+])  # fmt: skip
+def test_wrong_dims(shape, why):
+    with pytest.raises((ValueError, TypeError), match=why):
+        baton.compile(MLP, shape=shape)
+
+
+def test_numbers_make_it_static(weights):
+    m = baton.compile(MLP, shape={"x": (5, 24)})
+    assert not m.dynamic and m.dims == ()
+    np.testing.assert_allclose(m(rows(5), *weights)[0].numpy(), mlp(rows(5), *weights)[0], rtol=1e-5, atol=1e-6)
+
+
+def test_specialize_gives_the_same_bits(model, weights):
+    static = model.specialize({"x": (6, 24), "w": (16, 24), "b": (16,)})
+    assert not static.dynamic
+    for got, want in zip(model(rows(6), *weights), static(rows(6), *weights), strict=True):
+        np.testing.assert_array_equal(got.numpy(), want.numpy())
+
+
+def test_memory_follows_reserve_and_trim():
+    source = """#[version = "0.0.5"]
+    def @main(%x: Tensor[(n, 64), float32]) { sum(nn.softmax(transpose(nn.softmax(%x), axes=[1, 0])), axis=[0]) }
+    """
+    m = baton.compile(source)
+    m.reserve(n=1000)
+    held = m.memory()
+    assert held["workspace"] >= 1000 * 64 * 4 and held["plans"] == 1
+    for n in (1, 10, 1000, 999):
+        m(np.ones((n, 64), "float32"))
+    assert m.memory()["workspace"] == held["workspace"] and m.memory()["plans"] == 1
+    m.trim()
+    assert m.memory()["workspace"] == 0
+    assert m(np.ones((3, 64), "float32")).shape == (3,)
+    with pytest.raises(ValueError, match="no open dimension `k`; it has n"):
+        m.reserve(k=4)
+
+
+def test_unknown_dims_get_names():
+    m = baton.compile('#[version = "0.0.5"]\ndef @main(%x: Tensor[(?, 3), float32]) { nn.relu(%x) }')
+    assert m.inputs[0].shape == ("x_0", 3) and not m.per_shape
+    assert m(np.ones((4, 3), "float32")).shape == (4, 3)
+
+
+def test_sizes_that_overflow_are_refused(model, weights):
+    huge = np.broadcast_to(np.float32(1), (2**31 + 1, 24))
+    with pytest.raises(ValueError, match="n is 0 to"):
+        model.shapes(huge.shape, (16, 24), (16,))
+    m = baton.compile('#[version = "0.0.5"]\ndef @main(%x: Tensor[(a, b), float32]) { concatenate((%x, %x), axis=0) }')
+    with pytest.raises(ValueError, match="more memory than there is"):
+        m.shapes((2**31, 2**31))
+    assert m(np.ones((2, 2), "float32")).shape == (4, 2)
+
+
+def test_from_several_threads(model, weights):
+    from concurrent.futures import ThreadPoolExecutor
+
+    def one(n):
+        return n, model(rows(n), *weights)[1].numpy()
+
+    with ThreadPoolExecutor(4) as pool:
+        for n, got in pool.map(one, [*range(1, 40)] * 3):
+            np.testing.assert_allclose(got, mlp(rows(n), *weights)[1], rtol=1e-5)

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Text and values of literals as programs for Relay write and read them."""
+
+import json
+import pickle
+
+import numpy as np
+import pytest
+
+import baton as tvm
+from baton import relay, te, tir
+
+V = '#[version = "0.0.5"]\n'
+
+
+def parse(text):
+    return tvm.parser.parse_expr(V + text)
+
+
+# ---- Literals and operators
+
+@pytest.mark.parametrize(("text", "value", "dtype"), [
+    ("--10", 10, "int32"), ("---3", -3, "int32"), ("-10", -10, "int32"), ("--1.5f", 1.5, "float32"), ("10000000000", 10**10, "int64"),
+    ("-2147483649", -2**31 - 1, "int64"), ("-2147483648", -2**31, "int32"), ("2147483647", 2**31 - 1, "int32"), ("7i64", 7, "int64"), ("-7i64", -7, "int64"),
+    ("3u8", 3, "uint8"), ("1.5f64", 1.5, "float64"), ("2f16", 2, "float16"), ("1e3f", 1000, "float32"), ("True", True, "bool"), ("0.5", 0.5, "float32")])
+def test_literals(text, value, dtype):
+    found = parse(text)
+    assert isinstance(found, relay.Constant) and found.data.numpy() == value and found.data.dtype == dtype
+    tvm.ir.assert_structural_equal(tvm.parser.parse_expr(found.astext()), found)
+
+
+def test_an_int_that_does_not_fit():
+    with pytest.raises(tvm.error.DiagnosticError, match="does not fit"):
+        parse("99999999999999999999")
+
+
+@pytest.mark.parametrize(("text", "same"), [
+    ("1 < 2 == 3 < 4", "equal(less(1, 2), less(3, 4))"), ("1 == 2 > 3", "equal(1, greater(2, 3))"), ("1 != 2 <= 3", "not_equal(1, less_equal(2, 3))"),
+    ("1 + 2 * 3 < 4 - 5 / 6", "less(add(1, multiply(2, 3)), subtract(4, divide(5, 6)))"), ("1 - 2 - 3", "subtract(subtract(1, 2), 3)"),
+    ("1 - -2", "subtract(1, -2)"), ("1 == 2 == 3", "equal(equal(1, 2), 3)"), ("2 * -3", "multiply(2, -3)"), ("(1 + 2) * 3", "multiply(add(1, 2), 3)")])
+def test_precedence(text, same):
+    tvm.ir.assert_structural_equal(parse(text), parse(same))
+
+
+def test_a_sign_of_an_expression():
+    f = parse("fn (%x: int32) { --%x }")
+    assert f.body.op.name == f.body.args[0].op.name == "negative"
+
+
+# ---- Attributes of calls of functions
+
+def test_attributes_of_calls_of_functions():
+    text = V + 'def @f(%x: int32) -> int32 { %x }\ndef @main(%x: int32) -> int32 { @f(%x, one=1, name="two", parts=[1, 2], half=0.5, yes=True) }'
+    mod = tvm.parser.parse(text)
+    attrs = mod["main"].body.attrs
+    assert (attrs["one"], attrs["name"], list(attrs["parts"]), attrs["half"], attrs["yes"]) == (1, "two", [1, 2], 0.5, True)
+    assert 'one=1, name="two", parts=[1, 2], half=0.5f, yes=True' in mod.astext() and "metadata" not in mod.astext()
+    tvm.ir.assert_structural_equal(tvm.parser.parse(mod.astext()), mod)
+    assert relay.transform.InferType()(mod)["main"].body.attrs["one"] == 1
+
+
+@pytest.mark.parametrize("values", [{"attrs": 1}, {"a b": 1, "c.d": "e"}, {"constant": [relay.const(np.ones(3, "float32"))]}], ids=lambda v: next(iter(v)))
+def test_attributes_with_other_names_and_values(values):
+    f = relay.GlobalVar("f")
+    x = relay.var("x", shape=(2,))
+    mod = tvm.IRModule({f: relay.Function([x], x)})
+    y = relay.var("y", shape=(2,))
+    mod["main"] = relay.Function([y], relay.Call(f, [y], tvm.ir.make_node("DictAttrs", **values)))
+    again = tvm.parser.parse(mod.astext())
+    assert again["main"].body.attrs.keys() == list(values)
+    tvm.ir.assert_structural_equal(again, mod)
+
+
+def test_an_attribute_given_twice():
+    with pytest.raises(tvm.error.DiagnosticError, match="`a` is given twice"):
+        parse("fn (%f: fn (int32) -> int32) { %f(1, a=1, a=2) }")
+
+
+# ---- Types, spans
+
+def test_types_in_text_when_asked():
+    x = relay.var("x", shape=(2, 3))
+    mod = relay.transform.InferType()(tvm.IRModule.from_expr(relay.nn.relu(x)))
+    assert "/* ty=Tensor[(2, 3), float32] */" in mod.astext(show_types=True) and "ty=" not in mod.astext()
+    assert "/* ty=" in mod["main"].astext(False, show_types=True)
+    tvm.ir.assert_structural_equal(tvm.parser.parse(mod.astext(show_types=True)), tvm.parser.parse(mod.astext()))
+
+
+def test_names_of_spans():
+    mod = tvm.parser.parse(V + "def @main(%x: Tensor[(2), float32]) {\n  nn.relu(%x)\n}", "net.relay")
+    span = mod["main"].body.span
+    assert (span.source_name.name, span.line, span.end_line, span.column) == ("net.relay", 3, 3, 3) and span.source_name == relay.SourceName("net.relay")
+    assert tvm.parser.parse(V + "def @main() { 1 }")["main"].body.span.source_name.name == "from_string"
+    again = relay.transform.AnnotateSpans()(tvm.IRModule.from_expr(relay.nn.relu(relay.var("x", shape=(2,)))))
+    assert again["main"].body.span.source_name.name == "GeneratedSource"
+
+
+# ---- Loops
+
+def test_loops_are_readable():
+    A = te.placeholder((4, 8), name="A")
+    B = te.compute((4, 8), lambda i, j: A[i, j] + 1.0, name="B")
+    s = te.create_schedule(B.op)
+    i, j = B.op.axis
+    s[B].vectorize(j)
+    s[B].parallel(i)
+    mod = tvm.lower(s, [A, B], simple_mode=True)
+    for text in (str(mod), repr(mod), str(mod["main"]), str(mod["main"].body), mod.astext(False)):
+        assert "parallel" in text and "B[" in text and "A[" in text and "tir.For" not in text and "metadata" not in text
+    assert "def @main(" in str(mod)
+    tvm.ir.assert_structural_equal(tvm.parser.parse(mod.astext()), mod)
+
+
+# ---- Numbers
+
+def test_ints_of_containers_and_attributes():
+    call = relay.nn.conv2d(relay.var("x", shape=(1, 3, 8, 8)), relay.var("w", shape=(4, 3, 3, 3)), padding=(1, 2), channels=4, kernel_size=(3, 3))
+    attrs = call.attrs
+    assert [p.value for p in attrs.padding] == [1, 2, 1, 2] and attrs.kernel_size[0].value == 3 and attrs.channels.value == 4 and attrs.padding[1] == 2
+    assert attrs.padding[-1].value == 2 and attrs.padding[1:3][0].value == 2 and tuple(attrs.strides) == (1, 1)
+    assert [i.value for i in relay.reshape(call, (4, -1)).attrs.newshape] == [4, -1]
+    shape = call.args[0].type_annotation.shape
+    assert shape[1].value == 3 and shape[1] == 3 and shape[1] in (1, 3) and int(shape[1]) == 3
+    values = tvm.ir.make_node("DictAttrs", a=1, b="x", c=1.5, d=[1, 2])
+    assert values["a"].value == values.a.value == values.get("a").value == 1 and values["c"].value == 1.5 and values["d"][1].value == 2 and values.b == "x"
+    f = relay.Function([], relay.const(1)).with_attr("Primitive", tir.IntImm("int32", 1))
+    assert f.attrs["Primitive"] == 1 and f.attrs["Primitive"].value == 1 and f.attrs.Primitive.value == 1
+    with tvm.transform.PassContext(config={"relay.FuseOps.max_depth": 10}) as context:
+        assert context.config["relay.FuseOps.max_depth"].value == 10
+
+
+def test_values_that_are_converted():
+    assert tvm.runtime.convert(10).value == 10 and tvm.runtime.convert(10) == 10 and tvm.runtime.convert(1.5).value == 1.5
+    assert [x.value for x in tvm.runtime.convert([1, 2])] == [1, 2] and tvm.runtime.convert({"a": 1})["a"].value == 1
+    assert tvm.runtime.convert(True) is True and tvm.runtime.convert("a") == "a" and tvm.runtime.convert(None) is None
+
+
+def test_such_an_int_is_one_of_python():
+    three = tvm.runtime.convert([3, 5000])[0]
+    assert isinstance(three, int) and [0, 1, 2, 3][three] == 3 and list(range(three)) == [0, 1, 2] and {3: "a"}[three] == "a" and repr(three) == "3"
+    assert json.dumps({"a": three}) == '{"a": 3}' and type(pickle.loads(pickle.dumps(three))) is int and np.zeros(three).shape == (3,)
+    assert type(three + 1) is int and tvm.runtime.convert([5000])[0].value == 5000 and -three == -3
+    assert relay.reshape(relay.var("x", shape=(three,)), [three]).attrs.newshape == [3] and tir.IntImm("int32", three) == 3
