@@ -2,9 +2,10 @@
 """What a user does first with the installed package, each step as its own program; ends with exit code 1 at the first thing that fails.
 
     try_wheel.py                         in an environment that has the wheel and NumPy alone; run by `./dev wheel`
-    try_wheel.py --portable DIST         the wheels of `./dev wheel --portable --runtime` in the folder DIST: under each CPython with 200
-                                         tests, the runtime alone, and beside other libraries with an LLVM of their own
-    try_wheel.py --portable DIST --root  only in an old Linux without compiler and LLVM (tools/old_linux.py); as root
+    try_wheel.py --portable DIST         the wheels of `./dev wheel --portable --runtime` in the folder DIST, in all of these ways:
+        --python 3.12                    under this CPython: the compiler, 250 tests, the runtime alone (--python may be repeated)
+        --beside                         in one process with other libraries, some with an LLVM of their own
+        --old-linux                      in an old Linux without compiler and LLVM (tools/old_linux.py); as root
 """
 
 import argparse
@@ -28,7 +29,8 @@ TESTS = [f"tests/python/{name}" for name in (
     "ffi/test_containers.py", "ffi/test_exchange.py", "ffi/test_functions.py", "ffi/test_objects.py", "ffi/test_values.py", "runtime",
     "driver/test_build.py", "driver/test_executable.py")]
 TEST_PACKAGES = ["pytest", "hypothesis", "onnx", "ml_dtypes"]
-NEIGHBOURS = ["onnxruntime", "llvmlite", "openvino", "torch"]
+# PyTorch without CUDA, where pip finds it: the index has it with 3 GB of CUDA.
+NEIGHBOURS = {"onnxruntime": "onnxruntime", "llvmlite": "llvmlite", "openvino": "openvino", "torch": "torch==2.13.0+cpu"}
 
 # Compiles a network, runs it, saves it with its input and output. Its arguments: the folder.
 COMPILE = """
@@ -83,7 +85,7 @@ NEIGHBOUR = {
                 "import ctypes; assert ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int)(e.get_function_address('f'))(1) == 2",
 }
 
-C_PROGRAM = "#include <baton/runtime/c_runtime_api.h>\nint main(void) { return sizeof(DLTensor) == 0; }\n"
+C_PROGRAM = "#include <baton/runtime/c_runtime_api.h>\nint main(void) { return BatonAbiVersion() != BATON_ABI_VERSION; }\n"
 
 
 def do(*argv, cwd, env=None):
@@ -93,6 +95,23 @@ def do(*argv, cwd, env=None):
     if done.returncode != 0:
         sys.exit(f"exit code {done.returncode}\n{done.stdout}{done.stderr}")
     return done.stdout
+
+
+def c_programs(folder, python, module, components):
+    """A C program by the flags that `python -m module` prints, and a CMake project for these components."""
+    flags = shlex.split(do(python, "-m", module, "--cflags", "--libs", cwd=folder))
+    Path(folder, "main.c").write_text(C_PROGRAM)
+    do("gcc", "main.c", *flags, "-o", "main", cwd=folder)
+    do("./main", cwd=folder)
+    lines = ["cmake_minimum_required(VERSION 3.18)", "project(user C CXX)", f"find_package(Baton CONFIG REQUIRED COMPONENTS {' '.join(components)})"]
+    for component in components:
+        lines += [f"add_executable({component} main.c)", f"target_link_libraries({component} PRIVATE Baton::{component})"]
+    Path(folder, "CMakeLists.txt").write_text("\n".join(lines) + "\n")
+    cmakedir = do(python, "-m", module, "--cmakedir", cwd=folder).strip()
+    do("cmake", "-S", ".", "-B", "b", "-G", "Ninja", f"-DBaton_DIR={cmakedir}", cwd=folder)
+    do("cmake", "--build", "b", cwd=folder)
+    for component in components:
+        do(f"b/{component}", cwd=folder)
 
 
 def first_steps():
@@ -107,19 +126,7 @@ def first_steps():
         print(do(python, "-c", "import baton; print('baton', baton.__version__, baton.__file__)", cwd=folder))
         print(do(BIN / "baton", "--version", cwd=folder))
         do(BIN / "baton", "--help", cwd=folder)
-        flags = shlex.split(do(python, "-m", "baton.config", "--cflags", "--libs", cwd=folder))
-        Path(folder, "main.c").write_text(C_PROGRAM)
-        do("gcc", "main.c", *flags, "-o", "main", cwd=folder)
-        do("./main", cwd=folder)
-        Path(folder, "CMakeLists.txt").write_text(
-            "cmake_minimum_required(VERSION 3.18)\nproject(user C CXX)\nfind_package(Baton CONFIG REQUIRED COMPONENTS runtime compiler)\n"
-            "add_executable(a main.c)\ntarget_link_libraries(a PRIVATE Baton::runtime)\n"
-            "add_executable(b main.c)\ntarget_link_libraries(b PRIVATE Baton::compiler)\n")
-        cmakedir = do(python, "-m", "baton.config", "--cmakedir", cwd=folder).strip()
-        do("cmake", "-S", ".", "-B", "b", "-G", "Ninja", f"-DBaton_DIR={cmakedir}", cwd=folder)
-        do("cmake", "--build", "b", cwd=folder)
-        do("b/a", cwd=folder)
-        do("b/b", cwd=folder)
+        c_programs(folder, python, "baton.config", ["runtime", "compiler"])
     print("the wheel works")
 
 
@@ -152,7 +159,10 @@ def under(version, interpreter, compiler, runtime):
     folder.mkdir(parents=True, exist_ok=True)
     python = environment(folder / "compiler", interpreter, compiler, *TEST_PACKAGES)
     print(do(python, "-I", "-c", COMPILE, folder, cwd=folder, env=bare()), end="")
+    do(python, "-I", Path(__file__).resolve(), cwd=folder, env=bare())
     alone = environment(folder / "runtime", interpreter, runtime)
+    with tempfile.TemporaryDirectory() as empty:
+        c_programs(empty, alone, "baton_runtime", ["runtime"])
     print(do(alone, "-I", "-c", RUN, folder, cwd=folder, env=bare()), end="")
     # A copy of the tests, so that they meet the installed package and no checkout.
     tree = TRIAL / "tree"
@@ -169,8 +179,9 @@ def neighbours(interpreter, compiler):
     folder.mkdir(parents=True, exist_ok=True)
     python = environment(folder / "env", interpreter, compiler, "onnx")
     there = []
-    for name in NEIGHBOURS:
-        done = subprocess.run([python, "-m", "pip", "install", "-q", "--disable-pip-version-check", name], stdin=subprocess.DEVNULL, check=False)
+    for name, requirement in NEIGHBOURS.items():
+        done = subprocess.run([python, "-m", "pip", "install", "-q", "--disable-pip-version-check", requirement], stdin=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL, check=False)
         there += [name] if done.returncode == 0 else []
     onnx = str(folder / "add.onnx")
     do(python, "-I", "-c", f"""import onnx
@@ -207,39 +218,43 @@ def in_old_linux(compiler, runtime):
         do("mount", "-t", "proc", "proc", root / "proc", cwd=ROOT)
     try:
         for package, text in (("baton_compiler", COMPILE), ("baton_runtime", RUN)):
-            env = {"PATH": "/usr/bin:/bin", "PYTHONPATH": f"/trial/{package}", "HOME": "/root", "LANG": "C.UTF-8"}
-            print(do("chroot", root, "/opt/python/bin/python3", "-c", text, "/trial", cwd=ROOT, env=env), end="")
+            env = {"PATH": "/usr/bin:/bin", "PYTHONPATH": f"/trial/{package}", "HOME": "/trial", "LANG": "C.UTF-8"}
+            print(do(shutil.which("chroot"), root, "/opt/python/bin/python3", "-c", text, "/trial", cwd=ROOT, env=env), end="")
         env["PYTHONPATH"] = "/trial/baton_compiler"
-        print(do("chroot", root, "/opt/python/bin/python3", "-m", "baton", "--version", cwd=ROOT, env=env), end="")
+        print(do(shutil.which("chroot"), root, "/opt/python/bin/python3", "-m", "baton", "--version", cwd=ROOT, env=env), end="")
     finally:
         if mounted:
             do("umount", root / "proc", cwd=ROOT)
 
 
-def portable(dist, only_root, versions):
+def portable(args):
     """Tries the wheels for any Linux."""
-    compiler, runtime = wheels(dist)
-    if only_root:
-        in_old_linux(compiler, runtime)
-        return
+    compiler, runtime = wheels(args.portable)
+    everything = not (args.python or args.beside or args.old_linux)
     sys.path.insert(0, str(ROOT / "tools"))
     from devtool.wheel import pythons
-    found = {v: p for v, p in pythons().items() if not versions or v in versions}
+    found = pythons()
     shutil.rmtree(TRIAL / "tree", ignore_errors=True)
-    for version, interpreter in found.items():
-        under(version, interpreter, compiler, runtime)
-    neighbours(found.get("3.11") or next(iter(found.values())), compiler)
+    for version in args.python or (found if everything else ()):
+        if version not in found:
+            sys.exit(f"this machine has no CPython {version}")
+        under(version, found[version], compiler, runtime)
+    if args.beside or everything:
+        neighbours(found.get("3.11") or next(iter(found.values())), compiler)
+    if args.old_linux or everything:
+        in_old_linux(compiler, runtime)
 
 
 def main():
     """Parses the arguments."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--portable", metavar="DIST", help="folder with the wheels for any Linux")
-    parser.add_argument("--root", action="store_true", help="with --portable: in an old Linux only")
-    parser.add_argument("--python", action="append", metavar="3.X", help="with --portable: these versions only")
+    parser.add_argument("--python", action="append", metavar="3.X")
+    parser.add_argument("--beside", action="store_true")
+    parser.add_argument("--old-linux", action="store_true")
     args = parser.parse_args()
     if args.portable:
-        portable(args.portable, args.root, args.python)
+        portable(args)
     else:
         first_steps()
 

@@ -93,7 +93,9 @@ def __getattr__(name):
     elif name in compat.NAMES["baton"]:
         value = compat.find("baton", name)
     else:
-        raise AttributeError(f"module 'baton' has no attribute {name!r}")
+        from .error import did_you_mean
+        near = "" if name.startswith("_") else did_you_mean(name, __dir__())
+        raise AttributeError(f"module 'baton' has no attribute {name!r}{near}")
     globals()[name] = value
     return value
 

@@ -154,6 +154,16 @@ FileNotFoundError = _both("FileNotFoundError", builtins.FileNotFoundError, "A fi
 OverflowError = _both("OverflowError", builtins.OverflowError, "A number that does not fit.")  # noqa: A001
 register_error("Error", BatonError)
 
+
+def did_you_mean(name, known):
+    """"; did you mean `x`?" with the nearest of the names that there are, or "" where none is near. Of a dict its value is shown."""
+    import difflib
+
+    known = known if isinstance(known, dict) else {n: n for n in known}
+    near = difflib.get_close_matches(name, known, 1, 0.7)
+    return f"; did you mean `{known[near[0]]}`?" if near else ""
+
+
 __all__ = ["BatonError", "CodegenError", "CompileError", "DeviceError", "DiagnosticError", "Error", "InternalError",
            "OpAttributeInvalid", "OpAttributeRequired", "OpAttributeUnImplemented", "OpError", "OpNotImplemented", "OpNotSupported",
            "ParseError", "PassError", "RPCError", "RuntimeError", "ShapeError", "TVMError",

@@ -83,7 +83,11 @@ class AotModule : public runtime::ModuleNode {
     }
     return nullptr;
   }
-  void* GetSymbol(const char* name) override { return graph_.code->GetSymbol(name); }
+  void* GetSymbol(const char* name) override {
+    if (graph_.code.defined()) return graph_.code->GetSymbol(name);
+    throw UnsupportedError("code for `" + target_.str() +
+                           "` does not run on this machine; save it as an object file and link it there");
+  }
   const runtime::ExecutableDesc* GetExecutable() const override { return &graph_.desc; }
   std::string GetSource(std::string_view format) override {
     std::string f(format);
@@ -96,7 +100,11 @@ class AotModule : public runtime::ModuleNode {
     throw UnsupportedError("no source in format \"" + f + "\"; there are relay, tir, llvm, asm");
   }
   void SaveToFile(const std::string& path, std::string_view format) override {
-    if (format == "obj" || format == "o") {
+    const bool object = format == "obj" || format == "o";
+    if (!object && !format.empty() && format != "lib" && format != "so") {
+      throw UnsupportedError("no file format \"" + std::string(format) + "\"; there are lib and obj");
+    }
+    if (object) {
       support::WriteFileAtomic(path, Compiled(1).objects[0]);
       return;
     }
@@ -106,6 +114,7 @@ class AotModule : public runtime::ModuleNode {
     const std::string elf = codegen::LinkShared(code, target_);
     runtime::ExecutableDesc desc = graph_.desc;
     desc.features = code.features;
+    desc.forms = FormsOf(MainOf(mod_));
     runtime::WriteArtifact(path, elf.data(), elf.size(), desc);
   }
 
@@ -158,10 +167,13 @@ namespace {
   throw runtime::ValueError("input `" + p->name_hint().str() + "` " + what);
 }
 
-/// One dimension of an input, as a caller gives it: a number, a name, or null where the model decides.
-PrimExpr GivenDim(const Var& p, size_t axis, const PrimExpr& have, const Any& given, Map<String, tir::Var>* names) {
+/// One dimension of an input, as a caller gives it: a number, a name, or null or -1 where the model
+/// decides.
+PrimExpr GivenDim(const Var& p, size_t axis, const PrimExpr& have, const Any& given, bool name_unknown,
+                  Map<String, tir::Var>* names) {
   const bool literal = relay::DimOf(have) >= 0;
-  if (given.Is<int64_t>()) {
+  const bool by_model = given.is_null() || (given.Is<int64_t>() && given.As<int64_t>() == -1);
+  if (!by_model && given.Is<int64_t>()) {
     const auto n = given.As<int64_t>();
     if (n < 0) throw runtime::ValueError("a dimension of `" + p->name_hint().str() + "` is " + std::to_string(n));
     if (literal && relay::DimOf(have) != n) {
@@ -170,8 +182,8 @@ PrimExpr GivenDim(const Var& p, size_t axis, const PrimExpr& have, const Any& gi
     }
     return PrimExpr(n);
   }
-  if (given.is_null()) {
-    if (!have.as<tir::AnyNode>()) return have;
+  if (by_model) {
+    if (!have.as<tir::AnyNode>() || !name_unknown) return have;
     const String name(p->name_hint().str() + "_" + std::to_string(axis));
     if (!names->count(name)) names->Set(name, tir::SizeVar(name, DataType::Int(64)));
     return names->at(name);
@@ -244,7 +256,7 @@ IRModule BindShapes(const IRModule& open, const Map<String, Array<Any>>& shapes,
     bool same = true;
     for (size_t i = 0; i < t->shape.size(); ++i) {
       const auto at = static_cast<int64_t>(i);
-      dims.push_back(GivenDim(p, i, t->shape[at], given ? shape[at] : Any(), &names));
+      dims.push_back(GivenDim(p, i, t->shape[at], given ? shape[at] : Any(), name_unknown, &names));
       same = same && dims.back().same_as(t->shape[at]);
     }
     if (same) return p;

@@ -3,6 +3,7 @@
 
 #include <baton/ir/transform.h>
 #include <baton/support/file.h>
+#include <baton/support/json.h>
 #include <baton/tir/lower.h>
 #include <baton/tir/transform.h>
 
@@ -67,15 +68,44 @@ void DebugOptions::WriteSource(const std::string& text) const {
   if (!source.empty()) support::WriteFileAtomic(source, text);
 }
 
+std::string FormsOf(const relay::Function& main) {
+  std::string out;
+  support::JsonWriter w(&out);
+  bool any = false;
+  w.BeginObject();
+  for (auto [attribute, key] : {std::pair<const char*, const char*>{"input_forms", "inputs"}, {"output_forms", "outputs"}}) {
+    const auto forms = main->GetAttr<Array<String>>(attribute, Array<String>());
+    any = any || !forms.empty();
+    w.Key(key);
+    w.BeginArray();
+    for (const String& form : forms) w.String(form.str());
+    w.EndArray();
+  }
+  w.EndObject();
+  return any ? out : "";
+}
+
+bool IsForeign(const Target& target) {
+#if defined(__aarch64__)
+  constexpr std::string_view kOwn = "aarch64", kAlias = "arm64";
+#else
+  constexpr std::string_view kOwn = "x86_64", kAlias = "amd64";
+#endif
+  const std::string_view triple = target->mtriple.view(), cpu = triple.substr(0, triple.find('-'));
+  return !cpu.empty() && cpu != kOwn && cpu != kAlias;
+}
+
 CompiledGraph CompileGraph(const relay::Function& main, const Target& target, int num_threads,
                            const DebugOptions& debug) {
   LoweredModel model = LowerGraph(main, target, debug.Lowering());
   debug.WriteSource(model.debug_source);
   CompiledGraph g;
   g.objects = codegen::CompileToObjects(LowerTir(model.mod, target), target, num_threads, debug.level);
-  g.code = codegen::LoadObjects(g.objects);
-  g.entry = reinterpret_cast<runtime::EntryFunction>(g.code->GetSymbol(model.desc.entry.c_str()));
-  if (!g.entry) throw InternalError("the compiled code has no symbol " + model.desc.entry);
+  if (!IsForeign(target)) {
+    g.code = codegen::LoadObjects(g.objects);
+    g.entry = reinterpret_cast<runtime::EntryFunction>(g.code->GetSymbol(model.desc.entry.c_str()));
+    if (!g.entry) throw InternalError("the compiled code has no symbol " + model.desc.entry);
+  }
   g.constants = PackConstants(model);
   g.desc = model.desc;
   g.desc.constants = g.constants.ptr<uint8_t>();

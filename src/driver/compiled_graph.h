@@ -32,6 +32,7 @@ struct DebugOptions {
 };
 
 /// Code in this process, with its constants. `entry` may be called from several threads, each with its own arena.
+/// Code for another processor has neither `code` nor `entry`.
 struct CompiledGraph {
   codegen::ObjectCode objects;  ///< what `code` was loaded from
   runtime::Module code;
@@ -39,6 +40,10 @@ struct CompiledGraph {
   NDArray constants;
   runtime::ExecutableDesc desc;
 };
+/// What a model's inputs and outputs stand for, where a front end says that they are no numbers: JSON for bindings.
+std::string FormsOf(const relay::Function& main);
+/// Whether code for a target does not run on this machine: its triple names another architecture.
+bool IsForeign(const Target& target);
 CompiledGraph CompileGraph(const relay::Function& main, const Target& target, int num_threads,
                            const DebugOptions& debug = {});
 

@@ -87,6 +87,10 @@ std::string Manifest(const ExecutableDesc& desc) {
   w.Int(kFormatVersion);
   w.Key("arch");
   w.String(kArch);
+  if (!desc.forms.empty()) {
+    w.Key("forms");
+    w.String(desc.forms);
+  }
   w.Key("entry");
   w.String(desc.entry);
   w.Key("target");

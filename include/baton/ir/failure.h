@@ -36,6 +36,9 @@ class BATON_DLL Entry {
 /// An instrument or the verifier threw around this pass; call inside `catch`.
 BATON_DLL void NoteRejected(const PassInfo& info);
 
+/// A global function failed on these arguments, from which no module was made; call inside `catch`.
+BATON_DLL void NoteImport(const char* function, Array<Any> arguments);
+
 /// Nonzero while a journal is kept or a stop point is set.
 BATON_DLL extern std::atomic<int> journaling;
 BATON_DLL void Begin(std::string_view what, std::string_view name);

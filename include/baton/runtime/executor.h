@@ -60,6 +60,8 @@ struct ExecutableDesc {
   std::string program;
   /// Target string and similar facts, for people; not interpreted.
   std::string target;
+  /// What numbers of inputs and outputs stand for, as JSON for bindings; empty where they are numbers.
+  std::string forms;
 };
 
 /// Throws RuntimeError that names the first feature that is unknown or that this processor lacks.

@@ -25,8 +25,8 @@ _FIELDS = {
 }  # fmt: skip
 _SIGNATURE = {"kind": str, "pass": str, "message": str, "frames": list}
 _CONTEXT = {"opt_level": int, "required_pass": list, "disabled_pass": list, "config": dict, "num_threads": int}
-STAGES = ("pass", "entry", "nothing")
-FORMATS = ("relay", "json", "none")
+STAGES = ("pass", "entry", "import", "nothing")
+FORMATS = ("relay", "json", "onnx", "none")
 
 
 class CapsuleError(ValueError):

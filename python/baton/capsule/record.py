@@ -13,6 +13,7 @@ import threading
 
 from .._ffi import get_global_func
 from .._ffi.base import load_compiler
+from . import imports
 from . import signature as signatures
 from . import weights as weight_modes
 from .file import VERSION, CapsuleFile
@@ -35,7 +36,7 @@ class Recorder:
         self._instrument = get_global_func("instrument.History")("Capsule", False)
         get_global_func("transform.AddInstrument")(self._context, self._instrument)
         get_global_func("failure.Record")(True)
-        self.steps, self.entries, self.rejected = [], [], []
+        self.steps, self.entries, self.imports, self.rejected = [], [], [], []
         return self
 
     def __exit__(self, kind, error, trace):
@@ -43,17 +44,20 @@ class Recorder:
         if error is not None:
             self.steps = list(get_global_func("instrument.HistorySteps")(self._instrument))
             for failure in get_global_func("failure.Take")():
-                (self.rejected if str(failure[0]) == "rejected" else self.entries).append(list(failure))
+                {"rejected": self.rejected, "import": self.imports}.get(str(failure[0]), self.entries).append(list(failure))
         get_global_func("failure.Record")(False)
         get_global_func("instrument.HistoryClear")(self._instrument)
         return False
 
     def locate(self, error: BaseException):
-        """("pass", steps from the innermost that failed outwards, whether an instrument threw), ("entry", what
-        `failure.Entry` kept, False) or ("nothing", None, False)."""
+        """("pass", steps from the innermost that failed outwards, whether an instrument threw), ("import", what
+        `failure.NoteImport` kept, False), ("entry", what `failure.Entry` kept, False) or ("nothing", None, False)."""
         chain, rejected = self._chain(error), False
         if chain:
             return "pass", chain[0], chain[1]
+        for _, *one, text in self.imports:
+            if _first_line(str(error)) in str(text):
+                return "import", one, rejected
         if self.entries:
             return "entry", self.entries[0], rejected
         return "nothing", None, rejected
@@ -204,13 +208,17 @@ def collect(stage, what, rejected, signature, error, isolate, mode, cap, seed) -
     elif stage == "entry":
         entry, module, target, argument, context = what
         entry, argument = str(entry), str(argument) or None
-    else:
+    elif stage != "import":
         replayable = False
         notes.append("the process died outside of passes: there is no IR to start from")
     ir_format, ir, typed = "none", "", False
-    if module is not None:
-        ir_format, ir, typed = ir_text(module)
-    ir, facts, more = weight_modes.pack(ir, mode, cap, seed)
+    if stage == "import":
+        entry, argument, context, ir, facts, more = imports.pack(what, mode, cap)
+        ir_format = "onnx"
+    else:
+        if module is not None:
+            ir_format, ir, typed = ir_text(module)
+        ir, facts, more = weight_modes.pack(ir, mode, cap, seed)
     header = {
         "signature": signature,
         "error": error,

@@ -10,7 +10,7 @@ import re
 
 from .._ffi import get_global_func
 from .._ffi.base import load_compiler
-from . import isolate, weights
+from . import imports, isolate, weights
 from . import signature as signatures
 from .file import CapsuleError, CapsuleFile, load
 from .record import Recorder
@@ -34,6 +34,8 @@ def module_of(file: CapsuleFile, given=None):
 
     if file.ir_format == "none":
         raise CapsuleError(f"`{file.path}` has no IR: {'; '.join(map(str, file.notes)) or 'nothing was running'}")
+    if file.ir_format == "onnx":
+        raise CapsuleError(f"`{file.path}` has no IR: the model was not imported")
     load_compiler()
     try:
         text, notes = weights.unpack(file.ir, given)
@@ -93,10 +95,14 @@ def _instruments(file):
 class _Work:
     """What a capsule says to do; reading it is over when this is made."""
 
-    def __init__(self, file: CapsuleFile, threads=None, given=None, module=None):
+    def __init__(self, file: CapsuleFile, threads=None, given=None, module=None, models=()):
         if not file.replayable:
             raise CapsuleError(f"`{file.path}` cannot be run again: {'; '.join(map(str, file.notes))}")
         self.file = file
+        self.importer = None
+        if file.stage == "import":
+            self.importer, self.notes, self.context = imports.importer(file, models), [], _context(file, threads)
+            return
         self.module, self.notes = module_of(file, given) if module is None else (module, [])
         self.context = _context(file, threads)
         try:
@@ -114,6 +120,8 @@ class _Work:
 
     def __call__(self):
         with self.context:
+            if self.importer is not None:
+                return self.importer()
             if self.pass_ is not None:
                 with self.target if self.target is not None else contextlib.nullcontext():
                     return get_global_func("transform.RunPass")(self.pass_, self.module)
@@ -175,12 +183,13 @@ def replay(capsule, *, threads: int | None = None, weights_from=(), timeout: flo
     """Does what a capsule says again, and tells whether it fails in the same way.
 
     capsule: a path or a CapsuleFile. threads: of function passes, instead of the capsule's. weights_from: .npy and .npz files with
-    tensors that the capsule names by hash. timeout: seconds, instead of the capsule's, for one of a hang. A capsule of a crash is
+    tensors that the capsule names by hash, or the model that it names so. timeout: seconds, instead of the capsule's, for one of a hang. A capsule of a crash is
     replayed in a child process. CapsuleError for a file that is broken, or cannot be run again.
     """
     file = capsule if isinstance(capsule, CapsuleFile) else load(capsule)
     load_compiler()
-    work = _Work(file, threads, weights.read_given(weights_from))
+    models = [path for path in weights_from if not str(path).endswith((".npy", ".npz"))]
+    work = _Work(file, threads, weights.read_given([path for path in weights_from if path not in models]), models=models)
     want = file.signature
     if file.isolate is None:
         got, message = _attempt(work)

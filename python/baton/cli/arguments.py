@@ -10,6 +10,13 @@ import sys
 from .errors import Failure, UsageError, file_error
 
 
+def _did_you_mean(name: str, known) -> str:
+    import difflib
+
+    near = difflib.get_close_matches(name, list(dict.fromkeys(known)), 1)
+    return f"; did you mean `{near[0]}`?" if near else ""
+
+
 class Parser(argparse.ArgumentParser):
     """argparse with errors of two lines and no guessing of half-written options."""
 
@@ -21,6 +28,25 @@ class Parser(argparse.ArgumentParser):
         # argparse keeps silent where help cannot be written; `main` reports it.
         if message:
             print(message, end="", file=file or sys.stderr)
+
+    def _check_value(self, action, value):
+        if isinstance(action, argparse._SubParsersAction) and value not in action.choices:
+            self.error(f"there is no verb `{value}`{_did_you_mean(value, action.choices)}; there are {', '.join(action.choices)}")
+        super()._check_value(action, value)
+
+    def _every_option(self) -> list[str]:
+        out = list(self._option_string_actions)
+        for action in self._actions:
+            if isinstance(action, argparse._SubParsersAction):
+                out += [option for parser in action.choices.values() for option in parser._every_option()]
+        return out
+
+    def parse_args(self, args=None, namespace=None):
+        found, left = self.parse_known_args(args, namespace)
+        if left:
+            near = _did_you_mean(left[0].partition("=")[0], self._every_option()) if left[0].startswith("-") else ""
+            self.error(f"unrecognized arguments: {' '.join(left)}{near}")
+        return found
 
     def error(self, message):
         try:
@@ -143,6 +169,16 @@ def add_fp_option(parser) -> None:
     )  # fmt: skip
 
 
+def add_shape_options(parser) -> None:
+    parser.add_argument(
+        "--shape", type=named_shape, action="append", default=[], metavar="NAME=1,3,224,224", help="an input's shape"
+    )
+    parser.add_argument(
+        "--dim", type=named_dim, action="append", default=[], metavar="NAME=8",
+        help="a dimension's size, by its name or its place in an input, as x[0]=8",
+    )  # fmt: skip
+
+
 def add_compile_options(parser: Parser) -> None:
     group = parser.add_argument_group("compiling")
     group.add_argument(
@@ -151,12 +187,7 @@ def add_compile_options(parser: Parser) -> None:
     group.add_argument(
         "-O", dest="opt_level", type=int, choices=range(5), default=3, help="how hard to optimise (default: 3; 4 adds what changes rounding, such as FastMath)"
     )
-    group.add_argument(
-        "--shape", type=named_shape, action="append", default=[], metavar="NAME=1,3,224,224", help="an input's shape"
-    )
-    group.add_argument(
-        "--dim", type=named_dim, action="append", default=[], metavar="NAME=8", help="a named dimension's size"
-    )
+    add_shape_options(group)
     group.add_argument(
         "--pass-config", type=named_option, action="append", default=[], metavar="KEY=VALUE", help="an option of a pass"
     )
@@ -244,6 +275,23 @@ def device_of(args: argparse.Namespace):
     except ValueError:
         raise UsageError(f"--device: `{text}` is no device; write it as cpu, opencl or opencl:1") from None
     return found if found.device_type != 1 else None
+
+
+def read_text(path: str) -> str:
+    try:
+        if path == "-":
+            data = sys.stdin.buffer.read()
+        elif os.path.isdir(path):
+            raise Failure(f"`{path}` is a directory; a file of Relay text is needed")
+        else:
+            with open(path, "rb") as file:
+                data = file.read()
+    except OSError as error:
+        raise file_error(error, path) from None
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise Failure(f"`{path}` is no text: byte {error.start} is not UTF-8") from None
 
 
 def kind_of_file(path: str) -> str:

@@ -9,6 +9,7 @@ import sys
 
 from . import arguments
 from .errors import Failure, UsageError
+from .shapes import read_module
 
 
 def add_parser(verbs, verb, text):
@@ -33,7 +34,7 @@ def add_parser(verbs, verb, text):
                         help="programs to try while making it small (default: 600)")  # fmt: skip
     parser.add_argument("--target", default="llvm", metavar="TARGET", help="what passes compile for (default: this machine)")
     parser.add_argument("-O", dest="opt_level", type=int, choices=range(5), default=3, help="level of the pass context (default: 3)")
-    parser.add_argument("--shape", type=arguments.named_shape, action="append", default=[], metavar="NAME=1,3,224,224", help="an input's shape")
+    arguments.add_shape_options(parser)
     parser.add_argument("--pass-config", type=arguments.named_option, action="append", default=[], metavar="KEY=VALUE")
     parser.add_argument("--disable-pass", action="append", default=[], metavar="PASS", help="leave a pass out")
     parser.set_defaults(run=run)
@@ -51,13 +52,11 @@ def run(args: argparse.Namespace) -> int:
     except ValueError as error:
         raise UsageError(f"--passes: {str(error).removeprefix('pipeline:')}") from None
     arguments.warn_of_passes(args.disable_pass, args.skip)
-    if args.model == "-":
-        from .opt import read_text
-
-        source = passes.parse(read_text("-"), "<stdin>")
+    source = args.model
+    if args.model == "-" or args.dim:
+        source = read_module(args.model, args.shape, args.dim)
     else:
         arguments.kind_of_file(args.model)
-        source = args.model
     from ..guard import KINDS, bisect
 
     for kind in args.kind:

@@ -59,6 +59,19 @@ def check_output(path: str | None) -> None:
         )
 
 
+def _check_linkable(target: str | None) -> None:
+    """A library is linked by this machine's linker with its libraries."""
+    import platform
+
+    for word in (target or "").split():
+        key, _, triple = word.partition("=")
+        if key == "-mtriple" and triple.partition("-")[0] not in (platform.machine(), ""):
+            raise UsageError(
+                f"--target: a library for {triple} is not linked on this machine ({platform.machine()})",
+                "write an object file, -o model.o, and link it there",
+            )
+
+
 def run(args: argparse.Namespace) -> int:
     emit = args.emit or _BY_SUFFIX.get(os.path.splitext(args.output or "")[1], "lib")
     if emit not in TEXT and args.output in (None, "-"):
@@ -73,18 +86,22 @@ def run(args: argparse.Namespace) -> int:
     elif args.debug_info:
         args.pass_config["llvm.debug_info"] = args.debug_info
     arguments.use_threads(args.threads)
+    if emit == "lib":
+        _check_linkable(args.target)
     from ..driver import compiler
-    from .values import gather_shapes
+    from .shapes import gather_shapes
 
     start = time.perf_counter()
-    with Progress("compiling", args.quiet):
+    with Progress("importing", args.quiet) as progress:
         model = compiler.Source.of(args.model)
-        options = compiler.Options(**compile_options(args))
-        shapes = gather_shapes(model.signature()[0], args.shape, args.dim)
+        options = compiler.Options(**compile_options(args), instruments=progress.instruments())
+        shapes = gather_shapes(model.signature(args.shape)[0], args.shape, args.dim)
         if emit in TEXT:
             text = compiler.emit_text(model, shapes, options, emit)
         else:
-            compiler.build_model(model, shapes, options).save(args.output, emit)
+            built = compiler.build_model(model, shapes, options)
+            progress.stage("linking" if emit == "lib" else "writing")
+            built.save(args.output, emit)
     if emit in TEXT:
         text = text if text.endswith("\n") else text + "\n"
         if args.output in (None, "-"):

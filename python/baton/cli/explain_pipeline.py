@@ -8,7 +8,7 @@ import sys
 
 from . import arguments
 from .errors import UsageError
-from .opt import read_text
+from .shapes import read_module
 
 
 def add_parser(verbs, verb, text):
@@ -23,7 +23,7 @@ def add_parser(verbs, verb, text):
     parser.add_argument("--passes", default="default", metavar="LIST", help="as of `baton opt` (default: those of a compilation)")
     parser.add_argument("--json", action="store_true", help="print an array of objects: pass, depth, action, why, changed, holds")
     parser.add_argument("-O", dest="opt_level", type=int, choices=range(5), default=3, help="level of the pass context (default: 3)")
-    parser.add_argument("--shape", type=arguments.named_shape, action="append", default=[], metavar="NAME=1,3,224,224", help="an input's shape")
+    arguments.add_shape_options(parser)
     parser.add_argument("--pass-config", type=arguments.named_option, action="append", default=[], metavar="KEY=VALUE")
     parser.add_argument("--disable-pass", action="append", default=[], metavar="PASS", help="leave a pass out")
     arguments.add_load_option(parser)
@@ -39,13 +39,7 @@ def run(args: argparse.Namespace) -> int:
     except ValueError as error:
         raise UsageError(f"--passes: {str(error).removeprefix('pipeline:')}") from None
     arguments.warn_of_passes(args.disable_pass)
-    if args.model == "-":
-        module = passes.parse(read_text("-"), "<stdin>")
-    else:
-        from ..driver.compiler import Source
-
-        arguments.kind_of_file(args.model)
-        module = Source.of(args.model).read({name: tuple(shape) for name, shape in args.shape.items()})
+    module = read_module(args.model, args.shape, args.dim)
     with passes.context(args.opt_level, args.pass_config, args.disable_pass):
         sys.stdout.write(passes.explain(pipeline, module, args.json))
     return 0

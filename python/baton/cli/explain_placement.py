@@ -8,8 +8,8 @@ import json
 import sys
 
 from . import arguments
-from .errors import Failure, UsageError
-from .opt import read_text
+from .errors import UsageError
+from .shapes import read_module
 
 
 def add_parser(verbs, verb, text):
@@ -19,11 +19,12 @@ def add_parser(verbs, verb, text):
         "  baton explain-placement model.relay --default cuda --json\n"
         "  baton explain-placement model.so",
     )  # fmt: skip
-    parser.add_argument("model", metavar="FILE", help="Relay text, - for standard input; or what `baton compile` wrote (.so)").complete = "file"
+    parser.add_argument("model", metavar="FILE", help="ONNX file; Relay text, - for standard input; or what `baton compile` wrote (.so)").complete = "file"
     parser.add_argument(
         "--default", default="cpu", metavar="DEVICE", help="device of what no annotation decides (default: cpu)"
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
+    arguments.add_shape_options(parser)
     arguments.add_load_option(parser)
     parser.set_defaults(run=run)
 
@@ -101,17 +102,14 @@ def _is_artifact(path: str) -> bool:
 
 def run(args: argparse.Namespace) -> int:
     if args.model != "-" and _is_artifact(args.model):
+        if args.shape or args.dim:
+            raise UsageError(f"`{args.model}` is compiled already; --shape and --dim come with `baton compile`")
         return _show(_of_artifact(args.model), args.json)
-    text = read_text(args.model)
-    if not text.strip():
-        raise Failure(f"`{args.model}` is empty; Relay text is needed")
-    from ..driver import passes
+    module = read_module(args.model, args.shape, args.dim)
     from ..relay import analysis
 
     try:
-        found = analysis.explain_placement(
-            passes.parse(text, "<stdin>" if args.model == "-" else args.model), args.default
-        )
+        found = analysis.explain_placement(module, args.default)
     except (ValueError, TypeError) as error:
         if "device" not in str(error):
             raise

@@ -8,8 +8,9 @@ import argparse
 from . import arguments
 from .compile import check_output
 from .errors import UsageError
+from .shapes import gather_shapes
 from .terminal import Progress, note
-from .values import gather_shapes, write_file
+from .values import write_file
 
 
 def add_parser(verbs, verb, text):
@@ -22,7 +23,7 @@ def add_parser(verbs, verb, text):
     parser.add_argument("-o", "--output", default="passes.html", metavar="FILE", help="the page, one file (default: passes.html)")
     parser.add_argument("-O", dest="opt_level", type=int, choices=range(5), default=3, help="level of the pass context (default: 3)")
     parser.add_argument("--target", metavar="TARGET", help='what to compile for, as "llvm -mcpu=skylake" (default: this machine)')
-    parser.add_argument("--shape", type=arguments.named_shape, action="append", default=[], metavar="NAME=1,3,224,224", help="an input's shape")
+    arguments.add_shape_options(parser)
     parser.add_argument("--pass-config", type=arguments.named_option, action="append", default=[], metavar="KEY=VALUE")
     parser.add_argument("--disable-pass", action="append", default=[], metavar="PASS", help="leave a pass out")
     arguments.add_load_option(parser)
@@ -41,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"`{args.model}` is compiled already; its passes have run", "baton explore model.onnx -o passes.html")
     arguments.warn_of_passes(args.disable_pass)
     with Progress("compiling", False):
-        shape = gather_shapes(Source.of(args.model).signature()[0], args.shape, {})
+        shape = gather_shapes(Source.of(args.model).signature(args.shape)[0], args.shape, args.dim)
         page = explore(
             args.model, target=args.target, opt_level=args.opt_level, shape=shape,
             config=args.pass_config, disabled_pass=args.disable_pass, profile=not args.no_profile,

@@ -9,13 +9,15 @@ import os
 import sys
 
 from . import arguments
+from .errors import UsageError
 
 
 def add_parser(verbs, verb, text):
     parser = arguments.add_verb(
-        verbs, verb, text, "  baton inspect model.onnx\n  baton inspect model.so --json\n  baton inspect net.relay"
+        verbs, verb, text, "  baton inspect model.onnx\n  baton inspect model.onnx --dim batch=1\n  baton inspect model.so --json\n  baton inspect net.relay"
     )
     arguments.add_model(parser)
+    arguments.add_shape_options(parser)
     parser.add_argument("--json", action="store_true", help="print the answer as JSON")
     parser.set_defaults(run=run)
 
@@ -23,14 +25,20 @@ def add_parser(verbs, verb, text):
 def run(args: argparse.Namespace) -> int:
     kind = arguments.kind_of_file(args.model)
     if kind == "artifact":
+        if args.shape or args.dim:
+            raise UsageError(f"`{args.model}` is compiled already; --shape and --dim come with `baton compile`")
         from ..driver.executable import load
 
         executable = load(args.model)
         facts = {"kind": "artifact", **executable.describe()}
     else:
-        from ..driver.compiler import describe
+        from ..driver.compiler import Source, describe
+        from .shapes import given_shapes
 
-        facts = {"kind": kind, **describe(args.model)}
+        given = {}
+        if args.shape or args.dim:
+            given = given_shapes(Source.of(args.model).signature(args.shape)[0], args.shape, args.dim)
+        facts = {"kind": kind, **describe(args.model, given)}
     facts = {"file": args.model, "bytes": os.path.getsize(args.model), **facts}
     if args.json:
         json.dump(facts, sys.stdout, indent=1)

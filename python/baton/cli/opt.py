@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`baton opt`: Relay text in, passes, Relay text out."""
+"""`baton opt`: Relay text or an ONNX file in, passes, Relay text out."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ def add_parser(verbs, verb, text):
     parser = arguments.add_verb(
         verbs, verb, text,
         '  baton opt in.relay --passes "InferType,FoldConstant"\n'
+        '  baton opt model.onnx --dim batch=1 --passes default\n'
         '  baton opt in.relay --passes "InferType,FuseOps(max_depth=64)" --timing -o out.relay\n'
         '  baton opt in.relay --passes "InferType,FoldConstant" --print-changed --print-diff\n'
         "  cat in.relay | baton opt --passes InferType -\n"
         "  baton opt --list",
     )  # fmt: skip
-    parser.add_argument("model", metavar="FILE", nargs="?", help="Relay text; - for standard input").complete = "file"
+    parser.add_argument("model", metavar="FILE", nargs="?", help="Relay text, - for standard input; or an ONNX file").complete = "file"
     parser.add_argument(
         "--passes", default="", metavar="LIST",
         help='passes in order, such as "InferType,FuseOps(max_depth=64),tir.UnrollLoop(auto_max_step=16)"',
@@ -44,6 +45,7 @@ def add_parser(verbs, verb, text):
     group.add_argument("--print-changed", action="store_true", help="print only what a pass changed")
     group.add_argument("--print-diff", action="store_true", help="print the lines that differ")
     group.add_argument("--print-to", metavar="DIR", help="write a file a step instead").complete = "file"
+    arguments.add_shape_options(parser)
     arguments.add_fp_option(parser)
     parser.add_argument(
         "-O", dest="opt_level", type=int, choices=range(5), default=3, help="level of the pass context (default: 3)"
@@ -55,23 +57,6 @@ def add_parser(verbs, verb, text):
     parser.set_defaults(run=run)
 
 
-def read_text(path: str) -> str:
-    try:
-        if path == "-":
-            data = sys.stdin.buffer.read()
-        elif os.path.isdir(path):
-            raise Failure(f"`{path}` is a directory; a file of Relay text is needed")
-        else:
-            with open(path, "rb") as file:
-                data = file.read()
-    except OSError as error:
-        raise file_error(error, path) from None
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise Failure(f"`{path}` is no text: byte {error.start} is not UTF-8") from None
-
-
 def run(args: argparse.Namespace) -> int:
     if args.list:
         from ..driver import passes
@@ -81,19 +66,18 @@ def run(args: argparse.Namespace) -> int:
     if args.model is None:
         raise UsageError("a file of Relay text is needed, or - for standard input")
     from ..driver import passes
+    from .shapes import read_module
 
     try:
         pipeline = passes.pipeline(args.passes)
     except ValueError as error:
         raise UsageError(f"--passes: {str(error).removeprefix('pipeline:')}") from None
-    text = read_text(args.model)
-    if not text.strip():
-        what = "standard input" if args.model == "-" else f"`{args.model}`"
-        raise Failure(f"{what} is empty; Relay text is needed")
+    if args.model != "-" and arguments.kind_of_file(args.model) == "artifact":
+        raise UsageError(f"`{args.model}` is compiled already; its passes have run", "baton opt model.onnx --passes LIST")
     instruments, timing = watchers(args, passes)
     arguments.warn_of_passes(args.disable_pass, args.print_before, args.print_after)
     try:
-        module = passes.parse(text, "<stdin>" if args.model == "-" else args.model)
+        module = read_module(args.model, args.shape, args.dim)
         with passes.context(args.opt_level, args.pass_config, args.disable_pass, instruments):
             module = passes.run(pipeline, module)
     finally:

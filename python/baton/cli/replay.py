@@ -24,9 +24,9 @@ def add_parser(verbs, verb, text):
     parser.add_argument("capsule", metavar="FILE", help="what --capsule wrote").complete = "file"
     parser.add_argument("--threads", type=arguments.positive, metavar="N", help="threads, instead of the capsule's")
     parser.add_argument("--stop", action="store_true", help="stop before the failing pass")
-    parser.add_argument("--ir", metavar="FILE", help="write the IR that the failing pass is given; - prints it").complete = "file"
+    parser.add_argument("--ir", metavar="FILE", help="write the IR that the failing pass is given, or the model that was not imported; - prints it").complete = "file"
     parser.add_argument(
-        "--weights", action="append", default=[], metavar="FILE.npz", help="tensors that the capsule names by hash"
+        "--weights", action="append", default=[], metavar="FILE.npz", help="tensors, or a model, that the capsule names by hash"
     ).complete = "file"
     parser.add_argument("--seconds", type=arguments.seconds, metavar="S", help="time that a capsule of a hang may take, instead of its own")
     parser.add_argument("--path", action="append", default=[], metavar="DIR", help="where Python passes are imported from")
@@ -90,6 +90,15 @@ def _answer(file, again, args) -> int:
 
 
 def _write_ir(file, args) -> None:
+    if file.ir_format == "onnx":
+        from ..capsule.imports import model_of
+
+        if args.ir == "-":
+            raise UsageError("--ir: a model that was not imported is a binary file, and needs a name")
+        from .values import write_file
+
+        write_file(args.ir, model_of(file, args.weights))
+        return
     from ..capsule.replay import module_of
     from ..capsule.weights import read_given
 

@@ -61,14 +61,27 @@ def obtain(args: argparse.Namespace):
         return load(args.model, arguments.device_of(args)), time.perf_counter() - start
     from ..driver.compiler import compile
 
-    with Progress("importing", args.quiet):
-        executable = compile(args.model, **compile_options(args), device=arguments.device_of(args))
+    with Progress("importing", args.quiet) as progress:
+        options = {**compile_options(args), "instruments": progress.instruments()}
+        executable = compile(args.model, **options, shape=_of_unranked(args), device=arguments.device_of(args))
     return executable, time.perf_counter() - start
+
+
+def _of_unranked(args: argparse.Namespace) -> dict:
+    """The shapes of --shape for inputs whose rank the model leaves open."""
+    from ..driver.compiler import Source
+
+    source = Source.of(args.model)
+    if not args.shape or source.kind != "onnx":
+        return {}
+    return {row["name"]: args.shape[row["name"]] for row in source.facts()["inputs"] if row["shape"] is None and row["name"] in args.shape}
 
 
 def compile_options(args: argparse.Namespace) -> dict:
     """The options of `add_compile_options` as keyword arguments of `baton.compile`, shapes left out."""
     arguments.warn_of_passes(args.disable_pass)
+    if (args.target or "").split(" ")[0] == "c":
+        raise UsageError("--target c: no C is written; there is code for llvm and opencl", "baton compile MODEL --emit llvm")
     device = arguments.device_of(args)
     return {
         "target": args.target or (device and device.device_name_of_kind),

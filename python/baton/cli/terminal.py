@@ -26,6 +26,36 @@ class Progress:
             self._thread.start()
         return self
 
+    def stage(self, what: str) -> None:
+        """Says what is done now."""
+        self.what, self._detail = what, ""
+
+    def instruments(self) -> list:
+        """An instrument that names the pass that runs, where that is shown."""
+        if not self._shown:
+            return []
+        from ..ir.instrument import pass_instrument
+
+        progress = self
+
+        @pass_instrument
+        class Stage:
+            """Shows the pass that runs; code is generated behind the outermost one."""
+
+            def __init__(self):
+                self.depth = 0
+
+            def run_before_pass(self, module, info):
+                progress.stage(f"compiling: {info.name}")
+                self.depth += 1
+
+            def run_after_pass(self, module, info):
+                self.depth -= 1
+                if self.depth == 0:
+                    progress.stage("generating code")
+
+        return [Stage()]
+
     def step(self, done: int, total: int, what: str = "") -> None:
         self._detail = f" {done} of {total} {what}"
 

@@ -13,6 +13,7 @@ import tempfile
 import numpy as np
 
 from .errors import Failure, UsageError, file_error
+from .shapes import bind, closed, known, settled
 
 _MAX_BYTES = 1 << 34  # a made-up input larger than this is a slip of the keyboard
 
@@ -68,18 +69,6 @@ def is_recipe(text: str) -> bool:
     return text in ("zeros", "ones", "range", "random") or (recipe == "random" and sep and argument.isdecimal())
 
 
-def _known(name: str, infos, option: str) -> None:
-    names = [info.name for info in infos]
-    if name not in names:
-        import difflib
-
-        near = difflib.get_close_matches(name, names, 1)
-        hint = f"did you mean `{near[0]}`?" if near else ""
-        raise UsageError(
-            f"{option}: the model has no input `{name}`; its inputs are {', '.join(names) or 'none'}", hint
-        )
-
-
 def _fits(info, array: np.ndarray, path: str) -> None:
     if array.dtype != _numpy_dtype(info.dtype):
         raise Failure(
@@ -97,76 +86,28 @@ def _fits(info, array: np.ndarray, path: str) -> None:
 def gather(infos, given: dict[str, str], shapes: dict, dims: dict[str, int], seed: int) -> dict[str, np.ndarray]:
     """An array for each input, from files, recipes, --shape and --dim. Errors say what is missing for which input."""
     for name in given:
-        _known(name, infos, "--input")
-    for name in shapes:
-        _known(name, infos, "--shape")
-    _check_dims(infos, dims)
-    arrays, sizes = {}, dict(dims)
+        known(name, infos, "--input")
+    infos, sizes = settled(infos, shapes, dims)
+    arrays = {}
     for info in infos:  # files first: what they say about named dimensions holds for the inputs that are made up
         value = given.get(info.name, "random")
         if is_recipe(value):
             if value == "random" and info.name in given and os.path.exists(value):
                 raise UsageError("`random` is both a recipe and a file here", "write ./random for the file")
             shape = shapes.get(info.name)
-            _bind(info, shape, sizes)
+            bind(info, shape, sizes)
             continue
         array = read_array(value)
         _fits(info, array, value)
         if info.name in shapes and shapes[info.name] != array.shape:
             raise UsageError(f"--shape says {shapes[info.name]} for `{info.name}`, `{value}` holds {array.shape}")
-        _bind(info, array.shape, sizes)
+        bind(info, array.shape, sizes)
         arrays[info.name] = array
     for info in infos:
         if info.name not in arrays:
-            shape = _closed(info, shapes, sizes)
+            shape = closed(info, shapes, sizes)
             arrays[info.name] = make(given.get(info.name, "random"), shape, info.dtype, seed)
     return {info.name: arrays[info.name] for info in infos}
-
-
-def gather_shapes(infos, shapes: dict, dims: dict[str, int]) -> dict[str, tuple[int, ...]]:
-    """A shape for each input from --shape and --dim alone; errors name the dimensions that stay open."""
-    for name in shapes:
-        _known(name, infos, "--shape")
-    _check_dims(infos, dims)
-    sizes = dict(dims)
-    for info in infos:
-        _bind(info, shapes.get(info.name), sizes)
-    return {info.name: _closed(info, shapes, sizes) for info in infos}
-
-
-def _check_dims(infos, dims: dict[str, int]) -> None:
-    symbols = {dim for info in infos for dim in info.shape if not isinstance(dim, int)}
-    for dim in dims:
-        if dim not in symbols:
-            text = ", ".join(sorted(map(str, symbols))) or "none"
-            raise UsageError(f"--dim: the model has no dimension `{dim}`; it has {text}")
-
-
-def _closed(info, shapes: dict, sizes: dict) -> tuple[int, ...]:
-    shape = shapes.get(info.name)
-    shape = tuple(sizes.get(dim, dim) for dim in info.shape) if shape is None else shape
-    open_dims = [str(dim) for dim in shape if not isinstance(dim, int)]
-    if open_dims:
-        ways = " ".join(f"--dim {dim}=1" for dim in dict.fromkeys(open_dims))
-        raise UsageError(
-            f"the size of {', '.join(f'`{dim}`' for dim in open_dims)} in input `{info.name}` is not known",
-            f"{ways}, or --shape {info.name}=...",
-        )
-    return shape
-
-
-def _bind(info, shape, sizes: dict) -> None:
-    """Takes named dimensions' sizes from a shape; two sizes for one name are wrong."""
-    if shape is None:
-        return
-    if len(shape) != len(info.shape):
-        raise UsageError(f"input `{info.name}` has {len(info.shape)} dimensions, {tuple(shape)} has {len(shape)}")
-    for dim, size in zip(info.shape, shape, strict=True):
-        if isinstance(dim, int):
-            if dim != size:
-                raise UsageError(f"input `{info.name}` has shape {tuple(info.shape)}, not {tuple(shape)}")
-        elif sizes.setdefault(dim, size) != size:
-            raise UsageError(f"dimension `{dim}` is {sizes[dim]} in one place and {size} in input `{info.name}`")
 
 
 def describe(name: str, array: np.ndarray, values: bool = True) -> str:

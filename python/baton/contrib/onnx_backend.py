@@ -12,8 +12,10 @@ import collections
 import numpy as np
 
 from .._ffi import get_global_func
+from ..driver.forms import Forms, of_module
 from ..error import UnsupportedError
 from ..relay.frontend import from_onnx
+from ..runtime.values import to_value
 
 
 def _type_kind(type_proto):
@@ -37,31 +39,39 @@ def _tensors(model):
 
 
 def _array(value):
-    """A NumPy array, or a list of them, of a value of the runtime."""
+    """A NumPy array, or a list of them, of a value of the runtime; what a form has decoded stays."""
     if hasattr(value, "numpy"):
         return value.numpy()
+    if isinstance(value, (np.ndarray, dict)):
+        return value
     return [_array(v) for v in value]
 
 
 def _program(mod, compiled):
     """What runs `main` of `mod` on a list of inputs: native code, or the interpreter where values are no tensors."""
+    said = of_module(mod)
     if compiled:
         from ..driver.executable import Executable
         from ..runtime.vm import flat
 
-        executable = Executable(get_global_func("driver.Compile")(mod, get_global_func("target.Target")("llvm")))
+        executable = Executable(get_global_func("driver.Compile")(mod, get_global_func("target.Target")("llvm")), forms=said)
 
         def run(values):
-            return [_array(v) for v in flat([executable(*values)])]
+            out = executable(*values)
+            return [_array(v) for v in (out if said and isinstance(out, tuple) else [out] if said else flat([out]))]
 
         return run
     mod = get_global_func("transform.RunPass")(get_global_func("relay._transform.InferType")(), mod)
     interpret = get_global_func("relay.backend.InterpretCall")
     main = get_global_func("ir.Module_Lookup_str")(mod, "main")
 
+    forms = Forms(said) if said else None
+
     def run_interpreted(values):
-        out = interpret(main, values, mod)
-        return _array(out)
+        if forms is None:
+            return _array(interpret(main, values, mod))
+        out = interpret(main, [to_value(v) for v in forms.encode(values)], mod)
+        return _array(forms.decode(out if hasattr(out, "numpy") else tuple(out)))
 
     return run_interpreted
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from .._ffi import get_global_func
 from .._ffi.base import load_compiler
 from ..error import CompileError, RuntimeError, UnsupportedError
-from . import passes
+from . import forms, passes
 from .dims import Dim, OpenShapes
 from .executable import DynamicExecutable, Executable, TensorInfo
 from .options import Options, capsule
@@ -30,14 +30,16 @@ class Source:
     @staticmethod
     def of(source) -> Source:
         """Tells by what it is: a path, bytes or a ModelProto of ONNX, Relay text, an IRModule, a Relay function."""
+        if isinstance(source, bytes) and _is_file(source):
+            source = os.fsdecode(source)
         if isinstance(source, (bytes, bytearray, memoryview)):
             return Source("onnx", bytes(source))
         if hasattr(source, "SerializeToString"):
             return Source("onnx", source.SerializeToString())
-        if isinstance(source, str) and ("\n" in source or source.lstrip().startswith(("def @", "#[version"))):
+        if isinstance(source, str) and ("\n" in source or source.lstrip().startswith(("def @", "#[version"))) and not _is_file(source):
             return Source("relay", source)
         if isinstance(source, (str, os.PathLike)):
-            path = os.fspath(source)
+            path = os.fsdecode(source)
             if os.path.isdir(path):
                 raise RuntimeError(f"`{path}` is a directory; a model file is needed")
             if os.path.splitext(path)[1] in (".relay", ".txt"):
@@ -96,6 +98,15 @@ class Source:
         """The Relay module of a source that is one, or the text of one."""
         return passes.parse(self.what, self.label) if self.kind == "relay" else self.what
 
+    def check_data(self) -> None:
+        """Raises CompileError where weights lie in a file that is missing or too short; reads no weights."""
+        if self.kind != "onnx":
+            return
+        if isinstance(self.what, bytes):
+            get_global_func("relay.frontend.check_onnx_data_bytes")(self.what, self.folder)
+        else:
+            get_global_func("relay.frontend.check_onnx_data_file")(self.what)
+
     def facts(self) -> dict:
         """What can be said without importing: for ONNX from the file, for Relay from the types of `main`."""
         if self.kind == "onnx":
@@ -106,11 +117,13 @@ class Source:
             return json.loads(str(text))
         return passes.describe(self.module())
 
-    def signature(self) -> tuple[tuple[TensorInfo, ...], tuple[TensorInfo, ...]]:
-        """(inputs, outputs), with names or None for dynamic dimensions."""
+    def signature(self, shapes: Mapping[str, Sequence[int]] | None = None) -> tuple[tuple[TensorInfo, ...], tuple[TensorInfo, ...]]:
+        """(inputs, outputs), with names or None for dynamic dimensions. An input without a rank has that of its shape in `shapes`."""
         facts = self.facts()
 
         def info(row):
+            if row["shape"] is None and row["name"] in (shapes or {}):
+                return TensorInfo(row["name"], row["dtype"], (None,) * len(shapes[row["name"]]))
             if row["shape"] is None:
                 raise UnsupportedError(
                     f"input `{row['name']}` has no rank; give its shape: shape={{{row['name']!r}: ...}}"
@@ -120,6 +133,14 @@ class Source:
         return tuple(map(info, facts["inputs"])), tuple(
             TensorInfo(row["name"], row["dtype"], tuple(row["shape"] or ())) for row in facts["outputs"]
         )
+
+
+def _is_file(path: str | bytes) -> bool:
+    """Whether a text is the path of a file rather than a model itself."""
+    try:
+        return len(path) < 4096 and os.path.isfile(path)
+    except ValueError:  # a zero byte
+        return False
 
 
 def _read_text(path: str) -> str:
@@ -139,6 +160,7 @@ def compile(  # noqa: A001 - the name users expect
     config: Mapping[str, object] | None = None,
     disabled_pass: Sequence[str] = (),
     device=None,
+    instruments: Sequence[object] = (),
 ) -> Executable:
     """Compiles a model for this machine, or for `target`.
 
@@ -151,7 +173,8 @@ def compile(  # noqa: A001 - the name users expect
     dimensions is compiled once for all shapes; where it cannot be (`Executable.per_shape`), anew for each set of shapes that
     it is called with. target: as "llvm
     -mcpu=skylake" or "opencl"; a dict by device, or a list, for a program on several devices. device: where it runs, if not
-    on the first of each kind. opt_level: 0 to 4. config, disabled_pass: as in `baton.transform.PassContext`.
+    on the first of each kind. opt_level: 0 to 4. config, disabled_pass, instruments: as in
+    `baton.transform.PassContext`.
 
     Raises UnsupportedError that lists every operator that is not supported, CompileError for a model that is wrong.
     """
@@ -160,13 +183,15 @@ def compile(  # noqa: A001 - the name users expect
         from ..ir.pass_names import chosen
 
         disabled_pass = chosen("disabled_pass", disabled_pass)
-    options = Options(target, opt_level, config, disabled_pass)
+    options = Options(target, opt_level, config, disabled_pass, instruments)
+    _check_target(options)
     given = OpenShapes(shape)
-    inputs, outputs = model.signature()
+    inputs, outputs = model.signature(given.shapes)
     _check_shapes(inputs, given)
 
     def specialize(shapes: Mapping[str, tuple[int, ...]]) -> Executable:
-        return Executable(build_model(model, shapes, options), device=device)
+        built, said = _built(model, shapes, options)
+        return Executable(built, device=device, forms=said)
 
     merged = tuple(info._replace(shape=_merged(info.shape, given.shapes.get(info.name))) for info in inputs)
     if all(isinstance(size, int) for info in merged for size in info.shape):
@@ -174,9 +199,10 @@ def compile(  # noqa: A001 - the name users expect
     if not options.targets:
         module = build_dynamic(model, given, options)
         if module is not None:
-            return Executable(module, device=device, specialize=specialize)
+            return Executable(module[0], device=device, specialize=specialize, forms=module[1])
     if given.dims and any(d != type(d)(d.name) for d in given.dims.values()):
         raise UnsupportedError("the bounds of dimensions hold for models that are compiled once for all shapes; this one is not")
+    model.check_data()  # what is known now is said now, not at the first call
     return DynamicExecutable(merged, outputs, specialize)
 
 
@@ -188,10 +214,29 @@ def _merged(shape, given):
 
 
 def build_dynamic(model: Source, shapes: OpenShapes, options: Options):
-    """The runtime module of a model as one program for all shapes; None where it cannot be one."""
+    """(the runtime module of a model as one program for all shapes, what its inputs and outputs stand for); None where it cannot
+    be one.
+    """
     with capsule(), options.context():
-        module = model.read_open(shapes)
-        return module and get_global_func("driver.CompileDynamic")(module, options.target)
+        try:
+            module = model.read_open(shapes)
+            built = get_global_func("driver.CompileDynamic")(module, options.target)
+        except UnsupportedError:
+            return None  # for some shapes it may be one
+        return None if built is None else (built, forms.of_module(module))
+
+
+def _check_target(options: Options) -> None:
+    """Raises UnsupportedError where what is compiled for the target could not run here."""
+    import platform
+
+    for target in [options.target] if options.targets is None else []:
+        if str(target.kind) not in ("llvm", "opencl"):
+            raise UnsupportedError(f"no code is made for the target `{target.kind}`; there is code for llvm and opencl")
+        cpu = str(target.mtriple or "").partition("-")[0]
+        if cpu and cpu not in (platform.machine(), {"aarch64": "arm64"}.get(platform.machine())):
+            raise UnsupportedError(f"code for {cpu} does not run on this machine ({platform.machine()}); "
+                                   f'write it to a file and link it there: baton compile MODEL --target "{target}" -o model.o')
 
 
 def _check_shapes(inputs, shapes: OpenShapes) -> None:
@@ -210,10 +255,16 @@ def _check_shapes(inputs, shapes: OpenShapes) -> None:
 
 def build_model(model: Source, shapes: Mapping[str, tuple[int, ...]], options: Options):
     """The runtime module of a model with inputs of these shapes."""
+    return _built(model, shapes, options)[0]
+
+
+def _built(model: Source, shapes: Mapping[str, tuple[int, ...]], options: Options):
+    """(the runtime module, what its inputs and outputs stand for)"""
     with capsule(), options.context():
+        module = model.read(shapes)
         if options.targets:
-            return get_global_func("driver.CompileForDevices")(model.read(shapes), options.targets)
-        return get_global_func("driver.Compile")(model.read(shapes), options.target)
+            return get_global_func("driver.CompileForDevices")(module, options.targets), forms.of_module(module)
+        return get_global_func("driver.Compile")(module, options.target), forms.of_module(module)
 
 
 def emit_text(model: Source, shapes: Mapping[str, tuple[int, ...]], options: Options, stage: str) -> str:
@@ -222,14 +273,18 @@ def emit_text(model: Source, shapes: Mapping[str, tuple[int, ...]], options: Opt
         return str(get_global_func("driver.EmitText")(model.read(shapes), options.target, stage))
 
 
-def describe(path: str) -> dict:
-    """What `baton inspect` says of a model file; `unsupported` names what an import refuses."""
+def describe(path: str, shapes: Mapping[str, tuple[int, ...]] | None = None) -> dict:
+    """What `baton inspect` says of a model file with inputs of these shapes (-1: open); `unsupported` names what an import refuses."""
     model = Source.of(path)
     facts = model.facts()
+    for row in facts["inputs"]:
+        if row["name"] in (shapes or {}):
+            names = row["shape"] or [None] * len(shapes[row["name"]])
+            row["shape"] = [name if size < 0 else size for name, size in zip(names, shapes[row["name"]], strict=True)]
     if model.kind == "onnx":
         facts["opset"] = facts.get("opsets", {}).get("ai.onnx")
         try:
-            model.read({})
+            model.read(shapes or {})
             facts["unsupported"] = []
         except UnsupportedError as error:
             facts["unsupported"] = [line.strip() for line in str(error).splitlines()[1:]] or [str(error)]

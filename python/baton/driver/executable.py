@@ -77,7 +77,7 @@ class Executable:
     per_shape = False
     """Whether code is made at the first call with each set of shapes."""
 
-    def __init__(self, module: Module, artifact: str | None = None, device=None, specialize: Callable | None = None):
+    def __init__(self, module: Module, artifact: str | None = None, device=None, specialize: Callable | None = None, forms: str = ""):
         self._module = module
         self._specialize = specialize
         self.artifact = artifact
@@ -90,6 +90,12 @@ class Executable:
         self.inputs = _infos(executor, "input")
         self.outputs = _infos(executor, "output")
         self._order = tuple(info.name for info in self.inputs)
+        self._forms = None
+        if forms:
+            from .forms import Forms
+
+            self._forms = Forms(forms)
+            self.inputs, self.outputs = self._forms.dtypes(self.inputs, self.outputs)
         # An executor runs one call at a time; each thread that calls takes one from here, or makes one.
         self._executors = [executor]
         self._idle = [executor["call"]]
@@ -165,6 +171,9 @@ class Executable:
         arrays = (
             args if not kwargs and len(args) == len(self._order) and not _is_mapping(args) else self._bind(args, kwargs)
         )
+        given = arrays
+        if self._forms is not None:
+            arrays = self._forms.encode(arrays)
         try:
             run = self._idle.pop()
         except IndexError:
@@ -174,11 +183,12 @@ class Executable:
         try:
             out = run(*arrays)
         except Exception as error:
-            self._explain(arrays, error)
+            self._explain(given, error)
             raise
         finally:
             self._idle.append(run)
-        return _tuples(out) if isinstance(out, Array) else out
+        out = _tuples(out) if isinstance(out, Array) else out
+        return out if self._forms is None else self._forms.decode(out)
 
     def _bind(self, args, kwargs) -> list:
         """Arguments in the order of the inputs; says which are missing, unknown or given twice."""
@@ -208,7 +218,7 @@ class Executable:
         for info, value in zip(self.inputs, arrays, strict=True):
             dtype, shape = getattr(value, "dtype", None), shape_of(value)
             name = str(dtype).removeprefix("torch.")
-            if dtype is not None and name != info.dtype:
+            if dtype is not None and name != info.dtype and info.dtype != "string":
                 raise TypeError(f"input `{info.name}` is {info.dtype}, {name} was given") from error
             if len(shape) != len(info.shape) or any(isinstance(d, int) and d != n for d, n in zip(info.shape, shape, strict=True)):
                 raise ValueError(f"input `{info.name}` has shape {_shape_text(info.shape)}, {shape} was given") from error
@@ -228,7 +238,9 @@ class Executable:
         """Writes the compiled model, whole or not at all. `kind` is lib (a shared object that `baton.load` reads) or
         obj.
         """
-        self._module.save(os.fspath(path), kind)
+        if kind not in ("lib", "obj"):
+            raise UnsupportedError(f"a model is saved as `lib` or `obj`, not as `{kind}`")
+        self._module.save(os.fsdecode(path), kind)
 
     def source(self, kind: str) -> str:
         """The code as text: relay, tir, llvm or asm. UnsupportedError where it was not kept."""
@@ -394,4 +406,18 @@ def load(path: str | os.PathLike, device=None) -> Executable:
     """A model that `Executable.save` or `baton compile` wrote. The compiler is neither needed nor loaded. `device`: where it
     runs, or a list of devices.
     """
-    return Executable(load_module(os.fspath(path)), artifact=os.fspath(path), device=device)
+    module = load_module(os.fsdecode(path))
+    return Executable(module, artifact=os.fsdecode(path), device=device, forms=_forms_of(module))
+
+
+def _forms_of(module: Module) -> str:
+    """What a file says of inputs and outputs that are no numbers."""
+    try:
+        manifest = str(module.get_source("json"))
+    except (UnsupportedError, ValueError):
+        return ""
+    if '"forms"' not in manifest:
+        return ""
+    import json
+
+    return json.loads(manifest).get("forms", "")

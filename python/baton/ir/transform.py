@@ -11,6 +11,7 @@ import threading
 from .. import _core
 from .._core import Object
 from .._ffi import _init_api, attach_classes, register_func, register_object
+from ..error import did_you_mean
 from .pass_names import _named, _names, chosen
 
 _init_api("transform", __name__)
@@ -399,7 +400,7 @@ def pass_functions(prefix, module, **special):
 
     def find(name):
         if name.startswith("_") or get_global_func(prefix + name, allow_missing=True) is None:
-            raise AttributeError(f"there is no pass `{name}`")
+            raise AttributeError(f"there is no pass `{name}`" + ("" if name.startswith("_") else did_you_mean(name, names())))
         made = PassFunction(prefix + name, module, **special.get(name, {}))
         vars(sys.modules[module])[name] = made
         return made

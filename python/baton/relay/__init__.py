@@ -5,6 +5,7 @@ import importlib
 
 from .. import ir as _ir  # loads the compiler  # noqa: F401
 from .._ffi.object import generated_class as _generated_class
+from ..error import did_you_mean as _did_you_mean
 from ..ir import Op, SourceName, Span
 from . import adt, analysis, base, expr, expr_functor, function, op, scope_builder, transform, ty, type_functor
 from .adt import (
@@ -75,7 +76,8 @@ def __getattr__(name):
     if value is None:
         value = _generated_class("relay." + name)
     if value is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}: neither an operator nor a class of Relay")
+        near = "" if name.startswith("_") else _did_you_mean(name, {**{n.rpartition(".")[2]: n for n in op.all_names()}, **{n: n for n in __dir__()}})
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}: neither an operator nor a class of Relay{near}")
     globals()[name] = value
     return value
 

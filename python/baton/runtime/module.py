@@ -2,6 +2,7 @@
 """Modules: compiled code, loaded from a file or made in memory."""
 
 import collections
+import os
 
 from .._core import Object, PackedFunc
 from .._ffi import get_global_func, register_object
@@ -70,7 +71,7 @@ class Module(Object):
 
     def save(self, file_name, fmt=""):
         """Writes the module to a file, whole or not at all."""
-        get_global_func("runtime.ModuleSaveToFile")(self, str(file_name), fmt)
+        get_global_func("runtime.ModuleSaveToFile")(self, os.fsdecode(file_name), fmt)
 
     def export_library(self, file_name, *, fmt="", **_):
         """Writes a shared library that the runtime alone can load."""
@@ -174,11 +175,12 @@ ProfileResult = collections.namedtuple("ProfileResult", ["mean", "results"])
 
 def load_module(path, fmt=""):
     """Loads what `export_library` wrote; and of an OpenCL module, the file.cl that `save` wrote."""
-    if str(path).endswith(".cl") or fmt in ("cl", "opencl"):
+    path = os.fsdecode(path)
+    if path.endswith(".cl") or fmt in ("cl", "opencl"):
         from .devices import exists, opencl
         exists(opencl(0))  # loads the library that knows such modules
-        return get_global_func("opencl.LoadModule")(str(path))
-    return get_global_func("runtime.ModuleLoadFromFile")(str(path))
+        return get_global_func("opencl.LoadModule")(path)
+    return get_global_func("runtime.ModuleLoadFromFile")(path)
 
 
 def system_lib(symbol_prefix=""):

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Object files to a shared object: lld inside this process, else a linker of the system.
 #include <baton/codegen/codegen.h>
+#include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -60,11 +61,21 @@ bool Run(const std::vector<std::string>& args) {
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
+#ifdef BATON_HAVE_LLD
+std::mutex& LinkMutex() {
+  static auto* mutex = new std::mutex;
+  return *mutex;
+}
+#endif
+
 bool LinkInProcess(const std::vector<std::string>& args, std::string* error) {
 #ifdef BATON_HAVE_LLD
-  static std::mutex mutex;
   static bool usable = true;
-  std::lock_guard lock(mutex);
+  // A fork waits until no thread links, so that a child finds the linker as it is between two runs.
+  static const int forks = pthread_atfork([] { LinkMutex().lock(); }, [] { LinkMutex().unlock(); },
+                                          [] { LinkMutex().unlock(); });
+  (void)forks;
+  std::lock_guard lock(LinkMutex());
   if (!usable) return false;
   std::vector<const char*> argv{"ld.lld"};
   for (const std::string& a : args) argv.push_back(a.c_str());
@@ -89,6 +100,8 @@ std::string LinkShared(const ObjectCode& code, const Target&) {
   std::vector<std::string> args{"-shared", "-o",      out,   "--gc-sections",    "-z",
                                 "relro",   "-z",      "now", "--hash-style=gnu", "--build-id=none",
                                 "-soname", "model.so"};
+  // Without threads of its own: a child that is forked later has none of them and would wait for ever.
+  args.push_back("--threads=1");
   if (code.debug == DebugLevel::kNone) args.push_back("-s");
   for (size_t i = 0; i < code.objects.size(); ++i) {
     std::string path = dir.File("part" + std::to_string(i) + ".o");
@@ -107,7 +120,9 @@ std::string LinkShared(const ObjectCode& code, const Target&) {
   if (!linked) {
     for (const char* linker : {"ld.lld-19", "ld.lld", "ld"}) {
       std::vector<std::string> command{linker};
-      command.insert(command.end(), args.begin(), args.end());
+      for (const std::string& a : args) {
+        if (a != "--threads=1" || command[0] != "ld") command.push_back(a);  // GNU ld has no threads, and no such flag
+      }
       linked = linked || Run(command);
     }
   }

@@ -125,6 +125,9 @@ class VmModule : public runtime::ModuleNode {
           "a program with control flow or open shapes is saved as a shared library (.so), not as an "
           "object file: its bytecode would be lost");
     }
+    if (!format.empty() && format != "lib" && format != "so") {
+      throw UnsupportedError("no file format \"" + std::string(format) + "\"; there is lib");
+    }
     codegen::ObjectCode code = objects_;
     if (code.objects.empty()) {
       code = codegen::CompileToObjects(LowerTir(lowered_.mod, target_), target_, 2, debug_.level);
@@ -145,7 +148,9 @@ class VmModule : public runtime::ModuleNode {
       // For people: what an executor says is in the program.
       for (const runtime::TensorInfo& t : main->inputs) desc.inputs.push_back({t.name, {}, t.dtype});
       for (const runtime::TensorInfo& t : main->outputs) desc.outputs.push_back({t.name, {}, t.dtype});
-      desc.result_tree = ResultTree(ResultType(Downcast<relay::Function>(mod_->Lookup("main"))));
+      const auto function = Downcast<relay::Function>(mod_->Lookup("main"));
+      desc.result_tree = ResultTree(ResultType(function));
+      desc.forms = FormsOf(function);
     }
     runtime::WriteArtifact(path, elf.data(), elf.size(), desc);
   }

@@ -6,6 +6,8 @@
 #include <map>
 #include <set>
 
+#include "frontend/onnx/reader/bytes.h"
+#include "frontend/onnx/reader/model_error.h"
 #include "frontend/onnx/reader/reader.h"
 
 namespace baton::onnx {
@@ -157,6 +159,24 @@ std::string Describe(const Model& model) {
   return out;
 }
 
+/// Refuses a model whose weights lie in a file that is missing or too short.
+void CheckExternalData(const Model& model) {
+  auto check = [&](const Tensor& t) {
+    if (!t.external) return;
+    if (model.external == nullptr) Refuse("external data is refused: the model has no folder");
+    std::shared_ptr<const Bytes> keep;
+    model.external->Read(t.location, t.external_offset, t.external_length, &keep);
+  };
+  for (const Tensor& t : model.graph.initializers) check(t);
+  for (const SparseTensor& t : model.graph.sparse_initializers) check(t.values), check(t.indices);
+}
+
+BATON_REGISTER_GLOBAL("relay.frontend.check_onnx_data_file").set_body_typed([](std::string path) {
+  CheckExternalData(*LoadModel(path));
+});
+BATON_REGISTER_GLOBAL("relay.frontend.check_onnx_data_bytes").set_body_typed([](std::string model, std::string folder) {
+  CheckExternalData(*ParseModel(model, folder));
+});
 BATON_REGISTER_GLOBAL("relay.frontend.describe_onnx_file").set_body_typed([](std::string path) {
   return Describe(*LoadModel(path));
 });

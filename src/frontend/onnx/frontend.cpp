@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <baton/frontend/onnx.h>
+#include <baton/ir/failure.h>
+#include <baton/runtime/ndarray.h>
 #include <baton/runtime/registry.h>
+
+#include <algorithm>
 
 #include "frontend/onnx/import/importer_impl.h"
 #include "frontend/onnx/reader/reader.h"
@@ -59,13 +63,34 @@ OnnxOptions OptionsOf(const Map<String, Any>& inputs, bool freeze, const std::st
 
 Array<ObjectRef> AsArray(const OnnxModule& m) { return Array<ObjectRef>({m.mod, m.params}); }
 
+runtime::NDArray BytesOf(const std::string& text) {
+  auto out = runtime::NDArray::Empty({static_cast<int64_t>(text.size())}, DataType::UInt(8));
+  std::copy(text.begin(), text.end(), out.ptr<char>());
+  return out;
+}
+
+/// Runs an import; what it was given is kept where it fails.
+template <class Arguments, class F>
+Array<ObjectRef> Recorded(const char* function, Arguments arguments, F import) {
+  try {
+    return AsArray(import());
+  } catch (...) {
+    transform::failure::NoteImport(function, arguments());
+    throw;
+  }
+}
+
 BATON_REGISTER_GLOBAL("relay.frontend.from_onnx_file")
     .set_body_typed([](std::string path, Map<String, Any> inputs, bool freeze, int64_t opset) {
-      return AsArray(FromOnnxFile(path, OptionsOf(inputs, freeze, "", opset)));
+      auto given = [&] { return Array<Any>{Any(String(path)), Any(inputs), Any(freeze), Any(opset)}; };
+      return Recorded("relay.frontend.from_onnx_file", given,
+                      [&] { return FromOnnxFile(path, OptionsOf(inputs, freeze, "", opset)); });
     });
 BATON_REGISTER_GLOBAL("relay.frontend.from_onnx_bytes")
     .set_body_typed([](std::string model, Map<String, Any> inputs, bool freeze, int64_t opset, std::string folder) {
-      return AsArray(FromOnnxBytes(model, OptionsOf(inputs, freeze, folder, opset)));
+      auto given = [&] { return Array<Any>{Any(BytesOf(model)), Any(inputs), Any(freeze), Any(opset)}; };
+      return Recorded("relay.frontend.from_onnx_bytes", given,
+                      [&] { return FromOnnxBytes(model, OptionsOf(inputs, freeze, folder, opset)); });
     });
 
 /// The same with weights in the module and open lengths as symbols: a length that is a text is named so.

@@ -21,8 +21,8 @@ namespace {
 
 std::atomic<int> recording{0};
 
-/// What failed on each thread while it was recorded, innermost first: ("rejected", pass, error) or (function, module,
-/// target, argument, context).
+/// What failed on each thread while it was recorded, innermost first: ("rejected", pass, error), ("import", function,
+/// arguments, context, error) or (function, module, target, argument, context).
 struct Failures {
   std::mutex mutex;
   std::map<std::thread::id, std::vector<Array<Any>>> by_thread;
@@ -131,6 +131,12 @@ Entry::~Entry() {
 void NoteRejected(const PassInfo& info) {
   if (recording.load(std::memory_order_relaxed) == 0) return;
   Failures::Get().Add({Any(String("rejected")), Any(info->name), Any(String(DescribeException()))});
+}
+
+void NoteImport(const char* function, Array<Any> arguments) {
+  if (recording.load(std::memory_order_relaxed) == 0) return;
+  Failures::Get().Add({Any(String("import")), Any(String(function)), Any(std::move(arguments)),
+                       Any(PassContext::Current()), Any(String(DescribeException()))});
 }
 
 /// Counts active recorders; earlier records of this thread are discarded.

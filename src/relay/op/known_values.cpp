@@ -13,7 +13,7 @@ namespace baton::relay {
 namespace {
 
 using Elements = KnownValues::Elements;
-using Known = std::optional<Elements>;
+using MaybeElements = std::optional<Elements>;
 
 /// Rank 0 or 1 with so few integers or truth values as this looks at; the count is -1 where it is no literal.
 bool IsShort(const Expr& e, int64_t* count) {
@@ -23,7 +23,7 @@ bool IsShort(const Expr& e, int64_t* count) {
   return *count >= 0 && *count <= static_cast<int64_t>(KnownValues::kMost);
 }
 
-Known OfConstant(const runtime::NDArray& value) {
+MaybeElements OfConstant(const runtime::NDArray& value) {
   Elements out;
   for (int64_t i : value.Contiguous().ToInts()) out.push_back(PrimExpr(i));
   return out;
@@ -54,7 +54,7 @@ PrimExpr Two(const Expr& op, const PrimExpr& a, const PrimExpr& b) {
   return PrimExpr();
 }
 
-Known Elementwise(const Expr& op, const std::vector<Elements>& in) {
+MaybeElements Elementwise(const Expr& op, const std::vector<Elements>& in) {
   size_t n = 1;
   for (const Elements& x : in) n = x.size() == 1 ? n : x.size();
   Elements out;
@@ -73,7 +73,7 @@ Known Elementwise(const Expr& op, const std::vector<Elements>& in) {
   return out;
 }
 
-Known Slice(const StridedSliceAttrs& a, const Elements& x) {
+MaybeElements Slice(const StridedSliceAttrs& a, const Elements& x) {
   if (a.begin.size() != 1 || a.end.size() != 1 || !a.begin.is_literal() || !a.end.is_literal()) return std::nullopt;
   const int64_t n = static_cast<int64_t>(x.size()), step = a.strides.empty() ? 1 : a.strides[0];
   if (step < 1 || a.slice_mode != "end") return std::nullopt;
@@ -83,7 +83,7 @@ Known Slice(const StridedSliceAttrs& a, const Elements& x) {
   return out;
 }
 
-Known Take(const Elements& x, const Elements& indices) {
+MaybeElements Take(const Elements& x, const Elements& indices) {
   Elements out;
   for (const PrimExpr& i : indices) {
     const auto* at = i.as<IntImmNode>();
@@ -95,7 +95,7 @@ Known Take(const Elements& x, const Elements& indices) {
   return out;
 }
 
-Known Reduced(const Expr& op, const Elements& x) {
+MaybeElements Reduced(const Expr& op, const Elements& x) {
   if (x.empty()) return std::nullopt;
   PrimExpr all = x[0];
   for (size_t i = 1; i < x.size(); ++i) {
@@ -106,18 +106,18 @@ Known Reduced(const Expr& op, const Elements& x) {
 
 }  // namespace
 
-Known KnownValues::Of(const Expr& e) {
+MaybeElements KnownValues::Of(const Expr& e) {
   if (const uint32_t* at = index_.Find(e.get())) return found_[*at].second;
-  Known out = support::WithStack([&] { return Find(e); });
+  MaybeElements out = support::WithStack([&] { return Find(e); });
   index_.Insert(e.get()) = static_cast<uint32_t>(found_.size());
   found_.emplace_back(e, out);
   return out;
 }
 
-Known KnownValues::Find(const Expr& e) {
+MaybeElements KnownValues::Find(const Expr& e) {
   int64_t count = -1;
   if (!e->checked_type_.defined() || !IsShort(e, &count)) return std::nullopt;
-  Known out;
+  MaybeElements out;
   if (const auto* c = e.as<ConstantNode>()) {
     out = OfConstant(c->data);
   } else if (const auto* call = e.as<CallNode>()) {
@@ -130,19 +130,19 @@ Known KnownValues::Find(const Expr& e) {
   return out;
 }
 
-Known KnownValues::OfTuple(const Expr& tuple) {
+MaybeElements KnownValues::OfTuple(const Expr& tuple) {
   const auto* t = tuple.as<TupleNode>();
   if (!t) return std::nullopt;
   Elements out;
   for (const Expr& f : t->fields) {
-    const Known part = Of(f);
+    const MaybeElements part = Of(f);
     if (!part) return std::nullopt;
     out.insert(out.end(), part->begin(), part->end());
   }
   return out;
 }
 
-Known KnownValues::OfCall(const CallNode* call) {
+MaybeElements KnownValues::OfCall(const CallNode* call) {
   const Expr& op = call->op;
   auto is = [&](const Op& o) { return op.same_as(o); };
   if (is(op::shape_of) || is(op::ndarray_size)) {
@@ -157,7 +157,7 @@ Known KnownValues::OfCall(const CallNode* call) {
   if (is(op::concatenate) || is(op::stack)) return OfTuple(call->args[0]);
   std::vector<Elements> in;
   for (const Expr& a : call->args) {
-    Known x = Of(a);
+    MaybeElements x = Of(a);
     if (!x) return std::nullopt;
     in.push_back(std::move(*x));
   }

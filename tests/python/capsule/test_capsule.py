@@ -227,6 +227,61 @@ def test_code_generation_that_fails_is_an_entry(tmp_path, monkeypatch):
     assert not again.reproduced and again.differences == ["nothing failed"]
 
 
+def _unknown_operator(tmp_path):
+    onnx = pytest.importorskip("onnx")
+    from onnx import TensorProto, helper
+
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [2])
+    graph = helper.make_graph([helper.make_node("Frobnicate", ["x"], ["y"], domain="some.where")], "g", [x], [helper.make_tensor_value_info("y", TensorProto.FLOAT, [2])])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("some.where", 1)], ir_version=8)
+    path = tmp_path / "m.onnx"
+    onnx.save(model, path)
+    return path
+
+
+@pytest.mark.parametrize("source", ["path", "bytes", "from_onnx"])
+def test_a_model_that_is_not_imported(tmp_path, source):
+    path = _unknown_operator(tmp_path)
+    with pytest.raises(tvm.UnsupportedError), tvm.Capsule(tmp_path / "f.capsule"):
+        if source == "from_onnx":
+            relay.frontend.from_onnx(path.read_bytes())
+        else:
+            tvm.compile(str(path) if source == "path" else path.read_bytes())
+    file = capsule.load(str(tmp_path / "f.capsule"))
+    assert file.stage == "import" and file.ir_format == "onnx" and file.signature["kind"] == "UnsupportedError"
+    path.unlink()
+    assert capsule.replay(file).reproduced
+    file.header["signature"]["message"] = "another"
+    assert not capsule.replay(file).reproduced
+
+
+def test_a_large_model_that_is_not_imported_is_named_by_its_hash(tmp_path):
+    path = _unknown_operator(tmp_path)
+    with pytest.raises(tvm.UnsupportedError), tvm.Capsule(tmp_path / "f.capsule", weights="hash"):
+        tvm.compile(str(path))
+    file = capsule.load(str(tmp_path / "f.capsule"))
+    assert file.ir == ""
+    with pytest.raises(CapsuleError, match="--weights MODEL.onnx"):
+        capsule.replay(file)
+    assert capsule.replay(file, weights_from=[str(path)]).reproduced
+    done = _cli("replay", tmp_path / "f.capsule", "--weights", path)
+    assert done.returncode == 0 and done.stdout.startswith("reproduced: UnsupportedError"), done.stderr
+
+
+def test_command_line_writes_the_model_that_is_not_imported(tmp_path):
+    path = _unknown_operator(tmp_path)
+    done = _cli("compile", path, "-o", tmp_path / "m.so", "--capsule", tmp_path / "f.capsule")
+    assert done.returncode == 1 and "`baton replay" in done.stderr, done.stderr
+    assert _cli("replay", tmp_path / "f.capsule", "--stop", "--ir", tmp_path / "again.onnx").returncode == 0
+    assert (tmp_path / "again.onnx").read_bytes() == path.read_bytes()
+    text = (tmp_path / "f.capsule").read_text()
+    for broken in (text.replace('"kept": true', '"kept": 7', 1), text.replace('\\"name\\": \\"m.onnx', '\\"name\\": \\"../m.onnx'), text.replace("== ir onnx\n", "== ir onnx\nAAAA")):
+        assert broken != text
+        (tmp_path / "g.capsule").write_text(broken)
+        again = _cli("replay", tmp_path / "g.capsule")
+        assert again.returncode == 1 and "Traceback" not in again.stderr
+
+
 def test_loop_programs_travel_too(tmp_path):
     with tvm.History() as h:
         tvm.compile(_module())

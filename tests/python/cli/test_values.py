@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from baton.cli import arguments, values
+from baton.cli import arguments, shapes, values
 from baton.cli.errors import Failure, UsageError, report
 from baton.cli.run import compare
 
@@ -108,10 +108,10 @@ def test_wrong_files(tmp_path):
 
 
 def test_shapes_alone():
-    assert values.gather_shapes([X, IDS], {}, {"batch": 2, "seq": 7}) == {"x": (1, 3), "ids": (2, 7)}
-    assert values.gather_shapes([Info("s", "float32", ())], {}, {}) == {"s": ()}
+    assert shapes.gather_shapes([X, IDS], {}, {"batch": 2, "seq": 7}) == {"x": (1, 3), "ids": (2, 7)}
+    assert shapes.gather_shapes([Info("s", "float32", ())], {}, {}) == {"s": ()}
     with pytest.raises(UsageError, match="`seq`") as error:
-        values.gather_shapes([IDS], {}, {"batch": 2})
+        shapes.gather_shapes([IDS], {}, {"batch": 2})
     assert "--dim seq=1" in error.value.help
 
 

@@ -31,6 +31,19 @@ def test_an_alarm_ends_it(works, name):
     assert bench.latency(work, 3600.0) is None  # nothing is left of it: the same work succeeds
 
 
+def test_an_alarm_ends_an_import():
+    onnx = pytest.importorskip("onnx")
+    from onnx import TensorProto, helper
+
+    import baton
+
+    nodes = [helper.make_node("Tanh" if i % 2 else "Exp", [f"v{i}"], [f"v{i + 1}"]) for i in range(16_000)]
+    ends = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [4]) for n in ("v0", "v16000")]
+    model = helper.make_model(helper.make_graph(nodes, "g", ends[:1], ends[1:]), opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    data = model.SerializeToString()
+    assert onnx and any(bench.latency(lambda: baton.relay.frontend.from_onnx(data), after) is not None for after in (0.2, 0.1, 0.05))
+
+
 ENDS = """
 import importlib.util, os, sys, time
 spec = importlib.util.spec_from_file_location("bench_interrupt", sys.argv[1])

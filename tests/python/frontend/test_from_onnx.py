@@ -56,6 +56,41 @@ def test_every_kind_of_source(add, kind, tmp_path):
     assert params == {}
 
 
+def test_an_operator_set_may_be_imported_twice_with_one_version(add):
+    for domain, version in (("ai.onnx", 21), ("ai.onnx.ml", 3), ("ai.onnx.ml", 3)):
+        add.opset_import.append(helper.make_opsetid(domain, version))
+    agrees(add, f32(2, 3))
+    add.opset_import.append(helper.make_opsetid("ai.onnx.ml", 4))
+    with pytest.raises(baton.error.CompileError, match="twice, as versions 3 and 4"):
+        from_onnx(add)
+
+
+def test_a_scan_over_elements_without_numbers():
+    body = helper.make_graph([node("Add", "s x", "t"), node("Identity", "t", "y")], "b", [value("s", [0]), value("x", [0])], [value("t", [0]), value("y", [0])])
+    m = model([node("Scan", "s0 xs", "sf ys", body=body, num_scan_inputs=1)], [value("s0", [0]), value("xs", [3, 0])], [value("sf", [0]), value("ys", [3, 0])])
+    agrees(m, f32(0), f32(3, 0))
+
+
+@pytest.mark.parametrize("op, indices, more", [
+    ("Gather", [0, 3], []), ("Gather", [0, -4], []), ("GatherElements", [[0, 3]], []), ("GatherND", [[0, 2]], []), ("ScatterND", [[0, -3]], [f32(1)]),
+    ("ScatterElements", [[0, 3]], [f32(1, 2)]),
+])  # fmt: skip
+def test_known_indices_that_lie_outside(op, indices, more):
+    init = {"i": np.array(indices, "int64"), **{"u": u for u in more}}
+    m = model([node(op, "x i u" if more else "x i", "y")], [value("x", [3, 2])], [value("y", None)], init)
+    with pytest.raises(baton.error.CompileError, match="lies outside axis"):
+        from_onnx(m)
+
+
+@pytest.mark.parametrize("width", [2, 0])
+def test_a_scan_of_no_steps(width):
+    body = helper.make_graph([node("Add", "s x", "t"), node("Exp", "t", "y")], "b", [value("s", [width]), value("x", [width])], [value("t", [width]), value("y", [width])])
+    m = model([node("Scan", "s0 xs", "sf ys", body=body, num_scan_inputs=1)], [value("s0", [width]), value("xs", [0, width])], [value("sf", [width]), value("ys", [0, width])])
+    state, collected = onnx_backend.prepare(m).run([f32(width), f32(0, width)])
+    np.testing.assert_array_equal(state, f32(width))
+    assert collected.shape == (0, width) and collected.dtype == np.float32
+
+
 def test_shapes_of_inputs():
     m = model([node("Relu", "x", "y")], [value("x", ["n", 3])], [value("y", ["n", 3])])
     from_onnx(m, shape={"x": (4, 3)})

@@ -6,6 +6,7 @@ import importlib.util
 import sys
 import types
 
+from ...error import did_you_mean
 from ...ir import Op, register_op_attr
 from ..expr import const
 from . import op_attrs, sparse  # noqa: F401 - registers functions
@@ -59,7 +60,8 @@ class _Group(types.ModuleType):
         else:
             value = None if name.startswith("__") else find(self._prefix + name)
         if value is None:
-            raise AttributeError(f"there is no operator `{self._prefix}{name}`")
+            near = "" if name.startswith("_") else did_you_mean(self._prefix + name, (self._prefix + n for n in names_in(self._prefix)))
+            raise AttributeError(f"there is no operator `{self._prefix}{name}`{near}")
         setattr(self, name, value)
         return value
 
@@ -101,7 +103,7 @@ def names_in(prefix):
 def __getattr__(name):
     value = None if name.startswith("__") else find(name)
     if value is None:
-        raise AttributeError(f"there is no operator `{name}`")
+        raise AttributeError(f"there is no operator `{name}`" + ("" if name.startswith("_") else did_you_mean(name, __dir__())))
     globals()[name] = value
     return value
 

@@ -21,9 +21,15 @@ const Value& Ctx::In(size_t i) const {
 }
 
 Value Ctx::T(size_t i) const {
+  const Value v = Texts(i);
+  if ((v.host && v.host->is_string) || v.form) Unsupported("strings");
+  return v;
+}
+
+Value Ctx::Texts(size_t i) const {
   const Value& v = In(i);
-  if (v.kind != Value::kTensor) Unsupported("operand " + std::to_string(i) + " that is no tensor");
-  if (v.host && v.host->is_string) Unsupported("strings");
+  if (v.kind != Value::kTensor || (v.form && v.form->kind == Form::kMaps))
+    Unsupported("operand " + std::to_string(i) + " that is no tensor");
   return v;
 }
 

@@ -28,6 +28,8 @@ Value Ctx::Reshape(const Value& v, const Dims& shape) {
     host->keep = v.host;
     return Constant(host);
   }
+  // A 0 means "as in the input" to `reshape`.
+  if (v.fixed() && Product(shape) == 0 && Product(v.dims) == 0) return Full(v.dtype, 0, shape);
   return Call("reshape", {v}, {{"newshape", IntsAny(shape)}});
 }
 

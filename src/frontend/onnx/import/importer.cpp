@@ -179,6 +179,10 @@ Values Importer::GraphOutputs(const Env& env) {
            ""});
       continue;
     }
+    if (found->form && found->form->kind == Form::kHashes) {
+      problems_.push_back({"output " + Quote(v.name) + ": it holds strings of an input", ""});
+      continue;
+    }
     outputs.push_back(*found);
   }
   return outputs;
@@ -197,6 +201,28 @@ void Importer::ThrowProblems() const {
   UnsupportedError error(text);
   error.get()->payload = ops;
   throw error;
+}
+
+relay::Function Importer::WithForms(relay::Function main, const Values& outputs, const Env& env) {
+  auto list = [](const Values& values, bool* any) {
+    Array<String> out;
+    for (const Value& v : values) {
+      out.push_back(String(v.form ? v.form->Json() : ""));
+      *any = *any || v.form;
+    }
+    return out;
+  };
+  Values inputs;
+  for (const relay::Var& p : params_) {
+    const Value* v = env.Find(p->name_hint().view());
+    inputs.push_back(v == nullptr ? Value() : *v);
+  }
+  for (auto [key, values] : {std::pair<const char*, const Values*>{"input_forms", &inputs}, {"output_forms", &outputs}}) {
+    bool any = false;
+    const Array<String> forms = list(*values, &any);
+    if (any) main = WithAttr(main, key, Any(forms));
+  }
+  return main;
 }
 
 Imported Importer::MakeModule(const Values& outputs, const Env& env) {
@@ -228,6 +254,7 @@ Imported Importer::MakeModule(const Values& outputs, const Env& env) {
   }
   if (tensors) main = WithAttr(main, "output_names", Any(names_out));
   if (!guards_.empty()) main = WithAttr(main, relay::kExtentGuards, Any(guards_));
+  main = WithForms(main, outputs, env);
   result.mod = IRModule::FromExpr(main);
   return result;
 }

@@ -22,6 +22,22 @@ namespace baton::onnx {
 
 class Importer;
 
+/// What the numbers of a value stand for, where they are no numbers to the model.
+struct Form {
+  enum Kind : uint8_t {
+    kLabels,  ///< places in `texts`
+    kHashes,  ///< TextHash of strings that an input has
+    kMaps,    ///< each row is a map from `texts`, or else `numbers`, to the row's elements
+  };
+  Kind kind = kLabels;
+  std::vector<std::string> texts;
+  std::vector<int64_t> numbers;
+  /// For Python, which shows such values: an object with `kind`, and `texts` or `numbers`.
+  std::string Json() const;
+};
+/// FNV-1a of 64 bits, which Python computes too.
+int64_t TextHash(std::string_view text);
+
 /// A value of the graph while it is imported. Cheap to copy.
 class Value {
  public:
@@ -47,6 +63,8 @@ class Value {
   bool weight = false;
   /// For integers of rank 0 or 1 whose elements are known in part: kUnknown for the others.
   std::shared_ptr<const std::vector<int64_t>> partial;
+  /// Null for what is as it looks.
+  std::shared_ptr<const Form> form;
   /// Null for constants not yet asked for.
   relay::Expr expr;
 
@@ -81,8 +99,10 @@ class Ctx {
   bool Has(size_t i) const { return i < inputs_.size() && inputs_[i].kind != Value::kAbsent; }
   /// Operand `i`; an error if the model has none.
   const Value& In(size_t i) const;
-  /// Operand `i` as a tensor; an error for other kinds.
+  /// Operand `i` as a tensor of numbers; other kinds are refused.
   Value T(size_t i) const;
+  /// Operand `i` as a tensor, of texts too.
+  Value Texts(size_t i) const;
   /// Operand `i` or an absent value.
   Value Opt(size_t i) const;
   size_t num_outputs() const { return node_.outputs.size(); }

@@ -95,6 +95,8 @@ class Importer {
   Values GraphOutputs(const Env& env);
   /// One error that names all that is not supported.
   [[noreturn]] void ThrowProblems() const;
+  /// Main with what its inputs and outputs stand for, where that is no number.
+  relay::Function WithForms(relay::Function main, const Values& outputs, const Env& env);
   Imported MakeModule(const Values& outputs, const Env& env);
   int64_t Opset(std::string_view domain, const Surroundings& around) const;
   /// The node that is imported, else `op`.

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // One node: its importer runs, its function is inlined, or it waits for run time.
+#include <baton/runtime/interrupt.h>
+
 #include <algorithm>
+#include <set>
 
 #include "deferred.h"
 #include "frontend/onnx/ops/common.h"
@@ -23,7 +26,36 @@ Attribute Renamed(std::string_view name, const Attribute& from) {
 
 }  // namespace
 
+namespace {
+
+/// Operators whose results are elements of their operands, whatever these stand for.
+bool MovesElements(const Node& node) {
+  static const std::set<std::string_view> kMoves = {"Identity",  "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Expand",
+                                                    "Transpose", "Gather",  "Slice",   "Concat",  "Split",     "Tile"};
+  return node.domain.empty() && kMoves.count(node.op_type) != 0;
+}
+
+bool SameForm(const Form& a, const Form& b) {
+  return a.kind == b.kind && a.kind != Form::kMaps && a.texts == b.texts;
+}
+
+}  // namespace
+
 Values Importer::RunNode(const Node& node, const OpVersion& version, ImportFn import, Values inputs) {
+  const std::shared_ptr<const Form> form = inputs.empty() ? nullptr : inputs[0].form;
+  if (form && MovesElements(node) && form->kind != Form::kMaps) {
+    for (Value& v : inputs) {
+      if (v.form && SameForm(*v.form, *form)) v.form = nullptr;
+    }
+    if (node.op_type == "Concat") {
+      for (const Value& v : inputs) {
+        if (v.form || (v.host && v.host->is_string)) throw NodeUnsupported{"strings of several kinds"};
+      }
+    }
+    Values out = RunNode(node, version, import, inputs);
+    for (Value& v : out) v.form = form;
+    return out;
+  }
   Ctx ctx(this, node, version.since, std::move(inputs));
   Values out;
   try {
@@ -171,6 +203,7 @@ Node Importer::ResolveAttributes(const Node& given, const Surroundings& around) 
 }
 
 void Importer::ImportNode(const Node& given, Env* env, const Surroundings& around) {
+  runtime::CheckInterrupt();  // a node takes long enough to ask at each
   Node resolved;
   const Node* node = &given;
   bool refers = std::any_of(given.attributes.begin(), given.attributes.end(),

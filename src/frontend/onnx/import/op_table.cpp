@@ -27,6 +27,9 @@ ImportFn FindImporter(std::string_view domain, std::string_view op) {
     AddSignal(&rows);
     AddAttention(&rows);
     AddMl(&rows);
+    AddMlEncoders(&rows);
+    AddMlModels(&rows);
+    AddMlTrees(&rows);
     AddText(&rows);
     AddRandom(&rows);
     auto* table = new std::map<std::pair<std::string_view, std::string_view>, ImportFn>();

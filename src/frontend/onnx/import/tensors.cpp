@@ -103,6 +103,12 @@ Value Importer::Input(const ValueInfo& info) {
     return v;
   }
   v.dtype = FromOnnxType(type->elem_type);
+  if (type->elem_type == kString) {
+    auto form = std::make_shared<Form>();
+    form->kind = Form::kHashes;
+    v.dtype = DataType::Int(64);
+    v.form = form;
+  }
   if (v.dtype.is_void()) {
     problems_.push_back(
         {"input " + Quote(info.name) + ": its elements have type " +

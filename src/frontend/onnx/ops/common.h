@@ -57,6 +57,9 @@ Value Clip(Ctx& c, const Value& v, double lo, double hi);
 Value Take(Ctx& c, const Value& v, const Value& indices, int axis);
 /// Rounds halves to the even neighbour.
 Value RoundEven(Ctx& c, const Value& v);
+/// The string tensor whose text at each place is `texts[numbers]`.
+Value Labelled(const Value& numbers, std::vector<std::string> texts);
+
 /// ONNX's Cast.
 Value CastTo(Ctx& c, const Value& v, DataType to, bool saturate, const std::string& round_mode = "up");
 /// 0, 1, ..., n - 1.
@@ -77,6 +80,9 @@ void AddLosses(OpTable* table);
 void AddSignal(OpTable* table);
 void AddAttention(OpTable* table);
 void AddMl(OpTable* table);
+void AddMlEncoders(OpTable* table);
+void AddMlModels(OpTable* table);
+void AddMlTrees(OpTable* table);
 void AddText(OpTable* table);
 void AddRandom(OpTable* table);
 

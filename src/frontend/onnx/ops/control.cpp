@@ -327,8 +327,24 @@ Values Scan(Ctx& c) {
         kept[k].insert(out_back[k] != 0 ? kept[k].begin() : kept[k].end(), v);
       }
     }
+    Values none;  // what a step would give, for its type
+    if (steps == 0 && scans > 0) {
+      Values args = state;
+      for (size_t i = 0; i < inputs.size(); ++i) {
+        Dims one = c.Fixed(inputs[i]);
+        one.erase(one.begin() + in_axes[i]);
+        args.push_back(c.Full(inputs[i].dtype, 0, one));
+      }
+      none = importer->Subgraph(*body, env, args, around);
+      if (AnyPoison(none)) return Poison(c.num_outputs());
+    }
     for (size_t k = 0; k < scans; ++k) {
-      if (kept[k].empty()) c.Unsupported("a scan of no steps");
+      if (kept[k].empty()) {
+        Dims shape = c.Fixed(none[n + k]);
+        shape.insert(shape.begin() + c.Axis(out_axes[k], static_cast<int>(shape.size()) + 1), 0);
+        state.push_back(c.Full(none[n + k].dtype, 0, shape));
+        continue;
+      }
       state.push_back(c.Concat(kept[k], c.Axis(out_axes[k], c.Rank(kept[k][0]))));
     }
     batches.push_back(state);

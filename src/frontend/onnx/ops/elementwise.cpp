@@ -211,6 +211,7 @@ Values Cast(Ctx& c) {
     to = TypeByName(c, c.Str("to", ""));
   } else {
     int64_t code = c.Int("to");
+    if (const Value& v = c.In(0); code == kString && (v.form || (v.host && v.host->is_string))) return {c.Texts(0)};
     to = FromOnnxType(static_cast<int32_t>(code));
     if (to.is_void()) c.Unsupported(std::string("cast to ") + DataTypeName(static_cast<int32_t>(code)));
     if (round != "up" && round != "down" && round != "nearest") c.Wrong("`round_mode` is `" + round + "`");

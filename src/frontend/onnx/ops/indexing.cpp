@@ -19,15 +19,30 @@ Value FromStart(Ctx& c, const Value& index, int64_t n) {
   return c.Where(c.Call("less", {index, zero}), c.Add(index, length), index);
 }
 
+/// Refuses indices that are known and lie outside an axis of n elements; n < 0: it is not known. Of index tuples every
+/// `stride`-th number from `first` on is one.
+void CheckKnown(Ctx& c, const Value& index, int64_t n, int64_t axis, int64_t first = 0, int64_t stride = 1) {
+  if (!index.host || n < 0) return;
+  for (int64_t i = first; i < index.host->size(); i += stride) {
+    const int64_t at = index.host->IntAt(i);
+    if (at < -n || at >= n) {
+      c.Wrong("index " + std::to_string(at) + " lies outside axis " + std::to_string(axis) + " of " +
+              std::to_string(n) + " elements");
+    }
+  }
+}
+
 Values Gather(Ctx& c) {
-  Value x = c.T(0);
+  Value x = c.T(0), at = c.T(1);
   int axis = c.Axis(c.Int("axis", 0), c.Rank(x));
-  return {Take(c, x, c.T(1), axis)};
+  CheckKnown(c, at, x.dims[static_cast<size_t>(axis)], axis);
+  return {Take(c, x, at, axis)};
 }
 
 Values GatherElements(Ctx& c) {
   Value x = c.T(0);
   int axis = c.Axis(c.Int("axis", 0), c.Rank(x));
+  CheckKnown(c, c.T(1), x.dims[static_cast<size_t>(axis)], axis);
   return {c.Call("gather", {x, c.T(1)}, {{"axis", axis}})};
 }
 
@@ -40,6 +55,9 @@ Value IndexTuples(Ctx& c, const Value& indices, const Dims& data, size_t first_a
   }
   Dims sizes(data.begin() + static_cast<std::ptrdiff_t>(first_axis),
              data.begin() + static_cast<std::ptrdiff_t>(first_axis) + length);
+  for (int64_t k = 0; k < length; ++k) {
+    CheckKnown(c, indices, sizes[static_cast<size_t>(k)], static_cast<int64_t>(first_axis) + k, k, length);
+  }
   Value n = c.Cast(c.Int64s(sizes), indices.dtype);
   return c.Where(c.Call("less", {indices, c.Scalar(indices.dtype, 0)}), c.Add(indices, n), indices);
 }
@@ -64,6 +82,7 @@ Values ScatterElements(Ctx& c) {
   Value x = c.T(0);
   int axis = c.Axis(c.Int("axis", 0), c.Rank(x));
   std::string reduction = ReductionOf(c);
+  CheckKnown(c, c.T(1), c.Dim(x, axis), axis);
   Value indices = FromStart(c, c.T(1), c.Dim(x, axis));
   return {c.Call("scatter_elements", {x, indices, c.T(2)}, {{"axis", axis}, {"reduction", reduction}})};
 }

@@ -1,79 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators of ai.onnx.ml and of training that are plain arithmetic.
-#include <cmath>
-
+// Operators of training, which are plain arithmetic.
 #include "common.h"
 
 namespace baton::onnx {
 namespace {
 
-constexpr const char* kMl = "ai.onnx.ml";
 constexpr const char* kTraining = "ai.onnx.preview.training";
-
-Values ArrayFeatureExtractor(Ctx& c) {
-  Value x = c.T(0), at = c.T(1);
-  int rank = c.Rank(x);
-  Value y = Take(c, x, c.Reshape(at, {Product(c.Fixed(at))}), rank - 1);
-  // A vector gives one row.
-  return {rank == 1 ? c.Unsqueeze(y, {0}) : y};
-}
-
-Values Binarizer(Ctx& c) {
-  Value x = c.T(0);
-  Value threshold = c.Scalar(x.dtype, c.Float("threshold", 0));
-  return {c.Cast(c.Call("greater", {x, threshold}), x.dtype)};
-}
-
-Values Scaler(Ctx& c) {
-  Value x = c.T(0);
-  std::vector<float> offset = c.Floats("offset"), scale = c.Floats("scale");
-  DataType t = DataType::Float(32);
-  auto vector = [&](const std::vector<float>& v) {
-    return c.Constant(HostFromFloats(t, {static_cast<int64_t>(v.size())}, {v.begin(), v.end()}));
-  };
-  Value y = c.Cast(x, t);
-  if (!offset.empty()) y = c.Sub(y, vector(offset));
-  if (!scale.empty()) y = c.Mul(y, vector(scale));
-  return {y};
-}
-
-/// Maps numbers to numbers only: Relay has no strings.
-Values LabelEncoder(Ctx& c) {
-  Value x = c.T(0);
-  Value keys, values, otherwise;
-  auto ints = [&](const char* name) { return c.Int64s(c.Ints(name)); };
-  auto floats = [&](const char* name) {
-    std::vector<float> v = c.Floats(name);
-    return c.Constant(HostFromFloats(DataType::Float(32), {static_cast<int64_t>(v.size())}, {v.begin(), v.end()}));
-  };
-  if (c.HasAttr("keys_int64s")) keys = ints("keys_int64s");
-  if (c.HasAttr("keys_floats")) keys = floats("keys_floats");
-  if (c.HasAttr("keys_tensor")) keys = c.FromTensor(*c.TensorAttr("keys_tensor"));
-  if (c.HasAttr("values_int64s")) values = ints("values_int64s");
-  if (c.HasAttr("values_floats")) values = floats("values_floats");
-  if (c.HasAttr("values_tensor")) values = c.FromTensor(*c.TensorAttr("values_tensor"));
-  if (!keys || !values || keys.host->is_string || values.host->is_string) c.Unsupported("strings");
-  if (c.HasAttr("default_tensor")) {
-    otherwise = c.Reshape(c.FromTensor(*c.TensorAttr("default_tensor")), {});
-  } else if (IsFloat(values.dtype)) {
-    otherwise = c.Scalar(values.dtype, c.Float("default_float", -0.0));
-  } else {
-    otherwise = c.Scalar(values.dtype, static_cast<double>(c.Int("default_int64", -1)));
-  }
-  for (const char* name : {"default_float", "default_int64", "default_string"}) c.Ignore(name);
-  if (c.Rank(keys) != 1 || c.Rank(values) != 1) c.Wrong("its keys and values must be lists");
-  int64_t n = c.Dim(keys, 0);
-  if (!(keys.dtype == x.dtype) || c.Dim(values, 0) != n) c.Wrong("its keys fit neither the input nor the values");
-  if (n > 4096) c.Unsupported("more than 4096 keys");
-  Value y = c.BroadcastTo(otherwise, c.Fixed(x));
-  for (int64_t i = n - 1; i >= 0; --i) {
-    Value key = c.Reshape(c.Slice(keys, 0, i, i + 1), {});
-    Value hit = c.Call("equal", {x, key});
-    if (IsFloat(x.dtype) && std::isnan(keys.host->FloatAt(i))) hit = c.Call("isnan", {x});
-    y = c.Where(hit, c.Reshape(c.Slice(values, 0, i, i + 1), {}), y);
-  }
-  return {y};
-}
 
 /// Operands are R, T, then the tensors in groups: all X, all G, all states.
 struct Step {
@@ -156,11 +88,7 @@ Values Adam(Ctx& c) {
 
 void AddMl(OpTable* table) {
   for (const OpRow& row : {
-           OpRow{kMl, "ArrayFeatureExtractor", ArrayFeatureExtractor},
-           {kMl, "Binarizer", Binarizer},
-           {kMl, "Scaler", Scaler},
-           {kMl, "LabelEncoder", LabelEncoder},
-           {kTraining, "Adagrad", Adagrad},
+           OpRow{kTraining, "Adagrad", Adagrad},
            {kTraining, "Momentum", Momentum},
            {kTraining, "Adam", Adam},
        }) {

@@ -72,9 +72,13 @@ class Checker {
   explicit Checker(const Model& model) : head_("`" + Printable(model.label, 400) + "`: ") {}
 
   void Imports(const std::vector<OpsetId>& imports, const std::string& where) const {
-    std::set<std::string_view> seen;
+    std::map<std::string_view, int64_t> seen;
     for (const OpsetId& id : imports) {
-      if (!seen.insert(id.domain).second) Fail(where + " imports operator set " + Quote(Domain(id.domain)) + " twice");
+      const auto [found, fresh] = seen.emplace(id.domain, id.version);
+      if (!fresh && found->second != id.version) {
+        Fail(where + " imports operator set " + Quote(Domain(id.domain)) + " twice, as versions " +
+             std::to_string(found->second) + " and " + std::to_string(id.version));
+      }
       if (id.version < 1 || id.version > (1 << 30)) {
         Fail(where + " imports version " + std::to_string(id.version) + " of operator set " + Quote(Domain(id.domain)) +
              ", which cannot be");

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""--shape and --dim: the sizes of a model's inputs. A dimension without a name is called by its place, as `x[0]`."""
+
+from __future__ import annotations
+
+from .errors import Failure, UsageError
+
+
+def known(name: str, infos, option: str) -> None:
+    """Wrong usage where the model has no such input."""
+    names = [info.name for info in infos]
+    if name not in names:
+        raise UsageError(f"{option}: the model has no input `{name}`; its inputs are {', '.join(names) or 'none'}", _near(name, names))
+
+
+def _near(name: str, names: list[str]) -> str:
+    import difflib
+
+    near = difflib.get_close_matches(name, names, 1)
+    return f"did you mean `{near[0]}`?" if near else ""
+
+
+def settled(infos, shapes: dict, dims: dict[str, int]) -> tuple[list, dict[str, int]]:
+    """(the inputs with a name for each open dimension, sizes by these names); says which of the given names there are not."""
+    for name in shapes:
+        known(name, infos, "--shape")
+    infos = [info._replace(shape=tuple(f"{info.name}[{k}]" if dim is None else dim for k, dim in enumerate(info.shape))) for info in infos]
+    places = {f"{info.name}[{k}]": (info, dim) for info in infos for k, dim in enumerate(info.shape)}
+    sizes: dict[str, int] = {}
+    symbols = sorted({dim for _, dim in places.values() if not isinstance(dim, int)})
+    for given, size in dims.items():
+        info, dim = places.get(given, (None, given))
+        if isinstance(dim, int):
+            if dim != size:
+                raise UsageError(f"--dim: `{given}` is {dim} in the model, not {size}")
+            continue
+        if info is None and dim not in symbols:
+            raise UsageError(f"--dim: the model has no dimension `{given}`; it has {', '.join(symbols) or 'none'}", _near(given, symbols))
+        if sizes.setdefault(dim, size) != size:
+            raise UsageError(f"--dim: dimension `{dim}` is {sizes[dim]} and {size}")
+    return infos, sizes
+
+
+def bind(info, shape, sizes: dict) -> None:
+    """Takes named dimensions' sizes from a shape; two sizes for one name are wrong."""
+    if shape is None:
+        return
+    if len(shape) != len(info.shape):
+        raise UsageError(f"input `{info.name}` has {len(info.shape)} dimensions, {tuple(shape)} has {len(shape)}")
+    for dim, size in zip(info.shape, shape, strict=True):
+        if isinstance(dim, int):
+            if dim != size:
+                raise UsageError(f"input `{info.name}` has shape {tuple(info.shape)}, not {tuple(shape)}")
+        elif sizes.setdefault(dim, size) != size:
+            raise UsageError(f"dimension `{dim}` is {sizes[dim]} in one place and {size} in input `{info.name}`")
+
+
+def closed(info, shapes: dict, sizes: dict) -> tuple[int, ...]:
+    """The shape of an input; wrong usage that names the dimensions that are still open."""
+    shape = shapes.get(info.name)
+    shape = tuple(sizes.get(dim, dim) for dim in info.shape) if shape is None else shape
+    open_dims = [str(dim) for dim in shape if not isinstance(dim, int)]
+    if open_dims:
+        ways = " ".join(f"--dim {dim}=1" for dim in dict.fromkeys(open_dims))
+        raise UsageError(f"the size of {', '.join(f'`{dim}`' for dim in open_dims)} in input `{info.name}` is not known",
+                         f"{ways}, or --shape {info.name}=...")  # fmt: skip
+    return shape
+
+
+def gather_shapes(infos, shapes: dict, dims: dict[str, int]) -> dict[str, tuple[int, ...]]:
+    """A shape for each input from --shape and --dim alone; errors name the dimensions that stay open."""
+    infos, sizes = settled(infos, shapes, dims)
+    for info in infos:
+        bind(info, shapes.get(info.name), sizes)
+    return {info.name: closed(info, shapes, sizes) for info in infos}
+
+
+def given_shapes(infos, shapes: dict, dims: dict[str, int]) -> dict[str, tuple[int, ...]]:
+    """A shape for each input of which --shape and --dim say something, with -1 for what stays open."""
+    infos, sizes = settled(infos, shapes, dims)
+    for info in infos:
+        bind(info, shapes.get(info.name), sizes)
+    out = {}
+    for info in infos:
+        shape = tuple(sizes.get(dim, -1) if isinstance(dim, str) else dim for dim in info.shape)
+        if any(isinstance(dim, str) and dim in sizes for dim in info.shape):
+            out[info.name] = shape
+    return out
+
+
+def read_module(path: str, shapes: dict, dims: dict[str, int], what: str = "Relay text"):
+    """The Relay module of a file, with the sizes of --shape and --dim; Relay text on standard input for `-`."""
+    from . import arguments
+    from ..driver.compiler import Source
+
+    if path == "-" or arguments.kind_of_file(path) == "relay":
+        text = arguments.read_text(path)
+        if not text.strip():
+            raise Failure(f"{'standard input' if path == '-' else f'`{path}`'} is empty; {what} is needed")
+        source = Source("relay", text, "<stdin>" if path == "-" else path)
+    else:
+        source = Source.of(path)
+    if not shapes and not dims:
+        return source.read({})
+    return source.read(given_shapes(source.signature(shapes)[0], shapes, dims))

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Inputs and outputs of a model that are no numbers to Python: strings, and rows that are maps. Compiled code has numbers alone."""
+
+from __future__ import annotations
+
+import json
+
+_MASK = (1 << 64) - 1
+
+
+def text_hash(text: str | bytes) -> int:
+    """FNV-1a of 64 bits as a signed number, as the importer computes it for the strings of a model."""
+    h = 0xCBF29CE484222325
+    for byte in text if isinstance(text, bytes) else text.encode():
+        h = (h ^ byte) * 0x100000001B3 & _MASK
+    return h - (1 << 64) if h >> 63 else h
+
+
+class Form:
+    """What an input's or output's numbers stand for. `dtype`: the word for it in signatures."""
+
+    def __init__(self, said: dict):
+        self.kind = said["kind"]
+        self.names = said.get("numbers") or said.get("texts") or []
+        key = "int64" if said.get("numbers") else "string"
+        self.dtype = f"seq(map({key}, float32))" if self.kind == "maps" else "string"
+
+    def encode(self, value):
+        """The array of hashes for an array of strings, of any kind."""
+        import numpy as np
+
+        texts = np.asarray(value)
+        if texts.dtype.kind not in "USOT":
+            raise TypeError(f"strings are wanted, got {texts.dtype}")
+        known: dict = {}
+        out = np.empty(texts.shape, "int64")
+        for at, text in np.ndenumerate(texts):
+            if not isinstance(text, (str, bytes)):
+                raise TypeError(f"strings are wanted, got {type(text).__name__}")
+            if text not in known:
+                known[text] = text_hash(text)
+            out[at] = known[text]
+        return out
+
+    def decode(self, value):
+        """Labels as a NumPy array of strings; rows as a list of dicts."""
+        import numpy as np
+
+        array = value.numpy()
+        if self.kind == "maps":
+            return [dict(zip(self.names, row, strict=True)) for row in array.tolist()]
+        return np.array(self.names, dtype=object)[array]
+
+
+class Forms:
+    """Of all inputs and outputs: None for each that is numbers."""
+
+    def __init__(self, said: str):
+        both = json.loads(said)
+        self.inputs, self.outputs = ([Form(json.loads(row)) if row else None for row in both.get(key, [])] for key in ("inputs", "outputs"))
+
+    @staticmethod
+    def _beside(forms, values):
+        """Each value with its form; a side of which nothing is said has none."""
+        return zip(forms or [None] * len(values), values, strict=True)
+
+    def encode(self, arrays):
+        """The arguments of a call as compiled code takes them."""
+        return [a if form is None else form.encode(a) for form, a in self._beside(self.inputs, arrays)]
+
+    def dtypes(self, inputs, outputs):
+        """(inputs, outputs) of a signature, with the words for what is no number."""
+        def said(infos, forms):
+            return tuple(i if form is None else i._replace(dtype=form.dtype, shape=i.shape[:1] if form.kind == "maps" else i.shape)
+                         for form, i in self._beside(forms, infos))  # fmt: skip
+
+        return said(inputs, self.inputs), said(outputs, self.outputs)
+
+    def decode(self, result):
+        """The result of a call as Python shows it."""
+        many = isinstance(result, tuple)
+        rows = [r if form is None else form.decode(r) for form, r in self._beside(self.outputs, result if many else [result])]
+        return tuple(rows) if many else rows[0]
+
+
+def of_module(module) -> str:
+    """What a Relay module's main says of its inputs and outputs, as JSON; "" where they are numbers."""
+    main = module["main"] if "main" in module else None
+    attrs = getattr(main, "attrs", None)
+    said = {key: [str(form) for form in attrs.get(f"{key[:-1]}_forms", [])] for key in ("inputs", "outputs")} if attrs is not None else {}
+    return json.dumps(said) if any(said.values()) else ""

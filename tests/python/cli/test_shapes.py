@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""--shape and --dim, in every verb that reads a model."""
+
+import pytest
+
+from baton.cli import build_parser
+
+VERBS = ["run", "compile", "bench", "opt", "explain-pipeline", "explore", "explain-placement", "bisect", "inspect"]
+TEXT = "def @main(%x: Tensor[(?, 3, ?), float32]) { nn.relu(%x) }\n"
+
+
+@pytest.fixture
+def model(tmp_path):
+    """relu of (an extent without a name, n, 4)."""
+    pytest.importorskip("onnx")
+    from onnx_files import node, value, write
+
+    shape = [None, "n", 4]
+    return write(tmp_path / "m.onnx", [node("Relu", ["x"], ["y"])], inputs=[value("x", shape)], outputs=[value("y", shape)])
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_takes_them(verb):
+    more = ["--passes", "InferType"] if verb in ("opt", "bisect") else []
+    args = build_parser(verb).parse_args([verb, "m.onnx", "--dim", "n=2", "--shape", "x=1,2,4", *more])
+    assert args.dim == [("n", 2)] and args.shape == [("x", (1, 2, 4))]
+
+
+@pytest.mark.parametrize("dims", [("x[0]=2", "n=3"), ("x[0]=2", "x[1]=3")])
+def test_a_dimension_is_named_by_its_place(baton, compiler, model, dims):
+    flags = [word for dim in dims for word in ("--dim", dim)]
+    assert "[2, 3, 4]" in baton("run", model, *flags).stdout
+    assert "x float32[2, 3, 4]" in baton("inspect", model, *flags).stdout
+    assert "Tensor[(2, 3, 4), float32]" in baton("opt", model, "--passes", "InferType", *flags).stdout
+    assert "InferType" in baton("explain-pipeline", model, "--passes", "FuseOps", *flags).stdout
+    baton("explain-placement", model, *flags)
+    baton("compile", model, "-o", "m.so", *flags)
+    assert "[2, 3, 4]" in baton("run", "m.so").stdout
+
+
+def test_what_is_not_said_stays_open(baton, compiler, model):
+    assert "Tensor[(?, 3, 4), float32]" in baton("opt", model, "--passes", "InferType", "--dim", "n=3").stdout
+    assert "x float32[None, 3, 4]" in baton("inspect", model, "--dim", "n=3").stdout
+
+
+def test_sizes_of_relay_text(baton, compiler, tmp_path):
+    (tmp_path / "in.relay").write_text(TEXT)
+    assert "Tensor[(2, 3, ?), float32]" in baton("opt", "in.relay", "--passes", "InferType", "--dim", "x[0]=2").stdout
+    assert "Tensor[(2, 3, 5), float32]" in baton("opt", "-", "--passes", "InferType", "--shape", "x=2,3,5", stdin=TEXT).stdout
+    assert "[2, 3, 5]" in baton("run", "in.relay", "--dim", "x[0]=2", "--dim", "x[2]=5").stdout
+
+
+@pytest.mark.parametrize("flags, words", [
+    (["--dim", "m=3"], "no dimension `m`; it has n, x[0]"), (["--dim", "x[2]=3"], "`x[2]` is 4 in the model"),
+    (["--dim", "n=3", "--dim", "x[1]=4"], "`n` is 3 and 4"), (["--shape", "xx=1"], "no input `xx`"), (["--dim", "n=3"], "`x[0]` in input `x` is not known"),
+])  # fmt: skip
+def test_wrong_sizes(baton, compiler, model, flags, words):
+    assert words in baton("compile", model, "-o", "m.so", *flags, code=2).stderr
+
+
+def test_two_extents_without_names_differ(baton, compiler, tmp_path):
+    (tmp_path / "in.relay").write_text(TEXT)
+    assert "--dim x[0]=1 --dim x[2]=1" in baton("run", "in.relay", code=2).stderr
+
+
+def test_an_input_without_a_rank_has_that_of_its_shape(baton, compiler, tmp_path):
+    pytest.importorskip("onnx")
+    from onnx_files import node, value, write
+
+    path = write(tmp_path / "m.onnx", [node("Relu", ["x"], ["y"])], inputs=[value("x", None)], outputs=[value("y", None)])
+    assert "[2, 3]" in baton("run", path, "--shape", "x=2,3").stdout
+    assert "has no rank" in baton("run", path, code=1).stderr
