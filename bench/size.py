@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Size of the runtime library as it ships: stripped. The bar is 300 KB (300,000 bytes), and 120 KB of it for the core (objects,
+"""Size of the runtime library as it ships: stripped. The bar is 320 KB (320,000 bytes), and 120 KB of it for the core (objects,
 functions, registry, errors), counted in a checkout as the sections of its object files."""
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-BAR = 300_000
+BAR = 320_000
 CORE_BAR = 120_000
 CORE = ("any", "bytes", "data_type", "error", "extension", "object", "reflection", "registry")
 LIBRARY = Path(__file__).resolve().parent.parent / "python" / "baton" / "lib" / "libbaton_runtime.so"

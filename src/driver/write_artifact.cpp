@@ -37,14 +37,19 @@ void WriteTensors(support::JsonWriter* w, const std::vector<TensorInfo>& tensors
   w->EndArray();
 }
 
+template <class Ints>
+void WriteInts(support::JsonWriter* w, const Ints& ints) {
+  w->BeginArray();
+  for (int64_t n : ints) w->Int(n);
+  w->EndArray();
+}
+
 void WriteDynamic(support::JsonWriter* w, const DynamicShapes& shapes) {
   w->BeginObject();
   w->Key("sizes");
   w->String(shapes.sizes);
-  w->Key("words");
-  w->Int(shapes.words);
-  w->Key("reads_values");
-  w->Int(shapes.reads_values);
+  w->Key("facts");
+  WriteInts(w, std::vector<int64_t>{shapes.words, shapes.reads_values});
   w->Key("dims");
   w->BeginArray();
   for (const Dim& d : shapes.dims) {
@@ -52,28 +57,18 @@ void WriteDynamic(support::JsonWriter* w, const DynamicShapes& shapes) {
     w->Key("name");
     w->String(d.name);
     w->Key("bounds");
-    w->BeginArray();
-    for (int64_t bound : {d.min, d.max, d.multiple}) w->Int(bound);
-    w->EndArray();
+    WriteInts(w, std::vector<int64_t>{d.min, d.max, d.multiple});
     w->EndObject();
   }
   w->EndArray();
   w->Key("extents");
   w->BeginArray();
-  for (const std::vector<int32_t>& words : shapes.extents) {
-    w->BeginArray();
-    for (int32_t word : words) w->Int(word);
-    w->EndArray();
-  }
+  for (const std::vector<int32_t>& words : shapes.extents) WriteInts(w, words);
   w->EndArray();
-  w->Key("buffers");
-  w->BeginArray();
-  for (const DynamicBuffer& b : shapes.buffers) {
-    w->BeginArray();
-    for (int32_t field : {b.first, b.last, b.bytes, b.offset}) w->Int(field);
-    w->EndArray();
-  }
-  w->EndArray();
+  w->Key("buffers");  // first and last step, words of size and offset
+  std::vector<int64_t> buffers;
+  for (const DynamicBuffer& b : shapes.buffers) buffers.insert(buffers.end(), {b.first, b.last, b.bytes, b.offset});
+  WriteInts(w, buffers);
   w->EndObject();
 }
 

@@ -31,12 +31,18 @@ namespace {
 
 // --- manifest -------------------------------------------------------------------------------------------------------
 
+std::vector<int64_t> ReadInts(const Json& list) {
+  std::vector<int64_t> out;
+  for (const Json& n : list.AsArray()) out.push_back(n.AsInt());
+  return out;
+}
+
 std::vector<TensorInfo> ReadTensors(const Json& list) {
   std::vector<TensorInfo> out;
   for (const Json& j : list.AsArray()) {
     TensorInfo t;
     t.name = j.At("name").AsString();
-    for (const Json& d : j.At("shape").AsArray()) t.shape.push_back(d.AsInt());
+    t.shape = ReadInts(j.At("shape"));
     t.dtype = String2DataType(j.At("dtype").AsString());
     if (const Json* extents = j.Find("extents")) {
       for (const Json& e : extents->AsArray()) t.extents.push_back(e.AsString());
@@ -51,32 +57,26 @@ std::vector<TensorInfo> ReadTensors(const Json& list) {
   return out;
 }
 
-int32_t ReadWord(const Json& j) {
-  const int64_t word = j.AsInt();
-  if (word < -1 || word > INT32_MAX) throw ValueError("a word out of range");
-  return static_cast<int32_t>(word);
-}
-
 DynamicShapes ReadDynamic(const Json& j) {
   DynamicShapes shapes;
   shapes.sizes = j.At("sizes").AsString();
-  shapes.words = ReadWord(j.At("words"));
-  shapes.reads_values = j.At("reads_values").AsInt() != 0;
+  const std::vector<int64_t> facts = ReadInts(j.At("facts")), buffers = ReadInts(j.At("buffers"));
+  if (shapes.sizes.empty() || facts.size() != 2 || buffers.size() % 4) throw ValueError("dynamic shapes are cut");
+  const auto word = [](int64_t n) { return n < -1 || n > INT32_MAX ? -2 : static_cast<int32_t>(n); };  // -2: refused later
+  shapes.words = word(facts[0]);
+  shapes.reads_values = facts[1] != 0;
   for (const Json& d : j.At("dims").AsArray()) {
-    const std::vector<Json>& bounds = d.At("bounds").AsArray();
+    const std::vector<int64_t> bounds = ReadInts(d.At("bounds"));
     if (bounds.size() != 3) throw ValueError("a dimension has three bounds");
-    shapes.dims.push_back({d.At("name").AsString(), bounds[0].AsInt(), bounds[1].AsInt(), bounds[2].AsInt()});
+    shapes.dims.push_back({d.At("name").AsString(), bounds[0], bounds[1], bounds[2]});
   }
   for (const Json& words : j.At("extents").AsArray()) {
     shapes.extents.emplace_back();
-    for (const Json& word : words.AsArray()) shapes.extents.back().push_back(ReadWord(word));
+    for (int64_t n : ReadInts(words)) shapes.extents.back().push_back(word(n));
   }
-  for (const Json& b : j.At("buffers").AsArray()) {
-    const std::vector<Json>& fields = b.AsArray();
-    if (fields.size() != 4) throw ValueError("a buffer has four fields");
-    shapes.buffers.push_back({ReadWord(fields[0]), ReadWord(fields[1]), ReadWord(fields[2]), ReadWord(fields[3])});
+  for (size_t i = 0; i < buffers.size(); i += 4) {
+    shapes.buffers.push_back({word(buffers[i]), word(buffers[i + 1]), word(buffers[i + 2]), word(buffers[i + 3])});
   }
-  if (shapes.sizes.empty()) throw ValueError("dynamic shapes without their function");
   return shapes;
 }
 
@@ -88,7 +88,7 @@ ExecutableDesc ReadDesc(const Json& j) {
   d.inputs = ReadTensors(j.At("inputs"));
   d.outputs = ReadTensors(j.At("outputs"));
   if (const Json* tree = j.Find("results")) {
-    for (const Json& n : tree->AsArray()) d.result_tree.push_back(n.AsInt());
+    d.result_tree = ReadInts(*tree);
     CheckResultTree(d.result_tree, d.outputs.size());
   }
   if (const Json* dynamic = j.Find("dynamic")) {

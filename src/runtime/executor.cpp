@@ -51,6 +51,11 @@ class Executor final : public ModuleNode {
     throw ValueError(Cat("input ", i, " `", desc_->inputs[i].name, "`: ", what));
   }
   void CheckTensor(const TensorInfo& want, size_t i, const DLTensor* t) const;
+  /// As many arguments as inputs.
+  void CheckCount(Args args) const {
+    if (args.size() == static_cast<int>(inputs_.size())) return;
+    throw TypeError(Cat("the model has ", inputs_.size(), " inputs, got ", args.size()));
+  }
   bool Usable(const DLTensor* t) const {
     const uintptr_t p = reinterpret_cast<uintptr_t>(t->data) + t->byte_offset;
     return t->device.device_type == kDLCPU && p % desc_->io_alignment == 0 && IsContiguous(t);
@@ -211,9 +216,7 @@ void Executor::Reserve(Args args) {
 }
 
 Array<int64_t> Executor::InferShapes(Args args) {
-  if (args.size() != static_cast<int>(inputs_.size())) {
-    throw TypeError(Cat("the model has ", inputs_.size(), " inputs, got ", args.size(), " shapes"));
-  }
+  CheckCount(args);
   if (desc_->dynamic.reads_values) throw UnsupportedError("the shapes of the results depend on values of the inputs");
   std::unique_ptr<ShapeFrame> frame;
   if (shapes_) frame = shapes_->Fresh();
@@ -248,9 +251,7 @@ void Executor::Call(Op op, Args args, RetValue* rv) {
       return Run();
     case kRunWith:
     case kCall:
-      if (args.size() != static_cast<int>(inputs_.size())) {
-        throw TypeError(Cat("the model has ", inputs_.size(), " inputs, got ", args.size()));
-      }
+      CheckCount(args);
       for (int i = 0; i < args.size(); ++i) SetShared(static_cast<size_t>(i), args[i], true);
       Run(true);
       if (op == kCall) {

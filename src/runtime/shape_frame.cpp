@@ -195,33 +195,29 @@ void ShapeFrame::FillShape(size_t tensor, std::vector<int64_t>* shape) const {
 
 void CheckDynamicShapes(const DynamicShapes& shapes, const std::vector<TensorInfo>& inputs,
                         const std::vector<TensorInfo>& outputs) {
-  const auto require = [](bool holds, const char* what) {
-    if (!holds) throw RuntimeError(Cat("the description of its dynamic shapes is wrong: ", what));
-  };
   const auto n = static_cast<int32_t>(shapes.dims.size());
-  require(shapes.dims.size() < 4096 && shapes.words >= n && shapes.words < (1 << 24), "the number of words");
+  bool fits = shapes.dims.size() < 4096 && shapes.words >= n && shapes.words < (1 << 24) &&
+              shapes.extents.size() == inputs.size() + outputs.size();
+  const auto in_words = [&](int32_t word, int32_t first) { return word >= first && word < shapes.words; };
   for (const Dim& d : shapes.dims) {
-    require(d.min >= 0 && d.max <= kMaxExtent && d.min <= d.max && d.multiple >= 1 && d.multiple <= kMaxExtent,
-            "the bounds of a dimension");
+    fits = fits && d.min >= 0 && d.max <= kMaxExtent && d.min <= d.max && d.multiple >= 1 && d.multiple <= kMaxExtent;
   }
-  require(shapes.extents.size() == inputs.size() + outputs.size(), "the number of shapes");
   std::vector<bool> bound(shapes.dims.size());
-  for (size_t t = 0; t < shapes.extents.size(); ++t) {
+  for (size_t t = 0; fits && t < shapes.extents.size(); ++t) {
     const bool input = t < inputs.size();
     const TensorInfo& info = input ? inputs[t] : outputs[t - inputs.size()];
-    require(shapes.extents[t].size() == info.shape.size() && info.extents.size() == info.shape.size(), "a shape");
-    for (size_t d = 0; d < info.shape.size(); ++d) {
+    fits = shapes.extents[t].size() == info.shape.size() && info.extents.size() == info.shape.size();
+    for (size_t d = 0; fits && d < info.shape.size(); ++d) {
       const int32_t word = shapes.extents[t][d];
-      require(word >= -1 && word < shapes.words && (word < 0) == (info.shape[d] >= 0), "an extent");
-      if (input && word >= 0 && word < n) bound[static_cast<size_t>(word)] = true;
+      fits = info.shape[d] >= 0 ? word == -1 : in_words(word, 0);
+      if (fits && input && word >= 0 && word < n) bound[static_cast<size_t>(word)] = true;
     }
   }
-  for (const bool b : bound) require(b, "a dimension that no input has");
+  for (const bool b : bound) fits = fits && b;
   for (const DynamicBuffer& b : shapes.buffers) {
-    require(b.first >= 0 && b.first <= b.last && b.bytes >= 0 && b.bytes < shapes.words && b.offset >= n &&
-                b.offset < shapes.words,
-            "a buffer");
+    fits = fits && b.first >= 0 && b.first <= b.last && in_words(b.bytes, 0) && in_words(b.offset, n);
   }
+  if (!fits) throw RuntimeError("the description of its dynamic shapes contradicts itself");
 }
 
 }  // namespace baton::runtime

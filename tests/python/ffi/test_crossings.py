@@ -91,7 +91,7 @@ def test_compiler_functions_are_packed_functions():
 
 
 def test_the_runtime_is_small_and_alone():
-    """PF-020 PF-021: the deployment runtime links no compiler, no Python, and stays under 300,000 bytes."""
+    """PF-020 PF-021: the deployment runtime links no compiler, no Python, and stays under 320,000 bytes."""
     if "libasan" in os.environ.get("LD_PRELOAD", ""):
         pytest.skip("of the library without sanitizers")
     done = subprocess.run([sys.executable, str(ROOT / "bench" / "size.py")], capture_output=True, text=True)
