@@ -455,7 +455,7 @@ class _Writer(_Choices):
             return None
         axis = self.rng.randint(0, len(t.shape))
         if t.dtype == "int64" and self.chance(0.5):
-            return f"argmax({sub((*t.shape[:axis], 3, *t.shape[axis:]), 'float32')}, axis=[{axis}])"
+            return f"argmax({sub((*t.shape[:axis], 3, *t.shape[axis:]), 'float32')}, axis=[{axis}], dtype=\"int64\")"
         name = self.rng.choice(("sum", "max", "min") + (("mean", "prod") if t.dtype in _FLOATS else ()))
         if t.shape and t.shape[-1] == 1 and self.chance(0.5):
             return f"{name}({sub((*t.shape[:-1], 3))}, axis=[-1], keepdims=True)"
