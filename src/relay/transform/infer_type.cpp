@@ -147,10 +147,29 @@ std::string CheckTypes(const IRModule& mod) {
   return errors.empty() ? text : RenderDiagnostic(errors.list().front());
 }
 
+/// Whether a type has extents with names: what is assumed of these is written into functions, with their types.
+bool HasNames(const Type& type) {
+  if (const auto* tuple = type.as<TupleTypeNode>()) {
+    for (const Type& f : tuple->fields) {
+      if (HasNames(f)) return true;
+    }
+  }
+  const auto* t = type.as<TensorTypeNode>();
+  for (const PrimExpr& d : t ? t->shape : Array<PrimExpr>()) {
+    if (!d.as<IntImmNode>() && !d.as<tir::AnyNode>()) return true;
+  }
+  return false;
+}
+
 /// Notes the types of a module that has none yet in its expressions, and writes nothing down. One that has no types stays
 /// as it is.
 void NoteTypes(const IRModule& mod) {
   const std::vector<Func> funcs = FunctionsOf(mod);
+  for (const Func& f : funcs) {
+    for (const Var& p : f.func->params) {
+      if (p->type_annotation.defined() && HasNames(p->type_annotation)) return;
+    }
+  }
   DiagnosticList errors;
   TypePool pool;
   std::vector<Function> result(funcs.size());
