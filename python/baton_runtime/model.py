@@ -39,7 +39,7 @@ def load_module(path):
 
 
 class TensorInfo(NamedTuple):
-    """An input or output; an extent that is open is None."""
+    """An input or output; an extent that is open is its name, or None."""
 
     name: str
     dtype: str
@@ -52,7 +52,11 @@ class TensorInfo(NamedTuple):
 def _infos(executor, side):
     info = executor[f"get_{side}_info"]
     rows = [info(i) for i in range(executor[f"get_num_{side}s"]())]
-    return tuple(TensorInfo(name, dtype_name(dtype), tuple(d if d >= 0 else None for d in shape)) for name, shape, dtype in rows)
+
+    def shape_of(shape, names):
+        return tuple(d if d >= 0 else (names[i] or None if i < len(names) else None) for i, d in enumerate(shape))
+
+    return tuple(TensorInfo(name, dtype_name(dtype), shape_of(shape, names)) for name, shape, dtype, names in rows)
 
 
 class Model:
@@ -115,7 +119,7 @@ class Model:
             dtype, shape = str(value.dtype).removeprefix("torch."), tuple(value.shape)
             if dtype != info.dtype:
                 raise TypeError(f"input `{info.name}` is {info.dtype}, {dtype} was given") from error
-            if len(shape) != len(info.shape) or any(w not in (None, n) for n, w in zip(shape, info.shape, strict=True)):
+            if len(shape) != len(info.shape) or any(isinstance(w, int) and w != n for n, w in zip(shape, info.shape, strict=True)):
                 raise ValueError(f"input `{info.name}` has shape {info.shape}, {shape} was given") from error
 
     def __repr__(self):

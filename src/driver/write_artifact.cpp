@@ -51,12 +51,10 @@ void WriteDynamic(support::JsonWriter* w, const DynamicShapes& shapes) {
     w->BeginObject();
     w->Key("name");
     w->String(d.name);
-    w->Key("min");
-    w->Int(d.min);
-    w->Key("max");
-    w->Int(d.max);
-    w->Key("multiple");
-    w->Int(d.multiple);
+    w->Key("bounds");
+    w->BeginArray();
+    for (int64_t bound : {d.min, d.max, d.multiple}) w->Int(bound);
+    w->EndArray();
     w->EndObject();
   }
   w->EndArray();

@@ -63,8 +63,9 @@ DynamicShapes ReadDynamic(const Json& j) {
   shapes.words = ReadWord(j.At("words"));
   shapes.reads_values = j.At("reads_values").AsInt() != 0;
   for (const Json& d : j.At("dims").AsArray()) {
-    shapes.dims.push_back(
-        {d.At("name").AsString(), d.At("min").AsInt(), d.At("max").AsInt(), d.At("multiple").AsInt()});
+    const std::vector<Json>& bounds = d.At("bounds").AsArray();
+    if (bounds.size() != 3) throw ValueError("a dimension has three bounds");
+    shapes.dims.push_back({d.At("name").AsString(), bounds[0].AsInt(), bounds[1].AsInt(), bounds[2].AsInt()});
   }
   for (const Json& words : j.At("extents").AsArray()) {
     shapes.extents.emplace_back();

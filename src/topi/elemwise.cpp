@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <baton/tir/functor.h>
 #include <baton/topi/elemwise.h>
 #include <baton/topi/reduce.h>
 
@@ -7,18 +8,30 @@ namespace baton::topi {
 using tir::as_const_int;
 using tir::make_int;
 
+namespace {
+
+/// Whether one of two extents is known to be that of their broadcast: a literal above 1.
+bool Decides(const PrimExpr& d) {
+  const int64_t* n = as_const_int(d);
+  return n && *n != 1;
+}
+
+}  // namespace
+
 Array<PrimExpr> BroadcastShape(const Array<PrimExpr>& a, const Array<PrimExpr>& b) {
   const auto& big = a.size() >= b.size() ? a : b;
   const auto& small = a.size() >= b.size() ? b : a;
   Array<PrimExpr> out;
   size_t lead = big.size() - small.size();
   for (size_t i = 0; i < big.size(); ++i) {
-    // The other's extent counts where this one is 1; where this one is no literal, a literal above 1 says it.
     PrimExpr d = big[i];
     if (i >= lead) {
-      PrimExpr e = small[i - lead];
-      const int64_t* n = as_const_int(e);
-      if (tir::is_one(d) || (!as_const_int(d) && n && *n != 1)) d = e;
+      const PrimExpr e = small[i - lead];
+      if (tir::is_one(d) || (!as_const_int(d) && Decides(e))) {
+        d = e;
+      } else if (!Decides(d) && !tir::is_one(e) && !tir::ExprDeepEqual(d, e)) {
+        d = tir::Select(tir::EQ(d, make_int(d.dtype(), 1)), cast(d.dtype(), e), d);
+      }
     }
     out.push_back(d);
   }
@@ -29,6 +42,19 @@ PrimExpr BroadcastAt(const te::Tensor& x, const Array<PrimExpr>& i) {
   Array<PrimExpr> at;
   size_t lead = i.size() - x.shape().size();
   for (size_t d = 0; d < x.shape().size(); ++d) at.push_back(tir::is_one(x.shape()[d]) ? PrimExpr(0) : i[lead + d]);
+  return x(at);
+}
+
+PrimExpr BroadcastIndex(const PrimExpr& extent, const PrimExpr& i, const PrimExpr& result) {
+  if (tir::is_one(extent)) return PrimExpr(0);
+  if (as_const_int(extent) || tir::ExprDeepEqual(extent, result)) return i;
+  return tir::Select(tir::EQ(extent, make_int(extent.dtype(), 1)), make_int(i.dtype(), 0), i);
+}
+
+PrimExpr BroadcastAt(const te::Tensor& x, const Array<PrimExpr>& i, const Array<PrimExpr>& shape) {
+  Array<PrimExpr> at;
+  const size_t lead = i.size() - x.shape().size();
+  for (size_t d = 0; d < x.shape().size(); ++d) at.push_back(BroadcastIndex(x.shape()[d], i[lead + d], shape[lead + d]));
   return x(at);
 }
 
@@ -76,8 +102,8 @@ PrimExpr SafeFloorMod(PrimExpr a, PrimExpr b) {
 te::Tensor IntPower(const te::Tensor& a, const te::Tensor& b) {
   DataType t = a.dtype();
   Array<PrimExpr> shape = BroadcastShape(a.shape(), b.shape());
-  te::Tensor x = te::Compute(shape, [&](te::Indices i) { return BroadcastAt(a, i); }, "base");
-  te::Tensor y = te::Compute(shape, [&](te::Indices i) { return cast(t, BroadcastAt(b, i)); }, "exponent");
+  te::Tensor x = te::Compute(shape, [&](te::Indices i) { return BroadcastAt(a, i, shape); }, "base");
+  te::Tensor y = te::Compute(shape, [&](te::Indices i) { return cast(t, BroadcastAt(b, i, shape)); }, "exponent");
   PrimExpr zero = make_int(t, 0), one = make_int(t, 1), minus = t.is_int() ? make_int(t, -1) : one;
   // A loop over the exponent's bits: as one expression it would be exponential in them.
   return Extern(

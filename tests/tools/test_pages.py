@@ -14,7 +14,7 @@ import run_page  # noqa: E402
 
 DOCS = ROOT / "docs"
 PAGES = [*sorted((DOCS / "tutorial").glob("[a-z]*.md")), DOCS / "design/architecture.md", *sorted((DOCS / "guides").glob("add_*.md")),
-         *(DOCS / "guides" / f"{name}.md" for name in ("explorer", "failures", "gradients", "relay_programs"))]
+         *(DOCS / "guides" / f"{name}.md" for name in ("dynamic_shapes", "explorer", "failures", "gradients", "relay_programs"))]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

@@ -88,8 +88,7 @@ class _Float(float):
         return float, (float(self),)
 
 
-if hasattr(_core, "set_number_classes"):
-    _core.set_number_classes(_Int, _Float)
+_core.set_number_classes(_Int, _Float)
 
 
 def convert(value):

@@ -27,15 +27,14 @@ def _with_meta(source, table):
 
 def parse(source, source_name="from_string", init_module=None, init_meta_table=None):
     """The module of a Relay text; its functions are added to `init_module`'s, if given, and may name them. `init_meta_table` has what
-    the text refers to as `meta[relay.Constant][0]`, lists by type key. Expressions know their types where these follow. Raises ParseError that shows the place."""
+    the text refers to as `meta[relay.Constant][0]`, lists by type key. Raises ParseError that shows the place."""
     base = IRModule() if init_module is None else init_module
     mod = _call("ParseModule", source_name, _with_meta(source, init_meta_table), base)
-    if init_module is not None:
-        both = init_module.shallow_copy()
-        both.update(mod)
-        mod = both
-    get_global_func("relay.analysis.NoteTypes")(mod)
-    return mod
+    if init_module is None:
+        return mod
+    both = init_module.shallow_copy()
+    both.update(mod)
+    return both
 
 
 def SpanCheck():

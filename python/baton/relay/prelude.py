@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The prelude: lists, trees and options with their functions, written in Relay."""
 
+from .._ffi import get_global_func
 from ..ir import IRModule
 from .parser import parse
 from .tensor_array import StaticTensorArrayOps
@@ -221,7 +222,7 @@ def import_std(mod, name="prelude.rly"):
         if last in mod:
             return
         raise ValueError(f"the module has a data type `{first}` of its own; {name} brings another")
-    mod.update(parse(text, name))
+    mod.update(get_global_func("relay.analysis.InferModuleTypes")(parse(text, name)))
 
 
 __all__ = ["Prelude", "StaticTensorArrayOps", "TensorArrayOps", "import_std"]

@@ -2,6 +2,7 @@
 """Targets: what code is generated for."""
 
 import functools
+import json
 
 from .. import error as errors
 from .._core import Object
@@ -174,11 +175,15 @@ class Target(Object, key="Target"):
     def __repr__(self):
         return f"Target({str(self)!r})"
 
+    def _meaning(self):
+        """What equal targets share, however they were written."""
+        return json.dumps(self.export(), sort_keys=True, default=lambda one: one._text())
+
     def __eq__(self, other):
-        return isinstance(other, Target) and self._text() == other._text()
+        return isinstance(other, Target) and (self._text() == other._text() or self._meaning() == other._meaning())
 
     def __hash__(self):
-        return hash(self._text())
+        return hash(self._meaning())
 
 
 def list_tags():

@@ -372,7 +372,7 @@ const RegisterPass<PrintIR> registered_print_ir("transform."), registered_relay_
 
 namespace {
 /// A built-in Relay pass that is called outside of a sequence: its input is typed if the pass needs types, and the
-/// result of a function pass is typed, whether or not the pass changed anything. Instruments do not observe this inference. A program that cannot be typed
+/// result of a function pass is typed, also where the pass changed nothing in it. Instruments do not observe this inference. A program that cannot be typed
 /// is passed on unchanged.
 IRModule CallPass(const Pass& pass, const IRModule& mod) {
   const PassInfo info = pass->Info();
@@ -383,7 +383,7 @@ IRModule CallPass(const Pass& pass, const IRModule& mod) {
   for (const String& name : info->required) asks |= name == "InferType";
   const IRModule typed = asks ? Inferred(mod) : mod;
   IRModule out = pass(typed);
-  if (functions) return Inferred(out);
+  if (functions) return out.same_as(typed) ? typed : Inferred(out);
   if (out.same_as(typed)) return mod;
   if (typed.same_as(mod)) return out;
   // Unchanged functions keep their identity.

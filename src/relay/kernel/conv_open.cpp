@@ -2,7 +2,7 @@
 // Convolutions over images in blocks of channels whose height and width are known at run time alone. A register tile is
 // a run of neighbouring pixels of the result, across the ends of rows, by some blocks of output channels: the places of
 // its pixels in the input are values. The last tile of an image overlaps the one before it. Sums are those of
-// conv_blocked.cpp, in its order.
+// conv_blocked.cpp, in its order. Where each channel stands alone, tiles stay within a row.
 #include <baton/relay/op.h>
 #include <baton/relay/op/nn.h>
 #include <baton/topi/layout.h>
@@ -66,7 +66,12 @@ class OpenConvWriter {
   OpenConvWriter(const Group& g, OpenConv c, const Machine& mc)
       : g_(g), c_(std::move(c)), mc_(mc), dtype_(g.anchor_dtype()), input_(g.arg(0)), weight_(g.arg(1)) {
     vectors_ = c_.depthwise ? 1 : std::min<int64_t>(2, c_.out_blocks);
-    columns_ = mc.registers == 32 ? 14 : 6;
+    // Of these widths a call takes the one that wastes the least: tiles at the end overlap others.
+    if (c_.depthwise) {
+      widths_ = mc.registers == 32 ? std::vector<int64_t>{14, 12, 10, 8, 7, 5, 4} : std::vector<int64_t>{6, 5, 4};
+    } else {
+      widths_ = mc.registers == 32 ? std::vector<int64_t>{14, 13, 10} : std::vector<int64_t>{6, 5};
+    }
   }
 
   Stmt Write() {
@@ -77,7 +82,17 @@ class OpenConvWriter {
     plane_ = hold("plane", rows_ * row_);
     width_ = hold("width", max(c_.width, I(1)));
     pixels_ = hold("pixels", c_.height * c_.width);
-    tiles_ = hold("tiles", floordiv(pixels_ + I(columns_ - 1), I(columns_)));
+    const PrimExpr& along = c_.depthwise ? width_ : pixels_;
+    columns_ = I(widths_[0]);
+    PrimExpr cost = Cost(along, widths_[0]);
+    for (size_t i = 1; i < widths_.size(); ++i) {
+      PrimExpr other = Cost(along, widths_[i]);
+      columns_ = tir::Select(other < cost, I(widths_[i]), columns_);
+      cost = min(other, cost);
+    }
+    columns_ = hold("columns", columns_);
+    across_ = hold("across", truncdiv(along + columns_ - I(1), columns_));
+    tiles_ = c_.depthwise ? hold("tiles", c_.height) : across_;
     groups_ = CeilDiv(c_.out_blocks, vectors_);
     // Pixels are shared out too where groups of channels are few.
     const int64_t wanted = groups_ % mc_.cores == 0 ? 1 : CeilDiv(8 * mc_.cores, groups_);
@@ -109,6 +124,12 @@ class OpenConvWriter {
  private:
   Stmt Parallel(const Stmt& loop) const { return loop.defined() ? tir::ParallelIf(worth_, loop) : loop; }
   ForKind Kind() const { return mc_.cores > 1 ? ForKind::kParallel : ForKind::kSerial; }
+
+  /// Of `pixels` in tiles of `columns`; too many for an image or a row that is smaller than such a tile.
+  static PrimExpr Cost(const PrimExpr& pixels, int64_t columns) {
+    PrimExpr tiles = floordiv(pixels + I(columns - 1), I(columns));
+    return tir::Select(I(columns) <= pixels, tiles * I(columns + 1), pixels * I(columns * 8));
+  }
 
   /// `count` elements from `at` become value(offset, lanes).
   template <class F>
@@ -167,16 +188,28 @@ class OpenConvWriter {
     Steps s;
     block0_ = s.Let("block", group * I(vectors_));
     PrimExpr first = s.Let("first", chunk * per_), count = min(per_, tiles_ - first);
-    Stmt whole = Loop("tile", count, [&](const PrimExpr& t) {
-      return Tile(min((first + t) * I(columns_), pixels_ - I(columns_)), columns_, vectors);
-    });
-    // An image smaller than a tile has one tile, and is done pixel by pixel.
-    Stmt single = Loop("pixel", pixels_, [&](const PrimExpr& p) { return Tile(p, 1, vectors); });
-    s.Add(If(I(columns_) <= pixels_, whole, single));
+    auto tiles = [&](int64_t columns) {
+      return Loop("tile", count, [&](const PrimExpr& t) {
+        if (!c_.depthwise) return Tile(min((first + t) * I(columns), pixels_ - I(columns)), columns, vectors);
+        PrimExpr y = first + t;
+        return Loop("column", across_, [&](const PrimExpr& x) {
+          return Tile(y * width_ + min(x * I(columns), width_ - I(columns)), columns, vectors, y);
+        });
+      });
+    };
+    // What is smaller than any tile is done pixel by pixel.
+    const PrimExpr begin = c_.depthwise ? first * width_ : I(0);
+    const PrimExpr end = c_.depthwise ? (first + count) * width_ : pixels_;
+    Stmt all = Loop("pixel", end - begin, [&](const PrimExpr& p) { return Tile(begin + p, 1, vectors); });
+    all = If(I(widths_.back()) <= (c_.depthwise ? width_ : pixels_), tiles(widths_.back()), all);
+    for (size_t i = widths_.size() - 1; i-- > 0;)
+      all = If(equal(columns_, I(widths_[i])) && I(widths_[i]) <= pixels_, tiles(widths_[i]), all);
+    s.Add(all);
     return s.Done();
   }
 
-  Stmt Tile(const PrimExpr& first, int64_t columns, int64_t vectors) {
+  /// The pixels from `first` on. `row`: the one in which they lie, if they all do.
+  Stmt Tile(const PrimExpr& first, int64_t columns, int64_t vectors, const PrimExpr& row = PrimExpr()) {
     Steps s;
     const int64_t lanes = c_.lanes, il = c_.in_lanes;
     PrimExpr p0 = s.Let("p0", first), in_block = c_.depthwise ? block0_ : I(0);
@@ -186,7 +219,11 @@ class OpenConvWriter {
     PrimExpr out0 = s.Let("out0", ((image_ * I(c_.out_blocks) + block0_) * pixels_ + p0) * I(lanes));
     // The places of the pixels.
     std::vector<PrimExpr> from;
-    if (c_.flat()) {
+    if (row.defined()) {
+      PrimExpr x = p0 - row * width_;
+      PrimExpr from0 = s.Let("from", row * I(c_.step_h) * row_ + x * I(c_.step_w * il));
+      for (int64_t i = 0; i < columns; ++i) from.push_back(from0 + I(i * c_.step_w * il));
+    } else if (c_.flat()) {
       for (int64_t i = 0; i < columns; ++i) from.push_back(p0 * I(il) + I(i * il));
     } else {
       PrimExpr y = s.Let("y", truncdiv(p0, width_)), x = s.Let("x", p0 - y * width_);
@@ -211,7 +248,7 @@ class OpenConvWriter {
   Stmt Channelwise(const Buffer& acc, const PrimExpr& in0, const PrimExpr& w0, const std::vector<PrimExpr>& from) {
     int64_t lanes = c_.lanes;
     return Loop("kh", I(c_.window_h), [&](const PrimExpr& kh) {
-      return Loop("kw", I(c_.window_w), [&](const PrimExpr& kw) {
+      auto column = [&](const PrimExpr& kw) {
         Steps k;
         PrimExpr w = k.Let("w", Read(weight_, w0 + (kh * I(c_.window_w) + kw) * I(lanes), lanes));
         PrimExpr in = k.Let("in", in0 + kh * I(c_.dilation_h) * row_ + kw * I(c_.dilation_w * lanes));
@@ -220,7 +257,11 @@ class OpenConvWriter {
           k.Add(Store(acc, Span(at, lanes), fma(Read(input_, in + from[p], lanes), w, Read(acc, at, lanes))));
         }
         return k.Done();
-      });
+      };
+      if (c_.window_w > 7) return Loop("kw", I(c_.window_w), column);
+      Steps k;
+      for (int64_t kw = 0; kw < c_.window_w; ++kw) k.Add(column(I(kw)));
+      return k.Done();
     });
   }
 
@@ -297,9 +338,11 @@ class OpenConvWriter {
   Machine mc_;
   DataType dtype_;
   Buffer input_, weight_;
-  int64_t vectors_ = 1, columns_ = 1, groups_ = 1;  // of a tile; of output channels
+  int64_t vectors_ = 1, groups_ = 1;  // of a tile; of output channels
+  std::vector<int64_t> widths_;       // of tiles, widest first
   PrimExpr rows_, row_, plane_;                     // of the input as it is read; the last two in elements
-  PrimExpr width_, pixels_, tiles_, per_, chunks_, worth_;
+  PrimExpr width_, pixels_, columns_, across_;      // of the result; of a tile; tiles of a row, or of an image
+  PrimExpr tiles_, per_, chunks_, worth_;           // `tiles_`: rows of them, where tiles stay within rows
   PrimExpr image_, in_image_, block0_;
 };
 

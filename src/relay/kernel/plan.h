@@ -27,8 +27,6 @@ struct MatmulPlan {
   int64_t columns(const Machine& m) const { return vectors * m.lanes; }
 };
 
-/// Rows that stand for a number which is not known, where the width of panels is chosen.
-inline constexpr int64_t kManyRows = 512;
 /// `columns` > 0: the panels' width is given.
 BATON_DLL MatmulPlan PlanMatmul(const Machine& m, const MatmulShape& s, int64_t columns = 0);
 

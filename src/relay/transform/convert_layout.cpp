@@ -12,6 +12,7 @@
 #include <baton/ir/structural.h>
 #include <baton/te/tensor.h>
 #include <relay/expr/children.h>
+#include <relay/transform/layout_order.h>
 
 #include <algorithm>
 #include <cctype>
@@ -47,84 +48,6 @@ void SetField(const Attrs& attrs, const char* name, Any value) {
   runtime::TypeInfo::Get(attrs.type_index())->Find(name)->Set(runtime::ObjectAccess::Get(attrs), value.raw());
 }
 
-/// Another order of a value's dimensions: `to` has the letters of `from`, and may have parts of one, "NCHW16c".
-struct Order {
-  std::string from, to;
-  size_t rank() const { return from.size(); }
-  /// Where dimension d of the plain value is in the other: its whole, where it is split.
-  int64_t At(int64_t d) const { return Index(from[static_cast<size_t>(d)]); }
-  /// Where the part of dimension d is that it is split into; -1 where it is whole.
-  int64_t PartAt(int64_t d) const {
-    return Index(static_cast<char>(std::tolower(static_cast<unsigned char>(from[static_cast<size_t>(d)]))));
-  }
-  /// Elements of that part.
-  int64_t Factor(int64_t d) const {
-    int64_t n = 0;
-    for (char c : to) {
-      if (c >= '0' && c <= '9') {
-        n = n * 10 + (c - '0');
-      } else if (std::isupper(static_cast<unsigned char>(c))) {
-        n = 0;
-      } else {
-        if (c == std::tolower(static_cast<unsigned char>(from[static_cast<size_t>(d)]))) return n;
-        n = 0;
-      }
-    }
-    return 1;
-  }
-  bool split() const { return to.find_first_of("0123456789") != std::string::npos; }
-  int64_t Index(char letter) const {
-    int64_t at = 0;
-    for (char c : to) {
-      if (c == letter) return at;
-      at += !(c >= '0' && c <= '9');
-    }
-    return -1;
-  }
-  bool Same(const Order& o) const {
-    if (rank() != o.rank()) return false;
-    if (split() || o.split()) return from == o.from && to == o.to;
-    for (size_t d = 0; d < rank(); ++d) {
-      if (At(static_cast<int64_t>(d)) != o.At(static_cast<int64_t>(d))) return false;
-    }
-    return true;
-  }
-  bool plain() const { return from == to; }
-  /// The layout of a value whose plain layout is this one.
-  std::string Of(const std::string& layout) const {
-    if (split()) return layout == from ? to : "";
-    std::string out = layout;
-    for (size_t d = 0; d < rank(); ++d) out[static_cast<size_t>(At(static_cast<int64_t>(d)))] = layout[d];
-    return out;
-  }
-};
-
-/// Whether `to` is `from` with dimensions in two parts, the smaller behind: "NCHW16c".
-bool IsSplit(const Order& order) {
-  std::string whole;
-  std::vector<char> parts;
-  bool number = false;
-  for (char c : order.to) {
-    const bool digit = c >= '0' && c <= '9', part = std::islower(static_cast<unsigned char>(c));
-    if (part != number && !digit) return false;
-    number = digit;
-    if (part) parts.push_back(c);
-    if (!part && !digit) whole += c;
-  }
-  std::string a = order.from, b = whole;
-  std::sort(a.begin(), a.end()), std::sort(b.begin(), b.end()), std::sort(parts.begin(), parts.end());
-  if (a != b || std::unique(a.begin(), a.end()) != a.end() || parts.empty() || number) return false;
-  for (size_t i = 0; i < parts.size(); ++i) {
-    const char upper = static_cast<char>(std::toupper(static_cast<unsigned char>(parts[i])));
-    if ((i > 0 && parts[i] == parts[i - 1]) || whole.find(upper) == std::string::npos) return false;
-  }
-  return true;
-}
-bool IsOrder(const Order& order) {
-  std::string a = order.from, b = order.to;
-  std::sort(a.begin(), a.end()), std::sort(b.begin(), b.end());
-  return a == b && std::unique(a.begin(), a.end()) == a.end() && a.find_first_of("0123456789") == std::string::npos;
-}
 void CheckOrder(const std::string& op, const Order& order) {
   if (IsOrder(order)) return;
   throw CompileError("ConvertLayout: `" + op + "` has layout \"" + order.from + "\", which cannot become \"" +
@@ -142,6 +65,85 @@ bool EachChannelAlone(const CallNode* pre) {
 bool IsCounted(const Op& op) {
   const OpDef* def = DefOf(op);
   return def && def->traits.counted;
+}
+
+/// Tensors of the arguments' shapes, those of tuples in a row: what functions of programs are told of them.
+Array<te::Tensor> TensorsOf(const Array<Expr>& args) {
+  Array<te::Tensor> out;
+  auto add = [&](const Type& type) {
+    if (const auto* t = AsTensor(type)) out.push_back(te::placeholder(t->shape, t->dtype));
+  };
+  for (const Expr& a : args) {
+    const Type type = Downcast<Type>(a->checked_type());
+    add(type);
+    if (const auto* tuple = type.as<TupleTypeNode>()) {
+      for (const Type& field : tuple->fields) add(field);
+    }
+  }
+  return out;
+}
+
+Attrs WithWanted(const std::string& op, const Attrs& attrs, const Array<String>& wanted, bool alone) {
+  if (!attrs.defined() || !(HasField(attrs, "layout") || HasField(attrs, "data_layout"))) {
+    throw CompileError("ConvertLayout: `" + op +
+                       "` has no layout; convolutions, pools and resizing have one, or register_convert_op_layout");
+  }
+  const bool conv = HasField(attrs, "kernel_layout");
+  if (wanted.empty() || wanted.size() > (conv ? 2u : 1u)) {
+    throw CompileError("ConvertLayout: `" + op + "` wants " + (conv ? "layouts of data and weight" : "one layout") +
+                       ", got " + std::to_string(wanted.size()));
+  }
+  Attrs out = Copy(attrs);
+  const char* data_field = conv ? "data_layout" : "layout";
+  const Attrs usual(runtime::TypeInfo::Get(attrs.type_index())->create());
+  const std::string usual_data = TextField(usual, data_field);
+  const std::string data = wanted[0] == "default" ? usual_data : wanted[0].str();
+  SetField(out, data_field, Any(String(data)));
+  if (!conv) return out;
+  std::string kernel = wanted.size() > 1 ? wanted[1].str() : "default";
+  if (kernel == "default") {
+    const std::string usual_kernel = TextField(usual, "kernel_layout");
+    const std::string space = data.size() > 2 ? usual_data.substr(2) : "";
+    kernel = usual_kernel;
+    if (data != usual_data) {
+      // Window first, then channels.
+      kernel = space + (data.back() == 'C' && !alone ? "IO" : "OI");
+    }
+  }
+  SetField(out, "kernel_layout", Any(String(kernel)));
+  return out;
+}
+
+/// The layout of an operand that is broadcast to a value in this order: where a dimension that is split has one
+/// element, as "NCHW1c". Empty if the parts do not divide it.
+std::string Divided(const Expr& arg, const Order& order) {
+  if (!order.split()) return order.to;
+  const auto* type = arg->checked_type_.as<TensorTypeNode>();
+  std::string to;
+  for (char c : order.to) {
+    if (c >= '0' && c <= '9') continue;
+    if (std::islower(static_cast<unsigned char>(c))) {
+      const auto d = static_cast<int64_t>(order.from.find(static_cast<char>(std::toupper(c))));
+      const int64_t at = d - static_cast<int64_t>(order.rank() - type->shape.size());
+      const int64_t extent = at < 0 ? 1 : DimOf(type->shape[at]), factor = order.Factor(d);
+      if (extent != 1 && (extent < 0 || extent % factor != 0)) return "";
+      to += std::to_string(extent == 1 ? 1 : factor);
+    }
+    to += c;
+  }
+  return to;
+}
+
+bool AxisOf(const CallNode* call, size_t rank, int64_t* axis) {
+  *axis = runtime::GetField(call->attrs.get(), "axis").As<int64_t>();
+  if (*axis < 0) *axis += static_cast<int64_t>(rank);
+  return *axis >= 0 && *axis < static_cast<int64_t>(rank);
+}
+
+Attrs WithAxis(const Attrs& attrs, int64_t axis) {
+  Attrs out = Copy(attrs);
+  SetField(out, "axis", Any(axis));
+  return out;
 }
 
 /// Values exist in their plain layout and, if an operator produced them in another layout, in that one too. Each user
@@ -325,37 +327,6 @@ class Converter : public MixedModeMutator {
     return out;
   }
 
-  static Attrs WithWanted(const std::string& op, const Attrs& attrs, const Array<String>& wanted, bool alone) {
-    if (!attrs.defined() || !(HasField(attrs, "layout") || HasField(attrs, "data_layout"))) {
-      throw CompileError("ConvertLayout: `" + op +
-                         "` has no layout; convolutions, pools and resizing have one, or register_convert_op_layout");
-    }
-    const bool conv = HasField(attrs, "kernel_layout");
-    if (wanted.empty() || wanted.size() > (conv ? 2u : 1u)) {
-      throw CompileError("ConvertLayout: `" + op + "` wants " + (conv ? "layouts of data and weight" : "one layout") +
-                         ", got " + std::to_string(wanted.size()));
-    }
-    Attrs out = Copy(attrs);
-    const char* data_field = conv ? "data_layout" : "layout";
-    const Attrs usual(runtime::TypeInfo::Get(attrs.type_index())->create());
-    const std::string usual_data = TextField(usual, data_field);
-    const std::string data = wanted[0] == "default" ? usual_data : wanted[0].str();
-    SetField(out, data_field, Any(String(data)));
-    if (!conv) return out;
-    std::string kernel = wanted.size() > 1 ? wanted[1].str() : "default";
-    if (kernel == "default") {
-      const std::string usual_kernel = TextField(usual, "kernel_layout");
-      const std::string space = data.size() > 2 ? usual_data.substr(2) : "";
-      kernel = usual_kernel;
-      if (data != usual_data) {
-        // Window first, then channels.
-        kernel = space + (data.back() == 'C' && !alone ? "IO" : "OI");
-      }
-    }
-    SetField(out, "kernel_layout", Any(String(kernel)));
-    return out;
-  }
-
   // ---- Layout rules of operators
 
   /// The result of a function registered as FInferCorrectLayout. "" is an unknown layout, or any.
@@ -392,21 +363,6 @@ class Converter : public MixedModeMutator {
                          std::to_string(types.size()));
     }
     return true;
-  }
-  /// Tensors of the arguments' shapes, those of tuples in a row: what functions of programs are told of them.
-  static Array<te::Tensor> TensorsOf(const Array<Expr>& args) {
-    Array<te::Tensor> out;
-    auto add = [&](const Type& type) {
-      if (const auto* t = AsTensor(type)) out.push_back(te::placeholder(t->shape, t->dtype));
-    };
-    for (const Expr& a : args) {
-      const Type type = Downcast<Type>(a->checked_type());
-      add(type);
-      if (const auto* tuple = type.as<TupleTypeNode>()) {
-        for (const Type& field : tuple->fields) add(field);
-      }
-    }
-    return out;
   }
   static Array<Type> TypesOf(const CallNode* pre) {
     Array<Type> types;
@@ -491,26 +447,6 @@ class Converter : public MixedModeMutator {
     return Plain(MakeCall(Downcast<Op>(call->op), {value}, attrs), order, post->span);
   }
 
-  /// The layout of an operand that is broadcast to a value in this order: where a dimension that is split has one
-  /// element, as "NCHW1c". Empty if the parts do not divide it.
-  static std::string Divided(const Expr& arg, const Order& order) {
-    if (!order.split()) return order.to;
-    const auto* type = arg->checked_type_.as<TensorTypeNode>();
-    std::string to;
-    for (char c : order.to) {
-      if (c >= '0' && c <= '9') continue;
-      if (std::islower(static_cast<unsigned char>(c))) {
-        const auto d = static_cast<int64_t>(order.from.find(static_cast<char>(std::toupper(c))));
-        const int64_t at = d - static_cast<int64_t>(order.rank() - type->shape.size());
-        const int64_t extent = at < 0 ? 1 : DimOf(type->shape[at]), factor = order.Factor(d);
-        if (extent != 1 && (extent < 0 || extent % factor != 0)) return "";
-        to += std::to_string(extent == 1 ? 1 : factor);
-      }
-      to += c;
-    }
-    return to;
-  }
-
   Expr Broadcast(const CallNode* pre, const CallNode* call, const Expr& post) {
     const int64_t rank = RankOf(GetRef<Expr>(pre));
     const Form* chosen = nullptr;
@@ -536,17 +472,6 @@ class Converter : public MixedModeMutator {
       }
     }
     return Plain(MakeCall(Downcast<Op>(call->op), args, call->attrs), order, post->span);
-  }
-
-  static bool AxisOf(const CallNode* call, size_t rank, int64_t* axis) {
-    *axis = runtime::GetField(call->attrs.get(), "axis").As<int64_t>();
-    if (*axis < 0) *axis += static_cast<int64_t>(rank);
-    return *axis >= 0 && *axis < static_cast<int64_t>(rank);
-  }
-  static Attrs WithAxis(const Attrs& attrs, int64_t axis) {
-    Attrs out = Copy(attrs);
-    SetField(out, "axis", Any(axis));
-    return out;
   }
 
   /// Works along one dimension of the first argument; the others have that dimension alone.

@@ -31,9 +31,9 @@ struct Func {
 };
 
 /// One attempt over all functions; fills `result` with the typed ones. Null: nothing is written, and what contradicts
-/// the types that are there is in `contradiction`. Without `may_copy`, types go into the functions as they stand.
+/// the types that are there is in `contradiction`.
 void InferAll(const IRModule& mod, const std::vector<Func>& funcs, Mode mode, DiagnosticList* errors, TypePool* pool,
-              std::vector<Function>* result, std::string* contradiction = nullptr, bool may_copy = true) {
+              std::vector<Function>* result, std::string* contradiction = nullptr) {
   GlobalTypes globals(mod);
   std::vector<size_t> todo;
   bool order_matters = false;
@@ -113,7 +113,7 @@ void InferAll(const IRModule& mod, const std::vector<Func>& funcs, Mode mode, Di
       }
       continue;
     }
-    for (size_t i : group) (*result)[i] = infer.WithGuards(Downcast<Function>(infer.Write(funcs[i].func, may_copy)));
+    for (size_t i : group) (*result)[i] = infer.WithGuards(Downcast<Function>(infer.Write(funcs[i].func)));
   }
   if (!errors->empty() || !result) return;
   for (const Func& f : funcs) {
@@ -146,40 +146,6 @@ std::string CheckTypes(const IRModule& mod) {
   InferenceWork::OfThread().expressions = before;
   return errors.empty() ? text : RenderDiagnostic(errors.list().front());
 }
-
-/// Whether a type has extents with names: what is assumed of these is written into functions, with their types.
-bool HasNames(const Type& type) {
-  if (const auto* tuple = type.as<TupleTypeNode>()) {
-    for (const Type& f : tuple->fields) {
-      if (HasNames(f)) return true;
-    }
-  }
-  const auto* t = type.as<TensorTypeNode>();
-  for (const PrimExpr& d : t ? t->shape : Array<PrimExpr>()) {
-    if (!d.as<IntImmNode>() && !d.as<tir::AnyNode>()) return true;
-  }
-  return false;
-}
-
-/// Notes the types of a module that has none yet in its expressions, and writes nothing down. One that has no types stays
-/// as it is.
-void NoteTypes(const IRModule& mod) {
-  const std::vector<Func> funcs = FunctionsOf(mod);
-  for (const Func& f : funcs) {
-    for (const Var& p : f.func->params) {
-      if (p->type_annotation.defined() && HasNames(p->type_annotation)) return;
-    }
-  }
-  DiagnosticList errors;
-  TypePool pool;
-  std::vector<Function> result(funcs.size());
-  try {
-    InferAll(mod, funcs, Mode::kNew, &errors, &pool, &result, nullptr, false);
-  } catch (const Again&) {
-  } catch (const CompileError&) {
-  }
-}
-BATON_REGISTER_GLOBAL("relay.analysis.NoteTypes").set_body_typed(NoteTypes);
 
 const struct RegisteredProperty {
   RegisteredProperty() {

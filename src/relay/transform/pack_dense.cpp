@@ -76,9 +76,10 @@ class Packer : public MixedModeMutator {
     int64_t rows = 1, n = w->data.shape()[0], k = w->data.shape()[1];
     for (size_t i = 0; i + 1 < type->shape.size(); ++i) rows *= DimOf(type->shape[static_cast<int64_t>(i)]);
     std::vector<int64_t> x;
-    if (!StaticShape(type->shape, &x)) rows = kernel::kManyRows;
+    const bool open = !StaticShape(type->shape, &x);
     if (rows == 0 || n == 0 || k == 0) return post;
-    int64_t columns = kernel::PlanMatmul(machine_, {1, rows, n, k, true}).columns(machine_);
+    int64_t columns = open ? kernel::PlanOpenMatmul(machine_).vectors * machine_.lanes
+                           : kernel::PlanMatmul(machine_, {1, rows, n, k, true}).columns(machine_);
     auto& packed = packed_[{w, columns}];
     if (!packed.defined()) {
       ConstantNode c;

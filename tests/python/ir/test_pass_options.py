@@ -114,14 +114,14 @@ def test_calls_by_position_and_by_name():
 
 
 @pytest.mark.parametrize(("call", "words"), [
-    (lambda t: t.FuseOps(1, 2, 3), "at most 2 options"),
+    (lambda t: t.FuseOps(1, 2, True, 3), "at most 3 options"),
     (lambda t: t.FuseOps(max_dept=3), "did you mean `max_depth`"),
     (lambda t: t.FuseOps(0, fuse_opt_level=1), "got `fuse_opt_level` twice"),
     (lambda t: t.InferType(x=1), "has no option `x`"),
     (lambda t: t.FuseOps("much"), r"relay\.FuseOps\.fuse_opt_level"),
     (lambda t: t.FuseOps(max_depth=0), r"relay\.FuseOps\.max_depth"),
     (lambda t: PassContext(config={"relay.FuseOps.max_depth": 0}), r"relay\.FuseOps\.max_depth"),
-    (lambda t: get_global_func("relay._transform.FuseOps")(1, 2, 3), "takes 2 options, got 3"),
+    (lambda t: get_global_func("relay._transform.FuseOps")(1, 2, True, 3), "takes 3 options, got 4"),
 ])  # fmt: skip
 def test_wrong_options_are_errors_when_the_pass_is_made(call, words):
     with pytest.raises((TypeError, ValueError), match=words):

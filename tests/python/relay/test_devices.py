@@ -175,7 +175,8 @@ def test_devices_as_number_text_or_object(device):  # DV-022
 
 def test_example():  # TR-24, DV-004, DV-006, DV-007, DV-009, DV-016, DV-017
     mod = _plan(_main("multiply(on_device(add(%x, %y), device_type=2), %z)"))
-    _equal(mod, f"def @main({_PLANNED}) {{ multiply(device_copy(add(%x, %y), src_dev_type=2, dst_dev_type=1), %z) }}")
+    _equal(mod, f"def @main({_PLANNED}) {{ multiply(device_copy(on_device(add(%x, %y), device_type=2, is_fixed=True), "
+                f"src_dev_type=2, dst_dev_type=1), %z) }}")
 
 
 def test_planned_form():  # TR-25, DV-012, DV-014, DV-015, DV-018, DV-021
@@ -190,7 +191,7 @@ def test_planned_form():  # TR-25, DV-012, DV-014, DV-015, DV-018, DV-021
 def test_no_copy_on_one_device():  # DV-009
     assert _copies(_plan(_main("on_device(add(on_device(%x, device_type=1), %y), device_type=1)"))) == []
     mod = _plan(_main("on_device(add(on_device(negative(%x), device_type=2), %y), device_type=2)"))
-    assert _copies(mod) == [(2, 1)]  # the result alone
+    assert _copies(mod) == []  # the result lies where the function ends
 
 
 def test_default_device():  # DV-017
@@ -489,7 +490,7 @@ def test_deep_function_types():
         function = function.body
         result = function.attrs["result_device_type"]
         assert len(devices) == len(function.attrs["param_device_types"]) + 1 == i % 2 + 1
-        assert devices[-1].same_as(result) if i else devices[-1] == result == 1
+        assert devices[-1].same_as(result) if i else devices[-1] == result == 2
         devices = devices[-1]
     assert relay.transform.PlanDevices("cuda")(planned).same_as(planned)
 

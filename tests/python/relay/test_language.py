@@ -330,7 +330,7 @@ _KINDS = ["debug", "graph", "aot", "vm"]
 @pytest.mark.parametrize(("params", "arg", "message"), [
     ("%x: Tensor[(4), float32]", np.ones(5, "float32"), "input 0 `x`: expected .*, got .*5"),
     ("%x: Tensor[(4), float32]", np.ones((4, 1), "float32"), "input 0 `x`: expected .*, got .*4, 1"),
-    ("%x: Tensor[(4), float32]", np.ones(4, "int8"), "input 0 `x`: expected .*, got .*int8"),
+    ("%x: Tensor[(4), int8]", np.ones(4, "float32"), "input 0 `x`: expected .*, got .*float32"),
     ("%x: (float32, float32)", np.float32(1), r"input 0 `x`: expected \(float32, float32\), got float32"),
     ("%x: (float32, float32)", (np.float32(1),) * 3, r"input 0 `x`: expected \(float32, float32\), got "),
 ])

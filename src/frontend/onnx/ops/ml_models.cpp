@@ -80,6 +80,7 @@ Values LinearClassifier(Ctx& c) {
   if (rows > 1) return ManyScores(c, classes, y, transform);
   Value above = c.Squeeze(c.Call("greater", {y, c.Scalar(y.dtype, 0)}), {1});
   if (classes.size() == 2) {
+    if (transform == "LOGISTIC") y = Sigmoid(c, y);
     Value scores = transform == "PROBIT" ? PostTransform(c, y, transform)
                                          : c.Concat({c.Sub(c.Scalar(y.dtype, 1), y), y}, 1);
     return {LabelAt(c, classes, c.Cast(above, DataType::Int(64))), c.Cast(scores, DataType::Float(32))};
@@ -219,7 +220,7 @@ Values SVMClassifier(Ctx& c) {
   if (classes < 2 || static_cast<int64_t>(count.size()) != classes) c.Wrong("`vectors_per_class` does not fit the labels");
   Value kernels = Evaluate(c, kernel, x, Matrix(c, x.dtype, vectors, supports));
   const Pairs pairs = Decide(c, kernels, count, weights, supports, rho);
-  Value best = c.Call("argmax", {pairs.votes}, {{"axis", 1}});
+  Value best = c.Call("argmax", {pairs.votes}, {{"axis", IntsAny({1})}});
   Value label = LabelAt(c, labels, c.Cast(best, DataType::Int(64))), scores;
   if (!prob_a.empty()) {
     scores = PostTransform(c, Coupled(c, pairs, classes, prob_a, prob_b), transform);
@@ -269,7 +270,7 @@ Values BinaryScores(Ctx& c, const Classes& classes, const Value& score, bool pos
 
 Values ManyScores(Ctx& c, const Classes& classes, const Value& scores, const std::string& post_transform) {
   if (classes.size() != 0 && classes.size() < c.Dim(scores, 1)) c.Wrong("it has more scores than labels");
-  Value best = c.Cast(c.Call("argmax", {scores}, {{"axis", 1}}), DataType::Int(64));
+  Value best = c.Cast(c.Call("argmax", {scores}, {{"axis", IntsAny({1})}}), DataType::Int(64));
   return {LabelAt(c, classes, best), c.Cast(PostTransform(c, scores, post_transform), DataType::Float(32))};
 }
 

@@ -81,8 +81,8 @@ Tensor LowerTreeEnsemble(const TreeEnsembleAttrs& a, const Tensors& in) {
             tir::Stmt walk = topi::Loops({PrimExpr(a.depth)}, [&](const Shape&) {
               PrimExpr v = tir::BufferLoad(buf[0], {row[0], Within(of(node, kFeature), features)});
               PrimExpr flags = cast(i64, of(node, kFlags)), split = tir::BufferLoad(buf[1], {node});
-              PrimExpr missing = baton::isnan(v), goes = floormod(flags, PrimExpr(2)) == PrimExpr(1);
-              PrimExpr holds = te::Select(flags >= PrimExpr(2), v == split, v <= split);
+              PrimExpr missing = baton::isnan(v), goes = equal(floormod(flags, PrimExpr(2)), PrimExpr(1));
+              PrimExpr holds = te::Select(flags >= PrimExpr(2), equal(v, split), v <= split);
               PrimExpr yes = (missing && goes) || (!missing && holds);
               return topi::Store(at, {zero}, Within(te::Select(yes, of(node, kTrue), of(node, kFalse)), nodes));
             });
@@ -100,7 +100,7 @@ Tensor LowerTreeEnsemble(const TreeEnsembleAttrs& a, const Tensors& in) {
           // A target that no leaf has a weight for is 0.
           tir::Stmt done = topi::Loops({PrimExpr(a.num_targets)}, [&](const Shape& k) {
             PrimExpr v = tir::BufferLoad(out, {row[0], k[0]});
-            return topi::Store(out, {row[0], k[0]}, te::Select(v == Lit(limit, t), Lit(0, t), v));
+            return topi::Store(out, {row[0], k[0]}, te::Select(equal(v, Lit(limit, t)), Lit(0, t), v));
           });
           tir::AllocateNode alloc;
           alloc.buffer = at;
@@ -150,7 +150,7 @@ Tensor LowerCoupling(const Tensors& in) {
               PrimExpr back = pair(j[0], i[0]);
               tir::Stmt own = topi::Store(q, {i[0], i[0]}, load(q, {i[0], i[0]}) + back * back);
               tir::Stmt other = topi::Store(q, {i[0], j[0]}, Lit(0, t) - back * pair(i[0], j[0]));
-              return when(i[0] != j[0], tir::SeqStmt::Flatten({own, other}));
+              return when(not_equal(i[0], j[0]), tir::SeqStmt::Flatten({own, other}));
             });
             return tir::SeqStmt::Flatten({even, none, cross});
           });

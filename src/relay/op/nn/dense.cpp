@@ -115,11 +115,12 @@ Type MatmulType(const MatmulAttrs& a, const TypeArgs& in) {
   CheckUnits(in, a.units, DimOf(p.n));
   return TensorType(p.Out(BroadcastShapes(in, p.batch_a, p.batch_b, "R2")), t);
 }
-/// The element [batch..., r, c] of an operand, batch aligned to the last of the result's.
-PrimExpr MatrixAt(const Tensor& x, const Shape& batch, const PrimExpr& r, const PrimExpr& c, bool transpose) {
+/// The element [batch..., r, c] of an operand, batch aligned to the last of the result's, whose extents are `dims`.
+PrimExpr MatrixAt(const Tensor& x, const Shape& batch, const Shape& dims, const PrimExpr& r, const PrimExpr& c,
+                  bool transpose) {
   size_t n = x.shape().size() - 2;
   Shape at;
-  for (size_t d = 0; d < n; ++d) at.push_back(tir::is_one(x.shape()[d]) ? PrimExpr(0) : batch[batch.size() - n + d]);
+  for (size_t d = 0; d < n; ++d) at.push_back(topi::BroadcastIndex(x.shape()[d], batch[batch.size() - n + d], dims[dims.size() - n + d]));
   at.push_back(transpose ? c : r);
   at.push_back(transpose ? r : c);
   return x(at);
@@ -137,8 +138,8 @@ Tensor LowerMatmul(const MatmulAttrs& a, const Tensors& in) {
                        for (size_t d = 0; d < batch.size(); ++d) b.push_back(i[d]);
                        PrimExpr r = p.row_a ? PrimExpr(0) : PrimExpr(i[batch.size()]),
                                 c = p.col_b ? PrimExpr(0) : PrimExpr(i[i.size() - 1]), s = k[0]->var;
-                       PrimExpr u = p.row_a ? x(s) : MatrixAt(x, b, r, s, a.transpose_a),
-                                v = p.col_b ? y(s) : MatrixAt(y, b, s, c, a.transpose_b);
+                       PrimExpr u = p.row_a ? x(s) : MatrixAt(x, b, batch, r, s, a.transpose_a),
+                                v = p.col_b ? y(s) : MatrixAt(y, b, batch, s, c, a.transpose_b);
                        return te::Sum(cast(acc, u) * cast(acc, v), k);
                      },
                      "matmul", "matmul"),

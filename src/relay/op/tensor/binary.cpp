@@ -314,9 +314,9 @@ Tensor LowerWhere(const Tensors& in) {
   return te::Compute(
       shape,
       [&](Indices i) {
-        PrimExpr c = topi::BroadcastAt(in[0], i);
+        PrimExpr c = topi::BroadcastAt(in[0], i, shape);
         if (!c.dtype().is_bool()) c = not_equal(c, tir::make_const(c.dtype(), 0));
-        return te::Select(c, topi::BroadcastAt(in[1], i), topi::BroadcastAt(in[2], i));
+        return te::Select(c, topi::BroadcastAt(in[1], i, shape), topi::BroadcastAt(in[2], i, shape));
       },
       "where");
 }

@@ -352,7 +352,7 @@ Type BroadcastToType(const InitOpAttrs& a, const TypeArgs& in) {
   return TensorType(out, in.dtype(0));
 }
 Tensor BroadcastTo(const Tensor& x, const Shape& shape) {
-  return te::Compute(shape, [&](Indices i) { return topi::BroadcastAt(x, i); }, "broadcast_to");
+  return te::Compute(shape, [&](Indices i) { return topi::BroadcastAt(x, i, shape); }, "broadcast_to");
 }
 Tensor LowerBroadcastTo(const InitOpAttrs& a, const Tensors& in) {
   return BroadcastTo(in[0], MakeShape(a.shape));

@@ -550,7 +550,7 @@ Tensor LowerPRelu(const PReluAttrs& a, const Tensors& in) {
           int64_t axis = NormalizeAxis(a.axis, x.ndim(), "nn.prelu");
           slope = in[1](tir::is_one(in[1].shape()[0]) ? PrimExpr(0) : PrimExpr(i[axis]));
         } else {
-          slope = topi::BroadcastAt(in[1], i);
+          slope = topi::BroadcastAt(in[1], i, x.shape());
         }
         PrimExpr v = Widen(x(i));
         return cast(x.dtype(), te::Select(v < Lit(0, v), v * Widen(slope), v));

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Orders of a value's dimensions, as ConvertLayout carries them through a program.
+#pragma once
+
+#include <algorithm>
+#include <cctype>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace baton::relay::transform {
+
+/// Another order of a value's dimensions: `to` has the letters of `from`, and may have parts of one, "NCHW16c".
+struct Order {
+  std::string from, to;
+  size_t rank() const { return from.size(); }
+  /// Where dimension d of the plain value is in the other: its whole, where it is split.
+  int64_t At(int64_t d) const { return Index(from[static_cast<size_t>(d)]); }
+  /// Where the part of dimension d is that it is split into; -1 where it is whole.
+  int64_t PartAt(int64_t d) const {
+    return Index(static_cast<char>(std::tolower(static_cast<unsigned char>(from[static_cast<size_t>(d)]))));
+  }
+  /// Elements of that part.
+  int64_t Factor(int64_t d) const {
+    int64_t n = 0;
+    for (char c : to) {
+      if (c >= '0' && c <= '9') {
+        n = n * 10 + (c - '0');
+      } else if (std::isupper(static_cast<unsigned char>(c))) {
+        n = 0;
+      } else {
+        if (c == std::tolower(static_cast<unsigned char>(from[static_cast<size_t>(d)]))) return n;
+        n = 0;
+      }
+    }
+    return 1;
+  }
+  bool split() const { return to.find_first_of("0123456789") != std::string::npos; }
+  int64_t Index(char letter) const {
+    int64_t at = 0;
+    for (char c : to) {
+      if (c == letter) return at;
+      at += !(c >= '0' && c <= '9');
+    }
+    return -1;
+  }
+  bool Same(const Order& o) const {
+    if (rank() != o.rank()) return false;
+    if (split() || o.split()) return from == o.from && to == o.to;
+    for (size_t d = 0; d < rank(); ++d) {
+      if (At(static_cast<int64_t>(d)) != o.At(static_cast<int64_t>(d))) return false;
+    }
+    return true;
+  }
+  bool plain() const { return from == to; }
+  /// The layout of a value whose plain layout is this one.
+  std::string Of(const std::string& layout) const {
+    if (split()) return layout == from ? to : "";
+    std::string out = layout;
+    for (size_t d = 0; d < rank(); ++d) out[static_cast<size_t>(At(static_cast<int64_t>(d)))] = layout[d];
+    return out;
+  }
+};
+
+/// Whether `to` is `from` with dimensions in two parts, the smaller behind: "NCHW16c".
+inline bool IsSplit(const Order& order) {
+  std::string whole;
+  std::vector<char> parts;
+  bool number = false;
+  for (char c : order.to) {
+    const bool digit = c >= '0' && c <= '9', part = std::islower(static_cast<unsigned char>(c));
+    if (part != number && !digit) return false;
+    number = digit;
+    if (part) parts.push_back(c);
+    if (!part && !digit) whole += c;
+  }
+  std::string a = order.from, b = whole;
+  std::sort(a.begin(), a.end()), std::sort(b.begin(), b.end()), std::sort(parts.begin(), parts.end());
+  if (a != b || std::unique(a.begin(), a.end()) != a.end() || parts.empty() || number) return false;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const char upper = static_cast<char>(std::toupper(static_cast<unsigned char>(parts[i])));
+    if ((i > 0 && parts[i] == parts[i - 1]) || whole.find(upper) == std::string::npos) return false;
+  }
+  return true;
+}
+inline bool IsOrder(const Order& order) {
+  std::string a = order.from, b = order.to;
+  std::sort(a.begin(), a.end()), std::sort(b.begin(), b.end());
+  return a == b && std::unique(a.begin(), a.end()) == a.end() && a.find_first_of("0123456789") == std::string::npos;
+}
+
+}  // namespace baton::relay::transform
