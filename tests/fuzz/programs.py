@@ -118,7 +118,7 @@ def with_open_extents(text, seed):
     return head + arrow + params + brace + body
 
 
-def with_named_extents(text, seed):
+def with_bound_names(text, seed):
     """(The program with names for half of the extents of main's parameters, and which name stands for which extent.)
 
     Equal extents may share a name or have several, so that some follow from others and some are assumed."""
@@ -147,7 +147,7 @@ def check_named(seed):
     known = relay.transform.InferType()(relay.fromtext(text))
     args = random_inputs(known, seed)
     want = relay.create_executor("debug", known).evaluate()(*args)
-    named, dims = with_named_extents(text, seed)
+    named, dims = with_bound_names(text, seed)
     try:
         mod = relay.transform.InferType()(relay.fromtext(named))
     except CompileError as e:

@@ -97,12 +97,12 @@ def test_binding():
     with pytest.raises(ValueError, match="no dimension `k`"):
         bind(mod, k=3)
     assert result(bind(typed("concatenate((%x, %y))"), n=3)) == "Tensor[(m + 3, 12), float32]"
-    shapes = get_global_func("driver.BindShapes")(mod, {"x": [2, 12], "y": [2, 12]})
-    assert result(shapes) == "Tensor[(4, 6), float32]"
+    shapes = get_global_func("driver.BindShapes")(mod, {"x": [2, 12], "y": [2, 12]}, False)
+    assert result(relay.transform.InferType()(shapes)) == "Tensor[(4, 6), float32]"
 
 
 def test_numbers_in_attributes_stay_numbers():
     mod = typed("reshape(%x, newshape=[n, 3, 4])")
     attrs = mod["main"].body.attrs
-    assert [type(v) for v in list(attrs.newshape)[1:]] == [int, int]
+    assert list(attrs.newshape)[1:] == [3, 4] and all(isinstance(v, int) for v in list(attrs.newshape)[1:])
     assert list(relay.reshape(relay.var("x", shape=(2, 6)), [3, 4]).attrs.newshape) == [3, 4]
