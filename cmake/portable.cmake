@@ -13,6 +13,8 @@ endforeach()
 set(flags "-nostdlib -fuse-ld=lld -B${BATON_PORTABLE}/bin ${PORTABLE_crti_o} ${PORTABLE_crtbeginS_o} -Wl,--as-needed")
 set(CMAKE_SHARED_LINKER_FLAGS "${CMAKE_SHARED_LINKER_FLAGS} ${flags}")
 set(CMAKE_MODULE_LINKER_FLAGS "${CMAKE_MODULE_LINKER_FLAGS} ${flags}")
+# What __FILE__ says is the same on every machine.
+add_compile_options(-ffile-prefix-map=${PROJECT_SOURCE_DIR}/=)
 # -Bsymbolic: libz.a and libzstd.a are not position-independent as to their own functions.
 add_link_options(-Wl,-Bsymbolic -Wl,--eh-frame-hdr)
 list(JOIN GLIBC_STUBS " " stubs)

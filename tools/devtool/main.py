@@ -58,7 +58,9 @@ def parser():
     sub = command("new", "write the files of a new operator or pass, with a test that passes", new)
     sub.add_argument("kind", choices=["op", "pass"])
     sub.add_argument("name", help="for an operator like nn.leaky_relu, for a pass like FoldReshape")
-    command("wheel", "build the wheel into dist/ and try it in a virtual environment of its own", wheel)
+    sub = command("wheel", "build the wheel into dist/ and try it in a virtual environment of its own", wheel)
+    sub.add_argument("--portable", action="store_true", help="for any Linux with glibc 2.28 and CPython 3.10 to 3.13, with LLVM inside; to try it: tools/try_wheel.py")
+    sub.add_argument("--runtime", action="store_true", help="of the runtime alone (baton-runtime), for any Linux; goes with --portable")
     command("stubs", "write the stubs (.pyi) that editors and type checkers read, beside the Python files", stubs)
     sub = command("docs", "write the reference into build/docs, or DIR: HTML pages that need no network", docs)
     sub.add_argument("--out", default="build/docs", metavar="DIR")
@@ -209,6 +211,11 @@ def wheel(args, rest):
     """Builds dist/baton_compiler-*.whl from the checkout and tries what a user would do first with it."""
     machine.setup()
     dist = ROOT / "dist"
+    if args.portable or args.runtime:
+        from . import wheel as wheels
+        for make in [wheels.compiler] * args.portable + [wheels.runtime] * args.runtime:
+            make(dist)
+        return
     for old in dist.glob("baton_compiler-*.whl"):
         old.unlink()
     run("wheel", "pip builds the wheel", [machine.venv_python(), "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "-w", dist,
