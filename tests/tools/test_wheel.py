@@ -36,7 +36,7 @@ def test_the_stub_has_the_symbols_with_their_versions_and_kinds(tmp_path):
 
 
 def test_what_is_linked_has_a_licence():
-    command = ("c++ -shared -o libbaton.so CMakeFiles/baton.dir/a.cpp.o libbaton_runtime.so /usr/lib/llvm-19/lib/libLLVMCore.a /usr/lib/llvm-19/lib/liblldELF.a "
+    command = ("c++ -shared -o baton/_core.cpython-311-x86_64-linux-gnu.so CMakeFiles/baton.dir/a.cpp.o libbaton_runtime.so /usr/lib/llvm-19/lib/libLLVMCore.a /usr/lib/llvm-19/lib/liblldELF.a "
                "/usr/lib/x86_64-linux-gnu/libz.a libnanobind-static.a /x/build-portable/stubs/lib/libc.so.6 /x/stubs/lib/libc_nonshared.a /gcc/crtbeginS.o")
     assert wheel.unlicensed(command) == []
     assert wheel.unlicensed(command + " /usr/lib/llvm-19/lib/libPolly.a /usr/lib/libxml2.a /usr/lib/libtinfo.so.6") == ["libPolly.a", "libtinfo.so.6", "libxml2.a"]

@@ -97,7 +97,7 @@ def stubs():
     if not linker:
         raise StepFailed("portable: no ld.lld", None, "apt-get install lld-19")
     run("portable", f"installs {ZIG}", [base_python(), "-m", "venv", tools / "venv"], mend="apt-get install python3-venv")
-    run("portable", "", [tools / "venv/bin/pip", "install", "-q", "--disable-pip-version-check", ZIG, "auditwheel==6.8.2", "wheel"],
+    run("portable", "with auditwheel", [tools / "venv/bin/pip", "install", "-q", "--disable-pip-version-check", ZIG, "auditwheel==6.8.2", "wheel"],
         mend="see that pip reaches its package index")
     (FOLDER / "bin").mkdir(parents=True, exist_ok=True)
     (FOLDER / "lib").mkdir(exist_ok=True)

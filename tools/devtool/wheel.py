@@ -43,6 +43,7 @@ OURS = ("CMakeFiles/*", "libbaton*.so", "*/stubs/lib/*")  # objects of this buil
 def unlicensed(command):
     """Files of a linker's command line that no row of LINKED names: what is linked in needs its licence in the wheel."""
     patterns = [p for files, _, _ in LINKED.values() for p in files]
+    command = re.sub(r"(^| )-o \S+", " ", command)
     inputs = [w for w in command.split() if re.search(r"\.(a|o|so(\.\d+)*)$", w) and not w.startswith("-")]
     named = [w for w in inputs if not any(fnmatch.fnmatch(w, p) or fnmatch.fnmatch(w, "*/" + p) for p in OURS)]
     named += [w for w in inputs if w.endswith("libc_nonshared.a")]
@@ -146,14 +147,14 @@ def pip_wheel(project, folder, defines):
 def extension(version, interpreter, stubs, nanobind):
     """Step: `_core` for another Python. Returns (path in the wheel, bytes)."""
     folder = FOLDER / ("cp" + version.replace(".", ""))
-    run("wheel", f"builds the extension module of CPython {version}",
+    run("wheel", f"configures the extension module of CPython {version}",
         [program("cmake") or "cmake", "-S", ROOT, "-B", folder, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", f"-DPython_EXECUTABLE={interpreter}",
          f"-DBATON_PORTABLE={stubs}", "-DBATON_COMPILER=OFF", "-DBATON_TESTS=OFF", f"-Dnanobind_DIR={nanobind}"],
         env={"CC": "cc", "CXX": "c++"}, mend="BATON_PYTHONS names the interpreters to build for")
-    run("wheel", "", [program("ninja") or "ninja", "-C", folder, f"-j{min(jobs(), cpus())}", "_core"], env=ccache_environment(),
+    run("wheel", "builds it", [program("ninja") or "ninja", "-C", folder, f"-j{min(jobs(), cpus())}", "_core"], env=ccache_environment(),
         mend="the first `error:` in the log is the cause")
     path = next((folder / "baton").glob("_core*.so"))
-    run("wheel", "", ["strip", "--strip-unneeded", path], mend="binutils are part of g++'s packages")
+    run("wheel", "strips it", ["strip", "--strip-unneeded", path], mend="binutils are part of g++'s packages")
     return f"baton/{path.name}", path.read_bytes()
 
 
