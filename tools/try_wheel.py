@@ -2,9 +2,10 @@
 """What a user does first with the installed package, each step as its own program; ends with exit code 1 at the first thing that fails.
 
     try_wheel.py                         in an environment that has the wheel and NumPy alone; run by `./dev wheel`
-    try_wheel.py --portable DIST         the wheels of `./dev wheel --portable --runtime` in the folder DIST: under each CPython with 200
-                                         tests, the runtime alone, and beside other libraries with an LLVM of their own
-    try_wheel.py --portable DIST --root  only in an old Linux without compiler and LLVM (tools/old_linux.py); as root
+    try_wheel.py --portable DIST         the wheels of `./dev wheel --portable --runtime` in the folder DIST, in all of these ways:
+        --python 3.12                    under this CPython: the compiler, 250 tests, the runtime alone (--python may be repeated)
+        --beside                         in one process with other libraries, some with an LLVM of their own
+        --old-linux                      in an old Linux without compiler and LLVM (tools/old_linux.py); as root
 """
 
 import argparse
@@ -28,7 +29,8 @@ TESTS = [f"tests/python/{name}" for name in (
     "ffi/test_containers.py", "ffi/test_exchange.py", "ffi/test_functions.py", "ffi/test_objects.py", "ffi/test_values.py", "runtime",
     "driver/test_build.py", "driver/test_executable.py")]
 TEST_PACKAGES = ["pytest", "hypothesis", "onnx", "ml_dtypes"]
-NEIGHBOURS = ["onnxruntime", "llvmlite", "openvino", "torch"]
+# PyTorch without CUDA, where pip finds it: the index has it with 3 GB of CUDA.
+NEIGHBOURS = {"onnxruntime": "onnxruntime", "llvmlite": "llvmlite", "openvino": "openvino", "torch": "torch==2.13.0+cpu"}
 
 # Compiles a network, runs it, saves it with its input and output. Its arguments: the folder.
 COMPILE = """
@@ -169,8 +171,9 @@ def neighbours(interpreter, compiler):
     folder.mkdir(parents=True, exist_ok=True)
     python = environment(folder / "env", interpreter, compiler, "onnx")
     there = []
-    for name in NEIGHBOURS:
-        done = subprocess.run([python, "-m", "pip", "install", "-q", "--disable-pip-version-check", name], stdin=subprocess.DEVNULL, check=False)
+    for name, requirement in NEIGHBOURS.items():
+        done = subprocess.run([python, "-m", "pip", "install", "-q", "--disable-pip-version-check", requirement], stdin=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL, check=False)
         there += [name] if done.returncode == 0 else []
     onnx = str(folder / "add.onnx")
     do(python, "-I", "-c", f"""import onnx
@@ -216,30 +219,34 @@ def in_old_linux(compiler, runtime):
             do("umount", root / "proc", cwd=ROOT)
 
 
-def portable(dist, only_root, versions):
+def portable(args):
     """Tries the wheels for any Linux."""
-    compiler, runtime = wheels(dist)
-    if only_root:
-        in_old_linux(compiler, runtime)
-        return
+    compiler, runtime = wheels(args.portable)
+    everything = not (args.python or args.beside or args.old_linux)
     sys.path.insert(0, str(ROOT / "tools"))
     from devtool.wheel import pythons
-    found = {v: p for v, p in pythons().items() if not versions or v in versions}
+    found = pythons()
     shutil.rmtree(TRIAL / "tree", ignore_errors=True)
-    for version, interpreter in found.items():
-        under(version, interpreter, compiler, runtime)
-    neighbours(found.get("3.11") or next(iter(found.values())), compiler)
+    for version in args.python or (found if everything else ()):
+        if version not in found:
+            sys.exit(f"this machine has no CPython {version}")
+        under(version, found[version], compiler, runtime)
+    if args.beside or everything:
+        neighbours(found.get("3.11") or next(iter(found.values())), compiler)
+    if args.old_linux or everything:
+        in_old_linux(compiler, runtime)
 
 
 def main():
     """Parses the arguments."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--portable", metavar="DIST", help="folder with the wheels for any Linux")
-    parser.add_argument("--root", action="store_true", help="with --portable: in an old Linux only")
-    parser.add_argument("--python", action="append", metavar="3.X", help="with --portable: these versions only")
+    parser.add_argument("--python", action="append", metavar="3.X")
+    parser.add_argument("--beside", action="store_true")
+    parser.add_argument("--old-linux", action="store_true")
     args = parser.parse_args()
     if args.portable:
-        portable(args.portable, args.root, args.python)
+        portable(args)
     else:
         first_steps()
 

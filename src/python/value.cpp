@@ -5,6 +5,7 @@
 #include <baton/runtime/map.h>
 #include <baton/runtime/string.h>
 #include <baton/support/pages.h>
+#include <baton/support/stack.h>
 
 #include <algorithm>
 #include <cstring>
@@ -287,7 +288,8 @@ bool ToValueSlow(PyObject* x, BatonValue* v, Temps& temps) {
   if (list || dict) {
     if (Py_EnterRecursiveCall(" while converting a nested list or dict")) return false;
     Any a;
-    bool ok = list ? SequenceToAny(x, &a) : DictToAny(x, &a);
+    // CPython 3.12 and newer let C recurse ten thousand levels deep, whatever a level takes.
+    bool ok = support::WithStack([&] { return list ? SequenceToAny(x, &a) : DictToAny(x, &a); });
     Py_LeaveRecursiveCall();
     if (!ok) return false;
     *v = a.Release();
