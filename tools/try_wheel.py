@@ -211,9 +211,9 @@ def in_old_linux(compiler, runtime):
     try:
         for package, text in (("baton_compiler", COMPILE), ("baton_runtime", RUN)):
             env = {"PATH": "/usr/bin:/bin", "PYTHONPATH": f"/trial/{package}", "HOME": "/root", "LANG": "C.UTF-8"}
-            print(do("chroot", root, "/opt/python/bin/python3", "-c", text, "/trial", cwd=ROOT, env=env), end="")
+            print(do(shutil.which("chroot"), root, "/opt/python/bin/python3", "-c", text, "/trial", cwd=ROOT, env=env), end="")
         env["PYTHONPATH"] = "/trial/baton_compiler"
-        print(do("chroot", root, "/opt/python/bin/python3", "-m", "baton", "--version", cwd=ROOT, env=env), end="")
+        print(do(shutil.which("chroot"), root, "/opt/python/bin/python3", "-m", "baton", "--version", cwd=ROOT, env=env), end="")
     finally:
         if mounted:
             do("umount", root / "proc", cwd=ROOT)
