@@ -21,7 +21,7 @@ PYTHON = ("http://deb.debian.org/debian/pool/main/p/python3.13/python3.13_3.13.5
           "93e583f243454e6e9e4588ca2c2662206ad961659863277afcdb96801647d640")
 TOOLS = ["gcc", "libc6-dev", "make", "zlib1g-dev", "libffi-dev", "pkg-config"]
 BUILD = """set -e
-cd /root/src
+cd /opt/src
 CFLAGS=-O1 ./configure -q --prefix=/opt/python --disable-test-modules --without-ensurepip --without-doc-strings --without-static-libpython
 make -s -j{jobs}
 make -s install
@@ -73,10 +73,10 @@ def make(folder):
     shutil.copy("/etc/resolv.conf", workshop / "etc/resolv.conf")
     run(["chroot", workshop, "apt-get", "update", "-q"])
     run(["chroot", workshop, "apt-get", "install", "-q", "-y", "--no-install-recommends", *TOOLS], env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"})
-    (workshop / "root/src").mkdir()
-    run(["tar", "-C", workshop / "root/src", "--strip-components=1", "-xf", fetch(PYTHON, folder)])
-    (workshop / "root/build.sh").write_text(BUILD.format(jobs=len(os.sched_getaffinity(0))))
-    run(["chroot", workshop, "sh", "/root/build.sh"])
+    (workshop / "opt/src").mkdir()
+    run(["tar", "-C", workshop / "opt/src", "--strip-components=1", "-xf", fetch(PYTHON, folder)])
+    (workshop / "opt/build.sh").write_text(BUILD.format(jobs=len(os.sched_getaffinity(0))))
+    run(["chroot", workshop, "sh", "/opt/build.sh"])
     shutil.copytree(workshop / "opt/python", root / "opt/python", symlinks=True)
     for library in (workshop / "usr/lib/x86_64-linux-gnu").glob("libffi.so.6*"):
         shutil.copy(library, root / "usr/lib/x86_64-linux-gnu", follow_symlinks=False)

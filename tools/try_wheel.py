@@ -85,7 +85,7 @@ NEIGHBOUR = {
                 "import ctypes; assert ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int)(e.get_function_address('f'))(1) == 2",
 }
 
-C_PROGRAM = "#include <baton/runtime/c_runtime_api.h>\nint main(void) { return sizeof(DLTensor) == 0; }\n"
+C_PROGRAM = "#include <baton/runtime/c_runtime_api.h>\nint main(void) { return BatonAbiVersion() != BATON_ABI_VERSION; }\n"
 
 
 def do(*argv, cwd, env=None):
@@ -95,6 +95,23 @@ def do(*argv, cwd, env=None):
     if done.returncode != 0:
         sys.exit(f"exit code {done.returncode}\n{done.stdout}{done.stderr}")
     return done.stdout
+
+
+def c_programs(folder, python, module, components):
+    """A C program by the flags that `python -m module` prints, and a CMake project for these components."""
+    flags = shlex.split(do(python, "-m", module, "--cflags", "--libs", cwd=folder))
+    Path(folder, "main.c").write_text(C_PROGRAM)
+    do("gcc", "main.c", *flags, "-o", "main", cwd=folder)
+    do("./main", cwd=folder)
+    lines = ["cmake_minimum_required(VERSION 3.18)", "project(user C CXX)", f"find_package(Baton CONFIG REQUIRED COMPONENTS {' '.join(components)})"]
+    for component in components:
+        lines += [f"add_executable({component} main.c)", f"target_link_libraries({component} PRIVATE Baton::{component})"]
+    Path(folder, "CMakeLists.txt").write_text("\n".join(lines) + "\n")
+    cmakedir = do(python, "-m", module, "--cmakedir", cwd=folder).strip()
+    do("cmake", "-S", ".", "-B", "b", "-G", "Ninja", f"-DBaton_DIR={cmakedir}", cwd=folder)
+    do("cmake", "--build", "b", cwd=folder)
+    for component in components:
+        do(f"b/{component}", cwd=folder)
 
 
 def first_steps():
@@ -109,19 +126,7 @@ def first_steps():
         print(do(python, "-c", "import baton; print('baton', baton.__version__, baton.__file__)", cwd=folder))
         print(do(BIN / "baton", "--version", cwd=folder))
         do(BIN / "baton", "--help", cwd=folder)
-        flags = shlex.split(do(python, "-m", "baton.config", "--cflags", "--libs", cwd=folder))
-        Path(folder, "main.c").write_text(C_PROGRAM)
-        do("gcc", "main.c", *flags, "-o", "main", cwd=folder)
-        do("./main", cwd=folder)
-        Path(folder, "CMakeLists.txt").write_text(
-            "cmake_minimum_required(VERSION 3.18)\nproject(user C CXX)\nfind_package(Baton CONFIG REQUIRED COMPONENTS runtime compiler)\n"
-            "add_executable(a main.c)\ntarget_link_libraries(a PRIVATE Baton::runtime)\n"
-            "add_executable(b main.c)\ntarget_link_libraries(b PRIVATE Baton::compiler)\n")
-        cmakedir = do(python, "-m", "baton.config", "--cmakedir", cwd=folder).strip()
-        do("cmake", "-S", ".", "-B", "b", "-G", "Ninja", f"-DBaton_DIR={cmakedir}", cwd=folder)
-        do("cmake", "--build", "b", cwd=folder)
-        do("b/a", cwd=folder)
-        do("b/b", cwd=folder)
+        c_programs(folder, python, "baton.config", ["runtime", "compiler"])
     print("the wheel works")
 
 
@@ -154,7 +159,10 @@ def under(version, interpreter, compiler, runtime):
     folder.mkdir(parents=True, exist_ok=True)
     python = environment(folder / "compiler", interpreter, compiler, *TEST_PACKAGES)
     print(do(python, "-I", "-c", COMPILE, folder, cwd=folder, env=bare()), end="")
+    do(python, "-I", Path(__file__).resolve(), cwd=folder, env=bare())
     alone = environment(folder / "runtime", interpreter, runtime)
+    with tempfile.TemporaryDirectory() as empty:
+        c_programs(empty, alone, "baton_runtime", ["runtime"])
     print(do(alone, "-I", "-c", RUN, folder, cwd=folder, env=bare()), end="")
     # A copy of the tests, so that they meet the installed package and no checkout.
     tree = TRIAL / "tree"
@@ -210,7 +218,7 @@ def in_old_linux(compiler, runtime):
         do("mount", "-t", "proc", "proc", root / "proc", cwd=ROOT)
     try:
         for package, text in (("baton_compiler", COMPILE), ("baton_runtime", RUN)):
-            env = {"PATH": "/usr/bin:/bin", "PYTHONPATH": f"/trial/{package}", "HOME": "/root", "LANG": "C.UTF-8"}
+            env = {"PATH": "/usr/bin:/bin", "PYTHONPATH": f"/trial/{package}", "HOME": "/trial", "LANG": "C.UTF-8"}
             print(do(shutil.which("chroot"), root, "/opt/python/bin/python3", "-c", text, "/trial", cwd=ROOT, env=env), end="")
         env["PYTHONPATH"] = "/trial/baton_compiler"
         print(do(shutil.which("chroot"), root, "/opt/python/bin/python3", "-m", "baton", "--version", cwd=ROOT, env=env), end="")

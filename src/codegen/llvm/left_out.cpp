@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What Debian's archives of LLVM and lld name and a portable build leaves out: all targets but BATON_LLVM_TARGETS of
-// portable.cmake, and Polly. BATON_TARGETS_LEFT_OUT is "X(ARM) X(AVR) ...".
+// cmake/portable.cmake, and Polly. BATON_TARGETS_LEFT_OUT is "X(ARM) X(AVR) ...". Part of portable builds alone.
 #include <llvm/Passes/PassPlugin.h>
 
 #define HIDDEN __attribute__((visibility("hidden")))
