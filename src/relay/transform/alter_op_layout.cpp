@@ -6,6 +6,7 @@
 #include <baton/relay/op/nn.h>
 #include <baton/relay/op/transform.h>
 #include <baton/relay/transform.h>
+#include <baton/tir/functor.h>
 #include <relay/expr/children.h>
 
 #include <algorithm>
@@ -27,9 +28,17 @@ int64_t BlockOf(int64_t channels, int64_t lanes) {
   return 0;
 }
 
-bool StaticImage(const Expr& e, Ints* shape) {
+/// The extents of an image whose number of channels is a literal; -1 for others that are none.
+bool ImageShape(const Expr& e, Ints* shape) {
   const auto* t = e->checked_type_.as<TensorTypeNode>();
-  return t && t->shape.size() >= 3 && t->shape.size() <= 5 && StaticShape(t->shape, shape);
+  if (!t || t->shape.size() < 3 || t->shape.size() > 5 || !HasKnownExtents(t->shape)) return false;
+  shape->clear();
+  for (const PrimExpr& d : t->shape) shape->push_back(DimOf(d));
+  return (*shape)[1] >= 0;
+}
+
+bool SameShape(const TensorTypeNode* a, const TensorTypeNode* b) {
+  return std::equal(a->shape.begin(), a->shape.end(), b->shape.begin(), b->shape.end(), tir::ExprDeepEqual);
 }
 
 /// Layouts of images with so many dimensions.
@@ -80,6 +89,7 @@ class LayoutMutator : public MixedModeMutator {
   Expr Plain(const Expr& value, int64_t size, const Ints& shape, const Span& span) {
     value->span = span;
     // With one pixel the order of elements is the same in both.
+    // (A batch of unknown size is what remains: -1.)
     bool pixel = std::count(shape.begin() + 2, shape.end(), 1) == static_cast<int64_t>(shape.size()) - 2;
     Expr plain = pixel ? Reshape(value, Array<int64_t>(shape.begin(), shape.end()))
                        : LayoutTransform(value, Blocked(shape.size(), size), PlainLayout(shape.size()));
@@ -92,7 +102,7 @@ class LayoutMutator : public MixedModeMutator {
     const auto* call = post.as<CallNode>();
     const OpDef* def = call ? DefOf(call->op) : nullptr;
     Ints shape;
-    if (!def || !pre->checked_type_.defined() || !StaticImage(GetRef<Expr>(pre), &shape)) return post;
+    if (!def || !pre->checked_type_.defined() || !ImageShape(GetRef<Expr>(pre), &shape)) return post;
     if (!Downcast<Op>(call->op).GetAttrValue("FTVMAlterOpLayout").is_null()) return post;  // that function has decided
     switch (ConvDims(call->op)) {
       case 1:
@@ -120,7 +130,7 @@ class LayoutMutator : public MixedModeMutator {
     if (!(a.data_layout == plain) || !(a.kernel_layout == weights) ||
         (!a.out_layout.empty() && !(a.out_layout == plain)))
       return post;
-    if (!StaticImage(pre->args[0], &in) || !StaticImage(pre->args[1], &w) || !call->args[1].as<ConstantNode>())
+    if (!ImageShape(pre->args[0], &in) || !ImageShape(pre->args[1], &w) || !call->args[1].as<ConstantNode>())
       return post;
     if (!(pre->args[0]->checked_type_.as<TensorTypeNode>()->dtype == DataType::Float(32))) return post;
     if (std::count(in.begin(), in.end(), 0) || std::count(out.begin(), out.end(), 0)) return post;
@@ -175,7 +185,7 @@ class LayoutMutator : public MixedModeMutator {
     for (size_t i = 0; i < tuple->fields.size(); ++i) {
       Ints s;
       int64_t k = static_cast<int64_t>(i);
-      if (!StaticImage(pre_tuple->fields[k], &s) || s[1] % size != 0) return post;
+      if (!ImageShape(pre_tuple->fields[k], &s) || s[1] % size != 0) return post;
       const Block* b = Find(tuple->fields[k]);
       if (b && b->size != size) return post;
     }
@@ -206,12 +216,15 @@ class LayoutMutator : public MixedModeMutator {
     Array<Expr> args;
     for (int64_t i = 0; i < 2; ++i) {
       const auto* t = pre->args[i]->checked_type_.as<TensorTypeNode>();
+      if (!t) return post;
       Ints s;
-      if (!t || !StaticShape(t->shape, &s)) return post;
+      const bool literal = StaticShape(t->shape, &s);
       int64_t n = 1;
       for (int64_t d : s) n *= d;
-      if (s == out) {
+      if (SameShape(t, pre->checked_type_.as<TensorTypeNode>())) {
         args.push_back(Get(call->args[i], out.size(), size));
+      } else if (!literal) {
+        return post;
       } else if (n == 1) {
         args.push_back(s.empty() ? call->args[i] : Reshape(call->args[i], {1}));
       } else if (n == out[1] && s.size() + 1 >= out.size() &&

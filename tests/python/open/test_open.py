@@ -179,3 +179,59 @@ def test_from_several_threads(model, weights):
     with ThreadPoolExecutor(4) as pool:
         for n, got in pool.map(one, [*range(1, 40)] * 3):
             np.testing.assert_allclose(got, mlp(rows(n), *weights)[1], rtol=1e-5)
+
+
+CNN = """#[version = "0.0.5"]
+def @main(%x: Tensor[(batch, 3, h, w), float32], %w0: Tensor[(16, 3, 3, 3), float32], %w1: Tensor[(32, 16, 3, 3), float32]) {
+  %0 = nn.relu(nn.conv2d(%x, %w0, padding=[1, 1, 1, 1], channels=16, kernel_size=[3, 3]));
+  %1 = nn.max_pool2d(%0, pool_size=[2, 2], strides=[2, 2]);
+  %2 = nn.relu(nn.conv2d(%1, %w1, padding=[1, 1, 1, 1], channels=32, kernel_size=[3, 3]));
+  nn.global_avg_pool2d(add(%2, %2))
+}
+"""
+
+
+def test_images_of_any_size_and_number():
+    """Layouts of blocks are chosen for open images too: the bits are those of code for the shape alone."""
+    from baton import relay
+
+    rng = np.random.default_rng(3)
+    weights = {"w0": rng.standard_normal((16, 3, 3, 3)).astype("float32"), "w1": rng.standard_normal((32, 16, 3, 3)).astype("float32")}
+    mod = baton.relay.build_module.bind_params_by_name(relay.parse(CNN)["main"], weights)
+    model = baton.compile(mod)
+    assert not model.per_shape and [d.name for d in model.dims] == ["batch", "h", "w"]
+    for shape in [(1, 3, 8, 8), (2, 3, 33, 17), (5, 3, 20, 64), (1, 3, 2, 2)]:
+        x = rng.standard_normal(shape).astype("float32")
+        got = model(x).numpy()
+        assert got.shape == (shape[0], 32, 1, 1)
+        np.testing.assert_array_equal(got, model.specialize({"x": shape})(x).numpy())
+
+
+ATTENTION = """#[version = "0.0.5"]
+def @main(%q: Tensor[(b, 4, s, 8), float32], %k: Tensor[(b, 4, t, 8), float32], %mask: Tensor[(m, 1, 1, t), float32]) {
+  %0 = nn.batch_matmul(reshape(%q, newshape=[-3, s, 8]), reshape(%k, newshape=[-3, t, 8]));
+  %1 = add(reshape(%0, newshape=[b, 4, s, t]), %mask);
+  %2 = nn.softmax(%1);
+  %3 = nn.batch_matmul(reshape(%2, newshape=[-3, s, t]), reshape(%k, newshape=[-3, t, 8]), transpose_b=False);
+  transpose(reshape(%3, newshape=[b, 4, s, 8]), axes=[0, 2, 1, 3])
+}
+"""
+
+
+def attention(q, k, mask):
+    y = q @ k.transpose(0, 1, 3, 2) + mask
+    y = np.exp(y - y.max(-1, keepdims=True))
+    return ((y / y.sum(-1, keepdims=True)) @ k).transpose(0, 2, 1, 3)
+
+
+def test_extents_that_broadcast_when_they_run():
+    """A dimension that is 1 in one call and the batch in another: broadcasting is decided by the shapes that come."""
+    model = baton.compile(ATTENTION)
+    assert not model.per_shape
+    rng = np.random.default_rng(4)
+    for b, s, t, m in [(1, 1, 1, 1), (3, 5, 7, 1), (3, 5, 7, 3), (2, 17, 33, 2), (4, 1, 64, 1)]:
+        args = [rng.standard_normal(x).astype("float32") for x in [(b, 4, s, 8), (b, 4, t, 8), (m, 1, 1, t)]]
+        np.testing.assert_allclose(model(*args).numpy(), attention(*args), rtol=1e-4, atol=1e-5)
+    wrong = [np.ones(x, "float32") for x in [(3, 4, 5, 8), (3, 4, 7, 8), (2, 1, 1, 7)]]
+    with pytest.raises(ValueError, match="do not broadcast.*b = 3.*m = 2"):
+        model(*wrong)
