@@ -180,6 +180,12 @@ def also_error(cls):
 _core.set_also_error(also_error)
 
 
+def own_class(error):
+    """The class that an exception was raised with, also where it can be caught as `Error` since it crossed C++."""
+    cls = type(error)
+    return cls.__mro__[1] if _also.get(cls.__mro__[1]) is cls else cls
+
+
 def did_you_mean(name, known):
     """"; did you mean `x`?" with the nearest of the names that there are, or "" where none is near. Of a dict its value is shown."""
     import difflib

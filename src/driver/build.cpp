@@ -231,6 +231,7 @@ Map<String, int64_t> SymbolsOf(const Function& main, const Map<String, Array<Any
 }  // namespace
 
 IRModule BindShapes(const IRModule& open, const Map<String, Array<Any>>& shapes, bool name_unknown) {
+  if (shapes.empty() && !name_unknown) return open;
   const IRModule mod = BindDims(open, SymbolsOf(MainOf(open), shapes));
   const std::vector<std::string> inputs = ParamNames(MainOf(mod));
   for (const auto& [name, value] : shapes) CheckNames(inputs, name);

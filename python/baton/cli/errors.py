@@ -45,7 +45,9 @@ def _lines(error: BaseException) -> list[str]:
 
 def _is_ours(error: BaseException) -> bool:
     """An error that Baton raised for its user: its message is meant to be read."""
-    return any(cls.__module__.split(".")[0] == "baton" for cls in type(error).__mro__)
+    from ..error import own_class
+
+    return any(cls.__module__.split(".")[0] == "baton" for cls in own_class(error).__mro__)
 
 
 def _own_code(error: BaseException) -> str:
@@ -79,6 +81,8 @@ def report(error: Exception) -> int:
     if isinstance(error, MemoryError) and not _is_ours(error):
         error = Failure("out of memory", "use smaller shapes, or a machine with more memory")
     ours = _is_ours(error) and type(error).__name__ != "InternalError"
+    if isinstance(error, TypeError) and _own_code(error):
+        ours = False  # Baton was called wrongly by code of the user's own
     lines = _lines(error)
     if ours:
         # Located diagnostics bring their own `file:line: error:`.

@@ -12,6 +12,7 @@ other objects are a TypeError that names them. A call costs one turn through Pyt
 import tvm_ffi as _tvm
 
 from .. import _core
+from ..error import Error, own_class
 from ..runtime import DataType, NDArray, PackedFunc
 from ..runtime.container import Array, Map
 from ..runtime.ndarray import from_dlpack
@@ -28,7 +29,13 @@ class _Crossing:
         self.function, self.over, self.back = function, over, back
 
     def __call__(self, *args):
-        return self.back(self.function(*[self.over(a) for a in args]))
+        try:
+            return self.back(self.function(*[self.over(a) for a in args]))
+        except Error as error:
+            if own_class(error) is type(error):
+                raise
+            # Both sides tell errors by the names of their classes.
+            raise own_class(error)(*error.args) from error
 
 
 def to_tvm_ffi(x):

@@ -267,6 +267,9 @@ class Executable:
                 "interpreted because its shapes are open; compile it from its source with fixed shapes"
             ) from None
         arrays = [value if isinstance(value, NDArray) else _as_array(value) for value in self._bind(args, kwargs)]
+        if self.dynamic and self._specialize is not None:
+            shapes = {info.name: tuple(array.shape) for info, array in zip(self.inputs, arrays, strict=True)}
+            return self.specialize(shapes).profile(*arrays, rounds=rounds)
         return json.loads(str(run(arrays, rounds)))
 
     def describe(self) -> dict:

@@ -192,8 +192,8 @@ for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "divmod", "pow"
         setattr(NDArray, f"__{_side}{_name}__", _operator(f"__{_side}{_name}__"))
 for _name in ("lt", "le", "gt", "ge", "neg", "pos", "abs", "invert"):
     setattr(NDArray, f"__{_name}__", _operator(f"__{_name}__"))
-for _name in ("all", "any", "argmax", "argmin", "argsort", "astype", "clip", "cumprod", "cumsum", "diagonal", "dot", "flatten", "max", "mean", "min",
-              "nonzero", "prod", "ravel", "repeat", "round", "squeeze", "std", "sum", "swapaxes", "take", "tobytes", "trace", "transpose", "var"):
+for _name in ("all any argmax argmin argsort astype clip cumprod cumsum diagonal dot flatten max mean min nonzero prod ravel repeat round squeeze std "
+              "sum swapaxes take tobytes trace transpose var").split():
     setattr(NDArray, _name, _method(_name))
 NDArray.T = property(lambda self: self.__array__().T, doc="The elements with the dimensions in reverse order.")
 del _name, _side

@@ -49,7 +49,7 @@ def test_a_pass_may_collect_what_it_sees():  # GE-001, GE-014
             relay.analysis.post_order_visit(func, lambda e: self.names.append(str(e.op.name)) if isinstance(e, relay.Call) else None)
             return func
 
-    mod, collect = _module(), Operators()
+    mod, collect = relay.transform.InferType()(_module()), Operators()
     assert collect(mod).same_as(mod) and sorted(collect.names) == ["add", "exp", "multiply"]
 
 
