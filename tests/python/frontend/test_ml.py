@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """ai.onnx.ml: each operator beside ONNX's reference or ONNX Runtime, and scikit-learn's models beside themselves."""
 
+from unittest import mock
+
 import numpy as np
 import pytest
 from onnx import TensorProto, helper, numpy_helper
@@ -211,8 +213,18 @@ def test_modes_of_nodes(mode, missing):
 @pytest.mark.parametrize("how", ["SUM", "AVERAGE", "MIN", "MAX"])
 @pytest.mark.parametrize("base", [None, [0.5, -1.5]])
 def test_aggregates(how, base):
-    more = {} if base is None else {"base_values": base}
-    agrees(one("TreeEnsembleRegressor", X, n_targets=2, aggregate_function=how, **forest(), **leaves("target", [0, 1, 0, 1, 0], [1.0, 2, 3, 4, 5]), **more), X)
+    def trees(**more):
+        return one("TreeEnsembleRegressor", X, n_targets=2, aggregate_function=how, **forest(), **leaves("target", [0, 1, 0, 1, 0], [1.0, 2, 3, 4, 5]), **more)
+
+    if base is None:
+        agrees(trees(), X)
+        return
+    # "Added to final score for each targets", by the operator's text. ONNX Runtime leaves it out where a row has no weight of the target.
+    have, (without,), (want,) = baton.compile(trees(base_values=base))(X).numpy(), run_ort(trees(), X), run_ort(trees(base_values=base), X)
+    same(have, [without + np.float32(base)])
+    weighed = without != 0
+    assert 0 < weighed.sum() < weighed.size
+    np.testing.assert_allclose(have[weighed], want[weighed], rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("post", TRANSFORMS)
@@ -223,7 +235,7 @@ def test_tree_classifier(post, text):
                **leaves("class", [0, 1, 2, 1, 0], [0.5, 2, 1, 0.25, 1])), X)  # fmt: skip
 
 
-@pytest.mark.parametrize("post", ["NONE", "LOGISTIC"])
+@pytest.mark.parametrize("post", ["NONE", "LOGISTIC", "SOFTMAX"])
 @pytest.mark.parametrize("sign", [1, -1])
 @pytest.mark.parametrize("ids", [[0] * 5, [1] * 5, [0, 1, 0, 1, 1]])
 @pytest.mark.parametrize("base", [None, [0.125]])
@@ -231,6 +243,15 @@ def test_tree_classifier_of_two(post, sign, ids, base):
     more = {} if base is None else {"base_values": base}
     agrees(one("TreeEnsembleClassifier", X, outputs=LABEL, post_transform=post, classlabels_int64s=[0, 1], **forest(), **more,
                **leaves("class", ids, [0.25, sign * 0.5, 0.125, 0.75 * sign, 0.25])), X)  # fmt: skip
+
+
+@pytest.mark.parametrize("ids, base, words", [([0, 1, 0, 1, 1], [0.125, 0.25], "base_values"), ([0, 1, 0, 1, 0], None, "no weight of the second")])
+def test_scores_of_two_that_are_unclear(ids, base, words):
+    """ONNX Runtime drops weights of a class, or swaps the classes; the text says otherwise or nothing."""
+    more = {} if base is None else {"base_values": base}
+    m = one("TreeEnsembleClassifier", X, outputs=LABEL, classlabels_int64s=[0, 1], **forest(), **more, **leaves("class", ids, [0.25, 0.5, 0.125, 0.75, 0.25]))
+    with pytest.raises(baton.UnsupportedError, match=words):
+        baton.compile(m)
 
 
 def test_trees_of_doubles():
@@ -269,7 +290,8 @@ def test_trees_with_sets():
     ({"nodes_truenodeids": [9, 2, 0, 0, 0, 1, 0, 0]}, "child that is missing"), ({"nodes_values": [0.0] * 7}, "differ in length"),
     ({"nodes_modes": ["BRANCH_LEQ"] * 7 + ["LEAVE"]}, "mode `LEAVE`"), ({"nodes_nodeids": [0, 0, 2, 3, 4, 0, 1, 2]}, "stands twice"),
     ({"nodes_featureids": [7, 1, 0, 0, 0, 3, 0, 0]}, "feature 7"), ({"nodes_featureids": [-1, 1, 0, 0, 0, 3, 0, 0]}, "feature -1"),
-    ({"nodes_truenodeids": [1, 0, 0, 0, 0, 1, 0, 0]}, "beneath itself"), ({"target_ids": [0, 3, 0, 0, 0]}, "target 3"),
+    ({"nodes_truenodeids": [1, 0, 0, 0, 0, 1, 0, 0]}, "beneath itself"), ({"nodes_truenodeids": [1, 1, 0, 0, 0, 1, 0, 0]}, "beneath itself"),
+    ({"nodes_truenodeids": [0, 2, 0, 0, 0, 1, 0, 0], "nodes_falsenodeids": [0, 3, 0, 0, 0, 2, 0, 0]}, "beneath itself"), ({"target_ids": [0, 3, 0, 0, 0]}, "target 3"),
 ])  # fmt: skip
 def test_broken_trees(change, words):
     m = one("TreeEnsembleRegressor", X, n_targets=1, **{**forest(), **leaves("target", [0] * 5, [1.0, 2, 3, 4, 5]), **change})
@@ -323,7 +345,15 @@ def converted(estimator, x, y, zipmap=True, **options):
     skl2onnx = pytest.importorskip("skl2onnx")
     estimator.fit(x, y)
     options = {} if zipmap else {"options": {"zipmap": False}}
-    return skl2onnx.to_onnx(estimator, x[:1].astype("float32"), **options)
+    plain = helper.make_attribute
+
+    def of_integers(key, value, *args, **kwargs):  # some versions hand lists with Booleans to onnx, which refuses them
+        if isinstance(value, list) and any(isinstance(v, (bool, np.bool_)) for v in value):
+            value = [int(v) for v in value]
+        return plain(key, value, *args, **kwargs)
+
+    with mock.patch.object(helper, "make_attribute", of_integers):
+        return skl2onnx.to_onnx(estimator, x[:1].astype("float32"), target_opset={"": 17, "ai.onnx.ml": 3}, **options)
 
 
 def iris():
@@ -377,7 +407,7 @@ def test_light_gbm():
     from onnxmltools.convert.common.data_types import FloatTensorType
 
     x, y = iris()
-    for model_of, target in ((lightgbm.LGBMClassifier, y), (lightgbm.LGBMClassifier, y < 1), (lightgbm.LGBMRegressor, x[:, 0])):
+    for model_of, target in ((lightgbm.LGBMClassifier, y), (lightgbm.LGBMClassifier, (y < 1).astype("int64")), (lightgbm.LGBMRegressor, x[:, 0])):
         booster = model_of(n_estimators=10, verbose=-1).fit(x, target)
         m = onnxmltools.convert_lightgbm(booster, initial_types=[("x", FloatTensorType([None, 4]))], target_opset=15)
         agrees(m, x[::7].astype("float32"), rtol=1e-4, atol=1e-5)

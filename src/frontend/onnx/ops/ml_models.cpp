@@ -259,11 +259,11 @@ Values BinaryScores(Ctx& c, const Classes& classes, const Value& score, bool pos
   Value label = LabelAt(c, classes, c.Cast(above, DataType::Int(64))), scores;
   if (post_transform == "PROBIT") {
     scores = PostTransform(c, score, post_transform);
-  } else if (positive) {
-    scores = c.Concat({c.Sub(c.Scalar(t, 1), score), score}, 1);
+  } else if (post_transform == "LOGISTIC") {
+    scores = Sigmoid(c, c.Concat({c.Call("negative", {score}), score}, 1));
   } else {
-    Value both = c.Concat({c.Call("negative", {score}), score}, 1);
-    scores = post_transform == "LOGISTIC" ? Sigmoid(c, both) : both;
+    Value other = positive ? c.Sub(c.Scalar(t, 1), score) : c.Call("negative", {score});
+    scores = c.Concat({other, score}, 1);
   }
   return {label, c.Cast(scores, DataType::Float(32))};
 }

@@ -35,6 +35,7 @@ class Trees {
     return at;
   }
   void Children(int64_t node, int64_t yes, int64_t no) {
+    if (yes == node || no == node) Circle();
     if (exchanged_[static_cast<size_t>(node)]) std::swap(yes, no);
     Cell(node, 1) = yes, Cell(node, 2) = no;
   }
@@ -48,7 +49,36 @@ class Trees {
   int64_t num_roots() const { return static_cast<int64_t>(roots_.size()); }
   bool HasFeature(int64_t features) const { return features < 0 || features_ < features; }
 
+  /// Whether each row has a weight of `target`: some tree has one in all its leaves.
+  bool Always(int64_t target) const {
+    return std::any_of(roots_.begin(), roots_.end(), [&](int64_t root) {
+      std::set<int64_t> seen{root};
+      for (std::vector<int64_t> work{root}; !work.empty();) {
+        const int64_t node = work.back();
+        work.pop_back();
+        if (At(node, 1) == node) {
+          const auto begin = targets_.begin() + At(node, 4), end = targets_.begin() + At(node, 5);
+          if (std::find(begin, end, target) == end) return false;
+        } else {
+          for (int64_t child : {At(node, 1), At(node, 2)}) {
+            if (seen.insert(child).second) work.push_back(child);
+          }
+        }
+      }
+      return true;
+    });
+  }
+
+  /// (N, num_targets): how many weights of each target a row has.
+  Value Count(const Value& x, int64_t num_targets) {
+    return Call(x, num_targets, "sum", std::vector<double>(weights_.size(), 1.0));
+  }
   Value Call(const Value& x, int64_t num_targets, const char* aggregate) {
+    return Call(x, num_targets, aggregate, weights_);
+  }
+
+ private:
+  Value Call(const Value& x, int64_t num_targets, const char* aggregate, const std::vector<double>& weights) {
     if (roots_.empty()) c_.Wrong("it has no tree");
     if (!HasFeature(x.dims[1])) c_.Wrong("a node has feature " + std::to_string(features_) + ", which its operand lacks");
     for (int64_t t : targets_) {
@@ -61,23 +91,22 @@ class Trees {
     auto ints = [&](const Dims& shape, const Dims& v) { return c_.Constant(HostFromInts(i32, shape, v)); };
     return c_.Call("tree_ensemble",
                    {x, floats(splits_), ints({size(), 6}, nodes_), ints({num_roots()}, roots_),
-                    ints({static_cast<int64_t>(targets_.size())}, targets_), floats(weights_)},
+                    ints({static_cast<int64_t>(targets_.size())}, targets_), floats(weights)},
                    {{"num_targets", num_targets}, {"depth", Depth()}, {"aggregate", aggregate}});
   }
-
- private:
+  [[noreturn]] void Circle() { c_.Wrong("a tree has a node that is beneath itself"); }
+  int64_t At(int64_t node, int64_t column) const { return nodes_[static_cast<size_t>(node * 6 + column)]; }
   int64_t& Cell(int64_t node, int64_t column) { return nodes_[static_cast<size_t>(node * 6 + column)]; }
   /// The largest number of the type below: x < v where x <= Below(v).
   double Below(double v) const {
     if (t_.bits() == 64) return std::nextafter(v, -std::numeric_limits<double>::infinity());
     return static_cast<double>(std::nextafter(static_cast<float>(v), -std::numeric_limits<float>::infinity()));
   }
-  /// Steps to the farthest leaf. A node that reaches itself is an error.
+  /// Steps to the farthest leaf. A node that reaches itself is an error, even one that no root reaches.
   int64_t Depth() {
     std::vector<int64_t> height(static_cast<size_t>(size()), -1);  // -2: open
-    int64_t most = 0;
-    for (int64_t root : roots_) {
-      std::vector<int64_t> work{root};
+    for (int64_t start = 0; start < size(); ++start) {
+      std::vector<int64_t> work{start};
       while (!work.empty()) {
         const int64_t node = work.back();
         int64_t& h = height[static_cast<size_t>(node)];
@@ -95,15 +124,16 @@ class Trees {
           h = 1 + std::max(a, b);
           continue;
         }
-        if (h == -2) c_.Wrong("a tree has a node that is beneath itself");
+        if (h == -2) Circle();
         h = -2;
         for (int64_t child : {yes, no}) {
-          if (height[static_cast<size_t>(child)] == -2) c_.Wrong("a tree has a node that is beneath itself");
+          if (height[static_cast<size_t>(child)] == -2) Circle();
           if (height[static_cast<size_t>(child)] < 0) work.push_back(child);
         }
       }
-      most = std::max(most, height[static_cast<size_t>(root)]);
     }
+    int64_t most = 0;
+    for (int64_t root : roots_) most = std::max(most, height[static_cast<size_t>(root)]);
     return most;
   }
 
@@ -246,27 +276,28 @@ Values TreeEnsembleClassifier(Ctx& c) {
     if (!base.empty()) y = c.Add(y, row(base));
     return ManyScores(c, classes, y, transform);
   }
-  // Two classes may share one score, which is then the second's.
+  // Two classes may share one score, which is then the second's. Where the operator's text is silent, ONNX Runtime's
+  // results count.
+  if (n == 2 && base.size() > 1) c.Unsupported("`base_values` of two classes: ONNX Runtime's results contradict the text");
   const bool second = n == 2 && ids.count(1) != 0, one = ids.size() <= 1;
   Value first = c.Slice(y, 1, 0, 1);
   if (!second) {
-    if (base.size() == 2) {
-      Value s = c.Add(first, base[1]);
-      Value both = c.Concat({c.Call("negative", {s}), s}, 1);
-      Value above = c.Squeeze(c.Call("greater", {s, c.Scalar(s.dtype, one && positive ? 0.5 : 0.0)}), {1});
-      return {LabelAt(c, classes, c.Cast(above, DataType::Int(64))),
-              c.Cast(PostTransform(c, both, transform), DataType::Float(32))};
-    }
-    if (base.size() == 1) first = c.Add(first, base[0]);
-    if (n == 1) {  // the label says whether there is one
-      Value above = c.Squeeze(c.Call("greater", {first, c.Scalar(first.dtype, 0)}), {1});
-      return {c.Cast(above, DataType::Int(64)), c.Cast(PostTransform(c, first, transform), DataType::Float(32))};
-    }
-    return BinaryScores(c, classes, first, positive, transform);
+    if (!base.empty()) first = c.Add(first, base[0]);
+    if (n == 2) return BinaryScores(c, classes, first, positive, transform);
+    // The label says whether there is one.
+    Value above = c.Squeeze(c.Call("greater", {first, c.Scalar(first.dtype, 0)}), {1});
+    return {c.Cast(above, DataType::Int(64)), c.Cast(PostTransform(c, first, transform), DataType::Float(32))};
   }
-  if (base.size() == 2) y = c.Add(y, row(base));
-  if (base.size() == 1) y = c.Add(y, row({base[0], 0}));
+  if (!trees.Always(1)) c.Unsupported("two classes where a row may have no weight of the second");
   Value s = c.Slice(y, 1, 1, 2);
+  if (!base.empty() && ids.count(0) != 0) {  // a single base counts for the rows that have a weight of the first
+    Value more = c.Add(first, base[0]);
+    if (!trees.Always(0)) {
+      Value count = c.Slice(trees.Count(x, n), 1, 0, 1);
+      more = c.Where(c.Call("greater", {count, c.Scalar(count.dtype, 0)}), more, first);
+    }
+    y = c.Concat({more, s}, 1);
+  }
   Value above = c.Squeeze(c.Call("greater", {s, c.Scalar(s.dtype, one && positive ? 0.5 : 0.0)}), {1});
   return {LabelAt(c, classes, c.Cast(above, DataType::Int(64))),
           c.Cast(PostTransform(c, y, transform), DataType::Float(32))};
