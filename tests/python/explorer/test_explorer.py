@@ -178,7 +178,7 @@ def test_it_opens_at_the_pass_that_changes_most(page, browse):
 def test_a_difference_far_to_the_right_is_seen(browse):
     """A line of some thousand characters of which the last few change."""
     long = relay.Tuple([relay.const(np.float32(i)) for i in range(300)])
-    before = baton.IRModule.from_expr(relay.Function([], relay.Tuple([long, relay.const(np.float32(7))])))
+    before = relay.transform.InferType()(baton.IRModule.from_expr(relay.Function([], relay.Tuple([long, relay.const(np.float32(7))]))))
     change = relay.transform.function_pass(lambda f, m, c: relay.Function([], relay.Tuple([long, relay.const(np.float32(8))])), opt_level=0, name="Changes")
     with baton.History() as h:
         change(before)

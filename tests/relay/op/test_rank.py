@@ -13,10 +13,7 @@ from baton import relay
 # Requirements that want extents: of axes that are resized or cropped, of index tuples and windows, of lists whose length is the result's rank.
 WANTS = {
     "center_crop_pad": "R2", "dft": "R3", "gather_nd": "R3", "nn.deformable_conv2d": "R4", "scatter_nd": "R4", "squeeze": "R2",
-    **dict.fromkeys(("image.resize", "image.resize1d", "image.resize2d", "image.resize3d", "nn.upsampling", "nn.upsampling3d"), "R3"),
     **{f"dyn.{name}": "R2" for name in ("broadcast_to", "expand_dims", "full", "ones", "reshape", "sparse_to_dense", "squeeze", "tile", "zeros")},
-    # With operands that are constants they are the static operator.
-    "dyn.image.resize2d": "R3", "dyn.nn.upsampling": "R3",
 }
 
 
