@@ -33,7 +33,8 @@ double Median(std::vector<double> v) {
 }
 double Least(const std::vector<double>& v) { return v.empty() ? 0 : *std::min_element(v.begin(), v.end()); }
 
-void RequireLiteralShapes(const relay::Function& main) {
+void CheckProfile(const relay::Function& main, int rounds) {
+  if (rounds < 1) throw runtime::ValueError("a profile takes at least one round");
   for (const relay::Var& p : main->params) {
     std::vector<TensorType> types;
     if (FlattenType(p->checked_type(), &types)) continue;
@@ -44,8 +45,7 @@ void RequireLiteralShapes(const relay::Function& main) {
 }  // namespace
 
 std::string ProfileModel(const relay::Function& main, const Target& target, const Array<NDArray>& inputs, int rounds) {
-  if (rounds < 1) throw runtime::ValueError("a profile takes at least one round");
-  RequireLiteralShapes(main);
+  CheckProfile(main, rounds);
   LoweredModel model = LowerGraph(main, target, {.steps = true});
   const auto& desc = model.desc;
   if (inputs.size() != desc.inputs.size()) {
