@@ -166,16 +166,7 @@ class GraphLowerer {
         step.operators = OperatorsOf(f);
         step.work = WorkOf(f);
       }
-      Array<tir::Var> own;
-      tir::VarMap rename;
-      for (const tir::Var& p : entry_params_) {
-        own.push_back(tir::Var(p->name_hint, p->dtype));
-        rename[p.get()] = own.back();
-      }
-      tir::PrimFunc f(own, tir::Substitute(entry_steps_[static_cast<int64_t>(i)], rename));
-      f = WithAttr(f, attr::kGlobalSymbol, Any(step.symbol));
-      f = WithAttr(f, "model_entry", Any(1));
-      functions->Set(GlobalVar(String(step.symbol)), f);
+      functions->Set(GlobalVar(String(step.symbol)), OfSteps(entry_steps_[static_cast<int64_t>(i)], step.symbol));
       out->push_back(step);
     }
   }
@@ -316,27 +307,44 @@ class GraphLowerer {
     desc_.constants_bytes = *constants_bytes_;
   }
 
+  /// A part of the entry as a function of its own, with parameters of its own: those that buffers of sizes lie in, too.
+  tir::PrimFunc OfSteps(const tir::Stmt& steps, const std::string& symbol) const {
+    Array<tir::Var> own;
+    tir::VarMap rename;
+    for (const tir::Var& p : entry_params_) {
+      own.push_back(tir::Var(p->name_hint, p->dtype));
+      rename[p.get()] = own.back();
+    }
+    struct Loads final : tir::StmtExprVisitor {
+      explicit Loads(const tir::VarMap& rename) : rename(rename) {}
+      void VisitExpr_(const tir::BufferLoadNode* op) final {
+        tir::BufferNode b = *op->buffer.get();
+        b.data = Downcast<tir::Var>(rename.at(b.data.get()));
+        made.emplace(op->buffer.get(), tir::Buffer(std::move(b)));
+      }
+      const tir::VarMap& rename;
+      tir::BufferMap made;
+    } sizes(rename);
+    sizes(steps);
+    tir::PrimFunc f(own, tir::SubstituteBuffers(steps, sizes.made, rename));
+    f = WithAttr(f, attr::kGlobalSymbol, Any(symbol));
+    return WithAttr(f, "model_entry", Any(1));
+  }
+
   /// Calls of functions of kPart steps each, where there are many: what LLVM does to one function grows faster than it.
   Array<tir::Stmt> InParts(const Array<tir::Stmt>& steps) {
     constexpr size_t kPart = 256;
     if (steps.size() <= 2 * kPart) return steps;
     Array<tir::Stmt> calls;
     for (size_t begin = 0; begin < steps.size(); begin += kPart) {
-      Array<tir::Var> own;
-      tir::VarMap rename;
-      for (const tir::Var& p : entry_params_) {
-        own.push_back(tir::Var(p->name_hint, p->dtype));
-        rename[p.get()] = own.back();
-      }
       Array<tir::Stmt> part;
       for (size_t i = begin; i < std::min(begin + kPart, steps.size()); ++i)
         part.push_back(steps[static_cast<int64_t>(i)]);
       const std::string symbol = desc_.entry + ".part" + std::to_string(parts_.size());
-      tir::PrimFunc f(own, tir::Substitute(tir::SeqStmt::Flatten(part), rename));
-      f = WithAttr(f, attr::kGlobalSymbol, Any(symbol));
+      tir::PrimFunc f = OfSteps(tir::SeqStmt::Flatten(part), symbol);
       f.CopyOnWrite()->span = part[0]->span;
       const GlobalVar var{String(symbol)};
-      parts_.push_back({var, WithAttr(f, "model_entry", Any(1))});
+      parts_.push_back({var, f});
       tir::Stmt call = tir::Evaluate(
           PrimExpr(tir::Call(DataType::Int(32), var, Array<PrimExpr>(entry_params_.begin(), entry_params_.end()))));
       call->span = part[0]->span;
