@@ -235,3 +235,20 @@ def test_extents_that_broadcast_when_they_run():
     wrong = [np.ones(x, "float32") for x in [(3, 4, 5, 8), (3, 4, 7, 8), (2, 1, 1, 7)]]
     with pytest.raises(ValueError, match="do not broadcast.*b = 3.*m = 2"):
         model(*wrong)
+
+
+def test_a_model_of_many_steps():
+    """Long entries are cut into several functions, which all read the sizes."""
+    from baton import relay
+
+    n = baton.tir.Var("n", "int64")
+    x = relay.var("x", shape=(n, 3))
+    y = x
+    for _ in range(700):
+        y = relay.annotation.stop_fusion(relay.nn.relu(y) - relay.const(np.float32(0.001)))
+    model = baton.compile(relay.Function([x], y))
+    assert not model.per_shape
+    for rows in (1, 5, 2):
+        a = np.full((rows, 3), 10, "float32")
+        np.testing.assert_allclose(model(a).numpy(), a - 0.7, rtol=1e-4)
+    assert len(model.profile(np.ones((2, 3), "float32"), rounds=1)["steps"]) >= 700
