@@ -17,8 +17,16 @@ tar.output_format = "tar"
 
 def untar(tar_file, directory):
     """Unpacks an archive to a folder; names that lead out of it are an error."""
+    root = os.path.realpath(directory)
     with tarfile.open(tar_file) as archive:
-        archive.extractall(directory, filter="data")
+        if hasattr(tarfile, "data_filter"):  # not in the first releases of Python 3.11
+            archive.extractall(directory, filter="data")
+            return
+        for member in archive.getmembers():
+            path = os.path.realpath(os.path.join(root, member.name))
+            if os.path.commonpath([root, path]) != root or not (member.isfile() or member.isdir()):
+                raise ValueError(f"`{tar_file}` holds `{member.name}`, which is no file or folder within `{directory}`")
+        archive.extractall(directory)
 
 
 __all__ = ["tar", "untar"]

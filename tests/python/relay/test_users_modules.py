@@ -284,6 +284,13 @@ def test_archives(tmp_path):
     tar(str(tmp_path / "all.tar"), [str(tmp_path / "one")])
     untar(str(tmp_path / "all.tar"), str(tmp_path / "out"))
     assert (tmp_path / "out" / "one").read_text() == "1"
+    import tarfile
+
+    with tarfile.open(tmp_path / "evil.tar", "w") as archive:
+        archive.add(tmp_path / "one", arcname="../two")
+    with pytest.raises((ValueError, tarfile.TarError)):
+        untar(str(tmp_path / "evil.tar"), str(tmp_path / "out"))
+    assert not (tmp_path / "two").exists()
 
 
 @pytest.mark.parametrize("path", ["baton.relay.testing:Prelude", "baton.relay.op.contrib:get_pattern_table", "baton.contrib.graph_runtime:GraphModule",

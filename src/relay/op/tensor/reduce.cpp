@@ -173,7 +173,7 @@ Tensor LowerRow(const ReduceAttrs& a, const Tensors& in) {
 Op DefineRow(const ReduceRow& row, TypeRelationFn rel, LowerFn lower, OpTraits traits) {
   traits.layout = LayoutRule::kReduces;
   constexpr const char* kDocs[] = {"R1: floating or integer dtype.", "R1: floating dtype.", "R1: bool.",
-                                   "R1: floating or integer dtype, or bool."};
+                                   "floating or integer dtype, or bool."};
   return DefineOp({.name = row.name,
                    .doc = row.doc,
                    .inputs = {{"data", kDocs[static_cast<int>(row.domain)]}},
