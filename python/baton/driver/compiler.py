@@ -221,8 +221,8 @@ def build_dynamic(model: Source, shapes: OpenShapes, options: Options):
         try:
             module = model.read_open(shapes)
             built = get_global_func("driver.CompileDynamic")(module, options.target)
-        except UnsupportedError:
-            return None  # for some shapes it may be one
+        except (CompileError, UnsupportedError):
+            return None  # an operator may need lengths; what is wrong with the model itself, code for a shape says too
         return None if built is None else (built, forms.of_module(module))
 
 

@@ -252,3 +252,15 @@ def test_a_model_of_many_steps():
         a = np.full((rows, 3), 10, "float32")
         np.testing.assert_allclose(model(a).numpy(), a - 0.7, rtol=1e-4)
     assert len(model.profile(np.ones((2, 3), "float32"), rounds=1)["steps"]) >= 700
+
+
+def test_operators_that_need_lengths_leave_the_model_to_code_for_each_shape():
+    from baton import relay
+
+    n = baton.tir.Var("n", "int64")
+    grad, data = relay.var("g", shape=(n, 3, 4, 4)), relay.var("x", shape=(n, 3, 8, 8))
+    model = baton.compile(relay.Function([grad, data], relay.nn.avg_pool2d_grad(grad, data, pool_size=(2, 2), strides=(2, 2))))
+    assert model.per_shape
+    for rows in (1, 2):
+        got = model(np.ones((rows, 3, 4, 4), "float32"), np.ones((rows, 3, 8, 8), "float32"))
+        np.testing.assert_allclose(got.numpy(), np.full((rows, 3, 8, 8), 0.25, "float32"))
